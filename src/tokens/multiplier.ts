@@ -16,8 +16,6 @@ export type MultiplierChange = KeyedPosition & {
   readonly timestamp: number | null
   /** Of a schedule: whether chain time has reached it and the change was published. */
   readonly isApplied: boolean
-  /** The key of the log whose previous value told of this change, which was missed. */
-  readonly toldBy?: string | null
 }
 
 /** A token's multiplier: the initial value, and the changes since in chain order. */
@@ -134,7 +132,7 @@ function withMissedChange(history: MultiplierHistory, change: MultiplierChange):
   const position = { block: lastUnreadBlock, logIndex: Number.MAX_SAFE_INTEGER }
   if (change.from === null || multiplierAt(known, { ...position, timestamp: change.timestamp }).value === change.from) return known
   const missed = { ...position, key: null, timestamp: null, from: null, to: change.from, effectiveAt: null, isApplied: false }
-  return addReportedChange(known, { ...missed, source: 'call', phase: 'effective', toldBy: change.key })
+  return addReportedChange(known, { ...missed, source: 'call', phase: 'effective' })
 }
 
 /** Marks blocks up to this one as unread. Later logs no longer refine the initial value, also those that were read before. */
@@ -162,17 +160,16 @@ const isConfirmedByLog = (to: string | null, change: MultiplierChange): boolean 
 export const addReportedChange = (history: MultiplierHistory, change: MultiplierChange): MultiplierHistory =>
   boundChanges({ ...history, changes: insertInOrder(history.changes, change) })
 
-/** Drops the log changes of a block whose keys the sealed block does not contain, and the missed changes that they told of. */
+/** Drops the log changes of a block whose keys the sealed block does not contain. */
 export function dropUnsealedMultiplierChanges(
   history: MultiplierHistory,
   block: number,
   sealedKeys: ReadonlySet<string>,
 ): MultiplierHistory {
   const { initial, changes: before } = history
-  const sealed = dropUnsealed(before, block, sealedKeys)
-  if (sealed === before) return history
-  const keys = new Set(sealed.map(({ key }) => key))
-  const kept = new Set(sealed.filter(({ toldBy = null }) => toldBy === null || keys.has(toldBy)))
+  const changes = dropUnsealed(before, block, sealedKeys)
+  if (changes === before) return history
+  const kept = new Set(changes)
   const { value } = initialState(history)
   return {
     ...history,

@@ -118,16 +118,6 @@ describe('a multiplier', () => {
     expect([10, 11, 12].map((block) => valueAt(latePart, block))).toEqual(['1', '1', '3'])
   })
 
-  it('keeps no change in unread blocks that only an unsealed log told of', () => {
-    const read = logChange(2, 0, { from: '1', to: '1.5' })
-    const untrue = logChange(11, 0, { from: '1', to: '2' })
-    const told = addHole(addHole(multiplierFrom('1', read, untrue), 9), 20)
-    expect([9, 10, 12].map((block) => valueAt(told, block))).toEqual(['1.5', '1', '2'])
-    const sealed = dropUnsealedMultiplierChanges(told, 11, new Set())
-    expect([9, 10, 12].map((block) => valueAt(sealed, block))).toEqual(['1.5', '1.5', '1.5'])
-    expect(dropUnsealedMultiplierChanges(told, 11, new Set(['11-0']))).toBe(told)
-  })
-
   it('is not derived from a log where an earlier one after unread blocks arrives later, with or without its previous value', () => {
     const gap = addLogChange(addHole(multiplierFrom('1'), 10), logChange(12, 0, { from: '3', to: '4' }))
     expect([11, 13].map((block) => valueAt(gap, block))).toEqual(['3', '4'])
