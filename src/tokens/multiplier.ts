@@ -16,6 +16,8 @@ export type MultiplierChange = KeyedPosition & {
   readonly timestamp: number | null
   /** Of a schedule: whether chain time has reached it and the change was published. */
   readonly isApplied: boolean
+  /** Behind unread blocks: derived from the previous value of the next log. */
+  readonly isDerived?: true
 }
 
 /** A token's multiplier: the initial value, and the changes since in chain order. */
@@ -124,7 +126,7 @@ function withMissedChange(history: MultiplierHistory, change: MultiplierChange):
   const { lastUnreadBlock } = history
   if (lastUnreadBlock === null || change.source !== 'log' || change.block <= lastUnreadBlock) return history
   if (change.from === null && change.phase !== 'effective') return history
-  const changes = history.changes.filter(({ source, block }) => source !== 'call' || block !== lastUnreadBlock)
+  const changes = history.changes.filter(({ isDerived, block }) => !isDerived || block !== lastUnreadBlock)
   const isAfterUnread = (earlier: MultiplierChange) =>
     earlier.block >= lastUnreadBlock && isBefore(earlier, change) && earlier.source !== 'list'
   if (changes.some(isAfterUnread)) return history
@@ -132,7 +134,7 @@ function withMissedChange(history: MultiplierHistory, change: MultiplierChange):
   const position = { block: lastUnreadBlock, logIndex: Number.MAX_SAFE_INTEGER }
   if (change.from === null || multiplierAt(known, { ...position, timestamp: change.timestamp }).value === change.from) return known
   const missed = { ...position, key: null, timestamp: null, from: null, to: change.from, effectiveAt: null, isApplied: false }
-  return addReportedChange(known, { ...missed, source: 'call', phase: 'effective' })
+  return addReportedChange(known, { ...missed, source: 'call', phase: 'effective', isDerived: true })
 }
 
 /** Marks blocks up to this one as unread. Later logs no longer refine the initial value, also those that were read before. */
@@ -146,7 +148,7 @@ export function addHole(history: MultiplierHistory, block: number): MultiplierHi
   const withHole = {
     initial: isSameDouble(history.initial, value) ? value : history.initial,
     lastUnreadBlock,
-    changes: history.changes.filter((change) => !(isDerivedAnew && change.source === 'call' && change.block === earlierBlock)),
+    changes: history.changes.filter((change) => !(isDerivedAnew && change.isDerived && change.block === earlierBlock)),
   }
   const next = logs.find((log) => log.block > lastUnreadBlock)
   return next ? addLogChange(withHole, next) : withHole
@@ -174,10 +176,10 @@ export function dropUnsealedMultiplierChanges(
   return {
     ...history,
     initial: isSameDouble(initial, value) ? value : initial,
-    // A log's previous value may be the result of a dropped change.
+    // A log's previous value may be the result of a dropped change, and a value may have been derived from a dropped log.
     changes: before.flatMap((change, index) => {
-      const earlier = before[index - 1]
-      if (!kept.has(change)) return []
+      const [earlier, later] = [before[index - 1], before[index + 1]]
+      if (!kept.has(change) || (change.isDerived && later && !kept.has(later))) return []
       return earlier && !kept.has(earlier) ? [{ ...change, from: null }] : [change]
     }),
   }

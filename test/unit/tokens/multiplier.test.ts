@@ -129,6 +129,16 @@ describe('a multiplier', () => {
     expect(valueAt(cancelled, 12)).toBe('3')
   })
 
+  it('is no longer derived from a log after unread blocks that is not sealed', () => {
+    const derived = addHole(multiplierFrom('1', logChange(12, 0, { from: '3', to: '4' })), 10)
+    const later = addLogChange(addHole(derived, 20), logChange(25, 0, { from: '4', to: '5' }))
+    expect([11, 13].map((block) => valueAt(later, block))).toEqual(['3', '4'])
+    const history = dropUnsealedMultiplierChanges(later, 12, new Set())
+    expect([11, 13, 26].map((block) => valueAt(history, block))).toEqual(['1', '1', '5'])
+    const called = multiplierFrom('1', reportedChange(10, 'call', '3'), logChange(12, 0, { from: '3', to: '4' }))
+    expect(valueAt(dropUnsealedMultiplierChanges(called, 12, new Set()), 13)).toBe('3')
+  })
+
   it('is unknown again if only the list had it and drops it', () => {
     expect(currentMultiplier(multiplierFrom('1', reportedChange(4, 'list', null)))).toEqual({
       value: null,
