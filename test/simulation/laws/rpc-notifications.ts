@@ -5,6 +5,7 @@ import { SubscriberIndex } from '../../../src/gateway/subscriber-index.ts'
 import { restartPointNote } from '../../../src/ingest/restore.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { tokenNotes } from '../../../src/tape/notes.ts'
+import type { PlacedLog } from '../simulated-block.ts'
 import type { Completeness } from './completeness.ts'
 import type { Law, LawContext } from './law.ts'
 import type { ListedTokens } from './listed-tokens.ts'
@@ -44,7 +45,7 @@ export class RpcNotifications implements Law {
   /** What was sent in this run and not removed, for each kind of subscription. */
   #currentLogs: Readonly<Record<SubscriptionKind, Map<string, NotificationSchema>>> = { pendingLogs: new Map(), logs: new Map() }
   #firstBlock: number | null = null
-  /** The relay settles no block up to this one again: a subscriber of this run misses nothing there. */
+  /** Up to this block the previous run has read all. A lagging node may start this run with a lower head. */
   #settledBefore = -1
 
   constructor(context: LawContext, tokens: ListedTokens, completeness: Completeness) {
@@ -69,7 +70,7 @@ export class RpcNotifications implements Law {
   }
 
   receive(event: ChainEvent): void {
-    if (event.type === 'head' && event.sealed !== null) this.#firstBlock ??= Math.max(event.sealed, this.#settledBefore)
+    if (event.type === 'head' && event.sealed !== null) this.#firstBlock ??= event.sealed
     this.#logFeed?.receive(event)
   }
 
@@ -106,7 +107,8 @@ export class RpcNotifications implements Law {
       const block = chain.block(number)
       if (!block || block.canonicalFrom > clock.elapsedMs - PUBLISH_TIMEOUT_MS) return
       if (this.#completeness.isInHole(number)) continue
-      const listed = block.logs.filter(({ content }) => (this.#tokens.listedSince.get(content.address) ?? number) < number)
+      const isListed = ({ content }: PlacedLog) => (this.#tokens.listedSince.get(content.address) ?? number) < number
+      const listed = number > this.#settledBefore ? block.logs.filter(isListed) : []
       const notifiedByIndex = new Map((current.get(number) ?? []).map((notified) => [notified.logIndex, notified]))
       for (const { key, logIndex, tx, content } of listed) {
         const notified = notifiedByIndex.get(logIndex)
