@@ -37,7 +37,7 @@ export type KeyLifecycle = {
   hash: string | null
   /** The tape no longer had it when the relay restarted, so the relay cannot know it. */
   isForgotten: boolean
-  /** The relay restarted after it was last published, and knows what is on the tape of it. */
+  /** The relay restarted after it was published, and knows of it what is on the tape. */
   isRestored: boolean
 }
 
@@ -135,8 +135,8 @@ export class KeyLifecycles {
       this.#checkAnnounced(key, update, id)
     }
     lifecycle.text = text
+    lifecycle.isRestored &&= update.tx.index === lifecycle.lastPublished.tx.index
     lifecycle.lastPublished = update
-    lifecycle.isRestored = false
     lifecycle.type = update.type
     lifecycle.position = id
   }
