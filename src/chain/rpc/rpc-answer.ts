@@ -7,6 +7,8 @@ import { sliceResult } from './raw-result.ts'
 /** The result of a longer answer is not parsed as a whole. */
 const PARSE_BOUND_BYTES = 65_536
 
+const OPEN_BRACKET = '['.charCodeAt(0)
+
 /** The code of an error that has none. */
 const UNKNOWN_ERROR_CODE = -32_000
 
@@ -39,7 +41,9 @@ export const parseResult: ParseAnswer<unknown> = (response, body, id) => {
 /** A long list of logs is left to the caller, who parses it in parts. */
 export const parseLogsResult: ParseAnswer<unknown> = (response, body, id) => {
   const list = longResultOf(response, body, id)
-  return list ? new LongList(list, () => parseResult(response, body, id)) : parseResult(response, body, id)
+  // Without its quotes, a text may look like the items of a list.
+  const isList = list?.at(0) === OPEN_BRACKET
+  return list && isList ? new LongList(list, () => parseResult(response, body, id)) : parseResult(response, body, id)
 }
 
 export const parseRawResult: ParseAnswer<Buffer> = (response, body, id) => {

@@ -268,13 +268,18 @@ describe('an answer', () => {
     }
   })
 
-  it('with a long list of logs is left to be read in parts', async () => {
+  it('with a long list of logs, and no other long answer, is left to be read in parts', async () => {
     const logs = Array.from({ length: 300 }, (_, index) => ({ index, text: 'x'.repeat(300) }))
     const node = await openEndpoint(resultResponder(logs))
     const { rpc } = openRpcClient([node.url])
     const answer = await rpc.request('eth_getLogs', [{ address: [], blockHash: '0x1' }])
     expect(answer).toBeInstanceOf(LongList)
     expect((await Array.fromAsync((answer as LongList).parts())).flat(1)).toEqual(logs)
+    const text = Array(30_000).fill('1').join()
+    node.respond = resultResponder(text)
+    expect(await rpc.request('eth_getLogs', [{ address: [], blockHash: '0x1' }])).toBe(text)
+    node.respond = resultResponder({ logs })
+    expect(await rpc.request('eth_getLogs', [{ address: [], blockHash: '0x1' }])).toEqual({ logs })
     node.respond = resultResponder(logs.slice(0, 9))
     expect(await rpc.request('eth_getLogs', [{ address: [], blockHash: '0x1' }])).toEqual(logs.slice(0, 9))
   })
