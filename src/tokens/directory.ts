@@ -1,3 +1,4 @@
+import { editDistance } from '../nearest-name.ts'
 import type { Hex } from '../protocol/fields.ts'
 import type { Token } from './token.ts'
 
@@ -91,7 +92,10 @@ export class Directory {
     return [...this.#bySymbol.entries()]
       .flatMap(([symbol, addresses]) => {
         const matches = this.#withTokens(addresses)
-        const edits = Math.min(editDistance(name, symbol), editDistance(name, symbol.replace(/C$/, '')))
+        const edits = Math.min(
+          editDistance(name, symbol, DISTANCE_BOUND),
+          editDistance(name, symbol.replace(/C$/, ''), DISTANCE_BOUND),
+        )
         const match = matches.find(isListed) ?? matches[0]
         return match && edits <= DISTANCE_BOUND ? [{ symbol: match.name, edits }] : []
       })
@@ -155,25 +159,4 @@ function lookupResult(tokens: readonly Token[], suggest: readonly string[]): Loo
   if (!token) return { kind: 'unknown', suggest }
   if (others.length === 0) return { kind: 'found', token }
   return { kind: 'ambiguous', suggest: tokens.slice(0, SAME_NAME_BOUND).map((match) => match.address) }
-}
-
-/** Number of letters added, dropped, changed or swapped with their neighbour; at most the bound plus one. */
-function editDistance(a: string, b: string): number {
-  if (Math.abs(a.length - b.length) > DISTANCE_BOUND) return DISTANCE_BOUND + 1
-  let beforeLast: number[] = []
-  let last = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= a.length; i += 1) {
-    const row = [i]
-    for (let j = 1; j <= b.length; j += 1) {
-      const same = a[i - 1] === b[j - 1]
-      let cost = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last[j - 1] ?? 0) + (same ? 0 : 1))
-      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
-      if (swapped) cost = Math.min(cost, (beforeLast[j - 2] ?? 0) + 1)
-      row.push(cost)
-    }
-    if (Math.min(...row) > DISTANCE_BOUND) return DISTANCE_BOUND + 1
-    beforeLast = last
-    last = row
-  }
-  return last[b.length] ?? 0
 }

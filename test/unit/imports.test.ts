@@ -13,7 +13,7 @@ const files: Files = new Map(
     .map((path) => [path.replaceAll('\\', '/'), readFileSync(new URL(path, src), 'utf8')]),
 )
 
-const leaves = ['config.ts', 'log.ts', 'metrics.ts', 'async-loop.ts', 'backoff.ts', 'bounded-map.ts', 'turns.ts']
+const leaves = ['config.ts', 'log.ts', 'metrics.ts', 'async-loop.ts', 'backoff.ts', 'bounded-map.ts', 'turns.ts', 'nearest-name.ts']
 const chain = ['chain/rpc', 'chain/logs']
 const data = ['protocol', 'tokens', 'tape']
 const edgeBase = ['edge/limits', 'edge/transport']
@@ -23,6 +23,7 @@ const edgeBase = ['edge/limits', 'edge/transport']
  */
 const rooms: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(leaves.map((leaf) => [leaf, []])),
+  'config.ts': ['nearest-name.ts'],
   protocol: [],
   'chain/logs': ['protocol', ...leaves],
   'chain/rpc': ['protocol', 'chain/logs', ...leaves],
