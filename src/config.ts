@@ -1,5 +1,6 @@
 import { BlockList, isIP } from 'node:net'
 import { parseArgs } from 'node:util'
+import { nearestName } from './nearest-name.ts'
 
 /** A setting: its default as one would type it, its help text, and the parser of its text. */
 type SettingDefinition<Value, Default extends string | null> = {
@@ -32,10 +33,19 @@ export const settings = {
     urls('http:', 'https:'),
   ),
   STOCKS_API_URL: setting(null, 'base URL of the Tokenized Stocks Read API', url('http:', 'https:')),
-  NETWORK: setting(null, 'base or base-sepolia: the public endpoints, no key needed', oneOf('base', 'base-sepolia')),
+  NETWORK: setting(
+    null,
+    'base or base-sepolia: the public endpoints, no key needed; implies CHAIN_ID',
+    oneOf('base', 'base-sepolia'),
+  ),
+  DEMO: setting(
+    'true',
+    'whether the built-in chain runs if no upstream is set; its tape is in DATA_DIR/demo; the container image sets false',
+    bool,
+  ),
   CHAIN_ID: setting(
     null,
-    'the chain id; an upstream with another one is refused; without it the relay asks the upstream at start',
+    'the chain id; an upstream with another one is not used; without it the relay asks the upstream at start',
     integer(1, 2 ** 53 - 1),
   ),
   FEEDS: setting(
@@ -121,7 +131,7 @@ export type UpstreamEndpoints = {
 }
 
 export type ConfigResult =
-  | { readonly kind: 'settings'; readonly config: Config }
+  | { readonly kind: 'settings'; readonly config: Config; readonly warnings: readonly string[] }
   | { readonly kind: 'help'; readonly text: string }
   | { readonly kind: 'version' }
   | { readonly kind: 'mistakes'; readonly lines: readonly string[] }
@@ -145,9 +155,51 @@ export function readConfig(args: readonly string[], env: Readonly<Record<string,
       lines.push(`${name} ${mistake.message}${mistake instanceof SecretSettingError ? '' : `; it is ${redacted(given)}`}`)
     }
   }
+  lines.push(...refusedVariables(env))
   const config = values as Config
   if (lines.length === 0) lines.push(...contradictions(config))
-  return lines.length > 0 ? { kind: 'mistakes', lines } : { kind: 'settings', config }
+  if (lines.length > 0) return { kind: 'mistakes', lines }
+  return { kind: 'settings', config: withChainOfNetwork(config), warnings: misspeltVariables(env) }
+}
+
+/** The chain ids of the networks. */
+const networkChainIds = { base: 8_453, 'base-sepolia': 84_532 } as const
+
+const withChainOfNetwork = (config: Config): Config =>
+  config.NETWORK === undefined ? config : { ...config, CHAIN_ID: networkChainIds[config.NETWORK] }
+
+/** A variable that begins like this is meant for the relay: a misspelt one must not start the built-in chain instead. */
+const OWN_PREFIX = /^(UPSTREAM|STOCKS|TAPE|TRUSTED|BACKLOG)_/
+/** Container platforms set such variables for each service that they run. */
+const SERVICE_LINK = /_SERVICE_HOST$|_SERVICE_PORT(_\w+)?$|_PORT$|_PORT_\d+_(TCP|UDP)(_\w+)?$/
+/** The nearest setting is named up to this many edits. */
+const SUGGESTION_BOUND_EDITS = 8
+const FLAG_SUGGESTION_BOUND_EDITS = 2
+/** Shorter names are likely to be those of other programs. */
+const MIN_MISSPELT_CHARS = 6
+
+const unknownVariables = (env: Readonly<Record<string, string | undefined>>): readonly string[] =>
+  Object.keys(env).filter((name) => env[name] && !settingNames.some((known) => known === name) && !SERVICE_LINK.test(name))
+
+const refusedVariables = (env: Readonly<Record<string, string | undefined>>): readonly string[] =>
+  unknownVariables(env)
+    .filter((name) => OWN_PREFIX.test(name))
+    .map((name) => `${oneLine(name)} is not a setting.${suggestionFor(name, settingNames, SUGGESTION_BOUND_EDITS)} Try --help.`)
+
+/** Variables of other programs pass. One that is a single edit away from a setting is worth a warning. */
+const misspeltVariables = (env: Readonly<Record<string, string | undefined>>): readonly string[] =>
+  unknownVariables(env).flatMap((name) => {
+    const nearest = nearestName(
+      name,
+      settingNames.filter((known) => known.length >= MIN_MISSPELT_CHARS),
+      1,
+    )
+    return nearest === undefined ? [] : [`${oneLine(name)} is set, and is not a setting. Did you mean ${nearest}?`]
+  })
+
+const suggestionFor = (name: string, known: readonly string[], bound: number): string => {
+  const nearest = nearestName(name, known, bound)
+  return nearest === undefined ? '' : ` Did you mean ${nearest}?`
 }
 
 /** A value that is safe to print: a URL without its user and its path, which may contain a key. */
@@ -172,18 +224,31 @@ function readFlags(args: readonly string[]): Flags {
     if (token.kind !== 'option') continue
     const name = settingNames.find((one) => flagOf(one) === token.name)
     if (token.name === 'help' || token.name === 'version') requestedInfo ??= token.name
-    else if (!name) lines.push(`'${oneLine(token.rawName)}' is not a setting. Try --help.`)
+    else if (!name) lines.push(`'${oneLine(token.rawName)}' is not a setting.${flagSuggestionFor(token.rawName)} Try --help.`)
     else if (token.value === undefined || token.value.startsWith('--')) lines.push(`'${token.rawName}' needs a value. Try --help.`)
     else flags.set(name, token.value)
   }
   return { flags, requestedInfo, lines }
 }
 
+const flagSuggestionFor = (rawName: string): string =>
+  suggestionFor(
+    rawName,
+    settingNames.map((name) => `--${flagOf(name)}`),
+    FLAG_SUGGESTION_BOUND_EDITS,
+  )
+
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
 
 /** Settings that are valid alone and contradict each other. */
 function contradictions(config: Config): string[] {
-  if (config.NETWORK !== undefined) return []
+  const { NETWORK: network, CHAIN_ID: chainId } = config
+  if (network !== undefined) {
+    const implied = networkChainIds[network]
+    return chainId === undefined || chainId === implied
+      ? []
+      : [`CHAIN_ID ${chainId} contradicts NETWORK ${network}, whose chain id is ${implied}: leave one of them out`]
+  }
   const lines: string[] = []
   if (config.UPSTREAM_RPC_URL === undefined && config.UPSTREAM_WS_URL === undefined) {
     if (config.STOCKS_API_URL !== undefined) lines.push('UPSTREAM_RPC_URL is missing: STOCKS_API_URL needs an upstream beside it')

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import packageJson from '../package.json' with { type: 'json' }
 import { type Config, readConfig, type UpstreamEndpoints } from './config.ts'
 import type { Devnet } from './devnet/devnet.ts'
@@ -34,7 +35,13 @@ async function main(): Promise<void> {
     process.exitCode = EXIT_USAGE
     return
   }
-  const { config } = result
+  for (const warning of result.warnings) printError(warning)
+  if (isDemo(result.config) && !result.config.DEMO) {
+    printError(noUpstream)
+    process.exitCode = 1
+    return
+  }
+  const config = isDemo(result.config) ? withDemoTape(result.config) : result.config
   const log = openLog(config.LOG_LEVEL)
   const devnet = isDemo(config) ? await openDevnet() : null
   const endpoints = resolveUpstream(config, devnet)
@@ -60,6 +67,13 @@ async function main(): Promise<void> {
 
 const isDemo = (config: Config): boolean =>
   config.NETWORK === undefined && config.UPSTREAM_RPC_URL === undefined && config.UPSTREAM_WS_URL === undefined
+
+const noUpstream =
+  'no upstream is set, and DEMO is false: set UPSTREAM_RPC_URL and STOCKS_API_URL, or NETWORK=base, or DEMO=true for the built-in chain'
+
+/** The tape of the built-in chain has a folder of its own, so that it never stands where the tape of a real chain belongs. */
+const withDemoTape = (config: Config): Config =>
+  config.DATA_DIR === ':memory:' ? config : { ...config, DATA_DIR: join(config.DATA_DIR, 'demo') }
 
 /** Loaded only where it runs, so that production starts faster. */
 async function openDevnet(): Promise<Devnet> {

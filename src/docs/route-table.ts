@@ -273,11 +273,11 @@ export const routes: readonly Route[] = [
     ...{ method: 'get', path: '/readyz', id: 'ready', tag: 'Status' },
     summary: 'Whether the service is ready',
     responses: [
-      { status: 200, description: 'Ready.', content: jsonContent(Readiness, { status: 'ready', reasons: [] }) },
+      { status: 200, description: 'Ready.', content: jsonContent(Readiness, { status: 'ready', reasons: [], demo: false }) },
       {
         status: 503,
         description: 'Not ready, and why.',
-        content: jsonContent(Readiness, { status: 'unready', reasons: ['the upstream is down'] }),
+        content: jsonContent(Readiness, { status: 'unready', reasons: ['the upstream is down'], demo: false }),
       },
     ],
     refusals: [],

@@ -93,5 +93,6 @@ export const Readiness = registerSchema(
   z.object({
     status: z.enum(['ready', 'unready']).describe('Whether the service can serve clients now.'),
     reasons: z.array(z.string()).describe('Why it is not ready; empty when it is.'),
+    demo: z.boolean().describe('Whether the upstream is the built-in chain: nothing on it is real.'),
   }),
 )

@@ -209,8 +209,53 @@ describe('settings that contradict each other', () => {
     expect(configOf([], env).UPSTREAM_WS_URL).toEqual(['wss://one.example'])
   })
 
+  it('are a network and another chain id', () => {
+    const [line] = configErrorsOf([], { NETWORK: 'base-sepolia', CHAIN_ID: '8453' })
+    expect(line).toBe('CHAIN_ID 8453 contradicts NETWORK base-sepolia, whose chain id is 84532: leave one of them out')
+  })
+
+  it('are not a network and its own chain id, which it implies', () => {
+    expect(configOf([], { NETWORK: 'base' }).CHAIN_ID).toBe(8_453)
+    expect(configOf([], { NETWORK: 'base-sepolia' }).CHAIN_ID).toBe(84_532)
+    expect(configOf([], { NETWORK: 'base', CHAIN_ID: '8453' }).CHAIN_ID).toBe(8_453)
+  })
+
   it('are valid when a network provides the missing ones', () => {
     expect(configOf([], { NETWORK: 'base', UPSTREAM_WS_URL: 'wss://one.example' }).NETWORK).toBe('base')
+  })
+})
+
+describe('a variable that is no setting', () => {
+  it.each([
+    ['UPSTREAM_RPC_URLS', /^UPSTREAM_RPC_URLS is not a setting\. Did you mean UPSTREAM_RPC_URL\? Try --help\.$/],
+    ['UPSTREAM_URL', /Did you mean UPSTREAM_(RPC|WS)_URL\?/],
+    ['STOCKS_URL', /Did you mean STOCKS_API_URL\?/],
+    ['TAPE_DIR', /^TAPE_DIR is not a setting\./],
+    ['TRUSTED_PROXY', /Did you mean TRUSTED_PROXIES\?/],
+    ['BACKLOG_BYTES', /^BACKLOG_BYTES is not a setting\./],
+  ])('stops the start if it begins like ours: %s', (name, message) => {
+    expect(configErrorsOf([], { [name]: 'https://x.example/SECRET' })).toEqual([expect.stringMatching(message)])
+    expect(configErrorsOf([], { [name]: 'https://x.example/SECRET' }).join()).not.toContain('SECRET')
+    expect(configErrorsOf([], { [name]: '' })).toEqual([])
+  })
+
+  it.each([
+    ['NETWROK', ['NETWROK is set, and is not a setting. Did you mean NETWORK?']],
+    ['CHAINID', ['CHAINID is set, and is not a setting. Did you mean CHAIN_ID?']],
+    ['UPSTREM_RPC_URL', ['UPSTREM_RPC_URL is set, and is not a setting. Did you mean UPSTREAM_RPC_URL?']],
+    ['NETWORKING', []],
+    ['PORTS', []],
+    ['Network', []],
+    ['UPSTREAM_SERVICE_HOST', []],
+    ['UPSTREAM_SERVICE_PORT', []],
+    ['UPSTREAM_SERVICE_PORT_HTTP', []],
+    ['TAPE_PORT', []],
+    ['TAPE_PORT_8080_TCP', []],
+    ['TAPE_PORT_8080_TCP_ADDR', []],
+    ['BACKLOG_PORT_53_UDP_PROTO', []],
+  ])('is a warning if it is one edit away from ours, and nothing else if not: %s', (name, warnings) => {
+    const result = readConfig([], { [name]: 'tcp://10.0.0.1:80' })
+    expect(result).toMatchObject({ kind: 'settings', warnings })
   })
 })
 
@@ -234,6 +279,10 @@ describe('--help', () => {
 })
 
 describe('a flag', () => {
+  it('that is unknown is reported with the nearest one', () => {
+    expect(configErrorsOf(['--prot=1'])).toEqual(["'--prot' is not a setting. Did you mean --port? Try --help."])
+  })
+
   it('that is unknown hides no other mistake: each has a line', () => {
     expect(configErrorsOf(['--prot=1', '--hots=2'], { LOG_LEVEL: 'x' })).toHaveLength(3)
   })

@@ -21,7 +21,7 @@ export type NodeRoute = Pick<Route, 'method' | 'path'> & {
   readonly handle: (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>
 }
 
-type Options = ServiceReports & {
+type Options = Omit<ServiceReports, 'demo'> & {
   readonly streams: StreamServices
   readonly nodeRoutes: readonly NodeRoute[]
   /** For how long the list may be kept by others, and by whom. */
@@ -34,7 +34,7 @@ export function openApp({ streams, nodeRoutes, listCacheControl, ...reports }: O
   const workQueue = new WorkQueue()
   const rawHandlers = { ...streamHandlers(streams), ...exportHandlers(streams, workQueue), ...nodeHandlers(streams, nodeRoutes) }
   const handlers = {
-    ...serviceHandlers(reports),
+    ...serviceHandlers({ ...reports, demo: streams.edge.demo }),
     ...historyHandlers(streams, workQueue),
     ...tokenListHandlers(streams.edge, workQueue, listCacheControl),
     ...documentHandlers,

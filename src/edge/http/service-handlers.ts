@@ -12,10 +12,12 @@ export type ServiceReports = {
   /** Why the relay is of no use now; empty when it is ready. */
   readonly unreadyReasons: () => readonly string[]
   readonly status: () => ServiceStatus
+  /** Whether the upstream is the built-in chain. */
+  readonly demo: boolean
 }
 
 /** How the service is, and the two paths that lead elsewhere. */
-export const serviceHandlers = ({ metrics, metricsToken, unreadyReasons, status }: ServiceReports): Handlers => ({
+export const serviceHandlers = ({ metrics, metricsToken, unreadyReasons, status, demo }: ServiceReports): Handlers => ({
   home: (c) => c.redirect('/docs'),
   socket: (c) => {
     c.header('upgrade', 'websocket')
@@ -25,7 +27,8 @@ export const serviceHandlers = ({ metrics, metricsToken, unreadyReasons, status 
   health: (c) => c.json({ status: 'ok' }),
   ready: (c) => {
     const reasons = unreadyReasons()
-    return c.json({ status: reasons.length === 0 ? 'ready' : 'unready', reasons }, reasons.length === 0 ? 200 : 503)
+    const isReady = reasons.length === 0
+    return c.json({ status: isReady ? 'ready' : 'unready', reasons, demo }, isReady ? 200 : 503)
   },
   metrics: async (c) => {
     const { incoming } = c.env

@@ -124,7 +124,7 @@ const shellSnippets: readonly { readonly name: string; readonly prints?: RegExp;
   { name: 'rpc', ends: (text) => expect(JSON.parse(text).result).toMatch(/^0x/) },
   { name: 'status', ends: (text) => expect(JSON.parse(text).source).toBe('pendingLogs') },
   { name: 'health', ends: (text) => expect(JSON.parse(text)).toEqual({ status: 'ok' }) },
-  { name: 'ready', ends: (text) => expect(JSON.parse(text)).toEqual({ status: 'ready', reasons: [] }) },
+  { name: 'ready', ends: (text) => expect(JSON.parse(text)).toEqual({ status: 'ready', reasons: [], demo: false }) },
   { name: 'metrics', ends: (text) => expect(text).toContain('stocktape_updates_total') },
   { name: 'home', ends: (text) => expect(text).toContain('<title>stocktape') },
   { name: 'schema', ends: (text) => expect(JSON.parse(text).title).toBe('transfer') },

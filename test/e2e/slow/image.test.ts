@@ -57,8 +57,15 @@ it('the image has no development dependencies and does not run as root', () => {
   expect(() => readFileSync(join(app, 'node_modules/vitest/package.json'))).toThrow(/ENOENT/)
 })
 
+it('the relay refuses to start without an upstream, and names the settings', async () => {
+  const env = { ...image.env, PATH: process.env.PATH, PORT: '0', HOST: '127.0.0.1', DATA_DIR: data }
+  const refused = new ChildProgram([process.execPath, ...image.command.slice(1)], { cwd: app, env, ...unprivileged })
+  expect(await refused.waitForExit()).toBe(1)
+  expect(refused.stderr).toMatch(/^stocktape: no upstream is set, .*UPSTREAM_RPC_URL.*DEMO=true.*\n$/)
+})
+
 it('the relay starts as an unprivileged user, passes its health check, and publishes transfers', async () => {
-  const env = { ...image.env, PATH: process.env.PATH, PORT: '18473', HOST: '127.0.0.1', DATA_DIR: data }
+  const env = { ...image.env, PATH: process.env.PATH, PORT: '18473', HOST: '127.0.0.1', DATA_DIR: data, DEMO: 'true' }
   const [program, ...args] = image.command
   expect(program).toBe('node')
   relay = new ChildProgram([process.execPath, ...args], { cwd: app, env, ...unprivileged })

@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { startDevnet } from '../../../src/devnet/devnet.ts'
 import { ChildProgram } from '../../support/child-program.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../../support/test-listener.ts'
 import { cloneRepository } from './repository-clone.ts'
@@ -51,6 +52,21 @@ it('after two commands transfers arrive within ten seconds, with the same bytes 
 it('an interrupt to the process group ends the relay with exit code 0', async () => {
   relay.signal('SIGINT')
   expect(await relay.waitForExit()).toBe(0)
+})
+
+it('a real chain afterwards finds no tape of the built-in one', async ({ onTestFinished }) => {
+  const devnet = await startDevnet()
+  onTestFinished(() => devnet.stop())
+  const upstream = { UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url }
+  relay = new ChildProgram(['npm', 'start', '--', '--port', '0'], { cwd: clone, env: { ...process.env, ...upstream } })
+  const host = new URL(await relay.listeningUrl()).host
+  const listener = await listenNdjson(`http://${host}/v1/stream/AAPLc?format=ndjson`)
+  onTestFinished(() => listener.close())
+  expect(await listener.waitFor('hello')).toMatchObject({ demo: false })
+  await listener.waitFor('transfer')
+  const ready = await fetch(`http://${host}/readyz`)
+  expect([ready.status, await ready.json()]).toEqual([200, { status: 'ready', reasons: [], demo: false }])
+  expect(existsSync(join(clone, 'data/demo/tape.sqlite'))).toBe(true)
 })
 
 const textOf = (listener: TestListener, id: string) =>
