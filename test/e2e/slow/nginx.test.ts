@@ -1,6 +1,7 @@
 import { createPublicClient, http, webSocket } from 'viem'
-import { expect, it, vi } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { type Devnet, type DevnetOptions, startDevnet } from '../../../src/devnet/devnet.ts'
+import { ChildProgram, freePort } from '../../support/child-program.ts'
 import { listenNdjson, listenSse, listenWs } from '../../support/test-listener.ts'
 import { transfer } from '../../support/test-stack.ts'
 import { openChromium, readEventSourceInPage } from './chromium-readers.ts'
@@ -17,22 +18,17 @@ import {
 
 vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
 
-/** The relay behind nginx with a configuration from its manual. */
+/** The relay behind nginx with the configuration of docs/nginx.conf. */
 
 /** The number of transfers; each follows once every listener has the previous one. */
 const TRANSFER_COUNT = 5
 /** The default is a minute; the test does not wait that long. */
 const READ_TIMEOUT_S = 2
 
-/** While the relay is down, nginx answers a browser with a retry time and 200: after an error status it gives up. */
-const RETRY_CONFIG = `
-  error_page 502 504 =200 @away;
-  location @away {
-    default_type text/event-stream;
-    add_header access-control-allow-origin *;
-    return 200 "retry: 1000\\n\\n";
-  }
-`
+const withReadTimeout = (configuration: string): string =>
+  configuration.replace('proxy_read_timeout 60s;', `proxy_read_timeout ${READ_TIMEOUT_S}s;`)
+
+const withoutRetry = (configuration: string): string => configuration.replace(/^ *error_page .*$/m, '')
 
 const openDevnet = async (test: TestLifecycle, options: DevnetOptions): Promise<Devnet> => {
   const devnet = await startDevnet(options)
@@ -94,7 +90,7 @@ it('every update passes at once, over every transport', async (test) => {
 it('heartbeats keep silent streams open', async (test) => {
   const devnet = await openDevnet(test, { pace: 'manual' })
   const relay = await DeployedRelay.open(test, devnet)
-  const proxy = await openNginx(test, relay.url, `proxy_read_timeout ${READ_TIMEOUT_S}s;`)
+  const proxy = await openNginx(test, relay.url, withReadTimeout)
   const listeners = await listenAll(test, proxy, 'symbols=AAPLc&heartbeat=1')
   const lines = linesOf(test, `${proxy.url}/v1/tail/AAPLc?heartbeat=1`)
   await readUntil(lines, /^# live/)
@@ -141,10 +137,10 @@ it('the last id and the bye pass, over restarts of the relay', async (test) => {
   process.stdout.write(`${tape.length} updates passed nginx over two restarts\n`)
 })
 
-it('one more rule lets a browser survive a downtime after which it would give up', async (test) => {
+it('a browser survives a downtime after which it would give up without the retry answer', async (test) => {
   const devnet = await openDevnet(test, { pace: 'manual' })
   const relay = await DeployedRelay.open(test, devnet)
-  const [bare, patient] = await Promise.all([openNginx(test, relay.url), openNginx(test, relay.url, RETRY_CONFIG)])
+  const [bare, patient] = await Promise.all([openNginx(test, relay.url, withoutRetry), openNginx(test, relay.url)])
   const browser = await openChromium()
   test.onTestFinished(() => browser.close())
   const listen = ({ url }: NginxProxy) => readEventSourceInPage(test, browser, devnet.stocksUrl, `${url}/v1/stream/AAPLc`)
@@ -152,7 +148,7 @@ it('one more rule lets a browser survive a downtime after which it would give up
   const lives = ({ connections: [listener] }: ReconnectingReader) => listener?.messagesOf('live').length ?? 0
   await Promise.all([lost, kept].map((reader) => reader.until(() => lives(reader) === 1, 'live')))
   relay.signal('SIGTERM')
-  await Promise.all([lost.waitForClosed(), patient.waitForError(/refused.*refused/s), relay.waitForExit()])
+  await Promise.all([lost.waitForClosed(), patient.waitForLog(/ 200 502 .* 200 502 /s), relay.waitForExit()])
   transfer({ devnet })
   await relay.start()
   const moved = () => kept.connections[0]?.messagesOf('transfer').length === 1
@@ -160,6 +156,52 @@ it('one more rule lets a browser survive a downtime after which it would give up
   expect(resumeResultsOf(kept)).toEqual(['none', 'full'])
   expect(lives(lost)).toBe(1)
   process.stdout.write('a browser survived a downtime behind nginx\n')
+})
+
+const sse = { accept: 'text/event-stream' }
+
+it.each([
+  ['a stream of EventSource', '/v1/stream/AAPLc', { headers: sse }, 200, 'retry: 1000\n\n'],
+  ['a stream of EventSource with a query', '/v1/stream?symbols=*', { headers: sse }, 200, 'retry: 1000\n\n'],
+  ['a stream without EventSource', '/v1/stream?format=ndjson', {}, 503, /^\{"code":503,/],
+  ['readiness', '/readyz', { headers: sse }, 503, /^\{"code":503,/],
+  ['a request', '/rpc', { method: 'POST', body: '{}' }, 503, /^\{"code":503,/],
+  ['a download', '/v1/events?format=ndjson', {}, 503, /^\{"code":503,/],
+])('without a relay, %s is answered so that its client does the right thing', async (_, path, init, status, body) => {
+  const nginx = await openNginx({ onTestFinished }, `http://127.0.0.1:${await freePort()}`)
+  const answer = await fetch(nginx.url + path, init)
+  expect([answer.status, answer.headers.get('retry-after')]).toEqual([status, status === 503 ? '2' : null])
+  expect(await answer.text()).toMatch(body)
+})
+
+it('an unready relay stays unready, and its other refusals pass', async (test) => {
+  const devnet = await openDevnet(test, { pace: 'manual' })
+  const relay = await DeployedRelay.open(test, devnet)
+  const nginx = await openNginx(test, relay.url)
+  await devnet.stop()
+  await vi.waitUntil(async () => (await fetch(`${nginx.url}/readyz`)).status === 503, TEST_TIMEOUT_MS)
+  expect(await (await fetch(`${nginx.url}/readyz`)).json()).toMatchObject({ status: 'unready', reasons: ['the upstream is down'] })
+  expect((await fetch(`${nginx.url}/v1/stream/NOPE`)).status).toBe(404)
+})
+
+it('a stream comes over TLS and HTTP/2, and a key is in no log', async (test) => {
+  const devnet = await openDevnet(test, { pace: 'manual' })
+  const relay = await DeployedRelay.open(test, devnet, { API_KEYS: 'SECRETKEY' })
+  const nginx = await openNginx(test, relay.url)
+  const url = `${nginx.tlsUrl}/v1/stream/AAPLc?key=SECRETKEY&format=text`
+  const curl = new ChildProgram(['curl', '-sSN', '--cacert', nginx.certificatePath, '-w', '%{http_version}', url], {
+    env: { PATH: process.env.PATH },
+  })
+  test.onTestFinished(() => curl.kill())
+  await curl.waitForOutput('stdout', /# live/)
+  relay.signal('SIGTERM')
+  await relay.waitForExit()
+  await curl.waitForExit()
+  expect(curl.stdout).toMatch(/\n2$/)
+  await fetch(`${nginx.url}/v1/stream/AAPLc?key=SECRETKEY`)
+  await nginx.waitForLog(/ 503 502 /)
+  expect(nginx.log()).toContain('/v1/stream/AAPLc')
+  expect(nginx.log()).not.toContain('SECRETKEY')
 })
 
 it('JSON-RPC requests and subscriptions pass', async (test) => {
