@@ -47,7 +47,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'main.ts': [...data, 'edge/http', 'docs', 'relay.ts', 'devnet', ...leaves],
   devnet: ['protocol', 'chain/rpc/method-params.ts'],
   client: ['protocol'],
-  cli: ['client'],
+  cli: ['client', 'protocol'],
   web: ['client'],
 }
 /** What a room may import from npm or Node, where that is bounded. */

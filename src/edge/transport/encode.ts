@@ -1,5 +1,5 @@
 import type { Message } from '../../protocol/notices.ts'
-import { formatTextLine } from './readable-line.ts'
+import { formatTextLine } from '../../protocol/readable-line.ts'
 
 /** The formats in which a message reaches a listener. */
 export type Transport = 'ws' | 'sse' | 'sse-named' | 'ndjson' | 'text'

@@ -66,7 +66,8 @@ export class DeployedRelay {
   }
 
   /** Stops the process and then starts another on the same address and tape; the exit code of the first. */
-  async restart(name: NodeJS.Signals): Promise<number | null> {
+  async restart(name: NodeJS.Signals, settings: Record<string, string> = {}): Promise<number | null> {
+    Object.assign(this.#settings, settings)
     this.signal(name)
     const code = await this.waitForExit()
     await this.start()

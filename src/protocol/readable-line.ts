@@ -1,6 +1,6 @@
-import type { Block, Head, Nav, Stage } from '../../protocol/fields.ts'
-import type { Message } from '../../protocol/notices.ts'
-import type { Movement } from '../../protocol/updates.ts'
+import type { Block, Head, Nav, Stage } from './fields.ts'
+import type { Message } from './notices.ts'
+import type { Movement } from './updates.ts'
 
 /** One message as a line for people. Text from outside cannot move the cursor, colour or reorder the line. */
 export const formatTextLine = (message: Message): string => sanitize(lineOf(message)).trimEnd()

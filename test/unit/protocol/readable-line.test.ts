@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { examples } from '../../../../src/docs/examples.ts'
-import { formatTextLine } from '../../../../src/edge/transport/readable-line.ts'
-import { type Message, Notice } from '../../../../src/protocol/notices.ts'
-import { Update } from '../../../../src/protocol/updates.ts'
+import { examples } from '../../../src/docs/examples.ts'
+import { type Message, Notice } from '../../../src/protocol/notices.ts'
+import { formatTextLine } from '../../../src/protocol/readable-line.ts'
+import { Update } from '../../../src/protocol/updates.ts'
 
 /** All example messages of the contract: at least one of each type. */
 const messages = examples.flatMap((example): Message[] => {

@@ -1,0 +1,45 @@
+import { expect, it, vi } from 'vitest'
+import { startDevnet } from '../../../src/devnet/devnet.ts'
+import { ChildProgram } from '../../support/child-program.ts'
+import { transfer } from '../../support/test-stack.ts'
+import { DeployedRelay, TEST_TIMEOUT_MS } from './deployed-relay.ts'
+
+vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
+
+it('the tail command continues over a stop and a kill of the relay, and exits with 1 when the relay refuses it', async (test) => {
+  const devnet = await startDevnet({ pace: 'manual' })
+  test.onTestFinished(() => devnet.stop())
+  const relay = await DeployedRelay.open(test, devnet)
+  const command = [process.execPath, 'src/cli/tail.ts', '*', '--url', relay.url, '--types', 'transfer,retract,amend'] as const
+  const [text, json] = [command, [...command, '--json'] as const].map(
+    (args) => new ChildProgram(args, { env: { PATH: process.env.PATH } }),
+  )
+  if (!text || !json) throw new Error('two programs were started')
+  for (const program of [text, json]) test.onTestFinished(() => program.kill())
+  await text.waitForOutput('stdout', /# live/)
+  await json.waitForOutput('stdout', /"type":"live"/)
+  for (const [count, signal] of [
+    [1, 'SIGTERM'],
+    [2, 'SIGKILL'],
+  ] as const) {
+    transfer({ devnet }, 'AAPLc', 1, BigInt(count) * 10n ** 8n)
+    await Promise.all(
+      [text, json].map((program) => program.waitForOutput('stdout', new RegExp(`transfer  +${count} |"amount":"${count}"`))),
+    )
+    await relay.restart(signal)
+  }
+  transfer({ devnet }, 'AAPLc', 1, 3n * 10n ** 8n)
+  await Promise.all([text, json].map((program) => program.waitForOutput('stdout', /transfer {2,}3 |"amount":"3"/)))
+  expect([...text.stdout.matchAll(/ transfer +(\d+) /g)].map(([, amount]) => amount)).toEqual(['1', '2', '3'])
+  expect(text.stdout.match(/^# live/gm)).toHaveLength(1)
+  expect(text.stderr).toMatch(/^tail: .*continuing at \w+\.\d+ in \d+ ms\n/)
+  const messages = json.stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  expect(messages.filter(({ type }) => type === 'transfer').map(({ amount }) => amount)).toEqual(['1', '2', '3'])
+  expect(messages.filter(({ type }) => type === 'subscribed').map(({ resume }) => resume)).toEqual(['none', 'full', 'full'])
+  await relay.restart('SIGTERM', { API_KEYS: 'one' })
+  expect(await Promise.all([text, json].map((program) => program.waitForExit()))).toEqual([1, 1])
+  expect(text.stderr).toMatch(/\ntail: [^\n]*key[^\n]*\n$/)
+})
