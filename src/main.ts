@@ -111,7 +111,7 @@ function printBanner(config: Config, relay: Relay, { demo }: UpstreamEndpoints):
 function openShutdown(log: Logger, stop: () => Promise<void>) {
   let startedAt: number | null = null
   const start = (exitCode: number) => {
-    startedAt = Date.now()
+    startedAt = performance.now()
     stop().then(
       () => process.exit(exitCode),
       (failure: unknown) => {
@@ -123,7 +123,7 @@ function openShutdown(log: Logger, stop: () => Promise<void>) {
   return {
     onSignal: () => {
       if (startedAt === null) return start(0)
-      if (Date.now() - startedAt >= FORCED_EXIT_AFTER_MS) process.exit(1)
+      if (performance.now() - startedAt >= FORCED_EXIT_AFTER_MS) process.exit(1)
     },
     onFailure: (failure: unknown) => {
       log.fatal(failure instanceof Error ? failure : { failure }, 'the relay cannot go on')

@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks'
-import { asyncScheduler, type Observable, Subscription } from 'rxjs'
+import { type Observable, Subscription } from 'rxjs'
 import { sourceSettingsOf } from './chain/source/source-settings.ts'
 import type { Config, UpstreamEndpoints } from './config.ts'
 import { openHttpEdge } from './edge/http/http-edge.ts'
@@ -10,6 +10,7 @@ import { openConfiguredIngest } from './ingest/configured-ingest.ts'
 import { openTapeChain } from './ingest/tape-chain.ts'
 import { type Logger, rateLimitedWarn } from './log.ts'
 import type { Metrics } from './metrics.ts'
+import { openSteadyClock, schedulerOn } from './steady-clock.ts'
 import { openSqliteTape } from './tape/sqlite.ts'
 import type { SearchableTape } from './tape/tape.ts'
 
@@ -27,8 +28,10 @@ type RelayOptions = {
 /** A running relay. `whenListed` resolves when the first list has been read, so that symbols can be named. */
 export type Relay = { readonly port: number; readonly whenListed: Promise<void>; stop(): Promise<void> }
 
-const now = () => asyncScheduler.now()
-const ports = { clock: asyncScheduler, now, uptime: () => performance.now(), random: Math.random }
+const uptime = () => performance.now()
+const now = openSteadyClock(Date.now, uptime)
+/** `wallTime` is for what shows a time; everything that measures one asks `now` or `clock`. */
+const ports = { clock: schedulerOn(now), now, wallTime: Date.now, uptime, random: Math.random }
 
 export async function startRelay(options: RelayOptions): Promise<Relay> {
   const { DATA_DIR: dir, TAPE_RETENTION_MS: retentionMs, TAPE_BOUND: bound } = options.config

@@ -21,6 +21,7 @@ type ConfiguredInputs = {
   readonly metrics: Metrics
   readonly clock: SchedulerLike
   readonly now: () => number
+  readonly wallTime: () => number
   readonly random: () => number
   readonly warn: (kind: string, detail: unknown) => void
   /** Called when a note about the tape cannot be written. */
@@ -29,7 +30,7 @@ type ConfiguredInputs = {
 
 /** The ingest with the endpoints and settings of the process, counted in its metrics. */
 export async function openConfiguredIngest(inputs: ConfiguredInputs): Promise<Observable<readonly Entry[]>> {
-  const { config, endpoints, sourceSettings, chain, tape, metrics, clock, now, random, warn, onFailure } = inputs
+  const { config, endpoints, sourceSettings, chain, tape, metrics, clock, now, wallTime, random, warn, onFailure } = inputs
   const { link, ...intervals } = sourceSettings
   const onUnreadable = (count: number) => metrics.upstreamUnreadable.inc(count)
   const published = await openIngest({
@@ -44,6 +45,7 @@ export async function openConfiguredIngest(inputs: ConfiguredInputs): Promise<Ob
         ...{ known, clock, random, warn, onUnreadable },
       }),
     clock,
+    wallTime,
     // All sockets have been read then.
     tick: nextTurn,
     settings: { ...intervals, staleMs: config.NAV_STALE_MS, feeds: endpoints.feeds },

@@ -2,10 +2,11 @@ import type { ContractAnswer } from '../chain/contracts/call-poller.ts'
 import type { LogFolder, PendingLog, ReceivedLogs } from '../chain/logs/log-folder.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 import type { ListReading } from '../tokens/list-poller.ts'
+import type { BatchTimes } from './moment.ts'
 import type { DecodedBlock } from './settle-block.ts'
 
-/** The events of one turn of the event loop, and its time (ms). */
-export type Batch<Event> = { readonly at: number; readonly events: readonly Event[] }
+/** The events of one turn of the event loop, and its times. */
+export type Batch<Event> = BatchTimes & { readonly events: readonly Event[] }
 
 /** What the pipeline receives. */
 export type IngestEvent = ChainEvent | ContractAnswer | ({ readonly type: 'list' } & ListReading)
@@ -20,7 +21,7 @@ export type FoldedEvent =
 const passThroughTypes: ReadonlySet<IngestEvent['type']> = new Set(['head', 'status', 'finality', 'unreadable'])
 
 /** Decodes the logs of a batch, and folds those of one transaction. */
-export function foldTransactions({ at, events }: Batch<IngestEvent>, folder: LogFolder): Batch<FoldedEvent> {
+export function foldTransactions({ events, ...times }: Batch<IngestEvent>, folder: LogFolder): Batch<FoldedEvent> {
   const folded: FoldedEvent[] = []
   let received: ReceivedLogs[] = []
   const foldReceived = () => {
@@ -36,7 +37,7 @@ export function foldTransactions({ at, events }: Batch<IngestEvent>, folder: Log
     folded.push(foldEvent(folder, event))
   }
   foldReceived()
-  return { at, events: folded }
+  return { ...times, events: folded }
 }
 
 function foldEvent(folder: LogFolder, event: Exclude<IngestEvent, { type: 'logs' }>): FoldedEvent {

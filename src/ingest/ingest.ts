@@ -21,7 +21,7 @@ import { restoreState } from './restore.ts'
 const TOKENS_PER_TURN = 100
 
 /** All that ingest depends on: it has no clock, random numbers or sockets of its own. */
-export type IngestInputs = Pick<PipelineInputs, 'clock' | 'tick' | 'count'> & {
+export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 'count'> & {
   readonly tape: Tape
   readonly request: RequestFn
   readonly link: SourceOptions['link']
@@ -80,7 +80,7 @@ function partsOf(event: ChainEvent): readonly ChainEvent[] {
   return chunk(event.addresses, TOKENS_PER_TURN).map((addresses) => ({ type: 'subscribed', addresses }))
 }
 
-type ConnectedInputs = Pick<PipelineInputs, 'folder' | 'state' | 'tape' | 'clock' | 'tick' | 'count'> & {
+type ConnectedInputs = Pick<PipelineInputs, 'folder' | 'state' | 'tape' | 'clock' | 'wallTime' | 'tick' | 'count'> & {
   readonly lists: Observable<PolledList | null>
   readonly contractReads: (tokens: Observable<readonly Hex[]>) => Observable<ContractAnswer>
   readonly chainEvents: (addresses: Observable<readonly Hex[]>) => Observable<ChainEvent>

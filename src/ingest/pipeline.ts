@@ -14,6 +14,7 @@ export type PipelineInputs = {
   readonly state: IngestState
   readonly tape: Pick<Tape, 'append'>
   readonly clock: SchedulerLike
+  readonly wallTime: () => number
   /** Resolves at the end of the turn of the event loop. */
   readonly tick: () => Promise<unknown>
   readonly count: (counts: LogCounts) => void
@@ -21,9 +22,9 @@ export type PipelineInputs = {
 
 /** Everything that happens to a token, in order of arrival, on the tape. */
 export const pipeline = (inputs: PipelineInputs): Observable<readonly Entry[]> => {
-  const { tokenLists, contractReads, chainEvents, folder, state, tape, clock, tick, count } = inputs
+  const { tokenLists, contractReads, chainEvents, folder, state, tape, clock, wallTime, tick, count } = inputs
   return merge(tokenLists, contractReads, chainEvents).pipe(
-    batchPerTick(tick, clock), // what one turn of the event loop brings: one reduction, one write
+    batchPerTick(tick, clock, wallTime), // what one turn of the event loop brings: one reduction, one write
     map((batch) => foldTransactions(batch, folder)), // each log is decoded once; a Memo or Seized explains the transfer before it
     map((batch) => reduce(state, batch)), // pure: no clock, no sockets, no tape reads
     tap(({ counts }) => count(counts)),
@@ -32,11 +33,11 @@ export const pipeline = (inputs: PipelineInputs): Observable<readonly Entry[]> =
   )
 }
 
-/** Collects the events of one turn of the event loop, and adds the time. */
+/** Collects the events of one turn of the event loop, and adds its times. */
 const batchPerTick =
-  <Event>(tick: PipelineInputs['tick'], clock: SchedulerLike) =>
+  <Event>(tick: PipelineInputs['tick'], clock: SchedulerLike, wallTime: () => number) =>
   (events: Observable<Event>): Observable<Batch<Event>> =>
     events.pipe(
       connect((sharedEvents) => sharedEvents.pipe(buffer(sharedEvents.pipe(audit(tick))))),
-      map((batch) => ({ at: clock.now(), events: batch })),
+      map((batch) => ({ at: clock.now(), wallTime: wallTime(), events: batch })),
     )

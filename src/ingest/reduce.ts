@@ -38,8 +38,8 @@ export type Reduction = {
 type EventOutput = { readonly publications: readonly Publication[] } & Partial<LogCounts>
 
 /** Applies a batch to the state, and returns what it publishes. Takes nothing from elsewhere: the tape is only written. */
-export function reduce(state: IngestState, { at, events }: Batch<FoldedEvent>): Reduction {
-  const moment = openMoment(at, state.staleMs)
+export function reduce(state: IngestState, { events, ...times }: Batch<FoldedEvent>): Reduction {
+  const moment = openMoment(times, state.staleMs)
   const before = { ...state }
   const updates: Draft[] = []
   const counts = { repeated: 0, unlisted: 0, unreadable: 0 }

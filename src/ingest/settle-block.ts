@@ -47,7 +47,7 @@ export function settleBlock(state: IngestState, block: DecodedBlock, options: Se
   const facts = factsOf(
     state,
     decodedLogs,
-    { via: block.via, sealed: true, late, receivedAt: moment.now, chainTime: state.chainTime },
+    { via: block.via, sealed: true, late, receivedAt: moment.at, chainTime: state.chainTime },
     moment,
   )
   const blockField = blockFieldOf(block)

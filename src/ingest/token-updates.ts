@@ -33,7 +33,7 @@ export function applyList(state: IngestState, list: ListReading, moment: Moment)
   const drafts = applyChanges(state, changes)
   // Tokens that the list omits but that still count as listed come last in the order.
   const order = partial && all.missing.length > 0 ? [...all.order, ...all.missing] : all.order
-  state.listReadAt = moment.now
+  state.listReadAt = moment.at
   if (!state.listOrder || !isSameList(state.listOrder, order)) state.listOrder = order
   // Their NAVs grow older too.
   return drafts.concat(applyChanges(state, refreshNavs(state.tokens, moment, all.missing)))

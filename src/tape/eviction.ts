@@ -1,6 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite'
 
-export type EvictionBounds = { readonly retentionMs: number; readonly bound: number; readonly now: () => number }
+export type EvictionBounds = {
+  readonly retentionMs: number
+  readonly bound: number
+  /** The wall clock without its steps: a clock that is set wrongly must not evict the tape. */
+  readonly now: () => number
+}
 
 /** One append evicts at most this many updates more than it adds, so that no batch waits for a clean-up. */
 const EVICTION_BOUND = 1_000

@@ -29,6 +29,8 @@ type Options = EvictionBounds & {
   /** A folder, or `:memory:` for a tape that is gone when it closes. */
   readonly dir: string
   readonly random: () => number
+  /** What the times of updates show. Without it `now`. */
+  readonly wallTime?: () => number
 }
 
 /** Opens the embedded tape: one SQLite file, written by one process. */
@@ -54,12 +56,16 @@ class SqliteTape implements Tape, TapeHistory {
   readonly #statements: ReturnType<typeof prepareStatements>
   readonly #index: TapeIndex
   #end: number
-  /** The latest time written. Later rows get at least this time, so a clock that goes back hides none from a search. */
+  /** By how much the wall clock was set since the start. */
+  readonly #clockStepsMs: () => number
+  /** The latest time written, without the steps of the wall clock. Later rows get at least this time. */
   #time: number
 
   constructor(database: DatabaseSync, options: Options) {
     this.#database = database
     this.#statements = prepareStatements(database)
+    const { now, wallTime = now } = options
+    this.#clockStepsMs = () => wallTime() - now()
     const metaRows = database.prepare('SELECT name, value FROM meta').all()
     const meta = new Map(metaRows.map(({ name, value }) => [String(name), String(value)]))
     this.epoch = meta.get('epoch') ?? randomEpoch(options.random)
@@ -184,9 +190,10 @@ class SqliteTape implements Tape, TapeHistory {
   /** Returns the latest time written. */
   #writeEntries(entries: readonly Entry[]): number {
     let time = this.#time
+    const stepsMs = this.#clockStepsMs()
     for (const entry of entries) {
       const { seq, update, text } = entry
-      time = Math.max(time, Date.parse(update.time))
+      time = Math.max(time, Date.parse(update.time) - stepsMs)
       this.#statements.writeUpdate.run(seq, time, this.#index.add(entry) ? 1 : 0, text, subjectOf(update))
     }
     return time

@@ -65,7 +65,7 @@ export interface TapeHistory {
   sealsOfToken(address: Hex, block: number): readonly Entry[]
   /** Every kept seal of a block, of all tokens, oldest first. */
   sealsOfBlock(block: number): readonly Entry[]
-  /** The number after which every update was written at `time` (ms) or later. */
+  /** The number after which every update was written at `time` (ms, steady) or later. */
   seqBefore(time: number): number | Promise<number>
 }
 

@@ -125,6 +125,7 @@ it(`memory stays flat over ${HOURS} hours, and every log gets its end`, async ()
     onChainEvent: () => {},
     lists: () => of({ tokens: parsedList(apple()), partial: false }),
     clock,
+    wallTime: () => clock.now(),
     tick: () => Promise.resolve(),
     settings: {
       pendingPollMs: 1_000,

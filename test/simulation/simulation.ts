@@ -176,6 +176,7 @@ export class Simulation {
           onUnreadable: () => {},
         }),
       clock: relay,
+      wallTime: () => relay.now(),
       tick: () => Promise.resolve(),
       settings: {
         pendingPollMs: PENDING_POLL_MS,

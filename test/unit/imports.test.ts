@@ -13,7 +13,17 @@ const files: Files = new Map(
     .map((path) => [path.replaceAll('\\', '/'), readFileSync(new URL(path, src), 'utf8')]),
 )
 
-const leaves = ['config.ts', 'log.ts', 'metrics.ts', 'async-loop.ts', 'backoff.ts', 'bounded-map.ts', 'turns.ts', 'nearest-name.ts']
+const leaves = [
+  'config.ts',
+  'log.ts',
+  'metrics.ts',
+  'async-loop.ts',
+  'backoff.ts',
+  'bounded-map.ts',
+  'turns.ts',
+  'nearest-name.ts',
+  'steady-clock.ts',
+]
 const chain = ['chain/rpc', 'chain/logs']
 const data = ['protocol', 'tokens', 'tape']
 const edgeBase = ['edge/limits', 'edge/transport']

@@ -4,6 +4,7 @@ import { formatPosition, type Position, resumeAfter, type TapePosition } from '.
 import { Refusal } from '../../protocol/refusal.ts'
 import { defaultSelectionOptions, patchOptions, type StartPoint } from '../../protocol/selection.ts'
 import type { Tape, TapeHistory } from '../../tape/tape.ts'
+import { tapeTimeOf } from '../live/resume.ts'
 import type { EdgeContext } from '../live/session.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 import { resolveKnownSymbols } from '../select/symbols.ts'
@@ -24,12 +25,12 @@ const START: TapePosition = { seq: 0, n: null }
 /** Reads the query string of a history request; refuses what cannot be answered. */
 export async function readHistoryQuery(
   parameters: URLSearchParams,
-  { tape, view, now }: Pick<EdgeContext, 'tape' | 'view' | 'now'>,
+  { tape, view, now, wallTime }: Pick<EdgeContext, 'tape' | 'view' | 'now' | 'wallTime'>,
 ): Promise<HistoryQuery> {
   const query = readEventsQuery(parameters)
   const { tokens } = resolveKnownSymbols(view, query.symbols ?? ['*'])
   const options = patchOptions(defaultSelectionOptions, query)
-  const context = { tape, now: now(), stage: options.stage, end: justBefore(tape.end() + 1, options.stage) }
+  const context = { tape, now: now(), wallTime: wallTime(), stage: options.stage, end: justBefore(tape.end() + 1, options.stage) }
   return {
     selection: { tokens, options },
     after: await resolveStart(query, context),
@@ -43,6 +44,7 @@ export async function readHistoryQuery(
 type QueryContext = {
   readonly tape: Pick<Tape, 'epoch' | 'oldest'> & Pick<TapeHistory, 'seqBefore'>
   readonly now: number
+  readonly wallTime: number
   readonly stage: Stage
   readonly end: TapePosition
 }
@@ -67,9 +69,8 @@ async function resolveEnd({ before, until }: EventsQuery, context: QueryContext)
 /** The last sequence number written before a time. */
 const lastSeqBefore = (
   when: Extract<StartPoint, { from: 'now' | 'time' | 'duration' }>,
-  { tape, now, end }: QueryContext,
-): number | Promise<number> =>
-  when.from === 'now' ? end.seq - 1 : tape.seqBefore(when.from === 'time' ? when.time : now - when.ms)
+  { tape, end, ...times }: QueryContext,
+): number | Promise<number> => (when.from === 'now' ? end.seq - 1 : tape.seqBefore(tapeTimeOf(when, times)))
 
 /** The exclusive position before an update and before everything that the view emits ahead of it. */
 export const justBefore = (seq: number, stage: Stage): TapePosition => ({ seq, n: stage === 'sealed' ? 1 : null })

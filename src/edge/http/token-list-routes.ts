@@ -89,7 +89,7 @@ export function tokenListHandlers(edge: EdgeContext, workQueue: WorkQueue, cache
 
 /** The current state of a token, and the position of its newest update. */
 async function readToken(selector: string, context: EdgeContext, workQueue: WorkQueue): Promise<TokenDetails> {
-  const { view, tape, hub, now, staleMs } = context
+  const { view, tape, hub, wallTime, staleMs } = context
   const { tokens, rejected } = resolveSymbols(view, [selector])
   const [address] = tokens ?? []
   // The selector `*` selects all tokens, and none in particular.
@@ -98,7 +98,11 @@ async function readToken(selector: string, context: EdgeContext, workQueue: Work
   const seq = await newestSeqOf(address, tape, workQueue)
   const token = view.token(address)
   if (!token) throw unknownSymbol(rejected)
-  const { type: _type, id: _id, ...snapshot } = snapshotOf(token, { id: null, asOf: hub.position(tape.end()), now: now(), staleMs })
+  const {
+    type: _type,
+    id: _id,
+    ...snapshot
+  } = snapshotOf(token, { id: null, asOf: hub.position(tape.end()), now: wallTime(), staleMs })
   return { ...snapshot, last: seq === null ? null : hub.position(seq) }
 }
 

@@ -101,7 +101,7 @@ export function openStream(streams: StreamServices, request: StreamRequest): voi
     uptime: edge.uptime(),
   })
   listener.tokens = choice.tokens
-  socket.write(`${responseHeadOf(format)}${format === 'sse' ? `: stocktape.v1\nretry: ${retryMs}\n\n` : ''}`)
+  socket.write(`${responseHeadOf(format, edge.wallTime())}${format === 'sse' ? `: stocktape.v1\nretry: ${retryMs}\n\n` : ''}`)
   edge.hub.add(listener)
   removeOnClose(edge.hub, listener, socket)
   startSession(edge, listener, { since, snapshot: query.snapshot ?? true, rejected: choice.rejected }).catch(() => socket.destroy())
@@ -125,10 +125,10 @@ const headersOf = (format: Format): Record<string, string> => ({
 })
 
 /** The head of the response, written by hand because the stream is written to the raw socket. */
-const responseHeadOf = (format: Format): string =>
+const responseHeadOf = (format: Format, time: number): string =>
   `HTTP/1.1 200 OK\r\n${Object.entries(headersOf(format))
     .map(([name, value]) => `${name}: ${value}\r\n`)
-    .join('')}date: ${new Date().toUTCString()}\r\nconnection: close\r\n\r\n`
+    .join('')}date: ${new Date(time).toUTCString()}\r\nconnection: close\r\n\r\n`
 
 /** Refuses a browser with a stream of one error event: EventSource never retries after any other status than 200. */
 function refuseAsEvent(outgoing: ServerResponse, refusal: Refusal, retryMs: number): void {

@@ -34,7 +34,7 @@ const limitRefusals = {
 type Options = {
   readonly tape: SearchableTape
   readonly view: View
-  readonly now: () => number
+  readonly wallTime: () => number
   readonly uptime: () => number
   readonly random: () => number
   readonly backlogBoundBytes: number
@@ -247,12 +247,12 @@ export class Hub {
   }
 
   #heartbeatNotice(listener: Listener, id: string, backlog: number): NoticeOf<'heartbeat'> {
-    const { tape, view, now } = this.#options
+    const { tape, view, wallTime } = this.#options
     return {
       type: 'heartbeat',
       id,
       end: this.position(tape.end()),
-      time: new Date(now()).toISOString(),
+      time: new Date(wallTime()).toISOString(),
       head: view.head,
       source: view.source,
       sent: listener.sent,

@@ -25,6 +25,7 @@ type LiveInputs = {
   readonly endpoints: { readonly demo: boolean }
   readonly metrics: Metrics
   readonly now: () => number
+  readonly wallTime: () => number
   readonly uptime: () => number
   readonly random: () => number
   readonly warn: (kind: string, detail: unknown) => void
@@ -69,9 +70,9 @@ export function openLiveEdge(inputs: LiveInputs) {
   }
 }
 
-const openHub = ({ config, metrics, tape, now, uptime, random }: LiveInputs, view: View): Hub =>
+const openHub = ({ config, metrics, tape, wallTime, uptime, random }: LiveInputs, view: View): Hub =>
   new Hub({
-    ...{ tape, view, now, uptime, random },
+    ...{ tape, view, wallTime, uptime, random },
     backlogBoundBytes: config.BACKLOG_BOUND_BYTES,
     clientsBound: config.CLIENTS_BOUND,
     clientsPerAddressBound: config.CLIENTS_PER_ADDRESS_BOUND,
@@ -84,8 +85,8 @@ const openHub = ({ config, metrics, tape, now, uptime, random }: LiveInputs, vie
     },
   })
 
-const openContext = ({ config, tape, now, uptime, chain, endpoints }: LiveInputs, view: View, hub: Hub): EdgeContext => ({
-  ...{ hub, view, tape, now, uptime },
+const openContext = ({ config, tape, now, wallTime, uptime, chain, endpoints }: LiveInputs, view: View, hub: Hub): EdgeContext => ({
+  ...{ hub, view, tape, now, wallTime, uptime },
   chainId: () => chain.id,
   demo: endpoints.demo,
   server: `stocktape/${packageJson.version}`,

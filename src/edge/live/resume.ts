@@ -34,6 +34,7 @@ const MEASURE_PAGE = 100
 type ResumeContext = {
   readonly tape: SearchableTape
   readonly now: number
+  readonly wallTime: number
   readonly replayBound: number
   /** Whether the listener has disconnected. */
   readonly isGone: () => boolean
@@ -41,8 +42,8 @@ type ResumeContext = {
 
 /** Finds where a stream with this `since` starts. What cannot be continued becomes a gap with its reason. */
 export async function findResumePoint(since: StartPoint, selection: Selection, context: ResumeContext): Promise<ResumePoint> {
-  const { tape, now } = context
-  const found = await locate(since, selection.options.stage, tape, now)
+  const { tape } = context
+  const found = await locate(since, selection.options.stage, context)
   if (!(await isTooLong(found.after, selection, context))) return found
   const { seq, n } = found.after
   // An earlier gap is reported first: the long gap can be read as history, the earlier one cannot.
@@ -55,7 +56,7 @@ const positionTextOf = (since: StartPoint): string | null => (since.from === 'po
 
 const positionAt = (seq: number): TapePosition => ({ seq, n: null })
 
-async function locate(since: StartPoint, stage: Stage, tape: SearchableTape, now: number): Promise<ResumePoint> {
+async function locate(since: StartPoint, stage: Stage, { tape, ...times }: ResumeContext): Promise<ResumePoint> {
   const oldest = tape.oldest()
   switch (since.from) {
     case 'now':
@@ -63,13 +64,18 @@ async function locate(since: StartPoint, stage: Stage, tape: SearchableTape, now
     case 'start':
       return { after: positionAt(oldest), resume: 'none', gaps: [] }
     case 'time':
-      return { after: positionAt(Math.max(oldest, await tape.seqBefore(since.time))), resume: 'none', gaps: [] }
     case 'duration':
-      return { after: positionAt(Math.max(oldest, await tape.seqBefore(now - since.ms))), resume: 'none', gaps: [] }
+      return { after: positionAt(Math.max(oldest, await tape.seqBefore(tapeTimeOf(since, times)))), resume: 'none', gaps: [] }
     case 'position':
       return resumeFrom(since.text, stage, tape)
   }
 }
+
+/** The time by which the tape finds its updates: it has no steps of the wall clock. */
+export const tapeTimeOf = (
+  since: Extract<StartPoint, { from: 'time' | 'duration' }>,
+  { now, wallTime }: Pick<ResumeContext, 'now' | 'wallTime'>,
+): number => (since.from === 'time' ? since.time - wallTime + now : now - since.ms)
 
 function resumeFrom(text: string, stage: Stage, tape: Tape): ResumePoint {
   const position = parsePosition(text)

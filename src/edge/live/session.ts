@@ -25,7 +25,10 @@ export type EdgeContext = {
   readonly hub: Hub
   readonly view: View
   readonly tape: SearchableTape
+  /** The wall clock without its steps: for ages, and for what the tape kept when. */
   readonly now: () => number
+  /** For what shows a time. */
+  readonly wallTime: () => number
   /** Monotonic milliseconds, unaffected by changes of the wall clock. */
   readonly uptime: () => number
   readonly chainId: () => number | null
@@ -94,12 +97,12 @@ const isRecent = ({ hub, tape }: EdgeContext, since: StartPoint): boolean =>
   (since.from === 'position' && since.position?.epoch === tape.epoch && resumeAfter(since.position) >= hub.recentSinceSeq)
 
 async function startStream(edge: EdgeContext, listener: Listener, subscription: FirstSubscription): Promise<void> {
-  const { hub, tape, now, limits } = edge
+  const { hub, tape, now, wallTime, limits } = edge
   const selection = { tokens: listener.tokens, options: listener.options }
   if (!isConnected(listener)) return
   hub.flush()
   const isGone = () => !isConnected(listener)
-  const resumeContext = { tape, now: now(), replayBound: limits.replay, isGone }
+  const resumeContext = { tape, now: now(), wallTime: wallTime(), replayBound: limits.replay, isGone }
   const start = await findResumePoint(subscription.since, selection, resumeContext)
   if (!isConnected(listener)) return
   const { seq, n } = start.after
@@ -155,8 +158,8 @@ export const tokensOf = ({ view }: EdgeContext, tokens: Listener['tokens']): rea
     ? view.tokens.filter((token) => token.state !== 'delisted')
     : [...tokens].flatMap((address) => view.token(address) ?? []).sort((a, b) => (a.symbol < b.symbol ? -1 : 1))
 
-export function sendSnapshot({ hub, tape, now, staleMs }: EdgeContext, listener: Listener, id: string, token: Token): void {
-  listener.sendNotice(snapshotOf(token, { id, asOf: hub.position(tape.end()), now: now(), staleMs }))
+export function sendSnapshot({ hub, tape, wallTime, staleMs }: EdgeContext, listener: Listener, id: string, token: Token): void {
+  listener.sendNotice(snapshotOf(token, { id, asOf: hub.position(tape.end()), now: wallTime(), staleMs }))
 }
 
 /** Sends a snapshot of every selected token, at the reader's pace because there may be many. */

@@ -140,7 +140,7 @@ export class WebSocketSession implements WebSocketEvents {
           subscribedNotice(edge, this.#listener, { req, id: edge.hub.positionOf(this.#listener), resume: 'none', rejected: [] }),
         )
       case 'ping':
-        return this.#listener.sendNotice({ type: 'pong', req, time: new Date(edge.now()).toISOString() })
+        return this.#listener.sendNotice({ type: 'pong', req, time: new Date(edge.wallTime()).toISOString() })
     }
   }
 

@@ -29,19 +29,19 @@ export class StatusService {
   readonly #unfollow: () => void
 
   private constructor(context: EdgeContext, rpcClientCount: () => number, scoreTracker: ScoreTracker) {
-    const { tape, view, now } = context
+    const { tape, view, wallTime } = context
     this.#context = context
     this.#rpcClientCount = rpcClientCount
     this.#scoreTracker = scoreTracker
-    this.#timePerSource = new TimePerSource(tape.note(timePerSourceNote) ?? [], view.source, now())
+    this.#timePerSource = new TimePerSource(tape.note(timePerSourceNote) ?? [], view.source, wallTime())
     this.#unfollow = tape.follow((batch) => {
-      for (const { update } of batch) if (update.type === 'status') this.#timePerSource.setSource(update.source, now())
+      for (const { update } of batch) if (update.type === 'status') this.#timePerSource.setSource(update.source, wallTime())
     })
   }
 
   /** Opens when a short tape has been read; `catchUp` reads the rest of a long one. */
   static async open(context: EdgeContext, rpcClientCount: () => number): Promise<StatusService> {
-    return new StatusService(context, rpcClientCount, await ScoreTracker.open(context.tape, context.now()))
+    return new StatusService(context, rpcClientCount, await ScoreTracker.open(context.tape, context.wallTime()))
   }
 
   catchUp(): Promise<void> {
@@ -50,8 +50,8 @@ export class StatusService {
 
   /** Writes the uptime beside the tape. */
   async save(): Promise<void> {
-    const { tape, now } = this.#context
-    await tape.append([], new Notes().set(timePerSourceNote, this.#timePerSource.note(now())))
+    const { tape, wallTime } = this.#context
+    await tape.append([], new Notes().set(timePerSourceNote, this.#timePerSource.note(wallTime())))
   }
 
   async close(): Promise<void> {
@@ -61,30 +61,27 @@ export class StatusService {
   }
 
   read(): ServiceStatus {
-    const { hub, view, tape, chainId, now } = this.#context
-    const nowMs = now()
+    const { hub, view, tape, chainId, now, wallTime } = this.#context
     return {
       chain_id: chainId(),
       source: view.source,
       reason: view.reason,
       since: view.since,
       head: view.head,
-      lag_ms: view.sealedAt === null ? null : Math.max(0, nowMs - view.sealedAt),
-      stocks: this.#stocks(nowMs),
+      lag_ms: view.sealedAt === null ? null : Math.max(0, now() - view.sealedAt),
+      stocks: this.#stocks(),
       tape: { epoch: tape.epoch, oldest: hub.position(tape.oldest()), end: hub.position(tape.end()) },
       clients: this.#clients(),
-      score: this.#score(nowMs),
+      score: this.#score(wallTime()),
     }
   }
 
-  #stocks(nowMs: number): ServiceStatus['stocks'] {
-    const { listReadAt, listed } = this.#context.view
+  #stocks(): ServiceStatus['stocks'] {
+    const { view, now, wallTime } = this.#context
+    const { listReadAt, listed } = view
     if (listReadAt === null || listed === null) return { read_at: null, age_s: null, count: null }
-    return {
-      read_at: new Date(listReadAt).toISOString(),
-      age_s: Math.max(0, Math.floor((nowMs - listReadAt) / 1_000)),
-      count: listed.length,
-    }
+    const ageMs = Math.max(0, now() - listReadAt)
+    return { read_at: new Date(wallTime() - ageMs).toISOString(), age_s: Math.floor(ageMs / 1_000), count: listed.length }
   }
 
   #clients(): ServiceStatus['clients'] {

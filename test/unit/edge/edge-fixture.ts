@@ -51,12 +51,13 @@ export function openEdge({ bound = 1_000_000, replay = 100_000, existingTape }: 
     selectionsBound: 10,
     batchDelayBoundMs: 0,
   }
-  const hub = new Hub({ tape, view, now, uptime: now, random: () => 0.5, ...bounds, counters })
+  const hub = new Hub({ tape, view, wallTime: now, uptime: now, random: () => 0.5, ...bounds, counters })
   const context: EdgeContext = {
     hub,
     view,
     tape,
     now,
+    wallTime: now,
     uptime: now,
     chainId: () => 1,
     server: 'test',

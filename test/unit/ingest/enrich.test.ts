@@ -47,7 +47,12 @@ const enrichLog = (
   const log = readLog(nodeLog)
   const { now, ...rest } = { ...origin, ...overriddenOrigin }
   const decodedLog = foldAlone({ log, decoded: decodeLog(log) })
-  const draft = enrich(decodedLog, { ...token, ...overrides, ...histories }, rest, openMoment(now, 93_600_000))
+  const draft = enrich(
+    decodedLog,
+    { ...token, ...overrides, ...histories },
+    rest,
+    openMoment({ at: now, wallTime: now }, 93_600_000),
+  )
   expect(Update.parse({ ...draft, id: 'a.1', prev: null })).toMatchObject(draft)
   return draft
 }

@@ -14,7 +14,7 @@ import { logAt } from './reducer-fixture.ts'
 const address = APPLE as Hex
 const addresses: ReadonlySet<Hex> = new Set([address])
 
-const moment = openMoment(NOON, 1)
+const moment = openMoment({ at: NOON, wallTime: NOON }, 1)
 const factAt = (block: number, index = 0, raw = 1n): FactDraft => {
   const log = logAt({ block, index, raw, address })
   const origin = { via: 'sealed', sealed: true, late: true, receivedAt: NOON, chainTime: null } as const

@@ -56,6 +56,7 @@ const runPipeline = async (tape: SearchableTape) => {
     tape,
     contractReads: () => NEVER,
     clock: asyncScheduler,
+    wallTime: () => asyncScheduler.now(),
     tick: () => Promise.resolve(),
     count: (counts) => counted.push(counts),
   }).subscribe({

@@ -110,7 +110,7 @@ export const openReducer = async (tape: SearchableTape, clock = { now: NOON }, f
   const state = await restoreState(tape, { staleMs: 93_600_000, feeds })
   const folder = new LogFolder()
   const reduceEvents = (...events: readonly IngestEvent[]) => {
-    const reduction = reduce(state, foldTransactions({ at: clock.now, events }, folder))
+    const reduction = reduce(state, foldTransactions({ at: clock.now, wallTime: clock.now, events }, folder))
     for (const name of ['repeated', 'unlisted', 'unreadable'] satisfies (keyof LogCounts)[]) counts[name] += reduction.counts[name]
     return reduction
   }

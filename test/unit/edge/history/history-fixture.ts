@@ -27,7 +27,7 @@ export const historyReaderOf = (tape: SearchableTape) => ({ tape, workQueue: new
 export function queryAt(now: number, tape: SearchableTape, parameters: QueryParameters) {
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(parameters)) query.set(name, String(value))
-  return readHistoryQuery(query, { tape, view: new View(tape), now: () => now })
+  return readHistoryQuery(query, { tape, view: new View(tape), now: () => now, wallTime: () => now })
 }
 
 /** A selection as URL parameters. */

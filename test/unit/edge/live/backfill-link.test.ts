@@ -32,7 +32,12 @@ async function queryFromLink(
   const url = backfillUrlOf(selection, { epoch: tape.epoch, after, upTo: 90 }, view.directory)
   // The tape has grown by the time a client follows the link.
   const later = { ...tape, epoch: tape.epoch, end: () => 1_000 }
-  const query = await readHistoryQuery(new URL(url, 'http://localhost').searchParams, { tape: later, view, now: () => 0 })
+  const query = await readHistoryQuery(new URL(url, 'http://localhost').searchParams, {
+    tape: later,
+    view,
+    now: () => 0,
+    wallTime: () => 0,
+  })
   return { url, query, selection }
 }
 

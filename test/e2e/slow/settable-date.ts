@@ -1,0 +1,20 @@
+/** Preloaded into a process: each SIGUSR2 sets its wall clock by the next of the steps in `CLOCK_STEPS_MS`. */
+
+const steps = (process.env.CLOCK_STEPS_MS ?? '').split(',').map(Number)
+const RealDate = Date
+let offsetMs = 0
+
+globalThis.Date = class extends RealDate {
+  constructor(...args: readonly unknown[]) {
+    super(...((args.length > 0 ? args : [RealDate.now() + offsetMs]) as [number]))
+  }
+
+  static override now(): number {
+    return RealDate.now() + offsetMs
+  }
+} as DateConstructor
+
+process.on('SIGUSR2', () => {
+  offsetMs += steps.shift() ?? 0
+  process.stdout.write(`the wall clock is ${offsetMs} ms off\n`)
+})
