@@ -38,7 +38,7 @@ export async function restoreState(
   for (const token of tokens) trackToken({ scheduled, changedByLogs }, token)
   return {
     epoch: tape.epoch,
-    nextSeq: tape.end() + 1,
+    nextSeq: tape.next(),
     tapeEnd: tape.end(),
     staleMs,
     ledger: await restoreLedger(tape, restartPoint),

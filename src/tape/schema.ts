@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { TapeError } from './tape.ts'
 
 /** Raised with every change of a table or of the JSON in a note. No older tape is migrated. */
-export const SCHEMA_VERSION = 2
+export const SCHEMA_VERSION = 3
 
 const settingsSql = `
   PRAGMA locking_mode = EXCLUSIVE;
@@ -28,6 +28,7 @@ const createSql = `
   CREATE TABLE shelves (
     shelf INTEGER PRIMARY KEY, channels BLOB NOT NULL, follows_from INTEGER NOT NULL
   ) STRICT;
+  CREATE TABLE runs (first INTEGER PRIMARY KEY, previous_end INTEGER NOT NULL) STRICT;
   CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
   CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
   PRAGMA user_version = ${SCHEMA_VERSION};

@@ -7,6 +7,7 @@ import { TapeIndex } from './index/index.ts'
 import { LastSeqs } from './last-seqs.ts'
 import { defineNote, type Note, type NoteFamily, Notes } from './notes.ts'
 import { entryOf, type TapeRow } from './row.ts'
+import { Runs } from './runs.ts'
 import { openDatabase } from './schema.ts'
 import { sealSubjectsOf, subjectOf, subjectOfKey, subjectOfSeal } from './subject.ts'
 import {
@@ -21,8 +22,6 @@ import {
   type TapeHistory,
 } from './tape.ts'
 
-/** After an unclean end numbers continue this far ahead: a number whose update the disk lost must never be given again. */
-const UNCLEAN_SKIP = 2 ** 20
 const EPOCH_CHARS = 6
 
 type Options = EvictionBounds & {
@@ -55,7 +54,9 @@ class SqliteTape implements Tape, TapeHistory {
   readonly #notes = new Notes()
   readonly #statements: ReturnType<typeof prepareStatements>
   readonly #index: TapeIndex
+  readonly #runs: Runs
   #end: number
+  #next: number
   /** By how much the wall clock was set since the start. */
   readonly #clockStepsMs: () => number
   /** The latest time written, without the steps of the wall clock. Later rows get at least this time. */
@@ -72,8 +73,7 @@ class SqliteTape implements Tape, TapeHistory {
     const last = database.prepare('SELECT seq, time FROM tape ORDER BY seq DESC LIMIT 1').get()
     // The tape itself may be empty or end earlier: every update may have been evicted.
     const saved = Number(meta.get('end') ?? 0)
-    const highest = Math.max(Number(last?.seq ?? 0), saved)
-    this.#end = meta.get('closed') === 'no' && highest > 0 ? highest + UNCLEAN_SKIP : highest
+    this.#end = Math.max(Number(last?.seq ?? 0), saved)
     this.#time = Number(last?.time ?? 0)
     this.#eviction = new Eviction(database, options, meta)
     this.#lastSeqs = new LastSeqs(database, saved)
@@ -82,17 +82,24 @@ class SqliteTape implements Tape, TapeHistory {
     for (const row of database.prepare('SELECT name, value FROM notes').all()) {
       this.#notes.set(defineNote(String(row.name)), JSON.parse(String(row.value)))
     }
-    this.#inTransaction(() => {
+    const startedAt = wallTime()
+    const epochBeganAt = Number(meta.get('epoch_began_at') ?? startedAt)
+    this.#runs = this.#inTransaction(() => {
       this.#statements.writeMeta.run('epoch', this.epoch)
-      this.#save('no')
+      this.#statements.writeMeta.run('epoch_began_at', String(epochBeganAt))
+      this.#save()
+      return new Runs(database, { oldest: this.oldest(), end: this.#end, sinceEpochMs: startedAt - epochBeganAt })
     })
+    this.#next = this.#runs.first
     this.#lastSeqs.onCommit()
+    // The epoch and the run are on the disk before anybody receives a number of theirs.
+    database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   }
 
   async append(drafts: readonly Draft[], notes: Notes = new Notes(), keepAfter = Number.POSITIVE_INFINITY) {
-    const end = this.#end + drafts.length
+    const end = drafts.length === 0 ? this.#end : this.#next + drafts.length - 1
     const { entries, time, eviction } = this.#inTransaction(() => {
-      const entries = drafts.map((draft, index) => this.#numberDraft(draft, this.#end + 1 + index))
+      const entries = drafts.map((draft, index) => this.#numberDraft(draft, this.#next + index))
       const time = this.#writeEntries(entries)
       this.#writeNotes(notes)
       this.#index.save()
@@ -108,6 +115,7 @@ class SqliteTape implements Tape, TapeHistory {
     this.#lastSeqs.onCommit()
     this.#time = time
     this.#end = end
+    this.#next += drafts.length
     this.#notes.merge(notes)
     for (const deliver of this.#followers) deliver(entries, notes)
     return entries
@@ -172,9 +180,17 @@ class SqliteTape implements Tape, TapeHistory {
     return this.#end
   }
 
+  next(): number {
+    return this.#next
+  }
+
+  lostAfter(seq: number): number | null {
+    return this.#runs.lostAfter(seq)
+  }
+
   async close(): Promise<void> {
     this.#followers.clear()
-    this.#inTransaction(() => this.#save('yes'))
+    this.#inTransaction(() => this.#save())
     this.#database.close()
   }
 
@@ -206,10 +222,9 @@ class SqliteTape implements Tape, TapeHistory {
     }
   }
 
-  #save(closed: 'yes' | 'no'): void {
+  #save(): void {
     this.#lastSeqs.save(this.#end)
     this.#eviction.save(this.#end)
-    this.#statements.writeMeta.run('closed', closed)
   }
 
   #readSubjects(first: number | null, last: number | null): readonly Entry[] {

@@ -45,8 +45,12 @@ export interface Tape extends NoteReader {
   readAfter(seq: number, limit: number): readonly Entry[] | Promise<readonly Entry[]>
   /** No update after this number has been evicted. */
   oldest(): number
-  /** The last number given. */
+  /** The last number on the tape. */
   end(): number
+  /** The number of the next update. */
+  next(): number
+  /** The end of the run after which this number was lost, or was never given; null for any other number. */
+  lostAfter(seq: number): number | null
   close(): Promise<void>
 }
 

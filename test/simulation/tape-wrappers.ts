@@ -25,7 +25,7 @@ export function alterAppends(tape: Tape, alter: (drafts: readonly Draft[]) => re
       const placed = alter(drafts).map((draft, index) => {
         const key = 'key' in draft ? draft.key : undefined
         const last = key && 'was' in draft && namedByIngest.has(draft.was) ? lastSeqs.get(key) : undefined
-        if (key) lastSeqs.set(key, tape.end() + index + 1)
+        if (key) lastSeqs.set(key, tape.next() + index)
         return last === undefined ? draft : { ...draft, was: formatPosition(tape.epoch, last) }
       })
       return tape.append(placed, notes, keepAfter)

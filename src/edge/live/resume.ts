@@ -85,6 +85,8 @@ function resumeFrom(text: string, stage: Stage, tape: Tape): ResumePoint {
     gaps: [{ reason, from: position && text, to: positionAt(after), skippedAfter: null }],
   })
   if (!position || position.epoch !== tape.epoch) return gapAfter('epoch', tape.oldest())
+  const lostAfter = tape.lostAfter(position.seq)
+  if (lostAfter !== null) return gapAfter('expired', Math.max(lostAfter, tape.oldest()))
   if (position.seq > tape.end()) return gapAfter('ahead', tape.end())
   const after = resumeAfter(position)
   if (after < tape.oldest()) return gapAfter('expired', tape.oldest())

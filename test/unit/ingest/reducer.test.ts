@@ -254,6 +254,7 @@ describe('a restart of the reducer', () => {
       note: tape.note.bind(tape),
       notes: tape.notes.bind(tape),
       end: () => tape.end(),
+      next: () => tape.next(),
       readAfter: (seq: number, limit: number) => {
         readSeqs.push(seq)
         return tape.readAfter(seq, limit)

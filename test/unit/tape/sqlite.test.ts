@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -24,15 +24,80 @@ const createOwnFolder = (): string => {
 tapeContract('the embedded tape', openTestTape)
 
 describe('the embedded tape', () => {
-  it('skips 2^20 numbers after each crash', async () => {
-    const fixture = await openTestTape()
-    onTestFinished(() => fixture.close())
-    await fixture.tape.append([transfer({ at })])
-    const [second] = await (await fixture.crash()).append([transfer({ at })])
-    await fixture.crash()
-    const [third] = await (await fixture.crash()).append([transfer({ at })])
-    expect(second?.seq).toBe(2 ** 20 + 2)
-    expect(third?.seq).toBe(3 * 2 ** 20 + 3)
+  it.each<[string, number, (files: { open: string; closed: string }, dir: string) => void]>([
+    ['an end', 7_999_009, () => {}],
+    ['a kill', 7_999_009, ({ open }, dir) => cpSync(open, dir, { recursive: true })],
+    // What was not flushed yet is gone.
+    ['a power loss', 3, ({ open }, dir) => cpSync(join(open, 'tape.sqlite'), join(dir, 'tape.sqlite'))],
+    ['the restore of a backup', 3, ({ closed }, dir) => cpSync(closed, dir, { recursive: true })],
+  ])('never gives a number twice, and knows which were lost: after %s', async (_, knownEnd, replaceFiles) => {
+    const [root, clock] = [createOwnFolder(), { now: at }]
+    const [dir, files] = [join(root, 'tape'), { open: join(root, 'open'), closed: join(root, 'closed') }]
+    const open = () => openSqliteTape({ ...unboundedOptions, dir, now: () => clock.now })
+    const first = open()
+    await first.append([1, 2, 3].map((nth) => transfer({ at, nth })))
+    await first.close()
+    cpSync(dir, files.closed, { recursive: true })
+    clock.now += 7_999
+    const second = open()
+    expect([second.end(), second.next()]).toEqual([3, 7_999_000])
+    for (let nth = 0; nth < 10; nth += 1) await second.append([transfer({ at, nth })])
+    expect(second.end()).toBe(7_999_009)
+    cpSync(dir, files.open, { recursive: true })
+    await second.close()
+    if (replaceFiles.length > 0) rmSync(dir, { recursive: true })
+    mkdirSync(dir, { recursive: true })
+    replaceFiles(files, dir)
+    clock.now += 60_000
+    const third = open()
+    onTestFinished(() => third.close())
+    expect([third.epoch, third.end(), third.next()]).toEqual([first.epoch, knownEnd, 67_999_000])
+    const [entry] = await third.append([transfer({ at })])
+    expect(entry?.seq).toBe(67_999_000)
+    const isKnown = knownEnd !== 3
+    expect([3, 4, 7_998_999, 7_999_000, 7_999_009, 7_999_010, 67_998_999, 67_999_000].map((seq) => third.lostAfter(seq))).toEqual([
+      null,
+      3,
+      3,
+      isKnown ? null : 3,
+      isKnown ? null : 3,
+      knownEnd,
+      knownEnd,
+      null,
+    ])
+  })
+
+  it('forgets runs that wrote nothing or are evicted, and goes on at its end if the clock is wrong', async () => {
+    const [dir, clock] = [createOwnFolder(), { now: at }]
+    const open = () => openSqliteTape({ ...unboundedOptions, dir, retentionMs: 3_600_000, now: () => clock.now })
+    const runsIn = () => {
+      const database = new DatabaseSync(join(dir, 'tape.sqlite'))
+      const runs = database.prepare('SELECT first, previous_end FROM runs').all()
+      database.close()
+      return runs.map(({ first, previous_end: end }) => [first, end])
+    }
+    const run = async (ms: number, updates: number) => {
+      clock.now += ms
+      const tape = open()
+      for (let nth = 0; nth < updates; nth += 1) await tape.append([transfer({ at: clock.now })])
+      await tape.close()
+    }
+    await run(0, 2)
+    await run(1, 0)
+    await run(1, 0)
+    expect(runsIn()).toEqual([
+      [1, 0],
+      [2_000, 2],
+    ])
+    await run(1, 1)
+    await run(-3_600_000, 1)
+    expect(runsIn().at(-1)).toEqual([3_001, 3_000])
+    await run(10_800_000, 2)
+    await run(1, 0)
+    expect(runsIn()).toEqual([
+      [7_200_003_000, 3_001],
+      [7_200_004_000, 7_200_003_001],
+    ])
   })
 
   it('survives the kill of its process', async () => {
@@ -52,7 +117,7 @@ describe('the embedded tape', () => {
     expect(tape.epoch).toBe(String(child.stdout))
     expect(tape.note(head)).toBe(9)
     expect(await tape.readAfter(0, 10)).toHaveLength(1)
-    expect(tape.end()).toBe(2 ** 20 + 1)
+    expect(tape.end()).toBe(1)
     await tape.close()
   })
 
