@@ -14,6 +14,8 @@ import { openSteadyClock, schedulerOn } from './steady-clock.ts'
 import { openSqliteTape } from './tape/sqlite.ts'
 import type { SearchableTape } from './tape/tape.ts'
 
+type Warn = ReturnType<typeof rateLimitedWarn>
+
 type RelayOptions = {
   readonly config: Config
   readonly endpoints: UpstreamEndpoints
@@ -35,9 +37,10 @@ const ports = { clock: schedulerOn(now), now, wallTime: Date.now, uptime, random
 
 export async function startRelay(options: RelayOptions): Promise<Relay> {
   const { DATA_DIR: dir, TAPE_RETENTION_MS: retentionMs, TAPE_BOUND: bound } = options.config
-  const tape = openSqliteTape({ dir, retentionMs, bound, ...ports })
+  const warn = rateLimitedWarn(options.log, now)
+  const tape = openSqliteTape({ dir, retentionMs, bound, warn, ...ports })
   try {
-    return await openRelay(tape, options)
+    return await openRelay(tape, warn, options)
   } catch (failure) {
     await tape.close()
     throw failure
@@ -45,9 +48,13 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
 }
 
 /** Wires the parts: the ingest writes the tape, everything else reads it. */
-async function openRelay(tape: SearchableTape, { openParts = [openGateway], log, ...options }: RelayOptions): Promise<Relay> {
+async function openRelay(
+  tape: SearchableTape,
+  warn: Warn,
+  { openParts = [openGateway], ...options }: RelayOptions,
+): Promise<Relay> {
   const chain = openTapeChain(options.config, tape)
-  const context = { ...options, ...ports, tape, chain, warn: rateLimitedWarn(log, now) }
+  const context = { ...options, ...ports, tape, chain, warn }
   const sourceSettings = sourceSettingsOf(context)
   const live = openLiveEdge(context)
   const parts = openParts.map((open) => open({ ...context, ...live, sourceSettings }))

@@ -1,4 +1,5 @@
-import type { Update } from '../protocol/updates.ts'
+import type { Hex } from '../protocol/fields.ts'
+import type { Update, UpdateType } from '../protocol/updates.ts'
 import type { Entry } from './tape.ts'
 
 /** An update as the file stores it. */
@@ -10,3 +11,15 @@ export const entryOf = ({ seq, text }: TapeRow): Entry => ({
   // The tape wrote this text itself, and the schema version vouches for its shape.
   update: JSON.parse(text) as Update,
 })
+
+/** Both fields come first in every text, and a quote inside a string is escaped: the first match is the field. */
+const typePattern = /^\{"type":"(\w+)"/
+const addressPattern = /"address":(?:null|"(0x[0-9a-f]{40})")/
+
+/**
+ * The type and the address of a stored update, without reading all of it. SQLite must not read it: its JSON functions give
+ * up on deep values, and one such row would refuse the whole tape.
+ */
+export function channelOf(text: string): { readonly type: UpdateType; readonly address: Hex | null } {
+  return { type: typePattern.exec(text)?.[1] as UpdateType, address: (addressPattern.exec(text)?.[1] ?? null) as Hex | null }
+}

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { TapeError } from './tape.ts'
@@ -36,10 +36,13 @@ const createSql = `
 `
 
 /** Opens and locks the file of the embedded tape. A failure names the remedy. */
-export function openDatabase(dir: string): DatabaseSync {
+export function openDatabase(dir: string, warn: (kind: string, detail: unknown) => void = () => {}): DatabaseSync {
   try {
+    const file = dir === ':memory:' ? dir : join(dir, 'tape.sqlite')
     if (dir !== ':memory:') makeFolder(resolve(dir))
-    const database = new DatabaseSync(dir === ':memory:' ? dir : join(dir, 'tape.sqlite'))
+    // SQLite takes it for a new file.
+    if (statSync(file, { throwIfNoEntry: false })?.size === 0) warn('the tape file is empty: a new epoch begins', { file })
+    const database = new DatabaseSync(file)
     try {
       database.exec(settingsSql)
       prepareSchema(database, dir)

@@ -30,11 +30,12 @@ type Options = EvictionBounds & {
   readonly random: () => number
   /** What the times of updates show. Without it `now`. */
   readonly wallTime?: () => number
+  readonly warn?: (kind: string, detail: unknown) => void
 }
 
 /** Opens the embedded tape: one SQLite file, written by one process. */
 export function openSqliteTape(options: Options): SearchableTape {
-  const database = openDatabase(options.dir)
+  const database = openDatabase(options.dir, options.warn)
   try {
     return new SqliteTape(database, options)
   } catch (failure) {

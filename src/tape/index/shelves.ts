@@ -1,6 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import type { Hex } from '../../protocol/fields.ts'
-import type { UpdateType } from '../../protocol/updates.ts'
+import { channelOf, type TapeRow } from '../row.ts'
 import type { CountEstimate, SeqRange } from '../tape.ts'
 import { type Channels, followerTypes, NO_CHANNEL, relevance } from './channels.ts'
 
@@ -52,10 +51,7 @@ export class ShelfIndex {
       shelf: database.prepare('INSERT OR REPLACE INTO shelves (shelf, channels, follows_from) VALUES (?, ?, ?)'),
       drop: database.prepare('DELETE FROM shelves WHERE shelf = ?'),
     }
-    this.#rows = database.prepare(
-      `SELECT seq, evictable, json_extract(text, '$.type') AS type, json_extract(text, '$.address') AS address
-       FROM tape WHERE seq >= ? AND seq < ?`,
-    )
+    this.#rows = database.prepare('SELECT seq, text, evictable FROM tape WHERE seq >= ? AND seq < ?')
     const first = database.prepare('SELECT seq FROM tape WHERE seq >= ? ORDER BY seq LIMIT 1')
     const nextKeptSeq = (from: number) => (first.get(from)?.seq ?? null) as number | null
     const firstKept = nextKeptSeq(0) ?? Number.POSITIVE_INFINITY
@@ -186,7 +182,8 @@ export class ShelfIndex {
     const start = shelf.number * SHELF_SIZE
     const channels = new Uint16Array(SHELF_SIZE)
     for (const row of this.#rows.iterate(start, start + SHELF_SIZE) as Iterable<UnindexedRow>) {
-      const { seq, type, address, evictable } = row
+      const { seq, text, evictable } = row
+      const { type, address } = channelOf(text)
       channels[seq - start] = this.#channels.numberOf({ address, type, keyTypes: 0, evictable: evictable === 1 })
       if (followerTypes.has(type)) shelf.followsFrom = UNKNOWN_FOLLOWS_FROM
       shelf.count += 1
@@ -227,7 +224,7 @@ export class ShelfIndex {
 }
 
 type ShelfRow = { readonly shelf: number; readonly channels: Uint8Array; readonly follows_from: number }
-type UnindexedRow = { readonly seq: number; readonly evictable: number; readonly type: UpdateType; readonly address: Hex | null }
+type UnindexedRow = TapeRow & { readonly evictable: number }
 
 /** The least relevance at which a channel of a shelf is read. */
 const minRelevanceOf = ({ followsFrom }: Shelf, oldest: number): number =>

@@ -10,7 +10,7 @@ import { openSqliteTape } from '../../../src/tape/sqlite.ts'
 import { type Entry, type SearchableTape, TapeError } from '../../../src/tape/tape.ts'
 import { tapeContract } from './tape-contract.ts'
 import { createTempFolder, openTestTape, unboundedOptions } from './test-tape.ts'
-import { apple, navChange, pause, seal, transfer } from './update-drafts.ts'
+import { apple, navChange, pause, seal, token, transfer } from './update-drafts.ts'
 
 const head = defineNote<number>('head')
 const at = Date.parse('2026-11-20T12:00:00Z')
@@ -139,6 +139,18 @@ describe('the embedded tape', () => {
     expect(readFileSync(join(dir, 'tape.sqlite')).subarray(0, 15).toString()).toBe('SQLite format 3')
   })
 
+  it('reports an empty file, which begins a new epoch', async () => {
+    const dir = createOwnFolder()
+    const warnings: unknown[] = []
+    const open = () => openSqliteTape({ ...unboundedOptions, dir, warn: (...warning) => warnings.push(warning) })
+    await open().close()
+    await open().close()
+    expect(warnings).toEqual([])
+    writeFileSync(join(dir, 'tape.sqlite'), '')
+    await open().close()
+    expect(warnings).toEqual([['the tape file is empty: a new epoch begins', { file: join(dir, 'tape.sqlite') }]])
+  })
+
   it('makes an epoch from any random number', async () => {
     for (const random of [() => 0, () => 1 - 2 ** -53]) {
       const tape = openSqliteTape({ ...unboundedOptions, dir: ':memory:', random })
@@ -212,6 +224,16 @@ describe('the index', () => {
     expect(await historyOf(later, ['transfer'])).toEqual([])
     await later.close()
     expect(shelvesIn(dir)).toEqual([])
+  })
+
+  it('reads updates that are nested more deeply than the JSON functions of SQLite allow', async () => {
+    const fixture = await openTestTape()
+    onTestFinished(() => fixture.close())
+    const record = JSON.parse(`${'['.repeat(1_400)}${']'.repeat(1_400)}`)
+    const [deep] = await fixture.tape.append([{ ...token({ at }), token: { symbol: 'AAPLc', record } }])
+    for (const open of [fixture.crash, fixture.reopen]) expect(await historyOf(await open(), ['token'])).toEqual([deep])
+    const [next] = await fixture.tape.append([token({ at })])
+    expect(next?.update.prev).toBe(deep?.update.id)
   })
 
   it('does not contain a failed append', async () => {
