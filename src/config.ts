@@ -68,10 +68,11 @@ export const settings = {
   ),
   HEARTBEAT_MS: setting('15000', 'default of the heartbeat parameter', integer(100, 60_000)),
   BACKLOG_BOUND_BYTES: setting(
-    '262144',
-    'a client with more unsent bytes is disconnected as too slow; it receives the position to resume from',
+    '1048576',
+    'unsent bytes that a client may have; one that has more for longer than BACKLOG_PATIENCE_MS, or 16 times as many, is disconnected as too slow and receives the position to resume from',
     integer(1, gibibyte),
   ),
+  BACKLOG_PATIENCE_MS: setting('5000', 'how long a client may have more unsent bytes than BACKLOG_BOUND_BYTES', integer(0, hourMs)),
   CLIENTS_BOUND: setting('20000', 'how many clients may connect', integer(1, 1_000_000)),
   CLIENTS_PER_ADDRESS_BOUND: setting(
     '200',

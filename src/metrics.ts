@@ -18,6 +18,11 @@ export function openMetrics() {
       registers,
     }),
     disconnectedAsSlow: counter('shown_out_total', 'Listeners disconnected as slow'),
+    heldBytes: new Gauge({
+      name: 'stocktape_backlog_held_bytes',
+      help: 'Memory that live updates hold because some listener has not taken them yet',
+      registers,
+    }),
     listeners: new Gauge({ name: 'stocktape_listeners', help: 'Listeners connected now', labelNames: ['carrier'], registers }),
   }
 }

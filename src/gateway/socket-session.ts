@@ -57,7 +57,7 @@ export class RpcSession {
   #graceUpTo = 0
   /** Since when the client has more overdue bytes than allowed. */
   #behindSince: number | null = null
-  #lastProgress = 0
+  #lastTakenBytes = 0
   #progressedAt: number
   readonly #caller: Caller
 
@@ -93,9 +93,9 @@ export class RpcSession {
   /** Pings the client; disconnects one that answered no ping or reads nothing of its backlog. */
   heartbeat(): void {
     const { uptime } = this.#context
-    const { backlog, progress } = this.#outlet
-    if (backlog === 0 || progress !== this.#lastProgress) this.#progressedAt = uptime()
-    this.#lastProgress = progress
+    const { backlog, takenBytes } = this.#outlet
+    if (backlog === 0 || takenBytes !== this.#lastTakenBytes) this.#progressedAt = uptime()
+    this.#lastTakenBytes = takenBytes
     if (uptime() - this.#progressedAt >= STALLED_BOUND_MS) this.#disconnectSlow()
     // A ping would wait behind the backlog. While reading pauses, its pong would not arrive.
     else if (backlog === 0 && !this.#webSocket.isPaused && this.#outlet.ping()) this.close('no_pong')

@@ -132,7 +132,7 @@ class ExportOutlet implements Outlet {
   }
 
   get takenBytes(): number {
-    return this.#socket.progress
+    return this.#socket.takenBytes
   }
 
   drained(): Promise<void> {
@@ -150,5 +150,9 @@ class ExportOutlet implements Outlet {
   end(): void {
     if (this.#isChunked) this.#outgoing.destroy()
     else this.#outgoing.socket?.resetAndDestroy()
+  }
+
+  cut(): void {
+    this.end()
   }
 }

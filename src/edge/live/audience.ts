@@ -13,6 +13,9 @@ export type FilterGroup = {
   readonly audiences: Map<string, Audience>
 }
 
+/** What the delivery asks before a write, and reports after one that leaves a backlog. */
+export type BacklogCheck = { mayWrite(listener: Listener): boolean; hold(listener: Listener, bytes: Buffer): void }
+
 type Subscribers = Recipients & { sent: number; readonly listeners: Set<Listener> }
 
 /** All listeners with the same selection. Those with the same transport and compression share one buffer. */
@@ -53,7 +56,7 @@ export class Audience {
    * Builds one buffer per transport and compression, and makes one write per listener that keeps up. Of a listener without
    * a backlog this reads the outlet alone: with thousands of them, each object that is touched is a cache miss.
    */
-  deliver(batch: MatchedBatch, mayWrite: (listener: Listener) => boolean, encoder: BatchEncoder): void {
+  deliver(batch: MatchedBatch, backlogs: BacklogCheck, encoder: BatchEncoder): void {
     const frames = batch.framesFor(this.#tokens)
     if (frames.length === 0) return
     for (const subscribers of this.#subscribers) {
@@ -62,12 +65,14 @@ export class Audience {
       let hasBacklog = false
       for (const listener of subscribers.listeners) {
         const { outlet } = listener
-        if (outlet.backlog > 0 && !mayWrite(listener)) continue
+        if (outlet.backlog > 0 && !backlogs.mayWrite(listener)) continue
         outlet.write(bytes)
-        hasBacklog ||= outlet.backlog > 0
+        if (outlet.backlog === 0) continue
+        backlogs.hold(listener, bytes)
+        hasBacklog = true
       }
       subscribers.sent += frames.length
-      if (hasBacklog) encoder.keep(subscribers.listeners)
+      if (hasBacklog) encoder.keep()
     }
   }
 

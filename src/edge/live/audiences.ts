@@ -2,7 +2,7 @@ import type { SelectionOptions } from '../../protocol/selection.ts'
 import { hasValueFilter, optionsKey, type Selection, tokensKey } from '../select/compiled-selection.ts'
 import type { Frame } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
-import { Audience, type FilterGroup } from './audience.ts'
+import { Audience, type BacklogCheck, type FilterGroup } from './audience.ts'
 import { MatchedBatch, UpdateBatch } from './batch.ts'
 import { BatchEncoder } from './batch-encoder.ts'
 import type { Listener } from './listener.ts'
@@ -11,8 +11,12 @@ import type { Listener } from './listener.ts'
 export class Audiences {
   readonly #groups = new Map<string, FilterGroup>()
   readonly #audienceByListener = new Map<Listener, Audience>()
-  readonly #encoder = new BatchEncoder()
+  readonly #encoder: BatchEncoder
   #filteredCount = 0
+
+  constructor(isHeld: (memory: ArrayBufferLike) => boolean) {
+    this.#encoder = new BatchEncoder(isHeld)
+  }
 
   has(listener: Listener): boolean {
     return this.#audienceByListener.has(listener)
@@ -56,11 +60,11 @@ export class Audiences {
   }
 
   /** Delivers a batch to every audience. */
-  deliver(frames: readonly Frame[], mayWrite: (listener: Listener) => boolean): void {
+  deliver(frames: readonly Frame[], backlogs: BacklogCheck): void {
     const batch = new UpdateBatch(frames)
     for (const { match, audiences } of this.#groups.values()) {
       const matched = new MatchedBatch(batch, match)
-      for (const audience of audiences.values()) audience.deliver(matched, mayWrite, this.#encoder)
+      for (const audience of audiences.values()) audience.deliver(matched, backlogs, this.#encoder)
     }
   }
 

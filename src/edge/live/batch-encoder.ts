@@ -2,7 +2,6 @@ import type { Frame } from '../select/frame.ts'
 import { deflateFrames } from '../transport/deflate.ts'
 import type { Compression } from '../transport/deflate-offer.ts'
 import type { Transport } from '../transport/encode.ts'
-import type { Outlet } from '../transport/outlet.ts'
 import { WriteBuffer } from './write-buffer.ts'
 
 /**
@@ -21,7 +20,11 @@ export type Recipients = {
 
 /** Joins the bytes of one batch for one audience after the other. */
 export class BatchEncoder {
-  readonly #buffer = new WriteBuffer()
+  readonly #buffer: WriteBuffer
+
+  constructor(isHeld: (memory: ArrayBufferLike) => boolean) {
+    this.#buffer = new WriteBuffer(isHeld)
+  }
 
   /** The frames as one buffer, valid until the next call unless `keep` is called. */
   encode(frames: readonly Frame[], recipients: Recipients): Buffer {
@@ -29,8 +32,8 @@ export class BatchEncoder {
   }
 
   /** Keeps the last bytes: some socket has not sent all of them yet. */
-  keep(listeners: Iterable<{ readonly outlet: Outlet }>): void {
-    this.#buffer.keep(listeners)
+  keep(): void {
+    this.#buffer.keep()
   }
 }
 

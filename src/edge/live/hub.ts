@@ -12,7 +12,9 @@ import { Frame } from '../select/frame.ts'
 import type { View } from '../select/view.ts'
 import type { Transport } from '../transport/encode.ts'
 import { goingAway } from '../transport/shared-refusals.ts'
+import type { BacklogCheck } from './audience.ts'
 import { Audiences } from './audiences.ts'
+import { Backlogs } from './backlogs.ts'
 import { BatchDelay } from './batch-delay.ts'
 import type { Listener } from './listener.ts'
 import { RecentUpdates } from './recent.ts'
@@ -38,20 +40,28 @@ type Options = {
   readonly uptime: () => number
   readonly random: () => number
   readonly backlogBoundBytes: number
+  readonly backlogPatienceMs: number
   readonly clientsBound: number
   readonly clientsPerAddressBound: number
   readonly selectionsBound: number
   /** The longest that an update waits for others to share its write. */
   readonly batchDelayBoundMs: number
   /** Metrics of connections. */
-  readonly counters: { connected(transport: Transport): void; disconnected(transport: Transport): void; disconnectedAsSlow(): void }
+  readonly counters: {
+    connected(transport: Transport): void
+    disconnected(transport: Transport): void
+    disconnectedAsSlow(): void
+    /** The memory that backlogs hold. */
+    held(bytes: number): void
+  }
 }
 
 /** Follows the tape and delivers each batch to all listeners. */
 export class Hub {
   readonly #options: Options
   readonly #listeners = new Set<Listener>()
-  readonly #audiences = new Audiences()
+  readonly #backlogs: Backlogs
+  readonly #audiences: Audiences
   readonly #listenerCounts: Record<Transport, number> = { ws: 0, sse: 0, 'sse-named': 0, ndjson: 0, text: 0 }
   /** Connection counts of the whole relay, the gateway's sockets included. */
   readonly connectionLimits: ConnectionLimits
@@ -71,6 +81,10 @@ export class Hub {
     this.#options = options
     const { clientsBound, clientsPerAddressBound: perAddressBound, batchDelayBoundMs } = options
     this.connectionLimits = new ConnectionLimits({ clientsBound, perAddressBound })
+    this.#backlogs = new Backlogs({
+      ...{ boundBytes: options.backlogBoundBytes, patienceMs: options.backlogPatienceMs, uptime: options.uptime },
+    })
+    this.#audiences = new Audiences(this.#backlogs.isHeld)
     this.#batchDelay = new BatchDelay(batchDelayBoundMs)
     this.#deliveredSeq = options.tape.end()
     this.#recent = new RecentUpdates(this.#deliveredSeq)
@@ -173,6 +187,7 @@ export class Hub {
   async sendHeartbeats(): Promise<void> {
     if (this.#isSendingHeartbeats) return
     this.#isSendingHeartbeats = true
+    this.#updateBacklogs()
     let sent = 0
     const uptime = this.#options.uptime()
     const isStuckCheckDue = uptime - this.#stuckCheckedAt >= STUCK_CHECK_MS
@@ -190,7 +205,7 @@ export class Hub {
   /** Whether a listener keeps up. One that does not is disconnected as slow, without an effect on the others. */
   readonly mayWrite = (listener: Listener): boolean => {
     if (listener.state === 'disconnected') return false
-    if (listener.overdueBytes() <= this.#options.backlogBoundBytes) return true
+    if (this.#backlogs.keepsUp(listener)) return true
     this.#disconnectSlow(listener)
     return false
   }
@@ -205,7 +220,8 @@ export class Hub {
     this.#recent.add(this.#undelivered)
     this.#undelivered = []
     const from = performance.now()
-    this.#audiences.deliver(frames, this.mayWrite)
+    this.#updateBacklogs()
+    this.#audiences.deliver(frames, this.#backlogCheck)
     this.#batchDelay.recordRound(from, performance.now())
     this.#deliveredSeq = endSeq
   }
@@ -239,6 +255,20 @@ export class Hub {
     // Before its stream starts a listener has no position to report.
     if (position === null || isStillReplaying(listener)) return
     if (this.mayWrite(listener)) listener.sendNotice(this.#heartbeatNotice(listener, position, backlog))
+  }
+
+  readonly #backlogCheck: BacklogCheck = {
+    mayWrite: (listener) => this.mayWrite(listener),
+    hold: (listener, bytes) => this.#backlogs.hold(listener, bytes),
+  }
+
+  #updateBacklogs(): void {
+    this.#backlogs.update()
+    this.#backlogs.enforceHeldBound((listener) => {
+      if (listener.state !== 'disconnected') this.#disconnectSlow(listener)
+      listener.outlet.cut()
+    })
+    this.#options.counters.held(this.#backlogs.heldBytes)
   }
 
   #disconnectSlow(listener: Listener): void {

@@ -74,6 +74,7 @@ const openHub = ({ config, metrics, tape, wallTime, uptime, random }: LiveInputs
   new Hub({
     ...{ tape, view, wallTime, uptime, random },
     backlogBoundBytes: config.BACKLOG_BOUND_BYTES,
+    backlogPatienceMs: config.BACKLOG_PATIENCE_MS,
     clientsBound: config.CLIENTS_BOUND,
     clientsPerAddressBound: config.CLIENTS_PER_ADDRESS_BOUND,
     selectionsBound: config.SELECTIONS_BOUND,
@@ -82,6 +83,7 @@ const openHub = ({ config, metrics, tape, wallTime, uptime, random }: LiveInputs
       connected: (carrier) => metrics.listeners.inc({ carrier }),
       disconnected: (carrier) => metrics.listeners.dec({ carrier }),
       disconnectedAsSlow: () => metrics.disconnectedAsSlow.inc(),
+      held: (bytes) => metrics.heldBytes.set(bytes),
     },
   })
 

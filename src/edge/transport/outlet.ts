@@ -12,4 +12,6 @@ export interface Outlet {
   /** Pings the client where the transport can; true if the client left too many pings unanswered. */
   ping(): boolean
   end(reason: CloseReason, position: string | null): void
+  /** Ends the connection at once, without sending what is left. */
+  cut(): void
 }

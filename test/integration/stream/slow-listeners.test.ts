@@ -111,6 +111,36 @@ describe('a replay to a slow reader', () => {
   })
 })
 
+/** The value of a metric without labels. */
+async function metricOf({ relay }: TestStack, name: string): Promise<number> {
+  const { text } = await fetchDocumented(`${relay.url}/metrics`)
+  return Number(new RegExp(`^stocktape_${name} (\\d+)$`, 'm').exec(text)?.[1])
+}
+
+describe('a burst of 5 MB', () => {
+  it('disconnects no reader that is busy for a moment, and is held once for all of them', async () => {
+    const stack = await openTestStack({ BACKLOG_BOUND_BYTES: '1048576' })
+    const steady = await listenLive(stack, 'ndjson', query)
+    const busy = await Promise.all(
+      Array.from({ length: 20 }, () => requestWithoutReading(stack, `/v1/stream?${query}&format=ndjson`)),
+    )
+    // By then all of them are live.
+    await fetchDocumented(`${stack.relay.url}/healthz`)
+    await emitLogs(stack, 320, steady, { together: 160 })
+    expect(await metricOf(stack, 'shown_out_total')).toBe(0)
+    const heldBytes = await metricOf(stack, 'backlog_held_bytes')
+    expect(heldBytes).toBeGreaterThan(2 ** 20)
+    expect(heldBytes).toBeLessThan(24 * 2 ** 20)
+    const readers = busy.map(resumeReading)
+    for (const reader of readers) {
+      await reader.until(() => reader.messagesOf('log').length === 320, 'the logs')
+      expect(tapeTextsOf(reader)).toEqual(tapeTextsOf(steady))
+      expect(reader.messagesOf('bye')).toEqual([])
+    }
+    while ((await metricOf(stack, 'backlog_held_bytes')) > 0) await fetchDocumented(`${stack.relay.url}/healthz`)
+  })
+})
+
 describe('a listener whose backlog is over the bound', () => {
   it('is disconnected with 4202 after a bye whose position loses nothing', async () => {
     const stack = await openTestStack({ BACKLOG_BOUND_BYTES: '16384' })

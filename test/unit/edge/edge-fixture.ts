@@ -43,9 +43,10 @@ export function openEdge({ bound = 1_000_000, replay = 100_000, existingTape }: 
   const now = () => clock.now
   const tape = existingTape ?? openSqliteTape({ dir: ':memory:', retentionMs: 60_000, bound, now, random: () => 0.5 })
   const view = new View(tape)
-  const counters = { connected() {}, disconnected() {}, disconnectedAsSlow() {} }
+  const counters = { connected() {}, disconnected() {}, disconnectedAsSlow() {}, held() {} }
   const bounds = {
     backlogBoundBytes: 262_144,
+    backlogPatienceMs: 5_000,
     clientsBound: 1_000,
     clientsPerAddressBound: 1_000,
     selectionsBound: 10,
@@ -145,6 +146,8 @@ class RecordingOutlet implements Outlet {
   }
 
   end(): void {}
+
+  cut(): void {}
 
   get lines(): readonly string[] {
     return this.writes

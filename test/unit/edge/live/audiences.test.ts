@@ -22,6 +22,10 @@ function frameOf(seq: number, type: 'transfer' | 'nav' | 'status', address: Hex,
   return new Frame({ seq, update, text: JSON.stringify(update) }, noHistory)
 }
 
+const backlogs = { mayWrite: () => true, hold: () => {} }
+/** The bytes of a slow listener are never free. */
+const isHeld = () => true
+
 /** Records the bytes it is given. A slow one keeps the buffers themselves, so a reused buffer would show. */
 class RecordingListener {
   readonly writes: Buffer[] = []
@@ -37,6 +41,7 @@ class RecordingListener {
       drained: async () => {},
       ping: () => false,
       end: () => {},
+      cut: () => {},
     }
     const init = { id: 'one', transport, address: 'here', outlet, heartbeatMs: null, uptime: 0 }
     this.listener = new Listener({ ...init, options: { ...defaultSelectionOptions, ...options } })
@@ -80,7 +85,7 @@ describe('a live listener', () => {
   it('receives exactly what its selection matches, in order, beside any other listeners, slow ones too', () => {
     fc.assert(
       fc.property(fc.array(anyListener, { maxLength: 12 }), fc.array(anyBatch, { maxLength: 6 }), (selected, batches) => {
-        const audiences = new Audiences()
+        const audiences = new Audiences(isHeld)
         const readers = selected.map(
           ({ tokens, options, transport, slow }) => new RecordingListener(tokens, options, transport, slow),
         )
@@ -92,7 +97,7 @@ describe('a live listener', () => {
             return frameOf(seq, type, address, padding)
           }),
         )
-        for (const frames of written) audiences.deliver(frames, () => true)
+        for (const frames of written) audiences.deliver(frames, backlogs)
         for (const { listener, text, writes } of readers) {
           const match = createMatcher({ tokens: listener.tokens, options: listener.options })
           const expected = written.map(match).filter((frames) => frames.length > 0)
@@ -106,13 +111,13 @@ describe('a live listener', () => {
   })
 
   it('can change its selection and disconnect at any time', () => {
-    const audiences = new Audiences()
+    const audiences = new Audiences(isHeld)
     const [first, second] = [
       new RecordingListener(new Set(), {}, 'ndjson', false),
       new RecordingListener(null, {}, 'ndjson', false),
     ]
     for (const { listener } of [first, second]) audiences.assign(listener)
-    const deliver = (seq: number) => audiences.deliver([frameOf(seq, 'nav', addresses[0] ?? '0x', 0)], () => true)
+    const deliver = (seq: number) => audiences.deliver([frameOf(seq, 'nav', addresses[0] ?? '0x', 0)], backlogs)
     deliver(1)
     first.listener.tokens = new Set(addresses.slice(0, 1))
     audiences.assign(first.listener)
