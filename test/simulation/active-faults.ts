@@ -1,5 +1,6 @@
 import { filter, type Observable, Subject } from 'rxjs'
 import type { Fault, FaultKind } from './fault-table.ts'
+import type { Settings } from './simulation-settings.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 
 /** The faults that are active now. */
@@ -32,16 +33,29 @@ export class ActiveFaults {
     return this.amount(kind) !== null
   }
 
+  /** When the active fault of a kind began that has lasted longest (ms since the start); null where none is active. */
+  activeSince(kind: FaultKind): number | null {
+    const now = this.#clock.elapsedMs
+    const active = (this.#faults.get(kind) ?? []).filter((fault) => fault.at <= now && now < fault.at + fault.for)
+    return active.length === 0 ? null : Math.min(...active.map(({ at }) => at))
+  }
+
+  /** Whether there is such a fault at any time. */
+  occurs(kind: FaultKind): boolean {
+    return this.#faults.has(kind)
+  }
+
   /** Whether such a fault is active now, or was in the past `ms`. */
   wasActiveWithin(kind: FaultKind, ms: number): boolean {
     const now = this.#clock.elapsedMs
     return (this.#faults.get(kind) ?? []).some((fault) => fault.at <= now && fault.at + fault.for >= now - ms)
   }
 
-  /** Whether no fault has been active for `ms`. Faults of the list do not count. */
-  isQuietFor(ms: number): boolean {
+  /** Whether no fault has been active for `ms`, apart from some. Faults of the list do not count. */
+  isQuietFor(ms: number, except: ReadonlySet<FaultKind> = new Set()): boolean {
     const now = this.#clock.elapsedMs
-    for (const faults of this.#faults.values()) {
+    for (const [kind, faults] of this.#faults) {
+      if (except.has(kind)) continue
       for (const { at, for: durationMs, target } of faults) {
         if (target !== 'list' && at <= now && at + durationMs >= now - ms) return false
       }
@@ -54,3 +68,10 @@ export class ActiveFaults {
     return this.#onsets.pipe(filter((fault) => fault.kind === kind))
   }
 }
+
+/** The faults that an endpoint has: the first has all of them, the others may have none of their own. */
+export const faultsOfEndpoint = (faults: readonly Fault[], { othersHealthy = false }: Settings, nth: number): readonly Fault[] =>
+  faults.filter(({ kind, target, amount }) => {
+    if (kind === 'endpointFrozen') return amount === nth
+    return nth === 0 || !othersHealthy || (target !== 'socket' && target !== 'rpc')
+  })

@@ -25,6 +25,8 @@ export const faultTable = {
   falseRemovals: ['socket', 1_000, 20_000, '% of blocks with a false removal of a log', 10, 100],
   pendingPushesWhenSealed: ['socket', 5_000, 60_000, 'nothing', 0, 0],
   pendingLogsRefused: ['socket', 5_000, 90_000, 'nothing', 0, 0],
+  falseHeads: ['socket', 1_000, 20_000, '% of heads with a false one before them', 5, 60],
+  logsAhead: ['socket', 1_000, 20_000, '% of pushes with a log 50,000 blocks ahead', 5, 60],
   // The node's HTTP endpoint.
   unreachable: ['rpc', 500, 60_000, 'nothing', 0, 0],
   flaky: ['rpc', 1_000, 60_000, '% of requests', 5, 70],
@@ -45,6 +47,9 @@ export const faultTable = {
   pendingBehind: ['rpc', 1_000, 60_000, 'ms', 400, 30_000],
   wrongAnswers: ['rpc', 1_000, 20_000, '% of answers with another shape', 10, 100],
   noFinality: ['rpc', 5_000, 90_000, '0 refused, 1 null', 0, 1],
+  logsFail: ['rpc', 1_000, 60_000, 'eth_getLogs alone: 429, -32000, 403, hangs, of another block', 0, 4],
+  truncatedPages: ['rpc', 5_000, 90_000, 'index into the counts 20, 100, 500, 1000 after which a page ends', 0, 3],
+  endpointFrozen: ['rpc', 5_000, 90_000, 'index of the endpoint whose chain stands still', 0, 1],
   // The chain itself.
   chainStops: ['chain', 1_000, 60_000, 'nothing', 0, 0],
   txDropped: ['chain', 2_000, 60_000, '% of transactions', 5, 60],
@@ -73,9 +78,13 @@ export const faultTable = {
   lateNav: ['list', 5_000, 60_000, 'ms behind, every other answer', 1_000, 60_000],
   // The tape.
   slowTape: ['tape', 500, 20_000, 'ms for each append', 20, 4_000],
+  // The wall clock of the relay's machine.
+  clockStepped: ['clock', 3_000, 60_000, 'index into the steps of -1, +1 and +25 hours', 0, 2],
   // The relay itself.
   relayKilled: ['relay', 0, 240_000, 'nothing', 0, 0],
   relayStopped: ['relay', 0, 120_000, 'nothing', 0, 0],
+  powerLost: ['relay', 0, 120_000, 'nothing', 0, 0],
+  backupRestored: ['relay', 1_000, 90_000, 'nothing', 0, 0],
 } as const satisfies Record<string, readonly [string, number, number, string, number, number]>
 
 export type FaultKind = keyof typeof faultTable
@@ -90,7 +99,18 @@ export type Fault = {
 }
 
 /** Kinds that came later. They are drawn by themselves, so that the seeds without them stay the same. */
-const laterKinds: readonly FaultKind[] = ['wrongAnswers', 'subscriptionsRefused']
+const laterKinds: readonly FaultKind[] = [
+  'wrongAnswers',
+  'subscriptionsRefused',
+  'falseHeads',
+  'logsAhead',
+  'logsFail',
+  'truncatedPages',
+  'endpointFrozen',
+  'clockStepped',
+  'powerLost',
+  'backupRestored',
+]
 /** How often, in %, a seed may have a fault of such a kind, and how often one may begin while the relay starts. */
 const LATER_KIND_PERCENT = 10
 const EARLY_FAULT_PERCENT = 25

@@ -6,7 +6,7 @@ import type { SearchableTape } from '../../src/tape/tape.ts'
 
 /** A folder in memory, where there is one: these tapes live for a moment. */
 const SHM = '/dev/shm'
-
+const LOG_FILE = 'tape.sqlite-wal'
 /** Nothing is evicted: no simulated downtime is as long as the retention. */
 const RETENTION_MS = 86_400_000
 const UPDATES_BOUND = 1_000_000
@@ -15,22 +15,26 @@ type Options = {
   readonly survivesRestart: boolean
   /** How many updates it keeps; more than a simulation writes where it is not named. */
   readonly bound: number | undefined
-  readonly now: () => number
+  /** The steady clock of a run of the relay, which begins when the tape is opened. */
+  readonly openClock: () => () => number
+  readonly wallTime: () => number
   readonly random: () => number
 }
 
-/** A real tape that survives when the relay stops or is killed. */
+/** A real tape that survives when the relay stops, is killed, or loses its power. */
 export class RestartableTape {
   readonly #options: Options
   readonly #root: string | null
   #copyCount = 0
   #closed = false
+  now: () => number
   tape: SearchableTape
 
   /** The tape stays in memory where the relay never restarts, because that is faster. */
   constructor(options: Options) {
     this.#options = options
     this.#root = options.survivesRestart ? mkdtempSync(join(existsSync(SHM) ? SHM : tmpdir(), 'stocktape-simulation-')) : null
+    this.now = options.openClock()
     this.tape = this.#open()
   }
 
@@ -46,12 +50,36 @@ export class RestartableTape {
     this.#copyCount += 1
     cpSync(before, this.#dir, { recursive: true })
     this.close()
-    if (before !== this.#dir) rmSync(before, { recursive: true, force: true })
+    rmSync(before, { recursive: true, force: true })
+  }
+
+  /** A machine without power leaves what was written durably: the file itself, without the log of what was written since. */
+  losePower(): void {
+    this.kill()
+    rmSync(join(this.#dir, LOG_FILE), { force: true })
+  }
+
+  /** Copies the closed tape. The returned function puts the copy in the place of the tape, which is closed again then. */
+  backUp(): () => void {
+    const copy = `${this.#dir}-backup`
+    cpSync(this.#dir, copy, { recursive: true })
+    return () => {
+      rmSync(this.#dir, { recursive: true, force: true })
+      cpSync(copy, this.#dir, { recursive: true })
+    }
   }
 
   reopen(): void {
+    this.now = this.#options.openClock()
     this.tape = this.#open()
     this.#closed = false
+  }
+
+  /** The number of the last update that the store holds; 0 if it holds none. */
+  lastStored(): number {
+    const stored = this.tape.readAfter(0, UPDATES_BOUND)
+    if (stored instanceof Promise) throw new Error('an embedded tape reads at once')
+    return stored.at(-1)?.seq ?? 0
   }
 
   removeFiles(): void {
@@ -63,7 +91,7 @@ export class RestartableTape {
   }
 
   #open(): SearchableTape {
-    const { bound = UPDATES_BOUND, now, random } = this.#options
-    return openSqliteTape({ dir: this.#dir, retentionMs: RETENTION_MS, bound, now, random })
+    const { bound = UPDATES_BOUND, wallTime, random } = this.#options
+    return openSqliteTape({ dir: this.#dir, retentionMs: RETENTION_MS, bound, now: this.now, wallTime, random })
   }
 }

@@ -64,6 +64,11 @@ export class SimulatedChain {
     return this.#lastWatermarks.number
   }
 
+  /** The head at a moment (ms since the simulation began). */
+  headAt(ms: number): number {
+    return this.watermarks.findLast(({ at }) => at <= ms)?.number ?? 0
+  }
+
   get safe(): number {
     return this.#lastWatermarks.safe
   }

@@ -19,14 +19,16 @@ const CHECK_INTERVAL_MS = 1_000
 
 type LogsKind = 'pendingLogs' | 'logs'
 
+/** A node that takes subscriptions under a URL, and its faults. */
+export type SocketEndpoint = { readonly activeFaults: ActiveFaults; readonly pushes: SimulatedPushes }
+
 type Options = {
   readonly settings: Settings
   readonly clock: VirtualClock
-  readonly activeFaults: ActiveFaults
-  readonly pushes: SimulatedPushes
+  readonly endpoints: readonly [SocketEndpoint, ...SocketEndpoint[]]
 }
 
-/** The upstream socket as `link` provides it: opens, subscribes, disconnects and reconnects for ever. */
+/** The upstream socket as `link` provides it: opens, subscribes, disconnects and connects to the next endpoint, for ever. */
 export const simulatedLink =
   (options: Options) =>
   ({ addresses, probes, reconnects }: LinkInputs): Observable<LinkSignal> =>
@@ -60,9 +62,16 @@ class SimulatedLink {
     this.#emit = emit
   }
 
+  /** The endpoint that this attempt connects to. */
+  get #endpoint(): SocketEndpoint {
+    const { endpoints } = this.#options
+    return endpoints[Math.max(0, this.#attemptCount - 1) % endpoints.length] ?? endpoints[0]
+  }
+
   open(): void {
-    const { clock, settings, activeFaults } = this.#options
+    const { clock, settings } = this.#options
     this.#attemptCount += 1
+    const { activeFaults } = this.#endpoint
     this.#openedAt = clock.elapsedMs
     this.#quietSince = null
     if (activeFaults.isActive('handshakeHangs'))
@@ -93,14 +102,15 @@ class SimulatedLink {
   }
 
   #start(): void {
-    const { pushes, activeFaults } = this.#options
+    const { pushes, activeFaults } = this.#endpoint
     this.#isOpen = true
     this.#kinds.clear()
     this.#kinds.add('pendingLogs')
     this.#subscriptions.set('newHeads', [])
     this.#connection.add(
       pushes.pushesFor(this.#subscriptions).subscribe(({ signal, afterMs, ordered }) => {
-        if (!activeFaults.isActive('noPushes')) this.#push(signal, afterMs, ordered)
+        const isSilent = activeFaults.isActive('noPushes') || activeFaults.isActive('endpointFrozen')
+        if (!isSilent) this.#push(signal, afterMs, ordered)
       }),
     )
     this.#connection.add(activeFaults.onsets('disconnect').subscribe(() => this.#disconnect('cut')))
@@ -120,7 +130,8 @@ class SimulatedLink {
 
   /** Disconnects while a fault asks for it, and when no pong comes. */
   #checkConnection(): void {
-    const { clock, activeFaults } = this.#options
+    const { clock } = this.#options
+    const { activeFaults } = this.#endpoint
     if (!this.#isOpen) return
     if (activeFaults.isActive('connectionRefused')) return this.#disconnect('closed')
     if (!activeFaults.isActive('noPushes')) this.#quietSince = null
@@ -132,7 +143,8 @@ class SimulatedLink {
   }
 
   #subscribe(kind: LogsKind): void {
-    const { settings, activeFaults } = this.#options
+    const { settings } = this.#options
+    const { activeFaults } = this.#endpoint
     const addresses = this.#addresses
     if (addresses.length === 0) return
     this.#kinds.add(kind)

@@ -9,6 +9,8 @@ import { applyNodeTraits, headerJson, type JsonObject, logJson, pendingHeaderJso
 import type { Settings } from './simulation-settings.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 
+/** After how many logs a page ends without a word. */
+const PAGE_COUNTS = [20, 100, 500, 1_000]
 /** How wide a range may be: the promised bound first, then those of stricter nodes. */
 const RANGE_BOUNDS = [2_000, 500, 10, 5]
 const RESULTS_BOUND = 10_000
@@ -60,6 +62,17 @@ export class SimulatedNode {
     }
   }
 
+  /** What a broken cache takes a question about the logs of one block for: the same about the last block before it that has some. */
+  aboutAnotherBlock(params: readonly unknown[]): readonly unknown[] {
+    const filter = params[0] as Filter
+    const { blocksByHash } = this.#options.chain
+    const hasLogs = ({ logs }: SimulatedBlock) => logs.some(({ content }) => filter.address?.includes(content.address))
+    let block = blocksByHash.get(filter.blockHash ?? '0x')
+    do block = block && blocksByHash.get(block.parentHash)
+    while (block && !hasLogs(block))
+    return block ? [{ ...filter, blockHash: block.hash }] : params
+  }
+
   #call(view: NodeView, { to, data }: Call, tag: string): string {
     const block = view.block(this.#numberOf(view, tag))
     if (!block) throw new UpstreamError('behind', '-32000 header not found', null, true)
@@ -68,10 +81,10 @@ export class SimulatedNode {
   }
 
   #blockByTag(view: NodeView, tag: string): JsonObject | null {
-    const { activeFaults } = this.#options
+    const { activeFaults, settings } = this.#options
     if (tag === 'pending') return this.#pending(view)
     if (tag === 'safe' || tag === 'finalized') {
-      const refused = activeFaults.amount('noFinality')
+      const refused = settings.finalityUnknown ? 0 : activeFaults.amount('noFinality')
       if (refused === 0) throw new UpstreamError('invalid', `-32602 unknown block tag ${tag}`)
       if (refused !== null) return null
     }
@@ -103,11 +116,18 @@ export class SimulatedNode {
     const all = address.length === 0 || traits.includes('unfiltered')
     const matches = (log: PlacedLog) => all || address.includes(log.content.address)
     const found =
-      filter.blockHash === undefined ? this.#range(view, filter, matches) : this.#byHash(view, filter.blockHash, matches)
+      filter.blockHash === undefined
+        ? this.#page(this.#range(view, filter, matches))
+        : this.#byHash(view, filter.blockHash, matches)
     const bound = activeFaults.amount('fewResults') ?? RESULTS_BOUND
     if (found.length > bound) throw new UpstreamError('too_large', `-32602 query exceeds max results ${bound}`)
     const formatted = found.map((log) => applyNodeTraits(traits, log))
     return traits.includes('unsorted') ? formatted.reverse() : formatted
+  }
+
+  #page(found: readonly JsonObject[]): readonly JsonObject[] {
+    const index = this.#options.activeFaults.amount('truncatedPages')
+    return index === null ? found : found.slice(0, PAGE_COUNTS[index])
   }
 
   #byHash(view: NodeView, hash: Hex, matches: (log: PlacedLog) => boolean): readonly JsonObject[] {

@@ -17,6 +17,11 @@ export type Subscriptions = ReadonlyMap<LogsKind | 'newHeads', readonly Hex[]>
 /** A signal on its way. It keeps its order unless the network reorders it. */
 export type PushedSignal = { readonly signal: LinkSignal; readonly afterMs: number; readonly ordered: boolean }
 
+/** How far ahead false pushes are. */
+const FALSE_HEAD_BLOCKS = 86_000_000
+const FALSE_LOG_BLOCKS = 50_000
+const YEAR_S = 31_536_000
+
 /** How much later a repeated push arrives at most. */
 const MAX_ECHO_MS = 5_000
 
@@ -125,6 +130,10 @@ export class SimulatedPushes {
     if (isLog && garbage) extraSignals.push(logSignal('pendingLogs', garbageLog(random)))
     if (isLog && foreign) extraSignals.push(logSignal('pendingLogs', this.#unlistedLog(random)))
     if (!isLog && badHead) extraSignals.push({ type: 'head', header: this.#badHeader(random) })
+    if (!isLog && random.fork('false head').chance(activeFaults.amount('falseHeads') ?? 0))
+      extraSignals.push({ type: 'head', header: this.#falseHeader(random.fork('false header')) })
+    if (isLog && random.fork('log ahead').chance(activeFaults.amount('logsAhead') ?? 0))
+      extraSignals.push(logSignal('pendingLogs', this.#logAhead(random.fork('far log'))))
     return [
       ...extraSignals.map((signal) => ({ ...push, signal })),
       ...(lost || malformed ? [] : [shown]),
@@ -137,6 +146,36 @@ export class SimulatedPushes {
     const content = randomLog(random, random.pick(unlistedAddresses))
     const at = { block: chain.head + 1, timestamp: 0, txIndex: 0, logIndex: 0, key: '', tx: hex(64, random.int(1, 2 ** 30)) }
     return logJson({ ...at, content })
+  }
+
+  /** A log of a listed token in a block that will not come for long. */
+  #logAhead(random: SeededRandom): unknown {
+    const { chain } = this.#options
+    const block = chain.head + FALSE_LOG_BLOCKS
+    const tx = hex(64, 0xfa_0000_0000 + random.int(1, 2 ** 30))
+    const timestamp = chain.pendingBlock.timestamp
+    return logJson({ block, timestamp, tx, txIndex: 0, logIndex: 0, key: '', content: randomLog(random) })
+  }
+
+  /** A well-formed header that is not true: far ahead, or a year later than it is. */
+  #falseHeader(random: SeededRandom): unknown {
+    const { chain } = this.#options
+    const head = chain.block(chain.head)
+    if (!head) return null
+    const later = head.timestamp + YEAR_S
+    return headerJson(
+      random.pick<SimulatedBlock>([
+        { ...head, number: head.number + FALSE_HEAD_BLOCKS, hash: hex(64, 0xfa15e0000n + BigInt(head.number)) },
+        { ...head, timestamp: later },
+        {
+          ...head,
+          number: head.number + 1,
+          parentHash: head.hash,
+          hash: hex(64, 0xfa15e1000n + BigInt(head.number)),
+          timestamp: later,
+        },
+      ]),
+    )
   }
 
   #badHeader(random: SeededRandom): unknown {

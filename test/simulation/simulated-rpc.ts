@@ -1,4 +1,5 @@
-import type { RequestFn } from '../../src/chain/rpc/client.ts'
+import { ChainIdentity } from '../../src/chain/rpc/chain-id.ts'
+import { type Exchange, type RequestFn, Rpc } from '../../src/chain/rpc/client.ts'
 import { UpstreamError } from '../../src/chain/rpc/error.ts'
 import { waitOn } from '../support/virtual-time.ts'
 import type { ActiveFaults } from './active-faults.ts'
@@ -13,59 +14,122 @@ const MAX_BACKOFF_MS = 30_000
 const DEADLINE_MS = 5_000
 const SECOND_MS = 1_000
 
+/** A node that answers under a URL, and the faults on the way to it. */
+export type SimulatedEndpoint = { readonly activeFaults: ActiveFaults; readonly node: SimulatedNode }
+
 type Options = {
   readonly settings: Settings
   readonly clock: VirtualClock
-  readonly activeFaults: ActiveFaults
-  readonly node: SimulatedNode
+  readonly endpoints: readonly [SimulatedEndpoint, ...SimulatedEndpoint[]]
 }
 
 /** What the node answers, and after how long. */
 type RequestOutcome = { readonly afterMs: number; readonly answer: unknown; readonly failure: unknown }
 
+/** What a run of the relay hands to the real client. */
+type ClientInputs = {
+  readonly now: () => number
+  readonly random: () => number
+  readonly warn: (kind: string, detail: unknown) => void
+}
+
+type Question = { readonly method: string; readonly params: readonly unknown[] }
+
 /** A value of another type than the method returns. */
 const wrongAnswer = (random: SeededRandom, method: string): unknown =>
   random.pick<unknown>(method === 'eth_getLogs' ? [null, 'logs', 42, {}] : ['answer', 42, [], { number: 7 }])
 
-/** The way to the node and back: slow, broken, or blocked for a while after each failure, as in `RpcClient`. */
+/** How `eth_getLogs` fails while everything else is answered. The last kind hangs, the one after it answers for another block. */
+const logsFailures: readonly UpstreamError[] = [
+  new UpstreamError('busy', 'HTTP 429'),
+  new UpstreamError('unknown', '-32000 internal error'),
+  new UpstreamError('forbidden', 'HTTP 403'),
+  new UpstreamError('unreachable', 'The operation was aborted due to timeout'),
+]
+const LOGS_HANG = 3
+const LOGS_OF_ANOTHER_BLOCK = 4
+
+/**
+ * The way to the nodes and back: slow, broken, or blocked for a while after each failure. With one endpoint a model stands in for
+ * the relay's client, with several the client itself chooses among them.
+ */
 export class SimulatedRpc {
   readonly #options: Options
   readonly #requestTimes: number[] = []
   #requestCount = 0
   #failures = 0
   #backoffUntil = 0
-  readonly #pendingRequests = new Set<{ readonly signal: AbortSignal | undefined }>()
+  readonly #pendingRequests = new Set<{ readonly signal: AbortSignal | undefined; readonly method: string }>()
 
   constructor(options: Options) {
     this.#options = options
   }
 
-  readonly request: RequestFn = async (method, params, signal) => {
-    const { clock, settings } = this.#options
-    this.#requestCount += 1
-    const random = new SeededRandom(settings.seed, 'question', this.#requestCount)
-    this.#requestTimes.push(clock.elapsedMs)
+  /** What one run of the relay asks with. */
+  clientFor({ now, random, warn }: ClientInputs): RequestFn {
+    const { endpoints } = this.#options
+    if (endpoints.length === 1) return this.#request
+    const urls = endpoints.map((_, nth) => `http://endpoint-${nth}`)
+    const exchange = (url: string) => this.#exchangeWith(endpoints[urls.indexOf(url)] ?? endpoints[0])
+    return new Rpc({ ...{ urls, now, random, warn, exchange }, chain: new ChainIdentity(null, '') }).request
+  }
+
+  readonly #request: RequestFn = async (method, params, signal) => {
+    const { clock, endpoints } = this.#options
+    const random = this.#countRequest()
     if (clock.elapsedMs < this.#backoffUntil) throw new UpstreamError('unreachable', 'every endpoint failed just now')
-    const halfway = (settings.latencyMs * (0.5 + random.next())) / 2
-    const pending = { signal }
-    this.#pendingRequests.add(pending)
     try {
-      await waitOn(clock, halfway, signal)
-      const { afterMs, answer, failure } = this.#answerAtNode(random, method, params)
-      await waitOn(clock, afterMs + halfway, signal)
-      if (failure !== null) throw failure
+      const answer = await this.#ask(endpoints[0], random, { method, params }, signal)
       this.#failures = 0
       return answer
     } catch (failure) {
       this.#backOff(failure, random)
       throw failure
+    }
+  }
+
+  #exchangeWith(endpoint: SimulatedEndpoint): Exchange {
+    return async ({ id, method, params }, signal) => {
+      const answer = await this.#ask(endpoint, this.#countRequest(), { method, params }, signal).then(
+        (result) => ({ result }),
+        answerOfFailure,
+      )
+      if (answer instanceof Response) return { response: answer, body: Buffer.alloc(0) }
+      return { response: new Response(), body: Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, ...answer })) }
+    }
+  }
+
+  #countRequest(): SeededRandom {
+    const { clock, settings } = this.#options
+    this.#requestCount += 1
+    this.#requestTimes.push(clock.elapsedMs)
+    return new SeededRandom(settings.seed, 'question', this.#requestCount)
+  }
+
+  async #ask(
+    endpoint: SimulatedEndpoint,
+    random: SeededRandom,
+    { method, params }: Question,
+    signal?: AbortSignal,
+  ): Promise<unknown> {
+    const { clock, settings } = this.#options
+    const halfway = (settings.latencyMs * (0.5 + random.next())) / 2
+    const pending = { signal, method }
+    this.#pendingRequests.add(pending)
+    try {
+      await waitOn(clock, halfway, signal)
+      const { afterMs, answer, failure } = this.#answerAtNode(endpoint, random, { method, params })
+      await waitOn(clock, afterMs + halfway, signal)
+      if (failure !== null) throw failure
+      return answer
     } finally {
       this.#pendingRequests.delete(pending)
     }
   }
 
+  /** The client compares the heads of its endpoints beside all requests, and nothing waits for that. */
   get inFlight(): number {
-    return [...this.#pendingRequests].filter(({ signal }) => !signal?.aborted).length
+    return [...this.#pendingRequests].filter(({ signal, method }) => !signal?.aborted && method !== 'eth_blockNumber').length
   }
 
   get requestCount(): number {
@@ -79,8 +143,8 @@ export class SimulatedRpc {
     return this.#requestTimes.length
   }
 
-  #answerAtNode(random: SeededRandom, method: string, params: readonly unknown[]): RequestOutcome {
-    const { settings, activeFaults, node } = this.#options
+  #answerAtNode({ activeFaults, node }: SimulatedEndpoint, random: SeededRandom, { method, params }: Question): RequestOutcome {
+    const { settings, clock } = this.#options
     const rolls = [random.next() * 100, random.next() * 100, random.next() * 100] as const
     // A relay that cannot ask for a block by its hash cannot tell which machine of a name answers.
     const uneven = random.chance(50) && settings.byHash ? activeFaults.amount('halfTheNodesLag') : null
@@ -92,10 +156,15 @@ export class SimulatedRpc {
     if (backoffMs !== null) return fails(new UpstreamError('busy', 'HTTP 429', backoffMs * SECOND_MS))
     if (rolls[2] < (activeFaults.amount('hangingAnswers') ?? 0))
       return fails(new UpstreamError('unreachable', 'The operation was aborted due to timeout'), DEADLINE_MS)
-    const behindMs = Math.max(activeFaults.amount('nodeLags') ?? 0, uneven ?? 0)
+    const logsFail = method === 'eth_getLogs' ? activeFaults.amount('logsFail') : null
+    const logsFailure = logsFailures[logsFail ?? LOGS_OF_ANOTHER_BLOCK]
+    if (logsFailure) return fails(logsFailure, logsFail === LOGS_HANG ? DEADLINE_MS : 0)
+    const frozenMs = clock.elapsedMs - (activeFaults.activeSince('endpointFrozen') ?? clock.elapsedMs)
+    const behindMs = Math.max(activeFaults.amount('nodeLags') ?? 0, uneven ?? 0, frozenMs)
     const afterMs = activeFaults.amount('slowAnswers') ?? 0
     try {
-      const answer = node.answer(method, params, behindMs)
+      const asked = logsFail === LOGS_OF_ANOTHER_BLOCK ? node.aboutAnotherBlock(params) : params
+      const answer = node.answer(method, asked, behindMs)
       const isWrong = random.fork('wrong').chance(activeFaults.amount('wrongAnswers') ?? 0)
       return { afterMs, answer: isWrong ? wrongAnswer(random.fork('shape'), method) : answer, failure: null }
     } catch (failure) {
@@ -110,4 +179,16 @@ export class SimulatedRpc {
     this.#failures += 1
     this.#backoffUntil = clock.elapsedMs + Math.max(backoffMs, failure.retryAfterMs ?? 0)
   }
+}
+
+/** What the real client receives: an HTTP status, a JSON-RPC error, or a connection that breaks. */
+function answerOfFailure(failure: unknown): Response | { readonly error: { readonly code: number; readonly message: string } } {
+  if (!(failure instanceof UpstreamError)) throw failure
+  const { message, retryAfterMs } = failure
+  const [, status] = /^HTTP (\d{3})$/.exec(message) ?? []
+  const headers = retryAfterMs === null ? {} : { 'retry-after': String(retryAfterMs / SECOND_MS) }
+  if (status !== undefined) return new Response(null, { status: Number(status), headers })
+  const [, code, text] = /^(-\d+) (.*)$/.exec(message) ?? []
+  if (code === undefined || text === undefined) throw new Error(message)
+  return { error: { code: Number(code), message: text } }
 }

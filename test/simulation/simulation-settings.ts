@@ -25,6 +25,9 @@ const CALLS_PERCENT = 25
 const SMALL_TAPE_PERCENT = 10
 const LEAST_TAPE_BOUND = 100
 const MOST_TAPE_BOUND = 1_000
+/** How often, in %, it is so small that the open keys alone may fill it. */
+const TINY_TAPE_PERCENT = 4
+const LEAST_TINY_BOUND = 10
 
 /** What a seed decides before any fault. */
 export type Settings = {
@@ -60,17 +63,47 @@ export type Settings = {
   readonly answersCalls?: boolean
   /** How many updates the tape keeps; without it, more than a simulation writes. */
   readonly tapeBound?: number
+  /** Whether the node does not know safe and finalized blocks at all. */
+  readonly finalityUnknown?: boolean
+  /** How many URLs the relay is given; one where it is not named. */
+  readonly endpoints?: number
+  /** Whether the faults of the socket and of HTTP strike the first endpoint alone. */
+  readonly othersHealthy?: boolean
   /** Faults begin within this time. */
   readonly spanMs: number
   /** Whether all faults end before the run does, so that the relay has to recover. */
   readonly liveness: boolean
 }
 
+/** How often, in %, a node knows no safe block, and how often a chain is so long and unsafe that blocks are forgotten. */
+const FINALITY_UNKNOWN_PERCENT = 8
+const LONG_CHAIN_PERCENT = 1
+/** A chain without flashblocks of somewhat more than 1,024 blocks, few of them with logs. */
+const longChain = { mode: 'native', activity: 4, safeLag: 1_150, spanMs: 240_000, latencyMs: 5, finalityUnknown: true } as const
+
+/** How often, in %, the relay is given several URLs, and how often only the first of them has faults. */
+const ENDPOINTS_PERCENT = 15
+const OTHERS_HEALTHY_PERCENT = 60
+
 const DAY_MS = 86_400_000
 
 function tapeBoundOf(seed: number): Pick<Settings, 'tapeBound'> {
+  const tiny = new SeededRandom(seed, 'tiny tape')
+  if (tiny.chance(TINY_TAPE_PERCENT)) return { tapeBound: tiny.int(LEAST_TINY_BOUND, LEAST_TAPE_BOUND) }
   const random = new SeededRandom(seed, 'tape bound')
   return random.chance(SMALL_TAPE_PERCENT) ? { tapeBound: random.int(LEAST_TAPE_BOUND, MOST_TAPE_BOUND) } : {}
+}
+
+function chainOf(seed: number): Partial<Settings> {
+  const random = new SeededRandom(seed, 'long chain')
+  if (random.chance(LONG_CHAIN_PERCENT)) return longChain
+  return random.chance(FINALITY_UNKNOWN_PERCENT) ? { finalityUnknown: true } : {}
+}
+
+function endpointsOf(seed: number): Pick<Settings, 'endpoints' | 'othersHealthy'> {
+  const random = new SeededRandom(seed, 'endpoints')
+  if (!random.chance(ENDPOINTS_PERCENT)) return {}
+  return { endpoints: random.int(2, 3), ...(random.chance(OTHERS_HEALTHY_PERCENT) ? { othersHealthy: true } : {}) }
 }
 
 export function settingsOf(seed: number): Settings {
@@ -100,5 +133,7 @@ export function settingsOf(seed: number): Settings {
     // Drawn by themselves, because they came later: the seeds without them stay the same.
     ...(new SeededRandom(seed, 'calls').chance(CALLS_PERCENT) ? { answersCalls: true } : {}),
     ...tapeBoundOf(seed),
+    ...endpointsOf(seed),
+    ...chainOf(seed),
   }
 }

@@ -1,30 +1,40 @@
 import { createHash } from 'node:crypto'
-import type { Subscription } from 'rxjs'
+import type { SchedulerLike, Subscription } from 'rxjs'
 import { type IngestInputs, openIngest } from '../../src/ingest/ingest.ts'
+import { openSteadyClock } from '../../src/steady-clock.ts'
 import type { Entry } from '../../src/tape/tape.ts'
 import { pollList } from '../../src/tokens/list-poller.ts'
-import { ActiveFaults } from './active-faults.ts'
+import { ActiveFaults, faultsOfEndpoint } from './active-faults.ts'
 import { BlockBuilder } from './block-builder.ts'
 import type { Fault } from './fault-table.ts'
 import type { LawContext, Violation } from './laws/law.ts'
 import { LawChecker } from './laws/law-checker.ts'
 import { ResourceBounds } from './laws/resource-bounds.ts'
+import { RelayRestarts } from './relay-restarts.ts'
 import { RestartableTape } from './restartable-tape.ts'
 import { SeededRandom } from './seeded-random.ts'
 import { SimulatedChain } from './simulated-chain.ts'
-import { simulatedLink } from './simulated-link.ts'
+import { type SocketEndpoint, simulatedLink } from './simulated-link.ts'
 import { SimulatedList } from './simulated-list.ts'
 import { SimulatedNode } from './simulated-node.ts'
 import { SimulatedPushes } from './simulated-pushes.ts'
-import { SimulatedRpc } from './simulated-rpc.ts'
+import { type SimulatedEndpoint, SimulatedRpc } from './simulated-rpc.ts'
 import type { Settings } from './simulation-settings.ts'
 import { slowTape } from './tape-wrappers.ts'
 import { NOON, SimulationClocks } from './virtual-clock.ts'
 
 const REFRESH_MS = 15_000
+const HOUR_MS = 3_600_000
+/** By how much the wall clock is wrong. */
+const CLOCK_STEPS_H = [-1, 1, 25]
 const PENDING_POLL_MS = 200
 const SILENCE_MS = 3_000
 const FINALITY_POLL_MS = 10_000
+
+type Endpoint = SimulatedEndpoint & SocketEndpoint
+
+/** After these the tape may hold less than was given. */
+const lossyKinds = ['powerLost', 'backupRestored'] as const
 
 /** Replaces what one run of the relay receives. Planted bugs do so. */
 export type ModifyInputs = (inputs: IngestInputs, simulation: Simulation) => IngestInputs
@@ -50,11 +60,12 @@ export class Simulation {
   readonly checker: LawChecker
   readonly resourceBounds: ResourceBounds
   readonly #options: SimulationOptions
-  readonly #pushes: SimulatedPushes
+  readonly #endpoints: readonly [Endpoint, ...Endpoint[]]
   readonly #restartableTape: RestartableTape
   readonly #traceHash = createHash('sha256')
   #relayRun: Subscription | null = null
   runCount = 0
+  #lastWritten = 0
   writtenCount = 0
 
   constructor(options: SimulationOptions) {
@@ -67,8 +78,16 @@ export class Simulation {
     this.chain = new SimulatedChain(settings, clock)
     new BlockBuilder({ ...environment, chain: this.chain })
     this.list = new SimulatedList({ ...environment, chain: this.chain })
-    this.rpc = new SimulatedRpc({ ...environment, node: new SimulatedNode({ ...environment, chain: this.chain }) })
-    this.#pushes = new SimulatedPushes({ ...environment, chain: this.chain })
+    const endpoint = (nth: number): Endpoint => {
+      const own = {
+        ...environment,
+        chain: this.chain,
+        activeFaults: new ActiveFaults(faultsOfEndpoint(faults, settings, nth), clock),
+      }
+      return { activeFaults: own.activeFaults, node: new SimulatedNode(own), pushes: new SimulatedPushes(own) }
+    }
+    this.#endpoints = [endpoint(0), ...Array.from({ length: (settings.endpoints ?? 1) - 1 }, (_, nth) => endpoint(nth + 1))]
+    this.rpc = new SimulatedRpc({ settings, clock, endpoints: this.#endpoints })
     const context: LawContext = {
       ...environment,
       chain: this.chain,
@@ -81,9 +100,14 @@ export class Simulation {
     const random = new SeededRandom(settings.seed, 'tape')
     const survivesRestart = faults.some(({ target }) => target === 'relay')
     const bound = settings.tapeBound
-    this.#restartableTape = new RestartableTape({ survivesRestart, bound, now: () => clock.now(), random: () => random.next() })
-    this.activeFaults.onsets('relayKilled').subscribe((fault) => this.#interruptRelay(fault, () => this.#restartableTape.kill()))
-    this.activeFaults.onsets('relayStopped').subscribe((fault) => this.#interruptRelay(fault, () => this.#restartableTape.close()))
+    this.#restartableTape = new RestartableTape({
+      ...{ survivesRestart, bound, wallTime: this.#wallTime, random: () => random.next() },
+      openClock: () => openSteadyClock(this.#wallTime, () => this.clocks.relay.elapsedMs),
+    })
+    new RelayRestarts({
+      ...{ clock, activeFaults: this.activeFaults, tape: this.#restartableTape },
+      ...{ isRunning: () => this.#relayRun !== null, start: () => this.#startRelay(), stop: () => this.#stopRelay() },
+    })
     const everySecond = () => {
       if (this.#relayRun) {
         this.checker.onTick()
@@ -100,6 +124,12 @@ export class Simulation {
     return this.#traceHash.copy().digest('hex').slice(0, 16)
   }
 
+  /** What the clock on the wall of the relay's machine shows. */
+  readonly #wallTime = (): number => {
+    const step = this.activeFaults.amount('clockStepped')
+    return this.clocks.relay.now() + (step === null ? 0 : (CLOCK_STEPS_H[step] ?? 0) * HOUR_MS)
+  }
+
   get tape() {
     return this.#restartableTape.tape
   }
@@ -114,6 +144,7 @@ export class Simulation {
   #startRelay(): void {
     const { modifyInputs = (inputs: IngestInputs) => inputs } = this.#options
     this.runCount += 1
+    if (lossyKinds.some((kind) => this.activeFaults.occurs(kind))) this.#findLostEnd()
     this.checker.onRelayStart()
     this.tape.follow((entries) => this.#onWritten(entries))
     const starting = openIngest(modifyInputs(this.#relayInputs(), this))
@@ -127,6 +158,7 @@ export class Simulation {
 
   #onWritten(entries: readonly Entry[]): void {
     this.writtenCount += entries.length
+    this.#lastWritten = entries.at(-1)?.seq ?? this.#lastWritten
     for (const { text, update } of entries) {
       if (update.type === 'status') this.statuses.push(`${update.source} ${update.reason}`)
       this.#traceHash.update(text.replaceAll(`"${this.tape.epoch}.`, '"'))
@@ -135,17 +167,11 @@ export class Simulation {
     this.checker.onBatch(entries)
   }
 
-  #interruptRelay({ for: downtimeMs }: Fault, close: () => void): void {
-    const { environment } = this.clocks
-    // A second fault may hit while the relay is down. The one that ends last starts the relay.
-    environment.runAfter(downtimeMs, () => {
-      if (this.#relayRun || this.activeFaults.isActive('relayKilled') || this.activeFaults.isActive('relayStopped')) return
-      this.#restartableTape.reopen()
-      this.#startRelay()
-    })
-    if (!this.#relayRun) return
-    this.#stopRelay()
-    close()
+  /** Tells the laws how much of what was written the tape still has. */
+  #findLostEnd(): void {
+    const storedEnd = this.#restartableTape.lastStored()
+    if (storedEnd < this.#lastWritten) this.checker.onTapeLost(storedEnd)
+    this.#lastWritten = storedEnd
   }
 
   #stopRelay(): void {
@@ -161,22 +187,25 @@ export class Simulation {
 
   #relayInputs(): IngestInputs {
     const { settings, activeFaults } = this
-    const { environment: clock, relay } = this.clocks
+    const { environment, relay } = this.clocks
+    const { now } = this.#restartableTape
+    const clock: SchedulerLike = { now, schedule: relay.schedule.bind(relay) as SchedulerLike['schedule'] }
     const random = new SeededRandom(settings.seed, 'relay', this.runCount)
-    const warn = (kind: string, detail: unknown) => this.#options.warn?.(clock.now() - NOON, kind, detail)
+    const clientRandom = new SeededRandom(settings.seed, 'client', this.runCount)
+    const warn = (kind: string, detail: unknown) => this.#options.warn?.(environment.now() - NOON, kind, detail)
     const fetch = this.list.fetch
     return {
-      tape: slowTape(this.tape, activeFaults, clock),
-      request: this.rpc.request,
-      link: settings.hasLink ? simulatedLink({ settings, clock, activeFaults, pushes: this.#pushes }) : null,
-      onChainEvent: (event) => this.checker.rpcNotifications.receive(event),
+      tape: slowTape(this.tape, activeFaults, environment),
+      request: this.rpc.clientFor({ now, random: () => clientRandom.next(), warn }),
+      link: settings.hasLink ? simulatedLink({ settings, clock: environment, endpoints: this.#endpoints }) : null,
+      onChainEvent: (event) => this.checker.receive(event),
       lists: (knownTokens) =>
         pollList({
-          ...{ fetch, refreshMs: REFRESH_MS, known: knownTokens, clock: relay, random: () => random.next(), warn },
+          ...{ fetch, refreshMs: REFRESH_MS, known: knownTokens, clock, random: () => random.next(), warn },
           onUnreadable: () => {},
         }),
-      clock: relay,
-      wallTime: () => relay.now(),
+      clock,
+      wallTime: this.#wallTime,
       tick: () => Promise.resolve(),
       settings: {
         pendingPollMs: PENDING_POLL_MS,

@@ -31,7 +31,11 @@ const LAG_BOUND_BLOCKS = 5
 type RpcRequest<T> = { readonly method: NodeMethod; readonly params: readonly unknown[]; readonly parse: ParseAnswer<T> }
 
 type JsonRpcRequest = { readonly jsonrpc: '2.0'; readonly id: number; readonly method: string; readonly params: readonly unknown[] }
-type Exchange = (request: JsonRpcRequest, signal: AbortSignal) => Promise<{ readonly response: Response; readonly body: Buffer }>
+/** Sends one request to an endpoint. */
+export type Exchange = (
+  request: JsonRpcRequest,
+  signal: AbortSignal,
+) => Promise<{ readonly response: Response; readonly body: Buffer }>
 
 type Endpoint = {
   readonly url: string
@@ -51,6 +55,8 @@ type Options = {
   readonly warn: (kind: string, detail: unknown) => void
   /** Whether a failure is the endpoint's fault. By default it is, unless it concerns one request. */
   readonly isEndpointFault?: (error: UpstreamError) => boolean
+  /** The way to an endpoint. By default it is HTTP or WebSocket, by the scheme of the URL. */
+  readonly exchange?: (url: string) => Exchange
 }
 
 /** Tries the endpoints in order, those that lag last, backs off from a failing one, and refuses those of another chain. */
@@ -63,8 +69,9 @@ export class Rpc {
   constructor(options: Options) {
     this.#options = options
     this.#comparedAt = options.now()
-    this.#endpoints = options.urls.map((url) => ({
-      ...{ url, exchange: exchangeWith(url), failures: 0 },
+    const { urls, exchange = exchangeWith } = options
+    this.#endpoints = urls.map((url) => ({
+      ...{ url, exchange: exchange(url), failures: 0 },
       ...{ backoffUntil: 0, isChainChecked: false, isLagging: false },
     }))
   }

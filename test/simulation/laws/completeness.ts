@@ -1,5 +1,6 @@
 import type { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/tape/tape.ts'
+import type { FaultKind } from '../fault-table.ts'
 import type { SimulatedBlock } from '../simulated-block.ts'
 import { NOON } from '../virtual-clock.ts'
 import type { BlockSettlement } from './block-settlement.ts'
@@ -12,8 +13,29 @@ type Hole = Extract<Update, { type: 'hole' }>
 
 /** P2: the relay publishes what it can read within this time. */
 const PUBLISH_TIMEOUT_MS = 5_000
+/** How long it may take with one healthy endpoint among several, while the first one fails in one of these ways. */
+const FAILOVER_MS = 30_000
+const failoverKinds: ReadonlySet<FaultKind> = new Set<FaultKind>([
+  'disconnect',
+  'connectionRefused',
+  'handshakeHangs',
+  'subscriptionsRefused',
+  'flapping',
+  'noPendingPushes',
+  'noHeadPushes',
+  'noPushes',
+  'pendingLogsRefused',
+  'unreachable',
+  'rateLimited',
+  'htmlAnswers',
+  'hangingAnswers',
+  'logsFail',
+  'endpointFrozen',
+])
 /** How long recovery may take after the last fault. */
 const RECOVERY_MS = 60_000
+/** How far above the safe block a reorganisation is undone. */
+const REMEMBERED_BLOCKS = 1_024
 /** How much later than its bound a hole for age may be published, in chain time. */
 const HOLE_AGE_SLACK_MS = 15_000
 
@@ -41,16 +63,17 @@ export class Completeness implements Law {
     }
   }
 
-  /** Without recent faults no block waits. */
+  /** Without recent faults no block waits. Nor does it for long where another endpoint is healthy. */
   onTick(): void {
-    const { chain, clock, activeFaults } = this.#context
-    if (!activeFaults.isQuietFor(RECOVERY_MS)) {
+    const { chain, clock, activeFaults, settings } = this.#context
+    const isQuiet = activeFaults.isQuietFor(RECOVERY_MS)
+    if (!isQuiet && !(settings.othersHealthy && activeFaults.isQuietFor(RECOVERY_MS, failoverKinds))) {
       this.#checkedUpTo = chain.head
       return
     }
     for (let number = this.#checkedUpTo + 1; ; number += 1) {
       const block = chain.block(number)
-      if (!block || block.canonicalFrom > clock.elapsedMs - PUBLISH_TIMEOUT_MS) return
+      if (!block || block.canonicalFrom > clock.elapsedMs - (isQuiet ? PUBLISH_TIMEOUT_MS : FAILOVER_MS)) return
       this.#checkedUpTo = number
       this.#checkBlock(block)
       for (const lifecycle of this.#settlement.lifecycles.aliveInBlock(number)) this.#checkLifecycle(lifecycle)
@@ -114,6 +137,8 @@ export class Completeness implements Law {
     const tooOld = last !== undefined && last.timestamp * 1_000 <= oldest
     const unreadable = activeFaults.wasActiveWithin('historyPruned', 60_000) || activeFaults.wasActiveWithin('fewResults', 60_000)
     if (blocks.first > blocks.last) violation('I5', `${id} is a hole from ${blocks.first} to ${blocks.last}`)
-    if (!tooOld && !unreadable) violation('I5', `${id}: blocks ${blocks.first} to ${blocks.last} could be read (${reason})`)
+    const isForgotten = activeFaults.wasActiveWithin('deepReorg', 60_000) && settings.safeLag > REMEMBERED_BLOCKS
+    if (!tooOld && !unreadable && !isForgotten)
+      violation('I5', `${id}: blocks ${blocks.first} to ${blocks.last} could be read (${reason})`)
   }
 }

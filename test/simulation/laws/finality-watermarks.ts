@@ -27,8 +27,8 @@ export class FinalityWatermarks implements Law {
   }
 
   onEnd(recovered: boolean): void {
-    const { violation, chain, clock } = this.#context
-    if (!recovered) return
+    const { violation, chain, clock, settings } = this.#context
+    if (!recovered || settings.finalityUnknown) return
     const dueMark = chain.watermarks.findLast(({ at }) => at <= clock.elapsedMs - PUBLISH_TIMEOUT_MS)
     for (const stage of ['safe', 'finalized'] as const) {
       const due = dueMark?.[stage] ?? 0

@@ -1,5 +1,7 @@
+import type { ChainEvent } from '../../../src/chain/source/source.ts'
 import type { Entry } from '../../../src/tape/tape.ts'
 import { BlockSettlement } from './block-settlement.ts'
+import { ChainHeads } from './chain-heads.ts'
 import { Completeness } from './completeness.ts'
 import { FinalityWatermarks } from './finality-watermarks.ts'
 import type { Law, LawContext } from './law.ts'
@@ -7,38 +9,99 @@ import { ListedTokens } from './listed-tokens.ts'
 import { MultiplierSchedules } from './multiplier-schedules.ts'
 import { MultiplierValues } from './multiplier-values.ts'
 import { NavValues } from './nav-values.ts'
+import { ResumedReaders } from './resumed-readers.ts'
 import { RpcNotifications } from './rpc-notifications.ts'
 import { SourceStatusLaw } from './source-status.ts'
 import { UpdateNumbering } from './update-numbering.ts'
 
+/** A batch, and when it was written (ms since the simulation began). */
+type WrittenBatch = { readonly at: number; readonly entries: readonly Entry[] }
+
 /** Compares what the relay writes with the truth, after each batch and at the end. */
 export class LawChecker implements Law {
-  readonly settlement: BlockSettlement
-  readonly tokens: ListedTokens
-  readonly sourceStatus: SourceStatusLaw
-  readonly completeness: Completeness
-  readonly multiplierValues: MultiplierValues
+  readonly #context: LawContext
+  readonly #written: WrittenBatch[] = []
+  readonly #readers: ResumedReaders
+  readonly #heads: ChainHeads
+  #tapeLaws: TapeLaws
+
+  constructor(context: LawContext) {
+    this.#context = context
+    this.#readers = new ResumedReaders(context)
+    this.#heads = new ChainHeads(context)
+    this.#tapeLaws = new TapeLaws(context)
+  }
+
+  receive(event: ChainEvent): void {
+    this.#tapeLaws.rpcNotifications.receive(event)
+  }
+
+  onBatch(entries: readonly Entry[]): void {
+    this.#written.push({ at: this.#context.clock.elapsedMs, entries })
+    for (const law of this.#laws) law.onBatch?.(entries)
+  }
+
+  onTick(): void {
+    for (const law of this.#laws) law.onTick?.()
+  }
+
+  onRelayStart(): void {
+    for (const law of this.#laws) law.onRelayStart?.()
+  }
+
+  /** The tape holds nothing after this number. Its laws begin anew with what it holds. */
+  onTapeLost(storedEnd: number): void {
+    const { clock } = this.#context
+    const isStored = ({ seq }: Entry) => seq <= storedEnd
+    this.#readers.onTapeLost(storedEnd)
+    const stored = this.#written.splice(0).map(({ at, entries }) => ({ at, entries: entries.filter(isStored) }))
+    let then: number | null = 0
+    const past = {
+      get elapsedMs() {
+        return then ?? clock.elapsedMs
+      },
+      now: () => clock.now(),
+    }
+    const violation: LawContext['violation'] = (law, detail) => then === null && this.#context.violation(law, detail)
+    this.#tapeLaws = new TapeLaws({ ...this.#context, clock: past, violation })
+    for (const batch of stored) {
+      then = batch.at
+      this.#tapeLaws.onBatch(batch.entries)
+      this.#written.push(batch)
+    }
+    then = null
+  }
+
+  onEnd(recovered: boolean): void {
+    for (const law of this.#laws) law.onEnd?.(recovered)
+  }
+
+  get #laws(): readonly Law[] {
+    return [this.#readers, this.#heads, this.#tapeLaws]
+  }
+}
+
+/** The laws about what the tape holds. */
+class TapeLaws implements Law {
   readonly rpcNotifications: RpcNotifications
   readonly #laws: readonly Law[]
 
   constructor(context: LawContext) {
-    this.settlement = new BlockSettlement(context)
-    this.tokens = new ListedTokens(context)
-    this.sourceStatus = new SourceStatusLaw(context, this.settlement.lifecycles, this.tokens)
-    this.completeness = new Completeness(context, this.settlement, this.tokens)
-    this.multiplierValues = new MultiplierValues(context, this.settlement.lifecycles, this.tokens, this.completeness)
-    this.rpcNotifications = new RpcNotifications(context, this.tokens, this.completeness)
+    const settlement = new BlockSettlement(context)
+    const tokens = new ListedTokens(context)
+    const completeness = new Completeness(context, settlement, tokens)
+    this.rpcNotifications = new RpcNotifications(context, tokens, completeness)
     this.#laws = [
       new UpdateNumbering(context),
       // Needs the state of a key before the batch, so it comes before the settlement.
-      this.sourceStatus,
-      this.settlement,
-      this.tokens,
+      new SourceStatusLaw(context, settlement.lifecycles, tokens),
+      settlement,
+      tokens,
       new NavValues(context),
       new FinalityWatermarks(context),
-      this.completeness,
-      this.multiplierValues,
-      new MultiplierSchedules(context, this.tokens, this.completeness),
+      completeness,
+      new MultiplierValues(context, settlement.lifecycles, tokens, completeness),
+      new MultiplierSchedules(context, tokens, completeness),
       this.rpcNotifications,
     ]
   }

@@ -1,4 +1,4 @@
-import type { Entry, Tape, TapeHistory } from '../../../src/tape/tape.ts'
+import type { Entry, SearchableTape } from '../../../src/tape/tape.ts'
 import type { ActiveFaults } from '../active-faults.ts'
 import type { SimulatedChain } from '../simulated-chain.ts'
 import type { SimulatedList } from '../simulated-list.ts'
@@ -14,9 +14,9 @@ export type LawContext = {
   readonly chain: SimulatedChain
   readonly list: SimulatedList
   readonly activeFaults: ActiveFaults
-  readonly clock: VirtualClock
+  readonly clock: Pick<VirtualClock, 'elapsedMs' | 'now'>
   /** The current tape. */
-  readonly tape: () => Tape & Pick<TapeHistory, 'readKey'>
+  readonly tape: () => SearchableTape
   readonly violation: (law: string, detail: string) => void
 }
 

@@ -19,13 +19,13 @@ export class ListedTokens implements Law {
   }
 
   onBatch(entries: readonly Entry[]): void {
-    const { violation, chain, list } = this.#context
+    const { violation, chain, clock, list } = this.#context
     for (const { update } of entries) {
       if (update.type !== 'token' || update.source === 'log') continue
       const { id, address, change } = update
       if (change === 'listed') {
         if (this.listedSince.has(address)) violation('I5', `${id} lists ${address} again`)
-        this.listedSince.set(address, chain.head)
+        this.listedSince.set(address, chain.headAt(clock.elapsedMs))
       } else if (!this.listedSince.has(address)) violation('I5', `${id} is ${change}, though ${address} is not listed`)
       if (change !== 'delisted') continue
       this.listedSince.delete(address)

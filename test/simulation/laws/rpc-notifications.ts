@@ -12,6 +12,8 @@ import type { ListedTokens } from './listed-tokens.ts'
 
 /** Subscribers receive sealed logs within this time. */
 const PUBLISH_TIMEOUT_MS = 5_000
+/** What was sent about blocks further below the highest head is no longer known. */
+const REMEMBERED_BLOCKS = 1_024
 const ZERO = `0x${'0'.repeat(64)}`
 
 const NotificationSchema = z.object({
@@ -47,6 +49,7 @@ export class RpcNotifications implements Law {
   #firstBlock: number | null = null
   /** Up to this block the previous run has read all. A lagging node may start this run with a lower head. */
   #settledBefore = -1
+  #highest = 0
 
   constructor(context: LawContext, tokens: ListedTokens, completeness: Completeness) {
     this.#context = context
@@ -81,6 +84,7 @@ export class RpcNotifications implements Law {
   #checkNotification(kind: SubscriptionKind, notified: NotificationSchema): void {
     const { violation, chain } = this.#context
     const { blockNumber, transactionHash, logIndex, blockHash, removed } = notified
+    if (this.#isForgotten(blockNumber)) return
     const key = `${blockNumber}-${transactionHash}-${logIndex}`
     const current = this.#currentLogs[kind]
     const before = current.get(key)
@@ -99,6 +103,11 @@ export class RpcNotifications implements Law {
     current.set(key, notified)
   }
 
+  #isForgotten(number: number): boolean {
+    this.#highest = Math.max(this.#highest, this.#context.chain.head)
+    return number < this.#highest - REMEMBERED_BLOCKS
+  }
+
   /** For every settled block the subscribers have exactly the chain's logs. */
   #compareWithChain(kind: SubscriptionKind, first: number): void {
     const { violation, chain, clock } = this.#context
@@ -106,7 +115,7 @@ export class RpcNotifications implements Law {
     for (let number = first + 1; number <= chain.head; number += 1) {
       const block = chain.block(number)
       if (!block || block.canonicalFrom > clock.elapsedMs - PUBLISH_TIMEOUT_MS) return
-      if (this.#completeness.isInHole(number)) continue
+      if (this.#completeness.isInHole(number) || this.#isForgotten(number)) continue
       const isListed = ({ content }: PlacedLog) => (this.#tokens.listedSince.get(content.address) ?? number) < number
       const listed = number > this.#settledBefore ? block.logs.filter(isListed) : []
       const notifiedByIndex = new Map((current.get(number) ?? []).map((notified) => [notified.logIndex, notified]))

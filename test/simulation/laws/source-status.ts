@@ -44,6 +44,7 @@ const hidingFaults: readonly FaultKind[] = [
   'deepReorg',
   'rewind',
   'slowTape',
+  'endpointFrozen',
 ]
 const failingFaults: readonly FaultKind[] = [
   'unreachable',
@@ -53,6 +54,7 @@ const failingFaults: readonly FaultKind[] = [
   'wrongAnswers',
   'slowAnswers',
   'hangingAnswers',
+  'logsFail',
 ]
 
 /** Faults under which the relay learns too little, or too late. */
@@ -66,6 +68,8 @@ const slowingFaults: readonly FaultKind[] = [
   'slowTape',
   'lateIndexing',
   'historyPruned',
+  'endpointFrozen',
+  'truncatedPages',
 ]
 
 /** I13: the source never reports `ok` while it misses sealed logs, nor `silent` because the market is quiet. */
