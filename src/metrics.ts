@@ -5,6 +5,21 @@ export function openMetrics() {
   const registry = new Registry()
   const registers = [registry]
   const counter = (name: string, help: string) => new Counter({ name: `stocktape_${name}`, help, registers })
+  /** A gauge that is measured when the metrics are read. */
+  const measured = (name: string, help: string) => {
+    let measure = () => 0
+    new Gauge({
+      ...{ name: `stocktape_${name}`, help, registers },
+      collect() {
+        this.set(measure())
+      },
+    })
+    return {
+      measureBy: (by: () => number) => {
+        measure = by
+      },
+    }
+  }
   return {
     text: () => registry.metrics(),
     upstreamUnreadable: counter('upstream_unreadable_total', 'Upstream messages and list records that could not be read'),
@@ -17,6 +32,7 @@ export function openMetrics() {
       labelNames: ['method'],
       registers,
     }),
+    oldestOpenKeySeconds: measured('oldest_open_key_seconds', 'Age of the oldest key that is neither sealed nor retracted'),
     disconnectedAsSlow: counter('shown_out_total', 'Listeners disconnected as slow'),
     heldBytes: new Gauge({
       name: 'stocktape_backlog_held_bytes',

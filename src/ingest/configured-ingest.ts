@@ -33,6 +33,8 @@ export async function openConfiguredIngest(inputs: ConfiguredInputs): Promise<Ob
   const { config, endpoints, sourceSettings, chain, tape, metrics, clock, now, wallTime, random, warn, onFailure } = inputs
   const { link, ...intervals } = sourceSettings
   const onUnreadable = (count: number) => metrics.upstreamUnreadable.inc(count)
+  let oldestOpenAt: number | null = null
+  metrics.oldestOpenKeySeconds.measureBy(() => (oldestOpenAt === null ? 0 : Math.max(0, now() - oldestOpenAt) / 1_000))
   const published = await openIngest({
     tape,
     request: new Rpc({ urls: endpoints.rpcUrls, chain, now, random, warn }).request,
@@ -50,7 +52,8 @@ export async function openConfiguredIngest(inputs: ConfiguredInputs): Promise<Ob
     tick: nextTurn,
     settings: { ...intervals, staleMs: config.NAV_STALE_MS, feeds: endpoints.feeds },
     warn,
-    count: ({ repeated, unlisted, unreadable }) => {
+    count: ({ repeated, unlisted, unreadable }, openAt) => {
+      oldestOpenAt = openAt
       metrics.logsRepeated.inc(repeated)
       metrics.logsUnlisted.inc(unlisted)
       if (unreadable === 0) return

@@ -2,7 +2,7 @@ import type { SealedBlock } from '../chain/sealed/block-logs.ts'
 import type { Block, Head } from '../protocol/fields.ts'
 import type { SourceStatusNote } from '../tape/notes.ts'
 import { isoFromSecondsOrNull } from '../tokens/token-drafts.ts'
-import type { IngestState } from './ingest-state.ts'
+import type { BlockTime, IngestState } from './ingest-state.ts'
 import type { Moment } from './moment.ts'
 import { forAllTokens, NOTHING, type Publication } from './publication.ts'
 
@@ -31,10 +31,10 @@ export function raiseHead(
   if (isRaised) state.head = raised
 }
 
-/** The status page reports the lag behind this block's time. */
-export function recordNewestSealed(state: IngestState, number: number | null, timestamp: number | null): void {
-  if (number === null || timestamp === null || number <= (state.newestSealed?.number ?? -1)) return
-  state.newestSealed = { number, timestamp }
+/** The status page reports the lag behind the time of this settled block. */
+export function recordNewestSettled(state: IngestState, { number, timestamp }: BlockTime): void {
+  if (timestamp === null || number <= (state.newestSettled?.number ?? -1)) return
+  state.newestSettled = { number, timestamp }
 }
 
 export function applyFinality(
@@ -43,7 +43,6 @@ export function applyFinality(
   { time }: Moment,
 ): readonly Publication[] {
   if (stage === 'safe') state.ledger.setSafe(block.number)
-  recordNewestSealed(state, block.number, block.timestamp)
   raiseHead(state, { [stage]: block.number, sealed: block.number })
   return [forAllTokens({ type: 'finality', stage, block: blockFieldOf(block) }, time)]
 }

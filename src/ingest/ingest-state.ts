@@ -22,7 +22,7 @@ export type IngestState = {
   readonly staleMs: number
   readonly ledger: Ledger
   head: Head
-  newestSealed: SealedBlockTime | null
+  newestSettled: SealedBlockTime | null
   status: SourceStatusNote | null
   /** The sealed block up to which all were settled. */
   cursor: Cursor | null

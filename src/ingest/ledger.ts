@@ -45,6 +45,8 @@ type LedgerBlock = {
   readonly restartSeq: number
   sealed: SealedBlockRef | null
   open: number
+  /** When the first of the open keys was published, in steady time. */
+  openSince: number
 }
 
 /** Which keys have been published, and which of them are open or sealed. Retracted keys are gone. */
@@ -118,8 +120,8 @@ export class Ledger implements OpenKeys {
     return facts.sort((a, b) => a.number - b.number || logIndexOf(a.published) - logIndexOf(b.published))
   }
 
-  /** Adds a published fact. `end` is the end of the tape before this batch. */
-  add(draft: FactDraft, state: PublishedFact['state'], end: number): PublishedFact {
+  /** Adds a fact that was published at this steady time. `end` is the end of the tape before this batch. */
+  add(draft: FactDraft, state: PublishedFact['state'], end: number, at: number): PublishedFact {
     const published: PublishedFact = { draft, txIndex: draft.tx.index, state, seq: 0 }
     const block = this.#openBlock(draft.block.number, end)
     this.#remove(block, draft.key)
@@ -128,6 +130,7 @@ export class Ledger implements OpenKeys {
     const sameTransaction = this.#factsByTx.get(draft.tx.hash)
     if (sameTransaction instanceof Set) sameTransaction.add(published)
     else this.#factsByTx.set(draft.tx.hash, sameTransaction ? new Set([sameTransaction, published]) : published)
+    if (state === 'open' && block.open === 0) block.openSince = at
     if (state === 'open') this.#countOpen(block, 1)
     if (this.#size > KEYS_BOUND) this.#forgetOldest()
     return published
@@ -182,6 +185,13 @@ export class Ledger implements OpenKeys {
     return oldestSeq
   }
 
+  /** When the oldest open key was published, in steady time; null without open keys. */
+  get oldestOpenAt(): number | null {
+    let oldest: number | null = null
+    for (const { openSince } of this.#openBlocks) oldest = Math.min(oldest ?? openSince, openSince)
+    return oldest
+  }
+
   /**
    * Settles a block, for the first time or again. The contents are complete for `addresses` only. `end` is the end of the
    * tape before this batch.
@@ -197,7 +207,7 @@ export class Ledger implements OpenKeys {
     const amendments = matched.amendments.map(({ published, fact }) => ({ published, before: replaceDraft(published, fact) }))
     const additions = matched.additions.map(({ fact, isMoved }) =>
       // A moved fact was published in time, under its old key.
-      this.add(isMoved ? { ...fact, late: false } : fact, 'sealed', end),
+      this.add(isMoved ? { ...fact, late: false } : fact, 'sealed', end, 0),
     )
     return { retractions, amendments, additions, seals: this.#seal(block, contents) }
   }
@@ -243,7 +253,7 @@ export class Ledger implements OpenKeys {
   #openBlock(number: number, end: number): LedgerBlock {
     let block = this.#blocks.get(number)
     if (!block) {
-      block = { facts: new Map(), seals: new Map(), restartSeq: end, sealed: null, open: 0 }
+      block = { facts: new Map(), seals: new Map(), restartSeq: end, sealed: null, open: 0, openSince: 0 }
       this.#blocks.set(number, block)
     }
     return block

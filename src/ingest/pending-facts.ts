@@ -79,7 +79,7 @@ function publishLog(state: IngestState, pendingLog: PendingLog, moment: Moment):
   if (!token) return null
   const fact = enrich(decodedLog, token, { via, sealed: false, late: false, receivedAt, chainTime }, moment)
   const before = ledger.find(log.blockNumber, log.key)
-  if (!before) return { draft: fact, fact: ledger.add(fact, 'open', state.tapeEnd) }
+  if (!before) return { draft: fact, fact: ledger.add(fact, 'open', state.tapeEnd, moment.at) }
   const isSame = isSameContent(before.draft, fact) && hasSameDetail(before.draft, fact)
   const canAmend = (isKnown || via === 'pendingLogs') && fact.address === before.draft.address
   return !isSame && canAmend ? amend(state, before, fact, moment) : null

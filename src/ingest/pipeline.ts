@@ -17,7 +17,7 @@ export type PipelineInputs = {
   readonly wallTime: () => number
   /** Resolves at the end of the turn of the event loop. */
   readonly tick: () => Promise<unknown>
-  readonly count: (counts: LogCounts) => void
+  readonly count: (counts: LogCounts, oldestOpenAt: number | null) => void
 }
 
 /** Everything that happens to a token, in order of arrival, on the tape. */
@@ -27,7 +27,7 @@ export const pipeline = (inputs: PipelineInputs): Observable<readonly Entry[]> =
     batchPerTick(tick, clock, wallTime), // what one turn of the event loop brings: one reduction, one write
     map((batch) => foldTransactions(batch, folder)), // each log is decoded once; a Memo or Seized explains the transfer before it
     map((batch) => reduce(state, batch)), // pure: no clock, no sockets, no tape reads
-    tap(({ counts }) => count(counts)),
+    tap(({ counts, oldestOpenAt }) => count(counts, oldestOpenAt)),
     filter(({ updates, notes }) => updates.length > 0 || notes.size > 0),
     concatMap(({ updates, notes, keepAfter }) => tape.append(updates, notes, keepAfter)),
   )

@@ -1,11 +1,11 @@
 import type { ContractAnswer } from '../chain/contracts/call-poller.ts'
 import type { Cursor } from '../chain/sealed/recent-blocks.ts'
 import type { Draft } from '../protocol/updates.ts'
-import { headNote, listOrderNote, listReadNote, Notes, newestSealedNote, statusNote, tokenNotes } from '../tape/notes.ts'
+import { headNote, listOrderNote, listReadNote, Notes, newestSettledNote, statusNote, tokenNotes } from '../tape/notes.ts'
 import { correctMultipliers } from './amend.ts'
 import { advanceAheadBlock, observeBlockTime } from './chain-time.ts'
 import type { Batch, FoldedEvent } from './fold-transactions.ts'
-import { applyFinality, applyStatus, raiseHead, recordNewestSealed } from './head.ts'
+import { applyFinality, applyStatus, raiseHead, recordNewestSettled } from './head.ts'
 import type { IngestState } from './ingest-state.ts'
 import { type Moment, openMoment } from './moment.ts'
 import { applyFeedAnswer } from './nav-rounds.ts'
@@ -32,6 +32,8 @@ export type Reduction = {
   readonly notes: Notes
   readonly keepAfter: number | undefined
   readonly counts: LogCounts
+  /** When the oldest open key was published, in steady time; null without open keys. */
+  readonly oldestOpenAt: number | null
 }
 
 /** What one event publishes, and what it brings that is not published. */
@@ -54,7 +56,8 @@ export function reduce(state: IngestState, { events, ...times }: Batch<FoldedEve
       state.nextSeq += 1
     }
   }
-  return { updates, notes: takeNotes(before, state), keepAfter: state.ledger.openSeq ?? undefined, counts }
+  const { openSeq, oldestOpenAt } = state.ledger
+  return { updates, notes: takeNotes(before, state), keepAfter: openSeq ?? undefined, counts, oldestOpenAt }
 }
 
 function applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): EventOutput {
@@ -77,12 +80,12 @@ function applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Eve
       const placed = event.sealed === null ? [] : applyFirstHead(state, event.sealed, moment)
       const corrections = placed.flatMap(({ address }) => correctMultipliers(state, address, moment))
       const timed = observeBlockTime(state, { ...event, number: event.pending ?? event.sealed ?? 0 }, moment)
-      recordNewestSealed(state, event.sealed, event.timestamp)
       raiseHead(state, event)
       return { publications: [...corrections, ...timed] }
     }
     case 'cursor':
       state.ledger.setSettled(event.cursor.number)
+      recordNewestSettled(state, { number: event.cursor.number, timestamp: event.timestamp })
       return { publications: advanceCursor(state, { ...event, restartCursor: event.cursor }, moment) }
     case 'finality':
       return { publications: applyFinality(state, event, moment) }
@@ -113,6 +116,7 @@ function applySealed(state: IngestState, event: Extract<FoldedEvent, { type: 'se
   const isPreconfirming = state.status?.source === 'pendingLogs' || state.status?.source === 'poll'
   state.ledger.setSettled(newest, Math.min(restartCursor.number, blocks[0]?.number ?? newest))
   const settled = blocks.map((block) => {
+    recordNewestSettled(state, block)
     const late = isPreconfirming || block.via === 'backfill'
     return settleBlock(state, block, { late, newest, settlesAllBefore: block.number <= cursor.number }, moment)
   })
@@ -147,11 +151,11 @@ function advanceCursor(
 
 /** The notes of what a batch changed. */
 function takeNotes(before: IngestState, state: IngestState): Notes {
-  const { head, status, newestSealed, listReadAt, listOrder, feeds, restartCursor, ledger } = state
+  const { head, status, newestSettled, listReadAt, listOrder, feeds, restartCursor, ledger } = state
   const notes = new Notes()
   if (head !== before.head) notes.set(headNote, head)
   if (status !== before.status) notes.set(statusNote, status)
-  if (newestSealed !== before.newestSealed) notes.set(newestSealedNote, newestSealed)
+  if (newestSettled !== before.newestSettled) notes.set(newestSettledNote, newestSettled)
   if (listReadAt !== before.listReadAt) notes.set(listReadNote, listReadAt)
   if (listOrder !== before.listOrder) notes.set(listOrderNote, listOrder)
   if (feeds !== before.feeds) notes.set(feedsNote, feeds)

@@ -1,7 +1,7 @@
 import type { Cursor } from '../chain/sealed/recent-blocks.ts'
 import type { Head, Hex } from '../protocol/fields.ts'
 import type { Draft, Update } from '../protocol/updates.ts'
-import { defineNote, headNote, listOrderNote, listReadNote, newestSealedNote, statusNote, tokenNotes } from '../tape/notes.ts'
+import { defineNote, headNote, listOrderNote, listReadNote, newestSettledNote, statusNote, tokenNotes } from '../tape/notes.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
 import { UNKNOWN_POSITION } from '../tokens/chain-position.ts'
 import { Directory } from '../tokens/directory.ts'
@@ -43,7 +43,7 @@ export async function restoreState(
     staleMs,
     ledger: await restoreLedger(tape, restartPoint),
     head,
-    newestSealed: tape.note(newestSealedNote) ?? null,
+    newestSettled: tape.note(newestSettledNote) ?? null,
     status: tape.note(statusNote) ?? null,
     cursor,
     restartCursor: cursor,
@@ -87,7 +87,7 @@ function restoreEntry(ledger: Ledger, { update, seq }: Entry): void {
   const { id: _id, prev: _prev, ...rest } = update
   const draft: Draft = rest
   if (!isFact(draft)) return
-  ledger.add(draft, draft.stage === 'preconfirmed' ? 'open' : 'sealed', seq - 1).seq = seq
+  ledger.add(draft, draft.stage === 'preconfirmed' ? 'open' : 'sealed', seq - 1, Date.parse(draft.time)).seq = seq
 }
 
 function restoreAmend(ledger: Ledger, { update, time }: Extract<Update, { type: 'amend' }>, seq: number): void {

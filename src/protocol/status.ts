@@ -44,7 +44,7 @@ export const ServiceStatus = registerSchema(
     since: Time.nullable().describe('Since when this source and reason are valid; null before the first status message.'),
     head: Head.describe('The newest known block numbers.'),
     lag_ms: Count.nullable().describe(
-      'How many milliseconds ago the timestamp of the newest sealed block is; null before the first.',
+      'How many milliseconds ago the timestamp of the newest block is whose logs were read; null before the first.',
     ),
     stocks: z
       .object({

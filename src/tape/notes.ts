@@ -68,7 +68,7 @@ export type SourceStatusNote = { readonly source: SourceName; readonly reason: S
 
 export const headNote = defineNote<Head>('head')
 export const statusNote = defineNote<SourceStatusNote>('status')
-export const newestSealedNote = defineNote<SealedBlockTime>('newest-sealed')
+export const newestSettledNote = defineNote<SealedBlockTime>('newest-settled')
 /** When the list was read (ms), with every poll; the order of its tokens, where it changes. */
 export const listReadNote = defineNote<number>('list-read')
 export const listOrderNote = defineNote<readonly Hex[]>('list-order')

@@ -20,8 +20,8 @@ export type ChainEvent =
       readonly hash?: Hex
       readonly parentHash?: Hex | null
     }
-  /** The start: blocks after this one are settled. */
-  | { readonly type: 'cursor'; readonly cursor: Cursor }
+  /** The start: blocks after this one are settled. Its Unix time, if that is known. */
+  | { readonly type: 'cursor'; readonly cursor: Cursor; readonly timestamp: number | null }
   /** Logs of these addresses are received from now on. */
   | { readonly type: 'subscribed'; readonly addresses: readonly Hex[] }
   | { readonly type: 'status'; readonly source: SourceName; readonly reason: SourceReason }

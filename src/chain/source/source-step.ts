@@ -138,7 +138,8 @@ function takeHead(run: SourceRun, header: SealedHeader, via: 'link' | 'poll', { 
   const evidence = { type: 'head', number, via } as const
   if (number <= previousHead) return after(run, at, evidence, ...newlyDisputed(sealed, disputed))
   const head: ChainEvent = { type: 'head', sealed: number, pending: null, timestamp, hash, parentHash }
-  return after(run, at, evidence, head, ...(isStart ? [{ type: 'cursor', cursor } as const] : []))
+  const start = { type: 'cursor', cursor, timestamp: cursor.number === number ? timestamp : null } as const
+  return after(run, at, evidence, head, ...(isStart ? [start] : []))
 }
 
 /** The first head sets the start of settling, lowered to include the logs that were pushed before it. */

@@ -32,7 +32,7 @@ import { SealedBlocks } from '../sealed/sealed-blocks.ts'
 import type { ChainEvent } from './chain-event.ts'
 import { type PollResult, pollHead, pollPending } from './polls.ts'
 import { type SourceInput, type SourceRun, sourceStep, startRun } from './source-step.ts'
-import { duePoll, isLinkStale, isProbeDue, UNPROVEN_POLL_MS } from './state.ts'
+import { duePoll, isCheckDue, isLinkStale, isProbeDue, UNPROVEN_POLL_MS } from './state.ts'
 
 export type { ChainEvent } from './chain-event.ts'
 
@@ -87,6 +87,7 @@ export const source = (options: SourceOptions): Observable<ChainEvent> =>
             link ? withGapsClosed(link({ addresses: shared, probes, reconnects }), polling) : EMPTY,
             timer(0, options.pendingPollMs, clock).pipe(exhaustMap(() => pollDue(polling))),
             interval(SILENCE_CHECK_MS, clock).pipe(map((): SourceInput => ({ type: 'tick' }))),
+            interval(SILENCE_CHECK_MS, clock).pipe(exhaustMap(() => checkUnanswered(polling))),
           ),
         // A link that reconnects needs the last addresses again.
         { connector: () => new ReplaySubject(1) },
@@ -146,6 +147,18 @@ const pollDue = (polling: Polling): Observable<SourceInput> =>
       signal.throwIfAborted()
       if (!(failure instanceof UpstreamError)) throw failure
       warn('polling failed', { reason: failure.message })
+    }
+  })
+
+/** While a request hangs, the head is polled beside it: a node that answers that is not down. */
+const checkUnanswered = (polling: Polling): Observable<SourceInput> =>
+  observe<SourceInput>(async (emit, signal) => {
+    if (!isCheckDue(polling.run().state, polling.clock.now())) return
+    try {
+      await pollHead(pollInputs(polling, emit, signal))
+    } catch (failure) {
+      signal.throwIfAborted()
+      if (!(failure instanceof UpstreamError)) throw failure
     }
   })
 

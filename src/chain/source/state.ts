@@ -22,7 +22,9 @@ export type SourceState = {
   readonly head: number | null
   readonly settled: number | null
   readonly headAt: number
-  /** Since when settling has been too far behind the head. */
+  /** Until when settling may be behind: it catches up after the start, and after an outage. */
+  readonly mayLagUntil: number
+  /** Since when it has been too far behind the head, and may not be. */
   readonly lagsSince: number | null
   /** When the oldest unanswered request was sent. */
   readonly requestedAt: number | null
@@ -74,9 +76,14 @@ const NO_PENDING_MIN_MS = 2_000
 const NO_PENDING_MIN_POLLS = 3
 /** Without a new head for this long, the chain or the node has stopped. */
 const STALE_HEAD_MS = 30_000
-/** Settling that is further behind the head than this, for longer than this, does not keep up. */
-const SETTLING_LAG_BLOCKS = 8
-const SETTLING_LAG_MS = 10_000
+/** Settling that is further behind the head than this for `silenceMs` does not keep up. */
+const SETTLING_LAG_BLOCKS = 2
+/** It keeps up again once it is this close: a node that is slow to index would otherwise come and go with each block. */
+const SETTLING_CAUGHT_UP_BLOCKS = 1
+/** After the start or an outage it has this much longer. */
+const CATCH_UP_MS = 7_000
+/** A request that is unanswered for this long: the head shows whether the node answers at all. */
+const UNANSWERED_CHECK_MS = 1_000
 /** How often in a row a polled head may be newer than the pushed one before heads are polled. */
 const POLLED_AHEAD_BOUND = 2
 /** A link whose heads stand still for this long, while the chain moves on by more than this, is opened anew. */
@@ -95,6 +102,7 @@ export const initialState = (hasLink: boolean, silenceMs: number, at: number): S
   head: null,
   settled: null,
   headAt: at,
+  mayLagUntil: NEVER,
   lagsSince: null,
   requestedAt: null,
   linkHead: null,
@@ -148,8 +156,7 @@ function learn(state: SourceState, evidence: Evidence, at: number): SourceState 
     case 'requested':
       return state.requestedAt === null ? { ...state, requestedAt: at } : state
     case 'answered':
-      // Settling could not keep up while the node was unreachable. From now on it should.
-      return { ...state, requestedAt: null, lagsSince: isUnanswered(state, at) && state.lagsSince !== null ? at : state.lagsSince }
+      return isUnanswered(state, at) ? afterOutage(state, at) : { ...state, requestedAt: null }
     case 'polling':
       return evidence.poll === 'pending' ? { ...state, pendingPolledAt: at } : { ...state, headPolledAt: at }
     case 'head_wanted':
@@ -172,8 +179,19 @@ function afterHead(state: SourceState, { number, via }: Extract<Evidence, { type
 
 function afterProgress(state: SourceState, { head, settled }: Extract<Evidence, { type: 'progress' }>, at: number): SourceState {
   const isNew = head !== null && head > (state.head ?? -1)
-  const lags = head !== null && settled !== null && head - settled > SETTLING_LAG_BLOCKS
-  return { ...state, head, settled, headAt: isNew ? at : state.headAt, lagsSince: lags ? (state.lagsSince ?? at) : null }
+  const lag = head === null || settled === null ? 0 : head - settled
+  const bound = isSettlingBehind(state, at) ? SETTLING_CAUGHT_UP_BLOCKS : SETTLING_LAG_BLOCKS
+  const mayLagUntil = state.head === null ? at + CATCH_UP_MS : state.mayLagUntil
+  const lagsSince = lag > bound ? (state.lagsSince ?? Math.max(at, mayLagUntil)) : null
+  return { ...state, head, settled, headAt: isNew ? at : state.headAt, mayLagUntil, lagsSince }
+}
+
+/** Settling could not keep up while nothing was answered. A lag from before that is no consequence of it. */
+function afterOutage(state: SourceState, at: number): SourceState {
+  const { lagsSince, requestedAt } = state
+  const mayLagUntil = at + CATCH_UP_MS
+  const isExcused = lagsSince !== null && requestedAt !== null && lagsSince >= requestedAt
+  return { ...state, requestedAt: null, mayLagUntil, lagsSince: isExcused ? mayLagUntil : lagsSince }
 }
 
 function afterPending(state: SourceState, status: PendingStatus, at: number): SourceState {
@@ -197,6 +215,10 @@ export const isSealedOnly = ({ pending }: SourceState): boolean => pending === '
 const isUnanswered = ({ requestedAt, silenceMs }: SourceState, at: number): boolean =>
   requestedAt !== null && at - requestedAt > silenceMs
 
+/** Whether settling has been too far behind the head for too long. */
+const isSettlingBehind = ({ lagsSince, silenceMs }: SourceState, at: number): boolean =>
+  lagsSince !== null && at - lagsSince > silenceMs
+
 const areHeadsPushed = ({ linkHead }: SourceState): boolean =>
   linkHead?.isPushed === true && linkHead.polledAhead < POLLED_AHEAD_BOUND
 
@@ -213,9 +235,9 @@ export function statusOf(state: SourceState, at: number): { source: SourceName; 
 }
 
 /** A chain that stands still comes before all else. Settling that lags is a reason where there is no other. */
-function reasonOf({ headAt, lagsSince }: SourceState, at: number, reason: SourceReason): SourceReason {
-  if (at - headAt > STALE_HEAD_MS) return 'stale_head'
-  return reason === 'ok' && lagsSince !== null && at - lagsSince > SETTLING_LAG_MS ? 'behind' : reason
+function reasonOf(state: SourceState, at: number, reason: SourceReason): SourceReason {
+  if (at - state.headAt > STALE_HEAD_MS) return 'stale_head'
+  return reason === 'ok' && isSettlingBehind(state, at) ? 'behind' : reason
 }
 
 /** Why logs are polled and not pushed. */
@@ -230,6 +252,10 @@ export function duePoll(state: SourceState, at: number): 'pending_logs' | 'pendi
   if (at - state.pendingPolledAt >= pendingIntervalMs(state)) return isPushing(state) ? 'pending' : 'pending_logs'
   return at - state.headPolledAt >= (areHeadsPushed(state) ? state.silenceMs : 0) ? 'head' : null
 }
+
+/** Whether to ask for the head beside a request that hangs. */
+export const isCheckDue = ({ requestedAt, headPolledAt }: SourceState, at: number): boolean =>
+  requestedAt !== null && at - requestedAt >= UNANSWERED_CHECK_MS && at - headPolledAt >= UNANSWERED_CHECK_MS
 
 function pendingIntervalMs(state: SourceState): number {
   if (isPushing(state)) return state.trust === 'proven' ? Number.POSITIVE_INFINITY : UNPROVEN_POLL_MS

@@ -8,6 +8,7 @@ import { clientAddressOf } from '../limits/client-address.ts'
 import { View } from '../select/view.ts'
 import type { StreamServices } from './http-stream.ts'
 import { Hub } from './hub.ts'
+import { openReadiness } from './readiness.ts'
 import type { EdgeContext } from './session.ts'
 
 /** How often the hub checks whose heartbeat is due. */
@@ -48,6 +49,7 @@ export function openLiveEdge(inputs: LiveInputs) {
         warn('X-Forwarded-For from an address that is not in TRUSTED_PROXIES is not believed', {}),
       ),
   }
+  const readiness = openReadiness({ tape, view, now: inputs.now, isDraining: () => hub.isDraining })
   const heartbeatTimer = setInterval(() => void hub.sendHeartbeats(), HEARTBEAT_CHECK_MS)
   return {
     streams,
@@ -56,15 +58,11 @@ export function openLiveEdge(inputs: LiveInputs) {
     addressOf: streams.clientAddressOf,
     /** Resolves when the first list has been read, so that symbols can be named. */
     whenListed: whenListed(tape, view),
-    unreadyReasons: () => [
-      ...(!view.hasTokens ? ['no list has been read yet'] : []),
-      ...(view.source === 'down' ? ['the upstream is down'] : []),
-      ...(view.reason === 'stale_head' ? ["the chain's head does not move"] : []),
-      ...(hub.isDraining ? ['stopping'] : []),
-    ],
+    unreadyReasons: readiness.reasons,
     drain: () => hub.drain(),
     close: () => {
       clearInterval(heartbeatTimer)
+      readiness.close()
       hub.close()
     },
   }

@@ -6,7 +6,8 @@ import {
   listOrderNote,
   listReadNote,
   type NoteReader,
-  newestSealedNote,
+  newestSettledNote,
+  type SealedBlockTime,
   type SourceStatusNote,
   statusNote,
   tokenNotes,
@@ -34,7 +35,7 @@ export class View {
   #listOrder: readonly Hex[] | null = null
   #listed: readonly Token[] | null = null
   #head: Head
-  #sealedAt: number | null = null
+  #newestSettled: SealedBlockTime | null = null
   #status: ReportedStatus
 
   constructor(tape: NoteReader) {
@@ -53,8 +54,7 @@ export class View {
     this.#listReadAt = notes.note(listReadNote) ?? this.#listReadAt
     this.#head = notes.note(headNote) ?? this.#head
     this.#status = notes.note(statusNote) ?? this.#status
-    const newestSealed = notes.note(newestSealedNote)
-    if (newestSealed) this.#sealedAt = newestSealed.timestamp * 1_000
+    this.#newestSettled = notes.note(newestSettledNote) ?? this.#newestSettled
   }
 
   get head(): Head {
@@ -74,9 +74,9 @@ export class View {
     return this.#status.since
   }
 
-  /** The time of the newest sealed block, in milliseconds. */
-  get sealedAt(): number | null {
-    return this.#sealedAt
+  /** The newest settled block whose time is known. */
+  get newestSettled(): SealedBlockTime | null {
+    return this.#newestSettled
   }
 
   /** Every token, sorted by symbol. Delisted tokens are included: clients can still select them. */

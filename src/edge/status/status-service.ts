@@ -68,7 +68,7 @@ export class StatusService {
       reason: view.reason,
       since: view.since,
       head: view.head,
-      lag_ms: view.sealedAt === null ? null : Math.max(0, now() - view.sealedAt),
+      lag_ms: view.newestSettled && Math.max(0, now() - view.newestSettled.timestamp * 1_000),
       stocks: this.#stocks(),
       tape: { epoch: tape.epoch, oldest: hub.position(tape.oldest()), end: hub.position(tape.end()) },
       clients: this.#clients(),

@@ -88,7 +88,7 @@ describe('the counts of moves', () => {
 
   it('ignore events that move nothing', () => {
     const others: ChainEvent[] = [
-      { type: 'cursor', cursor: { number: 5, hash: blockHash(5) } },
+      { type: 'cursor', cursor: { number: 5, hash: blockHash(5) }, timestamp: null },
       { type: 'subscribed', addresses: [] },
       { type: 'unreadable', count: 1 },
       { type: 'status', source: 'sealed', reason: 'no_pending' },

@@ -76,7 +76,7 @@ describe('unlisted contracts', () => {
     unlisted.watch([one])
     const cursor = { number: 20, hash: null }
     const subscriber = subscribe(one)
-    emit(headEvent(20), { type: 'cursor', cursor }, pendingLogEvent(readNodeLog({ block: 20, address: one })))
+    emit(headEvent(20), { type: 'cursor', cursor, timestamp: null }, pendingLogEvent(readNodeLog({ block: 20, address: one })))
     emit(pendingLogEvent(readNodeLog({ block: 21, address: one })))
     expect(subscriber.summaries).toEqual(['+21.0=1 pending'])
   })

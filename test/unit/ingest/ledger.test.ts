@@ -23,7 +23,7 @@ const factAt = (block: number, index = 0, raw = 1n): FactDraft => {
 const publish = (ledger: Ledger, block: number, index = 0, end = 0) => {
   const fact = factAt(block, index)
   const isNew = ledger.canPublish(block, fact.key)
-  if (isNew) ledger.add(fact, 'open', end)
+  if (isNew) ledger.add(fact, 'open', end, 0)
   return isNew
 }
 const settle = (ledger: Ledger, block: number, facts: readonly FactDraft[] = []) => {
@@ -85,7 +85,7 @@ describe('an open key', () => {
     const ledger = new Ledger()
     const bound = 100_000
     const fact = factAt(7)
-    for (let index = 0; index < bound; index += 1) ledger.add({ ...fact, key: `7-${index}` }, 'open', 0)
+    for (let index = 0; index < bound; index += 1) ledger.add({ ...fact, key: `7-${index}` }, 'open', 0, 0)
     expect(publish(ledger, 8)).toBe(false)
     settle(ledger, 7)
     expect(settle(ledger, 8, [factAt(8)]).additions).toHaveLength(1)
@@ -129,7 +129,7 @@ describe('a settled key', () => {
     const fact = factAt(2)
     for (let index = 0; index < bound; index += 1) {
       const number = 2 + Math.floor(index / 1_000)
-      ledger.add({ ...fact, key: `${number}-${index}`, block: { ...fact.block, number } }, 'sealed', 0)
+      ledger.add({ ...fact, key: `${number}-${index}`, block: { ...fact.block, number } }, 'sealed', 0, 0)
     }
     expect(ledger.size).toBeLessThanOrEqual(bound)
     expect(ledger.openCount).toBe(1)

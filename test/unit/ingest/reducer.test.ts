@@ -24,7 +24,11 @@ import {
 import { multiplierUpdated } from './token-logs.ts'
 
 const address = APPLE as Hex
-const cursorEvent = (number: number): IngestEvent => ({ type: 'cursor', cursor: { number, hash: blockHash(number) } })
+const cursorEvent = (number: number): IngestEvent => ({
+  type: 'cursor',
+  cursor: { number, hash: blockHash(number) },
+  timestamp: null,
+})
 
 const openTape = async () => {
   const openedTape = await openTestTape()
@@ -342,7 +346,7 @@ it('the reducer corrects more facts than a call can have arguments', async () =>
   const [fact] = state.ledger.factsOf(APPLE as Hex)
   if (!fact) throw new Error('no fact')
   const { draft } = fact.published
-  for (let index = 1; index <= 130_000; index += 1) state.ledger.add({ ...draft, key: `10-${index}` }, 'sealed', 0)
+  for (let index = 1; index <= 130_000; index += 1) state.ledger.add({ ...draft, key: `10-${index}` }, 'sealed', 0, 0)
   const { updates } = reduceEvents(transactionEvent([multiplierUpdated({ block: 9, index: 0 }, '2')]))
   expect(updates.length).toBe(1 + 130_001)
 })

@@ -14,7 +14,7 @@ describe('a source without a link', () => {
     chain.addLog(HEAD)
     const log = chain.addLog(HEAD + 1)
     await advance(0)
-    expect(ofType('cursor')).toEqual([{ type: 'cursor', cursor: { number: HEAD, hash: chain.hashOf(HEAD) } }])
+    expect(ofType('cursor').map(({ cursor }) => cursor)).toEqual([{ number: HEAD, hash: chain.hashOf(HEAD) }])
     expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
     expect(statuses()).toEqual(['poll ok'])
     expect(ofType('subscribed')).toEqual([{ type: 'subscribed', addresses: [apple] }])

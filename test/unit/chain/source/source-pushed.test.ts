@@ -161,7 +161,7 @@ describe('the start of settling', () => {
     chain.addLog(HEAD)
     await emit(liveSignal(), head())
     await seal(1)
-    expect(ofType('cursor')).toEqual([{ type: 'cursor', cursor: { number: HEAD, hash: blockHash(HEAD) } }])
+    expect(ofType('cursor').map(({ cursor }) => cursor)).toEqual([{ number: HEAD, hash: blockHash(HEAD) }])
     expect(sealedBlocks().map(({ number }) => number)).toEqual([HEAD + 1])
   })
 
@@ -171,7 +171,7 @@ describe('the start of settling', () => {
     await emit(liveSignal(), pendingLogSignal(pendingLog({ block: HEAD + 1 })), pendingLogSignal(pendingLog({ block: HEAD + 2 })))
     chain.head = HEAD + 3
     await emit(head())
-    expect(ofType('cursor')).toEqual([{ type: 'cursor', cursor: { number: HEAD, hash: null } }])
+    expect(ofType('cursor').map(({ cursor }) => cursor)).toEqual([{ number: HEAD, hash: null }])
     expect(pendingLogs()).toHaveLength(2)
     await advance(10_000)
     expect(sealedBlocks().map(({ number }) => number)).toEqual([HEAD + 1, HEAD + 2, HEAD + 3])
@@ -182,7 +182,7 @@ describe('the start of settling', () => {
     chain.delayMs = 1_000
     for (const block of [0, 5, HEAD - 64, HEAD + 1, 9_000_000_000]) await emit(pendingLogSignal(pendingLog({ block })))
     await emit(liveSignal(), head())
-    expect(ofType('cursor')).toEqual([{ type: 'cursor', cursor: { number: HEAD, hash: blockHash(HEAD) } }])
+    expect(ofType('cursor').map(({ cursor }) => cursor)).toEqual([{ number: HEAD, hash: blockHash(HEAD) }])
     expect(pendingLogs().length).toBeGreaterThan(0)
   })
 
@@ -205,7 +205,7 @@ describe('the start of settling', () => {
     chain.head = 0
     chain.delayMs = 1_000
     await emit(liveSignal(), pendingLogSignal(pendingLog({ block: 0 })), head())
-    expect(ofType('cursor')).toEqual([{ type: 'cursor', cursor: { number: 0, hash: blockHash(0) } }])
+    expect(ofType('cursor').map(({ cursor }) => cursor)).toEqual([{ number: 0, hash: blockHash(0) }])
   })
 
   it('is the cursor of the previous run', async () => {

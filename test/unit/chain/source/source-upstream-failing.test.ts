@@ -1,7 +1,13 @@
+import type { SchedulerLike } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
-import { keyOf, word } from '../node-json.ts'
-import { HEAD, openSource, POLL_MS, SILENCE_MS } from './source-fixture.ts'
+import { waitOn } from '../../../support/virtual-time.ts'
+import { behindError, type FakeChain } from '../fake-chain.ts'
+import { keyOf, sealedLog, word } from '../node-json.ts'
+import { HEAD, liveSignal, MINUTE_MS, openSource, POLL_MS, SILENCE_MS } from './source-fixture.ts'
+
+const BLOCK_MS = 2_000
+const REQUEST_TIMEOUT_MS = 5_000
 
 /** A source without a link. */
 const openPolled = (settings: Parameters<typeof openSource>[0] = {}) => openSource({ hasLink: false, ...settings })
@@ -69,21 +75,6 @@ describe('a failing upstream', () => {
     expect(statuses()).toEqual(['poll ok', 'poll stale_head', 'poll ok'])
   })
 
-  it('that returns headers and no logs is behind, until settling has caught up', async () => {
-    const { chain, advance, statuses, seal } = openPolled()
-    chain.pending = 'numberless'
-    await advance(0)
-    chain.override = ({ params }) => {
-      if (JSON.stringify(params).includes('blockHash')) throw new UpstreamError('busy', 'over rate limit')
-      return undefined
-    }
-    for (let block = 0; block < 70; block += 1) await seal(0, { pushed: false })
-    expect(statuses()).toEqual(['poll ok', 'poll behind'])
-    chain.override = () => undefined
-    await advance(5_000)
-    expect(statuses()).toEqual(['poll ok', 'poll behind', 'poll ok'])
-  })
-
   it('with an impossible head is not believed', async () => {
     const { chain, advance, statuses, seal, sealedBlocks } = openPolled()
     await advance(0)
@@ -95,5 +86,71 @@ describe('a failing upstream', () => {
     await advance(2_000)
     expect(sealedBlocks().map(({ number }) => number)).toEqual([HEAD + 1])
     expect(statuses()).toEqual(['poll ok'])
+  })
+})
+
+/** The ways in which `eth_getLogs` fails while headers are answered. */
+const failures: readonly (readonly [string, (chain: FakeChain, clock: SchedulerLike) => unknown])[] = [
+  ['is rate-limited', () => throwError(new UpstreamError('busy', 'HTTP 429'))],
+  ['is refused with -32000', () => throwError(new UpstreamError('unknown', '-32000 internal error'))],
+  ['is forbidden', () => throwError(new UpstreamError('forbidden', 'HTTP 403'))],
+  [
+    'hangs',
+    async (_, clock) => {
+      await waitOn(clock, REQUEST_TIMEOUT_MS)
+      throw new UpstreamError('unreachable', 'The operation was aborted due to timeout')
+    },
+  ],
+  ['is answered for another block', () => [sealedLog({ block: HEAD - 500 })]],
+]
+const throwError = (error: UpstreamError): never => {
+  throw error
+}
+
+describe.each(failures)('an upstream whose eth_getLogs %s while headers are answered', (_, answer) => {
+  it.each([
+    ['pushed', true, 'pendingLogs'],
+    ['polled', false, 'poll'],
+  ])('is behind once settling lags by three blocks for SILENCE_MS, with %s logs', async (_name, hasLink, name) => {
+    const { chain, clock, advance, emit, head, statuses, seal } = openSource({ hasLink })
+    await emit({ type: 'heads_live' }, liveSignal(), head())
+    const sealEvery = async (ms: number) => {
+      await seal(1, { announced: hasLink, pushed: hasLink })
+      await advance(ms - 200)
+    }
+    for (let block = 0; block < 3; block += 1) await sealEvery(BLOCK_MS)
+    chain.override = ({ method }) => (method === 'eth_getLogs' ? answer(chain, clock) : undefined)
+    const failedAt = clock.now()
+    while (statuses().length === 1 && clock.now() - failedAt < MINUTE_MS) await sealEvery(BLOCK_MS)
+    expect(clock.now() - failedAt).toBeLessThanOrEqual(3 * BLOCK_MS + SILENCE_MS + BLOCK_MS)
+    for (let block = 0; block < 10; block += 1) await sealEvery(BLOCK_MS)
+    expect(statuses()).toEqual([`${name} ok`, `${name} behind`])
+    chain.override = () => undefined
+    for (let block = 0; block < 5; block += 1) await sealEvery(BLOCK_MS)
+    expect(statuses()).toEqual([`${name} ok`, `${name} behind`, `${name} ok`])
+  })
+})
+
+describe('a healthy upstream', () => {
+  it.each([
+    ['slow to answer', 2_000, 600, 0],
+    ['slow to index by two blocks', 2_000, 0, 4_000],
+    ['of slow blocks, and slow to index', 12_000, 0, 20_000],
+  ])('that is %s is never behind', async (_, blockMs, delayMs, indexMs) => {
+    const { chain, clock, advance, statuses, seal } = openSource({ hasLink: false })
+    await advance(0)
+    chain.delayMs = delayMs
+    const sealedAt = new Map<string, number>()
+    chain.override = ({ method, params }) => {
+      const { blockHash } = (params[0] ?? {}) as { blockHash?: string }
+      if (method !== 'eth_getLogs' || blockHash === undefined) return undefined
+      return clock.now() - (sealedAt.get(blockHash) ?? 0) < indexMs ? throwError(behindError()) : undefined
+    }
+    for (let block = 0; block < 20; block += 1) {
+      sealedAt.set(chain.hashOf(chain.head + 1), clock.now())
+      await seal(1, { announced: false, pushed: false })
+      await advance(blockMs - 200)
+    }
+    expect(new Set(statuses())).toEqual(new Set(['poll ok']))
   })
 })

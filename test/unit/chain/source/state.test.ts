@@ -3,6 +3,7 @@ import {
   duePoll,
   type Evidence,
   initialState,
+  isCheckDue,
   isLinkStale,
   isProbeDue,
   next,
@@ -132,7 +133,7 @@ describe('what the node shows as pending', () => {
 describe('evidence', () => {
   /** A state in which every piece of evidence changes something. */
   const busy = after(
-    started({ link: 'pushing', settled: HEAD + 2, requestedAt: AT - 10_000, lagsSince: AT - 20_000, gap: lastingGap }),
+    started({ link: 'pushing', settled: HEAD + 2, requestedAt: AT - 10_000, lagsSince: AT - 9_000, gap: lastingGap }),
     [{ type: 'heads_live' }, ...missed.slice(0, 2)],
   )
   it.each<[Evidence, readonly (keyof SourceState)[]]>([
@@ -151,7 +152,7 @@ describe('evidence', () => {
     [{ type: 'pending', status: 'preconfirmed' }, ['pending', 'gap', 'trust']],
     [{ type: 'polled_logs', newest: HEAD + 1, closesGap: false }, ['missed']],
     [{ type: 'requested' }, []],
-    [{ type: 'answered' }, ['requestedAt', 'lagsSince']],
+    [{ type: 'answered' }, ['requestedAt', 'mayLagUntil', 'lagsSince']],
     [{ type: 'polling', poll: 'pending' }, ['pendingPolledAt']],
     [{ type: 'polling', poll: 'head' }, ['headPolledAt']],
     [{ type: 'head_wanted' }, ['headPolledAt']],
@@ -212,8 +213,8 @@ describe('the status', () => {
       expect(statusText({ ...state, settled: null })).toBe('none yet')
       expect(statusText({ ...state, headAt: AT - 30_001 })).toBe(isKnown ? `${source} stale_head` : expected)
       expect(statusText({ ...state, headAt: AT - 30_000 })).toBe(expected)
-      expect(statusText({ ...state, lagsSince: AT - 10_001 })).toBe(expected.replace(' ok', ' behind'))
-      expect(statusText({ ...state, lagsSince: AT - 10_000 })).toBe(expected)
+      expect(statusText({ ...state, lagsSince: AT - SILENCE_MS - 1 })).toBe(expected.replace(' ok', ' behind'))
+      expect(statusText({ ...state, lagsSince: AT - SILENCE_MS })).toBe(expected)
       expect(statusText({ ...state, requestedAt: AT - SILENCE_MS })).toBe(expected)
       const unreachable = source === 'pendingLogs' ? 'pendingLogs unreachable' : 'down unreachable'
       expect(statusText({ ...state, requestedAt: AT - SILENCE_MS - 1 })).toBe(unreachable)
@@ -233,23 +234,37 @@ describe('settling that lags', () => {
   const reasonAfter = (state: SourceState, at: number) => statusOf({ ...state, headAt: at }, at)?.reason
 
   it.each([
-    [8, 60_000, 'ok'],
-    [9, 10_000, 'ok'],
-    [9, 10_001, 'behind'],
+    [2, 60_000, 'ok'],
+    [3, SILENCE_MS, 'ok'],
+    [3, SILENCE_MS + 1, 'behind'],
   ])('by %i blocks for %i ms is %s', (blocks, ms, reason) => {
     const lagging = after(pushing, [progress(HEAD + blocks, HEAD)], AT)
-    expect(reasonAfter(after(lagging, [progress(HEAD + blocks + 1, HEAD + 1)], AT + 5_000), AT + ms)).toBe(reason)
+    expect(reasonAfter(after(lagging, [progress(HEAD + blocks + 1, HEAD + 1)], AT + 2_000), AT + ms)).toBe(reason)
   })
 
-  it('is ok again once it has caught up', () => {
+  it.each([
+    ['before it is behind', 2, 2_000, 'ok'],
+    ['once it is behind', 2, 20_000, 'behind'],
+    ['once it is behind', 1, 20_000, 'ok'],
+  ])('and %s comes within %i blocks of the head, after %i ms, is %s', (_, blocks, ms, reason) => {
     const lagging = after(pushing, [progress(HEAD + 20, HEAD)], AT)
-    expect(reasonAfter(after(lagging, [progress(HEAD + 20, HEAD + 12)], AT + 20_000), AT + 20_000)).toBe('ok')
+    expect(reasonAfter(after(lagging, [progress(HEAD + 20, HEAD + 20 - blocks)], AT + ms), AT + 20_000)).toBe(reason)
   })
 
-  it('has the same time after an outage of the node, in which it could not keep up', () => {
+  it('has ten seconds after the start', () => {
+    const start = after(started({ link: 'pushing', head: null, settled: null }), [progress(HEAD + 20, HEAD)])
+    expect([reasonAfter(start, AT + 10_000), reasonAfter(start, AT + 10_001)]).toEqual(['ok', 'behind'])
+  })
+
+  it('has ten seconds after an outage of the node, in which it could not keep up', () => {
     const lagging = after(pushing, [progress(HEAD + 20, HEAD), { type: 'requested' }], AT)
     const back = after(lagging, [{ type: 'answered' }], AT + 60_000)
     expect([reasonAfter(back, AT + 70_000), reasonAfter(back, AT + 70_001)]).toEqual(['ok', 'behind'])
+  })
+
+  it('has no more time after an outage that began later', () => {
+    const lagging = after(after(pushing, [progress(HEAD + 20, HEAD)], AT - 1), [{ type: 'requested' }], AT)
+    expect(reasonAfter(after(lagging, [{ type: 'answered' }], AT + 60_000), AT + 60_000)).toBe('behind')
   })
 })
 
@@ -323,6 +338,15 @@ it.each([
   const [link, trust] = name.split(' ') as [SourceState['link'], SourceState['trust']]
   const state = started({ link, trust })
   expect([isProbeDue(state, AT + 59_999), isProbeDue(state, AT + 60_000)]).toEqual([false, isProbed])
+})
+
+it.each([
+  ['no request', null, AT - 60_000, false],
+  ['a request that is a second old', AT - 1_000, AT - 1_000, true],
+  ['a younger request', AT - 999, AT - 60_000, false],
+  ['an old request, just after the head was polled', AT - 60_000, AT - 999, false],
+])('the head is polled beside %s', (_, requestedAt, headPolledAt, isDue) => {
+  expect(isCheckDue(started({ requestedAt, headPolledAt }), AT)).toBe(isDue)
 })
 
 describe('a link whose heads stand still', () => {

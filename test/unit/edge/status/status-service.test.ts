@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { HOUR_MS } from '../../../../src/edge/status/hourly-score.ts'
 import { StatusService } from '../../../../src/edge/status/status-service.ts'
 import { TimePerSource } from '../../../../src/edge/status/time-per-source.ts'
-import { listOrderNote, listReadNote, Notes, newestSealedNote, statusNote } from '../../../../src/tape/notes.ts'
+import { listOrderNote, listReadNote, Notes, newestSettledNote, statusNote } from '../../../../src/tape/notes.ts'
 import { openSqliteTape } from '../../../../src/tape/sqlite.ts'
 import type { SearchableTape } from '../../../../src/tape/tape.ts'
 import { status as statusDraft } from '../../tape/update-drafts.ts'
@@ -103,7 +103,7 @@ describe('the service status', () => {
   it('reports the lag of the newest sealed block, never negative', async () => {
     const { open, tape, clock } = await openStatus()
     const status = await open()
-    await tape.append([], new Notes().set(newestSealedNote, { number: 7, timestamp: noon / 1_000 + 2 }))
+    await tape.append([], new Notes().set(newestSettledNote, { number: 7, timestamp: noon / 1_000 + 2 }))
     expect(status.read().lag_ms).toBe(0)
     clock.now = noon + 3_500
     expect(status.read().lag_ms).toBe(1_500)

@@ -1,0 +1,38 @@
+import type { Tape } from '../../tape/tape.ts'
+import type { View } from '../select/view.ts'
+
+/** Settling that is further behind the head than this for this long leaves clients without seals. */
+const SETTLING_LAG_BLOCKS = 2
+const SETTLING_LAG_BOUND_MS = 10_000
+
+type ReadinessInputs = {
+  readonly tape: Pick<Tape, 'follow'>
+  readonly view: View
+  readonly now: () => number
+  readonly isDraining: () => boolean
+}
+
+/** Why the relay is of no use now; empty when it is ready. */
+export function openReadiness({ tape, view, now, isDraining }: ReadinessInputs) {
+  /** When the source or its reason last changed, in steady time. */
+  let statusAt = now()
+  const unfollow = tape.follow((batch) => {
+    if (batch.some(({ update }) => update.type === 'status')) statusAt = now()
+  })
+  /** The source may also be behind because the node pushes late. Then polls replace what it pushes. */
+  const isSettlingBehind = (): boolean => {
+    const { reason, head, newestSettled } = view
+    if (reason !== 'behind' || now() - statusAt <= SETTLING_LAG_BOUND_MS) return false
+    return (head.sealed ?? 0) - (newestSettled?.number ?? 0) > SETTLING_LAG_BLOCKS
+  }
+  return {
+    reasons: (): readonly string[] => [
+      ...(!view.hasTokens ? ['no list has been read yet'] : []),
+      ...(view.source === 'down' ? ['the upstream is down'] : []),
+      ...(view.reason === 'stale_head' ? ["the chain's head does not move"] : []),
+      ...(isSettlingBehind() ? ['the logs of the newest sealed blocks cannot be read'] : []),
+      ...(isDraining() ? ['stopping'] : []),
+    ],
+    close: unfollow,
+  }
+}
