@@ -51,16 +51,12 @@ export class ActiveFaults {
     return (this.#faults.get(kind) ?? []).some((fault) => fault.at <= now && fault.at + fault.for >= now - ms)
   }
 
-  /** Whether no fault has been active for `ms`, apart from some. Faults of the list do not count. */
-  isQuietFor(ms: number, except: ReadonlySet<FaultKind> = new Set()): boolean {
+  /** Whether no fault has been active for `ms`, apart from those that do not count: the list's, and a wall clock that is wrong. */
+  isQuietFor(ms: number, counts = ({ target }: Fault): boolean => target !== 'list' && target !== 'clock'): boolean {
     const now = this.#clock.elapsedMs
-    for (const [kind, faults] of this.#faults) {
-      if (except.has(kind)) continue
-      for (const { at, for: durationMs, target } of faults) {
-        if (target !== 'list' && at <= now && at + durationMs >= now - ms) return false
-      }
-    }
-    return true
+    return [...this.#faults.values()].every((faults) =>
+      faults.every((fault) => !counts(fault) || fault.at > now || fault.at + fault.for < now - ms),
+    )
   }
 
   /** The faults of a kind, each when it begins. */
@@ -72,6 +68,6 @@ export class ActiveFaults {
 /** The faults that an endpoint has: the first has all of them, the others may have none of their own. */
 export const faultsOfEndpoint = (faults: readonly Fault[], { othersHealthy = false }: Settings, nth: number): readonly Fault[] =>
   faults.filter(({ kind, target, amount }) => {
-    if (kind === 'endpointFrozen') return amount === nth
-    return nth === 0 || !othersHealthy || (target !== 'socket' && target !== 'rpc')
+    if (nth > 0 && othersHealthy && (target === 'socket' || target === 'rpc')) return false
+    return kind !== 'endpointFrozen' || amount === nth
   })

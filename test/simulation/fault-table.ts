@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { SeededRandom } from './seeded-random.ts'
+import { endpointsOf } from './simulation-settings.ts'
 
 /** What can go wrong. A row: target, shortest and longest duration (ms), meaning, least and most of the amount. */
 export const faultTable = {
@@ -119,6 +120,7 @@ const earlyTargets: readonly string[] = ['socket', 'rpc', 'list']
 const allKinds = Object.keys(faultTable) as readonly FaultKind[]
 const kinds = allKinds.filter((kind) => !laterKinds.includes(kind)) as [FaultKind, ...FaultKind[]]
 const earlyKinds = kinds.filter((kind) => earlyTargets.includes(faultTable[kind][0])) as [FaultKind, ...FaultKind[]]
+const failingKinds = ['endpointFrozen', 'unreachable', 'logsFail', 'hangingAnswers'] as const
 /** Faults begin after this. A long fault may outlast the run. */
 const FAULTS_BEGIN_MS = 2_000
 const MAX_FAULTS = 10
@@ -149,18 +151,26 @@ function faultKindsFor(seed: number): readonly FaultKind[] {
 }
 
 /** Faults of kinds that came later, and one that begins early: none for most seeds. */
-function moreFaultsFor(seed: number, spanMs: number): readonly fc.Arbitrary<Fault>[] {
+function moreFaultsFor(seed: number, spanMs: number): readonly fc.Arbitrary<readonly Fault[]>[] {
   const random = new SeededRandom(seed, 'more faults')
   const early = random.chance(EARLY_FAULT_PERCENT) ? [faultArbitrary(random.pick(earlyKinds), [0, FAULTS_BEGIN_MS])] : []
   const later = laterKinds.filter(() => random.chance(LATER_KIND_PERCENT))
-  return [...early, ...later.map((kind) => faultArbitrary(kind, [FAULTS_BEGIN_MS, spanMs]))]
+  const more = [...early, ...later.map((kind) => faultArbitrary(kind, [FAULTS_BEGIN_MS, spanMs]))]
+  return [...more.map((arbitrary) => fc.noBias(fc.array(arbitrary, { maxLength: 1 }))), ...endpointFaultsFor(seed, spanMs)]
+}
+
+/** Where another endpoint is healthy, the first one fails. */
+function endpointFaultsFor(seed: number, spanMs: number): readonly fc.Arbitrary<readonly Fault[]>[] {
+  if (!endpointsOf(seed).othersHealthy) return []
+  const kind = new SeededRandom(seed, 'failing endpoint').pick(failingKinds)
+  return [fc.noBias(fc.array(faultArbitrary(kind, [FAULTS_BEGIN_MS, spanMs]), { minLength: 1, maxLength: 3 }))]
 }
 
 /** The schedules that a seed can produce. */
 export function scheduleArbitrary(seed: number, spanMs: number): fc.Arbitrary<readonly Fault[]> {
   const arbitraries = faultKindsFor(seed).map((kind) => faultArbitrary(kind, [FAULTS_BEGIN_MS, spanMs]))
   const faults = fc.noBias(fc.array(fc.oneof(...arbitraries), { minLength: 1, maxLength: MAX_FAULTS }))
-  const more = moreFaultsFor(seed, spanMs).map((arbitrary) => fc.noBias(fc.array(arbitrary, { maxLength: 1 })))
+  const more = moreFaultsFor(seed, spanMs)
   return more.length === 0 ? faults : fc.tuple(faults, ...more).map((parts) => parts.flat())
 }
 

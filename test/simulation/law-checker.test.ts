@@ -36,10 +36,12 @@ const fault = (kind: Fault['kind'], at: number, durationMs: number, amount: numb
   amount,
 })
 
-const lawsBrokenBy = async (bug: string, ...faults: readonly Fault[]): Promise<readonly string[]> => {
+const lawsBrokenBy = (bug: string, ...faults: readonly Fault[]): Promise<readonly string[]> => lawsBrokenIn({}, bug, ...faults)
+
+async function lawsBrokenIn(settings: Partial<Settings>, bug: string, ...faults: readonly Fault[]): Promise<readonly string[]> {
   const modifyInputs = plantedBugs[bug]
   if (!modifyInputs) throw new Error(`no bug called ${bug}`)
-  const { violations } = await runSimulation({ settings: quietSettings, faults, modifyInputs })
+  const { violations } = await runSimulation({ settings: { ...quietSettings, ...settings }, faults, modifyInputs })
   return violations.map(({ law }) => law)
 }
 
@@ -89,6 +91,16 @@ describe('the law checker', () => {
 
   it('finds subscribers that miss logs', async () => {
     expect(await lawsBrokenBy('subscribers miss every fifth sealed block')).toContain('I19')
+  })
+
+  it.each([
+    ['numbers go on where the store ends', 'I20', {}, fault('powerLost', 6_000, 1_000, 0)],
+    ['a resume from a lost position goes on', 'I20', {}, fault('backupRestored', 4_000, 4_000, 0)],
+    ['the highest head that was pushed is kept', 'I22', {}, fault('falseHeads', 2_000, 8_000, 60)],
+    ['intervals follow the wall clock', 'I5', { hasLink: false }, fault('clockStepped', 6_000, 50_000, 0)],
+    ['only the first endpoint is asked', 'I5', { endpoints: 2, othersHealthy: true }, fault('logsFail', 2_000, 60_000, 0)],
+  ] as const)('finds that %s', async (bug, law, settings, aFault) => {
+    expect(await lawsBrokenIn(settings, bug, aFault)).toContain(law)
   })
 
   it('finds an open key that a restart forgot', async () => {

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs'
+import { RECENT_BLOCKS_BOUND } from '../../src/chain/sealed/recent-blocks.ts'
 import { type Interval, type UnreachedParts, unreachedInBoth } from './branch-coverage.ts'
 import { type Fault, type FaultKind, faultTable } from './fault-table.ts'
 import type { SimulationInput } from './simulation-run.ts'
+import { LEAST_TAPE_BOUND, type Settings } from './simulation-settings.ts'
 import type { WorkerReach } from './worker-pool.ts'
 
 /** How long a fault counts as active that happens at one moment. */
@@ -11,12 +13,21 @@ const ROWS_BOUND = 250
 /** Characters of a line. */
 const WIDTH = 132
 
+/** What a world is like from its beginning to its end. */
+const unusualWorlds: Readonly<Record<string, (settings: Settings) => boolean>> = {
+  'several endpoints': ({ endpoints = 1 }) => endpoints > 1,
+  'a tape that evicts': ({ tapeBound }) => tapeBound !== undefined,
+  'a tape that the open keys alone may fill': ({ tapeBound }) => tapeBound !== undefined && tapeBound <= LEAST_TAPE_BOUND,
+  'a chain whose oldest blocks are forgotten': ({ safeLag }) => safeLag > RECENT_BLOCKS_BOUND,
+}
+
 const kinds = Object.keys(faultTable) as readonly FaultKind[]
 
 /** What a number of seeds reached: faults, pairs of faults, changes of the source, and branches. */
 export class ReachReport {
   readonly #seconds = new Map<FaultKind, number>()
   readonly #seeds = new Map<FaultKind, number>()
+  readonly #worlds = new Map<string, number>()
   readonly #pairs = new Set<string>()
   readonly #changes = new Map<string, number>()
   readonly #steps = new Map<string, number>()
@@ -24,6 +35,7 @@ export class ReachReport {
 
   /** Faults of the socket do nothing to a relay without one. */
   addFaults({ settings, faults }: SimulationInput): void {
+    for (const [world, isThis] of Object.entries(unusualWorlds)) addTo(this.#worlds, world, isThis(settings) ? 1 : 0)
     const active = faults.filter(({ target }) => target !== 'socket' || settings.hasLink)
     for (const { kind, for: durationMs } of active) addTo(this.#seconds, kind, durationMs / 1_000)
     for (const kind of new Set(active.map((fault) => fault.kind))) addTo(this.#seeds, kind, 1)
@@ -50,7 +62,8 @@ export class ReachReport {
       const seconds = Math.round(this.#seconds.get(kind) ?? 0)
       return `${kind.padEnd(26)}${String(this.#seeds.get(kind) ?? 0).padStart(7)}${String(seconds).padStart(10)}`
     })
-    return ['', `${'fault'.padEnd(26)}${'seeds'.padStart(7)}${'seconds'.padStart(10)}`, ...rows]
+    const worlds = [...this.#worlds].map(([world, count]) => `  ${world}: ${count}`)
+    return ['', `${'fault'.padEnd(26)}${'seeds'.padStart(7)}${'seconds'.padStart(10)}`, ...rows, '', 'seeds with', ...worlds]
   }
 
   #pairLines(): readonly string[] {

@@ -68,13 +68,13 @@ export class SimulatedRpc {
   /** What one run of the relay asks with. */
   clientFor({ now, random, warn }: ClientInputs): RequestFn {
     const { endpoints } = this.#options
-    if (endpoints.length === 1) return this.#request
+    if (endpoints.length === 1) return this.requestOfFirst
     const urls = endpoints.map((_, nth) => `http://endpoint-${nth}`)
     const exchange = (url: string) => this.#exchangeWith(endpoints[urls.indexOf(url)] ?? endpoints[0])
     return new Rpc({ ...{ urls, now, random, warn, exchange }, chain: new ChainIdentity(null, '') }).request
   }
 
-  readonly #request: RequestFn = async (method, params, signal) => {
+  readonly requestOfFirst: RequestFn = async (method, params, signal) => {
     const { clock, endpoints } = this.#options
     const random = this.#countRequest()
     if (clock.elapsedMs < this.#backoffUntil) throw new UpstreamError('unreachable', 'every endpoint failed just now')

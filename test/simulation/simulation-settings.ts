@@ -23,7 +23,7 @@ const TRAIT_PERCENT = 15
 const CALLS_PERCENT = 25
 /** How often, in %, a tape is small, and how small: some of the blocks that a reorganisation can reach are evicted. */
 const SMALL_TAPE_PERCENT = 10
-const LEAST_TAPE_BOUND = 100
+export const LEAST_TAPE_BOUND = 100
 const MOST_TAPE_BOUND = 1_000
 /** How often, in %, it is so small that the open keys alone may fill it. */
 const TINY_TAPE_PERCENT = 4
@@ -100,7 +100,8 @@ function chainOf(seed: number): Partial<Settings> {
   return random.chance(FINALITY_UNKNOWN_PERCENT) ? { finalityUnknown: true } : {}
 }
 
-function endpointsOf(seed: number): Pick<Settings, 'endpoints' | 'othersHealthy'> {
+/** The relay's endpoints in the world of a seed. */
+export function endpointsOf(seed: number): Pick<Settings, 'endpoints' | 'othersHealthy'> {
   const random = new SeededRandom(seed, 'endpoints')
   if (!random.chance(ENDPOINTS_PERCENT)) return {}
   return { endpoints: random.int(2, 3), ...(random.chance(OTHERS_HEALTHY_PERCENT) ? { othersHealthy: true } : {}) }

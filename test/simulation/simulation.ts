@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { SchedulerLike, Subscription } from 'rxjs'
 import { type IngestInputs, openIngest } from '../../src/ingest/ingest.ts'
 import { openSteadyClock } from '../../src/steady-clock.ts'
-import type { Entry } from '../../src/tape/tape.ts'
+import type { Entry, SearchableTape } from '../../src/tape/tape.ts'
 import { pollList } from '../../src/tokens/list-poller.ts'
 import { ActiveFaults, faultsOfEndpoint } from './active-faults.ts'
 import { BlockBuilder } from './block-builder.ts'
@@ -20,7 +20,7 @@ import { SimulatedNode } from './simulated-node.ts'
 import { SimulatedPushes } from './simulated-pushes.ts'
 import { type SimulatedEndpoint, SimulatedRpc } from './simulated-rpc.ts'
 import type { Settings } from './simulation-settings.ts'
-import { slowTape } from './tape-wrappers.ts'
+import { slowTape, wrapTape } from './tape-wrappers.ts'
 import { NOON, SimulationClocks } from './virtual-clock.ts'
 
 const REFRESH_MS = 15_000
@@ -64,6 +64,8 @@ export class Simulation {
   readonly #restartableTape: RestartableTape
   readonly #traceHash = createHash('sha256')
   #relayRun: Subscription | null = null
+  /** The tape as its readers see it: a planted bug may be in it. */
+  #judgedTape: SearchableTape
   runCount = 0
   #lastWritten = 0
   writtenCount = 0
@@ -92,7 +94,7 @@ export class Simulation {
       ...environment,
       chain: this.chain,
       list: this.list,
-      tape: () => this.tape,
+      tape: () => this.#judgedTape,
       violation: (law, detail) => this.violations.push({ law, at: clock.elapsedMs, detail }),
     }
     this.checker = new LawChecker(context)
@@ -101,9 +103,10 @@ export class Simulation {
     const survivesRestart = faults.some(({ target }) => target === 'relay')
     const bound = settings.tapeBound
     this.#restartableTape = new RestartableTape({
-      ...{ survivesRestart, bound, wallTime: this.#wallTime, random: () => random.next() },
+      ...{ survivesRestart, bound, wallTime: () => this.numberingTime(), random: () => random.next() },
       openClock: () => openSteadyClock(this.#wallTime, () => this.clocks.relay.elapsedMs),
     })
+    this.#judgedTape = this.tape
     new RelayRestarts({
       ...{ clock, activeFaults: this.activeFaults, tape: this.#restartableTape },
       ...{ isRunning: () => this.#relayRun !== null, start: () => this.#startRelay(), stop: () => this.#stopRelay() },
@@ -130,6 +133,9 @@ export class Simulation {
     return this.clocks.relay.now() + (step === null ? 0 : (CLOCK_STEPS_H[step] ?? 0) * HOUR_MS)
   }
 
+  /** The wall clock as the tape reads it. */
+  numberingTime = this.#wallTime
+
   get tape() {
     return this.#restartableTape.tape
   }
@@ -144,10 +150,13 @@ export class Simulation {
   #startRelay(): void {
     const { modifyInputs = (inputs: IngestInputs) => inputs } = this.#options
     this.runCount += 1
+    const inputs = modifyInputs(this.#relayInputs(), this)
+    const { lostAfter, readKey } = inputs.tape as SearchableTape
+    this.#judgedTape = wrapTape(this.tape, { lostAfter, readKey })
     if (lossyKinds.some((kind) => this.activeFaults.occurs(kind))) this.#findLostEnd()
     this.checker.onRelayStart()
     this.tape.follow((entries) => this.#onWritten(entries))
-    const starting = openIngest(modifyInputs(this.#relayInputs(), this))
+    const starting = openIngest(inputs)
     starting.then(
       (updates) => {
         this.#relayRun = updates.subscribe({ error: (failure: unknown) => this.#onFailure(failure) })

@@ -1,6 +1,6 @@
 import type { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/tape/tape.ts'
-import type { FaultKind } from '../fault-table.ts'
+import type { Fault, FaultKind } from '../fault-table.ts'
 import type { SimulatedBlock } from '../simulated-block.ts'
 import { NOON } from '../virtual-clock.ts'
 import type { BlockSettlement } from './block-settlement.ts'
@@ -32,6 +32,8 @@ const failoverKinds: ReadonlySet<FaultKind> = new Set<FaultKind>([
   'logsFail',
   'endpointFrozen',
 ])
+const hindersFailover = ({ kind, target }: Fault): boolean =>
+  !['list', 'clock', 'chain'].includes(target) && !failoverKinds.has(kind)
 /** How long recovery may take after the last fault. */
 const RECOVERY_MS = 60_000
 /** How far above the safe block a reorganisation is undone. */
@@ -67,7 +69,7 @@ export class Completeness implements Law {
   onTick(): void {
     const { chain, clock, activeFaults, settings } = this.#context
     const isQuiet = activeFaults.isQuietFor(RECOVERY_MS)
-    if (!isQuiet && !(settings.othersHealthy && activeFaults.isQuietFor(RECOVERY_MS, failoverKinds))) {
+    if (!isQuiet && !(settings.othersHealthy && activeFaults.isQuietFor(RECOVERY_MS, hindersFailover))) {
       this.#checkedUpTo = chain.head
       return
     }

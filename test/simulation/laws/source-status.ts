@@ -1,4 +1,5 @@
 import type { SourceName, SourceReason } from '../../../src/protocol/fields.ts'
+import type { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/tape/tape.ts'
 import type { FaultKind } from '../fault-table.ts'
 import type { PlacedLog, SimulatedBlock } from '../simulated-block.ts'
@@ -21,6 +22,8 @@ const QUIET_BOUND_MS = 10_000
 const HALF_OVER_MS = 4_000
 /** How long it may take to read the evidence. */
 const NOTICE_MS = 6_000
+/** How long settling may be behind without a word: two blocks, `SILENCE_MS`, and a deadline that passes meanwhile. */
+const UNSETTLED_MS = 15_000
 /** A poll may miss what is shown for less time. */
 const POLL_GAP_MS = 1_000
 /** How long evidence counts. */
@@ -57,6 +60,18 @@ const failingFaults: readonly FaultKind[] = [
   'logsFail',
 ]
 
+/** Faults under which the relay cannot know how far the chain is, or may retract what it brings back. */
+const blindingFaults: readonly FaultKind[] = [
+  'halfTheNodesLag',
+  'nodeLags',
+  'endpointFrozen',
+  'slowTape',
+  'reorg',
+  'deepReorg',
+  'rewind',
+  'unreachable',
+]
+
 /** Faults under which the relay learns too little, or too late. */
 const slowingFaults: readonly FaultKind[] = [
   ...failingFaults,
@@ -82,6 +97,9 @@ export class SourceStatusLaw implements Law {
   /** When each log of a listed token was sealed without a pre-confirmation. */
   readonly #missed: MissedLog[] = []
   #pushingSince = 0
+  #startedAt = 0
+  /** Blocks that could not be read: what is open in them stays open. */
+  readonly #unread: Extract<Update, { type: 'hole' }>['blocks'][] = []
   /** When a log was last sealed without having been published before: evidence against the source. */
   #evidenceAt = Number.NEGATIVE_INFINITY
 
@@ -135,6 +153,7 @@ export class SourceStatusLaw implements Law {
       if (isFact(update) && update.stage === 'sealed') this.#checkLate(update, replacing.has(update.key))
       // The relay subscribes anew for one token more or less, so its evidence starts anew.
       if (update.type === 'token' && update.change !== 'changed') this.#receivedAt = clock.elapsedMs
+      if (update.type === 'hole') this.#unread.push(update.blocks)
       if (update.type !== 'status') continue
       const { id, source, reason, since, time } = update
       if (this.#status?.source === source && this.#status.reason === reason) violation('I13', `${id} repeats the status`)
@@ -147,13 +166,16 @@ export class SourceStatusLaw implements Law {
   }
 
   onRelayStart(): void {
-    this.#receivedAt = this.#context.clock.elapsedMs
+    this.#startedAt = this.#context.clock.elapsedMs
+    this.#receivedAt = this.#startedAt
   }
 
   onTick(): void {
     const { violation, clock } = this.#context
     const status = this.#status
-    if (status?.reason !== 'ok' || (status.source !== 'pendingLogs' && status.source !== 'poll')) return
+    if (status?.reason !== 'ok') return
+    this.#checkSettling(status)
+    if (status.source !== 'pendingLogs' && status.source !== 'poll') return
     // With a node that hardly answers the relay receives little, and cannot know how much it misses.
     if (this.#isSlowed(QUIET_BOUND_MS + NOTICE_MS)) return
     // The source may have missed part of a block that had begun when it became `ok`.
@@ -167,6 +189,20 @@ export class SourceStatusLaw implements Law {
     if (clock.elapsedMs <= due) return
     violation('I13', `${status.source} reports ok since ${since}, though it missed ${missed.length} logs from ${first.at} on`)
     this.#receivedAt = clock.elapsedMs
+  }
+
+  /** Nothing stays open under the word `ok` long after its block was sealed. */
+  #checkSettling({ source, at }: PublishedStatus): void {
+    const { violation, chain, clock, activeFaults } = this.#context
+    const since = clock.elapsedMs - UNSETTLED_MS
+    if (Math.max(at, this.#startedAt) > since || blindingFaults.some((kind) => activeFaults.wasActiveWithin(kind, UNSETTLED_MS)))
+      return
+    for (const { key, number, state, publishedAt } of this.#lifecycles.all.values()) {
+      const block = state === 'open' && publishedAt <= since ? chain.block(number) : undefined
+      const isUnread = this.#unread.some(({ first, last }) => first <= number && number <= last)
+      if (block && block.canonicalFrom <= since && !isUnread)
+        violation('I13', `${source} reports ok since ${at}, though ${key} is open and was sealed at ${block.canonicalFrom}`)
+    }
   }
 
   /** I4: `late` marks a fact that was first published when sealed, although it could have been pre-confirmed. */
