@@ -8,6 +8,7 @@ export const slowFiles = [
   'test/e2e/gateway/**/*.test.ts',
   'test/simulation/reach-report.test.ts',
   'test/unit/devnet/devnet-restart.test.ts',
+  'test/unit/docs/typescript-types.test.ts',
 ]
 
 export default defineConfig({

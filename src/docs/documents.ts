@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
 import { asyncApi } from './asyncapi.ts'
+import { readme } from './examples.ts'
 import { llms } from './llms.ts'
 import { openApi } from './openapi.ts'
 import { page } from './page.ts'
 import { publishedSchemas } from './schemas.ts'
+import { typescriptTypes } from './typescript-types.ts'
 
 export type Document = {
   readonly type: string
@@ -23,6 +25,8 @@ export const documents: ReadonlyMap<string, Document> = new Map([
   ['/asyncapi.json', documentOf(JSON_TYPE, prettyJson(asyncApi()))],
   ['/llms.txt', documentOf('text/plain; charset=utf-8', llms())],
   ['/docs', documentOf('text/html; charset=utf-8', page.body, page.policy)],
+  ['/types.ts', documentOf('text/plain; charset=utf-8', typescriptTypes())],
+  ['/docs/contract', documentOf('text/plain; charset=utf-8', readme)],
   ...[...publishedSchemas()].map(
     ([type, schema]) => [`/schemas/${type}.json`, documentOf(SCHEMA_TYPE, prettyJson(schema))] as const,
   ),

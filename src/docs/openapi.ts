@@ -39,7 +39,7 @@ export function openApi() {
       responses: Object.fromEntries(
         [...Object.entries(refusals), ['', anyRefusal] as const].map(([status, description]) => [
           `Refused${status}`,
-          { description, content: jsonContent(ErrorRecord) },
+          { description, content: { ...jsonContent(ErrorRecord), 'text/plain': { schema: { type: 'string' } } } },
         ]),
       ),
       securitySchemes: {

@@ -1,9 +1,9 @@
 import type { z } from 'zod'
 import { schemaRegistry } from '../protocol/fields.ts'
 import { EventsPage, EventsQuery, OneFact } from '../protocol/history.ts'
-import { StreamQuery } from '../protocol/selection.ts'
+import { SnapshotQuery, StreamQuery } from '../protocol/selection.ts'
 import { Health, Readiness, ServiceStatus } from '../protocol/status.ts'
-import { TokenDetails, TokenList } from '../protocol/token-list.ts'
+import { Snapshots, TokenDetails, TokenList } from '../protocol/token-list.ts'
 import { examplesOf, statusExample } from './examples.ts'
 import { ORIGIN } from './snippets.ts'
 
@@ -37,6 +37,7 @@ export type RouteId =
   | 'socket'
   | 'events'
   | 'fact'
+  | 'snapshot'
   | 'tokens'
   | 'token'
   | 'rpc'
@@ -50,6 +51,8 @@ export type RouteId =
   | 'asyncapi'
   | 'docs'
   | 'llms'
+  | 'types'
+  | 'contract'
 
 export type Media = Readonly<Record<string, { readonly schema: unknown; readonly example?: unknown }>>
 
@@ -206,6 +209,26 @@ export const routes: readonly Route[] = [
     curl: `key=$(curl -s '${ORIGIN}/v1/events?types=transfer&limit=1' | grep -o '[0-9]*-0x[0-9a-f]*-[0-9]*' | head -n 1)\ncurl -s "${ORIGIN}/v1/events/$key"`,
   },
   {
+    ...{ method: 'get', path: '/v1/snapshot', id: 'snapshot', tag: 'Tokens' },
+    summary: 'The state of several tokens, or of all, at one position',
+    description:
+      'One consistent cut: whole snapshot messages, and the position that they include. Draw them, then listen with since=as_of: nothing is lost or repeated. It is the state of the default stage: with stage=sealed, what it shows as pre-confirmed comes again at its seal.',
+    query: SnapshotQuery,
+    responses: [
+      {
+        status: 200,
+        description: 'The snapshots.',
+        content: jsonContent(Snapshots, {
+          as_of: snapshot?.as_of,
+          snapshots: [{ ...snapshot, id: snapshot?.as_of }],
+          rejected: [],
+        }),
+      },
+    ],
+    refusals: [400, 401, 403, 404, 503],
+    curl: `curl -s '${ORIGIN}/v1/snapshot?symbols=AAPLc,TSLAc'`,
+  },
+  {
     ...{ method: 'get', path: '/v1/tokenized-stocks', id: 'tokens', tag: 'Tokens' },
     summary: 'The list of tokenized stocks',
     description: 'Exactly the list answer of the Tokenized Stocks Read API, as last read.',
@@ -237,7 +260,7 @@ export const routes: readonly Route[] = [
     ...{ method: 'post', path: '/rpc', id: 'rpc', tag: 'JSON-RPC' },
     summary: 'JSON-RPC 2.0, as a node answers it',
     description:
-      'eth_getBlockByNumber, eth_getLogs, eth_getBlockReceipts, eth_getStorageAt, eth_getTransactionCount, eth_getCode, eth_getBalance, eth_chainId and eth_blockNumber, with pending state. A WebSocket at the same path also has eth_subscribe (pendingLogs, logs, newHeads). A batch holds up to 50 requests.',
+      'eth_getBlockByNumber, eth_getLogs, eth_getBlockReceipts, eth_getStorageAt, eth_getTransactionCount, eth_getCode, eth_getBalance, eth_chainId and eth_blockNumber, with pending state. A WebSocket at the same path also has eth_subscribe (pendingLogs, logs, newHeads). A batch holds up to 100 requests.',
     body: rpcContent({ jsonrpc: '2.0', id: 1, method: 'eth_blockNumber', params: [] }),
     responses: [
       {
@@ -300,8 +323,10 @@ export const routes: readonly Route[] = [
   },
   {
     ...{ method: 'get', path: '/schemas/{type}.json', id: 'schema', tag: 'Documentation' },
-    summary: 'The JSON Schema of one message type',
-    pathParameters: { type: { description: 'A message type.', example: 'transfer' } },
+    summary: 'The JSON Schema of one message type, or of all',
+    pathParameters: {
+      type: { description: 'A message type, or message for all that a listener can receive.', example: 'transfer' },
+    },
     responses: [
       {
         status: 200,
@@ -320,6 +345,8 @@ export const routes: readonly Route[] = [
       ['/asyncapi.json', 'asyncapi', 'Every message and its sender: AsyncAPI 3.0', 'application/json'],
       ['/docs', 'docs', 'Both as a page, with code to copy', 'text/html'],
       ['/llms.txt', 'llms', 'What a language model needs to know', 'text/plain'],
+      ['/types.ts', 'types', 'Every message as a TypeScript type', 'text/plain'],
+      ['/docs/contract', 'contract', 'What a client may rely on, in Markdown', 'text/plain'],
     ] as const
   ).map(
     ([path, id, summary, type]): Route => ({

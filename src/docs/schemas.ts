@@ -19,6 +19,7 @@ export type JsonSchema = {
   readonly required?: readonly string[]
   readonly items?: JsonSchema
   readonly anyOf?: readonly JsonSchema[]
+  readonly oneOf?: readonly JsonSchema[]
   readonly allOf?: readonly JsonSchema[]
   readonly [keyword: string]: unknown
 }
@@ -66,19 +67,24 @@ export const messageTypes = {
 
 const DEFS = '#/$defs/'
 
-/** A self-contained schema with examples for each message type. */
+/** A self-contained schema with examples for each message type, and `message` for all that a listener can receive. */
 export function publishedSchemas(): ReadonlyMap<string, JsonSchema> {
   const schemas = namedSchemas(DEFS)
-  return new Map(
-    Object.values(messageTypes)
+  const publish = (title: string, schema: JsonSchema | undefined): readonly [string, JsonSchema] => {
+    const names = [...referencedNames(schema, schemas)].sort()
+    const $defs = Object.fromEntries(names.map((name) => [name, schemas[name]]))
+    return [title, { $schema: 'https://json-schema.org/draft/2020-12/schema', title, ...schema, $defs }]
+  }
+  const received = [...messageTypes.updates, ...messageTypes.notices]
+  return new Map([
+    ...Object.values(messageTypes)
       .flat()
-      .map((type) => {
-        const names = [...referencedNames(schemas[type], schemas)].sort()
-        const $defs = Object.fromEntries(names.map((name) => [name, schemas[name]]))
-        const $schema = 'https://json-schema.org/draft/2020-12/schema'
-        return [type, { $schema, title: type, ...schemas[type], examples: examplesOf(type), $defs }]
-      }),
-  )
+      .map((type) => publish(type, { ...schemas[type], examples: examplesOf(type) })),
+    publish('message', {
+      description: 'Any message that a listener can receive.',
+      oneOf: received.map((type) => ({ $ref: DEFS + type })),
+    }),
+  ])
 }
 
 /** The names that a schema refers to, directly and indirectly. */

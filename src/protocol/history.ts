@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Key, PositionText, registerSchema } from './fields.ts'
 import { parsePosition } from './position.ts'
+import { Refusal } from './refusal.ts'
 import { oneOf, readParameters, SelectionPatch, SelectionQuery } from './selection.ts'
 import { Update } from './updates.ts'
 
@@ -31,6 +32,7 @@ export const EventsQuery = SelectionQuery.extend({
   ),
   after: PositionParameter.optional().describe('Begin after this position; since is then ignored.'),
   before: PositionParameter.optional().describe('End before this position; until is then ignored.'),
+  through: PositionParameter.optional().describe('End after this position: before, with its message. Not together with before.'),
   limit: z
     .string()
     .meta({ type: 'integer', minimum: 1, maximum: LIMIT_BOUND })
@@ -46,7 +48,13 @@ export const EventsQuery = SelectionQuery.extend({
 })
 export type EventsQuery = z.infer<typeof EventsQuery>
 
-export const readEventsQuery = (query: URLSearchParams): EventsQuery => readParameters(EventsQuery, query)
+export function readEventsQuery(parameters: URLSearchParams): EventsQuery {
+  const query = readParameters(EventsQuery, parameters)
+  if (query.before === undefined || query.through === undefined) return query
+  throw new Refusal(400, 'bad_parameter', 'through: the same as before, with its message; give one of them.', {
+    parameter: 'through',
+  })
+}
 
 /** A page of history. */
 export const EventsPage = registerSchema(

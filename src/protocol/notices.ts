@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Address, DecimalText, Head, Nav, PositionText, registerSchema, SourceName, Time, TokenRecord } from './fields.ts'
+import { Address, DecimalText, Head, Nav, PositionText, registerSchema, SourceName, Stage, Time, TokenRecord } from './fields.ts'
 import type { Update } from './updates.ts'
 
 /** Messages about the connection itself; they are not on the tape. An `id` is the position to resume from. */
@@ -39,7 +39,7 @@ const Hello = registerSchema(
   }),
 )
 
-const RejectedSymbol = z.object({
+export const RejectedSymbol = z.object({
   symbol: z.string().describe('The symbol as requested.'),
   reason: z.enum(['unknown_symbol', 'ambiguous_symbol']),
   suggest: z.array(z.string()).describe('Close known symbols.'),
@@ -54,6 +54,11 @@ const Subscribed = registerSchema(
     req,
     id: resumePosition.nullable().describe('Where the stream starts; null when a gap follows.'),
     symbols: z.array(z.string()).describe('The full set of symbols now.'),
+    types: z.array(z.string()).describe('The message types, in the order of this contract; * for all.'),
+    stage: Stage,
+    min_value: DecimalText.nullable(),
+    min_shares: DecimalText.nullable(),
+    party: Address.nullable(),
     rejected: z.array(RejectedSymbol),
     resume: z
       .enum(['none', 'full', 'gap'])
@@ -89,7 +94,7 @@ export const tokenStateFields = {
   nav: Nav,
 }
 
-const Snapshot = registerSchema(
+export const Snapshot = registerSchema(
   'snapshot',
   'The state of a token at as_of.',
   z.object({ type: z.literal('snapshot'), id: resumePosition.nullable(), ...tokenStateFields }),

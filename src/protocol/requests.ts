@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { registerSchema } from './fields.ts'
 import { RequestId } from './notices.ts'
 import { Refusal } from './refusal.ts'
-import { readOr400, SelectionPatch, Symbols } from './selection.ts'
+import { readOr400, refuseUnknown, SelectionPatch, Symbols } from './selection.ts'
 
 /** The longest message that a client may send. */
 export const MESSAGE_BOUND_BYTES = 4_096
@@ -39,10 +39,12 @@ export function readRequest(text: string | null): Request {
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     throw new Refusal(400, 'bad_message', 'A message is a JSON object with a type.')
   }
-  const knownTypes = Request.options.map((schema) => schema.shape.type.value)
-  if (!('type' in parsed) || !knownTypes.some((type) => type === parsed.type)) {
+  const schema = Request.options.find(({ shape }) => 'type' in parsed && shape.type.value === parsed.type)
+  if (!schema) {
+    const knownTypes = Request.options.map(({ shape }) => shape.type.value)
     throw new Refusal(400, 'unknown_type', `type: must be one of ${knownTypes.join(', ')}.`)
   }
+  refuseUnknown('field', Object.keys(parsed), Object.keys(schema.shape))
   return readOr400(Request, parsed)
 }
 

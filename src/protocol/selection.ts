@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { nearestName } from '../nearest-name.ts'
 import { type Decimal, parseDecimal } from './decimal.ts'
 import { Address, type Hex, Stage } from './fields.ts'
 import { POSITION_BOUND_BYTES, type Position, parsePosition } from './position.ts'
@@ -66,6 +67,10 @@ export const startPointFromLastEventId = (header: string): StartPoint => ({
   position: new TextEncoder().encode(header).length > POSITION_BOUND_BYTES ? null : parsePosition(header),
 })
 
+export function oneOf<const Names extends readonly string[]>(names: Names) {
+  return z.enum(names, { error: `must be ${names.join(' or ')}` })
+}
+
 /** JSON escapes every line break but these two, and a refusal must stay one line. */
 const quoted = (text: string): string => JSON.stringify(text).replace(/[\u2028\u2029]/g, '\ufffd')
 
@@ -122,7 +127,9 @@ const descriptions = {
   stage: 'sealed: a fact comes only when its block is sealed. Default: preconfirmed.',
   since: 'Where to begin: now, start, a position (exclusive), a duration back (90s, 5m, 2h), or an RFC 3339 time. Default: now.',
   snapshot:
-    'Whether a snapshot of each token comes first; none comes after a position that the relay can continue from. Default: true.',
+    'true: a snapshot of each token comes first, but not after a position that the relay can continue from; always: also then; false: never. Default: true.',
+  on_gap:
+    'Where the stream continues after a gap expired or epoch. replay: at the oldest message; skip: at the end, and backfill names what was left out. Default: replay.',
   min_value: 'Only movements whose reference_value is at least this; a null value does not pass.',
   min_shares: 'Only movements whose shares are at least this; a null value does not pass.',
   party: 'Only movements from or to this address.',
@@ -133,12 +140,17 @@ export const SelectionPatch = z.object({
   types: Types.nullish().describe(descriptions.types),
   stage: Stage.nullish().describe(descriptions.stage),
   since: StartPointText.nullish().describe(descriptions.since),
-  snapshot: z.boolean().nullish().describe(descriptions.snapshot),
+  snapshot: z
+    .union([z.boolean(), z.literal('always')], 'must be true, false or always')
+    .nullish()
+    .describe(descriptions.snapshot),
+  on_gap: oneOf(['replay', 'skip']).nullish().describe(descriptions.on_gap),
   min_value: MinimumDecimal.nullish().describe(descriptions.min_value),
   min_shares: MinimumDecimal.nullish().describe(descriptions.min_shares),
   party: Party.nullish().describe(descriptions.party),
 })
 export type SelectionPatch = z.infer<typeof SelectionPatch>
+export type OnGap = NonNullable<SelectionPatch['on_gap']>
 
 /** What a selection asks of an update, apart from symbols. */
 export type SelectionOptions = {
@@ -176,9 +188,10 @@ const commaList = (text: string) =>
     .map((item) => item.trim())
     .filter((item) => item !== '')
 
-const Flag = z
-  .stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: 'must be true or false' })
-  .meta({ type: 'boolean' })
+const Snapshot = z.union(
+  [z.literal('always'), z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0'] }).meta({ type: 'boolean' })],
+  'must be true, false or always',
+)
 
 const HeartbeatSeconds = z
   .string()
@@ -186,9 +199,6 @@ const HeartbeatSeconds = z
   .regex(/^\d{1,2}$/, 'must be seconds, 1 to 60')
   .transform(Number)
   .refine((seconds) => seconds >= 1 && seconds <= 60, 'must be seconds, 1 to 60')
-
-export const oneOf = <const Names extends readonly string[]>(names: Names) =>
-  z.enum(names, { error: `must be ${names.join(' or ')}` })
 
 /** A selection as a query string. */
 export const SelectionQuery = z.object({
@@ -206,7 +216,8 @@ export const SelectionQuery = z.object({
 /** The query string of every streaming route. */
 export const StreamQuery = SelectionQuery.extend({
   since: SelectionPatch.shape.since,
-  snapshot: Flag.optional().describe(descriptions.snapshot),
+  snapshot: Snapshot.optional().describe(descriptions.snapshot),
+  on_gap: SelectionPatch.shape.on_gap,
   heartbeat: HeartbeatSeconds.optional().describe(
     'Seconds between two heartbeats, 1 to 60. Default: 15; NDJSON has none unless this is given.',
   ),
@@ -217,10 +228,32 @@ export const StreamQuery = SelectionQuery.extend({
 })
 export type StreamQuery = z.infer<typeof StreamQuery>
 
+/** The query string of `/v1/snapshot`. */
+export const SnapshotQuery = SelectionQuery.pick({ symbols: true })
+
 export const readStreamQuery = (query: URLSearchParams): StreamQuery => readParameters(StreamQuery, query)
+
+/** Parameters that mean nothing to the query: the API key, what some EventSource polyfills add, and marks of other programs. */
+const ignoredParameter = /^(key|lastEventId|_|utm_.*)$/
+/** A name that is longer, or has more edits, resembles none. */
+const NAME_BOUND_CHARS = 40
+const EDITS_BOUND = 3
+
+/** Refuses the first name that is not known: a misspelt filter would let everything through. */
+export function refuseUnknown(what: 'parameter' | 'field', names: Iterable<string>, known: readonly string[]): void {
+  for (const name of names) {
+    if (known.includes(name) || (what === 'parameter' && ignoredParameter.test(name))) continue
+    const shown = name.slice(0, NAME_BOUND_CHARS)
+    const nearest = nearestName(shown, known, EDITS_BOUND)
+    const hint = nearest === undefined ? (known.length > 0 ? ` Known are ${known.join(', ')}.` : '') : ` Did you mean ${nearest}?`
+    const suggest = nearest === undefined ? [] : [nearest]
+    throw new Refusal(400, 'unknown_parameter', `Unknown ${what} ${quoted(shown)}.${hint}`, { parameter: shown, suggest })
+  }
+}
 
 /** Parses a query string, or throws a refusal that names the wrong parameter. */
 export function readParameters<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>, query: URLSearchParams) {
+  refuseUnknown('parameter', query.keys(), Object.keys(schema.shape))
   const given: Record<string, string> = {}
   for (const name of Object.keys(schema.shape)) {
     const values = query.getAll(name)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { PositionText, registerSchema, TokenRecord } from './fields.ts'
-import { tokenStateFields } from './notices.ts'
+import { RejectedSymbol, Snapshot, tokenStateFields } from './notices.ts'
 
 export const TokenList = registerSchema(
   'TokenList',
@@ -14,3 +14,13 @@ export const TokenDetails = registerSchema(
   z.object({ ...tokenStateFields, last: PositionText.nullable().describe('The position of the newest stored message about it.') }),
 )
 export type TokenDetails = z.infer<typeof TokenDetails>
+
+export const Snapshots = registerSchema(
+  'Snapshots',
+  'The state of tokens at one position. Presence of a record does not imply trading availability or eligibility.',
+  z.object({
+    as_of: PositionText.describe('The position that every snapshot includes, and from which a stream continues.'),
+    snapshots: z.array(Snapshot),
+    rejected: z.array(RejectedSymbol).describe('The symbols that name no token.'),
+  }),
+)

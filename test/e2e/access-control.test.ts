@@ -22,12 +22,14 @@ describe('a list of allowed origins', () => {
       await (await listenWithHeaders(stack, headers)).waitFor('live')
     }
     const foreign = { origin: 'https://trade.example.evil' }
-    for (const path of ['/v1/stream/AAPLc', '/v1/tail/AAPLc', '/v1/events', '/v1/ws']) {
+    for (const path of ['/v1/stream/AAPLc', '/v1/events', '/v1/ws']) {
       expect(await fetchDocumented(`${stack.relay.url}${path}`, { headers: foreign })).toMatchObject({
         status: 403,
         json: { code: 403, details: [{ '@type': 'stocktape/forbidden' }] },
       })
     }
+    const tail = await fetchDocumented(`${stack.relay.url}/v1/tail/AAPLc`, { headers: foreign })
+    expect(tail).toMatchObject({ status: 403, text: 'Pages of this origin may not connect here.\n' })
     const socket = await listenWithHeaders(stack, foreign)
     expect(await socket.closed).toMatchObject({ code: 4003, reason: 'forbidden' })
     expect(messageTypesOf(socket.received)).toEqual(['hello', 'error', 'bye'])

@@ -1,5 +1,6 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { EventsPage, OneFact } from '../../src/protocol/history.ts'
+import { Snapshots } from '../../src/protocol/token-list.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../support/test-listener.ts'
 import { fetchDocumented, openTestStack, type TestStack, tapeUpdatesOf, transfer } from '../support/test-stack.ts'
 import { pageTexts, readAllPages, readLines, tapeTexts } from './history-reader.ts'
@@ -85,6 +86,11 @@ describe('the history routes', () => {
     ['/v1/events?after=k.1&after=k.2', 400, 'bad_parameter'],
     ['/v1/events?after=zzzzz9.1', 410, 'epoch'],
     ['/v1/events?symbols=APPL', 404, 'unknown_symbol'],
+    ['/v1/events?symbol=AAPLc', 400, 'unknown_parameter'],
+    [`/v1/events/7-0x${'a'.repeat(64)}-0?limit=1`, 400, 'unknown_parameter'],
+    ['/v1/snapshot?symbols=APPL', 404, 'unknown_symbol'],
+    ['/v1/snapshot?stage=sealed', 400, 'unknown_parameter'],
+    ['/v1/stream?symbols=AAPLc&type=nav', 400, 'unknown_parameter'],
     ['/v1/events/7', 400, 'bad_parameter'],
     ['/v1/events/%E0%A4%A', 400, 'bad_parameter'],
     [`/v1/events/7-0x${'a'.repeat(64)}-0`, 404, 'unknown_key'],
@@ -94,6 +100,22 @@ describe('the history routes', () => {
     expect(status).toBe(code)
     expect(json).toMatchObject({ code, details: [{ '@type': `stocktape/${reason}` }] })
   })
+})
+
+it('the snapshots of all tokens are one cut, from which a stream continues', async () => {
+  const { devnet, relay } = await openTestStack()
+  transfer({ devnet }, 'AAPLc', 1)
+  const all = Snapshots.parse((await fetchDocumented(`${relay.url}/v1/snapshot`)).json)
+  const listener = await listenNdjson(`${relay.url}/v1/stream?symbols=*&since=${all.as_of}&snapshot=always`)
+  onTestFinished(() => listener.close())
+  await listener.waitFor('live')
+  expect(listener.messagesOf('subscribed')).toMatchObject([{ resume: 'full' }])
+  const state = ({ symbol, token, multiplier }: (typeof all.snapshots)[number]) => ({ symbol, token, multiplier })
+  expect(all.snapshots.map(state)).toEqual(listener.messagesOf('snapshot').map(state))
+  for (const { id, as_of } of all.snapshots) expect([id, as_of]).toEqual([all.as_of, all.as_of])
+  const some = Snapshots.parse((await fetchDocumented(`${relay.url}/v1/snapshot?symbols=tsla,APPL`)).json)
+  expect(some.snapshots.map(({ symbol }) => symbol)).toEqual(['TSLAc'])
+  expect(some.rejected).toEqual([{ symbol: 'APPL', reason: 'unknown_symbol', suggest: ['AAPLc'] }])
 })
 
 describe('a gap after a too long replay', () => {

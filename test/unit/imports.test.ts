@@ -34,7 +34,7 @@ const edgeBase = ['edge/limits', 'edge/transport']
 const rooms: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(leaves.map((leaf) => [leaf, []])),
   'config.ts': ['nearest-name.ts'],
-  protocol: [],
+  protocol: ['nearest-name.ts'],
   'chain/logs': ['protocol', ...leaves],
   'chain/rpc': ['protocol', 'chain/logs', ...leaves],
   'chain/link': ['protocol', ...chain, ...leaves],

@@ -58,8 +58,9 @@ async function resolveStart({ after, since }: EventsQuery, context: QueryContext
 }
 
 /** The position to end before. */
-async function resolveEnd({ before, until }: EventsQuery, context: QueryContext): Promise<TapePosition> {
+async function resolveEnd({ before, through, until }: EventsQuery, context: QueryContext): Promise<TapePosition> {
   if (before) return resolvePosition('before', before, context)
+  if (through) return justAfter(resolvePosition('through', through, context), through, context)
   if (!until) return context.end
   if (until.from === 'start') return START
   if (until.from === 'position') return until.position ? resolvePosition('until', until.position, context) : context.end
@@ -75,12 +76,18 @@ const lastSeqBefore = (
 /** The exclusive position before an update and before everything that the view emits ahead of it. */
 export const justBefore = (seq: number, stage: Stage): TapePosition => ({ seq, n: stage === 'sealed' ? 1 : null })
 
+/** The exclusive end that includes a position, which outside the sealed view may mean just before an update. */
+const justAfter = ({ seq, n }: TapePosition, { n: givenN }: TapePosition, { stage }: QueryContext): TapePosition => {
+  if (n !== null) return { seq, n: n + 1 }
+  return givenN === null ? justBefore(seq + 1, stage) : { seq, n }
+}
+
 /** Caps a position at the end of the tape: what is appended during the read belongs to the next page. */
 const earlier = (position: TapePosition, end: TapePosition): TapePosition => (position.seq < end.seq ? position : end)
 
 /** A position as seen in a view: outside the sealed view `<p>.<n>` means just before `<p>`. */
 function resolvePosition(
-  parameter: 'after' | 'since' | 'before' | 'until',
+  parameter: 'after' | 'since' | 'before' | 'through' | 'until',
   { epoch, seq, n }: Position,
   { tape, stage }: QueryContext,
 ): TapePosition {

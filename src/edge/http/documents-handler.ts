@@ -29,5 +29,7 @@ export const documentHandlers: Handlers = {
   asyncapi: sendDocument,
   docs: sendDocument,
   llms: sendDocument,
+  types: sendDocument,
+  contract: sendDocument,
   schema: sendDocument,
 }

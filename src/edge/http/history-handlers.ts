@@ -1,6 +1,7 @@
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
 import { accepts } from 'hono/accepts'
+import { refuseUnknown } from '../../protocol/selection.ts'
 import { exportHeaders, openExport } from '../history/export.ts'
 import { readFact } from '../history/fact-life.ts'
 import { keptSinceHeaders, readPage } from '../history/history-page.ts'
@@ -31,6 +32,7 @@ export const historyHandlers = ({ edge }: StreamServices, workQueue: WorkQueue):
     return sendJson(c, `{"events":[${texts.join(',')}],"next":${JSON.stringify(next)}}`)
   },
   fact: (c) => {
+    refuseUnknown('parameter', queryOf(c).keys(), [])
     const { key, texts, stage } = readFact(c.req.param('key') ?? '', edge)
     return sendJson(c, `{"key":"${key}","updates":[${texts.join(',')}],"stage":"${stage}"}`)
   },

@@ -25,7 +25,6 @@ export const metricsForbidden = new Refusal(
 )
 export const tooManyHeaders = new Refusal(431, 'too_many_headers', `A request has at most ${HEADERS_BOUND} headers.`)
 export const unreadableAddress = new Refusal(400, 'bad_request', 'The address or the host of this request cannot be read.')
-export const notWebSocket = new Refusal(400, 'bad_upgrade', 'Only websocket upgrades are answered.')
 export const wrongHttpVersion = new Refusal(400, 'bad_handshake', 'A WebSocket begins with HTTP/1.1.')
 
 export const methodNotAllowed = (method: string, advice: string): Refusal =>
@@ -47,13 +46,14 @@ export const badHandshake = (reason: string): Refusal => new Refusal(400, 'bad_h
 export const unknownWebSocketPath = (paths: readonly string[]): Refusal =>
   new Refusal(404, 'unknown_path', `There is no WebSocket at this path; they are at ${paths.join(' and ')}.`)
 
-/** Sends a refusal as the answer of a route. */
-export function sendRefusal(c: Context, refusal: Refusal): Response {
+/** Sends a refusal as the answer of a route: the error record, or its sentence where the route answers with text. */
+export function sendRefusal(c: Context, refusal: Refusal, form: 'json' | 'text' = 'json'): Response {
   c.header('access-control-allow-origin', '*')
   c.header('access-control-expose-headers', EXPOSED_HEADERS.join(', '))
   if (isTemporary(refusal)) c.header('retry-after', RETRY_AFTER_S)
   if (refusal.code === 401) c.header('www-authenticate', 'Bearer')
-  return c.json(refusal.record, refusal.code as ContentfulStatusCode)
+  const status = refusal.code as ContentfulStatusCode
+  return form === 'text' ? c.text(`${refusal.message}\n`, status) : c.json(refusal.record, status)
 }
 
 /** Sends a refusal in plain HTTP to a socket that never became a WebSocket, or never sent a request. */

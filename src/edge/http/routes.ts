@@ -45,7 +45,7 @@ export function openApp({ streams, nodeRoutes, listCacheControl, ...reports }: O
     cors({
       origin: '*',
       allowMethods: ['GET', 'HEAD', 'POST', 'OPTIONS'],
-      allowHeaders: ['content-type', 'last-event-id'],
+      allowHeaders: ['content-type', 'last-event-id', 'authorization', 'if-none-match'],
       exposeHeaders: [...EXPOSED_HEADERS],
     }),
   )

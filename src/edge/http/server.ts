@@ -28,9 +28,6 @@ const SPARE_CONNECTIONS = 1_000
 /** How often a stopping server looks for connections with nothing left to answer. */
 const IDLE_CHECK_MS = 50
 
-/** Paths of plain HTTP clients. Their libraries may offer an upgrade to HTTP/2 by themselves. */
-const plainHttpPaths = /^\/(rpc|v1\/tokenized-stocks)(?![^/?])/
-
 /** The statuses of the errors of Node's HTTP parser. */
 const parserErrorStatuses: Readonly<Record<string, number>> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 }
 
@@ -91,9 +88,8 @@ const serverOptions = (boundsMs: Readonly<typeof BOUNDS_MS>): ServerOptions => (
   requireHostHeader: false,
   maxHeaderSize: HEADERS_BOUND_BYTES,
   noDelay: true,
-  // A client that merely offers another protocol gets a plain answer where plain HTTP is served.
-  shouldUpgradeCallback: ({ headers, url }: IncomingMessage) =>
-    headers.upgrade?.toLowerCase() === 'websocket' || !plainHttpPaths.test(url ?? ''),
+  // A client that merely offers another protocol, such as h2c, gets its answer over HTTP/1.1.
+  shouldUpgradeCallback: ({ headers }: IncomingMessage) => headers.upgrade?.toLowerCase() === 'websocket',
 })
 
 /** All connections. Node's server forgets those that became WebSockets or streams. */

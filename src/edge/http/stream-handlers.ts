@@ -1,13 +1,22 @@
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
 import { accepts } from 'hono/accepts'
-import type { StreamQuery } from '../../protocol/selection.ts'
+import { Refusal } from '../../protocol/refusal.ts'
 import { openStream, type StreamServices, streamHeadersOf } from '../live/http-stream.ts'
-import { authorizedQuery, type Env, type Handlers } from './handlers.ts'
+import { authorizedQuery, type Env, type Handlers, queryOf } from './handlers.ts'
+import { sendRefusal } from './refusals.ts'
 
 /** The streams over plain HTTP, written on the raw response. */
 export function streamHandlers(streams: StreamServices): Handlers {
-  const stream = (c: Context<Env>, symbols: string | null, format?: StreamQuery['format']): Response => {
+  const stream = (c: Context<Env>, symbols: string | null, format?: 'text'): Response => {
+    try {
+      return open(c, symbols, format)
+    } catch (failure) {
+      if (!(failure instanceof Refusal)) throw failure
+      return sendRefusal(c, failure, format ?? (queryOf(c).get('format') === 'text' ? 'text' : 'json'))
+    }
+  }
+  const open = (c: Context<Env>, symbols: string | null, format?: 'text'): Response => {
     const { incoming, outgoing } = c.env
     const query = authorizedQuery(c, streams)
     if (symbols !== null) query.set('symbols', symbols)

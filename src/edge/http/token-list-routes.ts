@@ -1,15 +1,16 @@
 import { createHash } from 'node:crypto'
 import type { Hex } from '../../protocol/fields.ts'
+import { readParameters, SnapshotQuery } from '../../protocol/selection.ts'
 import type { TokenDetails } from '../../protocol/token-list.ts'
 import { updateTypes } from '../../protocol/updates.ts'
 import type { HistoryReader, SearchableTape } from '../../tape/tape.ts'
 import type { Token } from '../../tokens/token.ts'
 import { chunk, nextTurn } from '../../turns.ts'
 import type { WorkQueue } from '../limits/work-queue.ts'
-import type { EdgeContext } from '../live/session.ts'
-import { listUnavailable, resolveSymbols, unknownSymbol } from '../select/symbols.ts'
+import { type EdgeContext, SNAPSHOTS_PER_TURN, tokensOf } from '../live/session.ts'
+import { listUnavailable, resolveKnownSymbols, resolveSymbols, unknownSymbol } from '../select/symbols.ts'
 import { snapshotOf, type View } from '../select/view.ts'
-import { type Handlers, sendJson } from './handlers.ts'
+import { type Handlers, queryOf, sendJson } from './handlers.ts'
 
 /** These types concern every listener and belong to no token. */
 const globalTypes: ReadonlySet<string> = new Set(['status', 'hole', 'finality'])
@@ -80,11 +81,27 @@ export function tokenListHandlers(edge: EdgeContext, workQueue: WorkQueue, cache
       if (matchesEtag(c.req.header('if-none-match'), etag)) return c.body(null, 304, headers)
       return c.body(body, 200, { ...headers, 'content-type': 'application/json' })
     },
+    snapshot: async (c) => sendJson(c, await readSnapshots(queryOf(c), edge)),
     token: async (c) => {
       const token = await workQueue.run(() => readToken(c.req.param('selector') ?? '', edge, workQueue))
       return sendJson(c, JSON.stringify(token))
     },
   }
+}
+
+/** The snapshots of a consistent cut as JSON. Tokens do not change in place, so only their text is made in several turns. */
+async function readSnapshots(query: URLSearchParams, edge: EdgeContext): Promise<string> {
+  const { symbols = ['*'] } = readParameters(SnapshotQuery, query)
+  const { tokens, rejected } = resolveKnownSymbols(edge.view, symbols)
+  edge.hub.flush()
+  const asOf = edge.hub.position(edge.tape.end())
+  const state = { id: asOf, asOf, now: edge.wallTime(), staleMs: edge.staleMs }
+  const texts: string[] = []
+  for (const [index, token] of tokensOf(edge, tokens).entries()) {
+    if (index % SNAPSHOTS_PER_TURN === SNAPSHOTS_PER_TURN - 1) await nextTurn()
+    texts.push(JSON.stringify(snapshotOf(token, state)))
+  }
+  return `{"as_of":"${asOf}","snapshots":[${texts.join()}],"rejected":${JSON.stringify(rejected)}}`
 }
 
 /** The current state of a token, and the position of its newest update. */

@@ -11,14 +11,7 @@ import { acceptDeflateOffer, type Compression } from '../transport/deflate-offer
 import { goingAway } from '../transport/shared-refusals.ts'
 import { discardInput, isTaken } from '../transport/takeover.ts'
 import { ServerWebSocket, WebSocketOutlet } from '../transport/websocket-outlet.ts'
-import {
-  badHandshake,
-  notWebSocket,
-  sendRawRefusal,
-  unknownWebSocketPath,
-  unreadableAddress,
-  wrongHttpVersion,
-} from './refusals.ts'
+import { badHandshake, sendRawRefusal, unknownWebSocketPath, unreadableAddress, wrongHttpVersion } from './refusals.ts'
 
 const SUBPROTOCOL = 'stocktape.v1'
 /** A closing handshake that the client never finishes is cut after this. */
@@ -116,8 +109,7 @@ function openWebSocketServer({ messageBoundBytes, chunksBound, compresses }: Web
   return webSocketServer
 }
 
-function requestRefusalOf({ headers, httpVersion }: IncomingMessage): Refusal | null {
-  if (headers.upgrade?.toLowerCase() !== 'websocket') return notWebSocket
+function requestRefusalOf({ httpVersion }: IncomingMessage): Refusal | null {
   return httpVersion === '1.1' ? null : wrongHttpVersion
 }
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Refusal } from '../../protocol/refusal.ts'
+import { Refusal } from '../../protocol/refusal.ts'
 import {
   defaultSelectionOptions,
   patchOptions,
@@ -23,7 +23,8 @@ const END_BOUND_MS = 5_000
 /** A browser that lost its stream reconnects after a random time in this range, so that not all reconnect at once. */
 const RETRY_LEAST_MS = 1_000
 const RETRY_SPREAD_MS = 2_000
-/** When the relay is full, browsers come back after this time. */
+/** Browsers come back after this time: where the relay is about to be of use, and where it is full. */
+const SOON_RETRY_MS = 2_000
 const OVERLOAD_RETRY_MS = 30_000
 
 type Format = NonNullable<StreamQuery['format']>
@@ -61,7 +62,7 @@ function resolveRequest(
   { edge }: StreamServices,
   { incoming, query: parameters, format: pathFormat, acceptedFormat }: StreamRequest,
 ) {
-  const lastEventId = lastEventIdOf(incoming)
+  const lastEventId = lastEventIdOf(incoming) || parameters.get('lastEventId')
   // A browser that reconnects repeats its first URL, `since` included; the Last-Event-ID is newer.
   if (lastEventId) parameters.delete('since')
   const query = readStreamQuery(parameters)
@@ -81,16 +82,41 @@ function resolveRequest(
 export const streamHeadersOf = (streams: StreamServices, request: StreamRequest): Record<string, string> =>
   headersOf(resolveRequest(streams, request).format)
 
-/** Opens SSE, NDJSON or text on the raw response. A refusal is thrown before the first byte. */
+/**
+ * Opens SSE, NDJSON or text on the raw response. A refusal is thrown before the first byte. One that passes by itself is a
+ * stream with an error towards EventSource, which never retries after any other status than 200.
+ */
 export function openStream(streams: StreamServices, request: StreamRequest): void {
+  try {
+    startStream(streams, request, resolveRequest(streams, request))
+  } catch (failure) {
+    if (!(failure instanceof Refusal) || !isEventSource(request)) throw failure
+    const retryMs = retryMsByReason[failure.reason]
+    if (retryMs === undefined) throw failure
+    refuseAsEvent(request.outgoing, failure, retryMs)
+  }
+}
+
+/** After which time a browser comes back, for each refusal that passes by itself. */
+const retryMsByReason: Readonly<Record<string, number>> = {
+  no_list: SOON_RETRY_MS,
+  going_away: SOON_RETRY_MS,
+  full: OVERLOAD_RETRY_MS,
+  too_many_connections: OVERLOAD_RETRY_MS,
+  too_many_selections: OVERLOAD_RETRY_MS,
+}
+
+/** Whether the client is a browser's EventSource, or one like it, that asks for server-sent events. */
+const isEventSource = ({ incoming, query, format: pathFormat, acceptedFormat }: StreamRequest): boolean =>
+  (pathFormat ?? query.get('format') ?? acceptedFormat) === 'sse' && /text\/event-stream/i.test(incoming.headers.accept ?? '')
+
+function startStream(streams: StreamServices, request: StreamRequest, resolved: ReturnType<typeof resolveRequest>): void {
   const { edge, random, createConnectionId, clientAddressOf } = streams
   const { incoming, outgoing } = request
-  const { query, format, choice, options, since } = resolveRequest(streams, request)
+  const { query, format, choice, options, since } = resolved
   const address = clientAddressOf(incoming)
   const retryMs = Math.round(RETRY_LEAST_MS + random() * RETRY_SPREAD_MS)
   const refusal = edge.hub.refusal({ tokens: choice.tokens, options }, address)
-  const isBrowser = format === 'sse' && /text\/event-stream/i.test(incoming.headers.accept ?? '')
-  if (refusal && isBrowser) return refuseAsEvent(outgoing, refusal, edge.hub.isDraining ? retryMs : OVERLOAD_RETRY_MS)
   if (refusal) throw refusal
   const heartbeatMs = query.heartbeat ? query.heartbeat * 1_000 : format === 'ndjson' ? null : edge.heartbeatMs
   const transport: Transport = format !== 'sse' ? format : query.events === 'named' ? 'sse-named' : 'sse'
@@ -104,7 +130,9 @@ export function openStream(streams: StreamServices, request: StreamRequest): voi
   socket.write(`${responseHeadOf(format, edge.wallTime())}${format === 'sse' ? `: stocktape.v1\nretry: ${retryMs}\n\n` : ''}`)
   edge.hub.add(listener)
   removeOnClose(edge.hub, listener, socket)
-  startSession(edge, listener, { since, snapshot: query.snapshot ?? true, rejected: choice.rejected }).catch(() => socket.destroy())
+  const { snapshot = true } = query
+  const onGap = query.on_gap ?? 'replay'
+  startSession(edge, listener, { since, snapshot, onGap, rejected: choice.rejected }).catch(() => socket.destroy())
 }
 
 function removeOnClose(hub: EdgeContext['hub'], listener: Listener, socket: Socket): void {
@@ -130,7 +158,7 @@ const responseHeadOf = (format: Format, time: number): string =>
     .map(([name, value]) => `${name}: ${value}\r\n`)
     .join('')}date: ${new Date(time).toUTCString()}\r\nconnection: close\r\n\r\n`
 
-/** Refuses a browser with a stream of one error event: EventSource never retries after any other status than 200. */
+/** Refuses with a stream of one error event. */
 function refuseAsEvent(outgoing: ServerResponse, refusal: Refusal, retryMs: number): void {
   outgoing.writeHead(200, headersOf('sse'))
   const error = { type: 'error', code: refusal.code, reason: refusal.reason, message: refusal.message }

@@ -1,7 +1,7 @@
 import type { Stage } from '../../protocol/fields.ts'
 import type { NoticeOf } from '../../protocol/notices.ts'
 import { formatPosition, parsePosition, resumeAfter, type TapePosition } from '../../protocol/position.ts'
-import type { SelectionOptions, StartPoint } from '../../protocol/selection.ts'
+import type { OnGap, SelectionOptions, StartPoint } from '../../protocol/selection.ts'
 import type { UpdateType } from '../../protocol/updates.ts'
 import type { HistoryFilter, SearchableTape, Tape } from '../../tape/tape.ts'
 import { nextTurn } from '../../turns.ts'
@@ -35,6 +35,7 @@ type ResumeContext = {
   readonly tape: SearchableTape
   readonly now: number
   readonly wallTime: number
+  readonly onGap: OnGap
   readonly replayBound: number
   /** Whether the listener has disconnected. */
   readonly isGone: () => boolean
@@ -56,7 +57,7 @@ const positionTextOf = (since: StartPoint): string | null => (since.from === 'po
 
 const positionAt = (seq: number): TapePosition => ({ seq, n: null })
 
-async function locate(since: StartPoint, stage: Stage, { tape, ...times }: ResumeContext): Promise<ResumePoint> {
+async function locate(since: StartPoint, stage: Stage, { tape, onGap, ...times }: ResumeContext): Promise<ResumePoint> {
   const oldest = tape.oldest()
   switch (since.from) {
     case 'now':
@@ -67,7 +68,7 @@ async function locate(since: StartPoint, stage: Stage, { tape, ...times }: Resum
     case 'duration':
       return { after: positionAt(Math.max(oldest, await tape.seqBefore(tapeTimeOf(since, times)))), resume: 'none', gaps: [] }
     case 'position':
-      return resumeFrom(since.text, stage, tape)
+      return resumeFrom(since.text, stage, tape, onGap)
   }
 }
 
@@ -77,13 +78,14 @@ export const tapeTimeOf = (
   { now, wallTime }: Pick<ResumeContext, 'now' | 'wallTime'>,
 ): number => (since.from === 'time' ? since.time - wallTime + now : now - since.ms)
 
-function resumeFrom(text: string, stage: Stage, tape: Tape): ResumePoint {
+function resumeFrom(text: string, stage: Stage, tape: Tape, onGap: OnGap): ResumePoint {
   const position = parsePosition(text)
-  const gapAfter = (reason: NoticeOf<'gap'>['reason'], after: number): ResumePoint => ({
-    after: positionAt(after),
-    resume: 'gap',
-    gaps: [{ reason, from: position && text, to: positionAt(after), skippedAfter: null }],
-  })
+  const gapAfter = (reason: NoticeOf<'gap'>['reason'], after: number): ResumePoint => {
+    const isSkipped = onGap === 'skip' && reason !== 'ahead'
+    const to = positionAt(isSkipped ? tape.end() : after)
+    const gap = { reason, from: position && text, to, skippedAfter: isSkipped ? positionAt(after) : null }
+    return { after: to, resume: 'gap', gaps: [gap] }
+  }
   if (!position || position.epoch !== tape.epoch) return gapAfter('epoch', tape.oldest())
   const lostAfter = tape.lostAfter(position.seq)
   if (lostAfter !== null) return gapAfter('expired', Math.max(lostAfter, tape.oldest()))

@@ -1,7 +1,9 @@
+import { formatDecimal } from '../../protocol/decimal.ts'
 import type { NoticeOf, RejectedSymbol } from '../../protocol/notices.ts'
 import { resumeAfter, type TapePosition } from '../../protocol/position.ts'
 import { MESSAGE_BOUND_BYTES } from '../../protocol/requests.ts'
-import { type StartPoint, SYMBOLS_BOUND } from '../../protocol/selection.ts'
+import { type OnGap, type StartPoint, SYMBOLS_BOUND } from '../../protocol/selection.ts'
+import { updateTypes } from '../../protocol/updates.ts'
 import type { Entry, SearchableTape } from '../../tape/tape.ts'
 import type { Token } from '../../tokens/token.ts'
 import { nextTurn } from '../../turns.ts'
@@ -18,7 +20,7 @@ const REPLAY_PAGE = 100
 /** The next page waits until the backlog is at most this. */
 const REPLAY_AHEAD_BYTES = 65_536
 /** Snapshots that are made in one turn of the event loop. */
-const SNAPSHOTS_PER_TURN = 100
+export const SNAPSHOTS_PER_TURN = 100
 
 /** What every session of this relay shares. */
 export type EdgeContext = {
@@ -42,7 +44,8 @@ export type EdgeContext = {
 /** A first subscription with its symbols resolved. */
 export type FirstSubscription = {
   readonly since: StartPoint
-  readonly snapshot: boolean
+  readonly snapshot: boolean | 'always'
+  readonly onGap: OnGap
   readonly rejected: readonly RejectedSymbol[]
   readonly req?: string | number | undefined
 }
@@ -102,7 +105,7 @@ async function startStream(edge: EdgeContext, listener: Listener, subscription: 
   if (!isConnected(listener)) return
   hub.flush()
   const isGone = () => !isConnected(listener)
-  const resumeContext = { tape, now: now(), wallTime: wallTime(), replayBound: limits.replay, isGone }
+  const resumeContext = { tape, now: now(), wallTime: wallTime(), onGap: subscription.onGap, replayBound: limits.replay, isGone }
   const start = await findResumePoint(subscription.since, selection, resumeContext)
   if (!isConnected(listener)) return
   const { seq, n } = start.after
@@ -128,7 +131,8 @@ async function sendInitialState(
   const id = gaps.length > 0 ? null : position
   listener.sendNotice(subscribedNotice(edge, listener, { id, resume, rejected: subscription.rejected, req: subscription.req }))
   for (const gap of gaps) sendGap(edge, listener, gap)
-  if (subscription.snapshot && resume !== 'full') await sendSnapshots(edge, listener, position)
+  if (subscription.snapshot === 'always' || (subscription.snapshot && resume !== 'full'))
+    await sendSnapshots(edge, listener, position)
 }
 
 function sendGap({ hub, tape, view }: EdgeContext, listener: Listener, { reason, from, to, skippedAfter }: Gap): void {
@@ -149,7 +153,20 @@ export function subscribedNotice(
   },
 ): NoticeOf<'subscribed'> {
   const symbols = listener.tokens === null ? ['*'] : tokensOf(edge, listener.tokens).map((token) => token.symbol)
-  return { type: 'subscribed', req: answer.req, id: answer.id, symbols, rejected: [...answer.rejected], resume: answer.resume }
+  const { types, stage, minValue, minShares, party } = listener.options
+  return {
+    type: 'subscribed',
+    req: answer.req,
+    id: answer.id,
+    symbols,
+    types: types.length === updateTypes.length ? ['*'] : [...types],
+    stage,
+    min_value: minValue && formatDecimal(minValue),
+    min_shares: minShares && formatDecimal(minShares),
+    party,
+    rejected: [...answer.rejected],
+    resume: answer.resume,
+  }
 }
 
 /** The tokens that a listener selected; with `*` all listed ones. */
@@ -238,12 +255,13 @@ async function replay(
 
 const isConnected = (listener: Listener): boolean => listener.state !== 'disconnected'
 
-/** Eviction overtook the replay: reports a gap and continues at the oldest position. */
-async function skipEvicted(edge: EdgeContext, listener: Listener, { snapshot }: FirstSubscription): Promise<void> {
+/** Eviction overtook the replay: reports a gap and continues at the oldest position, or at the end. */
+async function skipEvicted(edge: EdgeContext, listener: Listener, { snapshot, onGap }: FirstSubscription): Promise<void> {
   const { hub, tape } = edge
+  const oldest: TapePosition = { seq: tape.oldest(), n: null }
+  const to = onGap === 'skip' ? { seq: hub.deliveredSeq, n: null } : oldest
   const from = hub.positionOf(listener)
-  const to = hub.position(tape.oldest())
-  listener.advance(tape.oldest())
-  listener.sendNotice({ type: 'gap', id: to, reason: 'expired', from, to, backfill: null })
-  if (snapshot) await sendSnapshots(edge, listener, to)
+  listener.advance(to.seq)
+  sendGap(edge, listener, { reason: 'expired', from, to, skippedAfter: onGap === 'skip' ? oldest : null })
+  if (snapshot) await sendSnapshots(edge, listener, hub.position(to.seq))
 }

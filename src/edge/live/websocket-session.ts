@@ -6,6 +6,7 @@ import {
   readStreamQuery,
   type SelectionPatch,
   SYMBOLS_BOUND,
+  startPointFromLastEventId,
 } from '../../protocol/selection.ts'
 import { TokenBucket } from '../limits/token-bucket.ts'
 import { resolveKnownSymbols, resolveSymbols, symbolsRequired } from '../select/symbols.ts'
@@ -68,7 +69,8 @@ export class WebSocketSession implements WebSocketEvents {
     if (exceeded) return edge.hub.disconnect(this.#listener, exceeded)
     edge.hub.add(this.#listener)
     this.#attempt(() => {
-      const parsed = readStreamQuery(query)
+      const lastEventId = query.get('lastEventId')
+      const parsed = { ...readStreamQuery(query), ...(lastEventId && { since: startPointFromLastEventId(lastEventId) }) }
       if (parsed.heartbeat) this.#listener.setHeartbeat(parsed.heartbeat * 1_000, edge.uptime())
       if (parsed.symbols) return this.#subscribeFromUrl(parsed, parsed.symbols)
       this.#urlQuery = parsed
@@ -157,7 +159,8 @@ export class WebSocketSession implements WebSocketEvents {
     if (tokens?.size !== 0) this.#cancelIdleTimer()
     const since = firstDefined(query.since, this.#urlQuery?.since) ?? { from: 'now' as const }
     const snapshot = firstDefined(query.snapshot, this.#urlQuery?.snapshot) ?? true
-    startSession(edge, this.#listener, { since, snapshot, rejected, req }).then(
+    const onGap = firstDefined(query.on_gap, this.#urlQuery?.on_gap) ?? 'replay'
+    startSession(edge, this.#listener, { since, snapshot, onGap, rejected, req }).then(
       () => this.#handleQueued(),
       // The tape could not be read. The client reconnects with its last position.
       () => edge.hub.disconnect(this.#listener, 'going_away'),

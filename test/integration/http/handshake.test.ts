@@ -16,15 +16,6 @@ async function sendHandshake(...how: Parameters<typeof handshakeRequest>): Promi
 
 describe('a refused handshake', () => {
   it.each([
-    [
-      'for h2c',
-      400,
-      '/v1/ws',
-      { upgrade: 'h2c', connection: 'Upgrade, HTTP2-Settings', 'http2-settings': 'AAMAAABkAARAAAAAAAIAAAAA' },
-    ],
-    ['for h2c on a stream', 400, '/v1/stream/AAPLc', { upgrade: 'h2c' }],
-    ['for TLS', 400, '/v1/ws', { upgrade: 'TLS/1.0' }],
-    ['for a WebSocket among others', 400, '/v1/ws', { upgrade: 'websocket, h2c' }],
     ['without a key', 400, '/v1/ws', { 'sec-websocket-key': null }],
     ['with an empty key', 400, '/v1/ws', { 'sec-websocket-key': '' }],
     ['with a key of 15 bytes', 400, '/v1/ws', { 'sec-websocket-key': Buffer.alloc(15).toString('base64') }],
@@ -71,10 +62,28 @@ describe('a refused handshake', () => {
 
   it('leaves the bytes behind it unread', async () => {
     const raw = await sharedRelay.connect()
-    raw.send(handshakeRequest('/v1/ws', { upgrade: 'h2c' }), 'GET /healthz HTTP/1.1\r\nhost: relay\r\n\r\n')
+    raw.send(handshakeRequest('/v1/ws', { 'sec-websocket-version': '7' }), 'GET /healthz HTTP/1.1\r\nhost: relay\r\n\r\n')
     expect((await raw.response()).status).toBe(400)
     await raw.ended()
     expect(raw.bytes.toString()).toBe('')
+  })
+})
+
+describe('an upgrade to another protocol', () => {
+  it.each([
+    ['h2c', 426, '/v1/ws', { connection: 'Upgrade, HTTP2-Settings', 'http2-settings': 'AAMAAABkAARAAAAAAAIAAAAA' }],
+    ['h2c', 200, '/healthz', {}],
+    ['h2c', 404, '/v1/stream/APPL', {}],
+    ['TLS/1.0', 426, '/v1/ws', {}],
+    ['websocket, h2c', 426, '/v1/ws', {}],
+  ])('%s is ignored: the answer is %i over HTTP/1.1, at %s', async (upgrade, status, path, headers) => {
+    const raw = await sharedRelay.connect()
+    raw.send(handshakeRequest(path, { upgrade, ...headers }))
+    const answer = await raw.response()
+    expect(answer.status).toBe(status)
+    // The connection goes on as HTTP/1.1.
+    raw.send('GET /healthz HTTP/1.1\r\nhost: relay\r\n\r\n')
+    expect((await raw.response()).status).toBe(200)
   })
 })
 
@@ -157,7 +166,7 @@ describe('a handshake', () => {
     const before = openDescriptorCount()
     for (let round = 0; round < 200; round += 1) {
       const raw = await sharedRelay.connect()
-      raw.send(handshakeRequest('/v1/ws', { upgrade: 'h2c' }))
+      raw.send(handshakeRequest('/v1/ws', { 'sec-websocket-version': '7' }))
       if (round % 2) await new Promise(setImmediate)
       raw.reset()
     }
@@ -167,7 +176,7 @@ describe('a handshake', () => {
   it('frees its socket when it is refused, though the client never closes its half', async () => {
     const before = openDescriptorCount()
     const raws = await Promise.all(Array.from({ length: 20 }, () => sharedRelay.connect()))
-    for (const raw of raws) raw.send(handshakeRequest('/v1/ws', { upgrade: 'h2c' }))
+    for (const raw of raws) raw.send(handshakeRequest('/v1/ws', { 'sec-websocket-version': '7' }))
     await Promise.all(raws.map((raw) => raw.ended()))
     await sharedRelay.until(() => openDescriptorCount() <= before + raws.length, 'only the clients’ descriptors')
   })

@@ -11,9 +11,9 @@ const FRAGMENTS_BOUND = 16
 /** Largest number of network reads per frame. */
 const PIECES_BOUND = 64
 
-const pingMessage = (req: string | number, more = ''): string => JSON.stringify({ type: 'ping', req, more })
+const pingMessage = (req: string | number): string => JSON.stringify({ type: 'ping', req })
 /** A ping message of exactly this size. */
-const pingOfSize = (bytes: number): string => pingMessage(1, 'x'.repeat(bytes - pingMessage(1).length))
+const pingOfSize = (bytes: number): string => pingMessage(1).padEnd(bytes)
 const invalid = (hex: string): Buffer =>
   Buffer.concat([Buffer.from('{"type":"ping","more":"'), Buffer.from(hex, 'hex'), Buffer.from('"}')])
 

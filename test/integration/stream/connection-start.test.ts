@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
+import { defaultTypes } from '../../../src/protocol/updates.ts'
 import type { TestListener } from '../../support/test-listener.ts'
 import { openTestStack, sequenceOf, transfer } from '../../support/test-stack.ts'
 import { listen, listenLive, type Transport, tapeTextsOf, transports, wholeTokens } from './stream-listeners.ts'
@@ -109,6 +110,48 @@ describe('a snapshot', () => {
         expect(listener.messagesOf('snapshot'), rest).toHaveLength(count)
         expect(listener.messagesOf('subscribed')).toMatchObject([{ resume: 'none' }])
       }
+    }
+  })
+})
+
+describe('a snapshot after a position', () => {
+  it('comes only where it is always wanted, with the state at that moment', async () => {
+    const stack = await openTestStack()
+    for (const transport of transports) {
+      const { id } = await (await listenLive(stack, transport, 'symbols=AAPLc')).waitFor('live')
+      for (const [rest, count] of [
+        ['', 0],
+        ['&snapshot=true', 0],
+        ['&snapshot=always', 1],
+      ] as const) {
+        const listener = await listenLive(stack, transport, `symbols=AAPLc&since=${id}${rest}`)
+        expect(listener.messagesOf('snapshot'), rest).toHaveLength(count)
+        expect(listener.messagesOf('subscribed')).toMatchObject([{ resume: 'full' }])
+      }
+    }
+  })
+})
+
+describe('subscribed', () => {
+  it.each([
+    ['symbols=AAPLc', { types: defaultTypes, stage: 'preconfirmed', min_value: null, min_shares: null, party: null }],
+    ['symbols=*&types=*', { symbols: ['*'], types: ['*'] }],
+    [
+      'symbols=aapl&types=nav,transfer&stage=sealed&min_value=010.50&min_shares=0&party=0xABCDEF0000000000000000000000000000000001',
+      {
+        symbols: ['AAPLc'],
+        types: ['transfer', 'nav'],
+        stage: 'sealed',
+        min_value: '10.5',
+        min_shares: '0',
+        party: '0xabcdef0000000000000000000000000000000001',
+      },
+    ],
+  ])('shows the whole selection, with its defaults: %s', async (query, selection) => {
+    const stack = await openTestStack()
+    for (const transport of transports) {
+      const listener = await listenLive(stack, transport, query)
+      expect(listener.messagesOf('subscribed')).toMatchObject([selection])
     }
   })
 })

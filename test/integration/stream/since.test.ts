@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { EventsPage } from '../../../src/protocol/history.ts'
 import type { MessageOf, TestListener } from '../../support/test-listener.ts'
 import {
   fetchDocumented,
@@ -210,6 +211,19 @@ describe('a gap', () => {
     expect(start.messagesOf('hello')).toMatchObject([{ id: oldestFor(start) }])
     expect(idsOf(start)).toEqual(keptFor(start))
     expect(start.messagesOf('gap')).toEqual([])
+  })
+
+  it.each(transports)('is followed by the end where the client skips what it missed: %s', async (transport) => {
+    const { stack, published } = await openStackWithTimes(2)
+    const [epoch = ''] = published[0]?.id.split('.') ?? []
+    const skipping = await listen(stack, transport, `${query}&on_gap=skip`, `${epoch}x.1`)
+    const gap = await waitForGap(skipping)
+    const { end } = await skipping.waitFor('hello')
+    expect(gap).toMatchObject({ reason: 'epoch', from: `${epoch}x.1`, to: end, backfill: expect.stringMatching(/^\/v1\/events\?/) })
+    await skipping.waitFor('live')
+    expect(messageTypesOf(skipping.received).slice(3)).toEqual(['snapshot', 'live'])
+    const page = EventsPage.parse((await fetchDocumented(`${stack.relay.url}${gap.backfill}`)).json)
+    expect(page.events.map(({ id }) => id)).toEqual(published.map(({ id }) => id))
   })
 
   it('comes after a subscribe message too', async () => {

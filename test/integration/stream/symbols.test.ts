@@ -67,7 +67,9 @@ describe('a symbol', () => {
 
   it('of several tokens is a 404 when it is the only one, and so are unknown symbols alone', async () => {
     const { relay } = await openStackWithDuplicateSymbol()
-    for (const path of ['/v1/stream/aaplc', '/v1/tail/aaplc', '/v1/stream?symbols=aaplc,nvdia']) {
+    const tail = await fetchDocumented(`${relay.url}/v1/tail/aaplc`)
+    expect(tail).toMatchObject({ status: 404, text: expect.stringMatching(/^Several tokenized stocks are called 'aaplc': .*\n$/) })
+    for (const path of ['/v1/stream/aaplc', '/v1/stream?symbols=aaplc,nvdia']) {
       expect(await fetchDocumented(`${relay.url}${path}`), path).toMatchObject({ status: 404, json: { code: 404 } })
     }
     expect(await fetchDocumented(`${relay.url}/v1/stream/appl,nvdia`)).toMatchObject({

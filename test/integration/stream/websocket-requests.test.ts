@@ -149,7 +149,9 @@ describe('a message before live', () => {
     listener.send({ type: 'subscribe', req: 'first', symbols: ['AAPLc'], types: ['transfer'], since: id })
     const types = ['subscribe', 'unsubscribe', 'list', 'ping', 'nonsense'] as const
     const requests = Array.from({ length: EARLY }, (_, at) => types[at % types.length] ?? 'ping')
-    for (const [req, type] of requests.entries()) listener.send({ type, req, symbols: ['TSLAc'], snapshot: false })
+    const fields = { subscribe: { symbols: ['TSLAc'], snapshot: false }, unsubscribe: { symbols: ['TSLAc'] } }
+    for (const [req, type] of requests.entries())
+      listener.send({ type, req, ...(type === 'subscribe' || type === 'unsubscribe' ? fields[type] : {}) })
     listener.send({ type: 'unsubscribe', req: 'last', symbols: ['AAPLc'] })
     await listener.waitFor('unsubscribed', ({ req }) => req === 'last')
     const live = messageTypesOf(listener.received).indexOf('live')

@@ -107,8 +107,9 @@ export class ResumedReaders implements Law {
     const text = formatPosition(tape().epoch, seq)
     const oldest = tape().oldest()
     const storedEnd = this.#held.findLast((held) => held <= seq) ?? 0
+    const onGap = 'replay' as const
     const since = { from: 'position', text, position: parsePosition(text) } as const
-    const context = { tape: tape(), now: clock.now(), wallTime: clock.now(), replayBound: REPLAY_BOUND, isGone: () => false }
+    const context = { tape: tape(), now: clock.now(), wallTime: clock.now(), onGap, replayBound: REPLAY_BOUND, isGone: () => false }
     const point = await findResumePoint(since, everything, context)
     const [gap] = point.gaps
     const found = gap ? `${gap.reason} to ${gap.to.seq}` : `${point.resume} after ${point.after.seq}`

@@ -21,7 +21,7 @@ function objectSchemasIn(schema: unknown, path = ''): readonly (readonly [string
 
 describe('the published schemas', () => {
   it('are one per message type', () => {
-    expect([...schemas.keys()]).toEqual([...updates, ...notices, ...requests])
+    expect([...schemas.keys()]).toEqual([...updates, ...notices, ...requests, 'message'])
     expect(updates).toEqual(updateTypes)
   })
 

@@ -83,7 +83,7 @@ export function openEdge({ bound = 1_000_000, replay = 100_000, existingTape }: 
     })
     listener.tokens = tokens ? new Set(tokens) : null
     hub.add(listener)
-    const started = startSession(context, listener, { since, snapshot: false, rejected: [] })
+    const started = startSession(context, listener, { since, snapshot: false, onGap: 'replay', rejected: [] })
     return { listener, started, outlet, leave: () => hub.remove(listener) }
   }
   const close = async () => {

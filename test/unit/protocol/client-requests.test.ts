@@ -1,10 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Refusal } from '../../../src/protocol/refusal.ts'
-import { MESSAGE_BOUND_BYTES, Request } from '../../../src/protocol/requests.ts'
-import { readOr400 } from '../../../src/protocol/selection.ts'
+import { MESSAGE_BOUND_BYTES, readRequest } from '../../../src/protocol/requests.ts'
 
-const read = (given: unknown) => readOr400(Request, given)
+const read = (given: unknown) => readRequest(JSON.stringify(given) ?? null)
 const refusalOf = (given: unknown): Refusal => {
   try {
     read(given)
@@ -57,8 +56,13 @@ describe('a request', () => {
     expect(read({ type: 'subscribe' })).toEqual({ type: 'subscribe' })
   })
 
-  it('may have unknown fields', () => {
-    expect(read({ type: 'subscribe', symbols: ['*'], colour: 'blue' })).toEqual({ type: 'subscribe', symbols: ['*'] })
+  it.each([
+    [{ type: 'subscribe', symbol: ['*'] }, 'symbol', ['symbols']],
+    [{ type: 'subscribe', symbols: ['*'], colour: 'blue' }, 'colour', []],
+    [{ type: 'unsubscribe', symbols: ['*'], types: ['nav'] }, 'types', ['type']],
+    [{ type: 'ping', key: 1 }, 'key', ['req']],
+  ])('with an unknown field is refused: %j', (request, parameter, suggest) => {
+    expect(refusalOf(request)).toMatchObject({ code: 400, reason: 'unknown_parameter', details: { parameter, suggest } })
   })
 
   it.each([
@@ -74,6 +78,7 @@ describe('a request', () => {
     ['since', 'yesterday'],
     ['since', 18_000],
     ['snapshot', 'yes'],
+    ['on_gap', 'wait'],
     ['min_value', 10_000],
     ['min_value', '1e4'],
     ['min_value', '-1'],

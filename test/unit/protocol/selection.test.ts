@@ -117,8 +117,23 @@ describe('a query', () => {
     expect(refusalOf(() => readParameter('types', 'x'.repeat(4_000))).message.length).toBeLessThan(300)
   })
 
-  it('ignores parameters that it does not know', () => {
-    expect(readText('symbols=AAPLc&colour=blue&colour=red&__proto__=1')).toEqual({ symbols: ['AAPLc'] })
+  it.each([
+    ['colour=blue', 'colour', [], /^Unknown parameter "colour"\. Known are symbols, types, /],
+    ['typs=nav', 'typs', ['types'], /^Unknown parameter "typs"\. Did you mean types\?$/],
+    ['min_vale=1', 'min_vale', ['min_value'], /Did you mean min_value\?$/],
+    ['Symbols=AAPLc', 'Symbols', ['symbols'], /Did you mean symbols\?$/],
+    ['__proto__=1', '__proto__', [], /^Unknown parameter "__proto__"\./],
+    [`${'x'.repeat(4_000)}=1`, 'x'.repeat(40), [], /^Unknown parameter "x{40}"\./],
+    ['%0A%E2%80%A8=1', '\n\u2028', [], /^Unknown parameter "\\n\ufffd"\./],
+  ])('refuses a parameter that it does not know: %s', (text, parameter, suggest, message) => {
+    const refusal = refusalOf(() => readText(`symbols=AAPLc&${text}`))
+    expect(refusal).toMatchObject({ code: 400, reason: 'unknown_parameter', details: { parameter, suggest } })
+    expect(refusal.message).toMatch(message)
+  })
+
+  it('ignores the key, and what other programs add to a URL', () => {
+    const text = 'symbols=AAPLc&key=secret&lastEventId=a.1&_=171&utm_source=x&utm_=y'
+    expect(readText(text)).toEqual({ symbols: ['AAPLc'] })
   })
 
   it('without parameters selects nothing', () => {

@@ -74,6 +74,19 @@ describe('a range by time', () => {
     expect(await positionsOf({ ...within, stage: 'preconfirmed' })).toEqual([])
   })
 
+  it.each<[string, string, readonly string[]]>([
+    ['4', 'preconfirmed', ['1', '2', '3', '4']],
+    ['6.2', 'preconfirmed', ['1', '2', '3', '4', '5']],
+    ['6.2', 'sealed', ['6.1', '6.2']],
+    ['6', 'sealed', ['6.1', '6.2', '6.3', '6']],
+    ['99', 'sealed', ['6.1', '6.2', '6.3', '6']],
+  ])('ends with a position that `through` names: %s in the view %s', async (through, stage, positions) => {
+    const { tape, positionsOf } = await openTape()
+    expect(await positionsOf({ stage, through: `${tape.epoch}.${through}`, until: timeOf(1) })).toEqual(positions)
+    const both = positionsOf({ through: `${tape.epoch}.${through}`, before: `${tape.epoch}.5` })
+    await expect(both).rejects.toMatchObject({ code: 400, details: { parameter: 'through' } })
+  })
+
   it('ends at the current end of the tape, for an end far ahead too', async () => {
     const { tape } = await openTape()
     const queries: readonly QueryParameters[] = [{ until: timeOf(60) }, { before: `${tape.epoch}.99` }, { until: 'now' }, {}]
