@@ -1,6 +1,7 @@
 import { defaultTypes } from '../protocol/updates.ts'
 import { closeCodesText } from './asyncapi.ts'
 import { CAVEAT, openApi, serviceDescription } from './openapi.ts'
+import { recipes } from './recipes.ts'
 import { routes } from './route-table.ts'
 import { messageTypes } from './schemas.ts'
 import { ORIGIN, quickStartLines } from './snippets.ts'
@@ -36,6 +37,10 @@ Replace \`127.0.0.1:8080\` with the host that served this text.
 ${quickStartLines(ORIGIN.replace('http://', ''), 'AAPLc').slice(0, 2).join('\n')}
 \`\`\`
 
+## Recipes
+
+${recipes.map(({ title, paragraphs }) => `### ${title}\n\n${paragraphs.join('\n\n')}`).join('\n\n')}
+
 ## Routes
 
 ${routes.map(({ method, path, summary }) => `- \`${method.toUpperCase()} ${path}\`: ${summary}`).join('\n')}
@@ -44,6 +49,8 @@ ${routes.map(({ method, path, summary }) => `- \`${method.toUpperCase()} ${path}
 
 - [openapi.json](/openapi.json): the routes and their answers, OpenAPI 3.1
 - [asyncapi.json](/asyncapi.json): the streams and their messages, AsyncAPI 3.0
+- [contract](/docs/contract): what a client may rely on, in full
+- [types.ts](/types.ts): every message as a TypeScript type
 - [docs](/docs): both as a page, with programs to copy in TypeScript, Python and Go
 
 ## Messages on the tape

@@ -10,7 +10,7 @@ export const CAVEAT =
   'Presence of a record does not imply trading availability or eligibility; a reference value is not a price to trade at.'
 
 /** The introduction of each document. */
-export const serviceDescription = `A real-time feed of tokenized stocks: every on-chain event the moment it is pre-confirmed. Every pre-confirmation ends sealed or retracted, every event is published once on one numbered tape, and every gap is reported. No key, no account; reconnect with the last id and continue after it.`
+export const serviceDescription = `A real-time feed of tokenized stocks: every on-chain event the moment it is pre-confirmed. Every pre-confirmation ends sealed or retracted, every event is published once on one numbered tape, and every gap is reported. Reconnect with the last id and continue after it. No account; a key only if the operator of this relay requires one.`
 
 /** The HTTP side of the contract as OpenAPI 3.1. */
 export function openApi() {
@@ -25,7 +25,7 @@ export function openApi() {
     info: {
       title: 'stocktape',
       version: packageJson.version,
-      summary: 'A keyless, resumable feed of tokenized stocks.',
+      summary: 'A resumable feed of tokenized stocks.',
       description: `${serviceDescription} ${CAVEAT}`,
       license: { name: 'MIT', identifier: 'MIT' },
     },

@@ -3,6 +3,7 @@ import { html, raw } from 'hono/html'
 import { asyncApi } from './asyncapi.ts'
 import { CAVEAT, openApi, serviceDescription } from './openapi.ts'
 import { scriptFor, style } from './page-assets.ts'
+import { recipes } from './recipes.ts'
 import { anchorOf, channels, copyBlock, type Markup, messages, operations, parts, refusalRows } from './reference-html.ts'
 import { messageTypes } from './schemas.ts'
 import { ORIGIN, snippets } from './snippets.ts'
@@ -47,6 +48,7 @@ const body = html`<!doctype html>
 <nav>
 ${linkList('stocktape', [
   ['listen', 'Get started'],
+  ['recipes', 'Recipes'],
   ...openApiDocument.tags.map(({ name }) => [anchorOf(name), name] as const),
   ['refused', 'Refusals'],
   ['channels', 'Channels'],
@@ -72,11 +74,17 @@ ${linkList(
 <h1>stocktape</h1>
 <p>${serviceDescription}</p>
 <p class="caveat">${CAVEAT}</p>
-<p>For machines: <a href="/openapi.json">openapi.json</a>, <a href="/asyncapi.json">asyncapi.json</a>, <a href="/llms.txt">llms.txt</a>, and a JSON Schema of every message.</p>
+<p>For machines: <a href="/openapi.json">openapi.json</a>, <a href="/asyncapi.json">asyncapi.json</a>, <a href="/llms.txt">llms.txt</a>, <a href="/types.ts">types.ts</a>, and a JSON Schema of every message and of <a href="/schemas/message.json">all of them</a>. <a href="/docs/contract">The contract</a> says what a client may rely on.</p>
 <h2 id="listen">Get started</h2>
 ${snippets.map(
   ({ id, title, description, source }) => html`<section id="listen-${id}"><h3>${title}</h3><p>${description}</p>
 ${copyBlock(`listen-${id}`, source.trimEnd())}</section>`,
+)}
+<h2 id="recipes">Recipes</h2>
+${recipes.map(
+  ({ id, title, paragraphs, source }) => html`<section id="recipe-${id}"><h3>${title}</h3>
+${paragraphs.map((text) => html`<p>${text}</p>`)}
+${source === undefined ? '' : copyBlock(`recipe-${id}`, source)}</section>`,
 )}
 ${operations(openApiDocument)}
 <h2 id="refused">Refusals</h2>

@@ -2,7 +2,6 @@
 
 /** The page at `/docs` replaces it with its own origin. */
 export const ORIGIN = 'http://127.0.0.1:8080'
-const WS_ORIGIN = ORIGIN.replace('http', 'ws')
 
 /** The first three lines that a new user needs: text, WebSocket, browser. */
 export const quickStartLines = (host: string, symbol: string): readonly string[] => [
@@ -20,50 +19,91 @@ export type Snippet = {
 
 const [curl = '', wscat = '', browser = ''] = quickStartLines(ORIGIN.replace('http://', ''), 'AAPLc')
 
-const typescript = `let since = 'now'
+const typescript = `import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 
-function listen(): void {
-  const socket = new WebSocket(\`${WS_ORIGIN}/v1/ws?symbols=AAPLc&since=\${since}\`)
-  const disconnect = () => socket.close()
-  let silence = setTimeout(disconnect, 45_000)
-  let retryMs = 1_000
-  socket.onmessage = ({ data }) => {
+const file = 'AAPLc.position'
+let since = existsSync(file) ? readFileSync(file, 'utf8') : 'now'
+let retryMs = 1_000
+
+function handle(line: string): void {
+  const message = JSON.parse(line)
+  if (message.type === 'transfer') console.log(message.time, message.symbol, message.amount, message.reference_value)
+  if (message.type === 'retract') console.error('did not happen:', message.key)
+  if (message.type === 'gap') console.error('gap:', message.reason, 'from', message.from, 'to', message.to, message.backfill ?? '')
+  if (message.type === 'error') console.error('error:', message.message)
+  if (message.type === 'bye') retryMs = message.retry_ms
+  since = message.id ?? since
+}
+
+async function listen(): Promise<void> {
+  const abort = new AbortController()
+  let silence = setTimeout(() => abort.abort(), 45_000)
+  try {
+    const url = \`${ORIGIN}/v1/stream?symbols=AAPLc&format=ndjson&heartbeat=15&since=\${since}\`
+    const response = await fetch(url, { signal: abort.signal })
+    if (response.status !== 200 || response.body === null) {
+      console.error(await response.text())
+      // 429 and 5xx pass. Every other refusal would come again.
+      if (response.status !== 429 && response.status < 500) process.exit(1)
+      return
+    }
+    let rest = ''
+    for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
+      clearTimeout(silence)
+      silence = setTimeout(() => abort.abort(), 45_000)
+      const lines = (rest + text).split('\\n')
+      rest = lines.pop() ?? ''
+      lines.forEach(handle)
+      // Saved after the messages are handled: a crash repeats some, and loses none.
+      writeFileSync(file + '.new', since)
+      renameSync(file + '.new', file)
+    }
+  } finally {
     clearTimeout(silence)
-    silence = setTimeout(disconnect, 45_000)
-    const message = JSON.parse(data)
-    since = message.id ?? since
-    retryMs = message.retry_ms ?? retryMs
-    if (message.type === 'transfer') console.log(message.time, message.symbol, message.amount, message.reference_value)
-  }
-  socket.onclose = ({ code }) => {
-    clearTimeout(silence)
-    // 40xx means: do not reconnect unchanged.
-    if (code < 4000 || code >= 4100) setTimeout(listen, retryMs)
   }
 }
 
-listen()
+for (;;) {
+  await listen().catch((failure) => console.error(String(failure)))
+  await new Promise((resolve) => setTimeout(resolve, retryMs))
+}
 `
 
-const python = `import json, sys, time, urllib.error, urllib.request
+const python = `import json, os, sys, time, urllib.error, urllib.request
 
-since = "now"
+FILE = "AAPLc.position"
+since = open(FILE).read() if os.path.exists(FILE) else "now"
+retry_s = 1
+
 while True:
     url = f"${ORIGIN}/v1/stream?symbols=AAPLc&format=ndjson&heartbeat=15&since={since}"
     try:
         with urllib.request.urlopen(url, timeout=45) as stream:
             for line in stream:
                 message = json.loads(line)
-                since = message.get("id") or since
                 if message["type"] == "transfer":
                     print(message["time"], message["symbol"], message["amount"], message["reference_value"], flush=True)
+                elif message["type"] == "retract":
+                    print("did not happen:", message["key"], file=sys.stderr)
+                elif message["type"] == "gap":
+                    print("gap:", message["reason"], "from", message["from"], "to", message["to"], message["backfill"] or "", file=sys.stderr)
+                elif message["type"] == "error":
+                    print("error:", message["message"], file=sys.stderr)
+                elif message["type"] == "bye":
+                    retry_s = message["retry_ms"] / 1000
+                since = message.get("id") or since
+                # Saved after the message is handled: a crash repeats one, and loses none.
+                with open(FILE + ".new", "w") as file:
+                    file.write(since)
+                os.replace(FILE + ".new", FILE)
     except urllib.error.HTTPError as refusal:
         print(refusal.read().decode(), file=sys.stderr)
-        if refusal.code not in (429, 503):
-            break
+        # 429 and 5xx pass. Every other refusal would come again.
+        if refusal.code != 429 and refusal.code < 500:
+            sys.exit(1)
     except (OSError, ValueError) as failure:
         print(failure, file=sys.stderr)
-    time.sleep(1)
+    time.sleep(retry_s)
 `
 
 const go = `package main
@@ -72,21 +112,48 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"time"
 )
 
 const url = "${ORIGIN}/v1/stream?symbols=AAPLc&format=ndjson&heartbeat=15&since="
+const file = "AAPLc.position"
 
-func listen(since *string) error {
+type message struct {
+	Type, ID, Time, Symbol, Amount, Key, Reason, From, To, Backfill, Message string
+	ReferenceValue                                                          string \`json:"reference_value"\`
+	RetryMs                                                                 int    \`json:"retry_ms"\`
+}
+
+func handle(m message) {
+	switch m.Type {
+	case "transfer":
+		fmt.Println(m.Time, m.Symbol, m.Amount, m.ReferenceValue)
+	case "retract":
+		fmt.Fprintln(os.Stderr, "did not happen:", m.Key)
+	case "gap":
+		fmt.Fprintln(os.Stderr, "gap:", m.Reason, "from", m.From, "to", m.To, m.Backfill)
+	case "error":
+		fmt.Fprintln(os.Stderr, "error:", m.Message)
+	}
+}
+
+func listen(since *string, retry *time.Duration) error {
 	response, err := http.Get(url + *since)
 	if err != nil {
 		return err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("refused: %s", response.Status)
+		body, _ := io.ReadAll(response.Body)
+		fmt.Fprintln(os.Stderr, string(body))
+		// 429 and 5xx pass. Every other refusal would come again.
+		if response.StatusCode != http.StatusTooManyRequests && response.StatusCode < 500 {
+			os.Exit(1)
+		}
+		return nil
 	}
 	silence := time.AfterFunc(45*time.Second, func() { response.Body.Close() })
 	defer silence.Stop()
@@ -94,46 +161,51 @@ func listen(since *string) error {
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
 		silence.Reset(45 * time.Second)
-		var message struct {
-			Type, ID, Time, Symbol, Amount string
-			ReferenceValue                 string \`json:"reference_value"\`
-		}
-		if err := json.Unmarshal(lines.Bytes(), &message); err != nil {
+		var m message
+		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
 			return err
 		}
-		if message.ID != "" {
-			*since = message.ID
+		handle(m)
+		if m.RetryMs > 0 {
+			*retry = time.Duration(m.RetryMs) * time.Millisecond
 		}
-		if message.Type == "transfer" {
-			fmt.Println(message.Time, message.Symbol, message.Amount, message.ReferenceValue)
+		if m.ID == "" {
+			continue
+		}
+		*since = m.ID
+		// Saved after the message is handled: a crash repeats one, and loses none.
+		if err := os.WriteFile(file+".new", []byte(m.ID), 0o644); err != nil {
+			return err
+		}
+		if err := os.Rename(file+".new", file); err != nil {
+			return err
 		}
 	}
 	return lines.Err()
 }
 
 func main() {
-	since := "now"
+	since, retry := "now", time.Second
+	if saved, err := os.ReadFile(file); err == nil {
+		since = string(saved)
+	}
 	for {
-		if err := listen(&since); err != nil {
+		if err := listen(&since, &retry); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
-		time.Sleep(time.Second)
+		time.Sleep(retry)
 	}
 }
 `
 
-const resumeNote = 'It reconnects by itself, continues after the last id, and drops a connection that has gone silent.'
+const resumeNote =
+  'It reconnects, continues after the position in its file, reports retracts, gaps and errors, and ends at a refusal that would come again.'
 
 export const snippets: readonly Snippet[] = [
   { id: 'curl', title: 'curl', description: 'Readable lines, one per message.', source: curl },
   { id: 'wscat', title: 'wscat', description: 'JSON messages over WebSocket.', source: wscat },
   { id: 'browser', title: 'A browser’s console', description: 'It resumes by itself.', source: browser },
-  {
-    id: 'typescript',
-    title: 'TypeScript',
-    description: `Node 22, Deno, Bun or a browser; no package. ${resumeNote}`,
-    source: typescript,
-  },
+  { id: 'typescript', title: 'TypeScript', description: `Node 22, Deno or Bun; no package. ${resumeNote}`, source: typescript },
   { id: 'python', title: 'Python', description: `3.8 or later; no package. ${resumeNote}`, source: python },
   { id: 'go', title: 'Go', description: `The standard library. ${resumeNote}`, source: go },
 ]

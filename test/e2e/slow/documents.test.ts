@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { type Devnet, startDevnet } from '../../../src/devnet/devnet.ts'
 import { messageTypes } from '../../../src/docs/schemas.ts'
 import { Update } from '../../../src/protocol/updates.ts'
-import { ChildProgram, createTempFolder } from '../../support/child-program.ts'
+import { ChildProgram, createTempFolder, freePort } from '../../support/child-program.ts'
 import { assertValidMessage } from '../../support/message-validator.ts'
 import { openChromium } from './chromium-readers.ts'
 import { DeployedRelay, TEST_TIMEOUT_MS, type TestLifecycle } from './deployed-relay.ts'
@@ -119,6 +119,7 @@ const shellSnippets: readonly { readonly name: string; readonly prints?: RegExp;
   { name: 'socket', prints: /\{"type":"transfer","id":/ },
   { name: 'events', ends: (text) => expect(JSON.parse(text).events).toHaveLength(10) },
   { name: 'fact', ends: (text) => expect(JSON.parse(text).updates.length).toBeGreaterThan(0) },
+  { name: 'snapshot', ends: (text) => expect(JSON.parse(text).snapshots).toHaveLength(2) },
   { name: 'tokens', ends: (text) => expect(JSON.parse(text).tokens.length).toBeGreaterThan(0) },
   { name: 'token', ends: (text) => expect(JSON.parse(text).symbol).toBe('AAPLc') },
   { name: 'rpc', ends: (text) => expect(JSON.parse(text).result).toMatch(/^0x/) },
@@ -132,9 +133,11 @@ const shellSnippets: readonly { readonly name: string; readonly prints?: RegExp;
   { name: 'asyncapi', ends: (text) => expect(JSON.parse(text).asyncapi).toBe('3.0.0') },
   { name: 'docs', ends: (text) => expect(text).toContain('<title>stocktape') },
   { name: 'llms', ends: (text) => expect(text).toMatch(/^# stocktape\n/) },
+  { name: 'types', ends: (text) => expect(text).toContain('export type Message = Update | Notice') },
+  { name: 'contract', ends: (text) => expect(text).toMatch(/^# The client contract/) },
 ]
 /** Snippets that run in a browser or as programs. */
-const otherSnippets = ['listen-browser', 'listen-typescript', 'listen-python', 'listen-go']
+const otherSnippets = ['listen-browser', 'listen-typescript', 'listen-python', 'listen-go', 'recipe-page', 'recipe-retract']
 
 it('each shell snippet works as pasted', async (test) => {
   const { relay } = await openDeployedRelay(test)
@@ -168,42 +171,93 @@ it('each shell snippet works as pasted', async (test) => {
   }
 })
 
-it('each program continues after a restart, with every transfer once', async (test) => {
+it('the recipe for a page draws it and goes on with the stream', async (test) => {
   const { relay } = await openDeployedRelay(test)
   const { page } = await openPage(test, relay.url)
+  const printed: string[] = []
+  page.on('console', (message) => printed.push(message.text()))
+  const transfer = page.waitForEvent('console', async (message) => (await message.args()[0]?.jsonValue())?.type === 'transfer')
+  const source = (await snippetsOn(page)).get('recipe-page')
+  await Promise.all([transfer, page.evaluate(`(async () => { ${source} })()`)])
+  expect(printed[0]).toMatch(/^AAPLc [\d.]+ fresh [\d.]+$/)
+  expect(printed[1]).toMatch(/^TSLAc [\d.]+ fresh [\d.]+$/)
+})
+
+it('the recipe for a retract provokes one', async (test) => {
+  const { relay } = await openDeployedRelay(test)
+  const { page } = await openPage(test, relay.url)
+  const [nodePort, port] = [await freePort(), await freePort()]
+  const source = (await snippetsOn(page)).get('recipe-retract') ?? ''
+  const [devnet = '', start = '', curl = ''] = source.replaceAll('9545', String(nodePort)).split('\n')
+  const node = startProgram(test, ['bash', '-c', devnet], project)
+  await node.waitForOutput('stdout', /devnet \d+, block/)
+  await startProgram(test, ['bash', '-c', `${start} --port ${port}`], project).listeningUrl()
+  const lines = startProgram(test, ['bash', '-c', curl.replace(relay.url, `http://127.0.0.1:${port}`)], project)
+  await lines.waitForOutput('stdout', /retract +transfer .* retracted: its block was sealed without it/)
+})
+
+const transferLine = /\S+ AAPLc [\d.]+ [\d.]+\n/
+const files = { typescript: 'listen.ts', python: 'listen.py', go: 'listen.go' } as const
+const commands = { TypeScript: ['node', files.typescript], Python: ['python3', files.python], Go: ['./listen'] } as const
+
+/** The programs of the page, each in a folder of its own, and a way to start them. */
+async function openPrograms(test: TestLifecycle, page: Page) {
   const lines = await snippetsOn(page)
-  const folder = await createTempFolder(test)
-  const files = { typescript: 'hear.ts', python: 'hear.py', go: 'hear.go' }
-  for (const [id, file] of Object.entries(files)) await writeFile(join(folder, file), lines.get(`listen-${id}`) ?? '')
+  const folders = await Promise.all(
+    Object.entries(files).map(async ([id, file]) => {
+      const folder = await createTempFolder(test)
+      await writeFile(join(folder, file), lines.get(`listen-${id}`) ?? '')
+      return folder
+    }),
+  )
   // Go needs this setting where there is no C compiler.
-  const built = startProgram(test, ['go', 'build', '-o', 'hear', files.go], folder, { CGO_ENABLED: '0' })
+  const built = startProgram(test, ['go', 'build', '-o', 'listen', files.go], folders[2] ?? '', { CGO_ENABLED: '0' })
   expect([await built.waitForExit(), built.stderr]).toEqual([0, ''])
-  const programs = {
-    TypeScript: startProgram(test, ['node', files.typescript], folder),
-    Python: startProgram(test, ['python3', files.python], folder),
-    Go: startProgram(test, ['./hear'], folder),
-  }
-  const named = Object.entries(programs)
-  const line = /AAPLc [\d.]+ [\d.]+\n/
-  for (const [, program] of named) await program.waitForOutput('stdout', line)
+  const start = () =>
+    Object.entries(commands).map(([name, command], index) => ({ name, program: startProgram(test, command, folders[index] ?? '') }))
+  const writePositions = (position: string) =>
+    Promise.all(folders.map((folder) => writeFile(join(folder, 'AAPLc.position'), position)))
+  return { start, writePositions }
+}
+
+it('each program continues after a restart of the relay and of its own, and ends at a lasting refusal', async (test) => {
+  const { relay } = await openDeployedRelay(test)
+  const { page } = await openPage(test, relay.url)
+  const { start, writePositions } = await openPrograms(test, page)
+  const first = start()
+  for (const { program } of first) await program.waitForOutput('stdout', transferLine)
   expect(await relay.restart('SIGTERM')).toBe(0)
-  const before = named.map(([, { stdout }]) => stdout.length)
-  for (const [at, [, program]] of named.entries()) {
+  const before = first.map(({ program }) => program.stdout.length)
+  for (const [at, { program }] of first.entries()) {
     await program.waitForOutput('stdout', new RegExp(`^[^]{${before[at]}}.*\\n.*\\n`))
     program.signal('SIGTERM')
     await program.waitForExit()
   }
+  const second = start()
+  for (const { program } of second) await program.waitForOutput('stdout', transferLine)
   const exported = await (await fetch(`${relay.url}/v1/events?symbols=AAPLc&types=transfer&format=ndjson`)).text()
   const published = exported
     .trimEnd()
     .split('\n')
     .map((line) => Update.parse(JSON.parse(line)))
     .flatMap((update) => (update.type === 'transfer' ? [`${update.time} AAPLc ${update.amount} ${update.reference_value}`] : []))
-  for (const [name, { stdout }] of named) {
-    const received = stdout.slice(0, stdout.lastIndexOf('\n')).split('\n')
+  const linesOf = (text: string) => text.slice(0, text.lastIndexOf('\n')).split('\n')
+  for (const [at, { name, program }] of first.entries()) {
+    const received = linesOf(program.stdout)
     const from = published.indexOf(received[0] ?? '')
     expect(from, name).toBeGreaterThanOrEqual(0)
     expect(received, name).toEqual(published.slice(from, from + received.length))
+    // A program that ends between a message and its position repeats that message.
+    const next = published.indexOf(linesOf(second[at]?.program.stdout ?? '')[0] ?? '') - from - received.length
+    expect(next === 0 || (next < 0 && next > -10), `${name} continues ${next} after its end`).toBe(true)
   }
-  process.stdout.write(`${named.map(([name]) => name).join(', ')} received every transfer once over a restart\n`)
+  await relay.restart('SIGTERM', { API_KEYS: 'one' })
+  for (const { name, program } of second) {
+    expect(await program.waitForExit(), name).toBe(1)
+    expect(program.stderr, name).toMatch(/"code":401/)
+  }
+  await relay.restart('SIGTERM', { API_KEYS: '' })
+  await writePositions('othertape.1')
+  for (const { program } of start()) await program.waitForOutput('stderr', /gap: epoch from othertape\.1 to \w+\.\d+/)
+  process.stdout.write('TypeScript, Python, Go received every transfer once over a restart\n')
 })

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { documents } from '../../../src/docs/documents.ts'
+import { recipes } from '../../../src/docs/recipes.ts'
 import { routes } from '../../../src/docs/route-table.ts'
 import { messageTypes } from '../../../src/docs/schemas.ts'
 import { snippets } from '../../../src/docs/snippets.ts'
@@ -41,6 +42,7 @@ describe('the page at /docs', () => {
 
   it('contains every code sample unchanged', () => {
     for (const { source } of snippets) expect(page).toContain(escaped(source.trimEnd()))
+    for (const { source = '' } of recipes) expect(page).toContain(escaped(source))
     for (const { curl } of routes) expect(page).toContain(escaped(curl))
   })
 
