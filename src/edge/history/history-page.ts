@@ -1,8 +1,9 @@
 import { LIMIT_DEFAULT } from '../../protocol/history.ts'
 import { formatPosition, resumeAfter, type TapePosition } from '../../protocol/position.ts'
 import type { Entry, Tape, TapeHistory } from '../../tape/tape.ts'
+import { runInTurns } from '../../turns.ts'
 import type { WorkQueue } from '../limits/work-queue.ts'
-import { Frame, isAfter } from '../select/frame.ts'
+import { type Frame, framesOf, isAfter } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
 import { EXPOSED_HEADERS } from '../transport/exposed-headers.ts'
 import { type HistoryQuery, justBefore } from './query.ts'
@@ -66,10 +67,10 @@ export async function readChunk(
   let tickWork = 0
   while (!isGone()) {
     const { entries, reached } = await read({ after, before, order, limit: READ_BOUND })
-    for (const entry of entries) {
-      const matched = match([new Frame(entry, tape)]).filter(
-        (frame) => isAfter(frame, query.after) && isBefore(frame, query.before),
-      )
+    for (const frame of framesOf(entries, tape)) {
+      const { entry } = frame
+      const all = await runInTurns(match([frame]), () => workQueue.nextSlice())
+      const matched = all.filter((frame) => isAfter(frame, query.after) && isBefore(frame, query.before))
       for (const frame of order === 'asc' ? matched : matched.toReversed()) {
         if (chunk.isFull) return chunk.finish(chunk.lastPosition)
         chunk.add(frame)

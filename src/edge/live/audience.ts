@@ -1,4 +1,4 @@
-import type { Hex } from '../../protocol/fields.ts'
+import type { Hex, Stage } from '../../protocol/fields.ts'
 import type { Matcher } from '../select/match.ts'
 import type { MatchedBatch } from './batch.ts'
 import type { BatchEncoder, Recipients } from './batch-encoder.ts'
@@ -7,6 +7,7 @@ import type { Listener } from './listener.ts'
 /** All audiences with the same options. Matching runs once per token for all of them. */
 export type FilterGroup = {
   readonly name: string
+  readonly stage: Stage
   /** Whether its options have value filters; the number of such selections is bounded. */
   readonly isFiltered: boolean
   readonly match: Matcher
@@ -22,13 +23,13 @@ type Subscribers = Recipients & { sent: number; readonly listeners: Set<Listener
 export class Audience {
   readonly group: FilterGroup
   readonly name: string
-  readonly #tokens: ReadonlySet<Hex> | null
+  readonly tokens: ReadonlySet<Hex> | null
   readonly #subscribers: Subscribers[] = []
 
   constructor(group: FilterGroup, name: string, tokens: ReadonlySet<Hex> | null) {
     this.group = group
     this.name = name
-    this.#tokens = tokens
+    this.tokens = tokens
   }
 
   get size(): number {
@@ -57,7 +58,7 @@ export class Audience {
    * a backlog this reads the outlet alone: with thousands of them, each object that is touched is a cache miss.
    */
   deliver(batch: MatchedBatch, backlogs: BacklogCheck, encoder: BatchEncoder): void {
-    const frames = batch.framesFor(this.#tokens)
+    const frames = batch.framesFor(this.tokens)
     if (frames.length === 0) return
     for (const subscribers of this.#subscribers) {
       if (subscribers.listeners.size === 0) continue

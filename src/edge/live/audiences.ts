@@ -1,4 +1,7 @@
+import type { Hex } from '../../protocol/fields.ts'
 import type { SelectionOptions } from '../../protocol/selection.ts'
+import type { UpdateType } from '../../protocol/updates.ts'
+import { runAtOnce, type Steps } from '../../turns.ts'
 import { hasValueFilter, optionsKey, type Selection, tokensKey } from '../select/compiled-selection.ts'
 import type { Frame } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
@@ -59,11 +62,32 @@ export class Audiences {
     return this.#filteredCount + (previous?.group.isFiltered && previous.size === 1 ? 0 : 1)
   }
 
-  /** Delivers a batch to every audience. */
-  deliver(frames: readonly Frame[], backlogs: BacklogCheck): void {
-    const batch = new UpdateBatch(frames)
-    for (const { match, audiences } of this.#groups.values()) {
-      const matched = new MatchedBatch(batch, match)
+  /** How many sets of options are in use. */
+  get groupCount(): number {
+    return this.#groups.size
+  }
+
+  get listenerCount(): number {
+    return this.#audienceByListener.size
+  }
+
+  /** Looks up the keys that the matching of these frames needs, so that their delivery is short. */
+  *lookUp(frames: readonly Frame[]): Steps<void> {
+    const followers = frames.filter(({ entry }) => followerTypes.has(entry.update.type))
+    if (followers.length === 0) return
+    const addresses = new Set(followers.map(({ entry }) => entry.update.address))
+    for (const { match, audiences } of [...this.#groups.values()]) {
+      const wanted = [...addresses].filter((address) => isWanted(address, audiences))
+      if (wanted.length > 0) yield* match(followers.filter(({ entry }) => wanted.includes(entry.update.address)))
+    }
+  }
+
+  /** Delivers a batch to every audience of the default view, and one to every audience of the sealed view. */
+  deliver(plain: readonly Frame[], sealed: readonly Frame[], backlogs: BacklogCheck): void {
+    const plainBatch = new UpdateBatch(plain)
+    const sealedBatch = sealed === plain ? plainBatch : new UpdateBatch(sealed)
+    for (const { match, audiences, stage } of this.#groups.values()) {
+      const matched = new MatchedBatch(stage === 'sealed' ? sealedBatch : plainBatch, (frames) => runAtOnce(match(frames)))
       for (const audience of audiences.values()) audience.deliver(matched, backlogs, this.#encoder)
     }
   }
@@ -73,9 +97,15 @@ export class Audiences {
     let group = this.#groups.get(name)
     if (!group) {
       const match = createMatcher({ tokens: null, options })
-      group = { name, isFiltered: hasValueFilter(options), match, audiences: new Map() }
+      group = { name, stage: options.stage, isFiltered: hasValueFilter(options), match, audiences: new Map() }
       this.#groups.set(name, group)
     }
     return group
   }
 }
+
+/** Updates whose match may depend on earlier updates of the keys that they name. */
+const followerTypes: ReadonlySet<UpdateType> = new Set(['seal', 'retract', 'amend'])
+
+const isWanted = (address: Hex | null, audiences: FilterGroup['audiences']): boolean =>
+  [...audiences.values()].some(({ tokens }) => tokens === null || (address !== null && tokens.has(address)))

@@ -1,6 +1,8 @@
 import type { Hex } from '../../protocol/fields.ts'
 import type { Frame } from '../select/frame.ts'
-import type { Matcher } from '../select/match.ts'
+
+/** Picks the frames that match one set of options. */
+type Match = (frames: readonly Frame[]) => readonly Frame[]
 
 /** The frames of one delivery, and the same by token. */
 export class UpdateBatch {
@@ -21,12 +23,12 @@ export class UpdateBatch {
 /** The frames of a batch that match one set of options. Each token is matched once, and only if an audience needs it. */
 export class MatchedBatch {
   readonly #batch: UpdateBatch
-  readonly #match: Matcher
+  readonly #match: Match
   readonly #matchedByToken = new Map<Hex | null, readonly Frame[]>()
   #matchedAll: readonly Frame[] | null = null
   readonly #merged: Frame[] = []
 
-  constructor(batch: UpdateBatch, match: Matcher) {
+  constructor(batch: UpdateBatch, match: Match) {
     this.#batch = batch
     this.#match = match
   }

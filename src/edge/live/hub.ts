@@ -1,26 +1,22 @@
-import { performance } from 'node:perf_hooks'
 import type { CloseReason } from '../../protocol/close-codes.ts'
+import type { Stage } from '../../protocol/fields.ts'
 import type { NoticeOf } from '../../protocol/notices.ts'
-import { formatPosition } from '../../protocol/position.ts'
+import { formatPosition, type TapePosition } from '../../protocol/position.ts'
 import { Refusal } from '../../protocol/refusal.ts'
 import type { Notes } from '../../tape/notes.ts'
 import type { Entry, SearchableTape } from '../../tape/tape.ts'
 import { nextTurn } from '../../turns.ts'
 import { ConnectionLimits } from '../limits/connections.ts'
 import type { Selection } from '../select/compiled-selection.ts'
-import { Frame } from '../select/frame.ts'
 import type { View } from '../select/view.ts'
 import type { Transport } from '../transport/encode.ts'
 import { goingAway } from '../transport/shared-refusals.ts'
 import type { BacklogCheck } from './audience.ts'
 import { Audiences } from './audiences.ts'
 import { Backlogs } from './backlogs.ts'
-import { BatchDelay } from './batch-delay.ts'
+import { Delivery } from './delivery.ts'
 import type { Listener } from './listener.ts'
-import { RecentUpdates } from './recent.ts'
 
-/** Updates that may wait for one delivery; at this count they are delivered at once. */
-const UNDELIVERED_BOUND = 2_048
 const STUCK_CHECK_MS = 5_000
 /** Heartbeats per turn of the event loop. */
 const HEARTBEATS_PER_TICK = 250
@@ -65,29 +61,27 @@ export class Hub {
   readonly #listenerCounts: Record<Transport, number> = { ws: 0, sse: 0, 'sse-named': 0, ndjson: 0, text: 0 }
   /** Connection counts of the whole relay, the gateway's sockets included. */
   readonly connectionLimits: ConnectionLimits
-  readonly #batchDelay: BatchDelay
+  readonly #delivery: Delivery
   readonly #unfollow: () => void
-  /** Updates on the tape that are not delivered yet. */
-  #undelivered: Entry[] = []
-  #flushTimer: NodeJS.Timeout | null = null
-  readonly #recent: RecentUpdates
-  /** The last sequence number that every live listener received or did not match. */
-  #deliveredSeq: number
   #isSendingHeartbeats = false
   #stuckCheckedAt = 0
   #isDraining = false
 
   constructor(options: Options) {
     this.#options = options
-    const { clientsBound, clientsPerAddressBound: perAddressBound, batchDelayBoundMs } = options
+    const { clientsBound, clientsPerAddressBound: perAddressBound, batchDelayBoundMs: delayBoundMs } = options
     this.connectionLimits = new ConnectionLimits({ clientsBound, perAddressBound })
     this.#backlogs = new Backlogs({
       ...{ boundBytes: options.backlogBoundBytes, patienceMs: options.backlogPatienceMs, uptime: options.uptime },
     })
     this.#audiences = new Audiences(this.#backlogs.isHeld)
-    this.#batchDelay = new BatchDelay(batchDelayBoundMs)
-    this.#deliveredSeq = options.tape.end()
-    this.#recent = new RecentUpdates(this.#deliveredSeq)
+    this.#delivery = new Delivery({
+      ...{ tape: options.tape, audiences: this.#audiences, delayBoundMs },
+      write: (plain, sealed) => {
+        this.#updateBacklogs()
+        this.#audiences.deliver(plain, sealed, this.#backlogCheck)
+      },
+    })
     this.#unfollow = options.tape.follow((batch, notes) => this.#receive(batch, notes))
   }
 
@@ -117,13 +111,14 @@ export class Hub {
     return this.connectionLimits.acquireReplaySlot(listener)
   }
 
+  /** The last sequence number that every live listener received or did not match. */
   get deliveredSeq(): number {
-    return this.#deliveredSeq
+    return this.#delivery.deliveredSeq
   }
 
   /** The sequence number after which all updates are in memory. */
   get recentSinceSeq(): number {
-    return this.#recent.sinceSeq
+    return this.#delivery.recentSinceSeq
   }
 
   position(seq: number, n: number | null = null): string {
@@ -132,7 +127,10 @@ export class Hub {
 
   /** The position that a listener would resume from. A live one is done with everything that was delivered. */
   positionOf(listener: Listener): string | null {
-    if (this.#audiences.has(listener)) return this.position(this.#deliveredSeq)
+    if (this.#audiences.has(listener)) {
+      const part = isSealed(listener) ? this.#delivery.part : null
+      return part ? this.position(part.seq, part.n) : this.position(this.deliveredSeq)
+    }
     return listener.seq === null ? null : this.position(listener.seq, listener.n)
   }
 
@@ -145,7 +143,7 @@ export class Hub {
 
   /** The updates after `seq`, or null if some of them are no longer in memory. */
   recentAfter(seq: number): readonly Entry[] | null {
-    return this.#recent.after(seq)
+    return this.#delivery.recentAfter(seq)
   }
 
   /** Why a selection is refused; null if it is allowed. Audiences with value filters are rarely shared, so they are bounded. */
@@ -158,8 +156,9 @@ export class Hub {
   /** Makes a listener live: from now on it receives every update that its current selection matches. */
   join(listener: Listener): void {
     this.flush()
+    if (isSealed(listener)) this.#delivery.finishPart()
     this.#audiences.assign(listener)
-    listener.advance(this.#deliveredSeq)
+    listener.advance(this.deliveredSeq)
     listener.state = 'live'
   }
 
@@ -210,20 +209,14 @@ export class Hub {
     return false
   }
 
-  /** Delivers all waiting updates now. */
+  /** Whether a listener of this view may join after this position: live listeners may be behind it, or within an update. */
+  isJoinable(stage: Stage, { seq }: TapePosition): boolean {
+    return seq <= this.deliveredSeq && (stage === 'preconfirmed' || this.#delivery.part === null)
+  }
+
+  /** Delivers waiting updates now; of a large batch, what fits into one turn. */
   flush(): void {
-    if (this.#flushTimer) clearTimeout(this.#flushTimer)
-    this.#flushTimer = null
-    const endSeq = this.#undelivered.at(-1)?.seq
-    if (endSeq === undefined) return
-    const frames = this.#undelivered.map((entry) => new Frame(entry, this.#options.tape))
-    this.#recent.add(this.#undelivered)
-    this.#undelivered = []
-    const from = performance.now()
-    this.#updateBacklogs()
-    this.#audiences.deliver(frames, this.#backlogCheck)
-    this.#batchDelay.recordRound(from, performance.now())
-    this.#deliveredSeq = endSeq
+    this.#delivery.flush()
   }
 
   /** Disconnects all listeners with their positions and refuses new ones. */
@@ -234,17 +227,14 @@ export class Hub {
   }
 
   close(): void {
-    this.flush()
     this.#unfollow()
+    this.flush()
+    this.#delivery.close()
   }
 
   #receive(batch: readonly Entry[], notes: Notes): void {
     this.#options.view.apply(notes)
-    if (batch.length === 0) return
-    for (const entry of batch) this.#undelivered.push(entry)
-    const delayMs = this.#batchDelay.delayMs(performance.now())
-    if (delayMs === 0 || this.#undelivered.length >= UNDELIVERED_BOUND) return this.flush()
-    this.#flushTimer ??= setTimeout(() => this.flush(), delayMs)
+    this.#delivery.add(batch)
   }
 
   #sendHeartbeat(listener: Listener, intervalMs: number): void {
@@ -290,6 +280,8 @@ export class Hub {
     }
   }
 }
+
+const isSealed = ({ options }: Listener): boolean => options.stage === 'sealed'
 
 /** A listener with unread replay bytes sees that the connection is alive, and more bytes would only delay it. */
 const isStillReplaying = (listener: Listener): boolean => listener.state === 'replaying' && listener.outlet.backlog > 0

@@ -4,9 +4,9 @@ import { formatPosition, parsePosition, resumeAfter, type TapePosition } from '.
 import type { OnGap, SelectionOptions, StartPoint } from '../../protocol/selection.ts'
 import type { UpdateType } from '../../protocol/updates.ts'
 import type { HistoryFilter, SearchableTape, Tape } from '../../tape/tape.ts'
-import { nextTurn } from '../../turns.ts'
+import { nextTurn, runInTurns } from '../../turns.ts'
 import { hasValueFilter, type Selection } from '../select/compiled-selection.ts'
-import { Frame, isAfter } from '../select/frame.ts'
+import { framesOf, isAfter } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
 
 /** What a stream skips, and where it continues. */
@@ -120,7 +120,8 @@ async function isTooLong(
   let count = 0
   for (let seq: number | null = from; count <= replayBound && !isGone(); ) {
     const { entries, reached } = await read({ after: seq, before: tape.end() + 1, order: 'asc', limit: MEASURE_PAGE })
-    count += match(entries.map((entry) => new Frame(entry, tape))).filter((frame) => isAfter(frame, after)).length
+    const matched = await runInTurns(match(framesOf(entries, tape)))
+    count += matched.filter((frame) => isAfter(frame, after)).length
     if (reached === null) return count > replayBound
     seq = reached
     await nextTurn()

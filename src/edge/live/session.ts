@@ -6,8 +6,8 @@ import { type OnGap, type StartPoint, SYMBOLS_BOUND } from '../../protocol/selec
 import { updateTypes } from '../../protocol/updates.ts'
 import type { Entry, SearchableTape } from '../../tape/tape.ts'
 import type { Token } from '../../tokens/token.ts'
-import { nextTurn } from '../../turns.ts'
-import { concatBytes, Frame, isAfter } from '../select/frame.ts'
+import { nextTurn, runAtOnce, runInTurns } from '../../turns.ts'
+import { concatBytes, type Frame, framesOf, isAfter } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
 import { snapshotOf, type View } from '../select/view.ts'
 import { backfillUrlOf } from './backfill-link.ts'
@@ -17,6 +17,8 @@ import { findResumePoint, type Gap, type ResumePoint } from './resume.ts'
 
 /** Updates that a replay reads at once. Between two pages it waits for the reader. */
 const REPLAY_PAGE = 100
+/** Keys that the last page may look up. */
+const LOOKUPS_AT_ONCE = 250
 /** The next page waits until the backlog is at most this. */
 const REPLAY_AHEAD_BYTES = 65_536
 /** Snapshots that are made in one turn of the event loop. */
@@ -221,12 +223,16 @@ async function replay(
     if (!isConnected(listener)) return
     const position: TapePosition = { seq: listener.seq ?? 0, n: listener.n }
     const after = resumeAfter(position)
-    const matchingFrames = (entries: readonly Entry[]) =>
-      match(entries.map((entry) => new Frame(entry, tape))).filter((frame) => isAfter(frame, position))
+    const framesAfter = (frames: readonly Frame[]) => frames.filter((frame) => isAfter(frame, position))
+    const matching = (entries: readonly Entry[]) => match(framesOf(entries, tape))
     // A replay ends at the delivered position: what follows comes live.
     hub.flush()
+    if (!hub.isJoinable(options.stage, position)) {
+      await nextTurn()
+      continue
+    }
     const rest = hub.recentAfter(after)
-    const last = rest && rest.length <= REPLAY_PAGE ? matchingFrames(rest) : null
+    const last = rest && isQuick(rest) ? framesAfter(runAtOnce(matching(rest))) : null
     if (last && last.length <= REPLAY_PAGE) {
       send(last)
       return goLive(replayed)
@@ -241,8 +247,9 @@ async function replay(
       ? { entries: recentPage, reached: recentPage.at(-1)?.seq ?? null }
       : await read({ after, before: upTo + 1, order: 'asc', limit: REPLAY_PAGE })
     // One seal of the sealed view may expand to many updates, so the matches of a page are sent in pages too.
-    const matched = matchingFrames(page)
+    const matched = framesAfter(await runInTurns(matching(page)))
     for (let index = 0; index < matched.length; index += REPLAY_PAGE) {
+      if (index > 0) await nextTurn()
       await waitForRoom(listener)
       if (!isConnected(listener)) return
       send(matched.slice(index, index + REPLAY_PAGE))
@@ -252,6 +259,11 @@ async function replay(
     await nextTurn()
   }
 }
+
+/** Whether these updates can be matched at once. A seal may list thousands of keys. */
+const isQuick = (entries: readonly Entry[]): boolean =>
+  entries.length <= REPLAY_PAGE &&
+  entries.reduce((sum, { update }) => sum + (update.type === 'seal' ? update.keys.length : 1), 0) <= LOOKUPS_AT_ONCE
 
 const isConnected = (listener: Listener): boolean => listener.state !== 'disconnected'
 

@@ -1,8 +1,9 @@
 import type { TapePosition } from '../../protocol/position.ts'
 import type { Entry } from '../../tape/tape.ts'
+import { chunk, type Steps } from '../../turns.ts'
 import { deflateFrames } from '../transport/deflate.ts'
 import { encode, type Transport } from '../transport/encode.ts'
-import { KeyHistories, type TapeLookup } from './key-history.ts'
+import { KeyHistories, KeyLookup, type TapeLookup } from './key-history.ts'
 import { sealedView } from './sealed-view.ts'
 
 /** An update in the bytes of each transport. Bytes and key lookups are made once, on first use. */
@@ -11,17 +12,17 @@ export class Frame {
   /** Its index among the updates that the sealed view emits before a seal; null for an update of the tape itself. */
   readonly n: number | null
   readonly entry: Entry
-  readonly #tape: TapeLookup
+  readonly #lookup: KeyLookup
   readonly #bytesByTransport: Partial<Record<Transport, Buffer>> = {}
   #deflatedBytes: Buffer | undefined
   #keyHistories: KeyHistories | null = null
   #sealedViewFrames: readonly Frame[] | null = null
 
-  constructor(entry: Entry, tape: TapeLookup, n: number | null = null) {
+  constructor(entry: Entry, lookup: KeyLookup, n: number | null = null) {
     this.seq = entry.seq
     this.n = n
     this.entry = entry
-    this.#tape = tape
+    this.#lookup = lookup
   }
 
   bytes(transport: Transport): Buffer {
@@ -37,17 +38,38 @@ export class Frame {
 
   /** The history of the keys that the update names. */
   get keyHistories(): KeyHistories {
-    this.#keyHistories ??= new KeyHistories(this.entry, this.#tape)
+    this.#keyHistories ??= new KeyHistories(this.entry, this.#lookup)
     return this.#keyHistories
   }
 
   /** What the sealed view emits in place of this update. */
-  get sealedViewFrames(): readonly Frame[] {
-    this.#sealedViewFrames ??= sealedView(this.entry, this.keyHistories).map((entry) =>
-      entry.n === null ? this : new Frame(entry, this.#tape, entry.n),
-    )
+  *sealedView(): Steps<readonly Frame[]> {
+    if (!this.#sealedViewFrames) {
+      const entries = yield* sealedView(this.entry, this.keyHistories)
+      this.#sealedViewFrames = entries.map((entry) => (entry.n === null ? this : new Frame(entry, this.#lookup, entry.n)))
+    }
     return this.#sealedViewFrames
   }
+
+  /** How many updates the sealed view emits, as far as that was looked up. */
+  get sealedViewSize(): number {
+    return this.#sealedViewFrames?.length ?? 1
+  }
+
+  /** The same update several times: each emits a part of its sealed view. */
+  sealedViewParts(size: number): readonly Frame[] {
+    return chunk(this.#sealedViewFrames ?? [], size).map((frames) => {
+      const part = new Frame(this.entry, this.#lookup, frames.at(-1)?.n)
+      part.#sealedViewFrames = frames
+      return part
+    })
+  }
+}
+
+/** Frames that are matched together. */
+export function framesOf(entries: readonly Entry[], tape: TapeLookup): readonly Frame[] {
+  const lookup = new KeyLookup(tape)
+  return entries.map((entry) => new Frame(entry, lookup))
 }
 
 export const isAfter = ({ seq, n }: Frame, position: TapePosition): boolean =>

@@ -22,6 +22,32 @@ type SealKeys = { readonly seq: number; readonly keys: ReadonlySet<string> }
 
 export type TapeLookup = Pick<TapeHistory, 'readKey' | 'sealsOfToken'>
 
+/** What the tape keeps about keys. Updates that are matched together share one: the seal of a large block is long. */
+export class KeyLookup {
+  readonly #tape: TapeLookup
+  readonly #sealsByBlock = new Map<string, readonly SealKeys[]>()
+
+  constructor(tape: TapeLookup) {
+    this.#tape = tape
+  }
+
+  readKey(key: string): readonly Entry[] {
+    return this.#tape.readKey(key)
+  }
+
+  sealsOf(address: Hex, block: number): readonly SealKeys[] {
+    const blockKey = `${address} ${block}`
+    let seals = this.#sealsByBlock.get(blockKey)
+    if (!seals) {
+      seals = this.#tape
+        .sealsOfToken(address, block)
+        .flatMap(({ seq, update }) => (update.type === 'seal' ? [{ seq, keys: new Set(update.keys) }] : []))
+      this.#sealsByBlock.set(blockKey, seals)
+    }
+    return seals
+  }
+}
+
 /**
  * The histories of the keys that one update names, as they were just before it. A live delivery and a replay tomorrow
  * therefore see the same. Each lookup is made once, on first use.
@@ -29,20 +55,19 @@ export type TapeLookup = Pick<TapeHistory, 'readKey' | 'sealsOfToken'>
 export class KeyHistories {
   /** The sequence number of that update. */
   readonly beforeSeq: number
-  readonly #tape: TapeLookup
+  readonly #lookup: KeyLookup
   readonly #histories = new Map<string, KeyHistory | null>()
-  readonly #sealsByBlock = new Map<string, readonly SealKeys[]>()
 
-  constructor(entry: Entry, tape: TapeLookup) {
+  constructor(entry: Entry, lookup: KeyLookup) {
     this.beforeSeq = entry.seq
-    this.#tape = tape
+    this.#lookup = lookup
   }
 
   /** The history of a key since its last publication; null where the tape no longer keeps the publication. */
   historyOf(key: string): KeyHistory | null {
     let history = this.#histories.get(key)
     if (history === undefined) {
-      history = buildHistory(key, this.#tape.readKey(key), this.beforeSeq)
+      history = buildHistory(key, this.#lookup.readKey(key), this.beforeSeq)
       this.#histories.set(key, history)
     }
     return history
@@ -55,19 +80,8 @@ export class KeyHistories {
    */
   emittedAt({ key, seq, published }: KeyHistory): number | null {
     if (published.stage !== 'preconfirmed') return seq
-    return this.#sealsOf(published.address, blockOf(key)).find((seal) => seal.seq > seq && seal.keys.has(key))?.seq ?? null
-  }
-
-  #sealsOf(address: Hex, block: number): readonly SealKeys[] {
-    const blockKey = `${address} ${block}`
-    let seals = this.#sealsByBlock.get(blockKey)
-    if (!seals) {
-      seals = this.#tape
-        .sealsOfToken(address, block)
-        .flatMap(({ seq, update }) => (seq < this.beforeSeq && update.type === 'seal' ? [{ seq, keys: new Set(update.keys) }] : []))
-      this.#sealsByBlock.set(blockKey, seals)
-    }
-    return seals
+    const seals = this.#lookup.sealsOf(published.address, blockOf(key))
+    return seals.find((seal) => seal.seq > seq && seal.seq < this.beforeSeq && seal.keys.has(key))?.seq ?? null
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Update } from '../../protocol/updates.ts'
 import type { Entry } from '../../tape/tape.ts'
+import type { Steps } from '../../turns.ts'
 import type { FactContent, KeyHistories, KeyHistory } from './key-history.ts'
 
 /** An update of the sealed view: as on the tape (`n` is null), or the `n`-th that is emitted before a seal. */
@@ -11,14 +12,15 @@ export type SealedViewEntry = Entry & { readonly n: number | null }
  *
  * A key whose publication the tape no longer keeps cannot be emitted. The client still learns of it: the seal lists it.
  */
-export function sealedView(entry: Entry, histories: KeyHistories): readonly SealedViewEntry[] {
+export function* sealedView(entry: Entry, histories: KeyHistories): Steps<readonly SealedViewEntry[]> {
   const { update } = entry
   const itself = { ...entry, n: null }
   switch (update.type) {
     case 'seal':
-      return [...emittedBefore(entry.seq, update, histories), itself]
+      return [...(yield* emittedBefore(entry.seq, update, histories)), itself]
     case 'retract':
     case 'amend':
+      yield
       return wasEmitted(update, histories) ? [itself] : []
     default:
       return 'stage' in update && update.stage === 'preconfirmed' ? [] : [itself]
@@ -35,14 +37,18 @@ export function contentsEmitted(history: KeyHistory, histories: KeyHistories): r
 
 type Seal = Extract<Update, { type: 'seal' }>
 
-const emittedBefore = (seq: number, seal: Seal, histories: KeyHistories): readonly SealedViewEntry[] =>
-  seal.keys.flatMap((key, index) => {
+/** A seal may list thousands of keys, so each is a step. */
+function* emittedBefore(seq: number, seal: Seal, histories: KeyHistories): Steps<readonly SealedViewEntry[]> {
+  const emitted: SealedViewEntry[] = []
+  for (const [index, key] of seal.keys.entries()) {
     // A log folded into another was published under the other's key.
     const history = seal.types[index] === 'part' ? null : histories.historyOf(key)
-    if (!history || histories.emittedAt(history) !== null) return []
-    const update = asSealed(history, seal, index + 1)
-    return update ? [{ seq, update, text: JSON.stringify(update), n: index + 1 }] : []
-  })
+    const update = history && histories.emittedAt(history) === null ? asSealed(history, seal, index + 1) : null
+    if (update) emitted.push({ seq, update, text: JSON.stringify(update), n: index + 1 })
+    yield
+  }
+  return emitted
+}
 
 /** The last content of a key as sealed. Its fields stand in the order of the contract. */
 function asSealed({ published, contents }: KeyHistory, seal: Seal, n: number): Update | null {

@@ -16,6 +16,7 @@ import {
 import type { Update } from '../../../src/protocol/updates.ts'
 import { openSqliteTape } from '../../../src/tape/sqlite.ts'
 import type { SearchableTape } from '../../../src/tape/tape.ts'
+import { nextTurn } from '../../../src/turns.ts'
 import { assertValidMessage } from '../../support/message-validator.ts'
 
 /** What a test listener requests; everything by default. */
@@ -53,6 +54,14 @@ export function openEdge({ bound = 1_000_000, replay = 100_000, existingTape }: 
     batchDelayBoundMs: 0,
   }
   const hub = new Hub({ tape, view, wallTime: now, uptime: now, random: () => 0.5, ...bounds, counters })
+  let isClosed = false
+  const append = tape.append.bind(tape)
+  // A delivery may take several turns; tests look at what was sent right after an append.
+  tape.append = async (...batch) => {
+    const entries = await append(...batch)
+    while (!isClosed && hub.deliveredSeq < tape.end()) await nextTurn()
+    return entries
+  }
   const context: EdgeContext = {
     hub,
     view,
@@ -88,6 +97,7 @@ export function openEdge({ bound = 1_000_000, replay = 100_000, existingTape }: 
   }
   const close = async () => {
     hub.close()
+    isClosed = true
     if (!existingTape) await tape.close()
   }
   return { tape, hub, context, clock, listen, close }

@@ -3,15 +3,17 @@ import { describe, expect, it } from 'vitest'
 import { Audiences } from '../../../../src/edge/live/audiences.ts'
 import { Listener } from '../../../../src/edge/live/listener.ts'
 import { concatBytes, Frame } from '../../../../src/edge/select/frame.ts'
+import { KeyLookup } from '../../../../src/edge/select/key-history.ts'
 import { createMatcher } from '../../../../src/edge/select/match.ts'
 import type { Transport } from '../../../../src/edge/transport/encode.ts'
 import { parseDecimal } from '../../../../src/protocol/decimal.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
 import { defaultSelectionOptions, type SelectionOptions } from '../../../../src/protocol/selection.ts'
 import type { Update } from '../../../../src/protocol/updates.ts'
+import { runAtOnce } from '../../../../src/turns.ts'
 
 const addresses = Array.from({ length: 6 }, (_, index): Hex => `0x${String(index + 1).repeat(40)}`)
-const noHistory = { readKey: () => [], sealsOfToken: () => [] }
+const noHistory = new KeyLookup({ readKey: () => [], sealsOfToken: () => [] })
 
 /** An update with the fields that matching reads; the others only make it distinct. */
 function frameOf(seq: number, type: 'transfer' | 'nav' | 'status', address: Hex, padding: number): Frame {
@@ -97,10 +99,10 @@ describe('a live listener', () => {
             return frameOf(seq, type, address, padding)
           }),
         )
-        for (const frames of written) audiences.deliver(frames, backlogs)
+        for (const frames of written) audiences.deliver(frames, frames, backlogs)
         for (const { listener, text, writes } of readers) {
           const match = createMatcher({ tokens: listener.tokens, options: listener.options })
-          const expected = written.map(match).filter((frames) => frames.length > 0)
+          const expected = written.map((frames) => runAtOnce(match(frames))).filter((frames) => frames.length > 0)
           expect(text).toBe(expected.map((frames) => concatBytes(frames, listener.transport).toString()).join(''))
           expect(writes).toHaveLength(expected.length)
           expect(listener.sent).toBe(expected.flat().length)
@@ -117,7 +119,10 @@ describe('a live listener', () => {
       new RecordingListener(null, {}, 'ndjson', false),
     ]
     for (const { listener } of [first, second]) audiences.assign(listener)
-    const deliver = (seq: number) => audiences.deliver([frameOf(seq, 'nav', addresses[0] ?? '0x', 0)], backlogs)
+    const deliver = (seq: number) => {
+      const frames = [frameOf(seq, 'nav', addresses[0] ?? '0x', 0)]
+      audiences.deliver(frames, frames, backlogs)
+    }
     deliver(1)
     first.listener.tokens = new Set(addresses.slice(0, 1))
     audiences.assign(first.listener)

@@ -2,12 +2,13 @@ import { constants, inflateRawSync } from 'node:zlib'
 import { expect, it } from 'vitest'
 import { BatchEncoder } from '../../../../src/edge/live/batch-encoder.ts'
 import { Frame } from '../../../../src/edge/select/frame.ts'
+import { KeyLookup } from '../../../../src/edge/select/key-history.ts'
 import { deflateFrames } from '../../../../src/edge/transport/deflate.ts'
 import type { Compression } from '../../../../src/edge/transport/deflate-offer.ts'
 import { encode } from '../../../../src/edge/transport/encode.ts'
 import type { Update } from '../../../../src/protocol/updates.ts'
 
-const noHistory = { readKey: () => [], sealsOfToken: () => [] }
+const noHistory = new KeyLookup({ readKey: () => [], sealsOfToken: () => [] })
 const framesOf = (count: number): readonly Frame[] =>
   Array.from({ length: count }, (_, at) => {
     const update = { type: 'nav', id: `k.${at}`, symbol: 'AAPLc' } as Update

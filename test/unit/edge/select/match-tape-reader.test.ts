@@ -1,10 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { Frame } from '../../../../src/edge/select/frame.ts'
+import { framesOf } from '../../../../src/edge/select/frame.ts'
 import { createMatcher } from '../../../../src/edge/select/match.ts'
 import { defaultSelectionOptions } from '../../../../src/protocol/selection.ts'
 import type { Draft } from '../../../../src/protocol/updates.ts'
 import type { Entry, SearchableTape } from '../../../../src/tape/tape.ts'
+import { runAtOnce } from '../../../../src/turns.ts'
 import { ArbitrarySelection, batchesOf, listenRequestOf, TapeActions } from '../arbitrary-tape.ts'
 import { openEdge, openTestEdge, sinceAfter } from '../edge-fixture.ts'
 import { pauseAt, sealOf, transferAt } from '../fact-drafts.ts'
@@ -29,7 +30,7 @@ async function readMatching(
 }
 
 const matchLive = (tape: SearchableTape, selection: Selection, entries: readonly Entry[]): readonly string[] =>
-  createMatcher(selection)(entries.map((entry) => new Frame(entry, tape))).map(({ entry }) => entry.text)
+  runAtOnce(createMatcher(selection)(framesOf(entries, tape))).map(({ entry }) => entry.text)
 
 describe('a tape reader for a selection', () => {
   it('finds everything that matches, after any eviction', async () => {

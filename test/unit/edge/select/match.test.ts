@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest'
+import type { Selection } from '../../../../src/edge/select/compiled-selection.ts'
 import { Frame } from '../../../../src/edge/select/frame.ts'
+import { KeyLookup } from '../../../../src/edge/select/key-history.ts'
 import { createMatcher } from '../../../../src/edge/select/match.ts'
 import { parseDecimal } from '../../../../src/protocol/decimal.ts'
 import { defaultSelectionOptions, type SelectionOptions } from '../../../../src/protocol/selection.ts'
 import { type Draft, type Update, updateTypes } from '../../../../src/protocol/updates.ts'
 import type { Entry } from '../../../../src/tape/tape.ts'
+import { runAtOnce } from '../../../../src/turns.ts'
 import { apple, tesla } from '../../tape/update-drafts.ts'
 import { type ListenRequest, openTestEdge } from '../edge-fixture.ts'
 import { amendOf, approvalAt, retractOf, sealedAt, sealOf, transferAt } from '../fact-drafts.ts'
@@ -220,26 +223,26 @@ describe('a key lookup', () => {
     return { lookups, memory }
   }
   const matcherOf = (options: Partial<SelectionOptions>) =>
-    createMatcher({ tokens: null, options: { ...defaultSelectionOptions, ...options } })
+    matchWith({ tokens: null, options: { ...defaultSelectionOptions, ...options } })
 
   it('is not made for selections of all seals and retracts', () => {
     const { lookups, memory } = counting()
     const batch = [small, sealOf([small, large]), retractOf(small), amendOf(large, large)]
-    expect(matcherOf({})(batch.map((draft) => new Frame(entryOf(draft), memory)))).toHaveLength(4)
+    expect(matcherOf({})(batch.map((draft) => new Frame(entryOf(draft), new KeyLookup(memory))))).toHaveLength(4)
     expect(lookups).toEqual([])
   })
 
   it('is not made for movements', () => {
     const { lookups, memory } = counting()
     for (const options of [{}, largeOnly, { stage: 'sealed' as const }]) {
-      matcherOf(options)([small, large].map((draft) => new Frame(entryOf(draft), memory)))
+      matcherOf(options)([small, large].map((draft) => new Frame(entryOf(draft), new KeyLookup(memory))))
     }
     expect(lookups).toEqual([])
   })
 
   it('is made once per batch for all selections', () => {
     const { lookups, memory } = counting()
-    const batch = [new Frame(entryOf(sealOf([small, large])), memory)]
+    const batch = [new Frame(entryOf(sealOf([small, large])), new KeyLookup(memory))]
     for (const value of ['1000', '2000', '3000']) {
       expect(matcherOf({ types: ['transfer'], minValue: minimum(value) })(batch)).toHaveLength(1)
     }
@@ -248,13 +251,28 @@ describe('a key lookup', () => {
     expect(lookups).toEqual([small.key, large.key])
   })
 
+  it('of a large seal is made in steps', () => {
+    const { lookups, memory } = counting()
+    const steps = createMatcher({ tokens: null, options: { ...defaultSelectionOptions, stage: 'sealed' } })([
+      new Frame(entryOf(sealOf([small, large])), new KeyLookup(memory)),
+    ])
+    expect([steps.next().done, lookups]).toEqual([false, [small.key]])
+    expect([steps.next().done, lookups]).toEqual([false, [small.key, large.key]])
+    expect(runAtOnce(steps)).toHaveLength(3)
+  })
+
   it('is not made for tokens outside the selection', () => {
     const { lookups, memory } = counting()
-    const batch = [new Frame(entryOf(sealOf([small])), memory), new Frame(entryOf(retractOf(small)), memory)]
+    const batch = [
+      new Frame(entryOf(sealOf([small])), new KeyLookup(memory)),
+      new Frame(entryOf(retractOf(small)), new KeyLookup(memory)),
+    ]
     for (const stage of ['sealed', 'preconfirmed'] as const) {
       const selection = { tokens: new Set([tesla]), options: { ...defaultSelectionOptions, ...largeOnly, stage } }
-      expect(createMatcher(selection)(batch)).toEqual([])
+      expect(matchWith(selection)(batch)).toEqual([])
     }
     expect(lookups).toEqual([])
   })
 })
+
+const matchWith = (selection: Selection) => (frames: readonly Frame[]) => runAtOnce(createMatcher(selection)(frames))

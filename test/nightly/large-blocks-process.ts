@@ -1,0 +1,108 @@
+import { readConfig } from '../../src/config.ts'
+import { openHttpEdge } from '../../src/edge/http/http-edge.ts'
+import { openLiveEdge } from '../../src/edge/live/live-edge.ts'
+import { openMetrics } from '../../src/metrics.ts'
+import { Notes } from '../../src/tape/notes.ts'
+import { openSqliteTape } from '../../src/tape/sqlite.ts'
+import type { Follower, SearchableTape } from '../../src/tape/tape.ts'
+import { nextTurn } from '../../src/turns.ts'
+import { serveCommands } from '../bench/pinned-processes.ts'
+import { amendOf, at, retractOf, sealOf, transferAt } from '../unit/edge/fact-drafts.ts'
+import { apple, notesOfTokens } from '../unit/tape/update-drafts.ts'
+
+/** The edge of a relay in a process of its own, and how long its thread works between two turns of the event loop. */
+
+export type LargeBlocksCommand =
+  | { readonly do: 'open'; readonly logs: number }
+  /** Writes a block's logs, amends of all of them, their seal, or a retract of each. Answers when they are delivered. */
+  | { readonly do: 'write'; readonly what: 'logs' | 'amends' | 'seal' | 'retracts'; readonly block: number }
+  /** The longest turn since the last answer. */
+  | { readonly do: 'takeLongest' }
+
+export type LargeBlocksReply =
+  | { readonly done: 'open'; readonly url: string; readonly key: string }
+  | { readonly done: 'write'; readonly longestMs: number }
+  | { readonly done: 'takeLongest'; readonly longestMs: number }
+
+const memo = `0x${'ab'.repeat(32)}` as const
+
+let longestMs = 0
+let before = process.threadCpuUsage()
+
+/** Only the time of this thread counts: other programs may be busy. */
+function recordTurn(): void {
+  const { user, system } = process.threadCpuUsage(before)
+  before = process.threadCpuUsage()
+  longestMs = Math.max(longestMs, (user + system) / 1_000)
+}
+
+async function takeLongest(): Promise<number> {
+  await nextTurn()
+  recordTurn()
+  const longest = longestMs
+  longestMs = 0
+  return longest
+}
+
+/** A tape whose followers wait for the test: what the write itself takes is no part of the delivery. */
+function gatedTape(tape: SearchableTape) {
+  const followers = new Set<Follower>()
+  const follow = (deliver: Follower) => {
+    followers.add(deliver)
+    return () => followers.delete(deliver)
+  }
+  const gated = new Proxy(tape, {
+    get: (target, name) => {
+      if (name === 'follow') return follow
+      const value: unknown = Reflect.get(target, name)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+  return { gated, followers }
+}
+
+async function open(logs: number) {
+  const parsed = readConfig([], { PORT: '0', LOG_LEVEL: 'silent', CLIENTS_PER_ADDRESS_BOUND: '1000' })
+  if (parsed.kind !== 'settings') throw new Error(JSON.stringify(parsed))
+  const { config } = parsed
+  const now = () => at
+  const tape = openSqliteTape({ dir: ':memory:', retentionMs: config.TAPE_RETENTION_MS, bound: 1e6, now, random: () => 0.5 })
+  const { gated, followers } = gatedTape(tape)
+  const metrics = openMetrics()
+  const live = openLiveEdge({
+    ...{ config, tape: gated, metrics, now, wallTime: now, random: Math.random },
+    uptime: () => performance.now(),
+    chain: { id: 1 },
+    endpoints: { demo: false },
+    warn: () => {},
+  })
+  const status = () => ({}) as never
+  const server = await openHttpEdge({ ...live, config, metrics, parts: [], status })
+  const draftsOf = (block: number) => Array.from({ length: logs }, (_, index) => transferAt({ block, index }))
+  const write = async (what: 'logs' | 'amends' | 'seal' | 'retracts', block: number, notes = new Notes()) => {
+    const facts = draftsOf(block)
+    const drafts = {
+      logs: () => facts,
+      amends: () => facts.map((fact) => amendOf(fact, { ...fact, memo })),
+      seal: () => [sealOf(facts, block)],
+      retracts: () => facts.map((fact) => retractOf(fact, 'reorg')),
+    }
+    const entries = await tape.append(drafts[what](), notes)
+    await takeLongest()
+    for (const deliver of followers) deliver(entries, notes)
+    while (live.streams.edge.hub.deliveredSeq < tape.end()) await nextTurn()
+    return takeLongest()
+  }
+  await write('logs', 1, notesOfTokens([{ address: apple, symbol: 'AAPLc', isin: null, formerSymbols: [] }]))
+  setInterval(recordTurn, 0)
+  return { url: `http://127.0.0.1:${server.port}`, key: draftsOf(1)[0]?.key ?? '', write }
+}
+
+let edge: Awaited<ReturnType<typeof open>> | undefined
+
+serveCommands<LargeBlocksCommand, LargeBlocksReply>(async (command) => {
+  if (command.do === 'takeLongest') return { done: 'takeLongest', longestMs: await takeLongest() }
+  if (command.do === 'write') return { done: 'write', longestMs: (await edge?.write(command.what, command.block)) ?? Number.NaN }
+  edge = await open(command.logs)
+  return { done: 'open', url: edge.url, key: edge.key }
+})
