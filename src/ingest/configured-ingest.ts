@@ -31,14 +31,16 @@ type ConfiguredInputs = {
 /** The ingest with the endpoints and settings of the process, counted in its metrics. */
 export async function openConfiguredIngest(inputs: ConfiguredInputs): Promise<Observable<readonly Entry[]>> {
   const { config, endpoints, sourceSettings, chain, tape, metrics, clock, now, wallTime, random, warn, onFailure } = inputs
-  const { link, ...intervals } = sourceSettings
+  const { link, linkCount = 1, ...intervals } = sourceSettings
+  const rpc = new Rpc({ urls: endpoints.rpcUrls, chain, now, random, warn })
   const onUnreadable = (count: number) => metrics.upstreamUnreadable.inc(count)
   let oldestOpenAt: number | null = null
   metrics.oldestOpenKeySeconds.measureBy(() => (oldestOpenAt === null ? 0 : Math.max(0, now() - oldestOpenAt) / 1_000))
   const published = await openIngest({
     tape,
-    request: new Rpc({ urls: endpoints.rpcUrls, chain, now, random, warn }).request,
-    link,
+    request: rpc.request,
+    leaveEndpoint: rpc.leaveEndpoint,
+    ...{ link, linkCount },
     onChainEvent: inputs.onChainEvent,
     lists: (known) =>
       pollList({

@@ -25,6 +25,8 @@ export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 
   readonly tape: Tape
   readonly request: RequestFn
   readonly link: SourceOptions['link']
+  readonly linkCount?: number
+  readonly leaveEndpoint?: () => void
   /** Receives every chain event before it is published. Must not block. */
   readonly onChainEvent: (event: ChainEvent) => void
   /** The lists as they are polled. `known` are the tokens listed in the previous run. */
@@ -43,7 +45,7 @@ export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 
 
 /** Restores the state from the tape. The returned pipeline runs and writes while it is subscribed to. */
 export async function openIngest(inputs: IngestInputs): Promise<Observable<readonly Entry[]>> {
-  const { tape, request, link, onChainEvent, lists, clock, settings, warn } = inputs
+  const { tape, request, link, linkCount = 1, leaveEndpoint = () => {}, onChainEvent, lists, clock, settings, warn } = inputs
   const state = await restoreState(tape, settings)
   const folder = new LogFolder()
   const findLog: FindLog = (block, transaction, logIndex) => folder.find(block, transaction, logIndex)
@@ -62,8 +64,9 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
       warn,
     })
   const { cursor, head } = state
+  const upstream = { request, link, linkCount, leaveEndpoint }
   const chainEvents = (addresses: Observable<readonly Hex[]>) =>
-    source({ ...settings, request, link, addresses, openKeys: openKeysOf(state), findLog, cursor, head, clock, warn }).pipe(
+    source({ ...settings, ...upstream, addresses, openKeys: openKeysOf(state), findLog, cursor, head, clock, warn }).pipe(
       tap((event) => {
         onChainEvent(event)
         if (event.type === 'reorg') doubts.next(event.from)

@@ -1,6 +1,7 @@
 import { ChainIdentity } from '../../src/chain/rpc/chain-id.ts'
 import { type Exchange, type RequestFn, Rpc } from '../../src/chain/rpc/client.ts'
 import { UpstreamError } from '../../src/chain/rpc/error.ts'
+import type { IngestInputs } from '../../src/ingest/ingest.ts'
 import { waitOn } from '../support/virtual-time.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import { SeededRandom } from './seeded-random.ts'
@@ -66,12 +67,12 @@ export class SimulatedRpc {
   }
 
   /** What one run of the relay asks with. */
-  clientFor({ now, random, warn }: ClientInputs): RequestFn {
+  clientFor({ now, random, warn }: ClientInputs): Pick<IngestInputs, 'request' | 'leaveEndpoint'> {
     const { endpoints } = this.#options
-    if (endpoints.length === 1) return this.requestOfFirst
+    if (endpoints.length === 1) return { request: this.requestOfFirst }
     const urls = endpoints.map((_, nth) => `http://endpoint-${nth}`)
     const exchange = (url: string) => this.#exchangeWith(endpoints[urls.indexOf(url)] ?? endpoints[0])
-    return new Rpc({ ...{ urls, now, random, warn, exchange }, chain: new ChainIdentity(null, '') }).request
+    return new Rpc({ ...{ urls, now, random, warn, exchange }, chain: new ChainIdentity(null, '') })
   }
 
   readonly requestOfFirst: RequestFn = async (method, params, signal) => {

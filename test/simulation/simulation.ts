@@ -205,7 +205,8 @@ export class Simulation {
     const fetch = this.list.fetch
     return {
       tape: slowTape(this.tape, activeFaults, environment),
-      request: this.rpc.clientFor({ now, random: () => clientRandom.next(), warn }),
+      ...this.rpc.clientFor({ now, random: () => clientRandom.next(), warn }),
+      linkCount: this.#endpoints.length,
       link: settings.hasLink ? simulatedLink({ settings, clock: environment, endpoints: this.#endpoints }) : null,
       onChainEvent: (event) => this.checker.receive(event),
       lists: (knownTokens) =>

@@ -2,6 +2,7 @@ import {
   catchError,
   concat,
   defer,
+  EMPTY,
   ignoreElements,
   merge,
   type Observable,
@@ -9,6 +10,7 @@ import {
   type SchedulerLike,
   tap,
   throwError,
+  timer,
   using,
 } from 'rxjs'
 import { retryWithBackoff } from '../../backoff.ts'
@@ -17,6 +19,8 @@ import type { ChainIdentity } from '../rpc/chain-id.ts'
 import { hostOf } from '../rpc/client.ts'
 import { LinkError, type LinkSignal, SubscriptionSocket } from './subscription-socket.ts'
 
+/** How long another node than the first is used, unless it is lost. */
+const RETURN_AFTER_MS = 3_600_000
 const BACKOFF = { minMs: 250, maxMs: 30_000, jitter: [0.5, 1], stableMs: 30_000 } as const
 
 type Options = {
@@ -34,13 +38,14 @@ type Options = {
   readonly warn: (kind: string, detail: unknown) => void
 }
 
-/** An upstream socket as an endless stream of signals: after each loss it tries the next URL, with backoff. */
+/** An upstream socket as an endless stream of signals: after each loss it tries the next URL, with backoff. Another URL than the first is left after a while. */
 export const link = (options: Options): Observable<LinkSignal> =>
   defer(() => {
     const { urls, addresses, probes, reconnects, chain, clock, random, warn } = options
     let attempts = 0
     return defer(() => {
       const url = urls[attempts % urls.length] ?? ''
+      const isFirst = attempts % urls.length === 0
       attempts += 1
       const connection = using(
         () => new SubscriptionSocket(url, { chain, now: () => clock.now(), warn }),
@@ -57,7 +62,14 @@ export const link = (options: Options): Observable<LinkSignal> =>
                   ignoreElements(),
                 ),
                 reconnects.pipe(
-                  tap(() => socket.giveUp('its heads stand still')),
+                  tap(() => socket.leave('it does not do its work')),
+                  ignoreElements(),
+                ),
+                (isFirst ? EMPTY : timer(RETURN_AFTER_MS, clock)).pipe(
+                  tap(() => {
+                    attempts = 0
+                    socket.leave('the first URL is tried again')
+                  }),
                   ignoreElements(),
                 ),
               )

@@ -18,6 +18,8 @@ export type LinkSignal =
   | { readonly type: 'head'; readonly header: unknown }
   /** Messages that are not JSON-RPC. */
   | { readonly type: 'unreadable'; readonly count: number }
+  /** The next node is tried in its place. */
+  | { readonly type: 'left'; readonly what: 'link' }
   /** `isRefused`: the node answers, but refuses subscriptions. */
   | { readonly type: 'down'; readonly reason: string; readonly isRefused: boolean }
 
@@ -126,7 +128,8 @@ export class SubscriptionSocket {
   }
 
   /** Ends the socket as lost, so that the next URL is tried. */
-  giveUp(reason: string): void {
+  leave(reason: string): void {
+    if (!this.#hasEnded) this.signals.next({ type: 'left', what: 'link' })
     this.#end(reason)
   }
 

@@ -27,6 +27,8 @@ const COMPARE_INTERVAL_MS = 10_000
 const COMPARE_BOUND_MS = 1_000
 /** An endpoint further behind the newest head is asked after the others. */
 const LAG_BOUND_BLOCKS = 5
+/** How long an endpoint is asked after the others: longer each time, unless it was asked first for the longest time. */
+const ASIDE = { minMs: 60_000, maxMs: 3_600_000 }
 
 type RpcRequest<T> = { readonly method: NodeMethod; readonly params: readonly unknown[]; readonly parse: ParseAnswer<T> }
 
@@ -43,7 +45,9 @@ type Endpoint = {
   failures: number
   backoffUntil: number
   isChainChecked: boolean
-  isLagging: boolean
+  /** Until when it is asked after the others, and how often in a row that was so. */
+  asideUntil: number
+  asideTimes: number
 }
 
 type Options = {
@@ -59,7 +63,7 @@ type Options = {
   readonly exchange?: (url: string) => Exchange
 }
 
-/** Tries the endpoints in order, those that lag last, backs off from a failing one, and refuses those of another chain. */
+/** Tries the endpoints in order, those that lag or hang last, backs off from a failing one, and refuses those of another chain. */
 export class Rpc {
   readonly #options: Options
   readonly #endpoints: readonly Endpoint[]
@@ -72,7 +76,7 @@ export class Rpc {
     const { urls, exchange = exchangeWith } = options
     this.#endpoints = urls.map((url) => ({
       ...{ url, exchange: exchange(url), failures: 0 },
-      ...{ backoffUntil: 0, isChainChecked: false, isLagging: false },
+      ...{ backoffUntil: 0, isChainChecked: false, asideUntil: 0, asideTimes: 0 },
     }))
   }
 
@@ -81,10 +85,16 @@ export class Rpc {
 
   readonly requestRaw: RawRequestFn = (method, params, signal) => this.#request({ method, params, parse: parseRawResult }, signal)
 
+  /** What the first endpoint answers is of no use: the others are asked before it for a while. */
+  readonly leaveEndpoint = (): void => {
+    const [first] = this.#inOrder()
+    if (first) this.#putAside(first, { reason: 'its answers are of no use' })
+  }
+
   /** Tries one endpoint after the other; fails with the error of the last one tried. */
   async #request<T>(request: RpcRequest<T>, signal?: AbortSignal): Promise<T> {
     let lastError = new UpstreamError('unreachable', 'every endpoint failed recently')
-    for (const endpoint of this.#endpoints.toSorted((a, b) => Number(a.isLagging) - Number(b.isLagging))) {
+    for (const endpoint of this.#inOrder()) {
       if (this.#isResting(endpoint)) continue
       try {
         const result = await this.#requestFrom(endpoint, request, signal)
@@ -114,6 +124,24 @@ export class Rpc {
     return result
   }
 
+  /** First those that are not aside, in the order of the URLs; then the one that is so for the shortest time. */
+  #inOrder(): readonly Endpoint[] {
+    const now = this.#options.now()
+    return this.#endpoints.toSorted((a, b) => Math.max(now, a.asideUntil) - Math.max(now, b.asideUntil))
+  }
+
+  #putAside(endpoint: Endpoint, detail: object): void {
+    const now = this.#options.now()
+    if (this.#endpoints.length < 2) return
+    if (now < endpoint.asideUntil) {
+      endpoint.asideUntil = Math.max(endpoint.asideUntil, now + ASIDE.minMs)
+      return
+    }
+    endpoint.asideTimes = now - endpoint.asideUntil > ASIDE.maxMs ? 1 : endpoint.asideTimes + 1
+    endpoint.asideUntil = now + backoffMs(ASIDE, endpoint.asideTimes)
+    this.#options.warn('upstream put aside', { endpoint: hostOf(endpoint.url), ...detail })
+  }
+
   #recordFailure(endpoint: Endpoint, error: UpstreamError): void {
     const { isEndpointFault } = this.#options
     // An endpoint that lacks one method or one block is not at fault.
@@ -128,18 +156,15 @@ export class Rpc {
 
   /** Finds the endpoints that lag behind or stand still, beside the requests. */
   #compareHeads(): void {
-    const { now, warn } = this.#options
+    const { now } = this.#options
     const endpoints = this.#endpoints.filter((endpoint) => !this.#isResting(endpoint))
     if (endpoints.length < 2 || now() - this.#comparedAt < COMPARE_INTERVAL_MS) return
     this.#comparedAt = now()
     const compare = (heads: readonly (number | null)[]) => {
       const newest = heads.reduce<number>((highest, head) => Math.max(highest, head ?? 0), 0)
       for (const [index, endpoint] of endpoints.entries()) {
-        const head = heads[index] ?? null
-        const isLagging = head === null ? endpoint.isLagging : newest - head > LAG_BOUND_BLOCKS
-        if (isLagging === endpoint.isLagging) continue
-        endpoint.isLagging = isLagging
-        warn(isLagging ? 'upstream lags' : 'upstream caught up', { endpoint: hostOf(endpoint.url), head, newest })
+        const head = heads[index] ?? newest
+        if (newest - head > LAG_BOUND_BLOCKS) this.#putAside(endpoint, { reason: 'it lags', head, newest })
       }
     }
     void Promise.all(endpoints.map((endpoint) => this.#headOf(endpoint))).then(compare)
@@ -163,6 +188,7 @@ export class Rpc {
         : withJitter(backoffMs(BACKOFF, endpoint.failures), BACKOFF_JITTER, this.#options.random())
     endpoint.isChainChecked = false
     endpoint.backoffUntil = this.#options.now() + Math.max(waitMs, error.retryAfterMs ?? 0)
+    if (error.kind === 'unreachable' && error.message === TIMEOUT_MESSAGE) this.#putAside(endpoint, { reason: 'it hangs' })
     this.#options.warn(`upstream ${error.kind}`, { endpoint: hostOf(endpoint.url), message: error.message })
   }
 
@@ -206,7 +232,8 @@ export class Rpc {
   }
 }
 
-const timeoutReason = () => new DOMException('The operation was aborted due to timeout', 'TimeoutError')
+const TIMEOUT_MESSAGE = 'The operation was aborted due to timeout'
+const timeoutReason = () => new DOMException(TIMEOUT_MESSAGE, 'TimeoutError')
 
 /** Calls are optional reads. Their failures must not make an endpoint unavailable for required reads. */
 const asRequestSpecific = ({ kind, message, retryAfterMs, detail }: UpstreamError): UpstreamError =>

@@ -14,10 +14,14 @@ type SourceSettingsInputs = {
 }
 
 /** What every source of this process shares: how it opens the upstream socket, and its intervals. */
-export type SourceSettings = Pick<SourceOptions, 'link' | 'pendingPollMs' | 'silenceMs' | 'finalityPollMs' | 'backfillBoundMs'>
+export type SourceSettings = Pick<
+  SourceOptions,
+  'link' | 'linkCount' | 'pendingPollMs' | 'silenceMs' | 'finalityPollMs' | 'backfillBoundMs'
+>
 
 export const sourceSettingsOf = ({ config, endpoints, chain, clock, random, warn }: SourceSettingsInputs): SourceSettings => ({
   link: endpoints.wsUrls.length === 0 ? null : (inputs) => link({ ...inputs, urls: endpoints.wsUrls, chain, clock, random, warn }),
+  linkCount: endpoints.wsUrls.length,
   pendingPollMs: config.PENDING_POLL_MS,
   silenceMs: config.SILENCE_MS,
   finalityPollMs: config.FINALITY_POLL_MS,

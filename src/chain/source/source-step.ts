@@ -17,6 +17,7 @@ type LogsEvent = Extract<ChainEvent, { type: 'logs' }>
 export type SourceInput =
   | { readonly type: 'addresses'; readonly addresses: readonly Hex[] }
   | { readonly type: 'tick' | 'requested' | 'answered' | 'probed' }
+  | { readonly type: 'left'; readonly what: 'link' | 'endpoint' }
   | LinkSignal
   | PollResult
   | SettlementEvent
@@ -44,11 +45,11 @@ export type SourceRun = {
   readonly events: readonly ChainEvent[]
 }
 
-export function startRun(hasLink: boolean, silenceMs: number, at: number): SourceRun {
+export function startRun(links: number, silenceMs: number, at: number): SourceRun {
   const nobody: readonly Hex[] = []
   const nothing = { earlyLogs: [], events: [], status: null, memory: noPendingMemory }
   const noAddresses = { addresses: nobody, subscribed: nobody, covered: nobody }
-  return { state: initialState(hasLink, silenceMs, at), ...noAddresses, ...nothing }
+  return { state: initialState(links, silenceMs, at), ...noAddresses, ...nothing }
 }
 
 type Step = (run: SourceRun, input: SourceInput) => SourceRun
@@ -77,6 +78,7 @@ function take(run: SourceRun, input: SourceInput, context: Context): SourceRun {
     case 'requested':
     case 'answered':
     case 'probed':
+    case 'left':
     case 'polling':
     case 'down':
     case 'heads_live':

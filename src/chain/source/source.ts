@@ -32,7 +32,7 @@ import { SealedBlocks } from '../sealed/sealed-blocks.ts'
 import type { ChainEvent } from './chain-event.ts'
 import { type PollResult, pollHead, pollPending } from './polls.ts'
 import { type SourceInput, type SourceRun, sourceStep, startRun } from './source-step.ts'
-import { duePoll, isCheckDue, isLinkStale, isProbeDue, UNPROVEN_POLL_MS } from './state.ts'
+import { duePoll, isCheckDue, isEndpointLeft, isLinkLeft, isProbeDue, UNPROVEN_POLL_MS } from './state.ts'
 
 export type { ChainEvent } from './chain-event.ts'
 
@@ -49,6 +49,10 @@ export type SourceOptions = {
   readonly request: RequestFn
   /** Opens the upstream socket; null without one: then everything is polled. */
   readonly link: ((inputs: LinkInputs) => Observable<LinkSignal>) | null
+  /** How many nodes the link has to choose from: 1 by default. */
+  readonly linkCount?: number
+  /** Makes `request` ask other endpoints first for a while. */
+  readonly leaveEndpoint?: () => void
   readonly addresses: Observable<readonly Hex[]>
   readonly openKeys: OpenKeys
   readonly findLog?: FindLog
@@ -66,8 +70,8 @@ export type SourceOptions = {
 /** The events of the chain, pre-confirmed and sealed: pushed while the link is trusted, polled otherwise. */
 export const source = (options: SourceOptions): Observable<ChainEvent> =>
   defer(() => {
-    const { addresses, link, clock, silenceMs, finalityPollMs, head, warn } = options
-    const runs = new BehaviorSubject(startRun(link !== null, silenceMs, clock.now()))
+    const { addresses, link, linkCount = 1, clock, silenceMs, finalityPollMs, head, warn } = options
+    const runs = new BehaviorSubject(startRun(link ? linkCount : 0, silenceMs, clock.now()))
     const requests = new Subject<SourceInput>()
     const [probes, reconnects] = [new Subject<void>(), new Subject<void>()]
     const node = new BlockReader(
@@ -116,7 +120,7 @@ const reportRequests =
     }
   }
 
-type Polling = Pick<SourceOptions, 'clock' | 'warn'> & {
+type Polling = Pick<SourceOptions, 'leaveEndpoint' | 'clock' | 'warn'> & {
   readonly node: BlockReader
   readonly run: () => SourceRun
   readonly probes: Subject<void>
@@ -128,16 +132,12 @@ const pollInputs = ({ node, run, clock }: Polling, emit: (input: PollResult) => 
   return { node, state, memory, addresses, now: () => clock.now(), emit, signal }
 }
 
-/** Polls everything that is due and not pushed, and tells the link what the state requires of it. */
+/** Polls everything that is due and not pushed, after the upstream was told what the state requires of it. */
 const pollDue = (polling: Polling): Observable<SourceInput> =>
   observe<SourceInput>(async (emit, signal) => {
-    const { clock, warn, run, probes, reconnects } = polling
+    const { clock, warn, run } = polling
     const at = clock.now()
-    if (isProbeDue(run().state, at)) {
-      emit({ type: 'probed' })
-      probes.next()
-    }
-    if (isLinkStale(run().state, at)) reconnects.next()
+    improveUpstream(polling, emit, at)
     const due = duePoll(run().state, at)
     const inputs = pollInputs(polling, emit, signal)
     try {
@@ -149,6 +149,25 @@ const pollDue = (polling: Polling): Observable<SourceInput> =>
       warn('polling failed', { reason: failure.message })
     }
   })
+
+/** Leaves a node that does not do its work for the next one, or retries the subscription where there is none. */
+function improveUpstream(
+  { run, probes, reconnects, leaveEndpoint }: Polling,
+  emit: (input: SourceInput) => void,
+  at: number,
+): void {
+  if (isEndpointLeft(run().state, at)) {
+    emit({ type: 'left', what: 'endpoint' })
+    leaveEndpoint?.()
+  }
+  if (isLinkLeft(run().state, at)) {
+    emit({ type: 'left', what: 'link' })
+    reconnects.next()
+  } else if (isProbeDue(run().state, at)) {
+    emit({ type: 'probed' })
+    probes.next()
+  }
+}
 
 /** While a request hangs, the head is polled beside it: a node that answers that is not down. */
 const checkUnanswered = (polling: Polling): Observable<SourceInput> =>

@@ -2,8 +2,8 @@ import type { SourceName, SourceReason } from '../../protocol/fields.ts'
 import * as missedLogs from './missed-logs.ts'
 import type { PendingStatus } from './pending-block.ts'
 
-/** `none`: no link is configured. `refused`: the node refuses to push pre-confirmed logs. */
-type LinkState = 'none' | 'opening' | 'down' | 'refused' | 'pushing'
+/** `none`: no link is configured. `refused`: the node refuses to push pre-confirmed logs. `leaving`: it is left for the next one. */
+type LinkState = 'none' | 'opening' | 'down' | 'refused' | 'pushing' | 'leaving'
 /** Whether pushed logs are believed to be complete: by default, by evidence, or why not. Only a timely log ends a doubt. */
 type Trust = 'unproven' | 'proven' | 'silent' | 'behind' | 'no_pending'
 /** Whether the node shows pre-confirmed blocks. `behind`: it shows one far behind the head. */
@@ -12,6 +12,8 @@ type PendingView = 'unknown' | 'shown' | 'missing' | 'behind'
 /** Which source is in use, and all evidence that decides it. Silence alone is no evidence. */
 export type SourceState = {
   readonly silenceMs: number
+  /** Whether the link has several URLs. */
+  readonly hasNextLink: boolean
   readonly link: LinkState
   readonly trust: Trust
   readonly pending: PendingView
@@ -38,6 +40,8 @@ export type SourceState = {
   readonly pendingPolledAt: number
   readonly headPolledAt: number
   readonly probedAt: number
+  /** When the node behind the link, or the first RPC endpoint, was last left. */
+  readonly leftAt: { readonly link: number; readonly endpoint: number }
 }
 
 /** What the source learns, and what it did. */
@@ -66,6 +70,7 @@ export type Evidence =
   /** There is a newer head than any received. */
   | { readonly type: 'head_wanted' }
   | { readonly type: 'probed' }
+  | { readonly type: 'left'; readonly what: 'link' | 'endpoint' }
 
 /** How often the pending block is polled until the pushed logs are proven. */
 export const UNPROVEN_POLL_MS = 500
@@ -89,12 +94,15 @@ const POLLED_AHEAD_BOUND = 2
 /** A link whose heads stand still for this long, while the chain moves on by more than this, is opened anew. */
 const STALE_LINK_MS = 30_000
 const STALE_LINK_BLOCKS = 5
+/** How often another node is tried while none does well. */
+const LEAVE_INTERVAL_MS = 60_000
 
 const NEVER = Number.NEGATIVE_INFINITY
 
-export const initialState = (hasLink: boolean, silenceMs: number, at: number): SourceState => ({
+export const initialState = (links: number, silenceMs: number, at: number): SourceState => ({
   silenceMs,
-  link: hasLink ? 'opening' : 'none',
+  hasNextLink: links > 1,
+  link: links > 0 ? 'opening' : 'none',
   trust: 'unproven',
   pending: 'unknown',
   gap: null,
@@ -109,6 +117,7 @@ export const initialState = (hasLink: boolean, silenceMs: number, at: number): S
   pendingPolledAt: NEVER,
   headPolledAt: NEVER,
   probedAt: NEVER,
+  leftAt: { link: NEVER, endpoint: NEVER },
 })
 
 /** The state after a piece of evidence. */
@@ -131,8 +140,9 @@ function learn(state: SourceState, evidence: Evidence, at: number): SourceState 
     case 'heads_live':
       return { ...state, linkHead: { number: state.head ?? -1, at, isPushed: false, polledAhead: 0 } }
     case 'down': {
-      const trust = state.trust === 'proven' ? 'unproven' : state.trust
-      return { ...state, link: evidence.isRefused ? 'refused' : 'down', trust, missed: missedLogs.noMissedLogs, linkHead: null }
+      // The next node is being connected to, and until it answers the status stays.
+      const link = evidence.isRefused ? 'refused' : state.link === 'leaving' ? 'opening' : 'down'
+      return { ...state, link, trust: withoutProof(state.trust), missed: missedLogs.noMissedLogs, linkHead: null }
     }
     case 'pushed': {
       if (state.link !== 'pushing') return state
@@ -163,6 +173,11 @@ function learn(state: SourceState, evidence: Evidence, at: number): SourceState 
       return { ...state, headPolledAt: NEVER }
     case 'probed':
       return { ...state, probedAt: at }
+    case 'left': {
+      const leftAt = { ...state.leftAt, [evidence.what]: at }
+      const isLeaving = evidence.what === 'link' && state.hasNextLink && isLinkUp(state)
+      return isLeaving ? { ...state, leftAt, link: 'leaving', trust: withoutProof(state.trust) } : { ...state, leftAt }
+    }
   }
 }
 
@@ -205,6 +220,12 @@ function afterPending(state: SourceState, status: PendingStatus, at: number): So
   return { ...state, pending, gap, trust }
 }
 
+/** What another connection is trusted with. */
+const withoutProof = (trust: Trust): Trust => (trust === 'proven' ? 'unproven' : trust)
+
+/** Whether the node answers subscriptions. */
+const isLinkUp = ({ link }: SourceState): boolean => link === 'pushing' || link === 'refused'
+
 /** Whether pushed logs are the source. */
 export const isPushing = ({ link, trust }: SourceState): boolean =>
   link === 'pushing' && (trust === 'unproven' || trust === 'proven')
@@ -228,7 +249,7 @@ export function statusOf(state: SourceState, at: number): { source: SourceName; 
   if (isUnanswered(state, at)) return { source: isPushing(state) && isStarted ? 'pendingLogs' : 'down', reason: 'unreachable' }
   if (!isStarted) return null
   if (isPushing(state)) return { source: 'pendingLogs', reason: reasonOf(state, at, 'ok') }
-  if (state.link === 'opening' || state.pending === 'unknown') return null
+  if (state.link === 'opening' || state.link === 'leaving' || state.pending === 'unknown') return null
   if (isSealedOnly(state))
     return { source: 'sealed', reason: reasonOf(state, at, state.pending === 'behind' ? 'behind' : 'no_pending') }
   return { source: 'poll', reason: reasonOf(state, at, pollReasonOf(state)) }
@@ -264,8 +285,22 @@ function pendingIntervalMs(state: SourceState): number {
 
 /** Whether to retry the subscription now: the link is up, but does not push as it should. */
 export const isProbeDue = (state: SourceState, at: number): boolean =>
-  (state.link === 'refused' || state.link === 'pushing') && !isPushing(state) && at - state.probedAt >= PROBE_INTERVAL_MS
+  isLinkUp(state) && !isPushing(state) && at - state.probedAt >= PROBE_INTERVAL_MS
+
+/** Whether to connect to the node under the next URL. Without one, only a link whose heads stand still is opened anew. */
+export function isLinkLeft(state: SourceState, at: number): boolean {
+  const { hasNextLink, link, trust, linkHead, leftAt } = state
+  if (isLinkStale(state, at)) return true
+  if (!hasNextLink || at - leftAt.link < LEAVE_INTERVAL_MS) return false
+  // A frozen node may be all that the relay knows of the chain.
+  const standsStill = linkHead !== null && at - linkHead.at > STALE_LINK_MS
+  return standsStill || link === 'refused' || (link === 'pushing' && (trust === 'silent' || trust === 'behind'))
+}
+
+/** Whether to ask other endpoints first: headers come, but settling does not keep up. */
+export const isEndpointLeft = (state: SourceState, at: number): boolean =>
+  isSettlingBehind(state, at) && at - state.leftAt.endpoint >= LEAVE_INTERVAL_MS
 
 /** Whether the node behind the link stands still while the chain moves on. */
-export const isLinkStale = ({ linkHead, head }: SourceState, at: number): boolean =>
+const isLinkStale = ({ linkHead, head }: SourceState, at: number): boolean =>
   linkHead !== null && at - linkHead.at > STALE_LINK_MS && (head ?? -1) - linkHead.number > STALE_LINK_BLOCKS

@@ -99,6 +99,8 @@ export const openFakeNode = async () => {
   return node
 }
 
+const MINUTE_MS = 60_000
+
 /** A link to these nodes. Its delays pass only when the test calls `retry`. */
 export const openLink = (
   urls: readonly string[],
@@ -139,8 +141,11 @@ export const openLink = (
       if (!signal) throw new Error('unreachable')
       return signal
     },
-    /** Lets the delay before the next attempt pass. */
-    retry: () => clock.flush(),
+    /** Lets the delay before the next attempt pass, or a longer time. */
+    retry: (ms = MINUTE_MS) => {
+      clock.maxFrames = clock.frame + ms
+      clock.flush()
+    },
     close: () => subscription.unsubscribe(),
   }
 }

@@ -159,10 +159,27 @@ describe('a link that ends', () => {
     const link = openLink([first.url, second.url], addresses, { reconnects })
     await link.waitForSignal('live')
     reconnects.next()
-    expect((await link.waitForSignal('down')).reason).toBe('its heads stand still')
+    expect((await link.waitForSignal('down')).reason).toBe('it does not do its work')
     link.retry()
     await link.waitForSignal('live', 2)
     expect([first.openedCount, second.openedCount]).toEqual([1, 1])
+    expect(link.signals.map(({ type }) => type)).toEqual(['heads_live', 'live', 'left', 'down', 'heads_live', 'live'])
+  })
+
+  it('returns to the first URL after an hour at another', async () => {
+    const [first, second, third] = [await openFakeNode(), await openFakeNode(), await openFakeNode()]
+    const link = openLink([first.url, second.url, third.url], addresses)
+    await link.waitForSignal('live')
+    first.socket?.terminate()
+    await link.waitForSignal('down')
+    link.retry()
+    await link.waitForSignal('live', 2)
+    link.retry(3_599_000)
+    expect(link.signalsOfType('down')).toHaveLength(1)
+    link.retry(3_601_000)
+    await link.waitForSignal('live', 3)
+    expect(link.signals.slice(-4).map(({ type }) => type)).toEqual(['left', 'down', 'heads_live', 'live'])
+    expect([first.openedCount, second.openedCount, third.openedCount]).toEqual([2, 1, 0])
   })
 
   it('opens at the next URL, and after the last at the first', async () => {

@@ -24,21 +24,51 @@ const openTwo = async (heads: readonly [first: number, second: number]) => {
 }
 
 describe('of two endpoints', () => {
-  it('the one that lags by more than five blocks is asked last, until it has caught up', async () => {
-    const { nodes, warnings, blockNumber, compareUntilWarned } = await openTwo([100, 106])
+  it('the one that lags by more than five blocks is asked last for a minute, and for as long as it lags', async () => {
+    const { nodes, clock, warnings, blockNumber, compare, compareUntilWarned } = await openTwo([100, 106])
     expect(await blockNumber()).toBe(hex(100))
     await compareUntilWarned(1)
-    expect(await blockNumber()).toBe(hex(106))
-    nodes[0].respond = resultResponder(hex(120))
-    nodes[1].respond = resultResponder(hex(121))
-    expect(await blockNumber()).toBe(hex(121))
-    await compareUntilWarned(2)
-    expect(await blockNumber()).toBe(hex(120))
+    for (const head of [101, 100, 101]) {
+      nodes[0].respond = resultResponder(hex(head))
+      await compare()
+      expect(await blockNumber()).toBe(hex(106))
+    }
+    nodes[1].respond = resultResponder(hex(110))
+    await compare()
+    nodes[0].respond = resultResponder(hex(110))
+    clock.now += 50_000
+    expect(await blockNumber()).toBe(hex(110))
+    const answered = nodes[0].requests.length
+    clock.now += 10_000
+    expect(await blockNumber()).toBe(hex(110))
+    expect(nodes[0].requests.length).toBeGreaterThan(answered)
     const endpoint = new URL(nodes[0].url).host
-    expect(warnings).toEqual([
-      { kind: 'upstream lags', detail: { endpoint, head: 100, newest: 106 } },
-      { kind: 'upstream caught up', detail: { endpoint, head: 120, newest: 121 } },
-    ])
+    expect(warnings).toEqual([{ kind: 'upstream put aside', detail: { endpoint, reason: 'it lags', head: 100, newest: 106 } }])
+  })
+
+  it('the first is asked last for a minute once it is left, and longer each time', async () => {
+    const { clock, rpc, blockNumber, warnings } = await openTwo([100, 101])
+    const askedFirst: unknown[] = []
+    for (const minutes of [1, 2, 4]) {
+      rpc.leaveEndpoint()
+      clock.now += minutes * 60_000 - 1
+      askedFirst.push(await blockNumber())
+      clock.now += 1
+      askedFirst.push(await blockNumber())
+    }
+    expect(askedFirst).toEqual([hex(101), hex(100), hex(101), hex(100), hex(101), hex(100)])
+    expect(warnings.map(({ kind }) => kind)).toEqual(Array.from({ length: 3 }, () => 'upstream put aside'))
+  })
+
+  it('both are asked in turn while neither does well', async () => {
+    const { clock, rpc, blockNumber } = await openTwo([100, 101])
+    const answers: unknown[] = []
+    for (let minute = 0; minute < 3; minute += 1) {
+      rpc.leaveEndpoint()
+      answers.push(await blockNumber())
+      clock.now += 30_000
+    }
+    expect(answers).toEqual([hex(101), hex(100), hex(101)])
   })
 
   it('one that lags answers while the other fails', async () => {

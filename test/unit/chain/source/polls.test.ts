@@ -16,7 +16,7 @@ const openPoller = ({ hasLink = false } = {}) => {
   const chain = new FakeChain(HEAD)
   const node = new BlockReader(chain.request)
   const list = { addresses: [apple] as readonly Hex[] }
-  let [state, memory, now] = [initialState(hasLink, SILENCE_MS, 0), noPendingMemory, 0]
+  let [state, memory, now] = [initialState(hasLink ? 1 : 0, SILENCE_MS, 0), noPendingMemory, 0]
   const learn = (...evidence: readonly Evidence[]) => {
     for (const piece of evidence) state = next(state, piece, now)
   }

@@ -29,6 +29,7 @@ export const sealedLogSignal = (log: unknown): LinkSignal => ({ type: 'log', sub
 
 type SourceSettings = {
   readonly hasLink?: boolean
+  readonly linkCount?: number
   readonly cursor?: Cursor | null
   readonly addresses?: Observable<readonly Hex[]>
   readonly finalityPollMs?: number
@@ -37,6 +38,7 @@ type SourceSettings = {
 /** A source in virtual time, with a scripted chain and link. */
 export const openSource = ({
   hasLink = true,
+  linkCount = 1,
   cursor = null,
   addresses = new BehaviorSubject([apple]),
   finalityPollMs = 1e9,
@@ -49,6 +51,7 @@ export const openSource = ({
   const warnings: string[] = []
   const probeTimes: number[] = []
   const reconnectTimes: number[] = []
+  const leaveTimes: number[] = []
   const openKeys = new FakeOpenKeys()
   const link = (inputs: LinkInputs): Observable<LinkSignal> => {
     inputs.addresses.subscribe(lists)
@@ -62,6 +65,8 @@ export const openSource = ({
   const subscription = source({
     request: chain.request,
     link: hasLink ? link : null,
+    linkCount,
+    leaveEndpoint: () => leaveTimes.push(clock.now()),
     addresses,
     openKeys,
     cursor,
@@ -93,6 +98,8 @@ export const openSource = ({
     probeTimes,
     /** When the source asked the link to connect to another node. */
     reconnectTimes,
+    /** When it asked for other endpoints. */
+    leaveTimes,
     ofType,
     advance,
     emit,

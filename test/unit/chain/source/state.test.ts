@@ -4,7 +4,8 @@ import {
   type Evidence,
   initialState,
   isCheckDue,
-  isLinkStale,
+  isEndpointLeft,
+  isLinkLeft,
   isProbeDue,
   next,
   type SourceState,
@@ -18,14 +19,14 @@ const HEAD = 1_000
 
 /** A source that has started, with a head and nothing unanswered. */
 const started = (fields: Partial<SourceState> = {}): SourceState => ({
-  ...initialState(true, SILENCE_MS, 0),
+  ...initialState(2, SILENCE_MS, 0),
   ...{ head: HEAD, settled: HEAD, headAt: AT, pendingPolledAt: AT, headPolledAt: AT, probedAt: AT },
   ...fields,
 })
 const after = (state: SourceState, evidence: readonly Evidence[], at = AT): SourceState =>
   evidence.reduce((reached, piece) => next(reached, piece, at), state)
 
-const links = ['none', 'opening', 'down', 'refused', 'pushing'] as const
+const links = ['none', 'opening', 'down', 'refused', 'pushing', 'leaving'] as const
 const trusts = ['unproven', 'proven', 'silent', 'behind', 'no_pending'] as const
 const views = ['unknown', 'shown', 'missing', 'behind'] as const
 const statuses = ['preconfirmed', 'behind', 'latest', 'null'] as const
@@ -53,6 +54,7 @@ describe('a link and the trust in what it pushes', () => {
     'live logs': [{ type: 'live', subscription: 'logs' }],
     down: [{ type: 'down', isRefused: false }],
     refused: [{ type: 'down', isRefused: true }],
+    left: [{ type: 'left', what: 'link' }],
     pushed: [{ type: 'pushed', newest: HEAD + 1 }],
     missed,
     'missed, late': [{ type: 'pushed_late' }, ...missed],
@@ -62,22 +64,29 @@ describe('a link and the trust in what it pushes', () => {
     null: [{ type: 'pending', status: 'null' }],
   }
   const table = `
-    link and trust      live                live logs           down             refused             pushed          missed          missed, late    preconfirmed    latest              behind              null
-    none unproven       pushing unproven    refused unproven    down unproven    refused unproven    =               =               =               =               =                   =                   =
-    opening unproven    pushing unproven    refused unproven    down unproven    refused unproven    =               =               =               =               =                   =                   =
-    down unproven       pushing unproven    refused unproven    =                refused unproven    =               =               =               =               =                   =                   =
-    down silent         pushing silent      refused silent      =                refused silent      =               =               =               =               =                   =                   =
-    down behind         pushing behind      refused behind      =                refused behind      =               =               =               =               =                   =                   =
-    down no_pending     pushing no_pending  refused no_pending  =                refused no_pending  =               =               =               =               =                   =                   =
-    refused unproven    pushing unproven    =                   down unproven    =                   =               =               =               =               =                   =                   =
-    refused silent      pushing silent      =                   down silent      =                   =               =               =               =               =                   =                   =
-    refused behind      pushing behind      =                   down behind      =                   =               =               =               =               =                   =                   =
-    refused no_pending  pushing no_pending  =                   down no_pending  =                   =               =               =               =               =                   =                   =
-    pushing unproven    =                   =                   down unproven    refused unproven    pushing proven  pushing silent  pushing behind  pushing proven  pushing no_pending  pushing no_pending  =
-    pushing proven      =                   =                   down unproven    refused unproven    =               pushing silent  pushing behind  =               =                   =                   =
-    pushing silent      =                   =                   down silent      refused silent      pushing proven  =               pushing behind  =               =                   =                   =
-    pushing behind      =                   =                   down behind      refused behind      pushing proven  pushing silent  =               =               =                   =                   =
-    pushing no_pending  =                   =                   down no_pending  refused no_pending  pushing proven  pushing silent  pushing behind  =               =                   =                   =
+    link and trust      live                live logs           down                refused             left                pushed          missed          missed, late    preconfirmed    latest              behind              null
+    none unproven       pushing unproven    refused unproven    down unproven       refused unproven    =                   =               =               =               =               =                   =                   =
+    opening unproven    pushing unproven    refused unproven    down unproven       refused unproven    =                   =               =               =               =               =                   =                   =
+    opening silent      pushing silent      refused silent      down silent         refused silent      =                   =               =               =               =               =                   =                   =
+    opening behind      pushing behind      refused behind      down behind         refused behind      =                   =               =               =               =               =                   =                   =
+    opening no_pending  pushing no_pending  refused no_pending  down no_pending     refused no_pending  =                   =               =               =               =               =                   =                   =
+    down unproven       pushing unproven    refused unproven    =                   refused unproven    =                   =               =               =               =               =                   =                   =
+    down silent         pushing silent      refused silent      =                   refused silent      =                   =               =               =               =               =                   =                   =
+    down behind         pushing behind      refused behind      =                   refused behind      =                   =               =               =               =               =                   =                   =
+    down no_pending     pushing no_pending  refused no_pending  =                   refused no_pending  =                   =               =               =               =               =                   =                   =
+    refused unproven    pushing unproven    =                   down unproven       =                   leaving unproven    =               =               =               =               =                   =                   =
+    refused silent      pushing silent      =                   down silent         =                   leaving silent      =               =               =               =               =                   =                   =
+    refused behind      pushing behind      =                   down behind         =                   leaving behind      =               =               =               =               =                   =                   =
+    refused no_pending  pushing no_pending  =                   down no_pending     =                   leaving no_pending  =               =               =               =               =                   =                   =
+    pushing unproven    =                   =                   down unproven       refused unproven    leaving unproven    pushing proven  pushing silent  pushing behind  pushing proven  pushing no_pending  pushing no_pending  =
+    pushing proven      =                   =                   down unproven       refused unproven    leaving unproven    =               pushing silent  pushing behind  =               =                   =                   =
+    pushing silent      =                   =                   down silent         refused silent      leaving silent      pushing proven  =               pushing behind  =               =                   =                   =
+    pushing behind      =                   =                   down behind         refused behind      leaving behind      pushing proven  pushing silent  =               =               =                   =                   =
+    pushing no_pending  =                   =                   down no_pending     refused no_pending  leaving no_pending  pushing proven  pushing silent  pushing behind  =               =                   =                   =
+    leaving unproven    pushing unproven    refused unproven    opening unproven    refused unproven    =                   =               =               =               =               =                   =                   =
+    leaving silent      pushing silent      refused silent      opening silent      refused silent      =                   =               =               =               =               =                   =                   =
+    leaving behind      pushing behind      refused behind      opening behind      refused behind      =                   =               =               =               =               =                   =                   =
+    leaving no_pending  pushing no_pending  refused no_pending  opening no_pending  refused no_pending  =                   =               =               =               =               =                   =                   =
   `
   const [head = [], ...rows] = rowsOf(table)
 
@@ -96,8 +105,8 @@ describe('a link and the trust in what it pushes', () => {
     const pairs = links.flatMap((link) => trusts.map((trust) => `${link} ${trust}`))
     const unreachable = pairs.filter((pair) => !rows.some(([name]) => name === pair))
     expect(unreachable).toEqual(
-      ['none', 'opening', 'down', 'refused'].flatMap((link) =>
-        link === 'down' || link === 'refused' ? [`${link} proven`] : trusts.slice(1).map((trust) => `${link} ${trust}`),
+      ['none', 'opening', 'down', 'refused', 'leaving'].flatMap((link) =>
+        link === 'none' ? trusts.slice(1).map((trust) => `${link} ${trust}`) : [`${link} proven`],
       ),
     )
   })
@@ -157,6 +166,8 @@ describe('evidence', () => {
     [{ type: 'polling', poll: 'head' }, ['headPolledAt']],
     [{ type: 'head_wanted' }, ['headPolledAt']],
     [{ type: 'probed' }, ['probedAt']],
+    [{ type: 'left', what: 'link' }, ['leftAt', 'link']],
+    [{ type: 'left', what: 'endpoint' }, ['leftAt']],
   ])('%j changes %j alone', (evidence, fields) => {
     const reached = next(busy, evidence, AT + 1)
     const names = Object.keys(busy) as (keyof SourceState)[]
@@ -185,6 +196,9 @@ describe('the status', () => {
     link and trust      unknown         shown             missing            behind
     none unproven       none yet        poll ok           sealed no_pending  sealed behind
     opening unproven    none yet        none yet          none yet           none yet
+    opening silent      none yet        none yet          none yet           none yet
+    opening behind      none yet        none yet          none yet           none yet
+    opening no_pending  none yet        none yet          none yet           none yet
     down unproven       none yet        poll unreachable  sealed no_pending  sealed behind
     down silent         none yet        poll unreachable  sealed no_pending  sealed behind
     down behind         none yet        poll unreachable  sealed no_pending  sealed behind
@@ -198,6 +212,10 @@ describe('the status', () => {
     pushing silent      none yet        poll silent       sealed no_pending  sealed behind
     pushing behind      none yet        poll behind       sealed no_pending  sealed behind
     pushing no_pending  none yet        poll silent       sealed no_pending  sealed behind
+    leaving unproven    none yet        none yet          none yet           none yet
+    leaving silent      none yet        none yet          none yet           none yet
+    leaving behind      none yet        none yet          none yet           none yet
+    leaving no_pending  none yet        none yet          none yet           none yet
   `
   const [head = [], ...rows] = rowsOf(table)
 
@@ -349,25 +367,60 @@ it.each([
   expect(isCheckDue(started({ requestedAt, headPolledAt }), AT)).toBe(isDue)
 })
 
-describe('a link whose heads stand still', () => {
-  const pushing = after(started({ link: 'pushing' }), [{ type: 'heads_live' }])
+describe('the node behind a link', () => {
+  const heads = { number: HEAD, at: AT, isPushed: true, polledAhead: 0 }
+  it.each([
+    ['opening silent', null, false],
+    ['down silent', null, false],
+    ['refused unproven', null, true],
+    ['leaving silent', null, false],
+    ['pushing unproven', heads, false],
+    ['pushing proven', heads, false],
+    ['pushing silent', heads, true],
+    ['pushing behind', heads, true],
+    ['pushing no_pending', heads, false],
+  ])('that is %s is left for the next one at once, and again after a minute: %s', (name, linkHead, isLeft) => {
+    const [link, trust] = name.split(' ') as [SourceState['link'], SourceState['trust']]
+    const state = started({ link, trust, linkHead })
+    expect(isLinkLeft(state, AT)).toBe(isLeft)
+    expect(isLinkLeft({ ...state, hasNextLink: false }, AT)).toBe(false)
+    const left = { ...next(state, { type: 'left', what: 'link' }, AT), link }
+    expect([isLinkLeft(left, AT + 30_000), isLinkLeft({ ...left, linkHead: null }, AT + 60_000)]).toEqual([false, isLeft])
+  })
+
+  it('is left when no head comes for half a minute, even if no other head is known', () => {
+    const pushing = started({ link: 'pushing', trust: 'proven', linkHead: heads })
+    expect([isLinkLeft(pushing, AT + 30_000), isLinkLeft(pushing, AT + 30_001)]).toEqual([false, true])
+    expect(isLinkLeft({ ...pushing, hasNextLink: false }, AT + 90_000)).toBe(false)
+  })
+})
+
+it('endpoints are left while settling is behind, once a minute', () => {
+  const behind = started({ lagsSince: AT - SILENCE_MS - 1 })
+  const left = next(behind, { type: 'left', what: 'endpoint' }, AT)
+  expect([isEndpointLeft(started(), AT), isEndpointLeft(behind, AT)]).toEqual([false, true])
+  expect([isEndpointLeft(left, AT + 59_999), isEndpointLeft(left, AT + 60_000)]).toEqual([false, true])
+})
+
+describe('a link without another URL whose heads stand still', () => {
+  const pushing = after(started({ link: 'pushing', hasNextLink: false }), [{ type: 'heads_live' }])
   const moveOn = (state: SourceState, blocks: number) => ({ ...state, head: HEAD + blocks })
 
   it('is stale once the chain moved on by more than five blocks, for half a minute', () => {
-    expect(isLinkStale(moveOn(pushing, 6), AT + 30_001)).toBe(true)
-    expect(isLinkStale(moveOn(pushing, 6), AT + 30_000)).toBe(false)
-    expect(isLinkStale(moveOn(pushing, 5), AT + 90_000)).toBe(false)
+    expect(isLinkLeft(moveOn(pushing, 6), AT + 30_001)).toBe(true)
+    expect(isLinkLeft(moveOn(pushing, 6), AT + 30_000)).toBe(false)
+    expect(isLinkLeft(moveOn(pushing, 5), AT + 90_000)).toBe(false)
   })
 
   it('is not stale while new ones come, however late', () => {
     const head = (number: number): Evidence => ({ type: 'head', number, via: 'link' })
     const behind = next(moveOn(pushing, 40), head(HEAD + 1), AT + 20_000)
-    expect(isLinkStale(behind, AT + 50_000)).toBe(false)
-    expect(isLinkStale(next(behind, head(HEAD + 1), AT + 45_000), AT + 50_001)).toBe(true)
+    expect(isLinkLeft(behind, AT + 50_000)).toBe(false)
+    expect(isLinkLeft(next(behind, head(HEAD + 1), AT + 45_000), AT + 50_001)).toBe(true)
   })
 
   it('is not stale if it was refused heads, or is lost', () => {
-    expect(isLinkStale(moveOn(started({ link: 'pushing' }), 99), AT + 90_000)).toBe(false)
-    expect(isLinkStale(after(moveOn(pushing, 99), [{ type: 'down', isRefused: false }]), AT + 90_000)).toBe(false)
+    expect(isLinkLeft(moveOn(started({ link: 'pushing', hasNextLink: false }), 99), AT + 90_000)).toBe(false)
+    expect(isLinkLeft(after(moveOn(pushing, 99), [{ type: 'down', isRefused: false }]), AT + 90_000)).toBe(false)
   })
 })
