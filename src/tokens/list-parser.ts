@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { HexAddress } from '../chain/logs/log-schema.ts'
 import { formatDecimal, parseDecimal } from '../protocol/decimal.ts'
 import type { Hex, TokenRecord } from '../protocol/fields.ts'
+import { ExactNumber, exactNumbersIn, isFiniteNumber } from './exact-number.ts'
 import { findRecords, ListError } from './list-records.ts'
 import type { NavReading } from './nav.ts'
 
@@ -27,9 +28,11 @@ export type ParsedList = { readonly tokens: ReadonlyMap<Hex, ListedToken>; reado
 const SYMBOL_BOUND_CHARS = 128
 const DECIMALS_BOUND = 77
 const ICON_BOUND_BYTES = 2_048
-/** A longer record would hold the event loop while it is parsed. */
-const RECORD_BOUND_BYTES = 1_024 * 1_024
-const RECORDS_PER_STEP = 100
+/** A real record has about 600 bytes and two levels. Beyond these bounds it is skipped, since each copy of it costs everybody. */
+const RECORD_BOUND_BYTES = 64 * 1_024
+const RECORD_BOUND_DEPTH = 32
+/** Records of this many bytes are parsed in one step. */
+const STEP_BYTES = 64 * 1_024
 const ZERO_ADDRESS = '0x0000000000000000000000000000000000000000'
 
 /** The answer without its records. An empty list may omit `tokens`; any other object without it is no list. */
@@ -46,51 +49,43 @@ export function parseList(body: Buffer): ParsedList {
 
 /**
  * Parses the list record by record, so that one bad record never drops the others. It yields between steps of a few
- * milliseconds, since a list may be as long as a second of work.
+ * milliseconds, since a long list is a second of work.
  */
 export function* parseListInSteps(body: Buffer): Generator<undefined, ParsedList> {
   const { envelope, ranges } = yield* findRecords(body)
-  if (!Envelope.safeParse(parseExact(envelope)).success) throw new ListError('the answer has no array of tokens')
+  if (!Envelope.safeParse(parseJson(envelope)).success) throw new ListError('the answer has no array of tokens')
   const tokens = new Map<Hex, ListedToken>()
   const skipped: string[] = []
-  for (let index = 0; index < ranges.length / 2; index += 1) {
-    const [from = 0, to = 0] = ranges.slice(2 * index, 2 * index + 2)
-    const token = to - from > RECORD_BOUND_BYTES ? 'too long' : parseRecord(parseExact(body.toString('utf8', from, to)))
+  let stepEnd = STEP_BYTES
+  for (const [index, { from, to, depth }] of ranges.entries()) {
+    const token = tooLarge(to - from, depth) ?? parseRecord(body.toString('utf8', from, to))
     if (typeof token === 'string') skipped.push(`record ${index}: ${token}`)
     else if (tokens.has(token.address)) skipped.push(`record ${index}: ${token.address} is listed twice`)
     else tokens.set(token.address, token)
-    if (index % RECORDS_PER_STEP === RECORDS_PER_STEP - 1) yield
+    if (to < stepEnd) continue
+    stepEnd = to + STEP_BYTES
+    yield
   }
   return { tokens, skipped }
 }
 
-/** A number with its original text, so that no digit is lost. */
-class ExactNumber {
-  readonly value: number
-  readonly text: string
-
-  constructor(value: number, text: string) {
-    this.value = value
-    this.text = text
-  }
+function tooLarge(bytes: number, depth: number): string | null {
+  if (bytes > RECORD_BOUND_BYTES) return `longer than ${RECORD_BOUND_BYTES} bytes`
+  return depth > RECORD_BOUND_DEPTH ? `nested deeper than ${RECORD_BOUND_DEPTH} levels` : null
 }
 
-/** A number beyond the doubles is infinite for every other reader of the list, so it does not count. */
-const isFiniteNumber = (value: unknown): value is ExactNumber => value instanceof ExactNumber && Number.isFinite(value.value)
-
-function parseExact(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text, (_key, value: unknown, { source }: { source?: string } = {}) =>
-      typeof value === 'number' ? new ExactNumber(value, source ?? String(value)) : value,
-    )
+    return JSON.parse(text)
   } catch {
     throw new ListError('the answer is not JSON')
   }
 }
 
-function parseRecord(item: unknown): ListedToken | string {
+function parseRecord(text: string): ListedToken | string {
+  const item = parseJson(text)
   if (typeof item !== 'object' || item === null || Array.isArray(item)) return 'not an object'
-  const fields = new Map<string, unknown>(Object.entries(item))
+  const fields = new Map<string, unknown>([...Object.entries(item), ...exactNumbersIn(text)])
   const address = HexAddress.safeParse(fields.get('contract_address')).data
   if (!address || address === ZERO_ADDRESS) return 'no usable contract_address'
   const symbol = parseSymbol(fields.get('symbol'))
@@ -103,7 +98,7 @@ function parseRecord(item: unknown): ListedToken | string {
     supply: parseSupply(fields.get('total_supply')),
     paused: parseOrdinals(fields.get('paused_features')),
     nav: { price: parsePrice(fields.get('nav_price')), updatedAt: parseTime(fields.get('nav_price_updated_at')) },
-    record: toPlainJson(withoutBadIcon(item)) as TokenRecord,
+    record: toWritableJson(withoutBadIcon(item)) as TokenRecord,
   }
 }
 
@@ -116,13 +111,12 @@ function withoutBadIcon(item: object): object {
 const isIcon = (value: unknown): boolean =>
   typeof value === 'string' && Buffer.byteLength(value) <= ICON_BOUND_BYTES && /^https:\/\//i.test(value) && URL.canParse(value)
 
-/** The record with plain JSON types. */
-function toPlainJson(value: unknown): unknown {
-  // Only numbers that survive JSON: no infinity, and no minus zero, which would look like a change after a restart.
-  if (value instanceof ExactNumber) return Number.isFinite(value.value) ? value.value + 0 : null
-  if (Array.isArray(value)) return value.map(toPlainJson)
+/** The record as it can be written as JSON: without infinity, and without minus zero, which would look like a change after a restart. */
+function toWritableJson(value: unknown): unknown {
+  if (typeof value === 'number') return Number.isFinite(value) ? value + 0 : null
+  if (Array.isArray(value)) return value.map(toWritableJson)
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, toPlainJson(inner)]))
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, toWritableJson(inner)]))
 }
 
 /** A symbol from the list or from a log; null where it is invalid. `*` is no symbol, since it selects every token. */
@@ -148,7 +142,8 @@ const parsePrice = (value: unknown): string | null => {
 
 function parseDecimals(value: unknown): number | null {
   if (!(value instanceof ExactNumber)) return null
-  return Number.isInteger(value.value) && value.value >= 0 && value.value <= DECIMALS_BOUND ? value.value : null
+  const decimals = value.value
+  return Number.isInteger(decimals) && decimals >= 0 && decimals <= DECIMALS_BOUND ? decimals : null
 }
 
 function parseMultiplier(value: unknown): string | null {
@@ -158,7 +153,7 @@ function parseMultiplier(value: unknown): string | null {
 
 function parseOrdinals(value: unknown): readonly number[] {
   const items: readonly unknown[] = Array.isArray(value) ? value : []
-  const ordinals = items.flatMap((item) => (isFiniteNumber(item) && Number.isSafeInteger(item.value) ? [item.value] : []))
+  const ordinals = items.flatMap((item) => (typeof item === 'number' && Number.isSafeInteger(item) ? [item] : []))
   return [...new Set(ordinals)].filter((ordinal) => ordinal >= 0).sort((a, b) => a - b)
 }
 

@@ -24,7 +24,8 @@ class ListFetchError extends Error {
 }
 
 const DEADLINE_MS = 10_000
-const LIST_BOUND_BYTES = 64 * 2 ** 20
+/** About 13,000 real records. A longer answer is refused as soon as this much of it was read, after decompression. */
+const LIST_BOUND_BYTES = 8 * 2 ** 20
 /** A longer tag is not sent back. */
 const ETAG_BOUND_CHARS = 1_024
 /** The longest wait that an upstream may ask for. */

@@ -1,8 +1,11 @@
 /** The body is no list: an error record, HTML, a truncated answer. The last good list stays. */
 export class ListError extends Error {}
 
-/** Where the records of a list are (from, to, from, to …), and the answer without them. */
-type ListRecords = { readonly envelope: string; readonly ranges: readonly number[] }
+/** Where a record is in the answer, and how deep it is nested: 1 for an object of plain values. */
+type RecordRange = { readonly from: number; readonly to: number; readonly depth: number }
+
+/** Where the records of a list are, and the answer without them. */
+type ListRecords = { readonly envelope: string; readonly ranges: readonly RecordRange[] }
 
 const RECORDS_BOUND = 100_000
 /** What stands beside the records of an answer is short. */
@@ -11,6 +14,8 @@ const ENVELOPE_BOUND_BYTES = 64 * 1_024
 const STEP_BYTES = 128 * 1_024
 /** The name of the list is found within this distance of its bracket. */
 const NAME_BOUND_BYTES = 64
+/** What encloses a record: the answer and its list. */
+const OUTER_DEPTH = 2
 
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c]
 const [OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET] = [0x7b, 0x7d, 0x5b, 0x5d]
@@ -20,11 +25,12 @@ const [OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET] = [0x7b, 0x7d, 0x5b
  * is found by those who parse the parts: together they are the whole text.
  */
 export function* findRecords(body: Buffer): Generator<undefined, ListRecords> {
-  let ranges: number[] = []
+  let ranges: RecordRange[] = []
   let listFrom = 0
   let listTo = 0
   let recordFrom = -1
   let depth = 0
+  let deepest = 0
   let isInString = false
   let stepEnd = STEP_BYTES
   for (let at = 0; at < body.length; at += 1) {
@@ -39,19 +45,24 @@ export function* findRecords(body: Buffer): Generator<undefined, ListRecords> {
     } else if (byte === QUOTE) isInString = true
     else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
       depth += 1
-      if (depth !== 2 || byte !== OPEN_BRACKET || !isListName(body, at)) continue
+      deepest = Math.max(deepest, depth)
+      if (depth !== OUTER_DEPTH || byte !== OPEN_BRACKET || !isListName(body, at)) continue
       ranges = []
       listFrom = at + 1
       recordFrom = listFrom
-    } else if (byte === COMMA && depth === 2 && recordFrom >= 0) {
-      ranges.push(recordFrom, at)
+      deepest = OUTER_DEPTH
+    } else if (byte === COMMA && depth === OUTER_DEPTH && recordFrom >= 0) {
+      ranges.push({ from: recordFrom, to: at, depth: deepest - OUTER_DEPTH })
       recordFrom = at + 1
-      if (ranges.length >= 2 * RECORDS_BOUND) throw new ListError(`the list has more than ${RECORDS_BOUND} records`)
+      deepest = OUTER_DEPTH
+      if (ranges.length >= RECORDS_BOUND) throw new ListError(`the list has more than ${RECORDS_BOUND} records`)
     } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
       depth -= 1
       if (depth !== 1 || recordFrom < 0) continue
       // An empty list has no records; behind a comma there has to be one.
-      if (ranges.length > 0 || !isBlank(body, recordFrom, at)) ranges.push(recordFrom, at)
+      if (ranges.length > 0 || !isBlank(body, recordFrom, at)) {
+        ranges.push({ from: recordFrom, to: at, depth: deepest - OUTER_DEPTH })
+      }
       listTo = at
       recordFrom = -1
     }

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { Directory } from '../../../src/tokens/directory.ts'
 import { diffFullList } from '../../../src/tokens/list-diff.ts'
-import { ListError } from '../../../src/tokens/list-records.ts'
 import { navAt } from '../../../src/tokens/nav.ts'
-import { APPLE, apple, listBody, listTime, listTimeAfter, NOON, parsedList, parseText, tesla, tokenOf } from './stock-records.ts'
+import { APPLE, apple, listTime, listTimeAfter, NOON, parsedList, tokenOf } from './stock-records.ts'
 
 const withRawDigits = (field: string, digits: string) =>
   JSON.stringify(apple({ [field]: 'placeholder' })).replace('"placeholder"', digits)
@@ -47,18 +46,6 @@ it('a symbol that came and went twice still finds its token', () => {
   }
   expect(token.symbol).toBe('B')
   expect(new Directory([token]).find('A')).toMatchObject({ kind: 'found', token: { address: APPLE } })
-})
-
-it('a record that is nested too deep never drops the others', () => {
-  for (const depth of [500, 1_000, 2_000, 3_000, 4_000, 6_000, 8_000]) {
-    const deep = JSON.stringify(apple()).replace('"Apple"', `${'['.repeat(depth)}${']'.repeat(depth)}`)
-    try {
-      const { tokens } = parseText(listBody(deep, tesla()))
-      expect(tokens.map(({ symbol }) => symbol)).toContain('TSLAc')
-    } catch (failure) {
-      expect([depth, failure]).toEqual([depth, expect.any(ListError)])
-    }
-  }
 })
 
 it('a time at the edge of the calendar has the format of the contract', () => {

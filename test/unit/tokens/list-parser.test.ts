@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { exactNumbersIn } from '../../../src/tokens/exact-number.ts'
 import { findRecords, ListError } from '../../../src/tokens/list-records.ts'
 import { APPLE, apple, listBody, parsedList, parseText, type StockRecord, TESLA, tesla } from './stock-records.ts'
 
@@ -19,8 +20,8 @@ describe('a list', () => {
     expect(skipped).toEqual([])
   })
 
-  it('may be empty', () => {
-    expect(parseText('{"tokens":[]}')).toEqual({ tokens: [], skipped: [] })
+  it.each(['{"tokens":[]}', `{"tokens":[],"x":${'['.repeat(30_000)}${']'.repeat(30_000)}}`])('may be empty: %.30s', (text) => {
+    expect(parseText(text)).toEqual({ tokens: [], skipped: [] })
   })
 
   it.each<[string, string]>([
@@ -32,7 +33,6 @@ describe('a list', () => {
     ['an array', '[]'],
     ['tokens that are no array', '{"tokens":{"0":{}}}'],
     ['beyond the bound of records', `{"tokens":[${Array(100_001).fill('{}').join()}]}`],
-    ['nested too deep', `{"tokens":[${'['.repeat(100_000)}${']'.repeat(100_000)}]}`],
   ])('is refused if it is %s', (_, text) => {
     expect(() => parseText(text)).toThrow(ListError)
   })
@@ -46,6 +46,26 @@ describe('a list', () => {
     expect(skipped[0]).toBe('record 0: not an object')
     expect(skipped[4]).toBe('record 4: no usable contract_address')
     expect(skipped[5]).toBe(`record 6: ${APPLE} is listed twice`)
+  })
+
+  const nested = (levels: number) => JSON.stringify(apple()).replace('"Apple"', `${'['.repeat(levels)}${']'.repeat(levels)}`)
+  const long = (bytes: number) =>
+    JSON.stringify(apple({ website: 'x'.repeat(bytes - JSON.stringify(apple({ website: '' })).length) }))
+
+  it.each<[string, string, string | null]>([
+    ['nested 32 levels deep', nested(31), null],
+    ['nested 33 levels deep', nested(32), 'nested deeper than 32 levels'],
+    ['nested 1,000 levels deep', nested(1_000), 'nested deeper than 32 levels'],
+    ['nested 30,000 levels deep', nested(30_000), 'nested deeper than 32 levels'],
+    ['an array nested 1,000 levels deep', `${'['.repeat(1_000)}${']'.repeat(1_000)}`, 'nested deeper than 32 levels'],
+    ['64 KiB long', long(65_536), null],
+    ['longer than 64 KiB', long(65_537), 'longer than 65536 bytes'],
+    ['too long and nested too deep', nested(500_000), 'longer than 65536 bytes'],
+  ])('skips a record that is too large, and keeps the others: %s', (_, record, reason) => {
+    const { tokens, skipped } = parseText(listBody(tesla(), record, apple({ contract_address: `0x${'1'.repeat(40)}` })))
+    expect(tokens.map(({ address }) => address).includes(APPLE)).toBe(reason === null)
+    expect(tokens).toHaveLength(reason === null ? 3 : 2)
+    expect(skipped).toEqual(reason === null ? [] : [`record 1: ${reason}`])
   })
 
   it.each<[string, unknown]>([
@@ -92,7 +112,7 @@ describe('a record', () => {
     ['a list', ['https://icons.example/a.svg']],
     ['too long', `https://icons.example/${'a'.repeat(2_027)}`],
     ['too long in bytes, not in characters', `https://icons.example/${'é'.repeat(1_014)}`],
-    ['huge', `https://icons.example/${'a'.repeat(1_000_000)}`],
+    ['huge', `https://icons.example/${'a'.repeat(64_000)}`],
   ])('is kept without its icon if that is %s', (_, icon_url) => {
     const { icon_url: _icon, ...others } = { ...apple(), website: 'http://example.com', icon_url }
     expect(readOne({ ...others, icon_url }).record).toEqual(others)
@@ -280,9 +300,33 @@ it('a list is cut into records wherever they end, as if it were parsed whole', (
       if (!Array.isArray(tokens)) return void expect(Array.isArray(JSON.parse(envelope).tokens)).toBe(false)
       expect(JSON.parse(envelope).tokens).toEqual([])
       const body = Buffer.from(answer)
-      const records = tokens.map((_, index) => body.toString('utf8', ranges[2 * index], ranges[2 * index + 1]))
-      expect(ranges).toHaveLength(2 * tokens.length)
-      expect(records.map((record) => JSON.parse(record))).toEqual(tokens)
+      expect(ranges.map(({ from, to }) => JSON.parse(body.toString('utf8', from, to)))).toEqual(tokens)
+      expect(ranges.map(({ depth }) => depth)).toEqual(tokens.map(depthOf))
     }),
   )
 })
+
+const depthOf = (value: unknown): number =>
+  typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depthOf)) : 0
+
+it('the exact numbers of an object are those among its fields, as JSON reads them', () => {
+  const name = fc.constantFrom('a', 'b', '__proto__', 'quo"te', 'back\\slash', '{', 'é')
+  const number = fc.constantFrom('0', '-0', '1.50', '1e5', '-2E-3', '12345678901234567890.5', '1e400')
+  const other = fc.oneof(fc.json({ depthSize: 'small' }), fc.constantFrom('"1"', '"\\""', '[1]', '{"a":1}', 'true', 'null'))
+  const space = fc.constantFrom('', ' ', '\n')
+  const member = fc
+    .tuple(name, fc.boolean(), fc.oneof(number, other), space)
+    .map(([key, isEscaped, value, gap]) => `${isEscaped ? escaped(key) : JSON.stringify(key)}${gap}:${gap}${value}${gap}`)
+  fc.assert(
+    fc.property(fc.array(member, { maxLength: 6 }), (members) => {
+      const text = `{${members.join()}}`
+      const numbers = Object.entries(JSON.parse(text)).filter(([, value]) => typeof value === 'number')
+      const exact = [...exactNumbersIn(text)]
+      expect(new Map(exact.map(([key, { value }]) => [key, value]))).toEqual(new Map(numbers))
+      for (const [, { text: digits }] of exact) expect(text).toContain(digits)
+    }),
+  )
+})
+
+const escaped = (text: string): string =>
+  `"${[...text].map((char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`).join('')}"`

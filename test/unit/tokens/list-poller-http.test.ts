@@ -1,12 +1,13 @@
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { fetchList, type PolledList, pollList } from '../../../src/tokens/list-poller.ts'
 import { APPLE, apple, listBody, TESLA, tesla } from './stock-records.ts'
 
-type Answer = { readonly status?: number; readonly headers?: OutgoingHttpHeaders; readonly body?: string }
+type Answer = { readonly status?: number; readonly headers?: OutgoingHttpHeaders; readonly body?: string | Buffer }
 
 const REFRESH_MS = 15_000
 const twoTokens = listBody(apple(), tesla())
@@ -249,5 +250,13 @@ describe('the poller keeps the last good list', () => {
     const { next, warnings } = await openListPoller()
     await next({ status: 502, body: 'x'.repeat(2 ** 20) })
     expect(warnings).toEqual([{ reason: 'HTTP 502' }])
+  })
+
+  it('after a list that is longer than its bound, which is read no further', async () => {
+    const { next, warnings } = await openListPoller()
+    const longList = gzipSync(listBody(`{"a":[${'0,'.repeat(10 * 2 ** 20)}0]}`))
+    expect(longList.length).toBeLessThan(64 * 1_024)
+    expect(await next({ headers: { 'content-encoding': 'gzip' }, body: longList })).toBeNull()
+    expect(warnings).toEqual([{ reason: 'the list is longer than 8388608 bytes' }])
   })
 })
