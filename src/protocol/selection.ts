@@ -60,7 +60,7 @@ function isInCalendar(timestamp: string): boolean {
   return new Date(`${day}T00:00:00Z`).toISOString().startsWith(day)
 }
 
-/** A browser sends `Last-Event-ID` when it reconnects. It wins over `since`, and an unreadable one becomes a `gap`. */
+/** A browser sends `Last-Event-ID` when it reconnects. An unreadable one becomes a `gap`. */
 export const startPointFromLastEventId = (header: string): StartPoint => ({
   from: 'position',
   text: header.slice(0, POSITION_BOUND_BYTES),
@@ -231,20 +231,27 @@ export type StreamQuery = z.infer<typeof StreamQuery>
 /** The query string of `/v1/snapshot`. */
 export const SnapshotQuery = SelectionQuery.pick({ symbols: true })
 
-export const readStreamQuery = (query: URLSearchParams): StreamQuery => readParameters(StreamQuery, query)
+/** Reads the query of a stream. A `Last-Event-ID` wins over `since`: a browser that reconnects repeats its first URL. */
+export function readStreamQuery(query: URLSearchParams, lastEventIdHeader = ''): StreamQuery {
+  const lastEventId = lastEventIdHeader || query.get('lastEventId')
+  if (!lastEventId) return readParameters(StreamQuery, query)
+  const others = new URLSearchParams([...query].filter(([name]) => name !== 'since'))
+  return { ...readParameters(StreamQuery, others), since: startPointFromLastEventId(lastEventId) }
+}
 
 /** Parameters that mean nothing to the query: the API key, what some EventSource polyfills add, and marks of other programs. */
 const ignoredParameter = /^(key|lastEventId|_|utm_.*)$/
-/** A name that is longer, or has more edits, resembles none. */
+/** A name that is longer, or has more edits, resembles none. Nor does one with more edits than a third of its letters. */
 const NAME_BOUND_CHARS = 40
 const EDITS_BOUND = 3
+const LETTERS_PER_EDIT = 3
 
 /** Refuses the first name that is not known: a misspelt filter would let everything through. */
 export function refuseUnknown(what: 'parameter' | 'field', names: Iterable<string>, known: readonly string[]): void {
   for (const name of names) {
     if (known.includes(name) || (what === 'parameter' && ignoredParameter.test(name))) continue
     const shown = name.slice(0, NAME_BOUND_CHARS)
-    const nearest = nearestName(shown, known, EDITS_BOUND)
+    const nearest = nearestName(shown, known, Math.min(EDITS_BOUND, Math.ceil(shown.length / LETTERS_PER_EDIT)))
     const hint = nearest === undefined ? (known.length > 0 ? ` Known are ${known.join(', ')}.` : '') : ` Did you mean ${nearest}?`
     const suggest = nearest === undefined ? [] : [nearest]
     throw new Refusal(400, 'unknown_parameter', `Unknown ${what} ${quoted(shown)}.${hint}`, { parameter: shown, suggest })

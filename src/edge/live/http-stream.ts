@@ -1,13 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Refusal } from '../../protocol/refusal.ts'
-import {
-  defaultSelectionOptions,
-  patchOptions,
-  readStreamQuery,
-  type StreamQuery,
-  startPointFromLastEventId,
-} from '../../protocol/selection.ts'
+import { defaultSelectionOptions, patchOptions, readStreamQuery, type StreamQuery } from '../../protocol/selection.ts'
 import type { Authorizer } from '../limits/auth.ts'
 import { resolveKnownSymbols } from '../select/symbols.ts'
 import type { Transport } from '../transport/encode.ts'
@@ -62,20 +56,11 @@ function resolveRequest(
   { edge }: StreamServices,
   { incoming, query: parameters, format: pathFormat, acceptedFormat }: StreamRequest,
 ) {
-  const lastEventId = lastEventIdOf(incoming) || parameters.get('lastEventId')
-  // A browser that reconnects repeats its first URL, `since` included; the Last-Event-ID is newer.
-  if (lastEventId) parameters.delete('since')
-  const query = readStreamQuery(parameters)
+  const query = readStreamQuery(parameters, lastEventIdOf(incoming))
   const format = pathFormat ?? query.format ?? acceptedFormat
   const choice = resolveKnownSymbols(edge.view, query.symbols ?? [])
   const options = patchOptions(defaultSelectionOptions, query)
-  return {
-    query,
-    format,
-    choice,
-    options,
-    since: lastEventId ? startPointFromLastEventId(lastEventId) : (query.since ?? ({ from: 'now' } as const)),
-  }
+  return { query, format, choice, options, since: query.since ?? ({ from: 'now' } as const) }
 }
 
 /** The headers of the stream that a request would open, for HEAD. */

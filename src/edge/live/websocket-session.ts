@@ -6,7 +6,6 @@ import {
   readStreamQuery,
   type SelectionPatch,
   SYMBOLS_BOUND,
-  startPointFromLastEventId,
 } from '../../protocol/selection.ts'
 import { TokenBucket } from '../limits/token-bucket.ts'
 import { resolveKnownSymbols, resolveSymbols, symbolsRequired } from '../select/symbols.ts'
@@ -69,8 +68,7 @@ export class WebSocketSession implements WebSocketEvents {
     if (exceeded) return edge.hub.disconnect(this.#listener, exceeded)
     edge.hub.add(this.#listener)
     this.#attempt(() => {
-      const lastEventId = query.get('lastEventId')
-      const parsed = { ...readStreamQuery(query), ...(lastEventId && { since: startPointFromLastEventId(lastEventId) }) }
+      const parsed = readStreamQuery(query)
       if (parsed.heartbeat) this.#listener.setHeartbeat(parsed.heartbeat * 1_000, edge.uptime())
       if (parsed.symbols) return this.#subscribeFromUrl(parsed, parsed.symbols)
       this.#urlQuery = parsed
@@ -183,11 +181,11 @@ export class WebSocketSession implements WebSocketEvents {
 
   #addSubscription(request: Extract<Request, { type: 'subscribe' }>): void {
     const { edge } = this.#streams
-    for (const field of ['since', 'stage'] as const) {
-      if (request[field] == null) continue
-      throw new Refusal(400, `${field}_not_first`, `Only the first subscription of a connection may set ${field}.`)
-    }
     const listener = this.#listener
+    const { since, stage } = request
+    if (since != null) throw notFirst('since')
+    // Null would end the sealed view in the middle of a stream.
+    if (stage != null || (stage === null && listener.options.stage !== defaultSelectionOptions.stage)) throw notFirst('stage')
     const { tokens, rejected } = resolveSymbols(edge.view, request.symbols ?? [])
     const current = listener.tokens
     const added = current === null ? [] : tokensOf(edge, tokens).filter(({ address }) => !current.has(address))
@@ -250,6 +248,9 @@ export class WebSocketSession implements WebSocketEvents {
     })
   }
 }
+
+const notFirst = (field: 'since' | 'stage'): Refusal =>
+  new Refusal(400, `${field}_not_first`, `Only the first subscription of a connection may set ${field}.`)
 
 /** The current value if it is given, null included; else the previous one. */
 const firstDefined = <Value>(current: Value, previous: Value): Value => (current === undefined ? previous : current)

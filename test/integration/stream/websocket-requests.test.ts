@@ -46,6 +46,22 @@ describe('a request', () => {
     for (const message of listener.messages) expect(message).not.toHaveProperty('req')
   })
 
+  it('for the default stage does not end the sealed view', async () => {
+    const stack = await openTestStack()
+    const listener = await connect(stack, '?symbols=AAPLc&types=transfer&stage=sealed')
+    const plain = await connect(stack, '?symbols=AAPLc&types=transfer')
+    for (const one of [listener, plain]) {
+      await one.waitFor('live')
+      one.send({ type: 'subscribe', req: 1, symbols: ['TSLAc'], stage: null, since: null })
+      one.send({ type: 'list', req: 2 })
+      await one.waitFor('subscribed', ({ req }) => req === 2)
+    }
+    expect(listener.messagesOf('error')).toMatchObject([{ req: 1, reason: 'stage_not_first' }])
+    expect(listener.messagesOf('subscribed').at(-1)).toMatchObject({ symbols: ['AAPLc'], stage: 'sealed' })
+    expect(plain.messagesOf('error')).toEqual([])
+    expect(plain.messagesOf('subscribed').at(-1)).toMatchObject({ symbols: ['AAPLc', 'TSLAc'], stage: 'preconfirmed' })
+  })
+
   it('to list or to ping is answered before any subscription', async () => {
     const stack = await openTestStack()
     const listener = await connect(stack)

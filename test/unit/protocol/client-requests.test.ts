@@ -60,7 +60,9 @@ describe('a request', () => {
     [{ type: 'subscribe', symbol: ['*'] }, 'symbol', ['symbols']],
     [{ type: 'subscribe', symbols: ['*'], colour: 'blue' }, 'colour', []],
     [{ type: 'unsubscribe', symbols: ['*'], types: ['nav'] }, 'types', ['type']],
-    [{ type: 'ping', key: 1 }, 'key', ['req']],
+    [{ type: 'ping', reqs: 1 }, 'reqs', ['req']],
+    [{ type: 'ping', key: 1 }, 'key', []],
+    [{ type: 'list', _: 1 }, '_', []],
   ])('with an unknown field is refused: %j', (request, parameter, suggest) => {
     expect(refusalOf(request)).toMatchObject({ code: 400, reason: 'unknown_parameter', details: { parameter, suggest } })
   })

@@ -132,7 +132,7 @@ describe('a query', () => {
   })
 
   it('ignores the key, and what other programs add to a URL', () => {
-    const text = 'symbols=AAPLc&key=secret&lastEventId=a.1&_=171&utm_source=x&utm_=y'
+    const text = 'symbols=AAPLc&key=secret&lastEventId=&_=171&utm_source=x&utm_=y'
     expect(readText(text)).toEqual({ symbols: ['AAPLc'] })
   })
 
@@ -257,6 +257,15 @@ describe('Last-Event-ID', () => {
       expect(startPointFromLastEventId(header)).toEqual({ from: 'position', text: header, position: null })
     },
   )
+
+  it.each([
+    ['header', 'symbols=AAPLc&since=garbage&lastEventId=b.2', 'a.1', 'a.1'],
+    ['query', 'symbols=AAPLc&since=garbage&lastEventId=b.2', '', 'b.2'],
+  ])('in the %s wins over since, which is not even read', (_place, query, header, text) => {
+    const { since, symbols } = readStreamQuery(new URLSearchParams(query), header)
+    expect(symbols).toEqual(['AAPLc'])
+    expect(since).toMatchObject({ from: 'position', text })
+  })
 
   it('longer than 256 bytes counts as unreadable and is cut to 256', () => {
     const long = `k3f9a1.1${'.1'.repeat(POSITION_BOUND_BYTES)}`
