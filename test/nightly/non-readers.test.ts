@@ -16,8 +16,10 @@ const NON_READERS = 200
 const ROUNDS = isNightly ? 13 : 6
 /** Two blocks, so that every phase has the same number of seals. */
 const PHASE_FLASHES = 20
-/** The default of the backlog bound, in bytes. */
+/** At this backlog a client is disconnected at once: 16 times the bound. */
 const BACKLOG_BOUND = 262_144
+/** Nobody is disconnected by time, so that the phases with and without non-readers have the same traffic. */
+const BY_BYTES_ALONE = { BACKLOG_BOUND_BYTES: String(BACKLOG_BOUND / 16), BACKLOG_PATIENCE_MS: '3600000' }
 /** What a non-reader may cost beyond its backlog. */
 const SPARE_BYTES = 65_536
 /** Readers may be slower by at most this share, in the median flashblock. */
@@ -36,6 +38,8 @@ const TRAFFIC: TrafficSettings = {
 /** Fills backlogs quickly; below, what one of its flashblocks is on the wire at least. */
 const FILLING: TrafficSettings = { ...TRAFFIC, transfersPerFlash: 0, logsPerFlash: 4, logBytes: 8_000 }
 const FILLING_BYTES = FILLING.logsPerFlash * 2 * FILLING.logBytes
+/** What the default bounds let all non-readers hold, which wait for the same updates. One alone may have a backlog of 16 MiB. */
+const HELD_BOUND = 134_217_728
 /** How far non-readers are from being disconnected when a phase begins, so that they stay for most of it. */
 const REMAINING_BYTES = 200_000
 /** Before this flashblock of a phase comes the traffic that disconnects them. */
@@ -52,7 +56,7 @@ const transfers = 'symbols=*&types=transfer'
 
 it(`${NON_READERS} clients that never read are disconnected as slow, and ${READERS} readers do not notice`, async (test) => {
   const devnet = await openDevnet({ pace: 'manual' }, test)
-  const relay = await MonitoredRelay.open(test, devnet)
+  const relay = await MonitoredRelay.open(test, devnet, BY_BYTES_ALONE)
   const clients = new ForkedWorker<NonReaderCommand, NonReaderReply>(test, new URL('./non-readers-process.ts', import.meta.url))
   const traffic = new DevnetTraffic(test, devnet, TRAFFIC)
   const filler = new DevnetTraffic(test, devnet, FILLING)
@@ -143,6 +147,35 @@ it(`${NON_READERS} clients that never read are disconnected as slow, and ${READE
   expect(beside / alone).toBeLessThan(1 + SLOWER_BOUND)
   expect(disconnectBeside / disconnectAlone).toBeLessThan(DISCONNECT_SLOWDOWN_BOUND)
   expect(relay.errorLines).toEqual([])
+})
+
+it(`${NON_READERS} clients that never read hold less than ${HELD_BOUND / 2 ** 20} MiB together`, async (test) => {
+  const devnet = await openDevnet({ pace: 'manual' }, test)
+  const relay = await MonitoredRelay.open(test, devnet)
+  const clients = new ForkedWorker<NonReaderCommand, NonReaderReply>(test, new URL('./non-readers-process.ts', import.meta.url))
+  const filler = new DevnetTraffic(test, devnet, FILLING)
+  const metricSum = async (name: string) => [...(await relay.metric(name)).values()].reduce((sum, value) => sum + value, 0)
+  // Everything that the relay keeps anyway is full before, so that only backlogs grow.
+  for (let sent = 0; sent < OPENING_BYTES; sent += FILLING_BYTES) {
+    filler.produceFlashblock()
+    await relay.metric('updates_total')
+  }
+  const restingBytes = relay.residentBytes
+  await clients.command({ do: 'addNonReaders', port: relay.port, listeners: NON_READERS, query: everything })
+  await relay.until(async () => (await metricSum('listeners')) === NON_READERS)
+  let [peakBytes, peakHeldBytes] = [0, 0]
+  while ((await metricSum('shown_out_total')) < NON_READERS) {
+    filler.produceFlashblock()
+    peakBytes = Math.max(peakBytes, relay.residentBytes)
+    peakHeldBytes = Math.max(peakHeldBytes, await metricSum('backlog_held_bytes'))
+  }
+  const [grown, held] = [peakBytes - restingBytes, peakHeldBytes].map((bytes) => `${(bytes / 2 ** 20).toFixed(0)} MiB`)
+  process.stdout.write(`${NON_READERS} non-readers: the relay grew by ${grown}, their backlogs held ${held}\n`)
+  expect(peakHeldBytes).toBeGreaterThan(0)
+  expect(peakBytes - restingBytes).toBeLessThan(HELD_BOUND)
+  await clients.command({ do: 'readRemaining' })
+  await relay.waitForNoListeners()
+  await relay.until(async () => (await metricSum('backlog_held_bytes')) === 0)
 })
 
 /** The slower of the two flashblocks in which the relay disconnects the non-readers. */
