@@ -13,6 +13,8 @@ export type LinkSignal =
   | { readonly type: 'live'; readonly subscription: 'pendingLogs' | 'logs'; readonly addresses: readonly Hex[] }
   /** One log, or several that arrived together. */
   | { readonly type: 'log'; readonly subscription: 'pendingLogs' | 'logs'; readonly log: unknown; readonly receivedAt: number }
+  /** The node refuses pre-confirmed logs of these addresses. It may go on pushing those of earlier ones. */
+  | { readonly type: 'refused' }
   /** The node pushes heads from now on. */
   | { readonly type: 'heads_live' }
   | { readonly type: 'head'; readonly header: unknown }
@@ -33,8 +35,10 @@ const MESSAGE_BOUND_BYTES = 8 * 2 ** 20
 const EARLY_NOTIFICATIONS_BOUND = 2_000
 /** Logs of one read of the socket are emitted together, but at most this many messages. */
 const UNEMITTED_BOUND = 512
+/** Where a node refuses a long filter, each kind of logs is split into at most this many subscriptions. */
+const PARTS_BOUND = 16
 /** A replaced subscription may still push, so its id is kept for a while. */
-const SUBSCRIPTIONS_BOUND = 32
+const SUBSCRIPTIONS_BOUND = 8 * PARTS_BOUND
 
 type Options = {
   /** The chain that the node must serve. */
@@ -73,7 +77,19 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
 type LogSubscriptionKind = 'pendingLogs' | 'logs'
 type SubscriptionKind = LogSubscriptionKind | 'newHeads'
 
+/** A subscription that is being made: to these addresses, in parts of this size. A later one has a higher number. */
+type Attempt = {
+  readonly nth: number
+  readonly kind: LogSubscriptionKind
+  readonly addresses: readonly Hex[]
+  readonly partSize: number
+  /** The parts that the node has accepted. */
+  readonly ids: readonly string[]
+}
+
 type PendingRequest = { readonly onResult: (result: unknown) => void; readonly onError: (failure: RequestFailure) => void }
+
+const noAttempt: Pick<Attempt, 'nth' | 'ids'> = { nth: 0, ids: [] }
 
 /** Why a request failed. The code is null after a timeout. */
 type RequestFailure = { readonly code: number | null; readonly message: string }
@@ -93,8 +109,9 @@ export class SubscriptionSocket {
   #earlyNotifications: { subscription: string; result: unknown; receivedAt: number }[] = []
   #addresses: readonly Hex[] = []
   #isReady = false
-  /** The wanted subscriptions, and the id of each open one. */
-  readonly #logSubscriptions = new Map<LogSubscriptionKind, string | null>([['pendingLogs', null]])
+  /** The wanted subscriptions, and the ids of the open ones with the number of their attempt. */
+  readonly #logSubscriptions = new Map<LogSubscriptionKind, Pick<Attempt, 'nth' | 'ids'>>([['pendingLogs', noAttempt]])
+  #attemptCount = 0
   #lastId = 0
   #hasEnded = false
 
@@ -175,24 +192,56 @@ export class SubscriptionSocket {
     const addresses = this.#addresses
     // To a node an empty list means every contract.
     if (addresses.length === 0) return
-    this.#request('eth_subscribe', [kind, { address: addresses }], {
+    this.#attemptCount += 1
+    this.#requestPart({ nth: this.#attemptCount, kind, addresses, partSize: addresses.length, ids: [] })
+  }
+
+  #requestPart(attempt: Attempt): void {
+    const { kind, addresses, partSize, ids } = attempt
+    const first = ids.length * partSize
+    const address = partSize === addresses.length ? addresses : addresses.slice(first, first + partSize)
+    this.#request('eth_subscribe', [kind, { address }], {
       onResult: (id) => {
-        const previousId = this.#logSubscriptions.get(kind) ?? null
-        this.#logSubscriptions.set(kind, typeof id === 'string' ? id : null)
-        this.signals.next({ type: 'live', subscription: kind, addresses })
+        if (typeof id !== 'string') return this.#end('a subscription was answered without an id')
+        const subscribed = { ...attempt, ids: [...ids, id] }
+        if (first + partSize >= addresses.length) return this.#replaceSubscriptions(subscribed, id)
         this.#addSubscription(id, kind)
-        if (previousId !== null) this.#request('eth_unsubscribe', [previousId], { onResult: () => {}, onError: () => {} })
+        this.#requestPart(subscribed)
       },
       onError: (failure) => {
         if (failure.code === null) return this.#end(`${kind} refused: ${failure.message}`)
-        this.#options.warn(`upstream refuses ${kind}`, failure)
-        this.#logSubscriptions.delete(kind)
-        if (this.#logSubscriptions.size > 0) return
-        // Sealed logs are better than none.
-        if (kind === 'pendingLogs') this.#subscribe('logs')
-        else this.#end(`${kind} refused: ${failure.message}`, true)
+        const smaller = Math.ceil(partSize / 2)
+        const maySplit = ids.length === 0 && smaller < partSize && smaller * PARTS_BOUND >= addresses.length
+        if (maySplit && failure.code !== UNKNOWN_METHOD_CODE) return this.#requestPart({ ...attempt, partSize: smaller })
+        this.#unsubscribe(ids)
+        this.#reportRefusal(kind, failure)
       },
     })
+  }
+
+  /** The node pushes logs of all addresses now, the last part with this id. Earlier subscriptions end. */
+  #replaceSubscriptions({ nth, kind, addresses, ids }: Attempt, lastId: string): void {
+    const previous = this.#logSubscriptions.get(kind) ?? noAttempt
+    if (previous.nth > nth) return this.#unsubscribe(ids)
+    this.#logSubscriptions.set(kind, { nth, ids })
+    this.signals.next({ type: 'live', subscription: kind, addresses })
+    this.#addSubscription(lastId, kind)
+    this.#unsubscribe(previous.ids)
+  }
+
+  #reportRefusal(kind: LogSubscriptionKind, failure: RequestFailure): void {
+    this.#options.warn(`upstream refuses ${kind}`, failure)
+    // The logs of the addresses before are better than none.
+    if (kind === 'pendingLogs' && this.#logSubscriptions.get(kind)?.ids.length) return this.signals.next({ type: 'refused' })
+    this.#logSubscriptions.delete(kind)
+    if (this.#logSubscriptions.size > 0) return
+    // Sealed logs are better than none.
+    if (kind === 'pendingLogs') this.#subscribe('logs')
+    else this.#end(`${kind} refused: ${failure.message}`, true)
+  }
+
+  #unsubscribe(ids: readonly string[]): void {
+    for (const id of ids) this.#request('eth_unsubscribe', [id], { onResult: () => {}, onError: () => {} })
   }
 
   #addSubscription(id: unknown, kind: SubscriptionKind): void {

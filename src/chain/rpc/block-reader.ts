@@ -19,6 +19,8 @@ const sortLogs = (logs: readonly Log[]): readonly Log[] =>
 export class BlockReader {
   readonly #request: RequestFn
   readonly #findLog: FindLog | undefined
+  /** The longest filter that no node has refused. */
+  #addressesBound = Number.POSITIVE_INFINITY
 
   /** `findLog` finds pre-confirmed logs, most of which are read again as sealed ones. */
   constructor(request: RequestFn, findLog?: FindLog) {
@@ -34,26 +36,21 @@ export class BlockReader {
   }
 
   /** The logs of one sealed block. A lagging node cannot answer an unknown hash with an empty list. */
-  async logsByHash(hash: Hex, addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
-    try {
-      const answer = await this.#logsByHash(hash, addresses, signal)
+  logsByHash(hash: Hex, addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
+    // A block cannot be split, so its contracts are.
+    return this.#inParts(addresses, true, async (part) => {
+      const answer = await this.#logsByHash(hash, part, signal)
       if (answer.logs.some((log) => log.blockHash !== null && log.blockHash !== hash))
         throw new UpstreamError('unreadable', 'the answer has logs of another block')
       return answer
-    } catch (failure) {
-      const isTooLarge = failure instanceof UpstreamError && failure.kind === 'too_large'
-      if (!isTooLarge || addresses.length < 2) throw failure
-    }
-    // A block cannot be split, so its contracts are.
-    const half = Math.ceil(addresses.length / 2)
-    const first = await this.logsByHash(hash, addresses.slice(0, half), signal)
-    const second = await this.logsByHash(hash, addresses.slice(half), signal)
-    return { logs: sortLogs([...first.logs, ...second.logs]), unreadable: first.unreadable + second.unreadable }
+    })
   }
 
-  /** The logs of a range of blocks; up to `pending` includes the pre-confirmed ones. */
-  async logsInRange(from: number, to: number | 'pending', addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
-    return checkRange(from, to, await this.#read(await this.#logsAnswer(addresses, rangeFilter(from, to), signal), signal))
+  /** The logs of a range of blocks; up to `pending` includes the pre-confirmed ones, and is not split into shorter ones. */
+  logsInRange(from: number, to: number | 'pending', addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
+    return this.#inParts(addresses, to === 'pending' || from === to, async (part) =>
+      checkRange(from, to, await this.#read(await this.#logsAnswer(part, rangeFilter(from, to), signal), signal)),
+    )
   }
 
   /** The logs of a range of sealed blocks. Null for a long answer with these counts of logs by block hash, which is not parsed. */
@@ -64,12 +61,30 @@ export class BlockReader {
     addresses: readonly Hex[],
     signal: AbortSignal,
   ): Promise<Logs | null> {
-    const answer = await this.#logsAnswer(addresses, rangeFilter(from, to), signal)
+    if (addresses.length > this.#addressesBound) return this.logsInRange(from, to, addresses, signal)
+    const answer = await this.#logsAnswer(addresses, rangeFilter(from, to), signal).catch((failure: unknown) => failure)
+    if (answer instanceof UpstreamError && answer.isFilterTooLong) return this.logsInRange(from, to, addresses, signal)
+    if (answer instanceof Error) throw answer
     if (answer instanceof LongList) {
       const found = await answer.countByBlockHash()
       if ([...counts].every(([hash, count]) => (found.get(hash) ?? 0) === count)) return null
     }
     return checkRange(from, to, await this.#read(answer, signal))
+  }
+
+  /** Reads all addresses at once, or in halves: where the node refuses so many, or where their logs are too many. */
+  async #inParts(addresses: readonly Hex[], isIndivisible: boolean, read: (part: readonly Hex[]) => Promise<Logs>): Promise<Logs> {
+    try {
+      if (addresses.length <= this.#addressesBound) return await read(addresses)
+    } catch (failure) {
+      if (!(failure instanceof UpstreamError) || failure.kind !== 'too_large' || addresses.length < 2) throw failure
+      if (failure.isFilterTooLong) this.#addressesBound = Math.min(this.#addressesBound, addresses.length - 1)
+      else if (!isIndivisible) throw failure
+    }
+    const half = Math.ceil(addresses.length / 2)
+    const first = await this.#inParts(addresses.slice(0, half), isIndivisible, read)
+    const second = await this.#inParts(addresses.slice(half), isIndivisible, read)
+    return { logs: sortLogs([...first.logs, ...second.logs]), unreadable: first.unreadable + second.unreadable }
   }
 
   async #header(block: 'latest' | 'pending' | 'safe' | 'finalized' | Hex, signal?: AbortSignal): Promise<Header | null> {

@@ -24,6 +24,9 @@ const retryableKinds: ReadonlySet<UpstreamErrorKind> = new Set([
   'forbidden',
 ])
 
+/** What nodes say of a filter with too many addresses. */
+const filterTooLong = /(too many|exceed\w*|more than \d+|at most \d+|limit\w*|max\w*)\b.{0,40}\baddresses/i
+
 /** The endpoint refuses the method with any parameters. */
 const refusedKinds: ReadonlySet<UpstreamErrorKind> = new Set(['forbidden', 'unknown_method', 'invalid'])
 
@@ -63,6 +66,11 @@ export class UpstreamError extends Error {
     return !this.isRetryable || this.kind === 'behind'
   }
 
+  /** Whether the node refuses to look for so many addresses at once, in any blocks. */
+  get isFilterTooLong(): boolean {
+    return this.kind === 'too_large' && filterTooLong.test(this.message)
+  }
+
   /** Whether the endpoint would refuse the same method again. */
   get isRefused(): boolean {
     return refusedKinds.has(this.kind)
@@ -86,6 +94,7 @@ const messageRules: readonly (readonly [RegExp, UpstreamErrorKind])[] = [
     /execution revert|^revert|vm (exception|execution error)|\bevm error|invalid (opcode|jump)|out of gas|stack (under|over)flow/i,
     'reverted',
   ],
+  [filterTooLong, 'too_large'],
   [/whitelist|not allowed|forbidden|unauthor/i, 'forbidden'],
   [/pruned|missing trie|history (is )?(not|un)available|no longer available/i, 'gone'],
   [

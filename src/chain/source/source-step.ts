@@ -81,6 +81,7 @@ function take(run: SourceRun, input: SourceInput, context: Context): SourceRun {
     case 'left':
     case 'polling':
     case 'down':
+    case 'refused':
     case 'heads_live':
       return after(run, at, input)
     case 'live': {

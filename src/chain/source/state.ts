@@ -50,6 +50,8 @@ export type Evidence =
   /** The node pushes logs now: pre-confirmed ones, or only sealed ones. */
   | { readonly type: 'live'; readonly subscription: 'pendingLogs' | 'logs' }
   | { readonly type: 'heads_live' }
+  /** The node refuses to push the logs of all addresses. */
+  | { readonly type: 'refused' }
   | { readonly type: 'down'; readonly isRefused: boolean }
   /** Logs were pushed before their block was sealed, the newest of this block. */
   | { readonly type: 'pushed'; readonly newest: number }
@@ -139,6 +141,9 @@ function learn(state: SourceState, evidence: Evidence, at: number): SourceState 
       return state.link === 'pushing' ? state : { ...state, link: 'refused' }
     case 'heads_live':
       return { ...state, linkHead: { number: state.head ?? -1, at, isPushed: false, polledAhead: 0 } }
+    case 'refused':
+      if (state.link !== 'pushing') return state
+      return { ...state, link: 'refused', trust: withoutProof(state.trust), missed: missedLogs.noMissedLogs }
     case 'down': {
       // The next node is being connected to, and until it answers the status stays.
       const link = evidence.isRefused ? 'refused' : state.link === 'leaving' ? 'opening' : 'down'

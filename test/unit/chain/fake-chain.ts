@@ -29,6 +29,8 @@ export class FakeChain {
   pending: 'shown' | 'numberless' | 'partial' | 'latest' | 'null' | 'behind' | 'refused' = 'shown'
   rangeBound = 2_000
   resultsBound = 20_000
+  /** How many addresses a request for logs may name. */
+  addressesBound = Number.POSITIVE_INFINITY
   /** Whether a refused page comes with a suggested range, and in which notation. */
   rangeHint: 'nothing' | 'decimal' | 'hex' = 'nothing'
   /** The oldest block whose logs the node still has. */
@@ -172,6 +174,8 @@ export class FakeChain {
   }
 
   #getLogs({ address, fromBlock, toBlock, blockHash: hash }: Filter): readonly NodeLog[] {
+    if (address.length > this.addressesBound)
+      throw new UpstreamError('too_large', '-32602 exceed max addresses or topics per search position')
     const head = this.head - this.lagBlocks
     const matching = this.#logs.filter((log) => address.includes(log.address))
     if (hash) return this.#visibleLogs(this.#logsByHash(hash, matching, head))

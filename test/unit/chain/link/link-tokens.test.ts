@@ -4,6 +4,7 @@ import type { Hex } from '../../../../src/protocol/fields.ts'
 import { apple, header, pendingLog, sealedLog, tesla } from '../node-json.ts'
 import { openFakeNode, openLink } from './fake-socket-node.ts'
 
+const tokens = [1, 2, 3, 4, 5].map((nth) => `0x${String(nth).padStart(40, '0')}`) as [Hex, Hex, Hex, Hex, Hex]
 const log = (index: number) => pendingLog({ block: 5, index })
 
 describe('the tokens of a link', () => {
@@ -20,6 +21,50 @@ describe('the tokens of a link', () => {
     await link.waitForSignal('live', 2)
     const filters = node.requests.filter(({ params }) => params[0] === 'pendingLogs').map(({ params }) => params[1])
     expect(filters).toEqual([{ address: [apple] }, { address: [tesla] }])
+  })
+
+  it('are split where the node refuses a long filter, and reported once the last part is accepted', async () => {
+    const node = await openFakeNode()
+    const { answer } = node
+    const sizes: number[] = []
+    node.answer = (request) => {
+      const { address = [] } = (request.params[1] ?? {}) as { address?: readonly Hex[] }
+      if (request.params[0] === 'pendingLogs') sizes.push(address.length)
+      return address.length > 2 ? { error: { code: -32_602, message: 'filter too long' } } : answer(request)
+    }
+    const [first, second, third, fourth, fifth] = tokens
+    const lists = new BehaviorSubject<readonly Hex[]>([first, second])
+    const link = openLink([node.url], lists)
+    await link.waitForSignal('live')
+    lists.next(tokens)
+    expect((await link.waitForSignal('live', 2)).addresses).toEqual([first, second, third, fourth, fifth])
+    expect(sizes).toEqual([2, 5, 3, 2, 2, 1])
+    await node.waitUntil(() => node.requests.at(-1)?.method === 'eth_unsubscribe')
+    expect(node.requests.at(-1)?.params).toEqual(['0x2'])
+    // The ids of the three parts.
+    for (const [index, id] of ['0x3', '0x4', '0x5'].entries()) node.notify(id, log(index))
+    await link.waitUntil(() => link.logs().length === 3)
+    lists.next([first])
+    await link.waitForSignal('live', 3)
+    await node.waitUntil(() => node.methods().filter((method) => method.startsWith('eth_unsubscribe')).length === 4)
+    expect(link.signalsOfType('refused')).toEqual([])
+  })
+
+  it('are refused where the node takes no longer filter, while those from before are still pushed', async () => {
+    const node = await openFakeNode()
+    const lists = new BehaviorSubject<readonly Hex[]>([apple])
+    const link = openLink([node.url], lists)
+    await link.waitForSignal('live')
+    const { answer } = node
+    node.answer = (request) => (request.params[0] === 'pendingLogs' ? { error: { code: -32_000, message: 'no' } } : answer(request))
+    lists.next([apple, tesla])
+    await link.waitForSignal('refused')
+    node.notify('0x2', log(1))
+    await link.waitForSignal('log')
+    node.answer = answer
+    lists.next([apple, tesla, tesla])
+    await link.waitForSignal('live', 2)
+    expect(link.signalsOfType('down')).toEqual([])
   })
 
   it('are awaited before the link subscribes to logs', async () => {

@@ -2,16 +2,21 @@ import { describe, expect, it } from 'vitest'
 import { BlockReader } from '../../../../src/chain/rpc/block-reader.ts'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import { LongList } from '../../../../src/chain/rpc/long-list.ts'
+import type { Hex } from '../../../../src/protocol/fields.ts'
 import { behindError, FakeChain } from '../fake-chain.ts'
 import { apple, blockHash, header, keyOf, sealedLog, tesla } from '../node-json.ts'
 
 const HEAD = 1_000
+
+type Reader = BlockReader
+const neverAborted = new AbortController().signal
 
 const openReader = () => {
   const chain = new FakeChain(HEAD)
   const node = new BlockReader(chain.request)
   return {
     chain,
+    reader: node,
     header: (block: Parameters<typeof node.header>[0]) => node.header(block),
     logsOf: (hash = blockHash(HEAD), addresses = [apple]) => node.logsByHash(hash, addresses),
     logsBetween: (from: number, to: number | 'pending', addresses = [apple]) => node.logsInRange(from, to, addresses),
@@ -111,6 +116,25 @@ describe('the logs of a block', () => {
     chain.addLog(HEAD)
     chain.resultsBound = 0
     await expect(logsOf()).rejects.toMatchObject({ kind: 'too_large' })
+  })
+})
+
+describe('a node that refuses a filter with more than two addresses', () => {
+  const addresses = [1, 2, 3, 4, 5].map((nth): Hex => `0x${String(nth).padStart(40, '0')}`)
+  it.each([
+    ['of a block', (reader: Reader) => reader.logsByHash(blockHash(HEAD), addresses)],
+    ['of a range', (reader: Reader) => reader.logsInRange(HEAD - 9, HEAD, addresses)],
+    ['up to the pending block', (reader: Reader) => reader.logsInRange(HEAD, 'pending', addresses)],
+    ['to compare', (reader: Reader) => reader.logsIfCountsDiffer(new Map(), HEAD - 9, HEAD, addresses, neverAborted)],
+  ])('is asked for the logs %s in parts, and refuses only once', async (_, read) => {
+    const { chain, reader } = openReader()
+    for (const address of addresses) chain.addLog(HEAD, address)
+    chain.addressesBound = 2
+    const found = async () => (await read(reader))?.logs.map(({ address }) => address)
+    expect(await found()).toEqual(addresses)
+    chain.requests.length = 0
+    expect(await found()).toEqual(addresses)
+    expect(chain.requestedAddresses().map(({ length }) => length)).toEqual([2, 1, 2])
   })
 })
 

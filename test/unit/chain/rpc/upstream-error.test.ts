@@ -47,6 +47,8 @@ const rows: readonly (readonly [who: string, status: number, code: number, messa
   ['Alchemy', 200, 429, 'Your app has exceeded its compute units per second capacity', 'busy'],
   ['QuickNode', 200, -32012, 'credits limited to 30/sec', 'busy'],
   ['another', 200, -32005, 'limit exceeded', 'too_large'],
+  ['geth', 200, -32602, 'exceed max addresses or topics per search position', 'too_large'],
+  ['another', 200, -32602, 'more than 1000 addresses are not allowed', 'too_large'],
   ['another', 200, -32005, 'daily request rate limit exceeded', 'busy'],
   ['another', 200, -32005, 'query returned more than 10000 results', 'too_large'],
   ['another', 200, -32000, 'block range is larger than max block range, block range = 5120, max block range = 5000', 'too_large'],

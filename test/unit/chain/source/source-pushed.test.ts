@@ -37,6 +37,24 @@ describe('a live link', () => {
     expect(ofType('unreadable')).toEqual([{ type: 'unreadable', count: 1 }])
   })
 
+  it('that refuses the logs of a longer list is polled for all of them, and asked again each minute', async () => {
+    const addresses = new BehaviorSubject<readonly Hex[]>([apple])
+    const { chain, emit, head, advance, statuses, ofType, pendingLogs, probeTimes } = openSource({ addresses })
+    await emit({ type: 'heads_live' }, liveSignal(), head())
+    await advance(1_000)
+    addresses.next([apple, tesla])
+    await emit({ type: 'refused' })
+    await advance(POLL_MS)
+    expect(ofType('subscribed').map((event) => event.addresses)).toEqual([[apple], [apple, tesla]])
+    const log = chain.addLog(chain.head + 1, tesla)
+    await advance(POLL_MS)
+    expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
+    expect(statuses()).toEqual(['pendingLogs ok', 'poll refused'])
+    expect(probeTimes).toHaveLength(1)
+    await emit(liveSignal([apple, tesla]))
+    expect(statuses().at(-1)).toBe('pendingLogs ok')
+  })
+
   it('receives every token list', () => {
     const addresses = new BehaviorSubject<readonly Hex[]>([apple])
     const { lists } = openSource({ addresses })

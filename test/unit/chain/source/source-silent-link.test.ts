@@ -14,6 +14,42 @@ const openWithLiveLink = async (pending: 'null' | 'shown' | 'latest' = 'null') =
 }
 const unpushed = { announced: false }
 
+describe('a silent node with another one beside it', () => {
+  const openSilent = async () => {
+    const opened = openSource({ linkCount: 2 })
+    await opened.emit({ type: 'heads_live' }, liveSignal(), opened.head())
+    for (const logs of [2, 1]) await opened.seal(logs, unpushed)
+    await opened.advance(POLL_MS)
+    return opened
+  }
+
+  it('is left at once, and the other is the source with its first timely log', async () => {
+    const { emit, head, seal, statuses, reconnectTimes } = await openSilent()
+    expect(reconnectTimes).toHaveLength(1)
+    await emit({ type: 'heads_live' }, liveSignal(), head())
+    expect(statuses()).toEqual(['pendingLogs ok', 'poll silent'])
+    await seal(1)
+    expect(statuses()).toEqual(['pendingLogs ok', 'poll silent', 'pendingLogs ok'])
+  })
+
+  it('takes turns with it once a minute while both are silent, without another status', async () => {
+    const { emit, head, seal, advance, statuses, reconnectTimes } = await openSilent()
+    for (let second = 0; second < 150; second += 2) {
+      await seal(1, { ...unpushed, pushed: false })
+      if (second % 60 === 2) await emit({ type: 'heads_live' }, liveSignal(), head())
+      await advance(1_800)
+    }
+    expect(reconnectTimes).toHaveLength(3)
+    expect(statuses()).toEqual(['pendingLogs ok', 'poll silent'])
+  })
+
+  it('is reported as lost only if the other does not answer either', async () => {
+    const { emit, statuses } = await openSilent()
+    await emit(downSignal)
+    expect(statuses()).toEqual(['pendingLogs ok', 'poll silent', 'poll unreachable'])
+  })
+})
+
 describe('a subscription that is accepted and never delivers', () => {
   it('is silent after three missed logs in two blocks, and is replaced by polling', async () => {
     const { chain, advance, seal, statuses, pendingLogs } = await openWithLiveLink('shown')

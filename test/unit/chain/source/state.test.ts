@@ -55,6 +55,7 @@ describe('a link and the trust in what it pushes', () => {
     down: [{ type: 'down', isRefused: false }],
     refused: [{ type: 'down', isRefused: true }],
     left: [{ type: 'left', what: 'link' }],
+    'filter refused': [{ type: 'refused' }],
     pushed: [{ type: 'pushed', newest: HEAD + 1 }],
     missed,
     'missed, late': [{ type: 'pushed_late' }, ...missed],
@@ -64,29 +65,29 @@ describe('a link and the trust in what it pushes', () => {
     null: [{ type: 'pending', status: 'null' }],
   }
   const table = `
-    link and trust      live                live logs           down                refused             left                pushed          missed          missed, late    preconfirmed    latest              behind              null
-    none unproven       pushing unproven    refused unproven    down unproven       refused unproven    =                   =               =               =               =               =                   =                   =
-    opening unproven    pushing unproven    refused unproven    down unproven       refused unproven    =                   =               =               =               =               =                   =                   =
-    opening silent      pushing silent      refused silent      down silent         refused silent      =                   =               =               =               =               =                   =                   =
-    opening behind      pushing behind      refused behind      down behind         refused behind      =                   =               =               =               =               =                   =                   =
-    opening no_pending  pushing no_pending  refused no_pending  down no_pending     refused no_pending  =                   =               =               =               =               =                   =                   =
-    down unproven       pushing unproven    refused unproven    =                   refused unproven    =                   =               =               =               =               =                   =                   =
-    down silent         pushing silent      refused silent      =                   refused silent      =                   =               =               =               =               =                   =                   =
-    down behind         pushing behind      refused behind      =                   refused behind      =                   =               =               =               =               =                   =                   =
-    down no_pending     pushing no_pending  refused no_pending  =                   refused no_pending  =                   =               =               =               =               =                   =                   =
-    refused unproven    pushing unproven    =                   down unproven       =                   leaving unproven    =               =               =               =               =                   =                   =
-    refused silent      pushing silent      =                   down silent         =                   leaving silent      =               =               =               =               =                   =                   =
-    refused behind      pushing behind      =                   down behind         =                   leaving behind      =               =               =               =               =                   =                   =
-    refused no_pending  pushing no_pending  =                   down no_pending     =                   leaving no_pending  =               =               =               =               =                   =                   =
-    pushing unproven    =                   =                   down unproven       refused unproven    leaving unproven    pushing proven  pushing silent  pushing behind  pushing proven  pushing no_pending  pushing no_pending  =
-    pushing proven      =                   =                   down unproven       refused unproven    leaving unproven    =               pushing silent  pushing behind  =               =                   =                   =
-    pushing silent      =                   =                   down silent         refused silent      leaving silent      pushing proven  =               pushing behind  =               =                   =                   =
-    pushing behind      =                   =                   down behind         refused behind      leaving behind      pushing proven  pushing silent  =               =               =                   =                   =
-    pushing no_pending  =                   =                   down no_pending     refused no_pending  leaving no_pending  pushing proven  pushing silent  pushing behind  =               =                   =                   =
-    leaving unproven    pushing unproven    refused unproven    opening unproven    refused unproven    =                   =               =               =               =               =                   =                   =
-    leaving silent      pushing silent      refused silent      opening silent      refused silent      =                   =               =               =               =               =                   =                   =
-    leaving behind      pushing behind      refused behind      opening behind      refused behind      =                   =               =               =               =               =                   =                   =
-    leaving no_pending  pushing no_pending  refused no_pending  opening no_pending  refused no_pending  =                   =               =               =               =               =                   =                   =
+    link and trust      live                live logs           down                refused             left                filter refused      pushed          missed          missed, late    preconfirmed    latest              behind              null
+    none unproven       pushing unproven    refused unproven    down unproven       refused unproven    =                   =                   =               =               =               =               =                   =                   =
+    opening unproven    pushing unproven    refused unproven    down unproven       refused unproven    =                   =                   =               =               =               =               =                   =                   =
+    opening silent      pushing silent      refused silent      down silent         refused silent      =                   =                   =               =               =               =               =                   =                   =
+    opening behind      pushing behind      refused behind      down behind         refused behind      =                   =                   =               =               =               =               =                   =                   =
+    opening no_pending  pushing no_pending  refused no_pending  down no_pending     refused no_pending  =                   =                   =               =               =               =               =                   =                   =
+    down unproven       pushing unproven    refused unproven    =                   refused unproven    =                   =                   =               =               =               =               =                   =                   =
+    down silent         pushing silent      refused silent      =                   refused silent      =                   =                   =               =               =               =               =                   =                   =
+    down behind         pushing behind      refused behind      =                   refused behind      =                   =                   =               =               =               =               =                   =                   =
+    down no_pending     pushing no_pending  refused no_pending  =                   refused no_pending  =                   =                   =               =               =               =               =                   =                   =
+    refused unproven    pushing unproven    =                   down unproven       =                   leaving unproven    =                   =               =               =               =               =                   =                   =
+    refused silent      pushing silent      =                   down silent         =                   leaving silent      =                   =               =               =               =               =                   =                   =
+    refused behind      pushing behind      =                   down behind         =                   leaving behind      =                   =               =               =               =               =                   =                   =
+    refused no_pending  pushing no_pending  =                   down no_pending     =                   leaving no_pending  =                   =               =               =               =               =                   =                   =
+    pushing unproven    =                   =                   down unproven       refused unproven    leaving unproven    refused unproven    pushing proven  pushing silent  pushing behind  pushing proven  pushing no_pending  pushing no_pending  =
+    pushing proven      =                   =                   down unproven       refused unproven    leaving unproven    refused unproven    =               pushing silent  pushing behind  =               =                   =                   =
+    pushing silent      =                   =                   down silent         refused silent      leaving silent      refused silent      pushing proven  =               pushing behind  =               =                   =                   =
+    pushing behind      =                   =                   down behind         refused behind      leaving behind      refused behind      pushing proven  pushing silent  =               =               =                   =                   =
+    pushing no_pending  =                   =                   down no_pending     refused no_pending  leaving no_pending  refused no_pending  pushing proven  pushing silent  pushing behind  =               =                   =                   =
+    leaving unproven    pushing unproven    refused unproven    opening unproven    refused unproven    =                   =                   =               =               =               =               =                   =                   =
+    leaving silent      pushing silent      refused silent      opening silent      refused silent      =                   =                   =               =               =               =               =                   =                   =
+    leaving behind      pushing behind      refused behind      opening behind      refused behind      =                   =                   =               =               =               =               =                   =                   =
+    leaving no_pending  pushing no_pending  refused no_pending  opening no_pending  refused no_pending  =                   =                   =               =               =               =               =                   =                   =
   `
   const [head = [], ...rows] = rowsOf(table)
 
@@ -150,6 +151,7 @@ describe('evidence', () => {
     [{ type: 'live', subscription: 'pendingLogs' }, ['missed']],
     [{ type: 'live', subscription: 'logs' }, []],
     [{ type: 'heads_live' }, ['linkHead']],
+    [{ type: 'refused' }, ['link', 'missed']],
     [{ type: 'down', isRefused: false }, ['link', 'missed', 'linkHead']],
     [{ type: 'pushed', newest: HEAD + 1 }, ['missed', 'trust']],
     [{ type: 'pushed_late' }, ['missed']],
