@@ -3,6 +3,8 @@ import type { DatabaseSync } from 'node:sqlite'
 export type EvictionBounds = {
   readonly retentionMs: number
   readonly bound: number
+  /** Updates over the bound that may be kept for open keys; by default as many as keys can be open. */
+  readonly openGrowth?: number
   /** The wall clock without its steps: a clock that is set wrongly must not evict the tape. */
   readonly now: () => number
 }
@@ -11,8 +13,8 @@ export type EvictionBounds = {
 const EVICTION_BOUND = 1_000
 /** Eviction by count begins with this many updates too many, or with this part of the bound if that is less. */
 const [STEP, STEP_PART] = [256, 0.01]
-/** The part of its bound by which the tape may grow to keep the updates after `keepAfter`. */
-const GROWTH_PART = 0.25
+/** By how many updates the tape may exceed its bound to keep those after `keepAfter`: as many as the ingest keeps open keys. */
+const OPEN_GROWTH = 262_144
 
 /** `clearedUpTo`: eviction by count finds no update up to this number. */
 type EvictionState = { readonly count: number; readonly oldest: number; readonly clearedUpTo: number }
@@ -46,11 +48,11 @@ export class Eviction {
    * evictable updates: see `isEvictable` in the index.
    */
   run({ added, end, keepAfter }: { readonly added: number; readonly end: number; readonly keepAfter: number }): EvictionResult {
-    const { bound, retentionMs, now } = this.#bounds
+    const { bound, openGrowth = OPEN_GROWTH, retentionMs, now } = this.#bounds
     const step = Math.min(STEP, bound * STEP_PART)
     const countBounds = [
       { last: Math.min(keepAfter, end), countBound: bound },
-      { last: end, countBound: Math.floor(bound * (1 + GROWTH_PART)) },
+      { last: end, countBound: bound + openGrowth },
     ]
     const limit = EVICTION_BOUND + added
     let { count, oldest, clearedUpTo } = this.#state

@@ -36,7 +36,7 @@ export interface Tape extends NoteReader {
   readonly epoch: string
   /**
    * Numbers the updates and writes them with the notes in one transaction, then delivers both to the followers. Updates
-   * after the number `keepAfter` are not evicted, unless the tape is a quarter larger than its bound.
+   * after the number `keepAfter` are not evicted, unless the tape exceeds its bound by 262,144.
    */
   append(drafts: readonly Draft[], notes?: Notes, keepAfter?: number): Promise<readonly Entry[]>
   /** Delivers every batch appended from now on. The returned function ends this. */

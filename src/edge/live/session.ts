@@ -6,9 +6,10 @@ import { type OnGap, type StartPoint, SYMBOLS_BOUND } from '../../protocol/selec
 import { updateTypes } from '../../protocol/updates.ts'
 import type { Entry, SearchableTape } from '../../tape/tape.ts'
 import type { Token } from '../../tokens/token.ts'
-import { nextTurn, runAtOnce, runInTurns } from '../../turns.ts'
-import { concatBytes, type Frame, framesOf, isAfter } from '../select/frame.ts'
-import { createMatcher } from '../select/match.ts'
+import { chunk, nextTurn, runAtOnce, runInTurns, type Steps } from '../../turns.ts'
+import type { Selection } from '../select/compiled-selection.ts'
+import { concatBytes, type Frame, framesOf, isAfter, lastEvictedOf } from '../select/frame.ts'
+import { createMatcher, type Matcher } from '../select/match.ts'
 import { snapshotOf, type View } from '../select/view.ts'
 import { backfillUrlOf } from './backfill-link.ts'
 import type { Hub } from './hub.ts'
@@ -218,13 +219,21 @@ async function replay(
     if (last) listener.send(concatBytes(frames, listener.transport), last.seq, frames.length, last.n)
     replayed += frames.length
   }
+  /** One seal of the sealed view may expand to many updates. */
+  const sendInPages = async (frames: readonly Frame[]): Promise<void> => {
+    for (const part of chunk(frames, REPLAY_PAGE)) {
+      await waitForRoom(listener)
+      if (!isConnected(listener)) return
+      send(part)
+      await nextTurn()
+    }
+  }
   for (;;) {
     await waitForRoom(listener)
     if (!isConnected(listener)) return
     const position: TapePosition = { seq: listener.seq ?? 0, n: listener.n }
     const after = resumeAfter(position)
-    const framesAfter = (frames: readonly Frame[]) => frames.filter((frame) => isAfter(frame, position))
-    const matching = (entries: readonly Entry[]) => match(framesOf(entries, tape))
+    const select = (entries: readonly Entry[]) => selectAfter(position, framesOf(entries, tape), { tokens, options }, match)
     // A replay ends at the delivered position: what follows comes live.
     hub.flush()
     if (!hub.isJoinable(options.stage, position)) {
@@ -232,13 +241,13 @@ async function replay(
       continue
     }
     const rest = hub.recentAfter(after)
-    const last = rest && isQuick(rest) ? framesAfter(runAtOnce(matching(rest))) : null
-    if (last && last.length <= REPLAY_PAGE) {
-      send(last)
+    const last = rest && isQuick(rest) ? runAtOnce(select(rest)) : null
+    if (last?.evicted === null && last.frames.length <= REPLAY_PAGE) {
+      send(last.frames)
       return goLive(replayed)
     }
     if (!rest && after < tape.oldest()) {
-      await skipEvicted(edge, listener, subscription)
+      await skipEvicted(edge, listener, subscription, { seq: tape.oldest(), n: null })
       continue
     }
     const upTo = hub.recentSinceSeq
@@ -246,18 +255,30 @@ async function replay(
     const { entries: page, reached } = recentPage
       ? { entries: recentPage, reached: recentPage.at(-1)?.seq ?? null }
       : await read({ after, before: upTo + 1, order: 'asc', limit: REPLAY_PAGE })
-    // One seal of the sealed view may expand to many updates, so the matches of a page are sent in pages too.
-    const matched = framesAfter(await runInTurns(matching(page)))
-    for (let index = 0; index < matched.length; index += REPLAY_PAGE) {
-      if (index > 0) await nextTurn()
-      await waitForRoom(listener)
-      if (!isConnected(listener)) return
-      send(matched.slice(index, index + REPLAY_PAGE))
+    const { frames, evicted } = await runInTurns(select(page))
+    await sendInPages(frames)
+    if (evicted && isConnected(listener)) {
+      await skipEvicted(edge, listener, subscription, evicted)
+      continue
     }
     if (!isConnected(listener)) return
     listener.advance(reached ?? upTo)
     await nextTurn()
   }
+}
+
+/**
+ * What a stream gives after a position of these frames. Where eviction took a part of what the sealed view owes, up to there.
+ */
+function* selectAfter(
+  position: TapePosition,
+  frames: readonly Frame[],
+  selection: Selection,
+  match: Matcher,
+): Steps<{ readonly frames: readonly Frame[]; readonly evicted: TapePosition | null }> {
+  const matched = (yield* match(frames)).filter((frame) => isAfter(frame, position))
+  const evicted = selection.options.stage === 'sealed' ? lastEvictedOf(frames, selection, position) : null
+  return { frames: evicted ? matched.filter((frame) => !isAfter(frame, evicted)) : matched, evicted }
 }
 
 /** Whether these updates can be matched at once. A seal may list thousands of keys. */
@@ -267,13 +288,17 @@ const isQuick = (entries: readonly Entry[]): boolean =>
 
 const isConnected = (listener: Listener): boolean => listener.state !== 'disconnected'
 
-/** Eviction overtook the replay: reports a gap and continues at the oldest position, or at the end. */
-async function skipEvicted(edge: EdgeContext, listener: Listener, { snapshot, onGap }: FirstSubscription): Promise<void> {
-  const { hub, tape } = edge
-  const oldest: TapePosition = { seq: tape.oldest(), n: null }
-  const to = onGap === 'skip' ? { seq: hub.deliveredSeq, n: null } : oldest
+/** Reports a gap: eviction took updates before a position that the stream had still to give. Continues there, or at the end. */
+async function skipEvicted(
+  edge: EdgeContext,
+  listener: Listener,
+  { snapshot, onGap }: FirstSubscription,
+  kept: TapePosition,
+): Promise<void> {
+  const { hub } = edge
+  const to = onGap === 'skip' ? { seq: hub.deliveredSeq, n: null } : kept
   const from = hub.positionOf(listener)
-  listener.advance(to.seq)
-  sendGap(edge, listener, { reason: 'expired', from, to, skippedAfter: onGap === 'skip' ? oldest : null })
-  if (snapshot) await sendSnapshots(edge, listener, hub.position(to.seq))
+  listener.advance(to.seq, to.n)
+  sendGap(edge, listener, { reason: 'expired', from, to, skippedAfter: onGap === 'skip' ? kept : null })
+  if (snapshot) await sendSnapshots(edge, listener, hub.position(to.seq, to.n))
 }

@@ -3,8 +3,9 @@ import type { Entry } from '../../tape/tape.ts'
 import { chunk, type Steps } from '../../turns.ts'
 import { deflateFrames } from '../transport/deflate.ts'
 import { encode, type Transport } from '../transport/encode.ts'
+import { includesToken, type Selection } from './compiled-selection.ts'
 import { KeyHistories, KeyLookup, type TapeLookup } from './key-history.ts'
-import { sealedView } from './sealed-view.ts'
+import { lastEvicted, sealedView } from './sealed-view.ts'
 
 /** An update in the bytes of each transport. Bytes and key lookups are made once, on first use. */
 export class Frame {
@@ -72,8 +73,21 @@ export function framesOf(entries: readonly Entry[], tape: TapeLookup): readonly 
   return entries.map((entry) => new Frame(entry, lookup))
 }
 
-export const isAfter = ({ seq, n }: Frame, position: TapePosition): boolean =>
+export const isAfter = ({ seq, n }: TapePosition, position: TapePosition): boolean =>
   seq > position.seq || (seq === position.seq && position.n !== null && (n === null || n > position.n))
+
+/** Up to where the sealed view of these frames lacks updates of a selection, because eviction took them; null where it lacks none. */
+export function lastEvictedOf(frames: readonly Frame[], selection: Selection, after: TapePosition): TapePosition | null {
+  const types = new Set(selection.options.types)
+  for (const frame of frames.toReversed()) {
+    const { seq, keyHistories } = frame
+    const { update } = frame.entry
+    if (update.type !== 'seal' || !includesToken(selection, update.address)) continue
+    const n = lastEvicted(update, keyHistories, types)
+    if (n !== null && isAfter({ seq, n }, after)) return { seq, n }
+  }
+  return null
+}
 
 export const concatBytes = (frames: readonly Frame[], transport: Transport): Buffer => {
   const [only, ...more] = frames

@@ -83,6 +83,11 @@ export class KeyHistories {
     const seals = this.#lookup.sealsOf(published.address, blockOf(key))
     return seals.find((seal) => seal.seq > seq && seal.seq < this.beforeSeq && seal.keys.has(key))?.seq ?? null
   }
+
+  /** Whether an earlier seal that the tape keeps lists this key. */
+  wasSealed(key: string, address: Hex): boolean {
+    return this.#lookup.sealsOf(address, blockOf(key)).some((seal) => seal.seq < this.beforeSeq && seal.keys.has(key))
+  }
 }
 
 function buildHistory(key: string, entries: readonly Entry[], beforeSeq: number): KeyHistory | null {

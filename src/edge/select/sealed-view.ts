@@ -1,4 +1,4 @@
-import type { Update } from '../../protocol/updates.ts'
+import type { Update, UpdateType } from '../../protocol/updates.ts'
 import type { Entry } from '../../tape/tape.ts'
 import type { Steps } from '../../turns.ts'
 import type { FactContent, KeyHistories, KeyHistory } from './key-history.ts'
@@ -10,7 +10,7 @@ export type SealedViewEntry = Entry & { readonly n: number | null }
  * What the sealed view emits for one update of the tape, in order. It depends on the tape alone, so it is the same
  * live, after a resume and in a history page.
  *
- * A key whose publication the tape no longer keeps cannot be emitted. The client still learns of it: the seal lists it.
+ * A key whose publication the tape no longer keeps cannot be emitted. The seal lists it, and a replay says so with a `gap`.
  */
 export function* sealedView(entry: Entry, histories: KeyHistories): Steps<readonly SealedViewEntry[]> {
   const { update } = entry
@@ -48,6 +48,21 @@ function* emittedBefore(seq: number, seal: Seal, histories: KeyHistories): Steps
     yield
   }
   return emitted
+}
+
+/**
+ * The last of a seal's updates of these types that the view lacks, as its `n`; null where it lacks none. A key that is listed for
+ * the first time must have been published before, so its publication was evicted. Late keys are published as sealed.
+ */
+export function lastEvicted(seal: Seal, histories: KeyHistories, types: ReadonlySet<UpdateType>): number | null {
+  const lateKeys = new Set(seal.late_keys)
+  const isEvicted = (key: string, index: number): boolean => {
+    const type = seal.types[index] ?? 'part'
+    if (type === 'part' || !types.has(type) || lateKeys.has(key)) return false
+    return histories.historyOf(key) === null && !histories.wasSealed(key, seal.address)
+  }
+  const last = seal.keys.findLastIndex(isEvicted)
+  return last === -1 ? null : last + 1
 }
 
 /** The last content of a key as sealed. Its fields stand in the order of the contract. */

@@ -22,7 +22,7 @@ import {
   transfer,
 } from './update-drafts.ts'
 
-type TapeBounds = { readonly retentionMs?: number; readonly bound?: number }
+type TapeBounds = { readonly retentionMs?: number; readonly bound?: number; readonly openGrowth?: number }
 
 /** A tape in a folder that can be reopened and crashed. */
 type TapeFixture = {
@@ -712,8 +712,17 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       }
     })
 
-    it('spares what comes after keepAfter, by count and by age, until the tape is a quarter over its bound', async () => {
-      const fixture = await open({ bound: 8, retentionMs: HOUR_MS })
+    it('evicts nothing that is open, however many updates more than its bound that is', async () => {
+      const { tape } = await open({ bound: 39 })
+      const open200 = Array.from({ length: 200 }, (_, index) => transfer({ at, nth: index + 1 }))
+      await tape.append([navChange({ at })])
+      const keepAfter = tape.end()
+      for (const draft of open200) await tape.append([draft], new Notes(), keepAfter)
+      expect((await all(tape)).filter(({ update }) => update.type === 'transfer')).toHaveLength(200)
+    })
+
+    it('spares what comes after keepAfter, by count and by age, until that is more than may be kept for it', async () => {
+      const fixture = await open({ bound: 8, openGrowth: 2, retentionMs: HOUR_MS })
       const { tape, clock } = fixture
       const [needed] = await tape.append([1, 2, 3, 4, 5, 6, 7, 8].map((nth) => transfer({ at, nth }))).then(seqs)
       const first = needed ?? 0

@@ -292,6 +292,37 @@ describe('a replay of the sealed view', () => {
   })
 })
 
+describe('a replay that meets keys whose publication was evicted', () => {
+  const facts = Array.from({ length: 5 }, (_, index) => transferAt({ index }))
+
+  async function replayed(options: Partial<SelectionOptions>, position?: string) {
+    const { tape, listen } = openTestEdge({ bound: 4 })
+    await tape.append([transferAt({ block: 6 }), sealOf([transferAt({ block: 6 })], 6)])
+    for (const fact of facts) await tape.append([fact])
+    await tape.append([sealOf(facts)])
+    const since = position === undefined ? { from: 'start' as const } : sinceAfter(`${tape.epoch}.${position}`)
+    const { outlet, started } = listen({ options: { ...sealedOnly, ...options }, since })
+    await started
+    return outlet.messages.flatMap((message) => {
+      if (message.type === 'gap') return [`gap ${message.reason} ${message.from} to ${message.id}`.replaceAll(`${tape.epoch}.`, '')]
+      return 'prev' in message ? summarise([message]) : []
+    })
+  }
+
+  it('says so with a gap before the first key that it can give', async () => {
+    const given = ['transfer 8.3', 'transfer 8.4', 'transfer 8.5', 'seal 8']
+    expect(await replayed({})).toEqual(['gap expired 4 to 8.2', ...given])
+    expect(await replayed({}, '8.1')).toEqual(['gap expired 8.1 to 8.2', ...given])
+    expect(await replayed({}, '8.2')).toEqual(given)
+    expect(await replayed({}, '8.3')).toEqual(given.slice(1))
+  })
+
+  it('says nothing where the selection lacks none of them', async () => {
+    expect(await replayed({ types: ['seal'] })).toEqual(['seal 8'])
+    expect(await replayed({ types: ['approval'] })).toEqual(['seal 8'])
+  })
+})
+
 describe('a heartbeat in the sealed view', () => {
   it('carries the id of the last seal sent and the count of updates', async () => {
     const { tape, hub, listen, clock } = openTestEdge()
