@@ -121,7 +121,7 @@ function objectType(schema: JsonSchema): string {
   const ofLogs = names.filter((name) => !required.includes(name))
   // A change that a log brought has the place of that log; any other has none.
   if (!names.includes('key') || required.includes('key') || !sources.includes('log'))
-    return `{\n${names.map((name) => field(name)).join('')}}`
+    return `{\n${names.map((name) => field(name)).join('')}${additionalProperties ? 'readonly [name: string]: unknown\n' : ''}}`
   const common = names.filter((name) => name !== 'source' && !ofLogs.includes(name))
   const others = unionOf(sources.filter((one) => one !== 'log').map((one) => JSON.stringify(one)))
   return `{

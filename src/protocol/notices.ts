@@ -28,7 +28,10 @@ const Hello = registerSchema(
         symbols_max: z.int().positive().describe('Symbols in one connection.'),
         selections_max: z.int().positive().describe('Different selections with value filters, of all clients.'),
         replay_max: z.int().positive().describe('Messages in one replay; if there are more, a gap comes instead.'),
-        backlog_bytes: z.int().positive().describe('Unsent bytes above which a client is disconnected as too slow.'),
+        backlog_bytes: z
+          .int()
+          .positive()
+          .describe('Unsent bytes above which a client is slow; it is disconnected if they stay above.'),
         message_bytes: z.int().positive().describe('Bytes in one client message.'),
         retention_ms: z.int().positive().describe('How long a message stays on the tape.'),
       })
@@ -62,7 +65,7 @@ const Subscribed = registerSchema(
     rejected: z.array(RejectedSymbol),
     resume: z
       .enum(['none', 'full', 'gap'])
-      .describe('none: no position was given; full: the stream continues from it, without snapshots; gap: a gap follows.'),
+      .describe('none: no position was given; full: the stream continues from it; gap: a gap follows.'),
   }),
 )
 
@@ -134,7 +137,7 @@ const Gap = registerSchema(
     reason: z
       .enum(['expired', 'epoch', 'ahead', 'long'])
       .describe(
-        'expired: the position is before oldest; epoch: it belongs to another tape; ahead: it is after the end; long: too many messages for one replay.',
+        'expired: the position is before oldest, or its number was lost; epoch: it belongs to another tape; ahead: it is after the end; long: too many messages for one replay.',
       ),
     from: z.string().nullable().describe('The position given by the client.'),
     to: PositionText,

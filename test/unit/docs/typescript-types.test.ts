@@ -12,7 +12,7 @@ const tsc = fileURLToPath(new URL('../../../node_modules/typescript/bin/tsc', im
 
 /** What a client writes, and lines that must not compile. */
 const client = `
-import type { Message, Request, TokenRecord } from './types.ts'
+import type { ErrorRecord, Message, Request, TokenRecord } from './types.ts'
 
 export function describe(message: Message): string {
   switch (message.type) {
@@ -35,6 +35,7 @@ const record: TokenRecord = { symbol: 'AAPLc', decimals: 8, added_later: true }
 export const decimals: number | undefined = record.decimals
 // @ts-expect-error Decimals are a number.
 export const text: string = record.decimals
+export const suggest = (record: ErrorRecord): unknown => record.details[0]?.suggest
 export const request: Request = { type: 'subscribe', symbols: ['AAPLc'], snapshot: 'always' }
 `
 
