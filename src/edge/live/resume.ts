@@ -66,11 +66,18 @@ async function locate(since: StartPoint, stage: Stage, { tape, onGap, ...times }
       return { after: positionAt(oldest), resume: 'none', gaps: [] }
     case 'time':
     case 'duration':
-      return { after: positionAt(Math.max(oldest, await tape.seqBefore(tapeTimeOf(since, times)))), resume: 'none', gaps: [] }
+      return {
+        after: positionAt(Math.max(oldest, given(await tape.seqBefore(tapeTimeOf(since, times)), tape))),
+        resume: 'none',
+        gaps: [],
+      }
     case 'position':
       return resumeFrom(since.text, stage, tape, onGap)
   }
 }
+
+/** The same place by a number that was given: a resume from a lost one would be a gap. */
+const given = (seq: number, tape: Pick<Tape, 'lostAfter'>): number => tape.lostAfter(seq) ?? seq
 
 /** The time by which the tape finds its updates: it has no steps of the wall clock. */
 export const tapeTimeOf = (
@@ -90,7 +97,7 @@ function resumeFrom(text: string, stage: Stage, tape: Tape, onGap: OnGap): Resum
   const lostAfter = tape.lostAfter(position.seq)
   if (lostAfter !== null) return gapAfter('expired', Math.max(lostAfter, tape.oldest()))
   if (position.seq > tape.end()) return gapAfter('ahead', tape.end())
-  const after = resumeAfter(position)
+  const after = position.n === null ? position.seq : given(resumeAfter(position), tape)
   if (after < tape.oldest()) return gapAfter('expired', tape.oldest())
   const { seq, n } = position
   return { after: stage === 'sealed' ? { seq, n } : positionAt(after), resume: 'full', gaps: [] }

@@ -68,6 +68,22 @@ function countPages(tape: SearchableTape) {
   return pages
 }
 
+describe('a start', () => {
+  it.each([
+    ['a time', () => ({ from: 'time', time: 1_000_000 }) as const],
+    ['a position before an update', (epoch: string) => sinceAfter(`${epoch}.3.1`)],
+  ])('just before the first update of a run has a position that was given: %s', async (_, since) => {
+    const { tape, listen } = openTestEdge()
+    await tape.append([holeDraft(1), holeDraft(2), holeDraft(3)])
+    // Updates 1 and 2 stand for what a run lost.
+    vi.spyOn(tape, 'lostAfter').mockImplementation((seq) => (seq === 1 || seq === 2 ? 0 : null))
+    vi.spyOn(tape, 'seqBefore').mockReturnValue(2)
+    const { outlet, started } = listen({ ...everything, since: since(tape.epoch) })
+    await started
+    expect(outlet.messages[0]).toMatchObject({ type: 'hello', id: `${tape.epoch}.0` })
+  })
+})
+
 describe('a replay', () => {
   it('is not counted further after a disconnect', async () => {
     const { tape, listen } = openTestEdge({ replay: 500 })
