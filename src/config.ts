@@ -87,7 +87,7 @@ export const settings = {
   COMPRESSION: setting('true', 'whether messages are compressed for WebSocket listeners that offer permessage-deflate', bool),
   RPC_RATE: setting(
     '50',
-    'JSON-RPC requests per second and address; at most a fifth of them may be eth_getLogs',
+    'JSON-RPC requests per second and address; at once twice that or 100; at most a fifth of them may be eth_getLogs',
     integer(1, 1_000_000),
   ),
   RPC_OPEN: setting('false', 'whether eth_subscribe serves contracts that are not listed', bool),

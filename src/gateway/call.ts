@@ -30,7 +30,7 @@ export function readCall(name: string, params: unknown, chainState: ChainState):
   if (!isMethod(name))
     throw new RpcError(errorCodes.methodNotFound, `the method ${quoted(name)} does not exist or is not served here`)
   if (!Array.isArray(params)) throw new RpcError(errorCodes.invalidParams, 'invalid params: they go by position, in an array')
-  const parsed = methods[name].params.safeParse(params)
+  const parsed = methods[name].params.safeParse(withBlock(name, params))
   if (!parsed.success)
     throw new RpcError(errorCodes.invalidParams, `invalid params: ${describeIssue(name, params, parsed.error.issues[0])}`)
   const checkedParams =
@@ -42,6 +42,11 @@ export function readCall(name: string, params: unknown, chainState: ChainState):
     key: `${name} ${JSON.stringify(checkedParams)}`.toLowerCase(),
     scope: scopeOf(name, checkedParams, chainState),
   }
+}
+
+/** The params with the block that they leave out: the latest one. */
+function withBlock(method: Method, params: readonly unknown[]): readonly unknown[] {
+  return params.length === blockParamIndex[method] ? [...params, 'latest'] : params
 }
 
 const isMethod = (name: string): name is Method => Object.hasOwn(methods, name)

@@ -1,5 +1,6 @@
 import { BoundedMap } from '../bounded-map.ts'
 import { TokenBucket } from '../edge/limits/token-bucket.ts'
+import { BATCH_BOUND } from './request.ts'
 
 /** Addresses remembered at most. Beyond it, the one that was idle longest starts with a full bucket again. */
 const ADDRESSES_BOUND = 50_000
@@ -8,7 +9,10 @@ const LOGS_SHARE = 0.2
 
 type Buckets = { readonly all: TokenBucket; readonly logs: TokenBucket }
 
-/** How often each address may ask: a bucket of one second's worth. */
+/** The bucket holds two seconds' worth, and a whole batch at least. */
+const CAPACITY_SECONDS = 2
+
+/** How often each address may ask. Requests for logs count in a bucket of their own too. */
 export class RateLimiter {
   readonly #perSecond: number
   readonly #byAddress = new BoundedMap<string, Buckets>(ADDRESSES_BOUND)
@@ -32,7 +36,10 @@ export class RateLimiter {
   }
 
   #createBuckets(now: number): Buckets {
-    const logsPerSecond = Math.max(1, Math.floor(this.#perSecond * LOGS_SHARE))
-    return { all: new TokenBucket(this.#perSecond, this.#perSecond, now), logs: new TokenBucket(logsPerSecond, logsPerSecond, now) }
+    const capacity = Math.max(BATCH_BOUND, CAPACITY_SECONDS * this.#perSecond)
+    return {
+      all: new TokenBucket(capacity, this.#perSecond, now),
+      logs: new TokenBucket(Math.floor(capacity * LOGS_SHARE), this.#perSecond * LOGS_SHARE, now),
+    }
   }
 }

@@ -1,10 +1,29 @@
 /** Shorter parts of a path may be ordinary words. Credentials are redacted from a shorter length on. */
 const MIN_CHARS = { path: 8, credential: 4 }
 
-/** Removes the secrets of these URLs from a text: the hosts, and the keys in them. */
+/** Removes the secrets of these URLs from a text, however they are escaped: the hosts, the keys and the logins in them. */
 export function createRedactor(urls: readonly string[]): (text: string) => string {
   const secrets = [...new Set(urls.flatMap(secretsIn))].sort((a, b) => b.length - a.length)
-  return (text) => secrets.reduce((redacted, secret) => redacted.replaceAll(secret, '…'), text)
+  if (secrets.length === 0) return (text) => text
+  const pattern = new RegExp(secrets.map((secret) => [...secret].map(anySpellingOf).join('')).join('|'), 'giu')
+  return (text) => text.replace(pattern, '…')
+}
+
+/** Matches a character as it is, percent-encoded (once or again), or escaped as in JSON, a string or HTML. */
+function anySpellingOf(character: string): string {
+  const code = character.codePointAt(0) ?? 0
+  const hex = code.toString(16)
+  const itself = `\\u{${hex}}`
+  const percentEncoded = [...Buffer.from(character)].map((byte) => `%(?:25)*${byte.toString(16).padStart(2, '0')}`).join('')
+  const isSign = /[^\w\s]/.test(character)
+  return `(?:${[
+    itself,
+    percentEncoded,
+    `\\\\+(?:u0*|x|u\\{)${hex}\\}?`,
+    `&#(?:x0*${hex}|${code});?`,
+    ...(character === ' ' ? ['\\+'] : []),
+    ...(isSign ? [`\\\\+${itself}`] : []),
+  ].join('|')})`
 }
 
 /** Redacts every string of a value, property names included. */
@@ -26,15 +45,22 @@ function secretsIn(text: string): readonly string[] {
     // A host without a dot may be an ordinary word.
     ...(/[.:]/.test(host) ? [host] : []),
     ...(/[.:]/.test(hostname) ? [hostname] : []),
-    ...spellings(pathname.split('/'), MIN_CHARS.path),
-    ...spellings([username, password, ...values], MIN_CHARS.credential),
+    ...decodedParts(pathname.split('/'), MIN_CHARS.path),
+    ...decodedParts([username, password, ...values], MIN_CHARS.credential),
+    ...(username || password ? basicCredentials(`${decodeSafely(username)}:${decodeSafely(password)}`) : []),
   ]
 }
 
-/** Each part in every encoding. */
-const spellings = (parts: readonly string[], minChars: number): readonly string[] =>
+/** What the relay itself sends as basic authorization, in both alphabets and without padding. */
+const basicCredentials = (login: string): readonly string[] => {
+  const bytes = Buffer.from(login)
+  return [bytes.toString('base64').replace(/=+$/, ''), bytes.toString('base64url')]
+}
+
+/** Each part as it is and decoded; every other encoding is matched too. */
+const decodedParts = (parts: readonly string[], minChars: number): readonly string[] =>
   parts
-    .flatMap((part) => [part, decodeSafely(part), decodeSafely(part.replaceAll('+', ' ')), encodeURIComponent(decodeSafely(part))])
+    .flatMap((part) => [part, decodeSafely(part), decodeSafely(part.replaceAll('+', ' '))])
     .filter(({ length }) => length >= minChars)
 
 function decodeSafely(part: string): string {

@@ -1,7 +1,7 @@
 import { errorCodes, RpcError } from './rpc-error.ts'
 
-/** How many requests one batch may hold. */
-const BATCH_BOUND = 50
+/** How many requests one batch may hold: what ethers sends by default. */
+export const BATCH_BOUND = 100
 /** Up to this length each request of a too long batch gets its own error: client libraries expect one per id. */
 const REFUSED_BATCH_BOUND = 1_000
 

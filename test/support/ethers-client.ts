@@ -4,7 +4,7 @@ import { blockTagNames, callsOfAllMethods, type QuerySubject, type RpcEndpoint }
 
 /** How ethers sends requests: over HTTP (by default in batches) or over WebSocket. */
 export const ethersTransports = ['http', 'http one by one', 'webSocket'] as const
-type EthersTransport = (typeof ethersTransports)[number]
+type EthersTransport = (typeof ethersTransports)[number] | 'http in long batches'
 
 /** Concurrent requests. ethers joins them into one batch. */
 const BATCH_SIZE = 50
@@ -13,10 +13,11 @@ const BATCH_SIZE = 50
 export function ethersProviderFor({ url, wsUrl }: RpcEndpoint, transport: EthersTransport): JsonRpcApiProvider {
   // Without its own cache, ethers sends every request.
   const options = { cacheTimeout: -1, pollingInterval: 20 }
+  const batchMaxCount = transport === 'http one by one' ? 1 : transport === 'http in long batches' ? 200 : null
   const provider =
     transport === 'webSocket'
       ? new WebSocketProvider(wsUrl, undefined, options)
-      : new JsonRpcProvider(url, undefined, { ...options, ...(transport === 'http one by one' && { batchMaxCount: 1 }) })
+      : new JsonRpcProvider(url, undefined, { ...options, ...(batchMaxCount && { batchMaxCount }) })
   onTestFinished(() => provider.destroy())
   return provider
 }

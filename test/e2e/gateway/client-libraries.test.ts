@@ -149,7 +149,7 @@ describe.each(['http', 'http one by one'] as const)('ethers over %s', (transport
     const provider = ethersProviderFor(relayEndpoint(relay), transport)
     await provider.getNetwork()
     const balances: bigint[] = []
-    // Two batches of 40: one batch may hold 50.
+    // Two batches of 40.
     for (const addresses of [unusedAddresses(80).slice(0, 40), unusedAddresses(80).slice(40)])
       balances.push(...(await Promise.all(addresses.map((address) => provider.getBalance(address)))))
     expect(balances).toEqual(Array.from({ length: 80 }, () => 0n))
@@ -160,17 +160,17 @@ describe('a batch over the bound', () => {
   it('is refused with a sentence that viem passes on', async () => {
     const { relay } = await openIdleStack()
     const client = createPublicClient({ transport: http(relayEndpoint(relay).url, { batch: true }) })
-    const outcomes = await Promise.all(unusedAddresses(60).map((address) => outcomeOf(client.getBalance({ address }))))
-    for (const outcome of outcomes) expect(outcome).toMatchObject({ details: expect.stringContaining('at most 50') })
+    const outcomes = await Promise.all(unusedAddresses(120).map((address) => outcomeOf(client.getBalance({ address }))))
+    for (const outcome of outcomes) expect(outcome).toMatchObject({ details: expect.stringContaining('at most 100') })
   })
 
   it('is refused with a sentence that ethers passes on', async () => {
     const { relay } = await openIdleStack()
-    const provider = ethersProviderFor(relayEndpoint(relay), 'http')
+    const provider = ethersProviderFor(relayEndpoint(relay), 'http in long batches')
     await provider.getNetwork()
-    const outcomes = await Promise.allSettled(unusedAddresses(60).map((address) => provider.getBalance(address)))
+    const outcomes = await Promise.allSettled(unusedAddresses(120).map((address) => provider.getBalance(address)))
     for (const outcome of outcomes)
-      expect(outcome).toMatchObject({ reason: { error: { message: expect.stringContaining('at most 50') } } })
+      expect(outcome).toMatchObject({ reason: { error: { message: expect.stringContaining('at most 100') } } })
   })
 })
 

@@ -107,7 +107,7 @@ const invalidParams: readonly (readonly [method: string, params: unknown, senten
     (filter) => ['eth_getLogs', [filter], 'at least one criterion'] as const,
   ),
   ...invalidFilters.map((filter) => ['eth_getLogs', [filter]] as const),
-  ...[[], [null], ['newest'], ['latest', 'latest'], [1], [{ blockHash: '0x12' }]].map(
+  ...[[null], ['newest'], ['latest', 'latest'], [1], [{ blockHash: '0x12' }]].map(
     (params) => ['eth_getBlockReceipts', params] as const,
   ),
   ['eth_getBlockReceipts', [{ blockHash: WORD, blockNumber: '0x1' }]],
@@ -119,7 +119,7 @@ const invalidParams: readonly (readonly [method: string, params: unknown, senten
     const slot = method === 'eth_getStorageAt' ? ['0x7'] : []
     const blocks = ['newest', '0x01', 'pending ', {}, { blockHash: WORD, other: 1 }, 1, null, ['latest']]
     return [
-      ...[[], [ADDRESS, ...slot], [...slot, 'latest'], [ADDRESS, ...slot, 'latest', 'latest']],
+      ...[[], [...slot, 'latest'], [ADDRESS, ...slot, 'latest', 'latest']],
       ...invalidAddresses.map((address) => [address, ...slot, 'latest']),
       ...blocks.map((block) => [ADDRESS, ...slot, block]),
     ].map((params) => [method, params] as const)
@@ -146,8 +146,8 @@ const exchanges: readonly RpcExchange[] = [
     [[request('eth_chainId')], request('eth_chainId', [], 2), []],
     [invalidElement, [2, 'result'], invalidElement],
   ],
-  ['a batch of 50', repeat(50, (id) => request('eth_chainId', [], id)), repeat(50, (id) => [id, 'result'])],
-  ...[51, 1_000].map(
+  ['a batch of 100', repeat(100, (id) => request('eth_chainId', [], id)), repeat(100, (id) => [id, 'result'])],
+  ...[101, 1_000].map(
     (count): RpcExchange => [`a batch of ${count}`, repeat(count, getBalance), repeat(count, (id) => [id, -32600]), '50'],
   ),
   ['50 notifications', repeat(50, () => notification), null],

@@ -8,7 +8,7 @@ const path = 'path-Key_0123456789'
 const query = 'query/key+0123456789'
 const user = 'user-0123456789'
 const password = 'pass:word-0123456789'
-const keys = [path, query, user, password].flatMap((key) => [key, encodeURIComponent(key)])
+const keys = [path, query, user, password].flatMap((key) => [key, encodeURIComponent(key), key.replaceAll('-', '%2D')])
 const login = `${encodeURIComponent(user)}:${encodeURIComponent(password)}`
 
 const balance = request('eth_getBalance', [BOB, 'latest'])
@@ -33,10 +33,13 @@ async function openWithKeys(
     },
   )
   const expectNoSecrets = (text: string) => {
-    for (const secret of [...keys, new URL(upstream.url).host]) expect(text).not.toContain(secret)
+    for (const secret of [...keys, loginAsSent, 'u0070', new URL(upstream.url).host]) expect(text).not.toContain(secret)
   }
   return { node, expectNoSecrets }
 }
+
+const loginAsSent = Buffer.from(`${user}:${password}`).toString('base64')
+const jsonEscaped = (text: string): string => [...text].map((one) => `\\u00${one.charCodeAt(0).toString(16)}`).join('')
 
 const errorTexts: readonly [string, (urls: Urls) => string][] = [
   ['its URL', ({ url }) => `could not reach ${url} today`],
@@ -48,6 +51,9 @@ const errorTexts: readonly [string, (urls: Urls) => string][] = [
   ['the encoded key in its query', () => `key ${encodeURIComponent(query)} is unknown`],
   ['the URL of its sockets', ({ wsUrl }) => `use ${wsUrl} for subscriptions`],
   ['its user', () => `user ${user} may not`],
+  ['the login as it is sent', () => `bad header Basic ${loginAsSent}`],
+  ['the login as it is sent, in the alphabet of URLs', () => `bad header ${loginAsSent.replaceAll('/', '_')}`],
+  ['the key in its path, escaped', () => `bad ${jsonEscaped(path)} and ${path.replaceAll('-', '%2D')}`],
   ['its password', () => `login with ${password}, or ${encodeURIComponent(password)}, failed`],
 ]
 

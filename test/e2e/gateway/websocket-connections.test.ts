@@ -54,41 +54,43 @@ it('a small BACKLOG_BOUND_BYTES prevents no answer', async () => {
 
 describe('the rate', () => {
   it.each([false, true])('counts each request over WebSocket, in one batch: %s', async (batch) => {
-    const client = await RpcTestClient.open(await openTestStack({ RPC_RATE: '10' }))
-    expect(await callRepeatedly(client, 15, { batch })).toEqual(codes(10, 5))
+    const client = await RpcTestClient.open(await openTestStack({ RPC_RATE: '1' }))
+    if (batch) expect(await callRepeatedly(client, 60, { batch })).toEqual(codes(60, 0))
+    expect(await callRepeatedly(client, batch ? 45 : 105, { batch })).toEqual(codes(batch ? 40 : 100, 5))
     expect((await client.call('eth_subscribe', 'pendingLogs')).error).toMatchObject({ code: -32005 })
     expect(client.rawSocket.closeCode).toBeNull()
   })
 
   it('refuses a whole body over HTTP with Retry-After, and counts none of it', async () => {
-    const stack = await openTestStack({ RPC_RATE: '10' })
-    expect(await post(stack, 11)).toEqual({ status: 429, retry: 1, codes: codes(0, 11) })
-    expect(await post(stack, 10)).toEqual({ status: 200, retry: 0, codes: codes(10, 0) })
+    const stack = await openTestStack({ RPC_RATE: '1' })
+    expect(await post(stack, 60)).toEqual({ status: 200, retry: 0, codes: codes(60, 0) })
+    expect(await post(stack, 45)).toEqual({ status: 429, retry: 1, codes: codes(0, 45) })
+    expect(await post(stack, 40)).toEqual({ status: 200, retry: 0, codes: codes(40, 0) })
     expect(await post(stack, 1)).toEqual({ status: 429, retry: 1, codes: codes(0, 1) })
   })
 
   it('of eth_getLogs is a fifth, over both transports', async () => {
-    const stack = await openTestStack({ RPC_RATE: '10' })
+    const stack = await openTestStack({ RPC_RATE: '1' })
     const client = await RpcTestClient.open(stack)
-    expect(await callRepeatedly(client, 3, { method: 'eth_getLogs', batch: true })).toEqual(codes(2, 1))
+    expect(await callRepeatedly(client, 21, { method: 'eth_getLogs', batch: true })).toEqual(codes(20, 1))
     expect(await post(stack, 1, 'eth_getLogs')).toEqual({ status: 429, retry: 1, codes: [-32005] })
     expect((await client.call('eth_chainId')).error).toBeUndefined()
   })
 
   it('is separate for each address', async () => {
-    const stack = await openTestStack({ RPC_RATE: '5', TRUSTED_PROXIES: '127.0.0.0/8' })
+    const stack = await openTestStack({ RPC_RATE: '1', TRUSTED_PROXIES: '127.0.0.0/8' })
     for (const [address, count] of [
-      ['203.0.113.7', 6],
-      ['203.0.113.8', 5],
+      ['203.0.113.7', 101],
+      ['203.0.113.8', 100],
     ] as const) {
       const client = await RpcTestClient.open(stack, { headers: { 'x-forwarded-for': address } })
-      expect(await callRepeatedly(client, count), address).toEqual(codes(5, count - 5))
+      expect(await callRepeatedly(client, count), address).toEqual(codes(100, count - 100))
     }
   })
 
   it('closes a client that exceeds it all the time', async () => {
     const client = await RpcTestClient.open(await openTestStack({ RPC_RATE: '1' }))
-    for (let time = 0; time < 1_100 && client.rawSocket.closeCode === null; time += 1) {
+    for (let time = 0; time < 1_300 && client.rawSocket.closeCode === null; time += 1) {
       client.send('eth_chainId')
       if (time % 100 === 0) await new Promise(setImmediate)
     }

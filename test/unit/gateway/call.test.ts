@@ -172,7 +172,7 @@ describe('a refused call', () => {
 
   it('gets the path of the wrong value', () => {
     const messages = [
-      ['eth_getBalance', [ADDRESS]],
+      ['eth_getBalance', []],
       ['eth_getBalance', ['0x12', 'latest']],
       ['eth_getBalance', [ADDRESS, 'newest']],
       ['eth_getBlockByNumber', ['latest', 'yes']],
@@ -182,7 +182,7 @@ describe('a refused call', () => {
       ['eth_blockNumber', ['latest']],
     ] as const
     expect(messages.map(([method, params]) => rpcErrorOf(method, params).message)).toEqual([
-      expect.stringMatching(/eth_getBalance takes 2 parameters, this call has 1/),
+      expect.stringMatching(/eth_getBalance takes 2 parameters, this call has 0/),
       expect.stringMatching(/params\[0\] .*address/),
       expect.stringMatching(/params\[1\] .*block/),
       expect.stringMatching(/params\[1\]/),
@@ -191,6 +191,16 @@ describe('a refused call', () => {
       expect.stringMatching(/params\[0\]\.topics\[1\].* .*word/),
       expect.stringMatching(/eth_blockNumber takes 0 parameters, this call has 1/),
     ])
+  })
+
+  it.each([
+    ['eth_getBalance', [ADDRESS], [ADDRESS, 'latest']],
+    ['eth_getTransactionCount', [ADDRESS], [ADDRESS, 'latest']],
+    ['eth_getCode', [ADDRESS], [ADDRESS, 'latest']],
+    ['eth_getStorageAt', [ADDRESS, '0x0'], [ADDRESS, '0x0', 'latest']],
+    ['eth_getBlockReceipts', [], ['latest']],
+  ])('that leaves out its block means the latest one: %s %j', (method, params, full) => {
+    expect(readCall(method, params, knownChainState())).toEqual(readCall(method, full, knownChainState()))
   })
 
   it('gets a short error for any input', () => {

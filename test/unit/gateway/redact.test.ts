@@ -18,11 +18,20 @@ describe('an upstream URL in a text', () => {
     ['a key that is escaped', 'https://rpc.example.org/k%2F123%3D456', 'key k%2F123%3D456 has no credits'],
     ['a key that is escaped in the URL alone', 'https://rpc.example.org/k%2F123%3D456', 'key k/123=456 has no credits'],
     ['a key with a lone %', 'https://rpc.example.org/100%-secret', 'key 100%-secret has no credits'],
+    ['a key in other letters', 'https://rpc.example.org/k-1234567', 'key K-1234567 has no credits'],
+    ['a key that is encoded twice', 'https://rpc.example.org/?k=k/123%3D456', 'key k%252f123%253D456 has no credits'],
+    ['a key that is wholly encoded', 'https://rpc.example.org/k-1234567', 'key %6b%2D%31234567 has no credits'],
+    ['a key that is escaped as in JSON', 'https://rpc.example.org/k-1234567', 'key \\u006b-\\u00312\\u00334567 has no credits'],
+    ['a URL with escaped slashes', 'https://rpc.example.org/k-1234567', 'cannot reach https:\\/\\/rpc.example.org\\/k-1234567 now'],
+    ['a key that is escaped as in HTML', 'https://rpc.example.org/k-1234567', 'key &#107;-&#x31;234567 has no credits'],
+    ['the login that is sent', 'https://operator:pass-word@rpc.example.org/', 'bad Basic b3BlcmF0b3I6cGFzcy13b3Jk now'],
+    ['the login in another alphabet', 'https://o:p%3E%3F%7E~@rpc.example.org/', 'bad Basic bzpwPj9-fg now'],
+    ['the login with padding', 'https://o:p%3E%3F%7E~@rpc.example.org/', 'bad Basic bzpwPj9+fg== now'],
     ['a key that stands twice', 'https://rpc.example.org/k-1234567', 'k-1234567, again k-1234567'],
   ])('is redacted: %s', (_, url, text) => {
     const hidden = createRedactor([url])(text)
     expect(hidden).toContain('…')
-    expect(hidden).not.toMatch(/rpc\.example|10\.1\.2\.3|854|k-12|123.*456|operator|pass-word|100%/i)
+    expect(hidden).not.toMatch(/rpc\.example|10\.1\.2\.3|854|k-12|123.*456|operator|pass-word|100%|b3Blc|bzpwP|u006b/i)
     for (const word of ['cannot reach', 'now', 'has no credits', 'no such host', 'again'])
       expect(hidden.includes(word)).toBe(text.includes(word))
   })
