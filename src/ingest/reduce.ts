@@ -77,6 +77,8 @@ function applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Eve
     case 'subscribed':
       return stepOf(applySubscribed(state, event.addresses, moment))
     case 'head': {
+      // Nothing is kept of a single message. Its block is settled soon, or a head asked for says the same.
+      if (event.isPushed) return { publications: NOTHING }
       const placed = event.sealed === null ? [] : applyFirstHead(state, event.sealed, moment)
       const corrections = placed.flatMap(({ address }) => correctMultipliers(state, address, moment))
       const timed = observeBlockTime(state, { ...event, number: event.pending ?? event.sealed ?? 0 }, moment)
@@ -121,6 +123,7 @@ function applySealed(state: IngestState, event: Extract<FoldedEvent, { type: 'se
     return settleBlock(state, block, { late, newest, settlesAllBefore: block.number <= cursor.number }, moment)
   })
   advancePosition(state, newest, Number.MAX_SAFE_INTEGER)
+  raiseHead(state, { sealed: newest })
   return {
     publications: [...settled.flatMap(({ publications }) => publications), ...advanceCursor(state, event, moment)],
     unlisted: settled.reduce((sum, { unlisted }) => sum + unlisted, 0),

@@ -92,12 +92,18 @@ export class SealedBlocks {
     this.#wakeUp.notify()
   }
 
-  /** Takes a pushed or polled head. False if it is garbage. */
-  receiveHead(header: SealedHeader): boolean {
-    if (!this.#heads.receiveHead(header)) return false
+  /** Whether a pushed block is too far ahead to be believed. */
+  isFarAhead(number: number): boolean {
+    return this.#heads.isFarAhead(number)
+  }
+
+  /** Takes a pushed or polled head. */
+  receiveHead(header: SealedHeader, isPushed = false): ReturnType<HeadTracker['receiveHead']> {
+    const result = this.#heads.receiveHead(header, isPushed)
+    if (result !== 'taken') return result
     this.#outage.end(header.number)
     this.#wakeUp.notify()
-    return true
+    return result
   }
 
   /** Settles up to each new head. Settling, backfill and rechecks run beside each other. */

@@ -118,14 +118,27 @@ export class Settling {
 
   async #read(number: number, retries: RetryCounter): Promise<BlockReading | UnreadableBlock> {
     const { node, heads, addresses, signal } = this.#options
-    const header = heads.announced(number) ?? (await readHeader(node, number, signal))
+    const announced = heads.announced(number)
+    const isPushed = announced?.isPushed === true
+    // The header of the newest block is asked for beside its logs, which saves a moment.
+    const isConfirmedBeside = isPushed && heads.target?.number === number
+    const header = announced && (!isPushed || isConfirmedBeside) ? announced.header : await readHeader(node, number, signal)
     const listed = addresses()
+    const reading = readBlock(this.#options, header, retries.acceptsMissing(number))
     try {
-      return await readBlock(this.#options, header, retries.acceptsMissing(number))
+      return isConfirmedBeside ? await this.#confirm(header, reading) : await reading
     } catch (failure) {
       if (!retries.isExhausted(failure)) throw failure
       return { header, listed, holeReason: failure.kind }
     }
+  }
+
+  /** What a pushed header says of its block is not believed before the node says it again. */
+  async #confirm({ number, hash }: SealedHeader, read: Promise<BlockReading>): Promise<BlockReading> {
+    const { node, signal } = this.#options
+    const [reading, header] = await Promise.all([read, readHeader(node, number, signal)])
+    if (header.hash !== hash) throw new UpstreamError('behind', `block ${number} is not ${hash}`)
+    return { ...reading, header }
   }
 
   #settle(reading: BlockReading | UnreadableBlock): void {

@@ -16,6 +16,8 @@ export type ChainEvent =
       readonly sealed: number | null
       readonly pending: number | null
       readonly timestamp: number | null
+      /** It was pushed: one message, which no other answer has confirmed. */
+      readonly isPushed?: boolean
       /** The hashes of the sealed block and of its parent. */
       readonly hash?: Hex
       readonly parentHash?: Hex | null

@@ -133,14 +133,26 @@ function take(run: SourceRun, input: SourceInput, context: Context): SourceRun {
 /** The newest head starts settling, or leads it on. An older one may reveal a reorganisation. */
 function takeHead(run: SourceRun, header: SealedHeader, via: 'link' | 'poll', { sealed, at }: Context): SourceRun {
   const { number, hash, parentHash, timestamp } = header
+  const isPushed = via === 'link'
   const previousHead = sealed.head?.number ?? -1
   const { disputed } = sealed
+  const result = sealed.receiveHead(header, isPushed)
+  if (result === 'garbage') return after(run, at, null, { type: 'unreadable', count: 1 })
+  // One message is not enough to believe in so many new blocks: the node is asked.
+  if (result === 'unconfirmed') return after(run, at, { type: 'head_wanted' })
   const cursor = startOf(header, run.earlyLogs)
   const isStart = sealed.begin(cursor)
-  if (!sealed.receiveHead(header)) return after(run, at, null, { type: 'unreadable', count: 1 })
   const evidence = { type: 'head', number, via } as const
   if (number <= previousHead) return after(run, at, evidence, ...newlyDisputed(sealed, disputed))
-  const head: ChainEvent = { type: 'head', sealed: number, pending: null, timestamp, hash, parentHash }
+  const head: ChainEvent = {
+    type: 'head',
+    sealed: number,
+    pending: null,
+    timestamp,
+    hash,
+    parentHash,
+    ...(isPushed ? { isPushed } : {}),
+  }
   const start = { type: 'cursor', cursor, timestamp: cursor.number === number ? timestamp : null } as const
   return after(run, at, evidence, head, ...(isStart ? [start] : []))
 }
@@ -176,14 +188,14 @@ function takeSealedLogs(run: SourceRun, { logs, unreadable }: Logs, { sealed, at
 
 const unreadableLogs = (count: number): readonly ChainEvent[] => (count > 0 ? [{ type: 'unreadable', count }] : [])
 
-/** Some nodes push sealed logs as pending ones. Settling publishes those. */
-const preconfirmedLogs = (logs: readonly Log[], head: SealedHeader | null): readonly Log[] =>
-  logs.filter((log) => !log.removed && (!head || log.blockHash !== head.hash))
+/** Some nodes push sealed logs as pending ones. Settling publishes those. No real block is pre-confirmed far above the head. */
+const preconfirmedLogs = (logs: readonly Log[], sealed: SealedBlocks): readonly Log[] =>
+  logs.filter((log) => !log.removed && log.blockHash !== sealed.head?.hash && !sealed.isFarAhead(log.blockNumber))
 
 /** Pushed logs are published, and are evidence about the stream. A log of an address without a subscription proves nothing. */
 function takePushedLogs(run: SourceRun, { logs, unreadable }: Logs, receivedAt: number, { sealed, at }: Context): SourceRun {
   const { head } = sealed
-  const received = preconfirmedLogs(logs, head)
+  const received = preconfirmedLogs(logs, sealed)
   let [newest, isLate] = [-1, false]
   for (const { address, blockNumber } of received) {
     if (!head || !addressSetOf(run.addresses).has(address)) continue
@@ -199,7 +211,7 @@ function takePolledLogs(
   { logs: { logs, unreadable }, closesGap }: Extract<PollResult, { type: 'polled_logs' }>,
   { sealed, at }: Context,
 ): SourceRun {
-  const received = preconfirmedLogs(logs, sealed.head)
+  const received = preconfirmedLogs(logs, sealed)
   const newest = received.reduce<number | null>((highest, { blockNumber }) => Math.max(highest ?? -1, blockNumber), null)
   const polled = after(run, at, { type: 'polled_logs', newest, closesGap })
   return publish(polled, { type: 'logs', logs: received, via: 'poll', receivedAt: at }, unreadable)
@@ -242,6 +254,6 @@ function report(run: SourceRun, sealed: SealedBlocks, at: number): SourceRun {
   const events: ChainEvent[] = [...run.events]
   if (covered !== run.covered) events.push({ type: 'subscribed', addresses: covered })
   if (hasNewStatus) events.push({ type: 'status', ...status })
-  if (isReleasing) events.push(...run.earlyLogs)
+  if (isReleasing) events.push(...run.earlyLogs.map((early) => ({ ...early, logs: preconfirmedLogs(early.logs, sealed) })))
   return { ...run, state, covered, status, earlyLogs: isReleasing ? [] : run.earlyLogs, events }
 }

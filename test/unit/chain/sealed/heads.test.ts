@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { HeadTracker } from '../../../../src/chain/sealed/heads.ts'
 import { RecentBlocks } from '../../../../src/chain/sealed/recent-blocks.ts'
+import type { Hex } from '../../../../src/protocol/fields.ts'
 import { blockHash, header, word } from '../node-json.ts'
 import { range, sealedHeader } from './sealed-blocks-fixture.ts'
 
@@ -11,25 +12,39 @@ const openHeads = (...settled: readonly number[]) => {
   const recentBlocks = new RecentBlocks()
   for (const number of settled) recentBlocks.add(number, { hash: blockHash(number), logCount: 0, addresses: [], settledAt: 0 })
   const heads = new HeadTracker(recentBlocks, null)
-  const receive = (number: number, hash = blockHash(number)) =>
-    heads.receiveHead(sealedHeader({ ...header(number), hash, number: `0x${number.toString(16)}` }))
-  return { recentBlocks, heads, receive }
+  const headerOf = (number: number, hash = blockHash(number)) =>
+    sealedHeader({ ...header(number), hash, number: `0x${number.toString(16)}` })
+  const receive = (number: number, hash?: Hex) => heads.receiveHead(headerOf(number, hash))
+  const receivePushed = (number: number, hash?: Hex) => heads.receiveHead(headerOf(number, hash), true)
+  return { recentBlocks, heads, receive, receivePushed }
 }
 
 describe('the target head', () => {
   it('is the highest received one', () => {
     const { heads, receive } = openHeads()
     expect(heads.target).toBeNull()
-    for (const number of [5, 7, 6]) expect(receive(number)).toBe(true)
+    for (const number of [5, 7, 6]) expect(receive(number)).toBe('taken')
     expect(heads.target?.number).toBe(7)
   })
 
   it('is never implausibly far ahead', () => {
     const { heads, receive } = openHeads()
     receive(7)
-    expect(receive(8 + 100_000_000)).toBe(false)
+    expect(receive(8 + 100_000_000)).toBe('garbage')
     expect(heads.target?.number).toBe(7)
-    expect(receive(7 + 100_000_000)).toBe(true)
+    expect(receive(7 + 100_000_000)).toBe('taken')
+  })
+
+  it('is no pushed one far above the blocks that are settled and the head that was asked for', () => {
+    const { heads, receive, receivePushed } = openHeads(5)
+    expect(receivePushed(70)).toBe('unconfirmed')
+    expect(receivePushed(86_000_000)).toBe('unconfirmed')
+    expect(heads.target).toBeNull()
+    expect(receivePushed(69)).toBe('taken')
+    receive(100)
+    expect(receivePushed(164)).toBe('taken')
+    expect(receivePushed(165)).toBe('unconfirmed')
+    expect(heads.target?.number).toBe(164)
   })
 
   it('is the last received one after a reorganisation', () => {
@@ -97,7 +112,7 @@ describe('an announced head', () => {
   it('is kept until its block is settled', () => {
     const { heads, receive } = openHeads(5)
     receive(6)
-    expect(heads.announced(6)?.hash).toBe(blockHash(6))
+    expect(heads.announced(6)).toMatchObject({ header: { hash: blockHash(6) }, isPushed: false })
     heads.forget(6)
     expect(heads.announced(6)).toBeUndefined()
   })
@@ -112,7 +127,18 @@ describe('an announced head', () => {
     const { heads, receive } = openHeads(5)
     receive(6)
     receive(6, OTHER)
-    expect(heads.announced(6)?.hash).toBe(OTHER)
+    expect(heads.announced(6)?.header.hash).toBe(OTHER)
+  })
+
+  it('is confirmed once it was asked for too', () => {
+    const { heads, receive, receivePushed } = openHeads(5)
+    receivePushed(6)
+    expect(heads.announced(6)?.isPushed).toBe(true)
+    receive(6)
+    receivePushed(6)
+    expect(heads.announced(6)?.isPushed).toBe(false)
+    receivePushed(6, OTHER)
+    expect(heads.announced(6)?.isPushed).toBe(true)
   })
 
   it('is dropped as the oldest beyond the bound', () => {

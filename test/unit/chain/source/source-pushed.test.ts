@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { LinkSignal } from '../../../../src/chain/link/subscription-socket.ts'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
-import { apple, blockHash, keyOf, pendingLog, sealedLog, tesla } from '../node-json.ts'
+import { apple, blockHash, keyOf, pendingLog, sealedLog, tesla, timestampOf } from '../node-json.ts'
 import { downSignal, HEAD, liveSignal, openSource, POLL_MS, pendingLogSignal, sealedLogSignal } from './source-fixture.ts'
 
 describe('a live link', () => {
@@ -22,8 +22,9 @@ describe('a live link', () => {
       [HEAD + 2, 0],
       [HEAD + 3, 2],
     ])
-    // Three blocks by hash, and one recheck.
-    expect(chain.requests.slice(before).map(({ method }) => method)).toEqual(Array(4).fill('eth_getLogs'))
+    // Three blocks by hash, each with its header, and one recheck.
+    const methods = chain.requests.slice(before).map(({ method }) => method)
+    expect(methods.toSorted()).toEqual([...Array(3).fill('eth_getBlockByNumber'), ...Array(4).fill('eth_getLogs')])
   })
 
   it('may push one log at a time or a growing array', async () => {
@@ -234,6 +235,34 @@ describe('the start of settling', () => {
       [HEAD - 1, 'backfill'],
       [HEAD, 'backfill'],
     ])
+  })
+})
+
+describe('a pushed head', () => {
+  it('far above the chain is asked for, and not believed', async () => {
+    const { chain, emit, head, advance, ofType, seal, sealedBlocks, pendingLogs } = openSource()
+    await emit(liveSignal(), head())
+    await seal(1)
+    await emit({ type: 'head', header: { ...chain.headerOf(HEAD + 1), number: `0x${(HEAD + 86_000_000).toString(16)}` } })
+    await emit(pendingLogSignal(pendingLog({ block: HEAD + 50_000 })))
+    await advance(POLL_MS)
+    await seal(1)
+    expect(ofType('head').every(({ sealed }) => (sealed ?? 0) <= HEAD + 2)).toBe(true)
+    expect(sealedBlocks().map(({ number }) => number)).toEqual([HEAD + 1, HEAD + 2])
+    expect(pendingLogs()).toHaveLength(2)
+    expect(ofType('unreadable')).toEqual([])
+  })
+
+  it('with a false time does not change the time of its block', async () => {
+    const { chain, emit, head, advance, ofType, sealedBlocks } = openSource()
+    await emit(liveSignal(), head())
+    await advance(POLL_MS)
+    chain.head += 1
+    await emit({ type: 'head', header: { ...chain.headerOf(chain.head), timestamp: '0xffffffff' } })
+    await advance(POLL_MS)
+    expect(sealedBlocks().map(({ timestamp }) => timestamp)).toEqual([timestampOf(HEAD + 1)])
+    const believed = ofType('head').filter(({ isPushed }) => !isPushed)
+    expect(believed.every(({ timestamp }) => (timestamp ?? 0) <= timestampOf(HEAD + 2))).toBe(true)
   })
 })
 
