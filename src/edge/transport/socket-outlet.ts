@@ -15,9 +15,9 @@ export class SocketOutlet {
 
   /** Bytes accepted from us and not yet taken by the kernel, which may take part of a write. */
   get backlog(): number {
-    const { writableLength, destroyed } = this.socket
-    // Without these reads a delivery takes less time: most listeners have no backlog.
-    if (writableLength === 0 || destroyed) return 0
+    const { writableLength } = this.socket
+    // Most listeners have no backlog. With thousands of them, each further read of the socket costs time.
+    if (writableLength === 0 || this.socket.destroyed) return 0
     const { _handle, _writableState } = this.socket as SocketInternals
     const current = _writableState?.writelen ?? 0
     return writableLength - current + (_handle?.writeQueueSize ?? current)
