@@ -207,7 +207,13 @@ describe('a gap', () => {
     const expired = await listen(stack, transport, query, before)
     expect(await waitForGap(expired)).toMatchObject({ reason: 'expired', from: before, to: oldestFor(expired) })
     const kept = keptFor(expired)
-    expect(messageTypesOf(expired.received).slice(2)).toEqual(['gap', 'snapshot', ...kept.slice(1).map(() => 'transfer'), 'seal', 'live'])
+    expect(messageTypesOf(expired.received).slice(2)).toEqual([
+      'gap',
+      'snapshot',
+      ...kept.slice(1).map(() => 'transfer'),
+      'seal',
+      'live',
+    ])
     expect(idsOf(expired)).toEqual(kept)
     expect(kept.length).toBeGreaterThan(0)
     const start = await listenLive(stack, transport, `${query}&since=start`)
