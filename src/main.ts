@@ -110,12 +110,16 @@ function printBanner(config: Config, relay: Relay, { demo }: UpstreamEndpoints):
 /** A signal stops the relay. An unexpected failure stops it with exit code 1. */
 function openShutdown(log: Logger, stop: () => Promise<void>) {
   let startedAt: number | null = null
+  const logFatal = (failure: unknown, what: string) => {
+    if (failure instanceof TapeError) log.fatal(`${what}: ${failure.message}`)
+    else log.fatal(failure instanceof Error ? failure : { failure }, what)
+  }
   const start = (exitCode: number) => {
     startedAt = performance.now()
     stop().then(
       () => process.exit(exitCode),
       (failure: unknown) => {
-        log.fatal(failure, 'stopping failed')
+        logFatal(failure, 'stopping failed')
         process.exit(1)
       },
     )
@@ -126,7 +130,7 @@ function openShutdown(log: Logger, stop: () => Promise<void>) {
       if (performance.now() - startedAt >= FORCED_EXIT_AFTER_MS) process.exit(1)
     },
     onFailure: (failure: unknown) => {
-      log.fatal(failure instanceof Error ? failure : { failure }, 'the relay cannot go on')
+      logFatal(failure, 'the relay cannot go on')
       if (startedAt === null) start(1)
     },
   }

@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { Hex } from '../protocol/fields.ts'
 import { formatPosition } from '../protocol/position.ts'
 import type { Draft, Update } from '../protocol/updates.ts'
+import { Checkpoints } from './checkpoints.ts'
 import { Eviction, type EvictionBounds } from './eviction.ts'
 import { TapeIndex } from './index/index.ts'
 import { LastSeqs } from './last-seqs.ts'
@@ -55,6 +56,7 @@ class SqliteTape implements Tape, TapeHistory {
   readonly #notes = new Notes()
   readonly #statements: ReturnType<typeof prepareStatements>
   readonly #index: TapeIndex
+  readonly #checkpoints: Checkpoints
   readonly #runs: Runs
   #end: number
   #next: number
@@ -66,6 +68,7 @@ class SqliteTape implements Tape, TapeHistory {
   constructor(database: DatabaseSync, options: Options) {
     this.#database = database
     this.#statements = prepareStatements(database)
+    this.#checkpoints = new Checkpoints(database)
     const { now, wallTime = now } = options
     this.#clockStepsMs = () => wallTime() - now()
     const metaRows = database.prepare('SELECT name, value FROM meta').all()
@@ -94,7 +97,7 @@ class SqliteTape implements Tape, TapeHistory {
     this.#next = this.#runs.first
     this.#lastSeqs.onCommit()
     // The epoch and the run are on the disk before anybody receives a number of theirs.
-    database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+    this.#checkpoints.complete()
   }
 
   async append(drafts: readonly Draft[], notes: Notes = new Notes(), keepAfter = Number.POSITIVE_INFINITY) {
@@ -119,6 +122,7 @@ class SqliteTape implements Tape, TapeHistory {
     this.#next += drafts.length
     this.#notes.merge(notes)
     for (const deliver of this.#followers) deliver(entries, notes)
+    this.#checkpoints.onCommit(entries.reduce((chars, { text }) => chars + text.length, 0))
     return entries
   }
 
@@ -191,8 +195,12 @@ class SqliteTape implements Tape, TapeHistory {
 
   async close(): Promise<void> {
     this.#followers.clear()
-    this.#inTransaction(() => this.#save())
-    this.#database.close()
+    try {
+      this.#inTransaction(() => this.#save())
+      this.#checkpoints.complete()
+    } finally {
+      this.#database.close()
+    }
   }
 
   /** Adds the position and `prev` to a draft. */

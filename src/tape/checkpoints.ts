@@ -1,0 +1,48 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { TapeError } from './tape.ts'
+
+/** So much of the write-ahead log is flushed and copied into the file at once. */
+const CHECKPOINT_BYTES = 4 * 1_048_576
+/** A transaction changes some pages in any case, and a page holds more than the text. */
+const [TRANSACTION_BYTES, BYTES_PER_CHAR] = [16_384, 1.25]
+
+/**
+ * Flushes the write-ahead log to the disk. The checkpoints that SQLite starts by itself hide a failure, and then nothing is
+ * durable and the log grows. After a failure no later success proves that everything is on the disk: it is thrown once, and
+ * the relay ends.
+ */
+export class Checkpoints {
+  readonly #passive: StatementSync
+  readonly #complete: StatementSync
+  #bytes = 0
+  #hasFailed = false
+
+  constructor(database: DatabaseSync) {
+    database.exec('PRAGMA wal_autocheckpoint = 0')
+    this.#passive = database.prepare('PRAGMA wal_checkpoint(PASSIVE)')
+    this.#complete = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)')
+  }
+
+  /** A transaction with this much text was committed. */
+  onCommit(chars: number): void {
+    this.#bytes += TRANSACTION_BYTES + chars * BYTES_PER_CHAR
+    if (this.#bytes >= CHECKPOINT_BYTES) this.#run(this.#passive)
+  }
+
+  /** Afterwards all that was committed is on the disk, unless a failure was reported. */
+  complete(): void {
+    this.#run(this.#complete)
+  }
+
+  #run(checkpoint: StatementSync): void {
+    if (this.#hasFailed) return
+    try {
+      checkpoint.get()
+    } catch (failure) {
+      this.#hasFailed = true
+      const message = failure instanceof Error ? failure.message : String(failure)
+      throw new TapeError(`the tape cannot be flushed to the disk (${message}): repair the disk before the next start`)
+    }
+    this.#bytes = 0
+  }
+}
