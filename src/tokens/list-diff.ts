@@ -8,7 +8,7 @@ import { isSameNav, type NavReading, type NavTiming, navAt } from './nav.ts'
 import { addListReading, currentNav, emptyNavHistory } from './nav-history.ts'
 import { addPauseChange, type PauseHistory } from './pauses.ts'
 import { dropChangesOverriddenByList } from './record.ts'
-import { type Token, withDerivedState } from './token.ts'
+import { type ListedMultiplier, type Token, withDerivedState } from './token.ts'
 import { multiplierDraft, navDraft, pauseDrafts, tokenDraft } from './token-drafts.ts'
 
 /** Every token as last published. */
@@ -22,6 +22,9 @@ export type ListTiming = NavTiming & { readonly at: ChainPosition }
 
 /** The addresses of a whole list in its order, and those of known tokens that it lacks. */
 export type ListedAddresses = { readonly order: readonly Hex[]; readonly missing: readonly Hex[] }
+
+/** How many refreshes a multiplier stays that only lists have told and that the list leaves out. */
+const OMISSIONS_BOUND = 3
 
 /** Record fields whose changes have their own message types. */
 const SEPARATELY_PUBLISHED_FIELDS: ReadonlySet<string> = new Set([
@@ -73,10 +76,16 @@ export function markListed(table: TokenTable, addresses: readonly Hex[], timing:
     const token = table.get(address)
     return token?.state === 'awaited' ? [{ ...token, state: 'listed' as const }] : []
   })
-  const listings = awaited.map(
-    (token): TokenChanges => ({ drafts: [tokenDraft(token, timing, { change: 'listed', changed: [], before: null })], tokens: [] }),
-  )
-  return mergeChanges([...listings, ...awaited.map((token) => updateNav(token, timing))])
+  return mergeChanges(awaited.map((token) => introduce(token, timing)))
+}
+
+/** A listener that hears of a token for the first time needs its values too. */
+function introduce(token: Token, timing: NavTiming): TokenChanges {
+  const { drafts, tokens } = updateNav(token, timing)
+  const listing = tokenDraft(token, timing, { change: 'listed', changed: [], before: null })
+  const multiplier =
+    token.multiplier === null ? [] : [multiplierDraft(token, timing, { from: null, effectiveAt: null, source: 'list' })]
+  return { drafts: [listing, ...multiplier, ...drafts], tokens }
 }
 
 const mergeChanges = (changes: readonly TokenChanges[]): TokenChanges => ({
@@ -108,6 +117,7 @@ function diffToken(before: Token | undefined, listed: ListedToken, timing: ListT
 
 function mergeListed(before: Token | undefined, listed: ListedToken, timing: ListTiming): Token {
   const { address, isin, decimals, supply, record } = listed
+  const multiplier = listedMultiplier(before, listed)
   const recordChanges = before ? dropChangesOverriddenByList(before.recordChanges, before.lastListed.record, record) : []
   const token = {
     ...before,
@@ -116,8 +126,8 @@ function mergeListed(before: Token | undefined, listed: ListedToken, timing: Lis
     isin,
     decimals,
     supply,
-    lastListed: { multiplier: listed.multiplier, paused: listed.paused, record },
-    multiplierHistory: before ? multiplierAfterList(before, listed, timing) : newMultiplierHistory(listed.multiplier),
+    lastListed: { ...multiplier, paused: listed.paused, record },
+    multiplierHistory: before ? multiplierAfterList(before, multiplier, timing) : newMultiplierHistory(listed.multiplier),
     pauseHistory: before ? pausesAfterList(before, listed, timing) : { initial: listed.paused, changes: [] },
     recordChanges,
     navHistory: addListReading(before?.navHistory ?? emptyNavHistory, listed.nav, timing),
@@ -127,14 +137,21 @@ function mergeListed(before: Token | undefined, listed: ListedToken, timing: Lis
   return withDerivedState(token, timing)
 }
 
+/** The list's multiplier. One that it leaves out stays for a few refreshes, and where a log or a call has told another for ever. */
+function listedMultiplier(before: Token | undefined, { multiplier }: ListedToken): ListedMultiplier {
+  if (multiplier !== null || !before) return { multiplier }
+  const { multiplier: known, omissions = 0 } = before.lastListed
+  if (before.multiplierSource !== 'list') return { multiplier: known }
+  return omissions < OMISSIONS_BOUND ? { multiplier: known, omissions: omissions + 1 } : { multiplier: null }
+}
+
 /** The list is a secondary source: it counts only when its own value changed, and differs from the known one. */
-function multiplierAfterList(before: Token, { multiplier }: ListedToken, { at }: ListTiming): MultiplierHistory {
+function multiplierAfterList(before: Token, { multiplier }: ListedMultiplier, { at }: ListTiming): MultiplierHistory {
   const { multiplierHistory, scheduled } = before
   const isRepeated = multiplier === before.lastListed.multiplier || isSameDouble(multiplier, before.multiplier)
-  // The list may apply a schedule before any block does. A missing value does not remove one from a log or a call.
+  // The list may apply a schedule before any block does.
   const isAhead = scheduled && isSameDouble(multiplier, scheduled.to)
-  const isForgotten = multiplier === null && before.multiplierSource !== 'list'
-  if (isRepeated || isAhead || isForgotten || isSupersededByLog(multiplierHistory, multiplier)) return multiplierHistory
+  if (isRepeated || isAhead || isSupersededByLog(multiplierHistory, multiplier)) return multiplierHistory
   const change = { key: null, source: 'list', phase: 'effective', from: null, to: multiplier } as const
   return addReportedChange(multiplierHistory, { ...at, ...change, effectiveAt: null, timestamp: null, isApplied: false })
 }

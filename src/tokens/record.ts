@@ -25,13 +25,13 @@ export function applyRecordChanges(listed: TokenRecord, changes: readonly Record
 export const addRecordChange = (changes: readonly RecordChange[], change: RecordChange): readonly RecordChange[] =>
   insertInOrder(changes, change).slice(-RECORD_CHANGES_BOUND)
 
-/** Drops the changes of fields that the list has changed since: the list is newer. */
+/** Drops the changes of fields to which the list has given another value since: the list is newer. */
 export function dropChangesOverriddenByList(
   changes: readonly RecordChange[],
   before: TokenRecord,
   now: TokenRecord,
 ): readonly RecordChange[] {
-  const isKept = ({ field }: RecordChange) => isDeepStrictEqual(before[field], now[field])
+  const isKept = ({ field }: RecordChange) => (now[field] ?? null) === null || isDeepStrictEqual(before[field], now[field])
   return changes.every(isKept) ? changes : changes.filter(isKept)
 }
 

@@ -18,6 +18,9 @@ type DerivedState = {
   readonly record: TokenRecord
 }
 
+/** The last multiplier that the list contained, and how many refreshes it has been left out since, where only lists have told it. */
+export type ListedMultiplier = { readonly multiplier: string | null; readonly omissions?: number }
+
 /** A token as last published, with its histories. It is stored as a note beside the tape. */
 export type Token = DerivedState & {
   readonly address: Hex
@@ -27,7 +30,7 @@ export type Token = DerivedState & {
   readonly decimals: number | null
   readonly supply: string | null
   /** The list's last values, so that a repeated old value is not taken for a change. */
-  readonly lastListed: { readonly multiplier: string | null; readonly paused: readonly number[]; readonly record: TokenRecord }
+  readonly lastListed: ListedMultiplier & { readonly paused: readonly number[]; readonly record: TokenRecord }
   readonly multiplierHistory: MultiplierHistory
   readonly pauseHistory: PauseHistory
   readonly recordChanges: readonly RecordChange[]

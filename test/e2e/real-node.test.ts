@@ -106,8 +106,9 @@ describe.each(CONNECTIONS)('a real node, %s', (_, settings) => {
     expect(lastMovementOf(listener, 'mint')).toMatchObject({ multiplier: '2', shares: '20' })
     expect(lastMovementOf(listener, 'transfer')).toMatchObject({ multiplier: '4', shares: '4' })
     expect(lastMovementOf(listener, 'seize')).toMatchObject({ multiplier: '4', shares: '4' })
-    expect(listener.messagesOf('multiplier')).toMatchObject([{ phase: 'effective', from: '2', to: '4', source: 'log' }])
-    expect(listener.messagesOf('action')).toMatchObject([{ action_id: 'spt-1', keys: [listener.messagesOf('multiplier')[0]?.key] }])
+    const changes = listener.messagesOf('multiplier').filter(({ source }) => source === 'log')
+    expect(changes).toMatchObject([{ phase: 'effective', from: '2', to: '4' }])
+    expect(listener.messagesOf('action')).toMatchObject([{ action_id: 'spt-1', keys: [changes[0]?.key] }])
     expect(listener.messagesOf('pause')).toMatchObject([
       { change: 'paused', features: ['TRANSFER', 'BURN'], paused: ['TRANSFER', 'BURN'] },
     ])
@@ -129,8 +130,8 @@ describe.each(CONNECTIONS)('a real node, %s', (_, settings) => {
 
   it('corrects a multiplier that the list has wrong', async () => {
     const { anvil, relay, listener } = await openRealNode(settings, { multiplier: 3 })
-    const change = await listener.waitFor('multiplier')
-    expect(change).toMatchObject({ phase: 'effective', from: '3', to: '2', source: 'clock' })
+    const change = await listener.waitFor('multiplier', ({ source }) => source === 'clock')
+    expect(change).toMatchObject({ phase: 'effective', from: '3', to: '2' })
     await sealed(anvil, 'mint', ALICE, 100_000_000n)
     expect(await listener.waitFor('mint')).toMatchObject({ multiplier: '2', shares: '2' })
     const other = await closeAfterTest(listenSse(`${relay.url}/v1/stream?symbols=TESTc`))

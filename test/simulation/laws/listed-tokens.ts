@@ -4,6 +4,14 @@ import type { Law, LawContext } from './law.ts'
 /** A token is delisted after this many equal answers. */
 const CONFIRMATIONS = 3
 
+/** Whether this update tells the multiplier of a token that was listed just before: its value is as old as the token. */
+export const isIntroduction = (entries: readonly Entry[], index: number): boolean => {
+  const [before, update] = [entries[index - 1]?.update, entries[index]?.update]
+  return (
+    update?.type === 'multiplier' && before?.type === 'token' && before.change === 'listed' && before.address === update.address
+  )
+}
+
 /** The other half of I5: which tokens the tape lists, since which block, and whether the list agrees. */
 export class ListedTokens implements Law {
   readonly #context: LawContext

@@ -6,7 +6,7 @@ import type { PlacedLog } from '../simulated-block.ts'
 import type { Completeness } from './completeness.ts'
 import { expectedLogsOf, wadText } from './expected-logs.ts'
 import type { Law, LawContext } from './law.ts'
-import type { ListedTokens } from './listed-tokens.ts'
+import { isIntroduction, type ListedTokens } from './listed-tokens.ts'
 import { type AmendedFact, type Fact, isFact, isMovement } from './published-facts.ts'
 
 type MultiplierUpdate = Extract<Update, { type: 'multiplier' }>
@@ -48,7 +48,8 @@ export class MultiplierSchedules implements Law {
     const { chain } = this.#context
     const head = chain.block(chain.head)
     this.#chainTime = Math.max(this.#chainTime, head?.timestamp ?? 0, chain.pendingBlock.timestamp)
-    for (const { update } of entries) {
+    for (const [index, { update }] of entries.entries()) {
+      if (isIntroduction(entries, index)) continue
       if (update.type === 'multiplier' && update.source !== 'log') this.#checkEffective(update)
       if (isFact(update)) this.#checkFact(update.id, update)
       else if (update.type === 'amend') this.#checkFact(update.id, update.update as AmendedFact)

@@ -6,7 +6,7 @@ import type { Completeness } from './completeness.ts'
 import { type ExpectedLog, expectedLogsOf, movementOf, wadText } from './expected-logs.ts'
 import type { KeyLifecycles } from './key-lifecycles.ts'
 import type { Law, LawContext } from './law.ts'
-import type { ListedTokens } from './listed-tokens.ts'
+import { isIntroduction, type ListedTokens } from './listed-tokens.ts'
 import { isFact, isMovement } from './published-facts.ts'
 
 type LogPosition = { readonly block: number; readonly logIndex: number }
@@ -58,7 +58,8 @@ export class MultiplierValues implements Law {
   }
 
   onBatch(entries: readonly Entry[]): void {
-    for (const { update } of entries) {
+    for (const [index, { update }] of entries.entries()) {
+      if (isIntroduction(entries, index)) continue
       if (isFact(update)) this.#advanceTo({ block: update.block.number, logIndex: update.tx.log_index })
       else if (update.type === 'seal') this.#advanceTo({ block: update.block.number, logIndex: WHOLE_BLOCK })
       else if (update.type === 'multiplier' && update.source === 'list') this.#addListChange(update)

@@ -77,8 +77,8 @@ describe('a batch', () => {
     events.next({ type: 'subscribed', addresses: [address] })
     for (let index = 0; index < 5; index += 1) events.next(pendingLogEvent({ block: 5, index, address }))
     await waitUntil(tape, async () => (await publishedKeys(tape)).length === 5)
-    expect(batchSizes).toEqual([7])
-    expect((await readUpdates(tape)).map(({ type }) => type)).toEqual(['token', 'nav', ...Array(5).fill('transfer')])
+    expect(batchSizes).toEqual([8])
+    expect((await readUpdates(tape)).map(({ type }) => type)).toEqual(['token', 'multiplier', 'nav', ...Array(5).fill('transfer')])
   })
 
   it('folds a memo into the transfer of the same turn, and amends the transfer of an earlier turn', async () => {
@@ -91,8 +91,8 @@ describe('a batch', () => {
     for (const log of [transfer(at(5, 0), 1n), memo(at(5, 1), txHash(7)), transfer(at(6, 0), 2n)]) pushLog(log)
     await waitUntil(tape, async () => (await publishedKeys(tape)).length === 2)
     pushLog(memo(at(6, 1), txHash(8)))
-    await waitUntil(tape, async () => (await readUpdates(tape)).length === 5)
-    expect((await readUpdates(tape)).slice(2)).toMatchObject([
+    await waitUntil(tape, async () => (await readUpdates(tape)).length === 6)
+    expect((await readUpdates(tape)).slice(3)).toMatchObject([
       { type: 'transfer', raw: '1', memo: txHash(7) },
       { type: 'transfer', raw: '2', memo: null },
       { type: 'amend', changed: ['memo'], update: { raw: '2', memo: txHash(8) } },
@@ -109,7 +109,7 @@ describe('a batch', () => {
     await new Promise(setImmediate)
     events.next(pendingLogEvent({ block: 5, address }))
     await waitUntil(tape, async () => (await publishedKeys(tape)).length === 1)
-    expect(batchSizes).toEqual([2, 1])
+    expect(batchSizes).toEqual([3, 1])
   })
 
   it('keeps lists and logs in the order of arrival', async () => {
@@ -125,6 +125,7 @@ describe('a batch', () => {
     await waitUntil(tape, async () => (await publishedKeys(tape)).length === 3)
     expect((await readUpdates(tape)).map(({ type, symbol }) => `${type} ${symbol}`)).toEqual([
       'token AAPLc',
+      'multiplier AAPLc',
       'nav AAPLc',
       'transfer AAPLc',
       'token B',
@@ -214,7 +215,7 @@ describe('the pipeline', () => {
     events.next({ type: 'subscribed', addresses: [address] })
     await waitUntil(tape, () => tape.end() > 0)
     lists.next(completeList(parsedList(apple())))
-    await waitUntil(tape, async () => (await readUpdates(tape)).length === 2)
+    await waitUntil(tape, async () => (await readUpdates(tape)).length === 3)
     await new Promise(setImmediate)
     stop()
     expect((await runPipeline(await reopen())).requestedAddresses).toEqual([[APPLE]])

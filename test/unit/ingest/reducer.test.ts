@@ -74,7 +74,7 @@ describe('a log', () => {
       listEvent(apple({ symbol: 'APPL', multiplier: 2 })),
       pendingLogEvent({ block: 5, index: 1, address }),
     )
-    expect((await readUpdates(openedTape.tape)).slice(2)).toMatchObject([
+    expect((await readUpdates(openedTape.tape)).slice(3)).toMatchObject([
       { type: 'transfer', symbol: 'AAPLc', multiplier: '1' },
       { type: 'token', symbol: 'APPL', changed: ['symbol'] },
       { type: 'multiplier', from: '1', to: '2' },
@@ -181,6 +181,7 @@ describe('a restart of the reducer', () => {
     const again = await openReducer(await openedTape.crash())
     expect(await again.publish(subscribedEvent)).toMatchObject([
       { update: { type: 'token', symbol: 'TSLAc', change: 'listed' } },
+      { update: { type: 'multiplier', from: null, to: '1', source: 'list' } },
       { update: { type: 'nav' } },
     ])
   })
@@ -333,7 +334,7 @@ describe('a restart of the reducer', () => {
 it('the reducer accepts a list longer than a call can have arguments', async () => {
   const openedTape = await openTape()
   const { reduceEvents } = await openReducer(openedTape.tape)
-  const [token] = parsedList(apple())
+  const [token] = parsedList(apple({ multiplier: undefined }))
   const addresses = Array.from({ length: 130_000 }, (_, at): Hex => `0x${at.toString(16).padStart(40, '0')}`)
   const tokens = addresses.flatMap((address) => (token ? [{ ...token, address }] : []))
   const { updates } = reduceEvents({ type: 'list', tokens }, { type: 'subscribed', addresses })

@@ -69,6 +69,7 @@ describe('a scheduled split', () => {
     await publish(transactionEvent([schedule]), headEvent(20))
     const updates = (await openedTape.tape.readAfter(0, 100)).map(({ update }) => update)
     expect(updates.filter(({ type }) => type === 'multiplier')).toMatchObject([
+      { phase: 'effective', from: null, effective_at: null, source: 'list' },
       { phase: 'scheduled', effective_at: isoTime(soon), source: 'log', key: `10-${txHash(10, 0)}-0` },
       { phase: 'effective', effective_at: isoTime(soon), source: 'clock' },
     ])

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { type Draft, Update } from '../../../src/protocol/updates.ts'
+import { applyCall, type TokenReport } from '../../../src/tokens/apply-call.ts'
 import { diffFullList, type ListTiming, markListed, refreshNavs, type TokenChanges } from '../../../src/tokens/list-diff.ts'
 import { addLogChange } from '../../../src/tokens/multiplier.ts'
 import { type Token, withDerivedState } from '../../../src/tokens/token.ts'
@@ -8,6 +9,7 @@ import { featureName } from '../../../src/tokens/token-drafts.ts'
 import { APPLE, apple, listTime, listTimeAfter, NOON, parsedList, type StockRecord, TESLA, tesla } from './stock-records.ts'
 
 const HOUR_MS = 3_600_000
+const unpaused = { address: APPLE, scheduled: null, paused: null } as const
 
 /** A token table, and the messages that it publishes as lists arrive. */
 const openTokenTable = () => {
@@ -25,6 +27,7 @@ const openTokenTable = () => {
     list: (records: readonly (StockRecord | string)[], now: ListTiming = listTime) =>
       applyChange(diffFullList(tokenTable, parsedList(...records), now)),
     subscribe: (addresses: readonly Hex[], now: ListTiming = listTime) => applyChange(markListed(tokenTable, addresses, now)),
+    report: ({ after, drafts }: TokenReport) => applyChange({ drafts, tokens: [after] }),
     advance: (now: ListTiming) => applyChange(refreshNavs(tokenTable, now)),
     /** The messages about one list after another. */
     change: (before: StockRecord | string, after: StockRecord | string, now: ListTiming = listTime) => {
@@ -37,7 +40,7 @@ const openTokenTable = () => {
 const typesOf = (drafts: readonly Draft[]) => drafts.map(({ type }) => type)
 
 describe('a first list', () => {
-  it('is published once the relay receives its logs, first all tokens and then their NAVs', () => {
+  it('is published in full once the relay receives its logs, token by token', () => {
     const { list, subscribe } = openTokenTable()
     expect(list([apple(), tesla({ nav_price: undefined })])).toEqual([])
     const drafts = subscribe([APPLE, TESLA])
@@ -53,7 +56,17 @@ describe('a first list', () => {
         before: null,
         source: 'list',
       },
-      expect.objectContaining({ type: 'token', symbol: 'TSLAc', change: 'listed', before: null }),
+      {
+        type: 'multiplier',
+        symbol: 'AAPLc',
+        address: APPLE,
+        time: '2026-11-20T12:00:00.000Z',
+        phase: 'effective',
+        from: null,
+        to: '1',
+        effective_at: null,
+        source: 'list',
+      },
       {
         type: 'nav',
         symbol: 'AAPLc',
@@ -63,6 +76,8 @@ describe('a first list', () => {
         before: null,
         source: 'list',
       },
+      expect.objectContaining({ type: 'token', symbol: 'TSLAc', change: 'listed', before: null }),
+      expect.objectContaining({ type: 'multiplier', symbol: 'TSLAc', from: null, to: '1', source: 'list' }),
     ])
   })
 
@@ -78,7 +93,7 @@ describe('a first list', () => {
   it('is published only for tokens whose logs the relay receives', () => {
     const { list, subscribe, tokenTable } = openTokenTable()
     list([apple(), tesla()])
-    expect(typesOf(subscribe([TESLA]))).toEqual(['token', 'nav'])
+    expect(typesOf(subscribe([TESLA]))).toEqual(['token', 'multiplier', 'nav'])
     expect([...tokenTable.values()].map(({ symbol, state }) => [symbol, state])).toEqual([
       ['AAPLc', 'awaited'],
       ['TSLAc', 'listed'],
@@ -86,6 +101,7 @@ describe('a first list', () => {
     expect(list([apple({ nav_price: 1, symbol: 'APPL' }), tesla()])).toEqual([])
     expect(subscribe([APPLE, TESLA])).toMatchObject([
       { type: 'token', symbol: 'APPL', change: 'listed' },
+      { type: 'multiplier', symbol: 'APPL', from: null },
       { type: 'nav', symbol: 'APPL' },
     ])
   })
@@ -99,6 +115,7 @@ describe('a token', () => {
     expect(list([apple(), tesla()])).toEqual([])
     expect(subscribe([APPLE, TESLA])).toMatchObject([
       { type: 'token', symbol: 'TSLAc', change: 'listed' },
+      { type: 'multiplier', symbol: 'TSLAc', from: null },
       { type: 'nav', symbol: 'TSLAc', before: null },
     ])
   })
@@ -115,6 +132,7 @@ describe('a token', () => {
     expect(list([apple(), tesla()])).toEqual([])
     expect(subscribe([APPLE, TESLA])).toMatchObject([
       { type: 'token', symbol: 'AAPLc', change: 'listed' },
+      { type: 'multiplier', symbol: 'AAPLc', from: null },
       { type: 'nav', symbol: 'AAPLc', before: null },
     ])
   })
@@ -123,7 +141,7 @@ describe('a token', () => {
     const { list, subscribe } = openTokenTable()
     list([apple(), tesla()])
     expect(list([tesla()])).toEqual([])
-    expect(typesOf(subscribe([APPLE, TESLA]))).toEqual(['token', 'nav'])
+    expect(typesOf(subscribe([APPLE, TESLA]))).toEqual(['token', 'multiplier', 'nav'])
   })
 
   it('that is renamed is still the same token, and keeps its former symbol', () => {
@@ -200,29 +218,81 @@ describe('a multiplier of the list', () => {
     expect(openTokenTable().change(withMultiplier('2'), withMultiplier('2.0'))).toEqual([])
   })
 
-  it.each(['0', '-1', 'null', '"2"'])('is unknown when it becomes %s', (digits) => {
-    const { change, tokenTable } = openTokenTable()
-    expect(change(withMultiplier('2'), withMultiplier(digits))).toMatchObject([{ type: 'multiplier', from: '2', to: null }])
-    expect(tokenTable.get(APPLE)).toMatchObject({ multiplier: null, multiplierSource: null })
-  })
+  /** What happens to a token of which the list said 1 first, and the multipliers that are published of it. */
+  type Step = { readonly by: 'list' | 'log' | 'call'; readonly value: string; readonly published: readonly string[] }
+  const list = (value: string, ...published: readonly string[]): Step => ({ by: 'list', value, published })
+  const log = (value: string): Step => ({ by: 'log', value, published: [] })
+  const call = (value: string, ...published: readonly string[]): Step => ({ by: 'call', value, published })
 
-  it('never displaces the value of a log with a repeated old value', () => {
-    const { tokenTable, list, change: listTwice } = openTokenTable()
-    listTwice(withMultiplier('1'), withMultiplier('1'))
-    const token = tokenTable.get(APPLE)
-    const logFields = { block: 5, logIndex: 1, key: 'a', source: 'log', phase: 'effective', from: '1', to: '4' } as const
-    const change = { ...logFields, effectiveAt: null, timestamp: null, isApplied: false }
-    if (token)
+  it.each<[string, readonly Step[]]>([
+    ['repeats its value', [list('1')]],
+    ['says another value', [list('2', '1 → 2 list'), list('2')]],
+    ['says the old value after a log', [log('4'), list('1'), list('1')]],
+    ['says the old value after a call', [call('4', '1 → 4 clock'), list('1'), list('1')]],
+    ['says none and then the old value, after a log', [log('4'), list('null'), list('1')]],
+    ['says none and then the old value, after a call', [call('4', '1 → 4 clock'), list('null'), list('1')]],
+    ['says none for ever, after a log', [log('4'), ...Array(5).fill(list('null'))]],
+    ['says none for ever, after a call', [call('4', '1 → 4 clock'), ...Array(5).fill(list('null'))]],
+    ['says none for ever, after a call that confirmed it', [call('1'), ...Array(5).fill(list('null'))]],
+    ['says the value of a log', [log('4'), list('4')]],
+    ['says a new value after a log', [log('4'), list('8', '4 → 8 list')]],
+    ['says a new value after a call', [call('4', '1 → 4 clock'), list('8', '4 → 8 list')]],
+    ['says none for three refreshes', [...Array(3).fill(list('null')), list('1')]],
+    [
+      'says none for longer',
+      [...Array(3).fill(list('null')), list('null', '1 → null list'), list('null'), list('1', 'null → 1 list')],
+    ],
+    ['says none with interruptions', [list('null'), list('null'), list('1'), list('null'), list('null'), list('1')]],
+    ['says nonsense for longer', [list('0'), list('-1'), list('"2"'), list('0', '1 → null list'), list('3', 'null → 3 list')]],
+    ['says another value after none', [list('null'), list('2', '1 → 2 list')]],
+  ])('of a token whose list %s', (_, steps) => {
+    const { list: readList, report, tokenTable, change } = openTokenTable()
+    change(withMultiplier('1'), withMultiplier('1'))
+    const apply = ({ by, value }: Step, block: number): readonly Draft[] => {
+      const token = tokenTable.get(APPLE)
+      if (!token) throw new Error('no token')
+      if (by === 'list') return readList([withMultiplier(value)], { ...listTime, at: { block, logIndex: 0 } })
+      if (by === 'call') return report(applyCall(token, { ...unpaused, block, multiplier: BigInt(value) * 10n ** 18n }, listTime))
+      const fields = {
+        block,
+        logIndex: 1,
+        key: `${block}`,
+        source: 'log',
+        phase: 'effective',
+        from: token.multiplier,
+        to: value,
+      } as const
+      const logChange = { ...fields, effectiveAt: null, timestamp: null, isApplied: false }
       tokenTable.set(
         APPLE,
-        withDerivedState({ ...token, multiplierHistory: addLogChange(token.multiplierHistory, change) }, listTime),
+        withDerivedState({ ...token, multiplierHistory: addLogChange(token.multiplierHistory, logChange) }, listTime),
       )
-    expect(list([withMultiplier('1')])).toEqual([])
-    expect(tokenTable.get(APPLE)).toMatchObject({ multiplier: '4', multiplierSource: 'log' })
-    expect(list([withMultiplier('4')])).toEqual([])
-    expect(list([withMultiplier('8')], { ...listTime, at: { block: 5, logIndex: 1 } })).toMatchObject([
-      { type: 'multiplier', from: '4', to: '8' },
-    ])
+      return []
+    }
+    const published = steps.map((step, index) =>
+      apply(step, index + 1).map((draft) =>
+        draft.type === 'multiplier' ? `${draft.from} → ${draft.to} ${draft.source}` : draft.type,
+      ),
+    )
+    expect(published).toEqual(steps.map((step) => step.published))
+  })
+})
+
+describe('a field of a record that a log changed', () => {
+  it.each<[string, StockRecord, readonly string[]]>([
+    ['stays while the list goes on saying the old value', apple(), []],
+    ['stays where the list says none', apple({ name: undefined }), []],
+    ['stays where the list says null', apple({ name: null }), []],
+    ['is replaced where the list says a new value', apple({ name: 'Apple Inc.' }), ['name']],
+  ])('%s', (_, record, changed) => {
+    const { list, subscribe, tokenTable } = openTokenTable()
+    list([apple()])
+    subscribe([APPLE])
+    const token = tokenTable.get(APPLE)
+    if (!token) throw new Error('no token')
+    const named = { block: 5, logIndex: 1, key: 'a', field: 'name', entry: null, value: 'Pomme' }
+    tokenTable.set(APPLE, withDerivedState({ ...token, recordChanges: [named] }, listTime))
+    expect(list([record])).toMatchObject(changed.length > 0 ? [{ type: 'token', changed, before: { name: 'Pomme' } }] : [])
   })
 })
 
