@@ -59,7 +59,7 @@ export function openGateway(inputs: GatewayInputs) {
   const { config, metrics, connections, addressOf, uptime } = inputs
   const chainState = new ChainState()
   const answers = openAnswers(inputs, chainState)
-  const unlistedContracts = config.RPC_OPEN ? new UnlistedContracts() : null
+  const unlistedContracts = config.RPC_OPEN ? new UnlistedContracts(inputs.clock) : null
   const subscriptions = openSubscriptions(inputs, { answers, chainState, unlistedContracts })
   const shared = {
     backend: { answers, chainState },

@@ -81,7 +81,7 @@ export class Subscriptions {
       if (unlisted.length === 0 || listed.length > 0)
         closers.push(this.#add(this.#subscribers, this.#logFeed, { kind, subscriber }, { ...filter, address: listed }))
       if (unlistedContracts && unlisted.length > 0) {
-        closers.push(unlistedContracts.watch(unlisted))
+        closers.push(unlistedContracts.watch(unlisted, subscriber.client))
         closers.push(
           this.#add(
             unlistedContracts.subscribers,

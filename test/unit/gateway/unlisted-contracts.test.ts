@@ -1,4 +1,4 @@
-import { finalize, ignoreElements, merge, NEVER, type Observable, Subject, tap } from 'rxjs'
+import { finalize, ignoreElements, merge, NEVER, type Observable, Subject, tap, VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { OpenKeys } from '../../../src/chain/sealed/block-logs.ts'
 import type { ChainEvent } from '../../../src/chain/source/source.ts'
@@ -10,9 +10,17 @@ import { headEvent, pendingLogEvent, RecordingSubscriber, readNodeLog, sealedEve
 const contract = (at: number): Hex => `0x${(at + 1).toString(16).padStart(40, '0')}`
 const [one, two, three] = [contract(0), contract(1), contract(2)]
 
+/** Moves the clock by this time. */
+function advance(clock: VirtualTimeScheduler, ms: number): void {
+  clock.maxFrames = clock.now() + ms
+  clock.flush()
+  clock.frame = clock.maxFrames
+}
+
 /** Unlisted contracts, and their source: what it was opened with, and how often. */
 function openUnlisted() {
-  const unlisted = new UnlistedContracts()
+  const clock = new VirtualTimeScheduler()
+  const unlisted = new UnlistedContracts(clock)
   const requestedAddresses: (readonly Hex[])[] = []
   const sourceState = { open: 0, openedCount: 0, owed: null as OpenKeys | null }
   const events = new Subject<ChainEvent>()
@@ -28,6 +36,8 @@ function openUnlisted() {
   }
   const subscription = unlisted.events(source).subscribe((event) => unlisted.logFeed.receive(event))
   onTestFinished(() => subscription.unsubscribe())
+  // The empty list counts as a change too.
+  advance(clock, 1_000)
   const subscribe = (address: Hex) => {
     const subscriber = new RecordingSubscriber()
     unlisted.subscribers.add({ kind: 'pendingLogs', subscriber: subscriber, ...unlisted.logFeed.subscriptionStart }, { address })
@@ -36,29 +46,53 @@ function openUnlisted() {
   const emit = (...sent: ChainEvent[]) => {
     for (const event of sent) events.next(event)
   }
-  return { unlisted, requestedAddresses, sourceState, subscribe, emit }
+  return { clock, unlisted, requestedAddresses, sourceState, subscribe, emit }
 }
 
 describe('unlisted contracts', () => {
-  it('are followed by one source, only while a client subscribes', () => {
-    const { unlisted, requestedAddresses, sourceState } = openUnlisted()
+  it('are followed by one source while a client subscribes, and for a minute longer', () => {
+    const { clock, unlisted, requestedAddresses, sourceState } = openUnlisted()
     expect(sourceState).toMatchObject({ open: 0, openedCount: 0 })
     const ends = [unlisted.watch([two]), unlisted.watch([one, two]), unlisted.watch([two])]
     expect(sourceState).toMatchObject({ open: 1, openedCount: 1, owed: unlisted.logFeed })
+    advance(clock, 1_000)
     expect(requestedAddresses).toEqual([[two], [one, two]])
-    ends[1]?.()
-    expect(requestedAddresses.at(-1)).toEqual([two])
-    ends[0]?.()
+    for (const end of ends) end()
+    advance(clock, 59_000)
     expect(sourceState.open).toBe(1)
-    ends[2]?.()
-    expect(sourceState).toMatchObject({ open: 0, openedCount: 1 })
     unlisted.watch([three])
-    expect(sourceState).toMatchObject({ open: 1, openedCount: 2 })
+    advance(clock, 2_000)
     expect(requestedAddresses.at(-1)).toEqual([three])
+    expect(sourceState).toMatchObject({ open: 1, openedCount: 1 })
+  })
+
+  it('change upstream at most once a second, and not at all for a client that comes and goes', () => {
+    const { clock, unlisted, requestedAddresses, sourceState } = openUnlisted()
+    for (let round = 0; round < 500; round += 1) {
+      unlisted.watch([contract(round % 50)])()
+      advance(clock, 10)
+    }
+    expect(sourceState.openedCount).toBe(1)
+    expect(requestedAddresses.length).toBeLessThanOrEqual(6)
+    advance(clock, 61_000)
+    expect(sourceState.open).toBe(0)
+  })
+
+  it('are at most 64 in the subscriptions of one address', () => {
+    const { unlisted } = openUnlisted()
+    const end = unlisted.watch(
+      Array.from({ length: 64 }, (_, at) => contract(at)),
+      '203.0.113.7',
+    )
+    const refused = () => unlisted.watch([one], '203.0.113.7')
+    expect(refused).toThrow(expect.objectContaining({ code: -32005, message: expect.stringMatching(/more than 64/) }))
+    unlisted.watch([one], '203.0.113.8')
+    end()
+    refused()
   })
 
   it('are sent while a client subscribes, and their logs stay open until they are settled', () => {
-    const { unlisted, sourceState, subscribe, emit } = openUnlisted()
+    const { clock, unlisted, sourceState, subscribe, emit } = openUnlisted()
     const end = unlisted.watch([one])
     const subscriber = subscribe(one)
     const log = readNodeLog({ block: 11, address: one })
@@ -67,6 +101,7 @@ describe('unlisted contracts', () => {
     emit(sealedEvent({ number: 11, addresses: [one] }))
     expect(subscriber.summaries).toEqual(['+11.0=1 pending', '-11.0=1 pending'])
     end()
+    advance(clock, 61_000)
     expect(sourceState.open).toBe(0)
   })
 
@@ -81,18 +116,22 @@ describe('unlisted contracts', () => {
     expect(subscriber.summaries).toEqual(['+21.0=1 pending'])
   })
 
-  it('are at most 256 at once, for all clients', () => {
-    const { unlisted, requestedAddresses } = openUnlisted()
-    const all = Array.from({ length: 256 }, (_, at) => contract(at))
-    const end = unlisted.watch(all)
+  it('are at most 256 at once, for all clients; those that linger make room', () => {
+    const { clock, unlisted, requestedAddresses } = openUnlisted()
+    const ends = [0, 1, 2, 3].map((client) => {
+      const contracts = Array.from({ length: 64 }, (_, at) => contract(64 * client + at))
+      return unlisted.watch(contracts, `203.0.113.${client}`)
+    })
     unlisted.watch([one])
-    const refused = () => unlisted.watch([two, contract(256)])
+    const refused = () => unlisted.watch([contract(256)])
     expect(refused).toThrow(RpcError)
     expect(refused).toThrow(expect.objectContaining({ code: -32005, message: expect.stringMatching(/come back later/) }))
+    advance(clock, 1_000)
     expect(requestedAddresses.at(-1)).toHaveLength(256)
-    end()
-    expect(requestedAddresses.at(-1)).toEqual([one])
+    ends[3]?.()
     refused()
-    expect(requestedAddresses.at(-1)).toEqual([one, two, contract(256)])
+    advance(clock, 1_000)
+    expect(requestedAddresses.at(-1)).toHaveLength(256)
+    expect(requestedAddresses.at(-1)).toContain(contract(256))
   })
 })
