@@ -6,6 +6,7 @@ import { type BlockRange, blockFromLogs, PageSize, rangesAround, splitIntoBatche
 import type { BackfillRange, BackfillRanges } from './backfill-ranges.ts'
 import { addressesToQuery, readBlock, readHeader, type SealedBlock, type SettlementContext } from './block-logs.ts'
 import { binarySearch } from './block-search.ts'
+import { checkPageEnd } from './page-end.ts'
 import type { RecentBlocks } from './recent-blocks.ts'
 import { RetryCounter } from './retry-counter.ts'
 
@@ -60,7 +61,7 @@ export class Backfill {
     const queried = addressesToQuery(addresses(), openKeysInPage)
     const answer = await node.logsInRange(from, to, queried, signal)
     // A lagging node returns no logs. It lacks the last block too.
-    await readHeader(node, to, signal)
+    await Promise.all([readHeader(node, to, signal), checkPageEnd(this.#options, { from, to }, answer.logs, queried)])
     const blocks = await this.#groupByBlock(answer, publishedBlocks, queried)
     if (answer.unreadable > 0) emit({ type: 'unreadable', count: answer.unreadable })
     return blocks

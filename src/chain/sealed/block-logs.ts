@@ -115,7 +115,13 @@ export async function readHeader(node: BlockReader, number: number, signal: Abor
   return header
 }
 
-async function readLogs(node: BlockReader, header: SealedHeader, addresses: readonly Hex[], signal: AbortSignal): Promise<Logs> {
+/** The logs of a block, by its hash where the node supports that. */
+export async function readLogs(
+  node: BlockReader,
+  header: SealedHeader,
+  addresses: readonly Hex[],
+  signal: AbortSignal,
+): Promise<Logs> {
   try {
     return await node.logsByHash(header.hash, addresses, signal)
   } catch (failure) {

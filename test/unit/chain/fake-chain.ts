@@ -29,6 +29,8 @@ export class FakeChain {
   pending: 'shown' | 'numberless' | 'partial' | 'latest' | 'null' | 'behind' | 'refused' = 'shown'
   rangeBound = 2_000
   resultsBound = 20_000
+  /** After how many logs the answer for a range ends, without an error. */
+  cutAfter = Number.POSITIVE_INFINITY
   /** How many addresses a request for logs may name. */
   addressesBound = Number.POSITIVE_INFINITY
   /** Whether a refused page comes with a suggested range, and in which notation. */
@@ -183,8 +185,9 @@ export class FakeChain {
     if (to - from + 1 > this.rangeBound) throw new UpstreamError('too_large', 'query exceeds max block range')
     if (from < this.oldestLogBlock) throw new UpstreamError('gone', 'pruned history unavailable')
     // The proxy in front of a node returns an empty list above the head.
-    const sealed = to > head ? [] : matching.filter(({ block }) => block >= from && block <= to)
-    this.#checkResultsBound(sealed, from, to)
+    const inRange = to > head ? [] : matching.filter(({ block }) => block >= from && block <= to)
+    this.#checkResultsBound(inRange, from, to)
+    const sealed = inRange.slice(0, this.cutAfter)
     const showsPending = ['shown', 'numberless', 'partial'].includes(this.pending) && toBlock === 'pending'
     return [...this.#visibleLogs(sealed), ...(showsPending ? matching.filter(({ block }) => block > head).map(pendingNodeLog) : [])]
   }

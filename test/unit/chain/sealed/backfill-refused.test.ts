@@ -128,6 +128,33 @@ describe('a backfill page that is too large', () => {
   })
 })
 
+describe('a backfill page that the node cuts without an error', () => {
+  it.each([
+    ['inside a block', 25, 3],
+    ['between two blocks', 24, 3],
+    ['inside its only block', 10, 40],
+    ['at a round count', 1_000, 40],
+  ])('%s loses no log', async (_, cutAfter, logsPerBlock) => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    chain.cutAfter = cutAfter
+    const logs = range(1, 60).flatMap((block) => range(1, logsPerBlock).map(() => chain.addLog(block)))
+    add(1, 2_000)
+    await advance(0)
+    expect(settledEvents.logKeys()).toEqual(logs.map(keyOf))
+    expect(settledEvents.holes()).toEqual([])
+  })
+
+  it('is found with two requests more, beside the one for the last header', async () => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    for (const block of range(1, 60)) chain.addLog(block * 30)
+    add(1, 2_000)
+    await advance(0)
+    expect(settledEvents.logKeys()).toHaveLength(60)
+    expect(rangeSizes(chain)).toEqual([2_000, 201])
+    expect(chain.requests).toHaveLength(5)
+  })
+})
+
 describe('a backfill page that the node has pruned in part', () => {
   it('is a hole of exactly the pruned blocks, and the others are emitted', async () => {
     const { chain, settledEvents, add, advance } = openBackfill()
