@@ -213,6 +213,8 @@ async function replay(
   const match = createMatcher({ tokens, options })
   const types = new Set(options.types)
   const read = tape.openReader({ tokens, types, followersOf: types })
+  // A stream that starts by time begins with what is kept. One that continues from a position lacks what was evicted since.
+  const reportsEvicted = options.stage === 'sealed' && subscription.since.from === 'position'
   let replayed = 0
   const send = (frames: readonly Frame[]): void => {
     const last = frames.at(-1)
@@ -233,7 +235,8 @@ async function replay(
     if (!isConnected(listener)) return
     const position: TapePosition = { seq: listener.seq ?? 0, n: listener.n }
     const after = resumeAfter(position)
-    const select = (entries: readonly Entry[]) => selectAfter(position, framesOf(entries, tape), { tokens, options }, match)
+    const select = (entries: readonly Entry[]) =>
+      selectAfter(position, framesOf(entries, tape), { tokens, options, reportsEvicted }, match)
     // A replay ends at the delivered position: what follows comes live.
     hub.flush()
     if (!hub.isJoinable(options.stage, position)) {
@@ -273,11 +276,11 @@ async function replay(
 function* selectAfter(
   position: TapePosition,
   frames: readonly Frame[],
-  selection: Selection,
+  { reportsEvicted, ...selection }: Selection & { readonly reportsEvicted: boolean },
   match: Matcher,
 ): Steps<{ readonly frames: readonly Frame[]; readonly evicted: TapePosition | null }> {
   const matched = (yield* match(frames)).filter((frame) => isAfter(frame, position))
-  const evicted = selection.options.stage === 'sealed' ? lastEvictedOf(frames, selection, position) : null
+  const evicted = reportsEvicted ? lastEvictedOf(frames, selection, position) : null
   return { frames: evicted ? matched.filter((frame) => !isAfter(frame, evicted)) : matched, evicted }
 }
 

@@ -311,15 +311,16 @@ describe('a replay that meets keys whose publication was evicted', () => {
 
   it('says so with a gap before the first key that it can give', async () => {
     const given = ['transfer 8.3', 'transfer 8.4', 'transfer 8.5', 'seal 8']
-    expect(await replayed({})).toEqual(['gap expired 4 to 8.2', ...given])
+    expect(await replayed({}, '4')).toEqual(['gap expired 4 to 8.2', ...given])
     expect(await replayed({}, '8.1')).toEqual(['gap expired 8.1 to 8.2', ...given])
     expect(await replayed({}, '8.2')).toEqual(given)
     expect(await replayed({}, '8.3')).toEqual(given.slice(1))
   })
 
-  it('says nothing where the selection lacks none of them', async () => {
-    expect(await replayed({ types: ['seal'] })).toEqual(['seal 8'])
-    expect(await replayed({ types: ['approval'] })).toEqual(['seal 8'])
+  it('says nothing from the start, or where the selection lacks none of them', async () => {
+    expect(await replayed({})).toEqual(['transfer 8.3', 'transfer 8.4', 'transfer 8.5', 'seal 8'])
+    expect(await replayed({ types: ['seal'] }, '4')).toEqual(['seal 8'])
+    expect(await replayed({ types: ['approval'] }, '4')).toEqual(['seal 8'])
   })
 })
 
