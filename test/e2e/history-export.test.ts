@@ -66,6 +66,9 @@ describe('history as NDJSON', () => {
     await listener.waitFor('live')
     transfer(stack, 'AAPLc', 150)
     await listener.until(() => listener.messagesOf('transfer').length === 150)
+    // What is open is not evicted.
+    stack.devnet.seal()
+    await listener.waitFor('seal')
     const { oldest } = ServiceStatus.parse((await fetchDocumented(`${stack.relay.url}/v1/status`)).json).tape
     expect(oldest).not.toMatch(/\.0$/)
     expect([await keptSince(), await keptSince('?format=ndjson')]).toEqual([oldest, oldest])

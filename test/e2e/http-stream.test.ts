@@ -64,6 +64,7 @@ describe('a stream', () => {
     expect(published.length).toBe(live.replayed + 1)
     expect(published.filter(({ symbol }) => symbol === 'AAPLc').map(({ type }) => type)).toEqual([
       'token',
+      'multiplier',
       'nav',
       'transfer',
       'transfer',

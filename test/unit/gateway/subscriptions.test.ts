@@ -141,7 +141,9 @@ describe('unlisted contracts, where they are allowed', () => {
     const unlisted = new UnlistedContracts()
     const { subscriptions, open, refusalOf, transferEvent } = openSubscriptions({ unlisted })
     const { end } = open('logs', { address: manyAddresses(60) })
-    expect(refusalOf(['pendingLogs', { address: [apple, ...manyAddresses(5)] }])).toMatch(/^-32005 your address follows more than 64/)
+    expect(refusalOf(['pendingLogs', { address: [apple, ...manyAddresses(5)] }])).toMatch(
+      /^-32005 your address follows more than 64/,
+    )
     const { subscriber } = open('pendingLogs')
     subscriptions.receive(transferEvent(apple))
     expect(subscriber.results).toHaveLength(1)
