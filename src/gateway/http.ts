@@ -62,8 +62,8 @@ export class RpcHttpHandler {
     return {
       client,
       // An answer has one status, so one request over the rate refuses the whole batch.
-      takeRate: (methods) => {
-        const isAllowed = rates.take(client, methods, uptime())
+      takeRate: (methods, prepaid) => {
+        const isAllowed = rates.take(client, methods, uptime(), prepaid)
         return methods.map(() => isAllowed)
       },
       isLocal: () => false,

@@ -21,12 +21,16 @@ export class RateLimiter {
     this.#perSecond = perSecond
   }
 
-  /** Counts requests by their methods; false, and none is counted, if they exceed the rate. */
-  take(address: string, methods: readonly string[], now: number): boolean {
+  /**
+   * Counts requests by their methods; false, and none is counted, if they exceed the rate. As many as are `prepaid`
+   * were counted before, but not those for logs among them.
+   */
+  take(address: string, methods: readonly string[], now: number, prepaid = 0): boolean {
     const { all, logs } = this.#bucketsOf(address, now)
     const logRequests = methods.filter((method) => method === 'eth_getLogs').length
-    if (all.available(now) < methods.length || logs.available(now) < logRequests) return false
-    return all.take(now, methods.length) && logs.take(now, logRequests)
+    const unpaid = Math.max(0, methods.length - prepaid)
+    if (all.available(now) < unpaid || logs.available(now) < logRequests) return false
+    return all.take(now, unpaid) && logs.take(now, logRequests)
   }
 
   #bucketsOf(address: string, now: number): Buckets {

@@ -9,20 +9,23 @@ export function createRedactor(urls: readonly string[]): (text: string) => strin
   return (text) => text.replace(pattern, '…')
 }
 
-/** Matches a character as it is, percent-encoded (once or again), or escaped as in JSON, a string or HTML. */
+/**
+ * Matches a character as it is, percent-encoded (once or again), or escaped as in JSON, a string or HTML. Every repeat
+ * has a bound: without one, a long run of backslashes would be read again from each of them.
+ */
 function anySpellingOf(character: string): string {
   const code = character.codePointAt(0) ?? 0
   const hex = code.toString(16)
   const itself = `\\u{${hex}}`
-  const percentEncoded = [...Buffer.from(character)].map((byte) => `%(?:25)*${byte.toString(16).padStart(2, '0')}`).join('')
+  const percentEncoded = [...Buffer.from(character)].map((byte) => `%(?:25){0,4}${byte.toString(16).padStart(2, '0')}`).join('')
   const isSign = /[^\w\s]/.test(character)
   return `(?:${[
     itself,
     percentEncoded,
-    `\\\\+(?:u0*|x|u\\{)${hex}\\}?`,
-    `&#(?:x0*${hex}|${code});?`,
+    `\\\\{1,8}(?:u0{0,4}|x|u\\{0{0,4})${hex}\\}?`,
+    `&#(?:x0{0,6}${hex}|0{0,6}${code});?`,
     ...(character === ' ' ? ['\\+'] : []),
-    ...(isSign ? [`\\\\+${itself}`] : []),
+    ...(isSign ? [`\\\\{1,8}${itself}`] : []),
   ].join('|')})`
 }
 

@@ -61,7 +61,7 @@ const idIn = (body: unknown): unknown => (typeof body === 'object' && body !== n
 
 /** Matches a body with an id that a double may not keep as written: a fraction, an exponent, an escaped key. */
 const mayLosePrecision = /"id"\s*:\s*-?\d*[.eE]|\\u00/
-const jsonToken = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{},:]|[^\s[\]{},:"]+/g
+const numberToken = /-?\d[-+.\deE]*/y
 
 /**
  * The numeric ids of a body's requests as written in it. A double would change a number that it cannot hold. The text
@@ -73,17 +73,37 @@ function readIdTexts(requests: readonly unknown[], text: string): readonly (stri
   const ids: (string | undefined)[] = []
   const level = text.trimStart().startsWith('[') ? 2 : 1
   let [depth, index, key, isKey] = [0, 0, '', true]
-  for (const [piece] of text.matchAll(jsonToken)) {
-    if (piece === '{' || piece === '[') {
+  for (let at = 0; at < text.length; at += 1) {
+    const sign = text[at]
+    if (sign === '{' || sign === '[') {
       depth += 1
-      isKey = depth === level && piece === '{'
-    } else if (piece === '}' || piece === ']') depth -= 1
-    else if (piece === ',') {
+      isKey = depth === level && sign === '{'
+    } else if (sign === '}' || sign === ']') depth -= 1
+    else if (sign === ',') {
       if (depth === level - 1) index += 1
       isKey = depth === level
-    } else if (piece === ':') isKey = false
-    else if (depth === level && isKey) key = JSON.parse(piece)
-    else if (depth === level && key === 'id') ids[index] = piece
+    } else if (sign === ':') isKey = false
+    else if (sign === '"') {
+      const end = endOfString(text, at)
+      if (depth === level && isKey) key = textOfString(text.slice(at, end))
+      at = end - 1
+    } else if (depth === level && key === 'id' && !isKey) {
+      numberToken.lastIndex = at
+      const [number] = numberToken.exec(text) ?? []
+      if (number) ids[index] = number
+      at += Math.max(0, (number ?? '').length - 1)
+    }
   }
   return ids
 }
+
+/** Where a string ends that begins here: behind the first quote with an even number of backslashes before it. */
+function endOfString(text: string, start: number): number {
+  for (let quote = text.indexOf('"', start + 1); ; quote = text.indexOf('"', quote + 1)) {
+    let backslashes = 0
+    while (text[quote - 1 - backslashes] === '\\') backslashes += 1
+    if (backslashes % 2 === 0) return quote + 1
+  }
+}
+
+const textOfString = (json: string): string => (json.includes('\\') ? JSON.parse(json) : json.slice(1, -1))

@@ -20,8 +20,8 @@ export type RpcBackend = { readonly answers: Answers; readonly chainState: Chain
 export type Caller = {
   /** The client's name in the queues: one with many calls waits behind one with few. */
   readonly client: string
-  /** Counts requests by their methods against the rate; returns for each whether it is allowed. */
-  readonly takeRate: (methods: readonly string[]) => readonly boolean[]
+  /** Counts requests by their methods against the rate, as many as are `prepaid` only once; returns for each whether it is allowed. */
+  readonly takeRate: (methods: readonly string[], prepaid?: number) => readonly boolean[]
   /** Whether the relay runs a call itself instead of forwarding it to the node. */
   readonly isLocal: (method: string) => boolean
   /** Runs such a call; returns its result in JSON. */
@@ -34,7 +34,7 @@ export type Caller = {
 
 type Result = Buffer | RpcError
 
-/** Reading this much of a body counts as one more request. */
+/** Reading this much of a body counts as one request. A body counts by its length or by its requests, by what is more. */
 const CHARS_PER_REQUEST = 16_384
 /** A result up to this size needs no reservation. */
 const SMALL_BOUND_BYTES = 65_536
@@ -55,19 +55,19 @@ const noCapacity = new RpcError(errorCodes.limitExceeded, 'too many long answers
  * subscription precedes the answer with its id.
  */
 export async function answerBody(text: string, backend: RpcBackend, caller: Caller, write: (reply: Reply) => void): Promise<void> {
-  const extraRequests = Math.floor(text.length / CHARS_PER_REQUEST)
-  if (extraRequests > 0 && caller.takeRate(Array.from({ length: extraRequests }, () => '')).includes(false))
+  const prepaid = Math.floor(text.length / CHARS_PER_REQUEST)
+  if (prepaid > 0 && caller.takeRate(Array.from({ length: prepaid }, () => '')).includes(false))
     return write(errorReply(rateLimited))
   let body: RpcBody
   try {
     body = readRpcBody(text)
   } catch (failure) {
     // A body that cannot be read counts as one request.
-    const error = caller.takeRate(['']).includes(false) ? rateLimited : errorFrom(failure)
+    const error = caller.takeRate([''], prepaid).includes(false) ? rateLimited : errorFrom(failure)
     return write(errorReply(error))
   }
   const { isBatch, requests } = body
-  const isAllowed = allowedRequests(requests, caller)
+  const isAllowed = allowedRequests(requests, caller, prepaid)
   const batchBudget = new BatchBudget()
   const results = await Promise.all(
     requests.map(async (request, index) =>
@@ -115,10 +115,12 @@ const reserveFor = (result: Result, caller: Caller): Result =>
 const isLong = (result: Result | null): result is Buffer => result instanceof Buffer && result.length > SMALL_BOUND_BYTES
 
 /** Which requests are allowed. A batch of invalid requests counts as one. */
-function allowedRequests(requests: RpcBody['requests'], caller: Caller): readonly boolean[] {
-  if (!requests.every(isInvalidRequest))
-    return caller.takeRate(requests.map((request) => (isInvalidRequest(request) ? '' : request.method)))
-  const [isAllowed = true] = caller.takeRate([''])
+function allowedRequests(requests: RpcBody['requests'], caller: Caller, prepaid: number): readonly boolean[] {
+  if (!requests.every(isInvalidRequest)) {
+    const methods = requests.map((request) => (isInvalidRequest(request) ? '' : request.method))
+    return caller.takeRate(methods, prepaid)
+  }
+  const [isAllowed = true] = caller.takeRate([''], prepaid)
   return requests.map(() => isAllowed)
 }
 

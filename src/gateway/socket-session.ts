@@ -69,7 +69,7 @@ export class RpcSession {
     this.#progressedAt = context.uptime()
     this.#caller = {
       client: address,
-      takeRate: (methods) => methods.map((method) => this.#takeRate(method)),
+      takeRate: (methods, prepaid = 0) => methods.map((method, index) => this.#takeRate(method, index < prepaid ? 1 : 0)),
       isLocal: (method) => method === 'eth_subscribe' || method === 'eth_unsubscribe',
       runLocal: (method, params) => (method === 'eth_subscribe' ? this.#subscribe(params) : String(this.#unsubscribe(params))),
       reserve: (bytes) => !this.#isClosed && this.#context.unsentBudget.reserve(bytes, this.address),
@@ -146,9 +146,9 @@ export class RpcSession {
     this.#answerNext()
   }
 
-  #takeRate(method: string): boolean {
+  #takeRate(method: string, prepaid = 0): boolean {
     const { rates, uptime } = this.#context
-    const isAllowed = rates.take(this.address, [method], uptime())
+    const isAllowed = rates.take(this.address, [method], uptime(), prepaid)
     this.#overRateCount = isAllowed ? 0 : this.#overRateCount + 1
     if (this.#overRateCount > OVER_RATE_BOUND) this.close('too_many_messages')
     return isAllowed

@@ -46,6 +46,15 @@ describe('an upstream URL in a text', () => {
     expect(hide('neither a.example.org nor b.example.org')).toBe('neither … nor …')
   })
 
+  it('is looked for once in a long run of escapes', () => {
+    const hide = createRedactor(['https://operator:pass-word@rpc.example.org/v2/k-1234567'])
+    const runs = ['\\', '%25', '&#x0', '\\u0'].map((sign) => sign.repeat(20_000)).join(' ')
+    const startedAt = performance.now()
+    expect(hide(`${runs} k-1234567`)).toBe(`${runs} …`)
+    // Quadratic time would be some ten seconds.
+    expect(performance.now() - startedAt).toBeLessThan(1_000)
+  })
+
   it('takes no ordinary words with it', () => {
     const hide = createRedactor(['https://rpc.example.org/v2/rpc/base?x=1'])
     const text = 'rpc v2 of base has no block x=1, it said: execution reverted'

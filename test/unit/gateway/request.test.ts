@@ -142,6 +142,17 @@ describe('an id', () => {
     expect(read(`[${text}]`)).toEqual([['12345678901234567890', 'eth_chainId']])
   })
 
+  it.each([
+    ['an escaped quote', String.raw`"a":"\"id\":2",`],
+    ['backslashes before a quote', String.raw`"a\\":"\\","b":"\\\"",`],
+    ['an escaped key', String.raw`"\u0069d":3.0,`],
+    ['a nested id', '"a":[{"id":4.5}],'],
+  ])('is found behind %s', (_, before) => {
+    const text = `{${before}"id":1.50e0,${chain}}`
+    expect(read(text)).toEqual([['1.50e0', 'eth_chainId']])
+    expect(read(`[ ${text} ,{${chain},"id" : -7E1 }]`).map(([one]) => one)).toEqual(['1.50e0', '-7E1'])
+  })
+
   it('that is a string comes back as the same string', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.nat(0xffff).map((code) => String.fromCharCode(code)) }), (id) => {

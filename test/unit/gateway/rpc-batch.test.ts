@@ -2,6 +2,7 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { ANSWER_BOUND_BYTES } from '../../../src/chain/rpc/client.ts'
 import { classify } from '../../../src/chain/rpc/error.ts'
+import { RateLimiter } from '../../../src/gateway/rate-limit.ts'
 import { answerBody, type Caller, type Reply } from '../../../src/gateway/rpc-batch.ts'
 import { errorCodes, RpcError } from '../../../src/gateway/rpc-error.ts'
 import { openAnswers } from './answers-fixture.ts'
@@ -113,6 +114,24 @@ describe('the rate', () => {
     })
     for (const body of [chain(1), [chain(1), 3, chain(), { ...chain(2), method: 'nothing' }], '{', '[]']) await send(body)
     expect(counted).toEqual([['eth_chainId'], ['eth_chainId', '', 'eth_chainId', 'nothing'], [''], ['']])
+  })
+
+  it.each([
+    ['allows a batch of 100 in many bytes', { requests: 100, bytes: 40_000, before: 0 }, 200],
+    ['allows a batch of 100 once', { requests: 100, bytes: 40_000, before: 1 }, 429],
+    ['counts a long request by its bytes', { requests: 1, bytes: 400_000, before: 76 }, 200],
+    ['counts a long request not as one', { requests: 1, bytes: 400_000, before: 77 }, 429],
+    ['counts text that is no JSON by its bytes', { requests: 0, bytes: 400_000, before: 77 }, 429],
+  ])('%s', async (_, { requests, bytes, before }, status) => {
+    const rates = new RateLimiter(50)
+    const takeRate: Caller['takeRate'] = (methods, prepaid) => {
+      const isAllowed = rates.take('somebody', methods, 0, prepaid)
+      return methods.map(() => isAllowed)
+    }
+    takeRate(Array.from({ length: before }, () => ''))
+    const { send, json } = openBatch({ takeRate })
+    await send(JSON.stringify(Array.from({ length: requests }, (_, id) => chain(id))).padEnd(bytes, requests > 0 ? ' ' : '['))
+    expect(json()).toMatchObject([{ status }])
   })
 
   it('refuses a whole body with 429 and forwards nothing', async () => {
