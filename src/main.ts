@@ -7,7 +7,7 @@ import { ListenError } from './edge/http/server.ts'
 import { type Logger, openLog } from './log.ts'
 import { openMetrics } from './metrics.ts'
 import { type Relay, startRelay } from './relay.ts'
-import { TapeError } from './tape/tape.ts'
+import { TapeError, WrongTapeError } from './tape/tape.ts'
 import { baseFeeds } from './tokens/base-feeds.ts'
 
 /** The settings cannot work. */
@@ -107,7 +107,7 @@ function printBanner(config: Config, relay: Relay, { demo }: UpstreamEndpoints):
   print('')
 }
 
-/** A signal stops the relay. An unexpected failure stops it with exit code 1. */
+/** A signal stops the relay. An unexpected failure stops it with exit code 1, the tape of another chain with 2. */
 function openShutdown(log: Logger, stop: () => Promise<void>) {
   let startedAt: number | null = null
   const logFatal = (failure: unknown, what: string) => {
@@ -131,7 +131,7 @@ function openShutdown(log: Logger, stop: () => Promise<void>) {
     },
     onFailure: (failure: unknown) => {
       logFatal(failure, 'the relay cannot go on')
-      if (startedAt === null) start(1)
+      if (startedAt === null) start(failure instanceof WrongTapeError ? EXIT_USAGE : 1)
     },
   }
 }

@@ -53,7 +53,7 @@ async function openRelay(
   warn: Warn,
   { openParts = [openGateway], ...options }: RelayOptions,
 ): Promise<Relay> {
-  const chain = openTapeChain(options.config, tape)
+  const chain = openTapeChain(tape, options)
   const context = { ...options, ...ports, tape, chain, warn }
   const sourceSettings = sourceSettingsOf(context)
   const live = openLiveEdge(context)

@@ -1,20 +1,29 @@
 import { ChainIdentity } from '../chain/rpc/chain-id.ts'
 import type { Config } from '../config.ts'
 import { defineNote, Notes } from '../tape/notes.ts'
-import { type Tape, TapeError } from '../tape/tape.ts'
+import { type Tape, WrongTapeError } from '../tape/tape.ts'
+
+type TapeChainInputs = {
+  readonly config: Pick<Config, 'CHAIN_ID' | 'DATA_DIR'>
+  readonly endpoints: { readonly rpcUrls: readonly string[] }
+  /** Called when the upstream turns out to be of another chain than the tape, and no setting says which is right. */
+  readonly onFailure: (failure: unknown) => void
+}
 
 const chainIdNote = defineNote<number>('chain')
 
 /** The chain of this tape. A tape never holds two chains: their positions and keys would mean nothing. */
-export function openTapeChain(config: Config, tape: Tape): ChainIdentity {
+export function openTapeChain(tape: Pick<Tape, 'note'>, { config, endpoints, onFailure }: TapeChainInputs): ChainIdentity {
   const tapeChainId = tape.note(chainIdNote)
   if (tapeChainId === undefined) return new ChainIdentity(config.CHAIN_ID ?? null, 'CHAIN_ID')
-  if (config.CHAIN_ID !== undefined && config.CHAIN_ID !== tapeChainId) {
-    throw new TapeError(
-      `DATA_DIR ${config.DATA_DIR} holds the tape of chain ${tapeChainId}, CHAIN_ID says ${config.CHAIN_ID}: name another folder`,
-    )
-  }
-  return new ChainIdentity(tapeChainId, `the tape in DATA_DIR ${config.DATA_DIR}`)
+  const wrongTape = (other: string) =>
+    new WrongTapeError(`DATA_DIR ${config.DATA_DIR} holds the tape of chain ${tapeChainId}, ${other}: name another folder`)
+  if (config.CHAIN_ID === tapeChainId) return new ChainIdentity(tapeChainId, 'CHAIN_ID')
+  if (config.CHAIN_ID !== undefined) throw wrongTape(`CHAIN_ID says ${config.CHAIN_ID}`)
+  const chain = new ChainIdentity(tapeChainId, `the tape in DATA_DIR ${config.DATA_DIR}`, () => {
+    if (!chain.isConfirmed && chain.isWrong(endpoints.rpcUrls)) onFailure(wrongTape('and every upstream URL is of another chain'))
+  })
+  return chain
 }
 
 /** Writes the chain beside the tape once it is known. */

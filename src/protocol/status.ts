@@ -39,8 +39,13 @@ export const ServiceStatus = registerSchema(
   'The state of the service: the answer of /v1/status.',
   z.object({
     chain_id: Count.nullable().describe('The id of the chain; null until it is known.'),
+    demo: z.boolean().describe('Whether the upstream is the built-in chain: nothing on it is real.'),
     source: SourceName.describe('Where events come from now.'),
-    reason: SourceReason.describe('Why this is the source.'),
+    reason: z
+      .enum([...SourceReason.options, 'no_list', 'wrong_chain'])
+      .describe(
+        'Why this is the source. no_list: no list was ever read. wrong_chain: every upstream URL is of another chain than the one set or on the tape.',
+      ),
     since: Time.nullable().describe('Since when this source and reason are valid; null before the first status message.'),
     head: Head.describe('The newest known block numbers.'),
     lag_ms: Count.nullable().describe(

@@ -230,6 +230,18 @@ describe.concurrent('a start', () => {
     expect((await fetchDocumented(`${url}/readyz`)).status).toBe(200)
   })
 
+  it('on the tape of another chain than the upstream ends with exit code 2', async (test) => {
+    const dir = await createTempFolder(test)
+    const devnet = await openDevnet({ pace: 'manual' }, test)
+    const first = spawnRelay(test, relaySettings(devnet, dir))
+    const listener = await listen(test, await first.listeningUrl(), '&since=start')
+    await listener.until(() => listener.messagesOf('status').at(-1)?.source === 'pendingLogs')
+    await first.kill()
+    const second = spawnRelay(test, relaySettings(await openDevnet({ pace: 'manual', chainId: 7 }, test), dir))
+    expect(await second.waitForExit()).toBe(2)
+    expect(second.stderr).toContain(`holds the tape of chain ${devnet.chainId}, and every upstream URL is of another chain`)
+  })
+
   it('without settings runs the devnet and prints three commands that work', async (test) => {
     const relay = spawnRelay(test, {}, ['--port', '0', '--data-dir', await createTempFolder(test)])
     const url = await relay.listeningUrl()

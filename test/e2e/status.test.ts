@@ -172,7 +172,7 @@ describe('the status of the service', () => {
     onTestFinished(() => relay.stop())
     const status = await statusOf({ relay })
     expect(status.stocks).toEqual({ read_at: null, age_s: null, count: null })
-    expect(status).toMatchObject({ source: 'down', since: null, lag_ms: null })
+    expect(status).toMatchObject({ source: 'down', reason: 'no_list', demo: false, since: null, lag_ms: null })
     expect(countsOf(status)).toMatchObject([{ told: 0, sealed: 0, lead_ms: { p50: null, p95: null } }])
     expect(Health.parse((await fetchDocumented(`${relay.url}/healthz`)).json)).toEqual({ status: 'ok' })
     expect(Readiness.parse((await fetchDocumented(`${relay.url}/readyz`)).json).reasons).not.toEqual([])

@@ -142,6 +142,10 @@ describe('an upstream of another chain', () => {
     expect(movementKeysOf(listener)).toEqual([])
     expect(devnet.requests.eth_getLogs).toBe(0)
     expect(devnet.requests.eth_subscribe).toBe(0)
+    expect(await (await fetch(`${relay.url}/v1/status`)).json()).toMatchObject({ reason: 'wrong_chain', chain_id: 8_453 })
+    const ready = await fetch(`${relay.url}/readyz`)
+    expect(ready.status).toBe(503)
+    expect(JSON.stringify(await ready.json())).toMatch(/wrong_chain/)
   })
 
   it('behind the socket alone is not used either: the right one is polled', async () => {

@@ -72,8 +72,8 @@ async function open(logs: number) {
   const live = openLiveEdge({
     ...{ config, tape: gated, metrics, now, wallTime: now, random: Math.random },
     uptime: () => performance.now(),
-    chain: { id: 1 },
-    endpoints: { demo: false },
+    chain: { id: 1, isWrong: () => false },
+    endpoints: { demo: false, rpcUrls: [] },
     warn: () => {},
   })
   const status = () => ({}) as never

@@ -195,7 +195,7 @@ export class Rpc {
   /** Checked again after each failure: another node may now answer under the same URL. */
   async #checkChain(endpoint: Endpoint, signal?: AbortSignal): Promise<void> {
     const chainId = await this.#chainIdOf(endpoint, signal)
-    const mismatch = chainId === null ? null : this.#options.chain.findMismatch(chainId)
+    const mismatch = chainId === null ? null : this.#options.chain.checkUrl(endpoint.url, chainId)
     if (mismatch) throw new UpstreamError('wrong_chain', mismatch)
     endpoint.isChainChecked = true
   }

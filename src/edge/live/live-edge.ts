@@ -22,8 +22,8 @@ type LiveInputs = {
   readonly config: Config
   readonly tape: EdgeContext['tape']
   /** The chain, once its id is known. */
-  readonly chain: { readonly id: number | null }
-  readonly endpoints: { readonly demo: boolean }
+  readonly chain: { readonly id: number | null; readonly isWrong: (urls: readonly string[]) => boolean }
+  readonly endpoints: { readonly demo: boolean; readonly rpcUrls: readonly string[] }
   readonly metrics: Metrics
   readonly now: () => number
   readonly wallTime: () => number
@@ -49,7 +49,8 @@ export function openLiveEdge(inputs: LiveInputs) {
         warn('X-Forwarded-For from an address that is not in TRUSTED_PROXIES is not believed', {}),
       ),
   }
-  const readiness = openReadiness({ tape, view, now: inputs.now, isDraining: () => hub.isDraining })
+  const { isWrongChain } = streams.edge
+  const readiness = openReadiness({ tape, view, now: inputs.now, isWrongChain, isDraining: () => hub.isDraining })
   const heartbeatTimer = setInterval(() => void hub.sendHeartbeats(), HEARTBEAT_CHECK_MS)
   return {
     streams,
@@ -88,6 +89,7 @@ const openHub = ({ config, metrics, tape, wallTime, uptime, random }: LiveInputs
 const openContext = ({ config, tape, now, wallTime, uptime, chain, endpoints }: LiveInputs, view: View, hub: Hub): EdgeContext => ({
   ...{ hub, view, tape, now, wallTime, uptime },
   chainId: () => chain.id,
+  isWrongChain: () => chain.isWrong(endpoints.rpcUrls),
   demo: endpoints.demo,
   server: `stocktape/${packageJson.version}`,
   heartbeatMs: config.HEARTBEAT_MS,

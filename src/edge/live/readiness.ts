@@ -9,11 +9,12 @@ type ReadinessInputs = {
   readonly tape: Pick<Tape, 'follow'>
   readonly view: View
   readonly now: () => number
+  readonly isWrongChain: () => boolean
   readonly isDraining: () => boolean
 }
 
 /** Why the relay is of no use now; empty when it is ready. */
-export function openReadiness({ tape, view, now, isDraining }: ReadinessInputs) {
+export function openReadiness({ tape, view, now, isWrongChain, isDraining }: ReadinessInputs) {
   /** When the source or its reason last changed, in steady time. */
   let statusAt = now()
   const unfollow = tape.follow((batch) => {
@@ -27,7 +28,8 @@ export function openReadiness({ tape, view, now, isDraining }: ReadinessInputs) 
   }
   return {
     reasons: (): readonly string[] => [
-      ...(!view.hasTokens ? ['no list has been read yet'] : []),
+      ...(isWrongChain() ? ['wrong_chain: every upstream URL is of another chain'] : []),
+      ...(!view.hasTokens ? ['no_list: no list has been read yet'] : []),
       ...(view.source === 'down' ? ['the upstream is down'] : []),
       ...(view.reason === 'stale_head' ? ["the chain's head does not move"] : []),
       ...(isSettlingBehind() ? ['the logs of the newest sealed blocks cannot be read'] : []),

@@ -37,6 +37,8 @@ export type EdgeContext = {
   /** Monotonic milliseconds, unaffected by changes of the wall clock. */
   readonly uptime: () => number
   readonly chainId: () => number | null
+  /** Whether every upstream URL is of another chain. */
+  readonly isWrongChain: () => boolean
   readonly server: string
   readonly demo: boolean
   readonly heartbeatMs: number

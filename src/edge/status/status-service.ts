@@ -61,11 +61,12 @@ export class StatusService {
   }
 
   read(): ServiceStatus {
-    const { hub, view, tape, chainId, now, wallTime } = this.#context
+    const { hub, view, tape, chainId, demo, now, wallTime } = this.#context
     return {
       chain_id: chainId(),
+      demo,
       source: view.source,
-      reason: view.reason,
+      reason: this.#reason(),
       since: view.since,
       head: view.head,
       lag_ms: view.newestSettled && Math.max(0, now() - view.newestSettled.timestamp * 1_000),
@@ -74,6 +75,13 @@ export class StatusService {
       clients: this.#clients(),
       score: this.#score(wallTime()),
     }
+  }
+
+  /** A chain or a list that is missing explains more than what the source says of itself. */
+  #reason(): ServiceStatus['reason'] {
+    const { view, isWrongChain } = this.#context
+    if (isWrongChain()) return 'wrong_chain'
+    return view.hasTokens ? view.reason : 'no_list'
   }
 
   #stocks(): ServiceStatus['stocks'] {

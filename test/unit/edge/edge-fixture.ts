@@ -70,6 +70,7 @@ export function openEdge({ bound = 1_000_000, replay = 100_000, existingTape }: 
     wallTime: now,
     uptime: now,
     chainId: () => 1,
+    isWrongChain: () => false,
     server: 'test',
     demo: false,
     heartbeatMs: 15_000,

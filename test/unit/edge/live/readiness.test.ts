@@ -14,7 +14,7 @@ describe('a relay whose source is behind', () => {
   ])('and that has settled block %i of 100 is, after %i ms, unready because of %j', async (settled, ms, reasons) => {
     const { tape, clock, context } = openTestEdge()
     const { view, now } = context
-    const readiness = openReadiness({ tape, view, now, isDraining: () => false })
+    const readiness = openReadiness({ tape, view, now, isWrongChain: () => false, isDraining: () => false })
     onTestFinished(readiness.close)
     const draft = { ...statusDraft({ at: clock.now }), reason: 'behind' as const }
     const head = { pending: null, sealed: 100, safe: null, finalized: null }
@@ -23,4 +23,12 @@ describe('a relay whose source is behind', () => {
     clock.now += ms
     expect(readiness.reasons().filter((reason) => !reason.includes('list'))).toEqual(reasons)
   })
+})
+
+it('a relay without a list, and with every upstream URL of another chain, names both as reasons', () => {
+  const { tape, context } = openTestEdge()
+  const { view, now } = context
+  const readiness = openReadiness({ tape, view, now, isWrongChain: () => true, isDraining: () => false })
+  onTestFinished(readiness.close)
+  expect(readiness.reasons().map((reason) => reason.split(':')[0])).toEqual(['wrong_chain', 'no_list', 'the upstream is down'])
 })
