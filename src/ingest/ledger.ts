@@ -295,7 +295,8 @@ export class Ledger implements OpenKeys {
   /** Forgets blocks that no reorganisation can reach. A block with an open key is never forgotten. */
   #forgetSettled(keepFrom: number): void {
     const settled = this.#settled ?? 0
-    const finalBlock = Math.min(this.#safe ?? settled, settled - RECENT_BLOCKS_BOUND)
+    // Without a safe block any block may be replaced, as deep as a rollback goes.
+    const finalBlock = Math.min(this.#safe ?? 0, settled - RECENT_BLOCKS_BOUND)
     const keepAbove = Math.min(keepFrom, Math.max(finalBlock, settled - DEPTH_BOUND_BLOCKS))
     for (const [number, block] of this.#blocks) if (number < keepAbove && block.open === 0) this.#forgetBlock(number, block)
   }

@@ -26,9 +26,9 @@ export async function findRollbackTarget(
 ): Promise<Cursor> {
   const forkPoint = await findForkPoint(node, recentBlocks, number, signal)
   if (forkPoint) return forkPoint
-  // No recent block is canonical: goes back to the safe block, or deep enough, as far as the node has blocks.
+  // No recent block is canonical: goes back to the safe block, or to the first that was settled, as far as the node has blocks.
   const below = Math.min(number, recentBlocks.oldest) - 1
-  const deep = Math.min(below, safe > 0 ? safe : number - DEEP_ROLLBACK_BLOCKS)
+  const deep = Math.min(below, safe > 0 ? safe : Math.min(number - DEEP_ROLLBACK_BLOCKS, recentBlocks.first))
   const from = Math.max(0, deep, number - DEPTH_BOUND_BLOCKS)
   return { number: await firstAvailable(node, from, number - 1, signal), hash: null }
 }

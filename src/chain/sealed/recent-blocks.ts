@@ -1,7 +1,7 @@
 import { BoundedMap } from '../../bounded-map.ts'
 import type { Hex } from '../../protocol/fields.ts'
 
-/** How many settled blocks are kept by hash. A deeper reorganisation goes back to the safe block. */
+/** How many settled blocks are kept by hash. A deeper reorganisation goes back to the safe block, or to the first settled one. */
 export const RECENT_BLOCKS_BOUND = 1_024
 /** The deepest rollback, however old the last safe block is. */
 export const DEPTH_BOUND_BLOCKS = 4_096
@@ -26,6 +26,7 @@ type RecentBlock = {
 export class RecentBlocks {
   readonly #blocks = new BoundedMap<number, RecentBlock>(RECENT_BLOCKS_BOUND)
   #newest: Cursor | null = null
+  #first = Number.POSITIVE_INFINITY
 
   get(number: number): RecentBlock | undefined {
     return this.#blocks.get(number)
@@ -34,6 +35,11 @@ export class RecentBlocks {
   /** The oldest number; 0 if there is none. */
   get oldest(): number {
     return this.#blocks.keys().next().value ?? 0
+  }
+
+  /** The lowest number that was ever added, kept or not. */
+  get first(): number {
+    return this.#first
   }
 
   /** The block that the next one is settled on; null before the first. */
@@ -50,6 +56,7 @@ export class RecentBlocks {
 
   add(number: number, block: RecentBlock): void {
     this.#blocks.set(number, block)
+    this.#first = Math.min(this.#first, number)
     if (number >= (this.#newest?.number ?? 0)) this.#newest = { number, hash: block.hash }
   }
 

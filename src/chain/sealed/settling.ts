@@ -42,6 +42,8 @@ type UnreadableBlock = Pick<BlockReading, 'header' | 'listed'> & { readonly hole
 export class Settling {
   readonly #options: Options
   readonly #retries = new RetryCounter()
+  /** The last step settled a block again. New blocks must not wait for many of those. */
+  #hasResettled = false
 
   constructor(options: Options) {
     this.#options = options
@@ -80,8 +82,10 @@ export class Settling {
     const { disputed, target } = heads
     const settled = recentBlocks.newest
     if (disputed !== null) return resolveDispute(this.#options, disputed, this.#retries.failuresOf('behind') >= DISPUTE_TRIES)
-    if (incompleteBlock !== undefined) return this.#resettle(incompleteBlock)
-    if (!settled || !target || target.number <= settled.number) return
+    const isCaughtUp = !settled || !target || target.number <= settled.number
+    this.#hasResettled = incompleteBlock !== undefined && (isCaughtUp || !this.#hasResettled)
+    if (incompleteBlock !== undefined && this.#hasResettled) return this.#resettle(incompleteBlock)
+    if (isCaughtUp) return
     if (outage.isUnbounded) return this.#limitCatchUp(settled, target)
     if (target.number - settled.number > BACKFILL_THRESHOLD_BLOCKS) return this.#skipToNewest(settled, target)
     return this.#settleNext(settled.number + 1, Math.min(target.number - settled.number, PARALLEL_BLOCKS))

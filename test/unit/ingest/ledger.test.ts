@@ -97,16 +97,17 @@ describe('a settled key', () => {
   it('is remembered while a reorganisation can reach it', () => {
     const ledger = new Ledger()
     settle(ledger, 100, [factAt(100)])
+    ledger.setSafe(101)
     ledger.setSettled(100 + RECENT_BLOCKS_BOUND)
     expect(ledger.size).toBe(1)
     ledger.setSettled(101 + RECENT_BLOCKS_BOUND)
     expect(ledger.size).toBe(0)
   })
 
-  it('is remembered longer while the safe block is not above it, up to a bound', () => {
+  it.each([100, null])('is remembered longer while the safe block is %s, up to a bound', (safe) => {
     const ledger = new Ledger()
     settle(ledger, 100, [factAt(100)])
-    ledger.setSafe(100)
+    if (safe !== null) ledger.setSafe(safe)
     ledger.setSettled(100 + DEPTH_BOUND_BLOCKS)
     expect(ledger.size).toBe(1)
     ledger.setSettled(101 + DEPTH_BOUND_BLOCKS)
@@ -116,6 +117,7 @@ describe('a settled key', () => {
   it('is remembered while blocks around it are being caught up', () => {
     const ledger = new Ledger()
     settle(ledger, 100, [factAt(100)])
+    ledger.setSafe(200)
     ledger.setSettled(101 + RECENT_BLOCKS_BOUND, 50)
     expect(ledger.size).toBe(1)
     ledger.setSettled(102 + RECENT_BLOCKS_BOUND)
@@ -157,6 +159,7 @@ describe('the restart position', () => {
     publish(ledger, 150, 0, 50)
     settle(ledger, 100, [factAt(100)])
     settle(ledger, 150, [factAt(150)])
+    ledger.setSafe(200)
     ledger.setSettled(120 + RECENT_BLOCKS_BOUND)
     expect(ledger.restartSeq(70)).toBe(50)
   })

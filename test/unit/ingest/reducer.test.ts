@@ -252,6 +252,9 @@ describe('a restart of the reducer', () => {
     const end = 2 * RECENT_BLOCKS_BOUND
     for (let block = 11; block <= end; block += 1)
       await publish(pendingLogEvent({ block, address }), sealedEvent(block, [{ address }]))
+    const safe = { number: end, hash: blockHash(end), parentHash: null, timestamp: null }
+    await publish({ type: 'finality', stage: 'safe', block: safe }, pendingLogEvent({ block: end + 1, address }))
+    await publish(sealedEvent(end + 1, [{ address }]))
     const readSeqs: number[] = []
     const { tape } = openedTape
     const watched: SearchableTape = Object.assign(Object.create(tape), {
@@ -267,7 +270,7 @@ describe('a restart of the reducer', () => {
     })
     await openReducer(watched)
     const first = (await tape.readAfter(readSeqs[0] ?? 0, 1))[0]?.update
-    expect(first).toMatchObject({ block: { number: end - RECENT_BLOCKS_BOUND } })
+    expect(first).toMatchObject({ block: { number: end + 1 - RECENT_BLOCKS_BOUND } })
   })
 
   it('at any moment publishes every key once and ends it once', async () => {
