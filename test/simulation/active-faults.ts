@@ -45,6 +45,11 @@ export class ActiveFaults {
     return this.#faults.has(kind)
   }
 
+  /** Whether anything of this target goes wrong at any time. */
+  occursAt(target: string): boolean {
+    return [...this.#faults.values()].some((faults) => faults.some((fault) => fault.target === target))
+  }
+
   /** Whether such a fault is active now, or was in the past `ms`. */
   wasActiveWithin(kind: FaultKind, ms: number): boolean {
     const now = this.#clock.elapsedMs

@@ -1,6 +1,6 @@
 import { map } from 'rxjs'
 import { headNote, Notes } from '../../src/tape/notes.ts'
-import type { Tape } from '../../src/tape/tape.ts'
+import type { SearchableTape, Tape } from '../../src/tape/tape.ts'
 import type { ModifyInputs } from './simulation.ts'
 import { wrapTape } from './tape-wrappers.ts'
 import { NOON } from './virtual-clock.ts'
@@ -17,6 +17,10 @@ export const plantedMachineBugs: Readonly<Record<string, ModifyInputs>> = {
     return inputs
   },
   'a resume from a lost position goes on': (inputs) => ({ ...inputs, tape: wrapTape(inputs.tape, { lostAfter: () => null }) }),
+  'what is open is evicted': (inputs, { tape, settings: { tapeBound = Number.POSITIVE_INFINITY } }) => {
+    const readKey: SearchableTape['readKey'] = (key) => tape.readKey(key).filter(({ seq }) => seq > tape.end() - tapeBound / 2)
+    return { ...inputs, tape: wrapTape<Tape & Partial<SearchableTape>>(inputs.tape, { readKey }) }
+  },
   'the highest head that was pushed is kept': (inputs) => {
     const { link, tape } = inputs
     let highest = 0

@@ -34,6 +34,9 @@ type ClientInputs = {
   readonly warn: (kind: string, detail: unknown) => void
 }
 
+/** How the client compares its endpoints. Nothing waits for the answers. */
+const comparisonMethods: ReadonlySet<string> = new Set(['eth_blockNumber', 'eth_chainId'])
+
 type Question = { readonly method: string; readonly params: readonly unknown[] }
 
 /** A value of another type than the method returns. */
@@ -130,7 +133,7 @@ export class SimulatedRpc {
 
   /** The client compares the heads of its endpoints beside all requests, and nothing waits for that. */
   get inFlight(): number {
-    return [...this.#pendingRequests].filter(({ signal, method }) => !signal?.aborted && method !== 'eth_blockNumber').length
+    return [...this.#pendingRequests].filter(({ signal, method }) => !signal?.aborted && !comparisonMethods.has(method)).length
   }
 
   get requestCount(): number {

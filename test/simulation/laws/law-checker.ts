@@ -9,6 +9,7 @@ import { ListedTokens } from './listed-tokens.ts'
 import { MultiplierSchedules } from './multiplier-schedules.ts'
 import { MultiplierValues } from './multiplier-values.ts'
 import { NavValues } from './nav-values.ts'
+import { OpenKeys } from './open-keys.ts'
 import { ResumedReaders } from './resumed-readers.ts'
 import { RpcNotifications } from './rpc-notifications.ts'
 import { SourceStatusLaw } from './source-status.ts'
@@ -95,6 +96,7 @@ class TapeLaws implements Law {
       new UpdateNumbering(context),
       // Needs the state of a key before the batch, so it comes before the settlement.
       new SourceStatusLaw(context, settlement.lifecycles, tokens),
+      new OpenKeys(context, settlement.lifecycles),
       settlement,
       tokens,
       new NavValues(context),
