@@ -24,6 +24,7 @@ type PendingFacts = {
 /** Publishes pre-confirmed logs at once, each key once. A known key with other content is amended. */
 export function publishPending(state: IngestState, pendingLogs: readonly PendingLog[], moment: Moment): PendingFacts {
   const publications: Publication[] = []
+  const hasOtherKeys = otherKeysIn(state.ledger)
   let [pending, repeated, unlisted]: [number | null, number, number] = [null, 0, 0]
   for (const pendingLog of pendingLogs) {
     const { log } = pendingLog.decodedLog
@@ -36,7 +37,7 @@ export function publishPending(state: IngestState, pendingLogs: readonly Pending
       repeated += 1
     } else {
       addAll(publications, observeLogTime(state, pendingLog, moment))
-      if (mustWait(state.ledger, pendingLog)) continue
+      if (mustWait(pendingLog, hasOtherKeys)) continue
       const isMultiplierChanged = applyPendingLog(state, pendingLog.decodedLog, moment)
       const publication = publishLog(state, pendingLog, moment)
       if (publication) publications.push(publication)
@@ -64,10 +65,26 @@ const observeLogTime = (state: IngestState, { decodedLog: { log } }: PendingLog,
  * Whether a log waits for more logs or for its block to be settled: an announcement without its end, or a part
  * of a fact that the previous run published.
  */
-function mustWait(ledger: Ledger, { decodedLog: { log, decoded, isClosed }, transaction }: PendingLog): boolean {
-  if (decoded.event === 'Announcement') return !isClosed
-  const isPart = decoded.event === 'Memo' || decoded.event === 'Seized' || decoded.event === 'EndAnnouncement'
-  return isPart && ledger.hasOtherKeys(log.transactionHash, new Set(transaction.map((known) => known.log.key)))
+function mustWait({ decodedLog, transaction }: PendingLog, hasOtherKeys: HasOtherKeys): boolean {
+  const { event } = decodedLog.decoded
+  if (event === 'Announcement') return !decodedLog.isClosed
+  return (event === 'Memo' || event === 'Seized' || event === 'EndAnnouncement') && hasOtherKeys(transaction)
+}
+
+/** Whether keys of a transaction are published that are not among its received logs. */
+type HasOtherKeys = (transaction: PendingLog['transaction']) => boolean
+
+/** Looked up once for each transaction, since its own logs change nothing. */
+function otherKeysIn(ledger: Ledger): HasOtherKeys {
+  const found = new Map<PendingLog['transaction'], boolean>()
+  return (transaction) => {
+    const [first] = transaction
+    const known = found.get(transaction)
+    if (known !== undefined || !first) return known ?? false
+    const hasOthers = ledger.hasOtherKeys(first.log.transactionHash, new Set(transaction.map(({ log }) => log.key)))
+    found.set(transaction, hasOthers)
+    return hasOthers
+  }
 }
 
 /** Publishes a new key, or amends a known one. Null if its content is known. */

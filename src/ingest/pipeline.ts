@@ -1,9 +1,11 @@
 import { audit, buffer, concatMap, connect, filter, map, merge, type Observable, type SchedulerLike, tap } from 'rxjs'
 import type { LogFolder } from '../chain/logs/log-folder.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
+import { inTurns } from '../turns.ts'
 import { type Batch, foldTransactions, type IngestEvent } from './fold-transactions.ts'
 import type { IngestState } from './ingest-state.ts'
 import { type LogCounts, reduce } from './reduce.ts'
+import { splitFolded, splitReceived } from './split-batch.ts'
 
 export type PipelineInputs = {
   readonly tokenLists: Observable<IngestEvent>
@@ -25,7 +27,9 @@ export const pipeline = (inputs: PipelineInputs): Observable<readonly Entry[]> =
   const { tokenLists, contractReads, chainEvents, folder, state, tape, clock, wallTime, tick, count } = inputs
   return merge(tokenLists, contractReads, chainEvents).pipe(
     batchPerTick(tick, clock, wallTime), // what one turn of the event loop brings: one reduction, one write
+    inTurns(splitReceived), // thousands of logs at once take several turns
     map((batch) => foldTransactions(batch, folder)), // each log is decoded once; a Memo or Seized explains the transfer before it
+    inTurns(splitFolded),
     map((batch) => reduce(state, batch)), // pure: no clock, no sockets, no tape reads
     tap(({ counts, oldestOpenAt }) => count(counts, oldestOpenAt)),
     filter(({ updates, notes }) => updates.length > 0 || notes.size > 0),

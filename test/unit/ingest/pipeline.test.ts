@@ -1,5 +1,5 @@
 import { asyncScheduler, NEVER, Subject } from 'rxjs'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { LogFolder } from '../../../src/chain/logs/log-folder.ts'
 import type { Log } from '../../../src/chain/logs/log-schema.ts'
 import type { ChainEvent } from '../../../src/chain/source/source.ts'
@@ -12,7 +12,7 @@ import type { PolledList } from '../../../src/tokens/list-poller.ts'
 import { txHash } from '../chain/node-json.ts'
 import { openTestTape } from '../tape/test-tape.ts'
 import { APPLE, apple, parsedList, TESLA, tesla } from '../tokens/stock-records.ts'
-import { openReducer, pendingLogEvent, publishedKeys, readUpdates, transactionEvent } from './reducer-fixture.ts'
+import { logAt, openReducer, pendingLogEvent, publishedKeys, readUpdates, transactionEvent } from './reducer-fixture.ts'
 import { memo, transfer } from './token-logs.ts'
 
 const address = APPLE as Hex
@@ -97,6 +97,37 @@ describe('a batch', () => {
       { type: 'transfer', raw: '2', memo: null },
       { type: 'amend', changed: ['memo'], update: { raw: '2', memo: txHash(8) } },
     ])
+  })
+
+  it.each([
+    ['one message of one transaction', (logs: readonly Log[]) => [transactionEvent(logs)]],
+    ['one message for each log', (logs: readonly Log[]) => logs.map((log) => transactionEvent([log]))],
+  ])('of 3,000 logs in %s is written in parts of 500, and folds as one', async (_, eventsOf) => {
+    const { tape } = await openTape()
+    const { lists, events, batchSizes } = await runPipeline(tape)
+    lists.next(completeList(parsedList(apple())))
+    events.next({ type: 'subscribed', addresses: [address] })
+    await waitUntil(tape, () => tape.end() > 0)
+    const at = (index: number) => ({ block: 5, index, tx: txHash(5, 0), address })
+    const logs = Array.from({ length: 2_499 }, (_, index) => logAt(at(index)))
+    const others = Array.from({ length: 500 }, (_, index) => logAt({ ...at(index + 2_500), tx: txHash(5, 1) }))
+    for (const event of eventsOf([...logs, memo(at(2_499), txHash(7)), ...others])) events.next(event)
+    await waitUntil(tape, async () => (await publishedKeys(tape)).length === 2_999)
+    expect(batchSizes.slice(1)).toEqual([500, 500, 500, 500, 499, 500])
+    const updates = (await readUpdates(tape)).filter((update) => update.type === 'transfer')
+    expect(updates.map(({ tx }) => tx.log_index)).toEqual([...logs, ...others].map(({ logIndex }) => logIndex))
+    expect(updates[2_498]?.memo).toBe(txHash(7))
+  })
+
+  it('of many memos without transfers looks up each transaction once', async () => {
+    const { tape } = await openTape()
+    const { state, publish } = await openReducer(tape)
+    await publish({ type: 'list', tokens: parsedList(apple()) }, { type: 'subscribed', addresses: [address] })
+    const lookUps = vi.spyOn(state.ledger, 'hasOtherKeys')
+    const logs = Array.from({ length: 5 }, (_, index) => memo({ block: 5, index, tx: txHash(5, 0), address }, txHash(7)))
+    const written = await publish(transactionEvent(logs))
+    expect(written).toHaveLength(5)
+    expect(lookUps).toHaveBeenCalledTimes(1)
   })
 
   it('without updates or notes is not written', async () => {
