@@ -3,7 +3,7 @@ import type { Fault } from './fault-table.ts'
 import type { Settings } from './simulation-settings.ts'
 
 /** A simulated world that once broke a law. It is stored whole, so that seeds may change their meaning. */
-export type Regression = {
+type Regression = {
   readonly about: string
   /** It takes long, so `npm test` leaves it to the proof. */
   readonly isSlow?: boolean
