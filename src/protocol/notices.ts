@@ -89,9 +89,9 @@ export const tokenStateFields = {
     .nullable()
     .describe('Where the multiplier comes from; call is a read of the token contract.'),
   scheduled: z
-    .object({ to: DecimalText, effective_at: Time })
+    .object({ to: DecimalText, effective_at: Time.nullable() })
     .nullable()
-    .describe('The next multiplier, which takes effect when chain time reaches effective_at.'),
+    .describe('The next multiplier, which takes effect when chain time reaches effective_at; null is a time after the year 9999.'),
   paused: z.array(z.string()).describe('The names of the paused features.'),
   supply: z.object({ tokens: DecimalText.nullable(), shares: DecimalText.nullable() }),
   nav: Nav,

@@ -7,6 +7,7 @@ import type { NavTiming } from './nav.ts'
 import { addPauseChange, dropUnsealedPauseChanges } from './pauses.ts'
 import { addRecordChange, type RecordChange } from './record.ts'
 import { type Token, withDerivedState } from './token.ts'
+import { NEVER_SECONDS } from './token-drafts.ts'
 
 /** A log of a token, with its meaning. */
 export type TokenLog = { readonly log: Log; readonly decoded: DecodedEvent }
@@ -14,15 +15,13 @@ export type TokenLog = { readonly log: Log; readonly decoded: DecodedEvent }
 /** Most logs are of these events, and change nothing but balances and allowances. */
 const changesToken = ({ decoded: { event } }: TokenLog): boolean => event !== 'Transfer' && event !== 'Approval'
 
-/** The last second that can be written as a date; later ones mean never. */
-const LATEST_SECONDS = Date.UTC(9999, 11, 31, 23, 59, 59) / 1_000
 /** The on-chain cap of a token without a cap. */
 const NO_CAP = 2n ** 128n - 1n
 
 export const formatMultiplier = (value: bigint): string => formatDecimal({ units: value, scale: MULTIPLIER_DECIMALS })
 
-/** Chain time in seconds, at most the last that can be written. */
-export const clampSeconds = (second: bigint): number => (second > BigInt(LATEST_SECONDS) ? LATEST_SECONDS : Number(second))
+/** Chain time in seconds. Chain time reaches no year after 9999, so all such seconds are one, which means never. */
+export const clampSeconds = (second: bigint): number => (second < BigInt(NEVER_SECONDS) ? Number(second) : NEVER_SECONDS)
 
 /** The meaning of a multiplier event at its block's time; `chainTime` where the log has no time. */
 export function multiplierChangeIn({ log, decoded }: TokenLog, chainTime: number | null): MultiplierChange | null {

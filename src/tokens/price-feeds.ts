@@ -3,6 +3,7 @@ import type { Log } from '../chain/logs/log-schema.ts'
 import type { Hex } from '../protocol/fields.ts'
 import { clampSeconds } from './apply-log.ts'
 import { priceOf, type Round } from './nav-history.ts'
+import { NEVER_SECONDS } from './token-drafts.ts'
 
 /** A price feed in the settings: its token, by symbol or address, and its proxy. */
 export type FeedSetting = {
@@ -73,8 +74,11 @@ const roundFields = (
   { phase, decimals }: Pick<Aggregator, 'phase' | 'decimals'>,
 ) => ({ price: priceOf(answer, decimals), updatedAt: roundTimeMs(updatedAt), phase, round: round.toString() })
 
-/** A round without an answer yet has the update time 0, which means none. */
-const roundTimeMs = (second: bigint): number | null => (second === 0n ? null : clampSeconds(second) * 1_000)
+/** A round without an answer yet has the update time 0, which means none. One after the year 9999 is unreadable. */
+function roundTimeMs(second: bigint): number | null {
+  const seconds = clampSeconds(second)
+  return seconds === 0 || seconds === NEVER_SECONDS ? null : seconds * 1_000
+}
 
 function withAggregator(
   before: readonly Aggregator[],

@@ -15,7 +15,7 @@ import {
 import { Directory } from '../../tokens/directory.ts'
 import { navAt } from '../../tokens/nav.ts'
 import type { Token } from '../../tokens/token.ts'
-import { featureName, isoFromSeconds } from '../../tokens/token-drafts.ts'
+import { featureName, isoFromSecondsOrNull } from '../../tokens/token-drafts.ts'
 
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
 
@@ -138,7 +138,7 @@ export function snapshotOf(
     token: token.record,
     multiplier: token.multiplier,
     multiplier_source: token.multiplierSource,
-    scheduled: token.scheduled && { to: token.scheduled.to, effective_at: isoFromSeconds(token.scheduled.effectiveAt) },
+    scheduled: token.scheduled && { to: token.scheduled.to, effective_at: isoFromSecondsOrNull(token.scheduled.effectiveAt) },
     paused: token.paused.map(featureName),
     supply: supplyOf(token),
     nav: navAt(token.navReading, context.now, context.staleMs),

@@ -32,6 +32,16 @@ describe('a scheduled split', () => {
     expect(state.tokens.get(address)).toMatchObject({ multiplier: '2', multiplierSource: 'log', scheduled: null })
   })
 
+  it.each([
+    [253_402_300_799, '9999-12-31T23:59:59.000Z'],
+    [253_402_300_800, null],
+    [Number.MAX_SAFE_INTEGER, null],
+  ])('at second %i is told as %s', async (second, told) => {
+    const { reduceEvents } = await openListed()
+    const { updates } = reduceEvents(transactionEvent([uiMultiplierUpdated(positionAt(10, 0), '1', '2', second)]))
+    expect(updates).toMatchObject([{ type: 'multiplier', phase: 'scheduled', effective_at: told }])
+  })
+
   it.each(['head', 'block'])('takes effect with a %s without a log', async (how) => {
     const { publish } = await openListed()
     await publish(transactionEvent([schedule]))
