@@ -4,6 +4,7 @@ import type { OpenKeys, SealedBlock } from '../chain/sealed/block-logs.ts'
 import { RECENT_BLOCKS_BOUND } from '../chain/sealed/recent-blocks.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 import type { Hex } from '../protocol/fields.ts'
+import { nextTurn, runAtOnce, runForTurn, type Steps } from '../turns.ts'
 import { isSameLog, logToJson } from './log-json.ts'
 import { type SubscriberIndex, type Subscription, SubscriptionNotice } from './subscriber-index.ts'
 
@@ -13,6 +14,8 @@ const LOGS_BOUND_BYTES = 32 * 2 ** 20
 const AHEAD_BOUND_BLOCKS = 100_000
 /** How many reorganisations are remembered by their first block. */
 const DOUBTS_BOUND = 64
+/** Events that wait while a large one is sent in several turns. Beyond it, all are sent at once. */
+const QUEUE_BOUND = 1_000
 /** The cost of a log beside its data. */
 const LOG_BYTES = 1_024
 
@@ -42,6 +45,9 @@ export class LogFeed implements OpenKeys {
   readonly sealedInPreviousRun = []
   readonly #options: Options
   readonly #blocks = new Map<number, SentBlock>()
+  readonly #queue: ChainEvent[] = []
+  /** The work on the queue; null while there is none. */
+  #steps: Steps<void> | null = null
   #bytes = 0
   /** How many logs were sent. */
   #sentCount = 0
@@ -80,10 +86,32 @@ export class LogFeed implements OpenKeys {
     return sent.map(([number]) => number).sort((a, b) => a - b)
   }
 
+  /** Handles events in their order. A large one takes several turns of the event loop, so that it holds up nothing else. */
   receive(event: ChainEvent): void {
+    this.#queue.push(event)
+    if (this.#steps === null) {
+      this.#steps = this.#handleQueue()
+      this.#runTurn()
+    } else if (this.#queue.length > QUEUE_BOUND) {
+      runAtOnce(this.#steps)
+      this.#steps = null
+    }
+  }
+
+  #runTurn(): void {
+    if (this.#steps === null) return
+    if (runForTurn(this.#steps)) this.#steps = null
+    else void nextTurn().then(() => this.#runTurn())
+  }
+
+  *#handleQueue(): Steps<void> {
+    for (let event = this.#queue.shift(); event; event = this.#queue.shift()) yield* this.#handle(event)
+  }
+
+  *#handle(event: ChainEvent): Steps<void> {
     switch (event.type) {
       case 'logs':
-        for (const log of event.logs) this.#receivePreconfirmed(log)
+        for (const log of event.logs) yield* this.#receivePreconfirmed(log)
         return
       case 'head':
         if (event.sealed === null) return
@@ -99,33 +127,33 @@ export class LogFeed implements OpenKeys {
         return this.#options.subscribers.rollBack(event.from, this.#sentCount)
       case 'sealed':
         this.#newestSettled = event.newest
-        for (const block of event.blocks) this.#settle(block)
+        for (const block of event.blocks) yield* this.#settle(block)
         this.#doubtsAtSettling = this.#doubtCount
         return this.#evict()
       default:
     }
   }
 
-  #receivePreconfirmed(log: Log): void {
+  *#receivePreconfirmed(log: Log): Steps<void> {
     const { key, address, blockNumber } = log
     const ahead = blockNumber - (this.#newestSettled ?? blockNumber - 1)
     if (ahead <= 0 || ahead > AHEAD_BOUND_BLOCKS) return
     if (!this.#options.isListed(address) || this.#blocks.get(blockNumber)?.pending.has(key)) return
     if (this.#bytes >= LOGS_BOUND_BYTES) return
-    this.#publish('pending', blockNumber, { log, index: this.#sentCount, hash: null })
+    yield* this.#publish('pending', blockNumber, { log, index: this.#sentCount, hash: null })
   }
 
-  #settle(block: SealedBlock): void {
+  *#settle(block: SealedBlock): Steps<void> {
     const { number, hash } = block
     this.#isLate = block.via === 'backfill'
     const sentBlock = this.#blocks.get(number)
-    if (sentBlock?.hash && sentBlock.hash !== hash) this.#rollBack(number)
-    if (sentBlock) this.#removeMissing(block, sentBlock)
+    if (sentBlock?.hash && sentBlock.hash !== hash) yield* this.#rollBack(number)
+    if (sentBlock) yield* this.#removeMissing(block, sentBlock)
     for (const log of block.logs) {
       if (!this.#options.isListed(log.address)) continue
       const sent = this.#openBlock(number)
-      if (!sent.pending.has(log.key)) this.#publish('pending', number, { log, index: this.#sentCount, hash })
-      if (!sent.sealed.has(log.key)) this.#publish('sealed', number, { log, index: this.#sentCount, hash })
+      if (!sent.pending.has(log.key)) yield* this.#publish('pending', number, { log, index: this.#sentCount, hash })
+      if (!sent.sealed.has(log.key)) yield* this.#publish('sealed', number, { log, index: this.#sentCount, hash })
     }
     const settledBlock = this.#blocks.get(number)
     if (settledBlock) Object.assign(settledBlock, { hash, doubts: this.#doubtCount })
@@ -133,7 +161,7 @@ export class LogFeed implements OpenKeys {
   }
 
   /** Removes the pre-confirmed logs that the settled block lacks or has with other content. */
-  #removeMissing({ number, logs, addresses }: SealedBlock, { pending }: SentBlock): void {
+  *#removeMissing({ number, logs, addresses }: SealedBlock, { pending }: SentBlock): Steps<void> {
     const settled = new Set<SentLog>()
     for (const log of logs) {
       const sentLog = pending.get(log.key)
@@ -142,18 +170,18 @@ export class LogFeed implements OpenKeys {
     if (settled.size === pending.size) return
     const queried = addressSetOf(addresses)
     for (const sentLog of pending.values())
-      if (!settled.has(sentLog) && queried.has(sentLog.log.address)) this.#remove('pending', number, sentLog)
+      if (!settled.has(sentLog) && queried.has(sentLog.log.address)) yield* this.#remove('pending', number, sentLog)
   }
 
   /**
    * Removes what was sent as sealed from this block on. Blocks settled since the reorganisation stay: the newest are
    * settled first, deeper ones in parallel.
    */
-  #rollBack(from: number): void {
+  *#rollBack(from: number): Steps<void> {
     const later = [...this.#blocks]
       .filter(([number, { doubts }]) => number === from || (number > from && this.#isDoubted(number, doubts)))
       .sort(([a], [b]) => a - b)
-    for (const [number, { sealed }] of later) for (const sentLog of sealed.values()) this.#remove('sealed', number, sentLog)
+    for (const [number, { sealed }] of later) for (const sentLog of sealed.values()) yield* this.#remove('sealed', number, sentLog)
   }
 
   /** Remembers a possible reorganisation. One that follows another before any block is settled counts as the same. */
@@ -173,11 +201,11 @@ export class LogFeed implements OpenKeys {
     return sinceCount < forgotten || this.#doubtedFrom.slice(sinceCount - forgotten).some((from) => from <= number)
   }
 
-  #publish(kind: 'pending' | 'sealed', number: number, sentLog: SentLog): void {
+  #publish(kind: 'pending' | 'sealed', number: number, sentLog: SentLog): Steps<void> {
     this.#openBlock(number)[kind].set(sentLog.log.key, sentLog)
     this.#sentCount += 1
     this.#bytes += bytesOf(sentLog)
-    this.#notify(kind, number, sentLog, false)
+    return this.#notify(kind, number, sentLog, false)
   }
 
   #openBlock(number: number): SentBlock {
@@ -189,15 +217,15 @@ export class LogFeed implements OpenKeys {
     return block
   }
 
-  #remove(kind: 'pending' | 'sealed', number: number, sentLog: SentLog): void {
+  #remove(kind: 'pending' | 'sealed', number: number, sentLog: SentLog): Steps<void> {
     this.#blocks.get(number)?.[kind].delete(sentLog.log.key)
     this.#bytes -= bytesOf(sentLog)
-    this.#notify(kind, number, sentLog, true)
+    return this.#notify(kind, number, sentLog, true)
   }
 
   /** Notifies the subscriptions that were open when the log was sent and whose range includes its block. */
-  #notify(kind: 'pending' | 'sealed', number: number, { log, index, hash }: SentLog, removed: boolean): void {
-    this.#options.subscribers.publishLog(
+  #notify(kind: 'pending' | 'sealed', number: number, { log, index, hash }: SentLog, removed: boolean): Steps<void> {
+    return this.#options.subscribers.publishLog(
       kind === 'pending' ? 'pendingLogs' : 'logs',
       log,
       () => new SubscriptionNotice(logToJson(log, { blockHash: hash, removed }), this.#isLate),

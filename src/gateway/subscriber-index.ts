@@ -1,5 +1,6 @@
 import type { Log } from '../chain/logs/log-schema.ts'
 import { type LogFilter, logMatcher } from '../chain/rpc/method-params.ts'
+import type { Steps } from '../turns.ts'
 import { errorCodes, RpcError } from './rpc-error.ts'
 
 /** What clients can subscribe to. */
@@ -43,6 +44,9 @@ export class SubscriptionNotice {
 /** Ids whose bytes are shared. Ids count from one per connection, so most connections use the first few. */
 const SHARED_IDS_BOUND = 64
 
+/** Notices sent in one step. */
+const NOTICES_PER_STEP = 100
+
 /** A subscription, and where it began. */
 export type Subscription = {
   readonly kind: SubscriptionName
@@ -68,6 +72,7 @@ export class SubscriberIndex {
   readonly #groups = new Map<string, SubscriberGroup>()
   readonly #groupKeyOf = new Map<Subscription, string>()
   #termCount = 0
+  #noticeCount = 0
 
   has(kind: SubscriptionName): boolean {
     return [...this.#groups.values()].some((group) => group.kind === kind)
@@ -92,12 +97,12 @@ export class SubscriberIndex {
   }
 
   /** Sends a log to every subscription that matches it and passes `isFor`. Without one the notice is not made. */
-  publishLog(
+  *publishLog(
     kind: SubscriptionName,
     log: Log,
     makeNotice: () => SubscriptionNotice,
     isFor: (subscription: Subscription) => boolean,
-  ): void {
+  ): Steps<void> {
     let notice: SubscriptionNotice | null = null
     for (const group of this.#groups.values()) {
       if (group.kind !== kind || !group.matches(log)) continue
@@ -105,6 +110,8 @@ export class SubscriberIndex {
         if (!isFor(subscription)) continue
         notice ??= makeNotice()
         subscription.subscriber.notify(notice)
+        this.#noticeCount += 1
+        if (this.#noticeCount % NOTICES_PER_STEP === 0) yield
       }
     }
   }

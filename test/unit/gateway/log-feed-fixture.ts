@@ -67,11 +67,15 @@ export class RecordingSubscriber {
   readonly id: string
   readonly #notices: SubscriptionNotice[] = []
 
-  constructor(id = '0x1') {
+  readonly #onNotice: () => void
+
+  constructor(id = '0x1', onNotice: () => void = () => {}) {
     this.id = id
+    this.#onNotice = onNotice
   }
 
   notify(notice: SubscriptionNotice): void {
+    this.#onNotice()
     this.#notices.push(notice)
   }
 
@@ -110,8 +114,8 @@ export function openLogFeed(listed: readonly Hex[] = [apple, tesla]) {
     receive: (...events: readonly ChainEvent[]) => {
       for (const event of events) logFeed.receive(event)
     },
-    subscribe: (kind: SubscriptionName = 'pendingLogs', filter: LogFilter = {}): RecordingSubscriber => {
-      const subscriber = new RecordingSubscriber()
+    subscribe: (kind: SubscriptionName = 'pendingLogs', filter: LogFilter = {}, onNotice?: () => void) => {
+      const subscriber = new RecordingSubscriber('0x1', onNotice)
       subscribers.add({ kind, subscriber, ...logFeed.subscriptionStart }, filter)
       return subscriber
     },

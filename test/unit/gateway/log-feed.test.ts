@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { readLogs } from '../../../src/chain/logs/log-schema.ts'
+import { nextTurn } from '../../../src/turns.ts'
 import { apple, pendingLog, sealedLog, tesla, txHash, ZERO_WORD } from '../chain/node-json.ts'
 import { hashOf, headEvent, openLogFeed, pendingLogEvent, readNodeLog, sealedEvent } from './log-feed-fixture.ts'
 
@@ -162,5 +163,25 @@ describe('the open keys of the log feed', () => {
     expect(logFeed.publishedBlocksBetween(11, 20)).toEqual([11, 12])
     receive(sealedEvent({ number: 11 }))
     expect(logFeed.publishedBlocksBetween(11, 20)).toEqual([12])
+  })
+})
+
+describe('a block of many logs', () => {
+  it('is sent in turns of the event loop, and what follows waits for it', async () => {
+    const { receive, subscribe } = openStarted()
+    const subscriber = subscribe('pendingLogs', {}, () => {
+      for (const end = performance.now() + 0.1; performance.now() < end; );
+    })
+    const logs = Array.from({ length: 500 }, (_, index) => readNodeLog({ block: 11, index }))
+    receive({ type: 'logs', logs, via: 'pendingLogs', receivedAt: 0 }, sealedEvent({ number: 11 }), pendingLogEvent(one))
+    const counts = [subscriber.count]
+    while (subscriber.count < 1_000) {
+      await nextTurn()
+      counts.push(subscriber.count)
+    }
+    await nextTurn()
+    expect(counts).toEqual(Array.from({ length: 10 }, (_, turn) => 100 * (turn + 1)))
+    const signs = subscriber.summaries.map((summary) => summary.slice(0, 1))
+    expect(signs).toEqual([...logs.map(() => '+'), ...logs.map(() => '-')])
   })
 })

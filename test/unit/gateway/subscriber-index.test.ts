@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { LogFilter } from '../../../src/chain/rpc/method-params.ts'
 import { RpcError } from '../../../src/gateway/rpc-error.ts'
 import { SubscriberIndex, type SubscriptionName, SubscriptionNotice } from '../../../src/gateway/subscriber-index.ts'
+import { runAtOnce } from '../../../src/turns.ts'
 import { alice, apple, bob, TRANSFER, tesla, word } from '../chain/node-json.ts'
 import { RecordingSubscriber, readNodeLog } from './log-feed-fixture.ts'
 
@@ -25,11 +26,13 @@ const subscription = (subscriber: RecordingSubscriber, kind: SubscriptionName = 
 const toUpperHex = (hex: string) => `0x${hex.slice(2).toUpperCase()}`
 const notifyAll = (subscribers: SubscriberIndex) => {
   for (const log of logs)
-    subscribers.publishLog(
-      'pendingLogs',
-      log,
-      () => new SubscriptionNotice(`{"logIndex":"${log.logIndex}"}`, false),
-      () => true,
+    runAtOnce(
+      subscribers.publishLog(
+        'pendingLogs',
+        log,
+        () => new SubscriptionNotice(`{"logIndex":"${log.logIndex}"}`, false),
+        () => true,
+      ),
     )
 }
 const logIndexes = ({ results }: RecordingSubscriber) => results.map((result) => Number((result as { logIndex: string }).logIndex))
