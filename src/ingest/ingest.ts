@@ -17,8 +17,8 @@ import { openRoundsAt } from './nav-rounds.ts'
 import { type PipelineInputs, pipeline } from './pipeline.ts'
 import { restoreState } from './restore.ts'
 
-/** A newly listed token is two updates, which are delivered in the same turn. */
-const TOKENS_PER_TURN = 100
+/** A newly listed token is three updates, which are delivered in the same turn. */
+const TOKENS_PER_TURN = 66
 
 /** All that ingest depends on: it has no clock, random numbers or sockets of its own. */
 export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 'count'> & {

@@ -74,7 +74,8 @@ describe('a snapshot', () => {
 
   it('includes all updates up to as_of and none after it, while the tape is written', async () => {
     const stack = await openTestStack()
-    const steady = await listenLive(stack, 'ws', 'symbols=AAPLc&types=multiplier')
+    // Its first multiplier followed its listing.
+    const steady = await listenLive(stack, 'ws', 'symbols=AAPLc&types=multiplier&since=start')
     const joining: Promise<TestListener>[] = []
     for (let round = 2; round < 42; round += 1) {
       stack.devnet.issuer.split({ symbol: 'AAPLc', to: String(round) })
@@ -82,7 +83,7 @@ describe('a snapshot', () => {
       const query = `symbols=AAPLc&types=multiplier&since=${since}`
       joining.push(listenLive(stack, transports[round % transports.length] as Transport, query))
       stack.devnet.makeFlashblock()
-      await steady.until(() => steady.messagesOf('multiplier').length === round - 1)
+      await steady.until(() => steady.messagesOf('multiplier').length === round)
     }
     const published = steady.messagesOf('multiplier')
     for (const listener of await Promise.all(joining)) {
