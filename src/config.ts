@@ -1,6 +1,22 @@
-import { BlockList, isIP } from 'node:net'
 import { parseArgs } from 'node:util'
 import { nearestName } from './nearest-name.ts'
+import {
+  bool,
+  type FeedPair,
+  feeds,
+  integer,
+  key,
+  keys,
+  nonEmptyText,
+  oneOf,
+  origins,
+  ranges,
+  redacted,
+  SecretSettingError,
+  SettingError,
+  url,
+  urls,
+} from './setting-readers.ts'
 
 /** A setting: its default as one would type it, its help text, and the parser of its text. */
 type SettingDefinition<Value, Default extends string | null> = {
@@ -203,10 +219,6 @@ const suggestionFor = (name: string, known: readonly string[], bound: number): s
   return nearest === undefined ? '' : ` Did you mean ${nearest}?`
 }
 
-/** A value that is safe to print: a URL without its user and its path, which may contain a key. */
-const redacted = (given: string): string =>
-  JSON.stringify(given.replace(/:\/\/(?:[^/@,\s]*@)?([^/?#,\s]*)([^,\s]*)/g, (_, host, rest) => `://${host}${rest && '/…'}`))
-
 type Flags = {
   readonly flags: ReadonlyMap<string, string>
   readonly requestedInfo: 'help' | 'version' | null
@@ -279,113 +291,4 @@ function setting<Value, Default extends string | null>(
   read: (text: string) => Value,
 ): SettingDefinition<Value, Default> {
   return { default: fallback, description, read }
-}
-
-/** The text of a setting cannot be parsed; the message names what it must be. */
-class SettingError extends Error {}
-/** The same for a setting whose text must not be printed. */
-class SecretSettingError extends SettingError {}
-
-function integer(min: number, max: number) {
-  return (text: string): number => {
-    const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
-    if (value >= min && value <= max) return value
-    throw new SettingError(`must be a whole number from ${min.toLocaleString('en')} to ${max.toLocaleString('en')}`)
-  }
-}
-
-function url(...schemes: readonly string[]) {
-  return (text: string): string => {
-    const parsed = URL.canParse(text) ? new URL(text) : null
-    if (parsed && schemes.includes(parsed.protocol)) return text.replace(/\/+$/, '')
-    throw new SettingError(`must be a URL that begins with ${schemes.map((scheme) => `${scheme}//`).join(' or ')}`)
-  }
-}
-
-/** The items of a comma list. Empty items are skipped; an empty list keeps one, which its parser then refuses. */
-const itemsOf = (text: string): readonly string[] =>
-  text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item, _, all) => item !== '' || all.every((other) => other === ''))
-
-function urls(...schemes: readonly string[]) {
-  return (text: string): readonly string[] => itemsOf(text).map(url(...schemes))
-}
-
-function oneOf<const Names extends readonly string[]>(...names: Names) {
-  return (text: string): Names[number] => {
-    const name = names.find((known) => known === text)
-    if (name !== undefined) return name
-    throw new SettingError(`must be one of ${names.join(', ')}`)
-  }
-}
-
-function bool(text: string): boolean {
-  if (text === 'true' || text === 'false') return text === 'true'
-  throw new SettingError('must be true or false')
-}
-
-/** A token by its symbol or its address, and the proxy contract of its price feed. */
-type FeedPair = { readonly token: string; readonly proxy: `0x${string}` }
-
-function feeds(text: string): readonly FeedPair[] {
-  const pairs = itemsOf(text).map(feed)
-  const duplicate = pairs.find(({ token }, index) => pairs.findIndex((other) => isSameName(other.token, token)) < index)
-  if (duplicate) throw new SettingError(`must name each token once, and ${redacted(duplicate.token)} appears twice`)
-  return pairs
-}
-
-function feed(item: string): FeedPair {
-  const [token = '', proxy = '', ...others] = item.split('=').map((part) => part.trim())
-  if (token === '' || proxy === '' || others.length > 0)
-    throw new SettingError(`must be pairs such as AAPLc=0x…, and ${redacted(item)} is not one`)
-  const address = addressOf(proxy)
-  if (address === null) throw new SettingError(`must name the address of a feed, and ${redacted(item)} does not`)
-  if (/^0x/i.test(token) && addressOf(token) === null)
-    throw new SettingError(`must name a token by its symbol or its address, and ${redacted(item)} does not`)
-  return { token: addressOf(token) ?? token, proxy: address }
-}
-
-const isSameName = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase()
-
-const addressOf = (text: string): `0x${string}` | null =>
-  /^0x[0-9a-f]{40}$/i.test(text) && /[1-9a-f]/i.test(text) ? `0x${text.slice(2).toLowerCase()}` : null
-
-/** Origins as a browser sends them: scheme, host and port, without a path. */
-function origins(text: string): readonly string[] {
-  return itemsOf(text).map((item) => {
-    const { origin, href } = URL.canParse(item) ? new URL(item) : { origin: 'null', href: '' }
-    if (origin !== 'null' && href === `${origin}/`) return origin
-    throw new SettingError(`must be origins such as https://example.com, and ${redacted(item)} is not one`)
-  })
-}
-
-function keys(text: string): readonly string[] {
-  return itemsOf(text).map(key)
-}
-
-/** Never printed, not even when it is wrong. */
-function key(text: string): string {
-  if (/^[!-~]+$/.test(text)) return text
-  throw new SecretSettingError('must be letters, digits and signs without spaces')
-}
-
-function ranges(text: string): BlockList {
-  const list = new BlockList()
-  for (const item of itemsOf(text)) {
-    const [address = '', bits, ...others] = item.split('/')
-    const version = isIP(address)
-    const maxBits = version === 6 ? 128 : 32
-    const prefixLength = bits === undefined ? maxBits : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN
-    if (version === 0 || others.length > 0 || !(prefixLength <= maxBits))
-      throw new SettingError(`must be addresses or ranges such as 10.0.0.0/8, and ${redacted(item)} is neither`)
-    list.addSubnet(address, prefixLength, version === 6 ? 'ipv6' : 'ipv4')
-  }
-  return list
-}
-
-function nonEmptyText(text: string): string {
-  if (text.trim() === '') throw new SettingError('must not be empty')
-  return text
 }

@@ -22,6 +22,7 @@ const leaves = [
   'bounded-map.ts',
   'turns.ts',
   'nearest-name.ts',
+  'setting-readers.ts',
   'steady-clock.ts',
 ]
 const chain = ['chain/rpc', 'chain/logs']
@@ -33,7 +34,7 @@ const edgeBase = ['edge/limits', 'edge/transport']
  */
 const rooms: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(leaves.map((leaf) => [leaf, []])),
-  'config.ts': ['nearest-name.ts'],
+  'config.ts': ['nearest-name.ts', 'setting-readers.ts'],
   protocol: ['nearest-name.ts'],
   'chain/logs': ['protocol', ...leaves],
   'chain/rpc': ['protocol', 'chain/logs', ...leaves],
