@@ -1,7 +1,10 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
+import { ServiceStatus } from '../../src/protocol/status.ts'
 import { keysInState, sealedKeysOnChain } from '../support/key-states.ts'
-import { listenToAll, openDevnet, openRelayFor, transfer } from '../support/test-stack.ts'
+import { fetchDocumented, listenToAll, openDevnet, openRelayFor, transfer } from '../support/test-stack.ts'
 import { openStackWithListener, waitForSource } from './listeners.ts'
+
+const WAIT_TIMEOUT_MS = 10_000
 
 const blockOf = (key: string): number => Number(key.split('-')[0])
 
@@ -33,6 +36,9 @@ describe('a subscription that is silent', () => {
     devnet.faults.silent = ['pendingLogs']
     for (let block = 0; block < 80; block += 1) devnet.seal()
     devnet.faults.silent = []
+    // A log far ahead of the head that the relay knows is not believed.
+    const readHead = async () => ServiceStatus.parse((await fetchDocumented(`${stack.relay.url}/v1/status`)).json).head
+    await vi.waitUntil(async () => (await readHead()).sealed === devnet.chain.head.number, WAIT_TIMEOUT_MS)
     transfer(stack, 'AAPLc')
     await listener.waitFor('transfer', ({ ingest }) => ingest.source === 'pendingLogs')
     devnet.seal()
