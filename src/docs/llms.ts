@@ -1,7 +1,7 @@
 import { defaultTypes } from '../protocol/updates.ts'
 import { closeCodesText } from './asyncapi.ts'
 import { CAVEAT, openApi, serviceDescription } from './openapi.ts'
-import { recipes } from './recipes.ts'
+import { type Recipe, recipes } from './recipes.ts'
 import { routes } from './route-table.ts'
 import { messageTypes } from './schemas.ts'
 import { ORIGIN, quickStartLines } from './snippets.ts'
@@ -39,7 +39,7 @@ ${quickStartLines(ORIGIN.replace('http://', ''), 'AAPLc').slice(0, 2).join('\n')
 
 ## Recipes
 
-${recipes.map(({ title, paragraphs }) => `### ${title}\n\n${paragraphs.join('\n\n')}`).join('\n\n')}
+${recipes.map(recipeText).join('\n\n')}
 
 ## Routes
 
@@ -66,3 +66,7 @@ ${notices.map(describe).join('\n')}
 ${requests.map(describe).join('\n')}
 `
 }
+
+/** A recipe in Markdown. */
+const recipeText = ({ title, paragraphs, source }: Recipe): string =>
+  [`### ${title}`, ...paragraphs, ...(source === undefined ? [] : [`\`\`\`\n${source}\n\`\`\``])].join('\n\n')

@@ -16,8 +16,11 @@ const ledger: Recipe = {
   paragraphs: [
     'Listen without value filters and with stage=preconfirmed. Keep two tables: facts by key, and the last id of every pair of address and type.',
     'The proof: the prev of each message is the last id of its pair. If it is another one, something is missing and was not announced. The proof of a pair begins with its first message: nothing before it is proven, unless its prev is null. A snapshot proves nothing about single messages. If you name types, name seal, retract and amend too.',
-    'A movement opens its key. A seal that lists the key, or a retract, ends it. A retracted key may come again: then it lives anew. An amend replaces the content under the same key. A message with an id that you have seen is a repetition of your own reconnect: drop it.',
-    'After gap long: read every page of backfill until next is null, then go on. It gives exactly the messages that were left out, so the proof goes on through them. After gap expired: the messages between from and to are deleted. Forget the ids of all pairs, and ask /v1/events/{key} for every key that is still open; if the answer is 404, ask the chain. After gap epoch or ahead: the tape is another one. Do the same; your keys stay valid, because a key names its fact on every relay and for ever.',
+    'A movement opens its key. A seal that lists the key, or a retract, ends it. A retracted key may come again: then it lives anew. An amend replaces the content under the same key. Ignore seals, retracts and amends of keys that you do not have: with the default types they also come for approvals, for other logs, and for facts from before you began. A message with an id that you have is a repetition of your own reconnect: drop it.',
+    'Save the tables and the position in one transaction, after a message is handled. To compare two positions of one epoch, compare the numbers after the first dot.',
+    'After gap long: read every page of backfill until next is null, and only then save the id of the gap. The pages hold exactly the messages that were left out, so the proof goes on through them. If X-Kept-Since of an answer is after the from of the gap, some of them were deleted meanwhile: go on as after expired.',
+    'After gap expired: messages between from and to are deleted. /v1/events?after=<from>&through=<to> gives those that are still stored, as history and not as proof. Forget the ids of all pairs. Ask /v1/events/{key} for every key that is open, and for every key that is sealed in a block that is not finalized: a reorg may have removed it. If the answer is 404, ask the chain: when eth_blockNumber has passed the block of the key, eth_getLogs of that block has a log with this transaction hash and log index, or the fact did not happen. Ask once per block: only a fifth of RPC_RATE may be eth_getLogs.',
+    'After gap epoch the tape is another one: do as after expired. Your keys stay valid, because a key names its fact on every relay and for ever. After gap ahead your position was never given: continue with the last id that you received, or do as after epoch.',
     'Pruning: when finality says finalized up to a block, no key that was sealed at or below it is retracted any more. Move those facts out of the table of keys.',
   ],
 }
@@ -26,7 +29,8 @@ const page: Recipe = {
   id: 'page',
   title: 'Draw a page',
   paragraphs: [
-    'One request gives the state of all symbols at one position. The stream that starts there repeats nothing and loses nothing. After a gap the stream sends new snapshots: draw those.',
+    'One request gives the state of all symbols at one position. The stream that starts there repeats nothing and loses nothing.',
+    'After a gap the stream sends new snapshots: clear the table and draw those. Messages with an id up to as_of may follow. Their effect is in the snapshot already, so show them as history only. No message has the supply: add mints and burns to it, and take them back when they are retracted, or ask for the snapshot again.',
   ],
   source: `const symbols = 'AAPLc,TSLAc'
 const { as_of, snapshots } = await (await fetch(\`${ORIGIN}/v1/snapshot?symbols=\${symbols}\`)).json()
@@ -58,7 +62,7 @@ const retract: Recipe = {
   id: 'retract',
   title: 'Provoke a retract',
   paragraphs: [
-    'The built-in chain can misbehave on request. Here it forgets every fifth pre-confirmed transaction, so retracts come within seconds. Run the first two lines in the folder of stocktape, each in a terminal of its own. The flags --reorg-every and --reorg-depth provoke reorgs; --help lists all faults.',
+    'The built-in chain can misbehave on request. Here it forgets every fifth pre-confirmed transaction, so retracts come within seconds. Run the first two lines in the folder of stocktape, each in a terminal of its own. To restart the relay, name a folder instead of :memory:, which keeps nothing. The flags --reorg-every and --reorg-depth provoke reorgs; --help lists all faults.',
   ],
   source: `npm run devnet -- --port 9545 --drop-every 5
 npm start -- --data-dir :memory: --upstream-rpc-url http://127.0.0.1:9545 --upstream-ws-url ws://127.0.0.1:9545 --stocks-api-url http://127.0.0.1:9545
