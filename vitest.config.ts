@@ -4,11 +4,12 @@ import { defineConfig } from 'vitest/config'
 export const slowFiles = [
   'test/integration/http/**/*.test.ts',
   'test/integration/stream/{connection-start,heartbeat,resume,slow-listeners}.test.ts',
-  'test/e2e/{history-paging,real-node,relay-downtime,restart,resume,source-failover,upstream-outage,websocket}.test.ts',
+  'test/e2e/{history-paging,http-stream,real-node,relay-downtime,restart,resume,source-failover,upstream-outage,websocket}.test.ts',
   'test/e2e/gateway/**/*.test.ts',
   'test/simulation/reach-report.test.ts',
-  'test/unit/devnet/devnet-restart.test.ts',
-  'test/unit/docs/typescript-types.test.ts',
+  'test/unit/cli/**/*.test.ts',
+  'test/unit/devnet/{devnet-main,devnet-restart}.test.ts',
+  'test/unit/docs/{asyncapi,typescript-types}.test.ts',
 ]
 
 export default defineConfig({
