@@ -7,9 +7,6 @@ import { sliceResult } from './raw-result.ts'
 /** The result of a longer answer is not parsed as a whole. */
 const PARSE_BOUND_BYTES = 65_536
 
-/** An error, or a result in an unusual envelope, that is passed on to a client. It has to be parsed as a whole. */
-const WHOLE_BOUND_BYTES = 262_144
-
 const OPEN_BRACKET = '['.charCodeAt(0)
 
 /** The code of an error that has none. */
@@ -50,10 +47,7 @@ export const parseLogsResult: ParseAnswer<unknown> = (response, body, id) => {
 }
 
 export const parseRawResult: ParseAnswer<Buffer> = (response, body, id) => {
-  const result = longResultOf(response, body, id)
-  if (result) return result
-  if (body.length > WHOLE_BOUND_BYTES) throw new UpstreamError('unreadable', 'a long answer is not in the usual form')
-  return Buffer.from(JSON.stringify(parseResult(response, body, id) ?? null))
+  return longResultOf(response, body, id) ?? Buffer.from(JSON.stringify(parseResult(response, body, id) ?? null))
 }
 
 /** The result of a long answer in the usual form. */

@@ -69,7 +69,12 @@ describe('a replay to a slow reader', () => {
     await emitLogs(stack, 500, steady)
     const slow = await requestWithoutReading(stack, `/v1/stream?${query}&since=start&format=ndjson`)
     await waitUntilBuffersAreFull(stack)
-    await emitLogs(stack, MANY, steady, { bytes: 1, together: 500 })
+    // What is open is not evicted.
+    for (let emitted = 0; emitted < MANY; emitted += 500) {
+      await emitLogs(stack, 500, steady, { bytes: 1, together: 500 })
+      const { number } = stack.devnet.seal()
+      await steady.waitFor('seal', ({ block }) => block.number === number)
+    }
     const listener = resumeReading(slow)
     await listener.waitFor('live')
     await emitLogs(stack, 20, steady)
