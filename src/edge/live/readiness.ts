@@ -1,8 +1,7 @@
 import type { Tape } from '../../tape/tape.ts'
 import type { View } from '../select/view.ts'
 
-/** Settling that is further behind the head than this for this long leaves clients without seals. */
-const SETTLING_LAG_BLOCKS = 2
+/** Settling that is behind for this long, and whose newest block is this old, leaves clients without seals. */
 const SETTLING_LAG_BOUND_MS = 10_000
 
 type ReadinessInputs = {
@@ -22,9 +21,9 @@ export function openReadiness({ tape, view, now, isWrongChain, isDraining }: Rea
   })
   /** The source may also be behind because the node pushes late. Then polls replace what it pushes. */
   const isSettlingBehind = (): boolean => {
-    const { reason, head, newestSettled } = view
+    const { reason, newestSettled } = view
     if (reason !== 'behind' || now() - statusAt <= SETTLING_LAG_BOUND_MS) return false
-    return (head.sealed ?? 0) - (newestSettled?.number ?? 0) > SETTLING_LAG_BLOCKS
+    return now() - 1_000 * (newestSettled?.timestamp ?? 0) > SETTLING_LAG_BOUND_MS
   }
   return {
     reasons: (): readonly string[] => [

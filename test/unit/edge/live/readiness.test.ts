@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openReadiness } from '../../../../src/edge/live/readiness.ts'
-import { headNote, Notes, newestSettledNote, statusNote } from '../../../../src/tape/notes.ts'
+import { Notes, newestSettledNote, statusNote } from '../../../../src/tape/notes.ts'
 import { status as statusDraft } from '../../tape/update-drafts.ts'
 import { openTestEdge } from '../edge-fixture.ts'
 
@@ -8,18 +8,18 @@ const CANNOT_READ = 'the logs of the newest sealed blocks cannot be read'
 
 describe('a relay whose source is behind', () => {
   it.each([
-    [97, 10_000, []],
-    [97, 10_001, [CANNOT_READ]],
-    [98, 60_000, []],
-  ])('and that has settled block %i of 100 is, after %i ms, unready because of %j', async (settled, ms, reasons) => {
+    [10_000, 60_000, []],
+    [10_001, 60_000, [CANNOT_READ]],
+    [60_000, 11_000, [CANNOT_READ]],
+    [60_000, 10_000, []],
+  ])('for %i ms, and whose newest settled block is %i ms old, is unready because of %j', async (ms, ageMs, reasons) => {
     const { tape, clock, context } = openTestEdge()
     const { view, now } = context
     const readiness = openReadiness({ tape, view, now, isWrongChain: () => false, isDraining: () => false })
     onTestFinished(readiness.close)
     const draft = { ...statusDraft({ at: clock.now }), reason: 'behind' as const }
-    const head = { pending: null, sealed: 100, safe: null, finalized: null }
-    const notes = new Notes().set(statusNote, draft).set(headNote, head)
-    await tape.append([draft], notes.set(newestSettledNote, { number: settled, timestamp: 1 }))
+    const timestamp = (clock.now + ms - ageMs) / 1_000
+    await tape.append([draft], new Notes().set(statusNote, draft).set(newestSettledNote, { number: 97, timestamp }))
     clock.now += ms
     expect(readiness.reasons().filter((reason) => !reason.includes('list'))).toEqual(reasons)
   })
