@@ -21,7 +21,7 @@ export type HistoryFilter = {
 /** A range of numbers, both ends exclusive. One page holds at most `limit` updates. */
 export type SeqRange = { readonly after: number; readonly before: number; readonly order: 'asc' | 'desc'; readonly limit: number }
 
-/** One page in the order of the range, and the number up to which the reader came: null at the end of the range. */
+/** One page in the order of the range, and the given number up to which the reader came: null at the end of the range. */
 export type FoundEntries = { readonly entries: readonly Entry[]; readonly reached: number | null }
 
 /** Reads one page with bounded work: a page may be empty before the end of the range. */

@@ -13,7 +13,7 @@ const UNINDEXED_PER_SHELF = SHELF_SIZE / SEARCHED_SHELVES_BOUND
 /** `followsFrom` is the number of the first publication that the update follows. */
 export type IndexedUpdate = { readonly seq: number; readonly channel: number; readonly followsFrom: number }
 
-/** The numbers found, and the number up to which the search came: null at the end of the range. */
+/** The numbers found, and the number on the tape up to which the search came: null at the end of the range. */
 export type FoundSeqs = { readonly seqs: readonly number[]; readonly reached: number | null }
 
 type Shelf = {
@@ -99,11 +99,12 @@ export class ShelfIndex {
     const seqs: number[] = []
     const step = order === 'asc' ? 1 : -1
     let workLeft = SEARCHED_SHELVES_BOUND
+    let reached = order === 'asc' ? after : before
     for (let index = this.#firstIndex(order, after, before); ; index += step) {
       const shelf = this.#sortedShelves[index]
       const start = shelf ? shelf.number * SHELF_SIZE : 0
       if (!shelf || (order === 'asc' ? start >= before : start + SHELF_SIZE <= after + 1)) return { seqs, reached: null }
-      if (workLeft <= 0) return { seqs, reached: order === 'asc' ? start - 1 : start + SHELF_SIZE }
+      if (workLeft <= 0) return { seqs, reached }
       workLeft -= 1
       let { channels } = shelf
       if (!channels) {
@@ -118,6 +119,7 @@ export class ShelfIndex {
         seqs.push(start + offset)
         if (seqs.length === limit) return { seqs, reached: start + offset }
       }
+      reached = start + (order === 'asc' ? Math.max(low - 1, lastKept(channels)) : Math.min(high + 1, firstKept(channels)))
     }
   }
 
@@ -225,6 +227,17 @@ export class ShelfIndex {
 
 type ShelfRow = { readonly shelf: number; readonly channels: Uint8Array; readonly follows_from: number }
 type UnindexedRow = TapeRow & { readonly evictable: number }
+
+/**
+ * The offsets of the last and the first update that a shelf keeps. A search ends there and not at the bounds of the shelf, where a
+ * number may never have been given. Where nothing is kept, the whole shelf is passed.
+ */
+const lastKept = (channels: Uint16Array): number => {
+  const offset = channels.findLastIndex(isChannel)
+  return offset === -1 ? SHELF_SIZE - 1 : offset
+}
+const firstKept = (channels: Uint16Array): number => Math.max(0, channels.findIndex(isChannel))
+const isChannel = (channel: number): boolean => channel !== NO_CHANNEL
 
 /** The least relevance at which a channel of a shelf is read. */
 const minRelevanceOf = ({ followsFrom }: Shelf, oldest: number): number =>

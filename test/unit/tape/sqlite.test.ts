@@ -236,6 +236,27 @@ describe('the index', () => {
     expect(next?.update.prev).toBe(deep?.update.id)
   })
 
+  it.each(['asc', 'desc'] as const)('is searched in parts that end at a number that was given: %s', async (order) => {
+    const fixture = await openTestTape()
+    onTestFinished(() => fixture.close())
+    // A crash keeps the shelf of a run from being written: to index it is the work of a whole search.
+    for (const count of [1_023, 1_023, 1]) {
+      await fixture.tape.append(manyTransfers(count))
+      fixture.clock.now += 1_280
+      await fixture.crash()
+    }
+    const { tape } = fixture
+    const given = (await tape.readAfter(0, 10_000)).map(({ seq }) => seq)
+    const read = tape.openReader({ tokens: null, types: new Set(['pause']) })
+    const ends: number[] = []
+    let range = { after: 0, before: tape.end() + 1, order, limit: 100 }
+    for (let { reached } = await read(range); reached !== null; { reached } = await read(range)) {
+      ends.push(reached)
+      range = { ...range, [order === 'asc' ? 'after' : 'before']: reached }
+    }
+    expect(ends).toEqual(order === 'asc' ? [given[1_022], given[2_045]] : [given[1_023]])
+  })
+
   it('does not contain a failed append', async () => {
     const dir = createOwnFolder()
     await openSqliteTape({ ...unboundedOptions, dir }).close()
