@@ -12,6 +12,7 @@ import { applyRecordChanges } from '../tokens/record.ts'
 import type { Token } from '../tokens/token.ts'
 import { featureName, isoFromSecondsOrNull } from '../tokens/token-drafts.ts'
 import type { FactDraft } from './fact.ts'
+import type { ChainTime } from './ingest-state.ts'
 import type { Moment } from './moment.ts'
 
 /** How and when a log was received, and what enriching it depends on beside its token. */
@@ -20,8 +21,8 @@ export type Origin = {
   readonly sealed: boolean
   readonly late: boolean
   readonly receivedAt: number
-  /** The newest block's time, for logs that carry none. */
-  readonly chainTime: number | null
+  /** For logs whose block has no time, or none that is believed. */
+  readonly chainTime: ChainTime | null
 }
 
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`
@@ -85,7 +86,7 @@ function buildMovement(
   const { from, to, amount: raw } = decoded
   const { decimals } = token
   const { origin, moment } = fields
-  const multiplier = multiplierAtLog(token, log, origin.chainTime)
+  const multiplier = multiplierAtLog(token, log, origin)
   const nav = navFor(token, log, origin, moment)
   const price = nav.price === null ? null : moment.decimalOf(nav.price)
   const { symbol, address, time } = fields.common
@@ -120,7 +121,7 @@ export function isMovementPublishedAs(
   published: FactDraft,
   { log, decoded, memo, isSeized }: DecodedLog,
   token: Token,
-  chainTime: number | null,
+  chainTime: ChainTime | null,
   moment: Moment,
 ): boolean {
   if (decoded.event !== 'Transfer' || !('shares' in published)) return false
@@ -128,7 +129,7 @@ export function isMovementPublishedAs(
   if (published.from !== from || published.to !== to || published.memo !== memo) return false
   if ((published.type === 'seize') !== isSeized || published.address !== log.address) return false
   if (published.tx.index !== log.transactionIndex || published.raw !== raw.toString()) return false
-  const multiplier = multiplierAtLog(token, log, chainTime)
+  const multiplier = multiplierAtLog(token, log, { sealed: true, chainTime })
   return published.multiplier === multiplier && published.shares === sharesAt(token, raw, multiplier, moment.decimalOf)
 }
 
@@ -138,9 +139,19 @@ function sharesAt({ decimals }: Token, raw: bigint, multiplier: string | null, p
 }
 
 /** The multiplier as of a log's chain position. */
-function multiplierAtLog(token: Token, log: Log, chainTime: number | null): string | null {
-  const timestamp = log.blockTimestamp ?? chainTime
-  return multiplierAt(token.multiplierHistory, { block: log.blockNumber, logIndex: log.logIndex, timestamp }).value
+function multiplierAtLog(
+  token: Token,
+  { blockNumber: block, logIndex, blockTimestamp }: Log,
+  { sealed, chainTime }: Pick<Origin, 'sealed' | 'chainTime'>,
+): string | null {
+  const timestamp = believedTime(block, blockTimestamp, sealed, chainTime)
+  return multiplierAt(token.multiplierHistory, { block, logIndex, timestamp }).value
+}
+
+/** The time by which a log is priced. Above the blocks with a believed time, what a log says of its own block is one message. */
+function believedTime(block: number, claimed: number | null, isSealed: boolean, chainTime: ChainTime | null): number | null {
+  const isBelieved = isSealed || !chainTime || block <= chainTime.number
+  return (isBelieved ? claimed : null) ?? chainTime?.timestamp ?? null
 }
 
 function buildApproval(
@@ -156,9 +167,9 @@ function buildApproval(
 
 function buildMultiplier(decodedLog: DecodedLog, token: Token, { common, keyFields, location, origin }: FactFields): FactDraft {
   const { log } = decodedLog
-  const change = multiplierChangeIn(decodedLog, origin.chainTime)
+  const change = multiplierChangeIn(decodedLog, origin.chainTime?.timestamp ?? null)
   const phase = change?.phase ?? 'effective'
-  const from = change?.from ?? multiplierAtLog(token, log, origin.chainTime)
+  const from = change?.from ?? multiplierAtLog(token, log, origin)
   const effective_at = isoFromSecondsOrNull(change?.effectiveAt ?? null)
   return {
     type: 'multiplier',
@@ -244,10 +255,12 @@ const locationOf = (log: Log, { sealed }: Origin, moment: Moment): LocationField
 })
 
 /** A published movement with the multiplier as of its chain position; null if it has that already. */
-export function correctMultiplier(published: FactDraft, token: Token, chainTime: number | null): FactDraft | null {
+export function correctMultiplier(published: FactDraft, token: Token, chainTime: ChainTime | null): FactDraft | null {
   if (!('shares' in published)) return null
-  const timestamp = published.block.timestamp === null ? chainTime : Date.parse(published.block.timestamp) / 1_000
-  const position = { block: published.block.number, logIndex: published.tx.log_index, timestamp }
+  const { number: block, timestamp } = published.block
+  const claimed = timestamp === null ? null : Date.parse(timestamp) / 1_000
+  const time = believedTime(block, claimed, published.stage === 'sealed', chainTime)
+  const position = { block, logIndex: published.tx.log_index, timestamp: time }
   const { value: multiplier } = multiplierAt(token.multiplierHistory, position)
   if (multiplier === published.multiplier) return null
   return { ...published, multiplier, shares: sharesAt(token, BigInt(published.raw), multiplier, parseDecimal) }

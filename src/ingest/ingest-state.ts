@@ -1,3 +1,4 @@
+import type { BoundedMap } from '../bounded-map.ts'
 import type { Cursor } from '../chain/sealed/recent-blocks.ts'
 import type { Head, Hex } from '../protocol/fields.ts'
 import type { SealedBlockTime, SourceStatusNote } from '../tape/notes.ts'
@@ -9,6 +10,9 @@ import type { Ledger } from './ledger.ts'
 
 /** A block and its time, in seconds. */
 export type BlockTime = { readonly number: number; readonly timestamp: number | null }
+
+/** The greatest believed time of a block, in seconds, and the highest block with a believed time. */
+export type ChainTime = { readonly number: number; readonly timestamp: number }
 
 /** All that the ingest knows. Each field is changed by one file, and all of it survives a restart. */
 export type IngestState = {
@@ -28,8 +32,10 @@ export type IngestState = {
   cursor: Cursor | null
   /** Where a restart goes on reading: not above the cursor. */
   restartCursor: Cursor | null
-  /** The newest block time in seconds. Schedules take effect by this clock only. */
-  chainTime: number | null
+  /** Schedules take effect by this clock only. */
+  chainTime: ChainTime | null
+  /** What one answer said of the times of blocks that are not settled. */
+  readonly claimedTimes: BoundedMap<number, { readonly timestamp: number; readonly isAsked: boolean }>
   /** The highest block whose time is known while blocks before it are not settled. */
   aheadBlock: BlockTime | null
   readonly tokens: Map<Hex, Token>

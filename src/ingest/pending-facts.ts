@@ -1,6 +1,6 @@
 import type { PendingLog } from '../chain/logs/log-folder.ts'
 import { amend, correctMultipliers } from './amend.ts'
-import { observeBlockTime } from './chain-time.ts'
+import { applyDue, observeClaimedTime } from './chain-time.ts'
 import { enrich } from './enrich.ts'
 import { hasSameDetail, isSameContent } from './fact.ts'
 import type { IngestState } from './ingest-state.ts'
@@ -9,9 +9,6 @@ import type { Moment } from './moment.ts'
 import { applyPendingRound } from './nav-rounds.ts'
 import { addAll, type Publication, withoutFacts } from './publication.ts'
 import { advancePosition, applyPendingLog } from './token-updates.ts'
-
-/** How many blocks before a pre-confirmed one may be unsettled: sealed, but not read yet. */
-const UNSETTLED_BLOCKS_BOUND = 2
 
 type PendingFacts = {
   readonly publications: readonly Publication[]
@@ -44,8 +41,7 @@ export function publishPending(state: IngestState, pendingLogs: readonly Pending
       else if (!pendingLog.isKnown) repeated += 1
       if (publication && publication.draft.type !== 'amend') pending = Math.max(log.blockNumber, pending ?? 0)
       // The log may have scheduled a multiplier that is due.
-      addAll(publications, observeLogTime(state, pendingLog, moment))
-      if (isMultiplierChanged) addAll(publications, correctMultipliers(state, log.address, moment))
+      if (isMultiplierChanged) addAll(publications, [...applyDue(state, moment), ...correctMultipliers(state, log.address, moment)])
       advancePosition(state, log.blockNumber, log.logIndex)
     }
   }
@@ -59,7 +55,7 @@ function isOpen(ledger: Ledger, { blockNumber, key }: PendingLog['decodedLog']['
 }
 
 const observeLogTime = (state: IngestState, { decodedLog: { log } }: PendingLog, moment: Moment): readonly Publication[] =>
-  observeBlockTime(state, { number: log.blockNumber, timestamp: log.blockTimestamp }, moment, UNSETTLED_BLOCKS_BOUND)
+  observeClaimedTime(state, { number: log.blockNumber, timestamp: log.blockTimestamp }, false, moment)
 
 /**
  * Whether a log waits for more logs or for its block to be settled: an announcement without its end, or a part

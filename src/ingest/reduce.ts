@@ -3,7 +3,7 @@ import type { Cursor } from '../chain/sealed/recent-blocks.ts'
 import type { Draft } from '../protocol/updates.ts'
 import { headNote, listOrderNote, listReadNote, Notes, newestSettledNote, statusNote, tokenNotes } from '../tape/notes.ts'
 import { correctMultipliers } from './amend.ts'
-import { advanceAheadBlock, observeBlockTime } from './chain-time.ts'
+import { advanceAheadBlock, observeClaimedTime } from './chain-time.ts'
 import type { Batch, FoldedEvent } from './fold-transactions.ts'
 import { applyFinality, applyStatus, raiseHead, recordNewestSettled } from './head.ts'
 import type { IngestState } from './ingest-state.ts'
@@ -77,11 +77,13 @@ function applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Eve
     case 'subscribed':
       return stepOf(applySubscribed(state, event.addresses, moment))
     case 'head': {
-      // Nothing is kept of a single message. Its block is settled soon, or a head asked for says the same.
-      if (event.isPushed) return { publications: NOTHING }
-      const placed = event.sealed === null ? [] : applyFirstHead(state, event.sealed, moment)
+      const { pending, sealed, timestamp, isPushed = false } = event
+      const claim = { number: pending ?? sealed ?? 0, timestamp }
+      // Nothing else is kept of a single message. Its block is settled soon, or a head asked for says the same.
+      if (isPushed) return { publications: observeClaimedTime(state, claim, false, moment) }
+      const placed = sealed === null ? [] : applyFirstHead(state, sealed, moment)
       const corrections = placed.flatMap(({ address }) => correctMultipliers(state, address, moment))
-      const timed = observeBlockTime(state, { ...event, number: event.pending ?? event.sealed ?? 0 }, moment)
+      const timed = observeClaimedTime(state, claim, true, moment)
       raiseHead(state, event)
       return { publications: [...corrections, ...timed] }
     }

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../bounded-map.ts'
 import type { Cursor } from '../chain/sealed/recent-blocks.ts'
 import type { Head, Hex } from '../protocol/fields.ts'
 import type { Draft, Update } from '../protocol/updates.ts'
@@ -7,6 +8,7 @@ import { UNKNOWN_POSITION } from '../tokens/chain-position.ts'
 import { Directory } from '../tokens/directory.ts'
 import { aggregatorAddresses, type FeedSetting, openFeeds, type PriceFeed } from '../tokens/price-feeds.ts'
 import { nextTurn } from '../turns.ts'
+import { CLAIMED_TIMES_BOUND } from './chain-time.ts'
 import { isFact, replaceDraft } from './fact.ts'
 import type { IngestState } from './ingest-state.ts'
 import { Ledger } from './ledger.ts'
@@ -32,6 +34,7 @@ export async function restoreState(
   const restartPoint = tape.note(restartPointNote)
   const cursor: Cursor | null = restartPoint ? { number: restartPoint.block, hash: restartPoint.hash } : null
   const head = tape.note(headNote) ?? unknownHead
+  const newestSettled = tape.note(newestSettledNote) ?? null
   const tokens = [...tape.notes(tokenNotes).values()]
   const feeds = openFeeds(feedSettings, tape.note(feedsNote))
   const [scheduled, changedByLogs] = [new Set<Hex>(), new Set<Hex>()]
@@ -43,11 +46,12 @@ export async function restoreState(
     staleMs,
     ledger: await restoreLedger(tape, restartPoint),
     head,
-    newestSettled: tape.note(newestSettledNote) ?? null,
+    newestSettled,
     status: tape.note(statusNote) ?? null,
     cursor,
     restartCursor: cursor,
-    chainTime: null,
+    chainTime: newestSettled,
+    claimedTimes: new BoundedMap(CLAIMED_TIMES_BOUND),
     aheadBlock: null,
     tokens: new Map(tokens.map((token) => [token.address, token])),
     directory: feeds.length > 0 ? new Directory(tokens) : null,

@@ -32,11 +32,13 @@ type SettledBlock = { readonly publications: readonly Publication[]; readonly un
 export function settleBlock(state: IngestState, block: DecodedBlock, options: SettleOptions, moment: Moment): SettledBlock {
   const { late, newest, settlesAllBefore } = options
   const time = settlesAllBefore ? block.timestamp : null
-  const timeBefore = settlesAllBefore ? advanceTime(state, time, moment) : observeBlockTime(state, block, moment)
+  const queried = addressSetOf(block.addresses)
+  // The facts of this block are amended with it, as sealed ones.
+  const isElsewhere = ({ draft }: PublishedFact) => draft.block.number !== block.number || !queried.has(draft.address)
+  const timeBefore = settlesAllBefore ? advanceTime(state, block, moment, isElsewhere) : observeBlockTime(state, block, moment)
   const { decodedLogs, parts, rounds, unlisted } = listedLogsOf(state, block)
   const roundDrafts = settleRounds(state, block, rounds, moment)
   const logsByAddress = Map.groupBy(decodedLogs, ({ log }) => log.address)
-  const queried = addressSetOf(block.addresses)
   const touched = new Set([...logsByAddress.keys(), ...state.changedByLogs].filter((address) => queried.has(address)))
   const correctedAddresses = [...touched]
     .sort()
@@ -53,7 +55,7 @@ export function settleBlock(state: IngestState, block: DecodedBlock, options: Se
   const blockField = blockFieldOf(block)
   const settlement = state.ledger.settle({ ...blockField, hash: block.hash }, { facts, parts }, queried, state.tapeEnd)
   const settled = publishSettlement(state, settlement, blockField, moment)
-  const timeAfter = settlesAllBefore ? advanceTime(state, time, moment) : NOTHING
+  const timeAfter = settlesAllBefore ? advanceTime(state, block, moment) : NOTHING
   // Sealed facts above the newest block belong to a replaced chain: their blocks are settled again. A backfilled block
   // also corrects the facts above it, because their blocks are not settled again.
   const isAffected = ({ state, draft }: PublishedFact) =>

@@ -73,7 +73,7 @@ const applyReport = (state: IngestState, token: Token, { after, drafts }: TokenR
 /** Applies a pre-confirmed log. Returns whether it changes the multiplier history. */
 export function applyPendingLog(state: IngestState, tokenLog: TokenLog, moment: Moment): boolean {
   const token = state.tokens.get(tokenLog.log.address)
-  return token !== undefined && setToken(state, applyLog(token, tokenLog, state.chainTime, moment))
+  return token !== undefined && setToken(state, applyLog(token, tokenLog, state.chainTime?.timestamp ?? null, moment))
 }
 
 /** Applies all logs of a token in a sealed block. Returns whether they change the multiplier history. */
@@ -85,7 +85,7 @@ export function applySealedLogs(
   moment: Moment,
 ): boolean {
   const token = state.tokens.get(address)
-  return token !== undefined && setToken(state, applySealedBlock(token, block, logs, state.chainTime, moment))
+  return token !== undefined && setToken(state, applySealedBlock(token, block, logs, state.chainTime?.timestamp ?? null, moment))
 }
 
 /** A log arrived, or a sealed block was settled. */

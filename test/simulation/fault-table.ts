@@ -28,6 +28,7 @@ export const faultTable = {
   pendingLogsRefused: ['socket', 5_000, 90_000, 'nothing', 0, 0],
   falseHeads: ['socket', 1_000, 20_000, '% of heads with a false one before them', 5, 60],
   logsAhead: ['socket', 1_000, 20_000, '% of pushes with a log 50,000 blocks ahead', 5, 60],
+  falseLogTimes: ['socket', 1_000, 20_000, '% of pushed logs with a block time a year later', 5, 60],
   // The node's HTTP endpoint.
   unreachable: ['rpc', 500, 60_000, 'nothing', 0, 0],
   flaky: ['rpc', 1_000, 60_000, '% of requests', 5, 70],
@@ -50,6 +51,7 @@ export const faultTable = {
   noFinality: ['rpc', 5_000, 90_000, '0 refused, 1 null', 0, 1],
   logsFail: ['rpc', 1_000, 60_000, 'eth_getLogs alone: 429, -32000, 403, hangs, of another block', 0, 4],
   truncatedPages: ['rpc', 5_000, 90_000, 'index into the counts 20, 100, 500, 1000 after which a page ends', 0, 3],
+  falseTimes: ['rpc', 1_000, 20_000, '% of pending blocks with a time a year later', 5, 40],
   endpointFrozen: ['rpc', 5_000, 90_000, 'index of the endpoint whose chain stands still', 0, 1],
   // The chain itself.
   chainStops: ['chain', 1_000, 60_000, 'nothing', 0, 0],
@@ -111,6 +113,8 @@ const laterKinds: readonly FaultKind[] = [
   'clockStepped',
   'powerLost',
   'backupRestored',
+  'falseLogTimes',
+  'falseTimes',
 ]
 /** How often, in %, a seed may have a fault of such a kind, and how often one may begin while the relay starts. */
 const LATER_KIND_PERCENT = 10

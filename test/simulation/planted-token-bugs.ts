@@ -11,6 +11,12 @@ type MovementDraft = DraftOf<'transfer' | 'mint' | 'burn' | 'seize'>
 
 const isMovement = (draft: Draft): draft is MovementDraft => 'shares' in draft
 const isDueSchedule = (draft: Draft): boolean => draft.type === 'multiplier' && draft.source === 'clock'
+/** What is published once a schedule takes effect. */
+function effectOf(draft: Draft): readonly Draft[] {
+  if (draft.type !== 'multiplier' || draft.phase !== 'scheduled') return []
+  const { key: _key, stage: _stage, late: _late, block: _block, tx: _tx, ...change } = draft
+  return [{ ...change, phase: 'effective', source: 'clock' }]
+}
 const SHARE_FIELDS: ReadonlySet<string> = new Set(['multiplier', 'shares', 'reference_value'])
 
 /** Changes what the relay writes. Each run of the relay starts with fresh state. */
@@ -47,20 +53,14 @@ export const plantedTokenBugs: Readonly<Record<string, ModifyInputs>> = {
     let waiting: readonly Draft[] = []
     const isDue = (draft: Draft) => 'effective_at' in draft && Date.parse(draft.effective_at ?? '') <= now()
     return (drafts) => {
-      waiting = [...waiting, ...drafts.filter(isDueSchedule)]
+      waiting = [...waiting, ...drafts.flatMap(effectOf)]
       const due = waiting.filter(isDue)
       waiting = waiting.filter((draft) => !due.includes(draft))
       return [...due, ...drafts.filter((draft) => !isDueSchedule(draft))]
     }
   }),
   'a schedule takes effect at once': alterWrites(
-    () => (drafts) =>
-      drafts.flatMap((draft): Draft[] => {
-        if (isDueSchedule(draft)) return []
-        if (draft.type !== 'multiplier' || draft.phase !== 'scheduled') return [draft]
-        const { key: _key, stage: _stage, late: _late, block: _block, tx: _tx, ...change } = draft
-        return [draft, { ...change, phase: 'effective', source: 'clock' }]
-      }),
+    () => (drafts) => drafts.flatMap((draft) => (isDueSchedule(draft) ? [] : [draft, ...effectOf(draft)])),
   ),
   'a schedule takes effect one block late': alterWrites(() => {
     let waiting: readonly Draft[] = []

@@ -1,4 +1,5 @@
 import type { Hex } from '../../src/protocol/fields.ts'
+import type { SeededRandom } from './seeded-random.ts'
 import { hex, type PendingBlock, type PlacedLog, type SimulatedBlock } from './simulated-block.ts'
 import type { NodeTrait } from './simulation-settings.ts'
 
@@ -6,8 +7,13 @@ import type { NodeTrait } from './simulation-settings.ts'
 
 const quantity = (value: number): Hex => `0x${value.toString(16)}`
 const ZERO_WORD = hex(64, 0)
+const YEAR_S = 31_536_000
 
 export type JsonObject = Readonly<Record<string, unknown>>
+
+/** A block's time as a false message gives it: about a year later than it is, each time another. */
+export const falseTime = (timestamp: unknown, random: SeededRandom): Hex =>
+  quantity(Number(timestamp) + YEAR_S + random.int(0, YEAR_S))
 
 /** A log on the wire. While it is pre-confirmed it has no block hash, which nodes write as zeros. */
 export const logJson = (log: PlacedLog, blockHash: Hex = ZERO_WORD, removed = false): JsonObject => ({

@@ -6,7 +6,7 @@ import { randomLog } from './random-transactions.ts'
 import { SeededRandom } from './seeded-random.ts'
 import { hex, type PlacedLog, placeLogs, type SimulatedBlock } from './simulated-block.ts'
 import type { ChainEvent, SimulatedChain } from './simulated-chain.ts'
-import { applyNodeTraits, headerJson, type JsonObject, logJson } from './simulated-node-json.ts'
+import { applyNodeTraits, falseTime, headerJson, type JsonObject, logJson } from './simulated-node-json.ts'
 import { unlistedAddresses } from './simulated-tokens.ts'
 import type { Settings } from './simulation-settings.ts'
 
@@ -134,9 +134,11 @@ export class SimulatedPushes {
       extraSignals.push({ type: 'head', header: this.#falseHeader(random.fork('false header')) })
     if (isLog && random.fork('log ahead').chance(activeFaults.amount('logsAhead') ?? 0))
       extraSignals.push(logSignal('pendingLogs', this.#logAhead(random.fork('far log'))))
+    const isFalse = random.fork('false log time').chance(activeFaults.amount('falseLogTimes') ?? 0)
+    const received = isFalse ? { ...shown, signal: withFalseTime(shown.signal, random.fork('later')) } : shown
     return [
       ...extraSignals.map((signal) => ({ ...push, signal })),
-      ...(lost || malformed ? [] : [shown]),
+      ...(lost || malformed ? [] : [received]),
       ...(repeated ? [{ ...shown, afterMs: shown.afterMs + random.int(0, MAX_ECHO_MS), ordered: false }] : []),
     ]
   }
@@ -194,6 +196,14 @@ export class SimulatedPushes {
       { ...real, timestamp: 'now' },
     ])
   }
+}
+
+/** The same logs, each with another false time of its block. */
+function withFalseTime(signal: LinkSignal, random: SeededRandom): LinkSignal {
+  if (signal.type !== 'log') return signal
+  const later = ({ blockTimestamp, ...log }: JsonObject): JsonObject =>
+    blockTimestamp === undefined ? log : { ...log, blockTimestamp: falseTime(blockTimestamp, random) }
+  return { ...signal, log: Array.isArray(signal.log) ? signal.log.map(later) : later(signal.log as JsonObject) }
 }
 
 const logSignal = (subscription: LogsKind, log: unknown): LinkSignal => ({ type: 'log', subscription, log, receivedAt: 0 })

@@ -6,6 +6,7 @@ import { waitOn } from '../support/virtual-time.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import { SeededRandom } from './seeded-random.ts'
 import type { SimulatedNode } from './simulated-node.ts'
+import { falseTime, type JsonObject } from './simulated-node-json.ts'
 import type { Settings } from './simulation-settings.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 
@@ -38,6 +39,10 @@ type ClientInputs = {
 const comparisonMethods: ReadonlySet<string> = new Set(['eth_blockNumber', 'eth_chainId'])
 
 type Question = { readonly method: string; readonly params: readonly unknown[] }
+
+/** The same block at another time. */
+const withFalseTime = (block: unknown, random: SeededRandom): unknown =>
+  block === null ? null : { ...(block as JsonObject), timestamp: falseTime((block as JsonObject).timestamp, random) }
 
 /** A value of another type than the method returns. */
 const wrongAnswer = (random: SeededRandom, method: string): unknown =>
@@ -169,6 +174,8 @@ export class SimulatedRpc {
     try {
       const asked = logsFail === LOGS_OF_ANOTHER_BLOCK ? node.aboutAnotherBlock(params) : params
       const answer = node.answer(method, asked, behindMs)
+      const isLater = random.fork('false time').chance(activeFaults.amount('falseTimes') ?? 0)
+      if (isLater && params[0] === 'pending') return { afterMs, answer: withFalseTime(answer, random.fork('later')), failure: null }
       const isWrong = random.fork('wrong').chance(activeFaults.amount('wrongAnswers') ?? 0)
       return { afterMs, answer: isWrong ? wrongAnswer(random.fork('shape'), method) : answer, failure: null }
     } catch (failure) {

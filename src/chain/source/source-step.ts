@@ -153,7 +153,7 @@ function takeHead(run: SourceRun, header: SealedHeader, via: 'link' | 'poll', { 
     parentHash,
     ...(isPushed ? { isPushed } : {}),
   }
-  const start = { type: 'cursor', cursor, timestamp: cursor.number === number ? timestamp : null } as const
+  const start = { type: 'cursor', cursor, timestamp: cursor.number === number && !isPushed ? timestamp : null } as const
   return after(run, at, evidence, head, ...(isStart ? [start] : []))
 }
 

@@ -52,12 +52,15 @@ export function publishedDetail(fact: AmendedFact | Fact): string {
   return published.type === 'multiplier' ? `${published.from}` : ''
 }
 
+/** What the node says of the time of a block before it is sealed: some nodes say nothing, and a message may be false. */
+type PendingTimes = 'true' | 'missing' | 'false'
+
 /** All texts that are correct for a log before its block is complete: its parts may have arrived or not. */
 export function acceptableTexts(
   log: PlacedLog,
   beside: readonly PlacedLog[],
   published: AmendedFact | Fact,
-  timeless: boolean,
+  times: PendingTimes,
 ): string[] {
   const sameTokenLogs = beside.filter(({ content }) => content.address === log.content.address)
   const movement = movementOf(log)
@@ -80,9 +83,9 @@ export function acceptableTexts(
     return sameTokenLogs.some(closes) ? [expectedText(log)] : []
   }
   // Without the pending block's time the relay cannot know whether a change lies in the future.
-  if (timeless && tokenEvent?.event === 'UIMultiplierUpdated')
+  if (times !== 'true' && tokenEvent?.event === 'UIMultiplierUpdated')
     return [log.timestamp, tokenEvent.at, tokenEvent.at - 1].map((timestamp) => expectedText({ ...log, timestamp }))
-  if (timeless && tokenEvent?.event === 'MultiplierUpdated' && published.type === 'multiplier') {
+  if (times !== 'true' && tokenEvent?.event === 'MultiplierUpdated' && published.type === 'multiplier') {
     const { effective_at } = published as Extract<Fact, { type: 'multiplier' }>
     return [`${log.content.address} multiplier effective ${wadText(tokenEvent.to)} ${effective_at}`]
   }
@@ -90,7 +93,12 @@ export function acceptableTexts(
 }
 
 /** What is wrong with a fact that claims to be this log, which may have any of these texts; null if nothing is. */
-export function findFactError(fact: AmendedFact | Fact, log: PlacedLog, texts: readonly string[], timeless = false) {
+export function findFactError(
+  fact: AmendedFact | Fact,
+  log: PlacedLog,
+  texts: readonly string[],
+  times: PendingTimes = 'true',
+): string | null {
   const published = fact as Fact
   const text = publishedText(published)
   if (!texts.includes(text)) return `contains ${text}, not ${texts.join(' or ')}`
@@ -99,9 +107,11 @@ export function findFactError(fact: AmendedFact | Fact, log: PlacedLog, texts: r
     return `is at ${hash} ${index} ${log_index}, not ${log.tx} ${log.txIndex} ${log.logIndex}`
   if (published.block.number !== log.block) return `is of block ${published.block.number}, not ${log.block}`
   const time = blockTime(published.block)
-  // Some nodes do not send the time of the pending block.
-  const unknown = time === null && published.stage === 'preconfirmed' && timeless
-  return unknown || time === log.timestamp ? findAmountError(published) : `has the time ${time}, not ${log.timestamp}`
+  const isUnknown = times === 'false' || (times === 'missing' && time === null)
+  const isPreconfirmed = published.stage === 'preconfirmed'
+  return (isPreconfirmed && isUnknown) || time === log.timestamp
+    ? findAmountError(published)
+    : `has the time ${time}, not ${log.timestamp}`
 }
 
 /** What is wrong with the last published form of a sealed log, apart from its own content. */

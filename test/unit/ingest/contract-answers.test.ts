@@ -6,6 +6,7 @@ import type { Entry } from '../../../src/tape/tape.ts'
 import { timestampOf } from '../chain/node-json.ts'
 import { openTestTape } from '../tape/test-tape.ts'
 import { APPLE, apple } from '../tokens/stock-records.ts'
+import { headEvent } from './multiplier-fixture.ts'
 import {
   holeEvent,
   listEvent,
@@ -85,7 +86,7 @@ describe('the answer of a token contract', () => {
     const scheduled = { to: wad('2'), effectiveAt: BigInt(timestampOf(20)) }
     expect(await publish(callAnswer(8, '1', { scheduled }))).toEqual([])
     expect(state.tokens.get(address)?.scheduled).toEqual({ to: '2', effectiveAt: timestampOf(20) })
-    expect(await publish(transferEvent(19), transferEvent(20))).toEqual([
+    expect(await publish(transferEvent(19), headEvent(20), transferEvent(20))).toEqual([
       'transfer x 1',
       'effective 1 to 2 by clock',
       'transfer x 2',
@@ -97,7 +98,7 @@ describe('the answer of a token contract', () => {
     await publish(transactionEvent([uiMultiplierUpdated({ block: 5, index: 0 }, '1', '2', timestampOf(20))]))
     await publish(holeEvent(6, 7), callAnswer(8, '1'))
     expect(state.tokens.get(address)?.scheduled).toBeNull()
-    expect(await publish(transferEvent(20))).toEqual(['transfer x 1'])
+    expect(await publish(headEvent(20), transferEvent(20))).toEqual(['transfer x 1'])
   })
 
   it('does not override logs if every block was read', async () => {
@@ -106,7 +107,7 @@ describe('the answer of a token contract', () => {
     await publish(transactionEvent([paused({ block: 6, index: 0 }, [0])]))
     expect(await publish(callAnswer(8, '1', { paused: [] }))).toEqual([])
     expect(state.tokens.get(address)).toMatchObject({ scheduled: { to: '2' }, paused: [0] })
-    expect(await publish(transferEvent(20))).toEqual(['effective 1 to 2 by clock', 'transfer x 2'])
+    expect(await publish(headEvent(20), transferEvent(20))).toEqual(['effective 1 to 2 by clock', 'transfer x 2'])
   })
 
   it('adds a paused feature that no log named', async () => {

@@ -49,10 +49,12 @@ export const openListed = async (source: 'pendingLogs' | 'poll' | 'sealed' = 'pe
   const publish = async (...batch: IngestEvent[]) => (await fixture.publish(...batch)).map(summarise)
   return { openedTape, ...fixture, publish }
 }
-/** The newest block, by its number. */
+/** The newest block, by its number, as it was asked for. */
 export const headEvent = (block: number): IngestEvent => ({
   type: 'head',
   sealed: block,
   pending: null,
   timestamp: timestampOf(block),
 })
+/** Two answers that agree on the newest block. */
+export const agreedHead = (block: number): readonly IngestEvent[] => [headEvent(block), headEvent(block)]

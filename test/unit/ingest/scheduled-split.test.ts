@@ -1,13 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import type { Log } from '../../../src/chain/logs/log-schema.ts'
+import type { IngestEvent } from '../../../src/ingest/fold-transactions.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { timestampOf, txHash } from '../chain/node-json.ts'
 import { APPLE, apple, tesla } from '../tokens/stock-records.ts'
-import { headEvent, isoTime, openListed, positionAt, summarise } from './multiplier-fixture.ts'
+import { agreedHead, headEvent, isoTime, openListed, positionAt, summarise } from './multiplier-fixture.ts'
 import { listEvent, openReducer, sealedEventOfLogs, subscribedEvent, transactionEvent } from './reducer-fixture.ts'
 import { transfer, uiMultiplierUpdateCancelled, uiMultiplierUpdated } from './token-logs.ts'
 
 const address = APPLE as Hex
+/** A head that the upstream pushed. */
+const pushedHead = (block: number): IngestEvent => ({ ...headEvent(block), isPushed: true }) as IngestEvent
 const withoutTimestamp = (log: Log): Log => ({ ...log, blockTimestamp: null })
 
 describe('a scheduled split', () => {
@@ -22,13 +25,14 @@ describe('a scheduled split', () => {
     expect(await publish(transactionEvent([transfer(positionAt(19, 0), 1n)]), headEvent(19))).toEqual([
       'preconfirmed 19/0 1 x 1 = 0.00000001',
     ])
-    expect(await publish(transactionEvent([transfer(positionAt(20, 0), 1n)]))).toEqual([
+    expect(await publish(headEvent(20), transactionEvent([transfer(positionAt(20, 0), 1n)]))).toEqual([
       'effective 1 to 2 by clock',
       'preconfirmed 20/0 1 x 2 = 0.00000002',
     ])
     expect(await publish(transactionEvent([transfer(positionAt(19, 1), 1n)]), headEvent(25))).toEqual([
       'preconfirmed 19/1 1 x 1 = 0.00000001',
     ])
+    expect(await publish(transactionEvent([transfer(positionAt(25, 1), 1n)]))).toEqual(['preconfirmed 25/1 1 x 2 = 0.00000002'])
     expect(state.tokens.get(address)).toMatchObject({ multiplier: '2', multiplierSource: 'log', scheduled: null })
   })
 
@@ -42,13 +46,50 @@ describe('a scheduled split', () => {
     expect(updates).toMatchObject([{ type: 'multiplier', phase: 'scheduled', effective_at: told }])
   })
 
-  it.each(['head', 'block'])('takes effect with a %s without a log', async (how) => {
+  it.each([
+    ['a settled block', [sealedEventOfLogs(20, [])], true],
+    ['a head that was asked for twice', agreedHead(20), true],
+    ['a pushed head that was asked for, too', [pushedHead(20), headEvent(20)], true],
+    ['a pushed log whose head was asked for, too', [transactionEvent([transfer(positionAt(20, 0), 1n)]), headEvent(20)], true],
+    ['a head that was asked for once', [headEvent(20)], false],
+    ['a head and a log that were pushed', [pushedHead(20), transactionEvent([transfer(positionAt(20, 0), 1n)])], false],
+    ['two heads that differ', [headEvent(20), { ...headEvent(20), timestamp: soon + 1 }], false],
+    ['a head without a time', [{ ...headEvent(20), timestamp: null }], false],
+  ])('takes effect with what two answers agree on: %s', async (_, events, isEffective) => {
     const { publish } = await openListed()
-    await publish(transactionEvent([schedule]))
-    expect(await publish(how === 'head' ? headEvent(19) : sealedEventOfLogs(10, [schedule]))).toEqual(
-      how === 'head' ? [] : ['seal 10/0 as multiplier'],
-    )
-    expect(await publish(how === 'head' ? headEvent(20) : sealedEventOfLogs(20, []))).toEqual(['effective 1 to 2 by clock'])
+    await publish(transactionEvent([schedule]), sealedEventOfLogs(10, [schedule]), sealedEventOfLogs(18, []))
+    const lines = await publish(...(events as readonly IngestEvent[]))
+    expect(lines.filter((line) => line.startsWith('effective'))).toEqual(isEffective ? ['effective 1 to 2 by clock'] : [])
+  })
+
+  it('is no matter of what a log says of its own block, until that block is settled', async () => {
+    const { publish } = await openListed()
+    await publish(transactionEvent([schedule]), sealedEventOfLogs(10, [schedule]))
+    const [early, late] = [transfer(positionAt(19, 0), 1n), transfer(positionAt(21, 0), 1n)]
+    expect(await publish(transactionEvent([{ ...early, blockTimestamp: soon + 31_536_000 }]))).toEqual([
+      'preconfirmed 19/0 1 x 1 = 0.00000001',
+    ])
+    expect(await publish(sealedEventOfLogs(19, [early]), sealedEventOfLogs(20, []))).toEqual([
+      'seal 19/0 as transfer',
+      'effective 1 to 2 by clock',
+    ])
+    expect(await publish(transactionEvent([{ ...late, blockTimestamp: 0 }]))).toEqual(['preconfirmed 21/0 1 x 2 = 0.00000002'])
+    expect(await publish(sealedEventOfLogs(21, [late]))).toEqual(['seal 21/0 as transfer'])
+  })
+
+  it('amends a movement that came before the time of its block was believed', async () => {
+    const { publish } = await openListed()
+    const moved = transfer(positionAt(20, 0), 1n)
+    expect(await publish(transactionEvent([schedule]), transactionEvent([moved]))).toEqual([
+      'scheduled 1 to 2 by log',
+      'preconfirmed 20/0 1 x 1 = 0.00000001',
+    ])
+    expect(await publish(sealedEventOfLogs(10, [schedule]), sealedEventOfLogs(20, [moved]))).toEqual([
+      'seal 10/0 as multiplier',
+      'effective 1 to 2 by clock',
+      'amend 20/0 multiplier,shares: 2 sealed',
+      'seal 20/0 as transfer',
+    ])
   })
 
   it('takes effect for a token that is not listed yet, if a published log scheduled it', async () => {
@@ -71,12 +112,12 @@ describe('a scheduled split', () => {
     await publish(listEvent(apple(), tesla()), subscribedEvent)
     await publish(transactionEvent([schedule]), transactionEvent([transfer(positionAt(10, 1), 1n)]))
     await publish(listEvent(tesla()))
-    expect(await publish(headEvent(20))).toEqual(['effective 1 to 2 by clock'])
+    expect(await publish(...agreedHead(20))).toEqual(['effective 1 to 2 by clock'])
   })
 
   it('carries its time as an ISO timestamp', async () => {
     const { publish, openedTape } = await openListed()
-    await publish(transactionEvent([schedule]), headEvent(20))
+    await publish(transactionEvent([schedule]), ...agreedHead(20))
     const updates = (await openedTape.tape.readAfter(0, 100)).map(({ update }) => update)
     expect(updates.filter(({ type }) => type === 'multiplier')).toMatchObject([
       { phase: 'effective', from: null, effective_at: null, source: 'list' },
@@ -94,7 +135,7 @@ describe('a scheduled split', () => {
       sealedEventOfLogs(20, [transfer(positionAt(20, 0), 1n)], { via: 'backfill' }),
     ]
     // The head is far above by then and does not apply to earlier blocks.
-    expect((await again.publish(headEvent(30), ...backfilled)).map(summarise)).toEqual([
+    expect((await again.publish(...agreedHead(30), ...backfilled)).map(summarise)).toEqual([
       'sealed 19/0 1 x 1 = 0.00000001 late',
       'seal 19/0 as transfer',
       'effective 1 to 2 by clock',
@@ -105,7 +146,7 @@ describe('a scheduled split', () => {
 
   it('takes effect once, even over a restart', async () => {
     const { publish, openedTape } = await openListed()
-    await publish(transactionEvent([schedule]), headEvent(20))
+    await publish(transactionEvent([schedule]), ...agreedHead(20))
     const again = await openReducer(openedTape.tape)
     expect((await again.publish(headEvent(21), transactionEvent([transfer(positionAt(22, 0), 1n)]))).map(summarise)).toEqual([
       'preconfirmed 22/0 1 x 2 = 0.00000002',
@@ -118,33 +159,34 @@ describe('a scheduled split', () => {
     expect(await publish(transactionEvent([uiMultiplierUpdateCancelled(positionAt(12, 0), '2', soon)]))).toEqual([
       'cancelled 1 to 2 by log',
     ])
-    expect(await publish(sealedEventOfLogs(25, []), headEvent(26))).toEqual([])
+    expect(await publish(sealedEventOfLogs(25, []), ...agreedHead(26))).toEqual([])
   })
 
   it.each(['head', 'log'])('cancelled during an outage does not take effect by a %s that arrives first', async (by) => {
     const { publish, openedTape } = await openListed()
     await publish(transactionEvent([schedule]), sealedEventOfLogs(10, [schedule]))
     const again = await openReducer(openedTape.tape)
-    const first = by === 'head' ? headEvent(40) : transactionEvent([transfer(positionAt(41, 0), 1n)])
+    const first = by === 'head' ? [] : [transactionEvent([transfer(positionAt(41, 0), 1n)])]
     const lines = await again.publish(
-      first,
+      ...agreedHead(40),
+      ...first,
       sealedEventOfLogs(15, [uiMultiplierUpdateCancelled(positionAt(15, 0), '2', soon)], { newest: 15 }),
     )
     const cancelled = ['cancelled 1 to 2 by log late', 'seal 15/0 as multiplier']
     expect(lines.map(summarise)).toEqual(by === 'head' ? cancelled : ['preconfirmed 41/0 1 x 1 = 0.00000001', ...cancelled])
-    expect((await again.publish(sealedEventOfLogs(40, []), headEvent(41))).map(summarise)).toEqual([])
+    expect((await again.publish(sealedEventOfLogs(40, []), ...agreedHead(41))).map(summarise)).toEqual([])
   })
 
   it('is dropped if it is not sealed', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([schedule]))
     expect(await publish(sealedEventOfLogs(10, []))).toEqual(['retract 10/0 not_sealed now {"multiplier":"1"}'])
-    expect(await publish(sealedEventOfLogs(25, []), headEvent(26))).toEqual([])
+    expect(await publish(sealedEventOfLogs(25, []), ...agreedHead(26))).toEqual([])
   })
 
   it('that took effect and is not sealed is retracted, and its movements are amended', async () => {
     const { publish } = await openListed()
-    await publish(transactionEvent([schedule]), transactionEvent([transfer(positionAt(20, 0), 1n)]))
+    await publish(transactionEvent([schedule]), headEvent(20), transactionEvent([transfer(positionAt(20, 0), 1n)]))
     expect(await publish(sealedEventOfLogs(10, []))).toEqual([
       'retract 10/0 not_sealed now {"multiplier":"1"}',
       'amend 20/0 multiplier,shares: 1 preconfirmed',
@@ -153,7 +195,11 @@ describe('a scheduled split', () => {
 
   it('found after its time is published, takes effect and amends later movements', async () => {
     const { publish } = await openListed()
-    await publish(transactionEvent([transfer(positionAt(19, 0), 1n)]), transactionEvent([transfer(positionAt(20, 0), 1n)]))
+    await publish(
+      transactionEvent([transfer(positionAt(19, 0), 1n)]),
+      transactionEvent([transfer(positionAt(20, 0), 1n)]),
+      headEvent(20),
+    )
     expect(await publish(sealedEventOfLogs(10, [schedule], { newest: 18, cursor: 18 }))).toEqual([
       'scheduled 1 to 2 by log late',
       'seal 10/0 as multiplier',
@@ -169,7 +215,7 @@ describe('a scheduled split', () => {
       transactionEvent([schedule]),
       transactionEvent([withoutTimestamp]),
       sealedEventOfLogs(19, [withoutTimestamp]),
-      headEvent(20),
+      ...agreedHead(20),
     )
     expect(await publish(sealedEventOfLogs(24, [uiMultiplierUpdated(positionAt(24, 0), '2', '4', timestampOf(24))]))).toEqual([
       'effective 2 to 4 by log late',
@@ -199,6 +245,7 @@ describe('a scheduled split', () => {
     await publish(
       transactionEvent([uiMultiplierUpdated(positionAt(30, 0), '2', '4', timestampOf(50))]),
       transactionEvent([transfer(positionAt(31, 0), 1n)]),
+      headEvent(31),
     )
     const lines = await publish(sealedEventOfLogs(10, [schedule], { newest: 29, cursor: 10 }))
     expect(lines).toEqual(['scheduled 1 to 2 by log late', 'seal 10/0 as multiplier', 'effective 1 to 2 by clock'])
@@ -208,14 +255,14 @@ describe('a scheduled split', () => {
     const { publish } = await openListed()
     await publish(transactionEvent([schedule]))
     expect(await publish(listEvent(apple({ multiplier: 2 })))).toEqual([])
-    expect(await publish(headEvent(20))).toEqual(['effective 1 to 2 by clock'])
+    expect(await publish(...agreedHead(20))).toEqual(['effective 1 to 2 by clock'])
   })
 
   it('does not apply to an earlier movement that was pre-confirmed without a time', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([schedule]), sealedEventOfLogs(10, [schedule]))
     const moved = transfer(positionAt(19, 0), 1n)
-    await publish(transactionEvent([withoutTimestamp(moved)]), sealedEventOfLogs(19, [moved]), headEvent(20))
+    await publish(transactionEvent([withoutTimestamp(moved)]), sealedEventOfLogs(19, [moved]), ...agreedHead(20))
     expect(await publish(transactionEvent([uiMultiplierUpdated(positionAt(25, 0), '2', '4', timestampOf(25))]))).toEqual([
       'effective 2 to 4 by log',
     ])
