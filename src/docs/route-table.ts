@@ -167,6 +167,7 @@ export const routes: readonly Route[] = [
     summary: 'The same over WebSocket; asyncapi.json describes its messages',
     description: `${streamDescription} The query has the same options as a subscribe message; without symbols the relay waits for one.`,
     query: StreamQuery.omit({ format: true, events: true }),
+    requestHeaders: resumeHeaders,
     responses: [
       { status: 101, description: 'The connection is now a WebSocket. A mistake in the query becomes an error message on it.' },
     ],

@@ -5,7 +5,7 @@ import { WebSocketServer } from 'ws'
 import type { Refusal } from '../../protocol/refusal.ts'
 import { MESSAGE_BOUND_BYTES } from '../../protocol/requests.ts'
 import { PerTickQueue } from '../limits/per-tick.ts'
-import type { StreamServices } from '../live/http-stream.ts'
+import { lastEventIdOf, type StreamServices } from '../live/http-stream.ts'
 import { WebSocketSession } from '../live/websocket-session.ts'
 import { acceptDeflateOffer, type Compression } from '../transport/deflate-offer.ts'
 import { goingAway } from '../transport/shared-refusals.ts'
@@ -37,6 +37,8 @@ export type WebSocketRoute = {
 
 type UpgradeClient = {
   readonly query: URLSearchParams
+  /** The header; empty without one. */
+  readonly lastEventId: string
   readonly address: string
   readonly compression: Compression
   /** Why the client lacks access; null if it has it. */
@@ -62,7 +64,8 @@ export function serveWebSockets(
     const [address, forbidden] = [streams.clientAddressOf(incoming), streams.authorize(incoming, query)]
     const refusal = target.route.refusalFor(address, forbidden)
     if (refusal) return sendRawRefusal(socket, refusal)
-    const client = { query, address, forbidden, compression: negotiateCompression(incoming, target.route) }
+    const lastEventId = lastEventIdOf(incoming)
+    const client = { query, lastEventId, address, forbidden, compression: negotiateCompression(incoming, target.route) }
     target.server.handleUpgrade(incoming, socket, head, (webSocket) =>
       target.route.accept(webSocket as ServerWebSocket, socket, client),
     )
@@ -129,7 +132,7 @@ function destroySocket(this: Duplex): void {
 function openSession(
   webSocket: ServerWebSocket,
   socket: Socket,
-  { query, address, compression, forbidden }: UpgradeClient,
+  { query, lastEventId, address, compression, forbidden }: UpgradeClient,
   streams: StreamServices,
 ): void {
   const outlet = new WebSocketOutlet(webSocket, socket)
@@ -137,5 +140,5 @@ function openSession(
   webSocket.events = session
   // From here on `ws` handles errors of the socket.
   socket.off('error', destroySocket)
-  session.open(query, forbidden)
+  session.open(query, lastEventId, forbidden)
 }

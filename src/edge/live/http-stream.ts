@@ -126,7 +126,8 @@ function removeOnClose(hub: EdgeContext['hub'], listener: Listener, socket: Sock
   socket.on('error', remove)
 }
 
-const lastEventIdOf = ({ headers }: IncomingMessage): string => [headers['last-event-id']].flat()[0] ?? ''
+/** The `Last-Event-ID` of a request; empty without one. */
+export const lastEventIdOf = ({ headers }: IncomingMessage): string => [headers['last-event-id']].flat()[0] ?? ''
 
 const headersOf = (format: Format): Record<string, string> => ({
   'content-type': contentTypes[format],

@@ -58,7 +58,7 @@ export class WebSocketSession implements WebSocketEvents {
   }
 
   /** Opens the session. A URL with symbols subscribes at once; an error in it follows `hello`, and the connection stays. */
-  open(query: URLSearchParams, forbidden: Refusal | null): void {
+  open(query: URLSearchParams, lastEventId: string, forbidden: Refusal | null): void {
     const { edge } = this.#streams
     if (forbidden) {
       this.#sendError(forbidden, undefined)
@@ -68,7 +68,7 @@ export class WebSocketSession implements WebSocketEvents {
     if (exceeded) return edge.hub.disconnect(this.#listener, exceeded)
     edge.hub.add(this.#listener)
     this.#attempt(() => {
-      const parsed = readStreamQuery(query)
+      const parsed = readStreamQuery(query, lastEventId)
       if (parsed.heartbeat) this.#listener.setHeartbeat(parsed.heartbeat * 1_000, edge.uptime())
       if (parsed.symbols) return this.#subscribeFromUrl(parsed, parsed.symbols)
       this.#urlQuery = parsed

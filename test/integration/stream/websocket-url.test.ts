@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { listenWs } from '../../support/test-listener.ts'
 import { messageTypesOf, openTestStack, tapeUpdatesOf, transfer } from '../../support/test-stack.ts'
 import { listen, waitForAnswers } from './stream-listeners.ts'
 
@@ -31,6 +32,29 @@ describe('the URL parameters of a WebSocket', () => {
     await listener.waitFor('error')
     for (let time = 0; time < 9; time += 1) listener.send('nonsense')
     await waitForAnswers(listener)
+  })
+})
+
+describe('the Last-Event-ID of a WebSocket', () => {
+  it('resumes as on the other transports, as a header or a parameter: the header wins, then the parameter, then since', async () => {
+    const stack = await openTestStack()
+    const steady = await listen(stack, 'ws', 'symbols=AAPLc&types=transfer')
+    transfer(stack, 'AAPLc', 3)
+    await steady.until(() => steady.messagesOf('transfer').length === 3, 'the transfers')
+    const [first = '', second = '', third = ''] = steady.messagesOf('transfer').map(({ id }) => id)
+    const query = 'symbols=AAPLc&types=transfer&snapshot=false'
+    for (const [urlQuery, header, missed] of [
+      [query, first, [second, third]],
+      [`${query}&since=start`, second, [third]],
+      [`${query}&since=start&lastEventId=${first}`, second, [third]],
+      [`${query}&since=start&lastEventId=${first}`, '', [second, third]],
+    ] as const) {
+      const listener = await listenWs(`${stack.relay.wsUrl}?${urlQuery}`, { headers: { 'last-event-id': header } })
+      await listener.waitFor('live')
+      listener.close()
+      expect(listener.messagesOf('subscribed')).toMatchObject([{ resume: 'full' }])
+      expect(tapeUpdatesOf(listener).map(({ id }) => id)).toEqual(missed)
+    }
   })
 })
 
