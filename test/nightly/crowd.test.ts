@@ -94,8 +94,6 @@ it(`${CLIENTS} random listeners receive exactly the tape for ${CROWD_MS / 1_000}
   const flashes = traffic.flashes
   await runCrowd('crowd', CROWD_MS)
   traffic.stop()
-  // The next delivery lets go of the listeners of the last one.
-  await produce(2)
   const after = await measure()
   await relay.until(() => relay.descriptors <= descriptors)
   await produce(traffic.flashes - flashes)

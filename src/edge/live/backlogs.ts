@@ -85,15 +85,18 @@ export class Backlogs {
 
   /** Releases what was taken. Before each delivery, since the backlog of a listener grows by a write alone. */
   update(): void {
-    for (const [listener, backlog] of this.#backlogs) {
-      const { outlet } = listener
-      if (outlet.backlog === 0) this.#delete(listener, backlog)
-      else {
-        if (listener.overdueBytes() <= this.#options.boundBytes) backlog.overSince = null
-        const { takenBytes } = outlet
-        while (backlog.pieces[0] && backlog.pieces[0].end <= takenBytes) this.#releaseFirst(backlog)
-      }
-    }
+    for (const listener of this.#backlogs.keys()) this.updateOf(listener)
+  }
+
+  /** Releases what a listener has taken, and the listener itself if it has no backlog: a closed connection has none. */
+  updateOf(listener: Listener): void {
+    const backlog = this.#backlogs.get(listener)
+    if (!backlog) return
+    const { outlet } = listener
+    if (outlet.backlog === 0) return this.#delete(listener, backlog)
+    if (listener.overdueBytes() <= this.#options.boundBytes) backlog.overSince = null
+    const { takenBytes } = outlet
+    while (backlog.pieces[0] && backlog.pieces[0].end <= takenBytes) this.#releaseFirst(backlog)
   }
 
   /** Ends connections, the one farthest behind first, until the rest holds no more memory than allowed. */

@@ -162,9 +162,10 @@ export class Hub {
     listener.state = 'live'
   }
 
-  /** Removes a listener whose connection is gone. */
+  /** Removes a listener whose connection is gone, or will be. */
   remove(listener: Listener): void {
     listener.state = 'disconnected'
+    this.#backlogs.updateOf(listener)
     this.#audiences.remove(listener)
     if (!this.#listeners.delete(listener)) return
     this.connectionLimits.remove(listener)

@@ -216,6 +216,22 @@ describe('replays of one address', () => {
 })
 
 describe('a listener with a backlog', () => {
+  it('is let go as soon as its connection closes', async () => {
+    const { tape, hub, listen } = openTestEdge()
+    const { started, outlet, leave } = listen({ roomBytes: 1_000 })
+    await started
+    await tape.append(Array.from({ length: 30 }, (_, block) => holeDraft(block)))
+    const backlog = vi.spyOn(outlet, 'backlog', 'get')
+    await hub.sendHeartbeats()
+    expect(backlog).toHaveBeenCalled()
+    // A closed socket has none.
+    backlog.mockReturnValue(0)
+    leave()
+    backlog.mockClear()
+    await hub.sendHeartbeats()
+    expect(backlog).not.toHaveBeenCalled()
+  })
+
   it('is disconnected when it takes nothing for a minute, and stays when it takes a little', async () => {
     const edge = openTestEdge()
     const [stuck, slow] = [0, 1].map(() => edge.listen({ roomBytes: 3_000 }))
