@@ -149,7 +149,7 @@ export class BlockBuilder {
   /** Another chain takes over: at once, or by rolling back and building again. */
   #reorganise(depth: number, isRewind: boolean): void {
     const { chain, clock, settings } = this.#options
-    const to = Math.max(chain.safe, chain.head - depth)
+    const to = Math.max(chain.first, chain.safe, chain.head - depth)
     const removed = chain.rollBackTo(to)
     if (removed.length === 0) return
     const { number, txs: shown } = chain.abandon()

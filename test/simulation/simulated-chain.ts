@@ -49,7 +49,7 @@ export class SimulatedChain {
     this.#settings = settings
     this.#clock = clock
     const { firstHead } = settings
-    for (let number = Math.max(0, firstHead - HISTORY_BLOCKS); number <= firstHead; number += 1) {
+    for (let number = this.first; number <= firstHead; number += 1) {
       const timestamp = Math.floor((NOON - (firstHead - number) * this.blockMs) / 1_000)
       this.addBlock({ number, timestamp, txs: [], canonicalFrom: Number.NEGATIVE_INFINITY })
     }
@@ -177,6 +177,11 @@ export class SimulatedChain {
     pendingBlock.endedAt = this.#clock.elapsedMs
     pendingBlock.abandoned = true
     return pendingBlock
+  }
+
+  /** The oldest block that it has. */
+  get first(): number {
+    return Math.max(0, this.#settings.firstHead - HISTORY_BLOCKS)
   }
 
   /** Rolls back to a block. Returns the blocks that are no longer canonical, oldest first. */

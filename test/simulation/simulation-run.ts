@@ -1,3 +1,4 @@
+import { config } from 'rxjs'
 import { type Fault, scheduleOf } from './fault-table.ts'
 import type { Violation } from './laws/law.ts'
 import { type ModifyInputs, Simulation } from './simulation.ts'
@@ -41,20 +42,23 @@ export async function runSimulation({ settings, faults, ...rest }: SimulationInp
   const lastEnd = Math.max(settings.spanMs, ...faultEnds)
   const end = settings.liveness ? lastEnd + RECOVERY_MS : settings.spanMs + EXTRA_RUN_MS
   const simulation = new Simulation({ settings, faults, ...rest })
+  const fail = (law: string, detail: string) =>
+    simulation.violations.push({ law, at: simulation.clocks.environment.elapsedMs, detail })
+  // RxJS throws what an observer throws in a turn of its own, where it would end the whole hunt without the name of the seed.
+  config.onUnhandledError = (thrown) => fail('I12', `thrown: ${thrown}`)
   try {
     let steps = 0
     while (simulation.violations.length === 0 && simulation.clocks.nextDueAt <= end) {
       const thrown = simulation.clocks.step()
-      if (thrown !== undefined)
-        simulation.violations.push({ law: 'I12', at: simulation.clocks.environment.elapsedMs, detail: `thrown: ${thrown}` })
+      if (thrown !== undefined) fail('I12', `thrown: ${thrown}`)
       // Let all promises settle before the clock moves on.
       await new Promise(setImmediate)
       steps += 1
-      if (steps > STEPS_BOUND)
-        simulation.violations.push({ law: 'I9', at: simulation.clocks.environment.elapsedMs, detail: `${steps} steps` })
+      if (steps > STEPS_BOUND) fail('I9', `${steps} steps`)
     }
     if (simulation.violations.length === 0) simulation.checker.onEnd(settings.liveness)
   } finally {
+    config.onUnhandledError = null
     simulation.close()
   }
   const { violations, trace, writtenCount, statuses } = simulation
