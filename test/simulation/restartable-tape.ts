@@ -75,13 +75,6 @@ export class RestartableTape {
     this.#closed = false
   }
 
-  /** The number of the last update that the store holds; 0 if it holds none. */
-  lastStored(): number {
-    const stored = this.tape.readAfter(0, UPDATES_BOUND)
-    if (stored instanceof Promise) throw new Error('an embedded tape reads at once')
-    return stored.at(-1)?.seq ?? 0
-  }
-
   removeFiles(): void {
     if (this.#root !== null) rmSync(this.#root, { recursive: true, force: true })
   }

@@ -176,9 +176,9 @@ export class Simulation {
     this.checker.onBatch(entries)
   }
 
-  /** Tells the laws how much of what was written the tape still has. */
+  /** Tells the laws how much of what was written the store still knows: what it evicted is not lost. */
   #findLostEnd(): void {
-    const storedEnd = this.#restartableTape.lastStored()
+    const storedEnd = this.tape.end()
     if (storedEnd < this.#lastWritten) this.checker.onTapeLost(storedEnd)
     this.#lastWritten = storedEnd
   }

@@ -114,6 +114,8 @@ export class Backfill {
       }
     }
     const numbers = blocks.map(({ number }) => number)
+    // The other blocks of the range are unknown to a reorganisation, which must still find these.
+    for (const block of blocks) recentBlocks.addUnread(block)
     // The holes first: what changed in them is unknown to the logs of the blocks between.
     for (const missing of rangesAround(numbers, range)) emit({ type: 'hole', blocks: missing, reason, ...ranges.cursors() })
     ranges.advance(range.to)

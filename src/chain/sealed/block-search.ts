@@ -34,8 +34,9 @@ export async function findRollbackTarget(
 }
 
 /**
- * A block below `number` that is still canonical; null if no recent block is. It may lie below the fork point:
- * unchanged blocks that are settled again publish nothing.
+ * A block below `number` that is still canonical; null if no recent block is. It may lie below the fork point: unchanged
+ * blocks that are settled again publish nothing. A block of an unknown hash is taken if the nearest known one below it is
+ * canonical, or if there is none.
  */
 export async function findForkPoint(
   node: BlockReader,
@@ -44,13 +45,16 @@ export async function findForkPoint(
   signal: AbortSignal,
 ): Promise<Cursor | null> {
   let candidate = number
-  for (let stride = 1; ; stride *= 2) {
+  let unknown: Cursor | null = null
+  for (let stride = 1; ; stride = unknown ? 1 : stride * 2) {
     const below = recentBlocks.nearest(candidate - stride)
     const recent = recentBlocks.get(below)
-    if (below >= candidate || !recent) return null
+    if (below >= candidate || !recent) return unknown
     const header = await node.header(below, signal)
     if (!isSealed(header)) throw new UpstreamError('behind', `block ${below} is gone`)
-    if (recent.hash === null || recent.hash === header.hash) return { number: below, hash: header.hash }
+    if (recent.hash === header.hash) return unknown ?? { number: below, hash: header.hash }
+    if (recent.hash !== null) unknown = null
+    else unknown ??= { number: below, hash: header.hash }
     candidate = below
   }
 }

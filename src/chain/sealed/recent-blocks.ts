@@ -21,7 +21,8 @@ type RecentBlock = {
 
 /**
  * The newest settled blocks by number, for comparing heads and finding the fork point of a reorganisation. They are
- * added in ascending order, and a block that is settled again keeps its place, so the first one is the oldest.
+ * added in ascending order, and a block that is settled again keeps its place, so the first one is the oldest. Only the
+ * blocks that were read in the middle of a hole come later.
  */
 export class RecentBlocks {
   readonly #blocks = new BoundedMap<number, RecentBlock>(RECENT_BLOCKS_BOUND)

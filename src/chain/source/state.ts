@@ -26,7 +26,7 @@ export type SourceState = {
   readonly headAt: number
   /** Until when settling may be behind: it catches up after the start, and after an outage. */
   readonly mayLagUntil: number
-  /** Since when it has been too far behind the head, and may not be. */
+  /** Since when it has been too far behind the head. */
   readonly lagsSince: number | null
   /** When the oldest unanswered request was sent. */
   readonly requestedAt: number | null
@@ -87,7 +87,7 @@ const STALE_HEAD_MS = 30_000
 const SETTLING_LAG_BLOCKS = 2
 /** It keeps up again once it is this close: a node that is slow to index would otherwise come and go with each block. */
 const SETTLING_CAUGHT_UP_BLOCKS = 1
-/** After the start or an outage it has this much longer. */
+/** After the start it has this much longer, after an outage at most as long as that was. */
 const CATCH_UP_MS = 7_000
 /** A request that is unanswered for this long: the head shows whether the node answers at all. */
 const UNANSWERED_CHECK_MS = 1_000
@@ -202,16 +202,16 @@ function afterProgress(state: SourceState, { head, settled }: Extract<Evidence, 
   const lag = head === null || settled === null ? 0 : head - settled
   const bound = isSettlingBehind(state, at) ? SETTLING_CAUGHT_UP_BLOCKS : SETTLING_LAG_BLOCKS
   const mayLagUntil = state.head === null ? at + CATCH_UP_MS : state.mayLagUntil
-  const lagsSince = lag > bound ? (state.lagsSince ?? Math.max(at, mayLagUntil)) : null
+  const lagsSince = lag > bound ? (state.lagsSince ?? at) : null
   return { ...state, head, settled, headAt: isNew ? at : state.headAt, mayLagUntil, lagsSince }
 }
 
 /** Settling could not keep up while nothing was answered. A lag from before that is no consequence of it. */
 function afterOutage(state: SourceState, at: number): SourceState {
   const { lagsSince, requestedAt } = state
-  const mayLagUntil = at + CATCH_UP_MS
-  const isExcused = lagsSince !== null && requestedAt !== null && lagsSince >= requestedAt
-  return { ...state, requestedAt: null, mayLagUntil, lagsSince: isExcused ? mayLagUntil : lagsSince }
+  const isExcused = requestedAt !== null && (lagsSince === null || lagsSince >= requestedAt)
+  const mayLagUntil = isExcused ? at + Math.min(CATCH_UP_MS, at - requestedAt) : state.mayLagUntil
+  return { ...state, requestedAt: null, mayLagUntil }
 }
 
 function afterPending(state: SourceState, status: PendingStatus, at: number): SourceState {
@@ -242,8 +242,8 @@ const isUnanswered = ({ requestedAt, silenceMs }: SourceState, at: number): bool
   requestedAt !== null && at - requestedAt > silenceMs
 
 /** Whether settling has been too far behind the head for too long. */
-const isSettlingBehind = ({ lagsSince, silenceMs }: SourceState, at: number): boolean =>
-  lagsSince !== null && at - lagsSince > silenceMs
+const isSettlingBehind = ({ lagsSince, mayLagUntil, silenceMs }: SourceState, at: number): boolean =>
+  lagsSince !== null && at - Math.max(lagsSince, mayLagUntil) > silenceMs
 
 const areHeadsPushed = ({ linkHead }: SourceState): boolean =>
   linkHead?.isPushed === true && linkHead.polledAhead < POLLED_AHEAD_BOUND

@@ -24,6 +24,9 @@ const HALF_OVER_MS = 4_000
 const NOTICE_MS = 6_000
 /** How long settling may be behind without a word: two blocks, `SILENCE_MS`, and a deadline that passes meanwhile. */
 const UNSETTLED_MS = 15_000
+/** Settling is behind only by more than two blocks: of a chain that stands still the newest two may wait. */
+const NEWEST_BLOCKS = 2
+const TWO_BLOCKS_MS = 4_000
 /** A poll may miss what is shown for less time. */
 const POLL_GAP_MS = 1_000
 /** How long evidence counts. */
@@ -197,10 +200,11 @@ export class SourceStatusLaw implements Law {
     const since = clock.elapsedMs - UNSETTLED_MS
     if (Math.max(at, this.#startedAt) > since || blindingFaults.some((kind) => activeFaults.wasActiveWithin(kind, UNSETTLED_MS)))
       return
+    const newestDue = chain.headAt(since + TWO_BLOCKS_MS) - NEWEST_BLOCKS
     for (const { key, number, state, publishedAt } of this.#lifecycles.all.values()) {
       const block = state === 'open' && publishedAt <= since ? chain.block(number) : undefined
       const isUnread = this.#unread.some(({ first, last }) => first <= number && number <= last)
-      if (block && block.canonicalFrom <= since && !isUnread)
+      if (block && block.canonicalFrom <= since && number <= newestDue && !isUnread)
         violation('I13', `${source} reports ok since ${at}, though ${key} is open and was sealed at ${block.canonicalFrom}`)
     }
   }

@@ -71,6 +71,19 @@ describe('the fork point', () => {
     expect(await searchBelow(HEAD)).toEqual({ number: HEAD - 1, hash: chain.hashOf(HEAD - 1) })
   })
 
+  it.each([
+    ['stands above one that is canonical', 10, HEAD - 3],
+    ['lies above one that is replaced', 500, HEAD - 600],
+  ])('is the block of unknown hash that %s, or below it', async (_, depth, expected) => {
+    const { chain, recentBlocks, searchBelow } = openSettled(HEAD, HEAD)
+    const unknown = { hash: null, logCount: null, addresses: [], settledAt: 0 }
+    recentBlocks.rollBackTo({ number: HEAD - 600, hash: chain.hashOf(HEAD - 600) })
+    recentBlocks.add(HEAD - 100, { ...unknown, hash: chain.hashOf(HEAD - 100) })
+    recentBlocks.add(HEAD - 3, unknown)
+    chain.reorganise(depth)
+    expect(await searchBelow(HEAD)).toMatchObject({ number: expected })
+  })
+
   it('is null without a kept block below', async () => {
     const { searchBelow } = openSettled(HEAD, HEAD)
     expect(await searchBelow(HEAD)).toBeNull()

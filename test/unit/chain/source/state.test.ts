@@ -163,7 +163,7 @@ describe('evidence', () => {
     [{ type: 'pending', status: 'preconfirmed' }, ['pending', 'gap', 'trust']],
     [{ type: 'polled_logs', newest: HEAD + 1, closesGap: false }, ['missed']],
     [{ type: 'requested' }, []],
-    [{ type: 'answered' }, ['requestedAt', 'mayLagUntil', 'lagsSince']],
+    [{ type: 'answered' }, ['requestedAt', 'mayLagUntil']],
     [{ type: 'polling', poll: 'pending' }, ['pendingPolledAt']],
     [{ type: 'polling', poll: 'head' }, ['headPolledAt']],
     [{ type: 'head_wanted' }, ['headPolledAt']],
@@ -280,6 +280,13 @@ describe('settling that lags', () => {
     const lagging = after(pushing, [progress(HEAD + 20, HEAD), { type: 'requested' }], AT)
     const back = after(lagging, [{ type: 'answered' }], AT + 60_000)
     expect([reasonAfter(back, AT + 70_000), reasonAfter(back, AT + 70_001)]).toEqual(['ok', 'behind'])
+  })
+
+  it('is behind within 15 s although every answer takes longer than SILENCE_MS', () => {
+    let state = after(pushing, [{ type: 'requested' }, progress(HEAD + 3, HEAD)], AT)
+    for (let at = AT + 3_200; at <= AT + 12_800; at += 3_200)
+      state = after(state, [{ type: 'answered' }, { type: 'requested' }, progress(HEAD + 3, HEAD)], at)
+    expect(reasonAfter(state, AT + 15_000)).toBe('behind')
   })
 
   it('has no more time after an outage that began later', () => {
