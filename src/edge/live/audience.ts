@@ -1,4 +1,5 @@
-import type { Hex, Stage } from '../../protocol/fields.ts'
+import type { Hex } from '../../protocol/fields.ts'
+import type { SelectionOptions } from '../../protocol/selection.ts'
 import type { Matcher } from '../select/match.ts'
 import type { MatchedBatch } from './batch.ts'
 import type { BatchEncoder, Recipients } from './batch-encoder.ts'
@@ -7,7 +8,7 @@ import type { Listener } from './listener.ts'
 /** All audiences with the same options. Matching runs once per token for all of them. */
 export type FilterGroup = {
   readonly name: string
-  readonly stage: Stage
+  readonly options: SelectionOptions
   /** Whether its options have value filters; the number of such selections is bounded. */
   readonly isFiltered: boolean
   readonly match: Matcher
@@ -36,6 +37,10 @@ export class Audience {
     let size = 0
     for (const { listeners } of this.#subscribers) size += listeners.size
     return size
+  }
+
+  get listeners(): readonly Listener[] {
+    return this.#subscribers.flatMap(({ listeners }) => [...listeners])
   }
 
   add(listener: Listener): void {

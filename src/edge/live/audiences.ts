@@ -1,14 +1,17 @@
 import type { Hex } from '../../protocol/fields.ts'
+import type { TapePosition } from '../../protocol/position.ts'
 import type { SelectionOptions } from '../../protocol/selection.ts'
 import type { UpdateType } from '../../protocol/updates.ts'
 import { runAtOnce, type Steps } from '../../turns.ts'
 import { hasValueFilter, optionsKey, type Selection, tokensKey } from '../select/compiled-selection.ts'
-import type { Frame } from '../select/frame.ts'
+import { type Frame, lastEvictedOf } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
 import { Audience, type BacklogCheck, type FilterGroup } from './audience.ts'
 import { MatchedBatch, UpdateBatch } from './batch.ts'
 import { BatchEncoder } from './batch-encoder.ts'
 import type { Listener } from './listener.ts'
+
+const START: TapePosition = { seq: 0, n: null }
 
 /** All live listeners, grouped by selection. */
 export class Audiences {
@@ -82,12 +85,23 @@ export class Audiences {
     }
   }
 
+  /** The listeners of the sealed view for whom it lacks something of these frames, because eviction took it. */
+  lackingEvicted(frames: readonly Frame[]): readonly Listener[] {
+    const seals = frames.filter(({ entry }) => entry.update.type === 'seal')
+    const sealedGroups = seals.length > 0 ? [...this.#groups.values()].filter(({ options }) => options.stage === 'sealed') : []
+    return sealedGroups.flatMap(({ audiences, options }) =>
+      [...audiences.values()].flatMap((audience) =>
+        lastEvictedOf(seals, { tokens: audience.tokens, options }, START) ? audience.listeners : [],
+      ),
+    )
+  }
+
   /** Delivers a batch to every audience of the default view, and one to every audience of the sealed view. */
   deliver(plain: readonly Frame[], sealed: readonly Frame[], backlogs: BacklogCheck): void {
     const plainBatch = new UpdateBatch(plain)
     const sealedBatch = sealed === plain ? plainBatch : new UpdateBatch(sealed)
-    for (const { match, audiences, stage } of this.#groups.values()) {
-      const matched = new MatchedBatch(stage === 'sealed' ? sealedBatch : plainBatch, (frames) => runAtOnce(match(frames)))
+    for (const { match, audiences, options } of this.#groups.values()) {
+      const matched = new MatchedBatch(options.stage === 'sealed' ? sealedBatch : plainBatch, (frames) => runAtOnce(match(frames)))
       for (const audience of audiences.values()) audience.deliver(matched, backlogs, this.#encoder)
     }
   }
@@ -97,7 +111,7 @@ export class Audiences {
     let group = this.#groups.get(name)
     if (!group) {
       const match = createMatcher({ tokens: null, options })
-      group = { name, stage: options.stage, isFiltered: hasValueFilter(options), match, audiences: new Map() }
+      group = { name, options, isFiltered: hasValueFilter(options), match, audiences: new Map() }
       this.#groups.set(name, group)
     }
     return group

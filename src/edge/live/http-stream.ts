@@ -10,7 +10,7 @@ import type { Outlet } from '../transport/outlet.ts'
 import { SocketOutlet } from '../transport/socket-outlet.ts'
 import { takeOver } from '../transport/takeover.ts'
 import { Listener } from './listener.ts'
-import { type EdgeContext, startSession } from './session.ts'
+import { continueSession, type EdgeContext, startSession } from './session.ts'
 
 /** How long the last bytes of a stream may take before the connection is cut. */
 const END_BOUND_MS = 5_000
@@ -117,7 +117,10 @@ function startStream(streams: StreamServices, request: StreamRequest, resolved: 
   removeOnClose(edge.hub, listener, socket)
   const { snapshot = true } = query
   const onGap = query.on_gap ?? 'replay'
-  startSession(edge, listener, { since, snapshot, onGap, rejected: choice.rejected }).catch(() => socket.destroy())
+  const subscription = { since, snapshot, onGap, rejected: choice.rejected }
+  const run = (session: Promise<void>) => void session.catch(() => socket.destroy())
+  if (options.stage === 'sealed') listener.replayAgain = () => run(continueSession(edge, listener, subscription))
+  run(startSession(edge, listener, subscription))
 }
 
 function removeOnClose(hub: EdgeContext['hub'], listener: Listener, socket: Socket): void {

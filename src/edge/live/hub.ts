@@ -79,6 +79,7 @@ export class Hub {
       ...{ tape: options.tape, audiences: this.#audiences, delayBoundMs },
       write: (plain, sealed) => {
         this.#updateBacklogs()
+        for (const listener of this.#audiences.lackingEvicted(sealed)) this.#replayAgain(listener)
         this.#audiences.deliver(plain, sealed, this.#backlogCheck)
       },
     })
@@ -155,8 +156,11 @@ export class Hub {
 
   /** Makes a listener live: from now on it receives every update that its current selection matches. */
   join(listener: Listener): void {
+    const { state } = listener
     this.flush()
     if (isSealed(listener)) this.#delivery.finishPart()
+    // What was just delivered may have disconnected it, or made it replay again.
+    if (listener.state !== state) return
     this.#audiences.assign(listener)
     listener.advance(this.deliveredSeq)
     listener.state = 'live'
@@ -236,6 +240,14 @@ export class Hub {
   #receive(batch: readonly Entry[], notes: Notes): void {
     this.#options.view.apply(notes)
     this.#delivery.add(batch)
+  }
+
+  /** Lets a listener replay what comes next: eviction took a part of it, which a replay reports with a gap. */
+  #replayAgain(listener: Listener): void {
+    const { part, deliveredSeq } = this.#delivery
+    listener.leaveLive(part?.seq ?? deliveredSeq, part?.n ?? null)
+    this.#audiences.remove(listener)
+    listener.replayAgain?.()
   }
 
   #sendHeartbeat(listener: Listener, intervalMs: number): void {

@@ -31,6 +31,8 @@ export class Listener {
   /** Whether `hello` was sent; it must be the first message. */
   hasSentHello = false
   options: SelectionOptions
+  /** Continues a live stream with a replay. Only the sealed view needs that. */
+  replayAgain: (() => void) | null = null
   /** The tokens selected by name, or null for all. */
   tokens: ReadonlySet<Hex> | null = new Set()
   /** Updates sent so far, without those that its audience counts. */
@@ -75,6 +77,13 @@ export class Listener {
   /** Updates sent so far. */
   get sent(): number {
     return this.#sent + this.#audience.sent
+  }
+
+  /** Takes it out of its audience, after everything up to this position was sent or did not match. */
+  leaveLive(seq: number, n: number | null): void {
+    this.countWith({ sent: 0 })
+    this.state = 'replaying'
+    this.advance(seq, n)
   }
 
   /** Makes it a member of an audience. A live listener has no count of its own, which a delivery would have to write. */

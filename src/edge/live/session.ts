@@ -119,12 +119,13 @@ async function startStream(edge: EdgeContext, listener: Listener, subscription: 
   listener.advance(seq, n)
   if (!listener.hasSentHello) sendHello(edge, listener, id)
   await sendInitialState(edge, listener, subscription, start)
-  await replay(edge, listener, subscription, (replayed) => {
-    listener.markCaughtUp()
-    listener.sendNotice({ type: 'live', id: hub.position(hub.deliveredSeq), replayed })
-    hub.join(listener)
-  })
+  // A stream that starts by time begins with what is kept. One that continues from a position lacks what was evicted since.
+  await replay(edge, listener, { ...subscription, reportsEvicted: subscription.since.from === 'position' })
 }
+
+/** Continues a live stream of the sealed view, whose next update lacks what was evicted. The newest updates are in memory. */
+export const continueSession = (edge: EdgeContext, listener: Listener, subscription: FirstSubscription): Promise<void> =>
+  replay(edge, listener, { ...subscription, reportsEvicted: true })
 
 async function sendInitialState(
   edge: EdgeContext,
@@ -200,23 +201,20 @@ async function waitForRoom(listener: Listener): Promise<void> {
   while (listener.outlet.backlog > REPLAY_AHEAD_BYTES && isConnected(listener)) await listener.outlet.drained()
 }
 
+/** `reportsEvicted`: whether a gap says what the sealed view lacks. */
+type Replay = Pick<FirstSubscription, 'snapshot' | 'onGap'> & { readonly reportsEvicted: boolean }
+
 /**
- * Sends what the tape holds after the listener's position. `goLive` runs in the same synchronous step as the last
+ * Sends what the tape holds after the listener's position, and makes it live in the same synchronous step as the last
  * write, so nothing can be appended between the two.
  */
-async function replay(
-  edge: EdgeContext,
-  listener: Listener,
-  subscription: FirstSubscription,
-  goLive: (replayed: number) => void,
-): Promise<void> {
+async function replay(edge: EdgeContext, listener: Listener, request: Replay): Promise<void> {
   const { hub, tape } = edge
   const { tokens, options } = listener
   const match = createMatcher({ tokens, options })
   const types = new Set(options.types)
   const read = tape.openReader({ tokens, types, followersOf: types })
-  // A stream that starts by time begins with what is kept. One that continues from a position lacks what was evicted since.
-  const reportsEvicted = options.stage === 'sealed' && subscription.since.from === 'position'
+  const reportsEvicted = options.stage === 'sealed' && request.reportsEvicted
   let replayed = 0
   const send = (frames: readonly Frame[]): void => {
     const last = frames.at(-1)
@@ -249,10 +247,10 @@ async function replay(
     const last = rest && isQuick(rest) ? runAtOnce(select(rest)) : null
     if (last?.evicted === null && last.frames.length <= REPLAY_PAGE) {
       send(last.frames)
-      return goLive(replayed)
+      return goLive(edge, listener, replayed)
     }
     if (!rest && after < tape.oldest()) {
-      await skipEvicted(edge, listener, subscription, { seq: tape.oldest(), n: null })
+      await skipEvicted(edge, listener, request, { seq: tape.oldest(), n: null })
       continue
     }
     const upTo = hub.recentSinceSeq
@@ -263,13 +261,19 @@ async function replay(
     const { frames, evicted } = await runInTurns(select(page))
     await sendInPages(frames)
     if (evicted && isConnected(listener)) {
-      await skipEvicted(edge, listener, subscription, evicted)
+      await skipEvicted(edge, listener, request, evicted)
       continue
     }
     if (!isConnected(listener)) return
     listener.advance(reached ?? upTo)
     await nextTurn()
   }
+}
+
+function goLive({ hub }: EdgeContext, listener: Listener, replayed: number): void {
+  listener.markCaughtUp()
+  listener.sendNotice({ type: 'live', id: hub.position(hub.deliveredSeq), replayed })
+  hub.join(listener)
 }
 
 /**
@@ -294,12 +298,7 @@ const isQuick = (entries: readonly Entry[]): boolean =>
 const isConnected = (listener: Listener): boolean => listener.state !== 'disconnected'
 
 /** Reports a gap: eviction took updates before a position that the stream had still to give. Continues there, or at the end. */
-async function skipEvicted(
-  edge: EdgeContext,
-  listener: Listener,
-  { snapshot, onGap }: FirstSubscription,
-  kept: TapePosition,
-): Promise<void> {
+async function skipEvicted(edge: EdgeContext, listener: Listener, { snapshot, onGap }: Replay, kept: TapePosition): Promise<void> {
   const { hub } = edge
   const to = onGap === 'skip' ? { seq: hub.deliveredSeq, n: null } : kept
   const from = hub.positionOf(listener)

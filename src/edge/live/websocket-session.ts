@@ -14,7 +14,7 @@ import { internalError } from '../transport/shared-refusals.ts'
 import type { WebSocketEvents, WebSocketOutlet } from '../transport/websocket-outlet.ts'
 import type { StreamServices } from './http-stream.ts'
 import { Listener } from './listener.ts'
-import { sendHello, sendSnapshot, startSession, subscribedNotice, tokensOf } from './session.ts'
+import { continueSession, sendHello, sendSnapshot, startSession, subscribedNotice, tokensOf } from './session.ts'
 
 /** Consecutive bad messages that close the connection. */
 const ERRORS_IN_ROW_BOUND = 10
@@ -34,7 +34,7 @@ export class WebSocketSession implements WebSocketEvents {
   #idleTimer: NodeJS.Timeout | null
   #queued: (string | null)[] | null = null
   #messageRate: TokenBucket | null = null
-  /** Before the first subscription, while it starts, and after it. */
+  /** Before the first subscription, during a replay, and after it. */
   #phase: 'idle' | 'starting' | 'live' = 'idle'
   #errorsInRow = 0
   /** Parameters of a URL without symbols: defaults for the first subscription. */
@@ -153,15 +153,23 @@ export class WebSocketSession implements WebSocketEvents {
     if (refusal) throw refusal
     this.#listener.tokens = tokens
     this.#listener.options = options
-    this.#phase = 'starting'
     if (tokens?.size !== 0) this.#cancelIdleTimer()
     const since = firstDefined(query.since, this.#urlQuery?.since) ?? { from: 'now' as const }
     const snapshot = firstDefined(query.snapshot, this.#urlQuery?.snapshot) ?? true
     const onGap = firstDefined(query.on_gap, this.#urlQuery?.on_gap) ?? 'replay'
-    startSession(edge, this.#listener, { since, snapshot, onGap, rejected, req }).then(
+    const subscription = { since, snapshot, onGap, rejected, req }
+    if (options.stage === 'sealed')
+      this.#listener.replayAgain = () => this.#run(continueSession(edge, this.#listener, subscription))
+    this.#run(startSession(edge, this.#listener, subscription))
+  }
+
+  /** Until the session is live, messages wait. */
+  #run(session: Promise<void>): void {
+    this.#phase = 'starting'
+    session.then(
       () => this.#handleQueued(),
       // The tape could not be read. The client reconnects with its last position.
-      () => edge.hub.disconnect(this.#listener, 'going_away'),
+      () => this.#streams.edge.hub.disconnect(this.#listener, 'going_away'),
     )
   }
 
@@ -170,7 +178,7 @@ export class WebSocketSession implements WebSocketEvents {
     this.#idleTimer = null
   }
 
-  /** Handles the messages that arrived while the first subscription started. */
+  /** Handles the messages that arrived during a replay. */
   #handleQueued(): void {
     // With unknown symbols only, the next subscribe is still the first one and may set `since`.
     this.#phase = this.#listener.tokens?.size === 0 ? 'idle' : 'live'

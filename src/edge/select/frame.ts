@@ -5,7 +5,7 @@ import { deflateFrames } from '../transport/deflate.ts'
 import { encode, type Transport } from '../transport/encode.ts'
 import { includesToken, type Selection } from './compiled-selection.ts'
 import { KeyHistories, KeyLookup, type TapeLookup } from './key-history.ts'
-import { lastEvicted, sealedView } from './sealed-view.ts'
+import { type EvictedUpdate, evictedBefore, sealedView } from './sealed-view.ts'
 
 /** An update in the bytes of each transport. Bytes and key lookups are made once, on first use. */
 export class Frame {
@@ -18,6 +18,7 @@ export class Frame {
   #deflatedBytes: Buffer | undefined
   #keyHistories: KeyHistories | null = null
   #sealedViewFrames: readonly Frame[] | null = null
+  #evicted: readonly EvictedUpdate[] | null = null
 
   constructor(entry: Entry, lookup: KeyLookup, n: number | null = null) {
     this.seq = entry.seq
@@ -52,6 +53,13 @@ export class Frame {
     return this.#sealedViewFrames
   }
 
+  /** What the sealed view lacks before this update, because eviction took it. Quick once the sealed view was looked up. */
+  get evicted(): readonly EvictedUpdate[] {
+    const { update } = this.entry
+    this.#evicted ??= update.type === 'seal' ? evictedBefore(update, this.keyHistories) : []
+    return this.#evicted
+  }
+
   /** How many updates the sealed view emits, as far as that was looked up. */
   get sealedViewSize(): number {
     return this.#sealedViewFrames?.length ?? 1
@@ -62,6 +70,7 @@ export class Frame {
     return chunk(this.#sealedViewFrames ?? [], size).map((frames) => {
       const part = new Frame(this.entry, this.#lookup, frames.at(-1)?.n)
       part.#sealedViewFrames = frames
+      part.#evicted = this.evicted
       return part
     })
   }
@@ -78,13 +87,10 @@ export const isAfter = ({ seq, n }: TapePosition, position: TapePosition): boole
 
 /** Up to where the sealed view of these frames lacks updates of a selection, because eviction took them; null where it lacks none. */
 export function lastEvictedOf(frames: readonly Frame[], selection: Selection, after: TapePosition): TapePosition | null {
-  const types = new Set(selection.options.types)
   for (const frame of frames.toReversed()) {
-    const { seq, keyHistories } = frame
-    const { update } = frame.entry
-    if (update.type !== 'seal' || !includesToken(selection, update.address)) continue
-    const n = lastEvicted(update, keyHistories, types)
-    if (n !== null && isAfter({ seq, n }, after)) return { seq, n }
+    if (!includesToken(selection, frame.entry.update.address)) continue
+    const last = frame.evicted.findLast(({ type }) => selection.options.types.includes(type))
+    if (last && isAfter({ seq: frame.seq, n: last.n }, after)) return { seq: frame.seq, n: last.n }
   }
   return null
 }

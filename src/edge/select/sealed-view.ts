@@ -10,7 +10,7 @@ export type SealedViewEntry = Entry & { readonly n: number | null }
  * What the sealed view emits for one update of the tape, in order. It depends on the tape alone, so it is the same
  * live, after a resume and in a history page.
  *
- * A key whose publication the tape no longer keeps cannot be emitted. The seal lists it, and a replay says so with a `gap`.
+ * A key whose publication the tape no longer keeps cannot be emitted. The seal lists it, and a `gap` says so.
  */
 export function* sealedView(entry: Entry, histories: KeyHistories): Steps<readonly SealedViewEntry[]> {
   const { update } = entry
@@ -50,19 +50,20 @@ function* emittedBefore(seq: number, seal: Seal, histories: KeyHistories): Steps
   return emitted
 }
 
+/** An update that the view lacks: its place among the keys of the seal, from 1, and its type. */
+export type EvictedUpdate = { readonly n: number; readonly type: UpdateType }
+
 /**
- * The last of a seal's updates of these types that the view lacks, as its `n`; null where it lacks none. A key that is listed for
- * the first time must have been published before, so its publication was evicted. Late keys are published as sealed.
+ * What the view lacks before a seal. A key that is listed for the first time must have been published before, so its publication
+ * was evicted. Late keys are published as sealed.
  */
-export function lastEvicted(seal: Seal, histories: KeyHistories, types: ReadonlySet<UpdateType>): number | null {
+export function evictedBefore(seal: Seal, histories: KeyHistories): readonly EvictedUpdate[] {
   const lateKeys = new Set(seal.late_keys)
-  const isEvicted = (key: string, index: number): boolean => {
+  return seal.keys.flatMap((key, index) => {
     const type = seal.types[index] ?? 'part'
-    if (type === 'part' || !types.has(type) || lateKeys.has(key)) return false
-    return histories.historyOf(key) === null && !histories.wasSealed(key, seal.address)
-  }
-  const last = seal.keys.findLastIndex(isEvicted)
-  return last === -1 ? null : last + 1
+    if (type === 'part' || histories.historyOf(key) || lateKeys.has(key) || histories.wasSealed(key, seal.address)) return []
+    return [{ n: index + 1, type }]
+  })
 }
 
 /** The last content of a key as sealed. Its fields stand in the order of the contract. */

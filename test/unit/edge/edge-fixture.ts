@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
 import { Hub } from '../../../src/edge/live/hub.ts'
 import { Listener } from '../../../src/edge/live/listener.ts'
-import { type EdgeContext, startSession } from '../../../src/edge/live/session.ts'
+import { continueSession, type EdgeContext, startSession } from '../../../src/edge/live/session.ts'
 import { View } from '../../../src/edge/select/view.ts'
 import type { Transport } from '../../../src/edge/transport/encode.ts'
 import type { Outlet } from '../../../src/edge/transport/outlet.ts'
@@ -93,7 +93,9 @@ export function openEdge({ bound = 1_000_000, replay = 100_000, existingTape }: 
     })
     listener.tokens = tokens ? new Set(tokens) : null
     hub.add(listener)
-    const started = startSession(context, listener, { since, snapshot: false, onGap: 'replay', rejected: [] })
+    const subscription = { since, snapshot: false, onGap: 'replay' as const, rejected: [] }
+    listener.replayAgain = () => void continueSession(context, listener, subscription)
+    const started = startSession(context, listener, subscription)
     return { listener, started, outlet, leave: () => hub.remove(listener) }
   }
   const close = async () => {
@@ -115,7 +117,7 @@ export function openTestEdge(bounds: EdgeSettings = {}) {
 export const sinceAfter = (position: string | null | undefined): StartPoint => startPointFromLastEventId(position ?? '')
 
 /** Records what it is given. One with little room reports a backlog until it is drained. */
-class RecordingOutlet implements Outlet {
+export class RecordingOutlet implements Outlet {
   readonly writes: string[] = []
   readonly #roomBytes: number
   #unread = 0

@@ -1,9 +1,12 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
+import { WebSocketSession } from '../../../../src/edge/live/websocket-session.ts'
 import type { Message } from '../../../../src/protocol/notices.ts'
 import { type Draft, updateTypes } from '../../../../src/protocol/updates.ts'
 import type { SearchableTape } from '../../../../src/tape/tape.ts'
-import { openTestEdge, sinceAfter } from '../edge-fixture.ts'
+import { apple, notesOfTokens } from '../../tape/update-drafts.ts'
+import { openTestEdge, RecordingOutlet, sinceAfter } from '../edge-fixture.ts'
+import { sealOf, transferAt } from '../fact-drafts.ts'
 
 /** More turns of the promise queue than a session needs to start. */
 const TICKS = 30
@@ -212,6 +215,29 @@ describe('replays of one address', () => {
     const live = edge.listen({ ...everything, since: { from: 'now' } })
     await live.started
     expect(isLive(live.outlet.messages)).toBe(true)
+  })
+})
+
+describe('a WebSocket that is live in the sealed view', () => {
+  it('gets a gap for what was evicted, and the answer to what it sends meanwhile after live', async () => {
+    const { tape, context } = openTestEdge({ bound: 2 })
+    await tape.append([], notesOfTokens([{ address: apple, symbol: 'AAPLc', isin: null, formerSymbols: [] }]))
+    const outlet = new RecordingOutlet(2_000)
+    const services = { random: () => 0.5, createConnectionId: () => 'one', clientAddressOf: () => 'here', authorize: () => null }
+    const streams = { edge: context, ...services, compression: false, warn() {} }
+    const session = new WebSocketSession(Object.assign(outlet, { receivePong: () => true }) as never, 'here', 'none', streams)
+    session.open(new URLSearchParams('symbols=*&stage=sealed&snapshot=false'), '', null)
+    const sentTypes = () => [...outlet.writes.join('').matchAll(/\{"type":"(\w+)"/g)].map(([, type]) => type)
+    while (sentTypes().at(-1) !== 'live') await yieldToEventLoop()
+    const before = sentTypes().length
+    const facts = [0, 1, 2].map((index) => transferAt({ index }))
+    await tape.append(facts)
+    outlet.write(Buffer.alloc(2_000))
+    await tape.append([sealOf(facts)])
+    session.onMessage('{"type":"list","req":1}')
+    outlet.drain()
+    while (sentTypes().at(-1) !== 'subscribed') await yieldToEventLoop()
+    expect(sentTypes().slice(before)).toEqual(['gap', 'transfer', 'seal', 'live', 'subscribed'])
   })
 })
 

@@ -167,10 +167,11 @@ describe('a fact that the tape no longer keeps', () => {
   it('is not emitted, and the seal that lists it comes to every selection that might have matched', async () => {
     const { tape, listen } = openTestEdge({ bound: 2 })
     await tape.append([first, second])
-    const { outlet, started } = listen({ options: { ...options, types: ['transfer'] } })
+    const { outlet, listener, started } = listen({ options: { ...options, types: ['transfer'] } })
     await started
     await tape.append([status({ at })])
     await tape.append([sealOf([first, second])])
+    while (listener.state !== 'live') await yieldToEventLoop()
     expect(tape.readKey(second.key)).toEqual([])
     expect(summarise(outlet.updates)).toEqual(['seal 4'])
   })
@@ -321,6 +322,47 @@ describe('a replay that meets keys whose publication was evicted', () => {
     expect(await replayed({})).toEqual(['transfer 8.3', 'transfer 8.4', 'transfer 8.5', 'seal 8'])
     expect(await replayed({ types: ['seal'] }, '4')).toEqual(['seal 8'])
     expect(await replayed({ types: ['approval'] }, '4')).toEqual(['seal 8'])
+  })
+})
+
+describe('a live listener of the sealed view that lacks keys whose publication was evicted', () => {
+  async function received(options: Partial<SelectionOptions>, evictedCount: number, count: number) {
+    const { tape, listen } = openTestEdge({ bound: count - evictedCount + 1 })
+    const { listener, outlet, started } = listen({ options })
+    await started
+    const facts = Array.from({ length: count }, (_, index) => transferAt({ index }))
+    for (const fact of facts) await tape.append([fact])
+    await tape.append([sealOf(facts)])
+    while (listener.state !== 'live') await yieldToEventLoop()
+    await tape.append([transferAt({ block: 8 })])
+    await tape.append([sealOf([transferAt({ block: 8 })], 8)])
+    return outlet.messages.slice(3).flatMap((message) => {
+      if (message.type === 'gap') return [`gap ${message.reason} ${message.from} to ${message.id}`.replaceAll(`${tape.epoch}.`, '')]
+      if (message.type === 'live') return [`live ${message.id}`.replaceAll(`${tape.epoch}.`, '')]
+      return 'prev' in message ? summarise([message]) : []
+    })
+  }
+
+  it.each<[string, number, number]>([
+    ['of a short seal', 5, 2],
+    ['of a seal that is delivered in parts', 600, 6],
+    ['of half of such a seal', 600, 300],
+  ])('gets a gap, the rest and live again: %s', async (_, count, evicted) => {
+    const seal = count + 1
+    const given = Array.from({ length: count - evicted }, (_, index) => `transfer ${seal}.${evicted + index + 1}`)
+    expect(await received(sealedOnly, evicted, count)).toEqual([
+      `gap expired ${count} to ${seal}.${evicted}`,
+      ...given,
+      `seal ${seal}`,
+      `live ${seal}`,
+      `transfer ${seal + 2}.1`,
+      `seal ${seal + 2}`,
+    ])
+  })
+
+  it('is not interrupted where its selection lacks none of them', async () => {
+    expect(await received({ ...sealedOnly, types: ['seal'] }, 2, 5)).toEqual(['seal 6', 'seal 8'])
+    expect(await received({ types: ['transfer'] }, 2, 5)).not.toContainEqual(expect.stringMatching(/gap|live/))
   })
 })
 
