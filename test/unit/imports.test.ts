@@ -66,6 +66,8 @@ const allowedPackages: Readonly<Record<string, readonly string[]>> = { protocol:
 /** The relay subscribes in one place; the programs beside it subscribe where they want. */
 const subscribers = ['relay.ts', 'client', 'web', 'devnet', 'cli']
 const environmentReaders = ['main.ts', 'cli']
+/** Everything else is handed its clocks, so that nothing measures time with a clock that somebody may set. */
+const wallClockReaders = ['relay.ts', 'devnet']
 
 /** Names that may occur twice: every folder may have its entry, every class its options. */
 const repeatableFileNames = ['index.ts', 'main.ts']
@@ -118,6 +120,7 @@ const filesWith = (files: Files, pattern: RegExp, allowed: readonly string[]): s
 
 const withoutComments = (text: string): string => text.replace(/^\s*\/\*[\s\S]*?\*\//gm, '').replace(/^\s*\/\/.*$/gm, '')
 const subscribing = /\.subscribe\(/
+const readingWallClock = /\bDate\.now\b|\bnew Date\(\)|(?<!new )\bDate\(/
 const readingEnvironment = /\bprocess\s*\.\s*env\b|\benv\b[^\n]*from\s+['"](?:node:)?process['"]/
 
 /** Cycles of files, type imports included. */
@@ -203,6 +206,10 @@ describe('src', () => {
     expect(filesWith(files, readingEnvironment, environmentReaders)).toEqual([])
   })
 
+  it('asks the wall clock in relay.ts alone', () => {
+    expect(filesWith(files, readingWallClock, wallClockReaders)).toEqual([])
+  })
+
   it('declares each type name in one file', () => {
     expect(repeatedTypes(files)).toEqual([])
   })
@@ -262,13 +269,16 @@ describe('a check of the imports', () => {
     expect(cyclesIn(cycle)).toEqual(['edge/live/a.ts → edge/live/b.ts → edge/live/c.ts → edge/live/a.ts'])
   })
 
-  it('names a file that subscribes, or reads the environment, and must not', () => {
+  it('names a file that subscribes, or reads the environment or the wall clock, and must not', () => {
     const subscribed = (path: string, text: string) => filesWith(fileOf(path, text), subscribing, subscribers)
     expect(subscribed('edge/live/a.ts', 'batches.subscribe(deliver)')).toEqual(['edge/live/a.ts'])
     expect(subscribed('edge/live/a.ts', '// a.subscribe(b)\nthis.#subscribe(a)')).toEqual([])
     const read = (path: string, text: string) => filesWith(fileOf(path, text), readingEnvironment, environmentReaders)
     expect(read('tape/a.ts', 'const { DATA_DIR } = process.env')).toEqual(['tape/a.ts'])
     expect(read('tape/a.ts', "import { env } from 'node:process'")).toEqual(['tape/a.ts'])
+    for (const text of ['Date.now()', 'openClock(Date.now)', 'new Date()', 'Date()'])
+      expect(filesWith(fileOf('tape/a.ts', text), readingWallClock, wallClockReaders), text).toEqual(['tape/a.ts'])
+    expect(filesWith(fileOf('tape/a.ts', 'new Date(time)'), readingWallClock, wallClockReaders)).toEqual([])
   })
 
   it('names a type that two files declare, and a file name that occurs twice', () => {
