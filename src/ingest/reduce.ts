@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { ContractAnswer } from '../chain/contracts/call-poller.ts'
 import type { Cursor } from '../chain/sealed/recent-blocks.ts'
 import type { Draft } from '../protocol/updates.ts'
@@ -11,7 +12,7 @@ import { type Moment, openMoment } from './moment.ts'
 import { applyFeedAnswer } from './nav-rounds.ts'
 import { publishPending } from './pending-facts.ts'
 import { forAllTokens, NOTHING, type Publication, place, withoutFacts } from './publication.ts'
-import { feedsNote, restartPointNote } from './restore.ts'
+import { chainTimeNote, feedsNote, restartPointNote } from './restore.ts'
 import { settleBlock } from './settle-block.ts'
 import {
   advancePosition,
@@ -156,11 +157,12 @@ function advanceCursor(
 
 /** The notes of what a batch changed. */
 function takeNotes(before: IngestState, state: IngestState): Notes {
-  const { head, status, newestSettled, listReadAt, listOrder, feeds, restartCursor, ledger } = state
+  const { head, status, newestSettled, chainTime, listReadAt, listOrder, feeds, restartCursor, ledger } = state
   const notes = new Notes()
   if (head !== before.head) notes.set(headNote, head)
   if (status !== before.status) notes.set(statusNote, status)
   if (newestSettled !== before.newestSettled) notes.set(newestSettledNote, newestSettled)
+  if (chainTime && !isDeepStrictEqual(chainTime, before.chainTime)) notes.set(chainTimeNote, chainTime)
   if (listReadAt !== before.listReadAt) notes.set(listReadNote, listReadAt)
   if (listOrder !== before.listOrder) notes.set(listOrderNote, listOrder)
   if (feeds !== before.feeds) notes.set(feedsNote, feeds)

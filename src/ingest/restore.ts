@@ -10,7 +10,7 @@ import { aggregatorAddresses, type FeedSetting, openFeeds, type PriceFeed } from
 import { nextTurn } from '../turns.ts'
 import { CLAIMED_TIMES_BOUND } from './chain-time.ts'
 import { isFact, replaceDraft } from './fact.ts'
-import type { IngestState } from './ingest-state.ts'
+import type { ChainTime, IngestState } from './ingest-state.ts'
 import { Ledger } from './ledger.ts'
 import { trackToken } from './token-updates.ts'
 
@@ -18,6 +18,7 @@ import { trackToken } from './token-updates.ts'
 export type RestartPoint = { readonly block: number; readonly hash: Hex | null; readonly settled: number; readonly seq: number }
 
 export const restartPointNote = defineNote<RestartPoint>('restart-point')
+export const chainTimeNote = defineNote<ChainTime>('chain-time')
 /** The aggregators behind the proxy of each feed, as of the last answer. */
 export const feedsNote = defineNote<readonly PriceFeed[]>('feeds')
 
@@ -50,7 +51,7 @@ export async function restoreState(
     status: tape.note(statusNote) ?? null,
     cursor,
     restartCursor: cursor,
-    chainTime: newestSettled,
+    chainTime: tape.note(chainTimeNote) ?? newestSettled,
     claimedTimes: new BoundedMap(CLAIMED_TIMES_BOUND),
     aheadBlock: null,
     tokens: new Map(tokens.map((token) => [token.address, token])),

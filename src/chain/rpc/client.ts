@@ -48,6 +48,8 @@ type Endpoint = {
   /** Until when it is asked after the others, and how often in a row that was so. */
   asideUntil: number
   asideTimes: number
+  /** Its head in the last comparison, if another one was newer. */
+  headBehind: number | null
 }
 
 type Options = {
@@ -76,7 +78,7 @@ export class Rpc {
     const { urls, exchange = exchangeWith } = options
     this.#endpoints = urls.map((url) => ({
       ...{ url, exchange: exchange(url), failures: 0 },
-      ...{ backoffUntil: 0, isChainChecked: false, asideUntil: 0, asideTimes: 0 },
+      ...{ backoffUntil: 0, isChainChecked: false, asideUntil: 0, asideTimes: 0, headBehind: null },
     }))
   }
 
@@ -164,7 +166,11 @@ export class Rpc {
       const newest = heads.reduce<number>((highest, head) => Math.max(highest, head ?? 0), 0)
       for (const [index, endpoint] of endpoints.entries()) {
         const head = heads[index] ?? newest
+        const standsStill = head < newest && head === endpoint.headBehind
+        endpoint.headBehind = head < newest ? head : null
         if (newest - head > LAG_BOUND_BLOCKS) this.#putAside(endpoint, { reason: 'it lags', head, newest })
+        // Where the chain stands still too, the lag does not grow.
+        else if (standsStill) this.#putAside(endpoint, { reason: 'it stands still', head, newest })
       }
     }
     void Promise.all(endpoints.map((endpoint) => this.#headOf(endpoint))).then(compare)

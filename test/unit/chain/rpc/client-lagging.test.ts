@@ -1,5 +1,7 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
+import { ChainIdentity } from '../../../../src/chain/rpc/chain-id.ts'
+import { Rpc } from '../../../../src/chain/rpc/client.ts'
 import { openEndpoint, openRpcClient, rawResponder, resultResponder } from './fake-endpoint.ts'
 
 const hex = (number: number) => `0x${number.toString(16)}`
@@ -47,16 +49,19 @@ describe('of two endpoints', () => {
   })
 
   it('the first is asked last for a minute once it is left, and longer each time', async () => {
-    const { clock, rpc, blockNumber, warnings } = await openTwo([100, 101])
+    const { clock, rpc, blockNumber, warnings, nodes } = await openTwo([100, 101])
     const askedFirst: unknown[] = []
     for (const minutes of [1, 2, 4]) {
+      // A head that stands still behind the other is a reason of its own.
+      nodes[0].respond = resultResponder(hex(100 * minutes))
+      nodes[1].respond = resultResponder(hex(100 * minutes + 1))
       rpc.leaveEndpoint()
       clock.now += minutes * 60_000 - 1
       askedFirst.push(await blockNumber())
       clock.now += 1
       askedFirst.push(await blockNumber())
     }
-    expect(askedFirst).toEqual([hex(101), hex(100), hex(101), hex(100), hex(101), hex(100)])
+    expect(askedFirst).toEqual([101, 100, 201, 200, 401, 400].map(hex))
     expect(warnings.map(({ kind }) => kind)).toEqual(Array.from({ length: 3 }, () => 'upstream put aside'))
   })
 
@@ -78,11 +83,38 @@ describe('of two endpoints', () => {
     expect(await blockNumber()).toBe(hex(100))
   })
 
-  it('neither is behind by a few blocks', async () => {
-    const { warnings, blockNumber, compare } = await openTwo([100, 105])
-    for (const _ of [1, 2, 3]) await compare()
-    expect(await blockNumber()).toBe(hex(100))
+  it('neither is behind by a few blocks while its head moves on', async () => {
+    const { nodes, warnings, blockNumber, compare } = await openTwo([100, 105])
+    for (const moved of [1, 2, 3]) {
+      await compare()
+      for (const [node, head] of [[nodes[0], 100] as const, [nodes[1], 105] as const])
+        node.respond = resultResponder(hex(head + moved))
+    }
+    expect(await blockNumber()).toBe(hex(103))
     expect(warnings).toEqual([])
+  })
+
+  it('the one that stands still a single block behind the other is asked last after two comparisons', async () => {
+    const warnings: unknown[] = []
+    let now = 0
+    const exchange =
+      (url: string) =>
+      async ({ id, method }: { readonly id: number; readonly method: string }) => {
+        const result = hex(method === 'eth_chainId' || url.endsWith('first') ? 100 : 101)
+        return { response: new Response(), body: Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, result })) }
+      }
+    const rpc = new Rpc({
+      ...{ urls: ['http://first', 'http://second'], chain: new ChainIdentity(100, 'CHAIN_ID'), now: () => now, random: () => 0.5 },
+      ...{ warn: (kind, detail) => warnings.push({ kind, detail }), exchange },
+    })
+    const answers: unknown[] = []
+    for (; now <= 30_000; now += 10_000) {
+      answers.push(await rpc.request('eth_blockNumber', []))
+      await yieldToEventLoop()
+    }
+    expect(answers).toEqual([hex(100), hex(100), hex(100), hex(101)])
+    const detail = { endpoint: 'first', reason: 'it stands still', head: 100, newest: 101 }
+    expect(warnings).toEqual([{ kind: 'upstream put aside', detail }])
   })
 
   it('the second is not asked for its head within ten seconds', async () => {
