@@ -24,6 +24,8 @@ export type SourceState = {
   readonly head: number | null
   readonly settled: number | null
   readonly headAt: number
+  /** When a head was last received, new or not. */
+  readonly headReadAt: number
   /** Until when settling may be behind: it catches up after the start, and after an outage. */
   readonly mayLagUntil: number
   /** Since when it has been too far behind the head. */
@@ -83,6 +85,8 @@ const NO_PENDING_MIN_MS = 2_000
 const NO_PENDING_MIN_POLLS = 3
 /** Without a new head for this long, the chain or the node has stopped. */
 const STALE_HEAD_MS = 30_000
+/** Heads are asked for at least every `SILENCE_MS`. Without any for this long the relay does not know the chain. */
+const UNREAD_HEAD_MS = 10_000
 /** Settling that is further behind the head than this for `silenceMs` does not keep up. */
 const SETTLING_LAG_BLOCKS = 2
 /** It keeps up again once it is this close: a node that is slow to index would otherwise come and go with each block. */
@@ -112,6 +116,7 @@ export const initialState = (links: number, silenceMs: number, at: number): Sour
   head: null,
   settled: null,
   headAt: at,
+  headReadAt: at,
   mayLagUntil: NEVER,
   lagsSince: null,
   requestedAt: null,
@@ -186,15 +191,15 @@ function learn(state: SourceState, evidence: Evidence, at: number): SourceState 
   }
 }
 
-function afterHead(state: SourceState, { number, via }: Extract<Evidence, { type: 'head' }>, at: number): SourceState {
-  const { linkHead } = state
-  const missed = missedLogs.afterHead(state.missed, Math.max(state.head ?? -1, number))
+function afterHead(before: SourceState, { number, via }: Extract<Evidence, { type: 'head' }>, at: number): SourceState {
+  const { linkHead } = before
+  const state = { ...before, headReadAt: at, missed: missedLogs.afterHead(before.missed, Math.max(before.head ?? -1, number)) }
   if (via === 'link') {
     const isNew = !linkHead || number > linkHead.number
-    return { ...state, missed, linkHead: { number, at: isNew ? at : linkHead.at, isPushed: true, polledAhead: 0 } }
+    return { ...state, linkHead: { number, at: isNew ? at : linkHead.at, isPushed: true, polledAhead: 0 } }
   }
-  if (!linkHead) return { ...state, missed }
-  return { ...state, missed, linkHead: { ...linkHead, polledAhead: number > linkHead.number ? linkHead.polledAhead + 1 : 0 } }
+  if (!linkHead) return state
+  return { ...state, linkHead: { ...linkHead, polledAhead: number > linkHead.number ? linkHead.polledAhead + 1 : 0 } }
 }
 
 function afterProgress(state: SourceState, { head, settled }: Extract<Evidence, { type: 'progress' }>, at: number): SourceState {
@@ -260,10 +265,12 @@ export function statusOf(state: SourceState, at: number): { source: SourceName; 
   return { source: 'poll', reason: reasonOf(state, at, pollReasonOf(state)) }
 }
 
-/** A chain that stands still comes before all else. Settling that lags is a reason where there is no other. */
+/** A chain that stands still comes before all else. Heads that cannot be read, and settling that lags, count where nothing else does. */
 function reasonOf(state: SourceState, at: number, reason: SourceReason): SourceReason {
   if (at - state.headAt > STALE_HEAD_MS) return 'stale_head'
-  return reason === 'ok' && isSettlingBehind(state, at) ? 'behind' : reason
+  if (reason !== 'ok') return reason
+  if (at - state.headReadAt > UNREAD_HEAD_MS) return 'unreachable'
+  return isSettlingBehind(state, at) ? 'behind' : 'ok'
 }
 
 /** Why logs are polled and not pushed. */

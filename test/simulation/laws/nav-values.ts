@@ -23,6 +23,10 @@ function navOf(record: ServedRecord, now: number, staleMs: number): Nav {
   return { price: String(price), updated_at, age_s, state: ageMs > staleMs ? 'stale' : 'fresh', bound_s }
 }
 
+/** A reading that was valid is from the future once the clock is set back. */
+const isFuture = (updatedAt: string | null, now: string): boolean =>
+  updatedAt !== null && Date.parse(updatedAt) - Date.parse(now) > AHEAD_BOUND_MS
+
 const navText = ({ price, updated_at, state }: Nav): string => `${price} ${updated_at} ${state}`
 
 /** I10: the list served every published NAV, and its state fits the message's time; `was` is the previous NAV. */
@@ -47,7 +51,8 @@ export class NavValues implements Law {
         )
           violation('I10', `${id}: was ${update.before && navText(update.before)}, not ${before && navText(before)}`)
         if (before && navText(before) === navText(update.nav)) violation('I10', `${id} publishes the same NAV again`)
-        const held = before?.state === 'fresh' || before?.state === 'stale' ? (before.updated_at ?? '') : ''
+        const isHeld = (before?.state === 'fresh' || before?.state === 'stale') && !isFuture(before.updated_at, update.time)
+        const held = (isHeld && before?.updated_at) || ''
         // To a clock that was set back all readings are from the future, and none is better than another.
         const isComparable = !activeFaults.isActive('clockStepped') || update.nav.state !== 'invalid'
         if (isComparable && update.nav.updated_at !== null && update.nav.updated_at < held)

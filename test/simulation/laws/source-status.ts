@@ -109,7 +109,8 @@ export class SourceStatusLaw implements Law {
   constructor(context: LawContext, lifecycles: KeyLifecycles, tokens: ListedTokens) {
     this.#context = context
     this.#lifecycles = lifecycles
-    let highest = context.chain.head
+    // The laws of a restored tape begin anew, and the chain may have been higher before.
+    let highest = context.chain.watermarks.reduce((highest, { number }) => Math.max(highest, number), 0)
     context.chain.events.subscribe((event) => {
       const blocks = event.type === 'sealed' ? [event.block] : event.type === 'reorganised' ? event.added : []
       for (const block of blocks) {

@@ -20,7 +20,7 @@ const HEAD = 1_000
 /** A source that has started, with a head and nothing unanswered. */
 const started = (fields: Partial<SourceState> = {}): SourceState => ({
   ...initialState(2, SILENCE_MS, 0),
-  ...{ head: HEAD, settled: HEAD, headAt: AT, pendingPolledAt: AT, headPolledAt: AT, probedAt: AT },
+  ...{ head: HEAD, settled: HEAD, headAt: AT, headReadAt: AT, pendingPolledAt: AT, headPolledAt: AT, probedAt: AT },
   ...fields,
 })
 const after = (state: SourceState, evidence: readonly Evidence[], at = AT): SourceState =>
@@ -157,8 +157,8 @@ describe('evidence', () => {
     [{ type: 'pushed_late' }, ['missed']],
     [{ type: 'settled', number: HEAD + 1, logs: 1 }, ['missed']],
     [{ type: 'reorg' }, ['missed']],
-    [{ type: 'head', number: HEAD + 1, via: 'link' }, ['linkHead']],
-    [{ type: 'head', number: HEAD + 1, via: 'poll' }, ['linkHead']],
+    [{ type: 'head', number: HEAD + 1, via: 'link' }, ['headReadAt', 'linkHead']],
+    [{ type: 'head', number: HEAD + 1, via: 'poll' }, ['headReadAt', 'linkHead']],
     [{ type: 'progress', head: HEAD + 1, settled: HEAD + 1 }, ['head', 'settled', 'headAt', 'lagsSince']],
     [{ type: 'pending', status: 'preconfirmed' }, ['pending', 'gap', 'trust']],
     [{ type: 'polled_logs', newest: HEAD + 1, closesGap: false }, ['missed']],
@@ -233,6 +233,8 @@ describe('the status', () => {
       expect(statusText({ ...state, settled: null })).toBe('none yet')
       expect(statusText({ ...state, headAt: AT - 30_001 })).toBe(isKnown ? `${source} stale_head` : expected)
       expect(statusText({ ...state, headAt: AT - 30_000 })).toBe(expected)
+      expect(statusText({ ...state, headReadAt: AT - 10_001 })).toBe(expected.replace(' ok', ' unreachable'))
+      expect(statusText({ ...state, headReadAt: AT - 10_000 })).toBe(expected)
       expect(statusText({ ...state, lagsSince: AT - SILENCE_MS - 1 })).toBe(expected.replace(' ok', ' behind'))
       expect(statusText({ ...state, lagsSince: AT - SILENCE_MS })).toBe(expected)
       expect(statusText({ ...state, requestedAt: AT - SILENCE_MS })).toBe(expected)
@@ -251,7 +253,7 @@ it('a head is new only if it is higher', () => {
 describe('settling that lags', () => {
   const progress = (head: number, settled: number): Evidence => ({ type: 'progress', head, settled })
   const pushing = started({ link: 'pushing' })
-  const reasonAfter = (state: SourceState, at: number) => statusOf({ ...state, headAt: at }, at)?.reason
+  const reasonAfter = (state: SourceState, at: number) => statusOf({ ...state, headAt: at, headReadAt: at }, at)?.reason
 
   it.each([
     [2, 60_000, 'ok'],
