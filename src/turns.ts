@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks'
-import { concatMap, from, type OperatorFunction } from 'rxjs'
+import { concat, concatMap, from, type OperatorFunction } from 'rxjs'
 
 /** Work in turns gives way to others after this time. */
 const TURN_MS = 8
@@ -43,6 +43,23 @@ export const inTurns = <Item, Part>(partsOf: (item: Item) => readonly Part[]): O
     // Most items have one part, which then takes no subscription of its own.
     return parts.length === 1 ? [...parts] : from(parts).pipe(concatMap((part, index) => (index === 0 ? [part] : afterTurn(part))))
   })
+
+/** Emits what the steps of each item yield and return: the first at once, and each other made in a turn of its own. */
+export const stepsInTurns = <Item, Part>(stepsOf: (item: Item) => Generator<Part, Part>): OperatorFunction<Item, Part> =>
+  concatMap((item) => {
+    const steps = stepsOf(item)
+    const { done, value } = steps.next()
+    return done ? [value] : concat([value], remaining(steps))
+  })
+
+async function* remaining<Part>(steps: Generator<Part, Part>): AsyncGenerator<Part> {
+  for (;;) {
+    await nextTurn()
+    const { done, value } = steps.next()
+    yield value
+    if (done) return
+  }
+}
 
 const afterTurn = async <Part>(part: Part): Promise<Part> => {
   await nextTurn()

@@ -54,6 +54,8 @@ export function isSameContent(a: FactDraft, b: FactDraft): boolean {
 
 /** The content as text, for a lookup. */
 export const contentOf = (fact: FactDraft): string => {
+  // Most facts are movements. None of their fields has a space.
+  if ('shares' in fact) return `${fact.type} ${fact.address} ${fact.from} ${fact.to} ${fact.raw} ${fact.memo}`
   const fields = new Map<string, unknown>(Object.entries(fact))
   const values = contentFields[fact.type].map((name) => fields.get(name))
   const record = fact.type === 'token' ? fact.changed.map((name) => fact.token[name]) : []
@@ -74,7 +76,6 @@ const volatileFields: ReadonlySet<string> = new Set(['id', 'prev', 'time', 'stag
 export function changedFields(before: object, now: object): string[] {
   const [old, current] = [new Map(Object.entries(before)), new Map(Object.entries(now))]
   const names = new Set([...old.keys(), ...current.keys()])
-  return [...names].filter(
-    (name) => !volatileFields.has(name) && JSON.stringify(old.get(name)) !== JSON.stringify(current.get(name)),
-  )
+  const differs = (a: unknown, b: unknown) => a !== b && JSON.stringify(a) !== JSON.stringify(b)
+  return [...names].filter((name) => !volatileFields.has(name) && differs(old.get(name), current.get(name)))
 }

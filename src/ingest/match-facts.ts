@@ -91,8 +91,10 @@ function findMoves(
   const freeKeys = keysByContent([...unmatched.values()].filter(isOfMissing))
   const allKeys = keysByContent(sealed.filter(isOfMissing))
   const moves = new Map<string, string>()
+  if (freeKeys.size === 0 && allKeys.size === 0) return moves
   for (const { draft } of missing) {
-    const newKey = freeKeys.get(contentKey(draft))?.shift() ?? allKeys.get(contentKey(draft))?.[0]
+    const content = contentKey(draft)
+    const newKey = freeKeys.get(content)?.shift() ?? allKeys.get(content)?.[0]
     if (newKey !== undefined) moves.set(draft.key, newKey)
   }
   return moves
@@ -102,16 +104,17 @@ function findMoves(
 function keysByContent(facts: readonly FactDraft[]): Map<string, string[]> {
   const keys = new Map<string, string[]>()
   for (const fact of facts.toSorted(byLogIndex)) {
-    const matchingKeys = keys.get(contentKey(fact))
+    const content = contentKey(fact)
+    const matchingKeys = keys.get(content)
     if (matchingKeys) matchingKeys.push(fact.key)
-    else keys.set(contentKey(fact), [fact.key])
+    else keys.set(content, [fact.key])
   }
   return keys
 }
 
 /** Takes the next key with the same content. The last key is never used up. */
 function nextKey(keys: ReadonlyMap<string, string[]>, fact: FactDraft): string | undefined {
-  const matchingKeys = keys.get(contentKey(fact))
+  const matchingKeys = keys.size === 0 ? undefined : keys.get(contentKey(fact))
   return matchingKeys && matchingKeys.length > 1 ? matchingKeys.shift() : matchingKeys?.[0]
 }
 

@@ -1,7 +1,7 @@
 import { audit, buffer, concatMap, connect, filter, map, merge, type Observable, type SchedulerLike, tap } from 'rxjs'
 import type { LogFolder } from '../chain/logs/log-folder.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
-import { inTurns } from '../turns.ts'
+import { inTurns, stepsInTurns } from '../turns.ts'
 import { type Batch, foldTransactions, type IngestEvent } from './fold-transactions.ts'
 import type { IngestState } from './ingest-state.ts'
 import { type LogCounts, reduce } from './reduce.ts'
@@ -30,7 +30,7 @@ export const pipeline = (inputs: PipelineInputs): Observable<readonly Entry[]> =
     inTurns(splitReceived), // thousands of logs at once take several turns
     map((batch) => foldTransactions(batch, folder)), // each log is decoded once; a Memo or Seized explains the transfer before it
     inTurns(splitFolded),
-    map((batch) => reduce(state, batch)), // pure: no clock, no sockets, no tape reads
+    stepsInTurns((batch) => reduce(state, batch)), // pure: no clock, no sockets, no tape reads; a large block in parts
     tap(({ counts, oldestOpenAt }) => count(counts, oldestOpenAt)),
     filter(({ updates, notes }) => updates.length > 0 || notes.size > 0),
     concatMap(({ updates, notes, keepAfter }) => tape.append(updates, notes, keepAfter)),

@@ -11,7 +11,7 @@ import type { IngestState } from './ingest-state.ts'
 import { type Moment, openMoment } from './moment.ts'
 import { applyFeedAnswer } from './nav-rounds.ts'
 import { publishPending } from './pending-facts.ts'
-import { forAllTokens, NOTHING, type Publication, place, withoutFacts } from './publication.ts'
+import { addAll, forAllTokens, NOTHING, type Publication, place, withoutFacts } from './publication.ts'
 import { chainTimeNote, feedsNote, restartPointNote } from './restore.ts'
 import { settleBlock } from './settle-block.ts'
 import {
@@ -40,28 +40,58 @@ export type Reduction = {
 /** What one event publishes, and what it brings that is not published. */
 type EventOutput = { readonly publications: readonly Publication[] } & Partial<LogCounts>
 
-/** Applies a batch to the state, and returns what it publishes. Takes nothing from elsewhere: the tape is only written. */
-export function reduce(state: IngestState, { events, ...times }: Batch<FoldedEvent>): Reduction {
+/**
+ * Applies a batch to the state, and returns what it publishes. Takes nothing from elsewhere: the tape is only written. A large
+ * block comes in parts, each with the notes of what changed until then.
+ */
+export function* reduce(state: IngestState, { events, ...times }: Batch<FoldedEvent>): Generator<Reduction, Reduction> {
   const moment = openMoment(times, state.staleMs)
-  const before = { ...state }
-  const updates: Draft[] = []
-  const counts = { repeated: 0, unlisted: 0, unreadable: 0 }
+  // What is open now is not evicted before its end is written.
+  const { openSeq } = state.ledger
   state.tapeEnd = state.nextSeq - 1
+  let part = openPart(state)
   for (const event of events) {
-    const { publications, repeated = 0, unlisted = 0, unreadable = 0 } = applyEvent(state, event, moment)
-    counts.repeated += repeated
-    counts.unlisted += unlisted
-    counts.unreadable += unreadable
-    for (const publication of publications) {
-      updates.push(place(publication, state.nextSeq, state.epoch))
-      state.nextSeq += 1
+    const steps = applyEvent(state, event, moment)
+    for (let step = steps.next(); ; step = steps.next()) {
+      addOutput(part, state, step.value)
+      if (step.done) break
+      yield closePart(part, state, openSeq)
+      part = openPart(state)
     }
   }
-  const { openSeq, oldestOpenAt } = state.ledger
-  return { updates, notes: takeNotes(before, state), keepAfter: openSeq ?? undefined, counts, oldestOpenAt }
+  return closePart(part, state, null)
 }
 
-function applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): EventOutput {
+/** Updates and counts, and the state before them. */
+type ReductionPart = {
+  readonly before: IngestState
+  readonly updates: Draft[]
+  readonly counts: { -readonly [Name in keyof LogCounts]: number }
+}
+
+const openPart = (state: IngestState): ReductionPart => ({
+  before: { ...state },
+  updates: [],
+  counts: { repeated: 0, unlisted: 0, unreadable: 0 },
+})
+
+function addOutput({ updates, counts }: ReductionPart, state: IngestState, output: EventOutput): void {
+  const { publications, repeated = 0, unlisted = 0, unreadable = 0 } = output
+  counts.repeated += repeated
+  counts.unlisted += unlisted
+  counts.unreadable += unreadable
+  for (const publication of publications) {
+    updates.push(place(publication, state.nextSeq, state.epoch))
+    state.nextSeq += 1
+  }
+}
+
+function closePart({ before, updates, counts }: ReductionPart, state: IngestState, openSeqBefore: number | null): Reduction {
+  const { openSeq, oldestOpenAt } = state.ledger
+  return { updates, notes: takeNotes(before, state), keepAfter: openSeqBefore ?? openSeq ?? undefined, counts, oldestOpenAt }
+}
+
+function* applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Generator<EventOutput, EventOutput> {
   switch (event.type) {
     case 'pendingLogs': {
       const { pending, repeated, ...step } = publishPending(state, event.pendingLogs, moment)
@@ -69,7 +99,7 @@ function applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Eve
       return { ...step, repeated: repeated + event.repeated }
     }
     case 'sealed':
-      return applySealed(state, event, moment)
+      return yield* applySealed(state, event, moment)
     case 'list':
       return stepOf(applyList(state, event, moment))
     case 'token':
@@ -116,21 +146,32 @@ function applyAnswer(state: IngestState, answer: ContractAnswer, moment: Moment)
   return [...withoutFacts(drafts), ...corrections]
 }
 
-function applySealed(state: IngestState, event: Extract<FoldedEvent, { type: 'sealed' }>, moment: Moment): EventOutput {
+function* applySealed(
+  state: IngestState,
+  event: Extract<FoldedEvent, { type: 'sealed' }>,
+  moment: Moment,
+): Generator<EventOutput, EventOutput> {
   const { blocks, newest, cursor, restartCursor } = event
   const isPreconfirming = state.status?.source === 'pendingLogs' || state.status?.source === 'poll'
   state.ledger.setSettled(newest, Math.min(restartCursor.number, blocks[0]?.number ?? newest))
-  const settled = blocks.map((block) => {
-    recordNewestSettled(state, block)
+  let publications: Publication[] = []
+  let unlisted = 0
+  for (const block of blocks) {
     const late = isPreconfirming || block.via === 'backfill'
-    return settleBlock(state, block, { late, newest, settlesAllBefore: block.number <= cursor.number }, moment)
-  })
+    const steps = settleBlock(state, block, { late, newest, settlesAllBefore: block.number <= cursor.number }, moment)
+    for (let step = steps.next(); ; step = steps.next()) {
+      addAll(publications, step.value.publications)
+      unlisted += step.value.unlisted ?? 0
+      if (step.done) break
+      yield { publications }
+      publications = []
+    }
+    recordNewestSettled(state, block)
+  }
   advancePosition(state, newest, Number.MAX_SAFE_INTEGER)
   raiseHead(state, { sealed: newest })
-  return {
-    publications: [...settled.flatMap(({ publications }) => publications), ...advanceCursor(state, event, moment)],
-    unlisted: settled.reduce((sum, { unlisted }) => sum + unlisted, 0),
-  }
+  addAll(publications, advanceCursor(state, event, moment))
+  return { publications, unlisted }
 }
 
 function applyHole(state: IngestState, event: Extract<FoldedEvent, { type: 'hole' }>, moment: Moment): readonly Publication[] {

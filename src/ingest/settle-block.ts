@@ -13,7 +13,7 @@ import type { IngestState } from './ingest-state.ts'
 import type { Settlement } from './ledger.ts'
 import type { Moment } from './moment.ts'
 import { settleRounds } from './nav-rounds.ts'
-import { NOTHING, type Publication, UNPLACED, withoutFacts } from './publication.ts'
+import { addAll, NOTHING, type Publication, UNPLACED, withoutFacts } from './publication.ts'
 import { applyDueSchedules, applySealedLogs, currentValue } from './token-updates.ts'
 
 /** A sealed block whose logs are decoded and folded. */
@@ -25,12 +25,54 @@ export type DecodedBlock = Omit<SealedBlock, 'logs'> & FoldedBlock
  */
 type SettleOptions = { readonly late: boolean; readonly newest: number; readonly settlesAllBefore: boolean }
 
-/** What settling a block publishes, and how many of its logs are of unlisted tokens. */
-type SettledBlock = { readonly publications: readonly Publication[]; readonly unlisted: number }
+/** Part of what settling a block publishes. The last one says how many of the block's logs are of unlisted tokens. */
+type SettledPart = { readonly publications: readonly Publication[]; readonly unlisted?: number }
 
-/** Reconciles what was published with a sealed block: publishes, amends, retracts and seals. */
-export function settleBlock(state: IngestState, block: DecodedBlock, options: SettleOptions, moment: Moment): SettledBlock {
-  const { late, newest, settlesAllBefore } = options
+/** Updates of a settled block that one turn of the event loop publishes and writes. */
+const SETTLED_PER_TURN = 500
+
+/**
+ * Reconciles what was published with a sealed block: publishes, amends, retracts and seals. A large block takes several turns,
+ * and each part is written by itself. All seals are in the last one: a restart settles a block again that is written in part.
+ */
+export function* settleBlock(
+  state: IngestState,
+  block: DecodedBlock,
+  options: SettleOptions,
+  moment: Moment,
+): Generator<SettledPart, SettledPart> {
+  const isLarge = block.decodedLogs.length > SETTLED_PER_TURN
+  // This turn has decoded the logs.
+  if (isLarge) yield pause
+  const { opening, facts, parts, queried, correctedAddresses, unlisted } = applyLogs(state, block, options, moment)
+  // A block that corrects others stays whole: after a crash nothing would show that corrections are missing.
+  const isSplit = correctedAddresses.length === 0
+  let publications: Publication[] = [...opening]
+  if (isLarge && isSplit) {
+    yield { publications }
+    publications = []
+  }
+  const blockField = blockFieldOf(block)
+  const settlement = state.ledger.settle({ ...blockField, hash: block.hash }, { facts, parts }, queried, state.tapeEnd)
+  if (isLarge && isSplit) yield pause
+  for (const publication of publishFacts(state, settlement, blockField, moment)) {
+    publications.push(publication)
+    if (publications.length < SETTLED_PER_TURN || !isSplit) continue
+    yield { publications }
+    publications = []
+  }
+  addAll(publications, publishSeals(state, settlement, blockField, moment))
+  if (options.settlesAllBefore) addAll(publications, advanceTime(state, block, moment))
+  // Sealed facts above the newest block belong to a replaced chain: their blocks are settled again. A backfilled block
+  // also corrects the facts above it, because their blocks are not settled again.
+  const isAffected = ({ state, draft }: PublishedFact) =>
+    state === 'open' || draft.block.number < block.number || options.newest > block.number
+  for (const address of correctedAddresses) addAll(publications, correctMultipliers(state, address, moment, isAffected))
+  return { publications, unlisted }
+}
+
+/** Applies the logs of a block to chain time, price feeds and tokens, and makes its facts. */
+function applyLogs(state: IngestState, block: DecodedBlock, { late, settlesAllBefore }: SettleOptions, moment: Moment) {
   const time = settlesAllBefore ? block.timestamp : null
   const queried = addressSetOf(block.addresses)
   // The facts of this block are amended with it, as sealed ones.
@@ -46,39 +88,30 @@ export function settleBlock(state: IngestState, block: DecodedBlock, options: Se
   // Schedules that the block added and that are due at its own time take effect before its facts are published.
   const scheduleDrafts =
     time === null ? [] : [...state.scheduled].flatMap((address) => applyDueSchedules(state, address, time, moment).drafts)
-  const facts = factsOf(
-    state,
-    decodedLogs,
-    { via: block.via, sealed: true, late, receivedAt: moment.at, chainTime: state.chainTime },
-    moment,
-  )
-  const blockField = blockFieldOf(block)
-  const settlement = state.ledger.settle({ ...blockField, hash: block.hash }, { facts, parts }, queried, state.tapeEnd)
-  const settled = publishSettlement(state, settlement, blockField, moment)
-  const timeAfter = settlesAllBefore ? advanceTime(state, block, moment) : NOTHING
-  // Sealed facts above the newest block belong to a replaced chain: their blocks are settled again. A backfilled block
-  // also corrects the facts above it, because their blocks are not settled again.
-  const isAffected = ({ state, draft }: PublishedFact) =>
-    state === 'open' || draft.block.number < block.number || newest > block.number
-  const corrections = correctedAddresses.flatMap((address) => correctMultipliers(state, address, moment, isAffected))
-  const publications = [timeBefore, withoutFacts([...roundDrafts, ...scheduleDrafts]), settled, timeAfter, corrections].flat()
-  return { publications, unlisted }
+  const origin: Origin = { via: block.via, sealed: true, late, receivedAt: moment.at, chainTime: state.chainTime }
+  const facts = factsOf(state, decodedLogs, origin, moment)
+  const opening = [...timeBefore, ...withoutFacts([...roundDrafts, ...scheduleDrafts])]
+  return { opening, facts, parts, queried, correctedAddresses, unlisted }
 }
 
-/** Publishes in the order that the contract names. */
-function publishSettlement(
+/** Nothing to write before the next turn. */
+const pause: SettledPart = { publications: NOTHING }
+
+/** Publishes in the order that the contract names. The seals follow. */
+function* publishFacts(
   state: IngestState,
-  { retractions, amendments, additions, seals }: Settlement,
+  { retractions, amendments, additions }: Settlement,
   block: Block,
   moment: Moment,
-): readonly Publication[] {
+): Generator<Publication> {
+  for (const retraction of retractions) yield retract(state, retraction, block, moment)
+  for (const { published, before } of amendments) yield amendment(state, published, before, moment)
+  for (const fact of additions) yield { draft: fact.draft, fact }
+}
+
+function publishSeals(state: IngestState, { additions, seals }: Settlement, block: Block, moment: Moment): readonly Publication[] {
   const lateKeys = new Set(additions.flatMap(({ draft }) => (draft.late ? [draft.key] : [])))
-  return [
-    ...retractions.map((retraction) => retract(state, retraction, block, moment)),
-    ...amendments.map(({ published, before }) => amendment(state, published, before, moment)),
-    ...additions.map((fact) => ({ draft: fact.draft, fact })),
-    ...seals.map((seal) => ({ draft: sealDraft(state, seal, lateKeys, block, moment), fact: null })),
-  ]
+  return seals.map((seal) => ({ draft: sealDraft(state, seal, lateKeys, block, moment), fact: null }))
 }
 
 function retract(

@@ -12,7 +12,7 @@ export const splitReceived = (batch: Batch<IngestEvent>): readonly Batch<IngestE
     event.type === 'logs' ? chunkTransactions(event.logs).map((logs) => ({ ...event, logs })) : [event],
   )
 
-/** Splits what is folded, at any log. A sealed block stays whole. */
+/** Splits what is folded, at any log. A sealed block stays whole: its settling takes the turns that it needs. */
 export const splitFolded = (batch: Batch<FoldedEvent>): readonly Batch<FoldedEvent>[] =>
   split(batch, PUBLISHED_PER_TURN, foldedCount, (event) =>
     event.type === 'pendingLogs'

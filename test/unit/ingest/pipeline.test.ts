@@ -6,13 +6,21 @@ import type { ChainEvent } from '../../../src/chain/source/source.ts'
 import { connectPipeline } from '../../../src/ingest/ingest.ts'
 import type { LogCounts } from '../../../src/ingest/reduce.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
-import { listOrderNote } from '../../../src/tape/notes.ts'
+import { listOrderNote, statusNote } from '../../../src/tape/notes.ts'
 import type { SearchableTape } from '../../../src/tape/tape.ts'
 import type { PolledList } from '../../../src/tokens/list-poller.ts'
 import { txHash } from '../chain/node-json.ts'
 import { openTestTape } from '../tape/test-tape.ts'
 import { APPLE, apple, parsedList, TESLA, tesla } from '../tokens/stock-records.ts'
-import { logAt, openReducer, pendingLogEvent, publishedKeys, readUpdates, transactionEvent } from './reducer-fixture.ts'
+import {
+  logAt,
+  openReducer,
+  pendingLogEvent,
+  publishedKeys,
+  readUpdates,
+  sealedEventOfLogs,
+  transactionEvent,
+} from './reducer-fixture.ts'
 import { memo, transfer } from './token-logs.ts'
 
 const address = APPLE as Hex
@@ -35,6 +43,10 @@ const openTape = async () => {
 }
 
 const completeList = (tokens: PolledList['tokens']): PolledList => ({ tokens, partial: false })
+
+/** 1,200 logs of block 5. */
+const logsOf = (raw: bigint): readonly Log[] =>
+  Array.from({ length: 1_200 }, (_, index) => logAt({ block: 5, index, tx: txHash(5, 0), address, raw }))
 
 /** Runs a pipeline whose lists and chain events the test sends. */
 const runPipeline = async (tape: SearchableTape) => {
@@ -117,6 +129,31 @@ describe('a batch', () => {
     const updates = (await readUpdates(tape)).filter((update) => update.type === 'transfer')
     expect(updates.map(({ tx }) => tx.log_index)).toEqual([...logs, ...others].map(({ logIndex }) => logIndex))
     expect(updates[2_498]?.memo).toBe(txHash(7))
+  })
+
+  it.each([
+    ['logs that were not announced', [], logsOf(1n), 'transfer'],
+    ['logs that replace others', logsOf(2n), logsOf(1n), 'amend'],
+    ['retracted logs', logsOf(1n), [], 'retract'],
+  ])('with a sealed block of 1,200 %s is written in parts of 500, with the seal and what came meanwhile last', async (...row) => {
+    const [, announced, sealed, type] = row
+    const { tape } = await openTape()
+    const { lists, events, batchSizes } = await runPipeline(tape)
+    lists.next(completeList(parsedList(apple())))
+    events.next({ type: 'subscribed', addresses: [address] })
+    events.next({ type: 'status', source: 'pendingLogs', reason: 'ok' })
+    if (announced.length > 0) events.next(transactionEvent(announced))
+    await waitUntil(tape, () => tape.end() >= 4 + announced.length)
+    const [{ length: batchesBefore }, end] = [batchSizes, tape.end()]
+    events.next(sealedEventOfLogs(5, sealed))
+    setImmediate(() => events.next({ type: 'status', source: 'poll', reason: 'silent' }))
+    await waitUntil(tape, () => tape.end() > end && tape.note(statusNote)?.source === 'poll')
+    const updates = (await tape.readAfter(end, 2_000)).map(({ update }) => update)
+    const types = [...Array(1_200).fill(type), ...(sealed.length > 0 ? ['seal'] : []), 'status']
+    expect(updates.map((update) => update.type)).toEqual(types)
+    expect(Math.max(...batchSizes.slice(batchesBefore))).toBe(500)
+    const indexes = updates.flatMap((update) => ('key' in update ? [Number(update.key?.split('-')[2])] : []))
+    expect(indexes).toEqual(Array.from({ length: 1_200 }, (_, index) => index))
   })
 
   it('of many memos without transfers looks up each transaction once', async () => {

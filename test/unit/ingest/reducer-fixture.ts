@@ -3,7 +3,7 @@ import { type Log, readLogs } from '../../../src/chain/logs/log-schema.ts'
 import type { SealedBlock } from '../../../src/chain/sealed/block-logs.ts'
 import type { ChainEvent } from '../../../src/chain/source/source.ts'
 import { foldTransactions, type IngestEvent } from '../../../src/ingest/fold-transactions.ts'
-import { type LogCounts, reduce } from '../../../src/ingest/reduce.ts'
+import { type LogCounts, type Reduction, reduce } from '../../../src/ingest/reduce.ts'
 import { restoreState } from '../../../src/ingest/restore.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import type { Update } from '../../../src/protocol/updates.ts'
@@ -104,13 +104,20 @@ export const statusEvent = (source: 'pendingLogs' | 'poll' | 'sealed' | 'down'):
   reason: source === 'sealed' ? 'no_pending' : source === 'down' ? 'unreachable' : 'ok',
 })
 
+/** A small batch is reduced in one part. */
+const reduceAtOnce = (...batch: Parameters<typeof reduce>): Reduction => {
+  const { done, value } = reduce(...batch).next()
+  if (!done) throw new Error('the batch is reduced in parts')
+  return value
+}
+
 /** The state restored from a tape, what is published from it, and what is counted. */
 export const openReducer = async (tape: SearchableTape, clock = { now: NOON }, feeds: readonly FeedSetting[] = []) => {
   const counts = { repeated: 0, unlisted: 0, unreadable: 0 }
   const state = await restoreState(tape, { staleMs: 93_600_000, feeds })
   const folder = new LogFolder()
   const reduceEvents = (...events: readonly IngestEvent[]) => {
-    const reduction = reduce(state, foldTransactions({ at: clock.now, wallTime: clock.now, events }, folder))
+    const reduction = reduceAtOnce(state, foldTransactions({ at: clock.now, wallTime: clock.now, events }, folder))
     for (const name of ['repeated', 'unlisted', 'unreadable'] satisfies (keyof LogCounts)[]) counts[name] += reduction.counts[name]
     return reduction
   }
@@ -118,7 +125,20 @@ export const openReducer = async (tape: SearchableTape, clock = { now: NOON }, f
     const { updates, notes, keepAfter } = reduceEvents(...batch)
     return tape.append(updates, notes, keepAfter)
   }
-  return { state, counts, reduceEvents, publish, clock }
+  /** Writes the first parts of a large block, as the pipeline does. Returns how many updates each has. */
+  const publishParts = async (bound: number, ...events: readonly IngestEvent[]) => {
+    const steps = reduce(state, foldTransactions({ at: clock.now, wallTime: clock.now, events }, folder))
+    const sizes: number[] = []
+    for (let done: boolean | undefined = false; !done && sizes.length < bound; ) {
+      const step = steps.next()
+      const { updates, notes, keepAfter } = step.value
+      await tape.append(updates, notes, keepAfter)
+      if (updates.length > 0) sizes.push(updates.length)
+      done = step.done
+    }
+    return sizes
+  }
+  return { state, counts, reduceEvents, publish, publishParts, clock }
 }
 
 export const readUpdates = async (tape: SearchableTape): Promise<readonly Update[]> =>

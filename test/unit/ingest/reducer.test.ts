@@ -12,6 +12,7 @@ import { APPLE, apple, NOON, parsedList, TESLA, tesla } from '../tokens/stock-re
 import {
   holeEvent,
   listEvent,
+  logAt,
   openReducer,
   pendingLogEvent,
   publishedKeys,
@@ -271,6 +272,28 @@ describe('a restart of the reducer', () => {
     await openReducer(watched)
     const first = (await tape.readAfter(readSeqs[0] ?? 0, 1))[0]?.update
     expect(first).toMatchObject({ block: { number: end + 1 - RECENT_BLOCKS_BOUND } })
+  })
+
+  it('in the middle of a large block completes that block', async () => {
+    const positions = (from: number, to: number, raw = 1n) =>
+      Array.from({ length: to - from }, (_, index) => ({ index: from + index, raw, address }))
+    const announced = transactionEvent(positions(0, 600).map((position) => logAt({ ...position, block: 101 })))
+    // 300 announced logs are not sealed, 300 others are sealed with another amount, and 600 were not announced.
+    const block = sealedEvent(101, [...positions(300, 600, 2n), ...positions(600, 1_200)])
+    for (const writtenParts of [1, 2, 3]) {
+      const { publish, publishParts, openedTape } = await openListed()
+      await publish(statusEvent('pendingLogs'), cursorEvent(100), announced)
+      expect(await publishParts(writtenParts, block)).toEqual([500, 500, 201].slice(0, writtenParts))
+      const { publishParts: again, state } = await openReducer(await openedTape.crash())
+      expect(state.restartCursor?.number).toBe(writtenParts < 3 ? 100 : 101)
+      await again(3, block)
+      const updates = await readUpdates(openedTape.tape)
+      const keysOf = (type: string) => updates.flatMap((update) => (update.type === type && 'key' in update ? update.key : []))
+      for (const type of ['transfer', 'retract', 'amend']) expect(keysOf(type)).toEqual([...new Set(keysOf(type))])
+      expect(['transfer', 'retract', 'amend'].map((type) => keysOf(type).length)).toEqual([1_200, 300, 300])
+      expect(updates.flatMap((update) => (update.type === 'seal' ? update.count : []))).toEqual([900])
+      expect(state.ledger.openCount).toBe(0)
+    }
   })
 
   it('at any moment publishes every key once and ends it once', async () => {
