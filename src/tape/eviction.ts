@@ -1,4 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
+import { prepareRows } from './row.ts'
 
 export type EvictionBounds = {
   readonly retentionMs: number
@@ -92,7 +93,8 @@ export class Eviction {
     if (this.#oldestTime !== null && this.#oldestTime >= before) return []
     this.#oldestTime = null
     const evicted: number[] = []
-    for (const { seq, time } of this.#statements.oldest.iterate() as Iterable<{ readonly seq: number; readonly time: number }>) {
+    const rows = this.#statements.oldest.iterate() as unknown as Iterable<readonly [seq: number, time: number]>
+    for (const [seq, time] of rows) {
       if (time >= before || seq > keepAfter || evicted.length === limit) {
         this.#oldestTime = time
         break
@@ -105,16 +107,17 @@ export class Eviction {
   }
 
   #evictByCount(after: number, last: number, limit: number): readonly number[] {
-    const seqs = this.#statements.evictable.all(after, last, limit).map(({ seq }) => Number(seq))
+    const rows = this.#statements.evictable.all(after, last, limit) as unknown as readonly (readonly [seq: number])[]
+    const seqs = rows.map(([seq]) => seq)
     if (seqs.length > 0) this.#statements.evictEvictable.run(after, seqs.at(-1) ?? after)
     return seqs
   }
 }
 
 const prepareStatements = (database: DatabaseSync) => ({
-  oldest: database.prepare('SELECT seq, time FROM tape ORDER BY seq'),
+  oldest: prepareRows(database, 'SELECT seq, time FROM tape ORDER BY seq'),
   evictUpTo: database.prepare('DELETE FROM tape WHERE seq <= ?'),
-  evictable: database.prepare('SELECT seq FROM tape WHERE seq > ? AND seq <= ? AND evictable = 1 ORDER BY seq LIMIT ?'),
+  evictable: prepareRows(database, 'SELECT seq FROM tape WHERE seq > ? AND seq <= ? AND evictable = 1 ORDER BY seq LIMIT ?'),
   evictEvictable: database.prepare('DELETE FROM tape WHERE seq > ? AND seq <= ? AND evictable = 1'),
   writeMeta: database.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)'),
 })

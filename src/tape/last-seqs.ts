@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Draft } from '../protocol/updates.ts'
-import { channelOf, type TapeRow } from './row.ts'
+import { channelOf, prepareRows, type TapeRow } from './row.ts'
 
 /** Saved once in this many updates. Opening reads the updates after the last save. */
 const SAVE_INTERVAL = 4_096
@@ -23,7 +23,7 @@ export class LastSeqs {
     this.#statements = prepareStatements(database)
     this.#saved = saved
     for (const { address, type, seq } of this.#statements.read.iterate()) this.#seqs.set(`${address} ${type}`, Number(seq))
-    for (const { text, seq } of this.#statements.readTape.iterate(saved) as Iterable<TapeRow>) {
+    for (const [seq, text] of this.#statements.readTape.iterate(saved) as unknown as Iterable<TapeRow>) {
       const { address, type } = channelOf(text)
       this.#seqs.set(`${address ?? ALL_TOKENS} ${type}`, Number(seq))
       this.#unsaved.add(`${address ?? ALL_TOKENS} ${type}`)
@@ -75,7 +75,7 @@ export class LastSeqs {
 
 const prepareStatements = (database: DatabaseSync) => ({
   read: database.prepare('SELECT address, type, seq FROM last_seqs'),
-  readTape: database.prepare('SELECT seq, text FROM tape WHERE seq > ? ORDER BY seq'),
+  readTape: prepareRows(database, 'SELECT seq, text FROM tape WHERE seq > ? ORDER BY seq'),
   write: database.prepare('INSERT OR REPLACE INTO last_seqs (address, type, seq) VALUES (?, ?, ?)'),
   writeEnd: database.prepare("INSERT OR REPLACE INTO meta (name, value) VALUES ('end', ?)"),
 })

@@ -7,7 +7,7 @@ import { Eviction, type EvictionBounds } from './eviction.ts'
 import { TapeIndex } from './index/index.ts'
 import { LastSeqs } from './last-seqs.ts'
 import { defineNote, type Note, type NoteFamily, Notes } from './notes.ts'
-import { entryOf, type TapeRow } from './row.ts'
+import { entryOf, prepareRows, type TapeRow } from './row.ts'
 import { Runs } from './runs.ts'
 import { openDatabase } from './schema.ts'
 import { sealSubjectsOf, subjectOf, subjectOfKey, subjectOfSeal } from './subject.ts'
@@ -18,6 +18,7 @@ import {
   type HistoryFilter,
   type HistoryReader,
   type SearchableTape,
+  type StoredText,
   type Tape,
   TapeError,
   type TapeHistory,
@@ -132,7 +133,11 @@ class SqliteTape implements Tape, TapeHistory {
   }
 
   readAfter(seq: number, limit: number): readonly Entry[] {
-    return (this.#statements.readAfter.all(seq, limit) as TapeRow[]).map(entryOf)
+    return this.#readRowsAfter(seq, limit).map(entryOf)
+  }
+
+  readTextsAfter(seq: number, limit: number): readonly StoredText[] {
+    return this.#readRowsAfter(seq, limit).map(([seq, text]) => ({ seq, text }))
   }
 
   openReader(filter: HistoryFilter): HistoryReader {
@@ -236,8 +241,12 @@ class SqliteTape implements Tape, TapeHistory {
     this.#eviction.save(this.#end)
   }
 
+  #readRowsAfter(seq: number, limit: number): readonly TapeRow[] {
+    return this.#statements.readAfter.all(seq, limit) as unknown as TapeRow[]
+  }
+
   #readSubjects(first: number | null, last: number | null): readonly Entry[] {
-    return (this.#statements.readSubjects.all(first, last) as TapeRow[]).map(entryOf)
+    return (this.#statements.readSubjects.all(first, last) as unknown as TapeRow[]).map(entryOf)
   }
 
   #inTransaction<Result>(write: () => Result): Result {
@@ -265,8 +274,8 @@ const prepareStatements = (database: DatabaseSync) => ({
   writeNote: database.prepare('INSERT OR REPLACE INTO notes (name, value) VALUES (?, ?)'),
   deleteNote: database.prepare('DELETE FROM notes WHERE name = ?'),
   writeMeta: database.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)'),
-  readAfter: database.prepare('SELECT seq, text FROM tape WHERE seq > ? ORDER BY seq LIMIT ?'),
-  readSubjects: database.prepare('SELECT seq, text FROM tape WHERE subject BETWEEN ? AND ? ORDER BY seq'),
+  readAfter: prepareRows(database, 'SELECT seq, text FROM tape WHERE seq > ? ORDER BY seq LIMIT ?'),
+  readSubjects: prepareRows(database, 'SELECT seq, text FROM tape WHERE subject BETWEEN ? AND ? ORDER BY seq'),
   firstFrom: database.prepare('SELECT seq, time FROM tape WHERE seq >= ? ORDER BY seq LIMIT 1'),
 })
 

@@ -54,8 +54,13 @@ export interface Tape extends NoteReader {
   close(): Promise<void>
 }
 
+/** An update that is not parsed. */
+export type StoredText = { readonly seq: number; readonly text: string }
+
 /** Searches what a tape keeps. */
 export interface TapeHistory {
+  /** As `readAfter`, for a reader of the whole tape that needs little of each update. */
+  readTextsAfter(seq: number, limit: number): readonly StoredText[] | Promise<readonly StoredText[]>
   /** Reads what matches the filter, in pages, and touches little else. */
   openReader(filter: HistoryFilter): HistoryReader
   /** Estimates, without reading updates, how many a reader finds after a number. Stops counting at `countLimit`. */

@@ -70,7 +70,7 @@ export async function openRelay(
 }
 
 /** The tokens of a list. */
-async function fetchTokenNames(url: string): Promise<readonly TokenName[]> {
+export async function fetchTokenNames(url: string): Promise<readonly TokenName[]> {
   const { tokens } = (await (await fetch(`${url}/v1/tokenized-stocks`)).json()) as {
     tokens: { symbol: string; contract_address: string }[]
   }

@@ -1,6 +1,11 @@
 import { expect, it, onTestFinished, vi } from 'vitest'
+import { generateFullTape } from '../bench/full-tape-generator.ts'
 import { HistoryUnderLoad, type QueryFigures } from '../bench/history-under-load.ts'
+import { fetchTokenNames } from '../bench/measured-servers.ts'
+import { createTempFolder } from '../support/child-program.ts'
 import { isNightly } from '../support/test-length.ts'
+import { openDevnet } from '../support/test-stack.ts'
+import { MonitoredRelay } from './monitored-relay.ts'
 
 /** Generating a million updates takes minutes. */
 vi.setConfig({ testTimeout: 900_000 })
@@ -37,4 +42,26 @@ it('history over a full tape answers every kind of query quickly, and does not d
       expect(figures.requests, figures.what).toBeLessThanOrEqual(allowedRequests(figures.what))
   }
   expect(slow).toEqual([])
+})
+
+const MEMORY_UPDATES = isNightly ? 1_000_000 : 600_000
+/** What a relay on a full tape may hold more than one on an empty tape. */
+const MORE_BYTES = (isNightly ? 100 : 30) * 2 ** 20
+
+it('a restart on a full tape leaves little more in memory than a start on an empty one', async (test) => {
+  const devnet = await openDevnet({ pace: 'manual' }, test)
+  const dir = await createTempFolder(test)
+  const head = devnet.chain.head.number
+  await generateFullTape({ dir, tokens: await fetchTokenNames(devnet.url), updates: MEMORY_UPDATES, now: Date.now(), head })
+  const residentBytesOn = async (settings: Record<string, string>) => {
+    const relay = await MonitoredRelay.open(test, devnet, settings)
+    const readScore = async () => ((await (await fetch(`${relay.url}/v1/status`)).json()) as { score: unknown }).score
+    await relay.until(async () => (await readScore()) !== null)
+    const bytes = relay.residentBytes
+    relay.signal('SIGKILL')
+    await relay.waitForExit()
+    return bytes
+  }
+  const empty = await residentBytesOn({})
+  expect(await residentBytesOn({ DATA_DIR: dir })).toBeLessThan(empty + MORE_BYTES)
 })

@@ -1,7 +1,7 @@
 import type { HourScore } from '../../protocol/status.ts'
 import type { Update } from '../../protocol/updates.ts'
-import type { Entry } from '../../tape/tape.ts'
 import { LeadHistogram, percentile } from './lead-histogram.ts'
+import type { PublishedLog } from './scored-update.ts'
 
 export const HOUR_MS = 3_600_000
 /** Hours shown at most, the current one included. One more is read: if the tape holds some of it, it holds all of the next. */
@@ -10,6 +10,14 @@ export const SHOWN_HOURS_BOUND = 25
 const KEPT_HOURS_BOUND = 32
 /** Open keys at most, as many as the ingest has. */
 const OPEN_KEYS_BOUND = 131_072
+/**
+ * The map of open keys is built anew after at least this many. Each table that a map outgrows refers to the next one. Once
+ * one of them is old, all later ones and their keys stay until the next full collection: 100 MB after a million updates.
+ */
+const REBUILD_AFTER_KEYS = 1_024
+
+/** An update as read from the tape, or as it was delivered. */
+export type ScoredEntry = { readonly seq: number; readonly update: Update | PublishedLog }
 
 /** The counts of one hour. */
 export type HourCounts = Omit<HourScore, 'seconds'>
@@ -24,11 +32,12 @@ export const hourOf = (ms: number): number => Math.floor(ms / HOUR_MS) * HOUR_MS
 export class HourlyScore {
   readonly #hours = new Map<number, HourCounter>()
   /** When each open key was published. */
-  readonly #openSince = new Map<string, number>()
+  #openSince = new Map<string, number>()
+  #openedSinceRebuild = 0
   #cached: { readonly first: number; readonly current: number; readonly hours: readonly HourCounts[] } | null = null
 
   /** Counts the next update of the tape. */
-  add({ seq, update }: Entry): void {
+  add({ seq, update }: ScoredEntry): void {
     const time = Date.parse(update.time)
     const hour = this.#hourAt(hourOf(time))
     hour.lastSeq = seq
@@ -73,7 +82,7 @@ export class HourlyScore {
   }
 
   /** Whether the update changed a count. */
-  #count(hour: HourCounter, update: Update, time: number): boolean {
+  #count(hour: HourCounter, update: ScoredEntry['update'], time: number): boolean {
     switch (update.type) {
       case 'retract':
         this.#openSince.delete(update.key)
@@ -95,10 +104,17 @@ export class HourlyScore {
     if (stage === 'preconfirmed' && key !== undefined) {
       hour.told += 1
       this.#openSince.set(key, time)
+      this.#openedSinceRebuild += 1
+      if (this.#openedSinceRebuild >= Math.max(REBUILD_AFTER_KEYS, this.#openSince.size)) this.#rebuildOpenSince()
       if (this.#openSince.size > OPEN_KEYS_BOUND) this.#forgetOldest()
       return true
     }
     return late === true
+  }
+
+  #rebuildOpenSince(): void {
+    this.#openSince = new Map(this.#openSince)
+    this.#openedSinceRebuild = 0
   }
 
   /** The first of a map is found slowly once many before it were deleted, so this is not done for every update. */

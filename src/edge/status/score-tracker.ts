@@ -1,13 +1,14 @@
 import type { Entry, Tape, TapeHistory } from '../../tape/tape.ts'
 import { nextTurn } from '../../turns.ts'
-import { HOUR_MS, type HourCounts, HourlyScore, hourOf, SHOWN_HOURS_BOUND } from './hourly-score.ts'
+import { HOUR_MS, type HourCounts, HourlyScore, hourOf, type ScoredEntry, SHOWN_HOURS_BOUND } from './hourly-score.ts'
+import { scoredUpdateOf } from './scored-update.ts'
 
 /** Updates read from the tape at once, in one turn of the event loop. */
 const PAGE_MESSAGES = 100
 /** Pages that `open` waits for. A short tape is read completely by then. */
 const OPENING_PAGES = 10
 
-type ScoreTape = Pick<Tape, 'follow' | 'readAfter' | 'oldest'> & Pick<TapeHistory, 'seqBefore'>
+type ScoreTape = Pick<Tape, 'follow' | 'oldest'> & Pick<TapeHistory, 'readTextsAfter' | 'seqBefore'>
 
 /** Scores a tape: reads what it holds, then follows it, each update once. */
 export class ScoreTracker {
@@ -38,8 +39,8 @@ export class ScoreTracker {
   async read(pages = Number.POSITIVE_INFINITY): Promise<void> {
     for (let pagesRead = 0; pagesRead < pages && !this.#isCaughtUp && !this.#isClosed; pagesRead += 1) {
       const newestSeq = this.#newestSeq
-      const page = await this.#tape.readAfter(this.#countedUpTo, PAGE_MESSAGES)
-      this.#add(page)
+      const page = await this.#tape.readTextsAfter(this.#countedUpTo, PAGE_MESSAGES)
+      this.#add(page.map(({ seq, text }) => ({ seq, update: scoredUpdateOf(text) })))
       // What the tape announced but no longer holds was evicted.
       if (page.length < PAGE_MESSAGES) this.#countedUpTo = Math.max(this.#countedUpTo, newestSeq)
       // Nothing is awaited between this and the next batch of the tape, so none is missed.
@@ -63,7 +64,7 @@ export class ScoreTracker {
     else this.#newestSeq = batch.at(-1)?.seq ?? this.#newestSeq
   }
 
-  #add(entries: readonly Entry[]): void {
+  #add(entries: readonly ScoredEntry[]): void {
     for (const entry of entries) {
       if (entry.seq <= this.#countedUpTo) continue
       this.#score.add(entry)

@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { movementTypes, type Update, type UpdateType } from '../../protocol/updates.ts'
-import { entryOf, type TapeRow } from '../row.ts'
+import { entryOf, prepareRows, type TapeRow } from '../row.ts'
 import type { CountEstimate, Entry, HistoryFilter, HistoryReader } from '../tape.ts'
 import { Channels, followerTypes } from './channels.ts'
 import { OpenKeyTypes } from './key-types.ts'
@@ -25,9 +25,9 @@ export class TapeIndex {
     this.#channels = new Channels(database)
     this.#shelves = new ShelfIndex(database, this.#channels, oldest, end)
     this.#openKeyTypes = new OpenKeyTypes(readKey)
-    this.#row = database.prepare('SELECT seq, text FROM tape WHERE seq = ?')
+    this.#row = prepareRows(database, 'SELECT seq, text FROM tape WHERE seq = ?')
     const between = 'SELECT seq, text FROM tape WHERE seq BETWEEN ? AND ? ORDER BY seq'
-    this.#rows = { asc: database.prepare(between), desc: database.prepare(`${between} DESC`) }
+    this.#rows = { asc: prepareRows(database, between), desc: prepareRows(database, `${between} DESC`) }
     this.#oldest = oldest
   }
 
@@ -72,8 +72,8 @@ export class TapeIndex {
       for (const row of this.#rowsAt(seqs)) {
         const entry = entryOf(row)
         if (matchesFilter(filter, entry)) entries.push(entry)
-        chars += row.text.length
-        if (chars > TEXT_BOUND_CHARS) return { entries, reached: row.seq }
+        chars += entry.text.length
+        if (chars > TEXT_BOUND_CHARS) return { entries, reached: entry.seq }
       }
       return { entries, reached }
     }
@@ -84,11 +84,11 @@ export class TapeIndex {
     const [first = 0, last = first] = [seqs[0], seqs.at(-1)]
     if (seqs.length > 1 && Math.abs(last - first) === seqs.length - 1) {
       const [from, to, query] = first < last ? [first, last, this.#rows.asc] : [last, first, this.#rows.desc]
-      yield* query.iterate(from, to) as Iterable<TapeRow>
+      yield* query.iterate(from, to) as unknown as Iterable<TapeRow>
       return
     }
     for (const seq of seqs) {
-      const row = this.#row.get(seq) as TapeRow | undefined
+      const row = this.#row.get(seq) as unknown as TapeRow | undefined
       if (row) yield row
     }
   }

@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import { channelOf, type TapeRow } from '../row.ts'
+import { channelOf, prepareRows, type TapeRow } from '../row.ts'
 import type { CountEstimate, SeqRange } from '../tape.ts'
 import { type Channels, followerTypes, NO_CHANNEL, relevance } from './channels.ts'
 
@@ -51,7 +51,7 @@ export class ShelfIndex {
       shelf: database.prepare('INSERT OR REPLACE INTO shelves (shelf, channels, follows_from) VALUES (?, ?, ?)'),
       drop: database.prepare('DELETE FROM shelves WHERE shelf = ?'),
     }
-    this.#rows = database.prepare('SELECT seq, text, evictable FROM tape WHERE seq >= ? AND seq < ?')
+    this.#rows = prepareRows(database, 'SELECT seq, text, evictable FROM tape WHERE seq >= ? AND seq < ?')
     const first = database.prepare('SELECT seq FROM tape WHERE seq >= ? ORDER BY seq LIMIT 1')
     const nextKeptSeq = (from: number) => (first.get(from)?.seq ?? null) as number | null
     const firstKept = nextKeptSeq(0) ?? Number.POSITIVE_INFINITY
@@ -183,8 +183,8 @@ export class ShelfIndex {
   #indexShelf(shelf: Shelf): Uint16Array {
     const start = shelf.number * SHELF_SIZE
     const channels = new Uint16Array(SHELF_SIZE)
-    for (const row of this.#rows.iterate(start, start + SHELF_SIZE) as Iterable<UnindexedRow>) {
-      const { seq, text, evictable } = row
+    const rows = this.#rows.iterate(start, start + SHELF_SIZE) as unknown as Iterable<UnindexedRow>
+    for (const [seq, text, evictable] of rows) {
       const { type, address } = channelOf(text)
       channels[seq - start] = this.#channels.numberOf({ address, type, keyTypes: 0, evictable: evictable === 1 })
       if (followerTypes.has(type)) shelf.followsFrom = UNKNOWN_FOLLOWS_FROM
@@ -226,7 +226,7 @@ export class ShelfIndex {
 }
 
 type ShelfRow = { readonly shelf: number; readonly channels: Uint8Array; readonly follows_from: number }
-type UnindexedRow = TapeRow & { readonly evictable: number }
+type UnindexedRow = readonly [...TapeRow, evictable: number]
 
 /**
  * The offsets of the last and the first update that a shelf keeps. A search ends there and not at the bounds of the shelf, where a

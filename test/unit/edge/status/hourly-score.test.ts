@@ -33,7 +33,7 @@ function openScoredTape({ bound = 1_000_000, retentionMs = 365 * 24 * HOUR_MS } 
 
 /** The part of a tape that the tracker uses, so that a test can replace a method. */
 const tapeLike = (tape: SearchableTape) => ({
-  readAfter: (seq: number, limit: number) => tape.readAfter(seq, limit),
+  readTextsAfter: (seq: number, limit: number) => tape.readTextsAfter(seq, limit),
   seqBefore: (time: number) => tape.seqBefore(time),
   follow: (deliver: Follower) => tape.follow(deliver),
   oldest: () => tape.oldest(),
@@ -161,7 +161,7 @@ describe('the score', () => {
 
   it('keeps a bounded number of open keys and drops the oldest', () => {
     const score = new HourlyScore()
-    const fold = (draft: Draft, seq: number) => score.add({ seq, update: draft as Update, text: '' })
+    const fold = (draft: Draft, seq: number) => score.add({ seq, update: draft as Update })
     const bound = 131_072
     const published = { ...first, time: iso(noon) }
     for (let seq = 1; seq <= bound + 1; seq += 1) fold({ ...published, key: `k${seq}` }, seq)
@@ -204,8 +204,8 @@ describe('a tape that is read again', () => {
       await write(...Array.from({ length: 100 }, (_, index) => transferAt({ block, index })))
     }
     const pages: number[] = []
-    const since = tape.readAfter.bind(tape)
-    tape.readAfter = (seq, limit) => {
+    const since = tape.readTextsAfter.bind(tape)
+    tape.readTextsAfter = (seq, limit) => {
       pages.push(limit)
       return since(seq, limit)
     }
@@ -223,14 +223,14 @@ describe('a tape that is read again', () => {
     const { tape, write, clock } = openTestTape()
     await write(...Array.from({ length: 99 }, (_, index) => transferAt({ block: 1, index })))
     let more = 3
-    const readAfter = async (seq: number, limit: number) => {
-      const page = await tape.readAfter(seq, limit)
+    const readTextsAfter = async (seq: number, limit: number) => {
+      const page = await tape.readTextsAfter(seq, limit)
       // An update written now is not on the page that was read.
       if (more > 0) await write(transferAt({ block: 2, index: more }))
       more -= 1
       return page
     }
-    const tracker = await ScoreTracker.open({ ...tapeLike(tape), readAfter }, clock.now)
+    const tracker = await ScoreTracker.open({ ...tapeLike(tape), readTextsAfter }, clock.now)
     await tracker.read()
     expect(tracker.hours(clock.now)).toEqual([hourRow(noon, { told: 102 })])
     await write(first)
