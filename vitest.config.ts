@@ -7,6 +7,7 @@ export const slowFiles = [
   'test/e2e/{history-paging,http-stream,real-node,relay-downtime,restart,resume,source-failover,upstream-outage,websocket}.test.ts',
   'test/e2e/gateway/**/*.test.ts',
   'test/simulation/reach-report.test.ts',
+  'test/unit/argument-bounds.test.ts',
   'test/unit/cli/**/*.test.ts',
   'test/unit/devnet/{devnet-main,devnet-restart}.test.ts',
   'test/unit/docs/{asyncapi,typescript-types}.test.ts',

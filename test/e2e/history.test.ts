@@ -40,7 +40,7 @@ describe('history', () => {
 
   it('of one fact has all its updates and its stage', async () => {
     const stack = await openTestStack()
-    const listener = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream/AAPLc?snapshot=false`))
+    const listener = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream/AAPLc?snapshot=false&types=transfer,seal`))
     transfer(stack)
     const { key } = await listener.waitFor('transfer')
     const factNow = async () => {

@@ -8,7 +8,7 @@ import { headNote } from '../../../src/tape/notes.ts'
 import type { SearchableTape } from '../../../src/tape/tape.ts'
 import { blockHash, keyOf } from '../chain/node-json.ts'
 import { openTestTape } from '../tape/test-tape.ts'
-import { APPLE, apple, NOON, parsedList, TESLA, tesla } from '../tokens/stock-records.ts'
+import { APPLE, apple, NOON, TESLA, tesla } from '../tokens/stock-records.ts'
 import {
   holeEvent,
   listEvent,
@@ -22,7 +22,6 @@ import {
   subscribedEvent,
   transactionEvent,
 } from './reducer-fixture.ts'
-import { multiplierUpdated } from './token-logs.ts'
 
 const address = APPLE as Hex
 const cursorEvent = (number: number): IngestEvent => ({
@@ -355,25 +354,4 @@ describe('a restart of the reducer', () => {
       { numRuns: 40 },
     )
   })
-})
-
-it('the reducer accepts a list longer than a call can have arguments', async () => {
-  const openedTape = await openTape()
-  const { reduceEvents } = await openReducer(openedTape.tape)
-  const [token] = parsedList(apple({ multiplier: undefined }))
-  const addresses = Array.from({ length: 130_000 }, (_, at): Hex => `0x${at.toString(16).padStart(40, '0')}`)
-  const tokens = addresses.flatMap((address) => (token ? [{ ...token, address }] : []))
-  const { updates } = reduceEvents({ type: 'list', tokens }, { type: 'subscribed', addresses })
-  expect(updates.length).toBe(2 * addresses.length)
-})
-
-it('the reducer corrects more facts than a call can have arguments', async () => {
-  const { state, publish, reduceEvents } = await openReducer((await openTape()).tape)
-  await publish(listEvent(apple()), subscribedEvent, pendingLogEvent({ block: 10, index: 0 }))
-  const [fact] = state.ledger.factsOf(APPLE as Hex)
-  if (!fact) throw new Error('no fact')
-  const { draft } = fact.published
-  for (let index = 1; index <= 130_000; index += 1) state.ledger.add({ ...draft, key: `10-${index}` }, 'sealed', 0, 0)
-  const { updates } = reduceEvents(transactionEvent([multiplierUpdated({ block: 9, index: 0 }, '2')]))
-  expect(updates.length).toBe(1 + 130_001)
 })

@@ -182,13 +182,6 @@ describe('the index', () => {
   }
   const manyTransfers = (count: number) => Array.from({ length: count }, (_, nth) => transfer({ at, nth }))
 
-  it('evicts more updates at once than a call can have arguments', async () => {
-    const fixture = await openTestTape({ bound: 1 })
-    onTestFinished(() => fixture.close())
-    const entries = await fixture.tape.append(manyTransfers(130_000))
-    expect(await fixture.tape.readAfter(0, 10)).toEqual(entries.slice(-1))
-  })
-
   it('finds the same after eviction, a restart and a crash', async () => {
     const fixture = await openTestTape({ bound: 3_000 })
     onTestFinished(() => fixture.close())
