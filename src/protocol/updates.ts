@@ -262,7 +262,9 @@ const Hole = registerSchema(
     blocks: z
       .object({ first: BlockNumber, last: BlockNumber })
       .describe('The first and the last block that could not be read, both included.'),
-    reason: z.string(),
+    reason: z
+      .string()
+      .describe('Why: for example pruned, backfill_bound, or reorg where the chain was replaced deeper than can be rolled back.'),
   }),
 )
 

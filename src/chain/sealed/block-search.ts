@@ -17,20 +17,53 @@ export async function binarySearch(low: number, high: number, holds: (number: nu
   return last
 }
 
+/** The block to roll back to, and the blocks up to it that may be replaced too and that nothing can roll back. */
+type RollbackTarget = { readonly to: Cursor; readonly lost: { readonly from: number; readonly to: number } | null }
+
 /** The block to roll back to when our block `number` is no longer canonical. */
 export async function findRollbackTarget(
   node: BlockReader,
   recentBlocks: RecentBlocks,
   { number, safe }: { readonly number: number; readonly safe: number },
   signal: AbortSignal,
-): Promise<Cursor> {
+): Promise<RollbackTarget> {
   const forkPoint = await findForkPoint(node, recentBlocks, number, signal)
-  if (forkPoint) return forkPoint
+  if (forkPoint) return { to: forkPoint, lost: null }
   // No recent block is canonical: goes back to the safe block, or to the first that was settled, as far as the node has blocks.
+  const { first, newest } = recentBlocks
   const below = Math.min(number, recentBlocks.oldest) - 1
-  const deep = Math.min(below, safe > 0 ? safe : Math.min(number - DEEP_ROLLBACK_BLOCKS, recentBlocks.first))
-  const from = Math.max(0, deep, number - DEPTH_BOUND_BLOCKS)
-  return { number: await firstAvailable(node, from, number - 1, signal), hash: null }
+  const deep = Math.min(below, safe > 0 ? safe : Math.min(number - DEEP_ROLLBACK_BLOCKS, first))
+  // Below the bound the ledger has forgotten what was published.
+  const from = Math.max(0, deep, (newest?.number ?? number) - DEPTH_BOUND_BLOCKS)
+  const to = await firstAvailable(node, from, number - 1, signal)
+  // A safe block that is not below the replaced ones was replaced with them.
+  const deepest = safe > 0 && safe <= below ? safe : first
+  const highestKept = Math.max(deepest, await findHighestCanonical(node, recentBlocks.hashes, to, signal))
+  return { to: { number: to, hash: null }, lost: highestKept < to ? { from: highestKept + 1, to } : null }
+}
+
+/** The highest canonical block of known hash. First those that the node surely has are searched; 0 if none is canonical. */
+async function findHighestCanonical(node: BlockReader, blocks: readonly Cursor[], from: number, signal: AbortSignal) {
+  const above = await highestCanonical(
+    node,
+    blocks.filter(({ number }) => number >= from),
+    signal,
+  )
+  if (above > 0) return above
+  return highestCanonical(
+    node,
+    blocks.filter(({ number }) => number < from),
+    signal,
+  )
+}
+
+/** The highest of these blocks, in ascending order, that is still canonical; 0 if none is. */
+async function highestCanonical(node: BlockReader, blocks: readonly Cursor[], signal: AbortSignal): Promise<number> {
+  const isReplaced = async (index: number) => {
+    const block = blocks[index]
+    return block !== undefined && (await node.header(block.number, signal))?.hash !== block.hash
+  }
+  return blocks[(await binarySearch(0, blocks.length, isReplaced)) - 1]?.number ?? 0
 }
 
 /**

@@ -26,6 +26,8 @@ type RecentBlock = {
  */
 export class RecentBlocks {
   readonly #blocks = new BoundedMap<number, RecentBlock>(RECENT_BLOCKS_BOUND)
+  /** The known hashes, as deep as a rollback goes. */
+  readonly #hashes = new BoundedMap<number, Hex>(DEPTH_BOUND_BLOCKS)
   #newest: Cursor | null = null
   #first = Number.POSITIVE_INFINITY
 
@@ -48,6 +50,11 @@ export class RecentBlocks {
     return this.#newest
   }
 
+  /** The blocks of known hashes, in ascending order: also those that are not kept any more, as deep as a rollback goes. */
+  get hashes(): readonly Cursor[] {
+    return [...this.#hashes].map(([number, hash]) => ({ number, hash })).sort((a, b) => a.number - b.number)
+  }
+
   /** The newest number up to this one, or else the oldest of all. */
   nearest(number: number): number {
     let nearest = this.oldest
@@ -57,6 +64,8 @@ export class RecentBlocks {
 
   add(number: number, block: RecentBlock): void {
     this.#blocks.set(number, block)
+    if (block.hash === null) this.#hashes.delete(number)
+    else this.#hashes.set(number, block.hash)
     this.#first = Math.min(this.#first, number)
     if (number >= (this.#newest?.number ?? 0)) this.#newest = { number, hash: block.hash }
   }
@@ -69,6 +78,7 @@ export class RecentBlocks {
   /** Makes this block the newest. */
   rollBackTo(block: Cursor): void {
     for (const later of this.#blocks.keys()) if (later > block.number) this.#blocks.delete(later)
+    for (const later of this.#hashes.keys()) if (later > block.number) this.#hashes.delete(later)
     this.#newest = block
     // A kept block is still to be rechecked.
     if (this.#blocks.get(block.number)?.hash !== block.hash) this.addUnread(block)

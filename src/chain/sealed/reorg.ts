@@ -1,5 +1,6 @@
 import { isSealed } from '../logs/log-schema.ts'
 import { UpstreamError } from '../rpc/error.ts'
+import type { BackfillRanges } from './backfill-ranges.ts'
 import type { SettlementContext } from './block-logs.ts'
 import { findRollbackTarget } from './block-search.ts'
 import type { HeadTracker } from './heads.ts'
@@ -10,6 +11,7 @@ type Options = Pick<SettlementContext, 'node' | 'warn' | 'emit' | 'signal'> & {
   readonly recentBlocks: RecentBlocks
   readonly heads: HeadTracker
   readonly recheck: Recheck
+  readonly ranges: BackfillRanges
 }
 
 /** A node disagreed with a settled block: reads the block to find which one is right. */
@@ -31,11 +33,14 @@ export async function rollBackIfReplaced(options: Options, { number, hash }: Cur
 }
 
 /** Our block of this number is no longer canonical. */
-async function rollBack({ node, recentBlocks, heads, recheck, warn, emit, signal }: Options, number: number): Promise<void> {
-  const to = await findRollbackTarget(node, recentBlocks, { number, safe: heads.safe }, signal)
-  warn('the chain was reorganised', { from: to.number + 1 })
+async function rollBack(options: Options, number: number): Promise<void> {
+  const { node, recentBlocks, heads, recheck, ranges, warn, emit, signal } = options
+  const { to, lost } = await findRollbackTarget(node, recentBlocks, { number, safe: heads.safe }, signal)
+  warn('the chain was reorganised', { from: to.number + 1, lost })
   recentBlocks.rollBackTo(to)
   heads.rolledBackTo(to.number)
   recheck.rolledBackTo(to.number)
   emit({ type: 'reorg', from: to.number + 1 })
+  // What was published of these blocks can be neither confirmed nor retracted.
+  if (lost) emit({ type: 'hole', blocks: lost, reason: 'reorg', ...ranges.cursors() })
 }

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { BlockReader } from '../../../../src/chain/rpc/block-reader.ts'
-import { binarySearch, findForkPoint, firstWithinAge } from '../../../../src/chain/sealed/block-search.ts'
-import { RecentBlocks } from '../../../../src/chain/sealed/recent-blocks.ts'
+import { binarySearch, findForkPoint, findRollbackTarget, firstWithinAge } from '../../../../src/chain/sealed/block-search.ts'
+import { DEPTH_BOUND_BLOCKS, RecentBlocks } from '../../../../src/chain/sealed/recent-blocks.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { timestampOf } from '../node-json.ts'
 import { range, sealedHeader } from './sealed-blocks-fixture.ts'
@@ -95,6 +95,35 @@ describe('the fork point', () => {
     chain.lagBlocks = 5
     await expect(searchBelow(HEAD)).rejects.toMatchObject({ kind: 'behind' })
   })
+})
+
+describe('a rollback', () => {
+  const oldest = HEAD - 6_000
+  it.each([
+    ['within the depth bound loses nothing', 1_500, 0, null],
+    ['of nearly the depth bound loses nothing', DEPTH_BOUND_BLOCKS - 1, 0, null],
+    ['beyond it loses all that may be replaced', 4_500, 0, { from: oldest + 1, to: HEAD - DEPTH_BOUND_BLOCKS }],
+    ['to a safe block loses nothing', 2_000, HEAD - 3_000, null],
+    ['beyond the bound to a safe block loses the blocks between', 4_500, HEAD - 5_000, { from: HEAD - 4_999, to: HEAD - 4_096 }],
+    ['of a safe block and recent ones loses nothing', 1_010, HEAD - 200, null],
+    ['of a safe block and older ones loses what the ledger forgot', 1_500, HEAD - 200, { from: HEAD - 1_499, to: HEAD - 1_024 }],
+  ])('%s', async (_, depth, safe, lost) => {
+    const { chain, recentBlocks } = openSettled(oldest, HEAD)
+    chain.reorganise(depth)
+    const target = await findRollbackTarget(new BlockReader(chain.request), recentBlocks, { number: HEAD, safe }, signal)
+    expect(target.lost).toEqual(lost)
+    expect(target.to.number).toBeLessThanOrEqual(lost ? lost.to : HEAD - depth)
+    expect(chain.requests.length).toBeLessThan(40)
+  })
+})
+
+it('a rollback on a node without old blocks loses nothing above the fork point', async () => {
+  const { chain, recentBlocks } = openSettled(HEAD - 6_000, HEAD)
+  chain.reorganise(1_500)
+  chain.override = ({ params }) => (Number(params[0]) < HEAD - 2_000 ? null : undefined)
+  const reader = new BlockReader(chain.request)
+  const target = await findRollbackTarget(reader, recentBlocks, { number: HEAD, safe: 0 }, signal)
+  expect(target).toEqual({ to: { number: HEAD - 2_000, hash: null }, lost: null })
 })
 
 describe('the first block within a bound of chain time', () => {

@@ -164,22 +164,25 @@ describe('a reorganisation deeper than the recent blocks', () => {
     expect([...settledEvents.logKeys()].sort()).toEqual(logs.map(keyOf).sort())
   })
 
-  it('never goes back further than the depth bound', async () => {
+  it('never goes back further than the depth bound, and reports the blocks below as one hole', async () => {
     const { chain, settledEvents, seal } = openSealedBlocks({ cursor: { number: HEAD, hash: word(1) }, safe: 5 })
     const first = HEAD - DEPTH_BOUND_BLOCKS + 1
     const logs = [first, HEAD].map((block) => chain.addLog(block))
     chain.addLog(first - 1)
     await seal(1)
     expect([...settledEvents.logKeys()].sort()).toEqual(logs.map(keyOf).sort())
+    expect(settledEvents.holes()).toEqual([`6-${first - 1} reorg`])
+    expect(settledEvents.all.slice(0, 2).map(({ type }) => type)).toEqual(['reorg', 'hole'])
   })
 
-  it('goes back to the first block that the node still has', async () => {
+  it('goes back to the first block that the node still has, and reports the blocks below as one hole', async () => {
     const { chain, settledEvents, seal } = openSealedBlocks({ cursor: { number: HEAD, hash: word(1) }, safe: HEAD - 600 })
     chain.override = ({ params }) => (Number(params[0]) < HEAD - 200 ? null : undefined)
     const log = chain.addLog(HEAD - 199)
     await seal(1)
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
     expect(settledEvents.cursors().at(-1)).toBe(HEAD + 1)
+    expect(settledEvents.holes()).toEqual([`${HEAD - 599}-${HEAD - 200} reorg`])
   })
 
   it('goes back by the number of newest blocks if no safe block is known', async () => {
