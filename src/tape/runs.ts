@@ -1,7 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite'
+import { parseUpdate } from './row.ts'
 
 /** A clock beyond this is wrong: numbers stay below 2^53. */
 const CLOCK_SEQ_BOUND = 2 ** 52
+
+/** Less than this between the two times of an update is no step of the clock. */
+const STEP_MS = 1_000
 
 /** A run of the relay: its first number, and the last number of the runs before it that the store knows. */
 type Run = { readonly first: number; readonly previous_end: number }
@@ -33,4 +37,17 @@ export class Runs {
     const next = this.#runs.find(({ first }) => first > seq)
     return next && seq > next.previous_end ? next.previous_end : null
   }
+}
+
+/**
+ * The stored times of a run leave out the steps of its wall clock. Where the clock was set forward, to the right time, they
+ * are too old for the next run, which would evict them: the last update shows by how much. Where it was set back they are
+ * too new, and only kept longer.
+ */
+export function addClockSteps(database: DatabaseSync): void {
+  const last = database.prepare('SELECT time, text FROM tape ORDER BY seq DESC LIMIT 1').get()
+  if (!last) return
+  const stepsMs = Date.parse(parseUpdate(String(last.text)).time) - Number(last.time)
+  if (stepsMs < STEP_MS) return
+  database.prepare('UPDATE tape SET time = time + ? WHERE seq >= (SELECT max(first) FROM runs)').run(stepsMs)
 }

@@ -8,7 +8,7 @@ import { TapeIndex } from './index/index.ts'
 import { LastSeqs } from './last-seqs.ts'
 import { defineNote, type Note, type NoteFamily, Notes } from './notes.ts'
 import { entryOf, prepareRows, type TapeRow } from './row.ts'
-import { Runs } from './runs.ts'
+import { addClockSteps, Runs } from './runs.ts'
 import { openDatabase } from './schema.ts'
 import { sealSubjectsOf, subjectOf, subjectOfKey, subjectOfSeal } from './subject.ts'
 import {
@@ -69,6 +69,7 @@ class SqliteTape implements Tape, TapeHistory {
   constructor(database: DatabaseSync, options: Options) {
     this.#database = database
     this.#statements = prepareStatements(database)
+    addClockSteps(database)
     this.#checkpoints = new Checkpoints(database)
     const { now, wallTime = now } = options
     this.#clockStepsMs = () => wallTime() - now()

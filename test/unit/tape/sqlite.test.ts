@@ -429,3 +429,23 @@ describe('a clock that is set back', () => {
     await tape.close()
   })
 })
+
+it('an update of a run whose clock was set to the right time is as old after a restart as it is', async () => {
+  const [dir, clock] = [createOwnFolder(), { now: at, wall: at }]
+  const open = () =>
+    openSqliteTape({ ...unboundedOptions, dir, retentionMs: 3_600_000, now: () => clock.now, wallTime: () => clock.wall })
+  const first = open()
+  await first.append([transfer({ at: clock.wall })])
+  clock.now += 60_000
+  clock.wall = clock.now + 30 * 3_600_000
+  const [entry] = await first.append([transfer({ at: clock.wall })])
+  await first.close()
+  clock.wall += 60_000
+  clock.now = clock.wall
+  const second = open()
+  await second.append([transfer({ at: clock.wall })])
+  expect([(await second.readAfter(0, 10)).length, second.oldest()]).toEqual([3, 0])
+  expect(await second.seqBefore(clock.now - 90_000)).toBe((entry?.seq ?? 0) - 1)
+  expect(await second.seqBefore(clock.now - 30_000)).toBe(entry?.seq)
+  await second.close()
+})
