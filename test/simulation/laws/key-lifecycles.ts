@@ -9,7 +9,6 @@ import {
   type Fact,
   findDetailError,
   findFactError,
-  isFact,
   publishedDetail,
   publishedText,
 } from './published-facts.ts'
@@ -27,7 +26,8 @@ export type KeyLifecycle = {
   /** Its current content as text, and the last published fact. */
   text: string
   lastPublished: AmendedFact
-  /** The last message that published or amended it. */
+  /** The message that published it last, and the last one that published or amended it. */
+  readonly publishedBy: string
   position: string
   wasLate: boolean
   /** Whether it was ever published as pre-confirmed; when it was last published (ms since the beginning). */
@@ -71,7 +71,7 @@ export class KeyLifecycles {
       if (settings.tapeBound !== undefined && lifecycle.state === 'sealed')
         lifecycle.isForgotten ||= !tape()
           .readKey(lifecycle.key)
-          .some(({ update }) => isFact(update))
+          .some(({ update }) => update.id === lifecycle.publishedBy)
     }
   }
 
@@ -102,6 +102,7 @@ export class KeyLifecycles {
       type,
       text,
       lastPublished: fact,
+      publishedBy: id,
       position: id,
       wasPreconfirmed,
       state: stage === 'sealed' ? 'sealed' : 'open',
