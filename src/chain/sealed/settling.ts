@@ -192,10 +192,13 @@ export class Settling {
   }
 
   /** After an outage: skips blocks beyond the backfill bound and reports them as missing. */
-  async #limitCatchUp(settled: Cursor, target: SealedHeader): Promise<void> {
-    const { node, outage, backfillBoundMs, signal } = this.#options
+  async #limitCatchUp(settled: Cursor, { number }: SealedHeader): Promise<void> {
+    const { node, heads, outage, backfillBoundMs, signal } = this.#options
     if (await rollBackIfReplaced(this.#options, settled)) return
-    const first = await firstWithinAge(node, settled.number + 1, target, backfillBoundMs, signal)
+    // By the false time of one pushed message all blocks would be too old.
+    const announced = heads.announced(number)
+    const head = announced?.isPushed === false ? announced.header : await readHeader(node, number, signal)
+    const first = await firstWithinAge(node, settled.number + 1, head, backfillBoundMs, signal)
     outage.isUnbounded = false
     if (first > settled.number + 1) this.#skip(settled, { number: first - 1, hash: null }, 'backfill_bound')
   }

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import { apple, keyOf, tesla } from '../node-json.ts'
-import { HEAD, openSealedBlocks, range } from './sealed-blocks-fixture.ts'
+import { HEAD, openSealedBlocks, range, sealedHeader } from './sealed-blocks-fixture.ts'
 
 /** Settling that starts this many blocks behind the head. */
 const openBehindHead = (blocks: number, settings: Parameters<typeof openSealedBlocks>[0] = {}) =>
@@ -98,6 +98,15 @@ describe('settling after an outage', () => {
   it('skips nothing within the bound', async () => {
     const { settledEvents, announceHead, advance } = openBehindHead(9_000, { backfillBoundMs: 3_600_000 })
     announceHead()
+    await advance(0)
+    expect(settledEvents.holes()).toEqual([])
+    expect(settledEvents.cursors().at(-1)).toBe(HEAD)
+  })
+
+  it('skips nothing by the false time of a pushed head', async () => {
+    const { chain, sealed, settledEvents, advance } = openBehindHead(50, { backfillBoundMs: 600_000 })
+    const header = sealedHeader(chain.headerOf(HEAD))
+    sealed.receiveHead({ ...header, timestamp: (header.timestamp ?? 0) + 31_536_000 }, true)
     await advance(0)
     expect(settledEvents.holes()).toEqual([])
     expect(settledEvents.cursors().at(-1)).toBe(HEAD)
