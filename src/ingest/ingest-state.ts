@@ -34,7 +34,7 @@ export type IngestState = {
   restartCursor: Cursor | null
   /** Schedules take effect by this clock only. */
   chainTime: ChainTime | null
-  /** What one answer said of the times of blocks that are not settled. */
+  /** The times of unsettled blocks, each from one answer. */
   readonly claimedTimes: BoundedMap<number, { readonly timestamp: number; readonly isAsked: boolean }>
   /** The highest block whose time is known while blocks before it are not settled. */
   aheadBlock: BlockTime | null

@@ -125,7 +125,7 @@ export class SimulatedNode {
     return traits.includes('unsorted') ? formatted.reverse() : formatted
   }
 
-  /** A page never ends inside its first block: nobody could notice that in a range of one block. */
+  /** A page never ends inside its first block: in a range of one block that cannot be noticed. */
   #page(found: readonly JsonObject[]): readonly JsonObject[] {
     const index = this.#options.activeFaults.amount('truncatedPages')
     if (index === null) return found

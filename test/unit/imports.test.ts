@@ -66,7 +66,7 @@ const allowedPackages: Readonly<Record<string, readonly string[]>> = { protocol:
 /** The relay subscribes in one place; the programs beside it subscribe where they want. */
 const subscribers = ['relay.ts', 'client', 'web', 'devnet', 'cli']
 const environmentReaders = ['main.ts', 'cli']
-/** Everything else is handed its clocks, so that nothing measures time with a clock that somebody may set. */
+/** Everything else is handed its clocks, so that nothing measures time with a clock that can be set. */
 const wallClockReaders = ['relay.ts', 'devnet']
 
 /** Names that may occur twice: every folder may have its entry, every class its options. */
