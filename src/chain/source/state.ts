@@ -24,6 +24,8 @@ export type SourceState = {
   readonly head: number | null
   readonly settled: number | null
   readonly headAt: number
+  /** When the newest settled block last was another one. */
+  readonly settledAt: number
   /** When a head was last received, new or not. */
   readonly headReadAt: number
   /** Until when settling may be behind: it catches up after the start, and after an outage. */
@@ -116,6 +118,7 @@ export const initialState = (links: number, silenceMs: number, at: number): Sour
   head: null,
   settled: null,
   headAt: at,
+  settledAt: at,
   headReadAt: at,
   mayLagUntil: NEVER,
   lagsSince: null,
@@ -208,7 +211,8 @@ function afterProgress(state: SourceState, { head, settled }: Extract<Evidence, 
   const bound = isSettlingBehind(state, at) ? SETTLING_CAUGHT_UP_BLOCKS : SETTLING_LAG_BLOCKS
   const mayLagUntil = state.head === null ? at + CATCH_UP_MS : state.mayLagUntil
   const lagsSince = lag > bound ? (state.lagsSince ?? at) : null
-  return { ...state, head, settled, headAt: isNew ? at : state.headAt, mayLagUntil, lagsSince }
+  const [headAt, settledAt] = [isNew ? at : state.headAt, settled === state.settled ? state.settledAt : at]
+  return { ...state, head, settled, headAt, settledAt, mayLagUntil, lagsSince }
 }
 
 /** Settling could not keep up while nothing was answered. A lag from before that is no consequence of it. */
@@ -309,9 +313,12 @@ export function isLinkLeft(state: SourceState, at: number): boolean {
   return standsStill || link === 'refused' || (link === 'pushing' && (trust === 'silent' || trust === 'behind'))
 }
 
-/** Whether to ask other endpoints first: headers come, but settling does not keep up. */
-export const isEndpointLeft = (state: SourceState, at: number): boolean =>
-  isSettlingBehind(state, at) && at - state.leftAt.endpoint >= LEAVE_INTERVAL_MS
+/** Whether to ask other endpoints first: headers come, but settling stands still, or does not catch up in time. */
+export function isEndpointLeft(state: SourceState, at: number): boolean {
+  const { lagsSince, settledAt, leftAt, silenceMs } = state
+  if (lagsSince === null || !isSettlingBehind(state, at) || at - leftAt.endpoint < LEAVE_INTERVAL_MS) return false
+  return at - settledAt > silenceMs || at - lagsSince > LEAVE_INTERVAL_MS
+}
 
 /** Whether the node behind the link stands still while the chain moves on. */
 const isLinkStale = ({ linkHead, head }: SourceState, at: number): boolean =>

@@ -159,7 +159,7 @@ describe('evidence', () => {
     [{ type: 'reorg' }, ['missed']],
     [{ type: 'head', number: HEAD + 1, via: 'link' }, ['headReadAt', 'linkHead']],
     [{ type: 'head', number: HEAD + 1, via: 'poll' }, ['headReadAt', 'linkHead']],
-    [{ type: 'progress', head: HEAD + 1, settled: HEAD + 1 }, ['head', 'settled', 'headAt', 'lagsSince']],
+    [{ type: 'progress', head: HEAD + 1, settled: HEAD + 1 }, ['head', 'settled', 'headAt', 'settledAt', 'lagsSince']],
     [{ type: 'pending', status: 'preconfirmed' }, ['pending', 'gap', 'trust']],
     [{ type: 'polled_logs', newest: HEAD + 1, closesGap: false }, ['missed']],
     [{ type: 'requested' }, []],
@@ -406,11 +406,19 @@ describe('the node behind a link', () => {
   })
 })
 
-it('endpoints are left while settling is behind, once a minute', () => {
-  const behind = started({ lagsSince: AT - SILENCE_MS - 1 })
+it('endpoints are left while settling is behind and stands still, once a minute', () => {
+  const behind = started({ lagsSince: AT - SILENCE_MS - 1, settledAt: AT - SILENCE_MS - 1 })
   const left = next(behind, { type: 'left', what: 'endpoint' }, AT)
   expect([isEndpointLeft(started(), AT), isEndpointLeft(behind, AT)]).toEqual([false, true])
   expect([isEndpointLeft(left, AT + 59_999), isEndpointLeft(left, AT + 60_000)]).toEqual([false, true])
+})
+
+it('an endpoint whose blocks are being settled is left only if that does not catch up within a minute', () => {
+  const behind = started({ lagsSince: AT - SILENCE_MS - 1, settledAt: AT - SILENCE_MS })
+  expect(isEndpointLeft(behind, AT)).toBe(false)
+  const moving = next({ ...behind, head: HEAD + 90 }, { type: 'progress', head: HEAD + 90, settled: HEAD + 5 }, AT + 50_000)
+  expect([isEndpointLeft(moving, AT + 53_000), isEndpointLeft(moving, AT + 53_001)]).toEqual([false, true])
+  expect(isEndpointLeft({ ...moving, settledAt: AT + 57_000 }, AT + 57_000)).toBe(true)
 })
 
 describe('a link without another URL whose heads stand still', () => {
