@@ -176,7 +176,7 @@ function* applySealed(
 
 function applyHole(state: IngestState, event: Extract<FoldedEvent, { type: 'hole' }>, moment: Moment): readonly Publication[] {
   const { from: first, to: last } = event.blocks
-  const changedTokens = markHole(state, last)
+  const changedTokens = markHole(state, event.blocks)
   const hole = forAllTokens({ type: 'hole', blocks: { first, last }, reason: event.reason }, moment.time)
   // Newer blocks may have been settled before, and their logs taken as the whole history.
   const corrections = changedTokens.flatMap(({ address }) =>

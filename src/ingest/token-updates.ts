@@ -94,10 +94,10 @@ export function advancePosition(state: IngestState, block: number, logIndex: num
   if (block > position.block || (block === position.block && logIndex > position.logIndex)) state.position = { block, logIndex }
 }
 
-/** Blocks up to this one could not be read, so changes in them are missing. Returns the tokens whose history that changes. */
-export const markHole = (state: IngestState, block: number): readonly Token[] =>
+/** These blocks could not be read, so changes in them are missing. Returns the tokens whose history that changes. */
+export const markHole = (state: IngestState, blocks: { readonly from: number; readonly to: number }): readonly Token[] =>
   [...state.tokens.values()].filter((token) =>
-    setToken(state, { ...token, multiplierHistory: addHole(token.multiplierHistory, block) }),
+    setToken(state, { ...token, multiplierHistory: addHole(token.multiplierHistory, blocks) }),
   )
 
 /** Applies the schedules of a token that are due at this time, in seconds; no log reports it. */

@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { TapeError } from './tape.ts'
 
 /** Raised with every change of a table or of the JSON in a note. No older tape is migrated. */
-export const SCHEMA_VERSION = 3
+export const SCHEMA_VERSION = 4
 
 const settingsSql = `
   PRAGMA locking_mode = EXCLUSIVE;

@@ -23,7 +23,8 @@ export type MultiplierChange = KeyedPosition & {
 /** A token's multiplier: the initial value, and the changes since in chain order. */
 export type MultiplierHistory = {
   readonly initial: string | null
-  /** The last block that could not be read. A log's previous value may have changed there. */
+  /** The first and the last block that could not be read. A log's previous value may have changed there. */
+  readonly firstUnreadBlock: number | null
   readonly lastUnreadBlock: number | null
   readonly changes: readonly MultiplierChange[]
 }
@@ -137,16 +138,21 @@ function withMissedChange(history: MultiplierHistory, change: MultiplierChange):
   return addReportedChange(known, { ...missed, source: 'call', phase: 'effective', isDerived: true })
 }
 
-/** Marks blocks up to this one as unread. Later logs no longer refine the initial value, also those that were read before. */
-export function addHole(history: MultiplierHistory, block: number): MultiplierHistory {
+/** Marks blocks as unread. Later logs no longer refine the initial value, also those that were read before. */
+export function addHole(
+  history: MultiplierHistory,
+  { from, to }: { readonly from: number; readonly to: number },
+): MultiplierHistory {
   const { value } = initialState(history)
+  const firstUnreadBlock = Math.min(from, history.firstUnreadBlock ?? from)
   const earlierBlock = history.lastUnreadBlock ?? -1
-  const lastUnreadBlock = Math.max(block, earlierBlock)
+  const lastUnreadBlock = Math.max(to, earlierBlock)
   const logs = history.changes.filter(({ source }) => source === 'log')
   // What was derived behind an earlier hole may as well have changed in this one.
   const isDerivedAnew = logs.every((log) => log.block <= earlierBlock || log.block > lastUnreadBlock)
   const withHole = {
     initial: isSameDouble(history.initial, value) ? value : history.initial,
+    firstUnreadBlock,
     lastUnreadBlock,
     changes: history.changes.filter((change) => !(isDerivedAnew && change.isDerived && change.block === earlierBlock)),
   }
@@ -200,9 +206,9 @@ export const markScheduleApplied = (history: MultiplierHistory, schedule: Multip
   changes: history.changes.map((change) => (change === schedule ? { ...change, isApplied: true } : change)),
 })
 
-/** The first log or call refines the list's initial value to the last digit. */
-function initialState({ initial, lastUnreadBlock, changes: [first] }: MultiplierHistory): MultiplierState {
-  const reachesStart = lastUnreadBlock === null || (first !== undefined && first.block <= lastUnreadBlock)
+/** The first log or call refines the list's initial value to the last digit, if all blocks before it were read. */
+function initialState({ initial, firstUnreadBlock, changes: [first] }: MultiplierHistory): MultiplierState {
+  const reachesStart = firstUnreadBlock === null || (first !== undefined && first.block < firstUnreadBlock)
   if (reachesStart && first?.source === 'log' && first.from !== null) return { value: first.from, source: 'log', scheduled: null }
   const isRefined = reachesStart && first?.source === 'call' && first.phase === 'effective' && isSameDouble(initial, first.to)
   if (isRefined) return { value: first.to, source: 'call', scheduled: null }
@@ -237,4 +243,9 @@ function boundChanges(history: MultiplierHistory): MultiplierHistory {
 }
 
 /** Starts with the list's value. */
-export const newMultiplierHistory = (initial: string | null): MultiplierHistory => ({ initial, lastUnreadBlock: null, changes: [] })
+export const newMultiplierHistory = (initial: string | null): MultiplierHistory => ({
+  initial,
+  firstUnreadBlock: null,
+  lastUnreadBlock: null,
+  changes: [],
+})

@@ -36,6 +36,7 @@ const multiplierFrom = (base: string | null, ...changes: readonly MultiplierChan
     (history, change) => (change.source === 'log' ? addLogChange : addReportedChange)(history, change),
     newMultiplierHistory(base),
   )
+const unread = (from: number, to: number) => ({ from, to })
 const valueAt = (history: MultiplierHistory, block: number, logIndex = 0) =>
   multiplierAt(history, positionAt(block, logIndex)).value
 
@@ -105,21 +106,27 @@ describe('a multiplier', () => {
   })
 
   it('keeps its value before unread blocks, in spite of a log after them', () => {
-    const gap = addHole(multiplierFrom('1', logChange(2, 0, { from: '1', to: '1.5' })), 10)
+    const gap = addHole(multiplierFrom('1', logChange(2, 0, { from: '1', to: '1.5' })), unread(8, 10))
     const history = addLogChange(gap, logChange(12, 0, { from: '3', to: '4' }))
     expect([2, 9, 10, 11, 13].map((block) => valueAt(history, block))).toEqual(['1', '1.5', '1.5', '3', '4'])
-    const first = addLogChange(addHole(multiplierFrom('1'), 10), logChange(12, 0, { from: '3', to: '4' }))
+    const first = addLogChange(addHole(multiplierFrom('1'), unread(8, 10)), logChange(12, 0, { from: '3', to: '4' }))
     expect([9, 11, 13].map((block) => valueAt(first, block))).toEqual(['1', '3', '4'])
     expect(addLogChange(first, logChange(14, 0, { from: '4', to: '5' })).changes.length).toBe(3)
-    expect(addHole(multiplierFrom('1', logChange(12, 0, { from: '3', to: '4' })), 10)).toEqual(first)
-    const twoHoles = addHole(addHole(multiplierFrom('1', logChange(12, 0, { from: '3', to: '4' })), 5), 10)
+    expect(addHole(multiplierFrom('1', logChange(12, 0, { from: '3', to: '4' })), unread(8, 10))).toEqual(first)
+    const twoHoles = addHole(addHole(multiplierFrom('1', logChange(12, 0, { from: '3', to: '4' })), unread(5, 5)), unread(10, 10))
     expect([5, 6, 10, 11].map((block) => valueAt(twoHoles, block))).toEqual(['1', '1', '1', '3'])
     const latePart = addLogChange(twoHoles, logChange(11, 0, { from: '1', to: '3' }))
     expect([10, 11, 12].map((block) => valueAt(latePart, block))).toEqual(['1', '1', '3'])
   })
 
+  it('keeps its value before unread blocks, in spite of a log between them', () => {
+    const gap = addHole(addHole(multiplierFrom('1'), unread(11, 11)), unread(13, 13))
+    const history = addLogChange(gap, logChange(12, 0, { from: '3', to: '4' }))
+    expect([2, 10, 13].map((block) => valueAt(history, block))).toEqual(['1', '1', '4'])
+  })
+
   it('is not derived from a log where an earlier one after unread blocks arrives later, with or without its previous value', () => {
-    const gap = addLogChange(addHole(multiplierFrom('1'), 10), logChange(12, 0, { from: '3', to: '4' }))
+    const gap = addLogChange(addHole(multiplierFrom('1'), unread(8, 10)), logChange(12, 0, { from: '3', to: '4' }))
     expect([11, 13].map((block) => valueAt(gap, block))).toEqual(['3', '4'])
     for (const from of [null, '1']) {
       const history = addLogChange(gap, logChange(11, 5, { from, to: '3' }))
@@ -130,8 +137,8 @@ describe('a multiplier', () => {
   })
 
   it('is no longer derived from a log after unread blocks that is not sealed', () => {
-    const derived = addHole(multiplierFrom('1', logChange(12, 0, { from: '3', to: '4' })), 10)
-    const later = addLogChange(addHole(derived, 20), logChange(25, 0, { from: '4', to: '5' }))
+    const derived = addHole(multiplierFrom('1', logChange(12, 0, { from: '3', to: '4' })), unread(8, 10))
+    const later = addLogChange(addHole(derived, unread(20, 20)), logChange(25, 0, { from: '4', to: '5' }))
     expect([11, 13].map((block) => valueAt(later, block))).toEqual(['3', '4'])
     const history = dropUnsealedMultiplierChanges(later, 12, new Set())
     expect([11, 13, 26].map((block) => valueAt(history, block))).toEqual(['1', '1', '5'])
