@@ -74,9 +74,9 @@ export class Recheck {
     const isDue = (block: number) => now - (recentBlocks.get(block)?.settledAt ?? now) >= INDEXING_DELAY_MS
     const queue = [candidatesBelow(number, recentBlocks), leftBehind(number, recentBlocks)]
     for (let blocks = queue.shift(); blocks; blocks = queue.shift()) {
-      let found: readonly number[]
+      let found: Comparison
       try {
-        found = await findIncomplete(node, recentBlocks, blocks, listed, signal)
+        found = await compareCounts(node, recentBlocks, blocks, listed, signal)
       } catch (failure) {
         if (!(failure instanceof UpstreamError && (failure.kind === 'too_large' || failure.kind === 'gone'))) throw failure
         if (failure.kind === 'gone') {
@@ -91,11 +91,12 @@ export class Recheck {
           continue
         }
         // A block too large for one answer has logs. If it was settled with none, it is settled again.
-        found = blocks.filter((block) => recentBlocks.get(block)?.logCount === 0)
+        found = { incomplete: blocks.filter((block) => recentBlocks.get(block)?.logCount === 0), cutFrom: null }
       }
-      for (const block of found) this.incompleteBlocks.add(block)
+      for (const block of found.incomplete) this.incompleteBlocks.add(block)
+      const read = blocks.filter((block) => block < (found.cutFrom ?? Number.POSITIVE_INFINITY))
       // An incomplete one is rechecked after it is settled again.
-      for (const block of blocks) if (isDue(block) && !this.incompleteBlocks.has(block)) recentBlocks.markRechecked(block)
+      for (const block of read) if (isDue(block) && !this.incompleteBlocks.has(block)) recentBlocks.markRechecked(block)
     }
   }
 }
@@ -121,27 +122,37 @@ function split(blocks: readonly number[], isDue: (block: number) => boolean): re
   return chunk(blocks.slice(0, Math.max(MIN_BLOCKS, blocks.filter(isDue).length)), MIN_BLOCKS)
 }
 
-async function findIncomplete(
+/** Blocks with more logs than they were settled with. From `cutFrom` on the answer may lack logs. */
+type Comparison = { readonly incomplete: readonly number[]; readonly cutFrom: number | null }
+
+async function compareCounts(
   node: BlockReader,
   recentBlocks: RecentBlocks,
   blocks: readonly number[],
   addresses: readonly Hex[],
   signal: AbortSignal,
-): Promise<readonly number[]> {
-  if (blocks.length === 0) return []
+): Promise<Comparison> {
+  if (blocks.length === 0) return { incomplete: [], cutFrom: null }
   const counts = new Map(blocks.flatMap((block) => countOf(recentBlocks, block)))
   const answer = await node.logsIfCountsDiffer(counts, Math.min(...blocks), Math.max(...blocks), addresses, signal)
-  if (!answer) return []
+  if (!answer) return { incomplete: [], cutFrom: null }
   const byBlock = Map.groupBy(answer.logs, ({ blockNumber }) => blockNumber)
-  return blocks.filter((block) => {
+  const differences = blocks.map((block) => {
     const recent = recentBlocks.get(block)
-    if (recent?.logCount == null) return false
+    if (recent?.logCount == null) return 0
     const blockLogs = (byBlock.get(block) ?? []).filter(({ blockHash }) => blockHash === recent.hash)
-    if (recent.addresses === addresses || blockLogs.length <= recent.logCount) return blockLogs.length > recent.logCount
+    if (recent.addresses === addresses || blockLogs.length <= recent.logCount) return blockLogs.length - recent.logCount
     // Logs of tokens that were listed later do not count.
     const comparable = addressSetOf(recent.addresses)
-    return blockLogs.filter(({ address }) => comparable.has(address)).length > recent.logCount
+    return Math.max(0, blockLogs.filter(({ address }) => comparable.has(address)).length - recent.logCount)
   })
+  // Tokens that were delisted since have no logs in the answer.
+  const isShort = blocks.some((block, index) => (differences[index] ?? 0) < 0 && recentBlocks.get(block)?.addresses === addresses)
+  return {
+    incomplete: blocks.filter((_, index) => (differences[index] ?? 0) > 0),
+    // The node lags, or it cut the answer behind its last log. The first block counts as read, so that later ones get their turn.
+    cutFrom: isShort ? Math.max(answer.logs.at(-1)?.blockNumber ?? 0, (blocks[0] ?? 0) + Math.min(1, answer.logs.length)) : null,
+  }
 }
 
 /** A block's hash, and how many logs it was settled with. */

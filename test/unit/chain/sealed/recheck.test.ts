@@ -89,6 +89,25 @@ describe('a recheck of settled blocks', () => {
     ])
   })
 
+  it('reads blocks again that a short answer may lack', async () => {
+    const { chain, settledEvents, seal } = openSealedBlocks()
+    const first = chain.addLog(HEAD + 2)
+    chain.addLog(HEAD + 6)
+    await seal(8)
+    const late = chain.addLog(HEAD + 4)
+    // Every answer ends behind its first log.
+    chain.override = ({ params }) => {
+      const { fromBlock } = params[0] as { fromBlock?: string }
+      if (fromBlock === undefined) return undefined
+      return Number(fromBlock) <= HEAD + 2 ? [chain.nodeLogOf(first)] : []
+    }
+    await seal(40)
+    expect(settledEvents.logKeys()).not.toContain(keyOf(late))
+    chain.override = () => undefined
+    await seal(8)
+    expect(settledEvents.logKeys()).toContain(keyOf(late))
+  })
+
   it('leaves its blocks to the next one when it fails', async () => {
     const { chain, settledEvents, seal } = openSealedBlocks()
     await seal(8)
