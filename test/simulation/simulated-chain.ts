@@ -90,6 +90,14 @@ export class SimulatedChain {
     return number > this.head ? undefined : this.blocksByNumber.get(number)?.at(-1)
   }
 
+  /** Whether a reorganisation has replaced a block up to this number. A node that lags behind it shows other blocks from there on. */
+  wasReplacedUpTo(number: number): boolean {
+    const { elapsedMs } = this.#clock
+    return [...this.blocksByNumber].some(
+      ([other, blocks]) => other <= number && blocks.some(({ canonicalUntil }) => canonicalUntil <= elapsedMs),
+    )
+  }
+
   /** The chain as a node shows it that lags behind by this much. */
   viewBehind(behindMs = 0, sealedBehindMs = behindMs): NodeView {
     const { elapsedMs } = this.#clock

@@ -98,12 +98,11 @@ export class BlockSettlement implements Law {
 
   /**
    * A settled block that is still canonical has no more pre-confirmed messages. A lagging node may bring back the chain that it
-   * replaced; then its logs are news until its block is settled again.
+   * or a block below it replaced; then its logs are news until its block is settled again.
    */
   #checkPreconfirmed(id: string, number: number): void {
-    const { violation, chain, activeFaults, clock } = this.#context
-    const wasReplaced = chain.blocksByNumber.get(number)?.some(({ canonicalUntil }) => canonicalUntil <= clock.elapsedMs)
-    if (wasReplaced && activeFaults.isActive('nodeLags')) return
+    const { violation, chain, activeFaults } = this.#context
+    if (activeFaults.isActive('nodeLags') && chain.wasReplacedUpTo(number)) return
     const canonicalHash = chain.block(number)?.hash
     const settled = [...this.seals.values()].some(({ block }) => block.number === number && block.hash === canonicalHash)
     if (settled) violation('I4', `${id} is pre-confirmed though block ${number} is settled`)

@@ -76,14 +76,17 @@ export class KeyLifecycles {
   }
 
   publish(fact: Fact): void {
-    const { violation, chain, clock } = this.#context
+    const { violation, chain, activeFaults, clock } = this.#context
     const { key, id, address, type, stage, late } = fact
     const before = this.all.get(key)
     if (before && before.state !== 'retracted' && !before.isForgotten)
       violation('I2', `${id} ${key} is published again while it is ${before.state}`)
     const text = publishedText(fact)
+    const { number } = fact.block
     const reorganised =
-      chain.blocksByNumber.get(fact.block.number)?.some(({ canonicalUntil }) => canonicalUntil <= clock.elapsedMs) ?? false
+      chain.blocksByNumber.get(number)?.some(({ canonicalUntil }) => canonicalUntil <= clock.elapsedMs) ||
+      // A lagging node may bring back the chain that a reorganisation replaced below this block.
+      (activeFaults.isActive('nodeLags') && chain.wasReplacedUpTo(number))
     if (before?.state === 'retracted' && before.text === text && !reorganised)
       violation('I6', `${id} ${key} is published again unchanged, though there was no reorganisation`)
     if (key !== `${fact.block.number}-${fact.tx.hash}-${fact.tx.log_index}`) violation('I3', `${id} does not match its key ${key}`)
