@@ -52,6 +52,8 @@ export type IngestState = {
   listOrder: readonly Hex[] | null
   /** The position of the last received log. A list that is read now comes after it. After a restart it is unknown until a head comes. */
   position: ChainPosition
+  /** When the chain was last seen to move on, in steady time; null before that. */
+  chainSeenAt: number | null
   feeds: readonly PriceFeed[]
   /** The addresses of their aggregators. */
   feedAddresses: ReadonlySet<Hex>

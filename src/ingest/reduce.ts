@@ -92,6 +92,7 @@ function closePart({ before, updates, counts }: ReductionPart, state: IngestStat
 }
 
 function* applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Generator<EventOutput, EventOutput> {
+  if (event.type === 'head' || event.type === 'pendingLogs' || event.type === 'sealed') state.chainSeenAt = moment.at
   switch (event.type) {
     case 'pendingLogs': {
       const { pending, repeated, ...step } = publishPending(state, event.pendingLogs, moment)
@@ -110,12 +111,11 @@ function* applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Ge
     case 'head': {
       const { pending, sealed, timestamp, isPushed = false } = event
       const claim = { number: pending ?? sealed ?? 0, timestamp }
-      // Nothing else is kept of a single message. Its block is settled soon, or a head asked for says the same.
-      if (isPushed) return { publications: observeClaimedTime(state, claim, false, moment) }
       const placed = sealed === null ? [] : applyFirstHead(state, sealed, moment)
       const corrections = placed.flatMap(({ address }) => correctMultipliers(state, address, moment))
-      const timed = observeClaimedTime(state, claim, true, moment)
-      raiseHead(state, event)
+      const timed = observeClaimedTime(state, claim, !isPushed, moment)
+      // Nothing else is kept of a single message. Its block is settled soon, or a head asked for says the same.
+      if (!isPushed) raiseHead(state, event)
       return { publications: [...corrections, ...timed] }
     }
     case 'cursor':

@@ -62,6 +62,7 @@ export async function restoreState(
     listReadAt: tape.note(listReadNote) ?? null,
     listOrder: tape.note(listOrderNote) ?? null,
     position: restartPoint ? UNKNOWN_POSITION : { block: 0, logIndex: Number.MAX_SAFE_INTEGER },
+    chainSeenAt: null,
     feeds,
     feedAddresses: new Set(aggregatorAddresses(feeds)),
     tokenByFeed: new Map(),

@@ -22,10 +22,14 @@ import type { Moment } from './moment.ts'
 
 // What the list, the contracts, the logs and chain time change in the tokens, and what that publishes beside on-chain facts.
 
+/** A list that is read later than this after the chain was last seen may know blocks that the relay does not. */
+const UNSEEN_CHAIN_MS = 10_000
+
 /** Compares a list or a part of it with the tokens. Behind the last part comes what concerns the other tokens. */
 export function applyList(state: IngestState, list: ListReading, moment: Moment): readonly Draft[] {
   if (!list.tokens) return applyChanges(state, refreshNavs(state.tokens, moment, list.unread))
   const { tokens, partial, more } = list
+  if (state.chainSeenAt !== null && moment.at - state.chainSeenAt > UNSEEN_CHAIN_MS) state.position = UNKNOWN_POSITION
   const timing = { ...moment, at: state.position }
   if (more) return applyChanges(state, diffPartialList(state.tokens, tokens, timing))
   const all = list.all ?? addressesOf(state.tokens, tokens)

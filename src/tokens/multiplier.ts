@@ -1,4 +1,4 @@
-import { type ChainPosition, dropUnsealed, insertInOrder, isBefore, type KeyedPosition, moveToEndOf } from './chain-position.ts'
+import { type ChainPosition, dropUnsealed, insertInOrder, isBefore, type KeyedPosition } from './chain-position.ts'
 
 export type MultiplierSource = 'log' | 'call' | 'list'
 
@@ -147,16 +147,14 @@ export function addHole(
   const firstUnreadBlock = Math.min(from, history.firstUnreadBlock ?? from)
   const earlierBlock = history.lastUnreadBlock ?? -1
   const lastUnreadBlock = Math.max(to, earlierBlock)
-  // The blocks before these have no log for what the list said after the last of them: it happened in these.
-  const changes = moveToEndOf(history.changes, to, ({ block, source }) => source === 'list' && block === from - 1)
-  const logs = changes.filter(({ source }) => source === 'log')
+  const logs = history.changes.filter(({ source }) => source === 'log')
   // What was derived behind an earlier hole may as well have changed in this one.
   const isDerivedAnew = logs.every((log) => log.block <= earlierBlock || log.block > lastUnreadBlock)
   const withHole = {
     initial: isSameDouble(history.initial, value) ? value : history.initial,
     firstUnreadBlock,
     lastUnreadBlock,
-    changes: changes.filter((change) => !(isDerivedAnew && change.isDerived && change.block === earlierBlock)),
+    changes: history.changes.filter((change) => !(isDerivedAnew && change.isDerived && change.block === earlierBlock)),
   }
   const next = logs.find((log) => log.block > lastUnreadBlock)
   return next ? addLogChange(withHole, next) : withHole

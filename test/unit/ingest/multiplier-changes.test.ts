@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { blockHash, timestampOf, txHash } from '../chain/node-json.ts'
 import { apple } from '../tokens/stock-records.ts'
-import { headEvent, isoTime, openListed, positionAt, splitLogs, summarise } from './multiplier-fixture.ts'
+import { agreedHead, headEvent, isoTime, openListed, positionAt, splitLogs, summarise } from './multiplier-fixture.ts'
 import { holeEvent, listEvent, openReducer, sealedEventOfLogs, transactionEvent } from './reducer-fixture.ts'
 import { multiplierUpdated, transfer, uiMultiplierUpdated } from './token-logs.ts'
 
@@ -341,4 +341,24 @@ describe('a multiplier of the list', () => {
       `preconfirmed 51/0 1 x ${multiplier} = 0.0000000${multiplier}`,
     ])
   })
+})
+
+describe('a multiplier of the list', () => {
+  const movement = (block: number) => transfer(positionAt(block, 5), 100_000_000n)
+
+  it.each([
+    [10_000, ['sealed 12/5 100000000 x 3 = 3 late', 'sealed 30/5 100000000 x 3 = 3 late']],
+    [10_001, ['sealed 12/5 100000000 x 1 = 1 late', 'sealed 30/5 100000000 x 3 = 3 late']],
+  ])(
+    'read %i ms after the chain was last seen stands behind the blocks that are read later, if that is long',
+    async (ms, expected) => {
+      const { publish, clock } = await openListed('poll')
+      await publish(...agreedHead(10), sealedEventOfLogs(10, []))
+      clock.now += ms
+      expect(await publish(listEvent(apple({ multiplier: 3 })))).toEqual(['effective 1 to 3 by list'])
+      await publish(...agreedHead(20))
+      const lines = await publish(sealedEventOfLogs(12, [movement(12)]), sealedEventOfLogs(30, [movement(30)]))
+      expect(lines.filter((line) => line.startsWith('sealed'))).toEqual(expected)
+    },
+  )
 })

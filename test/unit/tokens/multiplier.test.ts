@@ -125,12 +125,6 @@ describe('a multiplier', () => {
     expect([2, 10, 13].map((block) => valueAt(history, block))).toEqual(['1', '1', '4'])
   })
 
-  it('changes in unread blocks, where the list said it after the last log before them', () => {
-    const ahead = multiplierFrom('1', reportedChange(4, 'list', '5.6'), reportedChange(3, 'list', '2'))
-    const history = addHole(ahead, unread(5, 13))
-    expect([3, 4, 5, 13, 14].map((block) => valueAt(history, block, 1_000))).toEqual(['2', '2', '2', '2', '5.6'])
-  })
-
   it('is not derived from a log where an earlier one after unread blocks arrives later, with or without its previous value', () => {
     const gap = addLogChange(addHole(multiplierFrom('1'), unread(8, 10)), logChange(12, 0, { from: '3', to: '4' }))
     expect([11, 13].map((block) => valueAt(gap, block))).toEqual(['3', '4'])
