@@ -48,8 +48,11 @@ export async function pollPending(inputs: PollInputs, wanted: WantedLogs): Promi
   if (isUnchanged && !isSealedOnly(state) && now() - state.headPolledAt < state.silenceMs)
     return emit({ type: 'pending', memory, block: memory.status === 'preconfirmed' ? pending : null })
   emit({ type: 'polling', poll: 'head' })
+  const requestedAt = now()
   const latest = await readLatest(node, signal)
   emit({ type: 'latest', header: latest })
+  // While this request hung the chain moved on, and the pending block of before says nothing about the node.
+  if (now() - requestedAt > state.silenceMs) return
   const judged = answer === 'refused' ? { ...memory, status: 'latest' as const } : judgePending(memory, answer, latest, state.head)
   const isPreconfirmed = judged.status === 'preconfirmed'
   emit({ type: 'pending', memory: { ...judged, fingerprint: '' }, block: isPreconfirmed ? pending : null })

@@ -52,6 +52,9 @@ const openPoller = ({ hasLink = false } = {}) => {
     learn,
     pushHead: (number = chain.head) => learnHead(number, 'link'),
     state: () => state,
+    passTime: (ms: number) => {
+      now += ms
+    },
     /** Polls what is due, and returns the requests and the results. */
     due: async (afterMs = 200) => {
       now += afterMs
@@ -104,6 +107,21 @@ describe('a poll of the pending block', () => {
       { type: 'polled_logs', logs: { logs: [expect.objectContaining({ key: keyOf(log) })], unreadable: 0 }, closesGap: false },
       expect.objectContaining({ type: 'covered', addresses: [apple] }),
     ])
+  })
+
+  it.each([
+    [3_000, ['latest', 'pending', 'covered']],
+    [3_001, ['latest']],
+  ])('is judged by a head that took %i ms, or not at all if that is too long', async (ms, types) => {
+    const { chain, due, passTime } = openPoller()
+    // The node answers with the block of before the request that hangs.
+    chain.override = ({ params }) => {
+      if (params[0] === 'pending') chain.head += 2
+      else passTime(ms)
+      return undefined
+    }
+    chain.pending = 'null'
+    expect((await due()).types).toEqual(types)
   })
 
   it('reads nothing else while it is unchanged, until the head is due', async () => {
