@@ -98,13 +98,17 @@ export class SimulatedRpc {
   }
 
   #exchangeWith(endpoint: SimulatedEndpoint): Exchange {
-    return async ({ id, method, params }, signal) => {
-      const answer = await this.#ask(endpoint, this.#countRequest(), { method, params }, signal).then(
-        (result) => ({ result }),
-        answerOfFailure,
-      )
-      if (answer instanceof Response) return { response: answer, body: Buffer.alloc(0) }
-      return { response: new Response(), body: Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, ...answer })) }
+    return async (payload, signal) => {
+      const answers: object[] = []
+      for (const { id, method, params } of 'id' in payload ? [payload] : payload) {
+        const answer = await this.#ask(endpoint, this.#countRequest(), { method, params }, signal).then(
+          (result) => ({ result }),
+          answerOfFailure,
+        )
+        if (answer instanceof Response) return { response: answer, body: Buffer.alloc(0) }
+        answers.push({ jsonrpc: '2.0', id, ...answer })
+      }
+      return { response: new Response(), body: Buffer.from(JSON.stringify('id' in payload ? answers[0] : answers)) }
     }
   }
 

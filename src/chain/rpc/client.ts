@@ -4,11 +4,17 @@ import type { ChainIdentity } from './chain-id.ts'
 import { UpstreamError } from './error.ts'
 import { isCallMethod, type Method, type NodeMethod, type NodeParams, type Params } from './method-params.ts'
 import { RequestSocket } from './request-socket.ts'
-import { requestText } from './request-text.ts'
-import { type ParseAnswer, parseLogsResult, parseRawResult, parseResult } from './rpc-answer.ts'
+import { type JsonRpcRequest, requestText } from './request-text.ts'
+import { type BatchAnswer, type ParseAnswer, parseBatch, parseLogsResult, parseRawResult, parseResult } from './rpc-answer.ts'
 
 /** One JSON-RPC request to the node, and its result. A long list of logs may be a `LongList`. */
 export type RequestFn = <Q extends NodeMethod>(method: Q, params: NodeParams<Q>, signal?: AbortSignal) => Promise<unknown>
+
+/** A request of a batch. */
+export type BatchRequest = { readonly [Q in NodeMethod]: { readonly method: Q; readonly params: NodeParams<Q> } }[NodeMethod]
+
+/** Several requests to one endpoint, which it reads in this order: the answer of each. */
+export type RequestBatchFn = (requests: readonly BatchRequest[], signal?: AbortSignal) => Promise<readonly BatchAnswer[]>
 
 /** One forwarded request, and its result in the bytes that the node sent. */
 export type RawRequestFn = <M extends Method>(method: M, params: Params<M>, signal?: AbortSignal) => Promise<Buffer>
@@ -25,17 +31,19 @@ const WRONG_CHAIN_BACKOFF_MS = 60_000
 /** How often the heads of the endpoints are compared. An answer that takes longer is not: the chain moves on meanwhile. */
 const COMPARE_INTERVAL_MS = 10_000
 const COMPARE_BOUND_MS = 1_000
+/** How long no batch is sent after one was refused. */
+const BATCHES_REFUSED_MS = 600_000
 /** An endpoint further behind the newest head is asked after the others. */
 const LAG_BOUND_BLOCKS = 5
 /** How long an endpoint is asked after the others: longer each time, unless it was asked first for the longest time. */
 const ASIDE = { minMs: 60_000, maxMs: 3_600_000 }
 
-type RpcRequest<T> = { readonly method: NodeMethod; readonly params: readonly unknown[]; readonly parse: ParseAnswer<T> }
+type Call = { readonly method: NodeMethod; readonly params: readonly unknown[] }
+type RpcRequest<T> = (Call | { readonly batch: readonly Call[] }) & { readonly parse: ParseAnswer<T> }
 
-type JsonRpcRequest = { readonly jsonrpc: '2.0'; readonly id: number; readonly method: string; readonly params: readonly unknown[] }
-/** Sends one request to an endpoint. */
+/** Sends one request or one batch to an endpoint. */
 export type Exchange = (
-  request: JsonRpcRequest,
+  payload: JsonRpcRequest | readonly JsonRpcRequest[],
   signal: AbortSignal,
 ) => Promise<{ readonly response: Response; readonly body: Buffer }>
 
@@ -71,6 +79,7 @@ export class Rpc {
   readonly #endpoints: readonly Endpoint[]
   #lastId = 0
   #comparedAt: number
+  #batchesRefusedUntil = Number.NEGATIVE_INFINITY
 
   constructor(options: Options) {
     this.#options = options
@@ -86,6 +95,31 @@ export class Rpc {
     this.#request({ method, params, parse: method === 'eth_getLogs' ? parseLogsResult : parseResult }, signal)
 
   readonly requestRaw: RawRequestFn = (method, params, signal) => this.#request({ method, params, parse: parseRawResult }, signal)
+
+  /** A batch. Where batches are refused, its first request goes before all others and its last one after them. */
+  readonly requestBatch: RequestBatchFn = async (batch, signal) => {
+    if (this.#options.now() >= this.#batchesRefusedUntil) {
+      try {
+        return await this.#request({ batch, parse: parseBatch(batch.length) }, signal)
+      } catch (failure) {
+        if (!(failure instanceof UpstreamError && isBatchRefusal(failure))) throw failure
+        this.#batchesRefusedUntil = this.#options.now() + BATCHES_REFUSED_MS
+        this.#options.warn('upstream refuses batches', { reason: failure.message })
+      }
+    }
+    const answer = ({ method, params }: Call) =>
+      this.#request({ method, params, parse: parseResult }, signal).then(
+        (result): BatchAnswer => ({ ok: true, result }),
+        (error: unknown): BatchAnswer => {
+          if (error instanceof UpstreamError) return { ok: false, error }
+          throw error
+        },
+      )
+    const [first, last] = [batch.slice(0, 1), batch.slice(1).slice(-1)]
+    const answers = await Promise.all(first.map(answer))
+    answers.push(...(await Promise.all(batch.slice(1, -1).map(answer))))
+    return [...answers, ...(await Promise.all(last.map(answer)))]
+  }
 
   /** What the first endpoint answers is of no use: the others are asked before it for a while. */
   readonly leaveEndpoint = (): void => {
@@ -219,19 +253,20 @@ export class Rpc {
     }
   }
 
-  async #send<T>(endpoint: Endpoint, { method, params, parse }: RpcRequest<T>, signal?: AbortSignal): Promise<T> {
-    this.#lastId += 1
-    const id = this.#lastId
+  async #send<T>(endpoint: Endpoint, request: RpcRequest<T>, signal?: AbortSignal): Promise<T> {
+    const id = this.#lastId + 1
+    const payload = 'batch' in request ? request.batch.map((call, index) => jsonRpc(call, id + index)) : jsonRpc(request, id)
+    this.#lastId += 'batch' in request ? request.batch.length : 1
     const deadline = new AbortController()
     // `AbortSignal.timeout` also fires for an answered request, and each time costs 0.15 ms.
     const timer = setTimeout(() => deadline.abort(timeoutReason()), REQUEST_TIMEOUT_MS)
     const bounds = signal ? AbortSignal.any([signal, deadline.signal]) : deadline.signal
     try {
-      const { response, body } = await endpoint.exchange({ jsonrpc: '2.0', id, method, params }, bounds)
-      return parse(response, body, id)
+      const { response, body } = await endpoint.exchange(payload, bounds)
+      return request.parse(response, body, id)
     } catch (failure) {
       const error = failure instanceof UpstreamError ? failure : new UpstreamError('unreachable', failureReason(failure))
-      throw isCallMethod(method) ? asRequestSpecific(error) : error
+      throw 'batch' in request || isCallMethod(request.method) ? asRequestSpecific(error) : error
     } finally {
       clearTimeout(timer)
     }
@@ -241,7 +276,12 @@ export class Rpc {
 const TIMEOUT_MESSAGE = 'The operation was aborted due to timeout'
 const timeoutReason = () => new DOMException(TIMEOUT_MESSAGE, 'TimeoutError')
 
-/** Calls are optional reads. Their failures must not make an endpoint unavailable for required reads. */
+const jsonRpc = ({ method, params }: Call, id: number): JsonRpcRequest => ({ jsonrpc: '2.0', id, method, params })
+
+/** Whether the endpoint does not take batches, or none so long. */
+const isBatchRefusal = ({ kind, isRefused }: UpstreamError): boolean => isRefused || kind === 'unreadable' || kind === 'too_large'
+
+/** Calls and batches are optional reads. Their failures must not make an endpoint unavailable for required reads. */
 const asRequestSpecific = ({ kind, message, retryAfterMs, detail }: UpstreamError): UpstreamError =>
   new UpstreamError(kind, message, retryAfterMs, true, detail)
 
@@ -268,15 +308,15 @@ function exchangeWith(url: string): Exchange {
   const socket = new RequestSocket(url, ANSWER_BOUND_BYTES)
   // Only HTTP answers have a status of their own.
   const response = new Response()
-  return async (request, signal) => ({ response, body: await socket.exchange(request, signal) })
+  return async (payload, signal) => ({ response, body: await socket.exchange(payload, signal) })
 }
 
-const post = async (url: string, request: JsonRpcRequest, signal: AbortSignal) => {
+const post = async (url: string, payload: Parameters<Exchange>[0], signal: AbortSignal) => {
   const { address, authHeaders } = splitCredentials(url)
   const response = await fetch(address, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...authHeaders },
-    body: requestText(request),
+    body: requestText(payload),
     redirect: 'error',
     signal,
   })

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { classify, UpstreamError } from './error.ts'
 import { parseJson } from './json-text.ts'
 import { answerIdOf } from './raw-result.ts'
-import { requestText } from './request-text.ts'
+import { type JsonRpcRequest, requestText } from './request-text.ts'
 
 const HANDSHAKE_BOUND_MS = 5_000
 /** Requests that wait for their answers. */
@@ -24,11 +24,11 @@ export class RequestSocket {
     this.#answerBoundBytes = answerBoundBytes
   }
 
-  /** The answer to a request, in the bytes that the node sent. */
-  exchange(request: { readonly id: number; readonly params: readonly unknown[] }, signal: AbortSignal): Promise<Buffer> {
+  /** The answer to a request or to a batch, in the bytes that the node sent. A batch waits under the id of its first request. */
+  exchange(payload: JsonRpcRequest | readonly JsonRpcRequest[], signal: AbortSignal): Promise<Buffer> {
     signal.throwIfAborted()
     if (this.#waiting.size >= WAITING_BOUND) throw new UpstreamError('busy', `${WAITING_BOUND} requests wait for their answers`)
-    const { id } = request
+    const id = 'id' in payload ? payload.id : (payload[0]?.id ?? 0)
     this.#socket ??= this.#open()
     const socket = this.#socket
     const answersBefore = this.#answerCount
@@ -40,7 +40,7 @@ export class RequestSocket {
     }
     const answer = new Promise<Buffer>((resolve, reject) => this.#waiting.set(id, { resolve, reject }))
     signal.addEventListener('abort', abort)
-    const send = () => this.#waiting.has(id) && socket.send(requestText(request))
+    const send = () => this.#waiting.has(id) && socket.send(requestText(payload))
     if (socket.readyState === WebSocket.OPEN) send()
     else socket.once('open', send)
     return answer.finally(() => {
@@ -73,7 +73,7 @@ export class RequestSocket {
 
   #receive(answer: Buffer): void {
     this.#answerCount += 1
-    const id = answerIdOf(answer) ?? parsedIdOf(answer)
+    const id = answer[0] === OPEN_BRACKET ? lowestIdOf(answer) : (answerIdOf(answer) ?? parsedIdOf(answer))
     // An error about the whole message has no id. It concerns the only request, if there is one.
     const [onlyId, ...others] = this.#waiting.keys()
     const waitingId = id ?? (others.length === 0 ? onlyId : undefined)
@@ -94,6 +94,15 @@ export class RequestSocket {
 }
 
 const AnswerId = z.object({ id: z.int() })
+
+const OPEN_BRACKET = '['.charCodeAt(0)
+
+/** The id of the first request of a batch, which a node may answer in any order; null if it answers none. */
+function lowestIdOf(answer: Buffer): number | null {
+  const ids = z.array(AnswerId.catch({ id: Number.POSITIVE_INFINITY })).safeParse(parseJson(answer.toString('utf8'))).data ?? []
+  const lowest = ids.reduce((least, { id }) => Math.min(least, id), Number.POSITIVE_INFINITY)
+  return Number.isFinite(lowest) ? lowest : null
+}
 
 /** The id of an answer in another form, such as an error; null if it has none. */
 const parsedIdOf = (answer: Buffer): number | null => AnswerId.safeParse(parseJson(answer.toString('utf8'))).data?.id ?? null

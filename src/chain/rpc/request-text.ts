@@ -3,8 +3,18 @@ const LONG_LIST = 1_000
 
 const texts = new WeakMap<readonly unknown[], string>()
 
-/** A JSON-RPC request as text. */
-export function requestText<Request extends { readonly params: readonly unknown[] }>(request: Request): string {
+export type JsonRpcRequest = {
+  readonly jsonrpc: '2.0'
+  readonly id: number
+  readonly method: string
+  readonly params: readonly unknown[]
+}
+
+/** A JSON-RPC request, or a batch of them, as text. */
+export const requestText = (payload: JsonRpcRequest | readonly JsonRpcRequest[]): string =>
+  'id' in payload ? oneRequestText(payload) : `[${payload.map(oneRequestText).join()}]`
+
+function oneRequestText(request: JsonRpcRequest): string {
   const filter = request.params.find(hasLongList)
   if (!filter) return JSON.stringify(request)
   const params = request.params.map((param) => (param === filter ? { ...filter, address: null } : param))

@@ -26,7 +26,7 @@ const Answer = z.union([
   z.object({ id: z.unknown(), result: z.unknown() }),
 ])
 
-/** Reads an answer; throws an `UpstreamError` if it is unusable. */
+/** Reads an answer; throws an `UpstreamError` if it is unusable. `id` is that of the request, or of the first one of a batch. */
 export type ParseAnswer<T> = (response: Response, body: Buffer, id: number) => T
 
 export const parseResult: ParseAnswer<unknown> = (response, body, id) => {
@@ -37,6 +37,28 @@ export const parseResult: ParseAnswer<unknown> = (response, body, id) => {
   if (answer.data.id !== id) throw new UpstreamError('unreadable', 'the answer has another id')
   return answer.data.result
 }
+
+/** One request of a batch, answered or failed. */
+export type BatchAnswer = { readonly ok: true; readonly result: unknown } | { readonly ok: false; readonly error: UpstreamError }
+
+/** The answers of a batch in the order of its requests. A node may answer in any order, and leave some out. */
+export const parseBatch =
+  (count: number): ParseAnswer<readonly BatchAnswer[]> =>
+  (response, body, firstId) => {
+    const items = parseJson(body.toString('utf8'))
+    // One answer instead of many refuses the batch.
+    if (!Array.isArray(items)) {
+      parseResult(response, body, firstId)
+      throw new UpstreamError('unreadable', 'the answer to a batch is not a list')
+    }
+    if (!response.ok) throw classify(response, null)
+    const answers = items.flatMap((item) => Answer.safeParse(item).data ?? [])
+    return Array.from({ length: count }, (_, index): BatchAnswer => {
+      const answer = answers.find(({ id }) => id === firstId + index)
+      if (!answer) return { ok: false, error: new UpstreamError('unreadable', 'a request of the batch has no answer') }
+      return 'error' in answer ? { ok: false, error: classify(response, answer.error) } : { ok: true, result: answer.result }
+    })
+  }
 
 /** A long list of logs is left to the caller, who parses it in parts. */
 export const parseLogsResult: ParseAnswer<unknown> = (response, body, id) => {

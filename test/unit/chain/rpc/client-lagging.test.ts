@@ -1,7 +1,7 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { ChainIdentity } from '../../../../src/chain/rpc/chain-id.ts'
-import { Rpc } from '../../../../src/chain/rpc/client.ts'
+import { type Exchange, Rpc } from '../../../../src/chain/rpc/client.ts'
 import { openEndpoint, openRpcClient, rawResponder, resultResponder } from './fake-endpoint.ts'
 
 const hex = (number: number) => `0x${number.toString(16)}`
@@ -98,8 +98,9 @@ describe('of two endpoints', () => {
     const warnings: unknown[] = []
     let now = 0
     const exchange =
-      (url: string) =>
-      async ({ id, method }: { readonly id: number; readonly method: string }) => {
+      (url: string): Exchange =>
+      async (payload) => {
+        const { id, method } = 'id' in payload ? payload : expect.unreachable('no batch')
         const result = hex(method === 'eth_chainId' || url.endsWith('first') ? 100 : 101)
         return { response: new Response(), body: Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, result })) }
       }

@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type WebSocket, WebSocketServer } from 'ws'
+import type { BatchRequest } from '../../../../src/chain/rpc/client.ts'
 import { RequestSocket } from '../../../../src/chain/rpc/request-socket.ts'
 import { CHAIN_ID, failureOf, openRpcClient } from './fake-endpoint.ts'
 
@@ -60,9 +61,28 @@ describe('a request over a WebSocket', () => {
     onTestFinished(() => void process.off('warning', collect))
     const socket = new RequestSocket((await openSocketNode(resultResponder('0x64'))).url, 1_000)
     const { signal } = new AbortController()
-    const requests = Array.from({ length: 20 }, (_, id) => socket.exchange({ id, params: [] }, signal))
+    const requests = Array.from({ length: 20 }, (_, id) =>
+      socket.exchange({ jsonrpc: '2.0', id, method: 'eth_blockNumber', params: [] }, signal),
+    )
     expect((await Promise.all(requests)).map((answer) => JSON.parse(String(answer)).id)).toEqual([...requests.keys()])
     expect(warnings).toEqual([])
+  })
+
+  it('may be a batch, beside others', async () => {
+    const node = await openSocketNode((request, socket) => {
+      if (!Array.isArray(request)) return resultResponder('0x64')(request, socket)
+      const answers = request.map(({ id }: NodeRequest) => ({ jsonrpc: '2.0', id, result: `0x${id}` }))
+      socket.send(JSON.stringify(answers.reverse()))
+    })
+    const { rpc, blockNumber } = openRpcClient([node.url])
+    await blockNumber()
+    const call: BatchRequest = { method: 'eth_blockNumber', params: [] }
+    const answers = await Promise.all([rpc.requestBatch([call, call]), blockNumber(), rpc.requestBatch([call, call, call])])
+    expect(answers.map((answer) => (Array.isArray(answer) ? answer.map((item) => item.ok && item.result) : answer))).toEqual([
+      ['0x3', '0x4'],
+      '0x64',
+      ['0x6', '0x7', '0x8'],
+    ])
   })
 
   it('gets its own answer, also if the answers come in another order', async () => {
