@@ -59,7 +59,7 @@ const ZERO = '0'.charCodeAt(0)
 const KEPT_POWERS_BOUND = 2 * DIGITS_BOUND
 const keptPowers: bigint[] = []
 
-function tenTo(power: number): bigint {
+export function tenTo(power: number): bigint {
   if (power > KEPT_POWERS_BOUND) return 10n ** BigInt(power)
   keptPowers[power] ??= 10n ** BigInt(power)
   return keptPowers[power]

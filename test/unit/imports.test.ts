@@ -40,6 +40,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'chain/rpc': ['protocol', 'chain/logs', ...leaves],
   'chain/link': ['protocol', ...chain, ...leaves],
   'chain/contracts': ['protocol', ...chain, ...leaves],
+  'chain/pools': ['protocol', ...chain, ...leaves],
   'chain/sealed': ['protocol', ...chain, ...leaves],
   'chain/source': ['protocol', ...chain, 'chain/link', 'chain/sealed', ...leaves],
   tokens: ['protocol', ...chain, ...leaves],
