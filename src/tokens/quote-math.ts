@@ -1,7 +1,5 @@
+import { type PoolState, SQRT_PRICE_BOUNDS } from '../chain/pools/pool.ts'
 import { compareDecimals, type Decimal, formatDecimal, parseDecimal, tenTo } from '../protocol/decimal.ts'
-
-/** What a pool stores: the root of its price in units of 2^-96, and the liquidity in range. */
-export type PoolState = { readonly sqrtPriceX96: bigint; readonly liquidity: bigint }
 
 type Terms = {
   /** Whether the token, and not its currency, comes first in the pool. */
@@ -17,9 +15,6 @@ export type PoolJudgement = {
   readonly price: string | null
   readonly depth: string | null
 }
-
-/** The lowest and the highest root of a price in any pool. */
-export const SQRT_PRICE_BOUNDS = { min: 4295128739n, max: 1461446703485210103287273052203988822378723970342n } as const
 
 const PRICE_DECIMALS = 8
 const DEPTH_DECIMALS = 2

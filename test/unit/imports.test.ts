@@ -43,7 +43,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'chain/pools': ['protocol', ...chain, ...leaves],
   'chain/sealed': ['protocol', ...chain, ...leaves],
   'chain/source': ['protocol', ...chain, 'chain/link', 'chain/sealed', ...leaves],
-  tokens: ['protocol', ...chain, ...leaves],
+  tokens: ['protocol', ...chain, 'chain/pools/pool.ts', ...leaves],
   tape: ['protocol', 'tokens', ...leaves],
   ingest: [...data, ...chain, 'chain/contracts', 'chain/sealed', 'chain/source', ...leaves],
   docs: ['protocol'],

@@ -17,6 +17,12 @@ export type Pool = {
   readonly currency: Currency
 }
 
+/** What a pool stores: the root of its price in units of 2^-96, and the liquidity in range. */
+export type PoolState = { readonly sqrtPriceX96: bigint; readonly liquidity: bigint }
+
+/** The lowest and the highest root of a price in any pool. */
+export const SQRT_PRICE_BOUNDS = { min: 4295128739n, max: 1461446703485210103287273052203988822378723970342n } as const
+
 /** The contract whose movements concern the pool. */
 export const poolAccount = ({ id, manager }: Pool): Hex => manager ?? id
 

@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { SQRT_PRICE_BOUNDS } from '../../../src/chain/pools/pool.ts'
 import { amountOf } from '../../../src/protocol/decimal.ts'
 import { DecimalText } from '../../../src/protocol/fields.ts'
-import { basisBps, depthOf, judgePool, priceOf, SQRT_PRICE_BOUNDS } from '../../../src/tokens/quote-math.ts'
+import { basisBps, depthOf, judgePool, priceOf } from '../../../src/tokens/quote-math.ts'
 
 /** An exact number, independent of src: no division, so nothing is rounded before it is compared. */
 type Fraction = readonly [numerator: bigint, denominator: bigint]
