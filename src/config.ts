@@ -1,6 +1,16 @@
 import { parseArgs } from 'node:util'
 import { nearestName } from './nearest-name.ts'
 import {
+  type NamedPool,
+  type PoolSetting,
+  poolContradictions,
+  pools,
+  type QuoteToken,
+  quoteTokens,
+  withCurrencies,
+} from './pool-settings.ts'
+import {
+  address,
   bool,
   type FeedPair,
   feeds,
@@ -68,6 +78,23 @@ export const settings = {
     null,
     'proxy contract of the price feed of each token: AAPLc=0x… or 0x…=0x…, separated by commas; built in for NETWORK=base',
     feeds,
+  ),
+  CALENDAR: setting('XNYS', 'the calendar of the market of the underlying stocks, or none', oneOf('XNYS', 'none')),
+  POOLS: setting(
+    null,
+    'pools where the tokens trade: AAPLc/USDC=uniswap_v3:0x…, slipstream:0x… or uniswap_v4:0x<pool id>@0x<pool manager>, separated by commas; without /… the first of QUOTE_TOKENS; built in for NETWORK=base',
+    pools,
+  ),
+  QUOTE_TOKENS: setting(
+    null,
+    'what the tokens trade against, each taken as one dollar: USDC:0x…:6 with the decimals, separated by commas; built in for NETWORK',
+    quoteTokens,
+  ),
+  POOL_MIN_DEPTH: setting('1000', 'a pool with less depth, in units of its currency, gives no price', integer(0, 2 ** 53 - 1)),
+  ORACLE_REGISTRY: setting(
+    null,
+    'contract that says whether the price feed of a token is frozen; built in for NETWORK=base',
+    address,
   ),
   DATA_DIR: setting('./data', 'directory of the tape; :memory: keeps nothing', nonEmptyText),
   TAPE_RETENTION_MS: setting('86400000', 'how long a message stays on the tape', integer(1, 366 * dayMs)),
@@ -143,6 +170,8 @@ export type UpstreamEndpoints = {
   readonly wsUrls: readonly string[]
   readonly stocksUrl: string
   readonly feeds: readonly FeedPair[]
+  readonly pools: readonly PoolSetting[]
+  readonly oracleRegistry: `0x${string}` | null
   /** Whether the chain is the built-in one. */
   readonly demo: boolean
 }
@@ -181,6 +210,19 @@ export function readConfig(args: readonly string[], env: Readonly<Record<string,
 
 /** The chain ids of the networks. */
 const networkChainIds = { base: 8_453, 'base-sepolia': 84_532 } as const
+
+/** USDC of the networks. */
+const networkQuoteTokens: Readonly<Record<keyof typeof networkChainIds, readonly QuoteToken[]>> = {
+  base: [{ symbol: 'USDC', address: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', decimals: 6 }],
+  'base-sepolia': [{ symbol: 'USDC', address: '0x036cbd53842c5426634e7929541ec2318f3dcf7e', decimals: 6 }],
+}
+
+const quoteTokensOf = ({ QUOTE_TOKENS, NETWORK }: Config): readonly QuoteToken[] =>
+  QUOTE_TOKENS ?? (NETWORK ? networkQuoteTokens[NETWORK] : [])
+
+/** The pools of the settings, or else those that are built in. */
+export const configuredPools = (config: Config, builtIn: readonly NamedPool[]): readonly PoolSetting[] =>
+  withCurrencies(config.POOLS ?? builtIn, quoteTokensOf(config))
 
 const withChainOfNetwork = (config: Config): Config =>
   config.NETWORK === undefined ? config : { ...config, CHAIN_ID: networkChainIds[config.NETWORK] }
@@ -256,13 +298,13 @@ const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
 /** Settings that are valid alone and contradict each other. */
 function contradictions(config: Config): string[] {
   const { NETWORK: network, CHAIN_ID: chainId } = config
+  const lines = [...poolContradictions(config.POOLS ?? [], quoteTokensOf(config))]
   if (network !== undefined) {
     const implied = networkChainIds[network]
-    return chainId === undefined || chainId === implied
-      ? []
-      : [`CHAIN_ID ${chainId} contradicts NETWORK ${network}, whose chain id is ${implied}: leave one of them out`]
+    if (chainId !== undefined && chainId !== implied)
+      lines.push(`CHAIN_ID ${chainId} contradicts NETWORK ${network}, whose chain id is ${implied}: leave one of them out`)
+    return lines
   }
-  const lines: string[] = []
   if (config.UPSTREAM_RPC_URL === undefined && config.UPSTREAM_WS_URL === undefined) {
     if (config.STOCKS_API_URL !== undefined) lines.push('UPSTREAM_RPC_URL is missing: STOCKS_API_URL needs an upstream beside it')
     return lines

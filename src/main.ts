@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import packageJson from '../package.json' with { type: 'json' }
-import { type Config, readConfig, type UpstreamEndpoints } from './config.ts'
+import { type Config, configuredPools, readConfig, type UpstreamEndpoints } from './config.ts'
 import type { Devnet } from './devnet/devnet.ts'
 import { quickStartLines } from './docs/snippets.ts'
 import { ListenError } from './edge/http/server.ts'
@@ -9,6 +9,7 @@ import { openMetrics } from './metrics.ts'
 import { type Relay, startRelay } from './relay.ts'
 import { TapeError, WrongTapeError } from './tape/tape.ts'
 import { baseFeeds } from './tokens/base-feeds.ts'
+import { baseOracleRegistry, basePools } from './tokens/base-pools.ts'
 
 /** The settings cannot work. */
 const EXIT_USAGE = 2
@@ -19,8 +20,20 @@ const FIRST_LIST_TIMEOUT_MS = 5_000
 
 /** The public endpoints of the networks that need no key. */
 const networks = {
-  base: { rpcUrls: ['https://mainnet.base.org'], stocksUrl: 'https://api.coinbase.com', feeds: baseFeeds },
-  'base-sepolia': { rpcUrls: ['https://sepolia.base.org'], stocksUrl: 'https://api.coinbase.com', feeds: [] },
+  base: {
+    rpcUrls: ['https://mainnet.base.org'],
+    stocksUrl: 'https://api.coinbase.com',
+    feeds: baseFeeds,
+    pools: basePools,
+    oracleRegistry: baseOracleRegistry,
+  },
+  'base-sepolia': {
+    rpcUrls: ['https://sepolia.base.org'],
+    stocksUrl: 'https://api.coinbase.com',
+    feeds: [],
+    pools: [],
+    oracleRegistry: null,
+  },
 } as const
 
 const print = (line: string) => process.stdout.write(`${line}\n`)
@@ -84,13 +97,23 @@ async function openDevnet(): Promise<Devnet> {
 
 function resolveUpstream(config: Config, devnet: Devnet | null): UpstreamEndpoints {
   if (devnet)
-    return { rpcUrls: [devnet.rpcUrl], wsUrls: [devnet.wsUrl], stocksUrl: devnet.url, feeds: devnetFeeds(devnet), demo: true }
+    return {
+      rpcUrls: [devnet.rpcUrl],
+      wsUrls: [devnet.wsUrl],
+      stocksUrl: devnet.url,
+      feeds: devnetFeeds(devnet),
+      pools: [],
+      oracleRegistry: null,
+      demo: true,
+    }
   const network = config.NETWORK && networks[config.NETWORK]
   return {
     rpcUrls: config.UPSTREAM_RPC_URL ?? network?.rpcUrls ?? config.UPSTREAM_WS_URL ?? [],
     wsUrls: config.UPSTREAM_WS_URL ?? [],
     stocksUrl: config.STOCKS_API_URL ?? network?.stocksUrl ?? '',
     feeds: config.FEEDS ?? network?.feeds ?? [],
+    pools: configuredPools(config, network?.pools ?? []),
+    oracleRegistry: config.ORACLE_REGISTRY ?? network?.oracleRegistry ?? null,
     demo: false,
   }
 }

@@ -28,7 +28,7 @@ export function url(...schemes: readonly string[]) {
 }
 
 /** The items of a comma list. Empty items are skipped; an empty list keeps one, which its parser then refuses. */
-const itemsOf = (text: string): readonly string[] =>
+export const itemsOf = (text: string): readonly string[] =>
   text
     .split(',')
     .map((item) => item.trim())
@@ -72,10 +72,16 @@ function feed(item: string): FeedPair {
   return { token: addressOf(token) ?? token, proxy: address }
 }
 
-const isSameName = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase()
+export const isSameName = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase()
 
-const addressOf = (text: string): `0x${string}` | null =>
+export const addressOf = (text: string): `0x${string}` | null =>
   /^0x[0-9a-f]{40}$/i.test(text) && /[1-9a-f]/i.test(text) ? `0x${text.slice(2).toLowerCase()}` : null
+
+export function address(text: string): `0x${string}` {
+  const read = addressOf(text)
+  if (read === null) throw new SettingError('must be an address, 0x and 40 hex digits')
+  return read
+}
 
 /** Origins as a browser sends them: scheme, host and port, without a path. */
 export function origins(text: string): readonly string[] {
