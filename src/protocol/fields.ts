@@ -114,9 +114,53 @@ export const Nav = registerSchema(
       .enum(['fresh', 'stale', 'missing', 'invalid'])
       .describe('stale: older than bound_s, still with a price; missing: no price; invalid: the price or its time is not usable.'),
     bound_s: z.int().nonnegative().describe('The age above which the value is stale.'),
+    frozen: z
+      .boolean()
+      .nullable()
+      .describe("Whether the oracle's registry says that the feed is frozen for a corporate action; null where that is unknown."),
   }),
 )
 export type Nav = z.infer<typeof Nav>
+
+const Venue = registerSchema(
+  'Venue',
+  'A pool on the chain where the token trades.',
+  z.object({
+    kind: z.enum(['uniswap_v3', 'uniswap_v4', 'slipstream']),
+    pool: z.union([Address, Bytes32]).describe('The address of the pool; in Uniswap v4 its id.'),
+    fee_bps: DecimalText.nullable().describe('The fee of a swap in basis points; null where the upstream does not give it.'),
+    currency: z
+      .object({ symbol: z.string(), address: Address })
+      .describe('What the token is traded against. It is taken as one dollar.'),
+  }),
+)
+
+/** What a quote says, on the tape and in a snapshot. */
+export const quoteFields = {
+  venue: Venue,
+  price: DecimalText.nullable().describe('Units of the currency for one token; only in the state ok. Not a price to trade at.'),
+  state: z
+    .enum(['ok', 'thin', 'empty', 'unreadable'])
+    .describe('thin: less depth than POOL_MIN_DEPTH; empty: no liquidity in range; unreadable: no usable answer.'),
+  depth: DecimalText.nullable().describe('Units of the currency that buy the token up to one percent above the price.'),
+  basis_bps: DecimalText.nullable().describe('(price / nav.price − 1) × 10,000, rounded half even to two decimals.'),
+  basis: z
+    .enum(['premium', 'drift'])
+    .nullable()
+    .describe('premium: against a fresh NAV; drift: against a NAV that is stale or frozen, which the market may have left.'),
+  nav: Nav,
+  block: Block.describe('The block whose state was read; without a hash it is pre-confirmed.'),
+}
+
+/** What a session says, on the tape and in a snapshot. */
+export const sessionFields = {
+  market: z.string().describe('The market of the underlying stocks, such as XNYS.'),
+  state: z.enum(['pre', 'open', 'post', 'overnight', 'closed', 'unknown']).describe('unknown: the calendar does not reach so far.'),
+  since: Time.nullable().describe('When this state began.'),
+  until: Time.nullable().describe('When the next state begins.'),
+  reason: z.string().nullable().describe('The name of the holiday or early close; null otherwise.'),
+  valid_to: Time.describe('Where the calendar ends.'),
+}
 
 export const Head = registerSchema(
   'Head',

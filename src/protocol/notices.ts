@@ -1,5 +1,18 @@
 import { z } from 'zod'
-import { Address, DecimalText, Head, Nav, PositionText, registerSchema, SourceName, Stage, Time, TokenRecord } from './fields.ts'
+import {
+  Address,
+  DecimalText,
+  Head,
+  Nav,
+  PositionText,
+  quoteFields,
+  registerSchema,
+  SourceName,
+  Stage,
+  sessionFields,
+  Time,
+  TokenRecord,
+} from './fields.ts'
 import type { Update } from './updates.ts'
 
 /** Messages about the connection itself; they are not on the tape. An `id` is the position to resume from. */
@@ -95,6 +108,11 @@ export const tokenStateFields = {
   paused: z.array(z.string()).describe('The names of the paused features.'),
   supply: z.object({ tokens: DecimalText.nullable(), shares: DecimalText.nullable() }),
   nav: Nav,
+  quote: z
+    .object(quoteFields)
+    .nullable()
+    .describe('The latest quote of the deepest pool in the state ok, or of the first pool; null before any pool was read.'),
+  session: z.object(sessionFields).nullable().describe('The session of the market; null without a calendar.'),
 }
 
 export const Snapshot = registerSchema(

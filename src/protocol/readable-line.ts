@@ -21,7 +21,7 @@ function lineOf(message: Message): string {
     case 'unsubscribed':
       return `# unsubscribed from ${message.symbols.join(' ')}`
     case 'snapshot':
-      return `# ${message.symbol} ${message.address} multiplier ${message.multiplier ?? 'unknown'}, ${message.supply.tokens ?? 'unknown'} tokens, NAV ${navOf(message.nav)}${message.paused.length > 0 ? `, paused: ${message.paused.join(' ')}` : ''}`
+      return `# ${message.symbol} ${message.address} multiplier ${message.multiplier ?? 'unknown'}, ${message.supply.tokens ?? 'unknown'} tokens, NAV ${navOf(message.nav)}${message.quote ? `, ${quoteOf(message.quote)}` : ''}${message.session ? `, market ${message.session.state}` : ''}${message.paused.length > 0 ? `, paused: ${message.paused.join(' ')}` : ''}`
     case 'live':
       return `# live after ${message.replayed} replayed`
     case 'heartbeat':
@@ -76,6 +76,10 @@ function contentOf(update: TapeMessage | AmendedUpdate): string {
       return `${update.stage} up to block ${update.block.number}`
     case 'status':
       return `source ${update.source}, ${update.reason}, ${headOf(update.head)}`
+    case 'quote':
+      return quoteOf(update)
+    case 'session':
+      return `${update.market} ${update.state}${update.reason === null ? '' : `, ${update.reason}`}${update.until === null ? '' : `, until ${update.until}`}`
   }
 }
 
@@ -99,7 +103,20 @@ const locationOf = ({ stage, late, block, tx }: { stage: Stage; late: boolean; b
 const optionalLocationOf = ({ stage, late = false, block, tx }: Partial<Parameters<typeof locationOf>[0]>): string =>
   stage && block && tx ? `  ${locationOf({ stage, late, block, tx })}` : ''
 
-const navOf = (nav: Nav): string => (nav.price === null ? nav.state : `${nav.price} (${nav.state}, ${nav.age_s ?? '?'} s old)`)
+const navOf = (nav: Nav): string =>
+  nav.price === null ? nav.state : `${nav.price} (${navStateOf(nav)}, ${nav.age_s ?? '?'} s old)`
+const navStateOf = ({ state, frozen }: Nav): string => (frozen ? `${state}, frozen` : state)
+
+/** The currency is taken as one dollar: only then a difference from the NAV is one. */
+function quoteOf({ venue, price, state, basis, basis_bps, nav }: Quote): string {
+  const place = `${venue.currency.symbol} on ${venue.kind.replace('_', ' ')}`
+  if (price === null) return `${state}, ${place}`
+  if (basis_bps === null) return `${price} ${place}, NAV ${navStateOf(nav)}`
+  const size = basis_bps.replace('-', '')
+  const side = basis_bps.startsWith('-') ? 'under' : 'over'
+  return `${price} ${place}, ${size} bps ${side} ${basis === 'drift' ? 'a held NAV' : 'NAV'}, ${navStateOf(nav)}`
+}
+type Quote = Pick<Extract<TapeMessage, { type: 'quote' }>, 'venue' | 'price' | 'state' | 'basis' | 'basis_bps' | 'nav'>
 
 const headOf = (head: Head): string => `sealed ${head.sealed ?? 'unknown'}, pending ${head.pending ?? 'unknown'}`
 

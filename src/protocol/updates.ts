@@ -10,11 +10,13 @@ import {
   Key,
   Nav,
   PositionText,
+  quoteFields,
   registerSchema,
   SourceName,
   SourceReason,
   Stage,
   scalars,
+  sessionFields,
   Time,
   TokenRecord,
   Tx,
@@ -290,6 +292,18 @@ const Status = registerSchema(
   }),
 )
 
+const Quote = registerSchema(
+  'quote',
+  "The token's price in a pool on the chain changed: a reading, never sealed or retracted. The next one replaces it.",
+  z.object({ ...updateFields('quote'), ...quoteFields }),
+)
+
+const Session = registerSchema(
+  'session',
+  'The market of the underlying stocks opened or closed.',
+  z.object({ ...globalUpdateFields('session'), ...sessionFields }),
+)
+
 export const Update = z.discriminatedUnion('type', [
   Transfer,
   Mint,
@@ -308,6 +322,8 @@ export const Update = z.discriminatedUnion('type', [
   Hole,
   Finality,
   Status,
+  Quote,
+  Session,
 ])
 export type Update = z.infer<typeof Update>
 export type UpdateType = Update['type']

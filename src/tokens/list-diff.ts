@@ -132,6 +132,7 @@ function mergeListed(before: Token | undefined, listed: ListedToken, timing: Lis
     recordChanges,
     navHistory: addListReading(before?.navHistory ?? emptyNavHistory, listed.nav, timing),
     publishedNav: before?.publishedNav ?? null,
+    frozen: before?.frozen ?? null,
     state: before?.state === 'listed' ? ('listed' as const) : ('awaited' as const),
   }
   return withDerivedState(token, timing)
@@ -176,8 +177,8 @@ function recordDrafts(before: Token, after: Token, timing: NavTiming): Draft[] {
 export function updateNav(token: Token, timing: NavTiming): TokenChanges {
   const { reading, source } = currentNav(token.navHistory, timing)
   const { publishedNav } = token
-  const nav = navAt(reading, timing.now, timing.staleMs)
-  const isUnchanged = publishedNav ? isSameNav(publishedNav, nav) : nav.state === 'missing'
+  const nav = navAt(reading, timing.now, timing.staleMs, token.frozen)
+  const isUnchanged = publishedNav ? isSameNav(publishedNav, nav) : nav.state === 'missing' && !nav.frozen
   const updated = isSameReading(reading, token.navReading) ? token : { ...token, navReading: reading }
   if (isUnchanged) return { drafts: [], tokens: token.state === 'listed' ? [updated] : [] }
   return { drafts: [navDraft(token, timing, { nav, before: publishedNav, source })], tokens: [{ ...updated, publishedNav: nav }] }

@@ -116,7 +116,7 @@ export const priceOf = (answer: bigint, decimals: number): string => formatDecim
 const isUsable = (listed: NavReading, { feed }: NavHistory, now: number): boolean => feed.length === 0 || hasValidPrice(listed, now)
 
 /** Its age does not matter here. */
-const hasValidPrice = (reading: NavReading, now: number): boolean => navAt(reading, now, 0).price !== null
+const hasValidPrice = (reading: NavReading, now: number): boolean => navAt(reading, now, 0, null).price !== null
 
 /** False where a time is unknown. */
 const isLater = (a: number | null, b: number | null): boolean => a !== null && b !== null && a > b

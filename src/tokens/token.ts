@@ -37,6 +37,8 @@ export type Token = DerivedState & {
   readonly navHistory: NavHistory
   /** The last published NAV. */
   readonly publishedNav: Nav | null
+  /** Whether the registry of the oracle says that the feed is frozen; null where that is unknown. */
+  readonly frozen: boolean | null
   /** Awaited until the relay receives its logs; only then is it published as listed. */
   readonly state: 'awaited' | 'listed' | 'delisted'
 }

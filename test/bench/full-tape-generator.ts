@@ -193,6 +193,7 @@ const navValue = (at: number, price: number) => ({
   age_s: 60,
   state: 'fresh' as const,
   bound_s: 93_600,
+  frozen: null,
 })
 
 function moveOf(type: MovementDraft['type'], input: FactInput): MovementDraft {

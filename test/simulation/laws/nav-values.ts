@@ -12,15 +12,15 @@ const PUBLISH_TIMEOUT_MS = 20_000
 function navOf(record: ServedRecord, now: number, staleMs: number): Nav {
   const { nav_price: price, nav_price_updated_at: time } = record
   const bound_s = Math.floor(staleMs / 1_000)
-  if (price === undefined) return { price: null, updated_at: null, age_s: null, state: 'missing', bound_s }
+  if (price === undefined) return { price: null, updated_at: null, age_s: null, state: 'missing', bound_s, frozen: null }
   const updatedAt = typeof time === 'string' ? Date.parse(time) : Number.NaN
   const updated_at = Number.isNaN(updatedAt) ? null : new Date(updatedAt).toISOString()
   const ageMs = now - updatedAt
   const readable = updated_at !== null && ageMs >= -AHEAD_BOUND_MS
   const age_s = readable ? Math.max(0, Math.floor(ageMs / 1_000)) : null
   const valid = readable && typeof price === 'number' && price > 0
-  if (!valid) return { price: null, updated_at, age_s, state: 'invalid', bound_s }
-  return { price: String(price), updated_at, age_s, state: ageMs > staleMs ? 'stale' : 'fresh', bound_s }
+  if (!valid) return { price: null, updated_at, age_s, state: 'invalid', bound_s, frozen: null }
+  return { price: String(price), updated_at, age_s, state: ageMs > staleMs ? 'stale' : 'fresh', bound_s, frozen: null }
 }
 
 /** A reading that was valid is from the future once the clock is set back. */

@@ -24,13 +24,15 @@ const fieldsByType: Readonly<Record<string, string>> = {
   hole: 'blocks reason',
   finality: 'stage block',
   status: 'source since reason head',
+  quote: 'venue price state depth basis_bps basis nav block',
+  session: 'market state since until reason valid_to',
 }
 
 const example = (type: string): Record<string, unknown> => ({ ...examplesOf(type)[0] })
 const isUpdate = (given: unknown): boolean => Update.safeParse(given).success
 
 describe('the schemas of the tape', () => {
-  it('have the seventeen types of the contract', () => {
+  it('have the nineteen types of the contract', () => {
     expect(updateTypes).toEqual(Object.keys(fieldsByType))
   })
 
@@ -44,7 +46,7 @@ describe('the schemas of the tape', () => {
   it('have the fields of shared parts in the order of the contract', () => {
     const read = Update.parse(examplesOf('transfer')[0])
     if (read.type !== 'transfer') throw new Error('unreachable')
-    expect(Object.keys(read.nav).join(' ')).toBe('price updated_at age_s state bound_s')
+    expect(Object.keys(read.nav).join(' ')).toBe('price updated_at age_s state bound_s frozen')
     expect(Object.keys(read.block).join(' ')).toBe('number hash timestamp')
     expect(Object.keys(read.tx).join(' ')).toBe('hash index log_index')
     expect(Object.keys(read.ingest).join(' ')).toBe('source received_at published_at')
@@ -75,7 +77,7 @@ describe('a message on the tape', () => {
     }
   })
 
-  it.each(['hole', 'finality', 'status'])('%s has no symbol and no address of its own', (type) => {
+  it.each(['hole', 'finality', 'status', 'session'])('%s has no symbol and no address of its own', (type) => {
     expect(isUpdate({ ...example(type), symbol: 'AAPLc' })).toBe(false)
     expect(isUpdate({ ...example(type), address: example('transfer').address })).toBe(false)
   })

@@ -26,7 +26,7 @@ const positionFields = (nth: number) => ({
   tx: { hash: hash(nth), index: 0, log_index: 0 },
 })
 
-const nav = { price: '231.5', updated_at: null, age_s: null, state: 'fresh' as const, bound_s: 93_600 }
+const nav = { price: '231.5', updated_at: null, age_s: null, state: 'fresh' as const, bound_s: 93_600, frozen: null }
 
 const ingest = { source: 'poll' as const, received_at: '2026-11-20T12:00:00.000Z', published_at: '2026-11-20T12:00:00.000Z' }
 

@@ -73,7 +73,7 @@ function firstDisagreement(api: NavHistoryApi, actions: readonly NavAction[], st
     const timing = { now, staleMs: STALE_MS }
     history = deepFreeze(applyAction(api, history, action, timing))
     const [current, expected] = [api.currentNav(history, timing), model.current()]
-    const nav = api.navAt(current.reading, now, STALE_MS)
+    const nav = api.navAt(current.reading, now, STALE_MS, null)
     if (!isDeepStrictEqual(current, expected)) return `has ${JSON.stringify(current)}, not ${JSON.stringify(expected)}`
     if (nav.state !== navStateOf(expected.reading, now)) return `is ${nav.state}`
     if (nav.price !== null && !isValidReading({ ...current.reading, price: nav.price }, now)) return `publishes ${nav.price}`
@@ -171,10 +171,13 @@ it.each<[string, Partial<NavHistoryApi>]>([
     'reads past NAVs from the current state',
     { navReadingAt: (history, time) => navHistory.currentNav(history, { now: time, staleMs: STALE_MS }).reading },
   ],
-  ['publishes invalid prices', { navAt: (reading, now, boundMs) => ({ ...navAt(reading, now, boundMs), price: reading.price }) }],
+  [
+    'publishes invalid prices',
+    { navAt: (reading, now, boundMs, frozen) => ({ ...navAt(reading, now, boundMs, frozen), price: reading.price }) },
+  ],
   [
     'calls future times fresh',
-    { navAt: (reading, now, boundMs) => navAt(reading, Math.max(now, reading.updatedAt ?? 0), boundMs) },
+    { navAt: (reading, now, boundMs, frozen) => navAt(reading, Math.max(now, reading.updatedAt ?? 0), boundMs, frozen) },
   ],
 ])('the model detects a relay that %s', (_, planted) => {
   expect(fc.check(property({ ...realApi, ...planted }), { numRuns: 300, endOnFailure: true }).failed).toBe(true)

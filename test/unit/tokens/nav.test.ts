@@ -6,11 +6,18 @@ import { apple, NOON, parsedList } from './stock-records.ts'
 
 const BOUND_MS = 93_600_000
 const HOUR_MS = 3_600_000
-const navOf = (price: string | null, updatedAt: number | null) => navAt({ price, updatedAt }, NOON, BOUND_MS)
+const navOf = (price: string | null, updatedAt: number | null) => navAt({ price, updatedAt }, NOON, BOUND_MS, null)
 
 describe('a NAV', () => {
   it('is fresh up to its bound and stale beyond it', () => {
-    const fresh = { price: '324.3014', updated_at: '2026-11-19T10:00:00.000Z', age_s: 93_600, state: 'fresh', bound_s: 93_600 }
+    const fresh = {
+      price: '324.3014',
+      updated_at: '2026-11-19T10:00:00.000Z',
+      age_s: 93_600,
+      state: 'fresh',
+      bound_s: 93_600,
+      frozen: null,
+    }
     expect(navOf('324.3014', NOON - BOUND_MS)).toEqual(fresh)
     expect(navOf('324.3014', NOON - BOUND_MS - 1)).toMatchObject({ state: 'stale', price: '324.3014', age_s: 93_600 })
   })
@@ -30,7 +37,14 @@ describe('a NAV', () => {
   })
 
   it('is missing without a price', () => {
-    expect(navOf(null, NOON)).toEqual({ price: null, updated_at: null, age_s: null, state: 'missing', bound_s: 93_600 })
+    expect(navOf(null, NOON)).toEqual({
+      price: null,
+      updated_at: null,
+      age_s: null,
+      state: 'missing',
+      bound_s: 93_600,
+      frozen: null,
+    })
   })
 
   it.each<[string, string]>([
@@ -67,10 +81,12 @@ describe('a NAV', () => {
   })
 
   it('equals another with the same price, time and state, independent of the age', () => {
-    expect(isSameNav(navOf('1.0', NOON - 5_000), navAt({ price: '1', updatedAt: NOON - 5_000 }, NOON + 9_000, BOUND_MS))).toBe(true)
+    expect(
+      isSameNav(navOf('1.0', NOON - 5_000), navAt({ price: '1', updatedAt: NOON - 5_000 }, NOON + 9_000, BOUND_MS, null)),
+    ).toBe(true)
     expect(isSameNav(navOf('1', NOON), navOf('1', NOON - 1_000))).toBe(false)
     expect(isSameNav(navOf('1', NOON), navOf('2', NOON))).toBe(false)
-    const older = navAt({ price: '1', updatedAt: NOON }, NOON + BOUND_MS + 1, BOUND_MS)
+    const older = navAt({ price: '1', updatedAt: NOON }, NOON + BOUND_MS + 1, BOUND_MS, null)
     expect(isSameNav(navOf('1', NOON), older)).toBe(false)
   })
 })
@@ -88,7 +104,7 @@ it('a NAV of any JSON in the list fits the schema', () => {
       (nav_price, nav_price_updated_at) => {
         const [token] = parsedList(apple({ nav_price, nav_price_updated_at }))
         if (!token) throw new Error('no token')
-        const nav = navAt(token.nav, NOON, BOUND_MS)
+        const nav = navAt(token.nav, NOON, BOUND_MS, null)
         expect(Nav.parse(nav)).toEqual(nav)
         expect(nav.price !== null).toBe(nav.state === 'fresh' || nav.state === 'stale')
         if (typeof nav_price !== 'number' || nav_price <= 0) expect(nav.price).toBeNull()
