@@ -4,6 +4,7 @@ import { Rpc } from '../chain/rpc/client.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 import type { SourceSettings } from '../chain/source/source-settings.ts'
 import type { Config, UpstreamEndpoints } from '../config.ts'
+import { openCalendar } from '../market/calendar.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Entry } from '../tape/tape.ts'
 import { fetchList, pollList } from '../tokens/list-poller.ts'
@@ -13,7 +14,7 @@ import { saveTapeChain } from './tape-chain.ts'
 
 type ConfiguredInputs = {
   readonly config: Config
-  readonly endpoints: Pick<UpstreamEndpoints, 'rpcUrls' | 'stocksUrl' | 'feeds'>
+  readonly endpoints: Pick<UpstreamEndpoints, 'rpcUrls' | 'stocksUrl' | 'feeds' | 'pools' | 'oracleRegistry'>
   readonly sourceSettings: SourceSettings
   readonly chain: ChainIdentity
   readonly tape: IngestInputs['tape']
@@ -34,11 +35,13 @@ export async function openConfiguredIngest(inputs: ConfiguredInputs): Promise<Ob
   const { link, linkCount = 1, ...intervals } = sourceSettings
   const rpc = new Rpc({ urls: endpoints.rpcUrls, chain, now, random, warn })
   const onUnreadable = (count: number) => metrics.upstreamUnreadable.inc(count)
+  const calendar = openCalendar(config.CALENDAR)
   let oldestOpenAt: number | null = null
   metrics.oldestOpenKeySeconds.measureBy(() => (oldestOpenAt === null ? 0 : Math.max(0, now() - oldestOpenAt) / 1_000))
   const published = await openIngest({
     tape,
     request: rpc.request,
+    requestBatch: rpc.requestBatch,
     leaveEndpoint: rpc.leaveEndpoint,
     ...{ link, linkCount },
     onChainEvent: inputs.onChainEvent,
@@ -52,7 +55,16 @@ export async function openConfiguredIngest(inputs: ConfiguredInputs): Promise<Ob
     wallTime,
     // All sockets have been read then.
     tick: nextTurn,
-    settings: { ...intervals, staleMs: config.NAV_STALE_MS, feeds: endpoints.feeds },
+    settings: {
+      ...intervals,
+      staleMs: config.NAV_STALE_MS,
+      feeds: endpoints.feeds,
+      refreshMs: config.STOCKS_REFRESH_MS,
+      pools: endpoints.pools,
+      poolMinDepth: config.POOL_MIN_DEPTH,
+      oracleRegistry: endpoints.oracleRegistry,
+      sessionAt: calendar && ((seconds) => calendar.sessionAt(seconds)),
+    },
     warn,
     count: ({ repeated, unlisted, unreadable }, openAt) => {
       oldestOpenAt = openAt

@@ -243,10 +243,10 @@ function buildTokenChange(decodedLog: TokenLog, token: Token, { common, keyField
 
 const ingestOf = ({ origin, moment }: FactFields): Ingest => moment.ingestOf(origin.via, origin.receivedAt)
 
-/** The NAV known now. For a backfilled log, the newest NAV that was known when its block was made. */
-function navFor({ navHistory, navReading }: Token, { blockTimestamp }: Log, { via }: Origin, moment: Moment): Nav {
+/** The NAV known now. For a backfilled log, the newest NAV that was known when its block was made; whether it was frozen is unknown. */
+function navFor({ navHistory, navReading, frozen }: Token, { blockTimestamp }: Log, { via }: Origin, moment: Moment): Nav {
   const isPast = via === 'backfill' && blockTimestamp !== null
-  return moment.navOf(isPast ? navReadingAt(navHistory, blockTimestamp * 1_000) : navReading)
+  return isPast ? moment.navOf(navReadingAt(navHistory, blockTimestamp * 1_000), null) : moment.navOf(navReading, frozen)
 }
 
 const locationOf = (log: Log, { sealed }: Origin, moment: Moment): LocationFields => ({

@@ -1,5 +1,6 @@
 import type { ContractAnswer } from '../chain/contracts/call-poller.ts'
 import type { LogFolder, PendingLog, ReceivedLogs } from '../chain/logs/log-folder.ts'
+import type { PoolsRead } from '../chain/pools/pool-poller.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 import type { ListReading } from '../tokens/list-poller.ts'
 import type { BatchTimes } from './moment.ts'
@@ -9,7 +10,7 @@ import type { DecodedBlock } from './settle-block.ts'
 export type Batch<Event> = BatchTimes & { readonly events: readonly Event[] }
 
 /** What the pipeline receives. */
-export type IngestEvent = ChainEvent | ContractAnswer | ({ readonly type: 'list' } & ListReading)
+export type IngestEvent = ChainEvent | ContractAnswer | PoolsRead | ({ readonly type: 'list' } & ListReading)
 
 /** The same with decoded logs. */
 export type FoldedEvent =

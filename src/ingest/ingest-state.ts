@@ -1,12 +1,23 @@
 import type { BoundedMap } from '../bounded-map.ts'
 import type { Cursor } from '../chain/sealed/recent-blocks.ts'
+import type { MarketSession } from '../market/calendar.ts'
+import type { Decimal } from '../protocol/decimal.ts'
 import type { Head, Hex } from '../protocol/fields.ts'
 import type { SealedBlockTime, SourceStatusNote } from '../tape/notes.ts'
 import type { ChainPosition } from '../tokens/chain-position.ts'
 import type { Directory } from '../tokens/directory.ts'
 import type { PriceFeed } from '../tokens/price-feeds.ts'
+import type { TokenQuotes } from '../tokens/quotes.ts'
 import type { Token } from '../tokens/token.ts'
 import type { Ledger } from './ledger.ts'
+
+/** What the settings say of pools. */
+export type QuoteSettings = {
+  /** The ids of all pools, in the order of the settings. */
+  readonly order: readonly Hex[]
+  /** A pool with less depth has no price. */
+  readonly minDepth: Decimal
+}
 
 /** A block and its time, in seconds. */
 export type BlockTime = { readonly number: number; readonly timestamp: number | null }
@@ -57,6 +68,15 @@ export type IngestState = {
   feeds: readonly PriceFeed[]
   /** The addresses of their aggregators. */
   feedAddresses: ReadonlySet<Hex>
+  readonly quoteSettings: QuoteSettings
+  /** The latest quotes of each token, one per pool. */
+  readonly quotes: Map<Hex, TokenQuotes>
+  /** The tokens whose quotes changed in this batch. */
+  readonly changedQuotes: Set<Hex>
+  /** The session of the market at a time in seconds; null without a calendar. */
+  readonly sessionAt: ((seconds: number) => MarketSession) | null
+  /** The last published session. */
+  session: MarketSession | null
   /** The token of each feed, fixed once found: its symbol may pass to another token. */
   readonly tokenByFeed: Map<Hex, Hex>
 }

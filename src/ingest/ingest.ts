@@ -1,10 +1,25 @@
-import { combineLatest, connect, distinctUntilChanged, filter, map, type Observable, of, Subject, scan, startWith, tap } from 'rxjs'
+import {
+  combineLatest,
+  connect,
+  distinctUntilChanged,
+  EMPTY,
+  filter,
+  map,
+  type Observable,
+  of,
+  Subject,
+  scan,
+  startWith,
+  tap,
+} from 'rxjs'
 import { type ContractAnswer, pollContracts } from '../chain/contracts/call-poller.ts'
 import { LogFolder } from '../chain/logs/log-folder.ts'
 import type { FindLog } from '../chain/logs/log-schema.ts'
-import type { RequestFn } from '../chain/rpc/client.ts'
+import { PoolPoller } from '../chain/pools/pool-poller.ts'
+import type { RequestBatchFn, RequestFn } from '../chain/rpc/client.ts'
 import type { OpenKeys } from '../chain/sealed/block-logs.ts'
 import { type ChainEvent, type SourceOptions, source } from '../chain/source/source.ts'
+import type { PoolSetting } from '../pool-settings.ts'
 import type { Hex } from '../protocol/fields.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
 import { isSameList, listedAddresses } from '../tokens/list-diff.ts'
@@ -13,6 +28,7 @@ import { aggregatorAddresses, applyFeedCall, type FeedSetting, type PriceFeed } 
 import { chunk, inTurns } from '../turns.ts'
 import type { IngestEvent } from './fold-transactions.ts'
 import type { IngestState } from './ingest-state.ts'
+import { ListedPools } from './listed-pools.ts'
 import { openRoundsAt } from './nav-rounds.ts'
 import { type PipelineInputs, pipeline } from './pipeline.ts'
 import { restoreState } from './restore.ts'
@@ -24,6 +40,7 @@ const TOKENS_PER_TURN = 66
 export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 'count'> & {
   readonly tape: Tape
   readonly request: RequestFn
+  readonly requestBatch: RequestBatchFn
   readonly link: SourceOptions['link']
   readonly linkCount?: number
   readonly leaveEndpoint?: () => void
@@ -39,6 +56,12 @@ export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 
     readonly staleMs: number
     /** The price feeds that publish NAVs on chain. */
     readonly feeds: readonly FeedSetting[]
+    readonly refreshMs: number
+    readonly pools: readonly PoolSetting[]
+    readonly poolMinDepth: number
+    readonly oracleRegistry: Hex | null
+    /** The calendar of the market, by chain time in seconds. */
+    readonly sessionAt: IngestState['sessionAt']
   }
   readonly warn: (kind: string, detail: unknown) => void
 }
@@ -46,7 +69,9 @@ export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 
 /** Restores the state from the tape. The returned pipeline runs and writes while it is subscribed to. */
 export async function openIngest(inputs: IngestInputs): Promise<Observable<readonly Entry[]>> {
   const { tape, request, link, linkCount = 1, leaveEndpoint = () => {}, onChainEvent, lists, clock, settings, warn } = inputs
-  const state = await restoreState(tape, settings)
+  const { refreshMs, pools, oracleRegistry } = settings
+  const minDepth = { units: BigInt(settings.poolMinDepth), scale: 0 }
+  const state = await restoreState(tape, { ...settings, quotes: { order: pools.map(({ id }) => id), minDepth } })
   const folder = new LogFolder()
   const findLog: FindLog = (block, transaction, logIndex) => folder.find(block, transaction, logIndex)
   /** The block from which on the contracts' answers are in doubt. */
@@ -56,6 +81,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
       request,
       tokens,
       feeds: of(settings.feeds.map(({ proxy }) => proxy)),
+      registry: oracleRegistry && { address: oracleRegistry, intervalMs: refreshMs },
       // Read as of the settled block: above it a log may report the same change later, or be retracted.
       head: () => state.cursor && { number: state.cursor.number, timestamp: null },
       // A hole may contain changes that no log will report, and what was read of a replaced block does not hold.
@@ -63,18 +89,38 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
       clock,
       warn,
     })
+  const poller = new PoolPoller({
+    requestBatch: inputs.requestBatch,
+    intervalMs: refreshMs,
+    place: () => ({ tag: state.status?.source === 'sealed' ? 'latest' : 'pending', sealed: sealedHeadOf(state) }),
+    clock,
+    warn,
+  })
+  const listedPools = new ListedPools(state, pools, poller)
   const { cursor, head } = state
   const upstream = { request, link, linkCount, leaveEndpoint }
   const chainEvents = (addresses: Observable<readonly Hex[]>) =>
     source({ ...settings, ...upstream, addresses, openKeys: openKeysOf(state), findLog, cursor, head, clock, warn }).pipe(
       tap((event) => {
         onChainEvent(event)
-        if (event.type === 'reorg') doubts.next(event.from)
+        if (event.type === 'reorg') {
+          doubts.next(event.from)
+          poller.readAgainFrom(event.from)
+        }
         if (event.type === 'hole') doubts.next(0)
       }),
       inTurns(partsOf),
     )
-  return connectPipeline({ ...inputs, folder, state, lists: lists(listedAddresses(state.tokens)), contractReads, chainEvents })
+  const published = connectPipeline({
+    ...inputs,
+    folder,
+    state,
+    lists: lists(listedAddresses(state.tokens)),
+    contractReads,
+    chainEvents,
+    poolReads: pools.length > 0 ? poller.answers() : EMPTY,
+  })
+  return published.pipe(tap((entries) => listedPools.observe(entries)))
 }
 
 /** Many new tokens are listed in parts, since each is an update. What comes after them waits. */
@@ -87,6 +133,7 @@ type ConnectedInputs = Pick<PipelineInputs, 'folder' | 'state' | 'tape' | 'clock
   readonly lists: Observable<PolledList | null>
   readonly contractReads: (tokens: Observable<readonly Hex[]>) => Observable<ContractAnswer>
   readonly chainEvents: (addresses: Observable<readonly Hex[]>) => Observable<ChainEvent>
+  readonly poolReads: PipelineInputs['poolReads']
 }
 
 /** Where the list could not be read, the NAVs of all tokens grow older. */
@@ -156,6 +203,9 @@ const feedAddresses = (reads: Observable<ContractAnswer>, known: readonly PriceF
     map(aggregatorAddresses),
     distinctUntilChanged((before, now) => before.join() === now.join()),
   )
+
+/** The newest settled block. */
+const sealedHeadOf = ({ cursor }: IngestState) => (cursor?.hash ? { number: cursor.number, hash: cursor.hash } : null)
 
 /** Open keys and unsealed feed rounds. */
 const openKeysOf = (state: IngestState): OpenKeys => ({

@@ -12,7 +12,7 @@ export type Moment = NavTiming & {
   readonly at: number
   /** `now` as text. */
   readonly time: string
-  readonly navOf: (reading: NavReading) => Nav
+  readonly navOf: (reading: NavReading, frozen: boolean | null) => Nav
   /** A block, by its time in seconds. */
   readonly blockOf: (number: number, hash: Hex | null, timestamp: number | null) => Block
   /** How logs were received, and when, in steady time. */
@@ -23,7 +23,7 @@ export type Moment = NavTiming & {
 
 export function openMoment({ at, wallTime: now }: BatchTimes, staleMs: number): Moment {
   const time = new Date(now).toISOString()
-  const navs = new Map<NavReading, Nav>()
+  const navs = new Map<boolean | null, Map<NavReading, Nav>>()
   const decimals = new Map<string, Decimal | null>()
   // Neighbouring logs are of one block and arrived together.
   let block: { readonly of: Block; readonly timestamp: number | null } | null = null
@@ -33,7 +33,10 @@ export function openMoment({ at, wallTime: now }: BatchTimes, staleMs: number): 
     now,
     staleMs,
     time,
-    navOf: (reading) => getOrAdd(navs, reading, () => navAt(reading, now, staleMs)),
+    navOf: (reading, frozen) => {
+      const sameNavs = getOrAdd(navs, frozen, () => new Map<NavReading, Nav>())
+      return getOrAdd(sameNavs, reading, () => navAt(reading, now, staleMs, frozen))
+    },
     blockOf: (number, hash, timestamp) => {
       if (block?.of.number !== number || block.of.hash !== hash || block.timestamp !== timestamp)
         block = { of: { number, hash, timestamp: isoFromSecondsOrNull(timestamp) }, timestamp }

@@ -11,6 +11,8 @@ export type PipelineInputs = {
   readonly tokenLists: Observable<IngestEvent>
   /** The answers of token and feed contracts. */
   readonly contractReads: Observable<IngestEvent>
+  /** What the pools hold. */
+  readonly poolReads: Observable<IngestEvent>
   readonly chainEvents: Observable<IngestEvent>
   readonly folder: LogFolder
   readonly state: IngestState
@@ -24,8 +26,8 @@ export type PipelineInputs = {
 
 /** Everything that happens to a token, in order of arrival, on the tape. */
 export const pipeline = (inputs: PipelineInputs): Observable<readonly Entry[]> => {
-  const { tokenLists, contractReads, chainEvents, folder, state, tape, clock, wallTime, tick, count } = inputs
-  return merge(tokenLists, contractReads, chainEvents).pipe(
+  const { tokenLists, contractReads, poolReads, chainEvents, folder, state, tape, clock, wallTime, tick, count } = inputs
+  return merge(tokenLists, contractReads, poolReads, chainEvents).pipe(
     batchPerTick(tick, clock, wallTime), // what one turn of the event loop brings: one reduction, one write
     inTurns(splitReceived), // thousands of logs at once take several turns
     map((batch) => foldTransactions(batch, folder)), // each log is decoded once; a Memo or Seized explains the transfer before it

@@ -32,5 +32,5 @@ export const forAllTokens = (draft: DraftForAll, time: string): Publication => {
   return { draft: { type, symbol: '*', address: null, time, ...rest } as Draft, fact: null }
 }
 type DraftForAll = {
-  [Type in 'status' | 'hole' | 'finality']: Omit<DraftOf<Type>, 'symbol' | 'address' | 'time'>
-}['status' | 'hole' | 'finality']
+  [Type in 'status' | 'hole' | 'finality' | 'session']: Omit<DraftOf<Type>, 'symbol' | 'address' | 'time'>
+}['status' | 'hole' | 'finality' | 'session']

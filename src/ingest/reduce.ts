@@ -2,21 +2,34 @@ import { isDeepStrictEqual } from 'node:util'
 import type { ContractAnswer } from '../chain/contracts/call-poller.ts'
 import type { Cursor } from '../chain/sealed/recent-blocks.ts'
 import type { Draft } from '../protocol/updates.ts'
-import { headNote, listOrderNote, listReadNote, Notes, newestSettledNote, statusNote, tokenNotes } from '../tape/notes.ts'
+import {
+  headNote,
+  listOrderNote,
+  listReadNote,
+  Notes,
+  newestSettledNote,
+  quoteNotes,
+  sessionNote,
+  statusNote,
+  tokenNotes,
+} from '../tape/notes.ts'
 import { correctMultipliers } from './amend.ts'
 import { advanceAheadBlock, observeClaimedTime } from './chain-time.ts'
 import type { Batch, FoldedEvent } from './fold-transactions.ts'
 import { applyFinality, applyStatus, raiseHead, recordNewestSettled } from './head.ts'
 import type { IngestState } from './ingest-state.ts'
+import { applySession } from './market-session.ts'
 import { type Moment, openMoment } from './moment.ts'
 import { applyFeedAnswer } from './nav-rounds.ts'
 import { publishPending } from './pending-facts.ts'
+import { applyPoolAnswer, requote } from './pool-quotes.ts'
 import { addAll, forAllTokens, NOTHING, type Publication, place, withoutFacts } from './publication.ts'
 import { chainTimeNote, feedsNote, restartPointNote } from './restore.ts'
 import { settleBlock } from './settle-block.ts'
 import {
   advancePosition,
   applyFirstHead,
+  applyFrozen,
   applyList,
   applyReorg,
   applySubscribed,
@@ -50,17 +63,25 @@ export function* reduce(state: IngestState, { events, ...times }: Batch<FoldedEv
   const { openSeq } = state.ledger
   state.tapeEnd = state.nextSeq - 1
   let part = openPart(state)
+  // The previous run may have had a calendar.
+  if (!state.sessionAt) state.session = null
   for (const event of events) {
+    const { chainTime } = state
     const steps = applyEvent(state, event, moment)
     for (let step = steps.next(); ; step = steps.next()) {
-      addOutput(part, state, step.value)
+      addOutput(part, state, step.value, moment)
       if (step.done) break
       yield closePart(part, state, openSeq)
       part = openPart(state)
     }
+    if (state.chainTime?.timestamp !== chainTime?.timestamp && !isBackfilled(event))
+      addOutput(part, state, { publications: applySession(state, moment) }, moment)
   }
   return closePart(part, state, null)
 }
+
+/** The time of blocks from before an interruption is not the present. */
+const isBackfilled = (event: FoldedEvent): boolean => event.type === 'sealed' && event.blocks.every(({ via }) => via === 'backfill')
 
 /** Updates and counts, and the state before them. */
 type ReductionPart = {
@@ -75,14 +96,18 @@ const openPart = (state: IngestState): ReductionPart => ({
   counts: { repeated: 0, unlisted: 0, unreadable: 0 },
 })
 
-function addOutput({ updates, counts }: ReductionPart, state: IngestState, output: EventOutput): void {
+function addOutput({ updates, counts }: ReductionPart, state: IngestState, output: EventOutput, moment: Moment): void {
   const { publications, repeated = 0, unlisted = 0, unreadable = 0 } = output
   counts.repeated += repeated
   counts.unlisted += unlisted
   counts.unreadable += unreadable
   for (const publication of publications) {
-    updates.push(place(publication, state.nextSeq, state.epoch))
-    state.nextSeq += 1
+    const { draft } = publication
+    const requoted = draft.type === 'nav' ? withoutFacts(requote(state, draft, moment)) : NOTHING
+    for (const one of [publication, ...requoted]) {
+      updates.push(place(one, state.nextSeq, state.epoch))
+      state.nextSeq += 1
+    }
   }
 }
 
@@ -106,6 +131,10 @@ function* applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Ge
     case 'token':
     case 'feed':
       return { publications: applyAnswer(state, event, moment) }
+    case 'oracle':
+      return stepOf(applyFrozen(state, event, moment))
+    case 'pools':
+      return stepOf(applyPoolAnswer(state, event, moment))
     case 'subscribed':
       return stepOf(applySubscribed(state, event.addresses, moment))
     case 'head': {
@@ -139,7 +168,11 @@ function* applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Ge
 
 const stepOf = (drafts: readonly Draft[]): EventOutput => ({ publications: withoutFacts(drafts) })
 
-function applyAnswer(state: IngestState, answer: ContractAnswer, moment: Moment): readonly Publication[] {
+function applyAnswer(
+  state: IngestState,
+  answer: Extract<ContractAnswer, { type: 'token' | 'feed' }>,
+  moment: Moment,
+): readonly Publication[] {
   if (answer.type === 'feed') return withoutFacts(applyFeedAnswer(state, answer, moment))
   const { drafts, isMultiplierChanged } = applyTokenAnswer(state, answer, moment)
   const corrections = isMultiplierChanged ? correctMultipliers(state, answer.address, moment) : NOTHING
@@ -198,7 +231,7 @@ function advanceCursor(
 
 /** The notes of what a batch changed. */
 function takeNotes(before: IngestState, state: IngestState): Notes {
-  const { head, status, newestSettled, chainTime, listReadAt, listOrder, feeds, restartCursor, ledger } = state
+  const { head, status, newestSettled, chainTime, listReadAt, listOrder, feeds, restartCursor, ledger, session } = state
   const notes = new Notes()
   if (head !== before.head) notes.set(headNote, head)
   if (status !== before.status) notes.set(statusNote, status)
@@ -213,5 +246,8 @@ function takeNotes(before: IngestState, state: IngestState): Notes {
   }
   for (const address of state.changedTokens) notes.set(tokenNotes.at(address), state.tokens.get(address) ?? null)
   state.changedTokens.clear()
+  for (const address of state.changedQuotes) notes.set(quoteNotes.at(address), state.quotes.get(address) ?? [])
+  state.changedQuotes.clear()
+  if (session !== before.session) notes.set(sessionNote, { session })
   return notes
 }

@@ -2,15 +2,26 @@ import { BoundedMap } from '../bounded-map.ts'
 import type { Cursor } from '../chain/sealed/recent-blocks.ts'
 import type { Head, Hex } from '../protocol/fields.ts'
 import type { Draft, Update } from '../protocol/updates.ts'
-import { defineNote, headNote, listOrderNote, listReadNote, newestSettledNote, statusNote, tokenNotes } from '../tape/notes.ts'
+import {
+  defineNote,
+  headNote,
+  listOrderNote,
+  listReadNote,
+  newestSettledNote,
+  quoteNotes,
+  sessionNote,
+  statusNote,
+  tokenNotes,
+} from '../tape/notes.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
 import { UNKNOWN_POSITION } from '../tokens/chain-position.ts'
 import { Directory } from '../tokens/directory.ts'
 import { aggregatorAddresses, type FeedSetting, openFeeds, type PriceFeed } from '../tokens/price-feeds.ts'
+import type { TokenQuotes } from '../tokens/quotes.ts'
 import { nextTurn } from '../turns.ts'
 import { CLAIMED_TIMES_BOUND } from './chain-time.ts'
 import { isFact, replaceDraft } from './fact.ts'
-import type { ChainTime, IngestState } from './ingest-state.ts'
+import type { ChainTime, IngestState, QuoteSettings } from './ingest-state.ts'
 import { Ledger } from './ledger.ts'
 import { trackToken } from './token-updates.ts'
 
@@ -27,11 +38,16 @@ const RESTORE_PAGE = 1_000
 
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
 
+export type StateSettings = {
+  readonly staleMs: number
+  readonly feeds: readonly FeedSetting[]
+  readonly quotes: QuoteSettings
+  readonly sessionAt: IngestState['sessionAt']
+}
+
 /** The state in which the previous run left the tape. */
-export async function restoreState(
-  tape: Tape,
-  { staleMs, feeds: feedSettings }: { readonly staleMs: number; readonly feeds: readonly FeedSetting[] },
-): Promise<IngestState> {
+export async function restoreState(tape: Tape, settings: StateSettings): Promise<IngestState> {
+  const { staleMs, feeds: feedSettings, quotes: quoteSettings, sessionAt } = settings
   const restartPoint = tape.note(restartPointNote)
   const cursor: Cursor | null = restartPoint ? { number: restartPoint.block, hash: restartPoint.hash } : null
   const head = tape.note(headNote) ?? unknownHead
@@ -55,7 +71,7 @@ export async function restoreState(
     claimedTimes: new BoundedMap(CLAIMED_TIMES_BOUND),
     aheadBlock: null,
     tokens: new Map(tokens.map((token) => [token.address, token])),
-    directory: feeds.length > 0 ? new Directory(tokens) : null,
+    directory: feeds.length > 0 || quoteSettings.order.length > 0 ? new Directory(tokens) : null,
     changedTokens: new Set(),
     scheduled,
     changedByLogs,
@@ -66,7 +82,22 @@ export async function restoreState(
     feeds,
     feedAddresses: new Set(aggregatorAddresses(feeds)),
     tokenByFeed: new Map(),
+    quoteSettings,
+    ...restoreQuotes(tape, quoteSettings),
+    sessionAt,
+    session: tape.note(sessionNote)?.session ?? null,
   }
+}
+
+/** The quotes of the pools that are still in the settings. */
+function restoreQuotes(tape: Tape, { order }: QuoteSettings): Pick<IngestState, 'quotes' | 'changedQuotes'> {
+  const [quotes, changedQuotes] = [new Map<Hex, TokenQuotes>(), new Set<Hex>()]
+  for (const [address, stored] of tape.notes(quoteNotes)) {
+    const kept = stored.filter(({ venue }) => order.includes(venue.pool))
+    if (kept.length < stored.length) changedQuotes.add(address as Hex)
+    if (kept.length > 0) quotes.set(address as Hex, kept)
+  }
+  return { quotes, changedQuotes }
 }
 
 /** Fills a ledger with what the previous run published. */

@@ -12,6 +12,7 @@ import {
   markListed,
   refreshNavs,
   type TokenChanges,
+  updateNav,
 } from '../tokens/list-diff.ts'
 import type { ListReading } from '../tokens/list-poller.ts'
 import { addHole, type MultiplierChange, markScheduleApplied, pendingSchedules } from '../tokens/multiplier.ts'
@@ -55,6 +56,20 @@ export function applyTokenAnswer(state: IngestState, answer: TokenContractState,
   const token = state.tokens.get(answer.address)
   if (!token) return { drafts: [], isMultiplierChanged: false }
   return applyReport(state, token, applyCall(token, answer, moment))
+}
+
+/** The registry of the oracle says whether the feed of a token is frozen. */
+export function applyFrozen(
+  state: IngestState,
+  { address, frozen }: { readonly address: Hex; readonly frozen: boolean | null },
+  moment: Moment,
+): readonly Draft[] {
+  const token = state.tokens.get(address)
+  if (!token || token.frozen === frozen) return []
+  const after = { ...token, frozen }
+  if (token.state === 'listed') return applyChanges(state, updateNav(after, moment))
+  setToken(state, after)
+  return []
 }
 
 /** Another chain has replaced this block and all above it. Until its blocks are settled again, its published facts stand. */

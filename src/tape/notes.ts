@@ -1,4 +1,6 @@
+import type { MarketSession } from '../market/calendar.ts'
 import type { Head, Hex, SourceName, SourceReason } from '../protocol/fields.ts'
+import type { TokenQuotes } from '../tokens/quotes.ts'
 import type { Token } from '../tokens/token.ts'
 
 /** The name of a note, and how its stored value is read. */
@@ -74,3 +76,7 @@ export const listReadNote = defineNote<number>('list-read')
 export const listOrderNote = defineNote<readonly Hex[]>('list-order')
 /** Each token as last published, by address. */
 export const tokenNotes = defineNotes<Token>('token/')
+/** The latest quotes of each token, by address. */
+export const quoteNotes = defineNotes<TokenQuotes>('quote/')
+/** The last published session of the market; null without a calendar. */
+export const sessionNote = defineNote<{ readonly session: MarketSession | null }>('session')

@@ -78,7 +78,15 @@ const parsed = readConfig(['--port', '0', '--data-dir', dir, '--log-level', 'war
 if (parsed.kind !== 'settings') throw new Error('the settings of the benchmark are invalid')
 const relay = await startRelay({
   config: parsed.config,
-  endpoints: { rpcUrls: [upstream.rpcUrl], wsUrls: [upstream.wsUrl], stocksUrl: upstream.url, feeds: [], demo: false },
+  endpoints: {
+    rpcUrls: [upstream.rpcUrl],
+    wsUrls: [upstream.wsUrl],
+    stocksUrl: upstream.url,
+    feeds: [],
+    pools: [],
+    oracleRegistry: null,
+    demo: false,
+  },
   log: openLog('warn'),
   metrics: openMetrics(),
   onFailure: (failure) => {

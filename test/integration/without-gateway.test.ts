@@ -15,7 +15,7 @@ it('a relay without the gateway serves everything but /rpc', async () => {
   const failures: unknown[] = []
   const relay = await startRelay({
     config: result.config,
-    endpoints: { rpcUrls: [nowhere], wsUrls: [], stocksUrl: nowhere, feeds: [], demo: false },
+    endpoints: { rpcUrls: [nowhere], wsUrls: [], stocksUrl: nowhere, feeds: [], pools: [], oracleRegistry: null, demo: false },
     log: openLog('silent'),
     metrics: openMetrics(),
     onFailure: (failure) => void failures.push(failure),

@@ -9,6 +9,7 @@ import { openIngest } from '../../src/ingest/ingest.ts'
 import type { Hex } from '../../src/protocol/fields.ts'
 import { openSqliteTape } from '../../src/tape/sqlite.ts'
 import { VirtualClock } from '../simulation/virtual-clock.ts'
+import { noQuotes } from '../support/no-quotes.ts'
 import { isNightly } from '../support/test-length.ts'
 import { waitOn } from '../support/virtual-time.ts'
 import { blockHash, header, type NodeLog, pendingLog, sealedLog } from '../unit/chain/node-json.ts'
@@ -121,6 +122,7 @@ it(`memory stays flat over ${HOURS} hours, and every log gets its end`, async ()
   const ingest = await openIngest({
     tape,
     request: traffic.request,
+    requestBatch: () => Promise.reject(new Error('no pools')),
     link: () => traffic.signals,
     onChainEvent: () => {},
     lists: () => of({ tokens: parsedList(apple()), partial: false }),
@@ -134,6 +136,7 @@ it(`memory stays flat over ${HOURS} hours, and every log gets its end`, async ()
       backfillBoundMs: HOURS * HOUR_MS,
       staleMs: 365 * 24 * HOUR_MS,
       feeds: [],
+      ...noQuotes,
     },
     warn: () => {},
     count: () => {},

@@ -4,6 +4,7 @@ import { type IngestInputs, openIngest } from '../../src/ingest/ingest.ts'
 import { openSteadyClock } from '../../src/steady-clock.ts'
 import type { Entry, SearchableTape } from '../../src/tape/tape.ts'
 import { pollList } from '../../src/tokens/list-poller.ts'
+import { noQuotes } from '../support/no-quotes.ts'
 import { ActiveFaults, faultsOfEndpoint } from './active-faults.ts'
 import { BlockBuilder } from './block-builder.ts'
 import type { Fault } from './fault-table.ts'
@@ -204,6 +205,7 @@ export class Simulation {
     const warn = (kind: string, detail: unknown) => this.#options.warn?.(environment.now() - NOON, kind, detail)
     const fetch = this.list.fetch
     return {
+      requestBatch: () => Promise.reject(new Error('no pools')),
       tape: slowTape(this.tape, activeFaults, environment),
       ...this.rpc.clientFor({ now, random: () => clientRandom.next(), warn }),
       linkCount: this.#endpoints.length,
@@ -224,6 +226,7 @@ export class Simulation {
         backfillBoundMs: settings.backfillBoundMs,
         staleMs: settings.staleMs,
         feeds: [],
+        ...noQuotes,
       },
       warn,
       count: () => {},

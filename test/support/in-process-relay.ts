@@ -1,4 +1,4 @@
-import { readConfig } from '../../src/config.ts'
+import { configuredPools, readConfig } from '../../src/config.ts'
 import type { Devnet } from '../../src/devnet/devnet.ts'
 import { openLog } from '../../src/log.ts'
 import { openMetrics } from '../../src/metrics.ts'
@@ -53,6 +53,8 @@ export async function openRelayBeforeList(devnet: Upstream, settings: Record<str
       wsUrls: config.UPSTREAM_WS_URL ?? [],
       stocksUrl: config.STOCKS_API_URL ?? '',
       feeds: config.FEEDS ?? [],
+      pools: configuredPools(config, []),
+      oracleRegistry: config.ORACLE_REGISTRY ?? null,
       demo: false,
     },
     log: openLog(config.LOG_LEVEL),

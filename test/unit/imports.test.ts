@@ -15,6 +15,7 @@ const files: Files = new Map(
 
 const leaves = [
   'config.ts',
+  'pool-settings.ts',
   'log.ts',
   'metrics.ts',
   'async-loop.ts',
@@ -34,7 +35,9 @@ const edgeBase = ['edge/limits', 'edge/transport']
  */
 const rooms: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(leaves.map((leaf) => [leaf, []])),
-  'config.ts': ['nearest-name.ts', 'setting-readers.ts'],
+  'config.ts': ['nearest-name.ts', 'setting-readers.ts', 'pool-settings.ts'],
+  'pool-settings.ts': ['setting-readers.ts'],
+  market: [],
   protocol: ['nearest-name.ts'],
   'chain/logs': ['protocol', ...leaves],
   'chain/rpc': ['protocol', 'chain/logs', ...leaves],
@@ -43,10 +46,9 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'chain/pools': ['protocol', ...chain, ...leaves],
   'chain/sealed': ['protocol', ...chain, ...leaves],
   'chain/source': ['protocol', ...chain, 'chain/link', 'chain/sealed', ...leaves],
-  tokens: ['protocol', ...chain, 'chain/pools/pool.ts', ...leaves],
-  tape: ['protocol', 'tokens', ...leaves],
-  market: [],
-  ingest: [...data, ...chain, 'chain/contracts', 'chain/sealed', 'chain/source', ...leaves],
+  tokens: ['protocol', ...chain, 'chain/pools', ...leaves],
+  tape: ['protocol', 'tokens', 'market', ...leaves],
+  ingest: [...data, ...chain, 'chain/contracts', 'chain/pools', 'chain/sealed', 'chain/source', 'market', ...leaves],
   docs: ['protocol'],
   'edge/limits': ['protocol', ...leaves],
   'edge/transport': ['protocol', 'edge/limits', ...leaves],

@@ -6,17 +6,23 @@ import { addressSetOf } from '../logs/address-set.ts'
 import type { RequestFn } from '../rpc/client.ts'
 import { UpstreamError } from '../rpc/error.ts'
 import { isCallMethod } from '../rpc/method-params.ts'
-import { type BlockRef, type FeedCallResult, readFeed, readToken, type TokenCallResult } from './contract-reads.ts'
+import { type BlockRef, type FeedCallResult, readFeed, readFrozen, readToken, type TokenCallResult } from './contract-reads.ts'
 
 /** The state that a contract returned. */
 export type ContractAnswer =
   | ({ readonly type: 'token'; readonly address: Hex; readonly block: number } & TokenCallResult)
   | ({ readonly type: 'feed'; readonly proxy: Hex } & FeedCallResult)
+  /** Whether the feed of a token is frozen; null where the registry does not say. */
+  | { readonly type: 'oracle'; readonly address: Hex; readonly frozen: boolean | null }
 
 const CHECK_INTERVAL_MS = 1_000
 /** New contracts that are taken in one turn of the event loop. */
 const CONTRACTS_PER_TURN = 10_000
 const FEED_INTERVAL_MS = 60_000
+/** With many tokens the registry is asked for each one less often. */
+const ORACLE_PAUSE_MS = 20
+/** How long the registry may fail before its last answer counts as unknown. */
+const ORACLE_PATIENCE_MS = 60_000
 /** How long no contract is read after a failure. */
 const RETRY_MS = 10_000
 /** How long no call is sent after the node refused calls. */
@@ -29,6 +35,8 @@ type Options = {
   readonly tokens: Observable<readonly Hex[]>
   /** The proxies of the price feeds. */
   readonly feeds: Observable<readonly Hex[]>
+  /** The contract that says whether a feed is frozen, and how often it is asked for each token. */
+  readonly registry: { readonly address: Hex; readonly intervalMs: number } | null
   /** The newest sealed block. */
   readonly head: () => BlockRef | null
   /** What was read at this block or above is read again. */
@@ -41,10 +49,15 @@ type Options = {
 export const pollContracts = (options: Options): Observable<ContractAnswer> =>
   defer(() => {
     const poller = new ContractPoller(options)
-    const { tokens, feeds, refreshFrom } = options
+    const { tokens, feeds, registry, refreshFrom } = options
     return merge(
       merge(
-        tokens.pipe(tap((list) => poller.setContracts('token', list))),
+        tokens.pipe(
+          tap((list) => {
+            poller.setContracts('token', list)
+            if (registry) poller.setContracts('oracle', list)
+          }),
+        ),
         feeds.pipe(tap((list) => poller.setContracts('feed', list))),
         refreshFrom.pipe(tap((block) => poller.refreshTokens(block))),
       ).pipe(ignoreElements()),
@@ -53,22 +66,29 @@ export const pollContracts = (options: Options): Observable<ContractAnswer> =>
   })
 
 type PolledContract = {
-  readonly type: 'token' | 'feed'
+  readonly type: 'token' | 'feed' | 'oracle'
+  /** Of a token, or of the proxy of a feed. */
   readonly address: Hex
   dueAt: number
   /** The block of a read that failed because the node lagged behind; the retry uses it again. */
   asOf: BlockRef | null
   /** The block of the last answer. */
   readAt: number | null
+  /** When it last answered. */
+  answeredAt: number
 }
 
 /** Schedules the reads. */
 class ContractPoller {
   readonly #options: Options
-  readonly #wanted: Record<PolledContract['type'], readonly Hex[]> = { token: [], feed: [] }
+  readonly #wanted: Record<PolledContract['type'], readonly Hex[]> = { token: [], feed: [], oracle: [] }
   /** What was wanted at the last check. */
-  readonly #taken: Record<PolledContract['type'], readonly Hex[]> = { token: [], feed: [] }
-  readonly #contracts = { token: new Map<Hex, PolledContract>(), feed: new Map<Hex, PolledContract>() } as const
+  readonly #taken: Record<PolledContract['type'], readonly Hex[]> = { token: [], feed: [], oracle: [] }
+  readonly #contracts: Readonly<Record<PolledContract['type'], Map<Hex, PolledContract>>> = {
+    token: new Map(),
+    feed: new Map(),
+    oracle: new Map(),
+  }
   #backoffUntil = Number.NEGATIVE_INFINITY
   #refusedUntil = Number.NEGATIVE_INFINITY
   #refusedError: UpstreamError | null = null
@@ -100,9 +120,11 @@ class ContractPoller {
   async #pollDue(emit: (answer: ContractAnswer) => void, signal: AbortSignal): Promise<void> {
     await this.#takeWanted('feed')
     await this.#takeWanted('token')
-    const { feed, token } = this.#contracts
+    await this.#takeWanted('oracle')
+    const { feed, token, oracle } = this.#contracts
     const now = this.#options.clock.now()
-    const due = [...feed.values(), ...(this.#mayReadTokens() ? token.values() : [])].filter(({ dueAt }) => dueAt <= now)
+    const contracts = [...feed.values(), ...oracle.values(), ...(this.#mayReadTokens() ? token.values() : [])]
+    const due = contracts.filter(({ dueAt }) => dueAt <= now)
     for (const contract of due.sort((a, b) => a.dueAt - b.dueAt)) {
       if (!this.#isDue(contract)) continue
       const answer = await this.#poll(contract, signal)
@@ -128,7 +150,7 @@ class ContractPoller {
     for (const [index, part] of chunk(wanted, CONTRACTS_PER_TURN).entries()) {
       if (index > 0) await nextTurn()
       for (const address of part)
-        if (!contracts.has(address)) contracts.set(address, { type, address, dueAt, asOf: null, readAt: null })
+        if (!contracts.has(address)) contracts.set(address, { type, address, dueAt, asOf: null, readAt: null, answeredAt: dueAt })
     }
   }
 
@@ -141,12 +163,14 @@ class ContractPoller {
     contract.dueAt = Number.POSITIVE_INFINITY
     const request: RequestFn = (method, params) => this.#requestUnlessRefused(method, params, signal)
     try {
-      return contract.type === 'token' ? await this.#pollToken(contract, request) : await this.#pollFeed(contract, request)
+      if (contract.type === 'token') return await this.#pollToken(contract, request)
+      return contract.type === 'feed' ? await this.#pollFeed(contract, request) : await this.#pollOracle(contract, request)
     } catch (failure) {
       signal.throwIfAborted()
       if (!(failure instanceof UpstreamError)) throw failure
       this.#handleFailure(contract, failure)
-      return null
+      const isUnknown = contract.type === 'oracle' && this.#options.clock.now() - contract.answeredAt >= ORACLE_PATIENCE_MS
+      return isUnknown ? { type: 'oracle', address: contract.address, frozen: null } : null
     }
   }
 
@@ -167,6 +191,15 @@ class ContractPoller {
     this.#scheduleIn(contract, FEED_INTERVAL_MS)
     const answer = await readFeed(request, contract.address)
     return answer ? { type: 'feed', proxy: contract.address, ...answer } : this.#postpone(contract)
+  }
+
+  async #pollOracle(contract: PolledContract, request: RequestFn): Promise<ContractAnswer | null> {
+    const { registry, clock } = this.#options
+    if (!registry) return null
+    this.#scheduleIn(contract, Math.max(registry.intervalMs, this.#contracts.oracle.size * ORACLE_PAUSE_MS))
+    const frozen = await readFrozen(request, registry.address, contract.address)
+    contract.answeredAt = clock.now()
+    return { type: 'oracle', address: contract.address, frozen }
   }
 
   #postpone(contract: PolledContract): null {

@@ -42,12 +42,12 @@ const Data = z
   .regex(/^0x([0-9a-f]{2})*$/i)
   .transform((text) => text.toLowerCase() as Hex)
 
-/** Calls a function without arguments; null if the contract has no such function. */
+/** Calls a function, with encoded arguments if it takes any; null if the contract has no such function. */
 const contractMethod = <Value>(signature: string, decode: (data: Hex) => Value | null) => {
   const selector = toFunctionSelector(signature)
-  return async (request: RequestFn, to: Hex, block: Hex | 'latest'): Promise<Value | null> => {
+  return async (request: RequestFn, to: Hex, block: Hex | 'latest', words = ''): Promise<Value | null> => {
     try {
-      const data = Data.safeParse(await request('eth_call', [{ to, data: selector }, block])).data
+      const data = Data.safeParse(await request('eth_call', [{ to, data: `${selector}${words}` }, block])).data
       if (data === undefined) throw new UpstreamError('unreadable', 'the answer is not hex data')
       return decode(data)
     } catch (failure) {
@@ -82,6 +82,14 @@ const feedMethods = {
   phaseId: contractMethod('phaseId()', firstValue(abiDecoder(parseAbiParameters('uint16')))),
   decimals: contractMethod('decimals()', firstValue(abiDecoder(parseAbiParameters('uint8')))),
   latestRoundData: contractMethod('latestRoundData()', abiDecoder(parseAbiParameters('uint80, int256, uint256, uint256, uint80'))),
+}
+
+const oracleParams = contractMethod('getOracleParams(address)', abiDecoder(parseAbiParameters('uint256, bool')))
+
+/** Whether the registry says that the feed of a token is frozen; null if it has no answer. */
+export async function readFrozen(request: RequestFn, registry: Hex, token: Hex): Promise<boolean | null> {
+  const params = await oracleParams(request, registry, 'latest', token.slice(2).padStart(64, '0'))
+  return params?.[1] ?? null
 }
 
 /** Reads a token's state at a block, one call after the other. */

@@ -18,7 +18,7 @@ import {
 } from './pool-queries.ts'
 
 /** The block that pools were read in. The hash is null while it is pre-confirmed. */
-type ReadingBlock = { readonly number: number; readonly hash: Hex | null; readonly timestamp: number | null }
+export type ReadingBlock = { readonly number: number; readonly hash: Hex | null; readonly timestamp: number | null }
 
 /** Pools as they are in one block; the block is null if none of them was read. */
 export type PoolReadings = { readonly block: ReadingBlock | null; readonly pools: ReadonlyMap<Pool, PoolReading> }

@@ -3,7 +3,7 @@ import type { Hex } from '../../protocol/fields.ts'
 export type VenueKind = 'uniswap_v3' | 'uniswap_v4' | 'slipstream'
 
 /** What a token is traded against; taken as one dollar. */
-export type Currency = { readonly symbol: string; readonly address: Hex; readonly decimals: number }
+type Currency = { readonly symbol: string; readonly address: Hex; readonly decimals: number }
 
 /** A pool on the chain where a token trades. */
 export type Pool = {

@@ -13,7 +13,7 @@ import { snapshotOf, type View } from '../select/view.ts'
 import { type Handlers, queryOf, sendJson } from './handlers.ts'
 
 /** These types concern every listener and belong to no token. */
-const globalTypes: ReadonlySet<string> = new Set(['status', 'hole', 'finality'])
+const globalTypes: ReadonlySet<string> = new Set(['status', 'hole', 'finality', 'session'])
 const tokenTypes = new Set(updateTypes.filter((type) => !globalTypes.has(type)))
 /** Bytes of the digest in an ETag. */
 const ETAG_BYTES = 16
@@ -99,7 +99,7 @@ async function readSnapshots(query: URLSearchParams, edge: EdgeContext): Promise
   const texts: string[] = []
   for (const [index, token] of tokensOf(edge, tokens).entries()) {
     if (index % SNAPSHOTS_PER_TURN === SNAPSHOTS_PER_TURN - 1) await nextTurn()
-    texts.push(JSON.stringify(snapshotOf(token, state)))
+    texts.push(JSON.stringify(snapshotOf(token, edge.view, state)))
   }
   return `{"as_of":"${asOf}","snapshots":[${texts.join()}],"rejected":${JSON.stringify(rejected)}}`
 }
@@ -119,7 +119,7 @@ async function readToken(selector: string, context: EdgeContext, workQueue: Work
     type: _type,
     id: _id,
     ...snapshot
-  } = snapshotOf(token, { id: null, asOf: hub.position(tape.end()), now: wallTime(), staleMs })
+  } = snapshotOf(token, view, { id: null, asOf: hub.position(tape.end()), now: wallTime(), staleMs })
   return { ...snapshot, last: seq === null ? null : hub.position(seq) }
 }
 

@@ -26,7 +26,7 @@ export type ResumePoint = {
 }
 
 /** Types that both views emit at their own position and that no value filter drops. */
-const unconditionalTypes: ReadonlySet<UpdateType> = new Set(['seal', 'nav', 'hole', 'finality', 'status'])
+const unconditionalTypes: ReadonlySet<UpdateType> = new Set(['seal', 'nav', 'hole', 'finality', 'status', 'quote', 'session'])
 const START = 0
 /** Updates read at once when a replay is counted. */
 const MEASURE_PAGE = 100

@@ -181,8 +181,13 @@ export const tokensOf = ({ view }: EdgeContext, tokens: Listener['tokens']): rea
     ? view.tokens.filter((token) => token.state !== 'delisted')
     : [...tokens].flatMap((address) => view.token(address) ?? []).sort((a, b) => (a.symbol < b.symbol ? -1 : 1))
 
-export function sendSnapshot({ hub, tape, wallTime, staleMs }: EdgeContext, listener: Listener, id: string, token: Token): void {
-  listener.sendNotice(snapshotOf(token, { id, asOf: hub.position(tape.end()), now: wallTime(), staleMs }))
+export function sendSnapshot(
+  { hub, tape, view, wallTime, staleMs }: EdgeContext,
+  listener: Listener,
+  id: string,
+  token: Token,
+): void {
+  listener.sendNotice(snapshotOf(token, view, { id, asOf: hub.position(tape.end()), now: wallTime(), staleMs }))
 }
 
 /** Sends a snapshot of every selected token, at the reader's pace because there may be many. */

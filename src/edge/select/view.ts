@@ -7,13 +7,16 @@ import {
   listReadNote,
   type NoteReader,
   newestSettledNote,
+  quoteNotes,
   type SealedBlockTime,
   type SourceStatusNote,
+  sessionNote,
   statusNote,
   tokenNotes,
 } from '../../tape/notes.ts'
 import { Directory } from '../../tokens/directory.ts'
 import { navAt } from '../../tokens/nav.ts'
+import { mainQuote, type TokenQuotes } from '../../tokens/quotes.ts'
 import type { Token } from '../../tokens/token.ts'
 import { featureName, isoFromSecondsOrNull } from '../../tokens/token-drafts.ts'
 
@@ -37,6 +40,8 @@ export class View {
   #head: Head
   #newestSettled: SealedBlockTime | null = null
   #status: ReportedStatus
+  readonly #quotes = new Map<string, TokenQuotes>()
+  #session: NoticeOf<'snapshot'>['session'] = null
 
   constructor(tape: NoteReader) {
     this.#head = unknownHead
@@ -55,6 +60,9 @@ export class View {
     this.#head = notes.note(headNote) ?? this.#head
     this.#status = notes.note(statusNote) ?? this.#status
     this.#newestSettled = notes.note(newestSettledNote) ?? this.#newestSettled
+    for (const [address, quotes] of notes.notes(quoteNotes)) this.#quotes.set(address, quotes)
+    const note = notes.note(sessionNote)
+    if (note) this.#session = note.session
   }
 
   get head(): Head {
@@ -102,6 +110,15 @@ export class View {
     return this.#listed
   }
 
+  /** The quotes of a token, one per pool that was read. */
+  quotesOf(address: Hex): TokenQuotes {
+    return this.#quotes.get(address) ?? []
+  }
+
+  get session(): NoticeOf<'snapshot'>['session'] {
+    return this.#session
+  }
+
   get listReadAt(): number | null {
     return this.#listReadAt
   }
@@ -127,6 +144,7 @@ export class View {
 /** The current state of a token as a message. */
 export function snapshotOf(
   token: Token,
+  view: Pick<View, 'quotesOf' | 'session'>,
   context: { id: string | null; asOf: string; now: number; staleMs: number },
 ): NoticeOf<'snapshot'> {
   return {
@@ -141,7 +159,9 @@ export function snapshotOf(
     scheduled: token.scheduled && { to: token.scheduled.to, effective_at: isoFromSecondsOrNull(token.scheduled.effectiveAt) },
     paused: token.paused.map(featureName),
     supply: supplyOf(token),
-    nav: navAt(token.navReading, context.now, context.staleMs),
+    nav: navAt(token.navReading, context.now, context.staleMs, token.frozen),
+    quote: mainQuote(view.quotesOf(token.address)),
+    session: view.session,
   }
 }
 

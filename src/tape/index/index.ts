@@ -99,7 +99,7 @@ export class TapeIndex {
 }
 
 const isEvictableType = (type: UpdateType | 'part'): boolean =>
-  type === 'part' || type === 'approval' || type === 'log' || movementTypes.has(type)
+  type === 'part' || type === 'approval' || type === 'log' || type === 'quote' || movementTypes.has(type)
 
 /**
  * Whether eviction by count may take an update. A seal is evictable only if all its keys are: as long as a publication is

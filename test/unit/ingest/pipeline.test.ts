@@ -67,6 +67,7 @@ const runPipeline = async (tape: SearchableTape) => {
     state,
     tape,
     contractReads: () => NEVER,
+    poolReads: NEVER,
     clock: asyncScheduler,
     wallTime: () => asyncScheduler.now(),
     tick: () => Promise.resolve(),

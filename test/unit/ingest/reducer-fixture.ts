@@ -112,9 +112,17 @@ const reduceAtOnce = (...batch: Parameters<typeof reduce>): Reduction => {
 }
 
 /** The state restored from a tape, what is published from it, and what is counted. */
-export const openReducer = async (tape: SearchableTape, clock = { now: NOON }, feeds: readonly FeedSetting[] = []) => {
+export const openReducer = async (
+  tape: SearchableTape,
+  clock = { now: NOON },
+  feeds: readonly FeedSetting[] = [],
+  worth: Partial<Pick<Parameters<typeof restoreState>[1], 'quotes' | 'sessionAt'>> = {},
+) => {
   const counts = { repeated: 0, unlisted: 0, unreadable: 0 }
-  const state = await restoreState(tape, { staleMs: 93_600_000, feeds })
+  const state = await restoreState(tape, {
+    ...{ staleMs: 93_600_000, feeds, quotes: { order: [], minDepth: { units: 1_000n, scale: 0 } }, sessionAt: null },
+    ...worth,
+  })
   const folder = new LogFolder()
   const reduceEvents = (...events: readonly IngestEvent[]) => {
     const reduction = reduceAtOnce(state, foldTransactions({ at: clock.now, wallTime: clock.now, events }, folder))

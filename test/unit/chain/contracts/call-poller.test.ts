@@ -20,6 +20,7 @@ import {
 
 const proxy: Hex = `0x${'fe'.repeat(20)}`
 const MINUTE_MS = 60_000
+const REFRESH_MS = 15_000
 const HOUR_MS = 60 * MINUTE_MS
 
 const defaultAnswers = { [UI_MULTIPLIER]: word(1), [EFFECTIVE_AT]: word(0), [PAUSED_FEATURES]: words(0x20, 0) }
@@ -27,7 +28,15 @@ const forbidden = new UpstreamError('forbidden', '-32601 rpc method is not white
 const answerOf = (address: Hex, block = 1_000) => ({ type: 'token', address, block, multiplier: 1n, scheduled: null, paused: [] })
 
 /** A poller in virtual time, with scripted contracts. */
-const openCallPoller = ({ tokens = [apple], feeds = [] }: { tokens?: readonly Hex[]; feeds?: readonly Hex[] } = {}) => {
+const openCallPoller = ({
+  tokens = [apple],
+  feeds = [],
+  registry = null,
+}: {
+  tokens?: readonly Hex[]
+  feeds?: readonly Hex[]
+  registry?: Hex | null
+} = {}) => {
   const clock = new VirtualTimeScheduler(undefined, 0)
   const contracts = new FakeContracts(clock)
   for (const token of [apple, tesla]) contracts.setAnswers(token, defaultAnswers)
@@ -41,6 +50,7 @@ const openCallPoller = ({ tokens = [apple], feeds = [] }: { tokens?: readonly He
   const subscription = pollContracts({
     ...lists,
     request: contracts.request,
+    registry: registry && { address: registry, intervalMs: REFRESH_MS },
     head: () => chain.head,
     refreshFrom: refresh,
     clock,
@@ -248,5 +258,46 @@ describe('the contract poller', () => {
     contracts.setAnswers(apple, { [UI_MULTIPLIER]: bug })
     await advance(0)
     expect(failures).toEqual([bug])
+  })
+})
+
+describe('the registry of the oracle', () => {
+  const registry: Hex = `0x${'0c'.repeat(20)}`
+  const call = (token: Hex) => `0xd4197e82${token.slice(2).padStart(64, '0')}`
+  const frozenOf = (answers: readonly ContractAnswer[]) =>
+    answers.flatMap((answer) => (answer.type === 'oracle' ? [[answer.address, answer.frozen]] : []))
+
+  it('is asked for every token, again and again', async () => {
+    const { contracts, advance } = openCallPoller({ tokens: [apple, tesla], registry })
+    contracts.setAnswers(registry, { [call(apple)]: words(1, 0), [call(tesla)]: words(1, 1) })
+    expect(frozenOf((await advance(0)).answers)).toEqual([
+      [apple, false],
+      [tesla, true],
+    ])
+    contracts.setAnswers(registry, { [call(apple)]: words(1, 1) })
+    expect(frozenOf((await advance(REFRESH_MS)).answers)).toEqual([
+      [apple, true],
+      [tesla, true],
+    ])
+  })
+
+  it.each([
+    ['reverts', undefined],
+    ['answers no data', '0x'],
+    ['answers another form', word(1)],
+    ['answers something else than a bool', words(1, 2)],
+  ])('says nothing where it %s', async (_, answer) => {
+    const { contracts, advance } = openCallPoller({ registry })
+    if (answer) contracts.setAnswers(registry, { [call(apple)]: answer })
+    expect(frozenOf((await advance(0)).answers)).toEqual([[apple, null]])
+  })
+
+  it('says nothing any more once it failed for a minute', async () => {
+    const { contracts, advance } = openCallPoller({ registry })
+    contracts.setAnswers(registry, { [call(apple)]: words(1, 1) })
+    await advance(0)
+    contracts.failure = new UpstreamError('unreachable', 'HTTP 502', null, true)
+    expect(frozenOf((await advance(MINUTE_MS - 1_000)).answers)).toEqual([])
+    expect(frozenOf((await advance(REFRESH_MS)).answers)).toContainEqual([apple, null])
   })
 })
