@@ -6,7 +6,7 @@ import type { DeferredTransaction } from './chain/state-dependent-transaction.ts
 import { buildFundedTransfer, buildLogsTransaction, senderOf, type TokenTransfer } from './chain/transactions.ts'
 import { createFaultController, type FaultController } from './faults/apply.ts'
 import type { DevnetSubscriptionKind, Faults } from './faults/faults.ts'
-import { createIssuer, type IssuerActions, type RoundRequest } from './life/issuer.ts'
+import { createIssuer, type IssuerActions, type RoundRequest, type SwapRequest } from './life/issuer.ts'
 import { createNavCurve, withFeedFaults } from './life/nav-curve.ts'
 import { createBlockProducer } from './node/announce.ts'
 import type { RpcHandler } from './node/json-rpc.ts'
@@ -17,8 +17,10 @@ import { createLaggingReplica, createUpToDateReplica } from './node/replica.ts'
 import { type CountedRequest, createRequestCounts, type RequestCounts } from './node/request-counts.ts'
 import { createMethods } from './node/rpc-methods.ts'
 import { createStockList, type StockList } from './node/stock-list.ts'
+import { type DevnetPool, pools, poolsText, quoteTokensText } from './tokens/devnet-pools.ts'
 import { type FeedState, feeds, readFeedState } from './tokens/feeds.ts'
 import { type DevnetToken, lateToken, tokens } from './tokens/listed.ts'
+import { oracleRegistry } from './tokens/oracle-registry.ts'
 import { openWorld, type World } from './world.ts'
 
 /** Settings of a devnet; every field has a default. */
@@ -79,6 +81,15 @@ export type Devnet = {
   swapAggregator: (symbol: string) => HexString
   /** The pre-confirmed aggregator and phase of each feed, by the symbol that its token was issued under. */
   readonly feeds: Readonly<Record<string, FeedState>>
+  /** The pools where the tokens trade, and the same as the setting POOLS has them. */
+  pools: readonly DevnetPool[]
+  poolsText: string
+  /** What they trade against, as the setting QUOTE_TOKENS has it. */
+  quoteTokens: string
+  /** The contract that says whether the feed of a token is frozen. */
+  oracleRegistry: HexString
+  /** Puts a swap in a pool of a token into the next flashblock. */
+  swap: (symbol: string, swap: SwapRequest) => HexString
   /** Makes the next flashblock now and returns its logs. At manual pace only, like the next two. */
   makeFlashblock: () => readonly DevnetLog[]
   /** Seals the block now. */
@@ -139,6 +150,7 @@ export const startDevnet = async (options: DevnetOptions = {}): Promise<Devnet> 
     tokens,
     list,
     custodian,
+    ...{ pools, poolsText, quoteTokens: quoteTokensText, oracleRegistry },
     ...createTransactionActions(world, list, inject),
     get feeds() {
       return readFeeds(chain)
@@ -221,7 +233,7 @@ const createTransactionQueue = (seed: string, chain: Chain) => {
 }
 
 const createTransactionActions = (
-  { custodian, operator }: World,
+  { custodian, operator, trader }: World,
   list: StockList,
   inject: (deferred: DeferredTransaction) => HexString,
 ) => ({
@@ -230,7 +242,7 @@ const createTransactionActions = (
     return inject(() => buildFundedTransfer(tokenTransfer, senderOf(tokenTransfer, custodian)))
   },
   emit: (...logs: EmittedLog[]) => inject(() => buildLogsTransaction(custodian, logs)),
-  ...createIssuer({ inject, addressOf: list.addressOf, custodian, operator }),
+  ...createIssuer({ inject, addressOf: list.addressOf, custodian, operator, trader }),
 })
 
 const toTokenTransfer = (

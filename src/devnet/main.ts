@@ -106,13 +106,17 @@ const faultsOf = (settings: z.infer<typeof Settings>): Partial<Faults> => ({
   reorgDepth: settings['reorg-depth'],
 })
 
-const startupText = ({ chainId, stocksUrl, rpcUrl, wsUrl, chain }: Devnet): string => {
+const startupText = ({ chainId, stocksUrl, rpcUrl, wsUrl, chain, poolsText, quoteTokens, oracleRegistry }: Devnet): string => {
   const subscribe = { jsonrpc: '2.0', id: 1, method: 'eth_subscribe', params: ['pendingLogs', {}] }
   const getBlock = { jsonrpc: '2.0', id: 1, method: 'eth_getBlockByNumber', params: ['pending', false] }
   return `devnet ${chainId}, block ${chain.head.number}
   list  ${stocksUrl}
   rpc   ${rpcUrl}
   ws    ${wsUrl}
+
+POOLS=${poolsText}
+QUOTE_TOKENS=${quoteTokens}
+ORACLE_REGISTRY=${oracleRegistry}
 
 curl -s ${stocksUrl}
 curl -s ${rpcUrl} -H 'content-type: application/json' -d '${JSON.stringify(getBlock)}'

@@ -8,8 +8,11 @@ import { createCalendar } from './life/action-cycle.ts'
 import { mintPausedSymbols, NAME_DELAY_BLOCKS } from './life/corporate-actions.ts'
 import { createFeedPublisher, feedValuesAt } from './life/feed-rounds.ts'
 import { createNavCurve, withFeedFaults } from './life/nav-curve.ts'
+import { createPoolPrice } from './life/pool-price.ts'
+import { createQuietSwaps, createSwaps, type Swaps, swappableSupplyOf, traderOf } from './life/swaps.ts'
 import { actorAddress, CYCLE_BLOCKS, createMarket, cycleOf } from './life/trading.ts'
 import { type DevnetToken, tokens } from './tokens/listed.ts'
+import { registryValues } from './tokens/oracle-registry.ts'
 
 /** How many whole cycles of history a new chain has: some hundred blocks. */
 const PAST_CYCLES = 2
@@ -34,6 +37,8 @@ export type World = {
   custodian: HexString
   /** The issuer's account. */
   operator: HexString
+  /** The account that trades with the pools. */
+  trader: HexString
   /** Whether a token is on the list at a block. */
   isListed: (token: DevnetToken, block: number) => boolean
   /** How many blocks after the chain the list shows a new name. */
@@ -73,6 +78,7 @@ export const openWorld = (settings: WorldSettings, nowMs: number): World => {
     chain,
     custodian: script.custodian,
     operator: script.operator,
+    trader: script.trader,
     isListed: script.isListed,
     nameDelayBlocks: script.nameDelayBlocks,
     makeFlashblock,
@@ -82,8 +88,8 @@ export const openWorld = (settings: WorldSettings, nowMs: number): World => {
   }
 }
 
-/** Everything that happens on the chain unless a test injects more: market, corporate actions and feed rounds. */
-type Script = Pick<World, 'custodian' | 'operator' | 'isListed' | 'nameDelayBlocks'> & {
+/** Everything that happens on the chain unless a test injects more: market, swaps, corporate actions and feed rounds. */
+type Script = Pick<World, 'custodian' | 'operator' | 'trader' | 'isListed' | 'nameDelayBlocks'> & {
   initialStateOf: (cycle: number) => StateValues
   transactionsOf: (block: number, flashblock: number) => readonly (UnsignedTransaction | DeferredTransaction)[]
 }
@@ -95,20 +101,32 @@ const createScript = (settings: WorldSettings, flashblocksPerBlock: number, nowM
     flashblocksPerBlock,
     transactionsPerFlashblock,
     transferOnlySymbols: mintPausedSymbols,
+    heldElsewhere: ({ address }) => swappableSupplyOf(address),
   })
+  const swaps = openSwaps(settings, flashblocksPerBlock, nowMs)
   const { custodian } = market
   const events = settings.calendar ? createEvents(settings, custodian, operator) : createQuietEvents(seed, nowMs)
   return {
     custodian,
     operator,
+    trader: traderOf(seed),
     isListed: events.isListed,
     nameDelayBlocks: events.nameDelayBlocks,
-    initialStateOf: (cycle) => new Map([...market.stateAtStart(cycle), ...events.stateAtStart(cycle)]),
+    initialStateOf: (cycle) =>
+      new Map([...registryValues, ...market.stateAtStart(cycle), ...swaps.stateAtStart(cycle), ...events.stateAtStart(cycle)]),
     transactionsOf: (block, flashblock) => [
       ...market.transactions(block, flashblock),
+      ...swaps.transactions(block, flashblock),
       ...(flashblock === 0 ? events.transactions(block) : []),
     ],
   }
+}
+
+const openSwaps = (settings: WorldSettings, flashblocksPerBlock: number, nowMs: number): Swaps => {
+  const { seed, blockMs, transactionsPerFlashblock } = settings
+  const readPrice = createPoolPrice(seed)
+  if (transactionsPerFlashblock === 0) return createQuietSwaps(seed, nowMs, readPrice)
+  return createSwaps(seed, { blockMs, flashblocksPerBlock, transactionsPerFlashblock }, readPrice)
 }
 
 /** The chain at the start of the cycle from which the history is replayed. */

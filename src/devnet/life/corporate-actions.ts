@@ -6,6 +6,7 @@ import { changeContractUri, changeMetadata, changeName, changeSupplyCap, changeS
 import { announce, buildTokenCall, multicall, type TokenCall } from '../tokens/issuer-call.ts'
 import { lateToken, TOKEN_DECIMALS, tokens } from '../tokens/listed.ts'
 import { cancelSchedule, changeMultiplier, scheduleMultiplier } from '../tokens/multiplier-calls.ts'
+import { buildFeedFreeze } from '../tokens/oracle-registry.ts'
 import { MULTIPLIER_DECIMALS, NO_CAP } from '../tokens/storage.ts'
 
 /** A cycle's number, and the time in seconds of a block in it. */
@@ -64,6 +65,7 @@ export const createCorporateActions = ({ custodian, operator, debtor }: Actors):
     [8, () => callToken('MSTRc', changeMultiplier(parseMultiplier('2')))],
     [20, ({ timestampOf }) => callToken('AMZNc', scheduleMultiplier(parseMultiplier('20'), timestampOf(44)))],
     [24, () => transferWithMemo('METAc', '12.5', 'settlement 2041')],
+    ...freezeFeed('GOOGLc', operator, { from: 28, until: 64 }),
     [32, (cycle) => dividend(cycle, 'paid', 'Cash dividend of 0.21 USD a share, reinvested', '1.001102219403117862')],
     [40, () => moveLateToken(ZERO_ADDRESS, custodian, '5000')],
     [52, () => moveLateToken(custodian, debtor, '40')],
@@ -88,6 +90,19 @@ export const createCorporateActions = ({ custodian, operator, debtor }: Actors):
     [216, () => callToken('INTCc', changeSupplyCap(NO_CAP))],
     [232, () => moveLateToken(custodian, ZERO_ADDRESS, '5000')],
     [240, () => callToken('INTCc', changeMetadata('transfer_agent', ''))],
+  ]
+}
+
+/** The registry says for some blocks that the feed is frozen, as around a dividend. */
+const freezeFeed = (
+  symbol: string,
+  operator: HexString,
+  { from, until }: { from: number; until: number },
+): readonly ScriptEntry[] => {
+  const { address } = findToken(symbol)
+  return [
+    [from, () => buildFeedFreeze(address, operator, true)],
+    [until, () => buildFeedFreeze(address, operator, false)],
   ]
 }
 

@@ -3,10 +3,13 @@ import { type HexString, toLowerHex } from '../chain/hex.ts'
 import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import { addMemo, addSeizure, buildFundedTransfer, senderOf, type TokenTransfer } from '../chain/transactions.ts'
 import { changeContractUri, changeMetadata, changeName, changeSupplyCap, changeSymbol, pause, unpause } from '../tokens/admin.ts'
+import { type DevnetPool, pools, rootOfPrice } from '../tokens/devnet-pools.ts'
 import { buildAggregatorSwap, buildRoundTransaction, FEED_DECIMALS, feeds } from '../tokens/feeds.ts'
 import { announce, buildTokenCall, multicall, type TokenCall } from '../tokens/issuer-call.ts'
 import { cancelSchedule, changeMultiplier, scheduleMultiplier } from '../tokens/multiplier-calls.ts'
+import { buildFeedFreeze } from '../tokens/oracle-registry.ts'
 import { MULTIPLIER_DECIMALS } from '../tokens/storage.ts'
+import { buildSwap } from '../tokens/swap-call.ts'
 
 /** A token by its symbol on the list, or by the symbol that it was issued under. */
 type TokenRef = { symbol: string }
@@ -42,11 +45,20 @@ export type IssuerActions = {
   transferWithMemo: (transfer: TokenRef & MemoTransfer) => HexString
   /** Another name, another symbol, or both in one transaction. */
   rename: (names: TokenRef & { to?: string; name?: string }) => HexString
+  /** Freezes the token's feed in the oracle's registry, or ends that. Emits no log. */
+  freezeFeed: (token: TokenRef) => HexString
+  unfreezeFeed: (token: TokenRef) => HexString
   /** Changes other token details, in the order of these fields. */
   updateDetails: (
     details: TokenRef & { uri?: string; metadata?: Readonly<Record<string, string>>; supplyCap?: bigint },
   ) => HexString
 }
+
+/**
+ * A swap in a pool of a token, in its Uniswap v3 pool unless another kind is given. The price is decimal, or the root
+ * as the pool stores it. What is left out stays.
+ */
+export type SwapRequest = { kind?: DevnetPool['kind']; price?: string; sqrtPriceX96?: bigint; liquidity?: bigint }
 
 /** A round of a token's feed: decimal price, number (default: the next), Unix seconds (default: the block's). */
 export type RoundRequest = TokenRef & { price: string; round?: number | bigint; updatedAt?: number }
@@ -56,12 +68,14 @@ type IssuerInputs = {
   addressOf: (symbol: string) => HexString
   custodian: HexString
   operator: HexString
+  trader: HexString
 }
 
-/** Actions of the issuer and of the price feeds, for tests. */
+/** Actions of the issuer, of traders and of the price feeds, for tests. */
 export const createIssuer = (inputs: IssuerInputs) => ({
   issuer: { ...createTokenActions(inputs), ...createTransferActions(inputs) } satisfies IssuerActions,
   ...createFeedActions(inputs),
+  swap: createSwapAction(inputs),
 })
 
 const createTokenActions = ({ inject, addressOf, operator }: IssuerInputs) => {
@@ -79,6 +93,8 @@ const createTokenActions = ({ inject, addressOf, operator }: IssuerInputs) => {
       submit(symbol, announce(withDefaults(notice), split ? [multiplierCall(split)] : [])),
     pause: ({ symbol, features }) => submit(symbol, pause(features)),
     unpause: ({ symbol, features }) => submit(symbol, unpause(features)),
+    freezeFeed: ({ symbol }) => inject(buildFeedFreeze(addressOf(symbol), operator, true)),
+    unfreezeFeed: ({ symbol }) => inject(buildFeedFreeze(addressOf(symbol), operator, false)),
     rename: ({ symbol, to, name }) =>
       submit(symbol, ...(name === undefined ? [] : [changeName(name)]), ...(to === undefined ? [] : [changeSymbol(to)])),
     updateDetails: ({ symbol, uri, metadata = {}, supplyCap }) =>
@@ -130,6 +146,16 @@ const createFeedActions = ({ inject, addressOf, operator }: IssuerInputs) => {
   const swapAggregator = (symbol: string): HexString => inject(buildAggregatorSwap(feedOf(symbol), operator))
   return { publishRound, swapAggregator }
 }
+
+const createSwapAction =
+  ({ inject, addressOf, trader }: IssuerInputs) =>
+  (symbol: string, { kind = 'uniswap_v3', price, sqrtPriceX96, liquidity }: SwapRequest): HexString => {
+    const token = addressOf(symbol)
+    const pool = pools.find((candidate) => candidate.token === token && candidate.kind === kind)
+    if (!pool) throw new Error(`${symbol} has no pool ${kind}`)
+    const root = price === undefined ? sqrtPriceX96 : rootOfPrice(pool, price)
+    return inject(buildSwap(pool, trader, { sqrtPriceX96: root, liquidity }))
+  }
 
 const multiplierCall = ({ to, effectiveAt }: Split): TokenCall => {
   const multiplier = parseUnits(to, MULTIPLIER_DECIMALS)

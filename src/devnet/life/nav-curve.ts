@@ -11,6 +11,7 @@ const CHECK_MS = 5_000
 const DAY_MS = 86_400_000
 const WEEK_MS = 7 * DAY_MS
 const SESSION_MS = 5 * DAY_MS
+const WEEKEND_MS = WEEK_MS - SESSION_MS
 /** The first Monday of Unix time. */
 const MONDAY_MS = 4 * DAY_MS
 
@@ -88,6 +89,12 @@ const roundAt = (nav: number, phases: readonly number[], atMs: number): NavRound
 const lastOpenMs = (atMs: number): number => {
   const sinceMondayMs = (atMs - MONDAY_MS) % WEEK_MS
   return sinceMondayMs < SESSION_MS ? atMs : atMs - (sinceMondayMs - SESSION_MS)
+}
+
+/** How much of a weekend has passed, from 0 to 1, and when it ends; 0 while the market is open. */
+export const weekendAt = (atMs: number): { elapsed: number; endMs: number } => {
+  const startMs = lastOpenMs(atMs)
+  return { elapsed: (atMs - startMs) / WEEKEND_MS, endMs: startMs + WEEKEND_MS }
 }
 
 const wavePhasesOf = (seed: string, symbol: string): readonly number[] => {

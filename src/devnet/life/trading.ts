@@ -30,7 +30,13 @@ export type Market = {
 }
 
 /** How much is traded, and which tokens are neither minted nor burned. */
-type TradingSettings = { flashblocksPerBlock: number; transactionsPerFlashblock: number; transferOnlySymbols: readonly string[] }
+type TradingSettings = {
+  flashblocksPerBlock: number
+  transactionsPerFlashblock: number
+  transferOnlySymbols: readonly string[]
+  /** How much of a token's supply others hold. */
+  heldElsewhere: (token: DevnetToken) => bigint
+}
 
 type TradeKind = 'transfer' | 'mint' | 'burn' | 'approval'
 /** A trade that every cycle repeats. Only the amounts differ, so that nonces and fees are the same in every cycle. */
@@ -45,7 +51,7 @@ export const createMarket = (seed: string, tokens: readonly DevnetToken[], setti
   const accounts = Array.from({ length: ACCOUNTS }, (_, index) => actorAddress(seed, `account ${index}`))
   const custodian = actorAddress(seed, 'custodian')
   const issuer = actorAddress(seed, 'issuer')
-  const initialBalances = dealSupply(seed, tokens, [custodian, ...accounts])
+  const initialBalances = dealSupply(seed, tokens, [custodian, ...accounts], settings)
   const trades = drawTrades(seededRandom(seed, 'acts'), tokens, accounts, settings)
   const tradesByCycle = new Map<number, readonly (readonly SizedTrade[])[]>()
 
@@ -107,8 +113,13 @@ const reversed = <A extends Trade>(trade: A): A => {
   return { ...trade, kind, from: trade.to, to: trade.from }
 }
 
-/** Distributes the supply of each token: a third to the custodian, the rest unevenly. */
-const dealSupply = (seed: string, tokens: readonly DevnetToken[], [custodian, ...others]: readonly HexString[]) => {
+/** Distributes the supply of each token: a third to the custodian and the pools, the rest unevenly. */
+const dealSupply = (
+  seed: string,
+  tokens: readonly DevnetToken[],
+  [custodian, ...others]: readonly HexString[],
+  { heldElsewhere }: TradingSettings,
+) => {
   const balancesByToken = new Map<DevnetToken, Map<HexString, number>>()
   for (const token of tokens) {
     const random = seededRandom(seed, 'shares', token.symbol)
@@ -118,7 +129,7 @@ const dealSupply = (seed: string, tokens: readonly DevnetToken[], [custodian, ..
       others.map((account, index) => [account, Math.floor((Number(token.supply) * (weights[index] ?? 0)) / totalWeight)]),
     )
     const remainder = Number(token.supply) - [...balances.values()].reduce((sum, raw) => sum + raw, 0)
-    if (custodian) balances.set(custodian, remainder)
+    if (custodian) balances.set(custodian, remainder - Number(heldElsewhere(token)))
     balancesByToken.set(token, balances)
   }
   return balancesByToken

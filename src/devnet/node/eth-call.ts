@@ -6,6 +6,8 @@ import { type HexString, toLowerHex } from '../chain/hex.ts'
 import type { ExecutionContext } from '../chain/state-dependent-transaction.ts'
 import { TOKEN_CODE } from '../chain/transactions.ts'
 import { FEED_CODE, FEED_DECIMALS, readFeedState, readNewestRound } from '../tokens/feeds.ts'
+import { REGISTRY_CODE } from '../tokens/oracle-registry.ts'
+import { MANAGER_CODE, POOL_CODE } from '../tokens/pool-storage.ts'
 import {
   effectiveAtKey,
   isScheduled,
@@ -15,7 +17,9 @@ import {
   unpackFeatures,
 } from '../tokens/storage.ts'
 import { CallError } from './json-rpc.ts'
+import { answerManagerCall, answerPoolCall, answerRegistryCall } from './market-calls.ts'
 import { type DevnetNode, resolveStateBlock } from './node.ts'
+import { createRevertError, decodeOrRevert } from './revert.ts'
 
 const Address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'a 20-byte address')
 const Data = z.templateLiteral(['0x', z.string().regex(/^([0-9a-fA-F]{2})*$/)])
@@ -50,7 +54,7 @@ const roundDataType = parseAbiParameters('uint80, int256, uint256, uint256, uint
 /** Position of the phase in a proxy's round number. */
 const PHASE_SHIFT = 64n
 
-/** Calls a token or the proxy of a feed; an address without code answers `0x`. */
+/** Calls a contract of the devnet; an address without code answers `0x`. */
 export const answerEthCall = (node: DevnetNode, [{ to, data, input }, blockId]: z.infer<typeof CallParams>): HexString => {
   if (!node.calls) throw new CallError(-32601, 'rpc method is not whitelisted', 403)
   const context = contextAt(node, blockId)
@@ -63,6 +67,12 @@ export const answerEthCall = (node: DevnetNode, [{ to, data, input }, blockId]: 
       return answerTokenCall(context, callee, calldata)
     case FEED_CODE:
       return answerFeedCall(context, callee, calldata)
+    case POOL_CODE:
+      return answerPoolCall(context, callee, calldata)
+    case MANAGER_CODE:
+      return answerManagerCall(context, callee, calldata)
+    case REGISTRY_CODE:
+      return answerRegistryCall(context, calldata)
     default:
       throw createRevertError()
   }
@@ -117,14 +127,3 @@ const answerFeedCall = ({ readState }: ExecutionContext, proxy: HexString, data:
     }
   }
 }
-
-/** Decodes the function name; an unknown function reverts. */
-const decodeOrRevert = <Name>(decode: () => Name): Name => {
-  try {
-    return decode()
-  } catch {
-    throw createRevertError()
-  }
-}
-
-const createRevertError = () => new CallError(3, 'execution reverted')

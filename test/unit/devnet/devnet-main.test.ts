@@ -79,6 +79,8 @@ describe.concurrent('npm run devnet', () => {
     const [chunk] = await once(child.stdout.setEncoding('utf8'), 'data')
     const list = /http:\S+tokenized-stocks/.exec(String(chunk))?.[0] ?? ''
     expect((await fetch(list)).status).toBe(200)
+    for (const name of ['POOLS=AAPLc/USDC=uniswap_v3:0x', 'QUOTE_TOKENS=USDC:0x', 'ORACLE_REGISTRY=0x'])
+      expect(String(chunk)).toContain(`\n${name}`)
     expect(
       String(chunk)
         .trim()

@@ -1,0 +1,43 @@
+import type { DevnetPool } from '../tokens/devnet-pools.ts'
+import { tokens } from '../tokens/listed.ts'
+import { createNavCurve, type ReadNav, weekendAt } from './nav-curve.ts'
+import { seededRandom } from './random.ts'
+
+/** The price in a pool at a time, in dollars. Each draw has another one nearby. */
+export type ReadPoolPrice = (pool: DevnetPool, atMs: number, draw: string) => string
+
+/** How far a pool is from the reference value at most: slowly, and from one swap to the next. */
+const SLOW_PREMIUM = 0.0012
+const SLOW_PERIOD_MS = 7 * 60_000
+const SWAP_PREMIUM = 0.0006
+
+/** More digits than a double has of any price here. */
+const PRICE_DIGITS = 10
+
+/**
+ * Around the reference value while the market is open. On a weekend, that value is held, and the price drifts to the
+ * one at which the market will open. Feed faults do not affect it.
+ */
+export const createPoolPrice = (seed: string): ReadPoolPrice => {
+  // One for each time that is read, since a curve continues from its last reading.
+  const [readHeld, readNext] = [createNavCurve(seed), createNavCurve(seed)]
+  const phases = new Map<string, number>()
+  const phaseOf = (id: string): number => {
+    const phase = phases.get(id) ?? seededRandom(seed, 'premium', id)() * 2 * Math.PI
+    phases.set(id, phase)
+    return phase
+  }
+  return (pool, atMs, draw) => {
+    const { elapsed, endMs } = weekendAt(atMs)
+    const held = referenceOf(readHeld, pool, atMs)
+    const value = elapsed === 0 ? held : held + (referenceOf(readNext, pool, endMs) - held) * elapsed
+    const slow = SLOW_PREMIUM * Math.sin((2 * Math.PI * atMs) / SLOW_PERIOD_MS + phaseOf(pool.id))
+    const quick = SWAP_PREMIUM * (2 * seededRandom(seed, 'swap', pool.id, draw)() - 1)
+    return (value * (1 + slow + quick)).toFixed(PRICE_DIGITS)
+  }
+}
+
+const referenceOf = (readNav: ReadNav, { token, averagePrice }: DevnetPool, atMs: number): number => {
+  const listed = tokens.find(({ address }) => address === token)
+  return (listed && readNav(listed, atMs)?.price) ?? averagePrice
+}

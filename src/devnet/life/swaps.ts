@@ -1,0 +1,107 @@
+import { etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
+import { GAS_PRICE, GENESIS_MS } from '../chain/chain.ts'
+import type { HexString } from '../chain/hex.ts'
+import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
+import { tokenBalanceKey } from '../chain/transactions.ts'
+import { type DevnetPool, poolContract, pools, rootOfPrice } from '../tokens/devnet-pools.ts'
+import { poolValues } from '../tokens/pool-storage.ts'
+import { buildSwap, reserveBoundOf, reserveOf, SWAP_GAS } from '../tokens/swap-call.ts'
+import type { ReadPoolPrice } from './pool-price.ts'
+import { drawCount, pick, seededRandom } from './random.ts'
+import { actorAddress, CYCLE_BLOCKS, OPENING_ETHER } from './trading.ts'
+
+/** Swaps for each transaction of the market. */
+const SWAP_SHARE = 0.1
+
+/** Trades with the pools, which depend only on the seed and the block number. */
+export type Swaps = {
+  /** The pools and the trader when a cycle starts. */
+  stateAtStart: (cycle: number) => StateValues
+  /** The swaps in a flashblock of a block. */
+  transactions: (block: number, flashblock: number) => readonly DeferredTransaction[]
+}
+
+type SwapSettings = { blockMs: number; flashblocksPerBlock: number; transactionsPerFlashblock: number }
+
+/** A swap that every cycle repeats, at another price. */
+type ScheduledSwap = { pool: DevnetPool; flashblock: number; index: number }
+
+/**
+ * Each swap sets the price of its pool to a function of its block. So the state at the start of a cycle is known from
+ * the last swap of each pool in the cycle before, without a replay.
+ */
+export const createSwaps = (seed: string, settings: SwapSettings, readPrice: ReadPoolPrice): Swaps => {
+  const { blockMs, flashblocksPerBlock } = settings
+  const trader = traderOf(seed)
+  const schedule = drawSchedule(seed, settings)
+  const byFlashblock = Map.groupBy(schedule, ({ flashblock }) => flashblock)
+  const lastSwaps = new Map(schedule.map((swap) => [swap.pool, swap]))
+
+  const blockStartMs = (block: number) => GENESIS_MS + (block - 1) * blockMs
+  const rootAfter = (cycle: number, { pool, flashblock, index }: ScheduledSwap): bigint => {
+    const block = cycle * CYCLE_BLOCKS + 1 + Math.floor(flashblock / flashblocksPerBlock)
+    return rootOfPrice(pool, readPrice(pool, blockStartMs(block), `${cycle} ${index}`))
+  }
+  const rootAtStart = (cycle: number, pool: DevnetPool): bigint => {
+    const lastSwap = lastSwaps.get(pool)
+    if (cycle > 0 && lastSwap) return rootAfter(cycle - 1, lastSwap)
+    return rootOfPrice(pool, readPrice(pool, blockStartMs(1), 'opening'))
+  }
+  return {
+    stateAtStart: (cycle) =>
+      new Map([
+        ...openingValues(trader, (pool) => rootAtStart(cycle, pool)),
+        [nonceKey(trader), BigInt(schedule.length) * BigInt(cycle)],
+        [etherKey(trader), OPENING_ETHER - BigInt(schedule.length * SWAP_GAS) * GAS_PRICE * BigInt(cycle)],
+      ]),
+    transactions: (block, flashblock) => {
+      if (block < 1) return []
+      const cycle = Math.floor((block - 1) / CYCLE_BLOCKS)
+      const scheduled = byFlashblock.get(((block - 1) % CYCLE_BLOCKS) * flashblocksPerBlock + flashblock) ?? []
+      return scheduled.map((swap) => buildSwap(swap.pool, trader, { sqrtPriceX96: rootAfter(cycle, swap) }))
+    },
+  }
+}
+
+/** Pools in which only tests trade, with their prices at a time. */
+export const createQuietSwaps = (seed: string, nowMs: number, readPrice: ReadPoolPrice): Swaps => {
+  const values = openingValues(traderOf(seed), (pool) => rootOfPrice(pool, readPrice(pool, nowMs, 'opening')))
+  return { stateAtStart: () => values, transactions: () => [] }
+}
+
+/** The account that trades with the pools. */
+export const traderOf = (seed: string): HexString => actorAddress(seed, 'swap trader')
+
+/** The tokens of the trader and the pools, which never hold more together. */
+export const swappableSupplyOf = (token: HexString): bigint =>
+  pools.reduce((sum, pool) => (pool.token === token ? sum + reserveBoundOf(pool) : sum), 0n)
+
+const openingValues = (trader: HexString, rootOf: (pool: DevnetPool) => bigint): Map<string, bigint> => {
+  const values = new Map<string, bigint>()
+  const add = (key: string, raw: bigint) => values.set(key, (values.get(key) ?? 0n) + raw)
+  for (const pool of pools) {
+    const root = rootOf(pool)
+    const reserve = reserveOf(pool, root)
+    for (const [key, value] of poolValues(pool, root)) values.set(key, value)
+    add(tokenBalanceKey(pool.token, poolContract(pool)), reserve)
+    add(tokenBalanceKey(pool.token, trader), reserveBoundOf(pool) - reserve)
+  }
+  return values
+}
+
+/** The swaps of every cycle: at least one in each pool that has liquidity. */
+const drawSchedule = (seed: string, { flashblocksPerBlock, transactionsPerFlashblock }: SwapSettings): readonly ScheduledSwap[] => {
+  const random = seededRandom(seed, 'swaps')
+  const liquidPools = pools.filter(({ liquidity }) => liquidity > 0n)
+  const flashblocks = CYCLE_BLOCKS * flashblocksPerBlock
+  const atLeast = liquidPools.map((pool) => ({ pool, flashblock: Math.floor(random() * flashblocks) }))
+  const more = Array.from({ length: flashblocks }, (_, flashblock) =>
+    Array.from({ length: drawCount(random, transactionsPerFlashblock * SWAP_SHARE) }, () => ({
+      pool: pick(random, liquidPools),
+      flashblock,
+    })),
+  ).flat()
+  return [...atLeast, ...more]
+    .toSorted((left, right) => left.flashblock - right.flashblock)
+    .map((swap, index) => ({ ...swap, index }))
+}

@@ -1,0 +1,90 @@
+import { digest, type HexString } from '../chain/hex.ts'
+import { type DevnetToken, TOKEN_DECIMALS, tokens } from './listed.ts'
+import { sqrtPriceOf } from './sqrt-price.ts'
+
+/** What every pool trades against. Its address is between those of the tokens, so that both orders occur in pools. */
+const usdc = { symbol: 'USDC', address: '0xb2000000000000000000007a5e2f8c0d4b6191e3', decimals: 6 } as const
+
+/** A pool with the fields by which a relay knows it, and how the devnet makes it. */
+export type DevnetPool = {
+  token: HexString
+  kind: 'uniswap_v3' | 'uniswap_v4' | 'slipstream'
+  /** The address; in Uniswap v4 the 32 bytes that name the pool in its manager. */
+  id: HexString
+  manager: HexString | null
+  currency: { symbol: string; address: HexString; decimals: number }
+  symbol: string
+  /** The token's reference value has this average, in dollars. */
+  averagePrice: number
+  /** In hundredths of a basis point. */
+  fee: number
+  /** At the start. */
+  liquidity: bigint
+}
+
+type PoolRow = readonly [symbol: string, kind: DevnetPool['kind'], fee: number, depth: number, averagePrice?: number]
+
+// The depth is what buys the token up to a price that is 1 % higher, in dollars. One pool is thin, one is empty.
+const poolRows: readonly PoolRow[] = [
+  ['AAPLc', 'uniswap_v3', 3_000, 10_000],
+  ['AAPLc', 'uniswap_v4', 500, 12_000],
+  ['AAPLc', 'slipstream', 500, 4_000],
+  ['AMZNc', 'uniswap_v3', 3_000, 9_000],
+  ['COINc', 'uniswap_v3', 10_000, 0],
+  ['CRCLc', 'uniswap_v3', 10_000, 5_000],
+  ['GOOGLc', 'uniswap_v3', 10_000, 9_000],
+  ['INTCc', 'uniswap_v3', 3_000, 6_000, 38.4],
+  ['METAc', 'uniswap_v3', 3_000, 11_000],
+  ['MSFTc', 'uniswap_v3', 3_000, 12_000],
+  ['MSTRc', 'uniswap_v3', 10_000, 7_000],
+  ['NVDAc', 'uniswap_v3', 3_000, 14_000],
+  ['SNDKc', 'uniswap_v3', 10_000, 400],
+  ['SPCXc', 'uniswap_v3', 10_000, 6_000],
+  ['TSLAc', 'uniswap_v3', 3_000, 13_000],
+]
+
+/** How far the root of a price moves while the price rises by 1 %. */
+const ROOT_MOVE = Math.sqrt(1.01) - 1
+
+const poolAddress = (...parts: readonly string[]): HexString => `0x${digest('pool', ...parts).slice(2, 42)}`
+
+/** The contract that holds the pools of Uniswap v4. */
+const poolManager = poolAddress('manager')
+
+const toPool = ({ address, symbol, nav = 1 }: DevnetToken, [, kind, fee, depth, averagePrice = nav]: PoolRow): DevnetPool => ({
+  token: address,
+  kind,
+  id: kind === 'uniswap_v4' ? digest('pool', symbol, kind) : poolAddress(symbol, kind),
+  manager: kind === 'uniswap_v4' ? poolManager : null,
+  currency: usdc,
+  symbol,
+  averagePrice,
+  fee,
+  liquidity: liquidityOf(averagePrice, depth),
+})
+
+const liquidityOf = (price: number, depth: number): bigint =>
+  BigInt(Math.round((depth * 10 ** usdc.decimals) / (Math.sqrt(price * 10 ** (usdc.decimals - TOKEN_DECIMALS)) * ROOT_MOVE)))
+
+/** The pools of all tokens that are listed at the start; Apple has three. */
+export const pools: readonly DevnetPool[] = poolRows.flatMap((row) =>
+  tokens.filter(({ symbol }) => symbol === row[0]).map((token) => toPool(token, row)),
+)
+
+/** The contract that stores the pool, and that sends and receives the tokens of its swaps. */
+export const poolContract = ({ id, manager }: DevnetPool): HexString => manager ?? id
+
+/** The lower address comes first in a pool. */
+export const isTokenFirst = ({ token, currency }: DevnetPool): boolean => BigInt(token) < BigInt(currency.address)
+
+/** The root of a price in dollars, as the pool stores it. */
+export const rootOfPrice = (pool: DevnetPool, price: string): bigint =>
+  sqrtPriceOf(price, { isTokenFirst: isTokenFirst(pool), tokenDecimals: TOKEN_DECIMALS, currencyDecimals: pool.currency.decimals })
+
+/** The pools as the setting POOLS has them. */
+export const poolsText: string = pools
+  .map(({ symbol, currency, kind, id, manager }) => `${symbol}/${currency.symbol}=${kind}:${id}${manager ? `@${manager}` : ''}`)
+  .join(',')
+
+/** What the pools trade against, as the setting QUOTE_TOKENS has it. */
+export const quoteTokensText: string = `${usdc.symbol}:${usdc.address}:${usdc.decimals}`

@@ -1,0 +1,33 @@
+import { toFunctionSelector } from 'viem/utils'
+import { codeKey, mappingSlot, type ReadState, type StateValues, storageKey, writeValue } from '../chain/account-state.ts'
+import { digest, type HexString, toWord } from '../chain/hex.ts'
+import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
+import { gasByKind } from '../chain/transactions.ts'
+
+/** The contract that says whether the feed of a token is frozen. */
+export const oracleRegistry: HexString = `0x${digest('oracle registry').slice(2, 42)}`
+
+/** Its code: only a marker. */
+export const REGISTRY_CODE = 0x6083n
+
+export const registryValues: StateValues = new Map([[codeKey(oracleRegistry), REGISTRY_CODE]])
+
+const SET_PAUSED = toFunctionSelector('setPaused(address,bool)')
+
+/** A mapping from tokens at slot 0. */
+const pausedKey = (token: HexString): string => storageKey(oracleRegistry, mappingSlot(token, toWord(0n)))
+
+export const isFeedFrozen = (readState: ReadState, token: HexString): boolean => readState(pausedKey(token)) !== 0n
+
+/** Freezes the feed of a token, or ends that. Emits no log. */
+export const buildFeedFreeze = (token: HexString, sender: HexString, isFrozen: boolean): DeferredTransaction => {
+  const flag = isFrozen ? 1n : 0n
+  return () => ({
+    from: sender,
+    to: oracleRegistry,
+    input: `${SET_PAUSED}${toWord(token).slice(2)}${toWord(flag).slice(2)}`,
+    gasUsed: gasByKind.other,
+    logs: [],
+    writes: [writeValue(pausedKey(token), flag)],
+  })
+}

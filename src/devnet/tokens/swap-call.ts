@@ -1,0 +1,77 @@
+import { toFunctionSelector } from 'viem/utils'
+import { type StateWrite, writeValue } from '../chain/account-state.ts'
+import { type HexString, toWord } from '../chain/hex.ts'
+import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
+import { buildTransfer } from '../chain/transactions.ts'
+import { type DevnetPool, isTokenFirst, poolContract, rootOfPrice } from './devnet-pools.ts'
+import { packPoolState, poolLiquidityKey, poolStateKey, readPoolState } from './pool-storage.ts'
+import { Q96 } from './sqrt-price.ts'
+
+const SWAP = toFunctionSelector('swap(address,bool,int256,uint160,bytes)')
+
+/** Gas used by a swap. */
+export const SWAP_GAS = 128_000
+
+/** The liquidity is between the average price divided by this and multiplied by it. */
+const RANGE = 1.25
+
+/** What a swap does to a pool. What is left out stays. */
+export type SwapEffect = { sqrtPriceX96?: bigint | undefined; liquidity?: bigint | undefined }
+
+/**
+ * Trades with a pool until it has a price, and may change the liquidity. The pool sends the tokens that become dearer,
+ * and receives those that become cheaper.
+ */
+export const buildSwap =
+  (pool: DevnetPool, trader: HexString, effect: SwapEffect): DeferredTransaction =>
+  ({ readState }) => {
+    const before = readPoolState(readState, pool).sqrtPriceX96
+    const after = effect.sqrtPriceX96 ?? before
+    const sent = reserveOf(pool, before) - reserveOf(pool, after)
+    const contract = poolContract(pool)
+    const [from, to] = sent < 0n ? [trader, contract] : [contract, trader]
+    const { logs, writes } = buildTransfer({ token: pool.token, from, to, raw: sent < 0n ? -sent : sent }, trader)
+    return {
+      from: trader,
+      to: contract,
+      // The same in any state, since the hash depends on it.
+      input: `${SWAP}${[trader, effect.sqrtPriceX96 ?? 0n, effect.liquidity ?? 0n].map((value) => toWord(value).slice(2)).join('')}`,
+      gasUsed: SWAP_GAS,
+      logs,
+      writes: [...writes, ...effectWrites(pool, effect)],
+    }
+  }
+
+/** The tokens that a pool holds at a price. */
+export const reserveOf = (pool: DevnetPool, sqrtPriceX96: bigint): bigint => {
+  if (sqrtPriceX96 === 0n) return 0n
+  const { least, most } = reserveBoundsOf(pool)
+  const held = tokensAt(pool, sqrtPriceX96)
+  if (held >= most) return most - least
+  return held > least ? held - least : 0n
+}
+
+/** The most tokens that a pool holds at any price. */
+export const reserveBoundOf = (pool: DevnetPool): bigint => {
+  const { least, most } = reserveBoundsOf(pool)
+  return most - least
+}
+
+const boundsByPool = new Map<DevnetPool, { least: bigint; most: bigint }>()
+const reserveBoundsOf = (pool: DevnetPool) => {
+  const known = boundsByPool.get(pool)
+  if (known) return known
+  const tokensAtPrice = (price: number) => tokensAt(pool, rootOfPrice(pool, price.toFixed(8)))
+  const bounds = { least: tokensAtPrice(pool.averagePrice * RANGE), most: tokensAtPrice(pool.averagePrice / RANGE) }
+  boundsByPool.set(pool, bounds)
+  return bounds
+}
+
+/** The tokens that the liquidity would hold if it had no range. */
+const tokensAt = (pool: DevnetPool, sqrtPriceX96: bigint): bigint =>
+  isTokenFirst(pool) ? (pool.liquidity * Q96) / sqrtPriceX96 : (pool.liquidity * sqrtPriceX96) / Q96
+
+const effectWrites = (pool: DevnetPool, { sqrtPriceX96, liquidity }: SwapEffect): readonly StateWrite[] => [
+  ...(sqrtPriceX96 === undefined ? [] : [writeValue(poolStateKey(pool), packPoolState(pool, sqrtPriceX96))]),
+  ...(liquidity === undefined ? [] : [writeValue(poolLiquidityKey(pool), liquidity)]),
+]
