@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { encodeFunctionData, parseAbi } from 'viem/utils'
 import { z } from 'zod'
+import { compileContract } from './compile-solidity.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -84,7 +84,9 @@ async function deployToken(port: number, kill: () => Promise<void>): Promise<Anv
   const [from] = ACCOUNTS
   const transact = async (transaction: Record<string, unknown>) =>
     Receipt.parse(await rpc('eth_sendTransactionSync', { from, gas: '0x1e8480', ...transaction }))
-  const token = toLowerHex((await transact({ data: stockBytecode() })).contractAddress ?? '')
+  const token = toLowerHex(
+    (await transact({ data: compileContract(join(import.meta.dirname, 'Stock.sol')) })).contractAddress ?? '',
+  )
   return {
     rpcUrl,
     wsUrl: rpcUrl.replace('http', 'ws'),
@@ -141,23 +143,4 @@ function waitForPort(child: ChildProcess): Promise<number> {
     child.once('error', reject)
     child.once('exit', () => reject(new Error(`anvil ended: ${output}`)))
   })
-}
-
-const Compiled = z.object({
-  contracts: z.object({
-    'Stock.sol': z.object({ Stock: z.object({ evm: z.object({ bytecode: z.object({ object: z.string() }) }) }) }),
-  }),
-})
-
-let bytecode: Hex | undefined
-
-/** Compiles the token once, in about a second. */
-function stockBytecode(): Hex {
-  if (bytecode) return bytecode
-  const solc: { compile(input: string): string } = require('solc')
-  const content = readFileSync(join(import.meta.dirname, 'Stock.sol'), 'utf8')
-  const settings = { evmVersion: 'paris', outputSelection: { '*': { '*': ['evm.bytecode.object'] } } }
-  const output = solc.compile(JSON.stringify({ language: 'Solidity', sources: { 'Stock.sol': { content } }, settings }))
-  bytecode = `0x${Compiled.parse(JSON.parse(output)).contracts['Stock.sol'].Stock.evm.bytecode.object}`
-  return bytecode
 }

@@ -4,28 +4,7 @@ import { SQRT_PRICE_BOUNDS } from '../../../src/chain/pools/pool.ts'
 import { amountOf } from '../../../src/protocol/decimal.ts'
 import { DecimalText } from '../../../src/protocol/fields.ts'
 import { basisBps, depthOf, judgePool, priceOf } from '../../../src/tokens/quote-math.ts'
-
-/** An exact number, independent of src: no division, so nothing is rounded before it is compared. */
-type Fraction = readonly [numerator: bigint, denominator: bigint]
-
-const tenTo = (power: number): bigint => 10n ** BigInt(power)
-const shifted = ([a, b]: Fraction, places: number): Fraction => (places < 0 ? [a, b * tenTo(-places)] : [a * tenTo(places), b])
-const fractionOf = (text: string): Fraction => {
-  const [whole = '', digits = ''] = text.split('.')
-  return [BigInt(whole + digits), tenTo(digits.length)]
-}
-/** The text in units of its last place. */
-const unitsOf = (text: string, places: number): bigint => {
-  const [a, b] = shifted(fractionOf(text), places)
-  expect(a % b).toBe(0n)
-  return a / b
-}
-const isNearest = (units: bigint, [a, b]: Fraction): boolean => {
-  const twice = 2n * (units * b - a)
-  const distance = twice < 0n ? -twice : twice
-  return distance < b || (distance === b && units % 2n === 0n)
-}
-const isRoundedDown = (units: bigint, [a, b]: Fraction): boolean => units * b <= a && a < (units + 1n) * b
+import { type ExactFraction, fractionOf, isNearest, isRoundedDown, shifted, unitsOf } from '../../support/exact-fraction.ts'
 
 const Q96 = 2n ** 96n
 const { min: MIN, max: MAX } = SQRT_PRICE_BOUNDS
@@ -40,6 +19,8 @@ const RUNS = { numRuns: 500 }
 function rootsOfBits(bits: number) {
   return fc.bigInt({ min: 2n ** BigInt(bits), max: 2n ** BigInt(bits + 1) - 1n })
 }
+
+const tenTo = (power: number): bigint => 10n ** BigInt(power)
 
 describe('the price of a pool', () => {
   it.each([
@@ -64,7 +45,7 @@ describe('the price of a pool', () => {
   it('is the exact fraction, half even, in both orders and any decimals', () => {
     fc.assert(
       fc.property(roots, fc.boolean(), decimals, decimals, (root, isToken0, tokenDecimals, currencyDecimals) => {
-        const square: Fraction = isToken0 ? [root ** 2n, Q96 ** 2n] : [Q96 ** 2n, root ** 2n]
+        const square: ExactFraction = isToken0 ? [root ** 2n, Q96 ** 2n] : [Q96 ** 2n, root ** 2n]
         const price = priceOf(root, isToken0, tokenDecimals, currencyDecimals)
         expect(price === null || (DecimalText.safeParse(price).success && price !== '0')).toBe(true)
         expect(isNearest(unitsOf(price ?? '0', 8), shifted(square, 8 + tokenDecimals - currencyDecimals))).toBe(true)
@@ -88,7 +69,7 @@ describe('the depth of a pool', () => {
     fc.assert(
       fc.property(roots, liquidities, fc.boolean(), decimals, (sqrtPriceX96, liquidity, isToken0, currencyDecimals) => {
         const [over, under] = isToken0 ? [sqrtPriceX96, Q96] : [Q96, sqrtPriceX96]
-        const exact: Fraction = [liquidity * over * 49_875_621n, under * tenTo(10 + currencyDecimals)]
+        const exact: ExactFraction = [liquidity * over * 49_875_621n, under * tenTo(10 + currencyDecimals)]
         const depth = depthOf({ sqrtPriceX96, liquidity, isToken0, currencyDecimals })
         expect(isRoundedDown(unitsOf(depth, 2), shifted(exact, 2))).toBe(true)
         expect(DecimalText.safeParse(depth).success).toBe(true)

@@ -1,0 +1,320 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Fraction, Token } from '@uniswap/sdk-core'
+import { Pool as SdkPool, SqrtPriceMath } from '@uniswap/v3-sdk'
+import { asyncScheduler } from 'rxjs'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { isToken0, type Pool, SQRT_PRICE_BOUNDS } from '../../../src/chain/pools/pool.ts'
+import { PoolReader, type ReadingPlace } from '../../../src/chain/pools/pool-reader.ts'
+import { ChainIdentity } from '../../../src/chain/rpc/chain-id.ts'
+import { type RequestBatchFn, Rpc } from '../../../src/chain/rpc/client.ts'
+import type { Hex } from '../../../src/protocol/fields.ts'
+import { judgePool } from '../../../src/tokens/quote-math.ts'
+import { SeededRandom } from '../../simulation/seeded-random.ts'
+import { ACCOUNTS, startAnvil } from '../../support/anvil-node.ts'
+import { type ExactFraction, isNearest, shifted, unitsOf } from '../../support/exact-fraction.ts'
+import { type ContractState, deployUniswap, type UniswapPool } from './uniswap-pools.ts'
+
+const SEEDS = [1, 2, 3, 4]
+const ROUNDS = 25
+const DECIMALS = [6, 8, 18] as const
+const MIN_DEPTH = { units: 1_000n, scale: 0 }
+const { min: MIN, max: MAX } = SQRT_PRICE_BOUNDS
+const MAX_TICK = 887_272
+const Q96 = 2n ** 96n
+/** Enough to buy a pool empty. */
+const EVERYTHING = 2n ** 126n
+
+/** √1.01 in units of 10^-18. */
+const ROOT_OF_101 = 1_004_987_562_112_089_027n
+const ROOT_UNIT = 10n ** 18n
+
+/** A node with Uniswap's contracts, and two readers of it: by calls, and from storage because calls are refused. */
+async function openUniswap() {
+  const anvil = await startAnvil()
+  onTestFinished(() => anvil.kill())
+  const uniswap = await deployUniswap(anvil)
+  const callMethods = new Set<string>()
+  const byCalls = readerOf(anvil.rpcUrl, callMethods)
+  const fromStorage = readerOf(await openProxyWithoutCalls(anvil.rpcUrl))
+  const signal = new AbortController().signal
+  const placeAt = async (tag: ReadingPlace['tag']): Promise<ReadingPlace> => {
+    const { number, hash } = (await anvil.rpc('eth_getBlockByNumber', 'latest', false)) as { number: Hex; hash: Hex }
+    return { tag, sealed: { number: Number(number), hash } }
+  }
+  const readByCalls = async (pools: readonly Pool[]) => byCalls.read(pools, await placeAt('latest'), signal)
+  /** Reads in both ways, which differ in the fee of a v3 pool alone. */
+  const read = async (pools: readonly Pool[], tag: ReadingPlace['tag'] = 'latest') => {
+    const place = await placeAt(tag)
+    const called = await byCalls.read(pools, place, signal)
+    const stored = await fromStorage.read(pools, place, signal)
+    expect(stored.block && { ...stored.block, timestamp: null }).toEqual(called.block && { ...called.block, timestamp: null })
+    for (const pool of pools) {
+      const reading = called.pools.get(pool)
+      const hasNoFee = pool.kind === 'uniswap_v3' && reading?.kind === 'read'
+      expect(stored.pools.get(pool)).toEqual(hasNoFee ? { ...reading, feeBps: null } : reading)
+    }
+    return called
+  }
+  return { anvil, uniswap, read, readByCalls, callMethods }
+}
+
+/** A reader, and the methods that it used. */
+const readerOf = (url: string, methods = new Set<string>()): PoolReader => {
+  const chain = new ChainIdentity(31_337, 'CHAIN_ID')
+  const rpc = new Rpc({ urls: [url], chain, now: () => performance.now(), random: () => 0.5, warn: () => undefined })
+  const requestBatch: RequestBatchFn = (batch, signal) => {
+    for (const { method } of batch) methods.add(method)
+    return rpc.requestBatch(batch, signal)
+  }
+  return new PoolReader({ requestBatch, clock: asyncScheduler })
+}
+
+/** Passes requests on to a node, except calls, which it refuses as public endpoints do. */
+async function openProxyWithoutCalls(nodeUrl: string): Promise<string> {
+  type Call = { readonly id: number; readonly method: string }
+  const error = { code: -32_601, message: 'rpc method is not whitelisted' }
+  const server = createServer(async (request, response) => {
+    const sent = JSON.parse(Buffer.concat(await request.toArray()).toString()) as Call | Call[]
+    const passed = Array.isArray(sent) ? sent.filter(({ method }) => method !== 'eth_call') : sent
+    const headers = { 'content-type': 'application/json' }
+    const answer = await (await fetch(nodeUrl, { method: 'POST', body: JSON.stringify(passed), headers })).json()
+    const refused = Array.isArray(sent) ? sent.filter(({ method }) => method === 'eth_call') : []
+    const refusals = refused.map(({ id }) => ({ jsonrpc: '2.0', id, error }))
+    response.writeHead(200, headers).end(JSON.stringify(Array.isArray(answer) ? [...answer, ...refusals] : answer))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** The pool as a place to trade the first token for the second one, and the other way round. */
+const sidesOf = ({ kind, id, manager }: UniswapPool, tokens: readonly [Hex, Hex]): readonly Pool[] =>
+  [tokens, tokens.toReversed()].map(([token = '0x', address = '0x']) => {
+    return { token, kind, id, manager, currency: { symbol: 'USDC', address, decimals: 6 } }
+  })
+
+/** What Uniswap's SDK says of a pool in which the token and its currency have these decimals. */
+function sdkQuote(
+  side: Pool,
+  { sqrtPriceX96, tick, liquidity, fee }: ContractState,
+  tokenDecimals: number,
+  currencyDecimals: number,
+) {
+  const token = new Token(1, side.token, tokenDecimals)
+  const currency = new Token(1, side.currency.address, currencyDecimals)
+  const pool = new SdkPool(token, currency, fee, `${sqrtPriceX96}`, `${liquidity}`, tick)
+  const { numerator, denominator, scalar } = pool.priceOf(token)
+  const price: ExactFraction = [
+    toBigInt(numerator) * toBigInt(scalar.numerator),
+    toBigInt(denominator) * toBigInt(scalar.denominator),
+  ]
+  // What the way to the root where the token costs 1 % more costs.
+  const isFirst = token.sortsBefore(currency)
+  const next = isFirst ? (sqrtPriceX96 * ROOT_OF_101) / ROOT_UNIT : (sqrtPriceX96 * ROOT_UNIT) / ROOT_OF_101
+  const [from, to] = [pool.sqrtRatioX96, new Fraction(`${next}`).numerator]
+  const paid = isFirst
+    ? SqrtPriceMath.getAmount1Delta(from, to, pool.liquidity, false)
+    : SqrtPriceMath.getAmount0Delta(from, to, pool.liquidity, false)
+  const depth: ExactFraction = [toBigInt(paid), 10n ** BigInt(currencyDecimals)]
+  return { price, depth }
+}
+
+const toBigInt = (value: { toString(): string }): bigint => BigInt(value.toString())
+
+/** Compares what a client would get with what Uniswap's SDK says. Returns the states. */
+function expectSameAsSdk(side: Pool, state: ContractState): readonly string[] {
+  const pairs = DECIMALS.flatMap((tokenDecimals) => DECIMALS.map((currencyDecimals) => [tokenDecimals, currencyDecimals] as const))
+  return pairs.map(([tokenDecimals, currencyDecimals]) => {
+    const judged = judgePool(state, { isToken0: isToken0(side), tokenDecimals, currencyDecimals, minDepth: MIN_DEPTH })
+    if (state.liquidity === 0n || state.sqrtPriceX96 === MIN || state.sqrtPriceX96 === MAX) {
+      expect(judged).toEqual({ state: 'empty', price: null, depth: null })
+      return judged.state
+    }
+    const { price, depth } = sdkQuote(side, state, tokenDecimals, currencyDecimals)
+    const cents = unitsOf(judged.depth ?? '', 2)
+    expect(isNear(cents, shifted(depth, 2)), `depth ${judged.depth}, not ${depth.join(' / ')}`).toBe(true)
+    const isThin = isNearest(0n, shifted(price, 8)) || cents < 100n * MIN_DEPTH.units
+    expect(judged.state).toBe(isThin ? 'thin' : 'ok')
+    if (isThin) expect(judged.price).toBeNull()
+    else expect(isNearest(unitsOf(judged.price ?? '', 8), shifted(price, 8)), `price ${judged.price}`).toBe(true)
+    return judged.state
+  })
+}
+
+/** Within a millionth, and one cent that is rounded off. */
+const isNear = (cents: bigint, [a, b]: ExactFraction): boolean => {
+  const difference = cents * b - a
+  return (difference < 0n ? -difference : difference) <= a / 1_000_000n + b
+}
+
+type Position = { readonly lower: number; readonly upper: number; readonly liquidity: bigint }
+/** A pool, and what is left in it of what was minted. */
+type Traded = { readonly pool: UniswapPool; readonly sides: readonly Pool[]; positions: Position[]; accepted: number }
+
+const powerOfTen = (random: SeededRandom, least: number, most: number): bigint =>
+  BigInt(random.int(100, 999)) * 10n ** BigInt(random.int(least, most))
+const clamp = (value: bigint): bigint => (value <= MIN ? MIN + 1n : value >= MAX ? MAX - 1n : value)
+
+/** One random change of a pool. The contract may refuse it. */
+async function trade(
+  { pool, positions, ...traded }: Traded,
+  random: SeededRandom,
+): Promise<Pick<Traded, 'positions' | 'accepted'>> {
+  const { tickSpacing } = pool
+  const { sqrtPriceX96, tick } = await pool.state()
+  const [choice, accepted] = [random.int(1, 100), (isDone: boolean) => traded.accepted + (isDone ? 1 : 0)]
+  const position = positions[random.int(0, positions.length - 1)]
+  if (choice <= 20 && position) {
+    const isDone = await pool.burn(position.lower, position.upper, position.liquidity)
+    return { positions: isDone ? positions.filter((other) => other !== position) : positions, accepted: accepted(isDone) }
+  }
+  if (choice <= 60) {
+    const zeroForOne = random.chance(50)
+    const nearby = (sqrtPriceX96 * BigInt(1_000 + (zeroForOne ? -1 : 1) * random.int(1, 300))) / 1_000n
+    const limit = choice <= 24 ? (zeroForOne ? MIN + 1n : MAX - 1n) : clamp(nearby)
+    const amount = choice <= 24 ? EVERYTHING : powerOfTen(random, 0, 30)
+    return { positions, accepted: accepted(await pool.swap(zeroForOne, amount, limit)) }
+  }
+  const outer = Math.floor(MAX_TICK / tickSpacing)
+  const middle = Math.floor(tick / tickSpacing)
+  const [lower = 0, upper = 0] = [middle - random.int(0, 400), middle + random.int(1, 400)].map(
+    (place) => Math.max(-outer, Math.min(outer, place)) * tickSpacing,
+  )
+  const minted = { lower, upper, liquidity: powerOfTen(random, 2, 22) }
+  const isDone = await pool.mint(lower, upper, minted.liquidity)
+  return { positions: isDone ? [...positions, minted] : positions, accepted: accepted(isDone) }
+}
+
+/** A root of a price from 10^-12 to 10^12. */
+const anyRoot = (random: SeededRandom): bigint =>
+  (Q96 * BigInt(Math.round(10 ** (6 + random.int(-600, 600) / 100) * 1e6))) / 10n ** 12n
+
+type Read = Awaited<ReturnType<typeof openUniswap>>['read']
+
+/** Reads all pools, and compares each with what Uniswap's own code says. Returns the states of all quotes. */
+async function check(read: Read, all: readonly Traded[]): Promise<readonly string[]> {
+  const { block, pools: readings } = await read(all.flatMap(({ sides }) => sides))
+  expect(block).not.toBeNull()
+  const states: string[] = []
+  for (const { pool, sides } of all) {
+    const state = await pool.state()
+    const { sqrtPriceX96, liquidity, fee } = state
+    for (const side of sides) {
+      expect(readings.get(side)).toEqual({ kind: 'read', sqrtPriceX96, liquidity, feeBps: String(fee / 100) })
+      states.push(...expectSameAsSdk(side, state))
+    }
+  }
+  return states
+}
+
+describe('pools of Uniswap', () => {
+  it.each(SEEDS)('are quoted as by its SDK, whatever is done to them: seed %i', async (seed) => {
+    const { uniswap, read, callMethods } = await openUniswap()
+    const random = new SeededRandom('pools', seed)
+    const pools = [
+      await uniswap.openV3(500, 10, anyRoot(random)),
+      await uniswap.openV3(3_000, 60, anyRoot(random)),
+      await uniswap.openV3(10_000, 200, anyRoot(random)),
+      await uniswap.openV4(0, 10, anyRoot(random)),
+      await uniswap.openV4(2_550, 50, anyRoot(random)),
+      await uniswap.openV4(12_345, 200, anyRoot(random)),
+    ]
+    const all: Traded[] = pools.map((pool) => ({ pool, sides: sidesOf(pool, uniswap.tokens), positions: [], accepted: 0 }))
+    const states = [...(await check(read, all))]
+    for (let round = 0; round < ROUNDS; round += 1) {
+      for (const each of all) Object.assign(each, await trade(each, random))
+      states.push(...(await check(read, all)))
+    }
+    expect(callMethods).toEqual(new Set(['eth_getBlockByNumber', 'eth_call']))
+    expect(all.filter(({ accepted }) => accepted < ROUNDS / 2)).toEqual([])
+    for (const state of ['ok', 'thin', 'empty']) expect(states.filter((found) => found === state).length).toBeGreaterThan(200)
+    for (const { pool, positions } of all)
+      for (const { lower, upper, liquidity } of positions) expect(await pool.burn(lower, upper, liquidity)).toBe(true)
+    expect(new Set(await check(read, all))).toEqual(new Set(['empty']))
+  })
+
+  it.each(['openV3', 'openV4'] as const)('are quoted as by its SDK with their price at its bounds: %s', async (open) => {
+    const { uniswap, read } = await openUniswap()
+    const pools = [await uniswap[open](100, 1, MIN), await uniswap[open](101, 1, MAX - 1n)]
+    const all: Traded[] = pools.map((pool) => ({ pool, sides: sidesOf(pool, uniswap.tokens), positions: [], accepted: 0 }))
+    const seen = new Map<bigint, Set<string>>()
+    const look = async () => {
+      for (const each of all) {
+        const { sqrtPriceX96, liquidity } = await each.pool.state()
+        expect(liquidity).toBe(10n ** 10n)
+        const states = await check(read, [each])
+        seen.set(sqrtPriceX96, new Set([...(seen.get(sqrtPriceX96) ?? []), ...states]))
+      }
+    }
+    for (const { pool } of all) expect(await pool.mint(-MAX_TICK, MAX_TICK, 10n ** 10n)).toBe(true)
+    await look()
+    for (const { pool } of all) {
+      const { sqrtPriceX96 } = await pool.state()
+      expect(await pool.swap(sqrtPriceX96 > Q96, EVERYTHING, Q96)).toBe(true)
+    }
+    await look()
+    for (const [index, { pool }] of all.entries())
+      expect(await pool.swap(index === 0, EVERYTHING, index === 0 ? MIN + 1n : MAX - 1n)).toBe(true)
+    await look()
+    expect([...seen.keys()]).toEqual([MIN, MAX - 1n, Q96, MIN + 1n])
+    expect(seen.get(MIN)).toEqual(new Set(['empty']))
+  })
+
+  it('show a swap before it is sealed, and are as before if it is dropped', async () => {
+    const { anvil, uniswap, read } = await openUniswap()
+    const pools = [await uniswap.openV3(3_000, 60, Q96), await uniswap.openV4(3_000, 60, Q96)]
+    const sides = pools.flatMap((pool) => sidesOf(pool, uniswap.tokens))
+    for (const pool of pools) await pool.mint(-600, 600, 10n ** 18n)
+    const rootsAt = async (tag: 'pending' | 'latest') => {
+      const { block, pools: readings } = await read(sides, tag)
+      const roots = [...readings.values()].map((reading) => reading.kind === 'read' && reading.sqrtPriceX96)
+      return { block: { number: block?.number, isSealed: block?.hash !== null }, roots }
+    }
+    const head = Number(await anvil.rpc('eth_blockNumber'))
+    const before = sides.map(() => Q96)
+    await anvil.rpc('evm_setAutomine', false)
+    const swaps: unknown[] = []
+    for (const pool of pools) {
+      const swap = { from: ACCOUNTS[0], gas: '0x1e8480', ...pool.swapCall(true, 10n ** 15n, MIN + 1n) }
+      swaps.push(await anvil.rpc('eth_sendTransaction', swap))
+    }
+    const pending = await rootsAt('pending')
+    expect(pending.block).toEqual({ number: head + 1, isSealed: false })
+    for (const root of pending.roots) expect(root).toBeLessThan(Q96)
+    expect(await rootsAt('latest')).toEqual({ block: { number: head, isSealed: true }, roots: before })
+    for (const hash of swaps) await anvil.rpc('anvil_dropTransaction', hash)
+    expect(await rootsAt('pending')).toEqual({ block: { number: head + 1, isSealed: false }, roots: before })
+    for (const pool of pools)
+      await anvil.rpc('eth_sendTransaction', { from: ACCOUNTS[0], gas: '0x1e8480', ...pool.swapCall(true, 10n ** 15n, MIN + 1n) })
+    await anvil.rpc('evm_mine')
+    expect(await rootsAt('latest')).toEqual({ block: { number: head + 1, isSealed: true }, roots: pending.roots })
+  })
+
+  it('that are none, or of other tokens, are unreadable', async () => {
+    const { uniswap, read, readByCalls } = await openUniswap()
+    const { tokens, manager } = uniswap
+    const [side] = sidesOf(await uniswap.openV3(500, 10, Q96), tokens)
+    if (!side) throw new Error('the pool has no sides')
+    const noId: Hex = `0x${'14'.repeat(32)}`
+    const noPools: readonly Pool[] = [
+      { ...side, id: `0x${'00'.repeat(19)}01` },
+      { ...side, kind: 'uniswap_v4', id: noId, manager },
+      { ...side, kind: 'uniswap_v4', id: noId, manager: side.token },
+    ]
+    const { pools } = await read(noPools)
+    expect([...pools.values()]).toEqual(noPools.map(() => ({ kind: 'unreadable', reason: 'sqrtPriceX96 is 0' })))
+    const wrong = { ...side, token: manager }
+    const reason = `pool ${side.id} trades ${tokens.join(' and ')}, not ${manager} and ${side.currency.address}`
+    const called = await readByCalls([wrong, { ...side, kind: 'slipstream' }])
+    expect([...called.pools.values()]).toEqual([
+      { kind: 'unreadable', reason },
+      { kind: 'read', sqrtPriceX96: Q96, liquidity: 0n, feeBps: '5' },
+    ])
+  })
+})

@@ -1,0 +1,171 @@
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import type { Abi } from 'viem'
+import { concat, decodeFunctionResult, encodeAbiParameters, encodeFunctionData, keccak256, numberToHex, parseAbi } from 'viem/utils'
+import type { Pool } from '../../../src/chain/pools/pool.ts'
+import { ACCOUNTS, type Anvil } from '../../support/anvil-node.ts'
+import { compileContract } from '../../support/compile-solidity.ts'
+
+type Hex = `0x${string}`
+type Artifact = { readonly abi: Abi; readonly bytecode: Hex | { readonly object: Hex } }
+
+const require = createRequire(import.meta.url)
+const v3Factory: Artifact = require('@uniswap/v3-core/artifacts/contracts/UniswapV3Factory.sol/UniswapV3Factory.json')
+const v3Pool: Artifact = require('@uniswap/v3-core/artifacts/contracts/UniswapV3Pool.sol/UniswapV3Pool.json')
+const v4Manager: Artifact = require('@uniswap/v4-core/out/PoolManager.sol/PoolManager.json')
+const poolUser = {
+  abi: parseAbi([
+    'struct PoolKey { address currency0; address currency1; uint24 fee; int24 tickSpacing; address hooks; }',
+    'function mintV3(address pool, int24 lower, int24 upper, uint128 liquidity)',
+    'function burnV3(address pool, int24 lower, int24 upper, uint128 liquidity)',
+    'function swapV3(address pool, bool zeroForOne, uint256 amount, uint160 limit)',
+    'function changeV4(PoolKey key, int24 lower, int24 upper, int256 liquidity)',
+    'function swapV4(PoolKey key, bool zeroForOne, uint256 amount, uint160 limit)',
+    'function stateV4(bytes32 id) view returns (uint160 sqrtPriceX96, int24 tick, uint24 fee, uint128 liquidity)',
+  ]),
+  bytecode: () => compileContract(join(import.meta.dirname, 'PoolUser.sol')),
+}
+const tokenAbi = parseAbi(['function mint(address to, uint256 amount)'])
+
+/** Enough to move a price from one bound to the other. */
+const GAS = numberToHex(200_000_000)
+const ALL_TOKENS = 2n ** 254n
+const ZERO_ADDRESS: Hex = `0x${'0'.repeat(40)}`
+
+/** A pool as Uniswap's own code shows it. */
+export type ContractState = {
+  readonly sqrtPriceX96: bigint
+  readonly tick: number
+  readonly liquidity: bigint
+  /** In hundredths of a basis point. */
+  readonly fee: number
+}
+
+/** A pool of Uniswap's contracts. What changes it tells whether the contract accepted it. */
+export type UniswapPool = Pick<Pool, 'kind' | 'id' | 'manager'> & {
+  readonly tickSpacing: number
+  mint(lower: number, upper: number, liquidity: bigint): Promise<boolean>
+  burn(lower: number, upper: number, liquidity: bigint): Promise<boolean>
+  swap(zeroForOne: boolean, amount: bigint, limit: bigint): Promise<boolean>
+  /** The transaction of such a swap, not sent. */
+  swapCall(zeroForOne: boolean, amount: bigint, limit: bigint): { readonly to: Hex; readonly data: Hex }
+  state(): Promise<ContractState>
+}
+
+/** Uniswap's contracts, two tokens in the order of their addresses, and who trades with them. */
+export async function deployUniswap(anvil: Anvil) {
+  const chain = new Chain(anvil)
+  await anvil.rpc('evm_setBlockGasLimit', GAS)
+  const token = () => chain.deploy(compileContract(join(import.meta.dirname, '../../support/Stock.sol')))
+  const tokens = [await token(), await token()].sort() as [Hex, Hex]
+  const factory = await chain.deploy(bytecodeOf(v3Factory))
+  const owner = encodeAbiParameters([{ type: 'address' }], [ACCOUNTS[0]])
+  const manager = await chain.deploy(concat([bytecodeOf(v4Manager), owner]))
+  const user = await chain.deploy(concat([poolUser.bytecode(), encodeAbiParameters([{ type: 'address' }], [manager])]))
+  for (const to of tokens) {
+    const data = encodeFunctionData({ abi: tokenAbi, functionName: 'mint', args: [user, ALL_TOKENS] })
+    if (!(await chain.transact({ to, data }))) throw new Error('the token is not minted')
+  }
+  return {
+    tokens,
+    manager,
+    openV3: (fee: number, tickSpacing: number, root: bigint) => openV3(chain, { tokens, factory, user }, fee, tickSpacing, root),
+    openV4: (fee: number, tickSpacing: number, root: bigint) => openV4(chain, { tokens, manager, user }, fee, tickSpacing, root),
+  }
+}
+
+type V3Contracts = { readonly tokens: [Hex, Hex]; readonly factory: Hex; readonly user: Hex }
+
+async function openV3(
+  chain: Chain,
+  { tokens, factory, user }: V3Contracts,
+  fee: number,
+  tickSpacing: number,
+  root: bigint,
+): Promise<UniswapPool> {
+  await chain.send(v3Factory.abi, factory, 'enableFeeAmount', [fee, tickSpacing])
+  await chain.send(v3Factory.abi, factory, 'createPool', [...tokens, fee])
+  const id = String(await chain.call(v3Factory.abi, factory, 'getPool', [...tokens, fee])).toLowerCase() as Hex
+  if (!(await chain.send(v3Pool.abi, id, 'initialize', [root]))) throw new Error('the pool is not initialized')
+  const send = (name: string, ...args: readonly unknown[]) => chain.send(poolUser.abi, user, name, [id, ...args])
+  return {
+    ...{ kind: 'uniswap_v3', id, manager: null, tickSpacing },
+    mint: (lower, upper, liquidity) => send('mintV3', lower, upper, liquidity),
+    burn: (lower, upper, liquidity) => send('burnV3', lower, upper, liquidity),
+    swap: (...swap) => send('swapV3', ...swap),
+    swapCall: (...swap) => ({
+      to: user,
+      data: encodeFunctionData({ abi: poolUser.abi, functionName: 'swapV3', args: [id, ...swap] }),
+    }),
+    async state() {
+      const [sqrtPriceX96, tick] = (await chain.call(v3Pool.abi, id, 'slot0')) as [bigint, number]
+      return { sqrtPriceX96, tick, liquidity: (await chain.call(v3Pool.abi, id, 'liquidity')) as bigint, fee }
+    },
+  }
+}
+
+type V4Contracts = { readonly tokens: [Hex, Hex]; readonly manager: Hex; readonly user: Hex }
+
+const keyParameter = [{ type: 'address' }, { type: 'address' }, { type: 'uint24' }, { type: 'int24' }, { type: 'address' }] as const
+
+async function openV4(
+  chain: Chain,
+  { tokens, manager, user }: V4Contracts,
+  fee: number,
+  tickSpacing: number,
+  root: bigint,
+): Promise<UniswapPool> {
+  const key = { currency0: tokens[0], currency1: tokens[1], fee, tickSpacing, hooks: ZERO_ADDRESS }
+  const id = keccak256(encodeAbiParameters(keyParameter, [...tokens, fee, tickSpacing, ZERO_ADDRESS]))
+  if (!(await chain.send(v4Manager.abi, manager, 'initialize', [key, root]))) throw new Error('the pool is not initialized')
+  const send = (name: string, ...args: readonly unknown[]) => chain.send(poolUser.abi, user, name, [key, ...args])
+  return {
+    ...{ kind: 'uniswap_v4', id, manager, tickSpacing },
+    mint: (lower, upper, liquidity) => send('changeV4', lower, upper, liquidity),
+    burn: (lower, upper, liquidity) => send('changeV4', lower, upper, -liquidity),
+    swap: (...swap) => send('swapV4', ...swap),
+    swapCall: (...swap) => ({
+      to: user,
+      data: encodeFunctionData({ abi: poolUser.abi, functionName: 'swapV4', args: [key, ...swap] }),
+    }),
+    async state() {
+      const state = (await chain.call(poolUser.abi, user, 'stateV4', [id])) as [bigint, number, number, bigint]
+      return { sqrtPriceX96: state[0], tick: state[1], fee: state[2], liquidity: state[3] }
+    },
+  }
+}
+
+const bytecodeOf = ({ bytecode }: Artifact): Hex => (typeof bytecode === 'string' ? bytecode : bytecode.object)
+
+type Transaction = { readonly to?: Hex; readonly data: Hex }
+type Receipt = { readonly status: Hex; readonly contractAddress: Hex | null }
+
+/** Transactions and calls, each transaction in a block of its own. */
+class Chain {
+  readonly #anvil: Anvil
+
+  constructor(anvil: Anvil) {
+    this.#anvil = anvil
+  }
+
+  async transact(transaction: Transaction): Promise<Receipt | null> {
+    const sent = { from: ACCOUNTS[0], gas: GAS, ...transaction }
+    const receipt = (await this.#anvil.rpc('eth_sendTransactionSync', sent)) as Receipt
+    return receipt.status === '0x1' ? receipt : null
+  }
+
+  async deploy(data: Hex): Promise<Hex> {
+    const receipt = await this.transact({ data })
+    if (!receipt?.contractAddress) throw new Error('the contract is not deployed')
+    return receipt.contractAddress.toLowerCase() as Hex
+  }
+
+  async send(abi: Abi, to: Hex, functionName: string, args: readonly unknown[]): Promise<boolean> {
+    return (await this.transact({ to, data: encodeFunctionData({ abi, functionName, args }) })) !== null
+  }
+
+  async call(abi: Abi, to: Hex, functionName: string, args: readonly unknown[] = []): Promise<unknown> {
+    const data = (await this.#anvil.rpc('eth_call', { to, data: encodeFunctionData({ abi, functionName, args }) }, 'latest')) as Hex
+    return decodeFunctionResult({ abi, functionName, args, data })
+  }
+}
