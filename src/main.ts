@@ -102,8 +102,8 @@ function resolveUpstream(config: Config, devnet: Devnet | null): UpstreamEndpoin
       wsUrls: [devnet.wsUrl],
       stocksUrl: devnet.url,
       feeds: devnetFeeds(devnet),
-      pools: [],
-      oracleRegistry: null,
+      pools: devnet.pools,
+      oracleRegistry: devnet.oracleRegistry,
       demo: true,
     }
   const network = config.NETWORK && networks[config.NETWORK]

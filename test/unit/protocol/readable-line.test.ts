@@ -41,6 +41,20 @@ describe('a text line', () => {
     expect(line).not.toContain('USD')
   })
 
+  it.each([
+    [
+      { basis_bps: '-3', basis: 'drift' },
+      { frozen: true },
+      '324.9043891 USDC on uniswap v3, 3 bps under a held NAV, fresh, frozen',
+    ],
+    [{ basis_bps: null, basis: null }, { price: null, state: 'missing' }, '324.9043891 USDC on uniswap v3, NAV missing'],
+    [{ price: null, state: 'thin', basis_bps: null, basis: null }, {}, 'thin, USDC on uniswap v3'],
+  ] as const)('says against what a quote stands: %j', (fields, navFields, content) => {
+    const quote = exampleOf('quote')
+    const line = formatTextLine({ ...quote, ...fields, nav: { ...quote.nav, ...navFields } })
+    expect(line.endsWith(`      ${content}`)).toBe(true)
+  })
+
   it('shows the raw amount when the decimals are unknown', () => {
     expect(formatTextLine({ ...exampleOf('transfer'), amount: null, shares: null, reference_value: null })).toContain(
       '150000000 raw',
@@ -64,6 +78,8 @@ describe('a text line', () => {
     ['seal', 'block 52380564: 2 logs, 1 of them late, digest fd3ca2824cfa3584fec5f8d99cd17c47'],
     ['hole', 'blocks 52290100 to 52369900 could not be read: pruned'],
     ['finality', 'safe up to block 52380524'],
+    ['quote', '324.9043891 USDC on uniswap v3, 15.24 bps over NAV, fresh'],
+    ['session', 'XNYS closed, Thanksgiving Day, until 2026-11-27T01:00:00.000Z'],
   ] as const)('describes the content of a %s', (type, content) => {
     expect(formatTextLine(exampleOf(type)).endsWith(` ${content}`)).toBe(true)
   })

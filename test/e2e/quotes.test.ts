@@ -1,0 +1,200 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Devnet, DevnetOptions } from '../../src/devnet/devnet.ts'
+import { createTempFolder } from '../support/child-program.ts'
+import type { MessageOf, TestListener } from '../support/test-listener.ts'
+import { fetchDocumented, listenToAll, openDevnet, openRelayFor } from '../support/test-stack.ts'
+import { waitForSealAt } from './listeners.ts'
+
+const withPools = ({ poolsText, quoteTokens, oracleRegistry }: Devnet) => ({
+  POOLS: poolsText,
+  QUOTE_TOKENS: quoteTokens,
+  ORACLE_REGISTRY: oracleRegistry,
+})
+
+/** A relay that reads the pools of a devnet at rest, and a listener that has received a quote of each. */
+const openQuotes = async (options: DevnetOptions = {}, settings: Record<string, string> = {}) => {
+  const devnet = await openDevnet({ pace: 'manual', calls: true, ...options })
+  const relay = await openRelayFor(devnet, { ...withPools(devnet), ...settings })
+  const listener = await listenToAll({ relay }, 'start')
+  await listener.until(() => listener.messagesOf('status').at(-1)?.source === 'pendingLogs', 'pendingLogs')
+  await listener.until(() => new Set(poolsIn(listener)).size === devnet.pools.length, 'a quote of each pool')
+  return { devnet, relay, listener }
+}
+const poolsIn = (listener: TestListener) => listener.messagesOf('quote').map(({ venue }) => venue.pool)
+const poolOf = ({ pools }: Devnet, symbol: string, kind = 'uniswap_v3') =>
+  pools.find((pool) => pool.symbol === symbol && pool.kind === kind)?.id ?? expect.unreachable()
+const lastQuote = (listener: TestListener, pool: string): MessageOf<'quote'> =>
+  listener.messagesOf('quote').findLast(({ venue }) => venue.pool === pool) ?? expect.unreachable()
+const waitForPrice = async (listener: TestListener, pool: string, matches: (quote: MessageOf<'quote'>) => boolean) => {
+  await listener.until(() => matches(lastQuote(listener, pool)), 'the price')
+  return lastQuote(listener, pool)
+}
+const isNear = (price: string) => (quote: MessageOf<'quote'>) =>
+  quote.price !== null && Math.abs(Number(quote.price) / Number(price) - 1) < 1e-6
+
+describe.each([
+  ['calls', true],
+  ['storage', false],
+])('a pool that is read by %s', (_, calls) => {
+  it.each(['uniswap_v3', 'uniswap_v4'] as const)('of %s is quoted again after each swap, pre-confirmed', async (kind) => {
+    const { devnet, listener } = await openQuotes({ calls })
+    const pool = poolOf(devnet, 'AAPLc', kind)
+    const before = lastQuote(listener, pool)
+    devnet.swap('AAPLc', { kind, price: '400' })
+    devnet.makeFlashblock()
+    const quote = await waitForPrice(listener, pool, isNear('400'))
+    expect(quote).toMatchObject({ symbol: 'AAPLc', state: 'ok', block: { number: devnet.chain.pending.number, hash: null } })
+    expect(quote.basis).toBe('premium')
+    expect(Number(quote.basis_bps)).toBeCloseTo((Number(quote.price) / Number(quote.nav.price) - 1) * 10_000, 1)
+    expect(quote.venue).toEqual({ ...before.venue, kind, pool })
+    expect(quote.venue.fee_bps).toBe(kind === 'uniswap_v4' ? '5' : calls ? '30' : null)
+  })
+
+  it('is quoted as it is again after a swap that was not sealed', async () => {
+    const { devnet, listener } = await openQuotes({ calls })
+    const pool = poolOf(devnet, 'TSLAc')
+    const { price } = lastQuote(listener, pool)
+    const hash = devnet.swap('TSLAc', { price: '500' })
+    devnet.makeFlashblock()
+    await waitForPrice(listener, pool, isNear('500'))
+    devnet.faults.drop(hash)
+    devnet.seal()
+    await waitForPrice(listener, pool, (quote) => quote.price === price)
+    expect(listener.messagesOf('retract')).toMatchObject([{ symbol: 'TSLAc', reason: 'not_sealed' }])
+  })
+
+  it('is quoted as it is again after a reorganisation without the swap', async () => {
+    const { devnet, listener } = await openQuotes({ calls })
+    const pool = poolOf(devnet, 'NVDAc')
+    const { price } = lastQuote(listener, pool)
+    const hash = devnet.swap('NVDAc', { price: '222' })
+    devnet.makeFlashblock()
+    await waitForPrice(listener, pool, isNear('222'))
+    await Promise.all([waitForSealAt(listener, devnet.seal().number), listener.waitFor('seal')])
+    devnet.reorg(1, [hash])
+    await waitForPrice(listener, pool, (quote) => quote.price === price)
+  })
+
+  it('is thin or empty without a price', async () => {
+    const { devnet, listener } = await openQuotes({ calls })
+    expect(lastQuote(listener, poolOf(devnet, 'SNDKc'))).toMatchObject({ state: 'thin', price: null, basis: null })
+    expect(lastQuote(listener, poolOf(devnet, 'COINc'))).toMatchObject({ state: 'empty', price: null, depth: null })
+    const pool = poolOf(devnet, 'TSLAc')
+    devnet.swap('TSLAc', { liquidity: 0n })
+    devnet.makeFlashblock()
+    expect(await waitForPrice(listener, pool, ({ state }) => state !== 'ok')).toMatchObject({ state: 'empty', price: null })
+  })
+})
+
+it('a Slipstream pool is read by calls alone', async () => {
+  const { devnet, listener } = await openQuotes()
+  expect(lastQuote(listener, poolOf(devnet, 'AAPLc', 'slipstream'))).toMatchObject({ state: 'ok', venue: { kind: 'slipstream' } })
+  const stored = await openQuotes({ calls: false })
+  expect(lastQuote(stored.listener, poolOf(stored.devnet, 'AAPLc', 'slipstream'))).toMatchObject({
+    state: 'unreadable',
+    price: null,
+  })
+})
+
+it('a frozen feed makes a premium a drift, and back', async () => {
+  const { devnet, listener } = await openQuotes()
+  const pool = poolOf(devnet, 'TSLAc')
+  await listener.until(() => listener.messagesOf('nav').some(({ symbol, nav }) => symbol === 'TSLAc' && nav.frozen === false))
+  const change = async (action: 'freezeFeed' | 'unfreezeFeed', frozen: boolean) => {
+    devnet.issuer[action]({ symbol: 'TSLAc' })
+    devnet.makeFlashblock()
+    devnet.seal()
+    const isChanged = ({ symbol, nav }: MessageOf<'nav'>) => symbol === 'TSLAc' && nav.frozen === frozen
+    await listener.until(() =>
+      isChanged(listener.messagesOf('nav').findLast(({ symbol }) => symbol === 'TSLAc') ?? expect.unreachable()),
+    )
+    return (await waitForPrice(listener, pool, ({ nav }) => nav.frozen === frozen)).basis
+  }
+  expect(await change('freezeFeed', true)).toBe('drift')
+  expect(await change('unfreezeFeed', false)).toBe('premium')
+})
+
+it('quotes and session survive a restart in snapshots, where the deepest pool leads', async () => {
+  const DATA_DIR = await createTempFolder({ onTestFinished })
+  const { devnet, relay, listener } = await openQuotes({}, { DATA_DIR })
+  const session = await listener.waitFor('session')
+  const readToken = async (url: string) => (await fetchDocumented(`${url}/v1/tokenized-stocks/AAPLc`)).json
+  const {
+    type: _type,
+    id: _id,
+    prev: _prev,
+    symbol: _symbol,
+    address: _address,
+    time: _time,
+    ...quote
+  } = lastQuote(listener, poolOf(devnet, 'AAPLc', 'uniswap_v4'))
+  expect(await readToken(relay.url)).toMatchObject({ quote, session: { market: 'XNYS', state: session.state } })
+  await relay.stop()
+  // The pools are the same in the next block, so that nothing is published.
+  devnet.seal()
+  const again = await openRelayFor(devnet, { ...withPools(devnet), DATA_DIR })
+  expect(await readToken(again.url)).toMatchObject({ quote, session: { market: 'XNYS', state: session.state } })
+})
+
+it('without a calendar there is no session', async () => {
+  const { relay, listener } = await openQuotes({}, { CALENDAR: 'none' })
+  expect(listener.messagesOf('session')).toEqual([])
+  expect((await fetchDocumented(`${relay.url}/v1/tokenized-stocks/AAPLc`)).json).toMatchObject({ session: null })
+})
+
+/** A node in front of the devnet that answers reads of contracts and storage in its own way. */
+const openStrangeNode = async (devnet: Devnet, change: (answer: object) => object | Promise<never>) => {
+  const isRead = (request: { method?: unknown }) => request.method === 'eth_call' || request.method === 'eth_getStorageAt'
+  const server = createServer(async (incoming, outgoing) => {
+    const request = JSON.parse(Buffer.concat(await Array.fromAsync(incoming)).toString())
+    const headers = { 'content-type': 'application/json' }
+    const forwarded = await fetch(devnet.rpcUrl, { method: 'POST', headers, body: JSON.stringify(request) })
+    const answer = JSON.parse(await forwarded.text())
+    const isBatch = Array.isArray(request)
+    const changed = isBatch
+      ? await Promise.all(answer.map((one: object, index: number) => (isRead(request[index]) ? change(one) : one)))
+      : isRead(request)
+        ? await change(answer)
+        : answer
+    outgoing.setHeader('content-type', 'application/json').end(JSON.stringify(changed))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+describe('an upstream that', () => {
+  it.each<[string, (answer: object) => object]>([
+    ['refuses to read storage', (answer) => ({ ...answer, result: undefined, error: { code: -32601, message: 'no such method' } })],
+    ['answers garbage', (answer) => ({ ...answer, result: '0xzz' })],
+    ['answers half a word', (answer) => ({ ...answer, result: '0x12' })],
+  ])('%s gives unreadable pools', async (_, change) => {
+    const devnet = await openDevnet({ pace: 'manual', calls: true })
+    const relay = await openRelayFor(devnet, { ...withPools(devnet), UPSTREAM_RPC_URL: await openStrangeNode(devnet, change) })
+    const listener = await listenToAll({ relay }, 'start')
+    await listener.until(() => new Set(poolsIn(listener)).size === devnet.pools.length, 'a quote of each pool')
+    expect(new Set(listener.messagesOf('quote').map(({ state, price, basis }) => `${state} ${price} ${basis}`))).toEqual(
+      new Set(['unreadable null null']),
+    )
+  })
+
+  it('never answers such reads delays no movement', async () => {
+    const devnet = await openDevnet({ pace: 'manual', calls: true })
+    const hanging = await openStrangeNode(devnet, () => new Promise<never>(() => {}))
+    const relay = await openRelayFor(devnet, { ...withPools(devnet), UPSTREAM_RPC_URL: hanging })
+    const listener = await listenToAll({ relay }, 'start')
+    await listener.until(() => listener.messagesOf('status').at(-1)?.source === 'pendingLogs', 'pendingLogs')
+    devnet.swap('AAPLc', { price: '400' })
+    devnet.makeFlashblock()
+    const { key } = await listener.waitFor('transfer')
+    devnet.seal()
+    await listener.until(() => listener.messagesOf('seal').some(({ keys }) => keys.includes(key)))
+    expect(listener.messagesOf('quote')).toEqual([])
+  })
+})
