@@ -104,7 +104,7 @@ const messageRules: readonly (readonly [RegExp, UpstreamErrorKind])[] = [
   [/invalid block range/i, 'invalid'],
   [/\brate\b|too many requests|capacity|credits|compute units/i, 'busy'],
   [
-    /range|max results|more than \d+ results|(response|request body) too large|too many RPC calls|too many (results|logs)|limit exceeded/i,
+    /range|max results|more than \d+ results|(response|request body) too large|too many RPC calls|calls in \w+ batch|too many (results|logs)|limit exceeded/i,
     'too_large',
   ],
   [/healthy|offline|timeout|timed out|unavailable/i, 'unreachable'],

@@ -43,6 +43,7 @@ const rows: readonly (readonly [who: string, status: number, code: number, messa
   ['proxyd', 413, -32021, 'request body too large', 'too_large'],
   ['proxyd', 413, -32014, 'too many RPC calls in batch request', 'too_large'],
   ['proxyd in a 200', 200, -32014, 'too many RPC calls in batch request', 'too_large'],
+  ['mainnet.base.org', 200, -32014, 'maximum 10 calls in 1 batch', 'too_large'],
   ['Infura', 200, -32602, 'block range 0-20000 exceeds limit of 10000', 'too_large'],
   ['Alchemy', 200, 429, 'Your app has exceeded its compute units per second capacity', 'busy'],
   ['QuickNode', 200, -32012, 'credits limited to 30/sec', 'busy'],
