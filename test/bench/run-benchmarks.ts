@@ -31,6 +31,7 @@ import {
 import type { Figures } from './listener-load.ts'
 import { buildMinimalFanOut, removeMinimalFanOut, type ServerName, takeSample } from './measured-servers.ts'
 import { canPin, filesBound, RESERVED_FILES } from './pinned-processes.ts'
+import { measureQuoteCost } from './quote-cost.ts'
 import { formatNumber, head, median, print, row } from './result-table.ts'
 import { measureReads, type ReadFigures, reportReads } from './rpc-reads-benchmark.ts'
 
@@ -48,16 +49,17 @@ const HELP = `npm run bench [-- <part>…] [--rounds <n>] [--listeners <n>]
   latency   latency that the relay adds between the upstream's socket and a listener's
   held      as many listeners as the machine's file limit allows
   rpc       JSON-RPC reads from the cache, compared with a bare Hono route that returns a constant
+  quotes    what quotes ask of the upstream per pre-confirmed swap
   history   latency of each kind of history query on a full tape, and its effect on live listeners
 
-  --rounds     rounds of all parts but held and history; the medians are printed (3)
+  --rounds     rounds of all parts but held, quotes and history; the medians are printed (3)
   --listeners  number of listeners (10000)
   --updates    number of updates on the full tape (1000000)
 `
 
 const parts = [
   ...(['ingest', 'ws', 'sse', 'lone', 'growth', 'deflate', 'mixed', 'join', 'memory'] as const),
-  ...(['latency', 'held', 'rpc', 'history'] as const),
+  ...(['latency', 'held', 'rpc', 'quotes', 'history'] as const),
 ] as const
 type Part = (typeof parts)[number]
 const isPart = (text: string): text is Part => parts.some((part) => part === text)
@@ -122,6 +124,7 @@ try {
 }
 printComparisons(report())
 if (readRounds.length > 0) reportReads(readRounds)
+if (isSelected('quotes')) await measureQuoteCost()
 if (isSelected('history')) {
   print()
   await benchmarkHistory(updates)

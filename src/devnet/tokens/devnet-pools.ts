@@ -35,12 +35,17 @@ const poolRows: readonly PoolRow[] = [
   ['GOOGLc', 'uniswap_v3', 10_000, 9_000],
   ['INTCc', 'uniswap_v3', 3_000, 6_000, 38.4],
   ['METAc', 'uniswap_v3', 3_000, 11_000],
+  ['METAc', 'slipstream', 500, 5_000],
   ['MSFTc', 'uniswap_v3', 3_000, 12_000],
+  ['MSFTc', 'uniswap_v4', 500, 8_000],
   ['MSTRc', 'uniswap_v3', 10_000, 7_000],
   ['NVDAc', 'uniswap_v3', 3_000, 14_000],
+  ['NVDAc', 'slipstream', 500, 16_000],
   ['SNDKc', 'uniswap_v3', 10_000, 400],
   ['SPCXc', 'uniswap_v3', 10_000, 6_000],
   ['TSLAc', 'uniswap_v3', 3_000, 13_000],
+  ['TSLAc', 'uniswap_v4', 500, 9_000],
+  ['TSLAc', 'slipstream', 500, 7_000],
 ]
 
 /** How far the root of a price moves while the price rises by 1 %. */
