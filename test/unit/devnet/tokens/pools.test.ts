@@ -210,7 +210,7 @@ describe('a swap', () => {
 
   it('is refused where there is no such pool, and for a price that is none', async () => {
     const devnet = await startManualDevnet()
-    expect(() => devnet.swap('NVDAc', { kind: 'slipstream', price: '1' })).toThrow('NVDAc has no pool slipstream')
+    expect(() => devnet.swap('SNDKc', { kind: 'slipstream', price: '1' })).toThrow('SNDKc has no pool slipstream')
     expect(() => devnet.swap('NVDAc', { price: '0' })).toThrow('a price is above zero')
   })
 })
