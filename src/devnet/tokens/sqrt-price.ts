@@ -5,6 +5,9 @@ export const Q96 = 2n ** 96n
 /** More digits of a price than any test needs. */
 const PRICE_DECIMALS = 18
 
+/** More than a double's estimate of a root is too low by. */
+const ESTIMATE_ERROR = 2 ** -50
+
 type PairTerms = { isTokenFirst: boolean; tokenDecimals: number; currencyDecimals: number }
 
 /** The root of the ratio of a pool's second currency to its first, in units of 2^-96, for a price of the token. */
@@ -20,17 +23,12 @@ export const sqrtPriceOf = (price: string, { isTokenFirst, tokenDecimals, curren
 export const tickOf = (sqrtPriceX96: bigint): number =>
   sqrtPriceX96 === 0n ? 0 : Math.floor((2 * Math.log(Number(sqrtPriceX96) / 2 ** 96)) / Math.log(1.0001))
 
-/** Rounded down, by Newton's method. */
+/** Rounded down, by Newton's method, which comes down from any start above the root. */
 const squareRoot = (square: bigint): bigint => {
-  // The estimate has 53 bits, so it takes few steps.
-  let root = BigInt(Math.floor(Math.sqrt(Number(square)))) + 1n
+  let root = BigInt(Math.ceil(Math.sqrt(Number(square)) * (1 + ESTIMATE_ERROR))) + 1n
   for (;;) {
     const next = (root + square / root) >> 1n
-    const isClose = next - root <= 1n && root - next <= 1n
+    if (next >= root) return root
     root = next
-    if (isClose) break
   }
-  while (root * root > square) root -= 1n
-  while ((root + 1n) * (root + 1n) <= square) root += 1n
-  return root
 }

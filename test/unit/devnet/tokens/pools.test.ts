@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { mappingSlot } from '../../../../src/devnet/chain/account-state.ts'
 import { type HexString, toWord } from '../../../../src/devnet/chain/hex.ts'
 import type { Devnet } from '../../../../src/devnet/devnet.ts'
+import { sqrtPriceOf } from '../../../../src/devnet/tokens/sqrt-price.ts'
 import { priceOf } from '../../../../src/tokens/quote-math.ts'
 import { decodeLog } from '../decode-log.ts'
 import { rpcCall, rpcResult, startManualDevnet, ZERO_HASH } from '../devnet-client.ts'
@@ -140,6 +141,22 @@ describe('a pool', () => {
   ])('reverts for %s', async (_, data, calleeOf) => {
     const devnet = await startManualDevnet({ calls: true })
     expect((await rpcCall(devnet, 'eth_call', { to: calleeOf(devnet), data }, 'latest')).error?.code).toBe(3)
+  })
+})
+
+describe('the root of a price', () => {
+  const terms = { isTokenFirst: true, tokenDecimals: 6, currencyDecimals: 6 }
+  it.each([
+    ['1', {}, 2n ** 96n],
+    ['4', {}, 2n ** 97n],
+    ['0.0625', {}, 2n ** 94n],
+    ['4', { isTokenFirst: false }, 2n ** 95n],
+    ['0.01', { tokenDecimals: 8 }, 2n ** 96n / 100n],
+    ['16', { isTokenFirst: false, tokenDecimals: 8 }, (10n * 2n ** 96n) / 4n],
+    // √2 × 2^96, rounded down.
+    ['2', {}, 112045541949572279837463876454n],
+  ])('of %s with %o is exact', (price, changes, root) => {
+    expect(sqrtPriceOf(price, { ...terms, ...changes })).toBe(root)
   })
 })
 
