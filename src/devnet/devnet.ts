@@ -6,8 +6,9 @@ import type { DeferredTransaction } from './chain/state-dependent-transaction.ts
 import { buildFundedTransfer, buildLogsTransaction, senderOf, type TokenTransfer } from './chain/transactions.ts'
 import { createFaultController, type FaultController } from './faults/apply.ts'
 import type { DevnetSubscriptionKind, Faults } from './faults/faults.ts'
+import { createCalendarNav } from './life/feed-rounds.ts'
 import { createIssuer, type IssuerActions, type RoundRequest, type SwapRequest } from './life/issuer.ts'
-import { createNavCurve, withFeedFaults } from './life/nav-curve.ts'
+import { createNavCurve } from './life/nav-curve.ts'
 import { createBlockProducer } from './node/announce.ts'
 import type { RpcHandler } from './node/json-rpc.ts'
 import { createListedTokenReader } from './node/list-record.ts'
@@ -213,8 +214,8 @@ const createNode = (
   return { replica, sockets, selectNode }
 }
 
-const createList = ({ seed, calendar, isManual, now }: DevnetSettings, world: World, startedMs: number): StockList => {
-  const readNav = calendar ? withFeedFaults(createNavCurve(seed)) : createNavCurve(seed)
+const createList = ({ seed, blockMs, calendar, isManual, now }: DevnetSettings, world: World, startedMs: number): StockList => {
+  const readNav = calendar ? createCalendarNav(seed, blockMs) : createNavCurve(seed)
   const readListedToken = createListedTokenReader(world, (token) => readNav(token, isManual ? startedMs : now()))
   return createStockList([...tokens, lateToken], readListedToken)
 }

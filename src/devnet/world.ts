@@ -6,8 +6,8 @@ import { digest, type HexString } from './chain/hex.ts'
 import { type DeferredTransaction, resolveTransaction } from './chain/state-dependent-transaction.ts'
 import { createCalendar } from './life/action-cycle.ts'
 import { mintPausedSymbols, NAME_DELAY_BLOCKS } from './life/corporate-actions.ts'
-import { createFeedPublisher, feedValuesAt } from './life/feed-rounds.ts'
-import { createNavCurve, withFeedFaults } from './life/nav-curve.ts'
+import { createCalendarNav, createFeedPublisher, feedValuesAt } from './life/feed-rounds.ts'
+import { createNavCurve } from './life/nav-curve.ts'
 import { createPoolPrice } from './life/pool-price.ts'
 import { createQuietSwaps, createSwaps, type Swaps, swappableSupplyOf, traderOf } from './life/swaps.ts'
 import { actorAddress, CYCLE_BLOCKS, createMarket, cycleOf } from './life/trading.ts'
@@ -154,7 +154,7 @@ type ScheduledEvents = Pick<World, 'isListed' | 'nameDelayBlocks'> & {
 
 const createEvents = ({ seed, blockMs }: WorldSettings, custodian: HexString, operator: HexString): ScheduledEvents => {
   const calendar = createCalendar(seed, blockMs, custodian, operator)
-  const feedPublisher = createFeedPublisher(seed, blockMs, withFeedFaults(createNavCurve(seed)))
+  const feedPublisher = createFeedPublisher(seed, blockMs, createCalendarNav(seed, blockMs))
   return {
     isListed: calendar.isListed,
     nameDelayBlocks: NAME_DELAY_BLOCKS,

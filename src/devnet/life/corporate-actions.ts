@@ -22,6 +22,9 @@ export const LISTED_UNTIL_BLOCK = 224
 /** Tokens whose mints and burns are paused for a while; the market neither mints nor burns them. */
 export const mintPausedSymbols: readonly string[] = ['COINc']
 
+/** The feed that is frozen from one block of a cycle until before another, around a dividend. */
+export const frozenFeed = { symbol: 'GOOGLc', fromBlock: 28, untilBlock: 64 } as const
+
 /** How many blocks after the chain the list shows a token's new name. */
 export const NAME_DELAY_BLOCKS = 10
 
@@ -65,7 +68,7 @@ export const createCorporateActions = ({ custodian, operator, debtor }: Actors):
     [8, () => callToken('MSTRc', changeMultiplier(parseMultiplier('2')))],
     [20, ({ timestampOf }) => callToken('AMZNc', scheduleMultiplier(parseMultiplier('20'), timestampOf(44)))],
     [24, () => transferWithMemo('METAc', '12.5', 'settlement 2041')],
-    ...freezeFeed('GOOGLc', operator, { from: 28, until: 64 }),
+    ...freezeFeed(operator),
     [32, (cycle) => dividend(cycle, 'paid', 'Cash dividend of 0.21 USD a share, reinvested', '1.001102219403117862')],
     [40, () => moveLateToken(ZERO_ADDRESS, custodian, '5000')],
     [52, () => moveLateToken(custodian, debtor, '40')],
@@ -93,16 +96,12 @@ export const createCorporateActions = ({ custodian, operator, debtor }: Actors):
   ]
 }
 
-/** The registry says for some blocks that the feed is frozen, as around a dividend. */
-const freezeFeed = (
-  symbol: string,
-  operator: HexString,
-  { from, until }: { from: number; until: number },
-): readonly ScriptEntry[] => {
+const freezeFeed = (operator: HexString): readonly ScriptEntry[] => {
+  const { symbol, fromBlock, untilBlock } = frozenFeed
   const { address } = findToken(symbol)
   return [
-    [from, () => buildFeedFreeze(address, operator, true)],
-    [until, () => buildFeedFreeze(address, operator, false)],
+    [fromBlock, () => buildFeedFreeze(address, operator, true)],
+    [untilBlock, () => buildFeedFreeze(address, operator, false)],
   ]
 }
 

@@ -12,8 +12,9 @@ import {
   feedValues,
   observedAt,
 } from '../tokens/feeds.ts'
-import type { NavRound, ReadNav } from './nav-curve.ts'
-import { actorAddress } from './trading.ts'
+import { frozenFeed } from './corporate-actions.ts'
+import { createNavCurve, type NavRound, type ReadNav, withFeedFaults } from './nav-curve.ts'
+import { actorAddress, CYCLE_BLOCKS } from './trading.ts'
 
 /** Publishes reference values on chain: each new round of a feed, in the first block that starts after it. */
 export type FeedPublisher = {
@@ -52,6 +53,24 @@ export const feedValuesAt = (readNav: ReadNav, nowMs: number): StateValues =>
       return newest ? [...feedValues(feed, toFeedRound(newest))] : []
     }),
   )
+
+/** The reference values where the calendar runs: some feeds have faults, and one is frozen in every cycle. */
+export const createCalendarNav = (seed: string, blockMs: number): ReadNav => {
+  const readNav = withFeedFaults(createNavCurve(seed))
+  const freezeAt = (atMs: number) => {
+    const cycleMs = CYCLE_BLOCKS * blockMs
+    const cycleStartMs = GENESIS_MS + Math.floor((atMs - GENESIS_MS) / cycleMs) * cycleMs
+    const startMs = cycleStartMs + frozenFeed.fromBlock * blockMs
+    const endMs = cycleStartMs + frozenFeed.untilBlock * blockMs
+    return atMs > startMs && atMs < endMs ? { startMs, endMs } : undefined
+  }
+  return (token, now) => {
+    if (token.symbol !== frozenFeed.symbol) return readNav(token, now)
+    const round = readNav(token, freezeAt(now)?.startMs ?? now)
+    // What was not published meanwhile is published when the freeze ends.
+    return round && { ...round, updatedAtMs: freezeAt(round.updatedAtMs)?.endMs ?? round.updatedAtMs }
+  }
+}
 
 const buildTransmission =
   (feed: DevnetFeed, sender: HexString, newest: NavRound): DeferredTransaction =>

@@ -34,6 +34,9 @@ const ZERO_CYCLE_MS = 30 * 60_000
 const ZERO_AFTER_MS = 10 * 60_000
 const ZERO_MS = 3 * 60_000
 
+/** Feeds that publish nothing on weekends, as on Base. */
+const weekendHoldingSymbols: readonly string[] = ['AMZNc', 'METAc', 'MSTRc']
+
 /** A reference value as the feed last published it. */
 export type NavRound = { price: number; updatedAtMs: number }
 
@@ -61,12 +64,12 @@ export const createNavCurve = (seed: string): ReadNav => {
   }
 }
 
-/** The same feeds, two of them with faults. */
+/** The same feeds, two of them with faults, and some that hold their value on weekends. */
 export const withFeedFaults =
   (readNav: ReadNav): ReadNav =>
   (token, now) => {
     if (token.symbol === STOPPING_SYMBOL) return readNav(token, Math.min(now, cycleStartMs(now, STOP_CYCLE_MS) + PUBLISHING_MS))
-    const round = readNav(token, now)
+    const round = readNav(token, weekendHoldingSymbols.includes(token.symbol) ? lastOpenMs(now) : now)
     if (token.symbol !== ZEROING_SYMBOL || !round) return round
     const zeroAtMs = cycleStartMs(now - ZERO_AFTER_MS, ZERO_CYCLE_MS) + ZERO_AFTER_MS
     if (now < zeroAtMs + ZERO_MS) return { price: 0, updatedAtMs: zeroAtMs }

@@ -126,6 +126,22 @@ describe('a cycle of the calendar', () => {
       expect(startMs - updatedAtMs).toBeLessThan(WORLD_SETTINGS.blockMs)
     }
   })
+
+  it('publishes nothing while a feed is frozen, and then what it missed', () => {
+    const feed = feeds.find(({ token }) => token.symbol === 'GOOGLc')
+    if (!feed) throw new Error('no feed')
+    const isPublished = blocks.map(({ logs }) => logs.some(({ address }) => address === feed.aggregator))
+    const readNav = createNavCurve(WORLD_SETTINGS.seed)
+    const isMissed = blocks.map(({ number }) => {
+      const startMs = GENESIS_MS + (number - 1) * WORLD_SETTINGS.blockMs
+      return (readNav(feed.token, startMs)?.updatedAtMs ?? 0) > startMs - WORLD_SETTINGS.blockMs
+    })
+    expect(isMissed.slice(29, 64)).toContain(true)
+    expect(isPublished.slice(29, 64)).not.toContain(true)
+    expect(isPublished[64]).toBe(true)
+    const others = (list: readonly boolean[]) => [...list.slice(0, 29), ...list.slice(65)]
+    expect(others(isPublished)).toEqual(others(isMissed))
+  })
 })
 
 describe('a devnet', () => {

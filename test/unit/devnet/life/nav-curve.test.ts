@@ -77,6 +77,14 @@ describe('a faulty feed', () => {
     }
   })
 
+  it('may hold its value from Friday to Monday, for longer than 26 hours', () => {
+    const rounds = roundsAt('METAc', every(HOUR_MS, 200))
+    const weekend = rounds.filter(({ now }) => now >= SATURDAY_MS && now < SATURDAY_MS + 48 * HOUR_MS)
+    expect(new Set(weekend.map(({ updatedAtMs }) => updatedAtMs))).toEqual(new Set([SATURDAY_MS]))
+    for (const { now, updatedAtMs } of rounds)
+      if (!weekend.some((held) => held.now === now)) expect(now - updatedAtMs).toBeLessThan(HOUR_MS)
+  })
+
   it('does not affect the other feeds', () => {
     const times = every(HOUR_MS, 100)
     const [apple] = tokens
