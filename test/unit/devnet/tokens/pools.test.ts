@@ -4,7 +4,7 @@ import { mappingSlot } from '../../../../src/devnet/chain/account-state.ts'
 import { type HexString, toWord } from '../../../../src/devnet/chain/hex.ts'
 import type { Devnet } from '../../../../src/devnet/devnet.ts'
 import { sqrtPriceOf } from '../../../../src/devnet/tokens/sqrt-price.ts'
-import { priceOf } from '../../../../src/tokens/quote-math.ts'
+import { judgePool, priceOf } from '../../../../src/tokens/quote-math.ts'
 import { decodeLog } from '../decode-log.ts'
 import { rpcCall, rpcResult, startManualDevnet, ZERO_HASH } from '../devnet-client.ts'
 
@@ -124,10 +124,19 @@ describe('a pool', () => {
   })
 
   it('is as given: one per token, more for one, a thin and an empty one', async () => {
-    const { pools, poolsText, quoteTokens, tokens } = await startManualDevnet()
+    const devnet = await startManualDevnet({ calls: true })
+    const { pools, poolsText, quoteTokens, tokens } = devnet
     expect(new Set(pools.map(({ token }) => token))).toEqual(new Set(tokens.map(({ address }) => address)))
     expect(new Set(pools.map(({ id }) => id)).size).toBe(pools.length)
-    expect(pools.filter(({ liquidity }) => liquidity === 0n)).toHaveLength(1)
+    const states = await Promise.all(
+      pools.map(async (pool) => {
+        const terms = { isToken0: BigInt(pool.token) < BigInt(pool.currency.address), currencyDecimals: 6 }
+        const sqrtPriceX96 = await rootAt(devnet, pool, 'latest')
+        const minDepth = { units: 1_000n, scale: 0 }
+        return judgePool({ sqrtPriceX96, liquidity: pool.liquidity }, { ...terms, tokenDecimals: 8, minDepth }).state
+      }),
+    )
+    expect(states.filter((state) => state !== 'ok').sort()).toEqual(['empty', 'thin'])
     expect(poolsText.split(',')).toHaveLength(pools.length)
     for (const item of poolsText.split(','))
       expect(item).toMatch(/^\w+\/USDC=((uniswap_v3|slipstream):0x[0-9a-f]{40}|uniswap_v4:0x[0-9a-f]{64}@0x[0-9a-f]{40})$/)
