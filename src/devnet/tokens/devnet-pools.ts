@@ -71,7 +71,7 @@ const toPool = ({ address, symbol, nav = 1 }: DevnetToken, [, kind, fee, depth, 
 const liquidityOf = (price: number, depth: number): bigint =>
   BigInt(Math.round((depth * 10 ** usdc.decimals) / (Math.sqrt(price * 10 ** (usdc.decimals - TOKEN_DECIMALS)) * ROOT_MOVE)))
 
-/** The pools of all tokens that are listed at the start; Apple has three. */
+/** The pools of all tokens that are listed at the start; some have two or three. */
 export const pools: readonly DevnetPool[] = poolRows.flatMap((row) =>
   tokens.filter(({ symbol }) => symbol === row[0]).map((token) => toPool(token, row)),
 )
