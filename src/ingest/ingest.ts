@@ -92,7 +92,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
   const poller = new PoolPoller({
     requestBatch: inputs.requestBatch,
     intervalMs: refreshMs,
-    place: () => ({ tag: state.status?.source === 'sealed' ? 'latest' : 'pending', sealed: sealedHeadOf(state) }),
+    tag: () => (state.status?.source === 'sealed' ? 'latest' : 'pending'),
     clock,
     warn,
   })
@@ -203,9 +203,6 @@ const feedAddresses = (reads: Observable<ContractAnswer>, known: readonly PriceF
     map(aggregatorAddresses),
     distinctUntilChanged((before, now) => before.join() === now.join()),
   )
-
-/** The newest settled block. */
-const sealedHeadOf = ({ cursor }: IngestState) => (cursor?.hash ? { number: cursor.number, hash: cursor.hash } : null)
 
 /** Open keys and unsealed feed rounds. */
 const openKeysOf = (state: IngestState): OpenKeys => ({

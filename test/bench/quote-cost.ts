@@ -12,7 +12,7 @@ const SWAPS = 200
 const SWAPS_PER_BLOCK = 10
 const REFRESH_MS = 15_000
 
-type Counts = { batches: number; questions: number; inFlight: number; mostInFlight: number }
+type Counts = { batches: number; questions: number; largest: number; inFlight: number; mostInFlight: number }
 
 /** What quotes cost the upstream: a swap in a random pool at a time, each after the quote of the one before. */
 export async function measureQuoteCost(): Promise<void> {
@@ -41,7 +41,7 @@ export async function measureQuoteCost(): Promise<void> {
     }
   }
   await pause(200)
-  const { batches, questions, mostInFlight } = counting.counts
+  const { batches, questions, largest, mostInFlight } = counting.counts
   listener.close()
   await relay.stop()
   await devnet.stop()
@@ -59,7 +59,7 @@ export async function measureQuoteCost(): Promise<void> {
 
 /** The devnet's node, and a count of what comes to it in batches. */
 async function openCountingNode(devnet: Devnet) {
-  const counts: Counts = { batches: 0, questions: 0, inFlight: 0, mostInFlight: 0 }
+  const counts: Counts = { batches: 0, questions: 0, largest: 0, inFlight: 0, mostInFlight: 0 }
   const server = createServer(async (incoming, outgoing) => {
     const body = Buffer.concat(await Array.fromAsync(incoming))
     const request = JSON.parse(body.toString())
@@ -67,6 +67,7 @@ async function openCountingNode(devnet: Devnet) {
     if (isBatch) {
       counts.batches += 1
       counts.questions += request.length
+      counts.largest = Math.max(counts.largest, request.length)
       counts.inFlight += 1
       counts.mostInFlight = Math.max(counts.mostInFlight, counts.inFlight)
     }

@@ -16,7 +16,7 @@ type Options = {
   /** How often every pool is read. */
   readonly intervalMs: number
   /** Where to read now. */
-  readonly place: () => Parameters<PoolReader['read']>[1]
+  readonly tag: () => 'pending' | 'latest'
   readonly clock: SchedulerLike
   readonly warn: (kind: string, detail: unknown) => void
 }
@@ -78,7 +78,7 @@ export class PoolPoller {
   }
 
   async #readDue(due: readonly Pool[], signal: AbortSignal): Promise<PoolsRead> {
-    const { block, pools } = await this.#reader.read(due, this.#options.place(), signal)
+    const { block, pools } = await this.#reader.read(due, this.#options.tag(), signal)
     for (const [pool, reading] of pools) this.#record(pool, reading, block)
     return { type: 'pools', block, pools }
   }

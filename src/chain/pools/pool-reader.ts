@@ -1,7 +1,7 @@
 import type { SchedulerLike } from 'rxjs'
 import { BoundedMap } from '../../bounded-map.ts'
 import type { Hex } from '../../protocol/fields.ts'
-import { Header, isSealed } from '../logs/log-schema.ts'
+import { Header, isSealed, type SealedHeader } from '../logs/log-schema.ts'
 import type { BatchRequest, RequestBatchFn } from '../rpc/client.ts'
 import { UpstreamError } from '../rpc/error.ts'
 import type { BatchAnswer } from '../rpc/rpc-answer.ts'
@@ -24,9 +24,6 @@ export type ReadingBlock = { readonly number: number; readonly hash: Hex | null;
 export type PoolReadings = { readonly block: ReadingBlock | null; readonly pools: ReadonlyMap<Pool, PoolReading> }
 
 type Tag = 'pending' | 'latest'
-
-/** Where to read. The newest known sealed block tells whether `pending` is one that is being built. */
-export type ReadingPlace = { readonly tag: Tag; readonly sealed: { readonly number: number; readonly hash: Hex } | null }
 
 type Options = { readonly requestBatch: RequestBatchFn; readonly clock: SchedulerLike }
 
@@ -54,15 +51,15 @@ export class PoolReader {
   }
 
   /** Takes one batch, or several one after the other. Fails only if the signal is aborted. */
-  async read(pools: readonly Pool[], place: ReadingPlace, signal: AbortSignal): Promise<PoolReadings> {
+  async read(pools: readonly Pool[], tagAtFirst: Tag, signal: AbortSignal): Promise<PoolReadings> {
     const deadline = new AbortController()
     const timer = this.#options.clock.schedule(() => deadline.abort(), READING_BOUND_MS)
     const bounds = AbortSignal.any([signal, deadline.signal])
-    let { tag } = place
+    let tag = tagAtFirst
     let readings = unreadable(pools, `no answer within ${READING_BOUND_MS} ms`)
     try {
       for (let repeats = 0; repeats <= REPEATS_BOUND; ) {
-        const outcome = await this.#attempt(pools, { ...place, tag }, bounds)
+        const outcome = await this.#attempt(pools, tag, bounds)
         // What was read before stands, if the repeat reads nothing.
         if (outcome.readings.block || !readings.block) readings = outcome.readings
         if (outcome.next === null) break
@@ -78,24 +75,27 @@ export class PoolReader {
     return readings
   }
 
-  async #attempt(pools: readonly Pool[], { tag, sealed }: ReadingPlace, signal: AbortSignal): Promise<BatchOutcome> {
+  async #attempt(pools: readonly Pool[], tag: Tag, signal: AbortSignal): Promise<BatchOutcome> {
     const asked = pools.map((pool) => this.#queriesFor(pool, tag))
-    const header: BatchRequest = { method: 'eth_getBlockByNumber', params: [tag, false] }
-    const batch = [header, ...asked.flatMap(({ queries }) => queries.map(([, request]) => request)), header]
+    // The latest block tells whether the pending one is being built.
+    const headers = tag === 'pending' ? [headerOf(tag), headerOf('latest')] : [headerOf(tag)]
+    const batch = [...headers, ...asked.flatMap(({ queries }) => queries.map(([, request]) => request)), headerOf(tag)]
     const answers = await this.#request(batch, signal)
     if (answers instanceof UpstreamError) return { readings: unreadable(pools, answers.message), next: 'repeat' }
     const [first, last] = [readHeader(answers[0]), readHeader(answers[batch.length - 1])]
-    const block = first && blockOf(first, tag, sealed)
+    const latest = readHeader(answers[headers.length - 1])
+    const block = first && isSealed(latest) ? blockOf(first, latest) : null
     if (tag === 'pending' && !block && (first || isNone(answers[0])))
       return { readings: unreadable(pools, 'no block is being built'), next: 'latest' }
-    let from = 1
+    let from = headers.length
     const read = asked.map(({ pool, way, queries }): [Pool, PoolAnswer] => {
       const entries = queries.map(([name], index) => [name, answers[from + index]])
       from += queries.length
       return [pool, this.#readPool(pool, way, Object.fromEntries(entries))]
     })
     if (!block) return { readings: unreadable(pools, 'the block has no header'), next: 'repeat' }
-    if (!last || !isSameBlock(first, last)) return { readings: unreadable(pools, 'the block changed meanwhile'), next: 'repeat' }
+    if (!first || !last || !isSameBlock(first, last))
+      return { readings: unreadable(pools, 'the block changed meanwhile'), next: 'repeat' }
     const kinds = new Set(read.map(([, { kind }]) => kind))
     const next = kinds.has('refused') ? 'way' : kinds.has('failed') ? 'repeat' : null
     return { readings: { block, pools: new Map(read.map(([pool, answer]) => [pool, asReading(answer)])) }, next }
@@ -155,11 +155,12 @@ const readHeader = (answer: BatchAnswer | undefined): Header | null =>
 
 const isSameBlock = (a: Header, b: Header): boolean => a.number === b.number && a.hash === b.hash && a.parentHash === b.parentHash
 
-/** Null if the tag stands for another block: some nodes answer `pending` with the latest one. */
-function blockOf(header: Header, tag: Tag, sealed: ReadingPlace['sealed']): ReadingBlock | null {
-  const { number, parentHash, timestamp } = header
-  if (tag === 'latest') return isSealed(header) ? { number: header.number, hash: header.hash, timestamp } : null
-  if (!sealed) return null
-  const isBeingBuilt = number === null ? parentHash === sealed.hash : number > sealed.number
-  return isBeingBuilt ? { number: number ?? sealed.number + 1, hash: null, timestamp } : null
+const headerOf = (tag: Tag): BatchRequest => ({ method: 'eth_getBlockByNumber', params: [tag, false] })
+
+/** The block of a header, which is the latest one or is built on it. Null if it is another one. */
+function blockOf({ number, hash, parentHash, timestamp }: Header, latest: SealedHeader): ReadingBlock | null {
+  // Some nodes answer `pending` with the latest block.
+  if (hash === latest.hash) return { number: latest.number, hash, timestamp }
+  const isBeingBuilt = number === null ? parentHash === latest.hash : number > latest.number
+  return isBeingBuilt ? { number: number ?? latest.number + 1, hash: null, timestamp } : null
 }

@@ -6,7 +6,7 @@ import { Pool as SdkPool, SqrtPriceMath } from '@uniswap/v3-sdk'
 import { asyncScheduler } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { isToken0, type Pool, SQRT_PRICE_BOUNDS } from '../../../src/chain/pools/pool.ts'
-import { PoolReader, type ReadingPlace } from '../../../src/chain/pools/pool-reader.ts'
+import { PoolReader } from '../../../src/chain/pools/pool-reader.ts'
 import { ChainIdentity } from '../../../src/chain/rpc/chain-id.ts'
 import { type RequestBatchFn, Rpc } from '../../../src/chain/rpc/client.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
@@ -39,16 +39,11 @@ async function openUniswap() {
   const byCalls = readerOf(anvil.rpcUrl, callMethods)
   const fromStorage = readerOf(await openProxyWithoutCalls(anvil.rpcUrl))
   const signal = new AbortController().signal
-  const placeAt = async (tag: ReadingPlace['tag']): Promise<ReadingPlace> => {
-    const { number, hash } = (await anvil.rpc('eth_getBlockByNumber', 'latest', false)) as { number: Hex; hash: Hex }
-    return { tag, sealed: { number: Number(number), hash } }
-  }
-  const readByCalls = async (pools: readonly Pool[]) => byCalls.read(pools, await placeAt('latest'), signal)
+  const readByCalls = (pools: readonly Pool[]) => byCalls.read(pools, 'latest', signal)
   /** Reads in both ways, which differ in the fee of a v3 pool alone. */
-  const read = async (pools: readonly Pool[], tag: ReadingPlace['tag'] = 'latest') => {
-    const place = await placeAt(tag)
-    const called = await byCalls.read(pools, place, signal)
-    const stored = await fromStorage.read(pools, place, signal)
+  const read = async (pools: readonly Pool[], tag: 'pending' | 'latest' = 'latest') => {
+    const called = await byCalls.read(pools, tag, signal)
+    const stored = await fromStorage.read(pools, tag, signal)
     expect(stored.block && { ...stored.block, timestamp: null }).toEqual(called.block && { ...called.block, timestamp: null })
     for (const pool of pools) {
       const reading = called.pools.get(pool)

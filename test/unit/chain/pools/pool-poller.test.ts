@@ -37,7 +37,7 @@ const openPoller = ({ delayMs = 0 } = {}) => {
   const poller = new PoolPoller({
     requestBatch: node.requestBatch,
     intervalMs: INTERVAL_MS,
-    place: () => ({ tag: 'latest', sealed: null }),
+    tag: () => 'latest',
     clock,
     warn: (kind, detail) => warnings.push([kind, detail]),
   })

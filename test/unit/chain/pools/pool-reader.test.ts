@@ -1,7 +1,7 @@
 import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { Pool, VenueKind } from '../../../../src/chain/pools/pool.ts'
-import { PoolReader, type ReadingPlace } from '../../../../src/chain/pools/pool-reader.ts'
+import { PoolReader } from '../../../../src/chain/pools/pool-reader.ts'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
 import { advanceClock } from '../../../support/virtual-time.ts'
@@ -56,11 +56,10 @@ const reverted = new UpstreamError('reverted', '3 execution reverted', null, tru
 const busy = new UpstreamError('busy', 'HTTP 429', null, true)
 const noAnswer = new UpstreamError('unreachable', 'connection refused')
 
-const sealed = { number: 100, hash: blockHash(100) }
-const pending: ReadingPlace = { tag: 'pending', sealed }
-const latest: ReadingPlace = { tag: 'latest', sealed }
 const pendingBlock = { number: 101, hash: null, timestamp: timestampOf(101) }
-const latestBlock = { ...sealed, timestamp: timestampOf(100) }
+const latestBlock = { number: 100, hash: blockHash(100), timestamp: timestampOf(100) }
+
+type Tag = Parameters<PoolReader['read']>[1]
 
 /** A reader of pools that are as they should be. */
 function openPools() {
@@ -83,8 +82,8 @@ function openPools() {
   ] as const)
     node.answers.set(text, answer)
   const reader = new PoolReader({ requestBatch: node.requestBatch, clock })
-  const read = async (pools: readonly Pool[], place = pending, signal = new AbortController().signal) => {
-    const reading = reader.read(pools, place, signal).then(
+  const read = async (pools: readonly Pool[], tag: Tag = 'pending', signal = new AbortController().signal) => {
+    const reading = reader.read(pools, tag, signal).then(
       ({ block, pools: answers }) => ({ block, pools: pools.map((pool) => answers.get(pool)) }),
       (failure: unknown) => failure,
     )
@@ -111,7 +110,7 @@ describe('pools', () => {
 
   it('are all read in one batch, in one block', async () => {
     const { node, read } = openPools()
-    expect(await read([v3, v4, slipstream], latest)).toEqual({
+    expect(await read([v3, v4, slipstream], 'latest')).toEqual({
       block: latestBlock,
       pools: [readingOf('30'), readingOf('5'), readingOf('30')],
     })
@@ -240,71 +239,63 @@ describe('the block of a reading', () => {
   const built = header(101, { sealed: false })
   const nameless = { ...built, number: null, hash: null }
 
-  it.each<[string, unknown, ReadingPlace['sealed'], object, readonly string[]]>([
-    ['is pending where its number is above the sealed one', built, sealed, pendingBlock, ['pending']],
-    ['has no hash while pending, even if the node says one', header(101), sealed, pendingBlock, ['pending']],
-    ['is pending where it has no number and the sealed one is its parent', nameless, sealed, pendingBlock, ['pending']],
+  it.each<[string, unknown, object, readonly string[]]>([
+    ['is pending where its number is above the sealed one', built, pendingBlock, ['pending']],
+    ['has no hash while pending, even if the node says one', header(101), pendingBlock, ['pending']],
+    ['is pending where it has no number and the sealed one is its parent', nameless, pendingBlock, ['pending']],
     [
       'is the latest where another one is its parent',
       { ...nameless, parentHash: blockHash(99) },
-      sealed,
       latestBlock,
       ['pending', 'latest'],
     ],
-    ['is the latest where pending is it', header(100), sealed, latestBlock, ['pending', 'latest']],
-    ['is the latest where pending is older', header(99), sealed, latestBlock, ['pending', 'latest']],
-    ['is the latest where nothing is pending', null, sealed, latestBlock, ['pending', 'latest']],
-    ['is the latest where the node refuses pending', unknownMethod, sealed, latestBlock, ['pending', 'latest']],
-    ['is the latest where no sealed one is known', built, null, latestBlock, ['pending', 'latest']],
-    [
-      'has no time where the node says none',
-      { ...built, timestamp: 'now' },
-      sealed,
-      { ...pendingBlock, timestamp: null },
-      ['pending'],
-    ],
-  ])('%s', async (_, pendingHeader, known, block, tags) => {
+    ['is the latest where pending is it', header(100), latestBlock, ['pending']],
+    ['is the latest where pending is older', header(99), latestBlock, ['pending', 'latest']],
+    ['is the latest where nothing is pending', null, latestBlock, ['pending', 'latest']],
+    ['is the latest where the node refuses pending', unknownMethod, latestBlock, ['pending', 'latest']],
+    ['has no time where the node says none', { ...built, timestamp: 'now' }, { ...pendingBlock, timestamp: null }, ['pending']],
+  ])('%s', async (_, pendingHeader, block, tags) => {
     const { node, read } = openPools()
     node.headers.pending = [pendingHeader]
-    expect(await read([v3], { tag: 'pending', sealed: known })).toEqual({ block, pools: [readingOf('30')] })
+    expect(await read([v3])).toEqual({ block, pools: [readingOf('30')] })
     expect(node.tags).toEqual(tags)
   })
 
-  it.each<[string, ReadingPlace, unknown]>([
-    ['has another number', pending, { ...header(101, { sealed: false }), number: '0x66' }],
-    ['has another hash', latest, { ...header(100), hash: blockHash(7) }],
-    ['has another parent', pending, { ...header(101, { sealed: false }), parentHash: blockHash(7) }],
-    ['is missing', latest, null],
-    ['fails', pending, busy],
-    ['is no block', pending, 'no block'],
-  ])('is asked for once more where the last header %s', async (_, place, last) => {
+  it.each<[string, Tag, unknown]>([
+    ['has another number', 'pending', { ...header(101, { sealed: false }), number: '0x66' }],
+    ['has another hash', 'latest', { ...header(100), hash: blockHash(7) }],
+    ['has another parent', 'pending', { ...header(101, { sealed: false }), parentHash: blockHash(7) }],
+    ['is missing', 'latest', null],
+    ['fails', 'pending', busy],
+    ['is no block', 'pending', 'no block'],
+  ])('is asked for once more where the last header %s', async (_, tag, last) => {
     const { node, read } = openPools()
-    const first = node.headers[place.tag]?.[0]
-    node.headers[place.tag] = [first, last, first]
-    const block = place === latest ? latestBlock : pendingBlock
-    expect(await read([v3], place)).toEqual({ block, pools: [readingOf('30')] })
-    node.headers[place.tag] = [first, last, first, last]
-    expect(await read([v3, v4], place)).toEqual({
+    const first = node.headers[tag]?.[0]
+    node.headers[tag] = [first, last, first]
+    const block = tag === 'latest' ? latestBlock : pendingBlock
+    expect(await read([v3], tag)).toEqual({ block, pools: [readingOf('30')] })
+    node.headers[tag] = [first, last, first, last]
+    expect(await read([v3, v4], tag)).toEqual({
       block: null,
       pools: [unreadable('the block changed meanwhile'), unreadable('the block changed meanwhile')],
     })
-    expect(node.tags).toEqual(Array(4).fill(place.tag))
+    expect(node.tags).toEqual(Array(4).fill(tag))
   })
 
-  it.each<[string, ReadingPlace, unknown]>([
-    ['fails', pending, busy],
-    ['is no block', pending, []],
-    ['is missing', latest, null],
-    ['has no number', latest, { ...header(100), number: null }],
-    ['is not sealed', latest, { ...header(100), hash: null }],
-  ])('is asked for once more where the first header %s', async (_, place, first) => {
+  it.each<[string, Tag, unknown]>([
+    ['fails', 'pending', busy],
+    ['is no block', 'pending', []],
+    ['is missing', 'latest', null],
+    ['has no number', 'latest', { ...header(100), number: null }],
+    ['is not sealed', 'latest', { ...header(100), hash: null }],
+  ])('is asked for once more where the first header %s', async (_, tag, first) => {
     const { node, read } = openPools()
-    const good = node.headers[place.tag]?.[0]
-    node.headers[place.tag] = [first, first, good]
-    expect(await read([v3], place)).toEqual({ block: place === latest ? latestBlock : pendingBlock, pools: [readingOf('30')] })
-    node.headers[place.tag] = [first]
-    expect(await read([v3], place)).toEqual({ block: null, pools: [unreadable('the block has no header')] })
-    expect(node.tags).toEqual(Array(4).fill(place.tag))
+    const good = node.headers[tag]?.[0]
+    node.headers[tag] = [first, first, good]
+    expect(await read([v3], tag)).toEqual({ block: tag === 'latest' ? latestBlock : pendingBlock, pools: [readingOf('30')] })
+    node.headers[tag] = [first]
+    expect(await read([v3], tag)).toEqual({ block: null, pools: [unreadable('the block has no header')] })
+    expect(node.tags).toEqual(Array(4).fill(tag))
   })
 })
 
@@ -347,7 +338,7 @@ describe('a reading without an answer', () => {
     const { clock, node, reader, read } = openPools()
     node.delayMs = delayMs
     expect(await read([v3])).toEqual(expected)
-    const reading = reader.read([v3], pending, new AbortController().signal)
+    const reading = reader.read([v3], 'pending', new AbortController().signal)
     await advanceClock(clock, 2_000)
     expect((await reading).block).toEqual((expected as { block: unknown }).block)
   })
@@ -364,7 +355,7 @@ describe('a reading without an answer', () => {
     const { clock, node, reader } = openPools()
     node.delayMs = 1_000
     const stop = new AbortController()
-    const reading = reader.read([v3], pending, stop.signal)
+    const reading = reader.read([v3], 'pending', stop.signal)
     await advanceClock(clock, 500)
     stop.abort(new Error('the relay stops'))
     await expect(reading).rejects.toThrow('the relay stops')
