@@ -53,7 +53,7 @@ export async function measureQuoteCost(): Promise<void> {
     `  per pre-confirmed swap and its seal: ${perSwap(batches - before.batches)} batches with ${perSwap(questions - before.questions)} questions; ${mostInFlight} batch in flight at most`,
   )
   print(
-    `  all pools every ${REFRESH_MS / 1_000} s: one batch with ${2 * pools.length + 2} questions and one fee per Slipstream pool`,
+    `  all pools every ${REFRESH_MS / 1_000} s are one batch: ${largest} questions for the first time, then fewer`,
   )
 }
 
