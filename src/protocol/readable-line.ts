@@ -61,7 +61,7 @@ function contentOf(update: TapeMessage | AmendedUpdate): string {
     case 'token':
       return `${update.change} ${update.changed.join(' ')}${optionalLocationOf(update)}`
     case 'nav':
-      return `${navOf(update.nav)}${update.before?.price ? `, was ${update.before.price}` : ''}`
+      return `${navOf(update.nav)}${update.before?.price && update.before.price !== update.nav.price ? `, was ${update.before.price}` : ''}`
     case 'log':
       return `${update.topics[0] ?? 'no topic'}  ${locationOf(update)}`
     case 'retract':
