@@ -52,9 +52,7 @@ export async function measureQuoteCost(): Promise<void> {
   print(
     `  per pre-confirmed swap and its seal: ${perSwap(batches - before.batches)} batches with ${perSwap(questions - before.questions)} questions; ${mostInFlight} batch in flight at most`,
   )
-  print(
-    `  all pools every ${REFRESH_MS / 1_000} s are one batch: ${largest} questions for the first time, then fewer`,
-  )
+  print(`  all pools every ${REFRESH_MS / 1_000} s are one batch: ${largest} questions for the first time, then fewer`)
 }
 
 /** The devnet's node, and a count of what comes to it in batches. */

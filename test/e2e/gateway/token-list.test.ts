@@ -290,7 +290,7 @@ describe('one token', () => {
   it('has the fields of a snapshot from symbol on and then last, in this order', async () => {
     const fields = ['symbol', 'address', 'as_of', 'token', 'multiplier', 'multiplier_source', 'scheduled', 'paused']
     const { json } = await fetchToken(shared().url, 'AAPLc')
-    expect(Object.keys(Object(json))).toEqual([...fields, 'supply', 'nav', 'last'])
+    expect(Object.keys(Object(json))).toEqual([...fields, 'supply', 'nav', 'quote', 'session', 'last'])
   })
 
   it.each(['AAPLc', 'NVDAc', 'INTCc'])('has the values of the snapshot of %s in a stream', async (symbol) => {

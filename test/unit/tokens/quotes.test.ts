@@ -64,7 +64,7 @@ describe('a quote', () => {
         const { basis, basis_bps, price: poolPrice } = quote({ nav: held, reading })
         const isPriced = poolPrice !== null && held.price !== null
         expect(basis_bps !== null).toBe(isPriced)
-        // Said again in other words than the code: by the age and the registry.
+        // By the age and the registry, in another way than the code.
         const ageMs = listed.updatedAt === null ? Number.NaN : NOW - listed.updatedAt
         expect(basis).toBe(!isPriced ? null : ageMs <= BOUND_MS && frozen !== true ? 'premium' : 'drift')
       }),
