@@ -1,6 +1,7 @@
 import type { BoundedMap } from '../bounded-map.ts'
 import type { Cursor } from '../chain/sealed/recent-blocks.ts'
 import type { MarketSession } from '../market/calendar.ts'
+import type { PoolSetting } from '../pool-settings.ts'
 import type { Decimal } from '../protocol/decimal.ts'
 import type { Head, Hex } from '../protocol/fields.ts'
 import type { SealedBlockTime, SourceStatusNote } from '../tape/notes.ts'
@@ -13,8 +14,7 @@ import type { Ledger } from './ledger.ts'
 
 /** What the settings say of pools. */
 export type QuoteSettings = {
-  /** The ids of all pools, in the order of the settings. */
-  readonly order: readonly Hex[]
+  readonly pools: readonly PoolSetting[]
   /** A pool with less depth has no price. */
   readonly minDepth: Decimal
 }
@@ -71,6 +71,8 @@ export type IngestState = {
   readonly quoteSettings: QuoteSettings
   /** The latest quotes of each token, one per pool. */
   readonly quotes: Map<Hex, TokenQuotes>
+  /** The pools that were read in this run: a quote of the previous run says nothing about now. */
+  readonly readPools: Set<Hex>
   /** The tokens whose quotes changed in this batch. */
   readonly changedQuotes: Set<Hex>
   /** The session of the market at a time in seconds; null without a calendar. */

@@ -71,7 +71,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
   const { tape, request, link, linkCount = 1, leaveEndpoint = () => {}, onChainEvent, lists, clock, settings, warn } = inputs
   const { refreshMs, pools, oracleRegistry } = settings
   const minDepth = { units: BigInt(settings.poolMinDepth), scale: 0 }
-  const state = await restoreState(tape, { ...settings, quotes: { order: pools.map(({ id }) => id), minDepth } })
+  const state = await restoreState(tape, { ...settings, quotes: { pools, minDepth }, hasRegistry: oracleRegistry !== null })
   const folder = new LogFolder()
   const findLog: FindLog = (block, transaction, logIndex) => folder.find(block, transaction, logIndex)
   /** The block from which on the contracts' answers are in doubt. */
@@ -93,10 +93,11 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
     requestBatch: inputs.requestBatch,
     intervalMs: refreshMs,
     tag: () => (state.status?.source === 'sealed' ? 'latest' : 'pending'),
+    sealedHead: () => state.head.sealed,
     clock,
     warn,
   })
-  const listedPools = new ListedPools(state, pools, poller)
+  const listedPools = new ListedPools({ state, settings: pools, poller, warn })
   const { cursor, head } = state
   const upstream = { request, link, linkCount, leaveEndpoint }
   const chainEvents = (addresses: Observable<readonly Hex[]>) =>

@@ -10,22 +10,37 @@ import type { IngestState } from './ingest-state.ts'
 /** Blocks with unsettled movements that name a pool. Beyond it the periodic reading has to do. */
 const BLOCKS_BOUND = 1_024
 
+type Options = {
+  readonly state: IngestState
+  readonly settings: readonly PoolSetting[]
+  readonly poller: Pick<PoolPoller, 'setPools' | 'read'>
+  readonly warn: (kind: string, detail: unknown) => void
+}
+
 /** Finds in what is published which pools have to be read: those of listed tokens whose state may have changed. */
 export class ListedPools {
   readonly #state: IngestState
   readonly #settings: readonly PoolSetting[]
-  readonly #poller: Pick<PoolPoller, 'setPools' | 'read'>
-  /** The pool of each setting, fixed once its token was found: a symbol may pass to another token. */
+  readonly #poller: Options['poller']
+  readonly #warn: Options['warn']
+  /** The settings whose token was not found, once a list was read. */
+  readonly #unknown = new Set<PoolSetting>()
+  /** The pool of each setting, fixed while its token is listed: its symbol may pass to another token. */
   readonly #resolved = new Map<PoolSetting, Pool>()
   /** The pools of listed tokens, by the account that their movements name. */
   #byAccount: ReadonlyMap<Hex, readonly Pool[]> = new Map()
   readonly #byBlock = new BoundedMap<number, Set<Pool>>(BLOCKS_BOUND)
 
-  constructor(state: IngestState, settings: readonly PoolSetting[], poller: Pick<PoolPoller, 'setPools' | 'read'>) {
+  constructor({ state, settings, poller, warn }: Options) {
     this.#state = state
     this.#settings = settings
     this.#poller = poller
+    this.#warn = warn
     this.#findPools()
+    // Of the previous run, what is not settled yet.
+    for (const address of new Set([...this.#byAccount.values()].flat().map(({ token }) => token)))
+      for (const { published } of state.ledger.factsOf(address))
+        if (published.state === 'open' && isMovement(published.draft)) this.#named(published.draft)
   }
 
   observe(entries: readonly Entry[]): void {
@@ -82,10 +97,16 @@ export class ListedPools {
   }
 
   #resolve(setting: PoolSetting): Pool | undefined {
+    const { tokens, directory, listOrder } = this.#state
     const known = this.#resolved.get(setting)
-    if (known) return known
-    const found = this.#state.directory?.find(setting.token)
-    if (found?.kind !== 'found') return undefined
+    if (known && tokens.get(known.token)?.state !== 'delisted') return known
+    const found = directory?.find(setting.token)
+    if (found?.kind !== 'found') {
+      if (listOrder !== null && !this.#unknown.has(setting))
+        this.#warn('POOLS names a token that is not listed', { token: setting.token, pool: setting.id })
+      if (listOrder !== null) this.#unknown.add(setting)
+      return undefined
+    }
     const pool = { ...setting, token: found.token.address }
     this.#resolved.set(setting, pool)
     return pool

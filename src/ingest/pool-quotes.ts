@@ -1,5 +1,5 @@
 import type { PoolsRead } from '../chain/pools/pool-poller.ts'
-import type { Block } from '../protocol/fields.ts'
+import type { Block, Hex } from '../protocol/fields.ts'
 import type { Draft, DraftOf } from '../protocol/updates.ts'
 import { isSameQuote, type QuoteFields, quoteFrom, withNav, withQuote } from '../tokens/quotes.ts'
 import type { Token } from '../tokens/token.ts'
@@ -11,18 +11,28 @@ import type { Moment } from './moment.ts'
 
 /** Applies what a batch read of the pools. Only a price, state or basis that changed is published. */
 export function applyPoolAnswer(state: IngestState, { block, pools }: PoolsRead, moment: Moment): readonly Draft[] {
-  const { order, minDepth } = state.quoteSettings
+  const { pools: settings, minDepth } = state.quoteSettings
   const readBlock = block && moment.blockOf(block.number, block.hash, block.timestamp)
   return [...pools].flatMap(([pool, reading]) => {
     const token = state.tokens.get(pool.token)
     if (token?.state !== 'listed') return []
     const nav = moment.navOf(token.navReading, token.frozen)
-    const at = reading.kind === 'read' && readBlock ? readBlock : newestHead(state)
+    const isRead = reading.kind === 'read' && token.decimals !== null
+    const at = isRead && readBlock ? readBlock : newestHead(state)
     const quote = quoteFrom({ pool, reading, block: at }, { decimals: token.decimals, nav, minDepth })
+    state.readPools.add(pool.id)
     const quotes = state.quotes.get(token.address) ?? []
     const before = quotes.find(({ venue }) => venue.pool === pool.id)
     if (before && isSameQuote(before, quote)) return []
-    setQuotes(state, token, withQuote(quotes, quote, order))
+    setQuotes(
+      state,
+      token,
+      withQuote(
+        quotes,
+        quote,
+        settings.map(({ id }) => id),
+      ),
+    )
     return [quoteDraft(token, quote, moment)]
   })
 }
@@ -32,7 +42,7 @@ export function requote(state: IngestState, { address, nav }: DraftOf<'nav'>, mo
   const token = state.tokens.get(address)
   const quotes = state.quotes.get(address)
   if (!token || !quotes) return []
-  const requoted = quotes.map((quote) => withNav(quote, nav))
+  const requoted = quotes.map((quote) => (state.readPools.has(quote.venue.pool) ? withNav(quote, nav) : quote))
   const changed = requoted.filter((quote, index) => quote.basis !== quotes[index]?.basis)
   if (changed.length === 0) return []
   setQuotes(
@@ -41,6 +51,11 @@ export function requote(state: IngestState, { address, nav }: DraftOf<'nav'>, mo
     requoted.map((quote, index) => (changed.includes(quote) ? quote : (quotes[index] ?? quote))),
   )
   return changed.map((quote) => quoteDraft(token, quote, moment))
+}
+
+/** The token is delisted, and its pools are not read any more. */
+export function dropQuotes(state: IngestState, address: Hex): void {
+  if (state.quotes.delete(address)) state.changedQuotes.add(address)
 }
 
 function setQuotes(state: IngestState, { address }: Token, quotes: readonly QuoteFields[]): void {

@@ -22,7 +22,7 @@ import { applySession } from './market-session.ts'
 import { type Moment, openMoment } from './moment.ts'
 import { applyFeedAnswer } from './nav-rounds.ts'
 import { publishPending } from './pending-facts.ts'
-import { applyPoolAnswer, requote } from './pool-quotes.ts'
+import { applyPoolAnswer, dropQuotes, requote } from './pool-quotes.ts'
 import { addAll, forAllTokens, NOTHING, type Publication, place, withoutFacts } from './publication.ts'
 import { chainTimeNote, feedsNote, restartPointNote } from './restore.ts'
 import { settleBlock } from './settle-block.ts'
@@ -103,6 +103,7 @@ function addOutput({ updates, counts }: ReductionPart, state: IngestState, outpu
   counts.unreadable += unreadable
   for (const publication of publications) {
     const { draft } = publication
+    if (draft.type === 'token' && draft.change === 'delisted') dropQuotes(state, draft.address)
     const requoted = draft.type === 'nav' ? withoutFacts(requote(state, draft, moment)) : NOTHING
     for (const one of [publication, ...requoted]) {
       updates.push(place(one, state.nextSeq, state.epoch))

@@ -42,18 +42,21 @@ export type StateSettings = {
   readonly staleMs: number
   readonly feeds: readonly FeedSetting[]
   readonly quotes: QuoteSettings
+  /** Whether a registry says which feeds are frozen. */
+  readonly hasRegistry: boolean
   readonly sessionAt: IngestState['sessionAt']
 }
 
 /** The state in which the previous run left the tape. */
 export async function restoreState(tape: Tape, settings: StateSettings): Promise<IngestState> {
-  const { staleMs, feeds: feedSettings, quotes: quoteSettings, sessionAt } = settings
+  const { staleMs, feeds: feedSettings, quotes: quoteSettings, hasRegistry, sessionAt } = settings
   const restartPoint = tape.note(restartPointNote)
   const cursor: Cursor | null = restartPoint ? { number: restartPoint.block, hash: restartPoint.hash } : null
   const head = tape.note(headNote) ?? unknownHead
   const newestSettled = tape.note(newestSettledNote) ?? null
-  const tokens = [...tape.notes(tokenNotes).values()]
+  const tokens = [...tape.notes(tokenNotes).values()].map((token) => (hasRegistry ? token : { ...token, frozen: null }))
   const feeds = openFeeds(feedSettings, tape.note(feedsNote))
+  const directory = new Directory(tokens)
   const [scheduled, changedByLogs] = [new Set<Hex>(), new Set<Hex>()]
   for (const token of tokens) trackToken({ scheduled, changedByLogs }, token)
   return {
@@ -71,7 +74,7 @@ export async function restoreState(tape: Tape, settings: StateSettings): Promise
     claimedTimes: new BoundedMap(CLAIMED_TIMES_BOUND),
     aheadBlock: null,
     tokens: new Map(tokens.map((token) => [token.address, token])),
-    directory: feeds.length > 0 || quoteSettings.order.length > 0 ? new Directory(tokens) : null,
+    directory: feeds.length > 0 || quoteSettings.pools.length > 0 ? directory : null,
     changedTokens: new Set(),
     scheduled,
     changedByLogs,
@@ -83,19 +86,30 @@ export async function restoreState(tape: Tape, settings: StateSettings): Promise
     feedAddresses: new Set(aggregatorAddresses(feeds)),
     tokenByFeed: new Map(),
     quoteSettings,
-    ...restoreQuotes(tape, quoteSettings),
+    ...restoreQuotes(tape, quoteSettings, directory),
+    readPools: new Set(),
     sessionAt,
     session: tape.note(sessionNote)?.session ?? null,
   }
 }
 
-/** The quotes of the pools that are still in the settings. */
-function restoreQuotes(tape: Tape, { order }: QuoteSettings): Pick<IngestState, 'quotes' | 'changedQuotes'> {
+/** The quotes of the pools that are in the settings as they were then. */
+function restoreQuotes(tape: Tape, { pools }: QuoteSettings, directory: Directory): Pick<IngestState, 'quotes' | 'changedQuotes'> {
   const [quotes, changedQuotes] = [new Map<Hex, TokenQuotes>(), new Set<Hex>()]
-  for (const [address, stored] of tape.notes(quoteNotes)) {
-    const kept = stored.filter(({ venue }) => order.includes(venue.pool))
-    if (kept.length < stored.length) changedQuotes.add(address as Hex)
-    if (kept.length > 0) quotes.set(address as Hex, kept)
+  for (const [key, stored] of tape.notes(quoteNotes)) {
+    const isOf = (token: string) => {
+      const found = directory.find(token)
+      return found.kind === 'found' && found.token.address === key
+    }
+    const kept = stored.filter(({ venue }) =>
+      pools.some(
+        ({ id, kind, token, currency }) =>
+          id === venue.pool && kind === venue.kind && currency.address === venue.currency.address && isOf(token),
+      ),
+    )
+    const address = key as Hex
+    if (kept.length < stored.length) changedQuotes.add(address)
+    if (kept.length > 0) quotes.set(address, kept)
   }
   return { quotes, changedQuotes }
 }

@@ -24,7 +24,7 @@ export function quoteFrom(
     ? judgePool(reading, { isToken0: isToken0(pool), tokenDecimals: decimals, currencyDecimals: currency.decimals, minDepth })
     : UNREADABLE
   const { symbol, address } = currency
-  const fee_bps = reading.kind === 'read' ? reading.feeBps : null
+  const fee_bps = isRead ? reading.feeBps : null
   return {
     venue: { kind, pool: id, fee_bps, currency: { symbol, address } },
     price,

@@ -9,7 +9,7 @@ import type { WorkerReach } from './worker-pool.ts'
 /** How long a fault counts as active that happens at one moment. */
 const MOMENT_MS = 1_000
 /** Rows of the longest list. */
-const ROWS_BOUND = 250
+const ROWS_BOUND = 1_000
 /** Characters of a line. */
 const WIDTH = 132
 

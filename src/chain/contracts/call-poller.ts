@@ -123,9 +123,9 @@ class ContractPoller {
     await this.#takeWanted('oracle')
     const { feed, token, oracle } = this.#contracts
     const now = this.#options.clock.now()
-    const contracts = [...feed.values(), ...oracle.values(), ...(this.#mayReadTokens() ? token.values() : [])]
+    const contracts = [...feed.values(), ...(this.#mayReadTokens() ? token.values() : []), ...oracle.values()]
     const due = contracts.filter(({ dueAt }) => dueAt <= now)
-    for (const contract of due.sort((a, b) => a.dueAt - b.dueAt)) {
+    for (const contract of due.sort((a, b) => Number(a.type === 'oracle') - Number(b.type === 'oracle') || a.dueAt - b.dueAt)) {
       if (!this.#isDue(contract)) continue
       const answer = await this.#poll(contract, signal)
       if (answer) emit(answer)
@@ -161,7 +161,8 @@ class ContractPoller {
   async #poll(contract: PolledContract, signal: AbortSignal): Promise<ContractAnswer | null> {
     // A refresh may make it due again during the read.
     contract.dueAt = Number.POSITIVE_INFINITY
-    const request: RequestFn = (method, params) => this.#requestUnlessRefused(method, params, signal)
+    const read = this.#requestFor(contract.type)
+    const request: RequestFn = (method, params) => read(method, params, signal)
     try {
       if (contract.type === 'token') return await this.#pollToken(contract, request)
       return contract.type === 'feed' ? await this.#pollFeed(contract, request) : await this.#pollOracle(contract, request)
@@ -211,9 +212,11 @@ class ContractPoller {
   #handleFailure(contract: PolledContract, failure: UpstreamError): void {
     const isBehind = failure.kind === 'behind'
     if (!isBehind) contract.asOf = null
+    const isOracle = contract.type === 'oracle'
     const waitMs = failure.isRefused ? EMPTY_CONTRACT_MS : Math.max(RETRY_MS, failure.retryAfterMs ?? 0)
     this.#scheduleIn(contract, waitMs)
-    if (!isBehind && !failure.isRefused) this.#backoffUntil = this.#options.clock.now() + waitMs
+    // What the registry of the oracle does says nothing about the node.
+    if (!isBehind && !isOracle && !failure.isRefused) this.#backoffUntil = this.#options.clock.now() + waitMs
     // A general refusal was logged when it was found.
     if (failure !== this.#refusedError)
       this.#options.warn('contract read failed', { type: contract.type, address: contract.address, reason: failure.message })
@@ -223,15 +226,18 @@ class ContractPoller {
     contract.dueAt = Math.min(contract.dueAt, this.#options.clock.now() + ms)
   }
 
-  readonly #requestUnlessRefused: RequestFn = async (method, params, signal) => {
+  /** Requests for contracts of a type. What the registry of the oracle refuses says nothing about other calls. */
+  #requestFor(type: PolledContract['type']): RequestFn {
     const { request, clock } = this.#options
-    if (!isCallMethod(method)) return request(method, params, signal)
-    if (clock.now() < this.#refusedUntil) throw this.#refusedError
-    try {
-      return await request(method, params, signal)
-    } catch (failure) {
-      this.#handleCallFailure(failure)
-      throw failure
+    return async (method, params, signal) => {
+      if (!isCallMethod(method)) return request(method, params, signal)
+      if (clock.now() < this.#refusedUntil) throw this.#refusedError
+      try {
+        return await request(method, params, signal)
+      } catch (failure) {
+        if (type !== 'oracle') this.#handleCallFailure(failure)
+        throw failure
+      }
     }
   }
 

@@ -2,14 +2,19 @@ import { ignoreElements, interval, merge, type Observable, type SchedulerLike, t
 import { observe, WakeUp, wait } from '../../async-loop.ts'
 import type { RequestBatchFn } from '../rpc/client.ts'
 import type { Pool } from './pool.ts'
-import type { PoolReading } from './pool-queries.ts'
-import { PoolReader, type PoolReadings, type ReadingBlock } from './pool-reader.ts'
+import { PoolReader, type PoolReadings, unreadable } from './pool-reader.ts'
 
 /** What one batch read. */
 export type PoolsRead = { readonly type: 'pools' } & PoolReadings
 
 /** Between the beginnings of two batches. What is asked for meanwhile is one read after it. */
 const READ_INTERVAL_MS = 50
+/** The same after a batch that read nothing. */
+const FAILED_INTERVAL_MS = 1_000
+/** An answer about a block further behind the known head is of a node that lags. */
+const BEHIND_BLOCKS = 2
+/** Ids of pools in one line of the log. */
+const LOGGED_POOLS_BOUND = 10
 
 type Options = {
   readonly requestBatch: RequestBatchFn
@@ -17,6 +22,8 @@ type Options = {
   readonly intervalMs: number
   /** Where to read now. */
   readonly tag: () => 'pending' | 'latest'
+  /** The newest known sealed block. */
+  readonly sealedHead: () => number | null
   readonly clock: SchedulerLike
   readonly warn: (kind: string, detail: unknown) => void
 }
@@ -31,6 +38,8 @@ export class PoolPoller {
   readonly #unreadable = new Set<Pool>()
   readonly #wakeUp = new WakeUp()
   #pools: readonly Pool[] = []
+  /** Blocks from this one on were replaced while a batch was in flight. */
+  #replacedFrom = Number.POSITIVE_INFINITY
 
   constructor(options: Options) {
     this.#options = options
@@ -53,6 +62,7 @@ export class PoolPoller {
 
   /** These blocks were replaced: what was read there does not hold. */
   readAgainFrom(block: number): void {
+    this.#replacedFrom = Math.min(this.#replacedFrom, block)
     this.read([...this.#readAt].flatMap(([pool, readAt]) => (readAt >= block ? [pool] : [])))
   }
 
@@ -68,29 +78,50 @@ export class PoolPoller {
   }
 
   async #run(emit: (answer: PoolsRead) => void, signal: AbortSignal): Promise<never> {
+    const { clock } = this.#options
     for (;;) {
       if (this.#due.size === 0) await this.#wakeUp.wait(signal)
       const due = this.#pools.filter((pool) => this.#due.has(pool))
       this.#due.clear()
       if (due.length === 0) continue
-      await Promise.all([this.#readDue(due, signal).then(emit), wait(READ_INTERVAL_MS, this.#options.clock, signal)])
+      const startedAt = clock.now()
+      const answer = await this.#readDue(due, signal)
+      if (answer) emit(answer)
+      const interval = answer?.block === null ? FAILED_INTERVAL_MS : READ_INTERVAL_MS
+      await wait(Math.max(0, startedAt + interval - clock.now()), clock, signal)
     }
   }
 
-  async #readDue(due: readonly Pool[], signal: AbortSignal): Promise<PoolsRead> {
-    const { block, pools } = await this.#reader.read(due, this.#options.tag(), signal)
-    for (const [pool, reading] of pools) this.#record(pool, reading, block)
-    return { type: 'pools', block, pools }
+  /** Null if the block was replaced meanwhile: then the pools are due again. */
+  async #readDue(due: readonly Pool[], signal: AbortSignal): Promise<PoolsRead | null> {
+    const { tag, sealedHead } = this.#options
+    const head = sealedHead() ?? 0
+    this.#replacedFrom = Number.POSITIVE_INFINITY
+    const { block, pools } = await this.#reader.read(due, tag(), signal)
+    if (block && block.number >= this.#replacedFrom) {
+      this.read(due)
+      return null
+    }
+    const isBehind = block !== null && block.number < head - BEHIND_BLOCKS
+    const readings: PoolReadings = isBehind
+      ? unreadable(due, `the node answers for block ${block.number}, and ${head} is known`)
+      : { block, pools }
+    this.#record(readings)
+    return { type: 'pools', ...readings }
   }
 
-  /** A pool that cannot be read is logged once. */
-  #record(pool: Pool, reading: PoolReading, block: ReadingBlock | null): void {
-    if (block) this.#readAt.set(pool, block.number)
-    if (reading.kind === 'read') {
-      this.#unreadable.delete(pool)
-      return
+  /** Pools that cannot be read are logged once. */
+  #record({ block, pools }: PoolReadings): void {
+    const failures = new Map<string, string[]>()
+    for (const [pool, reading] of pools) {
+      if (block) this.#readAt.set(pool, block.number)
+      if (reading.kind === 'read') this.#unreadable.delete(pool)
+      else if (!this.#unreadable.has(pool)) {
+        this.#unreadable.add(pool)
+        failures.set(reading.reason, [...(failures.get(reading.reason) ?? []), pool.id])
+      }
     }
-    if (!this.#unreadable.has(pool)) this.#options.warn('pool unreadable', { pool: pool.id, reason: reading.reason })
-    this.#unreadable.add(pool)
+    for (const [reason, ids] of failures)
+      this.#options.warn('pools unreadable', { pools: ids.slice(0, LOGGED_POOLS_BOUND), count: ids.length, reason })
   }
 }

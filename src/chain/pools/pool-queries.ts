@@ -77,6 +77,10 @@ export function readPoolAnswers(pool: Pool, way: ReadingWay, facts: PoolFacts, a
     const reason = `pool ${pool.id} trades ${tokens.join(' and ')}, not ${pool.token} and ${pool.currency.address}`
     return { kind: 'unreadable', reason }
   }
+  // A pool of other tokens must not be read before that is known.
+  const unread = way === 'call' && pool.kind !== 'uniswap_v4' && !facts.areTokensRight && !tokens
+  const failed = unread ? [answers.token0, answers.token1].map(readWord).find(({ kind }) => kind === 'failed') : undefined
+  if (failed?.kind === 'failed') return failed
   const [state, liquidity] = [readWord(answers.state), readWord(answers.liquidity)]
   if (state.kind !== 'word' || liquidity.kind !== 'word') return worseOf(state, liquidity)
   const isPacked = way === 'storage' || pool.kind === 'uniswap_v4'

@@ -1,4 +1,5 @@
 import type { SchedulerLike } from 'rxjs'
+import { wait } from '../../async-loop.ts'
 import { BoundedMap } from '../../bounded-map.ts'
 import type { Hex } from '../../protocol/fields.ts'
 import { Header, isSealed, type SealedHeader } from '../logs/log-schema.ts'
@@ -18,7 +19,7 @@ import {
 } from './pool-queries.ts'
 
 /** The block that pools were read in. The hash is null while it is pre-confirmed. */
-export type ReadingBlock = { readonly number: number; readonly hash: Hex | null; readonly timestamp: number | null }
+type ReadingBlock = { readonly number: number; readonly hash: Hex | null; readonly timestamp: number | null }
 
 /** Pools as they are in one block; the block is null if none of them was read. */
 export type PoolReadings = { readonly block: ReadingBlock | null; readonly pools: ReadonlyMap<Pool, PoolReading> }
@@ -31,6 +32,8 @@ type Options = { readonly requestBatch: RequestBatchFn; readonly clock: Schedule
 const READING_BOUND_MS = 2_000
 /** How often the same is requested again, if something has no answer or the block changes meanwhile. */
 const REPEATS_BOUND = 1
+/** What failed a moment ago often fails again at once. */
+const REPEAT_PAUSE_MS = 150
 /** How long a pool that no call reads is read from storage. */
 const STORAGE_MS = 600_000
 /** Pools of which something is remembered. */
@@ -64,7 +67,9 @@ export class PoolReader {
         if (outcome.readings.block || !readings.block) readings = outcome.readings
         if (outcome.next === null) break
         if (outcome.next === 'latest') tag = 'latest'
-        if (outcome.next === 'repeat') repeats += 1
+        if (outcome.next !== 'repeat') continue
+        repeats += 1
+        if (repeats <= REPEATS_BOUND) await wait(REPEAT_PAUSE_MS, this.#options.clock, bounds)
       }
     } catch (failure) {
       signal.throwIfAborted()
@@ -138,7 +143,8 @@ export class PoolReader {
   }
 }
 
-const unreadable = (pools: readonly Pool[], reason: string): PoolReadings => ({
+/** Pools that cannot be read, all for the same reason. */
+export const unreadable = (pools: readonly Pool[], reason: string): PoolReadings => ({
   block: null,
   pools: new Map(pools.map((pool) => [pool, { kind: 'unreadable', reason }])),
 })

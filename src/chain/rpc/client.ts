@@ -1,4 +1,5 @@
 import { backoffMs, withJitter } from '../../backoff.ts'
+import { chunk } from '../../turns.ts'
 import { HexQuantity } from '../logs/log-schema.ts'
 import type { ChainIdentity } from './chain-id.ts'
 import { UpstreamError } from './error.ts'
@@ -31,8 +32,9 @@ const WRONG_CHAIN_BACKOFF_MS = 60_000
 /** How often the heads of the endpoints are compared. An answer that takes longer is not: the chain moves on meanwhile. */
 const COMPARE_INTERVAL_MS = 10_000
 const COMPARE_BOUND_MS = 1_000
-/** How long no batch is sent after one was refused. */
+/** How long an endpoint gets no batch after it refused one, and how many of its requests go out at once then. */
 const BATCHES_REFUSED_MS = 600_000
+const SINGLES_BOUND = 8
 /** An endpoint further behind the newest head is asked after the others. */
 const LAG_BOUND_BLOCKS = 5
 /** How long an endpoint is asked after the others: longer each time, unless it was asked first for the longest time. */
@@ -56,6 +58,8 @@ type Endpoint = {
   /** Until when it is asked after the others, and how often in a row that was so. */
   asideUntil: number
   asideTimes: number
+  /** Until when its batches are sent as single requests. */
+  batchesRefusedUntil: number
   /** Its head in the last comparison, if another one was newer. */
   headBehind: number | null
 }
@@ -79,7 +83,6 @@ export class Rpc {
   readonly #endpoints: readonly Endpoint[]
   #lastId = 0
   #comparedAt: number
-  #batchesRefusedUntil = Number.NEGATIVE_INFINITY
 
   constructor(options: Options) {
     this.#options = options
@@ -87,7 +90,7 @@ export class Rpc {
     const { urls, exchange = exchangeWith } = options
     this.#endpoints = urls.map((url) => ({
       ...{ url, exchange: exchange(url), failures: 0 },
-      ...{ backoffUntil: 0, isChainChecked: false, asideUntil: 0, asideTimes: 0, headBehind: null },
+      ...{ backoffUntil: 0, isChainChecked: false, asideUntil: 0, asideTimes: 0, batchesRefusedUntil: 0, headBehind: null },
     }))
   }
 
@@ -96,29 +99,20 @@ export class Rpc {
 
   readonly requestRaw: RawRequestFn = (method, params, signal) => this.#request({ method, params, parse: parseRawResult }, signal)
 
-  /** A batch. Where batches are refused, its first request goes before all others and its last one after them. */
+  /** A batch is answered by one endpoint, since its answers are compared with each other. */
   readonly requestBatch: RequestBatchFn = async (batch, signal) => {
-    if (this.#options.now() >= this.#batchesRefusedUntil) {
+    let lastError = new UpstreamError('unreachable', 'every endpoint failed recently')
+    for (const endpoint of this.#inOrder()) {
+      if (this.#isResting(endpoint)) continue
       try {
-        return await this.#request({ batch, parse: parseBatch(batch.length) }, signal)
+        return await this.#batchFrom(endpoint, batch, signal)
       } catch (failure) {
-        if (!(failure instanceof UpstreamError && isBatchRefusal(failure))) throw failure
-        this.#batchesRefusedUntil = this.#options.now() + BATCHES_REFUSED_MS
-        this.#options.warn('upstream refuses batches', { reason: failure.message })
+        signal?.throwIfAborted()
+        if (!(failure instanceof UpstreamError && failure.isRetryable)) throw failure
+        lastError = failure
       }
     }
-    const answer = ({ method, params }: Call) =>
-      this.#request({ method, params, parse: parseResult }, signal).then(
-        (result): BatchAnswer => ({ ok: true, result }),
-        (error: unknown): BatchAnswer => {
-          if (error instanceof UpstreamError) return { ok: false, error }
-          throw error
-        },
-      )
-    const [first, last] = [batch.slice(0, 1), batch.slice(1).slice(-1)]
-    const answers = await Promise.all(first.map(answer))
-    answers.push(...(await Promise.all(batch.slice(1, -1).map(answer))))
-    return [...answers, ...(await Promise.all(last.map(answer)))]
+    throw lastError
   }
 
   /** What the first endpoint answers is of no use: the others are asked before it for a while. */
@@ -158,6 +152,37 @@ export class Rpc {
     const result = await this.#send(endpoint, request, signal)
     endpoint.failures = 0
     return result
+  }
+
+  async #batchFrom(endpoint: Endpoint, batch: readonly Call[], signal?: AbortSignal): Promise<readonly BatchAnswer[]> {
+    if (this.#options.now() < endpoint.batchesRefusedUntil) return this.#singlesFrom(endpoint, batch, signal)
+    try {
+      return await this.#requestFrom(endpoint, { batch, parse: parseBatch(batch.length) }, signal)
+    } catch (failure) {
+      if (!(failure instanceof UpstreamError && isBatchRefusal(failure))) throw failure
+      endpoint.batchesRefusedUntil = this.#options.now() + BATCHES_REFUSED_MS
+      this.#options.warn('upstream refuses batches', { endpoint: hostOf(endpoint.url), reason: failure.message })
+      return this.#singlesFrom(endpoint, batch, signal)
+    }
+  }
+
+  /** The first request goes before all others and the last one after them. Fails only if the first one does. */
+  async #singlesFrom(endpoint: Endpoint, batch: readonly Call[], signal?: AbortSignal): Promise<readonly BatchAnswer[]> {
+    const answer = ({ method, params }: Call) =>
+      this.#requestFrom(endpoint, { method, params, parse: parseResult }, signal).then(
+        (result): BatchAnswer => ({ ok: true, result }),
+        (error: unknown): BatchAnswer => {
+          if (error instanceof UpstreamError) return { ok: false, error }
+          throw error
+        },
+      )
+    const answers: BatchAnswer[] = []
+    for (const part of [batch.slice(0, 1), ...chunk(batch.slice(1, -1), SINGLES_BOUND), batch.slice(1).slice(-1)]) {
+      answers.push(...(await Promise.all(part.map(answer))))
+      const [first] = answers
+      if (first && !first.ok && first.error.isRetryable) throw first.error
+    }
+    return answers
   }
 
   /** First those that are not aside, in the order of the URLs; then the one that is so for the shortest time. */
@@ -279,7 +304,7 @@ const timeoutReason = () => new DOMException(TIMEOUT_MESSAGE, 'TimeoutError')
 const jsonRpc = ({ method, params }: Call, id: number): JsonRpcRequest => ({ jsonrpc: '2.0', id, method, params })
 
 /** Whether the endpoint does not take batches, or none so long. */
-const isBatchRefusal = ({ kind, isRefused }: UpstreamError): boolean => isRefused || kind === 'unreadable' || kind === 'too_large'
+const isBatchRefusal = ({ kind, isRefused }: UpstreamError): boolean => isRefused || kind === 'too_large'
 
 /** Calls and batches are optional reads. Their failures must not make an endpoint unavailable for required reads. */
 const asRequestSpecific = ({ kind, message, retryAfterMs, detail }: UpstreamError): UpstreamError =>

@@ -9,7 +9,8 @@ const HANDSHAKE_BOUND_MS = 5_000
 /** Requests that wait for their answers. */
 const WAITING_BOUND = 1_000
 
-type Waiting = { readonly resolve: (answer: Buffer) => void; readonly reject: (failure: unknown) => void }
+/** A request, or a batch with `count` ids from its own on. */
+type Waiting = { readonly count: number; readonly resolve: (answer: Buffer) => void; readonly reject: (failure: unknown) => void }
 
 /** JSON-RPC requests over one WebSocket: it opens with the first request, and again with the next one after a loss. */
 export class RequestSocket {
@@ -28,7 +29,7 @@ export class RequestSocket {
   exchange(payload: JsonRpcRequest | readonly JsonRpcRequest[], signal: AbortSignal): Promise<Buffer> {
     signal.throwIfAborted()
     if (this.#waiting.size >= WAITING_BOUND) throw new UpstreamError('busy', `${WAITING_BOUND} requests wait for their answers`)
-    const id = 'id' in payload ? payload.id : (payload[0]?.id ?? 0)
+    const [id, count] = 'id' in payload ? [payload.id, 1] : [payload[0]?.id ?? 0, payload.length]
     this.#socket ??= this.#open()
     const socket = this.#socket
     const answersBefore = this.#answerCount
@@ -38,7 +39,7 @@ export class RequestSocket {
       if (this.#answerCount === answersBefore && isTimeout(signal.reason))
         this.#lose(socket, new UpstreamError('unreachable', 'no answer'))
     }
-    const answer = new Promise<Buffer>((resolve, reject) => this.#waiting.set(id, { resolve, reject }))
+    const answer = new Promise<Buffer>((resolve, reject) => this.#waiting.set(id, { count, resolve, reject }))
     signal.addEventListener('abort', abort)
     const send = () => this.#waiting.has(id) && socket.send(requestText(payload))
     if (socket.readyState === WebSocket.OPEN) send()
@@ -73,11 +74,17 @@ export class RequestSocket {
 
   #receive(answer: Buffer): void {
     this.#answerCount += 1
-    const id = answer[0] === OPEN_BRACKET ? lowestIdOf(answer) : (answerIdOf(answer) ?? parsedIdOf(answer))
-    // An error about the whole message has no id. It concerns the only request, if there is one.
-    const [onlyId, ...others] = this.#waiting.keys()
-    const waitingId = id ?? (others.length === 0 ? onlyId : undefined)
-    if (waitingId !== undefined) this.#waiting.get(waitingId)?.resolve(answer)
+    const id = answer[0] === OPEN_BRACKET ? firstIdOf(answer) : (answerIdOf(answer) ?? parsedIdOf(answer))
+    this.#waitingFor(id)?.resolve(answer)
+  }
+
+  /** An error about the whole message has no id. It concerns the only request, or else the only batch, if there is one. */
+  #waitingFor(id: number | null): Waiting | undefined {
+    const waiting = [...this.#waiting]
+    if (id !== null) return this.#waiting.get(id) ?? waiting.find(([first, { count }]) => id > first && id < first + count)?.[1]
+    const batches = waiting.filter(([, { count }]) => count > 1)
+    const [only, ...others] = waiting.length === 1 ? waiting : batches
+    return others.length === 0 ? only?.[1] : undefined
   }
 
   /** All requests on this socket fail. */
@@ -97,11 +104,10 @@ const AnswerId = z.object({ id: z.int() })
 
 const OPEN_BRACKET = '['.charCodeAt(0)
 
-/** The id of the first request of a batch, which a node may answer in any order; null if it answers none. */
-function lowestIdOf(answer: Buffer): number | null {
-  const ids = z.array(AnswerId.catch({ id: Number.POSITIVE_INFINITY })).safeParse(parseJson(answer.toString('utf8'))).data ?? []
-  const lowest = ids.reduce((least, { id }) => Math.min(least, id), Number.POSITIVE_INFINITY)
-  return Number.isFinite(lowest) ? lowest : null
+/** The id of one request of a batch; null if the answer has none. */
+function firstIdOf(answer: Buffer): number | null {
+  const items = z.array(z.unknown()).safeParse(parseJson(answer.toString('utf8'))).data ?? []
+  return items.map((item) => AnswerId.safeParse(item).data?.id).find((id) => id !== undefined) ?? null
 }
 
 /** The id of an answer in another form, such as an error; null if it has none. */

@@ -49,7 +49,7 @@ export const parseBatch =
     // One answer instead of many refuses the batch.
     if (!Array.isArray(items)) {
       parseResult(response, body, firstId)
-      throw new UpstreamError('unreadable', 'the answer to a batch is not a list')
+      throw new UpstreamError('invalid', 'the answer to a batch is not a list')
     }
     if (!response.ok) throw classify(response, null)
     const answers = items.flatMap((item) => Answer.safeParse(item).data ?? [])

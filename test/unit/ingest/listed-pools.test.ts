@@ -22,20 +22,26 @@ const openPools = async () => {
   const openedTape = await openTestTape()
   onTestFinished(() => openedTape.close())
   const open = async () => {
-    const quotes = { order: settings.map(({ id }) => id), minDepth: { units: 1n, scale: 0 } }
+    const quotes = { pools: settings, minDepth: { units: 1n, scale: 0 } }
     const fixture = await openReducer(openedTape.tape, { now: NOON }, [], { quotes })
     const calls: string[] = []
+    const warnings: unknown[] = []
     const nameOf = ({ kind, token }: Pool) => `${kind} of ${token === APPLE ? 'AAPLc' : 'TSLAc'}`
-    const listed = new ListedPools(fixture.state, settings, {
-      setPools: (pools) => calls.push(`all: ${pools.map(nameOf).join()}`),
-      read: (pools) => calls.push(...[...pools].map(nameOf)),
+    const listed = new ListedPools({
+      state: fixture.state,
+      settings,
+      poller: {
+        setPools: (pools) => calls.push(`all: ${pools.map(nameOf).join()}`),
+        read: (pools) => calls.push(...[...pools].map(nameOf)),
+      },
+      warn: (_, detail) => warnings.push(detail),
     })
     const publish = async (...events: readonly IngestEvent[]) => {
       calls.length = 0
       listed.observe(await fixture.publish(...events))
       return [...calls]
     }
-    return { publish, calls }
+    return { publish, calls, warnings }
   }
   return { ...(await open()), restart: open }
 }
@@ -79,5 +85,28 @@ describe('the pools of listed tokens', () => {
     expect(new Set(await publish(sealedEventOfLogs(10, [])))).toEqual(new Set(['uniswap_v3 of AAPLc', 'uniswap_v4 of AAPLc']))
     const again = await restart()
     expect(new Set(await again.publish(sealedEventOfLogs(11, [])))).toEqual(new Set(['uniswap_v3 of AAPLc', 'uniswap_v4 of AAPLc']))
+  })
+
+  it('are read at the settling of what the previous run published', async () => {
+    const { publish, restart } = await openPools()
+    await publish(...listing)
+    const bought = swap(10, applePool.id, account('a'))
+    await publish(transactionEvent([bought]))
+    expect(await (await restart()).publish(sealedEventOfLogs(10, [bought]))).toEqual(['uniswap_v3 of AAPLc'])
+  })
+
+  it('follow their symbol to another token once theirs is delisted', async () => {
+    const { publish } = await openPools()
+    await publish(...listing)
+    expect(await publish(listEvent(tesla()))).toEqual(['all: uniswap_v3 of TSLAc'])
+    const renamed = tesla({ symbol: 'AAPLc' })
+    expect(await publish(listEvent(renamed))).toEqual(['all: uniswap_v3 of TSLAc,uniswap_v3 of TSLAc,uniswap_v4 of TSLAc'])
+  })
+
+  it('of an unknown token are logged once', async () => {
+    const { publish, warnings } = await openPools()
+    await publish(listEvent(apple()), subscribedEvent)
+    await publish(listEvent(apple({ name: 'Apple Inc' })))
+    expect(warnings).toEqual([{ token: 'tsla', pool: teslaPool.id }])
   })
 })

@@ -3,6 +3,7 @@ import type { Pool } from '../../../src/chain/pools/pool.ts'
 import type { PoolsRead } from '../../../src/chain/pools/pool-poller.ts'
 import type { PoolReading } from '../../../src/chain/pools/pool-queries.ts'
 import type { IngestEvent } from '../../../src/ingest/fold-transactions.ts'
+import type { PoolSetting } from '../../../src/pool-settings.ts'
 import { Update } from '../../../src/protocol/updates.ts'
 import { quoteNotes } from '../../../src/tape/notes.ts'
 import type { Entry } from '../../../src/tape/tape.ts'
@@ -33,12 +34,12 @@ const summarise = ({ update, text }: Entry): string => {
   return update.type === 'nav' ? `nav ${update.nav.price} ${update.nav.state} ${update.nav.frozen}` : update.type
 }
 
-const openWithPools = async (settings = [pool, second]) => {
+const openWithPools = async (settings: readonly PoolSetting[] = [pool, second]) => {
   const openedTape = await openTestTape()
   onTestFinished(() => openedTape.close())
-  const quotes = { order: settings.map(({ id }) => id), minDepth: { units: 1_000n, scale: 0 } }
-  const open = async (order = quotes.order) => {
-    const fixture = await openReducer(openedTape.tape, { now: NOON }, [], { quotes: { ...quotes, order } })
+  const open = async (pools = settings, hasRegistry = true) => {
+    const quotes = { pools, minDepth: { units: 1_000n, scale: 0 } }
+    const fixture = await openReducer(openedTape.tape, { now: NOON }, [], { quotes, hasRegistry })
     const publish = async (...events: readonly IngestEvent[]) => (await fixture.publish(...events)).map(summarise)
     return { ...fixture, publish }
   }
@@ -79,7 +80,7 @@ describe('a quote', () => {
 
   it('is not published for a token that is not listed', async () => {
     const { publish } = await openWithPools()
-    expect(await publish(listEvent(), listEvent(), read([pool, priced(330)]))).toEqual(['token'])
+    expect(await publish(listEvent(), read([pool, priced(330)]))).toEqual(['token'])
   })
 
   it('is compared with the last one after a restart, and forgotten with its pool', async () => {
@@ -88,10 +89,47 @@ describe('a quote', () => {
     const again = await restart()
     expect(await again.publish(read([pool, priced(330)]))).toEqual([])
     expect(again.state.quotes.get(APPLE)?.map(({ venue }) => venue.kind)).toEqual(['uniswap_v3', 'slipstream'])
-    const without = await restart([second.id])
+    const without = await restart([second])
     await without.publish(read([second, priced(331)]))
     expect(tape.note(quoteNotes.at(APPLE))?.map(({ venue }) => venue.kind)).toEqual(['slipstream'])
     await (await restart([])).publish(listEvent(apple()))
     expect(tape.note(quoteNotes.at(APPLE))).toEqual([])
+  })
+
+  it('of the previous run is not published again before its pool is read', async () => {
+    const { publish, restart } = await openWithPools()
+    await publish(read([pool, priced(330)]))
+    const again = await restart()
+    again.clock.now += 93_600_000
+    expect(await again.publish(listEvent(apple()))).toEqual(['nav 324.3014 stale null'])
+    expect(await again.publish(read([pool, priced(330)]))).toEqual(['quote uniswap_v3 ok 330.00 drift'])
+  })
+
+  it('ends with the listing of its token', async () => {
+    const { publish, tape } = await openWithPools()
+    await publish(read([pool, priced(330)]))
+    expect(await publish(listEvent())).toEqual(['token'])
+    expect(tape.note(quoteNotes.at(APPLE))).toEqual([])
+    expect(await publish(listEvent(apple()), subscribedEvent)).toEqual(['token', 'multiplier', 'nav 324.3014 fresh null'])
+    expect(await publish(read([pool, priced(330)]))).toEqual(['quote uniswap_v3 ok 330.00 premium'])
+  })
+
+  it.each<[string, Partial<PoolSetting>]>([
+    ['token', { token: '0xb2000000000000000000001e800a7f5189430cd0' }],
+    ['kind', { kind: 'slipstream' }],
+    ['currency', { currency: { ...USDC, address: `0x${'9'.repeat(40)}` } }],
+  ])('is forgotten after a restart with another %s for its pool', async (_, other) => {
+    const { publish, restart } = await openWithPools([pool])
+    await publish(read([pool, priced(330)]))
+    expect((await restart([{ ...pool, ...other }])).state.quotes.size).toBe(0)
+    expect((await restart()).state.quotes.size).toBe(1)
+  })
+
+  it('is no drift because of a registry that is not known any more', async () => {
+    const { publish, restart } = await openWithPools()
+    await publish(oracle(true))
+    const without = await restart([pool], false)
+    expect(await without.publish(listEvent(apple()))).toEqual(['nav 324.3014 fresh null'])
+    expect(await without.publish(read([pool, priced(330)]))).toEqual(['quote uniswap_v3 ok 330.00 premium'])
   })
 })

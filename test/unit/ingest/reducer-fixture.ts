@@ -116,11 +116,17 @@ export const openReducer = async (
   tape: SearchableTape,
   clock = { now: NOON },
   feeds: readonly FeedSetting[] = [],
-  worth: Partial<Pick<Parameters<typeof restoreState>[1], 'quotes' | 'sessionAt'>> = {},
+  worth: Partial<Pick<Parameters<typeof restoreState>[1], 'quotes' | 'hasRegistry' | 'sessionAt'>> = {},
 ) => {
   const counts = { repeated: 0, unlisted: 0, unreadable: 0 }
   const state = await restoreState(tape, {
-    ...{ staleMs: 93_600_000, feeds, quotes: { order: [], minDepth: { units: 1_000n, scale: 0 } }, sessionAt: null },
+    ...{
+      staleMs: 93_600_000,
+      feeds,
+      quotes: { pools: [], minDepth: { units: 1_000n, scale: 0 } },
+      hasRegistry: true,
+      sessionAt: null,
+    },
     ...worth,
   })
   const folder = new LogFolder()

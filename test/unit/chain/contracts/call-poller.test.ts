@@ -300,4 +300,15 @@ describe('the registry of the oracle', () => {
     expect(frozenOf((await advance(MINUTE_MS - 1_000)).answers)).toEqual([])
     expect(frozenOf((await advance(REFRESH_MS)).answers)).toContainEqual([apple, null])
   })
+
+  it.each([
+    ['fails', new UpstreamError('unknown', '-32000 something', null, true)],
+    ['is refused', forbidden],
+  ])('that %s holds back no token', async (_, failure) => {
+    const { contracts, advance, lists } = openCallPoller({ tokens: [apple], registry })
+    contracts.setAnswers(registry, { [call(apple)]: failure, [call(tesla)]: failure })
+    expect((await advance(0)).answers).toEqual([answerOf(apple)])
+    lists.tokens.next([apple, tesla])
+    expect((await advance(2_000)).answers).toEqual([answerOf(tesla)])
+  })
 })

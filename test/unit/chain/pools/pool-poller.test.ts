@@ -32,12 +32,14 @@ const openPoller = ({ delayMs = 0 } = {}) => {
     ] as const)
       node.answers.set(`slot ${id} ${slot}`, word(value))
   }
+  const known = { head: 100 }
   const warnings: unknown[] = []
   const answers: PoolsRead[] = []
   const poller = new PoolPoller({
     requestBatch: node.requestBatch,
     intervalMs: INTERVAL_MS,
     tag: () => 'latest',
+    sealedHead: () => known.head,
     clock,
     warn: (kind, detail) => warnings.push([kind, detail]),
   })
@@ -49,7 +51,7 @@ const openPoller = ({ delayMs = 0 } = {}) => {
     await advanceClock(clock, ms)
     return answers.slice(before).map(({ pools }) => [...pools.keys()].map(({ id }) => id[2]).join(''))
   }
-  return { poller, node, answers, warnings, advance }
+  return { poller, node, known, answers, warnings, advance }
 }
 
 describe('the pools of the poller', () => {
@@ -107,11 +109,52 @@ describe('the pools of the poller', () => {
     poller.setPools([first, second])
     await advance(100)
     await advance(2 * INTERVAL_MS)
-    expect(warnings).toEqual([['pool unreadable', { pool: first.id, reason: expect.any(String) }]])
+    expect(warnings).toEqual([['pools unreadable', { pools: [first.id], count: 1, reason: expect.any(String) }]])
     node.answers.set(`slot ${first.id} 0x0`, word(2n ** 96n))
     await advance(INTERVAL_MS)
     node.answers.set(`slot ${first.id} 0x0`, word(0))
     await advance(INTERVAL_MS)
     expect(warnings).toHaveLength(2)
+  })
+
+  it('are read again when their block is replaced while the answer is on its way', async () => {
+    const { poller, advance } = openPoller({ delayMs: 200 })
+    poller.setPools([first])
+    await advance(2_000)
+    poller.read([first])
+    await advance(100)
+    poller.readAgainFrom(100)
+    expect(await advance(150)).toEqual([])
+    expect(await advance(250)).toEqual(['1'])
+  })
+
+  it('are unreadable where the node lags behind the known head', async () => {
+    const { poller, known, advance, answers, warnings } = openPoller()
+    poller.setPools([first, second])
+    known.head = 102
+    await advance(1_000)
+    expect(answers.at(-1)?.block).toMatchObject({ number: 100 })
+    known.head = 103
+    poller.read([first, second])
+    await advance(1_000)
+    const reason = 'the node answers for block 100, and 103 is known'
+    expect(answers.at(-1)).toMatchObject({
+      block: null,
+      pools: new Map([first, second].map((pool) => [pool, { kind: 'unreadable', reason }])),
+    })
+    expect(warnings).toEqual([['pools unreadable', { pools: [first.id, second.id], count: 2, reason }]])
+  })
+
+  it('are read at most once a second where nothing answers', async () => {
+    const { poller, node, advance } = openPoller()
+    node.headers.latest = [null]
+    poller.setPools([first])
+    await advance(100)
+    for (let count = 0; count < 100; count += 1) {
+      poller.read([first])
+      await advance(10)
+    }
+    // Each time a batch is repeated once.
+    expect(node.batches.length).toBeLessThanOrEqual(2 * 2)
   })
 })

@@ -56,6 +56,8 @@ const reverted = new UpstreamError('reverted', '3 execution reverted', null, tru
 const busy = new UpstreamError('busy', 'HTTP 429', null, true)
 const noAnswer = new UpstreamError('unreachable', 'connection refused')
 
+/** A batch is repeated after a pause. */
+const REPEAT_PAUSE_MS = 150
 const pendingBlock = { number: 101, hash: null, timestamp: timestampOf(101) }
 const latestBlock = { number: 100, hash: blockHash(100), timestamp: timestampOf(100) }
 
@@ -87,7 +89,12 @@ function openPools() {
       ({ block, pools: answers }) => ({ block, pools: pools.map((pool) => answers.get(pool)) }),
       (failure: unknown) => failure,
     )
+    let isDone = false
+    void reading.then(() => {
+      isDone = true
+    })
     await advanceClock(clock, 3 * node.delayMs)
+    if (!isDone) await advanceClock(clock, REPEAT_PAUSE_MS)
     return reading
   }
   return { clock, node, reader, read }
@@ -308,6 +315,16 @@ describe('a reading without an answer', () => {
     node.answers.set(V4.liquidity, busy)
     expect(await read([v3, v4])).toEqual({ block: pendingBlock, pools: [readingOf('30'), unreadable(busy.message)] })
     expect(node.tags.length).toBe(4)
+  })
+
+  it('of the tokens in a pool is repeated once, and gives no price without them', async () => {
+    const { node, read } = openPools()
+    node.answers.set(V3.token1, busy)
+    node.beforeBatch = (count) => count === 2 && node.answers.set(V3.token1, word(usdc))
+    expect(await read([v3])).toEqual({ block: pendingBlock, pools: [readingOf('30')] })
+    const other = openPools()
+    other.node.answers.set(V3.token0, busy)
+    expect(await other.read([v3])).toEqual({ block: pendingBlock, pools: [unreadable(busy.message)] })
   })
 
   it('keeps what was read before', async () => {

@@ -87,4 +87,49 @@ describe('a batch', () => {
     expect((await failureOf(rpc.requestBatch(batch))).kind).toBe('unreachable')
     expect(await blockNumber()).toBe('eth_blockNumber')
   })
+
+  it('that is sent one by one asks one endpoint alone, which stays in use whatever it answers', async () => {
+    const sent: string[] = []
+    const openSingles = (name: string, failing: readonly string[]) =>
+      openEndpoint((call, response) => {
+        if (Array.isArray(call))
+          return errorResponder(200, -32014, 'maximum 10 calls in 1 batch')({ ...call, id: call[0]?.id }, response)
+        sent.push(`${name} ${call.method}`)
+        if (failing.includes(call.method)) return rawResponder(429)(call, response)
+        sendJson(response, { jsonrpc: '2.0', id: call.id, result: name })
+      })
+    const [first, second] = [await openSingles('first', ['eth_blockNumber', 'eth_chainId']), await openSingles('second', [])]
+    const { rpc } = openRpcClient([first.url, second.url])
+    const storage: BatchRequest = { method: 'eth_getStorageAt', params: [`0x${'1'.repeat(40)}`, '0x0', 'latest'] }
+    const answers = await rpc.requestBatch([...batch.slice(0, 2), storage, ...batch.slice(1, 2)])
+    expect(answers.map(textOf)).toEqual(['first', 'HTTP 429', 'first', 'HTTP 429'])
+    expect(await rpc.request('eth_getBlockByNumber', ['latest', false])).toBe('first')
+    expect(sent.filter((text) => text.startsWith('second'))).toEqual([])
+  })
+
+  it('goes to the next endpoint where the first one does not answer, and is refused by each one alone', async () => {
+    const first = await openBatchNode((_, response) => response.destroy())
+    const second = await openBatchNode((calls, response) =>
+      errorResponder(200, -32600, 'no batches')({ id: calls[0]?.id ?? 0, method: '', params: [] }, response),
+    )
+    const { rpc } = openRpcClient([first.url, second.url])
+    const calls = [...batch.slice(0, 2), ...batch.slice(0, 1)]
+    expect((await rpc.requestBatch(calls)).map(textOf)).toEqual(calls.map(({ method }) => method))
+    await rpc.requestBatch(calls)
+    const batches = ({ requests }: { requests: readonly unknown[] }) => requests.filter((call) => Array.isArray(call)).length
+    expect([batches(first), batches(second)]).toEqual([2, 1])
+  })
+
+  it('that is answered with garbage is no refusal', async () => {
+    let garbage = true
+    const node = await openBatchNode((calls, response) => {
+      if (garbage) rawResponder(200, '<html>')({ id: 0, method: '', params: [] }, response)
+      else sendJson(response, answersOf(calls))
+    })
+    const { rpc, warnings } = openRpcClient([node.url])
+    expect((await failureOf(rpc.requestBatch(batch))).kind).toBe('unreadable')
+    garbage = false
+    expect((await rpc.requestBatch(batch)).map(textOf)).toEqual(methods)
+    expect(warnings).toEqual([])
+  })
 })

@@ -85,6 +85,31 @@ describe('a request over a WebSocket', () => {
     ])
   })
 
+  it.each([
+    [
+      'an error without an id',
+      { jsonrpc: '2.0', id: null, error: { code: -32600, message: 'no batches' } },
+      ['eth_blockNumber', 'eth_blockNumber'],
+    ],
+    ['the second answer alone', [{ jsonrpc: '2.0', id: 5, result: '0x5' }], ['a request of the batch has no answer', '0x5']],
+  ])('may be a batch that gets %s while another request waits', async (_, batchAnswer, expected) => {
+    const held: (() => void)[] = []
+    const node = await openSocketNode((request, socket) => {
+      if (Array.isArray(request)) {
+        socket.send(JSON.stringify(batchAnswer))
+        for (const answer of held) answer()
+      } else if (request.method === 'eth_getBlockByNumber') held.push(() => resultResponder('held')(request, socket))
+      else resultResponder(request.method)(request, socket)
+    })
+    const { rpc, blockNumber } = openRpcClient([node.url])
+    await blockNumber()
+    const call: BatchRequest = { method: 'eth_blockNumber', params: [] }
+    const beside = rpc.request('eth_getBlockByNumber', ['latest', false])
+    const batch = rpc.requestBatch([call, call])
+    expect((await batch).map((item) => (item.ok ? item.result : item.error.message))).toEqual(expected)
+    expect(await beside).toBe('held')
+  })
+
   it('gets its own answer, also if the answers come in another order', async () => {
     const held: (() => void)[] = []
     const node = await openSocketNode((request, socket) => {
