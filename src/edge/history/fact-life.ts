@@ -54,11 +54,18 @@ const sealsOf = (key: string, seals: readonly Entry[]): readonly Entry[] =>
 /** Whether an update is about the key itself; a seal of its block may not list it. */
 const isAbout = (key: string, update: Update): boolean => update.type !== 'seal' || update.keys.includes(key)
 
+/** Whether a seal lists the key as part of another fact. */
+const isPartOf = (update: Update, key: string): boolean =>
+  update.type === 'seal' && update.types[update.keys.indexOf(key)] === 'part'
+
 /** The state of a key after these updates; null without any. */
 function stageOf(key: string, entries: readonly Entry[]): KeyStage | null {
   let stage: KeyStage | null = null
   let tokenAddress: Hex | null = null
+  const isPublished = entries.some(({ update }) => update.type !== 'seal')
   for (const { update } of entries) {
+    // The log of a retracted fact may be part of another one after a reorg. The fact stays retracted.
+    if (isPublished && isPartOf(update, key)) continue
     if (isAbout(key, update)) {
       stage = stageAfter(update, stage)
       tokenAddress = update.address

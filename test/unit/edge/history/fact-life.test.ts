@@ -99,6 +99,12 @@ describe('the stage of one fact', () => {
     expect(await stageAfter([...again, [retractOf(published, 'reorg')]])).toBe('retracted')
   })
 
+  it('stays retracted where a seal lists its log as part of another fact', async () => {
+    const asPart = { ...sealOf([other, published], 7, 1), types: ['transfer', 'part'] as const }
+    const moved = [...sealed, [retractOf(published, 'reorg'), { ...asPart, types: [...asPart.types] }]]
+    expect(await stageAfter(moved, published.key, { safe: 9 })).toBe('retracted')
+  })
+
   it('of a folded log ends with the block that held it', async () => {
     const batches = [[published], [sealOf([published, foldedPosition])], [sealOf([published], 7, 1)]]
     expect(await factAfter(batches, foldedKey)).toMatchObject({ stage: 'retracted', seqs: [2] })
