@@ -54,10 +54,7 @@ export function isSameContent(a: FactDraft, b: FactDraft): boolean {
 
 /** The content as text, for a lookup. */
 export const contentOf = (fact: FactDraft): string => {
-  // Most facts are movements. None of their fields has a space.
-  if ('shares' in fact) return `${fact.type} ${fact.address} ${fact.from} ${fact.to} ${fact.raw} ${fact.memo}`
-  const fields = new Map<string, unknown>(Object.entries(fact))
-  const values = contentFields[fact.type].map((name) => fields.get(name))
+  const values = contentFields[fact.type].map((name): unknown => Reflect.get(fact, name))
   const record = fact.type === 'token' ? fact.changed.map((name) => fact.token[name]) : []
   return JSON.stringify([fact.type, fact.address, ...values, ...record])
 }

@@ -11,7 +11,8 @@ import type { Moment } from './moment.ts'
 
 /** Applies what a batch read of the pools. Only a price, state or basis that changed is published. */
 export function applyPoolAnswer(state: IngestState, { block, pools }: PoolsRead, moment: Moment): readonly Draft[] {
-  const { pools: settings, minDepth } = state.quoteSettings
+  const { minDepth } = state.quoteSettings
+  const order = state.quoteSettings.pools.map(({ id }) => id)
   const readBlock = block && moment.blockOf(block.number, block.hash, block.timestamp)
   return [...pools].flatMap(([pool, reading]) => {
     const token = state.tokens.get(pool.token)
@@ -24,15 +25,7 @@ export function applyPoolAnswer(state: IngestState, { block, pools }: PoolsRead,
     const quotes = state.quotes.get(token.address) ?? []
     const before = quotes.find(({ venue }) => venue.pool === pool.id)
     if (before && isSameQuote(before, quote)) return []
-    setQuotes(
-      state,
-      token,
-      withQuote(
-        quotes,
-        quote,
-        settings.map(({ id }) => id),
-      ),
-    )
+    setQuotes(state, token, withQuote(quotes, quote, order))
     return [quoteDraft(token, quote, moment)]
   })
 }
@@ -42,14 +35,13 @@ export function requote(state: IngestState, { address, nav }: DraftOf<'nav'>, mo
   const token = state.tokens.get(address)
   const quotes = state.quotes.get(address)
   if (!token || !quotes) return []
-  const requoted = quotes.map((quote) => (state.readPools.has(quote.venue.pool) ? withNav(quote, nav) : quote))
-  const changed = requoted.filter((quote, index) => quote.basis !== quotes[index]?.basis)
+  const requoted = quotes.map((quote) => {
+    const compared = state.readPools.has(quote.venue.pool) ? withNav(quote, nav) : quote
+    return compared.basis === quote.basis ? quote : compared
+  })
+  const changed = requoted.filter((quote) => !quotes.includes(quote))
   if (changed.length === 0) return []
-  setQuotes(
-    state,
-    token,
-    requoted.map((quote, index) => (changed.includes(quote) ? quote : (quotes[index] ?? quote))),
-  )
+  setQuotes(state, token, requoted)
   return changed.map((quote) => quoteDraft(token, quote, moment))
 }
 

@@ -56,7 +56,7 @@ export async function restoreState(tape: Tape, settings: StateSettings): Promise
   const newestSettled = tape.note(newestSettledNote) ?? null
   const tokens = [...tape.notes(tokenNotes).values()].map((token) => (hasRegistry ? token : { ...token, frozen: null }))
   const feeds = openFeeds(feedSettings, tape.note(feedsNote))
-  const directory = new Directory(tokens)
+  const directory = feeds.length > 0 || quoteSettings.pools.length > 0 ? new Directory(tokens) : null
   const [scheduled, changedByLogs] = [new Set<Hex>(), new Set<Hex>()]
   for (const token of tokens) trackToken({ scheduled, changedByLogs }, token)
   return {
@@ -74,7 +74,7 @@ export async function restoreState(tape: Tape, settings: StateSettings): Promise
     claimedTimes: new BoundedMap(CLAIMED_TIMES_BOUND),
     aheadBlock: null,
     tokens: new Map(tokens.map((token) => [token.address, token])),
-    directory: feeds.length > 0 || quoteSettings.pools.length > 0 ? directory : null,
+    directory,
     changedTokens: new Set(),
     scheduled,
     changedByLogs,
@@ -94,12 +94,16 @@ export async function restoreState(tape: Tape, settings: StateSettings): Promise
 }
 
 /** The quotes of the pools that are in the settings as they were then. */
-function restoreQuotes(tape: Tape, { pools }: QuoteSettings, directory: Directory): Pick<IngestState, 'quotes' | 'changedQuotes'> {
+function restoreQuotes(
+  tape: Tape,
+  { pools }: QuoteSettings,
+  directory: Directory | null,
+): Pick<IngestState, 'quotes' | 'changedQuotes'> {
   const [quotes, changedQuotes] = [new Map<Hex, TokenQuotes>(), new Set<Hex>()]
   for (const [key, stored] of tape.notes(quoteNotes)) {
     const isOf = (token: string) => {
-      const found = directory.find(token)
-      return found.kind === 'found' && found.token.address === key
+      const found = directory?.find(token)
+      return found?.kind === 'found' && found.token.address === key
     }
     const kept = stored.filter(({ venue }) =>
       pools.some(

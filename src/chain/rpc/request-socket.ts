@@ -80,8 +80,10 @@ export class RequestSocket {
 
   /** An error about the whole message has no id. It concerns the only request, or else the only batch, if there is one. */
   #waitingFor(id: number | null): Waiting | undefined {
+    const known = id === null ? undefined : this.#waiting.get(id)
+    if (known) return known
     const waiting = [...this.#waiting]
-    if (id !== null) return this.#waiting.get(id) ?? waiting.find(([first, { count }]) => id > first && id < first + count)?.[1]
+    if (id !== null) return waiting.find(([first, { count }]) => id > first && id < first + count)?.[1]
     const batches = waiting.filter(([, { count }]) => count > 1)
     const [only, ...others] = waiting.length === 1 ? waiting : batches
     return others.length === 0 ? only?.[1] : undefined

@@ -88,7 +88,7 @@ describe('a batch', () => {
     expect(await blockNumber()).toBe('eth_blockNumber')
   })
 
-  it('that is sent one by one asks one endpoint alone, which stays in use whatever it answers', async () => {
+  it('that is sent one by one asks one endpoint alone, which stays in use after any answer', async () => {
     const sent: string[] = []
     const openSingles = (name: string, failing: readonly string[]) =>
       openEndpoint((call, response) => {

@@ -113,7 +113,7 @@ describe('the swaps of the market', () => {
     expect(directions.size).toBe(4)
   })
 
-  it('leave the price as it is while nobody swaps', () => {
+  it('leave the price as it is without a swap', () => {
     const { chain } = given(weekday)
     for (const pool of pools) {
       const contract = toWord(poolContract(pool))
