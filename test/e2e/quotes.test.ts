@@ -63,6 +63,8 @@ describe.each([
     devnet.faults.drop(hash)
     devnet.seal()
     await waitForPrice(listener, pool, (quote) => quote.price === price)
+    // The quote is read from a new head, whose logs may still be on their way.
+    await listener.waitFor('retract')
     expect(listener.messagesOf('retract')).toMatchObject([{ symbol: 'TSLAc', reason: 'not_sealed' }])
   })
 
