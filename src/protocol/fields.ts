@@ -143,7 +143,9 @@ export const quoteFields = {
     .enum(['ok', 'thin', 'empty', 'unreadable'])
     .describe('thin: less depth than POOL_MIN_DEPTH; empty: no liquidity in range; unreadable: no usable answer.'),
   depth: DecimalText.nullable().describe('Units of the currency that buy the token up to one percent above the price.'),
-  basis_bps: DecimalText.nullable().describe('(price / nav.price − 1) × 10,000, rounded half even to two decimals.'),
+  basis_bps: DecimalText.nullable().describe(
+    '(price / nav.price − 1) × 10,000, rounded half even to two decimals; the currency is taken as one dollar.',
+  ),
   basis: z
     .enum(['premium', 'drift'])
     .nullable()

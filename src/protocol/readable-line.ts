@@ -107,14 +107,15 @@ const navOf = (nav: Nav): string =>
   nav.price === null ? nav.state : `${nav.price} (${navStateOf(nav)}, ${nav.age_s ?? '?'} s old)`
 const navStateOf = ({ state, frozen }: Nav): string => (frozen ? `${state}, frozen` : state)
 
-/** The currency is taken as one dollar: only then a difference from the NAV is one. */
+/** The NAV is in dollars, so a line with a difference from it says that the currency is taken as one. */
 function quoteOf({ venue, price, state, basis, basis_bps, nav }: Quote): string {
   const place = `${venue.currency.symbol} on ${venue.kind.replace('_', ' ')}`
   if (price === null) return `${state}, ${place}`
   if (basis_bps === null) return `${price} ${place}, NAV ${navStateOf(nav)}`
   const size = basis_bps.replace('-', '')
   const side = basis_bps.startsWith('-') ? 'under' : 'over'
-  return `${price} ${place}, ${size} bps ${side} ${basis === 'drift' ? 'a held NAV' : 'NAV'}, ${navStateOf(nav)}`
+  const against = basis === 'drift' ? 'a held NAV' : 'NAV'
+  return `${price} ${place}, ${size} bps ${side} ${against} with ${venue.currency.symbol} as 1 USD, ${navStateOf(nav)}`
 }
 type Quote = Pick<Extract<TapeMessage, { type: 'quote' }>, 'venue' | 'price' | 'state' | 'basis' | 'basis_bps' | 'nav'>
 

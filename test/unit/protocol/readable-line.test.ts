@@ -45,7 +45,7 @@ describe('a text line', () => {
     [
       { basis_bps: '-3', basis: 'drift' },
       { frozen: true },
-      '324.9043891 USDC on uniswap v3, 3 bps under a held NAV, fresh, frozen',
+      '324.9043891 USDC on uniswap v3, 3 bps under a held NAV with USDC as 1 USD, fresh, frozen',
     ],
     [{ basis_bps: null, basis: null }, { price: null, state: 'missing' }, '324.9043891 USDC on uniswap v3, NAV missing'],
     [{ price: null, state: 'thin', basis_bps: null, basis: null }, {}, 'thin, USDC on uniswap v3'],
@@ -78,7 +78,7 @@ describe('a text line', () => {
     ['seal', 'block 52380564: 2 logs, 1 of them late, digest fd3ca2824cfa3584fec5f8d99cd17c47'],
     ['hole', 'blocks 52290100 to 52369900 could not be read: pruned'],
     ['finality', 'safe up to block 52380524'],
-    ['quote', '324.9043891 USDC on uniswap v3, 15.24 bps over NAV, fresh'],
+    ['quote', '324.9043891 USDC on uniswap v3, 15.24 bps over NAV with USDC as 1 USD, fresh'],
     ['session', 'XNYS closed, Thanksgiving Day, until 2026-11-27T01:00:00.000Z'],
   ] as const)('describes the content of a %s', (type, content) => {
     expect(formatTextLine(exampleOf(type)).endsWith(` ${content}`)).toBe(true)
