@@ -1,0 +1,11 @@
+/** A command of the program: takes its arguments, returns the exit code. */
+export type Command = (args: readonly string[]) => Promise<number>
+
+export const EXIT_OK = 0
+/** What was asked for failed. */
+export const EXIT_FAILED = 1
+/** The user made a mistake. */
+export const EXIT_USAGE = 2
+
+/** A mistake of the user: one line on standard error, then exit code 2. */
+export class UsageError extends Error {}

@@ -1,0 +1,1195 @@
+// The messages of stocktape.v1, made from the schemas of the relay that serves this file.
+
+/** An address: 40 hex digits, lower case. */
+export type Address = string
+
+/** 32 bytes, a hash or a topic: 64 hex digits, lower case. */
+export type Word = string
+
+/** An exact number that must not be rounded: no exponent, no plus sign, no trailing zeros, 0 for zero. */
+export type Decimal = string
+
+/** An amount in the token's smallest unit, as on the chain. */
+export type Raw = string
+
+/** Money, always with two decimals. */
+export type Money = string
+
+/** RFC 3339, UTC, with milliseconds. */
+export type Time = string
+
+/** A place on the tape, <epoch>.<seq>, or <epoch>.<seq>.<n> in the sealed view. Opaque text for since, after and before. */
+export type Position = string
+
+/** The permanent name of an on-chain fact: <block number>-<transaction hash>-<log index>. */
+export type Key = string
+
+/** A block. */
+export type Block = {
+  readonly number: number
+  /** Null while the block is pre-confirmed, even if the upstream sends one. */
+  readonly hash: Word | null
+  /** The block's own time. */
+  readonly timestamp: Time | null
+}
+
+/** The transaction, and the index of the log. */
+export type Tx = {
+  readonly hash: Word
+  /** The transaction's index in its block. */
+  readonly index: number
+  /** The log's index in its block. */
+  readonly log_index: number
+}
+
+/** preconfirmed: published before the block is sealed; sealed: in a block with a hash. */
+export type Stage = "preconfirmed" | "sealed"
+
+/** Where events come from now. sealed: nothing is pre-confirmed; down: nothing arrives. */
+export type Source = "pendingLogs" | "poll" | "sealed" | "down"
+
+/** Why this is the source, and not a better one. */
+export type SourceReason = "ok" | "silent" | "refused" | "behind" | "no_pending" | "unreachable" | "stale_head"
+
+/** How the log reached the relay. */
+export type Ingest = {
+  /** The way by which the log came. backfill: read after an interruption. */
+  readonly source: "pendingLogs" | "poll" | "sealed" | "backfill"
+  /** When the relay received the log. */
+  readonly received_at: Time
+  /** When it was written to the tape. */
+  readonly published_at: Time
+}
+
+/** The reference value of a token (NAV) with its age. Never a price to trade at. It already includes the multiplier. */
+export type ReferenceValue = {
+  /** In USD; null when missing or invalid. */
+  readonly price: Decimal | null
+  /** When it was last published. */
+  readonly updated_at: Time | null
+  /** Whole seconds from updated_at to the message's own time, rounded down. */
+  readonly age_s: number | null
+  /** stale: older than bound_s, still with a price; missing: no price; invalid: the price or its time is not usable. */
+  readonly state: "fresh" | "stale" | "missing" | "invalid"
+  /** The age above which the value is stale. */
+  readonly bound_s: number
+  /** Whether the oracle's registry says that the feed is frozen for a corporate action; null where that is unknown. */
+  readonly frozen: boolean | null
+}
+
+/** A pool on the chain where the token trades. */
+export type Venue = {
+  readonly kind: "uniswap_v3" | "uniswap_v4" | "slipstream"
+  /** The address of the pool; in Uniswap v4 its id. */
+  readonly pool: Address | Word
+  /** The fee of a swap in basis points; null where the upstream does not give it. */
+  readonly fee_bps: Decimal | null
+  /** What the token is traded against. It is taken as one dollar. */
+  readonly currency: {
+    readonly symbol: string
+    readonly address: Address
+  }
+}
+
+/** The newest known block numbers. */
+export type Head = {
+  /** The block being built. */
+  readonly pending: number | null
+  /** The newest sealed block. */
+  readonly sealed: number | null
+  /** The safe block: a reorg below it is unlikely. */
+  readonly safe: number | null
+  /** The finalized block: nothing below it changes. */
+  readonly finalized: number | null
+}
+
+/** A token's record exactly as the Read API sends it: its own JSON types, unknown fields kept. */
+export type TokenRecord = {
+  readonly contract_address?: string
+  readonly symbol?: string
+  readonly name?: string
+  readonly decimals?: number
+  readonly icon_url?: string
+  readonly total_supply?: number
+  readonly isin?: string
+  readonly multiplier?: number
+  readonly paused_features?: readonly number[]
+  readonly nav_price?: number
+  readonly nav_price_updated_at?: string
+  readonly [field: string]: unknown
+}
+
+/** The first message of every connection: the server, the oldest and the newest position of the tape, and the limits. */
+export type HelloMessage = {
+  readonly type: "hello"
+  /** Where this stream starts; null when a gap follows or nothing is selected yet. */
+  readonly id: Position | null
+  /** The end of the tape. */
+  readonly end: Position
+  /** The position after which no message has been deleted. */
+  readonly oldest: Position
+  readonly protocol: "stocktape.v1"
+  readonly server: string
+  /** The name of this connection, for bug reports. */
+  readonly connection: string
+  readonly chain_id: number | null
+  /** Seconds between two heartbeats. */
+  readonly heartbeat_s: number
+  /** The limits of a connection. */
+  readonly limits: {
+    /** Symbols in one connection. */
+    readonly symbols_max: number
+    /** Different selections with value filters, of all clients. */
+    readonly selections_max: number
+    /** Messages in one replay; if there are more, a gap comes instead. */
+    readonly replay_max: number
+    /** Unsent bytes above which a client is slow; it is disconnected if they stay above. */
+    readonly backlog_bytes: number
+    /** Bytes in one client message. */
+    readonly message_bytes: number
+    /** How long a message stays on the tape. */
+    readonly retention_ms: number
+  }
+  readonly source: Source
+  readonly head: Head
+  /** True when the upstream is the built-in chain: its data is not real. */
+  readonly demo: boolean
+}
+
+/** The current selection: the answer to subscribe and list, and the second message of a stream. */
+export type SubscribedMessage = {
+  readonly type: "subscribed"
+  /** The client's own identifier for its request, returned with the answer. */
+  readonly req?: number | string
+  /** Where the stream starts; null when a gap follows. */
+  readonly id: Position | null
+  /** The full set of symbols now. */
+  readonly symbols: readonly (string)[]
+  /** The message types, in the order of this contract; * for all. */
+  readonly types: readonly (string)[]
+  readonly stage: Stage
+  readonly min_value: Decimal | null
+  readonly min_shares: Decimal | null
+  readonly party: Address | null
+  readonly rejected: readonly ({
+    /** The symbol as requested. */
+    readonly symbol: string
+    readonly reason: "unknown_symbol" | "ambiguous_symbol"
+    /** Close known symbols. */
+    readonly suggest: readonly (string)[]
+  })[]
+  /** none: no position was given; full: the stream continues from it; gap: a gap follows. */
+  readonly resume: "none" | "full" | "gap"
+}
+
+/** The symbols that were removed from the selection. */
+export type UnsubscribedMessage = {
+  readonly type: "unsubscribed"
+  /** The client's own identifier for its request, returned with the answer. */
+  readonly req?: number | string
+  readonly symbols: readonly (string)[]
+}
+
+/** The state of a token at as_of. */
+export type SnapshotMessage = {
+  readonly type: "snapshot"
+  readonly id: Position | null
+  readonly symbol: string
+  readonly address: Address
+  /** The state includes every message up to this position. */
+  readonly as_of: Position
+  readonly token: TokenRecord
+  /** The multiplier from tokens to shares; 1 means that there is no multiplier, null is unknown. */
+  readonly multiplier: Decimal | null
+  /** Where the multiplier comes from; call is a read of the token contract. */
+  readonly multiplier_source: "log" | "call" | "list" | null
+  /** The next multiplier, which takes effect when chain time reaches effective_at; null is a time after the year 9999. */
+  readonly scheduled: {
+    readonly to: Decimal
+    readonly effective_at: Time | null
+  } | null
+  /** The names of the paused features. */
+  readonly paused: readonly (string)[]
+  readonly supply: {
+    readonly tokens: Decimal | null
+    readonly shares: Decimal | null
+  }
+  readonly nav: ReferenceValue
+  /** The latest quote of the deepest pool in the state ok, or of the first pool; null before any pool was read. */
+  readonly quote: {
+    readonly venue: Venue
+    /** Units of the currency for one token; only in the state ok. Not a price to trade at. */
+    readonly price: Decimal | null
+    /** thin: less depth than POOL_MIN_DEPTH; empty: no liquidity in range; unreadable: no usable answer. */
+    readonly state: "ok" | "thin" | "empty" | "unreadable"
+    /** Units of the currency that buy the token up to one percent above the price. */
+    readonly depth: Decimal | null
+    /** (price / nav.price − 1) × 10,000, rounded half even to two decimals; the currency is taken as one dollar. */
+    readonly basis_bps: Decimal | null
+    /** premium: against a fresh NAV; drift: against a NAV that is stale or frozen, which the market may have left. */
+    readonly basis: "premium" | "drift" | null
+    readonly nav: ReferenceValue
+    /** The block whose state was read; without a hash it is pre-confirmed. */
+    readonly block: Block
+  } | null
+  /** The session of the market; null without a calendar. */
+  readonly session: {
+    /** The market of the underlying stocks, such as XNYS. */
+    readonly market: string
+    /** unknown: the calendar does not reach so far. */
+    readonly state: "pre" | "open" | "post" | "overnight" | "closed" | "unknown"
+    /** When this state began. */
+    readonly since: Time | null
+    /** When the next state begins. */
+    readonly until: Time | null
+    /** The name of the holiday or early close; null otherwise. */
+    readonly reason: string | null
+    /** Where the calendar ends. */
+    readonly valid_to: Time
+  } | null
+}
+
+/** The replay is over; live messages follow. */
+export type LiveMessage = {
+  readonly type: "live"
+  /** The position to resume from. */
+  readonly id: Position
+  /** The number of replayed messages. */
+  readonly replayed: number
+}
+
+/** Sent at a steady interval: the connection is alive, and id says up to which position this client is complete. */
+export type HeartbeatMessage = {
+  readonly type: "heartbeat"
+  /** The last position that was sent to this listener or did not match its selection. */
+  readonly id: Position
+  /** The end of the tape. */
+  readonly end: Position
+  readonly time: Time
+  readonly head: Head
+  readonly source: Source
+  /** Tape messages sent before this one. */
+  readonly sent: number
+  /** Bytes queued for this listener and not yet sent. */
+  readonly backlog: number
+}
+
+/** Messages are missing, and why. */
+export type GapMessage = {
+  readonly type: "gap"
+  /** Where the stream continues. */
+  readonly id: Position
+  /** expired: the position is before oldest, or its number was lost; epoch: it belongs to another tape; ahead: it is after the end; long: too many messages for one replay. */
+  readonly reason: "expired" | "epoch" | "ahead" | "long"
+  /** The position given by the client. */
+  readonly from: string | null
+  readonly to: Position
+  /** A path on this server whose pages hold exactly the messages that were left out. */
+  readonly backfill: string | null
+}
+
+/** What is wrong with a request, and what to do. */
+export type ErrorMessage = {
+  readonly type: "error"
+  /** The client's own identifier for its request, returned with the answer. */
+  readonly req?: number | string
+  /** The matching HTTP status. */
+  readonly code: number
+  /** A word for programs. */
+  readonly reason: string
+  /** A sentence for people. */
+  readonly message: string
+  readonly details?: readonly ({ readonly [name: string]: unknown })[]
+}
+
+/** The relay is about to close this connection. */
+export type ByeMessage = {
+  readonly type: "bye"
+  readonly id: Position | null
+  /** The word for the close code. */
+  readonly reason: string
+  /** How long to wait before reconnecting. */
+  readonly retry_ms: number
+}
+
+/** The answer to ping. */
+export type PongMessage = {
+  readonly type: "pong"
+  /** The client's own identifier for its request, returned with the answer. */
+  readonly req?: number | string
+  readonly time: Time
+}
+
+/** Why a request is refused: the error record of the Read API. */
+export type ErrorRecord = {
+  /** The HTTP status. */
+  readonly code: number
+  /** A sentence that names what is wrong and what to do. */
+  readonly message: string
+  readonly details: readonly ({
+    /** stocktape/ and a word for programs. */
+    readonly "@type": string
+    readonly [name: string]: unknown
+  })[]
+}
+
+/** Tokens moved from one holder to another. */
+export type TransferMessage = {
+  readonly type: "transfer"
+  /** The position of this message. Reconnect with it to receive what follows. */
+  readonly id: Position
+  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  readonly prev: Position | null
+  /** The token's symbol; * concerns all tokens. */
+  readonly symbol: string
+  /** The token's contract. Unlike the symbol it never changes. */
+  readonly address: Address
+  /** When it was written to the tape. */
+  readonly time: Time
+  readonly key: Key
+  readonly stage: Stage
+  /** First published when its block was already sealed; not new. */
+  readonly late: boolean
+  /** The sender; the zero address for a mint. */
+  readonly from: Address
+  /** The recipient; the zero address for a burn. */
+  readonly to: Address
+  readonly raw: Raw
+  /** raw / 10^decimals; null if the decimals are unknown. */
+  readonly amount: Decimal | null
+  /** The multiplier as of the log's position in the chain; 1 means that there is no multiplier, null is unknown. */
+  readonly multiplier: Decimal | null
+  /** floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token contract does. */
+  readonly shares: Decimal | null
+  /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
+  readonly reference_value: Money | null
+  readonly nav: ReferenceValue
+  /** The memo of the movement; null if there is none. */
+  readonly memo: Word | null
+  readonly block: Block
+  readonly tx: Tx
+  readonly ingest: Ingest
+}
+
+/** Tokens were issued. */
+export type MintMessage = {
+  readonly type: "mint"
+  /** The position of this message. Reconnect with it to receive what follows. */
+  readonly id: Position
+  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  readonly prev: Position | null
+  /** The token's symbol; * concerns all tokens. */
+  readonly symbol: string
+  /** The token's contract. Unlike the symbol it never changes. */
+  readonly address: Address
+  /** When it was written to the tape. */
+  readonly time: Time
+  readonly key: Key
+  readonly stage: Stage
+  /** First published when its block was already sealed; not new. */
+  readonly late: boolean
+  /** The sender; the zero address for a mint. */
+  readonly from: Address
+  /** The recipient; the zero address for a burn. */
+  readonly to: Address
+  readonly raw: Raw
+  /** raw / 10^decimals; null if the decimals are unknown. */
+  readonly amount: Decimal | null
+  /** The multiplier as of the log's position in the chain; 1 means that there is no multiplier, null is unknown. */
+  readonly multiplier: Decimal | null
+  /** floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token contract does. */
+  readonly shares: Decimal | null
+  /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
+  readonly reference_value: Money | null
+  readonly nav: ReferenceValue
+  /** The memo of the movement; null if there is none. */
+  readonly memo: Word | null
+  readonly block: Block
+  readonly tx: Tx
+  readonly ingest: Ingest
+}
+
+/** Tokens were destroyed. */
+export type BurnMessage = {
+  readonly type: "burn"
+  /** The position of this message. Reconnect with it to receive what follows. */
+  readonly id: Position
+  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  readonly prev: Position | null
+  /** The token's symbol; * concerns all tokens. */
+  readonly symbol: string
+  /** The token's contract. Unlike the symbol it never changes. */
+  readonly address: Address
+  /** When it was written to the tape. */
+  readonly time: Time
+  readonly key: Key
+  readonly stage: Stage
+  /** First published when its block was already sealed; not new. */
+  readonly late: boolean
+  /** The sender; the zero address for a mint. */
+  readonly from: Address
+  /** The recipient; the zero address for a burn. */
+  readonly to: Address
+  readonly raw: Raw
+  /** raw / 10^decimals; null if the decimals are unknown. */
+  readonly amount: Decimal | null
+  /** The multiplier as of the log's position in the chain; 1 means that there is no multiplier, null is unknown. */
+  readonly multiplier: Decimal | null
+  /** floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token contract does. */
+  readonly shares: Decimal | null
+  /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
+  readonly reference_value: Money | null
+  readonly nav: ReferenceValue
+  /** The memo of the movement; null if there is none. */
+  readonly memo: Word | null
+  readonly block: Block
+  readonly tx: Tx
+  readonly ingest: Ingest
+}
+
+/** The issuer seized tokens from a holder. */
+export type SeizeMessage = {
+  readonly type: "seize"
+  /** The position of this message. Reconnect with it to receive what follows. */
+  readonly id: Position
+  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  readonly prev: Position | null
+  /** The token's symbol; * concerns all tokens. */
+  readonly symbol: string
+  /** The token's contract. Unlike the symbol it never changes. */
+  readonly address: Address
+  /** When it was written to the tape. */
+  readonly time: Time
+  readonly key: Key
+  readonly stage: Stage
+  /** First published when its block was already sealed; not new. */
+  readonly late: boolean
+  /** The sender; the zero address for a mint. */
+  readonly from: Address
+  /** The recipient; the zero address for a burn. */
+  readonly to: Address
+  readonly raw: Raw
+  /** raw / 10^decimals; null if the decimals are unknown. */
+  readonly amount: Decimal | null
+  /** The multiplier as of the log's position in the chain; 1 means that there is no multiplier, null is unknown. */
+  readonly multiplier: Decimal | null
+  /** floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token contract does. */
+  readonly shares: Decimal | null
+  /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
+  readonly reference_value: Money | null
+  readonly nav: ReferenceValue
+  /** The memo of the movement; null if there is none. */
+  readonly memo: Word | null
+  readonly block: Block
+  readonly tx: Tx
+  readonly ingest: Ingest
+}
+
+/** An allowance was set. Sent only if types names it. */
+export type ApprovalMessage = {
+  readonly type: "approval"
+  /** The position of this message. Reconnect with it to receive what follows. */
+  readonly id: Position
+  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  readonly prev: Position | null
+  /** The token's symbol; * concerns all tokens. */
+  readonly symbol: string
+  /** The token's contract. Unlike the symbol it never changes. */
+  readonly address: Address
+  /** When it was written to the tape. */
+  readonly time: Time
+  readonly key: Key
+  readonly stage: Stage
+  /** First published when its block was already sealed; not new. */
+  readonly late: boolean
+  /** The holder of the tokens. */
+  readonly owner: Address
+  /** The address that may move them. */
+  readonly spender: Address
+  readonly raw: Raw
+  /** raw / 10^decimals; null if the decimals are unknown. */
+  readonly amount: Decimal | null
+  readonly block: Block
+  readonly tx: Tx
+  readonly ingest: Ingest
+}
+
+/** A corporate action on the multiplier. A scheduled one takes effect when chain time reaches effective_at; its effective message comes before the first movement that uses it. */
+export type MultiplierMessage = {
+  readonly type: "multiplier"
+  /** The position of this message. Reconnect with it to receive what follows. */
+  readonly id: Position
+  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  readonly prev: Position | null
+  /** The token's symbol; * concerns all tokens. */
+  readonly symbol: string
+  /** The token's contract. Unlike the symbol it never changes. */
+  readonly address: Address
+  /** When it was written to the tape. */
+  readonly time: Time
+  readonly phase: "scheduled" | "effective" | "cancelled"
+  /** The former multiplier. */
+  readonly from: Decimal | null
+  /** The multiplier from effective_at on. */
+  readonly to: Decimal | null
+  /** The block time from which the new multiplier is used. */
+  readonly effective_at: Time | null
+} & ({
+  readonly source: "log"
+  readonly key: Key
+  readonly stage: Stage
+  /** First published when its block was already sealed; not new. */
+  readonly late: boolean
+  readonly block: Block
+  readonly tx: Tx
+} | {
+  readonly source: "clock" | "list"
+  readonly key?: never
+  readonly stage?: never
+  readonly late?: never
+  readonly block?: never
+  readonly tx?: never
+})
+
+/** Features of a token were paused or unpaused. */
+export type PauseMessage = {
+  readonly type: "pause"
+  /** The position of this message. Reconnect with it to receive what follows. */
+  readonly id: Position
+  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  readonly prev: Position | null
+  /** The token's symbol; * concerns all tokens. */
+  readonly symbol: string
+  /** The token's contract. Unlike the symbol it never changes. */
+  readonly address: Address
+  /** When it was written to the tape. */
+  readonly time: Time
+  readonly change: "paused" | "unpaused"
+  /** The features that changed, by name: TRANSFER, MINT, BURN, SEIZE, or UNKNOWN_<n>. */
+  readonly features: readonly (string)[]
+  /** Their numbers in the contract. */
+  readonly feature_ids: readonly (number)[]
+  /** The names of all features that are paused after this change. */
+  readonly paused: readonly (string)[]
+} & ({
+  readonly source: "log"
+  readonly key: Key
+  readonly stage: Stage
+  /** First published when its block was already sealed; not new. */
+  readonly late: boolean
+  readonly block: Block
+  readonly tx: Tx
+} | {
+  readonly source: "list"
+  readonly key?: never
+  readonly stage?: never
+  readonly late?: never
+  readonly block?: never
+  readonly tx?: never
+})
+
+/** The issuer announced a corporate action. */
+export type ActionMessage = {
+  readonly type: "action"
+  /** The position of this message. Reconnect with it to receive what follows. */
+  readonly id: Position
+  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  readonly prev: Position | null
+  /** The token's symbol; * concerns all tokens. */
+  readonly symbol: string
+  /** The token's contract. Unlike the symbol it never changes. */
+  readonly address: Address
+  /** When it was written to the tape. */
+  readonly time: Time
+  readonly key: Key
+  readonly stage: Stage
+  /** First published when its block was already sealed; not new. */
+  readonly late: boolean
+  readonly action_id: string
+  /** The issuer's own text; show it as plain text. */
+  readonly description: string
+  /** The issuer's own text; show it as plain text. */
+  readonly uri: string
+  /** The facts between the start log and the end log; each has its own message. */
+  readonly keys: readonly (Key)[]
+  readonly block: Block
+  readonly tx: Tx
+}
+
+/** A token was listed or delisted, or its record changed. */
+export type TokenMessage = {
+  readonly type: "token"
+  /** The position of this message. Reconnect with it to receive what follows. */
+  readonly id: Position
+  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  readonly prev: Position | null
+  /** The token's symbol; * concerns all tokens. */
+  readonly symbol: string
+  /** The token's contract. Unlike the symbol it never changes. */
+  readonly address: Address
+  /** When it was written to the tape. */
+  readonly time: Time
+  readonly change: "listed" | "delisted" | "changed"
+  /** The names of the changed fields, without those that have their own message type. */
+  readonly changed: readonly (string)[]
+  readonly token: TokenRecord
+  /** The former values of the changed fields. */
+  readonly before: TokenRecord | null
+} & ({
+  readonly source: "log"
+  readonly key: Key
+  readonly stage: Stage
+  /** First published when its block was already sealed; not new. */
+  readonly late: boolean
+  readonly block: Block
+  readonly tx: Tx
+} | {
+  readonly source: "list"
+  readonly key?: never
+  readonly stage?: never
+  readonly late?: never
+  readonly block?: never
+  readonly tx?: never
+})
+
+/** The reference value of a token, its time or its state changed. */
+export type NavMessage = {
+  readonly type: "nav"
+  /** The position of this message. Reconnect with it to receive what follows. */
+  readonly id: Position
+  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  readonly prev: Position | null
+  /** The token's symbol; * concerns all tokens. */
+  readonly symbol: string
+  /** The token's contract. Unlike the symbol it never changes. */
+  readonly address: Address
+  /** When it was written to the tape. */
+  readonly time: Time
+  readonly nav: ReferenceValue
+  /** The former NAV; null if there was none. */
+  readonly before: ReferenceValue | null
+  /** Where the change comes from. */
+  readonly source: "list" | "log"
+}
+
+/** A log of a listed token that has no message type of its own. Sent only if types names it. */
+export type LogMessage = {
+  readonly type: "log"
+  /** The position of this message. Reconnect with it to receive what follows. */
+  readonly id: Position
+  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  readonly prev: Position | null
+  /** The token's symbol; * concerns all tokens. */
+  readonly symbol: string
+  /** The token's contract. Unlike the symbol it never changes. */
+  readonly address: Address
+  /** When it was written to the tape. */
+  readonly time: Time
+  readonly key: Key
+  readonly stage: Stage
+  /** First published when its block was already sealed; not new. */
+  readonly late: boolean
+  readonly topics: readonly (Word)[]
+  readonly data: string
+  readonly block: Block
+  readonly tx: Tx
+}
+
+/** A published fact did not happen. */
+export type RetractMessage = {
+  readonly type: "retract"
+  /** The position of this message. Reconnect with it to receive what follows. */
+  readonly id: Position
+  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  readonly prev: Position | null
+  /** The token's symbol; * concerns all tokens. */
+  readonly symbol: string
+  /** The token's contract. Unlike the symbol it never changes. */
+  readonly address: Address
+  /** When it was written to the tape. */
+  readonly time: Time
+  readonly key: Key
+  /** The type under which it was published. */
+  readonly of: "transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log"
+  /** The position of the last message that published or amended it. */
+  readonly was: Position
+  /** replaced: the same content is sealed under the key in by; reorg: the fact had been sealed; not_sealed: neither. */
+  readonly reason: "reorg" | "replaced" | "not_sealed"
+  readonly by: Key | null
+  /** The value that is valid again, for multiplier, pause and token; else null. */
+  readonly now: {
+    readonly multiplier: Decimal | null
+  } | {
+    readonly paused: readonly (string)[]
+  } | {
+    readonly token: TokenRecord
+  } | null
+  /** The sealed block that proves the retract. */
+  readonly block: Block
+}
+
+/** The content of a published fact changed. Its type may change too. */
+export type AmendMessage = {
+  readonly type: "amend"
+  /** The position of this message. Reconnect with it to receive what follows. */
+  readonly id: Position
+  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  readonly prev: Position | null
+  /** The token's symbol; * concerns all tokens. */
+  readonly symbol: string
+  /** The token's contract. Unlike the symbol it never changes. */
+  readonly address: Address
+  /** When it was written to the tape. */
+  readonly time: Time
+  readonly key: Key
+  /** The type under which it was published. */
+  readonly of: "transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log"
+  /** The position of the last message that published or amended it. */
+  readonly was: Position
+  /** The names of the changed fields. */
+  readonly changed: readonly (string)[]
+  /** The whole new message, without id, prev and time. */
+  readonly update: {
+    readonly type: "transfer"
+    /** The token's symbol; * concerns all tokens. */
+    readonly symbol: string
+    /** The token's contract. Unlike the symbol it never changes. */
+    readonly address: Address
+    readonly key: Key
+    readonly stage: Stage
+    /** First published when its block was already sealed; not new. */
+    readonly late: boolean
+    /** The sender; the zero address for a mint. */
+    readonly from: Address
+    /** The recipient; the zero address for a burn. */
+    readonly to: Address
+    readonly raw: Raw
+    /** raw / 10^decimals; null if the decimals are unknown. */
+    readonly amount: Decimal | null
+    /** The multiplier as of the log's position in the chain; 1 means that there is no multiplier, null is unknown. */
+    readonly multiplier: Decimal | null
+    /** floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token contract does. */
+    readonly shares: Decimal | null
+    /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
+    readonly reference_value: Money | null
+    readonly nav: ReferenceValue
+    /** The memo of the movement; null if there is none. */
+    readonly memo: Word | null
+    readonly block: Block
+    readonly tx: Tx
+    readonly ingest: Ingest
+  } | {
+    readonly type: "mint"
+    /** The token's symbol; * concerns all tokens. */
+    readonly symbol: string
+    /** The token's contract. Unlike the symbol it never changes. */
+    readonly address: Address
+    readonly key: Key
+    readonly stage: Stage
+    /** First published when its block was already sealed; not new. */
+    readonly late: boolean
+    /** The sender; the zero address for a mint. */
+    readonly from: Address
+    /** The recipient; the zero address for a burn. */
+    readonly to: Address
+    readonly raw: Raw
+    /** raw / 10^decimals; null if the decimals are unknown. */
+    readonly amount: Decimal | null
+    /** The multiplier as of the log's position in the chain; 1 means that there is no multiplier, null is unknown. */
+    readonly multiplier: Decimal | null
+    /** floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token contract does. */
+    readonly shares: Decimal | null
+    /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
+    readonly reference_value: Money | null
+    readonly nav: ReferenceValue
+    /** The memo of the movement; null if there is none. */
+    readonly memo: Word | null
+    readonly block: Block
+    readonly tx: Tx
+    readonly ingest: Ingest
+  } | {
+    readonly type: "burn"
+    /** The token's symbol; * concerns all tokens. */
+    readonly symbol: string
+    /** The token's contract. Unlike the symbol it never changes. */
+    readonly address: Address
+    readonly key: Key
+    readonly stage: Stage
+    /** First published when its block was already sealed; not new. */
+    readonly late: boolean
+    /** The sender; the zero address for a mint. */
+    readonly from: Address
+    /** The recipient; the zero address for a burn. */
+    readonly to: Address
+    readonly raw: Raw
+    /** raw / 10^decimals; null if the decimals are unknown. */
+    readonly amount: Decimal | null
+    /** The multiplier as of the log's position in the chain; 1 means that there is no multiplier, null is unknown. */
+    readonly multiplier: Decimal | null
+    /** floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token contract does. */
+    readonly shares: Decimal | null
+    /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
+    readonly reference_value: Money | null
+    readonly nav: ReferenceValue
+    /** The memo of the movement; null if there is none. */
+    readonly memo: Word | null
+    readonly block: Block
+    readonly tx: Tx
+    readonly ingest: Ingest
+  } | {
+    readonly type: "seize"
+    /** The token's symbol; * concerns all tokens. */
+    readonly symbol: string
+    /** The token's contract. Unlike the symbol it never changes. */
+    readonly address: Address
+    readonly key: Key
+    readonly stage: Stage
+    /** First published when its block was already sealed; not new. */
+    readonly late: boolean
+    /** The sender; the zero address for a mint. */
+    readonly from: Address
+    /** The recipient; the zero address for a burn. */
+    readonly to: Address
+    readonly raw: Raw
+    /** raw / 10^decimals; null if the decimals are unknown. */
+    readonly amount: Decimal | null
+    /** The multiplier as of the log's position in the chain; 1 means that there is no multiplier, null is unknown. */
+    readonly multiplier: Decimal | null
+    /** floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token contract does. */
+    readonly shares: Decimal | null
+    /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
+    readonly reference_value: Money | null
+    readonly nav: ReferenceValue
+    /** The memo of the movement; null if there is none. */
+    readonly memo: Word | null
+    readonly block: Block
+    readonly tx: Tx
+    readonly ingest: Ingest
+  } | {
+    readonly type: "approval"
+    /** The token's symbol; * concerns all tokens. */
+    readonly symbol: string
+    /** The token's contract. Unlike the symbol it never changes. */
+    readonly address: Address
+    readonly key: Key
+    readonly stage: Stage
+    /** First published when its block was already sealed; not new. */
+    readonly late: boolean
+    /** The holder of the tokens. */
+    readonly owner: Address
+    /** The address that may move them. */
+    readonly spender: Address
+    readonly raw: Raw
+    /** raw / 10^decimals; null if the decimals are unknown. */
+    readonly amount: Decimal | null
+    readonly block: Block
+    readonly tx: Tx
+    readonly ingest: Ingest
+  } | {
+    readonly type: "multiplier"
+    /** The token's symbol; * concerns all tokens. */
+    readonly symbol: string
+    /** The token's contract. Unlike the symbol it never changes. */
+    readonly address: Address
+    readonly phase: "scheduled" | "effective" | "cancelled"
+    /** The former multiplier. */
+    readonly from: Decimal | null
+    /** The multiplier from effective_at on. */
+    readonly to: Decimal | null
+    /** The block time from which the new multiplier is used. */
+    readonly effective_at: Time | null
+  } & ({
+    readonly source: "log"
+    readonly key: Key
+    readonly stage: Stage
+    /** First published when its block was already sealed; not new. */
+    readonly late: boolean
+    readonly block: Block
+    readonly tx: Tx
+  } | {
+    readonly source: "clock" | "list"
+    readonly key?: never
+    readonly stage?: never
+    readonly late?: never
+    readonly block?: never
+    readonly tx?: never
+  }) | {
+    readonly type: "pause"
+    /** The token's symbol; * concerns all tokens. */
+    readonly symbol: string
+    /** The token's contract. Unlike the symbol it never changes. */
+    readonly address: Address
+    readonly change: "paused" | "unpaused"
+    /** The features that changed, by name: TRANSFER, MINT, BURN, SEIZE, or UNKNOWN_<n>. */
+    readonly features: readonly (string)[]
+    /** Their numbers in the contract. */
+    readonly feature_ids: readonly (number)[]
+    /** The names of all features that are paused after this change. */
+    readonly paused: readonly (string)[]
+  } & ({
+    readonly source: "log"
+    readonly key: Key
+    readonly stage: Stage
+    /** First published when its block was already sealed; not new. */
+    readonly late: boolean
+    readonly block: Block
+    readonly tx: Tx
+  } | {
+    readonly source: "list"
+    readonly key?: never
+    readonly stage?: never
+    readonly late?: never
+    readonly block?: never
+    readonly tx?: never
+  }) | {
+    readonly type: "action"
+    /** The token's symbol; * concerns all tokens. */
+    readonly symbol: string
+    /** The token's contract. Unlike the symbol it never changes. */
+    readonly address: Address
+    readonly key: Key
+    readonly stage: Stage
+    /** First published when its block was already sealed; not new. */
+    readonly late: boolean
+    readonly action_id: string
+    /** The issuer's own text; show it as plain text. */
+    readonly description: string
+    /** The issuer's own text; show it as plain text. */
+    readonly uri: string
+    /** The facts between the start log and the end log; each has its own message. */
+    readonly keys: readonly (Key)[]
+    readonly block: Block
+    readonly tx: Tx
+  } | {
+    readonly type: "token"
+    /** The token's symbol; * concerns all tokens. */
+    readonly symbol: string
+    /** The token's contract. Unlike the symbol it never changes. */
+    readonly address: Address
+    readonly change: "listed" | "delisted" | "changed"
+    /** The names of the changed fields, without those that have their own message type. */
+    readonly changed: readonly (string)[]
+    readonly token: TokenRecord
+    /** The former values of the changed fields. */
+    readonly before: TokenRecord | null
+  } & ({
+    readonly source: "log"
+    readonly key: Key
+    readonly stage: Stage
+    /** First published when its block was already sealed; not new. */
+    readonly late: boolean
+    readonly block: Block
+    readonly tx: Tx
+  } | {
+    readonly source: "list"
+    readonly key?: never
+    readonly stage?: never
+    readonly late?: never
+    readonly block?: never
+    readonly tx?: never
+  }) | {
+    readonly type: "log"
+    /** The token's symbol; * concerns all tokens. */
+    readonly symbol: string
+    /** The token's contract. Unlike the symbol it never changes. */
+    readonly address: Address
+    readonly key: Key
+    readonly stage: Stage
+    /** First published when its block was already sealed; not new. */
+    readonly late: boolean
+    readonly topics: readonly (Word)[]
+    readonly data: string
+    readonly block: Block
+    readonly tx: Tx
+  }
+}
+
+/** A block with logs of this token was sealed. Lists all of them, and replaces an earlier seal of the same block number. */
+export type SealMessage = {
+  readonly type: "seal"
+  /** The position of this message. Reconnect with it to receive what follows. */
+  readonly id: Position
+  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  readonly prev: Position | null
+  /** The token's symbol; * concerns all tokens. */
+  readonly symbol: string
+  /** The token's contract. Unlike the symbol it never changes. */
+  readonly address: Address
+  /** When it was written to the tape. */
+  readonly time: Time
+  readonly block: Block
+  /** The keys of all logs of the token in this block, in log order. */
+  readonly keys: readonly (Key)[]
+  /** For each key the type under which it was published, or part if the message of another key contains the log. */
+  readonly types: readonly ("transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log" | "part")[]
+  /** The keys that are first published now with late: true. */
+  readonly late_keys: readonly (Key)[]
+  /** The number of keys. */
+  readonly count: number
+  /** The first 16 bytes, in hex, of SHA-256 over the keys joined by line feeds. */
+  readonly digest: string
+}
+
+/** Sealed blocks could not be read; their logs are not on the tape. */
+export type HoleMessage = {
+  readonly type: "hole"
+  /** The position of this message. Reconnect with it to receive what follows. */
+  readonly id: Position
+  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  readonly prev: Position | null
+  readonly symbol: "*"
+  readonly address: null
+  /** When it was written to the tape. */
+  readonly time: Time
+  /** The first and the last block that could not be read, both included. */
+  readonly blocks: {
+    readonly first: number
+    readonly last: number
+  }
+  /** Why: for example pruned, backfill_bound, or reorg where the chain was replaced deeper than can be rolled back. */
+  readonly reason: string
+}
+
+/** The safe or the finalized block moved. */
+export type FinalityMessage = {
+  readonly type: "finality"
+  /** The position of this message. Reconnect with it to receive what follows. */
+  readonly id: Position
+  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  readonly prev: Position | null
+  readonly symbol: "*"
+  readonly address: null
+  /** When it was written to the tape. */
+  readonly time: Time
+  readonly stage: "safe" | "finalized"
+  /** The newest block at that stage. */
+  readonly block: Block
+}
+
+/** The source of events or its reason changed. */
+export type StatusMessage = {
+  readonly type: "status"
+  /** The position of this message. Reconnect with it to receive what follows. */
+  readonly id: Position
+  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  readonly prev: Position | null
+  readonly symbol: "*"
+  readonly address: null
+  /** When it was written to the tape. */
+  readonly time: Time
+  readonly source: Source
+  /** Since when this source and reason are valid. */
+  readonly since: Time
+  readonly reason: SourceReason
+  readonly head: Head
+}
+
+/** The token's price in a pool on the chain changed: a reading, never sealed or retracted. The next one replaces it. */
+export type QuoteMessage = {
+  readonly type: "quote"
+  /** The position of this message. Reconnect with it to receive what follows. */
+  readonly id: Position
+  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  readonly prev: Position | null
+  /** The token's symbol; * concerns all tokens. */
+  readonly symbol: string
+  /** The token's contract. Unlike the symbol it never changes. */
+  readonly address: Address
+  /** When it was written to the tape. */
+  readonly time: Time
+  readonly venue: Venue
+  /** Units of the currency for one token; only in the state ok. Not a price to trade at. */
+  readonly price: Decimal | null
+  /** thin: less depth than POOL_MIN_DEPTH; empty: no liquidity in range; unreadable: no usable answer. */
+  readonly state: "ok" | "thin" | "empty" | "unreadable"
+  /** Units of the currency that buy the token up to one percent above the price. */
+  readonly depth: Decimal | null
+  /** (price / nav.price − 1) × 10,000, rounded half even to two decimals; the currency is taken as one dollar. */
+  readonly basis_bps: Decimal | null
+  /** premium: against a fresh NAV; drift: against a NAV that is stale or frozen, which the market may have left. */
+  readonly basis: "premium" | "drift" | null
+  readonly nav: ReferenceValue
+  /** The block whose state was read; without a hash it is pre-confirmed. */
+  readonly block: Block
+}
+
+/** The market of the underlying stocks opened or closed. */
+export type SessionMessage = {
+  readonly type: "session"
+  /** The position of this message. Reconnect with it to receive what follows. */
+  readonly id: Position
+  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  readonly prev: Position | null
+  readonly symbol: "*"
+  readonly address: null
+  /** When it was written to the tape. */
+  readonly time: Time
+  /** The market of the underlying stocks, such as XNYS. */
+  readonly market: string
+  /** unknown: the calendar does not reach so far. */
+  readonly state: "pre" | "open" | "post" | "overnight" | "closed" | "unknown"
+  /** When this state began. */
+  readonly since: Time | null
+  /** When the next state begins. */
+  readonly until: Time | null
+  /** The name of the holiday or early close; null otherwise. */
+  readonly reason: string | null
+  /** Where the calendar ends. */
+  readonly valid_to: Time
+}
+
+/** Adds symbols to the selection. An option replaces the current value; null sets the default. */
+export type SubscribeRequest = {
+  readonly type: "subscribe"
+  readonly req?: number | string | null
+  /** Symbols in upper or lower case, with or without the trailing c, former symbols, addresses, isin:…, or * for all. */
+  readonly symbols?: readonly (string)[]
+  /** Message types, or * for all. Default: all except approval and log. */
+  readonly types?: readonly ("transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "nav" | "log" | "retract" | "amend" | "seal" | "hole" | "finality" | "status" | "quote" | "session" | "*")[] | null
+  /** sealed: a fact comes only when its block is sealed. Default: preconfirmed. */
+  readonly stage?: Stage | null
+  /** Where to begin: now, start, a position (exclusive), a duration back (90s, 5m, 2h), or an RFC 3339 time. Default: now. */
+  readonly since?: string | null
+  /** true: a snapshot of each token comes first, but not after a position that the relay can continue from; always: also then; false: never. Default: true. */
+  readonly snapshot?: boolean | "always" | null
+  /** Where the stream continues after a gap expired or epoch. replay: at the oldest message; skip: at the end, and backfill names what was left out. Default: replay. */
+  readonly on_gap?: "replay" | "skip" | null
+  /** Only movements whose reference_value is at least this; a null value does not pass. */
+  readonly min_value?: string | null
+  /** Only movements whose shares are at least this; a null value does not pass. */
+  readonly min_shares?: string | null
+  /** Only movements from or to this address. */
+  readonly party?: string | null
+}
+
+/** Removes symbols from the selection. */
+export type UnsubscribeRequest = {
+  readonly type: "unsubscribe"
+  readonly req?: number | string | null
+  /** Symbols in upper or lower case, with or without the trailing c, former symbols, addresses, isin:…, or * for all. */
+  readonly symbols: readonly (string)[]
+}
+
+/** Asks for the current selection. */
+export type ListRequest = {
+  readonly type: "list"
+  readonly req?: number | string | null
+}
+
+/** Asks for a pong. */
+export type PingRequest = {
+  readonly type: "ping"
+  readonly req?: number | string | null
+}
+
+/** A message of the tape. */
+export type Update = TransferMessage | MintMessage | BurnMessage | SeizeMessage | ApprovalMessage | MultiplierMessage | PauseMessage | ActionMessage | TokenMessage | NavMessage | LogMessage | RetractMessage | AmendMessage | SealMessage | HoleMessage | FinalityMessage | StatusMessage | QuoteMessage | SessionMessage
+
+/** A message of a connection. */
+export type Notice = HelloMessage | SubscribedMessage | UnsubscribedMessage | SnapshotMessage | LiveMessage | HeartbeatMessage | GapMessage | ErrorMessage | ByeMessage | PongMessage
+
+/** Anything that a listener can receive. Newer relays may send more types: ignore those. */
+export type Message = Update | Notice
+
+/** What a client may send on a WebSocket. */
+export type Request = SubscribeRequest | UnsubscribeRequest | ListRequest | PingRequest
