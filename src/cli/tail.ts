@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { type Message, Notice } from '../protocol/notices.ts'
 import { formatTextLine } from '../protocol/readable-line.ts'
 import { Update } from '../protocol/updates.ts'
+import { UsageError } from './command.ts'
 
 /** Prints the messages of some symbols to the terminal, from a running relay. It reconnects and loses nothing. */
 
@@ -34,7 +35,6 @@ const SILENCE_MS = 3 * HEARTBEAT_S * 1_000
 const RETRY_MS = 1_000
 const RETRY_BOUND_MS = 30_000
 
-class UsageError extends Error {}
 /** The relay does not serve this stream any more. */
 class EndedError extends Error {}
 

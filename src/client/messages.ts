@@ -119,207 +119,6 @@ export type TokenRecord = {
   readonly [field: string]: unknown
 }
 
-/** The first message of every connection: the server, the oldest and the newest position of the tape, and the limits. */
-export type HelloMessage = {
-  readonly type: "hello"
-  /** Where this stream starts; null when a gap follows or nothing is selected yet. */
-  readonly id: Position | null
-  /** The end of the tape. */
-  readonly end: Position
-  /** The position after which no message has been deleted. */
-  readonly oldest: Position
-  readonly protocol: "stocktape.v1"
-  readonly server: string
-  /** The name of this connection, for bug reports. */
-  readonly connection: string
-  readonly chain_id: number | null
-  /** Seconds between two heartbeats. */
-  readonly heartbeat_s: number
-  /** The limits of a connection. */
-  readonly limits: {
-    /** Symbols in one connection. */
-    readonly symbols_max: number
-    /** Different selections with value filters, of all clients. */
-    readonly selections_max: number
-    /** Messages in one replay; if there are more, a gap comes instead. */
-    readonly replay_max: number
-    /** Unsent bytes above which a client is slow; it is disconnected if they stay above. */
-    readonly backlog_bytes: number
-    /** Bytes in one client message. */
-    readonly message_bytes: number
-    /** How long a message stays on the tape. */
-    readonly retention_ms: number
-  }
-  readonly source: Source
-  readonly head: Head
-  /** True when the upstream is the built-in chain: its data is not real. */
-  readonly demo: boolean
-}
-
-/** The current selection: the answer to subscribe and list, and the second message of a stream. */
-export type SubscribedMessage = {
-  readonly type: "subscribed"
-  /** The client's own identifier for its request, returned with the answer. */
-  readonly req?: number | string
-  /** Where the stream starts; null when a gap follows. */
-  readonly id: Position | null
-  /** The full set of symbols now. */
-  readonly symbols: readonly (string)[]
-  /** The message types, in the order of this contract; * for all. */
-  readonly types: readonly (string)[]
-  readonly stage: Stage
-  readonly min_value: Decimal | null
-  readonly min_shares: Decimal | null
-  readonly party: Address | null
-  readonly rejected: readonly ({
-    /** The symbol as requested. */
-    readonly symbol: string
-    readonly reason: "unknown_symbol" | "ambiguous_symbol"
-    /** Close known symbols. */
-    readonly suggest: readonly (string)[]
-  })[]
-  /** none: no position was given; full: the stream continues from it; gap: a gap follows. */
-  readonly resume: "none" | "full" | "gap"
-}
-
-/** The symbols that were removed from the selection. */
-export type UnsubscribedMessage = {
-  readonly type: "unsubscribed"
-  /** The client's own identifier for its request, returned with the answer. */
-  readonly req?: number | string
-  readonly symbols: readonly (string)[]
-}
-
-/** The state of a token at as_of. */
-export type SnapshotMessage = {
-  readonly type: "snapshot"
-  readonly id: Position | null
-  readonly symbol: string
-  readonly address: Address
-  /** The state includes every message up to this position. */
-  readonly as_of: Position
-  readonly token: TokenRecord
-  /** The multiplier from tokens to shares; 1 means that there is no multiplier, null is unknown. */
-  readonly multiplier: Decimal | null
-  /** Where the multiplier comes from; call is a read of the token contract. */
-  readonly multiplier_source: "log" | "call" | "list" | null
-  /** The next multiplier, which takes effect when chain time reaches effective_at; null is a time after the year 9999. */
-  readonly scheduled: {
-    readonly to: Decimal
-    readonly effective_at: Time | null
-  } | null
-  /** The names of the paused features. */
-  readonly paused: readonly (string)[]
-  readonly supply: {
-    readonly tokens: Decimal | null
-    readonly shares: Decimal | null
-  }
-  readonly nav: ReferenceValue
-  /** The latest quote of the deepest pool in the state ok, or of the first pool; null before any pool was read. */
-  readonly quote: {
-    readonly venue: Venue
-    /** Units of the currency for one token; only in the state ok. Not a price to trade at. */
-    readonly price: Decimal | null
-    /** thin: less depth than POOL_MIN_DEPTH; empty: no liquidity in range; unreadable: no usable answer. */
-    readonly state: "ok" | "thin" | "empty" | "unreadable"
-    /** Units of the currency that buy the token up to one percent above the price. */
-    readonly depth: Decimal | null
-    /** (price / nav.price − 1) × 10,000, rounded half even to two decimals; the currency is taken as one dollar. */
-    readonly basis_bps: Decimal | null
-    /** premium: against a fresh NAV; drift: against a NAV that is stale or frozen, which the market may have left. */
-    readonly basis: "premium" | "drift" | null
-    readonly nav: ReferenceValue
-    /** The block whose state was read; without a hash it is pre-confirmed. */
-    readonly block: Block
-  } | null
-  /** The session of the market; null without a calendar. */
-  readonly session: {
-    /** The market of the underlying stocks, such as XNYS. */
-    readonly market: string
-    /** unknown: the calendar does not reach so far. */
-    readonly state: "pre" | "open" | "post" | "overnight" | "closed" | "unknown"
-    /** When this state began. */
-    readonly since: Time | null
-    /** When the next state begins. */
-    readonly until: Time | null
-    /** The name of the holiday or early close; null otherwise. */
-    readonly reason: string | null
-    /** Where the calendar ends. */
-    readonly valid_to: Time
-  } | null
-}
-
-/** The replay is over; live messages follow. */
-export type LiveMessage = {
-  readonly type: "live"
-  /** The position to resume from. */
-  readonly id: Position
-  /** The number of replayed messages. */
-  readonly replayed: number
-}
-
-/** Sent at a steady interval: the connection is alive, and id says up to which position this client is complete. */
-export type HeartbeatMessage = {
-  readonly type: "heartbeat"
-  /** The last position that was sent to this listener or did not match its selection. */
-  readonly id: Position
-  /** The end of the tape. */
-  readonly end: Position
-  readonly time: Time
-  readonly head: Head
-  readonly source: Source
-  /** Tape messages sent before this one. */
-  readonly sent: number
-  /** Bytes queued for this listener and not yet sent. */
-  readonly backlog: number
-}
-
-/** Messages are missing, and why. */
-export type GapMessage = {
-  readonly type: "gap"
-  /** Where the stream continues. */
-  readonly id: Position
-  /** expired: the position is before oldest, or its number was lost; epoch: it belongs to another tape; ahead: it is after the end; long: too many messages for one replay. */
-  readonly reason: "expired" | "epoch" | "ahead" | "long"
-  /** The position given by the client. */
-  readonly from: string | null
-  readonly to: Position
-  /** A path on this server whose pages hold exactly the messages that were left out. */
-  readonly backfill: string | null
-}
-
-/** What is wrong with a request, and what to do. */
-export type ErrorMessage = {
-  readonly type: "error"
-  /** The client's own identifier for its request, returned with the answer. */
-  readonly req?: number | string
-  /** The matching HTTP status. */
-  readonly code: number
-  /** A word for programs. */
-  readonly reason: string
-  /** A sentence for people. */
-  readonly message: string
-  readonly details?: readonly ({ readonly [name: string]: unknown })[]
-}
-
-/** The relay is about to close this connection. */
-export type ByeMessage = {
-  readonly type: "bye"
-  readonly id: Position | null
-  /** The word for the close code. */
-  readonly reason: string
-  /** How long to wait before reconnecting. */
-  readonly retry_ms: number
-}
-
-/** The answer to ping. */
-export type PongMessage = {
-  readonly type: "pong"
-  /** The client's own identifier for its request, returned with the answer. */
-  readonly req?: number | string
-  readonly time: Time
-}
-
 /** Why a request is refused: the error record of the Read API. */
 export type ErrorRecord = {
   /** The HTTP status. */
@@ -1136,6 +935,323 @@ export type SessionMessage = {
   readonly reason: string | null
   /** Where the calendar ends. */
   readonly valid_to: Time
+}
+
+/** A page of history. A short or empty page is not necessarily the last. */
+export type EventsPage = {
+  readonly events: readonly (TransferMessage | MintMessage | BurnMessage | SeizeMessage | ApprovalMessage | MultiplierMessage | PauseMessage | ActionMessage | TokenMessage | NavMessage | LogMessage | RetractMessage | AmendMessage | SealMessage | HoleMessage | FinalityMessage | StatusMessage | QuoteMessage | SessionMessage)[]
+  /** For the next page, set after to it; with order=desc, set before to it. Null when there are no more messages. */
+  readonly next: Position | null
+}
+
+/** Every stored message about one on-chain fact. */
+export type OneFact = {
+  readonly key: Key
+  /** Oldest first, including the seals that list the key. */
+  readonly updates: readonly (TransferMessage | MintMessage | BurnMessage | SeizeMessage | ApprovalMessage | MultiplierMessage | PauseMessage | ActionMessage | TokenMessage | NavMessage | LogMessage | RetractMessage | AmendMessage | SealMessage | HoleMessage | FinalityMessage | StatusMessage | QuoteMessage | SessionMessage)[]
+  /** The current stage of the fact. */
+  readonly stage: "preconfirmed" | "sealed" | "safe" | "finalized" | "retracted"
+}
+
+/** One hour of pre-confirmations and their outcome. */
+export type HourScore = {
+  /** When this UTC hour begins. A message counts in the hour of its own time. */
+  readonly hour: Time
+  /** Messages that published a key as preconfirmed. */
+  readonly told: number
+  /** Open keys that a seal listed, each counted once. */
+  readonly sealed: number
+  /** Messages with late: true. */
+  readonly late: number
+  /** retract messages. */
+  readonly retracted: number
+  /** amend messages. */
+  readonly amended: number
+  /** Milliseconds from the publication of a sealed key to its seal; null if none was sealed. */
+  readonly lead_ms: {
+    /** Half of them had at most this lead. */
+    readonly p50: number | null
+    /** 95 of 100 had at most this lead. */
+    readonly p95: number | null
+  }
+  /** Seconds of the hour in each source. Time during which the service did not run is not counted. */
+  readonly seconds: {
+    /** Pre-confirmed logs were pushed. */
+    readonly pendingLogs: number
+    /** Pre-confirmed logs were polled. */
+    readonly poll: number
+    /** Nothing was pre-confirmed. */
+    readonly sealed: number
+    /** The chain could not be read. */
+    readonly down: number
+  }
+}
+
+/** The state of the service: the answer of /v1/status. */
+export type ServiceStatus = {
+  /** The id of the chain; null until it is known. */
+  readonly chain_id: number | null
+  /** Whether the upstream is the built-in chain: nothing on it is real. */
+  readonly demo: boolean
+  /** Where events come from now. */
+  readonly source: Source
+  /** Why this is the source. no_list: no list was ever read. wrong_chain: every upstream URL is of another chain than the one set or on the tape. */
+  readonly reason: "ok" | "silent" | "refused" | "behind" | "no_pending" | "unreachable" | "stale_head" | "no_list" | "wrong_chain"
+  /** Since when this source and reason are valid; null before the first status message. */
+  readonly since: Time | null
+  readonly head: Head
+  /** How many milliseconds ago the timestamp of the newest block is whose logs were read; null before the first. */
+  readonly lag_ms: number | null
+  /** The list of tokenized stocks. */
+  readonly stocks: {
+    /** When the list was last read; null before the first read. */
+    readonly read_at: Time | null
+    /** Whole seconds since then. */
+    readonly age_s: number | null
+    /** How many tokens it contains. */
+    readonly count: number | null
+  }
+  /** The oldest and the newest position of the tape. */
+  readonly tape: {
+    /** The name of this tape: the part of a position before the dot. */
+    readonly epoch: string
+    /** The position after which no message has been deleted. */
+    readonly oldest: Position
+    /** The end of the tape. */
+    readonly end: Position
+  }
+  /** Clients connected now, by transport. */
+  readonly clients: {
+    /** WebSockets at /v1/ws. */
+    readonly ws: number
+    /** Server-sent events. */
+    readonly sse: number
+    /** NDJSON. */
+    readonly ndjson: number
+    /** Plain text. */
+    readonly text: number
+    /** WebSockets at /rpc. */
+    readonly rpc: number
+  }
+  /** The hours on the tape, oldest first, the current one last; null while they are being counted. */
+  readonly score: readonly (HourScore)[] | null
+}
+
+/** The answer of /healthz. */
+export type Health = {
+  /** The process answers. */
+  readonly status: "ok"
+}
+
+/** The answer of /readyz: 200 when ready, else 503. */
+export type Readiness = {
+  /** Whether the service can serve clients now. */
+  readonly status: "ready" | "unready"
+  /** Why it is not ready; empty when it is. */
+  readonly reasons: readonly (string)[]
+  /** Whether the upstream is the built-in chain: nothing on it is real. */
+  readonly demo: boolean
+}
+
+/** The first message of every connection: the server, the oldest and the newest position of the tape, and the limits. */
+export type HelloMessage = {
+  readonly type: "hello"
+  /** Where this stream starts; null when a gap follows or nothing is selected yet. */
+  readonly id: Position | null
+  /** The end of the tape. */
+  readonly end: Position
+  /** The position after which no message has been deleted. */
+  readonly oldest: Position
+  readonly protocol: "stocktape.v1"
+  readonly server: string
+  /** The name of this connection, for bug reports. */
+  readonly connection: string
+  readonly chain_id: number | null
+  /** Seconds between two heartbeats. */
+  readonly heartbeat_s: number
+  /** The limits of a connection. */
+  readonly limits: {
+    /** Symbols in one connection. */
+    readonly symbols_max: number
+    /** Different selections with value filters, of all clients. */
+    readonly selections_max: number
+    /** Messages in one replay; if there are more, a gap comes instead. */
+    readonly replay_max: number
+    /** Unsent bytes above which a client is slow; it is disconnected if they stay above. */
+    readonly backlog_bytes: number
+    /** Bytes in one client message. */
+    readonly message_bytes: number
+    /** How long a message stays on the tape. */
+    readonly retention_ms: number
+  }
+  readonly source: Source
+  readonly head: Head
+  /** True when the upstream is the built-in chain: its data is not real. */
+  readonly demo: boolean
+}
+
+/** The current selection: the answer to subscribe and list, and the second message of a stream. */
+export type SubscribedMessage = {
+  readonly type: "subscribed"
+  /** The client's own identifier for its request, returned with the answer. */
+  readonly req?: number | string
+  /** Where the stream starts; null when a gap follows. */
+  readonly id: Position | null
+  /** The full set of symbols now. */
+  readonly symbols: readonly (string)[]
+  /** The message types, in the order of this contract; * for all. */
+  readonly types: readonly (string)[]
+  readonly stage: Stage
+  readonly min_value: Decimal | null
+  readonly min_shares: Decimal | null
+  readonly party: Address | null
+  readonly rejected: readonly ({
+    /** The symbol as requested. */
+    readonly symbol: string
+    readonly reason: "unknown_symbol" | "ambiguous_symbol"
+    /** Close known symbols. */
+    readonly suggest: readonly (string)[]
+  })[]
+  /** none: no position was given; full: the stream continues from it; gap: a gap follows. */
+  readonly resume: "none" | "full" | "gap"
+}
+
+/** The symbols that were removed from the selection. */
+export type UnsubscribedMessage = {
+  readonly type: "unsubscribed"
+  /** The client's own identifier for its request, returned with the answer. */
+  readonly req?: number | string
+  readonly symbols: readonly (string)[]
+}
+
+/** The state of a token at as_of. */
+export type SnapshotMessage = {
+  readonly type: "snapshot"
+  readonly id: Position | null
+  readonly symbol: string
+  readonly address: Address
+  /** The state includes every message up to this position. */
+  readonly as_of: Position
+  readonly token: TokenRecord
+  /** The multiplier from tokens to shares; 1 means that there is no multiplier, null is unknown. */
+  readonly multiplier: Decimal | null
+  /** Where the multiplier comes from; call is a read of the token contract. */
+  readonly multiplier_source: "log" | "call" | "list" | null
+  /** The next multiplier, which takes effect when chain time reaches effective_at; null is a time after the year 9999. */
+  readonly scheduled: {
+    readonly to: Decimal
+    readonly effective_at: Time | null
+  } | null
+  /** The names of the paused features. */
+  readonly paused: readonly (string)[]
+  readonly supply: {
+    readonly tokens: Decimal | null
+    readonly shares: Decimal | null
+  }
+  readonly nav: ReferenceValue
+  /** The latest quote of the deepest pool in the state ok, or of the first pool; null before any pool was read. */
+  readonly quote: {
+    readonly venue: Venue
+    /** Units of the currency for one token; only in the state ok. Not a price to trade at. */
+    readonly price: Decimal | null
+    /** thin: less depth than POOL_MIN_DEPTH; empty: no liquidity in range; unreadable: no usable answer. */
+    readonly state: "ok" | "thin" | "empty" | "unreadable"
+    /** Units of the currency that buy the token up to one percent above the price. */
+    readonly depth: Decimal | null
+    /** (price / nav.price − 1) × 10,000, rounded half even to two decimals; the currency is taken as one dollar. */
+    readonly basis_bps: Decimal | null
+    /** premium: against a fresh NAV; drift: against a NAV that is stale or frozen, which the market may have left. */
+    readonly basis: "premium" | "drift" | null
+    readonly nav: ReferenceValue
+    /** The block whose state was read; without a hash it is pre-confirmed. */
+    readonly block: Block
+  } | null
+  /** The session of the market; null without a calendar. */
+  readonly session: {
+    /** The market of the underlying stocks, such as XNYS. */
+    readonly market: string
+    /** unknown: the calendar does not reach so far. */
+    readonly state: "pre" | "open" | "post" | "overnight" | "closed" | "unknown"
+    /** When this state began. */
+    readonly since: Time | null
+    /** When the next state begins. */
+    readonly until: Time | null
+    /** The name of the holiday or early close; null otherwise. */
+    readonly reason: string | null
+    /** Where the calendar ends. */
+    readonly valid_to: Time
+  } | null
+}
+
+/** The replay is over; live messages follow. */
+export type LiveMessage = {
+  readonly type: "live"
+  /** The position to resume from. */
+  readonly id: Position
+  /** The number of replayed messages. */
+  readonly replayed: number
+}
+
+/** Sent at a steady interval: the connection is alive, and id says up to which position this client is complete. */
+export type HeartbeatMessage = {
+  readonly type: "heartbeat"
+  /** The last position that was sent to this listener or did not match its selection. */
+  readonly id: Position
+  /** The end of the tape. */
+  readonly end: Position
+  readonly time: Time
+  readonly head: Head
+  readonly source: Source
+  /** Tape messages sent before this one. */
+  readonly sent: number
+  /** Bytes queued for this listener and not yet sent. */
+  readonly backlog: number
+}
+
+/** Messages are missing, and why. */
+export type GapMessage = {
+  readonly type: "gap"
+  /** Where the stream continues. */
+  readonly id: Position
+  /** expired: the position is before oldest, or its number was lost; epoch: it belongs to another tape; ahead: it is after the end; long: too many messages for one replay. */
+  readonly reason: "expired" | "epoch" | "ahead" | "long"
+  /** The position given by the client. */
+  readonly from: string | null
+  readonly to: Position
+  /** A path on this server whose pages hold exactly the messages that were left out. */
+  readonly backfill: string | null
+}
+
+/** What is wrong with a request, and what to do. */
+export type ErrorMessage = {
+  readonly type: "error"
+  /** The client's own identifier for its request, returned with the answer. */
+  readonly req?: number | string
+  /** The matching HTTP status. */
+  readonly code: number
+  /** A word for programs. */
+  readonly reason: string
+  /** A sentence for people. */
+  readonly message: string
+  readonly details?: readonly ({ readonly [name: string]: unknown })[]
+}
+
+/** The relay is about to close this connection. */
+export type ByeMessage = {
+  readonly type: "bye"
+  readonly id: Position | null
+  /** The word for the close code. */
+  readonly reason: string
+  /** How long to wait before reconnecting. */
+  readonly retry_ms: number
+}
+
+/** The answer to ping. */
+export type PongMessage = {
+  readonly type: "pong"
+  /** The client's own identifier for its request, returned with the answer. */
+  readonly req?: number | string
+  readonly time: Time
 }
 
 /** Adds symbols to the selection. An option replaces the current value; null sets the default. */

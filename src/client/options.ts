@@ -5,12 +5,12 @@ export type ConnectOptions = {
   /** An API key, for a relay that requires one. */
   readonly key?: string
   /** Without it the client uses a WebSocket, and SSE where a WebSocket does not open. */
-  readonly transport?: Transport
+  readonly transport?: TransportName
   /** Seconds between two heartbeats, 1 to 60 (5). A relay that is silent for three of them is gone. */
   readonly heartbeatS?: number
 }
 
-export type Transport = 'websocket' | 'sse'
+export type TransportName = 'websocket' | 'sse'
 
 /** What to receive, and how the stream begins and behaves. */
 export type StreamOptions<Type extends Update['type'] = Update['type']> = {
@@ -40,10 +40,7 @@ export type StreamOptions<Type extends Update['type'] = Update['type']> = {
 }
 
 /** Holds the position of what the consumer has finished with. */
-export type PositionStore = {
-  load(): string | null | Promise<string | null>
-  save(position: string): void | Promise<void>
-}
+export type PositionStore = { load(): string | null | Promise<string | null>; save(position: string): void | Promise<void> }
 
 /** The relay's gap, or one that the client found by itself: the stream is alive, and messages were missing in it. */
 export type Gap = GapMessage | MissedGap
@@ -60,14 +57,17 @@ export type MissedGap = {
   readonly backfill: string | null
 }
 
-/** What a stream yields. */
-export type StreamItem<Type extends Update['type'] = Update['type']> = Extract<Update, { type: Type }> | SnapshotMessage | Gap
+/** What a stream yields. Whatever `types` names: how a delivered fact ends comes too. */
+export type StreamItem<Type extends Update['type'] = Update['type']> =
+  | Extract<Update, { type: Type | 'seal' | 'retract' | 'amend' }>
+  | SnapshotMessage
+  | Gap
 
 /** The state of a stream's connection. */
 export type StreamState = {
   /** `paused`: the consumer has too many messages to take first. `waiting`: until the next attempt to connect. */
   readonly phase: 'connecting' | 'replaying' | 'live' | 'paused' | 'waiting' | 'closed'
-  readonly transport: Transport | null
+  readonly transport: TransportName | null
   /** Where a new connection would continue. */
   readonly position: string | null
   /** Messages that wait for the consumer. */

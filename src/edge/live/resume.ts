@@ -10,7 +10,7 @@ import { framesOf, isAfter } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
 
 /** What a stream skips, and where it continues. */
-export type Gap = {
+export type ResumeGap = {
   readonly reason: NoticeOf<'gap'>['reason']
   readonly from: string | null
   readonly to: TapePosition
@@ -22,7 +22,7 @@ export type Gap = {
 export type ResumePoint = {
   readonly after: TapePosition
   readonly resume: NoticeOf<'subscribed'>['resume']
-  readonly gaps: readonly Gap[]
+  readonly gaps: readonly ResumeGap[]
 }
 
 /** Types that both views emit at their own position and that no value filter drops. */
@@ -49,7 +49,7 @@ export async function findResumePoint(since: StartPoint, selection: Selection, c
   const { seq, n } = found.after
   // An earlier gap is reported first: the long gap can be read as history, the earlier one cannot.
   const from = found.gaps.length > 0 ? formatPosition(tape.epoch, seq, n) : positionTextOf(since)
-  const longGap: Gap = { reason: 'long', from, to: positionAt(tape.end()), skippedAfter: found.after }
+  const longGap: ResumeGap = { reason: 'long', from, to: positionAt(tape.end()), skippedAfter: found.after }
   return { after: longGap.to, resume: 'gap', gaps: [...found.gaps, longGap] }
 }
 

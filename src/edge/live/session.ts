@@ -14,7 +14,7 @@ import { snapshotOf, type View } from '../select/view.ts'
 import { backfillUrlOf } from './backfill-link.ts'
 import type { Hub } from './hub.ts'
 import type { Listener } from './listener.ts'
-import { findResumePoint, type Gap, type ResumePoint } from './resume.ts'
+import { findResumePoint, type ResumeGap, type ResumePoint } from './resume.ts'
 
 /** Updates that a replay reads at once. Between two pages it waits for the reader. */
 const REPLAY_PAGE = 100
@@ -141,7 +141,7 @@ async function sendInitialState(
     await sendSnapshots(edge, listener, position)
 }
 
-function sendGap({ hub, tape, view }: EdgeContext, listener: Listener, { reason, from, to, skippedAfter }: Gap): void {
+function sendGap({ hub, tape, view }: EdgeContext, listener: Listener, { reason, from, to, skippedAfter }: ResumeGap): void {
   const selection = { tokens: listener.tokens, options: listener.options }
   const skipped = skippedAfter && { epoch: tape.epoch, after: skippedAfter, upTo: to.seq }
   const id = hub.position(to.seq, to.n)

@@ -1,0 +1,49 @@
+import type { ConnectOptions } from './options.ts'
+import { RelayError } from './relay-error.ts'
+
+/** A request may take this long. */
+const REQUEST_BOUND_MS = 30_000
+/** How often a request is repeated that the relay refuses for the moment. */
+const REPEATS_BOUND = 4
+const RETRY_MS = 1_000
+
+/** The record of an error, as far as it matters to a client. */
+type ErrorBody = { message?: string; details?: { '@type'?: string; suggest?: string[] }[] }
+
+export type Http = {
+  /** The URL of a path of the relay; the relay may be below a path of its host. */
+  readonly urlOf: (path: string, query?: URLSearchParams) => URL
+  readonly headers: Record<string, string>
+  readonly getJson: <Body>(path: string, query?: URLSearchParams, signal?: AbortSignal) => Promise<Body>
+}
+
+export function createHttp(url: string | URL, { key }: ConnectOptions): Http {
+  const base = new URL(url)
+  if (!base.pathname.endsWith('/')) base.pathname += '/'
+  const urlOf: Http['urlOf'] = (path, query) => new URL(path.replace(/^\//, '') + (query?.size ? `?${query}` : ''), base)
+  const headers: Record<string, string> = key ? { authorization: `Bearer ${key}` } : {}
+  const getJson = async <Body>(path: string, query?: URLSearchParams, signal?: AbortSignal): Promise<Body> => {
+    for (let repeats = 0; ; repeats += 1) {
+      const deadline = AbortSignal.timeout(REQUEST_BOUND_MS)
+      const response = await fetch(urlOf(path, query), { headers, signal: signal ? AbortSignal.any([signal, deadline]) : deadline })
+      if (response.ok) return (await response.json()) as Body
+      const refusal = await refusalOf(response)
+      if (!isTemporary(refusal) || repeats === REPEATS_BOUND) throw refusal
+      await new Promise((resolve) => setTimeout(resolve, retryAfterMs(response) || RETRY_MS))
+      signal?.throwIfAborted()
+    }
+  }
+  return { urlOf, headers, getJson }
+}
+
+/** The refusal passes by itself. */
+export const isTemporary = ({ code }: RelayError): boolean => code === 429 || (code >= 500 && code < 600)
+
+export async function refusalOf(response: Response): Promise<RelayError> {
+  const { message, details } = (await response.json().catch(() => ({}))) as ErrorBody
+  const { '@type': type = '', suggest } = details?.[0] ?? {}
+  return new RelayError(response.status, type.split('/')[1] ?? '', message ?? `HTTP ${response.status}`, suggest)
+}
+
+/** What `Retry-After` asks for, or 0. */
+export const retryAfterMs = (response: Response): number => 1_000 * Number(response.headers.get('retry-after') ?? 0) || 0

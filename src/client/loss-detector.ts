@@ -1,0 +1,129 @@
+import type { MissedGap } from './options.ts'
+import { comparePositions, isNotAfter } from './position-order.ts'
+
+/** Pairs of address and type whose last message is known. Beyond it the proof begins anew. */
+const CHAINS_BOUND = 100_000
+/** Ids since the last proof. Beyond it they are forgotten: a loss among them is reported, but cannot be filled. */
+const SEEN_BOUND = 100_000
+
+/** The types that come to a listener that did not name them, and then not all of them. */
+const conditionalTypes = ['seal', 'retract', 'amend']
+
+/** A message of the tape, as far as the proof reads it. */
+export type ChainedMessage = {
+  readonly id: string
+  readonly type: string
+  readonly prev: string | null
+  readonly address?: string | null
+}
+
+/** A range that is incomplete: what to read in it, and the ids that were received, unless they were too many. */
+export type Loss = {
+  readonly from: string
+  readonly to: string
+  readonly query: URLSearchParams
+  readonly received: ReadonlySet<string> | null
+}
+
+/**
+ * Proves that nothing is missing in a stream: by the chain of `prev`, and by the number of messages that heartbeats
+ * report. A selection with value filters and the sealed view have no chains, so there only the number counts.
+ */
+export class LossDetector {
+  readonly #selection: URLSearchParams
+  readonly #hasChains: boolean
+  /** Empty: the types by default, all of which have chains. */
+  readonly #types: readonly string[]
+  #lastIds = new Map<string, string>()
+  /** Where the unbroken stream begins. */
+  #start = ''
+  /** Up to here nothing is missing, or it was reported. */
+  #proven = ''
+  /** The ids after it; null when there were too many. */
+  #seen: Set<string> | null = new Set()
+  /** Where the connection began, what it brought, and how many of its messages are known to be missing. */
+  #connectionStart = ''
+  #received = 0
+  #missing = 0
+
+  constructor(selection: URLSearchParams) {
+    this.#selection = selection
+    this.#types = selection.get('types')?.split(',') ?? []
+    const hasFilter = ['min_value', 'min_shares', 'party'].some((name) => selection.has(name))
+    this.#hasChains = !hasFilter && selection.get('stage') !== 'sealed'
+  }
+
+  /** Where a new connection continues: without chains, where the last heartbeat proved that everything came. */
+  resumeFrom(position: string): string {
+    return this.#hasChains || this.#seen === null || this.#proven === '' ? position : this.#proven
+  }
+
+  /** A connection begins after a position; null where a gap follows. */
+  startConnection(position: string | null): void {
+    this.#received = 0
+    this.#missing = 0
+    if (position === null) return
+    this.#connectionStart = position
+    if (this.#start === '') this.restart(position)
+  }
+
+  /** The stream goes on at a position, and what was before it is no longer compared with what follows. */
+  restart(position: string): void {
+    this.#start = position
+    this.#connectionStart = position
+    this.#lastIds.clear()
+    this.#prove(position)
+  }
+
+  /** Whether the message was received before. `position` is the newest one received. */
+  isRepeat({ id }: ChainedMessage, position: string | null): boolean {
+    this.#received += 1
+    if (position === null || !isNotAfter(id, position)) return false
+    return this.#hasChains || this.#seen === null || isNotAfter(id, this.#proven) || this.#seen.has(id)
+  }
+
+  /** Takes a new message. Returns what is missing before it. */
+  receive({ id, type, prev, address }: ChainedMessage): Loss | null {
+    if (this.#seen?.size === SEEN_BOUND) this.#seen = null
+    this.#seen?.add(id)
+    if (!this.#hasChain(type)) return null
+    const chain = `${address} ${type}`
+    const last = this.#lastIds.get(chain)
+    if (this.#lastIds.size === CHAINS_BOUND) this.restart(id)
+    this.#lastIds.set(chain, id)
+    if (prev === null || (last === undefined ? isNotAfter(prev, this.#start) : prev === last)) return null
+    if ((comparePositions(prev, this.#connectionStart) ?? 0) > 0) this.#missing += 1
+    const query = new URLSearchParams({ symbols: address ?? '*', types: type })
+    return { from: last ?? this.#start, to: prev, query, received: this.#seen }
+  }
+
+  /** The relay says how many messages this connection has sent, and up to where. Returns what is missing. */
+  receiveCount(sent: number, position: string): Loss | null {
+    const missing = sent - this.#received
+    const loss =
+      missing > this.#missing && isNotAfter(this.#proven, position)
+        ? { from: this.#proven, to: position, query: this.#selection, received: this.#seen }
+        : null
+    this.#missing = missing
+    this.#prove(position)
+    return loss
+  }
+
+  #hasChain(type: string): boolean {
+    if (!this.#hasChains) return false
+    return this.#types.length === 0 || this.#types[0] === '*' || this.#types.includes(type) || !conditionalTypes.includes(type)
+  }
+
+  #prove(position: string): void {
+    this.#proven = position
+    this.#seen = new Set()
+  }
+}
+
+/** A loss as the item that the stream yields. It goes on at `id`. */
+export function gapOf({ from, to, query }: Loss, id: string): MissedGap {
+  const backfill = new URLSearchParams(query)
+  backfill.set('after', from)
+  backfill.set('through', to)
+  return { type: 'gap', id, reason: 'missed', from, to, backfill: `/v1/events?${backfill}` }
+}

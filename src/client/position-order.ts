@@ -1,0 +1,13 @@
+/**
+ * Compares two positions of one tape: negative, 0 or positive, or null for positions of different tapes. `<p>.<n>` is
+ * just before `<p>`.
+ */
+export function comparePositions(a: string, b: string): number | null {
+  const [epochA, seqA, nA = Number.POSITIVE_INFINITY] = a.split('.')
+  const [epochB, seqB, nB = Number.POSITIVE_INFINITY] = b.split('.')
+  if (epochA !== epochB) return null
+  return Math.sign(Number(seqA) - Number(seqB)) || Math.sign(Number(nA) - Number(nB) || 0)
+}
+
+/** Whether `a` is on the same tape as `b`, and not after it. */
+export const isNotAfter = (a: string, b: string): boolean => (comparePositions(a, b) ?? 1) <= 0

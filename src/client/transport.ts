@@ -1,0 +1,101 @@
+import type { Http } from './http-requests.ts'
+import { isTemporary, refusalOf, retryAfterMs } from './http-requests.ts'
+import type { RelayError } from './relay-error.ts'
+
+/** What a connection brings, until it ends. */
+type ConnectionEvents = {
+  /** A message, as text. */
+  readonly onMessage: (text: string) => void
+  readonly onEnd: (end: ConnectionEnd) => void
+}
+
+export type ConnectionEnd = {
+  readonly reason: string
+  /** The close code of a WebSocket; 0 where there is none. */
+  readonly code: number
+  /** The server asks to wait this long. */
+  readonly retryMs: number
+  /** The relay refuses the stream for good. */
+  readonly refusal?: RelayError
+}
+
+/** Opens one connection. Returns what closes it; after that no event comes. */
+export type OpenConnection = (query: URLSearchParams, events: ConnectionEvents) => () => void
+
+const SUBPROTOCOL = 'stocktape.v1'
+
+export const webSocketOpener =
+  (http: Http, key: string | undefined): OpenConnection =>
+  (query, { onMessage, onEnd }) => {
+    const url = http.urlOf('v1/ws', query)
+    url.protocol = url.protocol.replace('http', 'ws')
+    // A browser cannot set a header on a WebSocket.
+    if (key) url.searchParams.set('key', key)
+    const socket = new WebSocket(url, SUBPROTOCOL)
+    socket.onmessage = ({ data }) => onMessage(String(data))
+    socket.onclose = ({ code, reason }) => onEnd({ code, reason: reason || `the WebSocket was closed with ${code}`, retryMs: 0 })
+    return () => {
+      socket.onmessage = null
+      socket.onclose = null
+      // A socket that is still connecting reports an error when it is closed.
+      socket.onerror = () => {}
+      socket.close()
+    }
+  }
+
+export const eventStreamOpener =
+  (http: Http): OpenConnection =>
+  (query, { onMessage, onEnd }) => {
+    const abort = new AbortController()
+    const end = (end: ConnectionEnd) => abort.signal.aborted || onEnd(end)
+    readEventStream(http, query, onMessage, abort.signal).then(end, (failure: unknown) =>
+      end({ code: 0, retryMs: 0, reason: reasonOf(failure) }),
+    )
+    return () => abort.abort()
+  }
+
+async function readEventStream(
+  http: Http,
+  query: URLSearchParams,
+  onMessage: (text: string) => void,
+  signal: AbortSignal,
+): Promise<ConnectionEnd> {
+  const response = await fetch(http.urlOf('v1/stream', query), {
+    headers: { ...http.headers, accept: 'text/event-stream' },
+    signal,
+  })
+  if (!response.ok || !response.body) {
+    const refusal = await refusalOf(response)
+    const end = { code: 0, reason: refusal.message, retryMs: retryAfterMs(response) }
+    return isTemporary(refusal) ? end : { ...end, refusal }
+  }
+  let retryMs = 0
+  let rest = ''
+  for await (const text of textOf(response.body, signal)) {
+    const lines = (rest + text).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) {
+      if (signal.aborted) break
+      if (line.startsWith('data: ')) onMessage(line.slice(6))
+      if (line.startsWith('retry: ')) retryMs = Number(line.slice(7))
+    }
+  }
+  return { code: 0, reason: 'the stream ended', retryMs }
+}
+
+/** Not every browser can iterate over the body of a response. */
+async function* textOf(body: ReadableStream<Uint8Array>, signal: AbortSignal): AsyncGenerator<string> {
+  const reader = body.getReader()
+  const decoder = new TextDecoder()
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done || signal.aborted) return
+    yield decoder.decode(value, { stream: true })
+  }
+}
+
+/** The first words of a failed request are the same for every cause. */
+function reasonOf(failure: unknown): string {
+  if (!(failure instanceof Error)) return String(failure)
+  return failure.cause instanceof Error ? failure.cause.message || failure.message : failure.message
+}

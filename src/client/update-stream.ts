@@ -1,0 +1,286 @@
+import { Connection, type Environment } from './connection.ts'
+import { readBackfill } from './history-reader.ts'
+import type { Http } from './http-requests.ts'
+import { ItemQueue, type QueueEntry } from './item-queue.ts'
+import { gapOf, type Loss, LossDetector } from './loss-detector.ts'
+import type { Message, Update } from './messages.ts'
+import type { Gap, StreamItem, StreamOptions, StreamState } from './options.ts'
+import { isNotAfter } from './position-order.ts'
+import { GapError } from './relay-error.ts'
+import { selectionQuery, timeText } from './selection-query.ts'
+
+const QUEUE_BOUND = 10_000
+
+/** The messages of the tape. A newer relay may send others, which a client ignores. */
+const updateTypes: { readonly [type in Update['type']]: true } = {
+  transfer: true,
+  mint: true,
+  burn: true,
+  seize: true,
+  approval: true,
+  multiplier: true,
+  pause: true,
+  action: true,
+  token: true,
+  nav: true,
+  log: true,
+  retract: true,
+  amend: true,
+  seal: true,
+  hole: true,
+  finality: true,
+  status: true,
+  quote: true,
+  session: true,
+}
+
+/** A stream as its consumer sees it. */
+export type Updates<Item> = AsyncIterableIterator<Item, undefined> & {
+  readonly state: StreamState
+  /** Where a new stream continues after what the consumer has finished with. */
+  readonly position: string | null
+  /** Ends the stream. The position is saved when it returns. */
+  close(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/** Where the messages come from. */
+export type StreamSource = Environment & { readonly http: Http; readonly heartbeatS: number }
+
+/**
+ * The messages of a selection. The stream connects when the first one is asked for, resumes by itself, drops repeats and
+ * proves that nothing is missing. It ends when it is closed, or throws when the relay refuses it for good.
+ */
+export class UpdateStream implements Updates<StreamItem> {
+  readonly #source: StreamSource
+  readonly #options: StreamOptions
+  readonly #query: URLSearchParams
+  readonly #losses: LossDetector
+  readonly #connection: Connection
+  readonly #queue = new ItemQueue<StreamItem>()
+  readonly #queueBound: number
+  readonly #abort = new AbortController()
+  #state: Omit<StreamState, 'position' | 'queued'> = {
+    phase: 'connecting',
+    transport: null,
+    source: null,
+    head: null,
+    demo: null,
+    rejected: [],
+    reason: null,
+    retryMs: null,
+    attempts: 0,
+  }
+  #started: Promise<void> | null = null
+  /** Calls of `next` follow each other. */
+  #turn: Promise<unknown> = Promise.resolve()
+  /** The newest position received. */
+  #received: string | null = null
+  #current: QueueEntry<StreamItem> | null = null
+  #filling: AsyncGenerator<StreamItem> | null = null
+  #finished: string | null = null
+  #saved: string | null = null
+  #saving: Promise<void> | null = null
+
+  constructor(source: StreamSource, symbols: string | readonly string[], options: StreamOptions) {
+    this.#source = source
+    this.#options = options
+    this.#queueBound = options.queueBound ?? QUEUE_BOUND
+    this.#query = selectionQuery(symbols, options)
+    this.#losses = new LossDetector(this.#query)
+    this.#connection = new Connection(source, {
+      query: () => this.#connectionQuery(),
+      onMessage: (message) => this.#receive(message),
+      onState: (change) => this.#setState(change),
+      onRefusal: (refusal) => this.#end(refusal),
+    })
+    options.signal?.addEventListener('abort', () => void this.close(), { once: true })
+  }
+
+  get state(): StreamState {
+    return { ...this.#state, position: this.#finished, queued: this.#queue.size }
+  }
+
+  get position(): string | null {
+    return this.#finished
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  /** Asking for the next item says that the one before it is finished. */
+  next(): Promise<IteratorResult<StreamItem, undefined>> {
+    const turn = this.#turn.then(() => this.#take())
+    this.#turn = turn.catch(() => {})
+    return turn
+  }
+
+  async return(): Promise<IteratorResult<StreamItem, undefined>> {
+    await this.close()
+    return { done: true, value: undefined }
+  }
+
+  async close(): Promise<void> {
+    this.#queue.clear()
+    this.#end(null)
+    await this.#saving
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  async #start(): Promise<void> {
+    const { store, signal } = this.#options
+    this.#received = (await store?.load()) ?? null
+    this.#saved = this.#received
+    this.#finished = this.#received
+    if (signal?.aborted) return this.#end(null)
+    if (!this.#abort.signal.aborted) this.#connection.open()
+  }
+
+  #connectionQuery(): URLSearchParams {
+    const { since, snapshot } = this.#options
+    const query = new URLSearchParams(this.#query)
+    query.set('heartbeat', String(this.#source.heartbeatS))
+    if (this.#received !== null) query.set('since', this.#losses.resumeFrom(this.#received))
+    else if (since !== undefined) query.set('since', timeText(since))
+    if (snapshot !== undefined) query.set('snapshot', String(snapshot))
+    return query
+  }
+
+  #receive(message: Message): void {
+    switch (message.type) {
+      case 'hello':
+        this.#losses.startConnection(message.id)
+        this.#advance(message.id)
+        return this.#setState({ source: message.source, head: message.head, demo: message.demo })
+      case 'subscribed':
+        return this.#setState({ rejected: message.rejected })
+      case 'snapshot':
+        return this.#push({ item: message, position: message.id })
+      case 'gap':
+        this.#losses.restart(message.id)
+        this.#received = message.id
+        return this.#pushGap(message, null)
+      case 'live':
+        this.#receiveCount(message.replayed, message.id)
+        return this.#setState({ phase: 'live', reason: null })
+      case 'heartbeat':
+        this.#receiveCount(message.sent, message.id)
+        return this.#setState({ source: message.source, head: message.head })
+    }
+    if ('prev' in message) this.#receiveUpdate(message)
+  }
+
+  #receiveUpdate(update: Update): void {
+    if (this.#losses.isRepeat(update, this.#received)) return
+    const loss = this.#losses.receive(update)
+    if (loss) this.#pushGap(gapOf(loss, this.#received ?? loss.from), loss)
+    this.#advance(update.id)
+    if (update.type === 'status') this.#setState({ source: update.source, head: update.head })
+    if (Object.hasOwn(updateTypes, update.type)) this.#push({ item: update, position: update.id })
+  }
+
+  #receiveCount(sent: number, id: string): void {
+    this.#advance(id)
+    const loss = this.#losses.receiveCount(sent, id)
+    if (loss) this.#pushGap(gapOf(loss, id), loss)
+  }
+
+  #advance(id: string | null): void {
+    if (id === null || (this.#received !== null && isNotAfter(id, this.#received))) return
+    this.#received = id
+    this.#queue.push({ position: id })
+  }
+
+  #pushGap(gap: Gap, loss: Loss | null): void {
+    const { backfill } = gap
+    const received = loss ? loss.received : new Set<string>()
+    if (this.#options.fill && backfill !== null && received !== null)
+      return this.#push({ position: gap.id, fill: () => this.#fill(gap, backfill, received) })
+    if (this.#options.strict) this.#end(new GapError(gap))
+    else this.#push({ item: gap, position: gap.id })
+  }
+
+  /** What a gap left out, and the gap itself where that cannot be read. */
+  async *#fill(gap: Gap, backfill: string, received: ReadonlySet<string>): AsyncGenerator<StreamItem> {
+    try {
+      for await (const update of readBackfill(this.#source.http, backfill, this.#abort.signal))
+        if (!received.has(update.id)) yield update
+    } catch (failure) {
+      if (this.#abort.signal.aborted) return
+      this.#setState({ reason: `a gap could not be filled: ${failure instanceof Error ? failure.message : failure}` })
+      if (this.#options.strict) throw new GapError(gap)
+      yield gap
+    }
+  }
+
+  #push(entry: QueueEntry<StreamItem>): void {
+    this.#queue.push(entry)
+    if (this.#queue.size < this.#queueBound) return
+    // A WebSocket cannot be slowed down. The relay keeps what comes, and a new connection gets it later.
+    this.#connection.close()
+    this.#setState({ phase: 'paused' })
+  }
+
+  async #take(): Promise<IteratorResult<StreamItem, undefined>> {
+    try {
+      this.#started ??= this.#start()
+      await this.#started
+      for (;;) {
+        const filled = await this.#filling?.next()
+        if (filled?.done === false) return filled
+        this.#filling = null
+        this.#finish()
+        this.#current = await this.#queue.take()
+        if (this.#current === null) return { done: true, value: undefined }
+        if (this.#state.phase === 'paused' && this.#queue.size <= this.#queueBound / 2) this.#connection.open()
+        if (this.#current.item) return { done: false, value: this.#current.item }
+        this.#filling = this.#current.fill?.() ?? null
+      }
+    } catch (failure) {
+      await this.close()
+      throw failure
+    }
+  }
+
+  /** The consumer is done with the current entry. */
+  #finish(): void {
+    const position = this.#current?.position ?? null
+    this.#current = null
+    if (position === null) return
+    this.#finished = position
+    this.#saving ??= this.#save().finally(() => {
+      this.#saving = null
+    })
+  }
+
+  /** One save at a time; the next one takes the newest position. */
+  async #save(): Promise<void> {
+    const { store } = this.#options
+    try {
+      while (store && this.#finished !== null && this.#saved !== this.#finished) {
+        const position = this.#finished
+        await store.save(position)
+        this.#saved = position
+      }
+    } catch (failure) {
+      this.#end(failure instanceof Error ? failure : new Error(String(failure)))
+    }
+  }
+
+  #end(failure: Error | null): void {
+    if (this.#state.phase === 'closed') return
+    this.#connection.close()
+    this.#abort.abort()
+    this.#queue.end(failure)
+    this.#setState({ phase: 'closed', reason: failure?.message ?? null, retryMs: null })
+  }
+
+  #setState(change: Partial<StreamState>): void {
+    this.#state = { ...this.#state, ...change }
+    this.#options.onState?.(this.state)
+  }
+}
