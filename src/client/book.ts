@@ -95,22 +95,19 @@ class StockBook implements Book {
     for await (const item of items) this.apply(item)
   }
 
-  #applySnapshot({ type: _, id: _id, as_of, multiplier_source: _source, supply: _supply, ...state }: SnapshotMessage): void {
-    const { address, quote } = state
+  #applySnapshot(snapshot: SnapshotMessage): void {
+    const { address, quote, as_of } = snapshot
     if (this.#isAfterGap) this.#outdated = new Set(this.#entries.keys())
     this.#isAfterGap = false
     const movements = this.#entries.get(address)?.state.movements ?? []
     const quotes = new Map(quote ? [[quote.venue.pool, quote]] : [])
-    this.#entries.set(address, { state: { ...state, movements }, asOf: as_of, quotes, scheduledBy: undefined })
+    this.#entries.set(address, { state: { ...snapshot, movements }, asOf: as_of, quotes, scheduledBy: undefined })
     this.#outdated.delete(address)
     this.#notify()
   }
 
   #applyUpdate(update: Update): void {
-    if (update.type === 'session') {
-      const { type: _, id: _id, prev: _prev, symbol: _symbol, address: _address, time: _time, ...session } = update
-      for (const entry of this.#entries.values()) this.#change(entry, { session })
-    }
+    if (update.type === 'session') for (const entry of this.#entries.values()) this.#change(entry, { session: update })
     if (update.address === null) return
     const { address } = update
     if (update.type === 'token' && update.change === 'listed' && !this.#entries.has(address))
@@ -202,8 +199,7 @@ const newEntry = ({ symbol, address, token }: TokenMessage): BookEntry => ({
 })
 
 /** The quote that stands for a stock: of the deepest pool that has a price, else of the first pool. */
-function deepest(quotes: BookEntry['quotes'], update: QuoteMessage): StockState['quote'] {
-  const { type: _, id: _id, prev: _prev, symbol: _symbol, address: _address, time: _time, ...quote } = update
+function deepest(quotes: BookEntry['quotes'], quote: QuoteMessage): StockState['quote'] {
   if (quotes.size < POOLS_BOUND || quotes.has(quote.venue.pool)) quotes.set(quote.venue.pool, quote)
   const priced = [...quotes.values()].filter(({ state }) => state === 'ok')
   const [first] = priced.sort((a, b) => Number(b.depth) - Number(a.depth))

@@ -114,20 +114,18 @@ export class Connection {
     this.close()
     if (refusal) return this.#handlers.onRefusal(refusal)
     if (code >= 4_000 && code < 4_100) return this.#handlers.onRefusal(new RelayError(code, reason.split(' ')[0] ?? '', reason))
-    if (this.#isBlocked()) {
+    if (!this.#hasHello && !this.#environment.transport) {
       // A proxy may forbid the WebSocket. Over HTTP the relay also says why it refuses.
-      this.#transport = 'sse'
-      return this.open()
+      const isBlocked = this.#transport === 'websocket'
+      this.#transport = isBlocked ? 'sse' : 'websocket'
+      if (isBlocked) return this.open()
     }
-    if (!this.#hasHello && this.#environment.transport === undefined) this.#transport = 'websocket'
     const backoffMs = Math.min(RETRY_MS * 2 ** this.#attempts, RETRY_BOUND_MS) * (0.5 + this.#environment.random())
     const waitMs = Math.round(Math.max(retryMs, this.#byeMs) + backoffMs)
     this.#attempts += 1
     this.#handlers.onState({ phase: 'waiting', reason, retryMs: waitMs, attempts: this.#attempts })
     this.#cancelTimer = this.#environment.after(waitMs, () => this.open())
   }
-
-  #isBlocked = (): boolean => !this.#hasHello && this.#transport === 'websocket' && this.#environment.transport === undefined
 }
 
 /** A refusal in a stream: for the moment, or for good. */

@@ -1,70 +1,55 @@
 /** What the consumer takes: an item, a range to read first, or nothing but a position that was passed. */
 export type QueueEntry<Item> = {
-  /** Where a restarted program goes on once the entry is finished. */
+  /** Where a restarted program continues once the entry is finished. */
   readonly position: string | null
   readonly item?: Item
   readonly fill?: () => AsyncGenerator<Item>
 }
 
-/** Entries in order, between the connection and one consumer. */
+/** Entries in order, between the connection and one consumer. Its owner bounds it. */
 export class ItemQueue<Item> {
   #entries: QueueEntry<Item>[] = []
-  #taken = 0
-  #wake: (() => void) | null = null
-  #failure: Error | null = null
-  #isEnded = false
+  #wake: () => void = () => {}
+  /** Set at the end: a failure to throw, or null. */
+  #end: { failure: Error | null } | null = null
 
-  /** Entries with content. */
   get size(): number {
-    return this.#entries.length - this.#taken
+    return this.#entries.length
   }
 
   push(entry: QueueEntry<Item>): void {
-    const last = this.#entries.length - 1
+    const last = this.#entries.at(-1)
     // A position replaces the one before it, so that heartbeats do not pile up.
-    if (this.size > 0 && isOnlyPosition(entry) && isOnlyPosition(this.#entries[last])) this.#entries[last] = entry
-    else this.#entries.push(entry)
-    this.#wake?.()
+    if (last && isOnlyPosition(last) && isOnlyPosition(entry)) this.#entries.pop()
+    this.#entries.push(entry)
+    this.#wake()
   }
 
-  /** The queued entries are still taken; then the failure is thrown, or the stream is over. */
+  /** The queued entries are still taken. Then the failure is thrown once, or the stream is over. */
   end(failure: Error | null): void {
-    if (this.#isEnded) return
-    this.#isEnded = true
-    this.#failure = failure
-    this.#wake?.()
+    this.#end = { failure }
+    this.#wake()
   }
 
   clear(): void {
     this.#entries = []
-    this.#taken = 0
   }
 
   /** The next entry, or null at the end. */
   async take(): Promise<QueueEntry<Item> | null> {
-    while (this.size === 0) {
-      if (this.#failure) {
-        const failure = this.#failure
-        this.#failure = null
-        throw failure
+    while (this.#entries.length === 0) {
+      if (this.#end) {
+        const { failure } = this.#end
+        this.#end = { failure: null }
+        if (failure) throw failure
+        return null
       }
-      if (this.#isEnded) return null
       await new Promise<void>((resolve) => {
         this.#wake = resolve
       })
-      this.#wake = null
     }
-    const entry = this.#entries[this.#taken]
-    this.#taken += 1
-    // Cutting the front off at every entry would copy the rest each time.
-    if (this.#taken === this.#entries.length) this.clear()
-    else if (this.#taken === COMPACTED_AT) {
-      this.#entries = this.#entries.slice(this.#taken)
-      this.#taken = 0
-    }
-    return entry ?? null
+    return this.#entries.shift() ?? null
   }
 }
 
-const COMPACTED_AT = 1_024
-const isOnlyPosition = (entry: QueueEntry<unknown> | undefined): boolean => entry !== undefined && !('item' in entry) && !entry.fill
+const isOnlyPosition = <Item>({ item, fill }: QueueEntry<Item>): boolean => !item && !fill

@@ -12,27 +12,27 @@ import { selectionQuery, timeText } from './selection-query.ts'
 const QUEUE_BOUND = 10_000
 
 /** The messages of the tape. A newer relay may send others, which a client ignores. */
-const updateTypes: { readonly [type in Update['type']]: true } = {
-  transfer: true,
-  mint: true,
-  burn: true,
-  seize: true,
-  approval: true,
-  multiplier: true,
-  pause: true,
-  action: true,
-  token: true,
-  nav: true,
-  log: true,
-  retract: true,
-  amend: true,
-  seal: true,
-  hole: true,
-  finality: true,
-  status: true,
-  quote: true,
-  session: true,
-}
+const updateTypes: readonly string[] = [
+  'transfer',
+  'mint',
+  'burn',
+  'seize',
+  'approval',
+  'multiplier',
+  'pause',
+  'action',
+  'token',
+  'nav',
+  'log',
+  'retract',
+  'amend',
+  'seal',
+  'hole',
+  'finality',
+  'status',
+  'quote',
+  'session',
+] satisfies Update['type'][]
 
 /** A stream as its consumer sees it. */
 export type Updates<Item> = AsyncIterableIterator<Item, undefined> & {
@@ -154,7 +154,7 @@ export class UpdateStream implements Updates<StreamItem> {
     switch (message.type) {
       case 'hello':
         this.#losses.startConnection(message.id)
-        this.#advance(message.id)
+        this.#pass(message.id)
         return this.#setState({ source: message.source, head: message.head, demo: message.demo })
       case 'subscribed':
         return this.#setState({ rejected: message.rejected })
@@ -178,21 +178,26 @@ export class UpdateStream implements Updates<StreamItem> {
     if (this.#losses.isRepeat(update, this.#received)) return
     const loss = this.#losses.receive(update)
     if (loss) this.#pushGap(gapOf(loss, this.#received ?? loss.from), loss)
-    this.#advance(update.id)
     if (update.type === 'status') this.#setState({ source: update.source, head: update.head })
-    if (Object.hasOwn(updateTypes, update.type)) this.#push({ item: update, position: update.id })
+    this.#push({ position: update.id, ...(updateTypes.includes(update.type) && { item: update }) })
+    this.#advance(update.id)
   }
 
   #receiveCount(sent: number, id: string): void {
-    this.#advance(id)
+    this.#pass(id)
     const loss = this.#losses.receiveCount(sent, id)
     if (loss) this.#pushGap(gapOf(loss, id), loss)
   }
 
-  #advance(id: string | null): void {
-    if (id === null || (this.#received !== null && isNotAfter(id, this.#received))) return
+  /** No message up to this position is left to come. */
+  #pass(id: string | null): void {
+    if (id !== null && this.#advance(id)) this.#push({ position: id })
+  }
+
+  #advance(id: string): boolean {
+    if (this.#received !== null && isNotAfter(id, this.#received)) return false
     this.#received = id
-    this.#queue.push({ position: id })
+    return true
   }
 
   #pushGap(gap: Gap, loss: Loss | null): void {
