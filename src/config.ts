@@ -188,7 +188,7 @@ const settingNames = Object.keys(settings) as SettingName[]
 /** Flags win over the environment, which wins over the defaults. An empty variable counts as absent. */
 export function readConfig(args: readonly string[], env: Readonly<Record<string, string | undefined>>): ConfigResult {
   const { flags, requestedInfo, lines } = readFlags(args)
-  if (requestedInfo === 'help') return { kind: 'help', text: helpText() }
+  if (requestedInfo === 'help') return { kind: 'help', text: `stocktape [serve]: run the relay\n\n${settingsText()}` }
   if (requestedInfo === 'version') return { kind: 'version' }
   const values: Record<string, unknown> = {}
   for (const name of settingNames) {
@@ -314,11 +314,10 @@ function contradictions(config: Config): string[] {
   return lines
 }
 
-const helpText = (): string =>
+/** Every setting with its default and meaning. */
+export const settingsText = (): string =>
   [
-    'stocktape: the tape of tokenized stocks, over WebSocket and SSE',
-    '',
-    'Each setting is an environment variable or a flag. Without any, a built-in chain runs. --version prints the version.',
+    'Each setting is an environment variable or a flag. Without any, a built-in chain runs.',
     '',
     ...settingNames.map((name) => {
       const { default: fallback, description } = settings[name]

@@ -2,11 +2,11 @@ import { parseArgs } from 'node:util'
 import { type Message, Notice } from '../protocol/notices.ts'
 import { formatTextLine } from '../protocol/readable-line.ts'
 import { Update } from '../protocol/updates.ts'
-import { UsageError } from './command.ts'
+import { type Command, EXIT_FAILED, EXIT_OK, EXIT_USAGE, UsageError } from './command.ts'
 
 /** Prints the messages of some symbols to the terminal, from a running relay. It reconnects and loses nothing. */
 
-const usage = `npm run tail -- SYMBOL [SYMBOL ...] [--url http://127.0.0.1:8080] [--since 5m] [--types transfer,nav] [--key KEY] [--json]
+const usage = `stocktape tail SYMBOL [SYMBOL ...] [--url http://127.0.0.1:8080] [--since 5m] [--types transfer,nav] [--key KEY] [--json]
 
   SYMBOL   a symbol in upper or lower case, an address, isin:..., or * for all
   --url    the relay (http://127.0.0.1:8080, or STOCKTAPE_URL)
@@ -154,14 +154,17 @@ const print = (line: string): Promise<void> =>
 
 const warn = (text: string): void => void process.stderr.write(`tail: ${text}\n`)
 
-process.stdout.on('error', () => process.exit(0))
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(0))
-try {
-  const parsed = readArguments(process.argv.slice(2))
-  if (parsed.values.help) process.stdout.write(usage)
-  else await run(openTail(parsed))
-} catch (failure) {
-  if (!(failure instanceof UsageError || failure instanceof EndedError)) throw failure
-  warn(failure.message)
-  process.exitCode = failure instanceof UsageError ? 2 : 1
+export const tail: Command = async (args) => {
+  process.stdout.on('error', () => process.exit(EXIT_OK))
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(EXIT_OK))
+  try {
+    const parsed = readArguments(args)
+    if (!parsed.values.help) return await run(openTail(parsed))
+    process.stdout.write(usage)
+    return EXIT_OK
+  } catch (failure) {
+    if (!(failure instanceof UsageError || failure instanceof EndedError)) throw failure
+    warn(failure.message)
+    return failure instanceof UsageError ? EXIT_USAGE : EXIT_FAILED
+  }
 }

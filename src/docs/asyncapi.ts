@@ -1,6 +1,6 @@
-import packageJson from '../../package.json' with { type: 'json' }
 import { closeCodes } from '../protocol/close-codes.ts'
 import { StreamQuery } from '../protocol/selection.ts'
+import { version } from '../version.ts'
 import { examplesOf } from './examples.ts'
 import { CAVEAT, serviceDescription } from './openapi.ts'
 import { SCHEMA_REF_PREFIX } from './route-table.ts'
@@ -69,12 +69,7 @@ const streamDescription =
 export function asyncApi() {
   return {
     asyncapi: '3.0.0',
-    info: {
-      title: 'stocktape',
-      version: packageJson.version,
-      description: `${serviceDescription} ${CAVEAT}`,
-      license: { name: 'MIT' },
-    },
+    info: { title: 'stocktape', version, description: `${serviceDescription} ${CAVEAT}`, license: { name: 'MIT' } },
     defaultContentType: 'application/json',
     servers: {
       socket: serverOf('ws', 'The relay over WebSocket; wss behind TLS.'),

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
-import packageJson from '../../package.json' with { type: 'json' }
 import { ErrorRecord } from '../protocol/refusal.ts'
+import { version } from '../version.ts'
 import { examplesOf } from './examples.ts'
 import { anyRefusal, jsonContent, type Media, type Route, refusals, routes, SCHEMA_REF_PREFIX } from './route-table.ts'
 import { type JsonSchema, messageTypes, namedSchemas, querySchema } from './schemas.ts'
@@ -24,7 +24,7 @@ export function openApi() {
     openapi: '3.1.0',
     info: {
       title: 'stocktape',
-      version: packageJson.version,
+      version,
       summary: 'A resumable feed of tokenized stocks.',
       description: `${serviceDescription} ${CAVEAT}`,
       license: { name: 'MIT', identifier: 'MIT' },

@@ -25,6 +25,7 @@ const leaves = [
   'nearest-name.ts',
   'setting-readers.ts',
   'steady-clock.ts',
+  'version.ts',
 ]
 const chain = ['chain/rpc', 'chain/logs']
 const data = ['protocol', 'tokens', 'tape']
@@ -49,7 +50,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   tokens: ['protocol', ...chain, 'chain/pools', ...leaves],
   tape: ['protocol', 'tokens', 'market', ...leaves],
   ingest: [...data, ...chain, 'chain/contracts', 'chain/pools', 'chain/sealed', 'chain/source', 'market', ...leaves],
-  docs: ['protocol'],
+  docs: ['protocol', 'version.ts'],
   'edge/limits': ['protocol', ...leaves],
   'edge/transport': ['protocol', 'edge/limits', ...leaves],
   'edge/select': [...data, ...edgeBase, ...leaves],
@@ -59,7 +60,8 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'edge/http': [...data, ...edgeBase, 'edge/select', 'edge/live', 'edge/history', 'edge/status', 'docs', ...leaves],
   gateway: ['protocol', ...chain, 'chain/link', 'chain/sealed', 'chain/source', ...edgeBase, ...leaves],
   'relay.ts': [...data, 'chain', 'ingest', 'edge', 'gateway', ...leaves],
-  'main.ts': [...data, 'edge/http', 'docs', 'relay.ts', 'devnet', ...leaves],
+  'serve.ts': [...data, 'edge/http', 'docs', 'relay.ts', 'devnet', 'cli/command.ts', ...leaves],
+  'main.ts': ['serve.ts', 'cli', 'config.ts', 'nearest-name.ts', 'version.ts'],
   devnet: ['protocol', 'chain/rpc/method-params.ts'],
   client: [],
   cli: ['client', 'protocol', 'nearest-name.ts'],
@@ -69,7 +71,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
 const allowedPackages: Readonly<Record<string, readonly string[]>> = { protocol: ['zod'], client: [] }
 /** The relay subscribes in one place; the programs beside it subscribe where they want. */
 const subscribers = ['relay.ts', 'client', 'web', 'devnet', 'cli']
-const environmentReaders = ['main.ts', 'cli']
+const environmentReaders = ['serve.ts', 'cli']
 /** Everything else is handed its clocks, so that nothing measures time with a clock that can be set. */
 const wallClockReaders = ['relay.ts', 'devnet']
 
@@ -180,7 +182,8 @@ describe('src', () => {
     const arrows = arrowsIn(files)
     const found = new Set(arrows.map(({ from, to }) => `${roomOf(from)} → ${roomOf(to)}`))
     for (const arrow of [
-      'main.ts → relay.ts',
+      'main.ts → serve.ts',
+      'serve.ts → relay.ts',
       'relay.ts → edge/live',
       'relay.ts → ingest',
       'edge/http → edge/history',
@@ -210,7 +213,7 @@ describe('src', () => {
     expect(files.get('relay.ts')?.match(new RegExp(subscribing, 'g'))).toHaveLength(1)
   })
 
-  it('reads the environment in main.ts alone', () => {
+  it('reads the environment in serve.ts and cli alone', () => {
     expect(filesWith(files, readingEnvironment, environmentReaders)).toEqual([])
   })
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { BlockList } from 'node:net'
-import packageJson from '../../../package.json' with { type: 'json' }
 import type { Config } from '../../config.ts'
 import type { Metrics } from '../../metrics.ts'
+import { version } from '../../version.ts'
 import { createAuthorizer } from '../limits/auth.ts'
 import { clientAddressOf } from '../limits/client-address.ts'
 import { View } from '../select/view.ts'
@@ -91,7 +91,7 @@ const openContext = ({ config, tape, now, wallTime, uptime, chain, endpoints }: 
   chainId: () => chain.id,
   isWrongChain: () => chain.isWrong(endpoints.rpcUrls),
   demo: endpoints.demo,
-  server: `stocktape/${packageJson.version}`,
+  server: `stocktape/${version}`,
   heartbeatMs: config.HEARTBEAT_MS,
   staleMs: config.NAV_STALE_MS,
   limits: {

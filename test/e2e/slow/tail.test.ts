@@ -10,7 +10,7 @@ it('the tail command continues over a stop and a kill of the relay, and exits wi
   const devnet = await startDevnet({ pace: 'manual' })
   test.onTestFinished(() => devnet.stop())
   const relay = await DeployedRelay.open(test, devnet)
-  const command = [process.execPath, 'src/cli/tail.ts', '*', '--url', relay.url, '--types', 'transfer,retract,amend'] as const
+  const command = [process.execPath, 'src/main.ts', 'tail', '*', '--url', relay.url, '--types', 'transfer,retract,amend'] as const
   const [text, json] = [command, [...command, '--json'] as const].map(
     (args) => new ChildProgram(args, { env: { PATH: process.env.PATH } }),
   )

@@ -5,7 +5,7 @@ import { openTestStack, transfer } from '../../support/test-stack.ts'
 const WAIT_TIMEOUT_MS = 10_000
 
 const tail = (...args: readonly string[]): ChildProgram => {
-  const program = new ChildProgram([process.execPath, 'src/cli/tail.ts', ...args], { env: { PATH: process.env.PATH } })
+  const program = new ChildProgram([process.execPath, 'src/main.ts', 'tail', ...args], { env: { PATH: process.env.PATH } })
   onTestFinished(() => program.kill())
   return program
 }
@@ -28,7 +28,7 @@ it('the tail command with --json prints the messages as on the wire', async () =
 
 it('the tail command takes a key, and exits with 0 when the reader of its pipe leaves', async () => {
   const stack = await openTestStack({ API_KEYS: 'one' })
-  const tailToHead = `"${process.execPath}" src/cli/tail.ts AAPLc --url ${stack.relay.url} --key one; echo "exit code $?" >&2`
+  const tailToHead = `"${process.execPath}" src/main.ts tail AAPLc --url ${stack.relay.url} --key one; echo "exit code $?" >&2`
   const program = new ChildProgram(['sh', '-c', `{ ${tailToHead}; } | head -n 1`], { env: { PATH: process.env.PATH } })
   onTestFinished(() => program.kill())
   await program.waitForOutput('stdout', /\n/)

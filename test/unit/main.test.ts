@@ -1,0 +1,45 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import packageJson from '../../package.json' with { type: 'json' }
+import { settings } from '../../src/config.ts'
+import { ChildProgram } from '../support/child-program.ts'
+
+async function stocktape(...args: readonly string[]) {
+  const program = new ChildProgram([process.execPath, 'src/main.ts', ...args], { env: { PATH: process.env.PATH } })
+  onTestFinished(() => program.kill())
+  const code = await program.waitForExit()
+  return { code, stdout: program.stdout, stderr: program.stderr }
+}
+
+describe.concurrent('stocktape', () => {
+  it.for([[['--help']], [['-h']], [['help']]])('lists its commands and its settings for %j', async ([args = []]) => {
+    const { code, stdout, stderr } = await stocktape(...args)
+    expect([code, stderr]).toEqual([0, ''])
+    for (const command of ['serve', 'tail']) expect(stdout).toMatch(new RegExp(`^  stocktape ${command} +\\w`, 'm'))
+    for (const [name, { description }] of Object.entries(settings)) expect(stdout).toContain(` ${name.padEnd(20)} ${description}`)
+  })
+
+  it.for([
+    [['help', 'tail'], /^stocktape tail SYMBOL/],
+    [['tail', '--help'], /^stocktape tail SYMBOL/],
+    [['help', 'serve'], /^stocktape \[serve\]: run the relay\n/],
+    [['--port', '1', '--help'], /^stocktape \[serve\]: run the relay\n/],
+    [['--version'], new RegExp(`^${packageJson.version.replaceAll('.', '\\.')}\n$`)],
+    [['serve', '--version'], new RegExp(`^${packageJson.version.replaceAll('.', '\\.')}\n$`)],
+  ] as const)('answers %j', async ([args, text]) => {
+    const { code, stdout, stderr } = await stocktape(...args)
+    expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).toMatch(text)
+  })
+
+  it.for([
+    [['tial'], "stocktape: 'tial' is not a command. Did you mean tail? Try --help.\n"],
+    [['AAPLc'], "stocktape: 'AAPLc' is not a command. Try --help.\n"],
+    [['help', 'srve'], "stocktape: 'srve' is not a command. Did you mean serve? Try --help.\n"],
+    [['constructor'], "stocktape: 'constructor' is not a command. Try --help.\n"],
+    [['--prot=1'], "stocktape: '--prot' is not a setting. Did you mean --port? Try --help.\n"],
+    [['serve', '--prot=1'], "stocktape: '--prot' is not a setting. Did you mean --port? Try --help.\n"],
+    [['serve', 'tail'], "stocktape: 'tail' is not a flag. Try --help.\n"],
+  ] as const)('reports the mistake of %j in one line and exits with code 2', async ([args, line]) => {
+    expect(await stocktape(...args)).toEqual({ code: 2, stdout: '', stderr: line })
+  })
+})
