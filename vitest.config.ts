@@ -6,7 +6,7 @@ export const slowFiles = [
   'test/integration/stream/{connection-start,heartbeat,resume,slow-listeners}.test.ts',
   'test/e2e/{history-paging,http-stream,quotes,real-node,relay-downtime,restart,resume,source-failover,upstream-outage,websocket}.test.ts',
   'test/e2e/gateway/**/*.test.ts',
-  'test/simulation/reach-report.test.ts',
+  'test/simulation/{client-streams,reach-report}.test.ts',
   'test/unit/argument-bounds.test.ts',
   'test/unit/{main.test.ts,cli/**/*.test.ts}',
   'test/unit/devnet/{devnet-main,devnet-restart}.test.ts',

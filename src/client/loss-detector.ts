@@ -23,6 +23,8 @@ export type Loss = {
   readonly to: string
   readonly query: URLSearchParams
   readonly received: ReadonlySet<string> | null
+  /** The type of the missing messages, if it is known. The query also gives how their facts end. */
+  readonly type?: string
 }
 
 /**
@@ -64,15 +66,16 @@ export class LossDetector {
     this.#missing = 0
     if (position === null) return
     this.#connectionStart = position
-    if (this.#start === '') this.restart(position)
+    if (this.#start === '') this.restart(position, false)
   }
 
-  /** The stream goes on at a position, and what was before it is no longer compared with what follows. */
-  restart(position: string): void {
+  /** The stream goes on at a position. What came before it is no proof of what follows, but may be repeated. */
+  restart(position: string, keepsSeen: boolean): void {
     this.#start = position
     this.#connectionStart = position
     this.#lastIds.clear()
-    this.#prove(position)
+    this.#proven = position
+    if (!keepsSeen) this.#seen = new Set()
   }
 
   /** Whether the message was received before. `position` is the newest one received. */
@@ -89,34 +92,28 @@ export class LossDetector {
     if (!this.#hasChain(type)) return null
     const chain = `${address} ${type}`
     const last = this.#lastIds.get(chain)
-    if (this.#lastIds.size === CHAINS_BOUND) this.restart(id)
+    if (this.#lastIds.size === CHAINS_BOUND) this.restart(id, true)
     this.#lastIds.set(chain, id)
-    if (prev === null || (last === undefined ? isNotAfter(prev, this.#start) : prev === last)) return null
+    if (prev === null || prev === last || (last === undefined && isNotAfter(prev, this.#start))) return null
     if ((comparePositions(prev, this.#connectionStart) ?? 0) > 0) this.#missing += 1
     const query = new URLSearchParams({ symbols: address ?? '*', types: type })
-    return { from: last ?? this.#start, to: prev, query, received: this.#seen }
+    return { from: last ?? this.#start, to: prev, query, received: this.#seen, type }
   }
 
   /** The relay says how many messages this connection has sent, and up to where. Returns what is missing. */
   receiveCount(sent: number, position: string): Loss | null {
     const missing = sent - this.#received
-    const loss =
-      missing > this.#missing && isNotAfter(this.#proven, position)
-        ? { from: this.#proven, to: position, query: this.#selection, received: this.#seen }
-        : null
+    const isNew = missing > this.#missing && isNotAfter(this.#proven, position)
+    const loss = { from: this.#proven, to: position, query: this.#selection, received: this.#seen }
     this.#missing = missing
-    this.#prove(position)
-    return loss
+    this.#proven = position
+    this.#seen = new Set()
+    return isNew ? loss : null
   }
 
   #hasChain(type: string): boolean {
     if (!this.#hasChains) return false
     return this.#types.length === 0 || this.#types[0] === '*' || this.#types.includes(type) || !conditionalTypes.includes(type)
-  }
-
-  #prove(position: string): void {
-    this.#proven = position
-    this.#seen = new Set()
   }
 }
 

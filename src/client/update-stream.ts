@@ -10,6 +10,8 @@ import { GapError } from './relay-error.ts'
 import { selectionQuery, timeText } from './selection-query.ts'
 
 const QUEUE_BOUND = 10_000
+/** Filled messages that are remembered. */
+const FILLED_BOUND = 100_000
 
 /** The messages of the tape. A newer relay may send others, which a client ignores. */
 const updateTypes: readonly string[] = [
@@ -78,6 +80,8 @@ export class UpdateStream implements Updates<StreamItem> {
   #received: string | null = null
   #current: QueueEntry<StreamItem> | null = null
   #filling: AsyncGenerator<StreamItem> | null = null
+  /** What was filled: one loss may be found by its chain and by its number. */
+  readonly #filled = new Set<string>()
   #finished: string | null = null
   #saved: string | null = null
   #saving: Promise<void> | null = null
@@ -160,13 +164,17 @@ export class UpdateStream implements Updates<StreamItem> {
         return this.#setState({ rejected: message.rejected })
       case 'snapshot':
         return this.#push({ item: message, position: message.id })
-      case 'gap':
-        this.#losses.restart(message.id)
-        this.#received = message.id
+      case 'gap': {
+        // Otherwise the position was lost or never given, and what comes may have ids that came before.
+        const goesOn = message.from !== null && isNotAfter(message.from, message.id)
+        if (!goesOn) this.#received = null
+        this.#advance(message.id)
+        this.#losses.restart(message.id, goesOn)
         return this.#pushGap(message, null)
+      }
       case 'live':
-        this.#receiveCount(message.replayed, message.id)
-        return this.#setState({ phase: 'live', reason: null })
+        this.#setState({ phase: 'live', reason: null })
+        return this.#receiveCount(message.replayed, message.id)
       case 'heartbeat':
         this.#receiveCount(message.sent, message.id)
         return this.#setState({ source: message.source, head: message.head })
@@ -184,14 +192,14 @@ export class UpdateStream implements Updates<StreamItem> {
   }
 
   #receiveCount(sent: number, id: string): void {
-    this.#pass(id)
     const loss = this.#losses.receiveCount(sent, id)
     if (loss) this.#pushGap(gapOf(loss, id), loss)
+    this.#pass(id)
   }
 
   /** No message up to this position is left to come. */
   #pass(id: string | null): void {
-    if (id !== null && this.#advance(id)) this.#push({ position: id })
+    if (id !== null && this.#advance(id)) this.#queue.push({ position: id })
   }
 
   #advance(id: string): boolean {
@@ -202,18 +210,23 @@ export class UpdateStream implements Updates<StreamItem> {
 
   #pushGap(gap: Gap, loss: Loss | null): void {
     const { backfill } = gap
-    const received = loss ? loss.received : new Set<string>()
-    if (this.#options.fill && backfill !== null && received !== null)
-      return this.#push({ position: gap.id, fill: () => this.#fill(gap, backfill, received) })
+    // Without the ids that were received, the history would repeat them.
+    if (this.#options.fill && backfill !== null && loss?.received !== null)
+      return this.#push({ position: gap.id, fill: () => this.#fill(gap, backfill, loss) })
     if (this.#options.strict) this.#end(new GapError(gap))
     else this.#push({ item: gap, position: gap.id })
   }
 
   /** What a gap left out, and the gap itself where that cannot be read. */
-  async *#fill(gap: Gap, backfill: string, received: ReadonlySet<string>): AsyncGenerator<StreamItem> {
+  async *#fill(gap: Gap, backfill: string, loss: Loss | null): AsyncGenerator<StreamItem> {
     try {
-      for await (const update of readBackfill(this.#source.http, backfill, this.#abort.signal))
-        if (!received.has(update.id)) yield update
+      for await (const update of readBackfill(this.#source.http, backfill, this.#abort.signal)) {
+        const { id, type } = update
+        if (loss && (loss.received?.has(id) || (loss.type ?? type) !== type || this.#filled.has(id))) continue
+        if (this.#filled.size === FILLED_BOUND) this.#filled.clear()
+        this.#filled.add(id)
+        yield update
+      }
     } catch (failure) {
       if (this.#abort.signal.aborted) return
       this.#setState({ reason: `a gap could not be filled: ${failure instanceof Error ? failure.message : failure}` })

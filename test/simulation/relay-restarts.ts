@@ -9,7 +9,8 @@ type Options = {
   readonly tape: RestartableTape
   readonly isRunning: () => boolean
   readonly start: () => void
-  readonly stop: () => void
+  /** A relay that is stopped properly says goodbye to its clients. */
+  readonly stop: (isGraceful: boolean) => void
 }
 
 /** What the tape holds after the relay ended in each of these ways. The relay is down as long as the fault lasts. */
@@ -30,16 +31,16 @@ export class RelayRestarts {
     for (const kind of endingKinds) {
       activeFaults.onsets(kind).subscribe((fault) => {
         this.#startLater(fault)
-        this.#end(() => endings[kind](tape))
+        this.#end(kind === 'relayStopped', () => endings[kind](tape))
       })
     }
     activeFaults.onsets('backupRestored').subscribe((fault) => this.#restoreBackup(fault))
   }
 
-  #end(close: () => void): void {
+  #end(isGraceful: boolean, close: () => void): void {
     const { isRunning, stop } = this.#options
     if (!isRunning()) return
-    stop()
+    stop(isGraceful)
     close()
   }
 
@@ -58,11 +59,11 @@ export class RelayRestarts {
   /** At its onset the relay is stopped, copied and started again. At its end the copy takes the place of the tape. */
   #restoreBackup({ for: ageMs }: Fault): void {
     const { tape, clock } = this.#options
-    this.#end(() => tape.close())
+    this.#end(true, () => tape.close())
     const restore = tape.backUp()
     this.#start()
     clock.runAfter(ageMs, () => {
-      this.#end(() => tape.close())
+      this.#end(true, () => tape.close())
       restore()
       this.#start()
     })

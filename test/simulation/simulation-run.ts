@@ -20,6 +20,8 @@ export type SimulationResult = {
   readonly peaks: Readonly<Record<string, number>>
   /** The source and reason of each published status. */
   readonly statuses: readonly string[]
+  /** What the program with the SDK received; null in a world without one. */
+  readonly client: Simulation['clientCounts']
 }
 
 export type SimulationInput = {
@@ -56,12 +58,20 @@ export async function runSimulation({ settings, faults, ...rest }: SimulationInp
       steps += 1
       if (steps > STEPS_BOUND) fail('I9', `${steps} steps`)
     }
-    if (simulation.violations.length === 0) simulation.checker.onEnd(settings.liveness)
+    if (simulation.violations.length === 0) simulation.onEnd(settings.liveness)
   } finally {
     config.onUnhandledError = null
     simulation.close()
   }
   const { violations, trace, writtenCount, statuses } = simulation
   const { requestCount } = simulation.rpc
-  return { violations, trace, writtenCount, requestCount, peaks: simulation.resourceBounds.peaks, statuses }
+  return {
+    violations,
+    trace,
+    writtenCount,
+    requestCount,
+    peaks: simulation.resourceBounds.peaks,
+    statuses,
+    client: simulation.clientCounts,
+  }
 }

@@ -1,3 +1,4 @@
+import type { StreamOptions } from '../../src/client/options.ts'
 import { SeededRandom } from './seeded-random.ts'
 
 /** Quirks of nodes. Each was observed somewhere. */
@@ -69,10 +70,53 @@ export type Settings = {
   readonly endpoints?: number
   /** Whether the faults of the socket and of HTTP strike the first endpoint alone. */
   readonly othersHealthy?: boolean
+  /** A program follows the stream with the SDK, beside a client that never leaves. */
+  readonly client?: ClientSettings
   /** Faults begin within this time. */
   readonly spanMs: number
   /** Whether all faults end before the run does, so that the relay has to recover. */
   readonly liveness: boolean
+}
+
+/** A program that follows the stream, and the network between it and the relay. */
+export type ClientSettings = {
+  readonly selection: Pick<StreamOptions, 'types' | 'stage'> & { readonly minValue?: string }
+  /** How often its connections break, about; null for never. */
+  readonly cutEveryMs: number | null
+  /** How often the program ends and starts again, about; null for never. */
+  readonly restartEveryMs: number | null
+  /** Messages that get lost although the connection goes on, in %. */
+  readonly lossPercent: number
+  readonly queueBound: number
+  readonly fill: boolean
+}
+
+/** How often, in %, there is a client, how often it loses messages, and how often it restarts where it loses none. */
+const CLIENT_PERCENT = 30
+const LOSS_PERCENT = 30
+const RESTART_PERCENT = 30
+
+function clientOf(seed: number): Pick<Settings, 'client'> {
+  const random = new SeededRandom(seed, 'client')
+  if (!random.chance(CLIENT_PERCENT)) return {}
+  const lossPercent = random.chance(LOSS_PERCENT) ? random.pick([1, 1, 10]) : 0
+  return {
+    client: {
+      selection: random.pick<ClientSettings['selection']>([
+        {},
+        { types: '*' },
+        { types: ['transfer', 'nav'] },
+        { types: ['transfer', 'mint', 'burn', 'seal', 'retract', 'amend'] },
+        { minValue: '1000' },
+        { stage: 'sealed' },
+      ]),
+      cutEveryMs: random.chance(70) ? random.pick([500, 3_000, 15_000]) : null,
+      restartEveryMs: lossPercent === 0 && random.chance(RESTART_PERCENT) ? random.pick([2_000, 10_000]) : null,
+      lossPercent,
+      queueBound: random.pick([1, 20, 10_000, 10_000]),
+      fill: random.chance(50),
+    },
+  }
 }
 
 /** How often, in %, a node knows no safe block, and how often a chain is so long and unsafe that blocks are forgotten. */
@@ -136,5 +180,6 @@ export function settingsOf(seed: number): Settings {
     ...tapeBoundOf(seed),
     ...endpointsOf(seed),
     ...chainOf(seed),
+    ...clientOf(seed),
   }
 }

@@ -8,6 +8,7 @@ import { noQuotes } from '../support/no-quotes.ts'
 import { ActiveFaults, faultsOfEndpoint } from './active-faults.ts'
 import { BlockBuilder } from './block-builder.ts'
 import type { Fault } from './fault-table.ts'
+import { ClientStreams } from './laws/client-streams.ts'
 import type { LawContext, Violation } from './laws/law.ts'
 import { LawChecker } from './laws/law-checker.ts'
 import { ResourceBounds } from './laws/resource-bounds.ts'
@@ -60,6 +61,7 @@ export class Simulation {
   readonly statuses: string[] = []
   readonly checker: LawChecker
   readonly resourceBounds: ResourceBounds
+  readonly #client: ClientStreams | null
   readonly #options: SimulationOptions
   readonly #endpoints: readonly [Endpoint, ...Endpoint[]]
   readonly #restartableTape: RestartableTape
@@ -100,6 +102,7 @@ export class Simulation {
     }
     this.checker = new LawChecker(context)
     this.resourceBounds = new ResourceBounds(context, { rpc: this.rpc, relay: this.clocks.relay })
+    this.#client = settings.client ? new ClientStreams({ context, clock, settings: settings.client }) : null
     const random = new SeededRandom(settings.seed, 'tape')
     const survivesRestart = faults.some(({ target }) => target === 'relay')
     const bound = settings.tapeBound
@@ -110,7 +113,11 @@ export class Simulation {
     this.#judgedTape = this.tape
     new RelayRestarts({
       ...{ clock, activeFaults: this.activeFaults, tape: this.#restartableTape },
-      ...{ isRunning: () => this.#relayRun !== null, start: () => this.#startRelay(), stop: () => this.#stopRelay() },
+      ...{
+        isRunning: () => this.#relayRun !== null,
+        start: () => this.#startRelay(),
+        stop: (isGraceful) => this.#stopRelay(isGraceful),
+      },
     })
     const everySecond = () => {
       if (this.#relayRun) {
@@ -141,9 +148,19 @@ export class Simulation {
     return this.#restartableTape.tape
   }
 
+  get clientCounts(): ClientStreams['counts'] | null {
+    return this.#client?.counts ?? null
+  }
+
+  /** The time is over: the laws about the whole run are checked. */
+  onEnd(recovered: boolean): void {
+    this.checker.onEnd(recovered)
+    this.#client?.onEnd()
+  }
+
   /** Ends the last run of the relay and removes its files. */
   close(): void {
-    if (this.#relayRun) this.#stopRelay()
+    if (this.#relayRun) this.#stopRelay(true)
     this.#restartableTape.close()
     this.#restartableTape.removeFiles()
   }
@@ -157,6 +174,7 @@ export class Simulation {
     if (lossyKinds.some((kind) => this.activeFaults.occurs(kind))) this.#findLostEnd()
     this.checker.onRelayStart()
     this.tape.follow((entries) => this.#onWritten(entries))
+    this.#client?.onRelayStart(this.tape)
     const starting = openIngest(inputs)
     starting.then(
       (updates) => {
@@ -184,7 +202,8 @@ export class Simulation {
     this.#lastWritten = storedEnd
   }
 
-  #stopRelay(): void {
+  #stopRelay(isGraceful: boolean): void {
+    this.#client?.onRelayStop(isGraceful)
     this.#relayRun?.unsubscribe()
     this.#relayRun = null
     this.resourceBounds.onRelayStopped()

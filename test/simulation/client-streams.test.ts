@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest'
+import type { Gap, StreamItem } from '../../src/client/options.ts'
+import { differences } from './laws/client-streams.ts'
+import { runSimulation } from './simulation-run.ts'
+import { type ClientSettings, settingsOf } from './simulation-settings.ts'
+
+const item = (seq: number, type: 'nav' | 'seal' = 'nav') => ({ type, id: `a.${seq}` }) as StreamItem
+const gap = (from: number, to: number, reason: Gap['reason'] = 'expired') =>
+  ({ type: 'gap', id: `a.${to}`, reason, from: `a.${from}`, to: `a.${to}` }) as Gap
+const sent = [1, 2, 3, 4, 5].map((seq) => [`a.${seq}`, JSON.stringify(item(seq))] as const)
+const proven = 'a.4'
+
+describe('the law about the SDK', () => {
+  it.each<[string, readonly StreamItem[], object, readonly string[]]>([
+    ['everything', [item(1), item(2), item(3), item(4), item(5)], {}, []],
+    ['a late start', [item(3), item(4)], {}, []],
+    ['what no heartbeat has proven', [item(1), item(2), item(3), item(4)], {}, []],
+    ['a message less', [item(1), item(2), item(4)], {}, ['a.3 is missing']],
+    ['a gap over it', [item(1), gap(1, 3), item(4)], {}, []],
+    ['a gap beside it', [item(1), gap(2, 3), item(4)], {}, ['a.2 is missing']],
+    ['a tape that lost its end', [item(1), { ...gap(3, 1), id: 'a.1' } as Gap, item(4)], {}, []],
+    ['another order', [item(2), item(1), item(3), item(4)], {}, ['a.1 comes after a.2']],
+    ['a repetition', [item(1), item(2), item(3), item(3), item(4)], {}, ['a.3 comes twice']],
+    ['a repetition by a program that restarts', [item(1), item(2), item(3), item(3), item(4)], { restartEveryMs: 1 }, []],
+    ['another content', [item(1), item(2), item(3, 'seal'), item(4)], {}, ['a.3 is not what was sent']],
+    ['an invention', [item(1), item(2), item(3), item(4), item(9)], {}, ['a.9 is not what was sent']],
+    ['the end of an evicted fact', [item(1), item(2), item(3), item(4), item(9, 'seal')], { evicts: true }, []],
+    [
+      'a false alarm',
+      [item(1), item(2), gap(2, 2, 'missed'), item(3), item(4)],
+      {},
+      [`claims a loss: ${JSON.stringify(gap(2, 2, 'missed'))}`],
+    ],
+    ['an alarm where messages get lost', [item(1), gap(1, 3, 'missed'), item(4)], { lossPercent: 1 }, []],
+  ])('judges %s', (_, items, conditions, found) => {
+    const defaults = { lossPercent: 0, restartEveryMs: null, isCounted: true, evicts: false, proven }
+    expect(differences(sent, items, { ...defaults, ...conditions })).toEqual(found)
+  })
+})
+
+describe('the SDK in a world that loses one message in a hundred while heartbeats go on', () => {
+  const lossy: ClientSettings = {
+    selection: {},
+    cutEveryMs: null,
+    restartEveryMs: null,
+    lossPercent: 1,
+    queueBound: 10_000,
+    fill: false,
+  }
+  const busy = { ...settingsOf(1), mode: 'flash', activity: 200, spanMs: 20_000, hasLink: true, liveness: true } as const
+
+  it.each<[string, Partial<ClientSettings>, 'some' | 'no']>([
+    ['all types', { selection: { types: '*' } }, 'some'],
+    ['some types', { selection: { types: ['transfer', 'nav'] } }, 'some'],
+    ['a value filter', { selection: { minValue: '1' } }, 'some'],
+    ['the sealed view', { selection: { stage: 'sealed' } }, 'some'],
+    ['broken connections', { selection: { minValue: '1' }, cutEveryMs: 3_000 }, 'some'],
+    ['gaps that are filled', { selection: { types: '*' }, fill: true }, 'no'],
+    ['gaps of a value filter that are filled', { selection: { minValue: '1' }, fill: true }, 'no'],
+  ])('notices every loss, with %s', async (_, settings, gaps) => {
+    const result = await runSimulation({ settings: { ...busy, client: { ...lossy, ...settings } }, faults: [] })
+    expect(result.violations).toEqual([])
+    expect(result.client?.lost).toBeGreaterThan(0)
+    expect(result.client?.gaps === 0).toBe(gaps === 'no')
+  })
+})

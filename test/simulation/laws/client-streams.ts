@@ -1,0 +1,242 @@
+import type { Http } from '../../../src/client/http-requests.ts'
+import type { Gap, StreamItem } from '../../../src/client/options.ts'
+import { comparePositions } from '../../../src/client/position-order.ts'
+import { UpdateStream } from '../../../src/client/update-stream.ts'
+import type { Outlet } from '../../../src/edge/transport/outlet.ts'
+import { Refusal } from '../../../src/protocol/refusal.ts'
+import type { SearchableTape } from '../../../src/tape/tape.ts'
+import { SeededRandom } from '../seeded-random.ts'
+import { SimulatedEdge } from '../simulated-edge.ts'
+import { SimulatedNetwork } from '../simulated-network.ts'
+import type { ClientSettings } from '../simulation-settings.ts'
+import type { VirtualClock } from '../virtual-clock.ts'
+import type { LawContext } from './law.ts'
+
+const HEARTBEAT_S = 5
+/** The client that never leaves tries again after this time while the relay has no list. */
+const RETRY_MS = 100
+/** How often, in %, the consumer pauses after an item, and how long at most. */
+const PAUSE_PERCENT = 1
+const PAUSE_BOUND_MS = 5_000
+
+type Options = { readonly context: LawContext; readonly clock: VirtualClock; readonly settings: ClientSettings }
+
+/**
+ * I23: the SDK yields what a client received that never left, each message once and unchanged, or a gap that covers the
+ * difference. Where nothing is lost in the network, it never claims that something was.
+ */
+export class ClientStreams {
+  readonly #options: Options
+  readonly #random: SeededRandom
+  readonly #network: SimulatedNetwork
+  #edge: SimulatedEdge | null = null
+  #stream: UpdateStream | null = null
+  #savedPosition: string | null = null
+  readonly #received: StreamItem[] = []
+  /** What the client received that never left: text by id, in order. */
+  readonly #reference = new Map<string, string>()
+  #referencePosition = 'start'
+
+  constructor(options: Options) {
+    const { context, clock, settings } = options
+    this.#options = options
+    this.#random = new SeededRandom(context.settings.seed, 'client stream')
+    this.#network = new SimulatedNetwork({
+      ...{ clock, settings, edge: () => this.#edge },
+      random: new SeededRandom(context.settings.seed, 'client network'),
+    })
+    clock.runAfter(0, () => this.#startProgram())
+  }
+
+  onRelayStart(tape: SearchableTape): void {
+    const random = new SeededRandom(this.#options.context.settings.seed, 'edge')
+    const edge = new SimulatedEdge(tape, this.#options.clock, () => random.next())
+    this.#edge = edge
+    this.#openReference(edge)
+  }
+
+  onRelayStop(isGraceful: boolean): void {
+    this.#edge?.close(isGraceful)
+    this.#edge = null
+    if (!isGraceful) this.#network.cutAll()
+  }
+
+  /** How much the client received, what it was told to be missing, and what was lost on the way. */
+  get counts() {
+    return {
+      items: this.#received.length,
+      gaps: this.#received.filter(({ type }) => type === 'gap').length,
+      lost: this.#network.lostCount,
+    }
+  }
+
+  onEnd(): void {
+    const { context, settings } = this.#options
+    const finished = this.#stream?.position ?? ''
+    void this.#stream?.close()
+    const conditions = {
+      ...settings,
+      proven: this.#network.heartbeats.findLast((position) => isUpTo(position, finished)) ?? '',
+      isCounted: settings.selection.minValue !== undefined || settings.selection.stage === 'sealed',
+      evicts: context.settings.tapeBound !== undefined,
+    }
+    for (const difference of differences([...this.#reference], this.#received, conditions)) context.violation('I23', difference)
+  }
+
+  /** A program that follows the stream. It may end at any moment and start again. */
+  #startProgram(): void {
+    const { clock, settings } = this.#options
+    const stream = new UpdateStream(
+      {
+        ...{ clock, http: this.#http(), heartbeatS: HEARTBEAT_S, transport: undefined },
+        open: { websocket: this.#network.open, sse: this.#network.open },
+        now: () => clock.elapsedMs,
+        random: () => this.#random.next(),
+        after: (ms, callback) => clock.runAfter(ms, callback),
+      },
+      '*',
+      {
+        ...settings.selection,
+        since: 'start',
+        snapshot: false,
+        fill: settings.fill,
+        queueBound: settings.queueBound,
+        store: {
+          load: () => this.#savedPosition,
+          save: (position) => {
+            this.#savedPosition = position
+          },
+        },
+      },
+    )
+    this.#stream = stream
+    this.#consume(stream).catch((failure) => this.#options.context.violation('I23', `the stream failed: ${failure}`))
+    if (settings.restartEveryMs === null) return
+    clock.runAfter(this.#random.int(1, 2 * settings.restartEveryMs), () => {
+      void stream.close()
+      this.#startProgram()
+    })
+  }
+
+  async #consume(stream: UpdateStream): Promise<void> {
+    const { clock } = this.#options
+    for await (const item of stream) {
+      if (stream !== this.#stream) return
+      this.#received.push(item)
+      if (!this.#random.chance(PAUSE_PERCENT)) continue
+      await new Promise<void>((resolve) => clock.runAfter(this.#random.int(1, PAUSE_BOUND_MS), resolve))
+    }
+  }
+
+  #http(): Http {
+    return {
+      headers: {},
+      urlOf: (path) => new URL(path.replace(/^\//, ''), 'http://relay/'),
+      getJson: async <Body>(path: string, query = new URLSearchParams()) => {
+        if (!this.#edge) throw new Error('the relay is down')
+        return (await this.#edge.get(path.replace(/^\//, ''), query)) as Body
+      },
+    }
+  }
+
+  /** Its connection has no latency and never breaks. It resumes in the moment when the relay starts again. */
+  #openReference(edge: SimulatedEdge): void {
+    const { clock, context, settings } = this.#options
+    const query = new URLSearchParams({ symbols: '*', since: this.#referencePosition, snapshot: 'false' })
+    for (const [name, value] of Object.entries(parametersOf(settings))) query.set(name, value)
+    try {
+      edge.open(query, this.#referenceOutlet(), () => context.violation('I23', 'the client that never left was disconnected'))
+    } catch (failure) {
+      if (!(failure instanceof Refusal)) throw failure
+      clock.runAfter(RETRY_MS, () => edge === this.#edge && this.#openReference(edge))
+    }
+  }
+
+  #referenceOutlet(): Outlet {
+    const write = (bytes: Buffer) => {
+      for (const line of String(bytes).split('\n')) {
+        if (line === '') continue
+        const message = JSON.parse(line)
+        if (message.id) this.#referencePosition = message.id
+        if ('prev' in message) this.#reference.set(message.id, line)
+      }
+    }
+    return { write, backlog: 0, takenBytes: 0, drained: () => Promise.resolve(), ping: () => false, end() {}, cut() {} }
+  }
+}
+
+const parametersOf = ({ selection: { types, minValue, stage } }: ClientSettings): Record<string, string> => ({
+  ...(types && { types: String(types) }),
+  ...(minValue && { min_value: minValue }),
+  ...(stage && { stage }),
+})
+
+type Reference = readonly (readonly [id: string, text: string])[]
+type Conditions = Pick<ClientSettings, 'lossPercent' | 'restartEveryMs'> & {
+  /** Nothing is missing up to here: a heartbeat reported it, and the program has handled it. */
+  readonly proven: string
+  /** Whether only the number of messages proves that nothing is missing. */
+  readonly isCounted: boolean
+  /** Whether the tape evicts: then how a fact ends also comes to a client that cannot be proven to know the fact. */
+  readonly evicts: boolean
+}
+
+/** What is wrong with the items of a client, compared with what was sent to one that never left. */
+export function differences(reference: Reference, items: readonly StreamItem[], conditions: Conditions): string[] {
+  const { proven } = conditions
+  const seen = new Set(items.map(({ id }) => id))
+  const isExcused = (id: string) => items.some((item, index) => item.type === 'gap' && isInGap(item, items[index + 1], id))
+  const first = reference.findIndex(([id]) => seen.has(id))
+  const later = reference.slice(first < 0 ? reference.length : first + 1)
+  const missing = later.filter(([id]) => !seen.has(id) && isUpTo(id, proven) && !isExcused(id))
+  const chains = reference.map(([, text]) => chainOf(JSON.parse(text)))
+  const isNoticeable = (id: string): boolean => {
+    if (conditions.lossPercent === 0 || conditions.isCounted) return true
+    // A connection that breaks before its next heartbeat leaves the proof to the next message of the chain.
+    const at = reference.findIndex(([other]) => other === id)
+    return chains.some((chain, index) => index > at && chain === chains[at] && seen.has(reference[index]?.[0] ?? ''))
+  }
+  return [
+    ...missing.filter(([id]) => isNoticeable(id)).map(([id]) => `${id} is missing`),
+    ...wrongItems(new Map(reference), items, conditions),
+  ]
+}
+
+function wrongItems(
+  textById: ReadonlyMap<string, string>,
+  items: readonly StreamItem[],
+  { lossPercent, restartEveryMs, evicts }: Conditions,
+): string[] {
+  const found: string[] = []
+  const seen = new Set<string>()
+  let last: string | null = null
+  for (const item of items) {
+    const { id } = item
+    if (item.type === 'snapshot' || id === null) continue
+    if (item.type === 'gap') {
+      if (item.reason === 'missed' && lossPercent === 0) found.push(`claims a loss: ${JSON.stringify(item)}`)
+    } else {
+      const text = textById.get(id)
+      const isEnding = item.type === 'seal' || item.type === 'retract' || item.type === 'amend'
+      if (text === undefined ? !(evicts && isEnding) : text !== JSON.stringify(item)) found.push(`${id} is not what was sent`)
+      // A program that ends while it handles a message gets that one again.
+      if (seen.has(id) && restartEveryMs === null) found.push(`${id} comes twice`)
+      const isBefore = last !== null && (comparePositions(id, last) ?? 1) < 0
+      if (isBefore && !seen.has(id) && lossPercent === 0) found.push(`${id} comes after ${last}`)
+      seen.add(id)
+    }
+    last = id
+  }
+  return found
+}
+
+const isUpTo = (id: string, position: string): boolean => (comparePositions(id, position) ?? 1) <= 0
+
+const chainOf = ({ address, type }: { readonly address: string | null; readonly type: string }): string => `${address} ${type}`
+
+/** Whether a position is in what a gap says to be missing. `next` is the item that follows the gap. */
+function isInGap({ from, to }: Gap, next: StreamItem | undefined, id: string): boolean {
+  // The tape lost its end: whatever it had after `to` is gone.
+  if (from !== null && !isUpTo(from, to)) return !isUpTo(id, to) && (!next?.id || !isUpTo(next.id, id))
+  return isUpTo(id, to) && (from === null || !isUpTo(id, from))
+}

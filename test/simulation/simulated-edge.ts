@@ -1,0 +1,102 @@
+import { readPage } from '../../src/edge/history/history-page.ts'
+import { readHistoryQuery } from '../../src/edge/history/query.ts'
+import { WorkQueue } from '../../src/edge/limits/work-queue.ts'
+import { Hub } from '../../src/edge/live/hub.ts'
+import { Listener } from '../../src/edge/live/listener.ts'
+import { continueSession, type EdgeContext, startSession } from '../../src/edge/live/session.ts'
+import { resolveKnownSymbols } from '../../src/edge/select/symbols.ts'
+import { View } from '../../src/edge/select/view.ts'
+import type { Outlet } from '../../src/edge/transport/outlet.ts'
+import { formatPosition } from '../../src/protocol/position.ts'
+import { Refusal } from '../../src/protocol/refusal.ts'
+import { defaultSelectionOptions, patchOptions, readStreamQuery } from '../../src/protocol/selection.ts'
+import type { SearchableTape } from '../../src/tape/tape.ts'
+import type { VirtualClock } from './virtual-clock.ts'
+
+const HEARTBEAT_CHECK_MS = 250
+const HEARTBEAT_MS = 15_000
+const REPLAY_BOUND = 100_000
+const bounds = {
+  backlogBoundBytes: 1_048_576,
+  backlogPatienceMs: 5_000,
+  clientsBound: 10,
+  clientsPerAddressBound: 10,
+  selectionsBound: 10,
+  batchDelayBoundMs: 0,
+}
+const counters = { connected() {}, disconnected() {}, disconnectedAsSlow() {}, held() {} }
+
+/** The real delivery of one run of the relay, in virtual time: sessions, replays, heartbeats and history. */
+export class SimulatedEdge {
+  readonly #context: EdgeContext
+  readonly #workQueue = new WorkQueue()
+  readonly #cancelTimer: () => void
+  #isClosed = false
+
+  constructor(tape: SearchableTape, clock: VirtualClock, random: () => number) {
+    const view = new View(tape)
+    const now = () => clock.now()
+    const uptime = () => clock.elapsedMs
+    const hub = new Hub({ ...{ tape, view, wallTime: now, uptime, random }, ...bounds, counters })
+    this.#context = {
+      ...{ hub, view, tape, now, wallTime: now, uptime },
+      chainId: () => 1,
+      isWrongChain: () => false,
+      server: 'simulation',
+      demo: false,
+      heartbeatMs: HEARTBEAT_MS,
+      staleMs: 1,
+      limits: { selections: bounds.selectionsBound, replay: REPLAY_BOUND, backlog: bounds.backlogBoundBytes, retentionMs: 1 },
+    }
+    const sendHeartbeats = (): (() => void) =>
+      clock.runAfter(HEARTBEAT_CHECK_MS, () => {
+        if (this.#isClosed) return
+        void hub.sendHeartbeats()
+        sendHeartbeats()
+      })
+    this.#cancelTimer = sendHeartbeats()
+  }
+
+  /** Opens a stream as `/v1/stream` does. Returns what the relay does when the connection is gone. */
+  open(parameters: URLSearchParams, outlet: Outlet, fail: () => void): () => void {
+    const { hub, view, uptime } = this.#context
+    const query = readStreamQuery(parameters, '')
+    const { tokens, rejected } = resolveKnownSymbols(view, query.symbols ?? [])
+    const options = patchOptions(defaultSelectionOptions, query)
+    const heartbeatMs = 1_000 * (query.heartbeat ?? HEARTBEAT_MS / 1_000)
+    const listener = new Listener({
+      ...{ id: 'one', transport: 'ndjson', address: 'here', outlet, options, heartbeatMs, uptime: uptime() },
+    })
+    listener.tokens = tokens
+    hub.add(listener)
+    const subscription = {
+      since: query.since ?? { from: 'now' as const },
+      snapshot: query.snapshot ?? true,
+      onGap: query.on_gap ?? 'replay',
+      rejected,
+    }
+    if (options.stage === 'sealed')
+      listener.replayAgain = () => void continueSession(this.#context, listener, subscription).catch(fail)
+    startSession(this.#context, listener, subscription).catch(fail)
+    return () => hub.remove(listener)
+  }
+
+  /** Answers `/v1/events` and the part of `/v1/status` that a client needs to fill a gap. */
+  async get(path: string, parameters: URLSearchParams): Promise<unknown> {
+    const { tape } = this.#context
+    if (this.#isClosed) throw new Refusal(503, 'going_away', 'The relay is down.')
+    if (path === 'v1/status') return { tape: { oldest: formatPosition(tape.epoch, tape.oldest()) } }
+    const query = await readHistoryQuery(parameters, this.#context)
+    const { texts, next } = await readPage({ tape, workQueue: this.#workQueue, isGone: () => this.#isClosed }, query)
+    return { events: texts.map((text) => JSON.parse(text)), next }
+  }
+
+  /** A relay that is stopped says goodbye; one that is killed does not. */
+  close(isGraceful: boolean): void {
+    const { hub } = this.#context
+    this.#isClosed = true
+    this.#cancelTimer()
+    if (isGraceful) hub.drain()
+    hub.close()
+  }
+}
