@@ -24,6 +24,7 @@ import {
   redacted,
   SecretSettingError,
   SettingError,
+  type SettingReader,
   url,
   urls,
 } from './setting-readers.ts'
@@ -32,7 +33,7 @@ import {
 type SettingDefinition<Value, Default extends string | null> = {
   readonly default: Default
   readonly description: string
-  readonly read: (text: string) => Value
+  readonly read: SettingReader<Value>
 }
 
 const hourMs = 3_600_000
@@ -185,6 +186,17 @@ export type ConfigResult =
 const flagOf = (name: string): string => name.toLowerCase().replaceAll('_', '-')
 const settingNames = Object.keys(settings) as SettingName[]
 
+/** The flags of `serve`. */
+export const settingFlags = {
+  ...Object.fromEntries(settingNames.map((name) => [flagOf(name), flagDefinition(settings[name])])),
+  help: { type: 'boolean', short: 'h', description: 'explain the settings' },
+  version: { type: 'boolean', description: 'print the version' },
+} as const
+
+function flagDefinition({ description, read }: SettingDefinition<unknown, string | null>) {
+  return { type: 'string', description, ...(read.choices && { choices: read.choices }) } as const
+}
+
 /** Flags win over the environment, which wins over the defaults. An empty variable counts as absent. */
 export function readConfig(args: readonly string[], env: Readonly<Record<string, string | undefined>>): ConfigResult {
   const { flags, requestedInfo, lines } = readFlags(args)
@@ -268,9 +280,7 @@ type Flags = {
 }
 
 function readFlags(args: readonly string[]): Flags {
-  const options = Object.fromEntries(settingNames.map((name) => [flagOf(name), { type: 'string' as const }]))
-  const known = { ...options, help: { type: 'boolean' as const, short: 'h' }, version: { type: 'boolean' as const } }
-  const { tokens } = parseArgs({ args: [...args], options: known, strict: false, allowPositionals: true, tokens: true })
+  const { tokens } = parseArgs({ args: [...args], options: settingFlags, strict: false, allowPositionals: true, tokens: true })
   const flags = new Map<string, string>()
   const lines: string[] = []
   let requestedInfo: Flags['requestedInfo'] = null
@@ -329,7 +339,7 @@ export const settingsText = (): string =>
 function setting<Value, Default extends string | null>(
   fallback: Default,
   description: string,
-  read: (text: string) => Value,
+  read: SettingReader<Value>,
 ): SettingDefinition<Value, Default> {
   return { default: fallback, description, read }
 }

@@ -1,22 +1,48 @@
 #!/usr/bin/env node
-import { type Command, EXIT_OK, EXIT_USAGE, UsageError } from './cli/command.ts'
+import { type Command, type CommandFlags, EXIT_OK, EXIT_USAGE, UsageError } from './cli/command.ts'
 import { nearestName } from './nearest-name.ts'
 
-type CommandEntry = { readonly summary: string; readonly run: Command }
+type CommandEntry = {
+  readonly summary: string
+  readonly run: Command
+  readonly flags: () => Promise<CommandFlags>
+  /** What may follow the command, where that is one of a few words. */
+  readonly words?: () => Promise<readonly string[]>
+}
 
-/** Each entry loads its code when it runs: nothing may slow the start of the relay. */
-const commands: ReadonlyMap<string, CommandEntry> = new Map([
-  ['serve', { summary: 'run the relay; also without a command', run: async (args) => (await import('./serve.ts')).serve(args) }],
-  ['tail', { summary: 'print the updates of some symbols', run: async (args) => (await import('./cli/tail.ts')).tail(args) }],
-] satisfies [string, CommandEntry][])
+/** Each entry loads its code when it runs: nothing may slow the start of the relay. The first runs without a command. */
+const entries: Readonly<Record<string, CommandEntry>> = {
+  serve: {
+    summary: 'run the relay; also without a command',
+    run: async (args) => (await import('./serve.ts')).serve(args),
+    flags: async () => (await import('./config.ts')).settingFlags,
+  },
+  tail: {
+    summary: 'print the updates of some symbols',
+    run: async (args) => (await import('./cli/tail.ts')).tail(args),
+    flags: async () => (await import('./cli/tail.ts')).tailFlags,
+  },
+  completion: {
+    summary: 'print a script that completes commands and flags in bash, zsh or fish',
+    run: async (args) => (await import('./cli/completion.ts')).openCompletion(loadCompletedCommands)(args),
+    flags: async () => (await import('./cli/completion.ts')).completionFlags,
+    words: async () => (await import('./cli/completion.ts')).completionShells,
+  },
+  help: {
+    summary: 'explain a command',
+    run: ([name = '-']) => (name.startsWith('-') ? printHelp() : runCommand(name, ['--help'])),
+    flags: async () => ({}),
+    words: async () => Object.keys(entries),
+  },
+}
+const commands = new Map(Object.entries(entries))
 
 /** The nearest command is named up to this many edits. */
 const SUGGESTION_BOUND_EDITS = 2
 
 /** Without a command, or with a flag in its place, the relay runs. */
 async function run(args: readonly string[]): Promise<number> {
-  const [first = '', second] = args
-  if (first === 'help') return second === undefined ? printHelp() : runCommand(second, ['--help'])
+  const [first = ''] = args
   if (args.length === 1 && (first === '--help' || first === '-h')) return printHelp()
   if (args.length === 1 && first === '--version') return printVersion()
   return first === '' || first.startsWith('-') ? runCommand('serve', args) : runCommand(first, args.slice(1))
@@ -41,13 +67,23 @@ function unknownCommand(name: string): string {
 
 async function printHelp(): Promise<number> {
   const { settingsText } = await import('./config.ts')
-  const lines = [...commands].map(([name, { summary }]) => `  stocktape ${name.padEnd(12)} ${summary}`)
+  const lines = [...commands].map(([name, { summary }]) => `  stocktape ${name.padEnd(11)} ${summary}`)
   const text = ['stocktape: the tape of tokenized stocks, over WebSocket and SSE', '', ...lines, '', commandsHint, '']
   process.stdout.write(`${text.join('\n')}\n${settingsText()}`)
   return EXIT_OK
 }
 
 const commandsHint = '`stocktape <command> --help` explains a command, and --version prints the version. What follows is for serve.'
+
+const loadCompletedCommands = () =>
+  Promise.all(
+    [...commands].map(async ([name, { summary, flags, words }]) => ({
+      name,
+      summary,
+      flags: await flags(),
+      words: (await words?.()) ?? [],
+    })),
+  )
 
 async function printVersion(): Promise<number> {
   const { version } = await import('./version.ts')

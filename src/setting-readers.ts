@@ -38,18 +38,25 @@ export function urls(...schemes: readonly string[]) {
   return (text: string): readonly string[] => itemsOf(text).map(url(...schemes))
 }
 
-export function oneOf<const Names extends readonly string[]>(...names: Names) {
-  return (text: string): Names[number] => {
-    const name = names.find((known) => known === text)
+/** Reads the text of a setting. One that takes only a few texts has all of them as choices. */
+export type SettingReader<Value> = { (text: string): Value; readonly choices?: readonly string[] }
+
+export function oneOf<const Names extends readonly string[]>(...choices: Names): SettingReader<Names[number]> {
+  const read = (text: string): Names[number] => {
+    const name = choices.find((known) => known === text)
     if (name !== undefined) return name
-    throw new SettingError(`must be one of ${names.join(', ')}`)
+    throw new SettingError(`must be one of ${choices.join(', ')}`)
   }
+  return Object.assign(read, { choices })
 }
 
-export function bool(text: string): boolean {
-  if (text === 'true' || text === 'false') return text === 'true'
-  throw new SettingError('must be true or false')
-}
+export const bool: SettingReader<boolean> = Object.assign(
+  (text: string): boolean => {
+    if (text === 'true' || text === 'false') return text === 'true'
+    throw new SettingError('must be true or false')
+  },
+  { choices: ['true', 'false'] },
+)
 
 /** A token by its symbol or its address, and the proxy contract of its price feed. */
 export type FeedPair = { readonly token: string; readonly proxy: `0x${string}` }

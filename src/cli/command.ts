@@ -1,6 +1,17 @@
 /** A command of the program: takes its arguments, returns the exit code. */
 export type Command = (args: readonly string[]) => Promise<number>
 
+/** The flags of a command, for `parseArgs` and for the completion of a shell. */
+export type CommandFlags = Readonly<Record<string, CommandFlag>>
+
+type CommandFlag = {
+  readonly type: 'string' | 'boolean'
+  readonly short?: string
+  readonly description?: string
+  /** All values that the flag takes, where they are few. */
+  readonly choices?: readonly string[]
+}
+
 export const EXIT_OK = 0
 /** What was asked for failed. */
 export const EXIT_FAILED = 1

@@ -19,7 +19,7 @@ Messages go to standard output, all else to standard error.
 Exit codes: 0 after Ctrl-C or when the reader of the pipe leaves, 1 when the stream ended for good, 2 for a mistake.
 `
 
-const options = {
+export const tailFlags = {
   url: { type: 'string' },
   since: { type: 'string' },
   types: { type: 'string' },
@@ -51,7 +51,7 @@ type Tail = {
 
 function readArguments(args: readonly string[]) {
   try {
-    return parseArgs({ args: [...args], options, allowPositionals: true })
+    return parseArgs({ args: [...args], options: tailFlags, allowPositionals: true })
   } catch (mistake) {
     throw new UsageError(mistake instanceof Error ? (mistake.message.split(/\.\s/)[0] ?? '') : String(mistake))
   }

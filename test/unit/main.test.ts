@@ -1,9 +1,9 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, type TestContext } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 import { settings } from '../../src/config.ts'
 import { ChildProgram } from '../support/child-program.ts'
 
-async function stocktape(...args: readonly string[]) {
+async function stocktape({ onTestFinished }: TestContext, ...args: readonly string[]) {
   const program = new ChildProgram([process.execPath, 'src/main.ts', ...args], { env: { PATH: process.env.PATH } })
   onTestFinished(() => program.kill())
   const code = await program.waitForExit()
@@ -11,8 +11,8 @@ async function stocktape(...args: readonly string[]) {
 }
 
 describe.concurrent('stocktape', () => {
-  it.for([[['--help']], [['-h']], [['help']]])('lists its commands and its settings for %j', async ([args = []]) => {
-    const { code, stdout, stderr } = await stocktape(...args)
+  it.for([[['--help']], [['-h']], [['help']]])('lists its commands and its settings for %j', async ([args = []], context) => {
+    const { code, stdout, stderr } = await stocktape(context, ...args)
     expect([code, stderr]).toEqual([0, ''])
     for (const command of ['serve', 'tail']) expect(stdout).toMatch(new RegExp(`^  stocktape ${command} +\\w`, 'm'))
     for (const [name, { description }] of Object.entries(settings)) expect(stdout).toContain(` ${name.padEnd(20)} ${description}`)
@@ -25,8 +25,8 @@ describe.concurrent('stocktape', () => {
     [['--port', '1', '--help'], /^stocktape \[serve\]: run the relay\n/],
     [['--version'], new RegExp(`^${packageJson.version.replaceAll('.', '\\.')}\n$`)],
     [['serve', '--version'], new RegExp(`^${packageJson.version.replaceAll('.', '\\.')}\n$`)],
-  ] as const)('answers %j', async ([args, text]) => {
-    const { code, stdout, stderr } = await stocktape(...args)
+  ] as const)('answers %j', async ([args, text], context) => {
+    const { code, stdout, stderr } = await stocktape(context, ...args)
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout).toMatch(text)
   })
@@ -39,7 +39,7 @@ describe.concurrent('stocktape', () => {
     [['--prot=1'], "stocktape: '--prot' is not a setting. Did you mean --port? Try --help.\n"],
     [['serve', '--prot=1'], "stocktape: '--prot' is not a setting. Did you mean --port? Try --help.\n"],
     [['serve', 'tail'], "stocktape: 'tail' is not a flag. Try --help.\n"],
-  ] as const)('reports the mistake of %j in one line and exits with code 2', async ([args, line]) => {
-    expect(await stocktape(...args)).toEqual({ code: 2, stdout: '', stderr: line })
+  ] as const)('reports the mistake of %j in one line and exits with code 2', async ([args, line], context) => {
+    expect(await stocktape(context, ...args)).toEqual({ code: 2, stdout: '', stderr: line })
   })
 })
