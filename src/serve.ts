@@ -1,39 +1,19 @@
 import { join } from 'node:path'
 import { type Command, EXIT_FAILED, EXIT_OK, EXIT_USAGE } from './cli/command.ts'
-import { type Config, configuredPools, readConfig, type UpstreamEndpoints } from './config.ts'
-import type { Devnet } from './devnet/devnet.ts'
+import { type Config, readConfig, type UpstreamEndpoints } from './config.ts'
 import { quickStartLines } from './docs/snippets.ts'
 import { ListenError } from './edge/http/server.ts'
 import { type Logger, openLog } from './log.ts'
 import { openMetrics } from './metrics.ts'
 import { type Relay, startRelay } from './relay.ts'
 import { TapeError, WrongTapeError } from './tape/tape.ts'
-import { baseFeeds } from './tokens/base-feeds.ts'
-import { baseOracleRegistry, basePools } from './tokens/base-pools.ts'
+import { isDemo, noUpstream, openDemoChain, upstreamEndpoints } from './upstream.ts'
 import { version } from './version.ts'
 
 /** A process group may get one signal twice within milliseconds. Only a later one forces the exit. */
 const FORCED_EXIT_AFTER_MS = 1_000
 /** The banner waits this long for the first list, so that it names a symbol that exists. */
 const FIRST_LIST_TIMEOUT_MS = 5_000
-
-/** The public endpoints of the networks that need no key. */
-const networks = {
-  base: {
-    rpcUrls: ['https://mainnet.base.org'],
-    stocksUrl: 'https://api.coinbase.com',
-    feeds: baseFeeds,
-    pools: basePools,
-    oracleRegistry: baseOracleRegistry,
-  },
-  'base-sepolia': {
-    rpcUrls: ['https://sepolia.base.org'],
-    stocksUrl: 'https://api.coinbase.com',
-    feeds: [],
-    pools: [],
-    oracleRegistry: null,
-  },
-} as const
 
 const print = (line: string) => process.stdout.write(`${line}\n`)
 const printError = (line: string) => process.stderr.write(`stocktape: ${line}\n`)
@@ -60,8 +40,8 @@ export const serve: Command = async (args) => {
   }
   const config = isDemo(result.config) ? withDemoTape(result.config) : result.config
   const log = openLog(config.LOG_LEVEL)
-  const devnet = isDemo(config) ? await openDevnet() : null
-  const endpoints = resolveUpstream(config, devnet)
+  const devnet = isDemo(config) ? await openDemoChain() : null
+  const endpoints = upstreamEndpoints(config, devnet)
   let relay: Relay | null = null
   const shutdown = openShutdown(log, async () => {
     await relay?.stop()
@@ -83,48 +63,9 @@ export const serve: Command = async (args) => {
   return EXIT_OK
 }
 
-const isDemo = (config: Config): boolean =>
-  config.NETWORK === undefined && config.UPSTREAM_RPC_URL === undefined && config.UPSTREAM_WS_URL === undefined
-
-const noUpstream =
-  'no upstream is set, and DEMO is false: set UPSTREAM_RPC_URL and STOCKS_API_URL, or NETWORK=base, or DEMO=true for the built-in chain'
-
 /** The tape of the built-in chain has a folder of its own, so that it never stands where the tape of a real chain belongs. */
 const withDemoTape = (config: Config): Config =>
   config.DATA_DIR === ':memory:' ? config : { ...config, DATA_DIR: join(config.DATA_DIR, 'demo') }
-
-/** Loaded only where it runs, so that production starts faster. */
-async function openDevnet(): Promise<Devnet> {
-  const { startDevnet } = await import('./devnet/devnet.ts')
-  // The built-in node answers eth_call as a provider's node may. Nothing depends on it.
-  return startDevnet({ calls: true })
-}
-
-function resolveUpstream(config: Config, devnet: Devnet | null): UpstreamEndpoints {
-  if (devnet)
-    return {
-      rpcUrls: [devnet.rpcUrl],
-      wsUrls: [devnet.wsUrl],
-      stocksUrl: devnet.url,
-      feeds: devnetFeeds(devnet),
-      pools: devnet.pools,
-      oracleRegistry: devnet.oracleRegistry,
-      demo: true,
-    }
-  const network = config.NETWORK && networks[config.NETWORK]
-  return {
-    rpcUrls: config.UPSTREAM_RPC_URL ?? network?.rpcUrls ?? config.UPSTREAM_WS_URL ?? [],
-    wsUrls: config.UPSTREAM_WS_URL ?? [],
-    stocksUrl: config.STOCKS_API_URL ?? network?.stocksUrl ?? '',
-    feeds: config.FEEDS ?? network?.feeds ?? [],
-    pools: configuredPools(config, network?.pools ?? []),
-    oracleRegistry: config.ORACLE_REGISTRY ?? network?.oracleRegistry ?? null,
-    demo: false,
-  }
-}
-
-const devnetFeeds = ({ feeds }: Devnet): UpstreamEndpoints['feeds'] =>
-  Object.entries(feeds).map(([token, { proxy }]) => ({ token, proxy }))
 
 function printBanner(config: Config, relay: Relay, { demo }: UpstreamEndpoints): void {
   const host = `${config.HOST === '0.0.0.0' || config.HOST === '::' ? 'localhost' : config.HOST}:${relay.port}`

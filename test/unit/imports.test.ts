@@ -60,8 +60,11 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'edge/http': [...data, ...edgeBase, 'edge/select', 'edge/live', 'edge/history', 'edge/status', 'docs', ...leaves],
   gateway: ['protocol', ...chain, 'chain/link', 'chain/sealed', 'chain/source', ...edgeBase, ...leaves],
   'relay.ts': [...data, 'chain', 'ingest', 'edge', 'gateway', ...leaves],
-  'serve.ts': [...data, 'edge/http', 'docs', 'relay.ts', 'devnet', 'cli/command.ts', ...leaves],
-  'main.ts': ['serve.ts', 'cli', 'config.ts', 'nearest-name.ts', 'version.ts'],
+  // The doctor runs the parts of the relay that read an upstream, without the relay.
+  doctor: ['protocol', 'tokens', 'chain', 'gateway/redact.ts', 'cli/command.ts', 'upstream.ts', ...leaves],
+  'upstream.ts': ['config.ts', 'tokens', 'devnet'],
+  'serve.ts': [...data, 'edge/http', 'docs', 'relay.ts', 'upstream.ts', 'cli/command.ts', ...leaves],
+  'main.ts': ['serve.ts', 'cli', 'doctor', 'config.ts', 'nearest-name.ts', 'version.ts'],
   devnet: ['protocol', 'chain/rpc/method-params.ts'],
   client: [],
   cli: ['client', 'protocol', 'nearest-name.ts'],
@@ -70,10 +73,10 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
 /** What a room may import from npm or Node, where that is bounded. */
 const allowedPackages: Readonly<Record<string, readonly string[]>> = { protocol: ['zod'], client: [] }
 /** The relay subscribes in one place; the programs beside it subscribe where they want. */
-const subscribers = ['relay.ts', 'client', 'web', 'devnet', 'cli']
-const environmentReaders = ['serve.ts', 'cli']
+const subscribers = ['relay.ts', 'client', 'web', 'devnet', 'cli', 'doctor']
+const environmentReaders = ['serve.ts', 'cli', 'doctor']
 /** Everything else is handed its clocks, so that nothing measures time with a clock that can be set. */
-const wallClockReaders = ['relay.ts', 'devnet']
+const wallClockReaders = ['relay.ts', 'devnet', 'doctor']
 
 /** Names that may occur twice: every folder may have its entry, every class its options. */
 const repeatableFileNames = ['index.ts', 'main.ts']
