@@ -197,8 +197,15 @@ function flagDefinition({ description, read }: SettingDefinition<unknown, string
   return { type: 'string', description, ...(read.choices && { choices: read.choices }) } as const
 }
 
-/** Flags win over the environment, which wins over the defaults. An empty variable counts as absent. */
-export function readConfig(args: readonly string[], env: Readonly<Record<string, string | undefined>>): ConfigResult {
+/**
+ * Flags win over the environment, which wins over the defaults. An empty variable counts as absent. `isListOptional` is
+ * for a program that examines an upstream alone.
+ */
+export function readConfig(
+  args: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+  { isListOptional = false }: { readonly isListOptional?: boolean } = {},
+): ConfigResult {
   const { flags, requestedInfo, lines } = readFlags(args)
   if (requestedInfo === 'help') return { kind: 'help', text: `stocktape [serve]: run the relay\n\n${settingsText()}` }
   if (requestedInfo === 'version') return { kind: 'version' }
@@ -215,7 +222,7 @@ export function readConfig(args: readonly string[], env: Readonly<Record<string,
   }
   lines.push(...refusedVariables(env))
   const config = values as Config
-  if (lines.length === 0) lines.push(...contradictions(config))
+  if (lines.length === 0) lines.push(...contradictions(config, isListOptional))
   if (lines.length > 0) return { kind: 'mistakes', lines }
   return { kind: 'settings', config: withChainOfNetwork(config), warnings: misspeltVariables(env) }
 }
@@ -306,7 +313,7 @@ const flagSuggestionFor = (rawName: string): string =>
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
 
 /** Settings that are valid alone and contradict each other. */
-function contradictions(config: Config): string[] {
+function contradictions(config: Config, isListOptional: boolean): string[] {
   const { NETWORK: network, CHAIN_ID: chainId } = config
   const lines = [...poolContradictions(config.POOLS ?? [], quoteTokensOf(config))]
   if (network !== undefined) {
@@ -319,7 +326,7 @@ function contradictions(config: Config): string[] {
     if (config.STOCKS_API_URL !== undefined) lines.push('UPSTREAM_RPC_URL is missing: STOCKS_API_URL needs an upstream beside it')
     return lines
   }
-  if (config.STOCKS_API_URL === undefined)
+  if (config.STOCKS_API_URL === undefined && !isListOptional)
     lines.push('STOCKS_API_URL is missing: the relay learns from the list which tokens to follow')
   return lines
 }

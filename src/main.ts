@@ -22,6 +22,11 @@ const entries: Readonly<Record<string, CommandEntry>> = {
     run: async (args) => (await import('./cli/tail.ts')).tail(args),
     flags: async () => (await import('./cli/tail.ts')).tailFlags,
   },
+  doctor: {
+    summary: 'examine the upstreams of a relay',
+    run: async (args) => (await import('./doctor/doctor.ts')).doctor(args),
+    flags: async () => (await import('./doctor/doctor.ts')).doctorFlags,
+  },
   completion: {
     summary: 'print a script that completes commands and flags in bash, zsh or fish',
     run: async (args) => (await import('./cli/completion.ts')).openCompletion(loadCompletedCommands)(args),

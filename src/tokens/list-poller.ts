@@ -189,7 +189,7 @@ function hasAll(tokens: ParsedList['tokens'], addresses: Iterable<Hex>): boolean
 }
 
 /** Fetches the list over HTTP, with its ETag, so that an unchanged list is not sent again. */
-export function fetchList(baseUrl: string): FetchList {
+export function fetchList(baseUrl: string, deadlineMs = DEADLINE_MS): FetchList {
   const { address, authHeaders } = splitCredentials(`${baseUrl}/v1/tokenized-stocks`)
   let cached: { readonly body: Buffer; readonly etag: string } | null = null
   return async (last) => {
@@ -198,7 +198,7 @@ export function fetchList(baseUrl: string): FetchList {
     const response = await fetch(address, {
       headers: { accept: 'application/json', ...authHeaders, ...(etag !== null && { 'if-none-match': etag }) },
       redirect: 'error',
-      signal: AbortSignal.timeout(DEADLINE_MS),
+      signal: AbortSignal.timeout(deadlineMs),
     })
     if (response.status === 304 && etag !== null && last !== null) return last
     if (response.status !== 200) {

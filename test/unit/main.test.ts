@@ -14,13 +14,14 @@ describe.concurrent('stocktape', () => {
   it.for([[['--help']], [['-h']], [['help']]])('lists its commands and its settings for %j', async ([args = []], context) => {
     const { code, stdout, stderr } = await stocktape(context, ...args)
     expect([code, stderr]).toEqual([0, ''])
-    for (const command of ['serve', 'tail']) expect(stdout).toMatch(new RegExp(`^  stocktape ${command} +\\w`, 'm'))
+    for (const command of ['serve', 'tail', 'doctor']) expect(stdout).toMatch(new RegExp(`^  stocktape ${command} +\\w`, 'm'))
     for (const [name, { description }] of Object.entries(settings)) expect(stdout).toContain(` ${name.padEnd(20)} ${description}`)
   })
 
   it.for([
     [['help', 'tail'], /^stocktape tail SYMBOL/],
     [['tail', '--help'], /^stocktape tail SYMBOL/],
+    [['help', 'doctor'], /^stocktape doctor \[--rpc /],
     [['help', 'serve'], /^stocktape \[serve\]: run the relay\n/],
     [['--port', '1', '--help'], /^stocktape \[serve\]: run the relay\n/],
     [['--version'], new RegExp(`^${packageJson.version.replaceAll('.', '\\.')}\n$`)],
@@ -36,6 +37,7 @@ describe.concurrent('stocktape', () => {
     [['AAPLc'], "stocktape: 'AAPLc' is not a command. Try --help.\n"],
     [['help', 'srve'], "stocktape: 'srve' is not a command. Did you mean serve? Try --help.\n"],
     [['constructor'], "stocktape: 'constructor' is not a command. Try --help.\n"],
+    [['doctor', '--rcp=1'], "stocktape doctor: Unknown option '--rcp', did you mean --rpc?; try --help\n"],
     [['--prot=1'], "stocktape: '--prot' is not a setting. Did you mean --port? Try --help.\n"],
     [['serve', '--prot=1'], "stocktape: '--prot' is not a setting. Did you mean --port? Try --help.\n"],
     [['serve', 'tail'], "stocktape: 'tail' is not a flag. Try --help.\n"],

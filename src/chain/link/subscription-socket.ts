@@ -45,6 +45,8 @@ type Options = {
   readonly chain: ChainIdentity
   readonly now: () => number
   readonly warn: (kind: string, detail: unknown) => void
+  /** Receives the text of each message before it is read. */
+  readonly onMessage?: (text: string) => void
 }
 
 /** Why the upstream socket was lost, or never opened. */
@@ -125,7 +127,10 @@ export class SubscriptionSocket {
     })
     this.#socket.on('open', () => this.#checkChain())
     this.#socket.on('message', (data, isBinary) => {
-      if (!isBinary) this.#handleMessage(String(data), options.now())
+      if (isBinary) return
+      const text = String(data)
+      options.onMessage?.(text)
+      this.#handleMessage(text, options.now())
     })
     this.#socket.on('error', (failure) => this.#end(failure.message))
     this.#socket.on('close', (code) => this.#end(`closed with ${code}`))

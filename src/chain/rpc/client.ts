@@ -20,7 +20,7 @@ export type RequestBatchFn = (requests: readonly BatchRequest[], signal?: AbortS
 /** One forwarded request, and its result in the bytes that the node sent. */
 export type RawRequestFn = <M extends Method>(method: M, params: Params<M>, signal?: AbortSignal) => Promise<Buffer>
 
-const REQUEST_TIMEOUT_MS = 5_000
+export const REQUEST_TIMEOUT_MS = 5_000
 export const ANSWER_BOUND_BYTES = 16 * 2 ** 20
 /** The first buffer for an answer of unknown length. */
 const FIRST_BODY_BYTES = 4_096
@@ -328,7 +328,7 @@ export function splitCredentials(text: string): {
 }
 
 /** The way to an endpoint and back, by the scheme of its URL. */
-function exchangeWith(url: string): Exchange {
+export function exchangeWith(url: string): Exchange {
   if (!/^wss?:/.test(url)) return (request, signal) => post(url, request, signal)
   const socket = new RequestSocket(url, ANSWER_BOUND_BYTES)
   // Only HTTP answers have a status of their own.

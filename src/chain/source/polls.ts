@@ -73,7 +73,7 @@ async function readPending(node: BlockReader, signal: AbortSignal): Promise<Head
   }
 }
 
-async function readLatest(node: BlockReader, signal: AbortSignal): Promise<SealedHeader> {
+export async function readLatest(node: BlockReader, signal?: AbortSignal): Promise<SealedHeader> {
   const latest = await node.header('latest', signal)
   if (!isSealed(latest)) throw new UpstreamError('unreadable', 'no latest block')
   return latest

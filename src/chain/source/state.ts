@@ -84,9 +84,9 @@ export const UNPROVEN_POLL_MS = 500
 const PROBE_INTERVAL_MS = 60_000
 /** Between two flashblocks a node may show no pending block. Only this long and this often does it count. */
 const NO_PENDING_MIN_MS = 2_000
-const NO_PENDING_MIN_POLLS = 3
+export const NO_PENDING_MIN_POLLS = 3
 /** Without a new head for this long, the chain or the node has stopped. */
-const STALE_HEAD_MS = 30_000
+export const STALE_HEAD_MS = 30_000
 /** Heads are asked for at least every `SILENCE_MS`. Without any for this long the relay does not know the chain. */
 const UNREAD_HEAD_MS = 10_000
 /** Settling that is further behind the head than this for `silenceMs` does not keep up. */

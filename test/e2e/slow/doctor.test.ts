@@ -1,0 +1,372 @@
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { stripVTControlCharacters } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { z } from 'zod'
+import { readConfig } from '../../../src/config.ts'
+import { type Devnet, type DevnetOptions, startDevnet } from '../../../src/devnet/devnet.ts'
+import type { Faults } from '../../../src/devnet/faults/faults.ts'
+import { type Examination, examine } from '../../../src/doctor/examination.ts'
+import { openSteadyClock, schedulerOn } from '../../../src/steady-clock.ts'
+import { upstreamEndpoints } from '../../../src/upstream.ts'
+import { serveList, startAnvil } from '../../support/anvil-node.ts'
+import { ChildProgram, freePort } from '../../support/child-program.ts'
+import { openRelayBeforeList } from '../../support/in-process-relay.ts'
+
+type Settings = Readonly<Record<string, string>>
+/** The states of findings by id, each with a part of its message. */
+type Expected = Readonly<Record<string, RegExp>>
+
+/** How long an examination may take: none does, but for one that waits for a node that hangs. */
+const TIMEOUT_MS = 20_000
+const RELAY_TIMEOUT_MS = 30_000
+
+const cleanups: (() => Promise<unknown>)[] = []
+afterAll(() => Promise.all(cleanups.map((cleanUp) => cleanUp())))
+
+const now = openSteadyClock(Date.now, () => performance.now())
+
+async function examineSettings(settings: Settings, timeoutMs = TIMEOUT_MS): Promise<Examination> {
+  const result = readConfig([], settings, { isListOptional: true })
+  if (result.kind !== 'settings') throw new Error(JSON.stringify(result))
+  const endpoints = upstreamEndpoints(result.config, null)
+  const ports = { clock: schedulerOn(now), wallTime: Date.now, random: Math.random }
+  return examine({ config: result.config, endpoints, timeoutMs, ...ports })
+}
+
+/** Little happens on a devnet of these tests, since many of them run at the same time. */
+const quick = { blockMs: 500, flashblockMs: 100, transactionsPerFlashblock: 0.4 }
+
+/** A devnet with these faults, with blocks that are faster than the real ones. */
+async function openDevnet(faults: Partial<Faults> = {}, options: DevnetOptions = {}): Promise<Devnet> {
+  const devnet = await startDevnet({ ...quick, ...options })
+  Object.assign(devnet.faults, faults)
+  cleanups.push(() => devnet.stop())
+  return devnet
+}
+
+/** An HTTP server that answers in this way. */
+async function serve(listener: RequestListener): Promise<string> {
+  const server = createServer(listener).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  cleanups.push(async () => server.close(() => {}) && server.closeAllConnections())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+const answerWith =
+  (status: number, body: string): RequestListener =>
+  (_, response) =>
+    response.writeHead(status, { 'content-type': 'application/json' }).end(body)
+
+const settingsOf = (devnet: Devnet): Settings => ({
+  UPSTREAM_RPC_URL: devnet.rpcUrl,
+  UPSTREAM_WS_URL: devnet.wsUrl,
+  STOCKS_API_URL: devnet.url,
+})
+
+/** A devnet without faults, which several kinds of upstreams share. */
+let sharedDevnet: Devnet
+const healthy = async (settings: Settings = {}): Promise<Settings> => ({ ...settingsOf(sharedDevnet), ...settings })
+const faulty = async (faults: Partial<Faults>, settings: Settings = {}): Promise<Settings> => ({
+  ...settingsOf(await openDevnet(faults)),
+  ...settings,
+})
+/** A list of its own beside the shared devnet. */
+async function withList(change: (devnet: Devnet) => void): Promise<Settings> {
+  const devnet = await openDevnet({}, { pace: 'manual' })
+  change(devnet)
+  return healthy({ STOCKS_API_URL: devnet.url })
+}
+
+/** A real node, with a token that is listed. */
+async function realNode(): Promise<Settings> {
+  const anvil = await startAnvil()
+  cleanups.push(() => anvil.kill())
+  const nav = { nav_price: 10.5, nav_price_updated_at: new Date().toISOString() }
+  const list = await serveList({ contract_address: anvil.token, symbol: 'TESTc', decimals: 8, multiplier: 1, ...nav })
+  cleanups.push(() => list.stop())
+  return { UPSTREAM_RPC_URL: anvil.rpcUrl, UPSTREAM_WS_URL: anvil.wsUrl, STOCKS_API_URL: list.url }
+}
+
+const down: Expected = { source: /^down unreachable$/ }
+const kinds: readonly (readonly [name: string, settings: () => Promise<Settings>, expected: Expected])[] = [
+  [
+    'no fault',
+    () => healthy(),
+    {
+      source: /^pendingLogs ok$/,
+      'rpc.reach': /^ok answers in \d+ ms/,
+      'rpc.chain': /^ok chain 84532001/,
+      'rpc.head': /^ok block \d+/,
+      'rpc.block_time': /^ok \d+ ms over the last 100 blocks/,
+      'rpc.clock': /^ok differs by/,
+      'rpc.pending': /^ok pre-confirmed: block \d+/,
+      'rpc.pending_logs': /^ok eth_getLogs to pending answers/,
+      'rpc.finality': /^ok safe is \d+ blocks below latest, finalized \d+/,
+      'rpc.batch': /^ok 10 requests/,
+      'rpc.tokens': /^ok/,
+      'rpc.storage': /^ok/,
+      'rpc.call': /^ok/,
+      'rpc.receipts': /^ok/,
+      'ws.heads': /^ok/,
+      'ws.pending_logs': /^ok pendingLogs pushes: .*one log in each message/,
+      'list.reach': /^ok answers/,
+      'list.tokens': /^ok \d+ tokens: AAPLc, /,
+      'list.records': /^ok/,
+      'list.navs': /fresh/,
+    },
+  ],
+  ['no socket', () => healthy({ UPSTREAM_WS_URL: '' }), { source: /^poll ok$/, 'ws.reach': /^absent$/ }],
+  [
+    'only a socket',
+    () => healthy({ UPSTREAM_RPC_URL: '' }),
+    { source: /^pendingLogs ok$/, 'rpc.pending': /^ok/, 'rpc.clock': /^skip/ },
+  ],
+  [
+    'a silent socket',
+    () => faulty({ silent: ['pendingLogs'] }),
+    { source: /^poll silent$/, 'ws.pending_logs': /^warn .*it is silent/ },
+  ],
+  [
+    'a socket that refuses',
+    () => faulty({ refused: ['pendingLogs', 'newHeads'] }),
+    {
+      source: /^poll refused$/,
+      'ws.pending_logs': /^warn pendingLogs is refused: -32602/,
+      'ws.heads': /^warn newHeads is refused/,
+    },
+  ],
+  ['the older shape', () => faulty({ shape: 'all' }), { source: /^pendingLogs ok$/, 'ws.pending_logs': /^ok .*the older shape/ }],
+  [
+    'latest as pending',
+    () => faulty({ pending: 'latest' }),
+    { source: /^sealed no_pending$/, 'rpc.pending': /^warn pending is the latest block/ },
+  ],
+  [
+    'null as pending',
+    () => faulty({ pending: 'null' }),
+    { source: /^sealed no_pending$/, 'rpc.pending': /^warn there is no pending block/ },
+  ],
+  [
+    'pending far behind',
+    () => faulty({ pending: 'behind' }),
+    { source: /^sealed behind$/, 'rpc.pending': /^warn block \d+, but latest is \d+/ },
+  ],
+  [
+    'pending without a number',
+    () => faulty({ pending: 'numberless' }),
+    { source: /^pendingLogs/, 'rpc.pending': /^ok .*on top of latest/ },
+  ],
+  [
+    'HTTP that lags',
+    () => faulty({ lagBlocks: 8, rangeBound: 100 }),
+    { 'rpc.lag': /^warn \d+ blocks behind/, 'rpc.logs_range': /^warn 62 blocks .*more is refused: -32602/ },
+  ],
+  [
+    'no receipts, calls and finality',
+    () => faulty({ finality: 'refused' }),
+    { 'rpc.receipts': /^warn .*not whitelisted/, 'rpc.call': /^warn .*not whitelisted/, 'rpc.finality': /^warn -32602/ },
+  ],
+  [
+    'another node for receipts',
+    () => healthy({ RECEIPTS_RPC_URL: sharedDevnet.rpcUrl }),
+    { 'receipts.receipts': /^ok/, 'rpc.receipts': /^absent$/ },
+  ],
+  [
+    'a real node',
+    realNode,
+    {
+      source: /^poll refused$/,
+      'rpc.client': /^ok anvil/,
+      'rpc.tokens': /^ok/,
+      'rpc.call': /^ok/,
+      'rpc.receipts': /^ok/,
+      'ws.pending_logs': /^warn pendingLogs is refused/,
+    },
+  ],
+  [
+    'a rate limit',
+    async () => healthy({ UPSTREAM_RPC_URL: await serve(answerWith(429, '')), UPSTREAM_WS_URL: '' }),
+    { ...down, 'rpc.reach': /^fail HTTP 429/, 'rpc.head': /^absent$/ },
+  ],
+  [
+    'HTML instead of JSON',
+    async () => healthy({ UPSTREAM_RPC_URL: await serve(answerWith(200, '<html>')), UPSTREAM_WS_URL: '' }),
+    { ...down, 'rpc.reach': /^fail the answer is not JSON-RPC/, 'rpc.head': /^absent$/ },
+  ],
+  [
+    'a node that hangs',
+    async () => healthy({ UPSTREAM_RPC_URL: await serve(() => {}), UPSTREAM_WS_URL: '' }),
+    { ...down, 'rpc.reach': /^fail no answer in \d/ },
+  ],
+  [
+    'a dead port',
+    async () => healthy({ UPSTREAM_RPC_URL: `http://127.0.0.1:${await freePort()}`, UPSTREAM_WS_URL: '' }),
+    { ...down, 'rpc.reach': /^fail the connection is refused/, 'rpc.head': /^absent$/ },
+  ],
+  [
+    'a dead port for the socket',
+    async () => healthy({ UPSTREAM_WS_URL: `ws://127.0.0.1:${await freePort()}` }),
+    { source: /^poll unreachable$/, 'ws.reach': /^fail the connection is refused/, 'ws.pending_logs': /^absent$/ },
+  ],
+  [
+    'another chain',
+    () => healthy({ CHAIN_ID: '8453' }),
+    {
+      source: /^down wrong_chain$/,
+      'rpc.chain': /^fail it is of chain 84532001, but CHAIN_ID says 8453/,
+      'rpc.pending': /^absent$/,
+    },
+  ],
+  [
+    'an empty list',
+    () => withList(({ list }) => list.corrupt('{"tokens":[]}')),
+    { source: /no_list$/, 'list.tokens': /^fail the list is empty/ },
+  ],
+  [
+    'a malformed list',
+    () => withList(({ list }) => list.corrupt('{"tokens":[')),
+    { source: /no_list$/, 'list.reach': /^fail no list: / },
+  ],
+  [
+    'no list but an error',
+    () => withList(({ faults }) => Object.assign(faults, { list: { status: 503 } })),
+    { source: /no_list$/, 'list.reach': /^fail no list: HTTP 503/ },
+  ],
+  [
+    'a list with bad records and stale NAVs',
+    () =>
+      withList(({ list }) => {
+        list.change('AAPLc', { nav_price_updated_at: '2020-01-01T00:00:00Z' })
+        list.change('TSLAc', { nav_price: -1 })
+        list.add({ symbol: 'BADc' })
+        list.add({ ...list.records()[0] })
+      }),
+    {
+      source: /^pendingLogs ok$/,
+      'list.records': /^warn 1 records cannot be read, 1 are repeated: record \d+: no usable contract_address/,
+      'list.navs': /^warn .*[1-9]\d* stale, .*[1-9]\d* invalid; the oldest is \d+ h old/,
+    },
+  ],
+  [
+    'no setting for the list',
+    () => healthy({ STOCKS_API_URL: '' }),
+    { source: /no_list$/, 'list.reach': /^fail no list is set/, 'rpc.pending': /^ok/, 'rpc.pending_logs': /^skip no list/ },
+  ],
+]
+
+/** A relay is not started without a list, and needs no other node for receipts. */
+const withoutRelay = new Set(['no setting for the list', 'another node for receipts'])
+
+describe('the doctor', () => {
+  const examinations = new Map<string, Examination>()
+  const settingsByKind = new Map<string, Settings>()
+
+  beforeAll(async () => {
+    sharedDevnet = await openDevnet({}, { calls: true, receipts: true })
+    for (const [name, open] of kinds) settingsByKind.set(name, await open())
+    const examineKind = async ([name, settings]: readonly [string, Settings]) =>
+      examinations.set(name, await examineSettings(settings))
+    await Promise.all([...settingsByKind].map(examineKind))
+  })
+
+  it.each(kinds)('finds with %s what is there', (name, _, expected) => {
+    const { verdict, findings } = examinations.get(name) as Examination
+    const found: Record<string, string> = { source: `${verdict.source} ${verdict.reason}` }
+    for (const { id, state, message } of findings) found[id] = `${state} ${message}`
+    for (const [id, pattern] of Object.entries(expected)) expect(found[id] ?? 'absent', id).toMatch(pattern)
+    const canRun = verdict.source !== 'down' && verdict.reason !== 'no_list'
+    expect(verdict.ok).toBe(canRun)
+    for (const { state, advice } of findings) expect(advice !== undefined).toBe(state === 'warn' || state === 'fail')
+  })
+
+  it('says of each upstream what a relay on it says in its status', async () => {
+    const compare = async (name: string) => {
+      const { verdict } = examinations.get(name) as Examination
+      const settings = settingsByKind.get(name) ?? {}
+      const relay = await openRelayBeforeList({ rpcUrl: '', wsUrl: '', url: '' }, settings)
+      cleanups.push(() => relay.stop())
+      const Status = z.object({ source: z.string(), reason: z.string() })
+      const read = async () => Status.parse(await (await fetch(`${relay.url}/v1/status`)).json())
+      const expected = { source: verdict.source, reason: verdict.reason }
+      const isSame = async () => JSON.stringify(await read()) === JSON.stringify(expected)
+      await vi.waitUntil(isSame, { timeout: RELAY_TIMEOUT_MS, interval: 100 }).catch(() => {})
+      expect({ name, ...(await read()) }).toEqual({ name, ...expected })
+    }
+    await Promise.all(kinds.flatMap(([name]) => (withoutRelay.has(name) ? [] : [compare(name)])))
+  })
+})
+
+it('the doctor prints no more of a URL than its origin', async () => {
+  const devnet = await openDevnet()
+  const secrets = ['0123456789abcdef', 'user-name', 'pass-word']
+  const [key, user, password] = secrets
+  const dead = `http://${user}:${password}@127.0.0.1:${await freePort()}/v2/${key}?key=${key}`
+  const echo = await serve((request, response) =>
+    response.writeHead(200).end(`{"id":1,"error":{"code":-32000,"message":"bad ${request.url}"}}`),
+  )
+  const settings = { UPSTREAM_RPC_URL: `${dead},${echo}/v2/${key}`, STOCKS_API_URL: `${devnet.url}/${key}` }
+  const text = JSON.stringify(await examineSettings(settings, 1_000))
+  expect(text).toContain(new URL(dead).origin)
+  expect(text).toContain('bad')
+  for (const secret of secrets) expect(text).not.toContain(secret)
+})
+
+const Report = z.object({
+  ok: z.boolean(),
+  source: z.string(),
+  reason: z.string(),
+  checks: z.array(
+    z.object({ id: z.string(), target: z.string(), state: z.enum(['ok', 'warn', 'fail', 'skip']), message: z.string() }),
+  ),
+})
+
+const run = (...args: readonly string[]): ChildProgram => {
+  const env = { PATH: process.env.PATH, FORCE_COLOR: '1' }
+  const program = new ChildProgram([process.execPath, 'src/main.ts', 'doctor', ...args], { env })
+  cleanups.push(async () => program.kill())
+  return program
+}
+
+it('the doctor command without settings examines the built-in chain, in plain lines for a pipe', async () => {
+  const program = run()
+  expect(await program.waitForExit()).toBe(0)
+  expect(program.stderr).toBe('stocktape doctor: no upstream is set, so this examines the built-in chain: nothing on it is real\n')
+  expect(program.stdout).toMatch(/^node {2}http:\/\/127\.0\.0\.1:\d+\n {2}✓ ok {3}reach /)
+  expect(program.stdout).toMatch(/\nthe relay can run on these\n {2}✓ ok {3}source +pendingLogs, reason ok: .*\n$/)
+  expect(program.stdout).toBe(stripVTControlCharacters(program.stdout))
+})
+
+it('the doctor command with --json prints one object, and exits with 1 where the relay cannot run', async () => {
+  const devnet = await openDevnet({}, { pace: 'manual' })
+  const program = run('--rpc', `http://127.0.0.1:${await freePort()}`, '--stocks', devnet.url, '--timeout', '2s', '--json')
+  expect(await program.waitForExit()).toBe(1)
+  expect(program.stderr).toBe('')
+  expect(Report.parse(JSON.parse(program.stdout))).toMatchObject({
+    ...{ ok: false, source: 'down', reason: 'unreachable' },
+    checks: [
+      { id: 'rpc.reach', state: 'fail' },
+      { id: 'list.reach' },
+      { id: 'list.tokens' },
+      { id: 'list.records' },
+      { id: 'list.navs' },
+    ],
+  })
+})
+
+it('the doctor command reports mistakes in the settings and exits with 2', async () => {
+  const program = run('--rpc', 'ftp://user:secret@one.example/key')
+  expect(await program.waitForExit()).toBe(2)
+  expect(program.stderr).toMatch(/^stocktape doctor: UPSTREAM_RPC_URL must be a URL that begins with http:\/\/ or https:\/\/.*\n$/)
+  expect(program.stderr).not.toMatch(/secret|key/)
+})
+
+it('Ctrl-C ends the doctor at once', async () => {
+  const { promise: asked, resolve } = Promise.withResolvers<void>()
+  const program = run('--rpc', await serve(() => resolve()), '--timeout', '300s')
+  await asked
+  program.signal('SIGINT')
+  await program.waitForExit()
+  expect(program.stdout).toBe('')
+})
