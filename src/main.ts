@@ -20,7 +20,7 @@ const entries: Readonly<Record<string, CommandEntry>> = {
   tail: {
     summary: 'print the updates of some symbols',
     run: async (args) => (await import('./cli/tail.ts')).tail(args),
-    flags: async () => (await import('./cli/tail.ts')).tailFlags,
+    flags: async () => (await import('./cli/tail-flags.ts')).tailFlags,
   },
   doctor: {
     summary: 'examine the upstreams of a relay',

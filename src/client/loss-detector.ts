@@ -47,6 +47,7 @@ export class LossDetector {
   #connectionStart = ''
   #received = 0
   #missing = 0
+  #isLive = false
 
   constructor(selection: URLSearchParams) {
     this.#selection = selection
@@ -64,6 +65,7 @@ export class LossDetector {
   startConnection(position: string | null): void {
     this.#received = 0
     this.#missing = 0
+    this.#isLive = false
     if (position === null) return
     this.#connectionStart = position
     if (this.#start === '') this.restart(position, false)
@@ -72,8 +74,10 @@ export class LossDetector {
   /** The stream goes on at a position. What came before it is no proof of what follows, but may be repeated. */
   restart(position: string, keepsSeen: boolean): void {
     this.#start = position
-    this.#connectionStart = position
     this.#lastIds.clear()
+    // After a gap in the middle of a stream, the next heartbeat still counts what came before.
+    if (this.#isLive) return
+    this.#connectionStart = position
     this.#proven = position
     if (!keepsSeen) this.#seen = new Set()
   }
@@ -98,6 +102,13 @@ export class LossDetector {
     if ((comparePositions(prev, this.#connectionStart) ?? 0) > 0) this.#missing += 1
     const query = new URLSearchParams({ symbols: address ?? '*', types: type })
     return { from: last ?? this.#start, to: prev, query, received: this.#seen, type }
+  }
+
+  /** The replay is over. A later one, after a gap in the middle of the stream, does not count what was sent live. */
+  receiveLive(replayed: number, position: string): Loss | null {
+    if (this.#isLive) return null
+    this.#isLive = true
+    return this.receiveCount(replayed, position)
   }
 
   /** The relay says how many messages this connection has sent, and up to where. Returns what is missing. */

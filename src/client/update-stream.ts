@@ -174,9 +174,9 @@ export class UpdateStream implements Updates<StreamItem> {
       }
       case 'live':
         this.#setState({ phase: 'live', reason: null })
-        return this.#receiveCount(message.replayed, message.id)
+        return this.#prove(this.#losses.receiveLive(message.replayed, message.id), message.id)
       case 'heartbeat':
-        this.#receiveCount(message.sent, message.id)
+        this.#prove(this.#losses.receiveCount(message.sent, message.id), message.id)
         return this.#setState({ source: message.source, head: message.head })
     }
     if ('prev' in message) this.#receiveUpdate(message)
@@ -191,8 +191,8 @@ export class UpdateStream implements Updates<StreamItem> {
     this.#advance(update.id)
   }
 
-  #receiveCount(sent: number, id: string): void {
-    const loss = this.#losses.receiveCount(sent, id)
+  /** The relay said up to where everything was sent. */
+  #prove(loss: Loss | null, id: string): void {
     if (loss) this.#pushGap(gapOf(loss, id), loss)
     this.#pass(id)
   }

@@ -33,7 +33,7 @@ describe('the law about the SDK', () => {
     ],
     ['an alarm where messages get lost', [item(1), gap(1, 3, 'missed'), item(4)], { lossPercent: 1 }, []],
   ])('judges %s', (_, items, conditions, found) => {
-    const defaults = { lossPercent: 0, restartEveryMs: null, isCounted: true, evicts: false, proven }
+    const defaults = { lossPercent: 0, restartEveryMs: null, types: null, evicts: false, proven }
     expect(differences(sent, items, { ...defaults, ...conditions })).toEqual(found)
   })
 })

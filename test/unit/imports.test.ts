@@ -67,7 +67,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'main.ts': ['serve.ts', 'cli', 'doctor', 'config.ts', 'nearest-name.ts', 'version.ts'],
   devnet: ['protocol', 'chain/rpc/method-params.ts'],
   client: [],
-  cli: ['client', 'protocol', 'nearest-name.ts'],
+  cli: ['client', 'protocol', 'nearest-name.ts', 'bounded-map.ts'],
   web: ['client'],
 }
 /** What a room may import from npm or Node, where that is bounded. */

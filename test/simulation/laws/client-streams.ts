@@ -77,7 +77,10 @@ export class ClientStreams {
     const conditions = {
       ...settings,
       proven: this.#network.heartbeats.findLast((position) => isUpTo(position, finished)) ?? '',
-      isCounted: settings.selection.minValue !== undefined || settings.selection.stage === 'sealed',
+      types:
+        settings.selection.minValue !== undefined || settings.selection.stage === 'sealed'
+          ? null
+          : (settings.selection.types ?? '*'),
       evicts: context.settings.tapeBound !== undefined,
     }
     for (const difference of differences([...this.#reference], this.#received, conditions)) context.violation('I23', difference)
@@ -175,8 +178,8 @@ type Reference = readonly (readonly [id: string, text: string])[]
 type Conditions = Pick<ClientSettings, 'lossPercent' | 'restartEveryMs'> & {
   /** Nothing is missing up to here: a heartbeat reported it, and the program has handled it. */
   readonly proven: string
-  /** Whether only the number of messages proves that nothing is missing. */
-  readonly isCounted: boolean
+  /** The types whose chains prove that nothing is missing; null where only the number of messages does. */
+  readonly types: readonly string[] | '*' | null
   /** Whether the tape evicts: then how a fact ends also comes to a client that cannot be proven to know the fact. */
   readonly evicts: boolean
 }
@@ -191,10 +194,13 @@ export function differences(reference: Reference, items: readonly StreamItem[], 
   const missing = later.filter(([id]) => !seen.has(id) && isUpTo(id, proven) && !isExcused(id))
   const chains = reference.map(([, text]) => chainOf(JSON.parse(text)))
   const isNoticeable = (id: string): boolean => {
-    if (conditions.lossPercent === 0 || conditions.isCounted) return true
+    const { types } = conditions
+    if (conditions.lossPercent === 0 || types === null) return true
     // A connection that breaks before its next heartbeat leaves the proof to the next message of the chain.
     const at = reference.findIndex(([other]) => other === id)
-    return chains.some((chain, index) => index > at && chain === chains[at] && seen.has(reference[index]?.[0] ?? ''))
+    const isChained =
+      !/ (seal|retract|amend)$/.test(chains[at] ?? '') || types === '*' || types.some((type) => chains[at]?.endsWith(` ${type}`))
+    return isChained && chains.some((chain, index) => index > at && chain === chains[at] && seen.has(reference[index]?.[0] ?? ''))
   }
   return [
     ...missing.filter(([id]) => isNoticeable(id)).map(([id]) => `${id} is missing`),
