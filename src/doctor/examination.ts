@@ -152,7 +152,7 @@ async function readChainId(probe: EndpointProbe): Promise<number | null> {
 const examineNode = (url: string, hasReceipts: boolean, inputs: EndpointInputs): Promise<ExaminedEndpoint> =>
   examineEndpoint('rpc', url, inputs, async (probe, report) => {
     report('client', await clientOutcome(probe))
-    await runRpcChecks({ ...inputs, probe }, report)
+    await runRpcChecks({ ...inputs, probe, poolCount: inputs.endpoints.pools.length }, report)
     if (hasReceipts) report('receipts', await receiptsOutcome(probe, inputs))
   })
 
@@ -174,7 +174,7 @@ const withSocket =
   (trial: Trial, hasTokens: boolean) =>
   ({ socket, ...endpoint }: ExaminedSocket): ExaminedEndpoint => ({
     ...endpoint,
-    outcomes: socketFindings(socket, hasTokens ? trial.sealedLogs : null),
+    outcomes: socketFindings(socket, trial, hasTokens),
   })
 
 /** The nodes with their distance to the newest block that was seen anywhere before they were asked. */

@@ -35,6 +35,9 @@ export const timeUp = skip('not examined: the time is up (--timeout)')
 /** Scheme, host and port. The rest of a URL may hold a key. */
 export const originOf = (url: string): string => new URL(url).origin
 
+/** A number with its noun. */
+export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
+
 /** What the codes of failed connections mean. */
 const connectionFailures: readonly (readonly [RegExp, string])[] = [
   [/ECONNREFUSED|^connect E\w*$/, 'the connection is refused: nothing listens there'],
@@ -43,6 +46,7 @@ const connectionFailures: readonly (readonly [RegExp, string])[] = [
   [/ECONNRESET|socket hang up|other side closed/, 'the connection was closed without an answer'],
   [/aborted due to timeout|TimeoutError/, 'no answer in time'],
   [/certificate|SSL|TLS/i, 'the TLS certificate is not accepted'],
+  [/^bad port$/, 'HTTP clients refuse to use this port'],
   [/unexpected redirect/i, 'it redirects elsewhere, which the relay does not follow'],
 ]
 

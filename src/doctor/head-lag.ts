@@ -1,5 +1,5 @@
 import { BEHIND_BLOCKS } from '../chain/source/pending-block.ts'
-import { type Outcome, ok, warn } from './finding.ts'
+import { counted, type Outcome, ok, warn } from './finding.ts'
 
 /** The number of the newest block that an upstream showed at a time. */
 export type SeenHead = { readonly number: number; readonly at: number }
@@ -13,7 +13,8 @@ export function lagOutcome(heads: readonly SeenHead[], others: readonly SeenHead
   if (lags.length === 0) return null
   // A single late answer is no lag.
   const lag = Math.max(0, Math.min(...lags))
-  if (lag <= BEHIND_BLOCKS) return ok(lag === 0 ? 'as new as the other upstreams' : `${lag} blocks behind another upstream`, lag)
+  if (lag <= BEHIND_BLOCKS)
+    return ok(lag === 0 ? 'as new as the other upstreams' : `${counted(lag, 'block')} behind another upstream`, lag)
   const advice = 'sealed updates come that much later: use a node in UPSTREAM_RPC_URL that is as fast as the others'
-  return warn(`${lag} blocks behind another upstream`, advice, lag)
+  return warn(`${counted(lag, 'block')} behind another upstream`, advice, lag)
 }

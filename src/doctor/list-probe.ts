@@ -3,7 +3,7 @@ import type { Hex, Nav } from '../protocol/fields.ts'
 import { type ListedToken, parseList } from '../tokens/list-parser.ts'
 import { fetchList } from '../tokens/list-poller.ts'
 import { navAt } from '../tokens/nav.ts'
-import { type Finding, fail, type Outcome, ok, originOf, reasonOf, warn } from './finding.ts'
+import { counted, type Finding, fail, type Outcome, ok, originOf, reasonOf, warn } from './finding.ts'
 
 /** What the list says, and its addresses in the order in which the relay follows them. */
 export type ListReport = { readonly findings: readonly Finding[]; readonly addresses: readonly Hex[] }
@@ -52,7 +52,7 @@ function tokensOutcome(listed: readonly ListedToken[]): Outcome {
   if (listed.length === 0) return fail('the list is empty', 'wait, or check STOCKS_API_URL (--stocks)', 0)
   const symbols = listed.slice(0, NAMED_RECORDS_BOUND).map(({ symbol }) => symbol)
   const more = listed.length > symbols.length ? ', …' : ''
-  return ok(`${listed.length} tokens: ${symbols.join(', ')}${more}`, listed.length)
+  return ok(`${counted(listed.length, 'token')}: ${symbols.join(', ')}${more}`, listed.length)
 }
 
 function recordsOutcome(skipped: readonly string[]): Outcome {
@@ -61,7 +61,7 @@ function recordsOutcome(skipped: readonly string[]): Outcome {
   const unreadable = skipped.length - repeated
   const named = skipped.slice(0, NAMED_RECORDS_BOUND).join('; ')
   return warn(
-    `${unreadable} records cannot be read, ${repeated} are repeated: ${named}`,
+    `${counted(unreadable, 'unreadable record')}, ${repeated} repeated: ${named}`,
     'the relay skips these records and follows the others: tell the provider of the list',
     { unreadable, repeated },
   )

@@ -10,11 +10,13 @@ import { initialState, NO_PENDING_MIN_POLLS, STALE_HEAD_MS } from '../chain/sour
 import type { Config } from '../config.ts'
 import type { Hex } from '../protocol/fields.ts'
 import type { EndpointProbe } from './endpoint-probe.ts'
-import { fail, type Outcome, ok, skip, timeUp, warn } from './finding.ts'
+import { counted, fail, type Outcome, ok, skip, timeUp, warn } from './finding.ts'
 
 export type RpcCheckInputs = {
   readonly probe: EndpointProbe
   readonly config: Config
+  /** How many pools the relay would read. */
+  readonly poolCount: number
   /** The listed tokens, once the list was read. */
   readonly addresses: Promise<readonly Hex[]>
   readonly wallTime: () => number
@@ -44,13 +46,16 @@ const CLOCK_BOUND_MS = 2_000
 const TOKENS_BOUND = 3
 /** Beside what it reads of each pool, a batch of the relay begins and ends with the number of a block. */
 const BATCH_ENDS = 2
-const QUERIES_PER_POOL = 2
+const QUERIES_PER_POOL = 5
 const MIN_BATCH = 10
+/** An endpoint that refuses a batch of two takes none. */
+const MIN_SPLIT_BATCH = 2
 
 /** The checks of an endpoint that answers. */
 const rpcChecks: Readonly<Record<CheckName, RpcCheck>> = {
   head: async ({ latest, wallTime }) => {
-    const ageMs = Math.max(0, wallTime() - (latest.timestamp ?? 0) * 1_000)
+    if (latest.timestamp === null) return ok(`block ${latest.number}, without a time`, { number: latest.number, age_ms: null })
+    const ageMs = Math.max(0, wallTime() - latest.timestamp * 1_000)
     const value = { number: latest.number, age_ms: ageMs }
     const message = `block ${latest.number}, ${secondsText(ageMs)} old`
     if (ageMs <= STALE_HEAD_MS) return ok(message, value)
@@ -62,7 +67,7 @@ const rpcChecks: Readonly<Record<CheckName, RpcCheck>> = {
     const seconds = (latest.timestamp ?? 0) - (earlier?.timestamp ?? latest.timestamp ?? 0)
     if (!earlier || seconds <= 0) return skip('not known: too few blocks')
     const blockMs = Math.round((seconds * 1_000) / span)
-    return ok(`${blockMs} ms over the last ${span} blocks`, blockMs)
+    return ok(`${blockMs} ms over the last ${counted(span, 'block')}`, blockMs)
   },
   clock: async ({ probe, latest, wallTime }) => {
     const headAheadMs = (latest.timestamp ?? 0) * 1_000 - wallTime()
@@ -84,7 +89,8 @@ const rpcChecks: Readonly<Record<CheckName, RpcCheck>> = {
     if (!isSealed(safe) || !isSealed(finalized))
       return warn('the node has no safe or no finalized block now', 'nothing becomes safe or finalized until it has')
     const value = { safe: safe.number, finalized: finalized.number }
-    return ok(`safe is ${latest.number - safe.number} blocks below latest, finalized ${latest.number - finalized.number}`, value)
+    const [safeDepth, finalizedDepth] = [safe, finalized].map(({ number }) => Math.max(0, latest.number - number))
+    return ok(`safe is ${safeDepth} below latest, finalized ${finalizedDepth}`, value)
   },
   tokens: async ({ probe, tokens }) => {
     if (tokens.length === 0) return skip('no list')
@@ -106,13 +112,7 @@ const rpcChecks: Readonly<Record<CheckName, RpcCheck>> = {
     }
     return ok('eth_call answers at pending', true)
   },
-  batch: async ({ probe, config }) => {
-    const size = Math.max(MIN_BATCH, QUERIES_PER_POOL * (config.POOLS?.length ?? 0) + BATCH_ENDS)
-    const answers = await probe.batch(Array.from({ length: size }, () => ({ method: 'eth_blockNumber', params: [] }) as const))
-    const failed = answers.filter((answer) => !answer.ok).length
-    if (failed === 0) return ok(`${size} requests in one batch are answered`, size)
-    return warn(`of ${size} requests in one batch ${failed} fail`, adviceOf.batch, size - failed)
-  },
+  batch: readBatch,
 }
 
 /** What a refusal means, by check. */
@@ -177,11 +177,31 @@ function pendingOutcome({ memory: { status, block }, latest }: PendingReading): 
 async function readPendingLogs({ reader, latest, tokens }: CheckContext): Promise<Outcome> {
   if (tokens.length === 0) return skip('no list')
   const { logs, unreadable } = await reader.logsInRange(latest.number, 'pending', tokens)
-  const preconfirmed = logs.filter(({ blockNumber }) => blockNumber > latest.number).length
-  const message = `eth_getLogs to pending answers: ${preconfirmed} pre-confirmed logs now`
+  // The chain has moved on since the first checks, so the newest block has to be read behind the logs.
+  const { number } = await readLatest(reader)
+  const preconfirmed = logs.filter(({ blockNumber }) => blockNumber > number).length
+  const message = `eth_getLogs to pending answers: ${counted(preconfirmed, 'pre-confirmed log')} now`
   return unreadable === 0
     ? ok(message, preconfirmed)
     : warn(`${message}, ${unreadable} unreadable`, 'the relay skips unreadable logs')
+}
+
+/** Sends a batch as long as the relay's, or as long as the endpoint takes. */
+async function readBatch({ probe, poolCount }: CheckContext): Promise<Outcome> {
+  const wanted = Math.max(MIN_BATCH, QUERIES_PER_POOL * poolCount + BATCH_ENDS)
+  let refusal: UpstreamError | null = null
+  for (let size = wanted; ; size = Math.floor(size / 2)) {
+    try {
+      const answers = await probe.batch(Array.from({ length: size }, () => ({ method: 'eth_blockNumber', params: [] }) as const))
+      const failed = answers.find((answer) => !answer.ok)
+      if (failed && !failed.ok) return warn(`a request of a batch of ${size} fails: ${failed.error.message}`, adviceOf.batch)
+      if (!refusal) return ok(`${size} requests in one batch are answered`, size)
+      return warn(`${size} requests in one batch are answered; ${wanted} are refused: ${refusal.message}`, adviceOf.batch, size)
+    } catch (failure) {
+      if (!(failure instanceof UpstreamError) || failure.isRetryable || size < 2 * MIN_SPLIT_BATCH) throw failure
+      refusal ??= failure
+    }
+  }
 }
 
 /** Halves the range until the node answers, as the relay does after an interruption. */
@@ -194,7 +214,7 @@ async function readLogsRange({ reader, latest, tokens }: CheckContext): Promise<
     try {
       const { logs } = await reader.logsInRange(range.from, range.to, tokens)
       const blocks = range.to - range.from + 1
-      const message = `${blocks} blocks in one eth_getLogs: ${logs.length} logs`
+      const message = `${counted(blocks, 'block')} in one eth_getLogs: ${counted(logs.length, 'log')}`
       if (!refusal) return ok(message, blocks)
       return warn(`${message}; more is refused: ${refusal.message}`, rangeAdvice(refusal, blocks), blocks)
     } catch (failure) {

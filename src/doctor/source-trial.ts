@@ -24,6 +24,8 @@ export type Trial = {
   readonly isWrongChain: boolean
   /** Whether the time was enough for a first status. */
   readonly isDecided: boolean
+  /** Whether the chain moved on. */
+  readonly hasNewBlocks: boolean
   /** Logs of listed tokens in blocks that began when logs could be pushed. */
   readonly sealedLogs: number
 }
@@ -81,20 +83,23 @@ class RunningTrial {
   #status: Pick<Trial, 'source' | 'reason'> | null = null
   #statusAt = 0
   #firstHead: number | null = null
+  #hasNewBlocks = false
   #sealedLogs = 0
   #hasPushed = false
 
   get reading(): Omit<Trial, 'isWrongChain'> {
     const { source, reason } = this.#status ?? { source: 'down', reason: 'unreachable' }
-    return { source, reason, isDecided: this.#status !== null, sealedLogs: this.#sealedLogs }
+    return { source, reason, isDecided: this.#status !== null, hasNewBlocks: this.#hasNewBlocks, sealedLogs: this.#sealedLogs }
   }
 
   take(event: ChainEvent, at: number): void {
     if (event.type === 'status') {
       this.#status = { source: event.source, reason: event.reason }
       this.#statusAt = at
-    } else if (event.type === 'head') this.#firstHead ??= event.sealed
-    else if (event.type === 'logs' && event.via === 'pendingLogs') this.#hasPushed ||= event.logs.length > 0
+    } else if (event.type === 'head' && event.sealed !== null) {
+      this.#hasNewBlocks = this.#firstHead !== null
+      this.#firstHead ??= event.sealed
+    } else if (event.type === 'logs' && event.via === 'pendingLogs') this.#hasPushed ||= event.logs.length > 0
     else if (event.type === 'sealed') {
       const countsFrom = (this.#firstHead ?? Number.POSITIVE_INFINITY) + UNCOUNTED_BLOCKS
       for (const { number, logs } of event.blocks) if (number >= countsFrom) this.#sealedLogs += logs.length

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { stripVTControlCharacters } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
@@ -23,7 +24,8 @@ const TIMEOUT_MS = 20_000
 const RELAY_TIMEOUT_MS = 30_000
 
 const cleanups: (() => Promise<unknown>)[] = []
-afterAll(() => Promise.all(cleanups.map((cleanUp) => cleanUp())))
+const cleanUpAll = () => Promise.all(cleanups.splice(0).map((cleanUp) => cleanUp()))
+afterAll(cleanUpAll)
 
 const now = openSteadyClock(Date.now, () => performance.now())
 
@@ -89,6 +91,18 @@ async function realNode(): Promise<Settings> {
   return { UPSTREAM_RPC_URL: anvil.rpcUrl, UPSTREAM_WS_URL: anvil.wsUrl, STOCKS_API_URL: list.url }
 }
 
+/** The shared devnet behind a proxy that takes short batches only. */
+const proxyWithShortBatches = (bound: number): Promise<string> =>
+  serve(async (request, response) => {
+    const body = await text(request)
+    const parsed: unknown = JSON.parse(body)
+    const refusal = '{"jsonrpc":"2.0","id":null,"error":{"code":-32014,"message":"too many RPC calls in batch request"}}'
+    if (Array.isArray(parsed) && parsed.length > bound) return response.writeHead(413).end(refusal)
+    const headers = { 'content-type': 'application/json' }
+    const answer = await fetch(sharedDevnet.rpcUrl, { method: 'POST', headers, body })
+    response.writeHead(answer.status, headers).end(await answer.text())
+  })
+
 const down: Expected = { source: /^down unreachable$/ }
 const kinds: readonly (readonly [name: string, settings: () => Promise<Settings>, expected: Expected])[] = [
   [
@@ -103,8 +117,8 @@ const kinds: readonly (readonly [name: string, settings: () => Promise<Settings>
       'rpc.clock': /^ok differs by/,
       'rpc.pending': /^ok pre-confirmed: block \d+/,
       'rpc.pending_logs': /^ok eth_getLogs to pending answers/,
-      'rpc.finality': /^ok safe is \d+ blocks below latest, finalized \d+/,
-      'rpc.batch': /^ok 10 requests/,
+      'rpc.finality': /^ok safe is \d+ below latest, finalized \d+/,
+      'rpc.batch': /^ok 10 requests in one batch/,
       'rpc.tokens': /^ok/,
       'rpc.storage': /^ok/,
       'rpc.call': /^ok/,
@@ -141,7 +155,11 @@ const kinds: readonly (readonly [name: string, settings: () => Promise<Settings>
   [
     'latest as pending',
     () => faulty({ pending: 'latest' }),
-    { source: /^sealed no_pending$/, 'rpc.pending': /^warn pending is the latest block/ },
+    {
+      source: /^sealed no_pending$/,
+      'rpc.pending': /^warn pending is the latest block/,
+      'rpc.pending_logs': /^ok .*: 0 pre-confirmed logs/,
+    },
   ],
   [
     'null as pending',
@@ -169,6 +187,12 @@ const kinds: readonly (readonly [name: string, settings: () => Promise<Settings>
     { 'rpc.receipts': /^warn .*not whitelisted/, 'rpc.call': /^warn .*not whitelisted/, 'rpc.finality': /^warn -32602/ },
   ],
   [
+    'short batches',
+    async () => healthy({ UPSTREAM_RPC_URL: await proxyWithShortBatches(4) }),
+    { 'rpc.batch': /^warn 2 requests in one batch are answered; 10 are refused: -32014/ },
+  ],
+  ['no batches', async () => healthy({ UPSTREAM_RPC_URL: await proxyWithShortBatches(0) }), { 'rpc.batch': /^warn -32014/ }],
+  [
     'another node for receipts',
     () => healthy({ RECEIPTS_RPC_URL: sharedDevnet.rpcUrl }),
     { 'receipts.receipts': /^ok/, 'rpc.receipts': /^absent$/ },
@@ -183,6 +207,7 @@ const kinds: readonly (readonly [name: string, settings: () => Promise<Settings>
       'rpc.call': /^ok/,
       'rpc.receipts': /^ok/,
       'ws.pending_logs': /^warn pendingLogs is refused/,
+      'ws.heads': /^skip .*no block came/,
     },
   ],
   [
@@ -245,7 +270,7 @@ const kinds: readonly (readonly [name: string, settings: () => Promise<Settings>
       }),
     {
       source: /^pendingLogs ok$/,
-      'list.records': /^warn 1 records cannot be read, 1 are repeated: record \d+: no usable contract_address/,
+      'list.records': /^warn 1 unreadable record, 1 repeated: record \d+: no usable contract_address/,
       'list.navs': /^warn .*[1-9]\d* stale, .*[1-9]\d* invalid; the oldest is \d+ h old/,
     },
   ],
@@ -271,6 +296,8 @@ describe('the doctor', () => {
     await Promise.all([...settingsByKind].map(examineKind))
   })
 
+  afterAll(cleanUpAll)
+
   it.each(kinds)('finds with %s what is there', (name, _, expected) => {
     const { verdict, findings } = examinations.get(name) as Examination
     const found: Record<string, string> = { source: `${verdict.source} ${verdict.reason}` }
@@ -286,13 +313,14 @@ describe('the doctor', () => {
       const { verdict } = examinations.get(name) as Examination
       const settings = settingsByKind.get(name) ?? {}
       const relay = await openRelayBeforeList({ rpcUrl: '', wsUrl: '', url: '' }, settings)
-      cleanups.push(() => relay.stop())
       const Status = z.object({ source: z.string(), reason: z.string() })
       const read = async () => Status.parse(await (await fetch(`${relay.url}/v1/status`)).json())
       const expected = { source: verdict.source, reason: verdict.reason }
       const isSame = async () => JSON.stringify(await read()) === JSON.stringify(expected)
       await vi.waitUntil(isSame, { timeout: RELAY_TIMEOUT_MS, interval: 100 }).catch(() => {})
-      expect({ name, ...(await read()) }).toEqual({ name, ...expected })
+      const status = await read()
+      await relay.stop()
+      expect({ name, ...status }).toEqual({ name, ...expected })
     }
     await Promise.all(kinds.flatMap(([name]) => (withoutRelay.has(name) ? [] : [compare(name)])))
   })
@@ -329,44 +357,50 @@ const run = (...args: readonly string[]): ChildProgram => {
   return program
 }
 
-it('the doctor command without settings examines the built-in chain, in plain lines for a pipe', async () => {
-  const program = run()
-  expect(await program.waitForExit()).toBe(0)
-  expect(program.stderr).toBe('stocktape doctor: no upstream is set, so this examines the built-in chain: nothing on it is real\n')
-  expect(program.stdout).toMatch(/^node {2}http:\/\/127\.0\.0\.1:\d+\n {2}✓ ok {3}reach /)
-  expect(program.stdout).toMatch(/\nthe relay can run on these\n {2}✓ ok {3}source +pendingLogs, reason ok: .*\n$/)
-  expect(program.stdout).toBe(stripVTControlCharacters(program.stdout))
-})
-
-it('the doctor command with --json prints one object, and exits with 1 where the relay cannot run', async () => {
-  const devnet = await openDevnet({}, { pace: 'manual' })
-  const program = run('--rpc', `http://127.0.0.1:${await freePort()}`, '--stocks', devnet.url, '--timeout', '2s', '--json')
-  expect(await program.waitForExit()).toBe(1)
-  expect(program.stderr).toBe('')
-  expect(Report.parse(JSON.parse(program.stdout))).toMatchObject({
-    ...{ ok: false, source: 'down', reason: 'unreachable' },
-    checks: [
-      { id: 'rpc.reach', state: 'fail' },
-      { id: 'list.reach' },
-      { id: 'list.tokens' },
-      { id: 'list.records' },
-      { id: 'list.navs' },
-    ],
+describe.concurrent('the doctor command', () => {
+  it('without settings examines the built-in chain, in plain lines for a pipe', async () => {
+    const program = run()
+    expect(await program.waitForExit()).toBe(0)
+    expect(program.stderr).toBe(
+      'stocktape doctor: no upstream is set, so this examines the built-in chain: nothing on it is real\n',
+    )
+    expect(program.stdout).toMatch(/^node {2}http:\/\/127\.0\.0\.1:\d+\n {2}✓ ok {3}reach /)
+    expect(program.stdout).toMatch(/\nthe relay can run on these\n {2}✓ ok {3}source +pendingLogs, reason ok: .*\n$/)
+    expect(program.stdout).toBe(stripVTControlCharacters(program.stdout))
   })
-})
 
-it('the doctor command reports mistakes in the settings and exits with 2', async () => {
-  const program = run('--rpc', 'ftp://user:secret@one.example/key')
-  expect(await program.waitForExit()).toBe(2)
-  expect(program.stderr).toMatch(/^stocktape doctor: UPSTREAM_RPC_URL must be a URL that begins with http:\/\/ or https:\/\/.*\n$/)
-  expect(program.stderr).not.toMatch(/secret|key/)
-})
+  it('with --json prints one object, and exits with 1 where the relay cannot run', async () => {
+    const devnet = await openDevnet({}, { pace: 'manual' })
+    const program = run('--rpc', `http://127.0.0.1:${await freePort()}`, '--stocks', devnet.url, '--timeout', '2s', '--json')
+    expect(await program.waitForExit()).toBe(1)
+    expect(program.stderr).toBe('')
+    expect(Report.parse(JSON.parse(program.stdout))).toMatchObject({
+      ...{ ok: false, source: 'down', reason: 'unreachable' },
+      checks: [
+        { id: 'rpc.reach', state: 'fail' },
+        { id: 'list.reach' },
+        { id: 'list.tokens' },
+        { id: 'list.records' },
+        { id: 'list.navs' },
+      ],
+    })
+  })
 
-it('Ctrl-C ends the doctor at once', async () => {
-  const { promise: asked, resolve } = Promise.withResolvers<void>()
-  const program = run('--rpc', await serve(() => resolve()), '--timeout', '300s')
-  await asked
-  program.signal('SIGINT')
-  await program.waitForExit()
-  expect(program.stdout).toBe('')
+  it('reports mistakes in the settings and exits with 2', async () => {
+    const program = run('--rpc', 'ftp://user:secret@one.example/key')
+    expect(await program.waitForExit()).toBe(2)
+    expect(program.stderr).toMatch(
+      /^stocktape doctor: UPSTREAM_RPC_URL must be a URL that begins with http:\/\/ or https:\/\/.*\n$/,
+    )
+    expect(program.stderr).not.toMatch(/secret|key/)
+  })
+
+  it('ends at once after Ctrl-C', async () => {
+    const { promise: asked, resolve } = Promise.withResolvers<void>()
+    const program = run('--rpc', await serve(() => resolve()), '--timeout', '300s')
+    await asked
+    program.signal('SIGINT')
+    await program.waitForExit()
+    expect(program.stdout).toBe('')
+  })
 })

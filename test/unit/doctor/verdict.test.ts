@@ -3,7 +3,7 @@ import type { Trial } from '../../../src/doctor/source-trial.ts'
 import { verdictOf } from '../../../src/doctor/verdict.ts'
 
 const trialOf = (source: Trial['source'], reason: Trial['reason'], trial: Partial<Trial> = {}): Trial => ({
-  ...{ source, reason, isWrongChain: false, isDecided: true, sealedLogs: 0 },
+  ...{ source, reason, isWrongChain: false, isDecided: true, hasNewBlocks: true, sealedLogs: 0 },
   ...trial,
 })
 const facts = { hasTokens: true, isReachable: true }
