@@ -38,14 +38,14 @@ ${flagLines}
 Exit codes: 0 the relay can run on these, 1 it cannot, 2 a mistake in the arguments or settings.
 `
 
-/** The setting that a flag stands for. */
-const settingOfFlag = {
-  rpc: 'UPSTREAM_RPC_URL',
-  ws: 'UPSTREAM_WS_URL',
-  stocks: 'STOCKS_API_URL',
-  network: 'NETWORK',
-  receipts: 'RECEIPTS_RPC_URL',
-} as const
+/** The settings that flags stand for. */
+const settingsByFlag = [
+  ['rpc', 'UPSTREAM_RPC_URL'],
+  ['ws', 'UPSTREAM_WS_URL'],
+  ['stocks', 'STOCKS_API_URL'],
+  ['network', 'NETWORK'],
+  ['receipts', 'RECEIPTS_RPC_URL'],
+] as const
 
 const SUGGESTION_BOUND_EDITS = 2
 const DEFAULT_TIMEOUT = '10s'
@@ -115,8 +115,10 @@ function readTimeoutMs(text: string): number {
 
 /** The flags take the place of the variables, so that the doctor and the relay read them alike. */
 function readSettings(values: DoctorFlags): ConfigResult {
-  const given = Object.entries(settingOfFlag).flatMap(([flag, name]) => {
-    const value = values[flag as keyof typeof settingOfFlag]
+  const given = settingsByFlag.flatMap(([flag, name]) => {
+    const value = values[flag]
+    // An empty variable counts as absent, and would start the built-in chain here.
+    if (value === '') throw new UsageError(`--${flag} is empty; try --help`)
     return value === undefined ? [] : [[name, value]]
   })
   return readConfig([], { ...process.env, ...Object.fromEntries(given) }, { isListOptional: true })

@@ -6,7 +6,6 @@ import { reasonOf } from './finding.ts'
 
 /** One endpoint, asked as the relay asks it, without its retries and its other endpoints. */
 export class EndpointProbe {
-  readonly url: string
   readonly #exchange: ReturnType<typeof exchangeWith>
   readonly #deadline: AbortSignal
   readonly #wallTime: () => number
@@ -17,7 +16,6 @@ export class EndpointProbe {
   clockAheadMs: number | null = null
 
   constructor(url: string, deadline: AbortSignal, wallTime: () => number) {
-    this.url = url
     this.#exchange = exchangeWith(url)
     this.#deadline = deadline
     this.#wallTime = wallTime

@@ -4,7 +4,7 @@ import { HexQuantity } from '../chain/logs/log-schema.ts'
 import { ChainIdentity } from '../chain/rpc/chain-id.ts'
 import { UpstreamError } from '../chain/rpc/error.ts'
 import type { Config, UpstreamEndpoints } from '../config.ts'
-import { createRedactor } from '../gateway/redact.ts'
+import { createRedactor, redactDeep } from '../gateway/redact.ts'
 import type { Hex } from '../protocol/fields.ts'
 import { EndpointProbe } from './endpoint-probe.ts'
 import { adviceFor, type Finding, fail, type NamedOutcome, type Outcome, ok, originOf, skip, timeUp, warn } from './finding.ts'
@@ -16,7 +16,7 @@ import { probeSocket, type SocketReport } from './socket-probe.ts'
 import { type Trial, trySource } from './source-trial.ts'
 import { type Verdict, verdictOf } from './verdict.ts'
 
-export type ExaminationInputs = {
+type ExaminationInputs = {
   readonly config: Config
   readonly endpoints: UpstreamEndpoints
   readonly timeoutMs: number
@@ -68,12 +68,18 @@ function conclude(
   list: ListReport,
   trial: Trial,
 ): Examination {
-  const redact = createRedactor([...endpoints.rpcUrls, ...endpoints.wsUrls, ...(config.RECEIPTS_RPC_URL ?? [])])
+  const { rpcUrls, wsUrls, stocksUrl } = endpoints
+  const urls = [...rpcUrls, ...wsUrls, ...(config.RECEIPTS_RPC_URL ?? []), stocksUrl].filter((url) => url !== '')
+  const redact = createRedactor(urls)
   const chain = new ChainIdentity(config.CHAIN_ID ?? null, 'CHAIN_ID')
   const findings = [...examined.flatMap((endpoint) => withChain(endpoint, chain)), ...list.findings]
   return {
     verdict: verdictOf(trial, { hasTokens: list.addresses.length > 0, isReachable: !areUnreachable(examined) }),
-    findings: findings.map((finding) => ({ ...finding, message: printable(redact(finding.message)) })),
+    findings: findings.map(({ value, ...finding }) => ({
+      ...finding,
+      ...(value !== undefined && { value: redactDeep(value, redact) }),
+      message: printable(redact(finding.message)),
+    })),
   }
 }
 

@@ -12,7 +12,7 @@ import type { Hex } from '../protocol/fields.ts'
 import type { EndpointProbe } from './endpoint-probe.ts'
 import { counted, fail, type Outcome, ok, skip, timeUp, warn } from './finding.ts'
 
-export type RpcCheckInputs = {
+type RpcCheckInputs = {
   readonly probe: EndpointProbe
   readonly config: Config
   /** How many pools the relay would read. */

@@ -331,14 +331,18 @@ it('the doctor prints no more of a URL than its origin', async () => {
   const secrets = ['0123456789abcdef', 'user-name', 'pass-word']
   const [key, user, password] = secrets
   const dead = `http://${user}:${password}@127.0.0.1:${await freePort()}/v2/${key}?key=${key}`
-  const echo = await serve((request, response) =>
-    response.writeHead(200).end(`{"id":1,"error":{"code":-32000,"message":"bad ${request.url}"}}`),
-  )
+  // A node that repeats the URL in its errors, and as its name.
+  const echo = await serve(async (request, response) => {
+    const { id, method } = z.object({ id: z.number(), method: z.string() }).parse(JSON.parse(await text(request)))
+    const said = `bad ${request.url}`
+    const answer = method === 'web3_clientVersion' ? { result: said } : { error: { code: -32601, message: said } }
+    response.writeHead(200).end(JSON.stringify({ jsonrpc: '2.0', id, ...answer }))
+  })
   const settings = { UPSTREAM_RPC_URL: `${dead},${echo}/v2/${key}`, STOCKS_API_URL: `${devnet.url}/${key}` }
-  const text = JSON.stringify(await examineSettings(settings, 1_000))
-  expect(text).toContain(new URL(dead).origin)
-  expect(text).toContain('bad')
-  for (const secret of secrets) expect(text).not.toContain(secret)
+  const shown = JSON.stringify(await examineSettings(settings, 2_000))
+  expect(shown).toContain(new URL(dead).origin)
+  expect(shown).toMatch(/"id":"rpc.client"[^}]*bad/)
+  for (const secret of secrets) expect(shown).not.toContain(secret)
 })
 
 const Report = z.object({
