@@ -1,3 +1,6 @@
+// Programs that compile without this library have no Symbol.asyncDispose, which the declarations name.
+/// <reference lib="esnext.disposable" preserve="true" />
+
 import { Connection, type Environment } from './connection.ts'
 import { readBackfill } from './history-reader.ts'
 import type { Http } from './http-requests.ts'

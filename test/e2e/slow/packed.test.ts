@@ -1,0 +1,99 @@
+import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import packageJson from '../../../package.json' with { type: 'json' }
+import type { ChildProgram } from '../../support/child-program.ts'
+import { PackedPackage, repositoryRoot } from '../../support/packed-package.ts'
+
+/** The package as npm would publish it, installed in an empty folder. */
+
+const SIZE_BOUND_BYTES = 2 ** 21
+
+let installed: PackedPackage
+let relay: ChildProgram
+let url: string
+
+beforeAll(async () => {
+  installed = new PackedPackage()
+  relay = installed.spawn('npx', 'stocktape', 'serve', '--port', '0', '--log-level', 'warn')
+  url = await relay.listeningUrl()
+})
+
+afterAll(async () => {
+  await relay?.kill()
+  installed?.remove()
+})
+
+describe('the files of the package', () => {
+  const files = (pattern: string) => globSync(pattern, { cwd: installed.root })
+
+  it('are the program, and the declarations of what can be imported', () => {
+    const all = files('**/*').filter((file) => statSync(join(installed.root, file)).isFile())
+    expect(all).toEqual(expect.arrayContaining(['dist/main.js', 'dist/serve.js', 'dist/client/index.d.ts', 'LICENSE', 'README.md']))
+    expect(all.filter((file) => /\.map$|(^|\/)tests?\/|\.test\.|(?<!\.d)\.tsx?$/.test(file))).toEqual([])
+    expect(files('dist/**/*.d.ts').filter((file) => !/^dist\/(client|react)\//.test(file))).toEqual([])
+    expect(
+      files('dist/**/*.js').filter((file) => readFileSync(join(installed.root, file), 'utf8').includes('sourceMappingURL')),
+    ).toEqual([])
+  })
+
+  it('include what the program reads, and are few bytes', () => {
+    const read = globSync('**/*', { cwd: join(repositoryRoot, 'src') }).filter((file) => /\.(?!tsx?$)\w+$/.test(file))
+    expect(read).toContain('protocol/README.md')
+    const missing = read.filter((file) => file !== 'tsconfig.json' && !existsSync(join(installed.root, 'dist', file)))
+    expect(missing).toEqual([])
+    const bytes = files('**/*').map((file) => statSync(join(installed.root, file)).size)
+    expect(bytes.reduce((sum, size) => sum + size)).toBeLessThan(SIZE_BOUND_BYTES)
+  })
+})
+
+describe('the program of the package', () => {
+  it('prints its version and its help', async () => {
+    expect(await installed.run('--version')).toEqual({ code: 0, stdout: `${packageJson.version}\n`, stderr: '' })
+    expect((await installed.run('--help')).stdout).toMatch(/^ {2}stocktape tail /m)
+  })
+
+  it('names an unknown command in one line, with exit code 2', async () => {
+    const stderr = "stocktape: 'srve' is not a command. Did you mean serve? Try --help.\n"
+    expect(await installed.run('srve')).toEqual({ code: 2, stdout: '', stderr })
+  })
+
+  it('serves the built-in chain and its documents', async () => {
+    for (const path of ['/healthz', '/docs', '/docs/contract', '/openapi.json', '/asyncapi.json', '/types.ts', '/v1/status'])
+      expect([path, (await fetch(`${url}${path}`)).status]).toEqual([path, 200])
+  })
+
+  it('tails it', async () => {
+    const tail = installed.spawn('npx', 'stocktape', 'tail', 'AAPLc', '--url', url)
+    onTestFinished(() => tail.kill())
+    await tail.waitForOutput('stdout', /AAPLc +transfer /)
+  })
+})
+
+describe('the client of the package', () => {
+  const examples = ['README.md', 'docs/client.md'].flatMap((page) => {
+    const text = readFileSync(join(repositoryRoot, page), 'utf8')
+    return [...text.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, source = '']) => source)
+  })
+  const bot = examples.find((source) => source.includes("from 'stocktape/client'")) ?? ''
+  const nodeTypes = ['--types', 'node', '--typeRoots', join(repositoryRoot, 'node_modules/@types')]
+
+  it('has types for pages and for programs, with the strictest settings', () => {
+    const source =
+      "import { book, connect } from 'stocktape/client'\nexport default book(connect('http://localhost').updates('*'))\n"
+    const strictest = ['--exactOptionalPropertyTypes', '--noUncheckedIndexedAccess', '--noPropertyAccessFromIndexSignature']
+    expect(installed.typeMistakes('page.ts', source, '--lib', 'es2022,dom', ...strictest)).toBe('')
+    expect(installed.typeMistakes('program.ts', source, '--lib', 'es2022', '--skipLibCheck', ...nodeTypes, ...strictest)).toBe('')
+    expect(installed.typeMistakes('mistake.ts', `${source}connect(1)\n`, '--lib', 'es2022,dom')).toMatch(/^mistake\.ts\(3,9\)/)
+  })
+
+  it('runs the first example of the documents, which has no mistake of type', async () => {
+    // Every value, because a large transfer may take a while.
+    const own = bot.replace(/http:[^'"`]+/, url).replace(/, minValue: [\d_]+/, '')
+    expect(installed.typeMistakes('bot.ts', own, '--lib', 'es2022', '--skipLibCheck', ...nodeTypes)).toBe('')
+    const program = installed.spawn('node', 'bot.ts')
+    onTestFinished(() => program.kill())
+    await program.waitForOutput('stdout', /AAPLc/)
+    expect(program.stderr).toBe('')
+  })
+})
