@@ -33,13 +33,13 @@ export class PackedPackage {
     return { code, stdout: program.stdout, stderr: program.stderr.replaceAll(/^npm warn .*\n/gm, '') }
   }
 
-  /** Writes a file and returns the mistakes that the compiler finds in it. */
-  typeMistakes(name: string, source: string, ...flags: readonly string[]): string {
-    writeFileSync(join(this.folder, name), source)
+  /** Writes files and returns the mistakes that the compiler finds in them. */
+  typeMistakes(sources: Readonly<Record<string, string>>, ...flags: readonly string[]): string {
+    for (const [name, source] of Object.entries(sources)) writeFileSync(join(this.folder, name), source)
     const tsc = join(repositoryRoot, 'node_modules/typescript/bin/tsc')
     const options = ['--strict', '--noEmit', '--target', 'es2022', '--module', 'nodenext', ...flags]
     try {
-      execFileSync(process.execPath, [tsc, ...options, name], { cwd: this.folder, encoding: 'utf8' })
+      execFileSync(process.execPath, [tsc, ...options, ...Object.keys(sources)], { cwd: this.folder, encoding: 'utf8' })
       return ''
     } catch (failure) {
       return String(failure instanceof Error && 'stdout' in failure ? failure.stdout : failure)

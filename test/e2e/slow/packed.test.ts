@@ -63,6 +63,12 @@ describe('the program of the package', () => {
       expect([path, (await fetch(`${url}${path}`)).status]).toEqual([path, 200])
   })
 
+  it('examines the built-in chain', async () => {
+    const { code, stdout } = await installed.run('doctor')
+    expect(stdout).toMatch(/source +pendingLogs/)
+    expect(code).toBe(0)
+  })
+
   it('tails it', async () => {
     const tail = installed.spawn('npx', 'stocktape', 'tail', 'AAPLc', '--url', url)
     onTestFinished(() => tail.kill())
@@ -75,22 +81,22 @@ describe('the client of the package', () => {
     const text = readFileSync(join(repositoryRoot, page), 'utf8')
     return [...text.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, source = '']) => source)
   })
-  const bot = examples.find((source) => source.includes("from 'stocktape/client'")) ?? ''
-  const nodeTypes = ['--types', 'node', '--typeRoots', join(repositoryRoot, 'node_modules/@types')]
+  const firstExample = examples.find((source) => source.includes("from 'stocktape/client'")) ?? ''
+  const small = "import { book, connect } from 'stocktape/client'\nexport default book(connect('http://localhost').updates('*'))\n"
+  const strictest = ['--exactOptionalPropertyTypes', '--noUncheckedIndexedAccess', '--noPropertyAccessFromIndexSignature']
 
-  it('has types for pages and for programs, with the strictest settings', () => {
-    const source =
-      "import { book, connect } from 'stocktape/client'\nexport default book(connect('http://localhost').updates('*'))\n"
-    const strictest = ['--exactOptionalPropertyTypes', '--noUncheckedIndexedAccess', '--noPropertyAccessFromIndexSignature']
-    expect(installed.typeMistakes('page.ts', source, '--lib', 'es2022,dom', ...strictest)).toBe('')
-    expect(installed.typeMistakes('program.ts', source, '--lib', 'es2022', '--skipLibCheck', ...nodeTypes, ...strictest)).toBe('')
-    expect(installed.typeMistakes('mistake.ts', `${source}connect(1)\n`, '--lib', 'es2022,dom')).toMatch(/^mistake\.ts\(3,9\)/)
+  it('has types for a page, without those of Node', () => {
+    const sources = { 'page.ts': small, 'mistake.ts': `${small}connect(1)\n` }
+    const mistakes = installed.typeMistakes(sources, '--lib', 'es2022,dom', ...strictest)
+    expect(mistakes).toMatch(/^mistake\.ts\(3,9\): error TS2345: [^\n]+\n$/)
   })
 
-  it('runs the first example of the documents, which has no mistake of type', async () => {
+  it('has types for a program, without those of a browser, and runs the first example of the documents', async () => {
     // Every value, because a large transfer may take a while.
-    const own = bot.replace(/http:[^'"`]+/, url).replace(/, minValue: [\d_]+/, '')
-    expect(installed.typeMistakes('bot.ts', own, '--lib', 'es2022', '--skipLibCheck', ...nodeTypes)).toBe('')
+    const bot = firstExample.replace(/http:[^'"`]+/, url).replace(/, minValue: [\d_]+/, '')
+    const nodeTypes = ['--types', 'node', '--typeRoots', join(repositoryRoot, 'node_modules/@types'), '--skipLibCheck']
+    const sources = { 'program.ts': small, 'bot.ts': bot }
+    expect(installed.typeMistakes(sources, '--lib', 'es2022', ...nodeTypes, ...strictest)).toBe('')
     const program = installed.spawn('node', 'bot.ts')
     onTestFinished(() => program.kill())
     await program.waitForOutput('stdout', /AAPLc/)
