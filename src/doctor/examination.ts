@@ -158,7 +158,7 @@ async function readChainId(probe: EndpointProbe): Promise<number | null> {
 const examineNode = (url: string, hasReceipts: boolean, inputs: EndpointInputs): Promise<ExaminedEndpoint> =>
   examineEndpoint('rpc', url, inputs, async (probe, report) => {
     report('client', await clientOutcome(probe))
-    await runRpcChecks({ ...inputs, probe, poolCount: inputs.endpoints.pools.length }, report)
+    await runRpcChecks({ ...inputs, probe, pools: inputs.endpoints.pools }, report)
     if (hasReceipts) report('receipts', await receiptsOutcome(probe, inputs))
   })
 

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { isSealed, type SealedHeader } from '../chain/logs/log-schema.ts'
+import { poolQueries } from '../chain/pools/pool-queries.ts'
 import { BlockReader } from '../chain/rpc/block-reader.ts'
 import { UpstreamError } from '../chain/rpc/error.ts'
 import { LOGS_RANGE_BOUND } from '../chain/rpc/method-params.ts'
@@ -8,6 +9,7 @@ import { noPendingMemory, type PendingMemory } from '../chain/source/pending-blo
 import { type PollResult, pollPending, readLatest } from '../chain/source/polls.ts'
 import { initialState, NO_PENDING_MIN_POLLS, STALE_HEAD_MS } from '../chain/source/state.ts'
 import type { Config } from '../config.ts'
+import type { PoolSetting } from '../pool-settings.ts'
 import type { Hex } from '../protocol/fields.ts'
 import type { EndpointProbe } from './endpoint-probe.ts'
 import { counted, fail, type Outcome, ok, skip, timeUp, warn } from './finding.ts'
@@ -15,8 +17,8 @@ import { counted, fail, type Outcome, ok, skip, timeUp, warn } from './finding.t
 type RpcCheckInputs = {
   readonly probe: EndpointProbe
   readonly config: Config
-  /** How many pools the relay would read. */
-  readonly poolCount: number
+  /** The pools that the relay would read. */
+  readonly pools: readonly PoolSetting[]
   /** The listed tokens, once the list was read. */
   readonly addresses: Promise<readonly Hex[]>
   readonly wallTime: () => number
@@ -44,9 +46,8 @@ const BLOCK_TIME_SPAN = 100
 const CLOCK_BOUND_MS = 2_000
 /** Tokens that are looked for on the chain. */
 const TOKENS_BOUND = 3
-/** Beside what it reads of each pool, a batch of the relay begins and ends with the number of a block. */
-const BATCH_ENDS = 2
-const QUERIES_PER_POOL = 5
+/** Beside what it asks about each pool, a batch of the relay asks for three headers. */
+const BATCH_HEADERS = 3
 const MIN_BATCH = 10
 /** An endpoint that refuses a batch of two takes none. */
 const MIN_SPLIT_BATCH = 2
@@ -187,8 +188,11 @@ async function readPendingLogs({ reader, latest, tokens }: CheckContext): Promis
 }
 
 /** Sends a batch as long as the relay's, or as long as the endpoint takes. */
-async function readBatch({ probe, poolCount }: CheckContext): Promise<Outcome> {
-  const wanted = Math.max(MIN_BATCH, QUERIES_PER_POOL * poolCount + BATCH_ENDS)
+async function readBatch({ probe, pools }: CheckContext): Promise<Outcome> {
+  const wanted = Math.max(
+    MIN_BATCH,
+    pools.reduce((sum, pool) => sum + queriesOf(pool), BATCH_HEADERS),
+  )
   let refusal: UpstreamError | null = null
   for (let size = wanted; ; size = Math.floor(size / 2)) {
     try {
@@ -203,6 +207,10 @@ async function readBatch({ probe, poolCount }: CheckContext): Promise<Outcome> {
     }
   }
 }
+
+/** How many requests the first reading of a pool takes. */
+const queriesOf = (pool: PoolSetting): number =>
+  Object.keys(poolQueries({ ...pool, token: ANY_ADDRESS }, 'call', { areTokensRight: false, feeBps: null }, 'pending')).length
 
 /** Halves the range until the node answers, as the relay does after an interruption. */
 async function readLogsRange({ reader, latest, tokens }: CheckContext): Promise<Outcome> {

@@ -107,7 +107,7 @@ const down: Expected = { source: /^down unreachable$/ }
 const kinds: readonly (readonly [name: string, settings: () => Promise<Settings>, expected: Expected])[] = [
   [
     'no fault',
-    () => healthy(),
+    () => healthy({ POOLS: sharedDevnet.poolsText, QUOTE_TOKENS: sharedDevnet.quoteTokens }),
     {
       source: /^pendingLogs ok$/,
       'rpc.reach': /^ok answers in \d+ ms/,
@@ -118,7 +118,7 @@ const kinds: readonly (readonly [name: string, settings: () => Promise<Settings>
       'rpc.pending': /^ok pre-confirmed: block \d+/,
       'rpc.pending_logs': /^ok eth_getLogs to pending answers/,
       'rpc.finality': /^ok safe is \d+ below latest, finalized \d+/,
-      'rpc.batch': /^ok 10 requests in one batch/,
+      'rpc.batch': /^ok 94 requests in one batch/,
       'rpc.tokens': /^ok/,
       'rpc.storage': /^ok/,
       'rpc.call': /^ok/,
