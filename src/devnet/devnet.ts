@@ -19,8 +19,8 @@ import { type CountedRequest, createRequestCounts, type RequestCounts } from './
 import { createMethods } from './node/rpc-methods.ts'
 import { createStockList, type StockList } from './node/stock-list.ts'
 import { type DevnetPool, pools, poolsText, quoteTokensText } from './tokens/devnet-pools.ts'
-import { type FeedState, feeds, readFeedState } from './tokens/feeds.ts'
-import { type DevnetToken, lateToken, tokens } from './tokens/listed.ts'
+import { type FeedState, feeds, readFeedState, testFeed } from './tokens/feeds.ts'
+import { type DevnetToken, lateToken, testToken, tokens } from './tokens/listed.ts'
 import { oracleRegistry } from './tokens/oracle-registry.ts'
 import { openWorld, type World } from './world.ts'
 
@@ -39,8 +39,8 @@ export type DevnetOptions = {
   /** Average number of market transactions per flashblock; 0 closes the market. */
   transactionsPerFlashblock?: number
   /**
-   * Whether corporate actions happen and feeds publish, where the market is open. By default only with blocks of a
-   * second or more: with faster blocks there would be little else.
+   * Whether corporate actions happen, feeds publish and the test token is listed. By default only where the market is
+   * open, with blocks of a second or more: with faster blocks there would be little else.
    */
   calendar?: boolean
   /** Whether `eth_getBlockReceipts` is answered; public endpoints refuse it with 403. */
@@ -65,7 +65,7 @@ export type Devnet = {
   faults: Faults
   /** The truth, to compare with what a relay publishes. */
   chain: Pick<Chain, 'head' | 'pending' | 'oldest' | 'block' | 'blockOfHash' | 'valueAt'>
-  /** The tokens listed at the start. */
+  /** The stocks listed at the start; beside them the calendar has the test token. */
   tokens: readonly DevnetToken[]
   list: StockList
   /** An account with plenty of every token. */
@@ -154,7 +154,7 @@ export const startDevnet = async (options: DevnetOptions = {}): Promise<Devnet> 
     ...{ pools, poolsText, quoteTokens: quoteTokensText, oracleRegistry },
     ...createTransactionActions(world, list, inject),
     get feeds() {
-      return readFeeds(chain)
+      return readFeeds(chain, settings.calendar ? [...feeds, testFeed] : feeds)
     },
     makeFlashblock: manualOnly(isManual, makeFlashblock),
     seal: manualOnly(isManual, blockProducer.seal),
@@ -183,7 +183,7 @@ const withDefaults = (options: DevnetOptions) => {
     now: options.now ?? Date.now,
     isManual,
     transactionsPerFlashblock,
-    calendar: transactionsPerFlashblock > 0 && (options.calendar ?? blockMs >= CALENDAR_BLOCK_MS),
+    calendar: options.calendar ?? (transactionsPerFlashblock > 0 && blockMs >= CALENDAR_BLOCK_MS),
     receipts: options.receipts ?? false,
     calls: options.calls ?? false,
     safeDepth: options.safeDepth ?? 30,
@@ -217,7 +217,7 @@ const createNode = (
 const createList = ({ seed, blockMs, calendar, isManual, now }: DevnetSettings, world: World, startedMs: number): StockList => {
   const readNav = calendar ? createCalendarNav(seed, blockMs) : createNavCurve(seed)
   const readListedToken = createListedTokenReader(world, (token) => readNav(token, isManual ? startedMs : now()))
-  return createStockList([...tokens, lateToken], readListedToken)
+  return createStockList([...tokens, lateToken, testToken], readListedToken)
 }
 
 const createTransactionQueue = (seed: string, chain: Chain) => {
@@ -267,9 +267,9 @@ const urlsOf = (address: string) => ({
   stocksUrl: `http://${address}/v1/tokenized-stocks`,
 })
 
-const readFeeds = (chain: Chain): Record<string, FeedState> => {
+const readFeeds = (chain: Chain, known: typeof feeds): Record<string, FeedState> => {
   const readState = (key: string) => chain.valueAt(key, 'pending')
-  return Object.fromEntries(feeds.map(({ token, proxy }) => [token.symbol, readFeedState(readState, proxy)]))
+  return Object.fromEntries(known.map(({ token, proxy }) => [token.symbol, readFeedState(readState, proxy)]))
 }
 
 /** At the clock's pace, extra blocks would differ from those that the seed determines. */

@@ -10,6 +10,7 @@ import { createCalendarNav, createFeedPublisher, feedValuesAt } from './life/fee
 import { createNavCurve } from './life/nav-curve.ts'
 import { createPoolPrice } from './life/pool-price.ts'
 import { createQuietSwaps, createSwaps, type Swaps, swappableSupplyOf, traderOf } from './life/swaps.ts'
+import { createTestTokenLife } from './life/test-token.ts'
 import { actorAddress, CYCLE_BLOCKS, createMarket, cycleOf } from './life/trading.ts'
 import { type DevnetToken, tokens } from './tokens/listed.ts'
 import { registryValues } from './tokens/oracle-registry.ts'
@@ -118,6 +119,7 @@ const createScript = (settings: WorldSettings, flashblocksPerBlock: number, nowM
       ...market.transactions(block, flashblock),
       ...swaps.transactions(block, flashblock),
       ...(flashblock === 0 ? events.transactions(block) : []),
+      ...(flashblock === flashblocksPerBlock - 1 ? events.lastTransactions(block) : []),
     ],
   }
 }
@@ -150,20 +152,39 @@ const openChain = (settings: WorldSettings, script: Script, flashblocksPerBlock:
 type ScheduledEvents = Pick<World, 'isListed' | 'nameDelayBlocks'> & {
   stateAtStart: (cycle: number) => StateValues
   transactions: (block: number) => readonly DeferredTransaction[]
+  /** Those that come last in the block. */
+  lastTransactions: (block: number) => readonly DeferredTransaction[]
 }
 
 const createEvents = ({ seed, blockMs }: WorldSettings, custodian: HexString, operator: HexString): ScheduledEvents => {
   const calendar = createCalendar(seed, blockMs, custodian, operator)
   const feedPublisher = createFeedPublisher(seed, blockMs, createCalendarNav(seed, blockMs))
+  const testToken = createTestTokenLife(seed, blockMs)
   return {
     isListed: calendar.isListed,
     nameDelayBlocks: NAME_DELAY_BLOCKS,
-    stateAtStart: (cycle) => new Map([...calendar.stateAtStart(cycle), ...feedPublisher.stateAfter(cycle * CYCLE_BLOCKS)]),
-    transactions: (block) => [...feedPublisher.transactions(block), ...calendar.transactions(block)],
+    stateAtStart: (cycle) =>
+      new Map([
+        ...calendar.stateAtStart(cycle),
+        ...feedPublisher.stateAfter(cycle * CYCLE_BLOCKS),
+        ...testToken.stateAfter(cycle * CYCLE_BLOCKS),
+      ]),
+    transactions: (block) => [
+      ...feedPublisher.transactions(block),
+      ...calendar.transactions(block),
+      ...testToken.transactions(block).first,
+    ],
+    lastTransactions: (block) => testToken.transactions(block).last,
   }
 }
 
 const createQuietEvents = (seed: string, nowMs: number): ScheduledEvents => {
   const feedValues = feedValuesAt(createNavCurve(seed), nowMs)
-  return { isListed: (token) => tokens.includes(token), nameDelayBlocks: 0, stateAtStart: () => feedValues, transactions: () => [] }
+  return {
+    isListed: (token) => tokens.includes(token),
+    nameDelayBlocks: 0,
+    stateAtStart: () => feedValues,
+    transactions: () => [],
+    lastTransactions: () => [],
+  }
 }

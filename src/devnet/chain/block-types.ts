@@ -27,6 +27,8 @@ export type UnsignedTransaction = {
   writes: readonly StateWrite[]
   /** The hash, known in advance, of a transaction that a test injects. The chain then differs from the seed's. */
   injectedHash?: HexString
+  /** What becomes of it when its block is sealed, if not itself. It is part of what the seed determines. */
+  sealedAs?: TransactionOutcome
 }
 
 /** A transaction with its hash and its sender's nonce. */
@@ -47,5 +49,5 @@ export type DevnetBlock = {
 /** The block being built, with the number of flashblocks in it so far. */
 export type PendingDevnetBlock = DevnetBlock & { flashblocks: number }
 
-/** At the seal or replacement of its block, a transaction stays, is dropped or moved, or gets other logs. */
-export type TransactionOutcome = 'kept' | 'dropped' | 'moved' | { logs: readonly EmittedLog[] }
+/** At the seal or replacement of its block, a transaction stays, is dropped or moved, or gets other logs (and writes). */
+export type TransactionOutcome = 'kept' | 'dropped' | 'moved' | { logs: readonly EmittedLog[]; writes?: readonly StateWrite[] }

@@ -102,10 +102,10 @@ export class Chain {
   /** Seals the block being built and starts the next. */
   seal(outcomeOf: (transaction: DevnetTransaction) => TransactionOutcome = () => 'kept'): DevnetBlock {
     const preconfirmed = this.#pending.transactions
-    const kept = this.#applyOutcomes(preconfirmed, outcomeOf)
-    const isUnchanged = kept.length === preconfirmed.length && kept.every((transaction, at) => transaction === preconfirmed[at])
-    if (!isUnchanged) this.#pending = this.#reexecute(this.#createPending(), kept)
-    if (!isUnchanged || kept.some((transaction) => transaction.injectedHash)) this.#hashes.diverge(kept)
+    const scheduled = this.#applyOutcomes(preconfirmed, ({ sealedAs = 'kept' }) => sealedAs)
+    const kept = this.#applyOutcomes(scheduled, outcomeOf)
+    if (!isSameList(kept, preconfirmed)) this.#pending = this.#reexecute(this.#createPending(), kept)
+    if (!isSameList(kept, scheduled) || kept.some((transaction) => transaction.injectedHash)) this.#hashes.diverge(kept)
     return this.#sealPending()
   }
 
@@ -146,7 +146,7 @@ export class Chain {
       const outcome = outcomeOf(transaction)
       if (outcome === 'moved') this.#movedTransactions.push(transaction)
       if (outcome === 'moved' || outcome === 'dropped') return []
-      return [outcome === 'kept' ? transaction : { ...transaction, logs: outcome.logs }]
+      return [outcome === 'kept' ? transaction : { ...transaction, ...outcome }]
     })
   }
 
@@ -237,3 +237,6 @@ export class Chain {
     return { ...this.#genesisBlock, number, ...this.#timestampsOf(number), hash: first.parentHash }
   }
 }
+
+const isSameList = (one: readonly DevnetTransaction[], other: readonly DevnetTransaction[]): boolean =>
+  one.length === other.length && one.every((transaction, at) => transaction === other[at])

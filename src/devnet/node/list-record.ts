@@ -3,7 +3,7 @@ import type { ReadState } from '../chain/account-state.ts'
 import type { Chain } from '../chain/chain.ts'
 import { supplyKey } from '../chain/transactions.ts'
 import type { NavRound } from '../life/nav-curve.ts'
-import { FEED_DECIMALS, feeds, readFeedState, readNewestRound } from '../tokens/feeds.ts'
+import { FEED_DECIMALS, feeds, readFeedState, readNewestRound, testFeed } from '../tokens/feeds.ts'
 import type { DevnetToken } from '../tokens/listed.ts'
 import {
   MULTIPLIER_DECIMALS,
@@ -56,7 +56,7 @@ const stateReaderAt =
 
 /** The newest round of a token's feed on the chain. */
 const readChainRound = (readState: ReadState, token: DevnetToken): NavRound | undefined => {
-  const feed = feeds.find((candidate) => candidate.token === token)
+  const feed = [...feeds, testFeed].find((candidate) => candidate.token === token)
   if (!feed) return undefined
   const { round, answer, updatedAt } = readNewestRound(readState, readFeedState(readState, feed.proxy).aggregator)
   if (round === 0n) return undefined

@@ -4,7 +4,7 @@ import { digest, type HexString, toLowerHex, toWord, ZERO_ADDRESS, ZERO_WORD } f
 import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import { gasByKind } from '../chain/transactions.ts'
 import { aggregatorAbi, aggregatorLog } from './abi.ts'
-import { type DevnetToken, tokens } from './listed.ts'
+import { type DevnetToken, testToken, tokens } from './listed.ts'
 
 export const FEED_DECIMALS = 8
 
@@ -41,7 +41,15 @@ const feedRows: readonly FeedRow[] = [
   ['TSLAc', '0xFaf869185383a24F8cb00e27BdA6b63B9905DCb4', '0x0288234d9311C33BE6c3a34b051bff8A799dAA82'],
 ]
 
-/** The feeds of all tokens with a reference value. */
+/** The feed of the test token. */
+export const testFeed: DevnetFeed = {
+  token: testToken,
+  proxy: '0x7e570000000000000000000000000000feed0001',
+  aggregator: '0x7e570000000000000000000000000000feed0002',
+  phase: 1,
+}
+
+/** The feeds of all stocks with a reference value. */
 export const feeds: readonly DevnetFeed[] = feedRows.flatMap(([symbol, proxy, aggregator, phase = 1]) =>
   tokens
     .filter((token) => token.symbol === symbol)

@@ -55,6 +55,17 @@ export const lateToken: DevnetToken = {
   multiplier: '1',
 }
 
+/** Not a stock: a token whose every minute is known beforehand, for whoever writes a client. Listed where the calendar runs. */
+export const testToken: DevnetToken = {
+  contractAddress: '0xb2000000000000000000007E57000000000007E5',
+  address: '0xb2000000000000000000007e57000000000007e5',
+  symbol: 'TESTc',
+  name: 'Test token, not a stock',
+  isin: 'ZZTESTTOKEN2',
+  supply: 1_000_000n * 10n ** BigInt(TOKEN_DECIMALS),
+  multiplier: '1',
+}
+
 /** The tokens listed at the start. */
 export const tokens: readonly DevnetToken[] = tokenRows.map(([contractAddress, symbol, name, isin, supply, nav]) => ({
   contractAddress,

@@ -6,11 +6,12 @@ import { GENESIS_MS } from '../../../src/devnet/chain/chain.ts'
 import { type HexString, toLowerHex, ZERO_ADDRESS } from '../../../src/devnet/chain/hex.ts'
 import { supplyKey, tokenBalanceKey } from '../../../src/devnet/chain/transactions.ts'
 import { type DevnetOptions, startDevnet } from '../../../src/devnet/devnet.ts'
+import { TEST_CYCLE_S } from '../../../src/devnet/life/test-schedule.ts'
 import { CYCLE_BLOCKS } from '../../../src/devnet/life/trading.ts'
 import { receiptsJson } from '../../../src/devnet/node/json.ts'
 import { poolContract, pools } from '../../../src/devnet/tokens/devnet-pools.ts'
-import { feeds } from '../../../src/devnet/tokens/feeds.ts'
-import { tokens } from '../../../src/devnet/tokens/listed.ts'
+import { feeds, testFeed } from '../../../src/devnet/tokens/feeds.ts'
+import { testToken, tokens } from '../../../src/devnet/tokens/listed.ts'
 import { poolLiquidityKey, poolStateKey } from '../../../src/devnet/tokens/pool-storage.ts'
 import { openWorld, type World, type WorldSettings } from '../../../src/devnet/world.ts'
 import { getLogs, openSocket, rpcResult, ZERO_HASH } from './devnet-client.ts'
@@ -30,6 +31,9 @@ const [TRANSFER, APPROVAL] = ['0xddf252ad', '0x8c5be1e5']
 const isFeedPublication = ({ to }: { to: HexString }): boolean => feeds.some(({ aggregator }) => aggregator === to)
 /** What swaps leave behind depends on the reference values. */
 const isSwap = ({ to }: { to: HexString }): boolean => pools.some((pool) => poolContract(pool) === to)
+
+/** The schedule of the test token has a length of its own. */
+const isOfTestToken = ({ to }: { to: HexString }): boolean => to === testToken.address || to === testFeed.aggregator
 
 const account = (word: HexString | undefined): HexString => toLowerHex(`0x${word?.slice(26)}`)
 
@@ -112,6 +116,26 @@ describe('a restarted devnet', () => {
     for (const number of [oldest - 1, oldest + 100, head.number])
       for (const key of [...keys, nonceKey(trader), etherKey(trader)])
         expect([number, key, late.chain.valueAt(key, number)]).toEqual([number, key, early.chain.valueAt(key, number)])
+  })
+
+  it('has the same test token, in every minute of its schedule', () => {
+    const blockMs = WORLD_SETTINGS.blockMs
+    const runsLater = NOON_MS + 2 * TEST_CYCLE_S * 1_000
+    const early = openWorld(WORLD_SETTINGS, NOON_MS)
+    liveUntil(early, runsLater)
+    const sent = sealedFrom(early, early.chain.oldest).flatMap(({ transactions }) => transactions.filter(isOfTestToken))
+    const keys = new Set(sent.flatMap(({ writes, from }) => [...writes.map(({ key }) => key), nonceKey(from), etherKey(from)]))
+    expect(keys.size).toBeGreaterThan(10)
+    // Each start begins at another point of the schedule.
+    for (const minutes of [3, 7, 11, 14, 18]) {
+      const endMs = NOON_MS + minutes * 60_000
+      const late = openWorld(WORLD_SETTINGS, endMs)
+      const { head, oldest } = late.chain
+      expect(head.number).toBe(Math.floor((endMs - GENESIS_MS) / blockMs))
+      for (const number of [oldest - 1, head.number])
+        for (const key of keys)
+          expect([number, key, late.chain.valueAt(key, number)]).toEqual([number, key, early.chain.valueAt(key, number)])
+    }
   })
 
   it('has another chain with another seed', () => {
@@ -215,13 +239,13 @@ describe('the state', () => {
     }
   })
 
-  it('is the same at the end of every cycle, except for nonces, ether, feeds and pools', () => {
+  it('is the same at the end of every cycle, except for nonces, ether, feeds, pools and the test token', () => {
     const world = openWorld(WORLD_SETTINGS, NOON_MS)
     const { chain } = world
     const ends = Math.floor(chain.head.number / CYCLE_BLOCKS) * CYCLE_BLOCKS
     for (const { key } of sealedFrom(world, chain.oldest).flatMap((block) =>
       block.transactions
-        .filter((transaction) => !isFeedPublication(transaction) && !isSwap(transaction))
+        .filter((transaction) => !isFeedPublication(transaction) && !isSwap(transaction) && !isOfTestToken(transaction))
         .flatMap(({ writes }) => writes),
     )) {
       expect(chain.valueAt(key, ends)).toBe(chain.valueAt(key, ends - CYCLE_BLOCKS))

@@ -1,0 +1,91 @@
+import { readFile } from 'node:fs/promises'
+import { describe, expect, it } from 'vitest'
+import type { Devnet } from '../../src/devnet/devnet.ts'
+import { regularSteps, singleSteps, TEST_CYCLE_S, type TestStep } from '../../src/devnet/life/test-schedule.ts'
+import { testToken } from '../../src/devnet/tokens/listed.ts'
+import { listenNdjson, type Message, type TestListener } from '../support/test-listener.ts'
+import { openDevnet, openRelayFor } from '../support/test-stack.ts'
+
+const CYCLE_MS = TEST_CYCLE_S * 1_000
+/** All steps are at multiples of this. */
+const BLOCK_S = 5
+
+const timeText = (atS: number): string => `${Math.floor(atS / 60)}:${String(atS % 60).padStart(2, '0')}`
+
+/** A message as the document names it. */
+const nameOf = (message: Message): string => {
+  switch (message.type) {
+    case 'multiplier':
+      return `multiplier ${message.phase}`
+    case 'pause':
+    case 'token':
+      return `${message.type} ${message.change}`
+    case 'nav':
+      return `nav ${message.nav.state}`
+    case 'retract':
+      return `retract ${message.reason}`
+    default:
+      return message.type
+  }
+}
+
+const tellingTypes = new Set([
+  'action',
+  'amend',
+  'burn',
+  'mint',
+  'multiplier',
+  'nav',
+  'pause',
+  'retract',
+  'seize',
+  'token',
+  'transfer',
+])
+const toldIn = (listener: TestListener): readonly Message[] => listener.messages.filter(({ type }) => tellingTypes.has(type))
+
+/** Makes a block in two flashblocks, and seals it once the relay has published what is pre-confirmed. */
+const makeBlock = async (devnet: Devnet, listener: TestListener): Promise<void> => {
+  const logs = [...devnet.makeFlashblock(), ...devnet.makeFlashblock()].filter(({ address }) => address === testToken.address)
+  const { number } = devnet.chain.pending
+  const isOfBlock = (message: Message) => 'block' in message && message.block?.number === number
+  if (logs.length > 0) await listener.until(() => toldIn(listener).some(isOfBlock), `the logs of block ${number}`)
+  devnet.seal()
+}
+
+describe('the test token', () => {
+  it('brings what its schedule says, minute by minute', async () => {
+    // A whole run of the schedule in the past, so that no block is ahead of the relay's clock.
+    const startMs = Math.floor(Date.now() / CYCLE_MS - 1) * CYCLE_MS
+    const now = () => startMs
+    const devnet = await openDevnet({ pace: 'manual', calendar: true, blockMs: BLOCK_S * 1_000, flashblockMs: BLOCK_S * 500, now })
+    const relay = await openRelayFor(devnet, { FEEDS: `TESTc=${devnet.feeds.TESTc?.proxy}` })
+    const listener = await listenNdjson(`${relay.url}/v1/stream?symbols=TESTc&types=*&snapshot=false`)
+    await listener.waitFor('nav')
+    const steps = [...regularSteps, ...singleSteps].toSorted((one, other) => one.atS - other.atS)
+    for (let atS = BLOCK_S; atS <= TEST_CYCLE_S; atS += BLOCK_S) {
+      const before = toldIn(listener).length
+      const brought = steps.filter((step) => step.atS === atS).flatMap(({ brings }) => brings)
+      const told = () => toldIn(listener).slice(before).map(nameOf)
+      await makeBlock(devnet, listener)
+      await listener.until(
+        () => told().length >= brought.length,
+        `${brought.join(', ')} at ${timeText(atS)}, but ${told().join(', ')}`,
+      )
+      expect([timeText(atS), told().toSorted()]).toEqual([timeText(atS), brought.toSorted()])
+    }
+  })
+
+  it('is described by its document', async () => {
+    const document = await readFile(new URL('../../docs/test-token.md', import.meta.url), 'utf8')
+    const rowOf = ({ atS, what, brings }: TestStep) =>
+      `| ${timeText(atS)} | ${what} | ${brings.length > 0 ? brings.map((name) => `\`${name}\``).join(', ') : '–'} |`
+    expect(document.split('\n').filter((line) => /^\| \d/.test(line))).toEqual(singleSteps.map(rowOf))
+    const times = Map.groupBy(regularSteps, ({ what }) => what)
+    for (const [what, steps] of times) {
+      const seconds = [...new Set(steps.map(({ atS }) => `:${String(atS % 60).padStart(2, '0')}`))].join(' and ')
+      const minutes = [...new Set(steps.map(({ atS }) => Math.floor(atS / 60)))].join(', ')
+      expect(document).toContain(`- ${what}: at ${seconds} of the minutes ${minutes}.`)
+    }
+  })
+})
