@@ -28,8 +28,8 @@ type ExaminationInputs = {
 /** All findings, in the order of the settings, and what the relay would do. */
 export type Examination = { readonly verdict: Verdict; readonly findings: readonly Finding[] }
 
-/** How long the source runs, and sockets are watched: long enough to see a dead subscription where blocks take two seconds. */
-const TRIAL_BOUND_MS = 8_000
+/** The part of the time for which the source may run: by default long enough to see a silent socket where blocks take two seconds. */
+const TRIAL_SHARE = 0.8
 /** How long sockets are still watched when the source is decided. */
 const SOCKET_GRACE_MS = 2_000
 /** The part of the time that checks with tokens wait for the list. */
@@ -38,8 +38,7 @@ const LIST_SHARE = 0.5
 /** Examines all upstreams at the same time, while the relay's own source runs on them. */
 export async function examine(inputs: ExaminationInputs): Promise<Examination> {
   const { config, endpoints, timeoutMs, wallTime } = inputs
-  const trialMs = Math.min(timeoutMs, TRIAL_BOUND_MS)
-  const [deadline, trialDeadline] = [AbortSignal.timeout(timeoutMs), AbortSignal.timeout(trialMs)]
+  const [deadline, trialDeadline] = [AbortSignal.timeout(timeoutMs), AbortSignal.timeout(TRIAL_SHARE * timeoutMs)]
   const list = probeList({ stocksUrl: endpoints.stocksUrl, config, timeoutMs, wallTime })
   const addresses = list.then((read) => read.addresses)
   const shared = { ...inputs, deadline, addresses: inTime(addresses, timeoutMs * LIST_SHARE) }

@@ -35,7 +35,11 @@ function pendingLogsOutcome(report: SocketReport, { sealedLogs }: Trial, hasToke
   const accepted = `pendingLogs is accepted, and nothing came in ${secondsOf(watchedMs)} s`
   if (!hasTokens) return warn(`${accepted}; without a list that proves nothing`, 'set STOCKS_API_URL (--stocks)', 'quiet')
   if (sealedLogs > 0) return warn(`${accepted}, while ${sealedLogs} logs were sealed: it is silent`, elsewhere, 'silent')
-  return warn(`${accepted}; no listed token moved, so that proves nothing`, 'run the doctor again while the market trades', 'quiet')
+  return warn(
+    `${accepted}; no listed token moved, so that proves nothing`,
+    'run the doctor again while the market trades, or for longer (--timeout)',
+    'quiet',
+  )
 }
 
 const secondsOf = (ms: number): number => Math.round(ms / 100) / 10

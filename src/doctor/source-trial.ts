@@ -59,11 +59,18 @@ export async function trySource({ config, endpoints, addresses, clock, random, d
   return new Promise((resolve, reject) => {
     const finish = () => {
       clearInterval(steadyTimer)
+      clearTimeout(listlessTimer)
       subscription.unsubscribe()
       resolve(reading())
     }
     const subscription = events.subscribe({ next: (event) => trial.take(event, clock.now()), error: reject })
     const steadyTimer = setInterval(() => trial.isSteady(clock.now()) && finish(), STEADY_CHECK_MS)
+    let listlessTimer: NodeJS.Timeout | undefined
+    // Without a list the source may never be decided.
+    const onList = (list: readonly Hex[]) => {
+      if (list.length === 0) listlessTimer = setTimeout(finish, STEADY_MS).unref()
+    }
+    addresses.then(onList, reject)
     if (deadline.aborted) finish()
     else deadline.addEventListener('abort', finish, { once: true })
   })
