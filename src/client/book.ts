@@ -18,6 +18,8 @@ type MovementUpdate = Extract<Update, { shares: string | null }>
 export type BookOptions = {
   /** Movements that are kept of each stock (20). */
   readonly movements?: number
+  /** What another book knew. The items continue there. */
+  readonly states?: readonly StockState[]
 }
 
 /** The state of many stocks, folded from the items of a stream that sends snapshots. */
@@ -64,8 +66,9 @@ class StockBook implements Book {
   /** The stocks of which no new snapshot has come yet. Without one they are not listed any more. */
   #outdated = new Set<string>()
 
-  constructor(items: AsyncIterable<StreamItem> | undefined, { movements = MOVEMENTS }: BookOptions) {
+  constructor(items: AsyncIterable<StreamItem> | undefined, { movements = MOVEMENTS, states = [] }: BookOptions) {
     this.#movementsBound = movements
+    for (const state of states) this.#entries.set(state.address, newEntry(state))
     this.done = this.#follow(items ?? [])
   }
 
@@ -96,12 +99,11 @@ class StockBook implements Book {
   }
 
   #applySnapshot(snapshot: SnapshotMessage): void {
-    const { address, quote, as_of } = snapshot
+    const { address, as_of } = snapshot
     if (this.#isAfterGap) this.#outdated = new Set(this.#entries.keys())
     this.#isAfterGap = false
     const movements = this.#entries.get(address)?.state.movements ?? []
-    const quotes = new Map(quote ? [[quote.venue.pool, quote]] : [])
-    this.#entries.set(address, { state: { ...snapshot, movements }, asOf: as_of, quotes, scheduledBy: undefined })
+    this.#entries.set(address, { ...newEntry({ ...snapshot, movements }), asOf: as_of })
     this.#outdated.delete(address)
     this.#notify()
   }
@@ -111,7 +113,7 @@ class StockBook implements Book {
     if (update.address === null) return
     const { address } = update
     if (update.type === 'token' && update.change === 'listed' && !this.#entries.has(address))
-      this.#entries.set(address, newEntry(update))
+      this.#entries.set(address, newEntry(newStock(update)))
     const entry = this.#entries.get(address)
     if (!entry) return
     this.#applyToMovements(entry, update)
@@ -179,23 +181,25 @@ class StockBook implements Book {
   }
 }
 
-/** A stock that was listed after the snapshots. What is not known yet follows in messages of its own. */
-const newEntry = ({ symbol, address, token }: TokenMessage): BookEntry => ({
-  state: {
-    symbol,
-    address,
-    token,
-    multiplier: null,
-    scheduled: null,
-    paused: [],
-    nav: { price: null, updated_at: null, age_s: null, state: 'missing', bound_s: 0, frozen: null },
-    quote: null,
-    session: null,
-    movements: [],
-  },
+const newEntry = (state: StockState): BookEntry => ({
+  state,
   asOf: '',
-  quotes: new Map(),
+  quotes: new Map(state.quote ? [[state.quote.venue.pool, state.quote]] : []),
   scheduledBy: undefined,
+})
+
+/** A stock that was listed after the snapshots. What is not known yet follows in messages of its own. */
+const newStock = ({ symbol, address, token }: TokenMessage): StockState => ({
+  symbol,
+  address,
+  token,
+  multiplier: null,
+  scheduled: null,
+  paused: [],
+  nav: { price: null, updated_at: null, age_s: null, state: 'missing', bound_s: 0, frozen: null },
+  quote: null,
+  session: null,
+  movements: [],
 })
 
 /** The quote that stands for a stock: of the deepest pool that has a price, else of the first pool. */

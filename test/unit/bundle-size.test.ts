@@ -23,7 +23,10 @@ async function downloadBytes(entry: string): Promise<{ bytes: number; text: stri
   return { bytes: gzipSync(text, { level: 9 }).length, text }
 }
 
-it.each([['client/index.ts', 'connect', 6 * 1_024]])('%s stays small', async (entry, mustExport, boundBytes) => {
+it.each([
+  ['client/index.ts', 'connect', 6 * 1_024],
+  ['react/index.ts', 'useTape', 9 * 1_024],
+])('%s stays small', async (entry, mustExport, boundBytes) => {
   const { bytes, text } = await downloadBytes(entry)
   expect(text).toMatch(new RegExp(`export\\{[^}]* as ${mustExport}\\b`))
   expect(bytes).toBeLessThan(boundBytes)

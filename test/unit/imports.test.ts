@@ -67,11 +67,13 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'main.ts': ['serve.ts', 'cli', 'doctor', 'config.ts', 'nearest-name.ts', 'version.ts'],
   devnet: ['protocol', 'chain/rpc/method-params.ts'],
   client: [],
+  // An entry of the package, for pages that use React.
+  react: ['client'],
   cli: ['client', 'protocol', 'nearest-name.ts', 'bounded-map.ts'],
   web: ['client'],
 }
 /** What a room may import from npm or Node, where that is bounded. */
-const allowedPackages: Readonly<Record<string, readonly string[]>> = { protocol: ['zod'], client: [] }
+const allowedPackages: Readonly<Record<string, readonly string[]>> = { protocol: ['zod'], client: [], react: ['react'] }
 /** The relay subscribes in one place; the programs beside it subscribe where they want. */
 const subscribers = ['relay.ts', 'client', 'web', 'devnet', 'cli', 'doctor']
 const environmentReaders = ['serve.ts', 'cli', 'doctor']

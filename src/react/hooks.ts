@@ -1,0 +1,79 @@
+import { createContext, createElement, type ReactElement, type ReactNode, useContext, useMemo, useSyncExternalStore } from 'react'
+import { type ConnectOptions, connect, type StockState, type Update } from '../client/index.ts'
+import { SharedTape } from './shared-tape.ts'
+import { initialFeed, type TapeFeed, type TapeState } from './tape-memory.ts'
+import { selectsStock, type TapeSelection, unionOf } from './tape-selection.ts'
+import type { TapeUnion } from './tape-union.ts'
+import { emptyView, type TapeView, viewOf } from './tape-view.ts'
+
+export type StocktapeProviderProps = {
+  /** The relay. Without it, the one that served the page. */
+  readonly url?: string
+  readonly options?: ConnectOptions
+  readonly children?: ReactNode
+}
+
+/** The relay as text, so that an equal one is the same. */
+const RelayContext = createContext('{}')
+
+/** Names the relay for the components below it. It opens no connection. */
+export function StocktapeProvider({ url, options, children }: StocktapeProviderProps): ReactElement {
+  return createElement(RelayContext.Provider, { value: JSON.stringify({ url, options }) }, children)
+}
+
+/** The state of one stock, or undefined while it is loading and where it is unknown. */
+export function useStock(symbol: string): StockState | undefined {
+  const union = useMemo(() => unionOf({ symbols: symbol }), [symbol])
+  const read = useMemo(() => {
+    const symbols = [symbol]
+    return ({ stocks }: TapeState) => stocks.find((stock) => selectsStock(symbols, stock))
+  }, [symbol])
+  return useTapeState(union, read, undefined)
+}
+
+/** The stocks of a selection, their newest movements and updates, and the state of the feed. */
+export function useTape<Type extends Update['type'] = Update['type']>(
+  selection: TapeSelection<Type> | string | readonly string[],
+): TapeView<Type> {
+  const text = JSON.stringify(typeof selection === 'object' && 'symbols' in selection ? selection : { symbols: selection })
+  const [union, read] = useMemo(() => {
+    const selected: TapeSelection<Type> = JSON.parse(text)
+    let view: TapeView<Type> = emptyView
+    const read = (state: TapeState) => {
+      view = viewOf(state, selected, view)
+      return view
+    }
+    return [unionOf(selected), read] as const
+  }, [text])
+  return useTapeState<TapeView<Type>>(union, read, emptyView)
+}
+
+/** The state of the feed. It opens no connection. */
+export function useFeed(): TapeFeed {
+  return useTapeState(null, readFeed, initialFeed)
+}
+
+const readFeed = ({ feed }: TapeState): TapeFeed => feed
+
+function useTapeState<Part>(union: TapeUnion | null, read: (state: TapeState) => Part, onServer: Part): Part {
+  const relay = useContext(RelayContext)
+  const subscribe = useMemo(() => (onChange: () => void) => tapeOf(relay).watch(union, onChange), [relay, union])
+  return useSyncExternalStore(
+    subscribe,
+    () => read(tapeOf(relay).state),
+    () => onServer,
+  )
+}
+
+/** One for each relay. A tape that nobody watches holds nothing. */
+const tapes = new Map<string, SharedTape>()
+
+function tapeOf(relay: string): SharedTape {
+  const known = tapes.get(relay)
+  if (known) return known
+  const { url = '/', options }: StocktapeProviderProps = JSON.parse(relay)
+  const { href } = new URL(url, Reflect.get(globalThis, 'location')?.href)
+  const tape = new SharedTape(`stocktape 1 ${href} ${JSON.stringify(options ?? {})}`, connect(href, options))
+  tapes.set(relay, tape)
+  return tape
+}

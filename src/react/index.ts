@@ -1,0 +1,7 @@
+// For frameworks with server components: these run where the page does.
+'use client'
+
+export { StocktapeProvider, type StocktapeProviderProps, useFeed, useStock, useTape } from './hooks.ts'
+export type { TapeFeed } from './tape-memory.ts'
+export type { TapeSelection } from './tape-selection.ts'
+export type { TapeView } from './tape-view.ts'

@@ -1,0 +1,147 @@
+import type { RelayClient, StreamItem, StreamState } from '../client/index.ts'
+import type { TapeMemory, TapeState } from './tape-memory.ts'
+import { type TapeUnion, unite } from './tape-union.ts'
+import { UnionStream } from './union-stream.ts'
+
+/** What the tabs of one origin say to each other. */
+type TabMessage =
+  | { readonly kind: 'want'; readonly tab: string; readonly union: TapeUnion; readonly isNew: boolean }
+  | { readonly kind: 'state'; readonly leader: string; readonly to: string | null; readonly state: TapeState }
+  | { readonly kind: 'item'; readonly leader: string; readonly item: StreamItem }
+  | { readonly kind: 'feed'; readonly leader: string; readonly feed: StreamState }
+
+/**
+ * The tabs that show one relay share one stream. The tab that holds the lock leads: it reads the stream and passes on what
+ * comes. When it goes, the next one gets the lock, and continues after the last item that it received.
+ *
+ * Each tab holds a second lock of its own. When the leader gets it, that tab is gone.
+ */
+export class TabGroup {
+  readonly #name: string
+  readonly #memory: TapeMemory
+  readonly #relay: Pick<RelayClient, 'updates'>
+  readonly #id = Math.random().toString(36).slice(2)
+  readonly #end = new AbortController()
+  readonly #others = new Map<string, TapeUnion>()
+  #channel: InstanceType<typeof BroadcastChannel> | null = null
+  #union: TapeUnion = unite([])
+  #leader: string | null = null
+  #stream: UnionStream | null = null
+
+  constructor(name: string, memory: TapeMemory, relay: Pick<RelayClient, 'updates'>) {
+    this.#name = name
+    this.#memory = memory
+    this.#relay = relay
+    // Pages without a secure context have no locks: each has a stream of its own.
+    if (globalThis.navigator?.locks && globalThis.BroadcastChannel) this.#join()
+    else this.#lead()
+  }
+
+  want(union: TapeUnion): void {
+    this.#union = union
+    if (this.#stream) this.#wantAll()
+    else this.#sayWanted(false)
+  }
+
+  close(): void {
+    this.#end.abort()
+    this.#stream?.close()
+    this.#channel?.close()
+    this.#channel = null
+  }
+
+  #join(): void {
+    this.#channel = new BroadcastChannel(this.#name)
+    this.#channel.onmessage = ({ data }: { data: TabMessage }) => this.#receive(data)
+    this.#hold(this.#lockOf(this.#id), () => this.#sayWanted(true))
+    this.#hold(this.#name, () => this.#lead())
+  }
+
+  #lead(): void {
+    this.#leader = this.#id
+    this.#stream = new UnionStream(this.#relay, this.#memory, {
+      onItem: (item) => {
+        this.#memory.take(item)
+        this.#post({ kind: 'item', leader: this.#id, item })
+      },
+      onFeed: (feed) => {
+        this.#memory.takeFeed(feed)
+        this.#post({ kind: 'feed', leader: this.#id, feed })
+      },
+      onUnion: () => this.#passState(null),
+    })
+    // The others answer with what they want.
+    this.#passState(null)
+    this.#wantAll()
+  }
+
+  #receive(message: TabMessage): void {
+    if (message.kind === 'want') return this.#receiveWanted(message)
+    // Messages of a former leader may still be on their way.
+    const isForMe = message.kind === 'state' ? [null, this.#id].includes(message.to) : message.leader === this.#leader
+    if (this.#stream || !isForMe) return
+    switch (message.kind) {
+      case 'item':
+        return this.#memory.take(message.item)
+      case 'feed':
+        return this.#memory.takeFeed(message.feed)
+      case 'state': {
+        const isNewLeader = this.#leader !== message.leader
+        this.#leader = message.leader
+        this.#memory.load(message.state)
+        if (isNewLeader && message.to === null) this.#sayWanted(false)
+      }
+    }
+  }
+
+  #receiveWanted({ tab, union, isNew }: Extract<TabMessage, { kind: 'want' }>): void {
+    if (!this.#stream) return
+    if (!this.#others.has(tab)) this.#watch(tab)
+    this.#others.set(tab, union)
+    if (isNew) this.#passState(tab)
+    this.#wantAll()
+  }
+
+  #watch(tab: string): void {
+    const leave = () => {
+      this.#others.delete(tab)
+      this.#wantAll()
+    }
+    navigator.locks.request(this.#lockOf(tab), { signal: this.#end.signal }, leave).catch(() => {})
+  }
+
+  #wantAll(): void {
+    this.#stream?.want(unite([this.#union, ...this.#others.values()]))
+  }
+
+  #sayWanted(isNew: boolean): void {
+    this.#post({ kind: 'want', tab: this.#id, union: this.#union, isNew })
+  }
+
+  #passState(to: string | null): void {
+    this.#post({ kind: 'state', leader: this.#id, to, state: this.#memory.state })
+  }
+
+  #post(message: TabMessage): void {
+    this.#channel?.postMessage(message)
+  }
+
+  #lockOf(tab: string): string {
+    return `${this.#name} ${tab}`
+  }
+
+  /** Calls back with the lock, and keeps it until the end. */
+  #hold(lock: string, onGranted: () => void): void {
+    const { signal } = this.#end
+    const keep = () =>
+      new Promise<void>((resolve) => {
+        if (signal.aborted) return resolve()
+        signal.addEventListener('abort', () => resolve())
+        onGranted()
+      })
+    navigator.locks.request(lock, { signal }, keep).catch(() => {
+      // A page may be forbidden to use locks.
+      if (!signal.aborted && !this.#stream) this.#lead()
+    })
+  }
+}

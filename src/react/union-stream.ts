@@ -1,0 +1,83 @@
+import type { RelayClient, StreamItem, StreamState, Updates } from '../client/index.ts'
+import type { TapeMemory } from './tape-memory.ts'
+import { covers, type TapeUnion } from './tape-union.ts'
+
+/** Components that mount together make one stream. */
+const GROWTH_DELAY_MS = 20
+/** What nobody selects any more may be selected again soon. */
+const SHRINK_DELAY_MS = 30_000
+
+type UnionStreamHandlers = {
+  readonly onItem: (item: StreamItem) => void
+  readonly onFeed: (feed: StreamState) => void
+  /** The stream begins anew with another union. */
+  readonly onUnion: () => void
+}
+
+/** One stream of everything that is wanted. When that changes, a new stream continues at the position of the old one. */
+export class UnionStream {
+  readonly #relay: Pick<RelayClient, 'updates'>
+  readonly #memory: TapeMemory
+  readonly #handlers: UnionStreamHandlers
+  #wanted: TapeUnion
+  #items: Updates<StreamItem> | null = null
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #isGrowing = false
+
+  constructor(relay: Pick<RelayClient, 'updates'>, memory: TapeMemory, handlers: UnionStreamHandlers) {
+    this.#relay = relay
+    this.#memory = memory
+    this.#handlers = handlers
+    this.#wanted = memory.state.union
+  }
+
+  want(union: TapeUnion): void {
+    this.#wanted = union
+    const { union: open } = this.#memory.state
+    if (this.#isGrowing) return
+    clearTimeout(this.#timer)
+    this.#isGrowing = this.#items === null || !covers(open, union)
+    if (this.#isGrowing || !covers(union, open))
+      this.#timer = setTimeout(() => this.#restart(), this.#isGrowing ? GROWTH_DELAY_MS : SHRINK_DELAY_MS)
+  }
+
+  close(): void {
+    clearTimeout(this.#timer)
+    const items = this.#items
+    this.#items = null
+    void items?.close()
+  }
+
+  #restart(): void {
+    this.close()
+    this.#isGrowing = false
+    if (this.#wanted.symbols.length === 0) return
+    const { union, feed } = this.#memory.state
+    const isCovered = feed.position !== null && covers(union, this.#wanted)
+    this.#memory.startUnion(this.#wanted)
+    this.#handlers.onUnion()
+    const { symbols, isEveryType } = this.#wanted
+    const items: Updates<StreamItem> = this.#relay.updates(symbols, {
+      ...(isEveryType && { types: '*' }),
+      ...(feed.position !== null && { since: feed.position }),
+      // A symbol that is new here needs its state.
+      snapshot: isCovered || 'always',
+      fill: true,
+      onState: (state) => items === this.#items && this.#handlers.onFeed(state),
+    })
+    this.#items = items
+    void this.#read(items)
+  }
+
+  async #read(items: Updates<StreamItem>): Promise<void> {
+    try {
+      for await (const item of items) {
+        if (items !== this.#items) return
+        this.#handlers.onItem(item)
+      }
+    } catch {
+      // The state of the stream says why it ended. It begins again when something else is wanted.
+      if (items === this.#items) this.#items = null
+    }
+  }
+}
