@@ -45,12 +45,24 @@ const commands = new Map(Object.entries(entries))
 /** The nearest command is named up to this many edits. */
 const SUGGESTION_BOUND_EDITS = 2
 
+/** As in package.json. An older one lacks modules that the relay imports, and npm only warns about it. */
+const OLDEST_NODE = [22, 18] as const
+
 /** Without a command, or with a flag in its place, the relay runs. */
 async function run(args: readonly string[]): Promise<number> {
+  if (isNodeTooOld()) {
+    process.stderr.write(`stocktape: Node ${OLDEST_NODE.join('.')} or later is needed, and this is ${process.versions.node}\n`)
+    return EXIT_USAGE
+  }
   const [first = ''] = args
   if (args.length === 1 && (first === '--help' || first === '-h')) return printHelp()
   if (args.length === 1 && first === '--version') return printVersion()
   return first === '' || first.startsWith('-') ? runCommand('serve', args) : runCommand(first, args.slice(1))
+}
+
+function isNodeTooOld(): boolean {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+  return major < OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor < OLDEST_NODE[1])
 }
 
 async function runCommand(name: string, args: readonly string[]): Promise<number> {

@@ -44,4 +44,21 @@ describe.concurrent('stocktape', () => {
   ] as const)('reports the mistake of %j in one line and exits with code 2', async ([args, line], context) => {
     expect(await stocktape(context, ...args)).toEqual({ code: 2, stdout: '', stderr: line })
   })
+
+  it.for([
+    ['20.19.5', 2],
+    ['22.9.0', 2],
+    ['22.18.0', 0],
+    ['26.0.0', 0],
+  ] as const)('on Node %s ends with %i', async ([version, expected], { onTestFinished }) => {
+    const pretended = `Object.defineProperty(process.versions, 'node', { value: '${version}' })`
+    const preload = ['--import', `data:text/javascript,${encodeURIComponent(pretended)}`]
+    const program = new ChildProgram([process.execPath, ...preload, 'src/main.ts', '--version'], {
+      env: { PATH: process.env.PATH },
+    })
+    onTestFinished(() => program.kill())
+    expect(await program.waitForExit()).toBe(expected)
+    const needed = packageJson.engines.node.replace('>=', '')
+    expect(program.stderr).toBe(expected === 0 ? '' : `stocktape: Node ${needed} or later is needed, and this is ${version}\n`)
+  })
 })
