@@ -12,7 +12,7 @@ import { type Examination, examine } from '../../../src/doctor/examination.ts'
 import { openSteadyClock, schedulerOn } from '../../../src/steady-clock.ts'
 import { upstreamEndpoints } from '../../../src/upstream.ts'
 import { serveList, startAnvil } from '../../support/anvil-node.ts'
-import { ChildProgram, freePort } from '../../support/child-program.ts'
+import { ChildProgram } from '../../support/child-program.ts'
 import { openRelayBeforeList } from '../../support/in-process-relay.ts'
 
 type Settings = Readonly<Record<string, string>>
@@ -21,6 +21,8 @@ type Expected = Readonly<Record<string, RegExp>>
 
 /** How long an examination may take: none does, but for one that waits for a node that hangs. */
 const TIMEOUT_MS = 60_000
+/** Nothing listens there. A free port of the system may soon be that of another server. */
+const DEAD_PORT = 2
 const RELAY_TIMEOUT_MS = 60_000
 
 const cleanups: (() => Promise<unknown>)[] = []
@@ -229,12 +231,12 @@ const kinds: readonly (readonly [name: string, prepare: Prepare, expected: Expec
   ['a node that hangs', async () => onlyNode(await serve(() => {})), { ...down, 'rpc.reach': /^fail no answer in \d/ }],
   [
     'a dead port',
-    async () => onlyNode(`http://127.0.0.1:${await freePort()}`),
+    () => onlyNode(`http://127.0.0.1:${DEAD_PORT}`),
     { ...down, 'rpc.reach': /^fail the connection is refused/, 'rpc.head': /^absent$/ },
   ],
   [
     'a dead port for the socket',
-    async () => ({ UPSTREAM_WS_URL: `ws://127.0.0.1:${await freePort()}` }),
+    () => ({ UPSTREAM_WS_URL: `ws://127.0.0.1:${DEAD_PORT}` }),
     { source: /^poll unreachable$/, 'ws.reach': /^fail the connection is refused/, 'ws.pending_logs': /^absent$/ },
   ],
   [
@@ -326,7 +328,7 @@ it('the doctor prints no more of a URL than its origin', async () => {
   const devnet = await openDevnet()
   const secrets = ['0123456789abcdef', 'user-name', 'pass-word']
   const [key, user, password] = secrets
-  const dead = `http://${user}:${password}@127.0.0.1:${await freePort()}/v2/${key}?key=${key}`
+  const dead = `http://${user}:${password}@127.0.0.1:${DEAD_PORT}/v2/${key}?key=${key}`
   // A node that repeats the URL in its errors, and as its name.
   const echo = await serve(async (request, response) => {
     const { id, method } = z.object({ id: z.number(), method: z.string() }).parse(JSON.parse(await text(request)))
@@ -371,7 +373,7 @@ describe.concurrent('the doctor command', () => {
 
   it('with --json prints one object, and exits with 1 where the relay cannot run', async () => {
     const devnet = await openDevnet({ pace: 'manual' })
-    const program = run('--rpc', `http://127.0.0.1:${await freePort()}`, '--stocks', devnet.url, '--timeout', '2s', '--json')
+    const program = run('--rpc', `http://127.0.0.1:${DEAD_PORT}`, '--stocks', devnet.url, '--timeout', '2s', '--json')
     expect(await program.waitForExit()).toBe(1)
     expect(program.stderr).toBe('')
     expect(Report.parse(JSON.parse(program.stdout))).toMatchObject({
