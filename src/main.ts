@@ -27,6 +27,11 @@ const entries: Readonly<Record<string, CommandEntry>> = {
     run: async (args) => (await import('./doctor/doctor.ts')).doctor(args),
     flags: async () => (await import('./doctor/doctor.ts')).doctorFlags,
   },
+  conform: {
+    summary: 'check a client against the rules of the contract',
+    run: async (args) => (await import('./conform/conform.ts')).conform(args),
+    flags: async () => (await import('./conform/conform.ts')).conformFlags,
+  },
   completion: {
     summary: 'print a script that completes commands and flags in bash, zsh or fish',
     run: async (args) => (await import('./cli/completion.ts')).openCompletion(loadCompletedCommands)(args),

@@ -39,7 +39,7 @@ export class Connection {
   #transport: TransportName
   #hasHello = false
   #attempts = 0
-  #byeMs = 0
+  #retryMs = 0
   #lastMessageAt = 0
   #silenceMs = CONNECT_BOUND_MS
   #disconnect: () => void = () => {}
@@ -53,7 +53,7 @@ export class Connection {
 
   open(): void {
     this.#hasHello = false
-    this.#byeMs = 0
+    this.#retryMs = 0
     this.#silenceMs = CONNECT_BOUND_MS
     this.#lastMessageAt = this.#environment.now()
     this.#handlers.onState({ phase: 'connecting', transport: this.#transport, retryMs: null, attempts: this.#attempts })
@@ -61,6 +61,9 @@ export class Connection {
     let isCurrent = true
     const close = this.#environment.open[this.#transport](this.#handlers.query(), {
       onMessage: (text) => isCurrent && this.#receive(text),
+      onRetry: (ms) => {
+        this.#retryMs = ms
+      },
       onEnd: (end) => isCurrent && this.#end(end),
     })
     this.#disconnect = () => {
@@ -81,7 +84,7 @@ export class Connection {
     try {
       message = JSON.parse(text)
     } catch {
-      return this.#end({ code: 0, reason: 'the relay sent something that is not JSON', retryMs: 0 })
+      return this.#end({ code: 0, reason: 'the relay sent something that is not JSON' })
     }
     switch (message.type) {
       case 'hello':
@@ -93,7 +96,7 @@ export class Connection {
         this.#attempts = 0
         break
       case 'bye':
-        this.#byeMs = message.retry_ms
+        this.#retryMs = message.retry_ms
         break
       case 'error':
         return this.#end({ code: 0, ...endOf(message) })
@@ -106,22 +109,22 @@ export class Connection {
     const leftMs = this.#lastMessageAt + this.#silenceMs - this.#environment.now()
     this.#cancelTimer = this.#environment.after(Math.max(leftMs, 1), () => {
       if (this.#environment.now() - this.#lastMessageAt < this.#silenceMs) return this.#watch()
-      this.#end({ code: 0, reason: this.#hasHello ? 'the relay is silent' : 'the relay does not answer', retryMs: 0 })
+      this.#end({ code: 0, reason: this.#hasHello ? 'the relay is silent' : 'the relay does not answer' })
     })
   }
 
-  #end({ code, reason, retryMs, refusal }: ConnectionEnd): void {
+  #end({ code, reason, refusal }: ConnectionEnd): void {
     this.close()
     if (refusal) return this.#handlers.onRefusal(refusal)
     if (code >= 4_000 && code < 4_100) return this.#handlers.onRefusal(new RelayError(code, reason.split(' ')[0] ?? '', reason))
-    if (!this.#hasHello && !this.#environment.transport) {
+    if (!this.#hasHello && !this.#environment.transport && code < 4_000) {
       // A proxy may forbid the WebSocket. Over HTTP the relay also says why it refuses.
       const isBlocked = this.#transport === 'websocket'
       this.#transport = isBlocked ? 'sse' : 'websocket'
       if (isBlocked) return this.open()
     }
     const backoffMs = Math.min(RETRY_MS * 2 ** this.#attempts, RETRY_BOUND_MS) * (0.5 + this.#environment.random())
-    const waitMs = Math.round(Math.max(retryMs, this.#byeMs) + backoffMs)
+    const waitMs = Math.round(this.#retryMs + backoffMs)
     this.#attempts += 1
     this.#handlers.onState({ phase: 'waiting', reason, retryMs: waitMs, attempts: this.#attempts })
     this.#cancelTimer = this.#environment.after(waitMs, () => this.open())
@@ -132,5 +135,5 @@ export class Connection {
 function endOf({ code, reason, message, details }: Extract<Message, { type: 'error' }>): Omit<ConnectionEnd, 'code'> {
   const suggest = details?.[0]?.suggest
   const refusal = new RelayError(code, reason, message, Array.isArray(suggest) ? suggest : [])
-  return { reason: message, retryMs: 0, ...(!isTemporary(refusal) && { refusal }) }
+  return { reason: message, ...(!isTemporary(refusal) && { refusal }) }
 }

@@ -6,6 +6,8 @@ import type { RelayError } from './relay-error.ts'
 type ConnectionEvents = {
   /** A message, as text. */
   readonly onMessage: (text: string) => void
+  /** The server asks to wait this long before the next connection. */
+  readonly onRetry: (ms: number) => void
   readonly onEnd: (end: ConnectionEnd) => void
 }
 
@@ -13,8 +15,6 @@ export type ConnectionEnd = {
   readonly reason: string
   /** The close code of a WebSocket; 0 where there is none. */
   readonly code: number
-  /** The server asks to wait this long. */
-  readonly retryMs: number
   /** The relay refuses the stream for good. */
   readonly refusal?: RelayError
 }
@@ -33,7 +33,7 @@ export const webSocketOpener =
     if (key) url.searchParams.set('key', key)
     const socket = new WebSocket(url, SUBPROTOCOL)
     socket.onmessage = ({ data }) => onMessage(String(data))
-    socket.onclose = ({ code, reason }) => onEnd({ code, reason: reason || `the WebSocket was closed with ${code}`, retryMs: 0 })
+    socket.onclose = ({ code, reason }) => onEnd({ code, reason: reason || `the WebSocket was closed with ${code}` })
     return () => {
       socket.onmessage = null
       socket.onclose = null
@@ -45,19 +45,17 @@ export const webSocketOpener =
 
 export const eventStreamOpener =
   (http: Http): OpenConnection =>
-  (query, { onMessage, onEnd }) => {
+  (query, events) => {
     const abort = new AbortController()
-    const end = (end: ConnectionEnd) => abort.signal.aborted || onEnd(end)
-    readEventStream(http, query, onMessage, abort.signal).then(end, (failure: unknown) =>
-      end({ code: 0, retryMs: 0, reason: reasonOf(failure) }),
-    )
+    const end = (end: ConnectionEnd) => abort.signal.aborted || events.onEnd(end)
+    readEventStream(http, query, events, abort.signal).then(end, (failure: unknown) => end({ code: 0, reason: reasonOf(failure) }))
     return () => abort.abort()
   }
 
 async function readEventStream(
   http: Http,
   query: URLSearchParams,
-  onMessage: (text: string) => void,
+  { onMessage, onRetry }: ConnectionEvents,
   signal: AbortSignal,
 ): Promise<ConnectionEnd> {
   const response = await fetch(http.urlOf('v1/stream', query), {
@@ -66,10 +64,10 @@ async function readEventStream(
   })
   if (!response.ok || !response.body) {
     const refusal = await refusalOf(response)
-    const end = { code: 0, reason: refusal.message, retryMs: retryAfterMs(response) }
+    const end = { code: 0, reason: refusal.message }
+    onRetry(retryAfterMs(response))
     return isTemporary(refusal) ? end : { ...end, refusal }
   }
-  let retryMs = 0
   let rest = ''
   for await (const text of textOf(response.body, signal)) {
     const lines = (rest + text).split('\n')
@@ -77,10 +75,10 @@ async function readEventStream(
     for (const line of lines) {
       if (signal.aborted) break
       if (line.startsWith('data: ')) onMessage(line.slice(6))
-      if (line.startsWith('retry: ')) retryMs = Number(line.slice(7))
+      if (line.startsWith('retry: ')) onRetry(Number(line.slice(7)))
     }
   }
-  return { code: 0, reason: 'the stream ended', retryMs }
+  return { code: 0, reason: 'the stream ended' }
 }
 
 /** Not every browser can iterate over the body of a response. */

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+
 /** Code to copy. Tests run it unchanged. */
 
 /** The page at `/docs` replaces it with its own origin. */
@@ -69,143 +71,20 @@ for (;;) {
 }
 `
 
-const python = `import json, os, sys, time, urllib.error, urllib.request
-
-FILE = "AAPLc.position"
-since = open(FILE).read() if os.path.exists(FILE) else "now"
-retry_s = 1
-
-while True:
-    url = f"${ORIGIN}/v1/stream?symbols=AAPLc&format=ndjson&heartbeat=15&since={since}"
-    try:
-        with urllib.request.urlopen(url, timeout=45) as stream:
-            for line in stream:
-                message = json.loads(line)
-                if message["type"] == "transfer":
-                    print(message["time"], message["symbol"], message["amount"], message["reference_value"], flush=True)
-                elif message["type"] == "retract":
-                    print("did not happen:", message["key"], file=sys.stderr)
-                elif message["type"] == "gap":
-                    print("gap:", message["reason"], "from", message["from"], "to", message["to"], message["backfill"] or "", file=sys.stderr)
-                elif message["type"] == "error":
-                    print("error:", message["message"], file=sys.stderr)
-                elif message["type"] == "bye":
-                    retry_s = message["retry_ms"] / 1000
-                since = message.get("id") or since
-                # Saved after the message is handled: a crash repeats one, and loses none.
-                with open(FILE + ".new", "w") as file:
-                    file.write(since)
-                os.replace(FILE + ".new", FILE)
-    except urllib.error.HTTPError as refusal:
-        print(refusal.read().decode(), file=sys.stderr)
-        # 429 and 5xx pass. Every other refusal would come again.
-        if refusal.code != 429 and refusal.code < 500:
-            sys.exit(1)
-    except (OSError, ValueError) as failure:
-        print(failure, file=sys.stderr)
-    time.sleep(retry_s)
-`
-
-const go = `package main
-
-import (
-	"bufio"
-	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
-	"os"
-	"time"
-)
-
-const url = "${ORIGIN}/v1/stream?symbols=AAPLc&format=ndjson&heartbeat=15&since="
-const file = "AAPLc.position"
-
-type message struct {
-	Type, ID, Time, Symbol, Amount, Key, Reason, From, To, Backfill, Message string
-	ReferenceValue                                                          string \`json:"reference_value"\`
-	RetryMs                                                                 int    \`json:"retry_ms"\`
-}
-
-func handle(m message) {
-	switch m.Type {
-	case "transfer":
-		fmt.Println(m.Time, m.Symbol, m.Amount, m.ReferenceValue)
-	case "retract":
-		fmt.Fprintln(os.Stderr, "did not happen:", m.Key)
-	case "gap":
-		fmt.Fprintln(os.Stderr, "gap:", m.Reason, "from", m.From, "to", m.To, m.Backfill)
-	case "error":
-		fmt.Fprintln(os.Stderr, "error:", m.Message)
-	}
-}
-
-func listen(since *string, retry *time.Duration) error {
-	response, err := http.Get(url + *since)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(response.Body)
-		fmt.Fprintln(os.Stderr, string(body))
-		// 429 and 5xx pass. Every other refusal would come again.
-		if response.StatusCode != http.StatusTooManyRequests && response.StatusCode < 500 {
-			os.Exit(1)
-		}
-		return nil
-	}
-	silence := time.AfterFunc(45*time.Second, func() { response.Body.Close() })
-	defer silence.Stop()
-	lines := bufio.NewScanner(response.Body)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		silence.Reset(45 * time.Second)
-		var m message
-		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
-			return err
-		}
-		handle(m)
-		if m.RetryMs > 0 {
-			*retry = time.Duration(m.RetryMs) * time.Millisecond
-		}
-		if m.ID == "" {
-			continue
-		}
-		*since = m.ID
-		// Saved after the message is handled: a crash repeats one, and loses none.
-		if err := os.WriteFile(file+".new", []byte(m.ID), 0o644); err != nil {
-			return err
-		}
-		if err := os.Rename(file+".new", file); err != nil {
-			return err
-		}
-	}
-	return lines.Err()
-}
-
-func main() {
-	since, retry := "now", time.Second
-	if saved, err := os.ReadFile(file); err == nil {
-		since = string(saved)
-	}
-	for {
-		if err := listen(&since, &retry); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-		time.Sleep(retry)
-	}
-}
-`
+/** The programs are files, so that their own tools read them too. */
+const program = (file: string): string => readFileSync(new URL(`./programs/${file}`, import.meta.url), 'utf8')
 
 const resumeNote =
   'It reconnects, continues after the position in its file, reports retracts, gaps and errors, and ends at a refusal that would come again.'
+
+const followNote =
+  'It prints NDJSON, continues after the position in its file, drops repetitions, proves by prev that nothing is missing, leaves a silent relay, and ends at a refusal that would come again. It keeps every rule of the conformance kit.'
 
 export const snippets: readonly Snippet[] = [
   { id: 'curl', title: 'curl', description: 'Readable lines, one per message.', source: curl },
   { id: 'wscat', title: 'wscat', description: 'JSON messages over WebSocket.', source: wscat },
   { id: 'browser', title: 'A browser’s console', description: 'It resumes by itself.', source: browser },
   { id: 'typescript', title: 'TypeScript', description: `Node 22, Deno or Bun; no package. ${resumeNote}`, source: typescript },
-  { id: 'python', title: 'Python', description: `3.8 or later; no package. ${resumeNote}`, source: python },
-  { id: 'go', title: 'Go', description: `The standard library. ${resumeNote}`, source: go },
+  { id: 'python', title: 'Python', description: `3.8 or later; no package. ${followNote}`, source: program('follow.py') },
+  { id: 'go', title: 'Go', description: `1.18 or later; the standard library. ${followNote}`, source: program('follow.go') },
 ]

@@ -46,7 +46,7 @@ export class SimulatedNetwork {
     const end = (code: number) => {
       if (!connection.close()) return
       this.#connections.delete(connection)
-      events.onEnd({ code, reason: `closed with ${code}`, retryMs: 0 })
+      events.onEnd({ code, reason: `closed with ${code}` })
     }
     connection.onEnd = end
     this.#connections.add(connection)

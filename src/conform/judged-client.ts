@@ -1,0 +1,104 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+
+/** Output that is kept of a client's standard error, and the longest line of its standard output. */
+const STDERR_BOUND_CHARS = 10_000
+const LINE_BOUND_CHARS = 16_777_216
+/** A client that does not end by itself is killed after this time. */
+const END_BOUND_MS = 2_000
+
+/** A message as the client printed it. */
+export type PrintedLine = { readonly type: string; readonly id?: string | null } & Readonly<Record<string, unknown>>
+
+/** Somebody's client: a command that prints what it received as NDJSON. */
+export class JudgedClient {
+  readonly #child: ChildProcess
+  readonly #watchers = new Set<() => void>()
+  readonly lines: PrintedLine[] = []
+  #rest = ''
+  stderr = ''
+  /** A line that is no message. */
+  unreadable: string | null = null
+  /** Its exit code, or why it could not start; null while it runs. */
+  ended: number | string | null = null
+
+  constructor([file = '', ...args]: readonly string[], env: NodeJS.ProcessEnv) {
+    this.#child = spawn(file, args, { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true })
+    this.#child.on('error', (failure) => this.#end(failure.message))
+    this.#child.on('close', (code, signal) => this.#end(code ?? signal ?? 0))
+    this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.stderr = (this.stderr + text).slice(-STDERR_BOUND_CHARS)
+    })
+    this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => this.#read(text))
+  }
+
+  /** Resolves to whether the condition comes true in time. */
+  async until(condition: () => boolean, withinMs: number): Promise<boolean> {
+    if (condition()) return true
+    return new Promise((resolve) => {
+      const settle = (result: boolean) => {
+        clearTimeout(timer)
+        this.#watchers.delete(check)
+        resolve(result)
+      }
+      const check = () => (condition() || this.ended !== null) && settle(condition())
+      const timer = setTimeout(() => settle(false), withinMs)
+      this.#watchers.add(check)
+    })
+  }
+
+  /** Stops reading what the client prints, as a slow reader of a pipe does. */
+  pauseReading(): void {
+    this.#child.stdout?.pause()
+  }
+
+  resumeReading(): void {
+    this.#child.stdout?.resume()
+  }
+
+  /** Ends the client and what it started. */
+  async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    if (this.ended !== null) return
+    this.resumeReading()
+    this.#signal(signal)
+    const killer = setTimeout(() => this.#signal('SIGKILL'), END_BOUND_MS)
+    await once(this.#child, 'close')
+    clearTimeout(killer)
+  }
+
+  #signal(signal: NodeJS.Signals): void {
+    const { pid } = this.#child
+    try {
+      if (pid !== undefined) process.kill(-pid, signal)
+    } catch {
+      // It ended in the meantime.
+    }
+  }
+
+  #read(text: string): void {
+    const lines = (this.#rest + text).split('\n')
+    this.#rest = (lines.pop() ?? '').slice(-LINE_BOUND_CHARS)
+    for (const line of lines) this.#readLine(line)
+    this.#notify()
+  }
+
+  #readLine(line: string): void {
+    if (line.trim() === '') return
+    try {
+      const message: unknown = JSON.parse(line)
+      if (typeof message === 'object' && message !== null && 'type' in message) return void this.lines.push(message as PrintedLine)
+    } catch {
+      // Named below.
+    }
+    this.unreadable ??= line.slice(0, 80)
+  }
+
+  #end(how: number | string): void {
+    this.ended ??= how
+    this.#notify()
+  }
+
+  #notify(): void {
+    for (const watcher of [...this.#watchers]) watcher()
+  }
+}
