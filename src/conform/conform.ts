@@ -3,7 +3,7 @@ import { delimiter, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Command, type CommandFlags, EXIT_FAILED, EXIT_OK, UsageError } from '../cli/command.ts'
 import { nearestName } from '../nearest-name.ts'
-import { judge, summary, type Verdict, verdictLines } from './report.ts'
+import { judge, type RuleVerdict, summary, verdictLines } from './report.ts'
 import { type Rule, rules } from './rules.ts'
 
 export const conformFlags = {
@@ -57,9 +57,9 @@ export async function judgeAll(
   chosen: readonly Rule[],
   command: readonly string[],
   jobs: number,
-  onVerdict: (verdict: Verdict) => void,
-): Promise<readonly Verdict[]> {
-  const verdicts: (Verdict | undefined)[] = []
+  onVerdict: (verdict: RuleVerdict) => void,
+): Promise<readonly RuleVerdict[]> {
+  const verdicts: (RuleVerdict | undefined)[] = []
   let next = 0
   let reported = 0
   const work = async () => {

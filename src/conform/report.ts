@@ -1,8 +1,8 @@
 import type { Rule } from './rules.ts'
-import { BrokenRule, NotApplicable, Stage } from './stage.ts'
+import { BrokenRule, NotApplicable, ScenarioStage } from './stage.ts'
 
 /** What a client does with a rule. */
-export type Verdict = {
+export type RuleVerdict = {
   readonly rule: string
   readonly section: string
   readonly sentence: string
@@ -12,10 +12,10 @@ export type Verdict = {
 }
 
 /** Plays the scenario of a rule with a client of its own. */
-export async function judge(rule: Rule, command: readonly string[]): Promise<Verdict> {
+export async function judge(rule: Rule, command: readonly string[]): Promise<RuleVerdict> {
   const { name, section, sentence, isOptional = false } = rule
-  const stage = await Stage.open(command, name)
-  const verdict = (outcome: Verdict['outcome'], detail: string | null): Verdict => ({
+  const stage = await ScenarioStage.open(command, name)
+  const verdict = (outcome: RuleVerdict['outcome'], detail: string | null): RuleVerdict => ({
     rule: name,
     section,
     sentence,
@@ -38,15 +38,15 @@ const marks = { kept: '✓', broken: '✗', optional: '-', 'not applicable': '-'
 const NAME_COLUMN = 22
 
 /** A line for a rule, and for one that is not kept what happened. */
-export function verdictLines({ rule, section, sentence, outcome, detail }: Verdict): readonly string[] {
+export function verdictLines({ rule, section, sentence, outcome, detail }: RuleVerdict): readonly string[] {
   const first = `${marks[outcome]} ${rule.padEnd(NAME_COLUMN)} ${section} ${sentence}`
   if (detail === null) return [first]
   const label = { kept: '', broken: 'broken: ', optional: 'not kept, optional: ', 'not applicable': 'not applicable: ' }[outcome]
   return [first, `  ${' '.repeat(NAME_COLUMN)} ${label}${detail}`]
 }
 
-export function summary(verdicts: readonly Verdict[]): string {
-  const count = (outcome: Verdict['outcome']) => verdicts.filter((verdict) => verdict.outcome === outcome).length
+export function summary(verdicts: readonly RuleVerdict[]): string {
+  const count = (outcome: RuleVerdict['outcome']) => verdicts.filter((verdict) => verdict.outcome === outcome).length
   const others = count('optional') + count('not applicable')
   return `${count('kept')} rules kept, ${count('broken')} broken, ${others} not applicable or optional`
 }

@@ -2,7 +2,7 @@ import { closeCodes } from '../protocol/close-codes.ts'
 import type { NoticeOf } from '../protocol/notices.ts'
 import type { ScriptedConnection } from './scripted-relay.ts'
 import { ScriptedTape } from './scripted-tape.ts'
-import { BrokenRule, NotApplicable, type Stage, WATCH_MS } from './stage.ts'
+import { BrokenRule, NotApplicable, type ScenarioStage, WATCH_MS } from './stage.ts'
 
 /** A rule of the contract, and the scenario that shows whether a client keeps it. */
 export type Rule = {
@@ -12,7 +12,7 @@ export type Rule = {
   /** Some clients need not keep it. */
   readonly isOptional?: boolean
   /** Throws where the rule is broken, or does not apply. */
-  readonly run: (stage: Stage) => Promise<void>
+  readonly run: (stage: ScenarioStage) => Promise<void>
 }
 
 const RETRY_MS = 1_500

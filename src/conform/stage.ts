@@ -20,7 +20,7 @@ export class BrokenRule extends Error {}
 export class NotApplicable extends Error {}
 
 /** One scenario: a scripted relay, and a client that follows it. */
-export class Stage {
+export class ScenarioStage {
   readonly #command: readonly string[]
   /** The client keeps its position here. */
   readonly #folder: string
@@ -33,8 +33,8 @@ export class Stage {
     this.#folder = mkdtempSync(join(tmpdir(), 'stocktape-conform-'))
   }
 
-  static async open(command: readonly string[], name: string): Promise<Stage> {
-    return new Stage(command, await ScriptedRelay.open(new ScriptedTape(`c${name.replace(/[^a-z0-9]/g, '')}`)))
+  static async open(command: readonly string[], name: string): Promise<ScenarioStage> {
+    return new ScenarioStage(command, await ScriptedRelay.open(new ScriptedTape(`c${name.replace(/[^a-z0-9]/g, '')}`)))
   }
 
   get tape(): ScriptedTape {

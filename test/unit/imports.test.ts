@@ -64,11 +64,12 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   doctor: ['protocol', 'tokens', 'chain', 'gateway/redact.ts', 'cli/command.ts', 'upstream.ts', ...leaves],
   'upstream.ts': ['config.ts', 'tokens', 'devnet'],
   'serve.ts': [...data, 'edge/http', 'docs', 'relay.ts', 'upstream.ts', 'cli/command.ts', ...leaves],
-  'main.ts': ['serve.ts', 'cli', 'doctor', 'config.ts', 'nearest-name.ts', 'version.ts'],
+  'main.ts': ['serve.ts', 'cli', 'conform', 'doctor', 'config.ts', 'nearest-name.ts', 'version.ts'],
   devnet: ['protocol', 'chain/rpc/method-params.ts'],
   client: [],
   // An entry of the package, for pages that use React.
   react: ['client'],
+  conform: ['protocol', 'cli/command.ts', 'nearest-name.ts'],
   cli: ['client', 'protocol', 'nearest-name.ts', 'bounded-map.ts'],
   web: ['client'],
 }
@@ -76,7 +77,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
 const allowedPackages: Readonly<Record<string, readonly string[]>> = { protocol: ['zod'], client: [], react: ['react'] }
 /** The relay subscribes in one place; the programs beside it subscribe where they want. */
 const subscribers = ['relay.ts', 'client', 'web', 'devnet', 'cli', 'doctor']
-const environmentReaders = ['serve.ts', 'cli', 'doctor']
+const environmentReaders = ['serve.ts', 'cli', 'doctor', 'conform']
 /** Everything else is handed its clocks, so that nothing measures time with a clock that can be set. */
 const wallClockReaders = ['relay.ts', 'devnet', 'doctor']
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { judgeAll } from '../../../src/conform/conform.ts'
-import type { Verdict } from '../../../src/conform/report.ts'
+import type { RuleVerdict } from '../../../src/conform/report.ts'
 import { rules } from '../../../src/conform/rules.ts'
 import { ScriptedTape } from '../../../src/conform/scripted-tape.ts'
 import { ChildProgram, createTempFolder } from '../../support/child-program.ts'
@@ -10,16 +10,16 @@ import { assertValidMessage } from '../../support/message-validator.ts'
 /** The scenarios mostly wait. */
 const JOBS = 5
 
-const judged = (command: readonly string[], names?: readonly string[]): Promise<readonly Verdict[]> =>
+const judged = (command: readonly string[], names?: readonly string[]): Promise<readonly RuleVerdict[]> =>
   judgeAll(
     rules.filter(({ name }) => names?.includes(name) ?? true),
     command,
     JOBS,
     () => {},
   )
-const namesOf = (verdicts: readonly Verdict[], ...outcomes: readonly Verdict['outcome'][]) =>
+const namesOf = (verdicts: readonly RuleVerdict[], ...outcomes: readonly RuleVerdict['outcome'][]) =>
   verdicts.filter(({ outcome }) => outcomes.includes(outcome)).map(({ rule }) => rule)
-const problems = (verdicts: readonly Verdict[]) =>
+const problems = (verdicts: readonly RuleVerdict[]) =>
   verdicts.filter(({ outcome }) => outcome === 'broken').map(({ rule, detail }) => `${rule}: ${detail}`)
 
 const webSocketRules = ['protocol', 'forbidden', 'nothing-subscribed', 'full', 'too-many-messages', 'too-many-connections']
