@@ -50,7 +50,7 @@ describe('the files of the package', () => {
 describe('the program of the package', () => {
   it('prints its version and its help', async () => {
     expect(await installed.run('--version')).toEqual({ code: 0, stdout: `${packageJson.version}\n`, stderr: '' })
-    expect((await installed.run('--help')).stdout).toMatch(/^ {2}stocktape tail /m)
+    expect((await installed.run('help', 'conform')).stdout).toMatch(/^stocktape conform /)
   })
 
   it('names an unknown command in one line, with exit code 2', async () => {
