@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config'
 export const slowFiles = [
   'test/integration/http/**/*.test.ts',
   'test/integration/stream/{connection-start,heartbeat,resume,slow-listeners}.test.ts',
-  'test/e2e/{history-paging,http-stream,quotes,real-node,relay-downtime,restart,resume,source-failover,test-token,upstream-outage,websocket}.test.ts',
+  'test/e2e/{history-paging,http-stream,quotes,real-node,relay-downtime,requested-faults,restart,resume,source-failover,test-token,upstream-outage,websocket}.test.ts',
   'test/e2e/gateway/**/*.test.ts',
   'test/simulation/{client-streams,reach-report}.test.ts',
   'test/unit/argument-bounds.test.ts',

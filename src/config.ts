@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { requestedFaults } from './devnet/faults/requested-faults.ts'
 import { nearestName } from './nearest-name.ts'
 import {
   type NamedPool,
@@ -148,6 +149,11 @@ export const settings = {
     origins,
   ),
   METRICS_TOKEN: setting(null, 'token that gives access to the metrics from other machines', key),
+  FAULTS: setting(
+    null,
+    'only with the built-in chain: what goes wrong, such as reorg=2%,drop=5%,late=5%,silent=30s,gap; docs/faults.md has all of it',
+    requestedFaults,
+  ),
   DRAIN_MS: setting('10000', 'how long the relay may take to stop', integer(0, hourMs)),
   LOG_LEVEL: setting(
     'info',
@@ -224,7 +230,7 @@ export function readConfig(
   const config = values as Config
   if (lines.length === 0) lines.push(...contradictions(config, isListOptional))
   if (lines.length > 0) return { kind: 'mistakes', lines }
-  return { kind: 'settings', config: withChainOfNetwork(config), warnings: misspeltVariables(env) }
+  return { kind: 'settings', config: withShortTape(withChainOfNetwork(config)), warnings: misspeltVariables(env) }
 }
 
 /** The chain ids of the networks. */
@@ -245,6 +251,12 @@ export const configuredPools = (config: Config, builtIn: readonly NamedPool[]): 
 
 const withChainOfNetwork = (config: Config): Config =>
   config.NETWORK === undefined ? config : { ...config, CHAIN_ID: networkChainIds[config.NETWORK] }
+
+/** With the fault `gap` the tape is shorter than the absence of the relay, so that whoever comes back has missed something. */
+const withShortTape = (config: Config): Config =>
+  config.FAULTS?.gap === undefined
+    ? config
+    : { ...config, TAPE_RETENTION_MS: Math.min(config.TAPE_RETENTION_MS, Math.ceil(config.FAULTS.gap.lengthMs / 2)) }
 
 /** A variable that begins like this is meant for the relay: a misspelt one must not start the built-in chain instead. */
 const OWN_PREFIX = /^(UPSTREAM|STOCKS|TAPE|TRUSTED|BACKLOG)_/
@@ -316,6 +328,9 @@ const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
 function contradictions(config: Config, isListOptional: boolean): string[] {
   const { NETWORK: network, CHAIN_ID: chainId } = config
   const lines = [...poolContradictions(config.POOLS ?? [], quoteTokensOf(config))]
+  const upstream = (['NETWORK', 'UPSTREAM_RPC_URL', 'UPSTREAM_WS_URL'] as const).find((name) => config[name] !== undefined)
+  if (config.FAULTS !== undefined && upstream !== undefined)
+    lines.push(`FAULTS works only with the built-in chain: leave it out, or leave out ${upstream}`)
   if (network !== undefined) {
     const implied = networkChainIds[network]
     if (chainId !== undefined && chainId !== implied)

@@ -40,7 +40,7 @@ export const serve: Command = async (args) => {
   }
   const config = isDemo(result.config) ? withDemoTape(result.config) : result.config
   const log = openLog(config.LOG_LEVEL)
-  const devnet = isDemo(config) ? await openDemoChain() : null
+  const devnet = isDemo(config) ? await openDemoChain(config.FAULTS) : null
   const endpoints = upstreamEndpoints(config, devnet)
   let relay: Relay | null = null
   const shutdown = openShutdown(log, async () => {

@@ -29,10 +29,10 @@ export const noUpstream =
   'no upstream is set, and DEMO is false: set UPSTREAM_RPC_URL and STOCKS_API_URL, or NETWORK=base, or DEMO=true for the built-in chain'
 
 /** Loaded only where it runs, so that production starts faster. */
-export async function openDemoChain(): Promise<Devnet> {
+export async function openDemoChain(requestedFaults: Config['FAULTS'] = {}): Promise<Devnet> {
   const { startDevnet } = await import('./devnet/devnet.ts')
   // The built-in node answers eth_call as a provider's node may. Nothing depends on it.
-  return startDevnet({ calls: true })
+  return startDevnet({ calls: true, requestedFaults })
 }
 
 /** The endpoints of the built-in chain where it runs; otherwise those of the settings, and of the network behind them. */

@@ -1,3 +1,4 @@
+import { isWithin, windowEndMs } from '../recurring-window.ts'
 import { runOnSchedule } from './chain/block-timer.ts'
 import type { DevnetBlock, DevnetLog, EmittedLog } from './chain/block-types.ts'
 import type { Chain } from './chain/chain.ts'
@@ -5,7 +6,10 @@ import { digest, type HexString, toLowerHex } from './chain/hex.ts'
 import type { DeferredTransaction } from './chain/state-dependent-transaction.ts'
 import { buildFundedTransfer, buildLogsTransaction, senderOf, type TokenTransfer } from './chain/transactions.ts'
 import { createFaultController, type FaultController } from './faults/apply.ts'
+import { createChances } from './faults/chances.ts'
+import { runFaultWindows } from './faults/fault-windows.ts'
 import type { DevnetSubscriptionKind, Faults } from './faults/faults.ts'
+import type { RequestedFaults } from './faults/requested-faults.ts'
 import { createCalendarNav } from './life/feed-rounds.ts'
 import { createIssuer, type IssuerActions, type RoundRequest, type SwapRequest } from './life/issuer.ts'
 import { createNavCurve } from './life/nav-curve.ts'
@@ -50,6 +54,8 @@ export type DevnetOptions = {
   /** How many blocks the tags `safe` and `finalized` are behind the newest. */
   safeDepth?: number
   finalizedDepth?: number
+  /** Faults that happen by chance or by the clock. Tests rather set `faults`. */
+  requestedFaults?: RequestedFaults
 }
 
 /** A transfer; from the zero address it is a mint, to it a burn. `from` and `to` default to the custodian. */
@@ -127,7 +133,10 @@ export const startDevnet = async (options: DevnetOptions = {}): Promise<Devnet> 
   const faultController = createFaultController(() => sockets.closeAll())
   const { faults } = faultController
   const { replica, sockets, selectNode } = createNode(settings, world, faultController, requestCounts)
-  const blockProducer = createBlockProducer({ world, replica, faultController, sockets, onChange })
+  const { requestedFaults } = settings
+  faults.lagBlocks = requestedFaults.lag ?? 0
+  const chances = createChances(requestedFaults, settings.seed)
+  const blockProducer = createBlockProducer({ world, replica, faultController, chances, sockets, onChange })
   const list = createList(settings, world, startedMs)
   const { inject, takeQueued } = createTransactionQueue(settings.seed, chain)
   const makeFlashblock = () => blockProducer.makeFlashblock(takeQueued())
@@ -135,9 +144,13 @@ export const startDevnet = async (options: DevnetOptions = {}): Promise<Devnet> 
   const server = await openServer({ readListBody: list.body, selectNode, sockets, faults, onRequest: countRequest }, host, port)
   const stopTimer = isManual
     ? () => {}
-    : runOnSchedule(now, world.nextStepDueMs, () => (world.isSealNext() ? blockProducer.seal() : makeFlashblock()))
+    : runOnSchedule(now, nextStepAfterStall(world, requestedFaults), () =>
+        world.isSealNext() ? blockProducer.seal() : makeFlashblock(),
+      )
+  const stopWindows = runFaultWindows(requestedFaults, faults, now)
   const stop = () => {
     stopTimer()
+    stopWindows()
     sockets.closeAll()
     return closeServer(server)
   }
@@ -188,8 +201,17 @@ const withDefaults = (options: DevnetOptions) => {
     calls: options.calls ?? false,
     safeDepth: options.safeDepth ?? 30,
     finalizedDepth: options.finalizedDepth ?? 100,
+    requestedFaults: options.requestedFaults ?? {},
   }
 }
+
+/** What is due while the chain stalls is due when it goes on. */
+const nextStepAfterStall =
+  ({ nextStepDueMs }: World, { stall }: RequestedFaults) =>
+  (): number => {
+    const dueMs = nextStepDueMs()
+    return stall && isWithin(stall, dueMs) ? windowEndMs(stall, dueMs) : dueMs
+  }
 
 /** The node as HTTP and sockets see it; with a fault, some HTTP requests reach a replica that lags. */
 const createNode = (

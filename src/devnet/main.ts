@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
+import { SettingError } from '../setting-readers.ts'
 import { type Devnet, startDevnet } from './devnet.ts'
-import type { Faults } from './faults/faults.ts'
+import { type RequestedFaults, requestedFaults } from './faults/requested-faults.ts'
 
 const HELP = `The devnet: a chain with tokenized stocks, pre-confirmations and a market, on a loopback port.
 
@@ -13,19 +14,8 @@ const HELP = `The devnet: a chain with tokenized stocks, pre-confirmations and a
   --calls          answer eth_call, which is refused otherwise
   --calendar       splits, dividends, pauses, seizures, listings and rounds, also with blocks of under a second;
                    --no-calendar for only the market
+  --faults <list>  what goes wrong, such as reorg=2%,drop=5%,late=5%,silent=30s; docs/faults.md has all of it
   --help           show this text
-
-Faults, all off by default:
-
-  --sealed               no pre-confirmations: pending is latest, pendingLogs is silent
-  --lose-every <n>       every n-th flashblock with logs is not pushed
-  --drop-every <n>       every n-th pre-confirmed transaction is not sealed
-  --shuffle              the logs of a flashblock are pushed in another order
-  --push-delay <n>       flashblocks are pushed n blocks late
-  --lag <n>              HTTP is answered by a replica that is n blocks behind
-  --lag-every <n>        only every n-th HTTP request reaches that replica
-  --reorg-every <n>      a reorganisation follows every n-th seal
-  --reorg-depth <n>      the reorganisation replaces n blocks (1)
 `
 
 const flags = {
@@ -36,15 +26,7 @@ const flags = {
   receipts: { type: 'boolean' },
   calls: { type: 'boolean' },
   calendar: { type: 'boolean' },
-  sealed: { type: 'boolean' },
-  'lose-every': { type: 'string' },
-  'drop-every': { type: 'string' },
-  shuffle: { type: 'boolean' },
-  'push-delay': { type: 'string' },
-  lag: { type: 'string' },
-  'lag-every': { type: 'string' },
-  'reorg-every': { type: 'string' },
-  'reorg-depth': { type: 'string' },
+  faults: { type: 'string' },
   help: { type: 'boolean' },
 } as const
 
@@ -64,15 +46,7 @@ const Settings = z.object({
   receipts: z.boolean().default(false),
   calls: z.boolean().default(false),
   calendar: z.boolean().optional(),
-  sealed: z.boolean().default(false),
-  'lose-every': wholeNumber(0, 1_000_000).default(0),
-  'drop-every': wholeNumber(0, 1_000_000).default(0),
-  shuffle: z.boolean().default(false),
-  'push-delay': wholeNumber(0, 1_000).default(0),
-  lag: wholeNumber(0, 1_000).default(0),
-  'lag-every': wholeNumber(0, 1_000_000).default(0),
-  'reorg-every': wholeNumber(0, 1_000_000).default(0),
-  'reorg-depth': wholeNumber(1, 1_000).default(1),
+  faults: z.string().default(''),
   help: z.boolean().default(false),
 })
 
@@ -86,25 +60,20 @@ const main = async (): Promise<void> => {
     flashblockMs: settings['flash-ms'],
     receipts: settings.receipts,
     calls: settings.calls,
+    requestedFaults: chainFaults(settings.faults),
     ...(settings.calendar !== undefined && { calendar: settings.calendar }),
   })
-  Object.assign(devnet.faults, faultsOf(settings))
   print(startupText(devnet))
   // The second signal finds no listener and ends the process at once.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void devnet.stop())
 }
 
-const faultsOf = (settings: z.infer<typeof Settings>): Partial<Faults> => ({
-  ...(settings.sealed && { pending: 'latest', silent: ['pendingLogs'] }),
-  loseEvery: settings['lose-every'],
-  dropEvery: settings['drop-every'],
-  shuffle: settings.shuffle,
-  pushDelayBlocks: settings['push-delay'],
-  lagBlocks: settings.lag,
-  lagEvery: settings['lag-every'],
-  reorgEvery: settings['reorg-every'],
-  reorgDepth: settings['reorg-depth'],
-})
+/** Those that the chain can have. */
+const chainFaults = (text: string): RequestedFaults => {
+  const { gap, ...faults } = text === '' ? {} : requestedFaults(text)
+  if (gap) throw new SettingError('must not name gap, which is a fault of the relay: npm start -- --faults gap')
+  return faults
+}
 
 const startupText = ({ chainId, stocksUrl, rpcUrl, wsUrl, chain, poolsText, quoteTokens, oracleRegistry }: Devnet): string => {
   const subscribe = { jsonrpc: '2.0', id: 1, method: 'eth_subscribe', params: ['pendingLogs', {}] }
@@ -131,6 +100,7 @@ const print = (text: string): void => {
 /** One line that explains what to change. */
 const errorLine = (error: unknown): string => {
   if (error instanceof z.ZodError) return error.issues.map(({ path, message }) => `--${path.join('.')}: ${message}`).join('; ')
+  if (error instanceof SettingError) return `--faults ${error.message}`
   if (!(error instanceof Error)) return String(error)
   if ('code' in error && error.code === 'EADDRINUSE') return 'the port is in use: choose another with --port'
   return error.message.split('\n')[0] ?? error.message

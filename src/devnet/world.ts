@@ -21,6 +21,8 @@ const PAST_CYCLES = 2
 /** How many past transactions are built at the start at most: with a busy market the history is shorter. */
 const PAST_TRANSACTIONS_BOUND = 20_000
 
+type Transactions = readonly (UnsignedTransaction | DeferredTransaction)[]
+
 /** A world is a function of these. */
 export type WorldSettings = {
   seed: string
@@ -44,8 +46,11 @@ export type World = {
   isListed: (token: DevnetToken, block: number) => boolean
   /** How many blocks after the chain the list shows a new name. */
   nameDelayBlocks: number
-  /** Makes the next flashblock: first the scripted transactions, then these. */
-  makeFlashblock: (transactions?: readonly (UnsignedTransaction | DeferredTransaction)[]) => readonly DevnetLog[]
+  /**
+   * Makes the next flashblock: the scripted transactions and these. Trades of the market for which `isLate` holds, by
+   * their place, come only with the seal.
+   */
+  makeFlashblock: (transactions?: Transactions, isLate?: (index: number) => boolean) => readonly DevnetLog[]
   seal: (outcomeOf?: (transaction: DevnetTransaction) => TransactionOutcome) => DevnetBlock
   /** When the next flashblock or seal is due, by the clock. */
   nextStepDueMs: () => number
@@ -63,13 +68,18 @@ export const openWorld = (settings: WorldSettings, nowMs: number): World => {
   const chain = openChain(settings, script, flashblocksPerBlock, headNumber)
 
   let flashblocksMade = 0
-  const makeFlashblock = (injectedTransactions: readonly (UnsignedTransaction | DeferredTransaction)[] = []) => {
-    const logs = chain.makeFlashblock([...script.transactionsOf(chain.pending.number, flashblocksMade), ...injectedTransactions])
+  const late: (UnsignedTransaction | DeferredTransaction)[] = []
+  const makeFlashblock: World['makeFlashblock'] = (injected = [], isLate = () => false) => {
+    const { trades, events, last } = script.transactionsOf(chain.pending.number, flashblocksMade)
+    late.push(...trades.filter((_, index) => isLate(index)))
+    const timely = trades.filter((_, index) => !isLate(index))
+    const logs = chain.makeFlashblock([...timely, ...events, ...injected, ...last])
     flashblocksMade += 1
     return logs
   }
   const seal = (outcomeOf?: (transaction: DevnetTransaction) => TransactionOutcome) => {
     flashblocksMade = 0
+    if (late.length > 0) chain.makeFlashblock(late.splice(0))
     return chain.seal(outcomeOf)
   }
   const isSealNext = () => flashblocksMade >= flashblocksPerBlock
@@ -92,7 +102,8 @@ export const openWorld = (settings: WorldSettings, nowMs: number): World => {
 /** Everything that happens on the chain unless a test injects more: market, swaps, corporate actions and feed rounds. */
 type Script = Pick<World, 'custodian' | 'operator' | 'trader' | 'isListed' | 'nameDelayBlocks'> & {
   initialStateOf: (cycle: number) => StateValues
-  transactionsOf: (block: number, flashblock: number) => readonly (UnsignedTransaction | DeferredTransaction)[]
+  /** Those of a flashblock: trades of the market and events. The last ones come after all others. */
+  transactionsOf: (block: number, flashblock: number) => Record<'trades' | 'events' | 'last', Transactions>
 }
 
 const createScript = (settings: WorldSettings, flashblocksPerBlock: number, nowMs: number): Script => {
@@ -115,12 +126,11 @@ const createScript = (settings: WorldSettings, flashblocksPerBlock: number, nowM
     nameDelayBlocks: events.nameDelayBlocks,
     initialStateOf: (cycle) =>
       new Map([...registryValues, ...market.stateAtStart(cycle), ...swaps.stateAtStart(cycle), ...events.stateAtStart(cycle)]),
-    transactionsOf: (block, flashblock) => [
-      ...market.transactions(block, flashblock),
-      ...swaps.transactions(block, flashblock),
-      ...(flashblock === 0 ? events.transactions(block) : []),
-      ...(flashblock === flashblocksPerBlock - 1 ? events.lastTransactions(block) : []),
-    ],
+    transactionsOf: (block, flashblock) => ({
+      trades: [...market.transactions(block, flashblock), ...swaps.transactions(block, flashblock)],
+      events: flashblock === 0 ? events.transactions(block) : [],
+      last: flashblock === flashblocksPerBlock - 1 ? events.lastTransactions(block) : [],
+    }),
   }
 }
 
@@ -143,7 +153,7 @@ const openChain = (settings: WorldSettings, script: Script, flashblocksPerBlock:
   const initialState = initialStateOf(firstCycle)
   const context = { readState: (key: string) => initialState.get(key) ?? 0n, timestamp: 0 }
   const transactions = Array.from({ length: flashblocksPerBlock }, (_, flashblock) => transactionsOf(number, flashblock)).flatMap(
-    (flashblock) => flashblock.map((transaction) => resolveTransaction(transaction, context)),
+    ({ trades, events, last }) => [...trades, ...events, ...last].map((transaction) => resolveTransaction(transaction, context)),
   )
   return new Chain({ salt, blockMs, initialState: initialStateOf(0) }, { number, transactions, initialState })
 }

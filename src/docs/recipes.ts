@@ -62,10 +62,9 @@ const retract: Recipe = {
   id: 'retract',
   title: 'Provoke a retract',
   paragraphs: [
-    'The built-in chain can misbehave on request. Here it forgets every fifth pre-confirmed transaction, so retracts come within seconds. Run the first two lines in the folder of stocktape, each in a terminal of its own. To restart the relay, name a folder instead of :memory:, which keeps nothing. The flags --reorg-every and --reorg-depth provoke reorgs; --help lists all faults.',
+    'The built-in chain can misbehave on request. Here it forgets every twentieth pre-confirmed transaction, so retracts come within seconds. Run the first line in the folder of stocktape, and the second in another terminal. docs/faults.md has all faults: reorgs, late messages, outages, gaps.',
   ],
-  source: `npm run devnet -- --port 9545 --drop-every 5
-npm start -- --data-dir :memory: --upstream-rpc-url http://127.0.0.1:9545 --upstream-ws-url ws://127.0.0.1:9545 --stocks-api-url http://127.0.0.1:9545
+  source: `npm start -- --data-dir :memory: --faults drop=5%
 curl -N '${ORIGIN}/v1/tail/*?types=retract'`,
 }
 

@@ -218,6 +218,21 @@ describe('settings that contradict each other', () => {
     expect(line).toBe('CHAIN_ID 8453 contradicts NETWORK base-sepolia, whose chain id is 84532: leave one of them out')
   })
 
+  it.each([
+    [{ NETWORK: 'base' }, 'NETWORK'],
+    [{ UPSTREAM_RPC_URL: 'https://one.example', STOCKS_API_URL: 'https://api.example' }, 'UPSTREAM_RPC_URL'],
+    [{ UPSTREAM_WS_URL: 'wss://one.example', STOCKS_API_URL: 'https://api.example' }, 'UPSTREAM_WS_URL'],
+  ])('are faults and an upstream: %o', (env, name) => {
+    const line = `FAULTS works only with the built-in chain: leave it out, or leave out ${name}`
+    expect(configErrorsOf(['--faults', 'drop=5%'], env)).toEqual([line])
+  })
+
+  it('are not the fault gap and a long tape, which it shortens', () => {
+    expect(configOf(['--faults', 'gap=10s'])).toMatchObject({ TAPE_RETENTION_MS: 5_000 })
+    expect(configOf(['--faults', 'gap=10s'], { TAPE_RETENTION_MS: '100' })).toMatchObject({ TAPE_RETENTION_MS: 100 })
+    expect(configOf(['--faults', 'drop=5%'])).toMatchObject({ TAPE_RETENTION_MS: 86_400_000 })
+  })
+
   it('are not a network and its own chain id, which it implies', () => {
     expect(configOf([], { NETWORK: 'base' }).CHAIN_ID).toBe(8_453)
     expect(configOf([], { NETWORK: 'base-sepolia' }).CHAIN_ID).toBe(84_532)

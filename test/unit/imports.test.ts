@@ -23,6 +23,7 @@ const leaves = [
   'bounded-map.ts',
   'turns.ts',
   'nearest-name.ts',
+  'recurring-window.ts',
   'setting-readers.ts',
   'steady-clock.ts',
   'version.ts',
@@ -36,7 +37,8 @@ const edgeBase = ['edge/limits', 'edge/transport']
  */
 const rooms: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(leaves.map((leaf) => [leaf, []])),
-  'config.ts': ['nearest-name.ts', 'setting-readers.ts', 'pool-settings.ts'],
+  // The text of FAULTS is read where the faults are, for the relay and for the devnet alone.
+  'config.ts': ['nearest-name.ts', 'setting-readers.ts', 'pool-settings.ts', 'devnet/faults/requested-faults.ts'],
   'pool-settings.ts': ['setting-readers.ts'],
   market: [],
   protocol: ['nearest-name.ts'],
@@ -65,7 +67,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'upstream.ts': ['config.ts', 'tokens', 'devnet'],
   'serve.ts': [...data, 'edge/http', 'docs', 'relay.ts', 'upstream.ts', 'cli/command.ts', ...leaves],
   'main.ts': ['serve.ts', 'cli', 'conform', 'doctor', 'config.ts', 'nearest-name.ts', 'version.ts'],
-  devnet: ['protocol', 'chain/rpc/method-params.ts'],
+  devnet: ['protocol', 'chain/rpc/method-params.ts', 'nearest-name.ts', 'recurring-window.ts', 'setting-readers.ts'],
   client: [],
   // An entry of the package, for pages that use React.
   react: ['client'],

@@ -49,5 +49,10 @@ export type DevnetBlock = {
 /** The block being built, with the number of flashblocks in it so far. */
 export type PendingDevnetBlock = DevnetBlock & { flashblocks: number }
 
-/** At the seal or replacement of its block, a transaction stays, is dropped or moved, or gets other logs (and writes). */
-export type TransactionOutcome = 'kept' | 'dropped' | 'moved' | { logs: readonly EmittedLog[]; writes?: readonly StateWrite[] }
+/** At the seal or replacement of its block, a transaction stays, is dropped or moved, gets other logs, or makes room for another. */
+export type TransactionOutcome =
+  | 'kept'
+  | 'dropped'
+  | 'moved'
+  | { logs: readonly EmittedLog[]; writes?: readonly StateWrite[] }
+  | Omit<DevnetTransaction, 'nonce'>

@@ -2,6 +2,7 @@ import type { DevnetBlock, DevnetLog, DevnetTransaction, TransactionOutcome, Uns
 import type { HexString } from '../chain/hex.ts'
 import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import type { FaultController } from '../faults/apply.ts'
+import type { createChances } from '../faults/chances.ts'
 import type { World } from '../world.ts'
 import type { DevnetSockets } from './node-sockets.ts'
 import type { Replica } from './replica.ts'
@@ -16,12 +17,13 @@ type BlockProducerInputs = {
   world: World
   replica: Replica
   faultController: FaultController
+  chances: ReturnType<typeof createChances>
   sockets: DevnetSockets
   onChange: () => void
 }
 
 /** Makes flashblocks, seals and reorganisations, and pushes each to the sockets. */
-export const createBlockProducer = ({ world, replica, faultController, sockets, onChange }: BlockProducerInputs) => {
+export const createBlockProducer = ({ world, replica, faultController, chances, sockets, onChange }: BlockProducerInputs) => {
   const { chain } = world
   const { faults } = faultController
   const delayed: DelayedFlashblock[] = []
@@ -39,7 +41,8 @@ export const createBlockProducer = ({ world, replica, faultController, sockets, 
     heldLogs = end ? newLogs.slice(end) : []
   }
   const makeFlashblock = (transactions: readonly (UnsignedTransaction | DeferredTransaction)[]) => {
-    const newLogs = world.makeFlashblock(transactions)
+    const { number, flashblocks } = chain.pending
+    const newLogs = world.makeFlashblock(transactions, (index) => chances.isLate(number, flashblocks, index))
     const isLost = newLogs.length > 0 && faultController.losesFlashblock()
     const shownBlock = replica.preconfirmed
     // A stuck pending state adds nothing.
@@ -60,11 +63,16 @@ export const createBlockProducer = ({ world, replica, faultController, sockets, 
     return blocks
   }
   const seal = (): DevnetBlock => {
-    const block = world.seal(faultController.outcomeOf)
+    const block = world.seal((transaction) => {
+      const outcome = faultController.outcomeOf(transaction)
+      return outcome === 'kept' ? chances.atSeal(transaction) : outcome
+    })
     sockets.announceBlock(block)
     pushDueFlashblocks()
     const keptBlocks = chain.head.number - chain.oldest + 1
     if (faultController.shouldReorg()) replaceBlocks(Math.min(faults.reorgDepth, keptBlocks), faultController.outcomeOf)
+    const depth = chances.reorgDepthAfter(block.number)
+    if (depth > 0) replaceBlocks(Math.min(depth, keptBlocks), chances.inReorg)
     onChange()
     return block
   }

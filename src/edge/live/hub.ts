@@ -231,6 +231,11 @@ export class Hub {
     for (const listener of this.#listeners) this.disconnect(listener, 'going_away')
   }
 
+  /** Accepts listeners again. */
+  reopen(): void {
+    this.#isDraining = false
+  }
+
   close(): void {
     this.#unfollow()
     this.flush()

@@ -6,6 +6,7 @@ import { version } from '../../version.ts'
 import { createAuthorizer } from '../limits/auth.ts'
 import { clientAddressOf } from '../limits/client-address.ts'
 import { View } from '../select/view.ts'
+import { runAbsences } from './absences.ts'
 import type { StreamServices } from './http-stream.ts'
 import { Hub } from './hub.ts'
 import { openReadiness } from './readiness.ts'
@@ -51,6 +52,8 @@ export function openLiveEdge(inputs: LiveInputs) {
   }
   const { isWrongChain } = streams.edge
   const readiness = openReadiness({ tape, view, now: inputs.now, isWrongChain, isDraining: () => hub.isDraining })
+  const absence = config.FAULTS?.gap
+  const stopAbsences = absence ? runAbsences(absence, inputs.wallTime, (isAway) => setAway(hub, isAway)) : () => {}
   const heartbeatTimer = setInterval(() => void hub.sendHeartbeats(), HEARTBEAT_CHECK_MS)
   return {
     streams,
@@ -60,13 +63,21 @@ export function openLiveEdge(inputs: LiveInputs) {
     /** Resolves when the first list has been read, so that symbols can be named. */
     whenListed: whenListed(tape, view),
     unreadyReasons: readiness.reasons,
-    drain: () => hub.drain(),
+    drain: () => {
+      stopAbsences()
+      hub.drain()
+    },
     close: () => {
       clearInterval(heartbeatTimer)
       readiness.close()
       hub.close()
     },
   }
+}
+
+const setAway = (hub: Hub, isAway: boolean): void => {
+  if (isAway === hub.isDraining) return
+  isAway ? hub.drain() : hub.reopen()
 }
 
 const openHub = ({ config, metrics, tape, wallTime, uptime, random }: LiveInputs, view: View): Hub =>

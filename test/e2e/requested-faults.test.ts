@@ -1,0 +1,107 @@
+import { describe, expect, it, type TestContext } from 'vitest'
+import { readConfig } from '../../src/config.ts'
+import { startDevnet } from '../../src/devnet/devnet.ts'
+import { openLog } from '../../src/log.ts'
+import { openMetrics } from '../../src/metrics.ts'
+import { startRelay } from '../../src/relay.ts'
+import { listenNdjson, type TestListener } from '../support/test-listener.ts'
+
+/** A relay with these faults, on a chain with fast blocks. */
+const openFaulty = async (faults: string, { onTestFinished }: Pick<TestContext, 'onTestFinished'>) => {
+  const settings = { PORT: '0', DATA_DIR: ':memory:', LOG_LEVEL: 'silent', SILENCE_MS: '500', STOCKS_REFRESH_MS: '200' }
+  const parsed = readConfig([], { ...settings, FAULTS: faults })
+  if (parsed.kind !== 'settings') throw new Error(JSON.stringify(parsed))
+  const { config } = parsed
+  const pace = { blockMs: 200, flashblockMs: 100, transactionsPerFlashblock: 1 }
+  const devnet = await startDevnet({ ...pace, requestedFaults: config.FAULTS ?? {} })
+  onTestFinished(() => devnet.stop())
+  const relay = await startRelay({
+    config,
+    endpoints: {
+      ...{ rpcUrls: [devnet.rpcUrl], wsUrls: [devnet.wsUrl], stocksUrl: devnet.url },
+      ...{ feeds: [], pools: [], oracleRegistry: null, demo: true },
+    },
+    log: openLog(config.LOG_LEVEL),
+    metrics: openMetrics(),
+    onFailure: (failure) => {
+      throw failure
+    },
+  })
+  onTestFinished(() => relay.stop())
+  await relay.whenListed
+  return `http://127.0.0.1:${relay.port}`
+}
+
+const listen = async (
+  url: string,
+  query: string,
+  { onTestFinished }: Pick<TestContext, 'onTestFinished'>,
+): Promise<TestListener> => {
+  const listener = await listenNdjson(`${url}/v1/stream?symbols=*&snapshot=false&${query}`)
+  onTestFinished(() => listener.close())
+  return listener
+}
+
+/** The statuses of a stream, each once, until the relay is not away. */
+const statusesUntilPresent = async (url: string): Promise<readonly number[]> => {
+  const statuses = new Set<number>()
+  while (!statuses.has(200)) {
+    const answer = await fetch(`${url}/v1/stream?symbols=*&format=ndjson`)
+    statuses.add(answer.status)
+    await answer.body?.cancel()
+  }
+  return [...statuses]
+}
+
+describe.concurrent('a relay on a chain with faults', () => {
+  it.for([
+    ['silent=2s/4s', { source: 'poll', reason: 'silent' }],
+    ['refused=2s/4s', { source: 'poll', reason: 'refused' }],
+    ['disconnect=2s/4s', { source: 'poll', reason: 'unreachable' }],
+    ['outage=2s/4s', { source: 'down', reason: 'unreachable' }],
+    ['sealed=3s/5s', { source: 'sealed', reason: 'no_pending' }],
+    ['lag=5', { reason: 'behind' }],
+  ] as const)('publishes a status with %s', async ([faults, fields], context) => {
+    const url = await openFaulty(faults, context)
+    const listener = await listen(url, 'since=start&types=status', context)
+    const expected: Readonly<Record<string, string>> = fields
+    await listener.waitFor('status', ({ source, reason }) =>
+      Object.entries({ source, reason }).every(([name, value]) => (expected[name] ?? value) === value),
+    )
+  })
+
+  it('retracts and publishes late where chance wants it', async (context) => {
+    const url = await openFaulty('reorg=30%x4,drop=20%,late=20%', context)
+    const listener = await listen(url, 'since=start&types=*', context)
+    await listener.waitFor('retract', ({ reason }) => reason === 'not_sealed')
+    await listener.waitFor('retract', ({ reason }) => reason === 'reorg')
+    const transfers = () => listener.messagesOf('transfer')
+    const isPreconfirmed = (number: number) =>
+      transfers().some(({ stage, block }) => stage === 'preconfirmed' && block.number === number)
+    await listener.until(
+      () => transfers().some(({ late, block }) => late && isPreconfirmed(block.number)),
+      'a late transfer beside a timely one',
+    )
+  })
+
+  it('makes no block while the chain stalls, and then all at once', async (context) => {
+    const url = await openFaulty('stall=1s/2s', context)
+    const listener = await listen(url, 'since=start&types=seal', context)
+    const pauses = () => {
+      const times = listener.messagesOf('seal').map(({ time }) => Date.parse(time))
+      return times.filter((time, index) => time - (times[index - 1] ?? time) >= 800).length
+    }
+    await listener.until(() => pauses() >= 2, 'two pauses')
+  })
+
+  it('gives a gap to whoever comes back after its absence', async (context) => {
+    const url = await openFaulty('gap=2s/6s', context)
+    await statusesUntilPresent(url)
+    const first = await listen(url, 'types=*', context)
+    const { reason, id } = await first.waitFor('bye')
+    expect(reason).toBe('going_away')
+    expect(await statusesUntilPresent(url)).toEqual([503, 200])
+    const again = await listen(url, `types=*&since=${id}`, context)
+    expect(await again.waitFor('gap')).toMatchObject({ reason: 'expired', from: id })
+  })
+})
