@@ -17,6 +17,8 @@ export const EXIT_OK = 0
 export const EXIT_FAILED = 1
 /** The user made a mistake. */
 export const EXIT_USAGE = 2
+/** A second Ctrl-C ended the program; what a shell reports then. */
+export const EXIT_INTERRUPTED = 130
 
 /** A mistake of the user: one line on standard error, then exit code 2. */
 export class UsageError extends Error {}

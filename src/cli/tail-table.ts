@@ -1,4 +1,6 @@
 import { book, type StockState, type StreamItem, type StreamState, type Updates } from '../client/index.ts'
+import { sanitize } from '../protocol/readable-line.ts'
+import { EXIT_INTERRUPTED } from './command.ts'
 import { type Paint, withColours } from './terminal.ts'
 
 /** The screen is drawn at most this often. */
@@ -15,7 +17,7 @@ const clearBelow = '\u001b[J'
 type Row = { readonly time: string; readonly text: string; readonly stage: string }
 
 /** A live table until the stream ends or q is pressed. The terminal is restored at every end. */
-export async function runTailTable(stream: Updates<StreamItem>): Promise<void> {
+export async function runTailTable(stream: Updates<StreamItem>, onItem: (item: StreamItem) => void): Promise<void> {
   const { stdout, stdin } = process
   const stocks = book(undefined, { movements: 1 })
   const recent = new Map<string, Row>()
@@ -34,8 +36,14 @@ export async function runTailTable(stream: Updates<StreamItem>): Promise<void> {
   const markDirty = () => {
     isDirty = true
   }
+  let isEnding = false
   const onKey = (key: Buffer) => {
-    if (['q', 'Q', '\u0003'].includes(String(key))) void stream.close()
+    const isInterrupt = String(key) === '\u0003'
+    // In raw mode Ctrl-C is a key. The second one ends the program at once.
+    if (isInterrupt && isEnding) process.exit(EXIT_INTERRUPTED)
+    if (!isInterrupt && !['q', 'Q'].includes(String(key))) return
+    isEnding = true
+    void stream.close()
   }
   const restore = () => {
     stdout.write(leaveScreen)
@@ -52,6 +60,7 @@ export async function runTailTable(stream: Updates<StreamItem>): Promise<void> {
   try {
     for await (const item of stream) {
       stocks.apply(item)
+      onItem(item)
       addTo(recent, item)
       markDirty()
     }
@@ -96,7 +105,7 @@ export function tableLines({ stocks, recent, state }: TableContent, { columns, r
   const body = Math.max(0, rows - 4)
   const shown = [...stocks].sort((a, b) => (a.symbol < b.symbol ? -1 : 1)).slice(0, Math.max(1, Math.ceil(body / 2)))
   const hidden = stocks.length - shown.length
-  const fit = (text: string) => sanitized(text).slice(0, columns)
+  const fit = (text: string) => sanitize(text).slice(0, columns)
   const movements = recent.slice(0, Math.max(0, body - shown.length)).map(({ time, text, stage }) => {
     const line = fit(`${time.slice(11, 19)} ${stage.padEnd(13)} ${text}`)
     return stage === 'RETRACTED' ? paint('red', line) : line
@@ -122,9 +131,10 @@ function cellsOf({ symbol, nav, quote, session, paused }: StockState): readonly 
 }
 
 /** A basis takes the currency of the pool as one dollar, and whoever shows one says so. */
-const footerOf = ({ phase, transport, source, head, position, reason, demo }: StreamState): string =>
+const footerOf = ({ phase, transport, source, head, position, reason, demo, rejected }: StreamState): string =>
   [
     phase === 'live' ? `live over ${transport}` : `${phase}: ${reason ?? ''}`,
+    ...(rejected.length > 0 ? [`unknown: ${rejected.map(({ symbol }) => symbol).join(' ')}`] : []),
     `source ${source ?? '?'}`,
     `sealed ${head?.sealed ?? '?'}`,
     position ?? '',
@@ -132,6 +142,3 @@ const footerOf = ({ phase, transport, source, head, position, reason, demo }: St
     'basis: the currency counts as 1 USD',
     'q quits',
   ].join(' · ')
-
-/** Text from outside cannot move the cursor. */
-const sanitized = (text: string): string => text.replace(/\p{Cc}/gu, '\ufffd')

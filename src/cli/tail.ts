@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect, type RelayClient, RelayError, type StreamItem, type StreamState, type Updates } from '../client/index.ts'
-import { type Command, EXIT_FAILED, EXIT_OK, EXIT_USAGE, UsageError } from './command.ts'
+import { type Command, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, UsageError } from './command.ts'
 import { readTailFlags, selectionOf, type TailRequest, tailUsage } from './tail-flags.ts'
 import { TailLines } from './tail-line.ts'
 import { runTailTable } from './tail-table.ts'
@@ -8,8 +8,6 @@ import { TailTotals } from './tail-totals.ts'
 import { paintFor } from './terminal.ts'
 
 const DEFAULT_URL = 'http://127.0.0.1:8080'
-/** The exit code of a shell for a program that Ctrl-C ended. */
-const EXIT_INTERRUPTED = 130
 
 /** Prints the updates of some symbols, from a running relay. It reconnects and loses nothing. */
 export const tail: Command = async (args) => {
@@ -32,13 +30,12 @@ export const tail: Command = async (args) => {
   })
   const ending = endOnSignals(stream)
   try {
-    if (request.tui) await runTailTable(stream)
-    else await printAll(stream, request, ending)
+    await follow(stream, request, ending)
     return EXIT_OK
   } catch (failure) {
     if (!(failure instanceof RelayError)) throw failure
     warn(adviceOf(failure))
-    return reporter.wasLive ? EXIT_FAILED : EXIT_USAGE
+    return reporter.wasLive || failure.code >= 4_000 ? EXIT_FAILED : EXIT_USAGE
   }
 }
 
@@ -68,14 +65,17 @@ async function checkRelay(relay: RelayClient): Promise<string | null> {
 const adviceOf = ({ code, message }: RelayError): string =>
   code === 401 ? 'the relay requires an API key: use --key or STOCKTAPE_KEY' : message
 
-async function printAll(stream: Updates<StreamItem>, request: TailRequest, ending: { isPipeClosed: boolean }): Promise<void> {
+async function follow(stream: Updates<StreamItem>, request: TailRequest, ending: Ending): Promise<void> {
   const startedAt = performance.now()
   const totals = new TailTotals()
-  const isTerminal = process.stdout.isTTY === true
-  const lines = new TailLines(paintFor({ flag: request.color, isTerminal, env: process.env }))
-  for await (const item of stream) {
-    await print(request.json ? JSON.stringify(item) : lines.lineOf(item))
-    totals.add(item)
+  if (request.tui) await runTailTable(stream, (item) => totals.add(item))
+  else {
+    const isTerminal = process.stdout.isTTY === true
+    const lines = new TailLines(paintFor({ flag: request.color, isTerminal, env: process.env }))
+    for await (const item of stream) {
+      await print(request.json ? JSON.stringify(item) : lines.lineOf(item), ending.signal)
+      totals.add(item)
+    }
   }
   if (ending.isPipeClosed) return
   for (const line of totals.lines(performance.now() - startedAt)) warn(line)
@@ -87,7 +87,9 @@ function continuation({ symbols, since: _, help: _help, ...flags }: TailRequest,
   const given = Object.entries({ ...flags, key: undefined, since: position }).flatMap(([name, value]) =>
     value === undefined ? [] : value === true ? [`--${name}`] : value === false ? [`--no-${name}`] : [`--${name}`, String(value)],
   )
-  return [...symbols, ...given].map((word) => (/^[\w.,:/%=+-]+$/.test(word) ? word : `'${word}'`)).join(' ')
+  return [...symbols, ...given]
+    .map((word) => (/^[\w.,:/%=+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`))
+    .join(' ')
 }
 
 /** Says on standard error what happens to the connection. */
@@ -124,14 +126,17 @@ class StateReporter {
   }
 }
 
+/** How the program comes to its end. */
+type Ending = { isPipeClosed: boolean; readonly signal: AbortSignal }
+
 /** The first signal ends the stream in order, the second one ends the program at once. A reader that left ends it quietly. */
-function endOnSignals(stream: Updates<StreamItem>): { isPipeClosed: boolean } {
-  const ending = { isPipeClosed: false }
-  let isEnding = false
+function endOnSignals(stream: Updates<StreamItem>): Ending {
+  const abort = new AbortController()
+  const ending = { isPipeClosed: false, signal: abort.signal }
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.on(signal, () => {
-      if (isEnding) process.exit(EXIT_INTERRUPTED)
-      isEnding = true
+      if (abort.signal.aborted) process.exit(EXIT_INTERRUPTED)
+      abort.abort()
       void stream.close()
     })
   process.stdout.on('error', () => {
@@ -141,9 +146,9 @@ function endOnSignals(stream: Updates<StreamItem>): { isPipeClosed: boolean } {
   return ending
 }
 
-/** Resolves when the reader of the pipe keeps up, or has left. */
-async function print(line: string): Promise<void> {
-  if (!process.stdout.write(`${line}\n`)) await once(process.stdout, 'drain').catch(() => {})
+/** Resolves when the reader of the pipe keeps up, has left, or is not waited for any more. */
+async function print(line: string, signal: AbortSignal): Promise<void> {
+  if (!process.stdout.write(`${line}\n`) && !signal.aborted) await once(process.stdout, 'drain', { signal }).catch(() => {})
 }
 
 const warn = (text: string): void => void process.stderr.write(`stocktape tail: ${text}\n`)

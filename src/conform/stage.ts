@@ -9,7 +9,7 @@ import { ScriptedTape } from './scripted-tape.ts'
 
 /** How long a client may take: to connect at first, to come back, and to print what it received. */
 const CONNECT_MS = 15_000
-export const RETURN_MS = 12_000
+const RETURN_MS = 12_000
 const PRINT_MS = 10_000
 /** A client that must not come back is watched this long. */
 export const WATCH_MS = 4_000

@@ -7,7 +7,7 @@ export const formatTextLine = (message: Message): string => sanitize(lineOf(mess
 
 /** Control characters, line and paragraph separators, and characters that change the writing direction. */
 const unsafeCharacters = /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/gu
-const sanitize = (text: string): string => text.replace(unsafeCharacters, '\ufffd')
+export const sanitize = (text: string): string => text.replace(unsafeCharacters, '\ufffd')
 
 const SYMBOL_COLUMN = 8
 const TYPE_COLUMN = 10

@@ -58,10 +58,11 @@ describe('the totals of tail', () => {
     const totals = new TailTotals()
     for (const value of ['0.10', '0.20', null]) totals.add(exampleOf('transfer', { symbol: 'AAPLc', reference_value: value }))
     totals.add(exampleOf('mint', { symbol: 'TSLAc', reference_value: '90071992547409.93' }))
+    totals.add(exampleOf('transfer', { symbol: 'AAPLc', key: '5-0xaa-1', reference_value: '0.05' }))
     totals.add(retract)
     expect(totals.lines(61_400)).toEqual([
-      '5 updates in 61 s: 3 transfer, 1 mint, 1 retract',
-      '4 movements = 90071992547410.23 USD: TSLAc 1 = 90071992547409.93, AAPLc 3 = 0.30',
+      '6 updates in 61 s: 4 transfer, 1 mint, 1 retract',
+      '5 movements = 90071992547410.28 USD: TSLAc 1 = 90071992547409.93, AAPLc 4 = 0.35; 1 of them = 0.05 USD retracted',
     ])
   })
 
@@ -110,7 +111,14 @@ describe('the flags of tail', () => {
 })
 
 describe('the table of tail', () => {
-  const state = { phase: 'live', transport: 'websocket', source: 'poll', head: { sealed: 7 }, demo: true } as unknown as StreamState
+  const state = {
+    phase: 'live',
+    transport: 'websocket',
+    source: 'poll',
+    head: { sealed: 7 },
+    demo: true,
+    rejected: [],
+  } as unknown as StreamState
   const stock = (symbol: string) => ({ ...exampleOf('snapshot', { symbol }), movements: [] }) as unknown as StockState
   const stocks = ['B', 'A', 'C', 'D', 'E', 'F'].map(stock)
   const recent = Array.from({ length: 50 }, (_, nth) => ({

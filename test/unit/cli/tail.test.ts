@@ -107,5 +107,8 @@ it('the tail command with --tui draws a table, and gives the terminal back at q'
   expect(await program.waitForExit()).toBe(0)
   expect(program.stdout).toMatch(/AAPLc +transfer +1\.5/)
   expect(program.stdout.startsWith('\u001b[?1049h')).toBe(true)
-  expect(program.stdout.endsWith('\u001b[?25h\u001b[?1049l')).toBe(true)
+  const [, after = ''] = program.stdout.split('\u001b[?25h\u001b[?1049l')
+  expect(after).toMatch(
+    /^stocktape tail: \d+ updates in [^]*continue with: stocktape tail AAPLc --tui --url [^]*--since \w+\.\d+\r\n$/,
+  )
 })
