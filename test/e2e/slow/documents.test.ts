@@ -186,11 +186,9 @@ it('the recipe for a page draws it and goes on with the stream', async (test) =>
 it('the recipe for a retract provokes one', async (test) => {
   const { relay } = await openDeployedRelay(test)
   const { page } = await openPage(test, relay.url)
-  const [nodePort, port] = [await freePort(), await freePort()]
+  const port = await freePort()
   const source = (await snippetsOn(page)).get('recipe-retract') ?? ''
-  const [devnet = '', start = '', curl = ''] = source.replaceAll('9545', String(nodePort)).split('\n')
-  const node = startProgram(test, ['bash', '-c', devnet], project)
-  await node.waitForOutput('stdout', /devnet \d+, block/)
+  const [start = '', curl = ''] = source.split('\n')
   await startProgram(test, ['bash', '-c', `${start} --port ${port}`], project).listeningUrl()
   const lines = startProgram(test, ['bash', '-c', curl.replace(relay.url, `http://127.0.0.1:${port}`)], project)
   await lines.waitForOutput('stdout', /retract +transfer .* retracted: its block was sealed without it/)
