@@ -3,6 +3,7 @@ import type { Gap, StreamItem } from '../../../src/client/options.ts'
 import { comparePositions } from '../../../src/client/position-order.ts'
 import { UpdateStream } from '../../../src/client/update-stream.ts'
 import type { Outlet } from '../../../src/edge/transport/outlet.ts'
+import { formatPosition } from '../../../src/protocol/position.ts'
 import { Refusal } from '../../../src/protocol/refusal.ts'
 import type { SearchableTape } from '../../../src/tape/tape.ts'
 import { SeededRandom } from '../seeded-random.ts'
@@ -36,6 +37,8 @@ export class ClientStreams {
   /** What the client received that never left: text by id, in order. */
   readonly #reference = new Map<string, string>()
   #referencePosition = 'start'
+  /** What the tape has lost since: the disk lost it, or a backup is older. Only who received it knows of it. */
+  readonly #lost = new Set<string>()
 
   constructor(options: Options) {
     const { context, clock, settings } = options
@@ -52,6 +55,8 @@ export class ClientStreams {
     const random = new SeededRandom(this.#options.context.settings.seed, 'edge')
     const edge = new SimulatedEdge(tape, this.#options.clock, () => random.next())
     this.#edge = edge
+    const end = formatPosition(tape.epoch, tape.end())
+    for (const id of this.#reference.keys()) if (!isUpTo(id, end)) this.#lost.add(id)
     this.#openReference(edge)
   }
 
@@ -81,6 +86,7 @@ export class ClientStreams {
         settings.selection.minValue !== undefined || settings.selection.stage === 'sealed'
           ? null
           : (settings.selection.types ?? '*'),
+      lost: this.#lost,
       evicts: context.settings.tapeBound !== undefined,
     }
     for (const difference of differences([...this.#reference], this.#received, conditions)) context.violation('I23', difference)
@@ -180,6 +186,7 @@ type Conditions = Pick<ClientSettings, 'lossPercent' | 'restartEveryMs'> & {
   readonly proven: string
   /** The types whose chains prove that nothing is missing; null where only the number of messages does. */
   readonly types: readonly string[] | '*' | null
+  readonly lost: ReadonlySet<string>
   /** Whether the tape evicts: then how a fact ends also comes to a client that cannot be proven to know the fact. */
   readonly evicts: boolean
 }
@@ -188,7 +195,7 @@ type Conditions = Pick<ClientSettings, 'lossPercent' | 'restartEveryMs'> & {
 export function differences(reference: Reference, items: readonly StreamItem[], conditions: Conditions): string[] {
   const { proven } = conditions
   const seen = new Set(items.map(({ id }) => id))
-  const isExcused = (id: string) => items.some((item, index) => item.type === 'gap' && isInGap(item, items[index + 1], id))
+  const isExcused = (id: string) => conditions.lost.has(id) || items.some((item) => item.type === 'gap' && covers(item, id))
   const first = reference.findIndex(([id]) => seen.has(id))
   const later = reference.slice(first < 0 ? reference.length : first + 1)
   const missing = later.filter(([id]) => !seen.has(id) && isUpTo(id, proven) && !isExcused(id))
@@ -240,9 +247,4 @@ const isUpTo = (id: string, position: string): boolean => (comparePositions(id, 
 
 const chainOf = ({ address, type }: { readonly address: string | null; readonly type: string }): string => `${address} ${type}`
 
-/** Whether a position is in what a gap says to be missing. `next` is the item that follows the gap. */
-function isInGap({ from, to }: Gap, next: StreamItem | undefined, id: string): boolean {
-  // The tape lost its end: whatever it had after `to` is gone.
-  if (from !== null && !isUpTo(from, to)) return !isUpTo(id, to) && (!next?.id || !isUpTo(next.id, id))
-  return isUpTo(id, to) && (from === null || !isUpTo(id, from))
-}
+const covers = ({ from, to }: Gap, id: string): boolean => isUpTo(id, to) && (from === null || !isUpTo(id, from))
