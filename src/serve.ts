@@ -70,7 +70,10 @@ const withDemoTape = (config: Config): Config =>
 function printBanner(config: Config, relay: Relay, { demo }: UpstreamEndpoints): void {
   const host = `${config.HOST === '0.0.0.0' || config.HOST === '::' ? 'localhost' : config.HOST}:${relay.port}`
   print(`stocktape listens on http://${host}, the tape is in ${config.DATA_DIR}`)
-  if (demo) print('No upstream is set, so this is the built-in chain: nothing on it is real. See --help for the settings.')
+  if (demo) {
+    print('No upstream is set, so this is the built-in chain: nothing on it is real. See --help for the settings.')
+    print('Its token TESTc retracts, splits and pauses on schedule (docs/test-token.md), and --faults makes more go wrong.')
+  }
   print('')
   for (const line of quickStartLines(host, 'AAPLc')) print(`  ${line}`)
   print('')

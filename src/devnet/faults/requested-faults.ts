@@ -72,7 +72,7 @@ export const requestedFaults = (text: string): RequestedFaults => {
 
 const hintFor = (given: string): string => {
   const nearest = nearestName(given, faultNames, Math.min(SUGGESTION_BOUND_EDITS, given.length - 1))
-  return nearest === undefined ? `; there are ${faultNames.join(', ')}` : `; did you mean ${nearest}?`
+  return nearest === undefined ? ` (there are ${faultNames.join(', ')})` : ` (did you mean ${nearest}?)`
 }
 
 // Hoisted, since the table comes first.

@@ -28,7 +28,7 @@ describe.concurrent('npm run devnet', () => {
       ['--port', 'http', '--block-ms', '0'],
       /^devnet: --port: a whole number from 0 to 65535; --block-ms: a whole number from 20 to 60000\n$/,
     ],
-    ['an unknown fault', ['--faults', 'rerog=2%'], /^devnet: --faults must be faults such as .* did you mean reorg\?\n$/],
+    ['an unknown fault', ['--faults', 'rerog=2%'], /^devnet: --faults must be faults such as .* \(did you mean reorg\?\)\n$/],
     ['a fault of the relay', ['--faults', 'gap'], /^devnet: --faults must not name gap, which is a fault of the relay: .*\n$/],
   ] as const)('ends with one line and code 2 for %s', async ([, flags, line], context) => {
     const { code, out, errorOutput } = await exitOf(run(context, ...flags))

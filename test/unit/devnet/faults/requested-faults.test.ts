@@ -34,11 +34,11 @@ describe('the text of FAULTS', () => {
   })
 
   it.each([
-    ['', 'must be faults such as reorg=2%,silent=30s,gap, and "" is none; there are reorg, drop,'],
-    ['rerog=2%', 'and "rerog=2%" is none; did you mean reorg?'],
-    ['drop=5%,silence=30s', 'and "silence=30s" is none; did you mean silent?'],
-    ['weather', 'and "weather" is none; there are reorg, drop,'],
-    ['=5%', 'and "=5%" is none; there are reorg, drop,'],
+    ['', 'must be faults such as reorg=2%,silent=30s,gap, and "" is none (there are reorg, drop,'],
+    ['rerog=2%', 'and "rerog=2%" is none (did you mean reorg?)'],
+    ['drop=5%,silence=30s', 'and "silence=30s" is none (did you mean silent?)'],
+    ['weather', 'and "weather" is none (there are reorg, drop,'],
+    ['=5%', 'and "=5%" is none (there are reorg, drop,'],
     ['drop=5', 'has "drop=5", and drop needs a share such as 5%'],
     ['drop=', 'has "drop=", and drop needs a share such as 5%'],
     ['drop=101%', 'has "drop=101%", and drop needs'],
