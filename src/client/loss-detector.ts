@@ -43,8 +43,7 @@ export class LossDetector {
   #proven = ''
   /** The ids after it; null when there were too many. */
   #seen: Set<string> | null = new Set()
-  /** Where the connection began, what it brought, and how many of its messages are known to be missing. */
-  #connectionStart = ''
+  /** What the connection brought, and how many of its messages are known to be missing. */
   #received = 0
   #missing = 0
   #isLive = false
@@ -67,7 +66,8 @@ export class LossDetector {
     this.#missing = 0
     this.#isLive = false
     if (position === null) return
-    this.#connectionStart = position
+    // What was lost before is in no number. The chain shows it.
+    this.#proven = position
     if (this.#start === '') this.restart(position, false)
   }
 
@@ -77,7 +77,6 @@ export class LossDetector {
     this.#lastIds.clear()
     // After a gap in the middle of a stream, the next heartbeat still counts what came before.
     if (this.#isLive) return
-    this.#connectionStart = position
     this.#proven = position
     if (!keepsSeen) this.#seen = new Set()
   }
@@ -96,10 +95,14 @@ export class LossDetector {
     if (!this.#hasChain(type)) return null
     const chain = `${address} ${type}`
     const last = this.#lastIds.get(chain)
-    if (this.#lastIds.size === CHAINS_BOUND) this.restart(id, true)
+    if (this.#lastIds.size === CHAINS_BOUND) {
+      this.#lastIds.clear()
+      this.#start = id
+    }
     this.#lastIds.set(chain, id)
     if (prev === null || prev === last || (last === undefined && isNotAfter(prev, this.#start))) return null
-    if ((comparePositions(prev, this.#connectionStart) ?? 0) > 0) this.#missing += 1
+    // What is proven was counted before.
+    if ((comparePositions(prev, this.#proven) ?? 0) > 0) this.#missing += 1
     const query = new URLSearchParams({ symbols: address ?? '*', types: type })
     return { from: last ?? this.#start, to: prev, query, received: this.#seen, type }
   }
