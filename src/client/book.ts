@@ -88,6 +88,7 @@ class StockBook implements Book {
 
   apply(item: StreamItem): void {
     if (item.type === 'snapshot') return this.#applySnapshot(item)
+    if (this.#outdated.size > 0) this.#notify()
     for (const address of this.#outdated) this.#entries.delete(address)
     this.#outdated.clear()
     if (item.type === 'gap') this.#isAfterGap = item.reason !== 'missed'
@@ -109,7 +110,8 @@ class StockBook implements Book {
   }
 
   #applyUpdate(update: Update): void {
-    if (update.type === 'session') for (const entry of this.#entries.values()) this.#change(entry, { session: update })
+    if (update.type === 'session')
+      for (const entry of this.#entries.values()) if (!isNotAfter(update.id, entry.asOf)) this.#change(entry, { session: update })
     if (update.address === null) return
     const { address } = update
     if (update.type === 'token' && update.change === 'listed' && !this.#entries.has(address))
