@@ -3,6 +3,8 @@ import { RelayError } from './relay-error.ts'
 
 /** A request may take this long. */
 const REQUEST_BOUND_MS = 30_000
+/** The longest wait between two of them, whatever the relay asks for. */
+const WAIT_BOUND_MS = 20_000
 /** How often a request is repeated that the relay refuses for the moment. */
 const REPEATS_BOUND = 4
 const RETRY_MS = 1_000
@@ -29,8 +31,16 @@ export function createHttp(url: string | URL, { key }: ConnectOptions): Http {
       if (response.ok) return (await response.json()) as Body
       const refusal = await refusalOf(response)
       if (!isTemporary(refusal) || repeats === REPEATS_BOUND) throw refusal
-      await new Promise((resolve) => setTimeout(resolve, retryAfterMs(response) || RETRY_MS))
       signal?.throwIfAborted()
+      await new Promise<void>((resolve, reject) => {
+        const timer = setTimeout(resolve, Math.min(retryAfterMs(response) || RETRY_MS, WAIT_BOUND_MS))
+        const abort = () => {
+          clearTimeout(timer)
+          reject(signal?.reason)
+        }
+        // The deadline of the request takes the listener away.
+        signal?.addEventListener('abort', abort, { signal: deadline })
+      })
     }
   }
   return { urlOf, headers, getJson }

@@ -68,27 +68,18 @@ async function readEventStream(
     onRetry(retryAfterMs(response))
     return isTemporary(refusal) ? end : { ...end, refusal }
   }
-  let rest = ''
-  for await (const text of textOf(response.body, signal)) {
-    const lines = (rest + text).split('\n')
+  // Not every browser can iterate over the body of a response.
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+  for (let rest = ''; ; ) {
+    const { done, value } = await reader.read()
+    if (done) return { code: 0, reason: 'the stream ended' }
+    const lines = (rest + value).split('\n')
     rest = lines.pop() ?? ''
     for (const line of lines) {
       if (signal.aborted) break
       if (line.startsWith('data: ')) onMessage(line.slice(6))
       if (line.startsWith('retry: ')) onRetry(Number(line.slice(7)))
     }
-  }
-  return { code: 0, reason: 'the stream ended' }
-}
-
-/** Not every browser can iterate over the body of a response. */
-async function* textOf(body: ReadableStream<Uint8Array>, signal: AbortSignal): AsyncGenerator<string> {
-  const reader = body.getReader()
-  const decoder = new TextDecoder()
-  for (;;) {
-    const { done, value } = await reader.read()
-    if (done || signal.aborted) return
-    yield decoder.decode(value, { stream: true })
   }
 }
 
