@@ -31,6 +31,8 @@ const MISSED_HEARTBEATS = 3
 /** The first wait before a new connection, and the longest. Each failure doubles it. */
 const RETRY_MS = 500
 const RETRY_BOUND_MS = 30_000
+/** The longest wait that a server may ask for. */
+const REQUESTED_BOUND_MS = 3_600_000
 
 /** Keeps one connection open: it leaves a silent one, and comes back by the rule of the close code. */
 export class Connection {
@@ -62,7 +64,7 @@ export class Connection {
     const close = this.#environment.open[this.#transport](this.#handlers.query(), {
       onMessage: (text) => isCurrent && this.#receive(text),
       onRetry: (ms) => {
-        this.#retryMs = ms
+        if (isCurrent) this.#retryMs = ms
       },
       onEnd: (end) => isCurrent && this.#end(end),
     })
@@ -80,12 +82,13 @@ export class Connection {
 
   #receive(text: string): void {
     this.#lastMessageAt = this.#environment.now()
-    let message: Message
+    let message: Message | null = null
     try {
       message = JSON.parse(text)
     } catch {
-      return this.#end({ code: 0, reason: 'the relay sent something that is not JSON' })
+      // It is no message then.
     }
+    if (!message?.type) return this.#end({ code: 0, reason: 'the relay sent something that is not a message' })
     switch (message.type) {
       case 'hello':
         this.#hasHello = true
@@ -124,7 +127,7 @@ export class Connection {
       if (isBlocked) return this.open()
     }
     const backoffMs = Math.min(RETRY_MS * 2 ** this.#attempts, RETRY_BOUND_MS) * (0.5 + this.#environment.random())
-    const waitMs = Math.round(this.#retryMs + backoffMs)
+    const waitMs = Math.round(Math.min(this.#retryMs, REQUESTED_BOUND_MS) + backoffMs)
     this.#attempts += 1
     this.#handlers.onState({ phase: 'waiting', reason, retryMs: waitMs, attempts: this.#attempts })
     this.#cancelTimer = this.#environment.after(waitMs, () => this.open())

@@ -1,0 +1,189 @@
+import { describe, expect, it } from 'vitest'
+import { FakeRelay, hello, nav } from './fake-relay.ts'
+
+/** When each connection was opened, by which transport, while every one of them ends in the same way. */
+async function attemptsOf(relay: FakeRelay, ms: number, end: (relay: FakeRelay) => void) {
+  const attempts: [number, string][] = []
+  for (const until = relay.nowMs + ms; relay.nowMs < until; ) {
+    if (attempts.length > 0) await relay.skip()
+    else await relay.advance(0)
+    while (attempts.length < relay.connections.length) {
+      attempts.push([relay.nowMs, relay.last.transport])
+      end(relay)
+    }
+  }
+  return attempts
+}
+
+const waits = (attempts: readonly [number, string][]) => attempts.slice(1).map(([at], index) => at - (attempts[index]?.[0] ?? 0))
+
+describe('a connection that ends', () => {
+  it.each([1_000, 1_006, 4_100, 4_101, 4_102, 4_200, 4_201, 4_202])('with %i comes back', async (code) => {
+    const relay = new FakeRelay()
+    const reader = relay.read()
+    await relay.advance(0)
+    relay.last.live('e.1').end(code)
+    await relay.advance(501)
+    expect(relay.connections).toHaveLength(2)
+    expect(relay.last).toMatchObject({ transport: 'websocket', since: 'e.1' })
+    await reader.stream.close()
+  })
+
+  it.each([4_000, 4_003, 4_009])('with %i does not come back', async (code) => {
+    const relay = new FakeRelay()
+    const reader = relay.read()
+    await relay.advance(0)
+    relay.last.live('e.1').end(code, { reason: 'forbidden e.1' })
+    await relay.advance(60_000)
+    expect(reader.failure).toMatchObject({ name: 'RelayError', code, reason: 'forbidden' })
+    expect([relay.connections.length, relay.timerCount]).toEqual([1, 0])
+  })
+
+  it.each([
+    ['without a hello', (relay: FakeRelay) => relay.last.end()],
+    ['after hello and live', (relay: FakeRelay) => relay.last.live('e.1').end()],
+    ['with something that is not JSON', (relay: FakeRelay) => relay.last.sendText('<html>')],
+    ['with JSON that is no message', (relay: FakeRelay) => relay.last.sendText('null')],
+    ['with a refusal that passes', (relay: FakeRelay) => relay.last.send(hello(null), { type: 'error', code: 503, message: '' })],
+  ])('again and again, %s, waits twice as long each time, at most 30 s', async (_, end) => {
+    const relay = new FakeRelay()
+    const reader = relay.read({}, 'websocket')
+    const attempts = await attemptsOf(relay, 200_000, end)
+    expect(waits(attempts).slice(0, 8)).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000])
+    expect(reader.stream.state).toMatchObject({ phase: 'waiting', attempts: attempts.length })
+    await reader.stream.close()
+    expect(relay.timerCount).toBe(0)
+  })
+
+  it.each([
+    [0, 250],
+    [0.999, 750],
+  ])('waits a random time: %d', async (random, ms) => {
+    const relay = new FakeRelay()
+    relay.random = random
+    const reader = relay.read()
+    await relay.advance(0)
+    relay.last.live('e.1').end()
+    expect(reader.stream.state.retryMs).toBe(ms)
+    await reader.stream.close()
+  })
+
+  it.each<[string, (relay: FakeRelay) => void]>([
+    ['a bye', (relay) => relay.last.live('e.1').send({ type: 'bye', retry_ms: 20_000 }).end(4_200)],
+    ['an event stream', (relay) => relay.last.live('e.1').retry(20_000)],
+  ])('waits as long as %s says', async (_, ask) => {
+    const relay = new FakeRelay()
+    const reader = relay.read()
+    await relay.advance(0)
+    ask(relay)
+    relay.last.end()
+    expect(reader.stream.state.retryMs).toBe(20_500)
+    await relay.advance(20_500)
+    expect(relay.connections).toHaveLength(2)
+    await reader.stream.close()
+  })
+
+  it('never waits longer than a timer can', async () => {
+    const relay = new FakeRelay()
+    const reader = relay.read()
+    await relay.advance(0)
+    relay.last.live('e.1').send({ type: 'bye', retry_ms: 1e12 }).end(4_200)
+    expect(reader.stream.state.retryMs).toBeLessThan(2 ** 31)
+    await reader.stream.close()
+  })
+
+  it('waits as long as the event stream that refused it says', async () => {
+    const relay = new FakeRelay()
+    const reader = relay.read()
+    await relay.advance(0)
+    relay.last.end()
+    relay.last.retry(30_000)
+    relay.last.send({ type: 'error', code: 429, reason: 'full', message: 'The relay is full.' })
+    expect(reader.stream.state).toMatchObject({ phase: 'waiting', reason: 'The relay is full.', retryMs: 30_500 })
+    await reader.stream.close()
+  })
+})
+
+describe('a WebSocket that does not open', () => {
+  it('is replaced by an event stream at once, and tried again when that does not open either', async () => {
+    const relay = new FakeRelay()
+    const reader = relay.read()
+    const attempts = await attemptsOf(relay, 4_000, ({ last }) => last.end())
+    expect(attempts.slice(0, 4)).toEqual([
+      [0, 'websocket'],
+      [0, 'sse'],
+      [500, 'websocket'],
+      [500, 'sse'],
+    ])
+    await reader.stream.close()
+  })
+
+  it('leaves the stream on the event stream, also after it breaks', async () => {
+    const relay = new FakeRelay()
+    const reader = relay.read()
+    await relay.advance(0)
+    relay.last.end()
+    relay.last.live('e.1').end()
+    await relay.advance(1_000)
+    expect(relay.last).toMatchObject({ transport: 'sse', since: 'e.1' })
+    await reader.stream.close()
+  })
+
+  it.each(['websocket', 'sse'] as const)('is not replaced where the transport is %s', async (transport) => {
+    const relay = new FakeRelay()
+    const reader = relay.read({}, transport)
+    const attempts = await attemptsOf(relay, 4_000, ({ last }) => last.end())
+    expect(new Set(attempts.map(([, name]) => name))).toEqual(new Set([transport]))
+    await reader.stream.close()
+  })
+})
+
+describe('a relay that is silent', () => {
+  it('before its hello is left after ten seconds', async () => {
+    const relay = new FakeRelay()
+    const reader = relay.read({}, 'websocket')
+    await relay.advance(9_999)
+    expect(relay.last.isOpen).toBe(true)
+    await relay.advance(1)
+    expect(relay.last.isOpen).toBe(false)
+    expect(reader.stream.state.reason).toBe('the relay does not answer')
+    await reader.stream.close()
+  })
+
+  it('is left after three heartbeats of the interval that it named', async () => {
+    const relay = new FakeRelay()
+    const reader = relay.read()
+    await relay.advance(0)
+    relay.last.send(hello('e.1', 2))
+    await relay.advance(5_000)
+    relay.last.send(nav('e.2', null))
+    await relay.advance(5_999)
+    expect(relay.last.isOpen).toBe(true)
+    await relay.advance(1)
+    expect([relay.connections.length, relay.last.isOpen]).toEqual([1, false])
+    expect(reader.stream.state.reason).toBe('the relay is silent')
+    await reader.stream.close()
+  })
+
+  it('is left at once after a sleep', async () => {
+    const relay = new FakeRelay()
+    const reader = relay.read()
+    await relay.advance(0)
+    relay.last.live('e.1')
+    relay.nowMs += 8 * 3_600_000
+    await relay.advance(500)
+    expect(relay.connections).toHaveLength(2)
+    await reader.stream.close()
+  })
+})
+
+it.each([400, 401, 403, 404])('a refusal with %i ends the stream', async (code) => {
+  const relay = new FakeRelay()
+  const reader = relay.read()
+  await relay.advance(0)
+  const details = [{ '@type': 'stocktape/unknown_symbol', suggest: ['AAPLc'] }]
+  relay.last.send(hello(null), { type: 'error', code, reason: 'unknown_symbol', message: 'No.', details })
+  await relay.advance(60_000)
+  expect(reader.failure).toMatchObject({ name: 'RelayError', code, reason: 'unknown_symbol', suggest: ['AAPLc'] })
+  expect([relay.connections.length, relay.timerCount]).toEqual([1, 0])
+})
