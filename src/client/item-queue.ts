@@ -18,6 +18,7 @@ export class ItemQueue<Item> {
   }
 
   push(entry: QueueEntry<Item>): void {
+    if (this.#end) return
     const last = this.#entries.at(-1)
     // A position replaces the one before it, so that heartbeats do not pile up.
     if (last && isOnlyPosition(last) && isOnlyPosition(entry)) this.#entries.pop()
@@ -25,7 +26,7 @@ export class ItemQueue<Item> {
     this.#wake()
   }
 
-  /** The queued entries are still taken. Then the failure is thrown once, or the stream is over. */
+  /** The queued entries are still taken, and later ones ignored. Then the failure is thrown once, or the stream is over. */
   end(failure: Error | null): void {
     this.#end = { failure }
     this.#wake()

@@ -81,6 +81,8 @@ export class UpdateStream implements Updates<StreamItem> {
   #turn: Promise<unknown> = Promise.resolve()
   /** The newest position received. */
   #received: string | null = null
+  /** Snapshots come before the next update. A connection that ends before them must not resume without them. */
+  #awaitsSnapshots = false
   #current: QueueEntry<StreamItem> | null = null
   #filling: AsyncGenerator<StreamItem> | null = null
   /** What was filled: one loss may be found by its chain and by its number. */
@@ -101,7 +103,7 @@ export class UpdateStream implements Updates<StreamItem> {
       onState: (change) => this.#setState(change),
       onRefusal: (refusal) => this.#end(refusal),
     })
-    options.signal?.addEventListener('abort', () => void this.close(), { once: true })
+    options.signal?.addEventListener('abort', () => void this.close(), { signal: this.#abort.signal })
   }
 
   get state(): StreamState {
@@ -130,7 +132,10 @@ export class UpdateStream implements Updates<StreamItem> {
 
   async close(): Promise<void> {
     this.#queue.clear()
+    this.#current = null
+    this.#filling = null
     this.#end(null)
+    this.#abort.abort()
     await this.#saving
   }
 
@@ -153,29 +158,33 @@ export class UpdateStream implements Updates<StreamItem> {
     query.set('heartbeat', String(this.#source.heartbeatS))
     if (this.#received !== null) query.set('since', this.#losses.resumeFrom(this.#received))
     else if (since !== undefined) query.set('since', timeText(since))
-    if (snapshot !== undefined) query.set('snapshot', String(snapshot))
+    const wanted = this.#received !== null && this.#awaitsSnapshots && snapshot !== false ? 'always' : snapshot
+    if (wanted !== undefined) query.set('snapshot', String(wanted))
     return query
   }
 
   #receive(message: Message): void {
     switch (message.type) {
       case 'hello':
-        this.#losses.startConnection(message.id)
-        this.#pass(message.id)
         return this.#setState({ source: message.source, head: message.head, demo: message.demo })
       case 'subscribed':
+        this.#losses.startConnection(message.id)
+        if (message.id !== null) this.#advance(message.id)
+        if (message.resume !== 'full') this.#awaitsSnapshots = true
         return this.#setState({ rejected: message.rejected })
       case 'snapshot':
-        return this.#push({ item: message, position: message.id })
+        return this.#push({ item: message, position: null })
       case 'gap': {
         // Otherwise the position was lost or never given, and what comes may have ids that came before.
         const goesOn = message.from !== null && isNotAfter(message.from, message.id)
         if (!goesOn) this.#received = null
         this.#advance(message.id)
         this.#losses.restart(message.id, goesOn)
+        this.#awaitsSnapshots = true
         return this.#pushGap(message, null)
       }
       case 'live':
+        this.#awaitsSnapshots = false
         this.#setState({ phase: 'live', reason: null })
         return this.#prove(this.#losses.receiveLive(message.replayed, message.id), message.id)
       case 'heartbeat':
@@ -190,34 +199,31 @@ export class UpdateStream implements Updates<StreamItem> {
     const loss = this.#losses.receive(update)
     if (loss) this.#pushGap(gapOf(loss, this.#received ?? loss.from), loss)
     if (update.type === 'status') this.#setState({ source: update.source, head: update.head })
-    this.#push({ position: update.id, ...(updateTypes.includes(update.type) && { item: update }) })
+    this.#awaitsSnapshots = false
     this.#advance(update.id)
+    this.#push({ position: this.#received, ...(updateTypes.includes(update.type) && { item: update }) })
   }
 
   /** The relay said up to where everything was sent. */
   #prove(loss: Loss | null, id: string): void {
     if (loss) this.#pushGap(gapOf(loss, id), loss)
-    this.#pass(id)
+    this.#advance(id)
+    if (!this.#awaitsSnapshots) this.#queue.push({ position: this.#received })
   }
 
-  /** No message up to this position is left to come. */
-  #pass(id: string | null): void {
-    if (id !== null && this.#advance(id)) this.#queue.push({ position: id })
-  }
-
-  #advance(id: string): boolean {
-    if (this.#received !== null && isNotAfter(id, this.#received)) return false
-    this.#received = id
-    return true
+  #advance(id: string): void {
+    if (this.#received === null || !isNotAfter(id, this.#received)) this.#received = id
   }
 
   #pushGap(gap: Gap, loss: Loss | null): void {
     const { backfill } = gap
+    // A position at the relay's own gap would keep the snapshots that follow from a restarted program.
+    const position = loss && gap.id
     // Without the ids that were received, the history would repeat them.
     if (this.#options.fill && backfill !== null && loss?.received !== null)
-      return this.#push({ position: gap.id, fill: () => this.#fill(gap, backfill, loss) })
+      return this.#push({ position, fill: () => this.#fill(gap, backfill, loss) })
     if (this.#options.strict) this.#end(new GapError(gap))
-    else this.#push({ item: gap, position: gap.id })
+    else this.#push({ item: gap, position })
   }
 
   /** What a gap left out, and the gap itself where that cannot be read. */
@@ -240,7 +246,7 @@ export class UpdateStream implements Updates<StreamItem> {
 
   #push(entry: QueueEntry<StreamItem>): void {
     this.#queue.push(entry)
-    if (this.#queue.size < this.#queueBound) return
+    if (this.#queue.size < this.#queueBound || this.#awaitsSnapshots || this.#state.phase === 'closed') return
     // A WebSocket cannot be slowed down. The relay keeps what comes, and a new connection gets it later.
     this.#connection.close()
     this.#setState({ phase: 'paused' })
@@ -295,7 +301,6 @@ export class UpdateStream implements Updates<StreamItem> {
   #end(failure: Error | null): void {
     if (this.#state.phase === 'closed') return
     this.#connection.close()
-    this.#abort.abort()
     this.#queue.end(failure)
     this.#setState({ phase: 'closed', reason: failure?.message ?? null, retryMs: null })
   }
