@@ -190,7 +190,7 @@ export class Reader {
   }
 }
 
-export function textOf(item: StreamItem): string {
+function textOf(item: StreamItem): string {
   if (item.type === 'gap') return `gap ${item.reason} (${item.from}, ${item.to}]`
   return item.type === 'snapshot' ? `snapshot ${item.symbol} ${item.as_of}` : (item.id ?? '')
 }
