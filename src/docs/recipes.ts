@@ -1,14 +1,7 @@
+import { programRecipes, type Recipe } from './program-recipes.ts'
 import { ORIGIN } from './snippets.ts'
 
 /** What users of the feed build, and what to watch for. The page shows them; tests run their code. */
-
-export type Recipe = {
-  readonly id: string
-  readonly title: string
-  readonly paragraphs: readonly string[]
-  /** Code to copy, if the recipe has any. */
-  readonly source?: string
-}
 
 const ledger: Recipe = {
   id: 'ledger',
@@ -68,4 +61,4 @@ const retract: Recipe = {
 curl -N '${ORIGIN}/v1/tail/*?types=retract'`,
 }
 
-export const recipes: readonly Recipe[] = [ledger, page, browserLimit, twoRelays, retract]
+export const recipes: readonly Recipe[] = [...programRecipes, ledger, page, browserLimit, twoRelays, retract]

@@ -10,6 +10,7 @@ import { ChildProgram, createTempFolder, freePort } from '../../support/child-pr
 import { assertValidMessage } from '../../support/message-validator.ts'
 import { openChromium } from './chromium-readers.ts'
 import { DeployedRelay, TEST_TIMEOUT_MS, type TestLifecycle } from './deployed-relay.ts'
+import { installLibrary } from './example-site.ts'
 
 vi.setConfig({ testTimeout: 2 * TEST_TIMEOUT_MS })
 
@@ -114,6 +115,7 @@ const shellSnippets: readonly { readonly name: string; readonly prints?: RegExp;
   { name: 'listen-curl', prints: /AAPLc +transfer +[\d.]+ = / },
   { name: 'listen-wscat', prints: /\{"type":"transfer","id":/ },
   { name: 'tail', prints: /AAPLc +transfer +[\d.]+ = / },
+  { name: 'recipe-jq', prints: /^\S+\t\w+\t[\d.]+\t[\d.]+$/m },
   { name: 'streamOne', prints: /^\{"type":"transfer","id":/m },
   { name: 'stream', prints: /^data: \{"type":"transfer","id":/m },
   { name: 'socket', prints: /\{"type":"transfer","id":/ },
@@ -137,7 +139,10 @@ const shellSnippets: readonly { readonly name: string; readonly prints?: RegExp;
   { name: 'contract', ends: (text) => expect(text).toMatch(/^# The client contract/) },
 ]
 /** Snippets that run in a browser or as programs. */
-const otherSnippets = ['listen-browser', 'listen-typescript', 'listen-python', 'listen-go', 'recipe-page', 'recipe-retract']
+const otherSnippets = [
+  ...['listen-browser', 'listen-typescript', 'listen-python', 'listen-go', 'recipe-page', 'recipe-retract'],
+  ...['page-library', 'react', 'vue', 'svelte', 'chart', 'event-source', 'viem'].map((id) => `recipe-${id}`),
+]
 
 it('each shell snippet works as pasted', async (test) => {
   const { relay } = await openDeployedRelay(test)
@@ -208,6 +213,7 @@ async function openPrograms(test: TestLifecycle, page: Page) {
       return folder
     }),
   )
+  await installLibrary(folders[0] ?? '')
   // Go needs this setting where there is no C compiler.
   const built = startProgram(test, ['go', 'build', '-o', 'listen', files.go], folders[2] ?? '', { CGO_ENABLED: '0' })
   expect([await built.waitForExit(), built.stderr]).toEqual([0, ''])
@@ -264,7 +270,7 @@ it('each program continues after a restart of the relay and of its own, and ends
   await relay.restart('SIGTERM', { API_KEYS: 'one' })
   for (const { name, program } of second) {
     expect(await program.waitForExit(), name).toBe(1)
-    expect(program.stderr, name).toMatch(/"code":401/)
+    expect(program.stderr, name).toMatch(/"code":401|code: 401/)
   }
   await relay.restart('SIGTERM', { API_KEYS: '' })
   await writePositions('othertape.1')

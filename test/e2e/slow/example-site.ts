@@ -1,0 +1,97 @@
+import { createReadStream } from 'node:fs'
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { extname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { compile } from 'svelte/compiler'
+import { build, type Plugin } from 'vite'
+import packageJson from '../../../package.json' with { type: 'json' }
+import { createTempFolder } from '../../support/child-program.ts'
+import type { TestLifecycle } from './deployed-relay.ts'
+
+const root = fileURLToPath(new URL('../../..', import.meta.url))
+const source = (entry: string): string => join(root, 'src', entry, 'index.ts')
+
+/** A folder with pages, as a user has it after `npm install`, and its web server. */
+export class ExampleSite {
+  readonly folder: string
+  readonly url: string
+
+  static async open(test: TestLifecycle): Promise<ExampleSite> {
+    const folder = await createTempFolder(test)
+    const modules = join(folder, 'node_modules')
+    await mkdir(modules)
+    for (const name of ['vue', 'lightweight-charts', 'react', 'react-dom', 'svelte', 'viem'])
+      await symlink(join(root, 'node_modules', name), join(modules, name))
+    await installLibrary(folder)
+    return new ExampleSite(folder, await serve(test, folder))
+  }
+
+  private constructor(folder: string, url: string) {
+    this.folder = folder
+    this.url = url
+  }
+
+  /** Writes a page that needs no tool. Returns its address. */
+  async addPage(name: string, html: string): Promise<string> {
+    await writeFile(join(this.folder, `${name}.html`), html)
+    return `${this.url}/${name}.html`
+  }
+
+  /** Bundles a program for a page. Returns the address of the page. */
+  async addBundle(file: string, text: string): Promise<string> {
+    const entry = join(this.folder, file)
+    await writeFile(entry, text)
+    await bundle(entry, join(this.folder, `${file}.js`), [compileSvelte])
+    return this.addPage(file, `<!doctype html><div id="root"></div><script type="module" src="${file}.js"></script>`)
+  }
+}
+
+/** Puts the library into a folder, as `npm install` does. */
+export async function installLibrary(folder: string): Promise<void> {
+  const root = join(folder, 'node_modules/stocktape')
+  await bundle(source('client'), join(root, 'dist/client/index.js'), [])
+  await writeFile(join(root, 'package.json'), JSON.stringify({ type: 'module', exports: packageJson.exports }))
+}
+
+/** What svelte's own plugin does, for one component. */
+const compileSvelte: Plugin = {
+  name: 'svelte',
+  transform: (text, id) => (id.endsWith('.svelte') ? compile(text, { filename: id }).js.code : null),
+}
+
+const bundle = async (entry: string, file: string, plugins: Plugin[]) => {
+  const alias = ['client', 'react'].map((name) => ({ find: `stocktape/${name}`, replacement: source(name) }))
+  await build({
+    configFile: false,
+    logLevel: 'silent',
+    plugins,
+    resolve: { alias, conditions: ['browser', 'module'] },
+    define: { 'process.env.NODE_ENV': '"production"' },
+    oxc: { jsx: { runtime: 'automatic', development: false } },
+    build: {
+      outDir: join(file, '..'),
+      emptyOutDir: false,
+      lib: { entry, formats: ['es'], fileName: () => file.split('/').at(-1) ?? '' },
+    },
+  })
+}
+
+const types: Readonly<Record<string, string>> = { '.html': 'text/html', '.js': 'text/javascript', '.mjs': 'text/javascript' }
+
+async function serve(test: TestLifecycle, folder: string): Promise<string> {
+  const server = createServer(({ url = '/' }, response) => {
+    response.setHeader('content-type', types[extname(url)] ?? 'text/plain')
+    createReadStream(join(folder, url))
+      .on('error', () => response.writeHead(404).end())
+      .pipe(response)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  test.onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  return `http://127.0.0.1:${port}`
+}
