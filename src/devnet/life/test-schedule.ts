@@ -116,7 +116,7 @@ export const singleSteps: readonly TestStep[] = [
   { atS: at(8, 0), what: 'A NAV of zero', brings: ['nav invalid'], plan: publish(at(8, 0), '0') },
   { atS: at(8, 30), what: 'A NAV that is fresh again', brings: ['nav fresh'], plan: publish(at(8, 30), '108.5') },
   { atS: at(8, 45), what: 'The former name', brings: ['token changed'], plan: call(changeName(testToken.name)) },
-  { atS: at(9, 0), what: 'Nothing for a whole minute', brings: [] },
+  { atS: at(9, 0), what: 'Nothing of the token for a whole minute', brings: [] },
 ]
 
 /** Everything in order of time. What is done is undone by the end, so that every run is the same. */
