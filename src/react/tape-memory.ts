@@ -25,6 +25,8 @@ export type TapeState = {
   readonly feed: TapeFeed
   /** What the stocks and the recent updates were selected by. */
   readonly union: TapeUnion
+  /** Every stock of the union has come. Snapshots come before the next update. */
+  readonly isComplete: boolean
 }
 
 /** Movements that are kept of each stock, and updates of all of them. */
@@ -49,7 +51,7 @@ export const initialFeed: TapeFeed = {
 /** What was received of a tape: the stocks, the newest updates, and the state of the connection. */
 export class TapeMemory {
   #book: Book = book(undefined, { movements: MOVEMENTS_BOUND })
-  #state: Omit<TapeState, 'stocks'> = { recent: [], feed: initialFeed, union: unite([]) }
+  #state: Omit<TapeState, 'stocks'> = { recent: [], feed: initialFeed, union: unite([]), isComplete: false }
   readonly #onChange: () => void
 
   constructor(onChange: () => void) {
@@ -67,9 +69,12 @@ export class TapeMemory {
 
   take(item: StreamItem): void {
     this.#book.apply(item)
-    if (item.type === 'gap') this.#setFeed({ gaps: this.#state.feed.gaps + 1, lastGap: item, position: item.id })
-    else this.#setFeed({ position: later(item.id, this.position) })
-    if ('prev' in item) this.#change({ recent: [...this.#state.recent.slice(1 - RECENT_BOUND), item] })
+    if (item.type === 'gap') {
+      this.#setFeed({ gaps: this.#state.feed.gaps + 1, lastGap: item, position: item.id })
+      // Snapshots follow a gap of the relay.
+      if (item.reason !== 'missed') this.#change({ isComplete: false })
+    } else this.#setFeed({ position: later(item.id, this.position) })
+    if ('prev' in item) this.#change({ recent: [...this.#state.recent.slice(1 - RECENT_BOUND), item], isComplete: true })
   }
 
   takeFeed({ position, queued, ...feed }: StreamState): void {
@@ -82,11 +87,12 @@ export class TapeMemory {
   }
 
   /** Forgets the stocks that the stream does not carry any more. */
-  startUnion(union: TapeUnion): void {
+  startUnion(union: TapeUnion, isCovered: boolean): void {
     const { stocks, ...state } = this.state
     const kept = stocks.filter((stock) => selectsStock(union.symbols, stock))
     if (kept.length < stocks.length) this.load({ ...state, union, stocks: kept })
     else this.#change({ union })
+    if (!isCovered) this.#change({ isComplete: false })
   }
 
   #setFeed(change: Partial<TapeFeed>): void {

@@ -52,15 +52,15 @@ export class UnionStream {
     this.close()
     this.#isGrowing = false
     if (this.#wanted.symbols.length === 0) return
-    const { union, feed } = this.#memory.state
-    const isCovered = feed.position !== null && covers(union, this.#wanted)
-    this.#memory.startUnion(this.#wanted)
+    const { union, feed, isComplete } = this.#memory.state
+    const isCovered = isComplete && covers(union, this.#wanted)
+    this.#memory.startUnion(this.#wanted, isCovered)
     this.#handlers.onUnion()
     const { symbols, isEveryType } = this.#wanted
     const items: Updates<StreamItem> = this.#relay.updates(symbols, {
       ...(isEveryType && { types: '*' }),
       ...(feed.position !== null && { since: feed.position }),
-      // A symbol that is new here needs its state.
+      // A symbol that is new here needs its state, and so does one whose state was still to come.
       snapshot: isCovered || 'always',
       fill: true,
       onState: (state) => items === this.#items && this.#handlers.onFeed(state),

@@ -1,11 +1,11 @@
-import { createReadStream } from 'node:fs'
+import { createReadStream, existsSync } from 'node:fs'
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { compile } from 'svelte/compiler'
-import { build, type Plugin } from 'vite'
+import { type Alias, build, type Plugin } from 'vite'
 import packageJson from '../../../package.json' with { type: 'json' }
 import { createTempFolder } from '../../support/child-program.ts'
 import type { TestLifecycle } from './deployed-relay.ts'
@@ -17,20 +17,23 @@ const source = (entry: string): string => join(root, 'src', entry, 'index.ts')
 export class ExampleSite {
   readonly folder: string
   readonly url: string
+  readonly #aliases: Alias[]
 
-  static async open(test: TestLifecycle): Promise<ExampleSite> {
-    const folder = await createTempFolder(test)
+  /** Without a folder that has the package, it gets the library from the sources. */
+  static async open(test: TestLifecycle, installed?: string): Promise<ExampleSite> {
+    const folder = installed ?? (await createTempFolder(test))
     const modules = join(folder, 'node_modules')
-    await mkdir(modules)
+    await mkdir(modules, { recursive: true })
     for (const name of ['vue', 'lightweight-charts', 'react', 'react-dom', 'svelte', 'viem'])
-      await symlink(join(root, 'node_modules', name), join(modules, name))
-    await installLibrary(folder)
-    return new ExampleSite(folder, await serve(test, folder))
+      if (!existsSync(join(modules, name))) await symlink(join(root, 'node_modules', name), join(modules, name))
+    if (!installed) await installLibrary(folder)
+    return new ExampleSite(folder, await serve(test, folder), installed ? [] : ['client', 'react'].map(aliasOf))
   }
 
-  private constructor(folder: string, url: string) {
+  private constructor(folder: string, url: string, aliases: Alias[]) {
     this.folder = folder
     this.url = url
+    this.#aliases = aliases
   }
 
   /** Writes a page that needs no tool. Returns its address. */
@@ -43,7 +46,7 @@ export class ExampleSite {
   async addBundle(file: string, text: string): Promise<string> {
     const entry = join(this.folder, file)
     await writeFile(entry, text)
-    await bundle(entry, join(this.folder, `${file}.js`), [compileSvelte])
+    await bundle(entry, join(this.folder, `${file}.js`), this.#aliases)
     return this.addPage(file, `<!doctype html><div id="root"></div><script type="module" src="${file}.js"></script>`)
   }
 }
@@ -51,7 +54,7 @@ export class ExampleSite {
 /** Puts the library into a folder, as `npm install` does. */
 export async function installLibrary(folder: string): Promise<void> {
   const root = join(folder, 'node_modules/stocktape')
-  await bundle(source('client'), join(root, 'dist/client/index.js'), [])
+  await bundle(source('client'), join(root, 'dist/client/index.js'))
   await writeFile(join(root, 'package.json'), JSON.stringify({ type: 'module', exports: packageJson.exports }))
 }
 
@@ -61,12 +64,13 @@ const compileSvelte: Plugin = {
   transform: (text, id) => (id.endsWith('.svelte') ? compile(text, { filename: id }).js.code : null),
 }
 
-const bundle = async (entry: string, file: string, plugins: Plugin[]) => {
-  const alias = ['client', 'react'].map((name) => ({ find: `stocktape/${name}`, replacement: source(name) }))
-  await build({
+const aliasOf = (name: string): Alias => ({ find: `stocktape/${name}`, replacement: source(name) })
+
+const bundle = (entry: string, file: string, alias: Alias[] = []) =>
+  build({
     configFile: false,
     logLevel: 'silent',
-    plugins,
+    plugins: [compileSvelte],
     resolve: { alias, conditions: ['browser', 'module'] },
     define: { 'process.env.NODE_ENV': '"production"' },
     oxc: { jsx: { runtime: 'automatic', development: false } },
@@ -76,7 +80,6 @@ const bundle = async (entry: string, file: string, plugins: Plugin[]) => {
       lib: { entry, formats: ['es'], fileName: () => file.split('/').at(-1) ?? '' },
     },
   })
-}
 
 const types: Readonly<Record<string, string>> = { '.html': 'text/html', '.js': 'text/javascript', '.mjs': 'text/javascript' }
 

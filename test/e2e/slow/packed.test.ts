@@ -2,8 +2,12 @@ import { existsSync, globSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import packageJson from '../../../package.json' with { type: 'json' }
+import { programRecipes } from '../../../src/docs/program-recipes.ts'
+import { ORIGIN } from '../../../src/docs/snippets.ts'
 import type { ChildProgram } from '../../support/child-program.ts'
 import { PackedPackage, repositoryRoot } from '../../support/packed-package.ts'
+import { openChromium } from './chromium-readers.ts'
+import { ExampleSite } from './example-site.ts'
 
 /** The package as npm would publish it, installed in an empty folder. */
 
@@ -101,5 +105,37 @@ describe('the client of the package', () => {
     onTestFinished(() => program.kill())
     await program.waitForOutput('stdout', /AAPLc/)
     expect(program.stderr).toBe('')
+  })
+})
+
+describe('the React entry of the package', () => {
+  const example = programRecipes.find(({ id }) => id === 'react')?.source ?? ''
+
+  it('has types, and renders live data in Chromium', async () => {
+    const site = await ExampleSite.open({ onTestFinished }, installed.folder)
+    const page = await site.addBundle('tape.jsx', example.replace(ORIGIN, url))
+    const browser = await openChromium()
+    onTestFinished(() => browser.close())
+    const tab = await browser.newPage()
+    await tab.goto(page)
+    await tab.getByText(/^live, source pendingLogs, 0 gaps$/).waitFor()
+    await tab
+      .getByText(/ AAPLc [\d.]+ shares, (preconfirmed|sealed)$/)
+      .first()
+      .waitFor()
+    await tab.getByText(/^TSLAc [\d.]+ fresh$/).waitFor()
+    const types = [
+      '--jsx',
+      'react-jsx',
+      '--lib',
+      'es2022,dom',
+      '--skipLibCheck',
+      '--typeRoots',
+      join(repositoryRoot, 'node_modules/@types'),
+    ]
+    const mistake = "import { useStock } from 'stocktape/react'\nexport const price: number = useStock('AAPLc')?.nav.price\n"
+    const typed = example.replace("document.getElementById('root')", '$&!')
+    const mistakes = installed.typeMistakes({ 'tape.tsx': typed, 'price.ts': mistake }, ...types)
+    expect(mistakes.match(/^\S+: error \S+/gm)).toEqual(['price.ts(2,14): error TS2322:'])
   })
 })

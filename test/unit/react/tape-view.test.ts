@@ -82,6 +82,19 @@ it('a gap is counted, and the position goes on where it says', () => {
   expect(memory.state.feed).toMatchObject({ gaps: 1, position: 'l.7', lastGap: { reason: 'epoch' } })
 })
 
+it('a stream that ends before all snapshots came is not complete', () => {
+  const memory = memoryOf()
+  expect(memory.state.isComplete).toBe(false)
+  memory.take({ type: 'gap', id: 'k.2', reason: 'missed', from: 'k.1', to: 'k.2', backfill: null })
+  expect(memory.state.isComplete).toBe(false)
+  const other = memoryOf(small)
+  expect(other.state.isComplete).toBe(true)
+  other.startUnion(union(['*']), true)
+  expect(other.state.isComplete).toBe(true)
+  other.take({ type: 'gap', id: 'k.9', reason: 'long', from: 'k.2', to: 'k.9', backfill: null })
+  expect(other.state.isComplete).toBe(false)
+})
+
 it('a memory that loads the state of another has all of it', () => {
   const one = memoryOf(small, large, retractOf(small))
   const other = new TapeMemory(() => {})
