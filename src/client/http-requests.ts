@@ -5,7 +5,7 @@ import { RelayError } from './relay-error.ts'
 const REQUEST_BOUND_MS = 30_000
 /** The longest wait between two of them, whatever the relay asks for. */
 const WAIT_BOUND_MS = 20_000
-/** How often a request is repeated that the relay refuses for the moment. */
+/** How often a request is repeated that fails, or that the relay refuses for the moment. */
 const REPEATS_BOUND = 4
 const RETRY_MS = 1_000
 
@@ -27,13 +27,21 @@ export function createHttp(url: string | URL, { key }: ConnectOptions): Http {
   const getJson = async <Body>(path: string, query?: URLSearchParams, signal?: AbortSignal): Promise<Body> => {
     for (let repeats = 0; ; repeats += 1) {
       const deadline = AbortSignal.timeout(REQUEST_BOUND_MS)
-      const response = await fetch(urlOf(path, query), { headers, signal: signal ? AbortSignal.any([signal, deadline]) : deadline })
-      if (response.ok) return (await response.json()) as Body
-      const refusal = await refusalOf(response)
-      if (!isTemporary(refusal) || repeats === REPEATS_BOUND) throw refusal
-      signal?.throwIfAborted()
+      let waitMs = RETRY_MS
+      try {
+        const response = await fetch(urlOf(path, query), {
+          headers,
+          signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
+        })
+        if (response.ok) return (await response.json()) as Body
+        waitMs = Math.min(retryAfterMs(response) || RETRY_MS, WAIT_BOUND_MS)
+        throw await refusalOf(response)
+      } catch (failure) {
+        const isLasting = failure instanceof RelayError && !isTemporary(failure)
+        if (isLasting || signal?.aborted || repeats === REPEATS_BOUND) throw failure
+      }
       await new Promise<void>((resolve, reject) => {
-        const timer = setTimeout(resolve, Math.min(retryAfterMs(response) || RETRY_MS, WAIT_BOUND_MS))
+        const timer = setTimeout(resolve, waitMs)
         const abort = () => {
           clearTimeout(timer)
           reject(signal?.reason)

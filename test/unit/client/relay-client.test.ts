@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { connect } from '../../../src/client/connect.ts'
 
-type Handle = (request: IncomingMessage, response: ServerResponse) => void
+type Handle = (request: IncomingMessage, response: ServerResponse) => unknown
 
 /** A server that answers as a test says, and remembers what was asked. */
 async function serve(handle: Handle): Promise<{ url: string; requests: string[] }> {
@@ -95,6 +95,16 @@ describe('a request', () => {
     const history = connect(url).history('*', { signal: abort.signal })
     await expect(history[Symbol.asyncIterator]().next()).rejects.toThrow('enough')
     expect(requests).toHaveLength(1)
+  })
+
+  it('that breaks is repeated', async () => {
+    const { url, requests } = await serve((_, response) => {
+      if (requests.length > 1) return response.end('{"chain_id":1}')
+      response.writeHead(200, { 'content-length': '99' }).write('{')
+      return response.destroy()
+    })
+    expect(await connect(url).status()).toEqual({ chain_id: 1 })
+    expect(requests).toHaveLength(2)
   })
 
   it('goes below the path of the relay, with the key', async () => {
