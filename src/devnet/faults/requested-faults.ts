@@ -48,7 +48,7 @@ export const faultDefinitions = {
 } as const satisfies Readonly<Record<string, FaultDefinition<unknown>>>
 
 type FaultDefinitions = typeof faultDefinitions
-export type FaultName = keyof FaultDefinitions
+type FaultName = keyof FaultDefinitions
 export type RequestedFaults = { readonly [N in FaultName]?: NonNullable<ReturnType<FaultDefinitions[N]['read']>> }
 
 const faultNames = Object.keys(faultDefinitions) as FaultName[]

@@ -109,6 +109,6 @@ it('the tail command with --tui draws a table, and gives the terminal back at q'
   expect(program.stdout.startsWith('\u001b[?1049h')).toBe(true)
   const [, after = ''] = program.stdout.split('\u001b[?25h\u001b[?1049l')
   expect(after).toMatch(
-    /^stocktape tail: \d+ updates in [^]*continue with: stocktape tail AAPLc --tui --url [^]*--since \w+\.\d+\r\n$/,
+    /^stocktape tail: \d+ updates in .*continue with: stocktape tail AAPLc --tui --url .*--since \w+\.\d+\r\n$/s,
   )
 })
