@@ -9,7 +9,12 @@ import { listenToAll, openTestStack, type TestStack, tapeUpdatesOf, transfer } f
 /** A tab with a tape of the relay. It counts its streams. */
 function openTab({ relay }: TestStack) {
   const client = connect(relay.url, { heartbeatS: 1 })
-  const updates = vi.spyOn(client, 'updates')
+  const { updates: open } = client
+  const beforeConnecting = vi.fn()
+  const updates = vi.spyOn(client, 'updates').mockImplementation((...args) => {
+    beforeConnecting()
+    return open(...args)
+  })
   const tape = new SharedTape(relay.url, client)
   const stops = new Set<() => void>()
   const watch = (symbols: string | string[], types?: '*') => {
@@ -30,7 +35,7 @@ function openTab({ relay }: TestStack) {
     })
   const stock = (symbol: string) => tape.state.stocks.find((state) => selectsStock([symbol], state))
   const live = () => until(() => tape.state.feed.phase === 'live')
-  return { tape, updates, watch, close, until, live, stock }
+  return { tape, updates, beforeConnecting, watch, close, until, live, stock }
 }
 
 type Tab = ReturnType<typeof openTab>
@@ -63,8 +68,9 @@ it('a component that mounts later adds its symbols, and nothing is lost or repea
   await tab.live()
   transfer(stack, 'AAPLc', 3)
   await hasTransfers(tab, 3)
+  // The old stream is closed, and the new one is not connected.
+  tab.beforeConnecting.mockImplementationOnce(() => transfer(stack, 'AAPLc', 3))
   tab.watch('TSLAc')
-  transfer(stack, 'AAPLc', 3)
   await tab.until(() => tab.stock('TSLAc') !== undefined)
   transfer(stack, 'AAPLc', 1)
   await hasTransfers(tab, 7)
