@@ -13,6 +13,8 @@ import type { TestLifecycle } from './deployed-relay.ts'
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const source = (entry: string): string => join(root, 'src', entry, 'index.ts')
 
+const packages = ['vue', 'lightweight-charts', 'react', 'react-dom', '@types/react', '@types/react-dom', 'svelte', 'viem']
+
 /** A folder with pages, as a user has it after `npm install`, and its web server. */
 export class ExampleSite {
   readonly folder: string
@@ -23,8 +25,8 @@ export class ExampleSite {
   static async open(test: TestLifecycle, installed?: string): Promise<ExampleSite> {
     const folder = installed ?? (await createTempFolder(test))
     const modules = join(folder, 'node_modules')
-    await mkdir(modules, { recursive: true })
-    for (const name of ['vue', 'lightweight-charts', 'react', 'react-dom', 'svelte', 'viem'])
+    await mkdir(join(modules, '@types'), { recursive: true })
+    for (const name of packages)
       if (!existsSync(join(modules, name))) await symlink(join(root, 'node_modules', name), join(modules, name))
     if (!installed) await installLibrary(folder)
     return new ExampleSite(folder, await serve(test, folder), installed ? [] : ['client', 'react'].map(aliasOf))

@@ -124,15 +124,7 @@ describe('the React entry of the package', () => {
       .first()
       .waitFor()
     await tab.getByText(/^TSLAc [\d.]+ fresh$/).waitFor()
-    const types = [
-      '--jsx',
-      'react-jsx',
-      '--lib',
-      'es2022,dom',
-      '--skipLibCheck',
-      '--typeRoots',
-      join(repositoryRoot, 'node_modules/@types'),
-    ]
+    const types = ['--jsx', 'react-jsx', '--lib', 'es2022,dom', '--skipLibCheck']
     const mistake = "import { useStock } from 'stocktape/react'\nexport const price: number = useStock('AAPLc')?.nav.price\n"
     const typed = example.replace("document.getElementById('root')", '$&!')
     const mistakes = installed.typeMistakes({ 'tape.tsx': typed, 'price.ts': mistake }, ...types)
