@@ -2,7 +2,6 @@ import { type HistoryOptions, readHistory } from './history-reader.ts'
 import { createHttp } from './http-requests.ts'
 import type { Position, ServiceStatus, SnapshotMessage, Update } from './messages.ts'
 import type { ConnectOptions, StreamItem, StreamOptions } from './options.ts'
-import { RelayError } from './relay-error.ts'
 import { eventStreamOpener, webSocketOpener } from './transport.ts'
 import { type StreamSource, UpdateStream, type Updates } from './update-stream.ts'
 
@@ -58,11 +57,8 @@ export function connect(url: string | URL, options: ConnectOptions = {}): RelayC
       new UpdateStream(source, symbols, streamOptions) as Updates<StreamItem> as Updates<StreamItem<Type>>,
     status: () => http.getJson('v1/status'),
     snapshots,
-    snapshot: async (symbol) => {
-      const [found] = (await snapshots(symbol)).snapshots
-      if (!found) throw new RelayError(404, 'unknown_symbol', `No tokenized stock '${symbol}'.`)
-      return found
-    },
+    // The relay refuses a symbol that it does not know, so there is one.
+    snapshot: async (symbol) => (await snapshots(symbol)).snapshots[0] as SnapshotMessage,
     history: (symbols, historyOptions = {}) => readHistory(http, symbols, historyOptions),
   }
 }

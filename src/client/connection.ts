@@ -1,8 +1,8 @@
-import { isTemporary } from './http-requests.ts'
+import { errorOf } from './http-requests.ts'
 import type { Message } from './messages.ts'
 import type { StreamState, TransportName } from './options.ts'
 import { RelayError } from './relay-error.ts'
-import type { ConnectionEnd, OpenConnection } from './transport.ts'
+import { type ConnectionEnd, endOf, type OpenConnection } from './transport.ts'
 
 /** What a connection needs from outside. The simulation has a network and a clock of its own. */
 export type Environment = {
@@ -88,7 +88,7 @@ export class Connection {
     } catch {
       // It is no message then.
     }
-    if (!message?.type) return this.#end({ code: 0, reason: 'the relay sent something that is not a message' })
+    if (!message?.type) return this.#end({ reason: 'the relay sent no message' })
     switch (message.type) {
       case 'hello':
         this.#hasHello = true
@@ -102,7 +102,7 @@ export class Connection {
         this.#retryMs = message.retry_ms
         break
       case 'error':
-        return this.#end({ code: 0, ...endOf(message) })
+        return this.#end(endOf(errorOf(message.code, message)))
     }
     this.#handlers.onMessage(message)
   }
@@ -112,11 +112,11 @@ export class Connection {
     const leftMs = this.#lastMessageAt + this.#silenceMs - this.#environment.now()
     this.#cancelTimer = this.#environment.after(Math.max(leftMs, 1), () => {
       if (this.#environment.now() - this.#lastMessageAt < this.#silenceMs) return this.#watch()
-      this.#end({ code: 0, reason: this.#hasHello ? 'the relay is silent' : 'the relay does not answer' })
+      this.#end({ reason: this.#hasHello ? 'the relay is silent' : 'the relay does not answer' })
     })
   }
 
-  #end({ code, reason, refusal }: ConnectionEnd): void {
+  #end({ code = 0, reason, refusal }: ConnectionEnd): void {
     this.close()
     if (refusal) return this.#handlers.onRefusal(refusal)
     if (code >= 4_000 && code < 4_100) return this.#handlers.onRefusal(new RelayError(code, reason.split(' ')[0] ?? '', reason))
@@ -132,11 +132,4 @@ export class Connection {
     this.#handlers.onState({ phase: 'waiting', reason, retryMs: waitMs, attempts: this.#attempts })
     this.#cancelTimer = this.#environment.after(waitMs, () => this.open())
   }
-}
-
-/** A refusal in a stream: for the moment, or for good. */
-function endOf({ code, reason, message, details }: Extract<Message, { type: 'error' }>): Omit<ConnectionEnd, 'code'> {
-  const suggest = details?.[0]?.suggest
-  const refusal = new RelayError(code, reason, message, Array.isArray(suggest) ? suggest : [])
-  return { reason: message, ...(!isTemporary(refusal) && { refusal }) }
 }

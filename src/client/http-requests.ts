@@ -10,7 +10,11 @@ const REPEATS_BOUND = 4
 const RETRY_MS = 1_000
 
 /** The record of an error, as far as it matters to a client. */
-type ErrorBody = { message?: string; details?: { '@type'?: string; suggest?: string[] }[] }
+type ErrorBody = {
+  readonly message?: string
+  readonly reason?: string
+  readonly details?: readonly { readonly '@type'?: string; readonly suggest?: readonly string[] }[]
+}
 
 export type Http = {
   /** The URL of a path of the relay; the relay may be below a path of its host. */
@@ -57,10 +61,13 @@ export function createHttp(url: string | URL, { key }: ConnectOptions): Http {
 /** The refusal passes by itself. */
 export const isTemporary = ({ code }: RelayError): boolean => code === 429 || (code >= 500 && code < 600)
 
-export async function refusalOf(response: Response): Promise<RelayError> {
-  const { message, details } = (await response.json().catch(() => ({}))) as ErrorBody
-  const { '@type': type = '', suggest } = details?.[0] ?? {}
-  return new RelayError(response.status, type.split('/')[1] ?? '', message ?? `HTTP ${response.status}`, suggest)
+export const refusalOf = async (response: Response): Promise<RelayError> =>
+  errorOf(response.status, (await response.json().catch(() => ({}))) as ErrorBody)
+
+/** The error of a record, or of the `error` message of a stream. */
+export function errorOf(code: number, { message = `HTTP ${code}`, reason, details }: ErrorBody): RelayError {
+  const [{ '@type': type = '', suggest = [] } = {}] = details ?? []
+  return new RelayError(code, reason ?? type.replace('stocktape/', ''), message, suggest)
 }
 
 /** What `Retry-After` asks for, or 0. */

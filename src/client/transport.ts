@@ -13,8 +13,8 @@ type ConnectionEvents = {
 
 export type ConnectionEnd = {
   readonly reason: string
-  /** The close code of a WebSocket; 0 where there is none. */
-  readonly code: number
+  /** The close code of a WebSocket. */
+  readonly code?: number
   /** The relay refuses the stream for good. */
   readonly refusal?: RelayError
 }
@@ -33,7 +33,7 @@ export const webSocketOpener =
     if (key) url.searchParams.set('key', key)
     const socket = new WebSocket(url, SUBPROTOCOL)
     socket.onmessage = ({ data }) => onMessage(String(data))
-    socket.onclose = ({ code, reason }) => onEnd({ code, reason: reason || `the WebSocket was closed with ${code}` })
+    socket.onclose = ({ code, reason }) => onEnd({ code, reason: reason || `closed with ${code}` })
     return () => {
       socket.onmessage = null
       socket.onclose = null
@@ -48,7 +48,7 @@ export const eventStreamOpener =
   (query, events) => {
     const abort = new AbortController()
     const end = (end: ConnectionEnd) => abort.signal.aborted || events.onEnd(end)
-    readEventStream(http, query, events, abort.signal).then(end, (failure: unknown) => end({ code: 0, reason: reasonOf(failure) }))
+    readEventStream(http, query, events, abort.signal).then(end, (failure: unknown) => end({ reason: reasonOf(failure) }))
     return () => abort.abort()
   }
 
@@ -63,16 +63,14 @@ async function readEventStream(
     signal,
   })
   if (!response.ok || !response.body) {
-    const refusal = await refusalOf(response)
-    const end = { code: 0, reason: refusal.message }
     onRetry(retryAfterMs(response))
-    return isTemporary(refusal) ? end : { ...end, refusal }
+    return endOf(await refusalOf(response))
   }
   // Not every browser can iterate over the body of a response.
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
   for (let rest = ''; ; ) {
     const { done, value } = await reader.read()
-    if (done) return { code: 0, reason: 'the stream ended' }
+    if (done) return { reason: 'the stream ended' }
     const lines = (rest + value).split('\n')
     rest = lines.pop() ?? ''
     for (const line of lines) {
@@ -82,6 +80,12 @@ async function readEventStream(
     }
   }
 }
+
+/** A refusal for the moment, or for good. */
+export const endOf = (refusal: RelayError): ConnectionEnd => ({
+  reason: refusal.message,
+  ...(!isTemporary(refusal) && { refusal }),
+})
 
 /** The first words of a failed request are the same for every cause. */
 function reasonOf(failure: unknown): string {

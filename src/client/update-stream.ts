@@ -17,27 +17,10 @@ const QUEUE_BOUND = 10_000
 const FILLED_BOUND = 100_000
 
 /** The messages of the tape. A newer relay may send others, which a client ignores. */
-const updateTypes: readonly string[] = [
-  'transfer',
-  'mint',
-  'burn',
-  'seize',
-  'approval',
-  'multiplier',
-  'pause',
-  'action',
-  'token',
-  'nav',
-  'log',
-  'retract',
-  'amend',
-  'seal',
-  'hole',
-  'finality',
-  'status',
-  'quote',
-  'session',
-] satisfies Update['type'][]
+const updateTypes =
+  'transfer mint burn seize approval multiplier pause action token nav log retract amend seal hole finality status quote session'.split(
+    ' ',
+  )
 
 /** A stream as its consumer sees it. */
 export type Updates<Item> = AsyncIterableIterator<Item, undefined> & {
