@@ -73,7 +73,7 @@ class StockBook implements Book {
   }
 
   get(symbol: string): StockState | undefined {
-    return (this.#entries.get(symbol) ?? [...this.#entries.values()].find(({ state }) => state.symbol === symbol))?.state
+    return this.all().find((stock) => stock.symbol === symbol || stock.address === symbol)
   }
 
   all(): readonly StockState[] {

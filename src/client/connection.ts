@@ -88,7 +88,7 @@ export class Connection {
     } catch {
       // It is no message then.
     }
-    if (!message?.type) return this.#end({ reason: 'the relay sent no message' })
+    if (!message?.type) return this.#end({ reason: 'no message came' })
     switch (message.type) {
       case 'hello':
         this.#hasHello = true
@@ -112,7 +112,7 @@ export class Connection {
     const leftMs = this.#lastMessageAt + this.#silenceMs - this.#environment.now()
     this.#cancelTimer = this.#environment.after(Math.max(leftMs, 1), () => {
       if (this.#environment.now() - this.#lastMessageAt < this.#silenceMs) return this.#watch()
-      this.#end({ reason: this.#hasHello ? 'the relay is silent' : 'the relay does not answer' })
+      this.#end({ reason: 'the relay is silent' })
     })
   }
 

@@ -28,7 +28,7 @@ export async function* readHistory(
   symbols: string | readonly string[],
   options: HistoryOptions,
 ): AsyncGenerator<Update> {
-  const { since, until, order = 'asc', limit = Number.POSITIVE_INFINITY, signal } = options
+  const { since, until, order = 'asc', limit = Number.POSITIVE_INFINITY, signal = new AbortController().signal } = options
   const query = selectionQuery(symbols, options)
   if (since !== undefined) query.set('since', timeText(since))
   if (until !== undefined) query.set('until', timeText(until))
@@ -54,7 +54,7 @@ export async function* readBackfill(http: Http, path: string, signal: AbortSigna
   for await (const events of pages(http, pathname, searchParams, signal)) yield* events
   // The pages are whole only if nothing was deleted meanwhile.
   const { tape } = await http.getJson<ServiceStatus>('v1/status', undefined, signal)
-  if (!isNotAfter(tape.oldest, from)) throw new Error(`messages up to ${tape.oldest} are deleted`)
+  if (!isNotAfter(tape.oldest, from)) throw new Error(`deleted up to ${tape.oldest}`)
 }
 
 async function* pages(http: Http, path: string, query: URLSearchParams, signal?: AbortSignal): AsyncGenerator<readonly Update[]> {

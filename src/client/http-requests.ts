@@ -20,6 +20,7 @@ export type Http = {
   /** The URL of a path of the relay; the relay may be below a path of its host. */
   readonly urlOf: (path: string, query?: URLSearchParams) => URL
   readonly headers: Record<string, string>
+  /** With a signal, a request that fails for the moment is repeated. Without one it could not be stopped. */
   readonly getJson: <Body>(path: string, query?: URLSearchParams, signal?: AbortSignal) => Promise<Body>
 }
 
@@ -42,16 +43,16 @@ export function createHttp(url: string | URL, { key }: ConnectOptions): Http {
         throw await refusalOf(response)
       } catch (failure) {
         const isLasting = failure instanceof RelayError && !isTemporary(failure)
-        if (isLasting || signal?.aborted || repeats === REPEATS_BOUND) throw failure
+        if (isLasting || !signal || signal.aborted || repeats === REPEATS_BOUND) throw failure
       }
       await new Promise<void>((resolve, reject) => {
         const timer = setTimeout(resolve, waitMs)
         const abort = () => {
           clearTimeout(timer)
-          reject(signal?.reason)
+          reject(signal.reason)
         }
         // The deadline of the request takes the listener away.
-        signal?.addEventListener('abort', abort, { signal: deadline })
+        signal.addEventListener('abort', abort, { signal: deadline })
       })
     }
   }

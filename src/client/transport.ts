@@ -19,7 +19,7 @@ export type ConnectionEnd = {
   readonly refusal?: RelayError
 }
 
-/** Opens one connection. Returns what closes it; after that no event comes. */
+/** Opens one connection. Returns what closes it; events that come after that are of no use. */
 export type OpenConnection = (query: URLSearchParams, events: ConnectionEvents) => () => void
 
 const SUBPROTOCOL = 'stocktape.v1'
@@ -34,21 +34,16 @@ export const webSocketOpener =
     const socket = new WebSocket(url, SUBPROTOCOL)
     socket.onmessage = ({ data }) => onMessage(String(data))
     socket.onclose = ({ code, reason }) => onEnd({ code, reason: reason || `closed with ${code}` })
-    return () => {
-      socket.onmessage = null
-      socket.onclose = null
-      // A socket that is still connecting reports an error when it is closed.
-      socket.onerror = () => {}
-      socket.close()
-    }
+    return () => socket.close()
   }
 
 export const eventStreamOpener =
   (http: Http): OpenConnection =>
   (query, events) => {
     const abort = new AbortController()
-    const end = (end: ConnectionEnd) => abort.signal.aborted || events.onEnd(end)
-    readEventStream(http, query, events, abort.signal).then(end, (failure: unknown) => end({ reason: reasonOf(failure) }))
+    readEventStream(http, query, events, abort.signal).then(events.onEnd, (failure: unknown) =>
+      events.onEnd({ reason: reasonOf(failure) }),
+    )
     return () => abort.abort()
   }
 
@@ -74,7 +69,6 @@ async function readEventStream(
     const lines = (rest + value).split('\n')
     rest = lines.pop() ?? ''
     for (const line of lines) {
-      if (signal.aborted) break
       if (line.startsWith('data: ')) onMessage(line.slice(6))
       if (line.startsWith('retry: ')) onRetry(Number(line.slice(7)))
     }

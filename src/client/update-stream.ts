@@ -221,7 +221,7 @@ export class UpdateStream implements Updates<StreamItem> {
       }
     } catch (failure) {
       if (this.#abort.signal.aborted) return
-      this.#setState({ reason: `a gap could not be filled: ${failure instanceof Error ? failure.message : failure}` })
+      this.#setState({ reason: `a gap could not be filled: ${failure}` })
       if (this.#options.strict) throw new GapError(gap)
       yield gap
     }

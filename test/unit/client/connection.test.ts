@@ -146,7 +146,7 @@ describe('a relay that is silent', () => {
     expect(relay.last.isOpen).toBe(true)
     await relay.advance(1)
     expect(relay.last.isOpen).toBe(false)
-    expect(reader.stream.state.reason).toBe('the relay does not answer')
+    expect(reader.stream.state.reason).toBe('the relay is silent')
     await reader.stream.close()
   })
 

@@ -97,21 +97,24 @@ describe('a request', () => {
     expect(requests).toHaveLength(1)
   })
 
-  it('that breaks is repeated', async () => {
+  it('for history that breaks is repeated, and any other fails at once', async () => {
     const { url, requests } = await serve((_, response) => {
-      if (requests.length > 1) return response.end('{"chain_id":1}')
+      if (requests.length > 2) return response.end('{"events":[{"id":"a.1"}],"next":null}')
       response.writeHead(200, { 'content-length': '99' }).write('{')
       return response.destroy()
     })
-    expect(await connect(url).status()).toEqual({ chain_id: 1 })
-    expect(requests).toHaveLength(2)
+    await expect(connect(url).status()).rejects.toThrow()
+    expect(requests).toHaveLength(1)
+    expect(await Array.fromAsync(connect(url).history('*'))).toEqual([{ id: 'a.1' }])
+    expect(requests).toHaveLength(3)
   })
 
   it('goes below the path of the relay, with the key', async () => {
     const keys: (string | undefined)[] = []
     const { url, requests } = await serve(({ headers }, response) => {
       keys.push(headers.authorization)
-      response.end('{"snapshots":[],"rejected":[]}')
+      if (requests.at(-1)?.endsWith('APPL')) return refuse(response, 404, 'unknown_symbol')
+      return response.end('{"snapshots":[],"rejected":[]}')
     })
     const relay = connect(`${url}/stocks`, { key: 'k' })
     await relay.status()
