@@ -9,6 +9,8 @@ const url = (process.env.STOCKTAPE_URL ?? '').replace('http', 'ws')
 const file = process.env.STOCKTAPE_POSITION ?? 'client.position'
 const HEARTBEAT_S = 1
 const RETRY_MS = 200
+/** Long enough that a busy machine does not look like a growing wait. */
+const CONSTANT_RETRY_MS = 1_000
 const QUEUE = 50
 
 let position = existsSync(file) ? readFileSync(file, 'utf8') : null
@@ -109,7 +111,7 @@ function connect(): void {
     socket.onerror = () => {}
     socket.close()
     if (isRefused || (code >= 4_000 && code < 4_100 && !makes('comes back after 4003'))) process.exit(1)
-    const backoffMs = makes('does not back off') ? RETRY_MS : RETRY_MS * 2 ** attempts
+    const backoffMs = makes('does not back off') ? CONSTANT_RETRY_MS : RETRY_MS * 2 ** attempts
     attempts += 1
     setTimeout(connect, retryMs + backoffMs * (1 + Math.random() / 4))
     retryMs = 0
