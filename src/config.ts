@@ -252,7 +252,7 @@ export const configuredPools = (config: Config, builtIn: readonly NamedPool[]): 
 const withChainOfNetwork = (config: Config): Config =>
   config.NETWORK === undefined ? config : { ...config, CHAIN_ID: networkChainIds[config.NETWORK] }
 
-/** With the fault `gap` the tape is shorter than the absence of the relay, so that whoever comes back has missed something. */
+/** With the fault `gap` the tape is shorter than the absence of the relay, so that a client that returns has missed something. */
 const withShortTape = (config: Config): Config =>
   config.FAULTS?.gap === undefined
     ? config

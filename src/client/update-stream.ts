@@ -187,7 +187,7 @@ export class UpdateStream implements Updates<StreamItem> {
     this.#push({ position: this.#received, ...(updateTypes.includes(update.type) && { item: update }) })
   }
 
-  /** The relay said up to where everything was sent. */
+  /** The relay reports up to where everything was sent. */
   #prove(loss: Loss | null, id: string): void {
     if (loss) this.#pushGap(gapOf(loss, id), loss)
     this.#advance(id)

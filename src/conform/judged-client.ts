@@ -10,7 +10,7 @@ const END_BOUND_MS = 2_000
 /** A message as the client printed it. */
 export type PrintedLine = { readonly type: string; readonly id?: string | null } & Readonly<Record<string, unknown>>
 
-/** Somebody's client: a command that prints what it received as NDJSON. */
+/** The client that is checked: a command that prints what it received as NDJSON. */
 export class JudgedClient {
   readonly #child: ChildProcess
   readonly #watchers = new Set<() => void>()

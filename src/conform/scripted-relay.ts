@@ -7,7 +7,7 @@ import type { Update } from '../protocol/updates.ts'
 import type { ScriptedTape } from './scripted-tape.ts'
 
 const HEARTBEAT_MS = 1_000
-/** Connections that nobody has taken yet. A client that opens more is out of control. */
+/** Connections that no scenario has taken yet. A client that opens more is out of control. */
 const WAITING_BOUND = 100
 /** The longest message of a client. */
 const MESSAGE_BOUND_BYTES = 4_096
