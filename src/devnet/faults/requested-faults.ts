@@ -1,6 +1,6 @@
 import { nearestName } from '../../nearest-name.ts'
 import type { RecurringWindow } from '../../recurring-window.ts'
-import { itemsOf, SettingError } from '../../setting-readers.ts'
+import { itemsOf, redacted, SettingError } from '../../setting-readers.ts'
 
 /** How often something happens, from 0 to 1; a reorg also has a depth. */
 type Share = { readonly share: number; readonly depth: number }
@@ -60,11 +60,11 @@ export const requestedFaults = (text: string): RequestedFaults => {
   for (const item of itemsOf(text)) {
     const [given = '', ...values] = item.split('=').map((part) => part.trim())
     const name = faultNames.find((known) => known === given)
-    if (!name) throw new SettingError(`must be faults such as reorg=2%,silent=30s,gap, and "${item}" is none${hintFor(given)}`)
+    if (!name) throw new SettingError(`must be faults such as reorg=2%,silent=30s,gap, and ${redacted(item)} is none${hintFor(given)}`)
     if (name in faults) throw new SettingError(`must name each fault once, and ${name} appears twice`)
     const { fallback, needs, read } = faultDefinitions[name]
     const value = values.length > 1 ? null : read(values[0] ?? fallback)
-    if (value === null) throw new SettingError(`has "${item}", and ${name} needs ${needs}`)
+    if (value === null) throw new SettingError(`must give ${name} ${needs}, and has ${redacted(item)}`)
     faults[name] = value
   }
   return faults as RequestedFaults
