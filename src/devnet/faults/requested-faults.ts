@@ -60,7 +60,8 @@ export const requestedFaults = (text: string): RequestedFaults => {
   for (const item of itemsOf(text)) {
     const [given = '', ...values] = item.split('=').map((part) => part.trim())
     const name = faultNames.find((known) => known === given)
-    if (!name) throw new SettingError(`must be faults such as reorg=2%,silent=30s,gap, and ${redacted(item)} is none${hintFor(given)}`)
+    if (!name)
+      throw new SettingError(`must be faults such as reorg=2%,silent=30s,gap, and ${redacted(item)} is none${hintFor(given)}`)
     if (name in faults) throw new SettingError(`must name each fault once, and ${name} appears twice`)
     const { fallback, needs, read } = faultDefinitions[name]
     const value = values.length > 1 ? null : read(values[0] ?? fallback)
