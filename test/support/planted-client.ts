@@ -7,7 +7,7 @@ const mistake = process.argv[2] ?? 'none'
 const makes = (name: string): boolean => mistake === name
 const url = (process.env.STOCKTAPE_URL ?? '').replace('http', 'ws')
 const file = process.env.STOCKTAPE_POSITION ?? 'client.position'
-const HEARTBEAT_S = 1
+const HEARTBEAT_S = 2
 const RETRY_MS = 200
 /** Long enough that a busy machine does not look like a growing wait. */
 const CONSTANT_RETRY_MS = 1_000

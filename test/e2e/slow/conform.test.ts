@@ -8,7 +8,7 @@ import { ChildProgram, createTempFolder } from '../../support/child-program.ts'
 import { assertValidMessage } from '../../support/message-validator.ts'
 
 /** The scenarios mostly wait. */
-const JOBS = 5
+const JOBS = 4
 
 const judged = (command: readonly string[], names?: readonly string[]): Promise<readonly RuleVerdict[]> =>
   judgeAll(
