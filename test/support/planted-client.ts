@@ -8,6 +8,8 @@ const makes = (name: string): boolean => mistake === name
 const url = (process.env.STOCKTAPE_URL ?? '').replace('http', 'ws')
 const file = process.env.STOCKTAPE_POSITION ?? 'client.position'
 const HEARTBEAT_S = 2
+/** The first message may take this long. */
+const CONNECT_MS = 15_000
 const RETRY_MS = 200
 /** Long enough that a busy machine does not look like a growing wait. */
 const CONSTANT_RETRY_MS = 1_000
@@ -100,9 +102,9 @@ function connect(): void {
   if (since !== null) query.set('since', since)
   const socket = new WebSocket(`${url}/v1/ws?${query}`, 'stocktape.v1')
   let silence = setTimeout(() => {}, 0)
-  const watch = () => {
+  const watch = (withinMs = 3_000 * HEARTBEAT_S) => {
     clearTimeout(silence)
-    if (!makes('waits for ever on a silent connection')) silence = setTimeout(() => end(1006), 3_000 * HEARTBEAT_S)
+    if (!makes('waits for ever on a silent connection')) silence = setTimeout(() => end(1006), withinMs)
   }
   const end = (code: number) => {
     clearTimeout(silence)
@@ -116,7 +118,7 @@ function connect(): void {
     setTimeout(connect, retryMs + backoffMs * (1 + Math.random() / 4))
     retryMs = 0
   }
-  watch()
+  watch(CONNECT_MS)
   socket.onmessage = ({ data }) => {
     watch()
     handle(String(data))
