@@ -130,7 +130,7 @@ function cellsOf({ symbol, nav, quote, session, paused }: StockState): readonly 
   return [symbol, nav.price ?? '–', nav.frozen ? 'frozen' : nav.state, price, basis, session?.state ?? '', paused.join(' ')]
 }
 
-/** A basis takes the currency of the pool as one dollar, and whoever shows one says so. */
+/** A basis takes the currency of the pool as one dollar, so the footer says it. */
 const footerOf = ({ phase, transport, source, head, position, reason, demo, rejected }: StreamState): string =>
   [
     phase === 'live' ? `live over ${transport}` : `${phase}: ${reason ?? ''}`,

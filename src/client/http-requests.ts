@@ -3,7 +3,7 @@ import { RelayError } from './relay-error.ts'
 
 /** A request may take this long. */
 const REQUEST_BOUND_MS = 30_000
-/** The longest wait between two of them, whatever the relay asks for. */
+/** The longest wait between two of them, also where the relay asks for more. */
 const WAIT_BOUND_MS = 20_000
 /** How often a request is repeated that fails, or that the relay refuses for the moment. */
 const REPEATS_BOUND = 4

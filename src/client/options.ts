@@ -57,7 +57,7 @@ export type MissedGap = {
   readonly backfill: string | null
 }
 
-/** What a stream yields. Whatever `types` names: how a delivered fact ends comes too. */
+/** What a stream yields. How a delivered fact ends comes too, also where `types` does not name it. */
 export type StreamItem<Type extends Update['type'] = Update['type']> =
   | Extract<Update, { type: Type | 'seal' | 'retract' | 'amend' }>
   | SnapshotMessage
@@ -72,7 +72,7 @@ export type StreamState = {
   readonly position: string | null
   /** Messages that wait for the consumer. */
   readonly queued: number
-  /** The relay's own state, as of the newest message that said it. */
+  /** The relay's own state, as of its newest message about it. */
   readonly source: Source | null
   readonly head: Head | null
   /** Whether the relay's upstream is the built-in chain. */

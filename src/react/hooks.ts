@@ -65,7 +65,7 @@ function useTapeState<Part>(union: TapeUnion | null, read: (state: TapeState) =>
   )
 }
 
-/** One for each relay. A tape that nobody watches holds nothing. */
+/** One for each relay. A tape without a watcher holds nothing. */
 const tapes = new Map<string, SharedTape>()
 
 function tapeOf(relay: string): SharedTape {

@@ -4,7 +4,7 @@ import { covers, type TapeUnion } from './tape-union.ts'
 
 /** Components that mount together make one stream. */
 const GROWTH_DELAY_MS = 20
-/** What nobody selects any more may be selected again soon. */
+/** What no component selects any more may be selected again soon. */
 const SHRINK_DELAY_MS = 30_000
 
 type UnionStreamHandlers = {

@@ -94,7 +94,7 @@ describe.concurrent('a relay on a chain with faults', () => {
     await listener.until(() => pauses() >= 2, 'two pauses')
   })
 
-  it('gives a gap to whoever comes back after its absence', async (context) => {
+  it('gives a gap to a client that comes back after its absence', async (context) => {
     const url = await openFaulty('gap=2s/6s', context)
     await statusesUntilPresent(url)
     const first = await listen(url, 'types=*', context)

@@ -55,7 +55,7 @@ export const lateToken: DevnetToken = {
   multiplier: '1',
 }
 
-/** Not a stock: a token whose every minute is known beforehand, for whoever writes a client. Listed where the calendar runs. */
+/** Not a stock: a token whose every minute is known beforehand, for authors of clients. Listed where the calendar runs. */
 export const testToken: DevnetToken = {
   contractAddress: '0xb2000000000000000000007E57000000000007E5',
   address: '0xb2000000000000000000007e57000000000007e5',
