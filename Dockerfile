@@ -1,8 +1,16 @@
-# Two stages: the image holds the installed packages, not the installer's files. Debian's glibc image is the tested one.
+# Three stages: the image holds the installed packages and the built board, not what made them. Debian's glibc image is the tested one.
 FROM node:24-bookworm-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev --ignore-scripts
+
+FROM node:24-bookworm-slim AS board
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --ignore-scripts
+COPY tsconfig.json ./
+COPY src ./src
+RUN node src/web/build-board.ts
 
 FROM node:24-bookworm-slim
 # Without an upstream the image refuses to start: the built-in chain is not for production.
@@ -11,6 +19,7 @@ WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY package.json LICENSE ./
 COPY src ./src
+COPY --from=board /app/dist/web ./dist/web
 RUN mkdir -p /data && chown node:node /data
 USER node
 VOLUME /data

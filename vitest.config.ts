@@ -8,7 +8,7 @@ export const slowFiles = [
   'test/e2e/gateway/**/*.test.ts',
   'test/simulation/{client-streams,reach-report}.test.ts',
   'test/unit/argument-bounds.test.ts',
-  'test/unit/{main.test.ts,cli/{completion,tail}.test.ts}',
+  'test/unit/{main.test.ts,cli/{completion,tail}.test.ts,web/build-board.test.ts}',
   'test/unit/devnet/{devnet-main,devnet-restart}.test.ts',
   'test/unit/docs/{asyncapi,typescript-types}.test.ts',
 ]

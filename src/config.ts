@@ -149,6 +149,11 @@ export const settings = {
     origins,
   ),
   METRICS_TOKEN: setting(null, 'token that gives access to the metrics from other machines', key),
+  EXPLORER_URL: setting(
+    null,
+    'block explorer that the board links to, such as https://explorer.example; it opens /address/… and /tx/… there',
+    url('http:', 'https:'),
+  ),
   FAULTS: setting(
     null,
     'only with the built-in chain: what goes wrong, such as reorg=2%,drop=5%,late=5%,silent=30s,gap; docs/faults.md has all of it',

@@ -74,6 +74,7 @@ function printBanner(config: Config, relay: Relay, { demo }: UpstreamEndpoints):
     print('No upstream is set, so this is the built-in chain: nothing on it is real. See --help for the settings.')
     print('Its token TESTc retracts, splits and pauses on schedule (docs/test-token.md), and --faults makes more go wrong.')
   }
+  print(`Open http://${host} for the board, http://${host}/docs for the reference.`)
   print('')
   for (const line of quickStartLines(host, 'AAPLc')) print(`  ${line}`)
   print('')

@@ -317,8 +317,13 @@ export const routes: readonly Route[] = [
   },
   {
     ...{ method: 'get', path: '/', id: 'home', tag: 'Documentation' },
-    summary: 'Redirects to /docs',
-    responses: [{ status: 302, description: 'The documentation.', headers: { Location: '/docs' } }],
+    summary: 'The board: all symbols and the tape as a page',
+    responses: [
+      { status: 200, description: 'The page.', content: { 'text/html': { schema: { type: 'string' } } } },
+      { status: 302, description: 'Where the board is not built: the documentation.', headers: { Location: '/docs' } },
+      notModified,
+    ],
+    requestHeaders: etagRequestHeaders,
     refusals: [],
     curl: `curl -sL ${ORIGIN}`,
   },

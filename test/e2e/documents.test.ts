@@ -45,8 +45,3 @@ describe('a document', () => {
     },
   )
 })
-
-it('the root path redirects to the page', async () => {
-  const response = await fetch(stack().relay.url, { redirect: 'manual' })
-  expect([response.status, response.headers.get('location')]).toEqual([302, '/docs'])
-})

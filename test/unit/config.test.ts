@@ -153,6 +153,8 @@ describe('a bad value', () => {
     ['TRUSTED_PROXIES', ' , ', /ranges such as/],
     ['ORIGINS', 'example.com', /origins such as https:\/\/example\.com/],
     ['ORIGINS', 'localhost:3000', /origins such as/],
+    ['EXPLORER_URL', 'javascript:alert(1)', /a URL that begins with http:\/\/ or https:\/\//],
+    ['EXPLORER_URL', 'explorer.example', /a URL that begins with http:\/\/ or https:\/\//],
     ['LOG_LEVEL', 'verbose', /one of trace, debug, info, warn, error, fatal, silent/],
   ])('of %s (%j) gives one line with the name and what the value must be', (name, value, must) => {
     for (const lines of [configErrorsOf([], { [name]: value }), configErrorsOf([`${flagOf(name)}=${value}`])]) {

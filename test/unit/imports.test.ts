@@ -73,6 +73,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   react: ['client'],
   conform: ['protocol', 'cli/command.ts', 'nearest-name.ts'],
   cli: ['client', 'protocol', 'nearest-name.ts', 'bounded-map.ts'],
+  // A page, and the script that builds it.
   web: ['client'],
 }
 /** What a room may import from npm or Node, where that is bounded. */
@@ -81,7 +82,7 @@ const allowedPackages: Readonly<Record<string, readonly string[]>> = { protocol:
 const subscribers = ['relay.ts', 'client', 'web', 'devnet', 'cli', 'doctor']
 const environmentReaders = ['serve.ts', 'cli', 'doctor', 'conform']
 /** Everything else is handed its clocks, so that nothing measures time with a clock that can be set. */
-const wallClockReaders = ['relay.ts', 'devnet', 'doctor']
+const wallClockReaders = ['relay.ts', 'devnet', 'doctor', 'web']
 
 /** Names that may occur twice: every folder may have its entry, every class its options. */
 const repeatableFileNames = ['index.ts', 'main.ts']

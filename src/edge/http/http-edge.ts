@@ -21,6 +21,7 @@ export function openHttpEdge({ config, streams, parts, metrics, ...reports }: Ht
     streams,
     nodeRoutes: parts.flatMap(({ routes }) => routes),
     listCacheControl: `${config.API_KEYS ? 'private' : 'public'}, max-age=${Math.ceil(config.STOCKS_REFRESH_MS / 1_000)}`,
+    explorerUrl: config.EXPLORER_URL,
     metrics: metrics.text,
     metricsToken: config.METRICS_TOKEN,
   })

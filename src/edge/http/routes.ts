@@ -8,6 +8,7 @@ import { WorkQueue } from '../limits/work-queue.ts'
 import type { StreamServices } from '../live/http-stream.ts'
 import { EXPOSED_HEADERS } from '../transport/exposed-headers.ts'
 import { internalError } from '../transport/shared-refusals.ts'
+import { registerBoard } from './board.ts'
 import { documentHandlers } from './documents-handler.ts'
 import { authorizedQuery, type Env, type Handlers } from './handlers.ts'
 import { exportHandlers, historyHandlers } from './history-handlers.ts'
@@ -26,10 +27,12 @@ type Options = Omit<ServiceReports, 'demo'> & {
   readonly nodeRoutes: readonly NodeRoute[]
   /** For how long the list may be kept by others, and by whom. */
   readonly listCacheControl: string
+  /** A block explorer, for the links of the board. */
+  readonly explorerUrl?: string | undefined
 }
 
 /** Every route over plain HTTP, as the route table lists them. */
-export function openApp({ streams, nodeRoutes, listCacheControl, ...reports }: Options): Hono<Env> {
+export function openApp({ streams, nodeRoutes, listCacheControl, explorerUrl, ...reports }: Options): Hono<Env> {
   const app = new Hono<Env>()
   const workQueue = new WorkQueue()
   const rawHandlers = { ...streamHandlers(streams), ...exportHandlers(streams, workQueue), ...nodeHandlers(streams, nodeRoutes) }
@@ -54,6 +57,7 @@ export function openApp({ streams, nodeRoutes, listCacheControl, ...reports }: O
     await next()
   })
   register(app, handlers)
+  registerBoard(app, { explorerUrl, demo: streams.edge.demo })
   refuseOtherMethods(app, { ...rawHandlers, ...handlers })
   app.notFound((c) => sendRefusal(c, unknownPath))
   app.onError((failure, c) => sendRefusal(c, failure instanceof Refusal ? failure : internalError))

@@ -16,9 +16,8 @@ export type ServiceReports = {
   readonly demo: boolean
 }
 
-/** How the service is, and the two paths that lead elsewhere. */
+/** How the service is, and the path that leads elsewhere. */
 export const serviceHandlers = ({ metrics, metricsToken, unreadyReasons, status, demo }: ServiceReports): Handlers => ({
-  home: (c) => c.redirect('/docs'),
   socket: (c) => {
     c.header('upgrade', 'websocket')
     return sendRefusal(c, upgradeRequired)

@@ -74,7 +74,7 @@ function startProgram(
 
 it('the page has both documents, requests nothing from elsewhere, and its policy forbids everything else', async (test) => {
   const { relay } = await openDeployedRelay(test)
-  const { page, requestedUrls, pageErrors } = await openPage(test, relay.url)
+  const { page, requestedUrls, pageErrors } = await openPage(test, `${relay.url}/docs`)
   expect(page.url()).toBe(`${relay.url}/docs`)
   for (const type of Object.values(messageTypes).flat()) {
     expect(await page.locator(`#message-${type} table`).count(), type).toBe(1)
@@ -104,7 +104,7 @@ it('the page has both documents, requests nothing from elsewhere, and its policy
 
 it('the snippet for a console works in the console of the page', async (test) => {
   const { relay } = await openDeployedRelay(test)
-  const { page } = await openPage(test, relay.url)
+  const { page } = await openPage(test, `${relay.url}/docs`)
   const message = page.waitForEvent('console')
   await page.evaluate((await snippetsOn(page)).get('listen-browser') ?? '')
   expect(await (await message).args()[0]?.jsonValue()).toMatchObject({ type: 'hello' })
@@ -147,7 +147,7 @@ const otherSnippets = [
 it('each shell snippet works as pasted', async (test) => {
   const { relay } = await openDeployedRelay(test)
   await relay.waitForResponse('/v1/events?symbols=AAPLc&limit=10', (text) => JSON.parse(text).events.length === 10)
-  const { page } = await openPage(test, relay.url)
+  const { page } = await openPage(test, `${relay.url}/docs`)
   const lines = await snippetsOn(page)
   const names = [...lines.keys()].filter((name) => !name.startsWith('example-'))
   expect(names.toSorted()).toEqual([...shellSnippets.map(({ name }) => name), ...otherSnippets].toSorted())
@@ -178,7 +178,7 @@ it('each shell snippet works as pasted', async (test) => {
 
 it('the recipe for a page draws it and goes on with the stream', async (test) => {
   const { relay } = await openDeployedRelay(test)
-  const { page } = await openPage(test, relay.url)
+  const { page } = await openPage(test, `${relay.url}/docs`)
   const printed: string[] = []
   page.on('console', (message) => printed.push(message.text()))
   const transfer = page.waitForEvent('console', async (message) => (await message.args()[0]?.jsonValue())?.type === 'transfer')
@@ -190,7 +190,7 @@ it('the recipe for a page draws it and goes on with the stream', async (test) =>
 
 it('the recipe for a retract provokes one', async (test) => {
   const { relay } = await openDeployedRelay(test)
-  const { page } = await openPage(test, relay.url)
+  const { page } = await openPage(test, `${relay.url}/docs`)
   const port = await freePort()
   const source = (await snippetsOn(page)).get('recipe-retract') ?? ''
   const [start = '', curl = ''] = source.split('\n')
@@ -228,7 +228,7 @@ async function openPrograms(test: TestLifecycle, page: Page) {
 
 it('each program continues after a restart of the relay and of its own, and ends at a lasting refusal', async (test) => {
   const { relay } = await openDeployedRelay(test)
-  const { page } = await openPage(test, relay.url)
+  const { page } = await openPage(test, `${relay.url}/docs`)
   const { start, writePositions } = await openPrograms(test, page)
   const first = start()
   for (const { program } of first) await program.waitForOutput('stdout', transferLine)

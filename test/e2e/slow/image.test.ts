@@ -1,14 +1,17 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { loadBoard } from '../../support/board-page.ts'
 import { ChildProgram } from '../../support/child-program.ts'
 import { listenNdjson } from '../../support/test-listener.ts'
 import { cloneRepository } from './repository-clone.ts'
 
 /** Without a container engine, the tests run the instructions of the Dockerfile as an unprivileged user. */
 
+const repositoryRoot = fileURLToPath(new URL('../../..', import.meta.url))
 const NOBODY_UID = 65_534
 /** Only root can change its user; all others are unprivileged already. */
 const unprivileged = process.getuid?.() === 0 ? { uid: NOBODY_UID, gid: NOBODY_UID } : {}
@@ -19,10 +22,16 @@ let data: string
 let image: Image
 let relay: ChildProgram
 
-type Image = {
+type Stage = {
+  readonly name: string
   readonly env: Record<string, string>
   readonly runs: readonly string[]
   readonly copies: readonly { readonly from: string | null; readonly paths: readonly string[]; readonly to: string }[]
+}
+
+/** The last stage, and the others by name. */
+type Image = Stage & {
+  readonly stages: ReadonlyMap<string, Stage>
   readonly command: readonly [string, ...string[]]
   readonly health: readonly [string, ...string[]]
   readonly user: string
@@ -36,11 +45,7 @@ beforeAll(() => {
   data = join(root, 'data')
   mkdirSync(app)
   mkdirSync(data)
-  for (const { from, paths } of image.copies) {
-    if (from === null) for (const path of paths) cpSync(join(clone, path), join(app, basename(path)), { recursive: true })
-  }
-  const [install = ''] = image.runs
-  execFileSync('sh', ['-c', install], { cwd: app, stdio: 'pipe' })
+  buildImage(root)
   chmodSync(root, 0o755)
   if (unprivileged.uid !== undefined) chownSync(data, NOBODY_UID, NOBODY_UID)
 })
@@ -51,8 +56,37 @@ afterAll(async () => {
   rmSync(join(app, '..'), { recursive: true })
 })
 
+/** Each stage in a folder of its own, from the files that the Dockerfile copies there. */
+function buildImage(root: string): void {
+  const folders = new Map([...image.stages.keys()].map((name) => [name, join(root, name)]))
+  for (const [name, stage] of image.stages) {
+    copyInto(join(root, name), stage, folders)
+    const [install = '', ...others] = stage.runs
+    if (install === 'npm ci --ignore-scripts') symlinkSync(join(repositoryRoot, 'node_modules'), join(root, name, 'node_modules'))
+    else others.unshift(install)
+    for (const run of others) execFileSync('sh', ['-c', run], { cwd: join(root, name), stdio: 'pipe' })
+  }
+  copyInto(app, image, folders)
+}
+
+/** What .dockerignore keeps out is not there to be copied. */
+function copyInto(folder: string, { copies }: Stage, stageFolders: ReadonlyMap<string, string>): void {
+  const [everything, ...kept] = readFileSync(join(clone, '.dockerignore'), 'utf8').trim().split('\n')
+  expect(everything).toBe('*')
+  for (const { from, paths, to } of copies) {
+    if (from === null) expect(kept).toEqual(expect.arrayContaining(paths.map((path) => `!${path}`)))
+    for (const path of paths) {
+      const source = from === null ? join(clone, path) : join(stageFolders.get(from) ?? 'no stage', path.replace('/app/', ''))
+      cpSync(source, to.endsWith('./') ? join(folder, to, basename(path)) : join(folder, to), {
+        recursive: true,
+        verbatimSymlinks: true,
+      })
+    }
+  }
+}
+
 it('the image has no development dependencies and does not run as root', () => {
-  expect(image.runs[0]).toBe('npm ci --omit=dev --ignore-scripts')
+  expect(image.stages.get('dependencies')?.runs).toEqual(['npm ci --omit=dev --ignore-scripts'])
   expect(image.user).toBe('node')
   expect(() => readFileSync(join(app, 'node_modules/vitest/package.json'))).toThrow(/ENOENT/)
 })
@@ -75,6 +109,7 @@ it('the relay starts as an unprivileged user, passes its health check, and publi
   const listener = await listenNdjson('http://127.0.0.1:18473/v1/stream?symbols=*&types=transfer')
   await listener.waitFor('transfer')
   listener.close()
+  expect(await loadBoard('http://127.0.0.1:18473')).toContain('pendingLogs')
 })
 
 it('the relay exits with 0 on the signal of the platform', async () => {
@@ -91,20 +126,37 @@ it('the tape is on the volume of the platform, whose kill timeout exceeds DRAIN_
 })
 
 function readImage(dockerfile: string): Image {
-  const lines = dockerfile.split('\n').map((line) => line.trim())
-  const all = (word: string) => lines.filter((line) => line.startsWith(`${word} `)).map((line) => line.slice(word.length + 1))
-  const pairs = all('ENV').flatMap((line) => line.split(' ').map((pair) => pair.split('=')))
-  const [health = ''] = all('HEALTHCHECK')
+  const [, ...texts] = dockerfile.split(/^FROM /m)
+  const stages = texts.map(readStage)
+  const last = stages.pop()
+  if (!last) throw new Error('the Dockerfile has no stage')
+  const lines = linesOf(texts.at(-1) ?? '')
+  const [health = ''] = instructions(lines, 'HEALTHCHECK')
   return {
-    env: Object.fromEntries(pairs),
-    runs: all('RUN'),
-    copies: all('COPY').map((line) => {
-      const words = line.split(' ')
-      const from = words[0]?.startsWith('--from=') ? (words.shift() ?? null) : null
-      return { from, paths: words.slice(0, -1), to: words.at(-1) ?? '' }
-    }),
-    command: JSON.parse(all('CMD').at(-1) ?? '[]'),
+    ...last,
+    stages: new Map(stages.map((stage) => [stage.name, stage])),
+    command: JSON.parse(instructions(lines, 'CMD').at(-1) ?? '[]'),
     health: JSON.parse(health.slice(health.indexOf('['))),
-    user: all('USER')[0] ?? '',
+    user: instructions(lines, 'USER')[0] ?? '',
   }
 }
+
+function readStage(text: string): Stage {
+  const lines = linesOf(text)
+  const pairs = instructions(lines, 'ENV').flatMap((line) => line.split(' ').map((pair) => pair.split('=')))
+  return {
+    name: / AS (\w+)$/.exec(lines[0] ?? '')?.[1] ?? 'the image',
+    env: Object.fromEntries(pairs),
+    runs: instructions(lines, 'RUN'),
+    copies: instructions(lines, 'COPY').map((line) => {
+      const words = line.split(' ')
+      const from = words[0]?.startsWith('--from=') ? (words.shift()?.replace('--from=', '') ?? null) : null
+      return { from, paths: words.slice(0, -1), to: words.at(-1) ?? '' }
+    }),
+  }
+}
+
+const linesOf = (text: string): readonly string[] => text.split('\n').map((line) => line.trim())
+
+const instructions = (lines: readonly string[], word: string): string[] =>
+  lines.filter((line) => line.startsWith(`${word} `)).map((line) => line.slice(word.length + 1))

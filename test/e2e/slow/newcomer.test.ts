@@ -3,6 +3,7 @@ import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startDevnet } from '../../../src/devnet/devnet.ts'
+import { loadBoard } from '../../support/board-page.ts'
 import { ChildProgram } from '../../support/child-program.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../../support/test-listener.ts'
 import { cloneRepository } from './repository-clone.ts'
@@ -47,6 +48,8 @@ it('after two commands transfers arrive within ten seconds, with the same bytes 
   expect(transfer.amount).not.toBeNull()
   expect(Number(transfer.reference_value)).toBeCloseTo(Number(transfer.amount) * Number(transfer.nav.price), 1)
   for (const listener of [ndjson, ws]) expect(textOf(listener, transfer.id)).toBe(textOf(sse, transfer.id))
+  expect(relay.stdout).toContain(`Open http://${host} for the board`)
+  expect(await loadBoard(`http://${host}`)).toContain('pendingLogs')
 })
 
 it('an interrupt to the process group ends the relay with exit code 0', async () => {

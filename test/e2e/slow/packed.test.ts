@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import packageJson from '../../../package.json' with { type: 'json' }
 import { programRecipes } from '../../../src/docs/program-recipes.ts'
 import { ORIGIN } from '../../../src/docs/snippets.ts'
+import { loadBoard } from '../../support/board-page.ts'
 import type { ChildProgram } from '../../support/child-program.ts'
 import { PackedPackage, repositoryRoot } from '../../support/packed-package.ts'
 import { openChromium } from './chromium-readers.ts'
@@ -42,7 +43,9 @@ describe('the files of the package', () => {
   })
 
   it('include what the program reads, and are few bytes', () => {
-    const read = globSync('**/*', { cwd: join(repositoryRoot, 'src') }).filter((file) => /\.(?!tsx?$)\w+$/.test(file))
+    const read = globSync('**/*', { cwd: join(repositoryRoot, 'src') }).filter(
+      (file) => /\.(?!tsx?$)\w+$/.test(file) && !file.startsWith('web/'),
+    )
     expect(read).toContain('protocol/README.md')
     const missing = read.filter((file) => file !== 'tsconfig.json' && !existsSync(join(installed.root, 'dist', file)))
     expect(missing).toEqual([])
@@ -65,6 +68,12 @@ describe('the program of the package', () => {
   it('serves the built-in chain and its documents', async () => {
     for (const path of ['/healthz', '/docs', '/docs/contract', '/openapi.json', '/asyncapi.json', '/types.ts', '/v1/status'])
       expect([path, (await fetch(`${url}${path}`)).status]).toEqual([path, 200])
+  })
+
+  it('serves the board, built, and has the licenses of what is in its script', async () => {
+    expect(await loadBoard(url)).toContain('pendingLogs')
+    const licenses = readFileSync(join(installed.root, 'dist/web/licenses.md'), 'utf8')
+    expect([...licenses.matchAll(/^## (\S+)/gm)].map(([, name]) => name)).toEqual(['preact', 'uplot'])
   })
 
   it('examines the built-in chain', async () => {

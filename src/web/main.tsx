@@ -1,0 +1,9 @@
+import { render } from 'preact'
+import { Board } from './board.tsx'
+
+const root = document.getElementById('board')
+if (root) {
+  // What was there stood for the first paint.
+  root.textContent = ''
+  render(<Board />, root)
+}

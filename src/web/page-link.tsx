@@ -1,0 +1,17 @@
+import type { ComponentChildren } from 'preact'
+import { type BoardRoute, formatRoute, parseRoute } from './board-route.ts'
+
+type LinkProps = { readonly page: BoardRoute['page']; readonly children: ComponentChildren; readonly class?: string }
+
+/** Leads to another page with the same selection. */
+export const PageLink = ({ page, children, class: name }: LinkProps) => (
+  <a href={formatRoute({ ...parseRoute(location.hash), page })} class={name}>
+    {children}
+  </a>
+)
+
+export const BackLink = () => (
+  <PageLink page={{ name: 'symbols' }} class="back">
+    ← All symbols
+  </PageLink>
+)

@@ -1,0 +1,100 @@
+import { useState } from 'preact/hooks'
+import type { StockState, Update } from '../client/index.ts'
+import { formatDecimal, shortHex, UNKNOWN } from './number-text.ts'
+import { scheduledText } from './stock-texts.ts'
+import type { TapeLine } from './tape-lines.ts'
+import { lineText } from './tape-texts.ts'
+import { formatClock, formatMoment } from './time-text.ts'
+
+/** Events and movements that are listed. */
+const SHOWN = 12
+
+type TimelineProps = { readonly stock: StockState; readonly events: readonly Update[]; readonly nowMs: number }
+
+/** Corporate actions: what is scheduled first, with its countdown, then what was, newest first. */
+export function Timeline({ stock, events, nowMs }: TimelineProps) {
+  const scheduled = scheduledText(stock, nowMs)
+  const past = events.filter(({ type }) => type !== 'session').reverse()
+  return (
+    <section aria-label="Corporate actions">
+      <h2>Corporate actions</h2>
+      <ol class="timeline">
+        {scheduled !== null && (
+          <li class="attention">
+            <b>scheduled</b> {scheduled}
+          </li>
+        )}
+        {past.slice(0, SHOWN).map((update) => (
+          <li key={update.id}>
+            <time dateTime={update.time}>{formatMoment(update.time, nowMs)}</time> <b>{update.type}</b> {eventWords(update)}
+          </li>
+        ))}
+        {scheduled === null && past.length === 0 && <li class="faint">None on the tape.</li>}
+      </ol>
+    </section>
+  )
+}
+
+function eventWords(update: Update): string {
+  if (update.type === 'multiplier')
+    return `${update.phase}: ${update.from === null ? '' : `×${update.from} → `}×${update.to ?? UNKNOWN}`
+  if (update.type === 'pause') return `${update.features.join(', ').toLowerCase()} ${update.change}`
+  return update.type === 'action' ? update.description || update.action_id : ''
+}
+
+type MovementsProps = {
+  readonly lines: readonly TapeLine[]
+  readonly address: string
+  readonly nowMs: number
+  readonly onOpen: (line: TapeLine) => void
+}
+
+/** The last movements, or the largest of those that were read. */
+export function Movements({ lines, address, nowMs, onOpen }: MovementsProps) {
+  const [isLargest, setLargest] = useState(false)
+  const own = lines.filter(({ content }) => content.type !== 'gap' && content.address === address && 'shares' in content)
+  const dollars = ({ content }: TapeLine) => ('reference_value' in content ? +(content.reference_value ?? 0) : 0)
+  const shown = (isLargest ? own.toSorted((a, b) => dollars(b) - dollars(a)) : own.toReversed()).slice(0, SHOWN)
+  return (
+    <section aria-label="Movements">
+      <h2>
+        Movements
+        <fieldset class="tabs" aria-label="Order">
+          <button type="button" aria-pressed={!isLargest} onClick={() => setLargest(false)}>
+            last
+          </button>
+          <button type="button" aria-pressed={isLargest} onClick={() => setLargest(true)}>
+            largest of {own.length}
+          </button>
+        </fieldset>
+      </h2>
+      {shown.length === 0 && <p class="faint">None yet.</p>}
+      <table class="movements">
+        <tbody>
+          {shown.map((line) => {
+            const { content } = line
+            if (!('shares' in content)) return null
+            const { figure, value } = lineText(line)
+            return (
+              <tr key={line.nth} class={line.retraction ? 'struck' : ''}>
+                <td title={formatMoment(content.time, nowMs)}>{formatClock(content.time)}</td>
+                <td>{content.type}</td>
+                <td>
+                  {shortHex(content.from)} → {shortHex(content.to)}
+                </td>
+                <td class="figure">{figure}</td>
+                <td class="figure">{content.shares === null ? UNKNOWN : `${formatDecimal(content.shares, 2)} shares`}</td>
+                <td class="figure">{value}</td>
+                <td>
+                  <button type="button" onClick={() => onOpen(line)}>
+                    life
+                  </button>
+                </td>
+              </tr>
+            )
+          })}
+        </tbody>
+      </table>
+    </section>
+  )
+}

@@ -1,0 +1,412 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { buildBoard, openBoard, type ShownLine, shownLines, waitForLive, waitForPendingLogs } from '../../support/board-page.ts'
+import { ChildProgram, createTempFolder } from '../../support/child-program.ts'
+import { repositoryRoot } from '../../support/packed-package.ts'
+import { listenNdjson } from '../../support/test-listener.ts'
+import { openDevnet, openRelayFor, openTestStack, type TestLifecycle, type TestStack, transfer } from '../../support/test-stack.ts'
+import { openChromium } from './chromium-readers.ts'
+import { DeployedRelay, TEST_TIMEOUT_MS } from './deployed-relay.ts'
+import { installLibrary } from './example-site.ts'
+
+vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
+
+/** The board in Chromium, on a relay and a chain that do what each test asks for. */
+
+let browser: Browser
+
+beforeAll(async () => {
+  buildBoard()
+  browser = await openChromium()
+})
+afterAll(() => browser?.close())
+
+const styleOf = (page: Page, selector: string, property: string): Promise<string> =>
+  page.evaluate(`getComputedStyle(document.querySelector(${JSON.stringify(selector)})).${property}`)
+
+const lineOf = (key: string): string => `[data-line="${key}"]`
+
+/** A chain at rest, a relay, and the board that follows it. */
+async function openStackWithBoard(test: TestLifecycle, path = '/', settings: Record<string, string> = {}) {
+  const stack = await openTestStack(settings, test)
+  const board = await openBoard(test, browser, `${stack.relay.url}${path}`)
+  await waitForLive(board.page)
+  return { ...stack, ...board }
+}
+
+/** The keys of all transfers on the tape, oldest first. */
+async function transferKeys(relayUrl: string): Promise<readonly string[]> {
+  const text = await (await fetch(`${relayUrl}/v1/events?symbols=*&types=transfer&limit=1000`)).text()
+  const { events }: { events: readonly { type: string; key: string }[] } = JSON.parse(text)
+  return events.flatMap(({ type, key }) => (type === 'transfer' ? [key] : []))
+}
+
+/** Makes one transfer and returns its key when the page shows it. */
+async function showTransfer(page: Page, stack: TestStack, symbol = 'AAPLc', raw = 100_000_000n): Promise<string> {
+  const before = new Set((await shownLines(page)).map(({ id }) => id))
+  const isNew = ({ id, stage }: ShownLine) => stage !== '' && !before.has(id)
+  transfer(stack, symbol, 1, raw)
+  await expect.poll(async () => (await shownLines(page)).some(isNew)).toBe(true)
+  return (await shownLines(page)).find(isNew)?.id ?? expect.fail('no line')
+}
+
+describe('the tape', () => {
+  it('shows the first update within two seconds of opening', async (test) => {
+    const stack = await openTestStack({}, test)
+    transfer(stack, 'AAPLc', 3)
+    const { page, errors } = await openBoard(test, browser, stack.relay.url)
+    await page.locator('[data-line][data-stage="preconfirmed"]').first().waitFor()
+    // Since the navigation began, by the clock of the page.
+    expect(await page.evaluate('performance.now()')).toBeLessThan(2_000)
+    expect(await page.locator('[data-symbol="AAPLc"] [data-field="nav"]').textContent()).toMatch(/\d+\.\d\d/)
+    expect(errors).toEqual([])
+  })
+
+  it('turns a pre-confirmed line sealed, in its place', async (test) => {
+    const stack = await openStackWithBoard(test)
+    const key = await showTransfer(stack.page, stack)
+    const newer = await showTransfer(stack.page, stack, 'TSLAc')
+    const before = (await shownLines(stack.page)).map(({ id, stage }) => [id, stage])
+    stack.devnet.seal()
+    await stack.page.waitForSelector(`${lineOf(newer)}[data-stage="sealed"]`)
+    expect(before.slice(0, 2)).toEqual([
+      [newer, 'preconfirmed'],
+      [key, 'preconfirmed'],
+    ])
+    const after = (await shownLines(stack.page)).map(({ id, stage }) => [id, stage])
+    expect(after.slice(0, 2)).toEqual([
+      [newer, 'sealed'],
+      [key, 'sealed'],
+    ])
+  })
+
+  it('strikes a retracted line through where it stands, and says why', async (test) => {
+    const stack = await openStackWithBoard(test)
+    const { devnet, page } = stack
+    devnet.transfer({ symbol: 'TSLAc', raw: 8n })
+    const dropped = devnet.transfer({ symbol: 'AAPLc', raw: 7n })
+    devnet.makeFlashblock()
+    await page.locator('[data-stage="preconfirmed"]').nth(1).waitFor()
+    devnet.faults.drop(dropped)
+    devnet.seal()
+    const line = page.locator('[data-stage="retracted"]')
+    await line.waitFor()
+    expect(await line.getAttribute('data-line')).toContain(dropped)
+    expect(await line.textContent()).toContain('not in the sealed block')
+    expect(await styleOf(page, '[data-stage="retracted"] .line-figure', 'textDecorationLine')).toBe('line-through')
+    expect((await shownLines(page)).map(({ stage }) => stage).slice(0, 2)).toEqual(['retracted', 'sealed'])
+  })
+
+  it('marks what came late', async (test) => {
+    const stack = await openStackWithBoard(test)
+    await showTransfer(stack.page, stack)
+    stack.devnet.faults.lostFlashes = 1
+    transfer(stack, 'TSLAc')
+    stack.devnet.seal()
+    const late = stack.page.locator('[data-late]')
+    await late.waitFor()
+    expect(await late.locator('.unseen').textContent()).toContain('first published when its block was already sealed')
+  })
+
+  it('has each line once, however late the history comes', async (test) => {
+    const stack = await openTestStack({}, test)
+    transfer(stack, 'TSLAc', 3)
+    const { page } = await openBoard(test, browser, 'about:blank')
+    const { promise: isReleased, resolve: release } = Promise.withResolvers<void>()
+    const open = new Set<unknown>()
+    await page.route('**/v1/events?**', async (route) => {
+      open.add(route.request())
+      await isReleased
+      await route.continue()
+    })
+    page.on('requestfinished', (request) => open.delete(request))
+    await page.goto(`${stack.relay.url}/#/?types=transfer`)
+    await waitForLive(page)
+    await showTransfer(page, stack)
+    release()
+    await page.locator('[data-stage]').nth(3).waitFor()
+    await expect.poll(() => open.size).toBe(0)
+    await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))')
+    const lines = (await shownLines(page)).filter(({ stage }) => stage !== '')
+    expect(lines.map(({ id }) => id)).toEqual((await transferKeys(stack.relay.url)).toReversed())
+  })
+
+  it('collects while it is paused, and then has every line once', async (test) => {
+    const stack = await openStackWithBoard(test)
+    const { page, relay } = stack
+    const first = await showTransfer(page, stack)
+    await page.keyboard.press('p')
+    const shown = (await shownLines(page)).map(({ id }) => id)
+    for (let nth = 0; nth < 30; nth += 1) transfer(stack, 'TSLAc', 1, BigInt(200 + nth))
+    await page.getByRole('button', { name: '30 new' }).waitFor()
+    expect((await shownLines(page)).map(({ id }) => id)).toEqual(shown)
+    await page.getByRole('button', { name: '30 new' }).click()
+    const keys = await transferKeys(relay.url)
+    await page.waitForSelector(lineOf(keys.at(-1) ?? ''))
+    const seen = new Set<string>()
+    for (let top = 0; !seen.has(first); top += 200) {
+      await page.evaluate(`new Promise((resolve) => {
+        document.querySelector('[data-tape]').scrollTop = ${top}
+        requestAnimationFrame(() => requestAnimationFrame(resolve))
+      })`)
+      for (const { id } of await shownLines(page)) seen.add(id)
+    }
+    expect(keys.filter((key) => !seen.has(key))).toEqual([])
+    expect(keys).toHaveLength(31)
+  })
+})
+
+it('a restart of the relay leaves no hole, and the page says that it reconnects', async (test) => {
+  const devnet = await openDevnet({ pace: 'manual' }, test)
+  const relay = await DeployedRelay.open(test, devnet)
+  const stack = { devnet }
+  const { page, errors } = await openBoard(test, browser, relay.url)
+  await waitForLive(page)
+  const listener = await listenNdjson(`${relay.url}/v1/stream?symbols=*&since=start&snapshot=false`)
+  await listener.waitFor('status', ({ source }) => source === 'pendingLogs')
+  transfer(stack, 'AAPLc', 2)
+  await page.locator('[data-stage="preconfirmed"]').nth(1).waitFor()
+  relay.signal('SIGKILL')
+  await relay.waitForExit()
+  await page.getByText(/^Reconnecting: all you see is from/).waitFor()
+  transfer({ devnet }, 'TSLAc', 2)
+  devnet.seal()
+  transfer({ devnet }, 'NVDAc', 2)
+  await relay.start()
+  await waitForLive(page)
+  // What was sealed meanwhile is read after what is pending.
+  await expect.poll(() => transferKeys(relay.url), { timeout: TEST_TIMEOUT_MS }).toHaveLength(6)
+  await page.locator('[data-stage]').nth(5).waitFor()
+  const lines = (await shownLines(page)).filter(({ stage }) => stage !== '')
+  expect(lines.map(({ id }) => id).toSorted()).toEqual([...(await transferKeys(relay.url))].toSorted())
+  expect(lines.filter(({ text }) => text.includes('AAPLc')).map(({ stage }) => stage)).toEqual(['sealed', 'sealed'])
+  await page.goto(`${relay.url}/#/source`)
+  await page.getByText(/resumed after/).waitFor()
+  expect(errors).toEqual([])
+})
+
+it('a gap is a line that says what is missing, and the page goes on with new snapshots', async (test) => {
+  const devnet = await openDevnet({ pace: 'manual' }, test)
+  const relay = await DeployedRelay.open(test, devnet)
+  const { page, requestedUrls } = await openBoard(test, browser, 'about:blank')
+  // The page has read no history yet when the tape is lost.
+  await page.route('**/v1/events?**', (route) => route.abort())
+  await page.goto(`${relay.url}/#/?types=transfer`)
+  await waitForLive(page)
+  const gapLine = page.locator('.line.is-gap')
+  expect(await gapLine.count()).toBe(0)
+  await relay.restart('SIGKILL', { DATA_DIR: await createTempFolder(test) })
+  await gapLine.waitFor()
+  const refused = page.waitForResponse((response) => response.status() === 410)
+  await page.unroute('**/v1/events?**')
+  await refused
+  await waitForPendingLogs(page)
+  const historyRequests = () => requestedUrls.filter((url) => url.includes('/v1/events?')).length
+  const before = historyRequests()
+  for (let nth = 1; nth <= 5; nth += 1) {
+    transfer({ devnet })
+    await page
+      .locator('[data-stage="preconfirmed"]')
+      .nth(nth - 1)
+      .waitFor()
+  }
+  // What was before the gap is on no tape any more, and is not asked for again.
+  expect(historyRequests() - before).toBeLessThan(3)
+  expect(await page.locator('[data-symbol="AAPLc"] [data-field="nav"]').textContent()).toMatch(/\d+\.\d\d/)
+  await gapLine.locator('button').click()
+  await page.getByRole('dialog', { name: 'Messages are missing' }).getByText('the relay began a new tape').waitFor()
+  await page.keyboard.press('Escape')
+  await page.goto(`${relay.url}/#/source?types=transfer`)
+  await page.locator('dd', { hasText: 'marked in the tape' }).waitFor()
+})
+
+describe('a number', () => {
+  it('that is stale looks stale and says why; one that is missing is a dash, never 0', async (test) => {
+    const devnet = await openDevnet({ pace: 'manual' }, test)
+    devnet.list.change('AAPLc', { nav_price_updated_at: new Date(Date.now() - 30 * 3_600_000).toISOString() })
+    devnet.list.change('TSLAc', { nav_price: undefined, nav_price_updated_at: undefined })
+    const relay = await openRelayFor(devnet, {}, test)
+    const { page } = await openBoard(test, browser, relay.url)
+    const nav = page.locator('[data-symbol="AAPLc"] [data-field="nav"]')
+    await nav.waitFor()
+    expect(await nav.getAttribute('data-state')).toBe('stale')
+    expect(await nav.textContent()).toMatch(/held since .+ · (older than 26 h|market closed)/)
+    const colorOf = (symbol: string) => styleOf(page, `[data-symbol="${symbol}"] [data-field="nav"] .figure`, 'color')
+    expect(await colorOf('AAPLc')).not.toBe(await colorOf('NVDAc'))
+    expect(await page.locator('[data-symbol="TSLAc"] [data-field="nav"]').textContent()).toBe('–missing')
+  })
+})
+
+describe('the filter', () => {
+  it('narrows the stream of the relay, and is in the URL', async (test) => {
+    const stack = await openStackWithBoard(test)
+    const { page, sockets, devnet } = stack
+    await page.getByRole('button', { name: 'Filter' }).click()
+    await page.getByLabel('Symbols', { exact: true }).fill('AAPLc')
+    await page.getByLabel('Minimum value (USD)').fill('1000')
+    await page.getByLabel('transfer').check()
+    await page.getByRole('button', { name: 'Apply' }).click()
+    await page.waitForFunction("location.hash === '#/?symbols=AAPLc&types=transfer&min_value=1000'")
+    await expect.poll(() => sockets.length).toBe(2)
+    const narrowed = sockets[1]
+    await expect.poll(() => narrowed?.received.some(({ type }) => type === 'live')).toBe(true)
+    expect(narrowed?.url.searchParams.get('symbols')).toBe('AAPLc')
+    expect(narrowed?.url.searchParams.get('min_value')).toBe('1000')
+    expect(narrowed?.url.searchParams.get('types')).toContain('transfer')
+    devnet.transfer({ symbol: 'TSLAc', raw: 100_000_000_000n })
+    devnet.transfer({ symbol: 'AAPLc', raw: 1_000n })
+    devnet.transfer({ symbol: 'AAPLc', raw: 100_000_000_000n })
+    devnet.makeFlashblock()
+    await page.locator('[data-line]').first().waitFor()
+    expect(narrowed?.received.filter(({ type }) => type === 'transfer')).toMatchObject([{ symbol: 'AAPLc', raw: '100000000000' }])
+    expect(await shownLines(page)).toHaveLength(1)
+  })
+
+  it('that the relay refuses is explained', async (test) => {
+    const { page } = await openStackWithBoard(test)
+    await page.goto(`${page.url()}#/?symbols=APPL`)
+    await page.getByText(/The relay refuses this stream: .*AAPLc/).waitFor()
+  })
+})
+
+describe('outside text', () => {
+  const hostile = `<img src=x onerror="globalThis.ran=1"><script>globalThis.ran=1</script>\u202e${'long '.repeat(40)}`
+
+  it('is never markup, a link or a request', async (test) => {
+    const devnet = await openDevnet({ pace: 'manual' }, test)
+    devnet.list.change('AAPLc', { name: hostile, isin: hostile, icon_url: 'javascript:globalThis.ran=1' })
+    devnet.list.change('TSLAc', { symbol: '<b>TSLA</b>', icon_url: 'http://127.0.0.2:1/icon.svg' })
+    const relay = await openRelayFor(devnet, { EXPLORER_URL: 'http://127.0.0.1:1/"><script>globalThis.ran=1</script>' }, test)
+    const { page, errors, requestedUrls } = await openBoard(test, browser, relay.url)
+    await waitForLive(page)
+    await waitForPendingLogs(page)
+    devnet.issuer.announce({ symbol: 'AAPLc', id: hostile.slice(0, 60), description: hostile, uri: 'javascript:globalThis.ran=1' })
+    devnet.makeFlashblock()
+    const line = page.locator('[data-line]', { hasText: 'action' })
+    await line.locator('button').click()
+    await page.getByRole('dialog').locator('li').first().waitFor()
+    for (const path of ['#/AAPLc', '#/source', `#/play?symbols=AAPLc`, '#/?layout=tiles', `#/${encodeURIComponent(hostile)}`]) {
+      await page.goto(`${relay.url}/${path}`)
+      await waitForLive(page)
+    }
+    expect(await page.evaluate('globalThis.ran')).toBeUndefined()
+    expect(await page.locator('[data-symbol] img, [data-line] script, [data-symbol] b b').count()).toBe(0)
+    const links = await page.locator('a').evaluateAll((all) => all.map((link) => link.getAttribute('href') ?? ''))
+    expect(links.filter((link) => /^(javascript|data):/i.test(link))).toEqual([])
+    expect(requestedUrls.filter((url) => new URL(url).origin !== new URL(relay.url).origin)).toEqual([])
+    expect(errors).toEqual([])
+  })
+
+  it('cannot become a script, because the policy of the page forbids it', async (test) => {
+    const { page } = await openStackWithBoard(test)
+    const inject = (statement: string) =>
+      page.evaluate(statement).then(
+        () => 'done',
+        () => 'refused',
+      )
+    expect(
+      await inject("document.body.append(Object.assign(document.createElement('script'), { text: 'globalThis.ran = 1' }))"),
+    ).toBe('refused')
+    expect(await inject("document.body.innerHTML = '<img src=x>'")).toBe('refused')
+    expect(await inject("fetch('http://127.0.0.2:1/')")).toBe('refused')
+    expect(await page.evaluate('globalThis.ran')).toBeUndefined()
+  })
+})
+
+describe('the pages', () => {
+  it('lead from a symbol to its facts, and every key of the help does what it says', async (test) => {
+    const stack = await openStackWithBoard(test)
+    const { page, devnet } = stack
+    const key = await showTransfer(page, stack)
+    devnet.seal()
+    await page.keyboard.press('/')
+    await page.keyboard.type('apple')
+    await expect.poll(() => page.locator('[data-symbol]').count()).toBe(1)
+    expect(page.url()).toContain('search=apple')
+    await page.evaluate('document.activeElement.blur()')
+    for (const pressed of ['j', 'f', 'Enter']) await page.keyboard.press(pressed)
+    await page.getByRole('heading', { name: 'AAPLc Apple' }).waitFor()
+    expect(page.url()).toMatch(/#\/AAPLc\?search=apple&pins=AAPLc$/)
+    await page.locator('.chart canvas').waitFor()
+    await page.keyboard.press('Escape')
+    await page.locator(`${lineOf(key)}[data-stage="sealed"] button`).click()
+    const sheet = page.getByRole('dialog')
+    await sheet.locator('.life li', { hasText: 'sealed' }).waitFor()
+    expect(await sheet.locator('.life li b').allTextContents()).toEqual(['pre-confirmed', 'sealed'])
+    expect(page.url()).toContain(`#/fact/${key}`)
+    await page.keyboard.press('Escape')
+    await sheet.waitFor({ state: 'detached' })
+    // What has no key has a sheet too, also from a link.
+    const status = (await shownLines(page)).find(({ text }) => text.includes('status'))
+    await page.goto(`${stack.relay.url}/#/fact/${status?.id}`)
+    await page.reload()
+    await sheet.getByText('"source": "pendingLogs"').waitFor()
+    await page.keyboard.press('Escape')
+    for (const theme of ['dark', 'light']) {
+      await page.keyboard.press('t')
+      await page.waitForSelector(`html[data-theme="${theme}"]`)
+    }
+    await page.keyboard.press('?')
+    await page.getByRole('heading', { name: 'What you see' }).waitFor()
+  })
+
+  it('show a scheduled multiplier with its countdown, and a pause, where the symbol is', async (test) => {
+    const { page, devnet } = await openStackWithBoard(test)
+    devnet.issuer.pause({ symbol: 'AAPLc', features: [1] })
+    devnet.issuer.split({ symbol: 'TSLAc', to: '3', effectiveAt: Math.floor(Date.now() / 1_000) + 7_200 })
+    devnet.makeFlashblock()
+    await page.locator('[data-symbol="AAPLc"] [data-field="paused"]', { hasText: 'mint paused' }).waitFor()
+    await page.locator('[data-symbol="TSLAc"]', { hasText: /→ ×3 in/ }).waitFor()
+  })
+
+  it('copy the selection as programs that run as pasted, and show the messages as they come', async (test) => {
+    const stack = await openStackWithBoard(test, '/#/play?symbols=AAPLc&types=transfer&min_value=5')
+    const { page } = stack
+    const folder = await createTempFolder(test)
+    await installLibrary(folder)
+    const terminal = (command: string) => ['script', '-qec', command, '/dev/null'] as const
+    const programs = [
+      ['curl', (text: string) => ['sh', '-c', text] as const],
+      ['wscat', (text: string) => terminal(text.replace('npx wscat', join(repositoryRoot, 'node_modules/.bin/wscat')))],
+      ['TypeScript', () => [process.execPath, 'program.mts'] as const],
+      ['Python', () => ['python3', '-u', 'program.py'] as const],
+    ] as const
+    for (const [kind, commandFor] of programs) {
+      await page.locator('.copy-panel').getByRole('button', { name: kind, exact: true }).click()
+      const text = (await page.locator('.copy-panel pre').textContent()) ?? ''
+      expect(text).toContain('AAPLc')
+      await writeFile(join(folder, kind === 'Python' ? 'program.py' : 'program.mts'), text)
+      const program = new ChildProgram(commandFor(text), { cwd: folder, env: { PATH: process.env.PATH, HOME: process.env.HOME } })
+      test.onTestFinished(() => program.kill())
+      // It is subscribed when its snapshot has come.
+      await program.waitForOutput('stdout', /snapshot/)
+      transfer(stack, 'TSLAc')
+      transfer(stack)
+      await program.waitForOutput('stdout', /['"]?type['"]?: ?['"]transfer['"]/)
+      expect(program.stdout).not.toContain('TSLAc')
+      await program.kill()
+    }
+    await page.locator('.raw li', { hasText: '"type":"transfer"' }).first().waitFor()
+  })
+})
+
+it('is less than 60 KB of script, compressed', async (test) => {
+  const { page, requestedUrls } = await openStackWithBoard(test, '/#/AAPLc')
+  await page.locator('.chart canvas').waitFor()
+  const scripts = requestedUrls.filter((url) => url.endsWith('.js'))
+  expect(scripts).toHaveLength(2)
+  const sizes = await Promise.all(scripts.map(async (url) => gzipSync(await (await fetch(url)).text(), { level: 9 }).length))
+  expect(sizes.reduce((sum, size) => sum + size)).toBeLessThan(60 * 1_024)
+})
+
+it('links to an explorer where one is set, and says that nothing is real on the built-in chain', async (test) => {
+  const stack = await openStackWithBoard(test, '/', { EXPLORER_URL: 'https://explorer.example/base/' })
+  const { page, devnet, relay } = stack
+  await page.goto(`${relay.url}/#/AAPLc`)
+  const address = devnet.list.addressOf('AAPLc')
+  await page.locator(`a[href="https://explorer.example/base/address/${address}"]`).waitFor()
+  expect(await page.getByRole('note').count()).toBe(0)
+})
