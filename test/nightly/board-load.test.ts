@@ -1,0 +1,111 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { openChromium } from '../e2e/slow/chromium-readers.ts'
+import { DeployedRelay } from '../e2e/slow/deployed-relay.ts'
+import { buildBoard, openBoard, shownLines, waitForLive } from '../support/board-page.ts'
+import { openDevnet, type TestLifecycle } from '../support/test-stack.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+const BUSY_MS = 30_000
+const CALM_MS = 3_000
+const VISITS = 3
+const UPDATES_PER_SECOND = 1_000
+const FLASHBLOCK_MS = 200
+const INPUT_DELAY_BOUND_MS = 100
+const LONG_TASK_BOUND_MS = 100
+const FIRST_PAINT_BOUND_MS = 500
+const LAYOUT_SHIFT_BOUND = 0.01
+const KEY_INTERVAL_MS = 100
+
+/** Collects what the browser measures of itself. */
+const observers = `
+  globalThis.measured = { longTasks: [], inputDelays: [], shift: 0 }
+  const observe = (type, take, options) =>
+    new PerformanceObserver((list) => list.getEntries().forEach(take)).observe({ type, buffered: true, ...options })
+  observe('longtask', ({ duration }) => measured.longTasks.push(duration))
+  observe('event', ({ name, processingStart, startTime }) => name === 'keydown' && measured.inputDelays.push(processingStart - startTime), { durationThreshold: 16 })
+  observe('layout-shift', ({ value, hadRecentInput }) => (measured.shift += hadRecentInput ? 0 : value))
+`
+type Measured = { readonly longTasks: readonly number[]; readonly inputDelays: readonly number[]; readonly shift: number }
+const read = (page: Page): Promise<Measured> => page.evaluate('measured')
+const reset = (page: Page): Promise<unknown> =>
+  page.evaluate('Object.assign(measured, { longTasks: [], inputDelays: [], shift: 0 })')
+
+let browser: Browser
+
+beforeAll(async () => {
+  buildBoard()
+  browser = await openChromium()
+})
+afterAll(() => browser?.close())
+
+/** A relay in a process of its own, on a chain with this many transactions per flashblock. */
+async function openRelayOnBusyChain(test: TestLifecycle, transactionsPerFlashblock: number): Promise<DeployedRelay> {
+  const settings = {
+    pace: 'clock',
+    transactionsPerFlashblock,
+    blockMs: 2_000,
+    flashblockMs: FLASHBLOCK_MS,
+    calendar: false,
+  } as const
+  return DeployedRelay.open(test, await openDevnet(settings, test), { DATA_DIR: ':memory:' })
+}
+
+async function openMeasuredBoard(test: TestLifecycle, url: string): Promise<Page> {
+  const { page, errors } = await openBoard(test, browser, 'about:blank')
+  await page.addInitScript(observers)
+  await page.goto(url)
+  await waitForLive(page)
+  await page.locator('[data-line]').first().waitFor()
+  expect(errors).toEqual([])
+  return page
+}
+
+const publishedBy = async (relay: DeployedRelay): Promise<number> => {
+  const text = await (await fetch(`${relay.url}/metrics`)).text()
+  return [...text.matchAll(/^stocktape_updates_total\{.*?type="(?:transfer|mint|burn)".*?\} (\d+)/gm)].reduce(
+    (sum, [, count]) => sum + Number(count),
+    0,
+  )
+}
+
+it(`${UPDATES_PER_SECOND} updates a second for ${BUSY_MS / 1_000} s keep the page quick and complete`, async (test) => {
+  const relay = await openRelayOnBusyChain(test, (1.1 * UPDATES_PER_SECOND * FLASHBLOCK_MS) / 1_000)
+  const page = await openMeasuredBoard(test, relay.url)
+  await reset(page)
+  const before = await publishedBy(relay)
+  const startedMs = performance.now()
+  while (performance.now() - startedMs < BUSY_MS) {
+    await page.keyboard.press('j')
+    await page.waitForTimeout(KEY_INTERVAL_MS)
+  }
+  const seconds = (performance.now() - startedMs) / 1_000
+  const { inputDelays } = await read(page)
+  const rate = ((await publishedBy(relay)) - before) / seconds
+  const newest = (await shownLines(page))[0]
+  expect(rate).toBeGreaterThan(UPDATES_PER_SECOND)
+  expect(Math.max(0, ...inputDelays)).toBeLessThan(INPUT_DELAY_BOUND_MS)
+  // The page did not fall behind: its newest line is among the newest of the relay.
+  await relay.waitForResponse('/v1/events?order=desc&limit=1000&types=transfer,mint,burn', (text) =>
+    text.includes(newest?.id ?? 'none'),
+  )
+})
+
+it('paints at once, moves nothing after that, and does no long work at rest', async (test) => {
+  const relay = await openRelayOnBusyChain(test, 2)
+  const paints: number[] = []
+  for (let visit = 0; visit < VISITS; visit += 1) {
+    const page = await openMeasuredBoard(test, relay.url)
+    paints.push(await page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+    await page.waitForLoadState('networkidle')
+    expect((await read(page)).shift).toBeLessThan(LAYOUT_SHIFT_BOUND)
+    await reset(page)
+    await page.waitForTimeout(CALM_MS)
+    const { shift, longTasks } = await read(page)
+    expect(shift).toBeLessThan(LAYOUT_SHIFT_BOUND)
+    expect(longTasks.filter((ms) => ms > LONG_TASK_BOUND_MS)).toEqual([])
+    await page.close()
+  }
+  expect(paints.toSorted((a, b) => a - b)[Math.floor(VISITS / 2)]).toBeLessThan(FIRST_PAINT_BOUND_MS)
+})
