@@ -10,7 +10,7 @@ import type { Entry } from '../tape/tape.ts'
 import { fetchList, pollList } from '../tokens/list-poller.ts'
 import { nextTurn } from '../turns.ts'
 import { type IngestInputs, openIngest } from './ingest.ts'
-import { saveTapeChain } from './tape-chain.ts'
+import { appendWithChain } from './tape-chain.ts'
 
 type ConfiguredInputs = {
   readonly config: Config
@@ -25,13 +25,11 @@ type ConfiguredInputs = {
   readonly wallTime: () => number
   readonly random: () => number
   readonly warn: (kind: string, detail: unknown) => void
-  /** Called when a note about the tape cannot be written. */
-  readonly onFailure: (failure: unknown) => void
 }
 
 /** The ingest with the endpoints and settings of the process, counted in its metrics. */
 export async function openConfiguredIngest(inputs: ConfiguredInputs): Promise<Observable<readonly Entry[]>> {
-  const { config, endpoints, sourceSettings, chain, tape, metrics, clock, now, wallTime, random, warn, onFailure } = inputs
+  const { config, endpoints, sourceSettings, chain, tape, metrics, clock, now, wallTime, random, warn } = inputs
   const { link, linkCount = 1, ...intervals } = sourceSettings
   const rpc = new Rpc({ urls: endpoints.rpcUrls, chain, now, random, warn })
   const onUnreadable = (count: number) => metrics.upstreamUnreadable.inc(count)
@@ -40,6 +38,7 @@ export async function openConfiguredIngest(inputs: ConfiguredInputs): Promise<Ob
   metrics.oldestOpenKeySeconds.measureBy(() => (oldestOpenAt === null ? 0 : Math.max(0, now() - oldestOpenAt) / 1_000))
   const published = await openIngest({
     tape,
+    append: appendWithChain(tape, chain),
     request: rpc.request,
     requestBatch: rpc.requestBatch,
     leaveEndpoint: rpc.leaveEndpoint,
@@ -78,7 +77,6 @@ export async function openConfiguredIngest(inputs: ConfiguredInputs): Promise<Ob
   return published.pipe(
     tap((entries) => {
       for (const { update } of entries) metrics.updates.inc({ type: update.type })
-      saveTapeChain(tape, chain).catch(onFailure)
     }),
   )
 }

@@ -39,6 +39,8 @@ const TOKENS_PER_TURN = 66
 /** All that ingest depends on: it has no clock, random numbers or sockets of its own. */
 export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 'count'> & {
   readonly tape: Tape
+  /** How a batch is written; by default as the tape writes it. */
+  readonly append?: Tape['append']
   readonly request: RequestFn
   readonly requestBatch: RequestBatchFn
   readonly link: SourceOptions['link']
@@ -114,6 +116,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
     )
   const published = connectPipeline({
     ...inputs,
+    tape: inputs.append ? { append: inputs.append } : tape,
     folder,
     state,
     lists: lists(listedAddresses(state.tokens)),

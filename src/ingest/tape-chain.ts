@@ -26,7 +26,10 @@ export function openTapeChain(tape: Pick<Tape, 'note'>, { config, endpoints, onF
   return chain
 }
 
-/** Writes the chain beside the tape once it is known. */
-export async function saveTapeChain(tape: Tape, { id }: ChainIdentity): Promise<void> {
-  if (id !== null && tape.note(chainIdNote) !== id) await tape.append([], new Notes().set(chainIdNote, id))
-}
+/** Writes the chain, once it is known, in one transaction with the batch: no update is ever on a tape of no chain. */
+export const appendWithChain =
+  (tape: Pick<Tape, 'note' | 'append'>, chain: ChainIdentity): Tape['append'] =>
+  (drafts, notes = new Notes(), keepAfter) => {
+    if (chain.id !== null && tape.note(chainIdNote) !== chain.id) notes.set(chainIdNote, chain.id)
+    return tape.append(drafts, notes, keepAfter)
+  }

@@ -1,16 +1,22 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { ChainIdentity } from '../../../src/chain/rpc/chain-id.ts'
-import { openTapeChain, saveTapeChain } from '../../../src/ingest/tape-chain.ts'
+import { appendWithChain, openTapeChain } from '../../../src/ingest/tape-chain.ts'
 import { openSqliteTape } from '../../../src/tape/sqlite.ts'
 import { WrongTapeError } from '../../../src/tape/tape.ts'
+import { status } from '../tape/update-drafts.ts'
 
 const [FIRST, SECOND] = ['http://first', 'http://second']
 
-/** The chain of a tape, where each URL is checked in turn, and the failures that end the process. */
-async function checkUrls(tapeChain: number | null, CHAIN_ID: number | undefined, answers: readonly (readonly [string, number])[]) {
+const openTape = () => {
   const tape = openSqliteTape({ dir: ':memory:', retentionMs: 1e9, bound: 1_000, now: Date.now, random: Math.random })
   onTestFinished(() => tape.close())
-  if (tapeChain !== null) await saveTapeChain(tape, new ChainIdentity(tapeChain, ''))
+  return tape
+}
+
+/** The chain of a tape, where each URL is checked in turn, and the failures that end the process. */
+async function checkUrls(tapeChain: number | null, CHAIN_ID: number | undefined, answers: readonly (readonly [string, number])[]) {
+  const tape = openTape()
+  await appendWithChain(tape, new ChainIdentity(tapeChain, ''))([])
   const failures: unknown[] = []
   const config = { CHAIN_ID, DATA_DIR: '/data' }
   const onFailure = (failure: unknown) => failures.push(failure)
@@ -123,6 +129,20 @@ it.each<[string, Parameters<typeof checkUrls>, { used: boolean[]; isWrong: boole
   const { failures, ...found } = await checkUrls(tapeChain, set, answers)
   expect(found).toEqual(expected)
   expect(failures.map((failure) => failure instanceof WrongTapeError)).toEqual(fails ? [true] : [])
+})
+
+it('the chain is written once, with the first batch after it is known', async () => {
+  const tape = openTape()
+  const chain = new ChainIdentity(null, '')
+  const append = appendWithChain(tape, chain)
+  const batches: string[] = []
+  tape.follow((entries, notes) => batches.push(`${entries.length} ${[...notes].map(([name, value]) => `${name} ${value}`)}`))
+  const drafts = [status({ at: 0 })]
+  await append(drafts)
+  chain.checkUrl(FIRST, 7)
+  await append(drafts)
+  await append(drafts)
+  expect(batches).toEqual(['1 ', '1 chain 7', '1 '])
 })
 
 it('a tape of another chain than CHAIN_ID is refused, with the folder and both chains', async () => {
