@@ -106,7 +106,10 @@ export function spawnRelay(
 ): ChildProgram {
   const env = { PATH: process.env.PATH, LOG_LEVEL: 'warn', ...settings }
   const relay = new ChildProgram([...startCommand, ...flags], { env })
-  test.onTestFinished(() => relay.kill())
+  test.onTestFinished(async ({ task }) => {
+    await relay.kill()
+    if (task.result?.state === 'fail') process.stderr.write(`The relay printed: ${relay.stdout}${relay.stderr}\n`)
+  })
   return relay
 }
 

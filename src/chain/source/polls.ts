@@ -36,8 +36,8 @@ export async function pollHead({ node, addresses, emit, signal }: PollInputs): P
 /** Which logs to read with the pending block: none, those of a block that changed, or all at once after a subscription. */
 type WantedLogs = 'none' | 'of_changed_block' | 'to_close_gap'
 
-/** Reads the pending block and, if it changed, the head and the logs. */
-export async function pollPending(inputs: PollInputs, wanted: WantedLogs): Promise<void> {
+/** Reads the pending block and, if it changed, the head and the logs. False if the head came too late to judge the block by. */
+export async function pollPending(inputs: PollInputs, wanted: WantedLogs): Promise<boolean> {
   const { node, state, addresses, now, emit, signal } = inputs
   emit({ type: 'polling', poll: 'pending' })
   const answer = await readPending(node, signal)
@@ -45,14 +45,16 @@ export async function pollPending(inputs: PollInputs, wanted: WantedLogs): Promi
   const memory = wanted === 'to_close_gap' ? { ...inputs.memory, fingerprint: '' } : inputs.memory
   const fingerprint = fingerprintOf(pending)
   const isUnchanged = wanted !== 'none' && pending !== null && fingerprint === memory.fingerprint && addresses === memory.addresses
-  if (isUnchanged && !isSealedOnly(state) && now() - state.headPolledAt < state.silenceMs)
-    return emit({ type: 'pending', memory, block: memory.status === 'preconfirmed' ? pending : null })
+  if (isUnchanged && !isSealedOnly(state) && now() - state.headPolledAt < state.silenceMs) {
+    emit({ type: 'pending', memory, block: memory.status === 'preconfirmed' ? pending : null })
+    return true
+  }
   emit({ type: 'polling', poll: 'head' })
   const requestedAt = now()
   const latest = await readLatest(node, signal)
   emit({ type: 'latest', header: latest })
   // While this request hung the chain moved on, and the pending block of before says nothing about the node.
-  if (now() - requestedAt > state.silenceMs) return
+  if (now() - requestedAt > state.silenceMs) return false
   const judged = answer === 'refused' ? { ...memory, status: 'latest' as const } : judgePending(memory, answer, latest, state.head)
   const isPreconfirmed = judged.status === 'preconfirmed'
   emit({ type: 'pending', memory: { ...judged, fingerprint: '' }, block: isPreconfirmed ? pending : null })
@@ -61,6 +63,7 @@ export async function pollPending(inputs: PollInputs, wanted: WantedLogs): Promi
     emit({ type: 'polled_logs', logs, closesGap: wanted === 'to_close_gap' })
   }
   emit({ type: 'covered', addresses, memory: { ...judged, addresses, fingerprint: wanted === 'none' ? '' : fingerprint } })
+  return true
 }
 
 /** A node that does not support the tag refuses it, and has no pending block. */

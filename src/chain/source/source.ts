@@ -195,16 +195,16 @@ const withGapsClosed = (link: Observable<LinkSignal>, polling: Polling): Observa
     ),
   )
 
-/** Polls until the node answers: logs from before the subscription may be missing until then. */
+/** Polls until the node answers in time: logs from before the subscription may be missing until then. */
 const closeGap = (polling: Polling): Observable<SourceInput> =>
   observe<SourceInput>(async (emit, signal) => {
     for (;;) {
       try {
-        return await pollPending(pollInputs(polling, emit, signal), 'to_close_gap')
+        if (await pollPending(pollInputs(polling, emit, signal), 'to_close_gap')) return
       } catch (failure) {
         signal.throwIfAborted()
         if (!(failure instanceof UpstreamError)) throw failure
-        await wait(UNPROVEN_POLL_MS, polling.clock, signal)
       }
+      await wait(UNPROVEN_POLL_MS, polling.clock, signal)
     }
   })

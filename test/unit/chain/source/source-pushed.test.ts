@@ -2,9 +2,20 @@ import { BehaviorSubject } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { LinkSignal } from '../../../../src/chain/link/subscription-socket.ts'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
+import { UNPROVEN_POLL_MS } from '../../../../src/chain/source/state.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
+import { waitOn } from '../../../support/virtual-time.ts'
 import { apple, blockHash, keyOf, pendingLog, sealedLog, tesla, timestampOf } from '../node-json.ts'
-import { downSignal, HEAD, liveSignal, openSource, POLL_MS, pendingLogSignal, sealedLogSignal } from './source-fixture.ts'
+import {
+  downSignal,
+  HEAD,
+  liveSignal,
+  openSource,
+  POLL_MS,
+  pendingLogSignal,
+  SILENCE_MS,
+  sealedLogSignal,
+} from './source-fixture.ts'
 
 describe('a live link', () => {
   it('is the source: its logs are emitted, and the node is read for sealed blocks alone', async () => {
@@ -63,6 +74,19 @@ describe('a live link', () => {
     const received: (readonly Hex[])[] = []
     lists.subscribe((list) => received.push(list))
     expect(received).toEqual([[apple], [apple, tesla]])
+  })
+
+  it('is preceded by a gap that is polled again where the head came too late to judge the pending block', async () => {
+    const { chain, clock, advance, emit, head, pendingLogs } = openSource()
+    await advance(0)
+    const [unpushed, pushed] = [chain.addLog(HEAD + 1), chain.addLog(HEAD + 1)]
+    const lateHead = waitOn(clock, SILENCE_MS + 1).then(() => chain.headerOf(HEAD))
+    chain.override = ({ params }) => (params[0] === 'latest' ? lateHead : undefined)
+    await emit({ type: 'heads_live' }, liveSignal(), head(), pendingLogSignal(pendingLog({ block: HEAD + 1, index: pushed.index })))
+    await advance(SILENCE_MS + 1)
+    expect(pendingLogs()).toEqual([`${keyOf(pushed)} pendingLogs`])
+    await advance(UNPROVEN_POLL_MS)
+    expect(pendingLogs()).toContain(`${keyOf(unpushed)} poll`)
   })
 
   it('is not awaited: until it is live, pre-confirmed logs are polled', async () => {
