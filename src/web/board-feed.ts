@@ -207,6 +207,9 @@ export class BoardFeed {
   #prepend(page: readonly Update[], hasOlder: boolean): void {
     const oldest = page.at(-1)
     if (oldest) this.#unread = { before: oldest.id }
+    // Newest first: the first one of a token is its last message.
+    for (const { address, time } of page)
+      if (address !== null && !this.lastUpdates.has(address)) this.lastUpdates.set(address, time)
     const listed = page.filter((update) => this.#isLine(update))
     this.lines.prepend(listed, hasOlder)
   }

@@ -2,7 +2,7 @@ import { Component, type ComponentType, h } from 'preact'
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks'
 import { BoardFeed } from './board-feed.ts'
 import { type BoardFilter, type BoardRoute, type BoardView, formatRoute, parseRoute } from './board-route.ts'
-import { FLOW_MINUTES, type Flow, flowOf } from './flow.ts'
+import { FLOW_MINUTES, type Flow, type FlowSpan, flowOf } from './flow.ts'
 import { formatDuration } from './time-text.ts'
 
 /** Draws a component again only when one of its properties is another one. */
@@ -69,14 +69,17 @@ export function useNow(feed: BoardFeed): number {
 }
 
 /** The flow of the lines that were read. Once a second is often enough. */
-export function useFlows(feed: BoardFeed, nowMs: number): { readonly flows: ReadonlyMap<string, Flow>; readonly words: string } {
+export function useFlows(
+  feed: BoardFeed,
+  nowMs: number,
+): { readonly flows: ReadonlyMap<string, Flow>; readonly flowSpan: FlowSpan } {
   return useMemo(() => {
     const venueOf = new Map(feed.book.all().map(({ address, quote }) => [address, quote?.venue.pool ?? null]))
     const flows = flowOf(feed.lines.all, nowMs, (address) => venueOf.get(address) ?? null, feed.filter.party.toLowerCase())
     const oldest = feed.lines.all.find(({ content }) => content.type !== 'gap')?.content
     const coveredMs = oldest && 'time' in oldest ? nowMs - Date.parse(oldest.time) : 0
-    const hourMs = FLOW_MINUTES * 60_000
-    return { flows, words: coveredMs >= hourMs ? '1 h' : formatDuration(coveredMs) }
+    const minutes = Math.min(FLOW_MINUTES, Math.ceil(coveredMs / 60_000))
+    return { flows, flowSpan: { words: coveredMs >= FLOW_MINUTES * 60_000 ? '1 h' : formatDuration(coveredMs), minutes } }
   }, [feed, nowMs])
 }
 

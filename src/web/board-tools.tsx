@@ -35,7 +35,7 @@ export function Tools({ view, onView, toggleTheme, onHelp, search }: ToolsProps)
         value={view.search}
         onInput={({ currentTarget }) => onView({ search: currentTarget.value })}
       />
-      {view.layout === 'tiles' && <SortSelect view={view} onView={onView} />}
+      <SortSelect view={view} onView={onView} />
       <button type="button" class="wide-only" onClick={() => onView({ layout: view.layout === 'tiles' ? 'table' : 'tiles' })}>
         {view.layout === 'tiles' ? 'Table' : 'Tiles'}
       </button>
@@ -61,10 +61,10 @@ const sortNames: Readonly<Record<SortKey, string>> = {
   updated: 'by update',
 }
 
-/** Tiles have no column heads to sort by. */
+/** Tiles, and the cards of a narrow screen, have no column heads to sort by. */
 const SortSelect = ({ view, onView }: Pick<ToolsProps, 'view' | 'onView'>) => (
   <select
-    class="wide-only"
+    class={`sort-select ${view.layout}`}
     aria-label="Sort"
     value={view.sort}
     onChange={({ currentTarget }) => {
@@ -82,6 +82,10 @@ const SortSelect = ({ view, onView }: Pick<ToolsProps, 'view' | 'onView'>) => (
 
 export const Notes = () => (
   <footer class="notes">
+    <p>
+      stocktape shows how tokenized stocks move on the chain, often before a block holds the movement, and how far each number can
+      be trusted.
+    </p>
     <p>
       Basis: the price on the chain against the NAV, with the currency of the pool taken as 1 USD. premium: against a fresh NAV;
       drift: against a held one.

@@ -23,7 +23,7 @@ export function Board() {
   const { filter, view } = route
   const feed = useFeed(filter)
   const nowMs = useNow(feed)
-  const { flows, words: flowWords } = useFlows(feed, nowMs)
+  const { flows, flowSpan } = useFlows(feed, nowMs)
   const toggleTheme = useTheme()
   const [isPaused, setPaused] = useState(false)
   const [isHelpOpen, setHelpOpen] = useState(false)
@@ -48,9 +48,7 @@ export function Board() {
       </header>
       <TabBar tab={tab} onTab={setTab} />
       <main class="state">
-        <MainPage
-          {...{ page: base, feed, flows, flowWords, nowMs, view, filter, onView, onFilter, selected, onOpen, onOpenLine }}
-        />
+        <MainPage {...{ page: base, feed, flows, flowSpan, nowMs, view, filter, onView, onFilter, selected, onOpen, onOpenLine }} />
         <Notes />
       </main>
       <TapePanel {...{ feed, nowMs, isPaused, filter, onFilter, onPause: setPaused, onOpen: onOpenLine }} />
@@ -74,12 +72,13 @@ const TabBar = ({ tab, onTab }: { readonly tab: Tab; readonly onTab: (tab: Tab) 
   </nav>
 )
 
-/** The style dims what is not live. */
-function useConnectionMark(feed: BoardFeed): void {
-  const phase = feed.failure !== null ? 'closed' : (feed.state?.phase ?? 'connecting')
+/** The style dims what is no longer live. */
+function useConnectionMark({ failure, interruptions, state }: BoardFeed): void {
+  const isLost = failure !== null || interruptions.at(-1)?.untilMs === null
+  const mark = isLost ? 'lost' : state?.phase === 'live' ? 'live' : 'opening'
   useEffect(() => {
-    document.documentElement.dataset.connection = phase === 'replaying' ? 'connecting' : phase
-  }, [phase])
+    document.documentElement.dataset.connection = mark
+  }, [mark])
 }
 
 /** A fact opens over the page that was there. */
@@ -97,7 +96,7 @@ type MainProps = SymbolsProps & {
 }
 
 function MainPage({ page, filter, onFilter, onOpenLine, ...symbols }: MainProps) {
-  const { feed, flows, flowWords, nowMs } = symbols
+  const { feed, flows, flowSpan, nowMs } = symbols
   // A symbol may be renamed while its page is open.
   const shown = useRef(new Map<string, string>())
   if (page.name === 'source') return <SourcePage feed={feed} nowMs={nowMs} />
@@ -107,7 +106,7 @@ function MainPage({ page, filter, onFilter, onOpenLine, ...symbols }: MainProps)
   if (stock) shown.current.set(page.symbol, stock.address)
   if (stock)
     return (
-      <SymbolPage {...{ stock, feed, flowWords, nowMs }} key={stock.address} flow={flows.get(stock.address)} onOpen={onOpenLine} />
+      <SymbolPage {...{ stock, feed, flowSpan, nowMs }} key={stock.address} flow={flows.get(stock.address)} onOpen={onOpenLine} />
     )
   const words = feed.state?.phase === 'live' ? `There is no symbol “${page.symbol}” in this selection.` : 'Loading …'
   return (

@@ -71,12 +71,14 @@ function LifeSheet({ id, feed, onClose }: FactSheetProps) {
 /** What it is worth, in words and numbers. */
 function FactSummary({ line }: { readonly line: TapeLine }) {
   const { figure, value, detail } = lineText(line)
+  const remark = lineRemark(line)
   const shares = 'shares' in line.content ? line.content.shares : null
   return (
-    <p class="summary">
+    <p class={`summary ${line.retraction ? 'struck' : ''}`}>
       <b class="figure">{figure}</b> {shares !== null && <span>{formatAmount(shares)} shares</span>} <span>{value}</span>
       <br />
-      <span class="faint">{lineRemark(line) ?? detail}</span>
+      <span class="faint">{detail}</span>
+      {remark !== null && <span class="remark">{remark}</span>}
     </p>
   )
 }

@@ -5,23 +5,35 @@ const BAR = 8
 const HEIGHT = 96
 const MIDDLE = HEIGHT / 2
 
-/** Flow by minute: in above, out below; what was minted and burnt is marked in it. */
-export function FlowChart({ flow }: { readonly flow: Flow | undefined }) {
+type FlowChartProps = { readonly flow: Flow | undefined; readonly minutesRead: number }
+
+/** Flow by minute: in above, out below; what was minted and burnt is marked in it. Minutes that were not read are shaded. */
+export function FlowChart({ flow, minutesRead }: FlowChartProps) {
   const minutes = flow?.minutes ?? []
-  const largest = Math.max(1, ...minutes.flatMap((sums) => [sums.in + sums.minted, sums.out + sums.burnt]))
+  const largest = Math.max(1, largestOf(minutes))
   const scale = (value: number) => (value / largest) * (MIDDLE - 2)
+  const unread = FLOW_MINUTES - minutesRead
   return (
     <figure class="flow-chart">
       <svg viewBox={`0 0 ${FLOW_MINUTES * BAR} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={sentenceOf(flow)}>
+        <rect class="flow-unread" x="0" y="0" width={unread * BAR} height={HEIGHT} />
         <line x1="0" x2={FLOW_MINUTES * BAR} y1={MIDDLE} y2={MIDDLE} class="flow-axis" />
         {minutes.map((sums, minute) => (
           <MinuteBar key={minute} left={minute * BAR} sums={sums} scale={scale} />
         ))}
       </svg>
+      <p class="flow-times" aria-hidden="true">
+        <span>60 min ago{unread > 0 && ' · shaded: not read'}</span>
+        <span>largest minute {formatMoney(largestOf(minutes))}</span>
+        <span>now</span>
+      </p>
       <figcaption>{sentenceOf(flow)}</figcaption>
     </figure>
   )
 }
+
+const largestOf = (minutes: readonly FlowSums[]): number =>
+  Math.max(0, ...minutes.flatMap((sums) => [sums.in + sums.minted, sums.out + sums.burnt]))
 
 function MinuteBar({
   left,

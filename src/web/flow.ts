@@ -19,6 +19,9 @@ export type FlowSums = {
 }
 type Sums = { -readonly [Name in keyof FlowSums]: FlowSums[Name] }
 
+/** For how long back the movements were read, in words and in minutes of the chart. */
+export type FlowSpan = { readonly words: string; readonly minutes: number }
+
 const MINUTE_MS = 60_000
 export const FLOW_MINUTES = 60
 

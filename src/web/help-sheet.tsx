@@ -20,7 +20,11 @@ const words = [
     'On chain against NAV in basis points, with the currency of the pool taken as 1 USD. premium: the NAV is fresh. drift: it is held.',
   ],
   ['Multiplier', 'Shares per token: a split changes it, and the NAV per token stays.'],
-  ['Flow', 'In: bought from pools. Out: sold to pools. With an address as filter: received and sent.'],
+  [
+    'Flow',
+    'In: bought from pools. Out: sold to pools. Minted and burnt count too, the rest moved between holders. With an address as filter: received and sent.',
+  ],
+  ['unvalued', 'It moved while the NAV was missing, so that it has no value in dollars.'],
   ['–', 'Not known. It is never shown as 0.'],
 ] as const
 

@@ -1,11 +1,16 @@
 import type { ComponentChildren } from 'preact'
 import { type BoardRoute, formatRoute, parseRoute } from './board-route.ts'
 
-type LinkProps = { readonly page: BoardRoute['page']; readonly children: ComponentChildren; readonly class?: string }
+type LinkProps = {
+  readonly page: BoardRoute['page']
+  readonly children: ComponentChildren
+  readonly class?: string
+  readonly title?: string | undefined
+}
 
 /** Leads to another page with the same selection. */
-export const PageLink = ({ page, children, class: name }: LinkProps) => (
-  <a href={formatRoute({ ...parseRoute(location.hash), page })} class={name}>
+export const PageLink = ({ page, children, class: name, title }: LinkProps) => (
+  <a href={formatRoute({ ...parseRoute(location.hash), page })} class={name} title={title}>
     {children}
   </a>
 )

@@ -130,7 +130,7 @@ function optionsOf(
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { size: 7 } },
     axes: [
-      { ...axis, size: 30, values: (_, times) => times.map((at) => axisTime(at, times)) },
+      { ...axis, size: 30, space: 84, values: (_, times) => times.map((at) => axisTime(at, times)) },
       { ...axis, size: 64 },
     ],
     series: [{}, { ...line, stroke: () => color('--ink') }, { ...line, stroke: () => color('--accent') }],

@@ -12,6 +12,8 @@ export function SourcePage({ feed, nowMs }: SourceProps) {
   const { status, state, head } = feed
   const source = state?.source ?? status?.source
   const reason = status && status.reason !== 'ok' ? reasonSentence(status.reason) : ''
+  // Without a connection the page cannot know how far behind the relay is.
+  const lag = state?.phase === 'live' ? (status?.lag_ms ?? null) : null
   return (
     <article class="source-page">
       <header>
@@ -27,7 +29,7 @@ export function SourcePage({ feed, nowMs }: SourceProps) {
         <Fact name="Since" value={status?.since ? formatMoment(status.since, nowMs) : UNKNOWN} detail="this source and reason" />
         <Fact
           name="Lag"
-          value={status?.lag_ms == null ? UNKNOWN : formatDuration(status.lag_ms)}
+          value={lag === null ? UNKNOWN : formatDuration(lag)}
           detail="age of the newest block whose logs were read"
         />
         <Fact name="Pending" value={formatBlock(head?.pending)} detail="the block that is being built" />
@@ -37,7 +39,7 @@ export function SourcePage({ feed, nowMs }: SourceProps) {
         <Fact
           name="Token list"
           value={status?.stocks.count == null ? UNKNOWN : `${status.stocks.count} tokens`}
-          detail={listAge(status)}
+          detail={state?.phase === 'live' ? listAge(status) : 'not known without a connection'}
         />
         <Fact name="Listeners" value={status ? formatCount(sumOf(status)) : UNKNOWN} detail="connected to this relay now" />
       </dl>
@@ -58,6 +60,11 @@ const Fact = ({ name, value, detail }: { readonly name: string; readonly value: 
 
 const listAge = (status: ServiceStatus | null): string =>
   status?.stocks.age_s == null ? 'not read yet' : `read ${formatDuration(status.stocks.age_s * 1_000)} ago`
+
+/** A source that starts is down for a moment. */
+const DOWN_MIN_S = 1
+/** From one in fifty on a reader should see it. */
+const isNoticeable = (count: number, of: number): boolean => count * 50 >= of && count > 0
 
 const sumOf = ({ clients }: ServiceStatus): number => Object.values(clients).reduce((sum, count) => sum + count, 0)
 
@@ -90,13 +97,20 @@ function Score({ status }: { readonly status: ServiceStatus | null }) {
               {hours.map((hour) => (
                 <tr key={hour.hour}>
                   <th scope="row">{formatClock(hour.hour).slice(0, 5)}</th>
-                  {[hour.told, hour.sealed, hour.retracted, hour.amended, hour.late].map((count, index) => (
+                  {[hour.told, hour.sealed].map((count, index) => (
                     <td key={index}>{formatCount(count)}</td>
+                  ))}
+                  {[hour.retracted, hour.amended, hour.late].map((count, index) => (
+                    <td key={index} class={isNoticeable(count, hour.told) ? 'attention' : ''}>
+                      {formatCount(count)}
+                    </td>
                   ))}
                   <td>{formatShare(hour.sealed, hour.sealed + hour.retracted)}</td>
                   <td>{hour.lead_ms.p50 === null ? UNKNOWN : `${hour.lead_ms.p50} ms`}</td>
                   <td>{hour.lead_ms.p95 === null ? UNKNOWN : `${hour.lead_ms.p95} ms`}</td>
-                  <td>{hour.seconds.down === 0 ? '0' : formatDuration(hour.seconds.down * 1_000)}</td>
+                  <td class={hour.seconds.down >= DOWN_MIN_S ? 'attention' : ''}>
+                    {hour.seconds.down === 0 ? '0' : formatDuration(hour.seconds.down * 1_000)}
+                  </td>
                 </tr>
               ))}
             </tbody>
@@ -123,13 +137,9 @@ function OwnConnection({ feed, nowMs }: SourceProps) {
           detail={state?.transport ? `over ${state.transport === 'sse' ? 'SSE' : 'WebSocket'}` : ''}
         />
         <Fact name="Open for" value={formatDuration(Date.now() - feed.openedMs)} detail="this stream" />
-        <Fact
-          name="Interruptions"
-          value={String(interruptions.length)}
-          detail={interruptions.length === 0 ? 'none' : 'each went on at its last position'}
-        />
+        <Fact name="Interruptions" value={String(interruptions.length)} detail={interruptionsWords(interruptions)} />
         <Fact name="Gaps" value={String(gaps.length)} detail={gaps.length === 0 ? 'nothing is missing' : 'marked in the tape'} />
-        <Fact name="Position" value={state?.position ?? UNKNOWN} detail="where a new connection goes on" />
+        <Fact name="Position" value={state?.position ?? UNKNOWN} detail="where a new connection resumes" />
       </dl>
       <ol class="timeline">
         {interruptions.toReversed().map((interruption) => (
@@ -138,6 +148,11 @@ function OwnConnection({ feed, nowMs }: SourceProps) {
       </ol>
     </section>
   )
+}
+
+function interruptionsWords(interruptions: readonly Interruption[]): string {
+  if (interruptions.length === 0) return 'none'
+  return interruptions.at(-1)?.untilMs === null ? 'the last one is not over' : 'each resumed at its last position'
 }
 
 function interruptionWords({ fromMs, untilMs, reason }: Interruption, nowMs: number): string {

@@ -1,8 +1,8 @@
-import type { Head, ServiceStatus } from '../client/index.ts'
+import type { Head, ServiceStatus, Source } from '../client/index.ts'
 import type { BoardFeed } from './board-feed.ts'
 import { formatBlock, formatShare } from './number-text.ts'
 import { PageLink } from './page-link.tsx'
-import { reasonSentence, sessionWords } from './state-words.ts'
+import { reasonSentence, sessionWords, sourceSentence } from './state-words.ts'
 import type { TapeLine } from './tape-lines.ts'
 import { formatClock, formatDuration, formatMoment } from './time-text.ts'
 
@@ -15,23 +15,35 @@ export function Strip({ feed, nowMs }: StripProps) {
   const lag = status?.lag_ms ?? null
   const isLive = state?.phase === 'live'
   const trouble = troubleOf(feed, nowMs)
-  const look = !isLive ? 'off' : source === 'down' ? 'bad' : source === 'pendingLogs' ? 'good' : 'fair'
   return (
     <>
-      <PageLink page={{ name: 'source' }} class={`pulse ${look}`}>
+      <PageLink
+        page={{ name: 'source' }}
+        class={`pulse ${lookOf(isLive, source, trouble)}`}
+        title={source === null ? undefined : `${source}: ${sourceSentence(source)}`}
+      >
         <span class="pulse-dot" aria-hidden="true" />
         <b>{isLive ? 'live' : phaseWord(feed)}</b>
         {isLive && <span>{source}</span>}
         <span class="figure">{isLive && lag !== null && source !== 'down' ? formatDuration(lag) : ''}</span>
       </PageLink>
       <Heads head={feed.head} />
-      <p class="strip-session">{sessionText(feed, nowMs)}</p>
-      <p class="strip-score">{scoreText(status)}</p>
+      <SessionText feed={feed} nowMs={nowMs} />
+      <p class="strip-score" title="How many of the pre-confirmations were sealed as they were announced, and how soon">
+        {scoreText(status)}
+      </p>
       <p class={`trouble ${trouble?.level ?? ''}`} role="status">
-        {trouble?.text ?? ''}
+        {trouble && <PageLink page={{ name: 'source' }}>{trouble.text}</PageLink>}
       </p>
     </>
   )
+}
+
+/** Filled while all is well, amber while it is not, a red ring where there is nothing, grey before it began. */
+function lookOf(isLive: boolean, source: Source | null, trouble: Trouble | null): string {
+  if (!isLive) return trouble === null ? '' : 'off'
+  if (source === 'down') return 'bad'
+  return source === 'pendingLogs' && trouble === null ? 'good' : 'fair'
 }
 
 const phaseWord = ({ interruptions }: BoardFeed): string => (interruptions.length > 0 ? 'reconnecting' : 'connecting')
@@ -39,14 +51,15 @@ const phaseWord = ({ interruptions }: BoardFeed): string => (interruptions.lengt
 /** The newest block, and how far each watermark is behind it. */
 function Heads({ head }: { readonly head: Head | null }) {
   const top = head?.pending ?? head?.sealed ?? null
+  const hasNoPending = head !== null && head.pending === null
   const behind = (number: number | null | undefined) =>
     top === null || number == null ? '–' : number === top ? '±0' : `−${top - number}`
   return (
-    <p class="heads">
+    <p class="heads" title="The newest block, and how many blocks behind it the others are">
       <span>
-        {head?.pending == null ? 'sealed' : 'pending'} <b class="figure">{formatBlock(top)}</b>
+        {hasNoPending ? 'sealed' : 'pending'} <b class="figure">{formatBlock(top)}</b>
       </span>
-      <span>
+      <span class={hasNoPending ? 'hidden' : ''}>
         sealed <b class="figure">{behind(head?.sealed)}</b>
       </span>
       <span>
@@ -59,16 +72,17 @@ function Heads({ head }: { readonly head: Head | null }) {
   )
 }
 
-function sessionText(feed: BoardFeed, nowMs: number): string {
+function SessionText({ feed, nowMs }: StripProps) {
   const session = feed.book.all()[0]?.session
-  if (!session) return ''
-  const next =
-    session.until === null
-      ? ''
-      : session.state === 'open'
-        ? `, until ${formatMoment(session.until, nowMs)}`
-        : `, changes ${formatMoment(session.until, nowMs)}`
-  return `${session.market} ${sessionWords(session)}${next}`
+  if (!session) return <p class="strip-session" />
+  const { market, state, until } = session
+  const next = until === null ? '' : `, ${state === 'open' ? 'until' : 'changes'} ${formatMoment(until, nowMs)}`
+  return (
+    <p class="strip-session" title={`${market}: the exchange on which the stocks are listed`}>
+      {market} {sessionWords(session)}
+      {next}
+    </p>
+  )
 }
 
 /** How the pre-confirmations of the hours on the tape ended. */

@@ -65,7 +65,7 @@ export function QuoteCell({ stock: { quote } }: Pick<CellProps, 'stock'>) {
       data-field="quote"
       title={
         isPrice
-          ? `${quote.price} ${quote.venue.currency.symbol}, fee ${quote.venue.fee_bps ?? UNKNOWN} bps, depth ${quote.depth ?? UNKNOWN}`
+          ? `${quote.price} ${quote.venue.currency.symbol}, ${quote.venue.kind}, fee ${quote.venue.fee_bps ?? UNKNOWN} bps, depth ${quote.depth ?? UNKNOWN}`
           : words
       }
     >
@@ -103,9 +103,11 @@ export function BasisCell({ stock }: Pick<CellProps, 'stock'>) {
   )
 }
 
-export function FlowCell({ flow, isListed }: { readonly flow: Flow | undefined; readonly isListed: boolean }) {
+type FlowCellProps = { readonly flow: Flow | undefined; readonly isListed: boolean; readonly isPartial: boolean }
+
+export function FlowCell({ flow, isListed, isPartial }: FlowCellProps) {
   if (!isListed) return <Missing field="flow" words="not selected" />
-  if (!flow) return <Missing field="flow" words="no movement" />
+  if (!flow) return <Missing field="flow" words={isPartial ? 'none selected' : 'no movement'} />
   const isValued = flow.in + flow.out + flow.minted + flow.burnt + flow.moved > 0
   if (!isValued && flow.unvalued > 0) return <Missing field="flow" words={`${flow.unvalued} unvalued`} />
   const net = formatSignedMoney(netOf(flow))
@@ -113,7 +115,9 @@ export function FlowCell({ flow, isListed }: { readonly flow: Flow | undefined; 
   return (
     <span class="cell" data-field="flow" title={title}>
       <span class={`figure ${net.startsWith('+') ? 'up' : net.startsWith('−') ? 'down' : ''}`}>{net}</span>
-      <span class="second">{flow.unvalued > 0 ? `${flow.unvalued} unvalued` : `${formatMoney(flow.moved)} moved`}</span>
+      <span class="second">
+        {flow.unvalued > 0 ? `${flow.unvalued} unvalued` : `${formatMoney(flow.moved)} ${isPartial ? 'of these' : 'moved'}`}
+      </span>
     </span>
   )
 }

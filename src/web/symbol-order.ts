@@ -48,3 +48,15 @@ function compare(a: Value, b: Value): number {
   if (typeof a === 'string' && typeof b === 'string') return a < b ? -1 : a > b ? 1 : 0
   return typeof a === 'number' && typeof b === 'number' ? a - b : 0
 }
+
+const WALL_PAGE_MS = 15_000
+const WALL_COLUMNS = 3
+const WALL_TILE_PX = 190
+
+/** A wall cannot be scrolled: it shows as many tiles as fit, page after page. */
+export function wallPageOf(count: number, heightPx: number, nowMs: number): { readonly from: number; readonly until: number } {
+  const size = WALL_COLUMNS * Math.max(1, Math.floor(heightPx / WALL_TILE_PX))
+  const pages = Math.max(1, Math.ceil(count / size))
+  const from = (Math.floor(nowMs / WALL_PAGE_MS) % pages) * size
+  return { from, until: Math.min(count, from + size) }
+}

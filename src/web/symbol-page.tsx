@@ -3,7 +3,7 @@ import type { StockState } from '../client/index.ts'
 import type { BoardFeed } from './board-feed.ts'
 import { CodeBlock } from './code-block.tsx'
 import { HexLink } from './fact-sheet.tsx'
-import type { Flow } from './flow.ts'
+import type { Flow, FlowSpan } from './flow.ts'
 import { FlowChart } from './flow-chart.tsx'
 import { formatPrice } from './number-text.ts'
 import { BackLink } from './page-link.tsx'
@@ -19,13 +19,13 @@ type PageProps = {
   readonly stock: StockState
   readonly feed: BoardFeed
   readonly flow: Flow | undefined
-  readonly flowWords: string
+  readonly flowSpan: FlowSpan
   readonly nowMs: number
   readonly onOpen: (line: TapeLine) => void
 }
 
 /** One symbol, from what it is worth to how it moves. */
-export function SymbolPage({ stock, feed, flow, flowWords, nowMs, onOpen }: PageProps) {
+export function SymbolPage({ stock, feed, flow, flowSpan, nowMs, onOpen }: PageProps) {
   const { readings, events } = useHistory(stock, feed)
   const basis = basisOf(stock)
   const { nav, quote } = pointsOf(readings, feed, stock)
@@ -56,12 +56,12 @@ export function SymbolPage({ stock, feed, flow, flowWords, nowMs, onOpen }: Page
       </section>
       <section aria-label="Flow by minute">
         <h2>
-          Flow <small>{flowWords}, by minute: in and minted above, out and burnt below</small>
+          Flow <small>{flowSpan.words}, by minute: in and minted above, out and burnt below</small>
         </h2>
-        <FlowChart flow={flow} />
+        <FlowChart flow={flow} minutesRead={flowSpan.minutes} />
       </section>
       <Timeline stock={stock} events={events} nowMs={nowMs} />
-      <Movements lines={feed.lines.all} address={stock.address} nowMs={nowMs} onOpen={onOpen} />
+      <Movements lines={feed.lines.all} address={stock.address} head={feed.head} nowMs={nowMs} onOpen={onOpen} />
       <details>
         <summary>The record in the token list</summary>
         <CodeBlock text={JSON.stringify(stock.token, null, 2)} />

@@ -1,9 +1,10 @@
 import { useState } from 'preact/hooks'
-import type { StockState, Update } from '../client/index.ts'
+import type { Head, StockState, Update } from '../client/index.ts'
 import { formatDecimal, shortHex, UNKNOWN } from './number-text.ts'
+import { stageWords } from './state-words.ts'
 import { scheduledText } from './stock-texts.ts'
 import type { TapeLine } from './tape-lines.ts'
-import { lineText } from './tape-texts.ts'
+import { lineRemark, lineText, stageOf } from './tape-texts.ts'
 import { formatClock, formatMoment } from './time-text.ts'
 
 /** Events and movements that are listed. */
@@ -45,12 +46,13 @@ function eventWords(update: Update): string {
 type MovementsProps = {
   readonly lines: readonly TapeLine[]
   readonly address: string
+  readonly head: Head | null
   readonly nowMs: number
   readonly onOpen: (line: TapeLine) => void
 }
 
 /** The last movements, or the largest of those that were read. */
-export function Movements({ lines, address, nowMs, onOpen }: MovementsProps) {
+export function Movements({ lines, address, head, nowMs, onOpen }: MovementsProps) {
   const [isLargest, setLargest] = useState(false)
   const own = lines.filter(({ content }) => content.type !== 'gap' && content.address === address && 'shares' in content)
   const dollars = ({ content }: TapeLine) => ('reference_value' in content ? +(content.reference_value ?? 0) : 0)
@@ -70,24 +72,45 @@ export function Movements({ lines, address, nowMs, onOpen }: MovementsProps) {
       </h2>
       {shown.length === 0 && <p class="faint">None yet.</p>}
       <table class="movements">
+        {shown.length > 0 && (
+          <thead>
+            <tr>
+              {['', 'Time', 'Type', 'From → to', 'Tokens', 'Shares', 'Value', ''].map((title, column) => (
+                <th key={column} scope="col">
+                  {title}
+                </th>
+              ))}
+            </tr>
+          </thead>
+        )}
         <tbody>
           {shown.map((line) => {
             const { content } = line
             if (!('shares' in content)) return null
             const { figure, value } = lineText(line)
+            const stage = stageOf(line, head)
             return (
-              <tr key={line.nth} class={line.retraction ? 'struck' : ''}>
+              <tr
+                key={line.nth}
+                class={line.retraction ? 'struck' : ''}
+                data-stage={stage ?? undefined}
+                title={lineRemark(line) ?? ''}
+              >
+                <td>
+                  <span class="line-dot" />
+                  <span class="unseen">{stage && stageWords[stage]}</span>
+                </td>
                 <td title={formatMoment(content.time, nowMs)}>{formatClock(content.time)}</td>
                 <td>{content.type}</td>
                 <td>
                   {shortHex(content.from)} → {shortHex(content.to)}
                 </td>
                 <td class="figure">{figure}</td>
-                <td class="figure">{content.shares === null ? UNKNOWN : `${formatDecimal(content.shares, 2)} shares`}</td>
+                <td class="figure">{content.shares === null ? UNKNOWN : formatDecimal(content.shares, 2)}</td>
                 <td class="figure">{value}</td>
                 <td>
-                  <button type="button" onClick={() => onOpen(line)}>
-                    life
+                  <button type="button" title="From its first message to its end" onClick={() => onOpen(line)}>
+                    history
                   </button>
                 </td>
               </tr>

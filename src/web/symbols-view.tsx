@@ -1,16 +1,17 @@
-import { useMemo } from 'preact/hooks'
+import type { RefObject } from 'preact'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { StockState } from '../client/index.ts'
 import type { BoardFeed } from './board-feed.ts'
 import { memo } from './board-hooks.ts'
 import type { BoardView, SortKey } from './board-route.ts'
-import type { Flow } from './flow.ts'
+import type { Flow, FlowSpan } from './flow.ts'
 import { UNKNOWN } from './number-text.ts'
 import { PageLink } from './page-link.tsx'
 import type { Prices } from './price-series.ts'
 import { Sparkline } from './sparkline.tsx'
 import { stockSentence } from './stock-texts.ts'
 import { BasisCell, FlowCell, NameCell, NavCell, QuoteCell, SupplyCell } from './symbol-cells.tsx'
-import { orderSymbols } from './symbol-order.ts'
+import { orderSymbols, wallPageOf } from './symbol-order.ts'
 import { formatDuration } from './time-text.ts'
 
 /** Symbols that are drawn; a search finds the others. */
@@ -22,7 +23,7 @@ export type SymbolsProps = {
   readonly feed: BoardFeed
   readonly view: BoardView
   readonly flows: ReadonlyMap<string, Flow>
-  readonly flowWords: string
+  readonly flowSpan: FlowSpan
   readonly nowMs: number
   readonly selected: string | null
   readonly onView: (change: Partial<BoardView>) => void
@@ -48,14 +49,16 @@ export function SymbolsView(props: SymbolsProps) {
     () => orderSymbols(all, view, { flows, lastUpdates: feed.lastUpdates }).map(({ address }) => address),
     [feed, view, nowMs, all.length],
   )
-  const shownAddresses = new Set(order.slice(0, SHOWN_BOUND))
+  const list = useRef<HTMLDivElement>(null)
+  const page = useWallPage(list, view.isWall, order.length, nowMs)
+  const shownAddresses = new Set(order.slice(page?.from ?? 0, page?.until ?? SHOWN_BOUND))
   const states = new Map(all.flatMap((stock) => (shownAddresses.has(stock.address) ? [[stock.address, stock]] : [])))
   const shown = order.flatMap((address) => states.get(address) ?? [])
   if (shown.length === 0) return <EmptySymbols {...props} />
   const rows = shown.map((stock) => <SymbolEntry key={stock.address} {...entryOf(stock, props)} />)
-  const rest = order.length - shown.length
+  const rest = page ? 0 : order.length - shown.length
   return (
-    <div class={`symbols ${view.layout}`}>
+    <div class={`symbols ${view.layout}`} ref={list}>
       {view.layout === 'table' ? (
         <table>
           <SymbolHeads {...props} />
@@ -64,20 +67,58 @@ export function SymbolsView(props: SymbolsProps) {
       ) : (
         <ul class="tile-list">{rows}</ul>
       )}
+      {page && page.until - page.from < order.length && (
+        <p class="note">
+          {page.from + 1}–{page.until} of {order.length}
+        </p>
+      )}
       {rest > 0 && <p class="note">{rest} more: search for a symbol, a name, an ISIN or an address.</p>}
     </div>
   )
 }
 
-function EmptySymbols({ feed, view }: SymbolsProps) {
+/** The symbols that the wall shows now; null where a reader scrolls. */
+function useWallPage(list: RefObject<HTMLDivElement | null>, isWall: boolean, count: number, nowMs: number) {
+  const [height, setHeight] = useState(0)
+  useEffect(() => {
+    const area = list.current?.parentElement
+    if (!isWall || !area) return
+    const observer = new ResizeObserver(() => setHeight(area.clientHeight))
+    observer.observe(area)
+    return () => observer.disconnect()
+  }, [isWall, count > 0])
+  return isWall ? wallPageOf(count, height, nowMs) : null
+}
+
+/** Rows that are drawn until the first snapshot. */
+const SKELETON_ROWS = 6
+
+function EmptySymbols(props: SymbolsProps) {
+  const { feed, view } = props
   if (view.search !== '' && feed.book.all().length > 0) return <p class="empty">Nothing matches “{view.search}”.</p>
   if (feed.status?.reason === 'no_list')
     return <p class="empty">The token list has not been read yet. The symbols appear when it is.</p>
   if (feed.state?.phase === 'live') return <p class="empty">The token list has no symbols.</p>
-  return null
+  return (
+    <div class="symbols table skeleton" aria-busy="true">
+      <table>
+        <SymbolHeads {...props} />
+        <tbody>
+          {Array.from({ length: SKELETON_ROWS }, (_, row) => (
+            <tr key={row}>
+              <th />
+              {columns.slice(1).map(({ name }) => (
+                <td key={name} class={`column-${name}`} />
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
 }
 
-function SymbolHeads({ view, onView, flowWords }: SymbolsProps) {
+function SymbolHeads({ view, onView, flowSpan }: SymbolsProps) {
   return (
     <thead>
       <tr>
@@ -94,7 +135,7 @@ function SymbolHeads({ view, onView, flowWords }: SymbolsProps) {
                   onClick={() => onView({ sort, isDescending: isSorted ? !view.isDescending : sort !== 'symbol' })}
                 >
                   {title}
-                  {name === 'flow' && <small> {flowWords}</small>}
+                  {name === 'flow' && <small> {flowSpan.words}</small>}
                   <i aria-hidden="true">{isSorted ? (view.isDescending ? ' ↓' : ' ↑') : ''}</i>
                 </button>
               )}
@@ -110,6 +151,8 @@ type EntryProps = {
   readonly stock: StockState
   readonly flow: Flow | undefined
   readonly isFlowListed: boolean
+  /** Whether the filter leaves out some movements. */
+  readonly isFlowPartial: boolean
   readonly nav: Prices['nav']
   readonly quote: Prices['quote']
   /** The lines of a series are the same arrays while they grow. */
@@ -131,6 +174,7 @@ function entryOf(stock: StockState, { feed, flows, view, nowMs, selected, onView
     stock,
     flow: flows.get(stock.address),
     isFlowListed: feed.lists('transfer') || feed.lists('mint') || feed.lists('burn'),
+    isFlowPartial: feed.filter.minValue !== '' || feed.filter.party !== '' || feed.filter.types.length > 0,
     nav,
     quote,
     pointCount: nav.length + quote.length,
@@ -170,7 +214,7 @@ function SymbolRow(props: EntryProps) {
         <Sparkline nav={props.nav} quote={props.quote} pointCount={props.pointCount} untilMs={props.trendEndMs} />
       </td>
       <td>
-        <FlowCell flow={props.flow} isListed={props.isFlowListed} />
+        <FlowCell flow={props.flow} isListed={props.isFlowListed} isPartial={props.isFlowPartial} />
       </td>
       <td class="column-supply">
         <SupplyCell stock={stock} />
@@ -178,7 +222,7 @@ function SymbolRow(props: EntryProps) {
       <td class="column-updated">
         <span class="cell">
           <span class="figure faint">{updated === undefined ? UNKNOWN : agoText(nowMs - Date.parse(updated))}</span>
-          <span class="second">{updated === undefined ? 'quiet' : 'ago'}</span>
+          <span class="second">{updated === undefined ? 'none read' : 'ago'}</span>
         </span>
       </td>
     </tr>

@@ -23,7 +23,7 @@ export function TapePanel({ feed, nowMs, filter, onFilter, isPaused, onPause, on
           Filter
         </button>
         <button type="button" aria-pressed={isPaused} onClick={() => onPause(!isPaused)}>
-          {isPaused ? 'Go on' : 'Pause'}
+          {isPaused ? 'Resume' : 'Pause'}
         </button>
       </header>
       {isFilterOpen && (

@@ -78,7 +78,7 @@ export function TapeView({ feed, nowMs, isPaused, onPause, onOpen }: TapeProps) 
       </section>
       {isHeld && (
         <button type="button" class="waiting" onClick={resume}>
-          {waiting > 0 ? `${formatCount(waiting)} new ↑` : isPaused ? 'Paused: go on' : 'Back to the newest ↑'}
+          {waiting > 0 ? `${formatCount(waiting)} new ↑` : isPaused ? 'Paused: resume' : 'Back to the newest ↑'}
         </button>
       )}
     </div>
@@ -96,7 +96,7 @@ function useAnchor({ lines }: BoardFeed, isHeld: boolean): number {
 
 function emptyWords(feed: BoardFeed, nowMs: number): string {
   const last = feed.lastUpdates.get('*')
-  if (feed.lines.all.length > 0) return 'So much is new that the page had to drop what was shown here. Go on to see the newest.'
+  if (feed.lines.all.length > 0) return 'So much is new that the page had to drop what was shown here. Resume to see the newest.'
   if (feed.state?.phase !== 'live') return 'Connecting …'
   const since = last === undefined ? '' : ` The last message came ${formatDuration(nowMs - Date.parse(last))} ago.`
   return `Nothing yet. A quiet market is normal: a line appears when a token moves.${since}`

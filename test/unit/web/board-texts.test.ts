@@ -15,6 +15,7 @@ import {
 import { ServerClock } from '../../../src/web/server-clock.ts'
 import { navStateOf, navWords, stageByHead } from '../../../src/web/state-words.ts'
 import { basisOf } from '../../../src/web/stock-texts.ts'
+import { wallPageOf } from '../../../src/web/symbol-order.ts'
 import { formatCountdown, formatDuration, formatMoment } from '../../../src/web/time-text.ts'
 
 describe('a number', () => {
@@ -205,4 +206,30 @@ describe('a copied program', () => {
   it('keeps its quotation, whatever the URL holds', () => {
     expect(programFor('curl', filter, base).replaceAll("'\\''", '').split("'")).toHaveLength(3)
   })
+})
+
+it.each([
+  ['all at once where they fit', 9, 620, [[0, 9]]],
+  [
+    'page after page, the last one short',
+    15,
+    620,
+    [
+      [0, 9],
+      [9, 15],
+    ],
+  ],
+  [
+    'one row at least',
+    4,
+    0,
+    [
+      [0, 3],
+      [3, 4],
+    ],
+  ],
+  ['none', 0, 620, [[0, 0]]],
+] as const)('a wall shows the symbols %s', (_, count, heightPx, pages) => {
+  const shown = [...pages, ...pages].map((_, turn) => wallPageOf(count, heightPx, turn * 15_000))
+  expect(shown.map(({ from, until }) => [from, until])).toEqual([...pages, ...pages])
 })
