@@ -183,7 +183,7 @@ export class BoardFeed {
     this.prices.apply(item)
     this.clock.observe(item.time)
     this.lastUpdates.set('*', item.time)
-    if (item.address !== null && item.type !== 'seal') this.lastUpdates.set(item.address, item.time)
+    if (concernsToken(item)) this.lastUpdates.set(item.address, item.time)
     this.head = headAfter(this.head, item)
   }
 
@@ -208,8 +208,8 @@ export class BoardFeed {
     const oldest = page.at(-1)
     if (oldest) this.#unread = { before: oldest.id }
     // Newest first: the first one of a token is its last message.
-    for (const { address, time } of page)
-      if (address !== null && !this.lastUpdates.has(address)) this.lastUpdates.set(address, time)
+    for (const update of page)
+      if (concernsToken(update) && !this.lastUpdates.has(update.address)) this.lastUpdates.set(update.address, update.time)
     const listed = page.filter((update) => this.#isLine(update))
     this.lines.prepend(listed, hasOlder)
   }
@@ -252,6 +252,10 @@ export class BoardFeed {
     else requestAnimationFrame(show)
   }
 }
+
+/** A seal only confirms what came before it. */
+const concernsToken = (update: Update): update is Update & { readonly address: string } =>
+  update.address !== null && update.type !== 'seal'
 
 /** The heads move with every message, and the next heartbeat has them all. */
 function headAfter(head: Head | null, item: Update): Head | null {
