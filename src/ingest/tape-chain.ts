@@ -26,7 +26,7 @@ export function openTapeChain(tape: Pick<Tape, 'note'>, { config, endpoints, onF
   return chain
 }
 
-/** Writes the chain, once it is known, in one transaction with the batch: no update is ever on a tape of no chain. */
+/** Writes the chain, once it is known, in one transaction with the batch: what a chain brought is never on a tape of no chain. */
 export const appendWithChain =
   (tape: Pick<Tape, 'note' | 'append'>, chain: ChainIdentity): Tape['append'] =>
   (drafts, notes = new Notes(), keepAfter) => {

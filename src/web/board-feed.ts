@@ -35,7 +35,7 @@ const STATUS_INTERVAL_MS = 5_000
 const BUSY_MESSAGES = 20
 const BUSY_INTERVAL_MS = 100
 
-/** What the symbols are made of. It comes whatever types the filter names. */
+/** What the symbols are made of. It comes beside the types that the filter names. */
 const stateTypes = ['multiplier', 'pause', 'token', 'nav', 'hole', 'finality', 'status', 'quote', 'session'] as const
 /** What the tape lists unless the filter names types: readings would drown the rest. */
 const listedTypes = ['transfer', 'mint', 'burn', 'seize', 'multiplier', 'pause', 'action', 'token', 'hole', 'status', 'session']

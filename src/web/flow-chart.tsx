@@ -7,23 +7,23 @@ const MIDDLE = HEIGHT / 2
 
 type FlowChartProps = { readonly flow: Flow | undefined; readonly minutesRead: number }
 
-/** Flow by minute: in above, out below; what was minted and burnt is marked in it. Minutes that were not read are shaded. */
+/** Flow by minute: in above, out below; what was minted and burnt is marked in it. Minutes before the first line are shaded. */
 export function FlowChart({ flow, minutesRead }: FlowChartProps) {
   const minutes = flow?.minutes ?? []
   const largest = Math.max(1, largestOf(minutes))
   const scale = (value: number) => (value / largest) * (MIDDLE - 2)
-  const unread = FLOW_MINUTES - minutesRead
+  const unknown = FLOW_MINUTES - minutesRead
   return (
     <figure class="flow-chart">
       <svg viewBox={`0 0 ${FLOW_MINUTES * BAR} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={sentenceOf(flow)}>
-        <rect class="flow-unread" x="0" y="0" width={unread * BAR} height={HEIGHT} />
+        <rect class="flow-unknown" x="0" y="0" width={unknown * BAR} height={HEIGHT} />
         <line x1="0" x2={FLOW_MINUTES * BAR} y1={MIDDLE} y2={MIDDLE} class="flow-axis" />
         {minutes.map((sums, minute) => (
           <MinuteBar key={minute} left={minute * BAR} sums={sums} scale={scale} />
         ))}
       </svg>
       <p class="flow-times" aria-hidden="true">
-        <span>60 min ago{unread > 0 && ' · shaded: not read'}</span>
+        <span>60 min ago{unknown > 0 && ' · shaded: not known'}</span>
         <span>largest minute {formatMoney(largestOf(minutes))}</span>
         <span>now</span>
       </p>

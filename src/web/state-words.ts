@@ -5,7 +5,7 @@ import { formatDuration, formatMoment } from './time-text.ts'
 
 export type NavState = ReferenceValue['state'] | 'frozen'
 
-/** A frozen NAV is held by the oracle, whatever its age. */
+/** A frozen NAV is held by the oracle, also where it is young. */
 export const navStateOf = (nav: ReferenceValue): NavState => (nav.frozen && nav.price !== null ? 'frozen' : nav.state)
 
 type Session = Pick<SessionMessage, 'market' | 'state' | 'until' | 'reason'>

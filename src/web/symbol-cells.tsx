@@ -111,13 +111,11 @@ export function FlowCell({ flow, isListed, isPartial }: FlowCellProps) {
   const isValued = flow.in + flow.out + flow.minted + flow.burnt + flow.moved > 0
   if (!isValued && flow.unvalued > 0) return <Missing field="flow" words={`${flow.unvalued} unvalued`} />
   const net = formatSignedMoney(netOf(flow))
-  const title = `in ${formatMoney(flow.in)}, out ${formatMoney(flow.out)}, minted ${formatMoney(flow.minted)}, burnt ${formatMoney(flow.burnt)}, moved ${formatMoney(flow.moved)}${flow.unvalued > 0 ? `, ${flow.unvalued} movements without a value` : ''}`
+  const title = `${isPartial ? 'of what is selected: ' : ''}in ${formatMoney(flow.in)}, out ${formatMoney(flow.out)}, minted ${formatMoney(flow.minted)}, burnt ${formatMoney(flow.burnt)}, moved ${formatMoney(flow.moved)}${flow.unvalued > 0 ? `, ${flow.unvalued} movements without a value` : ''}`
   return (
     <span class="cell" data-field="flow" title={title}>
       <span class={`figure ${net.startsWith('+') ? 'up' : net.startsWith('−') ? 'down' : ''}`}>{net}</span>
-      <span class="second">
-        {flow.unvalued > 0 ? `${flow.unvalued} unvalued` : `${formatMoney(flow.moved)} ${isPartial ? 'of these' : 'moved'}`}
-      </span>
+      <span class="second">{flow.unvalued > 0 ? `${flow.unvalued} unvalued` : `${formatMoney(flow.moved)} moved`}</span>
     </span>
   )
 }

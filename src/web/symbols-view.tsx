@@ -99,6 +99,8 @@ function EmptySymbols(props: SymbolsProps) {
   if (feed.status?.reason === 'no_list')
     return <p class="empty">The token list has not been read yet. The symbols appear when it is.</p>
   if (feed.state?.phase === 'live') return <p class="empty">The token list has no symbols.</p>
+  // The strip says why.
+  if (feed.failure !== null) return null
   return (
     <div class="symbols table skeleton" aria-busy="true">
       <table>

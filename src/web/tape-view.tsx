@@ -85,7 +85,7 @@ export function TapeView({ feed, nowMs, isPaused, onPause, onOpen }: TapeProps) 
   )
 }
 
-/** The number of the line on top. While the list waits it stays, whatever comes. */
+/** The number of the line on top. It stays while the list waits. */
 function useAnchor({ lines }: BoardFeed, isHeld: boolean): number {
   const anchor = useRef<number | null>(null)
   if (!isHeld) anchor.current = null

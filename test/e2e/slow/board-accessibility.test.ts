@@ -72,5 +72,10 @@ it.for([
       .waitFor()
     await check(path)
   }
+  await page.goto(`${relay.url}/#/`)
+  await waitForLive(page)
+  await relay.stop()
+  await page.waitForSelector('html[data-connection="lost"]')
+  await check('without a connection')
   expect(findings).toEqual([])
 })

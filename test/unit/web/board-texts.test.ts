@@ -203,7 +203,7 @@ describe('a copied program', () => {
     )
   })
 
-  it('keeps its quotation, whatever the URL holds', () => {
+  it('keeps its quotation, also where the URL holds quotes', () => {
     expect(programFor('curl', filter, base).replaceAll("'\\''", '').split("'")).toHaveLength(3)
   })
 })
