@@ -219,6 +219,7 @@ it('a gap is a line that says what is missing, and the page goes on with new sna
   await gapLine.locator('button').click()
   await page.getByRole('dialog', { name: 'Messages are missing' }).getByText('the relay began a new tape').waitFor()
   await page.keyboard.press('Escape')
+  await page.waitForURL(/#\/\?types=transfer$/)
   await page.goto(`${relay.url}/#/source?types=transfer`)
   await page.locator('dd', { hasText: 'marked in the tape' }).waitFor()
 })
