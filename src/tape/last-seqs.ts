@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { Draft } from '../protocol/updates.ts'
+import type { Draft, Update } from '../protocol/updates.ts'
 import { channelOf, prepareRows, type TapeRow } from './row.ts'
 
 /** Saved once in this many updates. Opening reads the updates after the last save. */
@@ -7,10 +7,13 @@ const SAVE_INTERVAL = 4_096
 /** Stands for the address of updates that concern all tokens. */
 const ALL_TOKENS = '*'
 
+/** The last number of tokens and types, by both. */
+export type ChannelSeqs = readonly (readonly [channel: string, seq: number])[]
+
 /** The last number of each token and type, from which `prev` is made. It outlives the updates themselves. */
 export class LastSeqs {
   readonly #seqs = new Map<string, number>()
-  /** Given in the open transaction. */
+  /** Written in the open transaction. */
   readonly #pending = new Map<string, number>()
   /** Changed since the last save. */
   readonly #unsaved = new Set<string>()
@@ -24,18 +27,36 @@ export class LastSeqs {
     this.#saved = saved
     for (const { address, type, seq } of this.#statements.read.iterate()) this.#seqs.set(`${address} ${type}`, Number(seq))
     for (const [seq, text] of this.#statements.readTape.iterate(saved) as unknown as Iterable<TapeRow>) {
-      const { address, type } = channelOf(text)
-      this.#seqs.set(`${address ?? ALL_TOKENS} ${type}`, Number(seq))
-      this.#unsaved.add(`${address ?? ALL_TOKENS} ${type}`)
+      const channel = channelNameOf(channelOf(text))
+      this.#seqs.set(channel, Number(seq))
+      this.#unsaved.add(channel)
     }
   }
 
-  /** Gives a draft its number. Returns the number before it. */
-  replace({ address, type }: Draft, seq: number): number | undefined {
-    const channel = `${address ?? ALL_TOKENS} ${type}`
-    const previous = this.#pending.get(channel) ?? this.#seqs.get(channel)
-    this.#pending.set(channel, seq)
-    return previous
+  /** Begins to number a batch. The function takes each draft with its number, and returns the number before it. */
+  openNumbering(): (draft: Draft, seq: number) => number | undefined {
+    const given = new Map<string, number>()
+    return (draft, seq) => {
+      const channel = channelNameOf(draft)
+      const previous = given.get(channel) ?? this.#seqs.get(channel)
+      given.set(channel, seq)
+      return previous
+    }
+  }
+
+  /** An update is written in the open transaction. */
+  add(update: Update, seq: number): void {
+    this.#pending.set(channelNameOf(update), seq)
+  }
+
+  /** The last numbers as another tape knew them, unless they are known better here. */
+  addAll(seqs: ChannelSeqs): void {
+    for (const [channel, seq] of seqs) if (seq > (this.#seqs.get(channel) ?? 0)) this.#pending.set(channel, seq)
+  }
+
+  /** The last number of each channel. */
+  get all(): ChannelSeqs {
+    return [...this.#seqs]
   }
 
   /** Whether a tape with this end needs a save. No update after `oldest` is evicted. */
@@ -72,6 +93,8 @@ export class LastSeqs {
     this.#savedNext = null
   }
 }
+
+const channelNameOf = ({ address, type }: Pick<Update, 'address' | 'type'>): string => `${address ?? ALL_TOKENS} ${type}`
 
 const prepareStatements = (database: DatabaseSync) => ({
   read: database.prepare('SELECT address, type, seq FROM last_seqs'),

@@ -22,7 +22,12 @@ export interface NoteReader {
 
 /** Small values kept beside the tape, by name. In the notes of a batch, null removes a note. */
 export class Notes implements NoteReader {
-  readonly #values = new Map<string, unknown>()
+  readonly #values: Map<string, unknown>
+
+  /** Notes as another process wrote them, by name. */
+  constructor(values: Readonly<Record<string, unknown>> = {}) {
+    this.#values = new Map(Object.entries(values))
+  }
 
   get size(): number {
     return this.#values.size

@@ -15,19 +15,23 @@ type Run = { readonly first: number; readonly previous_end: number }
  * neither after a power loss that took the end of the tape, nor after the restore of a backup.
  */
 export class Runs {
-  readonly #runs: readonly Run[]
+  readonly #database: DatabaseSync
+  #runs: readonly Run[]
 
-  /** Begins a run, inside a transaction. `end` is the last number on the tape, `sinceEpochMs` the age of the epoch. */
-  constructor(database: DatabaseSync, { oldest, end, sinceEpochMs }: { oldest: number; end: number; sinceEpochMs: number }) {
-    const microseconds = Math.floor(sinceEpochMs * 1_000)
-    const first = microseconds <= CLOCK_SEQ_BOUND ? Math.max(end + 1, microseconds) : end + 1
-    // A run that wrote nothing, or whose numbers are evicted, is not needed.
-    database.prepare('DELETE FROM runs WHERE first > ? OR first <= ?').run(end, oldest)
-    database.prepare('INSERT INTO runs (first, previous_end) VALUES (?, ?)').run(first, end)
-    this.#runs = database.prepare('SELECT first, previous_end FROM runs ORDER BY first').all() as Run[]
+  constructor(database: DatabaseSync) {
+    this.#database = database
+    this.#runs = this.#read()
   }
 
-  /** The first number of this run. */
+  /** Begins a run inside a transaction. `end` is the last number on the tape. */
+  begin(first: number, { oldest, end }: { readonly oldest: number; readonly end: number }): void {
+    // A run that wrote nothing, or whose numbers are evicted, is not needed.
+    this.#database.prepare('DELETE FROM runs WHERE first > ? OR first <= ?').run(end, oldest)
+    this.#database.prepare('INSERT INTO runs (first, previous_end) VALUES (?, ?)').run(first, end)
+    this.#runs = this.#read()
+  }
+
+  /** The first number of the last run. */
   get first(): number {
     return this.#runs.at(-1)?.first ?? 1
   }
@@ -37,6 +41,16 @@ export class Runs {
     const next = this.#runs.find(({ first }) => first > seq)
     return next && seq > next.previous_end ? next.previous_end : null
   }
+
+  #read(): readonly Run[] {
+    return this.#database.prepare('SELECT first, previous_end FROM runs ORDER BY first').all() as Run[]
+  }
+}
+
+/** The first number of a run that begins now. */
+export function firstSeqOfRun(end: number, sinceEpochMs: number): number {
+  const microseconds = Math.floor(sinceEpochMs * 1_000)
+  return microseconds <= CLOCK_SEQ_BOUND ? Math.max(end + 1, microseconds) : end + 1
 }
 
 /**

@@ -84,5 +84,8 @@ export type SearchableTape = Tape & TapeHistory
 /** The tape cannot be opened or written. The message names the remedy. */
 export class TapeError extends Error {}
 
+/** Another ingester writes the tape now. */
+export class NotLeadingError extends Error {}
+
 /** The tape is of another chain than the one that the relay serves. */
 export class WrongTapeError extends TapeError {}

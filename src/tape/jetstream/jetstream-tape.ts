@@ -1,0 +1,190 @@
+import type { DatabaseSync } from 'node:sqlite'
+import type { Draft } from '../../protocol/updates.ts'
+import { defineNote, Notes } from '../notes.ts'
+import { entryOf } from '../row.ts'
+import { firstSeqOfRun } from '../runs.ts'
+import type { Entry } from '../tape.ts'
+import { TapeFile, type TapeFileOptions } from '../tape-file.ts'
+import { type BatchMessage, decodeBatch } from './batch-message.ts'
+import type { NatsStream, StreamMessage, StreamPlace } from './nats-stream.ts'
+import { StreamWriter } from './stream-writer.ts'
+
+/** Without a batch for this long, nothing on the tape is news any more. */
+const SILENCE_BOUND_MS = 5_000
+
+/**
+ * The last message of the stream that this tape contains. `isComplete`: it also has the notes from before its first message.
+ * `hasResigned`: the leader said with it that it stops.
+ */
+type StreamPoint = StreamPlace & { readonly isComplete: boolean; readonly hasResigned: boolean }
+
+const pointNote = defineNote<StreamPoint>('stream-point')
+
+export type JetStreamTapeOptions = TapeFileOptions & {
+  readonly stream: NatsStream
+  /** Names this process in the ids of its messages. */
+  readonly writerId: string
+  readonly uptime: () => number
+  readonly warn: (kind: string, detail: unknown) => void
+  /** What a tape in a new file takes for its last message. */
+  readonly start: StreamPoint
+}
+
+/**
+ * The tape as a stream in NATS JetStream, with a copy in a file of this process that serves all reads. One ingester at a time
+ * appends, the leader; every process reads what it wrote from the stream.
+ */
+export class JetStreamTape extends TapeFile {
+  readonly #options: JetStreamTapeOptions
+  readonly #writer: StreamWriter
+  readonly #leadershipListeners = new Set<(isLeading: boolean) => void>()
+  readonly #closing = new AbortController()
+  #point: StreamPoint
+  /** The last message seen, whether it was a batch or not. */
+  #seenSeq: number
+  /** When the last batch came, in uptime. */
+  #heardAt: number
+  /** Messages that were no batch. */
+  unreadableCount = 0
+
+  constructor(database: DatabaseSync, options: JetStreamTapeOptions) {
+    super(database, options)
+    const { stream, writerId, uptime, warn, start } = options
+    this.#options = options
+    this.#point = this.note(pointNote) ?? start
+    this.#seenSeq = this.#point.seq
+    this.#heardAt = uptime()
+    this.#writer = new StreamWriter({
+      ...{ stream, writerId, uptime, warn },
+      tape: {
+        seenSeq: () => this.#seenSeq,
+        number: (drafts) => this.number(drafts),
+        batchOf: (entries, notes, options) => this.#batchOf(entries, notes, options),
+        checkpoint: () => this.#checkpointBatch(),
+        apply: (message, batch, entries) => void this.#apply(message, batch, entries),
+      },
+      onLeadership: (isLeading) => {
+        this.#heardAt = uptime()
+        for (const listener of this.#leadershipListeners) listener(isLeading)
+      },
+    })
+  }
+
+  /** The last message of the stream that this tape contains. */
+  get point(): StreamPoint {
+    return this.#point
+  }
+
+  /** Aborted when the tape closes. */
+  get closing(): AbortSignal {
+    return this.#closing.signal
+  }
+
+  get isLeading(): boolean {
+    return this.#writer.isLeading
+  }
+
+  /** Whether the tape lacks what happens now: nobody writes, or this process does not receive it. */
+  get isCut(): boolean {
+    return !this.#point.isComplete || this.silentMs > SILENCE_BOUND_MS
+  }
+
+  /** For how long no leader was heard; without end where the last one said that it stops. */
+  get silentMs(): number {
+    return this.#point.hasResigned ? Number.POSITIVE_INFINITY : this.#options.uptime() - this.#heardAt
+  }
+
+  /** Calls back with every change of the leadership. The returned function ends this. */
+  onLeadership(listener: (isLeading: boolean) => void): () => void {
+    this.#leadershipListeners.add(listener)
+    return () => this.#leadershipListeners.delete(listener)
+  }
+
+  /** Takes over a message of the stream. Returns false if the tape cannot go on with it. */
+  receive(message: StreamMessage): boolean {
+    this.#seenSeq = Math.max(this.#seenSeq, message.seq)
+    // Part of a batch. What its writer left unfinished is nothing.
+    if (!message.bytes) return true
+    const batch = decodeBatch(message.bytes)
+    if (batch) return this.#apply(message, batch)
+    this.unreadableCount += 1
+    this.#options.warn('a message of the stream is no batch, and was skipped', { seq: message.seq })
+    return true
+  }
+
+  override append(drafts: readonly Draft[], notes = new Notes(), keepAfter = Number.POSITIVE_INFINITY) {
+    return this.#writer.append(drafts, notes, keepAfter)
+  }
+
+  /** Tries to become the leader. */
+  async lead(): Promise<void> {
+    if (this.isLeading || !this.#point.isComplete) return
+    const hasWon = await this.#writer.lead()
+    // Another one was faster, and its messages come soon.
+    if (!hasWon) {
+      this.#point = { ...this.#point, hasResigned: false }
+      this.#heardAt = this.#options.uptime()
+      return
+    }
+    const { now, wallTime = now } = this.#options
+    this.beginRun(firstSeqOfRun(this.end(), wallTime() - this.epochBeganAt))
+    this.#writer.start()
+  }
+
+  override async close(): Promise<void> {
+    this.#closing.abort()
+    await this.#writer.close()
+    await this.#options.stream.close()
+    await this.closeFile()
+  }
+
+  /** Closes the file, and leaves the stream to another tape. */
+  async closeFile(): Promise<void> {
+    this.#closing.abort()
+    await super.close()
+  }
+
+  #apply(
+    { seq, id }: StreamPlace,
+    batch: BatchMessage,
+    entries: readonly Entry[] = batch.texts.map((text, index) => entryOf([batch.first + index, text])),
+  ): boolean {
+    // The answer to the writer and the message itself come in any order.
+    if (seq <= this.#point.seq) return true
+    if (batch.epoch !== this.epoch || batch.after !== this.end()) return false
+    const { isComplete } = this.#point
+    const { keepAfter, lastSeqs } = batch
+    this.#point = { seq, id, isComplete: isComplete || lastSeqs !== null, hasResigned: batch.resigns }
+    this.#seenSeq = Math.max(this.#seenSeq, seq)
+    this.#heardAt = this.#options.uptime()
+    // A tape that is complete knows all that is in a checkpoint.
+    const isKnown = lastSeqs !== null && isComplete
+    this.write(entries, new Notes(isKnown ? {} : batch.notes), keepAfter ?? Number.POSITIVE_INFINITY, {
+      ownNotes: new Notes().set(pointNote, this.#point),
+      lastSeqs: isKnown ? [] : (lastSeqs ?? []),
+    })
+    return true
+  }
+
+  #batchOf(
+    entries: readonly Entry[],
+    notes: Notes,
+    { keepAfter, resigns }: { readonly keepAfter: number; readonly resigns: boolean },
+  ): BatchMessage {
+    return {
+      ...{ epoch: this.epoch, epochBeganAt: this.epochBeganAt, after: this.end() },
+      first: entries[0]?.seq ?? 0,
+      texts: entries.map(({ text }) => text),
+      notes: Object.fromEntries(notes),
+      keepAfter: Number.isFinite(keepAfter) ? keepAfter : null,
+      lastSeqs: null,
+      resigns,
+    }
+  }
+
+  #checkpointBatch(): BatchMessage {
+    const { notes, lastSeqs } = this.checkpoint
+    const all = new Notes(Object.fromEntries(notes)).set(pointNote, null)
+    return { ...this.#batchOf([], all, { keepAfter: Number.POSITIVE_INFINITY, resigns: false }), lastSeqs }
+  }
+}

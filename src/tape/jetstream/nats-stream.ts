@@ -1,0 +1,280 @@
+import { readFileSync } from 'node:fs'
+import {
+  type ConsumerMessages,
+  DeliverPolicy,
+  DiscardPolicy,
+  JetStreamApiError,
+  type JetStreamClient,
+  type JetStreamManager,
+  type JsMsg,
+  jetstream,
+  jetstreamManager,
+  RetentionPolicy,
+  StorageType,
+} from '@nats-io/jetstream'
+import { connect, credsAuthenticator, headers, type NatsConnection, nanos } from '@nats-io/transport-node'
+
+/** How long the server may take to answer a request. */
+const REQUEST_TIMEOUT_MS = 2_000
+const RECONNECT_MS = 250
+const PING_MS = 2_000
+/** With the defaults of the library a consumer stalls after a restart of the server. */
+const [IDLE_HEARTBEAT_MS, PULL_EXPIRES_MS] = [1_000, 5_000]
+/** Messages on their way to this process. */
+const PULLED_MESSAGES = 500
+/** The server drops a message that it got twice within this time. */
+const DUPLICATE_WINDOW_MS = 120_000
+/** A longer batch is stored in parts. NATS takes messages of up to 1 MiB by default. */
+const PART_BYTES = 768 * 1_024
+const PART_HEADER = 'Stocktape-Part'
+const ID_HEADER = 'Nats-Msg-Id'
+const WRONG_LAST_SEQUENCE = 10_071
+const STREAM_NOT_FOUND = 10_059
+const MESSAGE_NOT_FOUND = 10_037
+
+export type StreamSettings = {
+  readonly urls: readonly string[]
+  readonly credentialsFile: string | undefined
+  /** The name of the stream, and the subject of its messages in lower case. */
+  readonly name: string
+  readonly replicas: number
+  readonly maxAgeMs: number
+  readonly maxMessages: number
+}
+
+/** The numbers of the first and the last message that the stream keeps. */
+export type StreamExtent = { readonly first: number; readonly last: number }
+
+/** The number and the id of a message; of one in parts, those of the last part. */
+export type StreamPlace = { readonly seq: number; readonly id: string }
+
+/** A message of the stream, put together from its parts: null where a part is missing. */
+export type StreamMessage = StreamPlace & { readonly bytes: Uint8Array | null }
+
+/** Somebody else has written to the stream. */
+export class StreamMovedError extends Error {}
+
+/** What the tape needs of a stream in NATS JetStream. Every call fails where the server cannot be reached. */
+export class NatsStream {
+  readonly #settings: StreamSettings
+  readonly #warn: (kind: string, detail: unknown) => void
+  #connection: NatsConnection | null = null
+  #isConnected = false
+  #isClosed = false
+  readonly #connecting: Promise<void>
+
+  constructor(settings: StreamSettings, warn: (kind: string, detail: unknown) => void) {
+    this.#settings = settings
+    this.#warn = warn
+    this.#connecting = this.#connect()
+  }
+
+  get isConnected(): boolean {
+    return this.#isConnected
+  }
+
+  /** Whether NATS is connected within this time. */
+  whenConnected(withinMs: number): Promise<boolean> {
+    const timeout = new Promise<void>((resolve) => setTimeout(resolve, withinMs).unref())
+    return Promise.race([this.#connecting, timeout]).then(() => this.#isConnected)
+  }
+
+  /** Null without a stream. */
+  async extent(): Promise<StreamExtent | null> {
+    try {
+      const { state } = await (await this.#manager()).streams.info(this.#settings.name)
+      return { first: state.first_seq, last: state.last_seq }
+    } catch (failure) {
+      if (isApiError(failure, STREAM_NOT_FOUND)) return null
+      throw failure
+    }
+  }
+
+  /** Creates the stream, or gives it these settings. */
+  async ensure(): Promise<void> {
+    const { name, replicas, maxAgeMs, maxMessages } = this.#settings
+    const { streams } = await this.#manager()
+    const limits = {
+      max_age: nanos(maxAgeMs),
+      max_msgs: maxMessages,
+      duplicate_window: nanos(Math.min(DUPLICATE_WINDOW_MS, maxAgeMs)),
+    }
+    const config = { subjects: [this.#subject], num_replicas: replicas, ...limits }
+    try {
+      await streams.info(name)
+      await streams.update(name, config)
+    } catch (failure) {
+      if (!isApiError(failure, STREAM_NOT_FOUND)) throw failure
+      await streams.add({
+        ...{ name, ...config, storage: StorageType.File, retention: RetentionPolicy.Limits, discard: DiscardPolicy.Old },
+      })
+    }
+  }
+
+  /** The id of a message; null if it is not kept any more. */
+  async idOf(seq: number): Promise<string | null> {
+    try {
+      const message = await (await this.#manager()).streams.getMessage(this.#settings.name, { seq })
+      return message?.header.get(ID_HEADER) ?? null
+    } catch (failure) {
+      if (isApiError(failure, MESSAGE_NOT_FOUND)) return null
+      throw failure
+    }
+  }
+
+  /** Removes all messages before this one. */
+  async purgeBefore(seq: number): Promise<void> {
+    await (await this.#manager()).streams.purge(this.#settings.name, { seq })
+  }
+
+  /**
+   * Stores a message right after the one with the number `after`. Returns its place, or that of its last part. A message with
+   * the same id is stored once, so that a message without an answer can be sent again.
+   */
+  async publish(id: string, bytes: Uint8Array, after: number): Promise<StreamPlace> {
+    const client = await this.#client()
+    const partCount = Math.max(1, Math.ceil(bytes.length / PART_BYTES))
+    let last: StreamPlace = { seq: after, id }
+    for (let part = 1; part <= partCount; part += 1) {
+      const partHeaders = headers()
+      if (partCount > 1) partHeaders.set(PART_HEADER, `${part}/${partCount}`)
+      const data = bytes.subarray((part - 1) * PART_BYTES, part * PART_BYTES)
+      const options = { headers: partHeaders, timeout: REQUEST_TIMEOUT_MS, retries: 1 }
+      try {
+        const msgID = partCount > 1 ? `${id}.${part}` : id
+        const expect = { lastSequence: last.seq }
+        last = { seq: (await client.publish(this.#subject, data, { ...options, msgID, expect })).seq, id: msgID }
+      } catch (failure) {
+        throw isApiError(failure, WRONG_LAST_SEQUENCE) ? new StreamMovedError(failure.message) : failure
+      }
+    }
+    return last
+  }
+
+  /**
+   * Passes on every message after this number, in order, until the server cannot be reached, the signal is aborted, or `receive`
+   * returns false.
+   */
+  async follow(after: number, receive: (message: StreamMessage) => boolean, signal: AbortSignal): Promise<void> {
+    const client = await this.#client()
+    const start = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: after + 1 }
+    const consumer = await client.consumers.get(this.#settings.name, start)
+    const assembler = new PartAssembler()
+    let messages: ConsumerMessages | undefined
+    const stop = () => void messages?.close()
+    const pull = { max_messages: PULLED_MESSAGES, idle_heartbeat: IDLE_HEARTBEAT_MS, expires: PULL_EXPIRES_MS }
+    let isStopped = false
+    messages = await consumer.consume({
+      ...pull,
+      callback: (part) => {
+        if (isStopped) return
+        if (receive(assembler.add(part))) return
+        isStopped = true
+        stop()
+      },
+    })
+    signal.addEventListener('abort', stop)
+    try {
+      for await (const { type } of messages.status()) {
+        if (type !== 'next' && type !== 'heartbeat' && type !== 'debug' && type !== 'flow_control') break
+      }
+    } finally {
+      signal.removeEventListener('abort', stop)
+      isStopped = true
+      await messages.close()
+    }
+  }
+
+  /** Sends what is not stored: whoever listens now receives it. */
+  send(topic: string, bytes: Uint8Array): void {
+    if (this.#isConnected) this.#connection?.publish(`${this.#subject}.${topic}`, bytes)
+  }
+
+  /** Receives what others send. The returned function ends it. */
+  async listen(topic: string, receive: (bytes: Uint8Array) => void): Promise<() => void> {
+    await this.#connecting
+    const subscription = this.#connection?.subscribe(`${this.#subject}.${topic}`, {
+      callback: (failure, message) => {
+        if (!failure) receive(message.data)
+      },
+    })
+    return () => subscription?.unsubscribe()
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#connection?.close()
+  }
+
+  get #subject(): string {
+    return this.#settings.name.toLowerCase()
+  }
+
+  async #client(): Promise<JetStreamClient> {
+    return jetstream(this.#connected(), { timeout: REQUEST_TIMEOUT_MS })
+  }
+
+  async #manager(): Promise<JetStreamManager> {
+    return jetstreamManager(this.#connected(), { checkAPI: false, timeout: REQUEST_TIMEOUT_MS })
+  }
+
+  #connected(): NatsConnection {
+    if (!this.#connection || !this.#isConnected) throw new Error('NATS is not connected')
+    return this.#connection
+  }
+
+  async #connect(): Promise<void> {
+    const { urls, credentialsFile } = this.#settings
+    while (!this.#isClosed) {
+      try {
+        const connection = await connect({
+          servers: [...urls],
+          name: 'stocktape',
+          ...(credentialsFile && { authenticator: credsAuthenticator(readFileSync(credentialsFile)) }),
+          ...{ timeout: REQUEST_TIMEOUT_MS, pingInterval: PING_MS, maxPingOut: 2 },
+          ...{ maxReconnectAttempts: -1, reconnectTimeWait: RECONNECT_MS, ignoreClusterUpdates: false },
+        })
+        this.#connection = connection
+        this.#isConnected = true
+        void this.#watch(connection)
+        if (this.#isClosed) await connection.close()
+        return
+      } catch (failure) {
+        this.#warn('NATS cannot be reached', { detail: failure instanceof Error ? failure.message : String(failure) })
+        await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS))
+      }
+    }
+  }
+
+  async #watch(connection: NatsConnection): Promise<void> {
+    for await (const { type } of connection.status()) {
+      if (type === 'disconnect' || type === 'staleConnection') {
+        if (this.#isConnected) this.#warn('the connection to NATS is lost', {})
+        this.#isConnected = false
+      }
+      if (type === 'reconnect') this.#isConnected = true
+    }
+  }
+}
+
+/** Puts messages together that were stored in parts. What lacks a part is dropped. */
+class PartAssembler {
+  #id = ''
+  #parts: Uint8Array[] = []
+
+  add({ seq, data, headers: partHeaders }: JsMsg): StreamMessage {
+    const id = partHeaders?.get(ID_HEADER) ?? ''
+    const [part, count] = (partHeaders?.get(PART_HEADER) || '1/1').split('/').map(Number)
+    const whole = id.slice(0, id.lastIndexOf('.'))
+    if (part === 1 || whole !== this.#id) this.#parts = []
+    this.#id = whole
+    if (part === this.#parts.length + 1) this.#parts.push(data)
+    if (part !== count || count !== this.#parts.length) return { seq, id, bytes: null }
+    const bytes = this.#parts.length === 1 ? data : Buffer.concat(this.#parts)
+    this.#parts = []
+    return { seq, id, bytes }
+  }
+}
+
+const isApiError = (failure: unknown, code: number): failure is JetStreamApiError =>
+  failure instanceof JetStreamApiError && failure.code === code

@@ -1,0 +1,81 @@
+import { existsSync } from 'node:fs'
+import { cp, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ChildProgram, freePort } from './child-program.ts'
+
+const natsProgram = '/usr/sbin/nats-server'
+
+/** Whether Debian's nats-server is here. It must be where `CI` is set. */
+export const hasNats = existsSync(natsProgram)
+if (!hasNats) {
+  if (process.env.CI) throw new Error(`${natsProgram} is missing: apt-get install nats-server`)
+  process.stderr.write(`SKIPPED: tests of the tape over NATS, because ${natsProgram} is missing (apt-get install nats-server)\n`)
+}
+
+/** A nats-server with JetStream, on a port and in a folder of its own. */
+export class NatsServer {
+  readonly url: string
+  readonly #port: number
+  readonly #folder: string
+  readonly #flags: readonly string[]
+  #program: ChildProgram | null = null
+
+  private constructor(port: number, folder: string, flags: readonly string[]) {
+    this.#port = port
+    this.#folder = folder
+    this.#flags = flags
+    this.url = `nats://127.0.0.1:${port}`
+  }
+
+  static async start(flags: readonly string[] = []): Promise<NatsServer> {
+    const server = await NatsServer.prepare(flags)
+    await server.start()
+    return server
+  }
+
+  /** A server that does not run yet. */
+  static async prepare(flags: readonly string[] = []): Promise<NatsServer> {
+    return new NatsServer(await freePort(), await mkdtemp(join(tmpdir(), 'stocktape-nats-')), flags)
+  }
+
+  async start(): Promise<void> {
+    const args = ['-a', '127.0.0.1', '-p', String(this.#port), '-js', '-sd', this.#store, ...this.#flags]
+    this.#program = new ChildProgram([natsProgram, ...args], { env: {} })
+    await this.#program.waitForOutput('stderr', /Server is ready/)
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#program?.signal(name)
+  }
+
+  /** Kills the server. What it stored stays. */
+  async kill(): Promise<void> {
+    await this.#program?.kill()
+    this.#program = null
+  }
+
+  /** Copies what is stored, while the server runs or not. */
+  copyStore(): Promise<void> {
+    return cp(this.#store, `${this.#store}-copy`, { recursive: true })
+  }
+
+  /** Puts the copy in the place of what is stored. The server must not run. */
+  async restoreCopy(): Promise<void> {
+    await this.wipeStore()
+    await cp(`${this.#store}-copy`, this.#store, { recursive: true })
+  }
+
+  async wipeStore(): Promise<void> {
+    await rm(this.#store, { recursive: true, force: true })
+  }
+
+  async remove(): Promise<void> {
+    await this.kill()
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+
+  get #store(): string {
+    return join(this.#folder, 'store')
+  }
+}
