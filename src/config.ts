@@ -26,6 +26,7 @@ import {
   SecretSettingError,
   SettingError,
   type SettingReader,
+  streamName,
   url,
   urls,
 } from './setting-readers.ts'
@@ -101,6 +102,19 @@ export const settings = {
   DATA_DIR: setting('./data', 'directory of the tape; :memory: keeps nothing', nonEmptyText),
   TAPE_RETENTION_MS: setting('86400000', 'how long a message stays on the tape', integer(1, 366 * dayMs)),
   TAPE_BOUND: setting('1000000', 'how many messages the tape holds before it deletes old ones', integer(1, 100_000_000)),
+  NATS_URL: setting(
+    null,
+    'NATS with JetStream: URLs separated by commas, with user:password@ or token@ where needed; then the tape is a stream there, for any number of processes, and DATA_DIR has a copy',
+    urls('nats:', 'tls:'),
+  ),
+  NATS_CREDENTIALS: setting(null, 'file with the credentials for NATS', nonEmptyText),
+  NATS_STREAM: setting('STOCKTAPE', 'name of the stream; its subject is the same in lower case', streamName),
+  NATS_REPLICAS: setting('1', 'how many servers of the NATS cluster store the stream', integer(1, 5)),
+  ROLE: setting(
+    'relay',
+    'relay does all; ingest only writes the tape, and serves health, metrics and status; edge only serves it, and needs no upstream',
+    oneOf('relay', 'ingest', 'edge'),
+  ),
   STOCKS_REFRESH_MS: setting('15000', 'how often the token list and the NAVs are read', integer(100, hourMs)),
   NAV_STALE_MS: setting('93600000', 'a NAV older than this is stale', integer(1, 366 * dayMs)),
   PENDING_POLL_MS: setting('200', 'how often the pending state is polled when nothing is pushed', integer(10, 60_000)),
@@ -333,6 +347,8 @@ const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
 function contradictions(config: Config, isListOptional: boolean): string[] {
   const { NETWORK: network, CHAIN_ID: chainId } = config
   const lines = [...poolContradictions(config.POOLS ?? [], quoteTokensOf(config))]
+  if (config.ROLE !== 'relay' && config.NATS_URL === undefined)
+    lines.push(`NATS_URL is missing: ROLE ${config.ROLE} shares the tape with other processes through NATS`)
   const upstream = (['NETWORK', 'UPSTREAM_RPC_URL', 'UPSTREAM_WS_URL'] as const).find((name) => config[name] !== undefined)
   if (config.FAULTS !== undefined && upstream !== undefined)
     lines.push(`FAULTS works only with the built-in chain: leave it out, or leave out ${upstream}`)
@@ -346,7 +362,7 @@ function contradictions(config: Config, isListOptional: boolean): string[] {
     if (config.STOCKS_API_URL !== undefined) lines.push('UPSTREAM_RPC_URL is missing: STOCKS_API_URL needs an upstream beside it')
     return lines
   }
-  if (config.STOCKS_API_URL === undefined && !isListOptional)
+  if (config.STOCKS_API_URL === undefined && !isListOptional && config.ROLE !== 'edge')
     lines.push('STOCKS_API_URL is missing: the relay learns from the list which tokens to follow')
   return lines
 }

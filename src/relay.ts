@@ -2,21 +2,21 @@ import { performance } from 'node:perf_hooks'
 import { type Observable, Subscription } from 'rxjs'
 import { sourceSettingsOf } from './chain/source/source-settings.ts'
 import type { Config, UpstreamEndpoints } from './config.ts'
+import { type ConfiguredTape, openConfiguredTape } from './configured-tape.ts'
 import { openHttpEdge } from './edge/http/http-edge.ts'
 import { openLiveEdge } from './edge/live/live-edge.ts'
 import { openStatus } from './edge/status/status-service.ts'
 import { openGateway } from './gateway/gateway.ts'
 import { openConfiguredIngest } from './ingest/configured-ingest.ts'
+import { openStandby, whileLeading } from './ingest/standby.ts'
 import { openTapeChain } from './ingest/tape-chain.ts'
 import { type Logger, rateLimitedWarn } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import { openSteadyClock, schedulerOn } from './steady-clock.ts'
-import { openSqliteTape } from './tape/sqlite.ts'
-import type { SearchableTape } from './tape/tape.ts'
 
 type Warn = ReturnType<typeof rateLimitedWarn>
 
-type RelayOptions = {
+export type RelayOptions = {
   readonly config: Config
   readonly endpoints: UpstreamEndpoints
   readonly log: Logger
@@ -35,26 +35,26 @@ const now = openSteadyClock(Date.now, uptime)
 /** `wallTime` is for what shows a time; everything that measures one asks `now` or `clock`. */
 const ports = { clock: schedulerOn(now), now, wallTime: Date.now, uptime, random: Math.random }
 
-export async function startRelay(options: RelayOptions): Promise<Relay> {
-  const { DATA_DIR: dir, TAPE_RETENTION_MS: retentionMs, TAPE_BOUND: bound } = options.config
+/** Opens a relay. It calls `reopen` where its tape has to be opened anew, and the relay with it. */
+export async function openRelay(options: RelayOptions & { readonly reopen: (why: string) => void }): Promise<Relay> {
   const warn = rateLimitedWarn(options.log, now)
-  const tape = openSqliteTape({ dir, retentionMs, bound, warn, ...ports })
+  const opened = await openConfiguredTape({ config: options.config, onReset: options.reopen, warn, ...ports })
   try {
-    return await openRelay(tape, warn, options)
+    return await openParts(opened, warn, options)
   } catch (failure) {
-    await tape.close()
+    await opened.tape.close()
     throw failure
   }
 }
 
 /** Wires the parts: the ingest writes the tape, everything else reads it. */
-async function openRelay(
-  tape: SearchableTape,
+async function openParts(
+  { tape, leadership, isCut }: ConfiguredTape,
   warn: Warn,
   { openParts = [openGateway], ...options }: RelayOptions,
 ): Promise<Relay> {
   const chain = openTapeChain(tape, options)
-  const context = { ...options, ...ports, tape, chain, warn }
+  const context = { ...options, ...ports, tape, isCut, chain, warn }
   const sourceSettings = sourceSettingsOf(context)
   const live = openLiveEdge(context)
   const parts = openParts.map((open) => open({ ...context, ...live, sourceSettings }))
@@ -64,7 +64,9 @@ async function openRelay(
   const onChainEvent: (typeof parts)[number]['onChainEvent'] = (event) => {
     for (const part of parts) part.onChainEvent(event)
   }
-  const ingest = await openConfiguredIngest({ ...context, sourceSettings, onChainEvent })
+  const inputs = { ...context, sourceSettings, onChainEvent }
+  const openIngest = () => openConfiguredIngest(inputs)
+  const ingest = leadership ? whileLeading(leadership, openIngest, openStandby(inputs)) : await openIngest()
   const subscription = new Subscription()
   const activities: readonly Observable<unknown>[] = [ingest, ...parts.map(({ activity }) => activity)]
   for (const activity of activities) subscription.add(activity.subscribe({ error: options.onFailure }))

@@ -38,6 +38,11 @@ export function urls(...schemes: readonly string[]) {
   return (text: string): readonly string[] => itemsOf(text).map(url(...schemes))
 }
 
+export function streamName(text: string): string {
+  if (/^[A-Za-z0-9_-]{1,64}$/.test(text)) return text
+  throw new SettingError('must be up to 64 letters, digits, - and _')
+}
+
 /** Reads the text of a setting. One that takes only a few texts has all of them as choices. */
 export type SettingReader<Value> = { (text: string): Value; readonly choices?: readonly string[] }
 

@@ -21,9 +21,12 @@ const networks = {
   },
 } as const
 
-/** Whether no upstream is set, so that the built-in chain is meant. */
+/** Whether no upstream is set, so that the built-in chain is meant. An edge needs none. */
 export const isDemo = (config: Config): boolean =>
-  config.NETWORK === undefined && config.UPSTREAM_RPC_URL === undefined && config.UPSTREAM_WS_URL === undefined
+  config.ROLE !== 'edge' &&
+  config.NETWORK === undefined &&
+  config.UPSTREAM_RPC_URL === undefined &&
+  config.UPSTREAM_WS_URL === undefined
 
 export const noUpstream =
   'no upstream is set, and DEMO is false: set UPSTREAM_RPC_URL and STOCKS_API_URL, or NETWORK=base, or DEMO=true for the built-in chain'

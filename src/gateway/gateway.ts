@@ -14,13 +14,14 @@ import type { ConnectionLimits } from '../edge/limits/connections.ts'
 import type { ServerWebSocket } from '../edge/transport/websocket-outlet.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Hex } from '../protocol/fields.ts'
-import type { Refusal } from '../protocol/refusal.ts'
+import { Refusal } from '../protocol/refusal.ts'
 import { Answers } from './answers.ts'
 import { readCall } from './call.ts'
 import { ChainState } from './chain-state.ts'
 import { RpcHttpHandler } from './http.ts'
 import { RateLimiter } from './rate-limit.ts'
 import { createRedactor } from './redact.ts'
+import { errorCodes, RpcError } from './rpc-error.ts'
 import { RPC_CHUNKS_BOUND, RPC_MESSAGE_BOUND_BYTES, RpcSockets } from './rpc-sockets.ts'
 import { Subscriptions } from './subscriptions.ts'
 import { UnlistedContracts } from './unlisted-contracts.ts'
@@ -35,6 +36,9 @@ const HEAD_RETRY_MS = 50
 const FILTER_WEIGHT_BOUND = 50_000
 /** Random bytes that make subscription ids differ from those of the previous run. */
 const ID_PREFIX_BYTES = 12
+
+const NO_UPSTREAM = 'this process has no upstream (ROLE=edge): set UPSTREAM_RPC_URL, or ask another one'
+const noUpstream = new Refusal(404, 'no_upstream', `There is no JSON-RPC here: ${NO_UPSTREAM}.`)
 
 type GatewayInputs = {
   readonly config: Config
@@ -96,7 +100,8 @@ export function openGateway(inputs: GatewayInputs) {
         messageBoundBytes: RPC_MESSAGE_BOUND_BYTES,
         chunksBound: RPC_CHUNKS_BOUND,
         compresses: false,
-        refusalFor: (address: string, forbidden: Refusal | null) => forbidden ?? sockets.refusalFor(address),
+        refusalFor: (address: string, forbidden: Refusal | null) =>
+          forbidden ?? (inputs.endpoints.rpcUrls.length === 0 ? noUpstream : sockets.refusalFor(address)),
         accept: (webSocket: ServerWebSocket, socket: Socket, { address }: { readonly address: string }) =>
           sockets.accept(webSocket, socket, address),
       },
@@ -119,6 +124,7 @@ const isEndpointFault = ({ kind }: UpstreamError): boolean => kind === 'wrong_ch
 function openAnswers({ config, endpoints, metrics, uptime, ...ports }: GatewayInputs, chainState: ChainState): Answers {
   const receiptsUrls = config.RECEIPTS_RPC_URL ?? []
   const openForwarder = (urls: readonly string[]): RawRequestFn => {
+    if (urls.length === 0) return () => Promise.reject(new RpcError(errorCodes.serverError, NO_UPSTREAM))
     const rpc = new Rpc({ urls, ...ports, isEndpointFault })
     return (method, params) => {
       metrics.requestsForwarded.inc({ method })

@@ -9,7 +9,7 @@ import { performance } from 'node:perf_hooks'
 import { readConfig } from '../../src/config.ts'
 import { openLog } from '../../src/log.ts'
 import { openMetrics } from '../../src/metrics.ts'
-import { startRelay } from '../../src/relay.ts'
+import { startRelay } from '../../src/start-relay.ts'
 import type { LatencyCommand, LatencyReply } from './latency-process.ts'
 
 /**

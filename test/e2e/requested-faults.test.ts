@@ -3,7 +3,7 @@ import { readConfig } from '../../src/config.ts'
 import { startDevnet } from '../../src/devnet/devnet.ts'
 import { openLog } from '../../src/log.ts'
 import { openMetrics } from '../../src/metrics.ts'
-import { startRelay } from '../../src/relay.ts'
+import { startRelay } from '../../src/start-relay.ts'
 import { listenNdjson, type TestListener } from '../support/test-listener.ts'
 
 /** A relay with these faults, on a chain with fast blocks. */

@@ -3,7 +3,7 @@ import { WebSocket } from 'ws'
 import { readConfig } from '../../src/config.ts'
 import { openLog } from '../../src/log.ts'
 import { openMetrics } from '../../src/metrics.ts'
-import { startRelay } from '../../src/relay.ts'
+import { startRelay } from '../../src/start-relay.ts'
 
 /** Nothing listens there. */
 const nowhere = 'http://127.0.0.1:1'

@@ -72,6 +72,7 @@ async function open(logs: number) {
   const live = openLiveEdge({
     ...{ config, tape: gated, metrics, now, wallTime: now, random: Math.random },
     uptime: () => performance.now(),
+    isCut: () => false,
     chain: { id: 1, isWrong: () => false },
     endpoints: { demo: false, rpcUrls: [] },
     warn: () => {},

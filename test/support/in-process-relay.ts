@@ -2,7 +2,7 @@ import { configuredPools, readConfig } from '../../src/config.ts'
 import type { Devnet } from '../../src/devnet/devnet.ts'
 import { openLog } from '../../src/log.ts'
 import { openMetrics } from '../../src/metrics.ts'
-import { startRelay } from '../../src/relay.ts'
+import { startRelay } from '../../src/start-relay.ts'
 
 /** A relay in this process, over real sockets, with intervals short enough for tests. */
 export type TestRelay = {

@@ -1,6 +1,7 @@
 import type { Config } from '../../config.ts'
 import type { Metrics } from '../../metrics.ts'
 import type { StreamServices } from '../live/http-stream.ts'
+import { onlyIngests } from './refusals.ts'
 import { type NodeRoute, openApp } from './routes.ts'
 import { type EdgeServer, listen } from './server.ts'
 import type { ServiceReports } from './service-handlers.ts'
@@ -24,8 +25,10 @@ export function openHttpEdge({ config, streams, parts, metrics, ...reports }: Ht
     explorerUrl: config.EXPLORER_URL,
     metrics: metrics.text,
     metricsToken: config.METRICS_TOKEN,
+    onlyServiceRoutes: config.ROLE === 'ingest',
   })
+  const refusal = config.ROLE === 'ingest' ? onlyIngests : null
   const webSocketRoutes = parts.flatMap((part) => part.webSocketRoutes)
   const { HOST: host, PORT: port, CLIENTS_BOUND: clientsBound } = config
-  return listen(app, { streams, webSocketRoutes }, { host, port, clientsBound })
+  return listen(app, { streams, webSocketRoutes, refusal }, { host, port, clientsBound })
 }

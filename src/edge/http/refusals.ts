@@ -17,6 +17,11 @@ const WEBSOCKET_VERSIONS = '13, 8'
 const NAME_BOUND_CHARS = 40
 
 export const unknownPath = new Refusal(404, 'unknown_path', 'There is nothing at this path; /docs says what there is.')
+export const onlyIngests = new Refusal(
+  404,
+  'only_ingests',
+  'This process only writes the tape (ROLE=ingest): ask an edge, which serves it.',
+)
 export const upgradeRequired = new Refusal(426, 'upgrade_required', 'This is a WebSocket: connect with ws:// and an upgrade.')
 export const metricsForbidden = new Refusal(
   403,

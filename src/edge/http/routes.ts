@@ -12,7 +12,7 @@ import { registerBoard } from './board.ts'
 import { documentHandlers } from './documents-handler.ts'
 import { authorizedQuery, type Env, type Handlers } from './handlers.ts'
 import { exportHandlers, historyHandlers } from './history-handlers.ts'
-import { methodNotAllowed, sendRefusal, unknownPath } from './refusals.ts'
+import { methodNotAllowed, onlyIngests, sendRefusal, unknownPath } from './refusals.ts'
 import { type ServiceReports, serviceHandlers } from './service-handlers.ts'
 import { streamHandlers } from './stream-handlers.ts'
 import { tokenListHandlers } from './token-list-routes.ts'
@@ -29,10 +29,14 @@ type Options = Omit<ServiceReports, 'demo'> & {
   readonly listCacheControl: string
   /** A block explorer, for the links of the board. */
   readonly explorerUrl?: string | undefined
+  /** Whether the process has no clients, and says only how it is. */
+  readonly onlyServiceRoutes?: boolean
 }
 
+const serviceRoutes: ReadonlySet<string> = new Set(['status', 'health', 'ready', 'metrics'])
+
 /** Every route over plain HTTP, as the route table lists them. */
-export function openApp({ streams, nodeRoutes, listCacheControl, explorerUrl, ...reports }: Options): Hono<Env> {
+export function openApp({ streams, nodeRoutes, listCacheControl, explorerUrl, onlyServiceRoutes, ...reports }: Options): Hono<Env> {
   const app = new Hono<Env>()
   const workQueue = new WorkQueue()
   const rawHandlers = { ...streamHandlers(streams), ...exportHandlers(streams, workQueue), ...nodeHandlers(streams, nodeRoutes) }
@@ -42,6 +46,9 @@ export function openApp({ streams, nodeRoutes, listCacheControl, explorerUrl, ..
     ...tokenListHandlers(streams.edge, workQueue, listCacheControl),
     ...documentHandlers,
   }
+  const servicePaths = new Set(routes.flatMap(({ id, path }) => (serviceRoutes.has(id) ? [path] : [])))
+  if (onlyServiceRoutes)
+    app.use('*', async (c, next) => (servicePaths.has(c.req.path) ? await next() : sendRefusal(c, onlyIngests)))
   // Before any middleware: it must not touch an answer that is already being written on the raw response.
   register(app, rawHandlers)
   app.use(

@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream'
 import type { HttpBindings } from '@hono/node-server'
 import { getRequestListener } from '@hono/node-server'
 import type { Hono } from 'hono'
+import type { Refusal } from '../../protocol/refusal.ts'
 import { IdleSockets } from '../limits/idle-sockets.ts'
 import type { StreamServices } from '../live/http-stream.ts'
 import { detach, isTaken } from '../transport/takeover.ts'
@@ -43,7 +44,12 @@ export type EdgeServer = {
 
 export async function listen(
   app: Hono<{ Bindings: HttpBindings }>,
-  services: { readonly streams: StreamServices; readonly webSocketRoutes: readonly WebSocketRoute[] },
+  services: {
+    readonly streams: StreamServices
+    readonly webSocketRoutes: readonly WebSocketRoute[]
+    /** Why no WebSocket is accepted at all. */
+    readonly refusal?: Refusal | null
+  },
   address: { readonly host: string; readonly port: number; readonly clientsBound: number },
   boundsMs: Readonly<typeof BOUNDS_MS> = BOUNDS_MS,
 ): Promise<EdgeServer> {
@@ -67,7 +73,7 @@ export async function listen(
     if (error.code === 'ECONNRESET' || !socket.writable || isBusy) return socket.destroy()
     sendRawRefusal(socket, unreadableRequest(parserErrorStatuses[error.code ?? ''] ?? 400))
   })
-  const webSockets = serveWebSockets(server, services.streams, services.webSocketRoutes)
+  const webSockets = serveWebSockets(server, services.streams, services.webSocketRoutes, services.refusal)
   await startListening(server, address)
   return {
     port: (server.address() as AddressInfo).port,

@@ -50,6 +50,7 @@ export function serveWebSockets(
   server: Server,
   streams: StreamServices,
   extraRoutes: readonly WebSocketRoute[],
+  refusalOfAll: Refusal | null = null,
 ): { close(): void } {
   const servers = [streamRoute(streams), ...extraRoutes].map((route) => ({ route, server: openWebSocketServer(route) }))
   const byPath = new Map(servers.map((target) => [target.route.path, target]))
@@ -57,6 +58,7 @@ export function serveWebSockets(
     const url = URL.parse(incoming.url ?? '', 'http://localhost')
     const requestRefusal = requestRefusalOf(incoming)
     if (requestRefusal || !url) return sendRawRefusal(socket, requestRefusal ?? unreadableAddress)
+    if (refusalOfAll) return sendRawRefusal(socket, refusalOfAll)
     if (streams.edge.hub.isDraining) return sendRawRefusal(socket, goingAway)
     const target = byPath.get(url.pathname)
     if (!target) return sendRawRefusal(socket, unknownWebSocketPath([...byPath.keys()]))

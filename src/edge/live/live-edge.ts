@@ -22,6 +22,8 @@ const noTrustedProxies = new BlockList()
 type LiveInputs = {
   readonly config: Config
   readonly tape: EdgeContext['tape']
+  /** Whether the tape lacks what happens now. */
+  readonly isCut: () => boolean
   /** The chain, once its id is known. */
   readonly chain: { readonly id: number | null; readonly isWrong: (urls: readonly string[]) => boolean }
   readonly endpoints: { readonly demo: boolean; readonly rpcUrls: readonly string[] }
@@ -35,8 +37,8 @@ type LiveInputs = {
 
 /** The hub with its heartbeats, and what every stream needs. */
 export function openLiveEdge(inputs: LiveInputs) {
-  const { config, tape, random, warn } = inputs
-  const view = new View(tape)
+  const { config, tape, isCut, random, warn } = inputs
+  const view = new View(tape, isCut)
   const hub = openHub(inputs, view)
   const streams: StreamServices = {
     edge: openContext(inputs, view, hub),

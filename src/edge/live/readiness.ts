@@ -29,7 +29,8 @@ export function openReadiness({ tape, view, now, isWrongChain, isDraining }: Rea
     reasons: (): readonly string[] => [
       ...(isWrongChain() ? ['wrong_chain: every upstream URL is of another chain'] : []),
       ...(!view.hasTokens ? ['no_list: no list has been read yet'] : []),
-      ...(view.source === 'down' ? ['the upstream is down'] : []),
+      ...(view.isCut ? ['nothing comes from NATS: it cannot be reached, or no ingester writes'] : []),
+      ...(view.source === 'down' && !view.isCut ? ['the upstream is down'] : []),
       ...(view.reason === 'stale_head' ? ["the chain's head does not move"] : []),
       ...(isSettlingBehind() ? ['the logs of the newest sealed blocks cannot be read'] : []),
       ...(isDraining() ? ['stopping'] : []),

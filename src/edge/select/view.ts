@@ -42,8 +42,11 @@ export class View {
   #status: ReportedStatus
   readonly #quotes = new Map<string, TokenQuotes>()
   #session: NoticeOf<'snapshot'>['session'] = null
+  readonly #isCut: () => boolean
 
-  constructor(tape: NoteReader) {
+  /** `isCut`: whether the tape lacks what happens now, and with it the source. */
+  constructor(tape: NoteReader, isCut: () => boolean = () => false) {
+    this.#isCut = isCut
     this.#head = unknownHead
     this.#status = { source: 'down', reason: 'unreachable', since: null }
     this.apply(tape)
@@ -69,12 +72,17 @@ export class View {
     return this.#head
   }
 
+  /** Whether the tape lacks what happens now. */
+  get isCut(): boolean {
+    return this.#isCut()
+  }
+
   get source(): SourceName {
-    return this.#status.source
+    return this.#isCut() ? 'down' : this.#status.source
   }
 
   get reason(): SourceReason {
-    return this.#status.reason
+    return this.#isCut() ? 'unreachable' : this.#status.reason
   }
 
   /** When the source or its reason last changed; null before the first status. */

@@ -1,5 +1,6 @@
 import type { HourScore, ServiceStatus } from '../../protocol/status.ts'
 import { Notes } from '../../tape/notes.ts'
+import { NotLeadingError } from '../../tape/tape.ts'
 import type { EdgeContext } from '../live/session.ts'
 import { ScoreTracker } from './score-tracker.ts'
 import { TimePerSource, timePerSourceNote } from './time-per-source.ts'
@@ -48,10 +49,13 @@ export class StatusService {
     return this.#scoreTracker.read()
   }
 
-  /** Writes the uptime beside the tape. */
+  /** Writes the uptime beside the tape, unless another process writes that. */
   async save(): Promise<void> {
     const { tape, wallTime } = this.#context
-    await tape.append([], new Notes().set(timePerSourceNote, this.#timePerSource.note(wallTime())))
+    const notes = new Notes().set(timePerSourceNote, this.#timePerSource.note(wallTime()))
+    await tape.append([], notes).catch((failure: unknown) => {
+      if (!(failure instanceof NotLeadingError)) throw failure
+    })
   }
 
   async close(): Promise<void> {

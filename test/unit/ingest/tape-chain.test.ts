@@ -18,7 +18,7 @@ async function checkUrls(tapeChain: number | null, CHAIN_ID: number | undefined,
   const tape = openTape()
   await appendWithChain(tape, new ChainIdentity(tapeChain, ''))([])
   const failures: unknown[] = []
-  const config = { CHAIN_ID, DATA_DIR: '/data' }
+  const config = { CHAIN_ID, DATA_DIR: '/data', NATS_URL: undefined, NATS_STREAM: 'STOCKTAPE' }
   const onFailure = (failure: unknown) => failures.push(failure)
   const chain = openTapeChain(tape, { config, endpoints: { rpcUrls: [FIRST, SECOND] }, onFailure })
   const mismatches = answers.map(([url, chainId]) => chain.checkUrl(url, chainId))

@@ -1,0 +1,67 @@
+import { catchError, EMPTY, from, mergeAll, Observable, type SchedulerLike, switchMap, tap, throwError } from 'rxjs'
+import type { ChainIdentity } from '../chain/rpc/chain-id.ts'
+import { Rpc } from '../chain/rpc/client.ts'
+import { type ChainEvent, source } from '../chain/source/source.ts'
+import type { SourceSettings } from '../chain/source/source-settings.ts'
+import type { Hex } from '../protocol/fields.ts'
+import { tokenNotes } from '../tape/notes.ts'
+import { NotLeadingError, type Tape } from '../tape/tape.ts'
+import { isSameList, listedAddresses } from '../tokens/list-diff.ts'
+
+type StandbyInputs = {
+  readonly endpoints: { readonly rpcUrls: readonly string[] }
+  readonly sourceSettings: SourceSettings
+  readonly chain: ChainIdentity
+  readonly tape: Pick<Tape, 'follow' | 'notes'>
+  readonly onChainEvent: (event: ChainEvent) => void
+  readonly clock: SchedulerLike
+  readonly now: () => number
+  readonly random: () => number
+  readonly warn: (kind: string, detail: unknown) => void
+}
+
+/** Follows the chain while another process writes the tape, for those in this process who need chain events. */
+export function openStandby(inputs: StandbyInputs): Observable<ChainEvent> {
+  const { endpoints, sourceSettings, chain, tape, onChainEvent, clock, now, random, warn } = inputs
+  if (endpoints.rpcUrls.length === 0) return EMPTY
+  const { request, leaveEndpoint } = new Rpc({ urls: endpoints.rpcUrls, chain, now, random, warn })
+  const addresses = listedTokens(tape)
+  const options = { ...sourceSettings, ...fromNow, request, leaveEndpoint, addresses, clock, warn }
+  return source(options).pipe(tap(onChainEvent))
+}
+
+/** Runs the ingest while this process leads, and the standby otherwise. */
+export const whileLeading = <Published>(
+  leadership: Observable<boolean>,
+  openIngest: () => Promise<Observable<Published>>,
+  standby: Observable<unknown>,
+): Observable<unknown> =>
+  leadership.pipe(switchMap((isLeading) => (isLeading ? from(openIngest()).pipe(mergeAll(), endWithoutLead) : standby)))
+
+/** The leadership may end before the ingest is told so. */
+const endWithoutLead = <Value>(values: Observable<Value>): Observable<Value> =>
+  values.pipe(catchError((failure: unknown) => (failure instanceof NotLeadingError ? EMPTY : throwError(() => failure))))
+
+/** The tokens on the list, as the tape has them. */
+const listedTokens = (tape: StandbyInputs['tape']): Observable<readonly Hex[]> =>
+  new Observable((subscriber) => {
+    let listed: readonly Hex[] = []
+    const update = () => {
+      const tokens = new Map([...tape.notes(tokenNotes).values()].map((token) => [token.address, token]))
+      const now = [...listedAddresses(tokens)].sort()
+      if (isSameList(listed, now)) return
+      listed = now
+      subscriber.next(now)
+    }
+    update()
+    return tape.follow((_, notes) => {
+      if (notes.notes(tokenNotes).size > 0) update()
+    })
+  })
+
+/** Nothing is settled here, and no key is open. */
+const fromNow = {
+  openKeys: { at: () => [], publishedBlocksBetween: () => [], sealedInPreviousRun: [] },
+  cursor: null,
+  head: { pending: null, sealed: null, safe: null, finalized: null },
+}
