@@ -1,5 +1,6 @@
-import { Observable, startWith } from 'rxjs'
+import { Observable, type SchedulerLike, startWith } from 'rxjs'
 import type { Config } from './config.ts'
+import { Peers } from './ingest/peers.ts'
 import { openSqliteTape } from './tape/sqlite.ts'
 import type { SearchableTape } from './tape/tape.ts'
 import type { TapeFileOptions } from './tape/tape-file.ts'
@@ -7,23 +8,30 @@ import type { TapeFileOptions } from './tape/tape-file.ts'
 type TapeInputs = Required<Pick<TapeFileOptions, 'now' | 'wallTime' | 'random' | 'warn'>> & {
   readonly config: Config
   readonly uptime: () => number
+  readonly clock: SchedulerLike
   /** Called when the tape has to be closed and opened again. */
   readonly onReset: (why: string) => void
 }
 
-/** The tape of the settings. `leadership` says whether this process writes it; null where no other can. */
+/** The tape of the settings. What is null is of a tape that is shared with other processes. */
 export type ConfiguredTape = {
   readonly tape: SearchableTape
+  /** Whether this process writes the tape, with every change of it. */
   readonly leadership: Observable<boolean> | null
+  /** The ingesters that share the tape, where this process is one of them. */
+  readonly peers: Peers | null
   /** Whether the tape lacks what happens now. */
   readonly isCut: () => boolean
 }
 
+/** What an ingester sends of the pre-confirmed logs that it receives. */
+const PEER_LOGS = 'pending'
+
 /** Opens the tape in a file, or with NATS_URL in a stream. NATS is loaded only then. */
-export async function openConfiguredTape({ config, onReset, uptime, ...ports }: TapeInputs): Promise<ConfiguredTape> {
+export async function openConfiguredTape({ config, onReset, uptime, clock, ...ports }: TapeInputs): Promise<ConfiguredTape> {
   const { DATA_DIR: dir, TAPE_RETENTION_MS: retentionMs, TAPE_BOUND: bound, NATS_URL: urls } = config
   const options = { dir, retentionMs, bound, ...ports }
-  if (!urls) return { tape: openSqliteTape(options), leadership: null, isCut: () => false }
+  if (!urls) return { tape: openSqliteTape(options), leadership: null, peers: null, isCut: () => false }
   const { openJetStreamTape } = await import('./tape/jetstream/open-jetstream-tape.ts')
   const tape = await openJetStreamTape({
     ...options,
@@ -31,5 +39,10 @@ export async function openConfiguredTape({ config, onReset, uptime, ...ports }: 
     nats: { urls, credentialsFile: config.NATS_CREDENTIALS, name: config.NATS_STREAM, replicas: config.NATS_REPLICAS },
   })
   const changes = new Observable<boolean>((subscriber) => tape.onLeadership((isLeading) => subscriber.next(isLeading)))
-  return { tape, leadership: changes.pipe(startWith(tape.isLeading)), isCut: () => tape.isCut }
+  const channel = {
+    send: (bytes: Uint8Array) => tape.send(PEER_LOGS, bytes),
+    listen: (receive: (bytes: Uint8Array) => void) => tape.listen(PEER_LOGS, receive),
+  }
+  const peers = config.ROLE === 'edge' ? null : new Peers(channel, clock)
+  return { tape, peers, leadership: changes.pipe(startWith(tape.isLeading)), isCut: () => tape.isCut }
 }

@@ -49,12 +49,12 @@ export async function openRelay(options: RelayOptions & { readonly reopen: (why:
 
 /** Wires the parts: the ingest writes the tape, everything else reads it. */
 async function openParts(
-  { tape, leadership, isCut }: ConfiguredTape,
+  { tape, leadership, peers, isCut }: ConfiguredTape,
   warn: Warn,
   { openParts = [openGateway], ...options }: RelayOptions,
 ): Promise<Relay> {
   const chain = openTapeChain(tape, options)
-  const context = { ...options, ...ports, tape, isCut, chain, warn }
+  const context = { ...options, ...ports, tape, isCut, peers, chain, warn }
   const sourceSettings = sourceSettingsOf(context)
   const live = openLiveEdge(context)
   const parts = openParts.map((open) => open({ ...context, ...live, sourceSettings }))

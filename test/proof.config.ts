@@ -1,8 +1,27 @@
-import { defineConfig } from 'vitest/config'
+import { defineConfig, type TestProjectConfiguration } from 'vitest/config'
 import { slowFiles } from '../vitest.config.ts'
+import { hasNats } from './support/nats-server.ts'
 
 /** Two hundred clients reconnect at once, which needs the whole machine. */
 const alone = 'test/e2e/slow/deploy.test.ts'
+
+/** What listeners do, once more with an ingester and two edges that share a tape over NATS. */
+const overNats: TestProjectConfiguration = {
+  extends: true,
+  test: {
+    name: 'over NATS',
+    include: [
+      'test/integration/stream/*.test.ts',
+      'test/e2e/{browser-reconnect,client-limits,corporate-actions,history*,http-stream,preconfirmations,quotes}.test.ts',
+      'test/e2e/{relay-downtime,resume,same-bytes*,sealed-view,shared-tape,websocket}.test.ts',
+    ],
+    env: { STOCKTAPE_TAPE: 'nats' },
+    globalSetup: ['test/support/nats-setup.ts'],
+    maxWorkers: 3,
+    isolate: false,
+    sequence: { groupOrder: 1 },
+  },
+}
 
 /** What takes longer than a minute: first the files that mostly wait, then those that measure time or memory. */
 export default defineConfig({
@@ -24,8 +43,9 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: 'one by one', include: ['test/nightly/**/*.test.ts', alone], maxWorkers: 1, sequence: { groupOrder: 1 } },
+        test: { name: 'one by one', include: ['test/nightly/**/*.test.ts', alone], maxWorkers: 1, sequence: { groupOrder: 2 } },
       },
+      ...(hasNats ? [overNats] : []),
     ],
   },
 })

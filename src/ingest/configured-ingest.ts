@@ -10,6 +10,7 @@ import type { Entry } from '../tape/tape.ts'
 import { fetchList, pollList } from '../tokens/list-poller.ts'
 import { nextTurn } from '../turns.ts'
 import { type IngestInputs, openIngest } from './ingest.ts'
+import type { Peers } from './peers.ts'
 import { appendWithChain } from './tape-chain.ts'
 
 type ConfiguredInputs = {
@@ -19,6 +20,8 @@ type ConfiguredInputs = {
   readonly chain: ChainIdentity
   readonly tape: IngestInputs['tape']
   readonly onChainEvent: (event: ChainEvent) => void
+  /** The ingesters that share the tape; null where this is the only one. */
+  readonly peers: Peers | null
   readonly metrics: Metrics
   readonly clock: SchedulerLike
   readonly now: () => number
@@ -44,6 +47,7 @@ export async function openConfiguredIngest(inputs: ConfiguredInputs): Promise<Ob
     leaveEndpoint: rpc.leaveEndpoint,
     ...{ link, linkCount },
     onChainEvent: inputs.onChainEvent,
+    ...(inputs.peers && { peerLogs: inputs.peers.logs }),
     lists: (known) =>
       pollList({
         fetch: fetchList(endpoints.stocksUrl),

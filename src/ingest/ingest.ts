@@ -5,6 +5,7 @@ import {
   EMPTY,
   filter,
   map,
+  merge,
   type Observable,
   of,
   Subject,
@@ -46,6 +47,8 @@ export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 
   readonly link: SourceOptions['link']
   readonly linkCount?: number
   readonly leaveEndpoint?: () => void
+  /** The pre-confirmed logs that other ingesters received. */
+  readonly peerLogs?: Observable<ChainEvent>
   /** Receives every chain event before it is published. Must not block. */
   readonly onChainEvent: (event: ChainEvent) => void
   /** The lists as they are polled. `known` are the tokens listed in the previous run. */
@@ -121,7 +124,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
     state,
     lists: lists(listedAddresses(state.tokens)),
     contractReads,
-    chainEvents,
+    chainEvents: (addresses) => (inputs.peerLogs ? merge(chainEvents(addresses), inputs.peerLogs) : chainEvents(addresses)),
     poolReads: pools.length > 0 ? poller.answers() : EMPTY,
   })
   return published.pipe(tap((entries) => listedPools.observe(entries)))

@@ -7,6 +7,7 @@ import type { Hex } from '../protocol/fields.ts'
 import { tokenNotes } from '../tape/notes.ts'
 import { NotLeadingError, type Tape } from '../tape/tape.ts'
 import { isSameList, listedAddresses } from '../tokens/list-diff.ts'
+import type { Peers } from './peers.ts'
 
 type StandbyInputs = {
   readonly endpoints: { readonly rpcUrls: readonly string[] }
@@ -14,20 +15,27 @@ type StandbyInputs = {
   readonly chain: ChainIdentity
   readonly tape: Pick<Tape, 'follow' | 'notes'>
   readonly onChainEvent: (event: ChainEvent) => void
+  /** The ingesters that share the tape; null where this process is none of them. */
+  readonly peers: Peers | null
   readonly clock: SchedulerLike
   readonly now: () => number
   readonly random: () => number
   readonly warn: (kind: string, detail: unknown) => void
 }
 
-/** Follows the chain while another process writes the tape, for those in this process who need chain events. */
+/** Follows the chain while another process writes the tape: for the leader, and for those in this process who need chain events. */
 export function openStandby(inputs: StandbyInputs): Observable<ChainEvent> {
-  const { endpoints, sourceSettings, chain, tape, onChainEvent, clock, now, random, warn } = inputs
+  const { endpoints, sourceSettings, chain, tape, onChainEvent, peers, clock, now, random, warn } = inputs
   if (endpoints.rpcUrls.length === 0) return EMPTY
   const { request, leaveEndpoint } = new Rpc({ urls: endpoints.rpcUrls, chain, now, random, warn })
   const addresses = listedTokens(tape)
   const options = { ...sourceSettings, ...fromNow, request, leaveEndpoint, addresses, clock, warn }
-  return source(options).pipe(tap(onChainEvent))
+  return source(options).pipe(
+    tap((event) => {
+      onChainEvent(event)
+      peers?.share(event)
+    }),
+  )
 }
 
 /** Runs the ingest while this process leads, and the standby otherwise. */

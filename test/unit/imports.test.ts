@@ -61,11 +61,14 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   'edge/status': [...data, ...edgeBase, 'edge/select', 'edge/live', ...leaves],
   'edge/http': [...data, ...edgeBase, 'edge/select', 'edge/live', 'edge/history', 'edge/status', 'docs', ...leaves],
   gateway: ['protocol', ...chain, 'chain/link', 'chain/sealed', 'chain/source', ...edgeBase, ...leaves],
-  'relay.ts': [...data, 'chain', 'ingest', 'edge', 'gateway', ...leaves],
+  // The tape carries what ingesters send each other, and does not read it.
+  'configured-tape.ts': ['tape', 'ingest/peers.ts', ...leaves],
+  'relay.ts': [...data, 'configured-tape.ts', 'chain', 'ingest', 'edge', 'gateway', ...leaves],
+  'start-relay.ts': ['relay.ts', ...leaves],
   // The doctor runs the parts of the relay that read an upstream, without the relay.
   doctor: ['protocol', 'tokens', 'chain', 'gateway/redact.ts', 'cli/command.ts', 'upstream.ts', ...leaves],
   'upstream.ts': ['config.ts', 'tokens', 'devnet'],
-  'serve.ts': [...data, 'edge/http', 'docs', 'relay.ts', 'upstream.ts', 'cli/command.ts', ...leaves],
+  'serve.ts': [...data, 'edge/http', 'docs', 'relay.ts', 'start-relay.ts', 'upstream.ts', 'cli/command.ts', ...leaves],
   'main.ts': ['serve.ts', 'cli', 'conform', 'doctor', 'config.ts', 'nearest-name.ts', 'version.ts'],
   devnet: ['protocol', 'chain/rpc/method-params.ts', 'nearest-name.ts', 'recurring-window.ts', 'setting-readers.ts'],
   client: [],
@@ -79,7 +82,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
 /** What a room may import from npm or Node, where that is bounded. */
 const allowedPackages: Readonly<Record<string, readonly string[]>> = { protocol: ['zod'], client: [], react: ['react'] }
 /** The relay subscribes in one place; the programs beside it subscribe where they want. */
-const subscribers = ['relay.ts', 'client', 'web', 'devnet', 'cli', 'doctor']
+const subscribers = ['relay.ts', 'client', 'web', 'devnet', 'cli', 'doctor', 'tape/jetstream/nats-stream.ts']
 const environmentReaders = ['serve.ts', 'cli', 'doctor', 'conform']
 /** Everything else is handed its clocks, so that nothing measures time with a clock that can be set. */
 const wallClockReaders = ['relay.ts', 'devnet', 'doctor', 'web']

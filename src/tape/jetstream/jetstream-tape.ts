@@ -100,6 +100,16 @@ export class JetStreamTape extends TapeFile {
     return () => this.#leadershipListeners.delete(listener)
   }
 
+  /** Sends to the processes that share the tape what does not belong on it. */
+  send(topic: string, bytes: Uint8Array): void {
+    this.#options.stream.send(topic, bytes)
+  }
+
+  /** Receives what others send. The returned function ends it. */
+  listen(topic: string, receive: (bytes: Uint8Array) => void): Promise<() => void> {
+    return this.#options.stream.listen(topic, receive)
+  }
+
   /** Takes over a message of the stream. Returns false if the tape cannot go on with it. */
   receive(message: StreamMessage): boolean {
     this.#seenSeq = Math.max(this.#seenSeq, message.seq)

@@ -224,13 +224,11 @@ export class NatsStream {
   }
 
   async #connect(): Promise<void> {
-    const { urls, credentialsFile } = this.#settings
     while (!this.#isClosed) {
       try {
         const connection = await connect({
-          servers: [...urls],
+          ...serversOf(this.#settings),
           name: 'stocktape',
-          ...(credentialsFile && { authenticator: credsAuthenticator(readFileSync(credentialsFile)) }),
           ...{ timeout: REQUEST_TIMEOUT_MS, pingInterval: PING_MS, maxPingOut: 2 },
           ...{ maxReconnectAttempts: -1, reconnectTimeWait: RECONNECT_MS, ignoreClusterUpdates: false },
         })
@@ -254,6 +252,19 @@ export class NatsStream {
       }
       if (type === 'reconnect') this.#isConnected = true
     }
+  }
+}
+
+/** The servers, and what they ask for. The library takes nothing but an address from a URL. */
+function serversOf({ urls, credentialsFile }: StreamSettings) {
+  const parsed = urls.map((url) => new URL(url))
+  const { username = '', password = '' } = parsed.find((url) => url.username !== '') ?? {}
+  const user = decodeURIComponent(username)
+  return {
+    servers: parsed.map(({ host }) => host),
+    ...(parsed.some(({ protocol }) => protocol === 'tls:') && { tls: {} }),
+    ...(user !== '' && (password === '' ? { token: user } : { user, pass: decodeURIComponent(password) })),
+    ...(credentialsFile && { authenticator: credsAuthenticator(readFileSync(credentialsFile)) }),
   }
 }
 

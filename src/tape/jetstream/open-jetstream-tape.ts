@@ -76,7 +76,7 @@ async function synchronize(file: CopyFile, stream: NatsStream, { mayLead, warn }
   const { extent, why } = await check(file.tape, stream)
   // An edge waits for the ingester that creates it.
   if (!extent) return
-  if (why) warn(`the tape is read from the stream anew: ${why.text}`, {})
+  if (why && file.tape.point.id !== '') warn(`the tape is read from the stream anew: ${why.text}`, {})
   if (why?.isLoss && mayLead) return file.beginAnew(null, extent.last)
   await readUpTo(extent, file, stream, why !== null)
   // Without a checkpoint nobody can know what came before the first message.
