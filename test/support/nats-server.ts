@@ -16,13 +16,13 @@ if (!hasNats) {
 /** A nats-server with JetStream, on a port and in a folder of its own. */
 export class NatsServer {
   readonly url: string
-  readonly #port: number
+  readonly port: number
   readonly #folder: string
   readonly #flags: readonly string[]
   #program: ChildProgram | null = null
 
   private constructor(port: number, folder: string, flags: readonly string[]) {
-    this.#port = port
+    this.port = port
     this.#folder = folder
     this.#flags = flags
     this.url = `nats://127.0.0.1:${port}`
@@ -40,7 +40,7 @@ export class NatsServer {
   }
 
   async start(): Promise<void> {
-    const args = ['-a', '127.0.0.1', '-p', String(this.#port), '-js', '-sd', this.#store, ...this.#flags]
+    const args = ['-a', '127.0.0.1', '-p', String(this.port), '-js', '-sd', this.#store, ...this.#flags]
     this.#program = new ChildProgram([natsProgram, ...args], { env: {} })
     await this.#program.waitForOutput('stderr', /Server is ready/)
   }

@@ -20,6 +20,8 @@ const RECONNECT_MS = 250
 const PING_MS = 2_000
 /** With the defaults of the library a consumer stalls after a restart of the server. */
 const [IDLE_HEARTBEAT_MS, PULL_EXPIRES_MS] = [1_000, 5_000]
+/** A stream that is not heard for this long is followed anew: its server sends a heartbeat each second. */
+const SILENCE_BOUND_MS = 3_000
 /** Messages on their way to this process. */
 const PULLED_MESSAGES = 500
 /** The server drops a message that it got twice within this time. */
@@ -152,37 +154,42 @@ export class NatsStream {
   }
 
   /**
-   * Passes on every message after this number, in order, until the server cannot be reached, the signal is aborted, or `receive`
-   * returns false.
+   * Passes on every message after this number, in order, until `receive` returns false, the signal is aborted, or the server
+   * is not heard any more. The library does not notice each of its stalls, so silence ends this too.
    */
   async follow(after: number, receive: (message: StreamMessage) => boolean, signal: AbortSignal): Promise<void> {
-    const client = await this.#client()
     const start = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: after + 1 }
-    const consumer = await client.consumers.get(this.#settings.name, start)
+    const consumer = await (await this.#client()).consumers.get(this.#settings.name, start)
     const assembler = new PartAssembler()
-    let messages: ConsumerMessages | undefined
-    const stop = () => void messages?.close()
-    const pull = { max_messages: PULLED_MESSAGES, idle_heartbeat: IDLE_HEARTBEAT_MS, expires: PULL_EXPIRES_MS }
-    let isStopped = false
-    messages = await consumer.consume({
-      ...pull,
+    const ended = Promise.withResolvers<void>()
+    const connection = this.#connection
+    let isEnded = false
+    let silence: NodeJS.Timeout | undefined
+    const end = () => {
+      isEnded = true
+      clearTimeout(silence)
+      ended.resolve()
+    }
+    const onHeard = () => {
+      clearTimeout(silence)
+      if (!isEnded) silence = setTimeout(end, SILENCE_BOUND_MS)
+    }
+    onHeard()
+    signal.addEventListener('abort', end)
+    const messages = await consumer.consume({
+      ...{ max_messages: PULLED_MESSAGES, idle_heartbeat: IDLE_HEARTBEAT_MS, expires: PULL_EXPIRES_MS },
       callback: (part) => {
-        if (isStopped) return
-        if (receive(assembler.add(part))) return
-        isStopped = true
-        stop()
+        if (isEnded) return
+        onHeard()
+        if (!receive(assembler.add(part))) end()
       },
     })
-    signal.addEventListener('abort', stop)
-    try {
-      for await (const { type } of messages.status()) {
-        if (type !== 'next' && type !== 'heartbeat' && type !== 'debug' && type !== 'flow_control') break
-      }
-    } finally {
-      signal.removeEventListener('abort', stop)
-      isStopped = true
-      await messages.close()
-    }
+    void watchStatus(messages, onHeard, end)
+    void connection?.closed().then(end)
+    await ended.promise
+    signal.removeEventListener('abort', end)
+    // It may never answer.
+    void messages.close().catch(() => {})
   }
 
   /** Sends what is not stored: whoever listens now receives it. */
@@ -253,6 +260,17 @@ export class NatsStream {
       if (type === 'reconnect') this.#isConnected = true
     }
   }
+}
+
+const inProgress: ReadonlySet<string> = new Set(['next', 'debug', 'discard', 'flow_control'])
+
+/** Ends what the library reports as over. */
+async function watchStatus(messages: ConsumerMessages, onHeard: () => void, end: () => void): Promise<void> {
+  for await (const { type } of messages.status()) {
+    if (type === 'heartbeat') onHeard()
+    else if (!inProgress.has(type)) end()
+  }
+  end()
 }
 
 /** The servers, and what they ask for. The library takes nothing but an address from a URL. */

@@ -1,0 +1,93 @@
+import { join } from 'node:path'
+import type { Devnet } from '../../src/devnet/devnet.ts'
+import { ChildProgram, createTempFolder, freePort, startCommand } from './child-program.ts'
+import { NatsServer } from './nats-server.ts'
+import { TcpProxy } from './tcp-proxy.ts'
+import type { TestLifecycle } from './test-stack.ts'
+
+/** A process of the cluster, with a connection to NATS that can be cut. */
+export class ClusterMember {
+  readonly name: string
+  readonly url: string
+  readonly proxy: TcpProxy
+  readonly #settings: Record<string, string>
+  #program: ChildProgram | null = null
+  /** What the process printed, over all its runs. */
+  output = ''
+
+  constructor(name: string, url: string, proxy: TcpProxy, settings: Record<string, string>) {
+    this.name = name
+    this.url = url
+    this.proxy = proxy
+    this.#settings = settings
+  }
+
+  /** Starts the process. Resolves when it listens. */
+  async start(): Promise<void> {
+    this.#program = new ChildProgram(startCommand, { env: { PATH: process.env.PATH, LOG_LEVEL: 'warn', ...this.#settings } })
+    await this.#program.listeningUrl()
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#program?.signal(name)
+  }
+
+  async kill(): Promise<void> {
+    await this.#program?.kill()
+    this.output += `${this.#program?.stdout ?? ''}${this.#program?.stderr ?? ''}`
+    this.#program = null
+  }
+
+  /** Ends the process as an operator does. Resolves with its exit code. */
+  async stop(): Promise<number | null> {
+    this.signal('SIGTERM')
+    return (await this.#program?.waitForExit()) ?? null
+  }
+
+  /** The status of the process, once it answers. */
+  async status(): Promise<{ readonly source: string; readonly tape: { readonly end: string } }> {
+    return (await fetch(`${this.url}/v1/status`)).json() as Promise<{ source: string; tape: { end: string } }>
+  }
+}
+
+export type RelayCluster = {
+  readonly nats: NatsServer
+  readonly ingesters: readonly ClusterMember[]
+  readonly edges: readonly ClusterMember[]
+}
+
+type ClusterSize = { readonly ingesters?: number; readonly edges?: number; readonly settings?: Record<string, string> }
+
+/** Two ingesters and two edges over a nats-server, each in a process of its own. They end with the test. */
+export async function openCluster(
+  test: TestLifecycle,
+  devnet: Devnet,
+  { ingesters = 2, edges = 2, settings = {} }: ClusterSize = {},
+): Promise<RelayCluster> {
+  const nats = await NatsServer.start()
+  test.onTestFinished(() => nats.remove())
+  const folder = await createTempFolder(test)
+  const upstream = { UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url }
+  const open = async (name: string, roleSettings: Record<string, string>): Promise<ClusterMember> => {
+    const proxy = await TcpProxy.open(nats.port)
+    const port = await freePort()
+    const member = new ClusterMember(name, `http://127.0.0.1:${port}`, proxy, {
+      ...{ NATS_URL: `nats://127.0.0.1:${proxy.port}`, PORT: String(port), DATA_DIR: join(folder, name) },
+      ...{ STOCKS_REFRESH_MS: '1000', DRAIN_MS: '1000', HEARTBEAT_MS: '1000', ...roleSettings, ...settings },
+    })
+    test.onTestFinished(async ({ task }) => {
+      await member.kill()
+      proxy.close()
+      if (task.result?.state === 'fail') process.stderr.write(`${name} printed: ${member.output}\n`)
+    })
+    await member.start()
+    return member
+  }
+  const openAll = (count: number, name: string, roleSettings: Record<string, string>) =>
+    Promise.all(Array.from({ length: count }, (_, nth) => open(`${name}-${nth + 1}`, roleSettings)))
+  return {
+    nats,
+    ingesters: await openAll(ingesters, 'ingester', { ROLE: 'ingest', ...upstream }),
+    edges: await openAll(edges, 'edge', { ROLE: 'edge' }),
+  }
+}
