@@ -1,12 +1,14 @@
 import { Observable, type SchedulerLike, startWith } from 'rxjs'
 import type { Config } from './config.ts'
 import { Peers } from './ingest/peers.ts'
+import type { Metrics } from './metrics.ts'
 import { openSqliteTape } from './tape/sqlite.ts'
 import type { SearchableTape } from './tape/tape.ts'
 import type { TapeFileOptions } from './tape/tape-file.ts'
 
 type TapeInputs = Required<Pick<TapeFileOptions, 'now' | 'wallTime' | 'random' | 'warn'>> & {
   readonly config: Config
+  readonly metrics: Metrics
   readonly uptime: () => number
   readonly clock: SchedulerLike
   /** Called when the tape has to be closed and opened again. */
@@ -28,16 +30,24 @@ export type ConfiguredTape = {
 const PEER_LOGS = 'pending'
 
 /** Opens the tape in a file, or with NATS_URL in a stream. NATS is loaded only then. */
-export async function openConfiguredTape({ config, onReset, uptime, clock, ...ports }: TapeInputs): Promise<ConfiguredTape> {
+export async function openConfiguredTape({
+  config,
+  metrics,
+  onReset,
+  uptime,
+  clock,
+  ...ports
+}: TapeInputs): Promise<ConfiguredTape> {
   const { DATA_DIR: dir, TAPE_RETENTION_MS: retentionMs, TAPE_BOUND: bound, NATS_URL: urls } = config
   const options = { dir, retentionMs, bound, ...ports }
   if (!urls) return { tape: openSqliteTape(options), leadership: null, peers: null, isCut: () => false }
   const { openJetStreamTape } = await import('./tape/jetstream/open-jetstream-tape.ts')
   const tape = await openJetStreamTape({
     ...options,
-    ...{ uptime, onReset, mayLead: config.ROLE !== 'edge' },
+    ...{ uptime, onReset, mayLead: config.ROLE !== 'edge', onUnreadable: () => metrics.streamUnreadable.inc() },
     nats: { urls, credentialsFile: config.NATS_CREDENTIALS, name: config.NATS_STREAM, replicas: config.NATS_REPLICAS },
   })
+  metrics.leads.measureBy(() => (tape.isLeading ? 1 : 0))
   const changes = new Observable<boolean>((subscriber) => tape.onLeadership((isLeading) => subscriber.next(isLeading)))
   const channel = {
     send: (bytes: Uint8Array) => tape.send(PEER_LOGS, bytes),

@@ -32,6 +32,8 @@ export function openMetrics() {
       labelNames: ['method'],
       registers,
     }),
+    leads: measured('leads', 'Whether this process writes the tape that it shares over NATS'),
+    streamUnreadable: counter('stream_unreadable_total', 'Messages of the stream in NATS that are no batch of the tape'),
     oldestOpenKeySeconds: measured('oldest_open_key_seconds', 'Age of the oldest key that is neither sealed nor retracted'),
     disconnectedAsSlow: counter('shown_out_total', 'Listeners disconnected as slow'),
     heldBytes: new Gauge({

@@ -38,7 +38,7 @@ const ports = { clock: schedulerOn(now), now, wallTime: Date.now, uptime, random
 /** Opens a relay. It calls `reopen` where its tape has to be opened anew, and the relay with it. */
 export async function openRelay(options: RelayOptions & { readonly reopen: (why: string) => void }): Promise<Relay> {
   const warn = rateLimitedWarn(options.log, now)
-  const opened = await openConfiguredTape({ config: options.config, onReset: options.reopen, warn, ...ports })
+  const opened = await openConfiguredTape({ ...options, onReset: options.reopen, warn, ...ports })
   try {
     return await openParts(opened, warn, options)
   } catch (failure) {

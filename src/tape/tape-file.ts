@@ -107,6 +107,8 @@ export abstract class TapeFile implements SearchableTape {
     this.#checkpoints.complete()
   }
 
+  reach?(seq: number): Promise<void>
+
   abstract append(drafts: readonly Draft[], notes?: Notes, keepAfter?: number): Promise<readonly Entry[]>
 
   /** Updates that are written from now on begin with this number. It is on the disk before anybody receives it. */

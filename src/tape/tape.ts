@@ -51,6 +51,11 @@ export interface Tape extends NoteReader {
   next(): number
   /** The end of the run after which this number was lost, or was never given; null for any other number. */
   lostAfter(seq: number): number | null
+  /**
+   * Of a tape that another process writes: resolves when it contains this number, or will not soon. Rejects if this process
+   * does not receive what is written.
+   */
+  reach?(seq: number): Promise<void>
   close(): Promise<void>
 }
 
@@ -83,6 +88,9 @@ export type SearchableTape = Tape & TapeHistory
 
 /** The tape cannot be opened or written. The message names the remedy. */
 export class TapeError extends Error {}
+
+/** The tape of this process is behind what others were given. */
+export class TapeBehindError extends Error {}
 
 /** Another ingester writes the tape now. */
 export class NotLeadingError extends Error {}

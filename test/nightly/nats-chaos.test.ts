@@ -120,14 +120,6 @@ async function runChaos({ nats, ingesters, edges }: RelayCluster, clients: reado
   return log
 }
 
-/** All of the tape, as an edge has it. */
-async function readTape({ url }: ClusterMember): Promise<readonly string[]> {
-  const response = await fetch(`${url}/v1/events?types=*&format=ndjson`)
-  const texts: string[] = []
-  for (const line of (await response.text()).split('\n')) if (line.includes('"prev":')) texts.push(line)
-  return texts
-}
-
 it.skipIf(!hasNats)(
   `over ${CHAOS_MS / 1_000} s of kills, pauses and cuts, ${CLIENTS} clients lose nothing and get nothing twice`,
   async (test) => {
@@ -154,14 +146,14 @@ it.skipIf(!hasNats)(
     // The tape is complete when every key has its end on both edges, and every client has the last update.
     const head = devnet.chain.head.number
     await expect
-      .poll(async () => (await Promise.all(edges.map(readTape))).map((texts) => unsealed(texts, head)), {
+      .poll(async () => (await Promise.all(edges.map((edge) => edge.tape()))).map((texts) => unsealed(texts, head)), {
         timeout: CATCH_UP_TIMEOUT_MS,
         interval: 500,
       })
       .toEqual(edges.map(() => 0))
     for (const ingester of ingesters) await ingester.kill()
     await pause(1_000)
-    const [tape = [], otherTape = []] = await Promise.all(edges.map(readTape))
+    const [tape = [], otherTape = []] = await Promise.all(edges.map((edge) => edge.tape()))
     expect(otherTape).toEqual(tape)
     const updates = tape.map((text) => JSON.parse(text) as Update)
     const last = updates.at(-1)?.id

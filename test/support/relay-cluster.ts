@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Devnet } from '../../src/devnet/devnet.ts'
 import { ChildProgram, createTempFolder, freePort, startCommand } from './child-program.ts'
@@ -28,6 +29,10 @@ export class ClusterMember {
     await this.#program.listeningUrl()
   }
 
+  async waitForOutput(pattern: RegExp): Promise<void> {
+    await this.#program?.waitForOutput('stderr', pattern)
+  }
+
   signal(name: NodeJS.Signals): void {
     this.#program?.signal(name)
   }
@@ -44,9 +49,25 @@ export class ClusterMember {
     return (await this.#program?.waitForExit()) ?? null
   }
 
-  /** The status of the process, once it answers. */
-  async status(): Promise<{ readonly source: string; readonly tape: { readonly end: string } }> {
-    return (await fetch(`${this.url}/v1/status`)).json() as Promise<{ source: string; tape: { end: string } }>
+  /** Whether it writes the tape. */
+  async isLeading(): Promise<boolean> {
+    const text = await fetch(`${this.url}/metrics`).then(
+      (response) => response.text(),
+      () => '',
+    )
+    return text.includes('stocktape_leads 1')
+  }
+
+  /** Why it is unready; nothing if it is ready. */
+  async unreadyReasons(): Promise<readonly string[]> {
+    const { reasons } = (await (await fetch(`${this.url}/readyz`)).json()) as { reasons: string[] }
+    return reasons
+  }
+
+  /** The text of every update that it keeps. */
+  async tape(): Promise<readonly string[]> {
+    const text = await (await fetch(`${this.url}/v1/events?types=*&format=ndjson`)).text()
+    return text.split('\n').filter((line) => line.includes('"prev":'))
   }
 }
 
@@ -54,17 +75,27 @@ export type RelayCluster = {
   readonly nats: NatsServer
   readonly ingesters: readonly ClusterMember[]
   readonly edges: readonly ClusterMember[]
+  /** Starts another edge. */
+  readonly addEdge: (name: string) => Promise<ClusterMember>
+  /** Deletes what the members keep. None of them may run. */
+  readonly deleteFolders: () => Promise<void>
 }
 
-type ClusterSize = { readonly ingesters?: number; readonly edges?: number; readonly settings?: Record<string, string> }
+type ClusterSize = {
+  readonly ingesters?: number
+  readonly edges?: number
+  readonly settings?: Record<string, string>
+  readonly isStarted?: boolean
+}
 
-/** Two ingesters and two edges over a nats-server, each in a process of its own. They end with the test. */
+/** Two ingesters and two edges over a nats-server, each in a process of its own, all started or none. They end with the test. */
 export async function openCluster(
   test: TestLifecycle,
   devnet: Devnet,
-  { ingesters = 2, edges = 2, settings = {} }: ClusterSize = {},
+  { ingesters = 2, edges = 2, settings = {}, isStarted = true }: ClusterSize = {},
 ): Promise<RelayCluster> {
-  const nats = await NatsServer.start()
+  const nats = await NatsServer.prepare()
+  if (isStarted) await nats.start()
   test.onTestFinished(() => nats.remove())
   const folder = await createTempFolder(test)
   const upstream = { UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url }
@@ -80,7 +111,7 @@ export async function openCluster(
       proxy.close()
       if (task.result?.state === 'fail') process.stderr.write(`${name} printed: ${member.output}\n`)
     })
-    await member.start()
+    if (isStarted) await member.start()
     return member
   }
   const openAll = (count: number, name: string, roleSettings: Record<string, string>) =>
@@ -89,5 +120,7 @@ export async function openCluster(
     nats,
     ingesters: await openAll(ingesters, 'ingester', { ROLE: 'ingest', ...upstream }),
     edges: await openAll(edges, 'edge', { ROLE: 'edge' }),
+    addEdge: (name) => open(name, { ROLE: 'edge' }),
+    deleteFolders: () => rm(folder, { recursive: true, force: true }),
   }
 }

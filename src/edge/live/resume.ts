@@ -44,6 +44,10 @@ type ResumeContext = {
 /** Finds where a stream with this `since` starts. What cannot be continued becomes a gap with its reason. */
 export async function findResumePoint(since: StartPoint, selection: Selection, context: ResumeContext): Promise<ResumePoint> {
   const { tape } = context
+  const position = since.from === 'position' ? since.position : null
+  // Another process may have given more than this one has received.
+  if (position?.epoch === tape.epoch && position.seq > tape.end() && tape.lostAfter(position.seq) === null)
+    await tape.reach?.(position.seq)
   const found = await locate(since, selection.options.stage, context)
   if (!(await isTooLong(found.after, selection, context))) return found
   const { seq, n } = found.after

@@ -3,7 +3,7 @@ import type { Draft } from '../../protocol/updates.ts'
 import { defineNote, Notes } from '../notes.ts'
 import { entryOf } from '../row.ts'
 import { firstSeqOfRun } from '../runs.ts'
-import type { Entry } from '../tape.ts'
+import { type Entry, TapeBehindError } from '../tape.ts'
 import { TapeFile, type TapeFileOptions } from '../tape-file.ts'
 import { type BatchMessage, decodeBatch } from './batch-message.ts'
 import type { NatsStream, StreamMessage, StreamPlace } from './nats-stream.ts'
@@ -11,6 +11,10 @@ import { StreamWriter } from './stream-writer.ts'
 
 /** Without a batch for this long, nothing on the tape is news any more. */
 const SILENCE_BOUND_MS = 5_000
+/** A process that so many messages of the stream have not reached yet is behind. */
+const PENDING_BOUND = 50
+/** How long a client waits that was given more by another process than this one has. */
+const REACH_TIMEOUT_MS = 5_000
 
 /**
  * The last message of the stream that this tape contains. `isComplete`: it also has the notes from before its first message.
@@ -26,6 +30,8 @@ export type JetStreamTapeOptions = TapeFileOptions & {
   readonly writerId: string
   readonly uptime: () => number
   readonly warn: (kind: string, detail: unknown) => void
+  /** A message of the stream was no batch. */
+  readonly onUnreadable: () => void
   /** What a tape in a new file takes for its last message. */
   readonly start: StreamPoint
 }
@@ -42,10 +48,10 @@ export class JetStreamTape extends TapeFile {
   #point: StreamPoint
   /** The last message seen, whether it was a batch or not. */
   #seenSeq: number
+  /** Messages of the stream that are on their way to this process. */
+  #pending = 0
   /** When the last batch came, in uptime. */
   #heardAt: number
-  /** Messages that were no batch. */
-  unreadableCount = 0
 
   constructor(database: DatabaseSync, options: JetStreamTapeOptions) {
     super(database, options)
@@ -86,7 +92,7 @@ export class JetStreamTape extends TapeFile {
 
   /** Whether the tape lacks what happens now: nobody writes, or this process does not receive it. */
   get isCut(): boolean {
-    return !this.#point.isComplete || this.silentMs > SILENCE_BOUND_MS
+    return !this.#point.isComplete || this.silentMs > SILENCE_BOUND_MS || this.#pending > PENDING_BOUND
   }
 
   /** For how long no leader was heard; without end where the last one said that it stops. */
@@ -113,17 +119,30 @@ export class JetStreamTape extends TapeFile {
   /** Takes over a message of the stream. Returns false if the tape cannot go on with it. */
   receive(message: StreamMessage): boolean {
     this.#seenSeq = Math.max(this.#seenSeq, message.seq)
+    this.#pending = message.pending
     // Part of a batch. What its writer left unfinished is nothing.
     if (!message.bytes) return true
     const batch = decodeBatch(message.bytes)
     if (batch) return this.#apply(message, batch)
-    this.unreadableCount += 1
+    this.#options.onUnreadable()
     this.#options.warn('a message of the stream is no batch, and was skipped', { seq: message.seq })
     return true
   }
 
   override append(drafts: readonly Draft[], notes = new Notes(), keepAfter = Number.POSITIVE_INFINITY) {
     return this.#writer.append(drafts, notes, keepAfter)
+  }
+
+  override async reach(seq: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timeout = setTimeout(resolve, REACH_TIMEOUT_MS)
+    const unfollow = this.follow(() => {
+      if (this.end() >= seq) resolve()
+    })
+    if (this.end() < seq) await promise
+    clearTimeout(timeout)
+    unfollow()
+    if (this.end() < seq && this.isCut) throw new TapeBehindError('this process does not receive the tape now')
   }
 
   /** Tries to become the leader. */

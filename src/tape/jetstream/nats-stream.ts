@@ -50,8 +50,8 @@ export type StreamExtent = { readonly first: number; readonly last: number }
 /** The number and the id of a message; of one in parts, those of the last part. */
 export type StreamPlace = { readonly seq: number; readonly id: string }
 
-/** A message of the stream, put together from its parts: null where a part is missing. */
-export type StreamMessage = StreamPlace & { readonly bytes: Uint8Array | null }
+/** A message of the stream, put together from its parts: null where a part is missing. `pending`: how many more there are. */
+export type StreamMessage = StreamPlace & { readonly bytes: Uint8Array | null; readonly pending: number }
 
 /** Somebody else has written to the stream. */
 export class StreamMovedError extends Error {}
@@ -291,17 +291,17 @@ class PartAssembler {
   #id = ''
   #parts: Uint8Array[] = []
 
-  add({ seq, data, headers: partHeaders }: JsMsg): StreamMessage {
+  add({ seq, data, headers: partHeaders, info: { pending } }: JsMsg): StreamMessage {
     const id = partHeaders?.get(ID_HEADER) ?? ''
     const [part, count] = (partHeaders?.get(PART_HEADER) || '1/1').split('/').map(Number)
     const whole = id.slice(0, id.lastIndexOf('.'))
     if (part === 1 || whole !== this.#id) this.#parts = []
     this.#id = whole
     if (part === this.#parts.length + 1) this.#parts.push(data)
-    if (part !== count || count !== this.#parts.length) return { seq, id, bytes: null }
+    if (part !== count || count !== this.#parts.length) return { seq, id, bytes: null, pending }
     const bytes = this.#parts.length === 1 ? data : Buffer.concat(this.#parts)
     this.#parts = []
-    return { seq, id, bytes }
+    return { seq, id, bytes, pending }
   }
 }
 

@@ -34,6 +34,7 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
           ...{ dir, now: () => clock.now, uptime: () => performance.now(), mayLead: true },
           nats: { urls: [nats.url], credentialsFile: undefined, name, replicas: 1 },
           warn: () => {},
+          onUnreadable: () => {},
           onReset: (why) => {
             throw new Error(why)
           },

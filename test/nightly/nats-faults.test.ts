@@ -1,0 +1,228 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { jetstreamManager } from '@nats-io/jetstream'
+import { connect } from '@nats-io/transport-node'
+import { describe, expect, it, type TestContext, vi } from 'vitest'
+import { type Devnet, startDevnet } from '../../src/devnet/devnet.ts'
+import { brokenPrevChains } from '../e2e/slow/reconnecting-readers.ts'
+import { hasNats, type NatsServer } from '../support/nats-server.ts'
+import { type ClusterMember, openCluster, type RelayCluster } from '../support/relay-cluster.ts'
+import { listenNdjson, type TestListener } from '../support/test-listener.ts'
+import { tapeUpdatesOf } from '../support/test-stack.ts'
+
+/** One fault at a time of a cluster over NATS, under traffic: what clients and operators see of it. */
+
+vi.setConfig({ testTimeout: 90_000 })
+
+/** How soon another ingester has to write. */
+const TAKEOVER_MS = 3_000
+const WAIT = { timeout: 15_000, interval: 100 }
+const STREAM = 'STOCKTAPE'
+
+async function openDevnet(test: TestContext): Promise<Devnet> {
+  const devnet = await startDevnet({ pace: 'clock', flashblockMs: 100, blockMs: 500, transactionsPerFlashblock: 2 })
+  test.onTestFinished(() => devnet.stop())
+  return devnet
+}
+
+async function listen(test: TestContext, { url }: ClusterMember, since = 'now'): Promise<TestListener> {
+  const listener = await listenNdjson(`${url}/v1/stream?symbols=*&types=*&snapshot=false&heartbeat=1&since=${since}`)
+  test.onTestFinished(() => listener.close())
+  return listener
+}
+
+const idsOf = (listener: TestListener): readonly string[] => tapeUpdatesOf(listener).map(({ id }) => id)
+
+/** Resolves when a listener has received so many more updates. */
+async function receiveMore(listener: TestListener, count: number): Promise<void> {
+  const before = idsOf(listener).length
+  await listener.until(() => idsOf(listener).length >= before + count, `${count} more updates`)
+}
+
+/** The ingester that writes, and the other one. */
+async function leaderFirst({ ingesters: [one, other] }: RelayCluster): Promise<readonly [ClusterMember, ClusterMember]> {
+  if (!one || !other) throw new Error('two ingesters are needed')
+  let leads: readonly boolean[] = []
+  await vi.waitFor(async () => {
+    leads = await Promise.all([one.isLeading(), other.isLeading()])
+    expect(leads.toSorted()).toEqual([false, true])
+  }, WAIT)
+  return leads[0] ? [one, other] : [other, one]
+}
+
+/** Calls JetStream as an operator would. */
+async function withStream<Result>(
+  { url }: NatsServer,
+  use: (jetstream: Awaited<ReturnType<typeof jetstreamManager>>, publish: (bytes: string) => void) => Promise<Result>,
+): Promise<Result> {
+  const connection = await connect({ servers: url.replace('nats://', '') })
+  try {
+    return await use(await jetstreamManager(connection), (bytes) => connection.publish(STREAM.toLowerCase(), bytes))
+  } finally {
+    await connection.drain()
+  }
+}
+
+const epochOf = (position: string): string => position.slice(0, position.indexOf('.'))
+
+describe.skipIf(!hasNats)('over NATS', () => {
+  it.for(['SIGKILL', 'SIGTERM', 'SIGSTOP'] as const)(
+    'another ingester writes within three seconds of a %s of the leader, and nothing is lost or repeated',
+    async (signal, test) => {
+      const cluster = await openCluster(test, await openDevnet(test))
+      const [leader, other] = await leaderFirst(cluster)
+      const [edge] = cluster.edges as [ClusterMember]
+      const listener = await listen(test, edge)
+      await receiveMore(listener, 20)
+      const killedAt = performance.now()
+      leader.signal(signal)
+      await vi.waitFor(async () => expect(await other.isLeading()).toBe(true), { ...WAIT, interval: 20 })
+      await receiveMore(listener, 1)
+      expect(performance.now() - killedAt).toBeLessThan(TAKEOVER_MS)
+      await receiveMore(listener, 20)
+      if (signal === 'SIGSTOP') {
+        leader.signal('SIGCONT')
+        await vi.waitFor(async () => expect(await leader.isLeading()).toBe(false), WAIT)
+        await receiveMore(listener, 20)
+        expect(await other.isLeading()).toBe(true)
+      }
+      expect(brokenPrevChains(tapeUpdatesOf(listener))).toEqual([])
+      expect(listener.messagesOf('gap')).toEqual([])
+    },
+  )
+
+  it('an edge keeps its clients while NATS is away, tells them, and goes on without a gap', async (test) => {
+    const { nats, edges } = await openCluster(test, await openDevnet(test))
+    const [edge] = edges as [ClusterMember]
+    const listener = await listen(test, edge)
+    await receiveMore(listener, 20)
+    await nats.kill()
+    await listener.waitFor('heartbeat', ({ source }) => source === 'down')
+    expect(await edge.unreadyReasons()).toEqual(['nothing comes from NATS: it cannot be reached, or no ingester writes'])
+    await nats.start()
+    await receiveMore(listener, 100)
+    expect(await edge.unreadyReasons()).toEqual([])
+    const isUp = () => listener.messagesOf('heartbeat').at(-1)?.source !== 'down'
+    await listener.until(isUp, 'a heartbeat with a source')
+    expect(brokenPrevChains(tapeUpdatesOf(listener))).toEqual([])
+    expect([listener.messagesOf('gap'), listener.messagesOf('bye')]).toEqual([[], []])
+  })
+
+  it('processes that start before NATS wait for it, and say so', async (test) => {
+    const { nats, ingesters, edges } = await openCluster(test, await openDevnet(test), { isStarted: false })
+    await Promise.all([...ingesters, ...edges].map((member) => member.start()))
+    for (const member of [...ingesters, ...edges]) {
+      expect((await fetch(`${member.url}/healthz`)).status).toBe(200)
+      expect(await member.unreadyReasons()).toContain('nothing comes from NATS: it cannot be reached, or no ingester writes')
+      await member.waitForOutput(/NATS cannot be reached/)
+    }
+    await nats.start()
+    for (const edge of edges) {
+      await vi.waitFor(async () => expect(await edge.unreadyReasons()).toEqual([]), WAIT)
+      const listener = await listen(test, edge)
+      await receiveMore(listener, 10)
+    }
+  })
+
+  it('where the stream is gone, a new epoch begins, and a client that comes back gets a gap', async (test) => {
+    const { nats, edges } = await openCluster(test, await openDevnet(test))
+    const [edge, otherEdge] = edges as [ClusterMember, ClusterMember]
+    const listener = await listen(test, edge)
+    await receiveMore(listener, 20)
+    await nats.kill()
+    await nats.wipeStore()
+    await nats.start()
+    await listener.waitFor('bye')
+    const last = idsOf(listener).at(-1) ?? ''
+    for (const member of [edge, otherEdge]) {
+      const resumed = await vi.waitFor(() => listen(test, member, last), WAIT)
+      expect(await resumed.waitFor('gap')).toMatchObject({ reason: 'epoch', from: last })
+      await receiveMore(resumed, 10)
+      expect(epochOf(idsOf(resumed).at(-1) ?? '')).not.toBe(epochOf(last))
+    }
+    await vi.waitFor(async () => expect(await otherEdge.tape()).toEqual(await edge.tape()), WAIT)
+  })
+
+  it.for([
+    ['and the processes keep their folders, a new epoch begins', false] as const,
+    ['and the processes lose their folders, numbers go on after all that were given', true] as const,
+  ])('where the store goes back %s: no position names two messages', async ([, losesFolders], test) => {
+    const cluster = await openCluster(test, await openDevnet(test))
+    const { nats, ingesters, edges } = cluster
+    const [edge] = edges as [ClusterMember]
+    const listener = await listen(test, edge, 'start')
+    await receiveMore(listener, 50)
+    await nats.copyStore()
+    await receiveMore(listener, 100)
+    const before = tapeUpdatesOf(listener)
+    const members = [...ingesters, ...edges]
+    await Promise.all(members.map((member) => member.kill()))
+    await nats.kill()
+    await nats.restoreCopy()
+    if (losesFolders) await cluster.deleteFolders()
+    await nats.start()
+    await Promise.all(members.map((member) => member.start()))
+    const texts = new Map(listener.received.flatMap(({ message, text }) => ('prev' in message ? [[message.id, text]] : [])))
+    // Clients of before the copy, from after it, and the newest.
+    for (const { id } of [before[10], before.at(-40), before.at(-1)].flatMap((update) => update ?? [])) {
+      const resumed = await vi.waitFor(() => listen(test, edge, id), WAIT)
+      await receiveMore(resumed, 30)
+      const start = await resumed.waitFor('subscribed')
+      const isKnown = start.resume === 'full'
+      expect([id, isKnown || resumed.messagesOf('gap').length > 0]).toEqual([id, true])
+      for (const { message, text } of resumed.received) {
+        if (!('prev' in message)) continue
+        expect([message.id, texts.get(message.id) ?? text]).toEqual([message.id, text])
+      }
+    }
+    const tape = await edge.tape()
+    expect(tape.length).toBeGreaterThan(0)
+    for (const text of tape) {
+      const { id } = JSON.parse(text)
+      expect([id, texts.get(id) ?? text]).toEqual([id, text])
+    }
+    if (!losesFolders) expect(epochOf(JSON.parse(tape[0] ?? '').id)).not.toBe(epochOf(before[0]?.id ?? ''))
+  })
+
+  it('a message that is no batch is skipped and counted', async (test) => {
+    const { nats, edges } = await openCluster(test, await openDevnet(test), { ingesters: 1, edges: 1 })
+    const [edge] = edges as [ClusterMember]
+    const listener = await listen(test, edge)
+    await receiveMore(listener, 5)
+    await withStream(nats, async (_, publish) => {
+      for (const bytes of ['', 'poison', '{"epoch":"x"}\n{}', '\u0000\u0001']) publish(bytes)
+    })
+    await receiveMore(listener, 50)
+    expect(await (await fetch(`${edge.url}/metrics`)).text()).toContain('stocktape_stream_unreadable_total 4')
+    expect(brokenPrevChains(tapeUpdatesOf(listener))).toEqual([])
+    expect(listener.messagesOf('gap')).toEqual([])
+  })
+
+  it('an edge that is behind what the stream keeps jumps, and its clients get a gap', async (test) => {
+    const cluster = await openCluster(test, await openDevnet(test))
+    const [edge, late] = cluster.edges as [ClusterMember, ClusterMember]
+    const listener = await listen(test, late)
+    await receiveMore(listener, 30)
+    const last = idsOf(listener).at(-1) ?? ''
+    await late.kill()
+    await receiveMore(await listen(test, edge), 50)
+    const [leader, other] = await leaderFirst(cluster)
+    const { state } = await withStream(cluster.nats, ({ streams }) => streams.info(STREAM))
+    await leader.stop()
+    await vi.waitFor(async () => expect(await other.isLeading()).toBe(true), WAIT)
+    // A new leader begins with a checkpoint.
+    await withStream(cluster.nats, ({ streams }) => streams.purge(STREAM, { seq: state.last_seq }))
+    await late.start()
+    const resumed = await listen(test, late, last)
+    expect(await resumed.waitFor('gap')).toMatchObject({ reason: 'expired', from: last })
+    await receiveMore(resumed, 30)
+    const newEdge = await cluster.addEdge('new-edge')
+    await other.kill()
+    await pause(500)
+    const tape = await edge.tape()
+    for (const member of [late, newEdge]) {
+      const kept = await member.tape()
+      expect(kept.length).toBeGreaterThan(30)
+      expect(kept).toEqual(tape.slice(-kept.length))
+    }
+  })
+})
