@@ -11,6 +11,7 @@ import { openLog } from '../../src/log.ts'
 import { openMetrics } from '../../src/metrics.ts'
 import { startRelay } from '../../src/start-relay.ts'
 import type { LatencyCommand, LatencyReply } from './latency-process.ts'
+import { type Percentiles, percentilesOf } from './result-table.ts'
 
 /**
  * The latency that the relay adds: from the moment that the upstream socket delivers a log's bytes until the update is
@@ -25,7 +26,6 @@ const PAUSE_MS = 10
 const INCOMING_MARK = '0xddf252ad'
 const OUTGOING_MARK = '"type":"transfer"'
 
-type Percentiles = { readonly p50Ms: number; readonly p99Ms: number; readonly maxMs: number }
 /** What this program prints, as one line of JSON. */
 export type AddedLatency = {
   readonly transfers: number
@@ -64,12 +64,6 @@ async function command<Done extends LatencyReply['done']>(
   environmentProcess.send(message)
   const [report] = await once(environmentProcess, 'message')
   return report
-}
-
-function percentilesOf(values: readonly number[]): Percentiles {
-  const sorted = [...values].sort((a, b) => a - b)
-  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
-  return { p50Ms: at(0.5), p99Ms: at(0.99), maxMs: at(1) }
 }
 
 const dir = await mkdtemp(join(tmpdir(), 'stocktape-bench-'))

@@ -34,7 +34,7 @@ const responseHeads: Readonly<Record<StreamKind, string>> = {
 }
 
 const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
-const openTraffic = () => new PinnedWorker<TrafficCommand, TrafficReply>('traffic-process.ts')
+export const openTraffic = () => new PinnedWorker<TrafficCommand, TrafficReply>('traffic-process.ts')
 
 /** Puts a tape into the relay's data folder before it starts. */
 export type FillTape = (dir: string, upstream: { readonly tokens: readonly TokenName[]; readonly head: number }) => Promise<void>

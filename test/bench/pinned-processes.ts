@@ -35,8 +35,9 @@ export class PinnedProcess {
   readonly #ended: Promise<unknown>
   #output = ''
 
-  constructor(core: Core, command: readonly [string, ...string[]], env: NodeJS.ProcessEnv = {}, stdio?: StdioOptions) {
-    const [file, ...args] = canPin ? (['taskset', '-c', CORES[core], ...command] as const) : command
+  /** Without a core it runs on any. */
+  constructor(core: Core | null, command: readonly [string, ...string[]], env: NodeJS.ProcessEnv = {}, stdio?: StdioOptions) {
+    const [file, ...args] = canPin && core ? (['taskset', '-c', CORES[core], ...command] as const) : command
     const options = { cwd: ROOT, env: { PATH: process.env.PATH, ...env } }
     this.#child = spawn(file, args, { ...options, stdio: stdio ?? ['ignore', 'pipe', 'inherit'] })
     this.#ended = once(this.#child, 'exit').then(() => running.delete(this.#child))

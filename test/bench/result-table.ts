@@ -63,3 +63,11 @@ export const row = (name: string, rounds: readonly Figures[]): string =>
 
 export const formatNumber = (value: number, digits: number): string =>
   value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })
+
+export type Percentiles = { readonly p50Ms: number; readonly p99Ms: number; readonly maxMs: number }
+
+export function percentilesOf(values: readonly number[]): Percentiles {
+  const sorted = [...values].sort((a, b) => a - b)
+  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+  return { p50Ms: at(0.5), p99Ms: at(0.99), maxMs: at(1) }
+}

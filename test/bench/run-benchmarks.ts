@@ -30,6 +30,7 @@ import {
 } from './ingest-benchmark.ts'
 import type { Figures } from './listener-load.ts'
 import { buildMinimalFanOut, removeMinimalFanOut, type ServerName, takeSample } from './measured-servers.ts'
+import { compareNats, measureNats, type NatsFigures, natsHead, natsRow } from './nats-benchmark.ts'
 import { canPin, filesBound, RESERVED_FILES } from './pinned-processes.ts'
 import { measureQuoteCost } from './quote-cost.ts'
 import { formatNumber, head, median, print, row } from './result-table.ts'
@@ -49,6 +50,7 @@ const HELP = `npm run bench [-- <part>…] [--rounds <n>] [--listeners <n>]
   latency   latency that the relay adds between the upstream's socket and a listener's
   held      as many listeners as the machine's file limit allows
   rpc       JSON-RPC reads from the cache, compared with a bare Hono route that returns a constant
+  nats      latency and rate over NATS, with one ingester and 1, 2 and 4 edges
   quotes    what quotes ask of the upstream per pre-confirmed swap
   history   latency of each kind of history query on a full tape, and its effect on live listeners
 
@@ -59,7 +61,7 @@ const HELP = `npm run bench [-- <part>…] [--rounds <n>] [--listeners <n>]
 
 const parts = [
   ...(['ingest', 'ws', 'sse', 'lone', 'growth', 'deflate', 'mixed', 'join', 'memory'] as const),
-  ...(['latency', 'held', 'rpc', 'quotes', 'history'] as const),
+  ...(['latency', 'held', 'rpc', 'nats', 'quotes', 'history'] as const),
 ] as const
 type Part = (typeof parts)[number]
 const isPart = (text: string): text is Part => parts.some((part) => part === text)
@@ -89,6 +91,7 @@ const memoryRounds: MemoryFigures[] = []
 const latencyRounds: AddedLatency[] = []
 const readRounds: (readonly ReadFigures[])[] = []
 const ingestRounds: IngestFigures[] = []
+const natsRounds: NatsFigures[] = []
 const greatestRates = new Map<Pace, number[]>()
 let capacity: CapacityFigures | null = null
 
@@ -141,6 +144,7 @@ async function measureRound(round: number, setting: BenchmarkSettings | null): P
   if (setting) await measureListeners(setting)
   if (isSelected('deflate')) await benchmarkDeflate(addFigures)
   if (isSelected('latency')) latencyRounds.push(measureLatency())
+  if (isSelected('nats')) await measureOverNats()
   if (isSelected('rpc')) readRounds.push(await measureReads())
 }
 
@@ -168,6 +172,14 @@ async function measureIngest(): Promise<void> {
   }
 }
 
+async function measureOverNats(): Promise<void> {
+  print(natsHead())
+  await measureNats((figures) => {
+    natsRounds.push(figures)
+    print(natsRow(figures))
+  })
+}
+
 function measureLatency(): AddedLatency {
   const script = fileURLToPath(new URL('added-latency.ts', import.meta.url))
   const { stdout } = spawnSync(process.execPath, [script], { stdio: ['ignore', 'pipe', 'inherit'], encoding: 'utf8' })
@@ -187,7 +199,13 @@ function report(): readonly Comparison[] {
   }
   const ingest = ingestRounds.length > 0 ? reportIngest(ingestRounds, greatestRates) : []
   reportJoiningAndCapacity()
-  return [...ingest, ...compareRatios(figuresByName, growthListeners()), ...compareMemory(), ...compareLatency()]
+  return [
+    ...ingest,
+    ...compareRatios(figuresByName, growthListeners()),
+    ...compareMemory(),
+    ...compareLatency(),
+    ...compareNats(natsRounds),
+  ]
 }
 
 function reportJoiningAndCapacity(): void {

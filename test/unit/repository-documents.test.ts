@@ -22,6 +22,12 @@ describe('the README', () => {
     expect(rows).toEqual(Object.entries(settings).map(([name, setting]) => [name, setting.default, setting.description]))
   })
 
+  it.each(['docs/compose.yaml', 'docs/fly-cluster.toml', 'fly.toml'])('has a deployment in %s that sets only settings', (path) => {
+    const names = [...read(path).matchAll(/^ +([A-Z][A-Z_]+)(?::| =)/gm)].map(([, name = '']) => name)
+    expect(names.length).toBeGreaterThan(3)
+    expect(names.filter((name) => !(name in settings))).toEqual([])
+  })
+
   it('gives the lines that a start prints', () => {
     for (const line of quickStartLines('127.0.0.1:8080', 'AAPLc')) expect(readme).toContain(line)
   })

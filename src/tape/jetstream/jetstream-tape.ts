@@ -120,8 +120,8 @@ export class JetStreamTape extends TapeFile {
   receive(message: StreamMessage): boolean {
     this.#seenSeq = Math.max(this.#seenSeq, message.seq)
     this.#pending = message.pending
-    // Part of a batch. What its writer left unfinished is nothing.
-    if (!message.bytes) return true
+    // What this process wrote is known, and what a writer left unfinished is nothing.
+    if (!message.bytes || message.seq <= this.#point.seq) return true
     const batch = decodeBatch(message.bytes)
     if (batch) return this.#apply(message, batch)
     this.#options.onUnreadable()
