@@ -115,6 +115,11 @@ export const settings = {
     'relay does all; ingest only writes the tape, and serves health, metrics and status; edge only serves it, and needs no upstream',
     oneOf('relay', 'ingest', 'edge'),
   ),
+  WORKERS: setting(
+    '1',
+    'how many processes serve clients on this machine, behind one port; one more writes the tape if it is more than 1',
+    integer(1, 64),
+  ),
   STOCKS_REFRESH_MS: setting('15000', 'how often the token list and the NAVs are read', integer(100, hourMs)),
   NAV_STALE_MS: setting('93600000', 'a NAV older than this is stale', integer(1, 366 * dayMs)),
   PENDING_POLL_MS: setting('200', 'how often the pending state is polled when nothing is pushed', integer(10, 60_000)),
@@ -352,6 +357,8 @@ function contradictions(config: Config, isListOptional: boolean): string[] {
   const upstream = (['NETWORK', 'UPSTREAM_RPC_URL', 'UPSTREAM_WS_URL'] as const).find((name) => config[name] !== undefined)
   if (config.FAULTS !== undefined && upstream !== undefined)
     lines.push(`FAULTS works only with the built-in chain: leave it out, or leave out ${upstream}`)
+  if (config.ROLE === 'ingest' && config.WORKERS > 1)
+    lines.push('WORKERS serve clients, and ROLE ingest has none: leave one of them out')
   if (network !== undefined) {
     const implied = networkChainIds[network]
     if (chainId !== undefined && chainId !== implied)

@@ -3,8 +3,7 @@ import type { Config } from './config.ts'
 import { Peers } from './ingest/peers.ts'
 import type { Metrics } from './metrics.ts'
 import { openSqliteTape } from './tape/sqlite.ts'
-import type { SearchableTape } from './tape/tape.ts'
-import type { TapeFileOptions } from './tape/tape-file.ts'
+import type { TapeFile, TapeFileOptions } from './tape/tape-file.ts'
 
 type TapeInputs = Required<Pick<TapeFileOptions, 'now' | 'wallTime' | 'random' | 'warn'>> & {
   readonly config: Config
@@ -17,7 +16,7 @@ type TapeInputs = Required<Pick<TapeFileOptions, 'now' | 'wallTime' | 'random' |
 
 /** The tape of the settings. What is null is of a tape that is shared with other processes. */
 export type ConfiguredTape = {
-  readonly tape: SearchableTape
+  readonly tape: TapeFile
   /** Whether this process writes the tape, with every change of it. */
   readonly leadership: Observable<boolean> | null
   /** The ingesters that share the tape, where this process is one of them. */

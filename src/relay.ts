@@ -1,20 +1,18 @@
 import { performance } from 'node:perf_hooks'
-import { type Observable, Subscription } from 'rxjs'
+import { type Observable, Subscription, tap } from 'rxjs'
+import type { ChainEvent } from './chain/source/source.ts'
 import { sourceSettingsOf } from './chain/source/source-settings.ts'
 import type { Config, UpstreamEndpoints } from './config.ts'
 import { type ConfiguredTape, openConfiguredTape } from './configured-tape.ts'
-import { openHttpEdge } from './edge/http/http-edge.ts'
-import { openLiveEdge } from './edge/live/live-edge.ts'
-import { openStatus } from './edge/status/status-service.ts'
-import { openGateway } from './gateway/gateway.ts'
+import type { SharedUsage } from './edge/limits/shared-usage.ts'
+import type { openGateway } from './gateway/gateway.ts'
 import { openConfiguredIngest } from './ingest/configured-ingest.ts'
 import { openStandby, whileLeading } from './ingest/standby.ts'
 import { openTapeChain } from './ingest/tape-chain.ts'
 import { type Logger, rateLimitedWarn } from './log.ts'
 import type { Metrics } from './metrics.ts'
+import { openServing } from './serving.ts'
 import { openSteadyClock, schedulerOn } from './steady-clock.ts'
-
-type Warn = ReturnType<typeof rateLimitedWarn>
 
 export type RelayOptions = {
   readonly config: Config
@@ -27,6 +25,9 @@ export type RelayOptions = {
   readonly onFailure: (failure: unknown) => void
 }
 
+/** Called where the tape has to be opened anew, and with it all that uses it. */
+type Reopening = { readonly reopen: (why: string) => void }
+
 /** A running relay. `whenListed` resolves when the first list has been read, so that symbols can be named. */
 export type Relay = { readonly port: number; readonly whenListed: Promise<void>; stop(): Promise<void> }
 
@@ -35,48 +36,88 @@ const now = openSteadyClock(Date.now, uptime)
 /** `wallTime` is for what shows a time; everything that measures one asks `now` or `clock`. */
 const ports = { clock: schedulerOn(now), now, wallTime: Date.now, uptime, random: Math.random }
 
-/** Opens a relay. It calls `reopen` where its tape has to be opened anew, and the relay with it. */
-export async function openRelay(options: RelayOptions & { readonly reopen: (why: string) => void }): Promise<Relay> {
+/** One process does all: the ingest writes the tape, everything else reads it. */
+export async function openRelay(options: RelayOptions & Reopening): Promise<Relay> {
+  const opened = await openTape(options)
+  return orCloseTape(opened, async () => {
+    const context = contextOf(options, opened)
+    const serving = await openServing(context)
+    const writing = await openWriting(context, serving.onChainEvent)
+    const subscription = run([writing, ...serving.activities], options)
+    const stop = async () => {
+      serving.drain()
+      subscription.unsubscribe()
+      await serving.close().finally(() => opened.tape.close())
+    }
+    return { port: serving.port, whenListed: serving.whenListed, stop: once(stop) }
+  })
+}
+
+/** Only writes the tape, for other processes of this machine that serve it. */
+export async function openWriter(options: RelayOptions & Reopening & { readonly onChainEvent: (event: ChainEvent) => void }) {
+  const opened = await openTape(options)
+  return orCloseTape(opened, async () => {
+    const writing = await openWriting(contextOf(options, opened), options.onChainEvent)
+    const subscription = run([writing], options)
+    const stop = async () => {
+      subscription.unsubscribe()
+      await opened.tape.close()
+    }
+    return { ...opened, stop: once(stop) }
+  })
+}
+
+/** Only serves a tape that another process writes. */
+export async function openServer(
+  options: RelayOptions & { readonly sharedUsage: SharedUsage },
+  opened: ConfiguredTape,
+  chainEvents: Observable<ChainEvent>,
+): Promise<Relay> {
+  const serving = await openServing(contextOf(options, opened))
+  const subscription = run([chainEvents.pipe(tap(serving.onChainEvent)), ...serving.activities], options)
+  const stop = async () => {
+    serving.drain()
+    subscription.unsubscribe()
+    await serving.close().finally(() => opened.tape.close())
+  }
+  return { port: serving.port, whenListed: serving.whenListed, stop: once(stop) }
+}
+
+/** What an opener of tapes outside of this file needs of the clocks. */
+export const tapePorts = { now, wallTime: ports.wallTime, random: ports.random }
+
+const openTape = (options: RelayOptions & Reopening): Promise<ConfiguredTape> =>
+  openConfiguredTape({ ...options, ...ports, onReset: options.reopen, warn: rateLimitedWarn(options.log, now) })
+
+function contextOf<Options extends RelayOptions>(options: Options, opened: ConfiguredTape) {
   const warn = rateLimitedWarn(options.log, now)
-  const opened = await openConfiguredTape({ ...options, onReset: options.reopen, warn, ...ports })
+  const context = { ...options, ...ports, ...opened, warn, chain: openTapeChain(opened.tape, options) }
+  return { ...context, sourceSettings: sourceSettingsOf(context) }
+}
+
+/** The ingest; where others may write the tape, only while this process leads. */
+async function openWriting(context: ReturnType<typeof contextOf>, onChainEvent: (event: ChainEvent) => void) {
+  const inputs = { ...context, onChainEvent }
+  const openIngest = () => openConfiguredIngest(inputs)
+  return context.leadership ? whileLeading(context.leadership, openIngest, openStandby(inputs)) : openIngest()
+}
+
+function run(activities: readonly Observable<unknown>[], { onFailure }: RelayOptions): Subscription {
+  const subscription = new Subscription()
+  for (const activity of activities) subscription.add(activity.subscribe({ error: onFailure }))
+  return subscription
+}
+
+async function orCloseTape<Opened>({ tape }: ConfiguredTape, open: () => Promise<Opened>): Promise<Opened> {
   try {
-    return await openParts(opened, warn, options)
+    return await open()
   } catch (failure) {
-    await opened.tape.close()
+    await tape.close()
     throw failure
   }
 }
 
-/** Wires the parts: the ingest writes the tape, everything else reads it. */
-async function openParts(
-  { tape, leadership, peers, isCut }: ConfiguredTape,
-  warn: Warn,
-  { openParts = [openGateway], ...options }: RelayOptions,
-): Promise<Relay> {
-  const chain = openTapeChain(tape, options)
-  const context = { ...options, ...ports, tape, isCut, peers, chain, warn }
-  const sourceSettings = sourceSettingsOf(context)
-  const live = openLiveEdge(context)
-  const parts = openParts.map((open) => open({ ...context, ...live, sourceSettings }))
-  const clientCount = () => parts.reduce((sum, part) => sum + part.clientCount(), 0)
-  const status = await openStatus(live.streams.edge, clientCount, options.onFailure)
-  const server = await openHttpEdge({ ...context, ...live, parts, status: status.read })
-  const onChainEvent: (typeof parts)[number]['onChainEvent'] = (event) => {
-    for (const part of parts) part.onChainEvent(event)
-  }
-  const inputs = { ...context, sourceSettings, onChainEvent }
-  const openIngest = () => openConfiguredIngest(inputs)
-  const ingest = leadership ? whileLeading(leadership, openIngest, openStandby(inputs)) : await openIngest()
-  const subscription = new Subscription()
-  const activities: readonly Observable<unknown>[] = [ingest, ...parts.map(({ activity }) => activity)]
-  for (const activity of activities) subscription.add(activity.subscribe({ error: options.onFailure }))
-  const stop = async () => {
-    for (const { drain } of [live, ...parts]) drain()
-    subscription.unsubscribe()
-    await server.close(options.config.DRAIN_MS)
-    for (const { close } of [live, ...parts]) close()
-    await status.close().finally(() => tape.close())
-  }
+const once = (stop: () => Promise<void>): (() => Promise<void>) => {
   let stopping: Promise<void> | undefined
-  return { port: server.port, whenListed: live.whenListed, stop: () => (stopping ??= stop()) }
+  return () => (stopping ??= stop())
 }

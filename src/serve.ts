@@ -1,3 +1,4 @@
+import cluster from 'node:cluster'
 import { join } from 'node:path'
 import { type Command, EXIT_FAILED, EXIT_OK, EXIT_USAGE } from './cli/command.ts'
 import { type Config, readConfig, type UpstreamEndpoints } from './config.ts'
@@ -34,13 +35,18 @@ export const serve: Command = async (args) => {
     for (const line of result.lines) printError(line)
     return EXIT_USAGE
   }
-  for (const warning of result.warnings) printError(warning)
+  if (!cluster.isWorker) for (const warning of result.warnings) printError(warning)
   if (isDemo(result.config) && !result.config.DEMO) {
     printError(noUpstream)
     return EXIT_FAILED
   }
   const config = isDemo(result.config) ? withDemoTape(result.config) : result.config
   const log = openLog(config.LOG_LEVEL)
+  if (cluster.isWorker) {
+    const { runWorker } = await import('./workers/run-worker.ts')
+    runWorker(config, log)
+    return EXIT_OK
+  }
   const devnet = isDemo(config) ? await openDemoChain(config.FAULTS) : null
   const endpoints = upstreamEndpoints(config, devnet)
   let relay: Relay | null = null
@@ -53,7 +59,8 @@ export const serve: Command = async (args) => {
   process.on('SIGTERM', shutdown.onSignal)
   process.on('SIGINT', shutdown.onSignal)
   try {
-    relay = await startRelay({ config, endpoints, log, metrics: openMetrics(), onFailure: shutdown.onFailure })
+    const start = config.WORKERS > 1 ? (await import('./workers/start-workers.ts')).startWorkers : startRelay
+    relay = await start({ config, endpoints, log, metrics: openMetrics(), onFailure: shutdown.onFailure })
   } catch (failure) {
     if (!(failure instanceof ListenError || failure instanceof TapeError)) throw failure
     printError(failure.message)

@@ -11,6 +11,7 @@ import type { SourceSettings } from '../chain/source/source-settings.ts'
 import type { Config } from '../config.ts'
 import { ByteBudget } from '../edge/limits/byte-budget.ts'
 import type { ConnectionLimits } from '../edge/limits/connections.ts'
+import type { SharedUsage } from '../edge/limits/shared-usage.ts'
 import type { ServerWebSocket } from '../edge/transport/websocket-outlet.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Hex } from '../protocol/fields.ts'
@@ -37,6 +38,8 @@ const FILTER_WEIGHT_BOUND = 50_000
 /** Random bytes that make subscription ids differ from those of the previous run. */
 const ID_PREFIX_BYTES = 12
 
+/** The name under which the connections to this path are counted in all processes. */
+const COUNT_NAME = 'rpc'
 const NO_UPSTREAM = 'this process has no upstream (ROLE=edge): set UPSTREAM_RPC_URL, or ask another one'
 const noUpstream = new Refusal(404, 'no_upstream', `There is no JSON-RPC here: ${NO_UPSTREAM}.`)
 
@@ -48,6 +51,7 @@ type GatewayInputs = {
   /** The tokens that the list names. */
   readonly view: { isListed(address: Hex): boolean; readonly hasTokens: boolean }
   readonly connections: ConnectionLimits
+  readonly sharedUsage?: SharedUsage | null
   readonly metrics: Metrics
   /** The address that a request counts for. */
   readonly addressOf: (incoming: IncomingMessage) => string
@@ -60,14 +64,14 @@ type GatewayInputs = {
 
 /** The relay as a JSON-RPC node: forwards each question once for all who ask it, and sends node events to subscribers. */
 export function openGateway(inputs: GatewayInputs) {
-  const { config, metrics, connections, addressOf, uptime } = inputs
+  const { config, metrics, connections, addressOf, uptime, sharedUsage = null } = inputs
   const chainState = new ChainState()
   const answers = openAnswers(inputs, chainState)
   const unlistedContracts = config.RPC_OPEN ? new UnlistedContracts(inputs.clock) : null
   const subscriptions = openSubscriptions(inputs, { answers, chainState, unlistedContracts })
   const shared = {
     backend: { answers, chainState },
-    rates: new RateLimiter(config.RPC_RATE),
+    rates: new RateLimiter(config.RPC_RATE, sharedUsage),
     unsentBudget: new ByteBudget(UNSENT_BOUND_BYTES, UNSENT_SHARE_BYTES),
     uptime,
   }
@@ -81,8 +85,14 @@ export function openGateway(inputs: GatewayInputs) {
     idPrefix: `0x${randomBytes(ID_PREFIX_BYTES).toString('hex')}`,
     countSlowDisconnect: () => metrics.disconnectedAsSlow.inc(),
     connectionMetrics: {
-      opened: () => metrics.listeners.inc({ carrier: 'rpc' }),
-      closed: () => metrics.listeners.dec({ carrier: 'rpc' }),
+      opened: () => {
+        metrics.listeners.inc({ carrier: 'rpc' })
+        sharedUsage?.change(COUNT_NAME, 1)
+      },
+      closed: () => {
+        metrics.listeners.dec({ carrier: 'rpc' })
+        sharedUsage?.change(COUNT_NAME, -1)
+      },
     },
   })
   const pingTimer = setInterval(() => void sockets.heartbeat(), config.HEARTBEAT_MS)
@@ -106,7 +116,7 @@ export function openGateway(inputs: GatewayInputs) {
           sockets.accept(webSocket, socket, address),
       },
     ],
-    clientCount: () => sockets.connectedCount,
+    clientCount: () => sharedUsage?.count(COUNT_NAME) ?? sockets.connectedCount,
     onChainEvent: (event: ChainEvent): void => {
       chainState.receive(event)
       subscriptions.receive(event)

@@ -1,4 +1,5 @@
 import { BoundedMap } from '../bounded-map.ts'
+import type { SharedUsage } from '../edge/limits/shared-usage.ts'
 import { TokenBucket } from '../edge/limits/token-bucket.ts'
 import { BATCH_BOUND } from './request.ts'
 
@@ -17,8 +18,12 @@ export class RateLimiter {
   readonly #perSecond: number
   readonly #byAddress = new BoundedMap<string, Buckets>(ADDRESSES_BOUND)
 
-  constructor(perSecond: number) {
+  readonly #shared: SharedUsage | null
+
+  /** `shared`: where several processes serve one port, what they have taken together. */
+  constructor(perSecond: number, shared: SharedUsage | null = null) {
     this.#perSecond = perSecond
+    this.#shared = shared
   }
 
   /**
@@ -26,11 +31,12 @@ export class RateLimiter {
    * were counted before, but not those for logs among them.
    */
   take(address: string, methods: readonly string[], now: number, prepaid = 0): boolean {
-    const { all, logs } = this.#bucketsOf(address, now)
-    const logRequests = methods.filter((method) => method === 'eth_getLogs').length
-    const unpaid = Math.max(0, methods.length - prepaid)
-    if (all.available(now) < unpaid || logs.available(now) < logRequests) return false
-    return all.take(now, unpaid) && logs.take(now, logRequests)
+    if (!this.#shared) return takeFrom(this.#bucketsOf(address, now), methods, now, prepaid)
+    return this.#shared.takeRate(address, (at, left) => {
+      const buckets = left ? this.#createBuckets(left.at, left) : this.#createBuckets(at)
+      if (!takeFrom(buckets, methods, at, prepaid)) return null
+      return { all: buckets.all.available(at), logs: buckets.logs.available(at), at }
+    })
   }
 
   #bucketsOf(address: string, now: number): Buckets {
@@ -39,11 +45,18 @@ export class RateLimiter {
     return buckets
   }
 
-  #createBuckets(now: number): Buckets {
+  #createBuckets(now: number, left?: { readonly all: number; readonly logs: number }): Buckets {
     const capacity = Math.max(BATCH_BOUND, CAPACITY_SECONDS * this.#perSecond)
     return {
-      all: new TokenBucket(capacity, this.#perSecond, now),
-      logs: new TokenBucket(Math.floor(capacity * LOGS_SHARE), this.#perSecond * LOGS_SHARE, now),
+      all: new TokenBucket(capacity, this.#perSecond, now, left?.all),
+      logs: new TokenBucket(Math.floor(capacity * LOGS_SHARE), this.#perSecond * LOGS_SHARE, now, left?.logs),
     }
   }
+}
+
+function takeFrom({ all, logs }: Buckets, methods: readonly string[], now: number, prepaid: number): boolean {
+  const logRequests = methods.filter((method) => method === 'eth_getLogs').length
+  const unpaid = Math.max(0, methods.length - prepaid)
+  if (all.available(now) < unpaid || logs.available(now) < logRequests) return false
+  return all.take(now, unpaid) && logs.take(now, logRequests)
 }

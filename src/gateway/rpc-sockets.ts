@@ -13,6 +13,9 @@ export const RPC_CHUNKS_BOUND = 1_024
 /** Pings in one turn of the event loop. */
 const HEARTBEATS_PER_TICK = 250
 
+/** The code of a WebSocket for a client that may come back (RFC 6455 §7.4.1). */
+const TRY_AGAIN_LATER = 1_013
+
 const serverFull = new Refusal(503, 'full', 'Too many are connected; come back later.')
 const tooManyConnections = new Refusal(429, 'too_many_connections', 'Too many connections come from your address; close some.')
 
@@ -45,8 +48,8 @@ export class RpcSockets {
     const { connections, connectionMetrics } = this.#options
     const outlet = new WebSocketOutlet(webSocket, socket)
     const session = new RpcSession(webSocket, outlet, address, this.#options)
+    if (connections.add(session)) return webSocket.close(TRY_AGAIN_LATER)
     this.#sessions.add(session)
-    connections.add(session)
     connectionMetrics.opened()
     const onClose = () => {
       session.release()

@@ -15,6 +15,8 @@ export class Checkpoints {
   readonly #passive: StatementSync
   readonly #complete: StatementSync
   #bytes = 0
+  #holds = 0
+  #completions = 0
   #hasFailed = false
 
   constructor(database: DatabaseSync) {
@@ -26,12 +28,29 @@ export class Checkpoints {
   /** A transaction with this much text was committed. */
   onCommit(chars: number): void {
     this.#bytes += TRANSACTION_BYTES + chars * BYTES_PER_CHAR
-    if (this.#bytes >= CHECKPOINT_BYTES) this.#run(this.#passive)
+    if (this.#bytes >= CHECKPOINT_BYTES && this.#holds === 0) this.#run(this.#passive)
   }
 
   /** Afterwards all that was committed is on the disk, unless a failure was reported. */
   complete(): void {
+    this.#completions += 1
     this.#run(this.#complete)
+  }
+
+  /**
+   * Writes all into the file, and then nothing more until the result is called, so that the file can be copied. The result says
+   * whether that held: what must be on the disk at once is written all the same.
+   */
+  hold(): () => boolean {
+    this.complete()
+    const completions = this.#completions
+    this.#holds += 1
+    let isHeld = true
+    return () => {
+      if (isHeld) this.#holds -= 1
+      isHeld = false
+      return this.#completions === completions
+    }
   }
 
   #run(checkpoint: StatementSync): void {

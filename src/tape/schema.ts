@@ -6,6 +6,9 @@ import { TapeError } from './tape.ts'
 /** Raised with every change of a table or of the JSON in a note. No older tape is migrated. */
 export const SCHEMA_VERSION = 4
 
+/** The file of the tape in its folder. */
+export const TAPE_FILE_NAME = 'tape.sqlite'
+
 const settingsSql = `
   PRAGMA locking_mode = EXCLUSIVE;
   PRAGMA journal_mode = WAL;
@@ -38,7 +41,7 @@ const createSql = `
 /** Opens and locks the file of the embedded tape. A failure names the remedy. */
 export function openDatabase(dir: string, warn: (kind: string, detail: unknown) => void = () => {}): DatabaseSync {
   try {
-    const file = dir === ':memory:' ? dir : join(dir, 'tape.sqlite')
+    const file = dir === ':memory:' ? dir : join(dir, TAPE_FILE_NAME)
     if (dir !== ':memory:') makeFolder(resolve(dir))
     // SQLite takes it for a new file.
     if (statSync(file, { throwIfNoEntry: false })?.size === 0) warn('the tape file is empty: a new epoch begins', { file })

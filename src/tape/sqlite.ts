@@ -2,11 +2,10 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { Draft } from '../protocol/updates.ts'
 import { Notes } from './notes.ts'
 import { firstSeqOfRun } from './runs.ts'
-import type { SearchableTape } from './tape.ts'
 import { openTapeFile, TapeFile, type TapeFileOptions } from './tape-file.ts'
 
 /** Opens the embedded tape: the process that serves it is the one that writes it. */
-export const openSqliteTape = (options: TapeFileOptions): SearchableTape =>
+export const openSqliteTape = (options: TapeFileOptions): TapeFile =>
   openTapeFile(options, (database) => new SqliteTape(database, options))
 
 class SqliteTape extends TapeFile {

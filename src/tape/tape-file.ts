@@ -163,7 +163,7 @@ export abstract class TapeFile implements SearchableTape {
     if (entries.length > 0) this.#next = end + 1
     this.#notes.merge(notes)
     this.#notes.merge(ownNotes)
-    for (const deliver of this.#followers) deliver(entries, notes)
+    for (const deliver of this.#followers) deliver(entries, notes, keepAfter)
     this.#checkpoints.onCommit(entries.reduce((chars, { text }) => chars + text.length, 0))
   }
 
@@ -241,6 +241,17 @@ export abstract class TapeFile implements SearchableTape {
 
   lostAfter(seq: number): number | null {
     return this.#runs.lostAfter(seq)
+  }
+
+  /**
+   * Keeps the file as it is now, so that another process can copy it, until `release` is called, which says whether it stayed so. What is
+   * written meanwhile is beside it. (If this process opened the file to copy it, it would lose its lock.) A tape in memory writes the copy itself.
+   */
+  holdForCopy(path: string): { readonly source: string | null; readonly release: () => boolean } {
+    const source = this.#database.location()
+    if (source !== null) return { source, release: this.#checkpoints.hold() }
+    this.#database.prepare('VACUUM INTO ?').run(path)
+    return { source, release: () => true }
   }
 
   async close(): Promise<void> {

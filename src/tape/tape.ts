@@ -5,7 +5,8 @@ import type { NoteReader, Notes } from './notes.ts'
 /** An update with its number, and the exact text that every listener receives. */
 export type Entry = { readonly seq: number; readonly update: Update; readonly text: string }
 
-export type Follower = (batch: readonly Entry[], notes: Notes) => void
+/** `keepAfter`: updates after this number must not be evicted. */
+export type Follower = (batch: readonly Entry[], notes: Notes, keepAfter: number) => void
 
 /** Matches updates of these types and tokens (null for all), and updates that concern all tokens. */
 export type HistoryFilter = {

@@ -38,6 +38,7 @@ const ratios: readonly Ratio[] = [
   ['CPU per WebSocket delivery, relay : floor', 'cpuSecondsPerMillion', 'ws, relay', 'ws, C floor', { atMost: 1.5 }],
   ['CPU per SSE delivery, relay : floor', 'cpuSecondsPerMillion', 'sse, relay', 'sse, C floor', { atMost: 1.5 }],
   ['CPU per lone delivery, relay : floor', 'cpuSecondsPerMillion', 'lone ws, relay', 'lone ws, C floor', { atMost: 1.33 }],
+  ['CPU per delivery, 2 workers : 1', 'cpuSecondsPerMillion', 'ws, 2 workers', 'ws, 1 worker', { atMost: 1.1 }],
   ['p99 over WebSocket, relay : floor', 'p99Ms', 'ws, relay', 'ws, C floor', { atMost: 2 }],
   ['p99 over SSE, relay : floor', 'p99Ms', 'sse, relay', 'sse, C floor', { atMost: 2 }],
   ['CPU per delivery, SSE : WebSocket', 'cpuSecondsPerMillion', 'sse, relay', 'ws, relay', null],

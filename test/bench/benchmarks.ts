@@ -59,6 +59,18 @@ async function withListeners<T>(
   }
 }
 
+/** The same bursts from one process, and from two workers behind one port. */
+export async function benchmarkWorkers({ listeners }: BenchmarkSettings, report: ReportFigures): Promise<void> {
+  for (const workers of [1, 2]) {
+    const server = await openRelay(1, { WORKERS: String(workers) })
+    const group = { kind: 'ws', listeners, selections: allMessages('ws', server), every: 1, atOnce: CONCURRENT_JOINS } as const
+    await withListeners(server, group, async (load) => {
+      await load.deliver({ ...BURSTS, bursts: WARM_UP_BURSTS })
+      report(`ws, ${workers} worker${workers === 1 ? '' : 's'}`, await load.deliver(BURSTS))
+    }).finally(() => server.end())
+  }
+}
+
 /** The same bursts from the relay and its peers to the same listeners, and lone transfers on request. */
 export async function benchmarkFanOut(
   kind: StreamKind,

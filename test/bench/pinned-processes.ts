@@ -57,11 +57,9 @@ export class PinnedProcess {
     }
   }
 
-  /** Processor time that the threads of the process used so far, in seconds, in user and in kernel mode. */
+  /** Processor time that the threads of the process and of its children used so far, in seconds, in user and in kernel mode. */
   cpuSeconds(): number {
-    const tasks = `/proc/${this.#child.pid}/task`
-    const nanos = readdirSync(tasks).map((task) => Number(readFileSync(`${tasks}/${task}/schedstat`, 'utf8').split(' ')[0]))
-    return nanos.reduce((sum, ns) => sum + ns, 0) / 1e9
+    return cpuNanosOf(this.#child.pid ?? 0) / 1e9
   }
 
   residentBytes(): number {
@@ -76,6 +74,17 @@ export class PinnedProcess {
   protected get child(): ChildProcess {
     return this.#child
   }
+}
+
+function cpuNanosOf(pid: number): number {
+  const tasks = `/proc/${pid}/task`
+  return readdirSync(tasks).reduce((sum, task) => {
+    const own = Number(readFileSync(`${tasks}/${task}/schedstat`, 'utf8').split(' ')[0])
+    const children = readFileSync(`${tasks}/${task}/children`, 'utf8')
+      .split(' ')
+      .filter((child) => child !== '')
+    return sum + own + children.reduce((total, child) => total + cpuNanosOf(Number(child)), 0)
+  }, 0)
 }
 
 /** A script that runs one command after the other and reports on each. */

@@ -13,6 +13,7 @@ import {
   benchmarkJoining,
   benchmarkMemory,
   benchmarkMixed,
+  benchmarkWorkers,
   type CapacityFigures,
   growthListeners,
   type JoiningFigures,
@@ -50,6 +51,7 @@ const HELP = `npm run bench [-- <part>…] [--rounds <n>] [--listeners <n>]
   latency   latency that the relay adds between the upstream's socket and a listener's
   held      as many listeners as the machine's file limit allows
   rpc       JSON-RPC reads from the cache, compared with a bare Hono route that returns a constant
+  workers   bursts to WebSocket listeners from one process, and from two workers
   nats      latency and rate over NATS, with one ingester and 1, 2 and 4 edges
   quotes    what quotes ask of the upstream per pre-confirmed swap
   history   latency of each kind of history query on a full tape, and its effect on live listeners
@@ -61,7 +63,7 @@ const HELP = `npm run bench [-- <part>…] [--rounds <n>] [--listeners <n>]
 
 const parts = [
   ...(['ingest', 'ws', 'sse', 'lone', 'growth', 'deflate', 'mixed', 'join', 'memory'] as const),
-  ...(['latency', 'held', 'rpc', 'nats', 'quotes', 'history'] as const),
+  ...(['latency', 'held', 'rpc', 'workers', 'nats', 'quotes', 'history'] as const),
 ] as const
 type Part = (typeof parts)[number]
 const isPart = (text: string): text is Part => parts.some((part) => part === text)
@@ -118,7 +120,7 @@ if (!hasFloor) print('There is no C compiler (cc), so the minimal server in C is
 const peers = new Set<ServerName>(['relay', 'naive ws', 'hono streamSSE', ...(hasFloor ? (['C floor'] as const) : [])])
 const began = performance.now()
 try {
-  const needsSample = isSelected('ws', 'sse', 'lone', 'growth', 'mixed', 'join', 'memory')
+  const needsSample = isSelected('ws', 'sse', 'lone', 'growth', 'mixed', 'join', 'memory', 'workers')
   const sample = needsSample ? await takeSample(20, 10) : null
   for (let round = 1; round <= rounds; round += 1) await measureRound(round, sample && { listeners, peers, sample })
   if (isSelected('held')) capacity = await benchmarkCapacity()
@@ -153,6 +155,7 @@ async function measureListeners(setting: BenchmarkSettings): Promise<void> {
     await benchmarkFanOut('ws', { bursts: isSelected('ws'), lone: isSelected('lone') }, setting, addFigures)
   if (isSelected('sse')) await benchmarkFanOut('sse', { bursts: true, lone: false }, setting, addFigures)
   if (isSelected('growth')) await benchmarkGrowth(setting, addFigures)
+  if (isSelected('workers')) await benchmarkWorkers(setting, addFigures)
   if (isSelected('mixed')) await benchmarkMixed(setting, addFigures)
   if (isSelected('join')) joiningRounds.push(await benchmarkJoining(setting))
   if (isSelected('memory')) await benchmarkMemory(setting, (figures) => memoryRounds.push(figures))

@@ -90,7 +90,7 @@ async function open(logs: number) {
     }
     const entries = await tape.append(drafts[what](), notes)
     await takeLongest()
-    for (const deliver of followers) deliver(entries, notes)
+    for (const deliver of followers) deliver(entries, notes, Number.POSITIVE_INFINITY)
     while (live.streams.edge.hub.deliveredSeq < tape.end()) await nextTurn()
     return takeLongest()
   }

@@ -63,12 +63,14 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   gateway: ['protocol', ...chain, 'chain/link', 'chain/sealed', 'chain/source', ...edgeBase, ...leaves],
   // The tape carries what ingesters send each other, and does not read it.
   'configured-tape.ts': ['tape', 'ingest/peers.ts', ...leaves],
-  'relay.ts': [...data, 'configured-tape.ts', 'chain', 'ingest', 'edge', 'gateway', ...leaves],
+  'serving.ts': [...data, 'chain', 'edge', 'gateway', ...leaves],
+  'relay.ts': [...data, 'configured-tape.ts', 'serving.ts', 'chain', 'ingest', 'edge/limits', 'gateway', ...leaves],
+  workers: [...data, 'relay.ts', 'chain/source', 'edge/http', 'edge/limits', ...leaves],
   'start-relay.ts': ['relay.ts', ...leaves],
   // The doctor runs the parts of the relay that read an upstream, without the relay.
   doctor: ['protocol', 'tokens', 'chain', 'gateway/redact.ts', 'cli/command.ts', 'upstream.ts', ...leaves],
   'upstream.ts': ['config.ts', 'tokens', 'devnet'],
-  'serve.ts': [...data, 'edge/http', 'docs', 'relay.ts', 'start-relay.ts', 'upstream.ts', 'cli/command.ts', ...leaves],
+  'serve.ts': [...data, 'edge/http', 'docs', 'relay.ts', 'start-relay.ts', 'workers', 'upstream.ts', 'cli/command.ts', ...leaves],
   'main.ts': ['serve.ts', 'cli', 'conform', 'doctor', 'config.ts', 'nearest-name.ts', 'version.ts'],
   devnet: ['protocol', 'chain/rpc/method-params.ts', 'nearest-name.ts', 'recurring-window.ts', 'setting-readers.ts'],
   client: [],
@@ -196,7 +198,7 @@ describe('src', () => {
     for (const arrow of [
       'main.ts → serve.ts',
       'serve.ts → relay.ts',
-      'relay.ts → edge/live',
+      'serving.ts → edge/live',
       'relay.ts → ingest',
       'edge/http → edge/history',
       'edge/live → tape',

@@ -1,13 +1,22 @@
 import type { CloseReason } from '../../protocol/close-codes.ts'
+import type { SharedUsage } from './shared-usage.ts'
 
 /** Replays of one address that run at once; the others wait. */
 const REPLAYS_PER_ADDRESS_BOUND = 2
 
-type ConnectionBounds = { readonly clientsBound: number; readonly perAddressBound: number }
+type ConnectionBounds = {
+  readonly clientsBound: number
+  readonly perAddressBound: number
+  /** The counts of all processes that serve one port; null where this is the only one. */
+  readonly shared?: SharedUsage | null
+}
 /** A connected client and the address that it counts for. */
 type ConnectedClient = { readonly address: string }
 /** The usage of one address. A waiting client is called back with true for a slot, with false if it disconnected. */
 type AddressUsage = { listeners: number; replays: number; readonly waiting: Map<ConnectedClient, (isGranted: boolean) => void> }
+
+/** The name under which all connections are counted. */
+const ALL = '*'
 
 const noop = (): void => {}
 
@@ -23,22 +32,28 @@ export class ConnectionLimits {
 
   /** The limit that refuses another connection from this address; null if there is room. */
   exceededLimit(address: string): Extract<CloseReason, 'full' | 'too_many_connections'> | null {
-    const { clientsBound, perAddressBound } = this.#bounds
-    if ((this.#usageByAddress.get(address)?.listeners ?? 0) >= perAddressBound) return 'too_many_connections'
-    return this.#listeners >= clientsBound ? 'full' : null
+    const { clientsBound, perAddressBound, shared } = this.#bounds
+    const ofAddress = shared ? shared.count(address) : (this.#usageByAddress.get(address)?.listeners ?? 0)
+    if (ofAddress >= perAddressBound) return 'too_many_connections'
+    return (shared ? shared.count(ALL) : this.#listeners) >= clientsBound ? 'full' : null
   }
 
-  add({ address }: ConnectedClient): void {
+  /** Counts a client. Returns the limit that it exceeds, and then it does not count: another process may have been faster. */
+  add({ address }: ConnectedClient): ReturnType<ConnectionLimits['exceededLimit']> {
+    const exceeded = this.#share(address)
+    if (exceeded) return exceeded
     const usage = this.#usageByAddress.get(address)
     if (usage) usage.listeners += 1
     else this.#usageByAddress.set(address, { listeners: 1, replays: 0, waiting: new Map() })
     this.#listeners += 1
+    return null
   }
 
   remove(client: ConnectedClient): void {
     const usage = this.#usageByAddress.get(client.address)
     if (!usage) return
     this.#listeners -= 1
+    for (const name of [client.address, ALL]) this.#bounds.shared?.change(name, -1)
     usage.listeners -= 1
     settleWaiting(usage, client, false)
     this.#forgetIfEmpty(client.address, usage)
@@ -57,6 +72,17 @@ export class ConnectionLimits {
       usage.replays -= 1
       this.#forgetIfEmpty(client.address, usage)
     }
+  }
+
+  /** Counts a client in all processes, unless that exceeds a limit. */
+  #share(address: string): ReturnType<ConnectionLimits['exceededLimit']> {
+    const { shared } = this.#bounds
+    if (!shared) return null
+    return shared.exclusively(() => {
+      const exceeded = this.exceededLimit(address)
+      if (!exceeded) for (const name of [address, ALL]) shared.change(name, 1)
+      return exceeded
+    })
   }
 
   /** Drops an unused address, so that the map does not grow. */

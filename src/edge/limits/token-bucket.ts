@@ -5,10 +5,10 @@ export class TokenBucket {
   #available: number
   #refilledAt: number
 
-  constructor(capacity: number, perSecond: number, now: number) {
+  constructor(capacity: number, perSecond: number, now: number, available = capacity) {
     this.#capacity = capacity
     this.#perSecond = perSecond
-    this.#available = capacity
+    this.#available = available
     this.#refilledAt = now
   }
 

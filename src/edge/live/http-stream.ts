@@ -113,7 +113,8 @@ function startStream(streams: StreamServices, request: StreamRequest, resolved: 
   })
   listener.tokens = choice.tokens
   socket.write(`${responseHeadOf(format, edge.wallTime())}${format === 'sse' ? `: stocktape.v1\nretry: ${retryMs}\n\n` : ''}`)
-  edge.hub.add(listener)
+  const exceeded = edge.hub.add(listener)
+  if (exceeded) return edge.hub.disconnect(listener, exceeded)
   removeOnClose(edge.hub, listener, socket)
   const { snapshot = true } = query
   const onGap = query.on_gap ?? 'replay'

@@ -7,6 +7,7 @@ import type { Notes } from '../../tape/notes.ts'
 import type { Entry, SearchableTape } from '../../tape/tape.ts'
 import { nextTurn } from '../../turns.ts'
 import { ConnectionLimits } from '../limits/connections.ts'
+import type { SharedUsage } from '../limits/shared-usage.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 import type { View } from '../select/view.ts'
 import type { Transport } from '../transport/encode.ts'
@@ -29,6 +30,9 @@ const limitRefusals = {
   too_many_connections: new Refusal(429, 'too_many_connections', 'Too many listeners come from your address; close some.'),
 } as const
 
+/** The name under which the listeners of a transport are counted in all processes. */
+const countName = (transport: Transport): string => `listeners ${transport}`
+
 type Options = {
   readonly tape: SearchableTape
   readonly view: View
@@ -39,6 +43,8 @@ type Options = {
   readonly backlogPatienceMs: number
   readonly clientsBound: number
   readonly clientsPerAddressBound: number
+  /** The counts of all processes that serve one port. */
+  readonly sharedUsage?: SharedUsage | null
   readonly selectionsBound: number
   /** The longest that an update waits for others to share its write. */
   readonly batchDelayBoundMs: number
@@ -70,7 +76,7 @@ export class Hub {
   constructor(options: Options) {
     this.#options = options
     const { clientsBound, clientsPerAddressBound: perAddressBound, batchDelayBoundMs: delayBoundMs } = options
-    this.connectionLimits = new ConnectionLimits({ clientsBound, perAddressBound })
+    this.connectionLimits = new ConnectionLimits({ clientsBound, perAddressBound, shared: options.sharedUsage ?? null })
     this.#backlogs = new Backlogs({
       ...{ boundBytes: options.backlogBoundBytes, patienceMs: options.backlogPatienceMs, uptime: options.uptime },
     })
@@ -90,9 +96,13 @@ export class Hub {
     return this.#isDraining
   }
 
-  /** Connected listeners by transport. */
+  /** Connected listeners by transport, of all processes that serve the port. */
   get listenerCounts(): Readonly<Record<Transport, number>> {
-    return this.#listenerCounts
+    const { sharedUsage } = this.#options
+    if (!sharedUsage) return this.#listenerCounts
+    const counts = { ...this.#listenerCounts }
+    for (const transport of Object.keys(counts) as Transport[]) counts[transport] = sharedUsage.count(countName(transport))
+    return counts
   }
 
   /** The limit that refuses another connection from this address; null if there is room. */
@@ -135,11 +145,15 @@ export class Hub {
     return listener.seq === null ? null : this.position(listener.seq, listener.n)
   }
 
-  add(listener: Listener): void {
+  /** Returns the limit that the listener exceeds, and then it is not added. */
+  add(listener: Listener): ReturnType<ConnectionLimits['exceededLimit']> {
+    const exceeded = this.connectionLimits.add(listener)
+    if (exceeded) return exceeded
     this.#listeners.add(listener)
-    this.connectionLimits.add(listener)
     this.#listenerCounts[listener.transport] += 1
+    this.#options.sharedUsage?.change(countName(listener.transport), 1)
     this.#options.counters.connected(listener.transport)
+    return null
   }
 
   /** The updates after `seq`, or null if some of them are no longer in memory. */
@@ -174,6 +188,7 @@ export class Hub {
     if (!this.#listeners.delete(listener)) return
     this.connectionLimits.remove(listener)
     this.#listenerCounts[listener.transport] -= 1
+    this.#options.sharedUsage?.change(countName(listener.transport), -1)
     this.#options.counters.disconnected(listener.transport)
   }
 

@@ -5,6 +5,7 @@ import type { Metrics } from '../../metrics.ts'
 import { version } from '../../version.ts'
 import { createAuthorizer } from '../limits/auth.ts'
 import { clientAddressOf } from '../limits/client-address.ts'
+import type { SharedUsage } from '../limits/shared-usage.ts'
 import { View } from '../select/view.ts'
 import { runAbsences } from './absences.ts'
 import type { StreamServices } from './http-stream.ts'
@@ -28,6 +29,7 @@ type LiveInputs = {
   readonly chain: { readonly id: number | null; readonly isWrong: (urls: readonly string[]) => boolean }
   readonly endpoints: { readonly demo: boolean; readonly rpcUrls: readonly string[] }
   readonly metrics: Metrics
+  readonly sharedUsage?: SharedUsage | null
   readonly now: () => number
   readonly wallTime: () => number
   readonly uptime: () => number
@@ -82,9 +84,9 @@ const setAway = (hub: Hub, isAway: boolean): void => {
   isAway ? hub.drain() : hub.reopen()
 }
 
-const openHub = ({ config, metrics, tape, wallTime, uptime, random }: LiveInputs, view: View): Hub =>
+const openHub = ({ config, metrics, tape, wallTime, uptime, random, sharedUsage = null }: LiveInputs, view: View): Hub =>
   new Hub({
-    ...{ tape, view, wallTime, uptime, random },
+    ...{ tape, view, wallTime, uptime, random, sharedUsage },
     backlogBoundBytes: config.BACKLOG_BOUND_BYTES,
     backlogPatienceMs: config.BACKLOG_PATIENCE_MS,
     clientsBound: config.CLIENTS_BOUND,

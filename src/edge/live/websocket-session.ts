@@ -64,9 +64,8 @@ export class WebSocketSession implements WebSocketEvents {
       this.#sendError(forbidden, undefined)
       return edge.hub.disconnect(this.#listener, 'forbidden')
     }
-    const exceeded = edge.hub.exceededLimit(this.#listener.address)
+    const exceeded = edge.hub.exceededLimit(this.#listener.address) ?? edge.hub.add(this.#listener)
     if (exceeded) return edge.hub.disconnect(this.#listener, exceeded)
-    edge.hub.add(this.#listener)
     this.#attempt(() => {
       const parsed = readStreamQuery(query, lastEventId)
       if (parsed.heartbeat) this.#listener.setHeartbeat(parsed.heartbeat * 1_000, edge.uptime())

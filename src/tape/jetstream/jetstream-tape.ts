@@ -1,11 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Draft } from '../../protocol/updates.ts'
+import { type BatchMessage, decodeBatch } from '../batch-message.ts'
 import { defineNote, Notes } from '../notes.ts'
 import { entryOf } from '../row.ts'
 import { firstSeqOfRun } from '../runs.ts'
 import { type Entry, TapeBehindError } from '../tape.ts'
 import { TapeFile, type TapeFileOptions } from '../tape-file.ts'
-import { type BatchMessage, decodeBatch } from './batch-message.ts'
 import type { NatsStream, StreamMessage, StreamPlace } from './nats-stream.ts'
 import { StreamWriter } from './stream-writer.ts'
 

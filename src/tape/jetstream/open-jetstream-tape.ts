@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { decodeBatch } from '../batch-message.ts'
+import { TAPE_FILE_NAME } from '../schema.ts'
 import { openTapeFile, type TapeOrigin } from '../tape-file.ts'
-import { decodeBatch } from './batch-message.ts'
 import { JetStreamTape, type JetStreamTapeOptions } from './jetstream-tape.ts'
 import { NatsStream, type StreamExtent, type StreamMessage, type StreamSettings } from './nats-stream.ts'
 import { RENEW_MS } from './stream-writer.ts'
@@ -60,7 +61,7 @@ class CopyFile {
   async beginAnew(origin: TapeOrigin | null, seq: number): Promise<void> {
     const { dir } = this.#options
     await this.tape.closeFile()
-    if (dir !== ':memory:') for (const end of ['', '-wal', '-shm']) rmSync(join(dir, `tape.sqlite${end}`), { force: true })
+    if (dir !== ':memory:') for (const end of ['', '-wal', '-shm']) rmSync(join(dir, `${TAPE_FILE_NAME}${end}`), { force: true })
     this.tape = this.#open(origin, { seq, id: '', isComplete: origin === null, hasResigned: origin === null })
   }
 

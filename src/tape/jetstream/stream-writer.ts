@@ -1,7 +1,7 @@
 import type { Draft } from '../../protocol/updates.ts'
+import { type BatchMessage, encodeBatch } from '../batch-message.ts'
 import { defineNote, Notes } from '../notes.ts'
 import { type Entry, NotLeadingError } from '../tape.ts'
-import { type BatchMessage, encodeBatch } from './batch-message.ts'
 import { type NatsStream, StreamMovedError, type StreamPlace } from './nats-stream.ts'
 
 /** A leader that has nothing to write says this often that it is there. */

@@ -234,7 +234,9 @@ describe('a number', () => {
     const nav = page.locator('[data-symbol="AAPLc"] [data-field="nav"]')
     await nav.waitFor()
     expect(await nav.getAttribute('data-state')).toBe('stale')
-    expect(await nav.textContent()).toMatch(/held since .+ · (older than 26 h|market closed)/)
+    expect(await nav.textContent()).toMatch(
+      /held since .+ · (older than 26 h|before the open|after the close|overnight|market closed)/,
+    )
     const colorOf = (symbol: string) => styleOf(page, `[data-symbol="${symbol}"] [data-field="nav"] .figure`, 'color')
     expect(await colorOf('AAPLc')).not.toBe(await colorOf('NVDAc'))
     expect(await page.locator('[data-symbol="TSLAc"] [data-field="nav"]').textContent()).toBe('–missing')

@@ -246,7 +246,7 @@ describe('a tape that is read again', () => {
     }
     const entries = await write(first)
     const tracker = await ScoreTracker.open({ ...tapeLike(tape), follow }, clock.now)
-    deliverToTracker(entries, new Notes())
+    deliverToTracker(entries, new Notes(), Number.POSITIVE_INFINITY)
     expect(tracker.hours(clock.now)).toEqual([hourRow(noon, { told: 1 })])
   })
 

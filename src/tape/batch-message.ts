@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { ChannelSeqs } from '../last-seqs.ts'
+import type { ChannelSeqs } from './last-seqs.ts'
 
 /** A batch as the stream stores it: the texts of its updates, already numbered, and its notes. */
 export type BatchMessage = {

@@ -1,0 +1,82 @@
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
+
+/** How long a process waits for another one that counts. Each count takes microseconds. */
+const BUSY_TIMEOUT_MS = 1_000
+
+/** What is left of the two rates of an address, and when that was so. */
+export type SharedRate = { readonly all: number; readonly logs: number; readonly at: number }
+
+/** Counts of several processes in one small file, so that a limit holds across all of them. Nothing in it survives a start. */
+export class SharedUsage {
+  readonly #database: DatabaseSync
+  readonly #worker: number
+  readonly #statements: Record<'count' | 'change' | 'drop' | 'rate' | 'setRate', StatementSync>
+
+  constructor(file: string, worker: number) {
+    this.#database = new DatabaseSync(file)
+    this.#worker = worker
+    this.#database.exec(`
+      PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS};
+      PRAGMA journal_mode = WAL;
+      PRAGMA synchronous = OFF;
+      CREATE TABLE IF NOT EXISTS counts (
+        name TEXT NOT NULL, worker INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (name, worker)
+      ) STRICT, WITHOUT ROWID;
+      CREATE TABLE IF NOT EXISTS rates (
+        address TEXT PRIMARY KEY, all_left REAL NOT NULL, logs_left REAL NOT NULL, at REAL NOT NULL
+      ) STRICT, WITHOUT ROWID;
+    `)
+    this.#statements = {
+      count: this.#database.prepare('SELECT sum(count) AS count FROM counts WHERE name = ?'),
+      change: this.#database.prepare(
+        'INSERT INTO counts (name, worker, count) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count',
+      ),
+      drop: this.#database.prepare('DELETE FROM counts WHERE worker = ?1 AND (?2 IS NULL OR (name = ?2 AND count = 0))'),
+      rate: this.#database.prepare('SELECT all_left AS "all", logs_left AS logs, at FROM rates WHERE address = ?'),
+      setRate: this.#database.prepare('INSERT OR REPLACE INTO rates (address, all_left, logs_left, at) VALUES (?, ?, ?, ?)'),
+    }
+  }
+
+  /** The count of all processes. */
+  count(name: string): number {
+    return Number(this.#statements.count.get(name)?.count ?? 0)
+  }
+
+  /** Changes the count of this process. */
+  change(name: string, delta: number): void {
+    this.#statements.change.run(name, this.#worker, delta)
+    if (delta < 0) this.#statements.drop.run(this.#worker, name)
+  }
+
+  /** Forgets a process that is gone. */
+  forget(worker: number): void {
+    this.#statements.drop.run(worker, null)
+  }
+
+  /**
+   * Takes from the rates of an address while no other process does. `take` gets the time of the machine, which all processes
+   * share, and returns what is left then, or null to take nothing.
+   */
+  takeRate(address: string, take: (now: number, left: SharedRate | undefined) => SharedRate | null): boolean {
+    return this.exclusively(() => {
+      const now = Number(process.hrtime.bigint()) / 1e6
+      const left = take(now, this.#statements.rate.get(address) as SharedRate | undefined)
+      if (left) this.#statements.setRate.run(address, left.all, left.logs, left.at)
+      return left !== null
+    })
+  }
+
+  /** Runs while no other process counts. */
+  exclusively<Result>(run: () => Result): Result {
+    this.#database.exec('BEGIN IMMEDIATE')
+    try {
+      return run()
+    } finally {
+      this.#database.exec('COMMIT')
+    }
+  }
+
+  close(): void {
+    this.#database.close()
+  }
+}

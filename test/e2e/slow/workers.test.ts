@@ -1,0 +1,217 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { describe, expect, it, type TestContext, vi } from 'vitest'
+import { WebSocket } from 'ws'
+import { type Devnet, startDevnet } from '../../../src/devnet/devnet.ts'
+import { ChildProgram, createTempFolder, startCommand } from '../../support/child-program.ts'
+import { hasNats, NatsServer } from '../../support/nats-server.ts'
+import { listenNdjson, listenSse, listenWs, type TestListener } from '../../support/test-listener.ts'
+import { fetchDocumented, tapeUpdatesOf } from '../../support/test-stack.ts'
+import { brokenPrevChains } from './reconnecting-readers.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+/** One process writes the tape, and two serve it behind one port. */
+
+const WORKERS = 2
+const WAIT = { timeout: 15_000, interval: 50 }
+
+class WorkingRelay {
+  readonly #program: ChildProgram
+  readonly #pid: number
+  readonly url: string
+
+  private constructor(program: ChildProgram, pid: number, url: string) {
+    this.#program = program
+    this.#pid = pid
+    this.url = url
+  }
+
+  static async open(test: TestContext, devnet: Devnet, settings: Record<string, string> = {}): Promise<WorkingRelay> {
+    const env = {
+      ...{ PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'warn', DRAIN_MS: '2000', WORKERS: String(WORKERS) },
+      ...{ UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url },
+      ...{ DATA_DIR: await createTempFolder(test), STOCKS_REFRESH_MS: '1000', ...settings },
+    }
+    const program = new ChildProgram(['sh', '-c', 'echo "process $$"; exec "$@"', 'sh', ...startCommand], { env })
+    test.onTestFinished(async ({ task }) => {
+      await program.kill()
+      if (task.result?.state === 'fail') process.stderr.write(`The relay printed: ${program.stdout}${program.stderr}\n`)
+    })
+    const [, pid] = await program.waitForOutput('stdout', /process (\d+)/)
+    return new WorkingRelay(program, Number(pid), await program.listeningUrl())
+  }
+
+  get log(): string {
+    return this.#program.stderr
+  }
+
+  /** The processes that serve, without the one that writes. */
+  get workers(): readonly number[] {
+    const tasks = readdirSync(`/proc/${this.#pid}/task`)
+    const children = tasks.flatMap((task) => readFileSync(`/proc/${this.#pid}/task/${task}/children`, 'utf8').trim().split(' '))
+    return children.filter((child) => child !== '').map(Number)
+  }
+
+  kill(pid = this.#pid): void {
+    process.kill(pid, 'SIGKILL')
+  }
+
+  /** Ends as an operator ends it. Resolves with the exit code. */
+  async stop(): Promise<number | null> {
+    process.kill(this.#pid, 'SIGTERM')
+    return this.#program.waitForExit()
+  }
+}
+
+async function openDevnet(test: TestContext): Promise<Devnet> {
+  const devnet = await startDevnet({ pace: 'clock', flashblockMs: 100, blockMs: 500, transactionsPerFlashblock: 2 })
+  test.onTestFinished(() => devnet.stop())
+  return devnet
+}
+
+const query = 'symbols=*&types=*&snapshot=false'
+
+async function listenMany(test: TestContext, url: string, count: number): Promise<readonly TestListener[]> {
+  const listeners = await Promise.all(
+    Array.from({ length: count }, (_, nth) => {
+      if (nth % 3 === 0) return listenWs(`${url.replace('http', 'ws')}/v1/ws?${query}`)
+      return nth % 3 === 1 ? listenSse(`${url}/v1/stream?${query}`) : listenNdjson(`${url}/v1/stream?${query}`)
+    }),
+  )
+  for (const listener of listeners) test.onTestFinished(() => listener.close())
+  for (const listener of listeners) await listener.waitFor('live')
+  return listeners
+}
+
+const textsOf = (listener: TestListener) =>
+  new Map(listener.received.flatMap(({ message, text }) => ('prev' in message ? [[message.id, text]] : [])))
+
+describe('a relay with two workers', () => {
+  it('gives every listener the same bytes, whichever worker serves it, and counts all of them', async (test) => {
+    const relay = await WorkingRelay.open(test, await openDevnet(test))
+    expect(relay.workers).toHaveLength(WORKERS)
+    const listeners = await listenMany(test, relay.url, 12)
+    for (const listener of listeners) await listener.until(() => tapeUpdatesOf(listener).length >= 60, '60 updates')
+    const [first, ...others] = listeners.map(textsOf)
+    const known = [...(first ?? [])]
+    for (const texts of others) {
+      const common = known.filter(([id]) => texts.has(id))
+      expect(common.length).toBeGreaterThan(20)
+      for (const [id, text] of common) expect(texts.get(id)).toBe(text)
+    }
+    for (const listener of listeners) expect(brokenPrevChains(tapeUpdatesOf(listener))).toEqual([])
+    for (let request = 0; request < 2 * WORKERS; request += 1) {
+      const { json } = await fetchDocumented(`${relay.url}/v1/status`)
+      expect(json).toMatchObject({ clients: { ws: 4, sse: 4, ndjson: 4 } })
+      const { text } = await fetchDocumented(`${relay.url}/metrics`)
+      expect(text).toContain('stocktape_listeners{carrier="ws"} 4')
+      expect(text).toMatch(/stocktape_updates_total\{type="transfer"\} [1-9]/)
+    }
+  })
+
+  it('goes on when a worker is killed: its clients come back, the others notice nothing', async (test) => {
+    const relay = await WorkingRelay.open(test, await openDevnet(test))
+    const listeners = await listenMany(test, relay.url, 12)
+    for (const listener of listeners) await listener.until(() => tapeUpdatesOf(listener).length >= 10, '10 updates')
+    const closed = new Set<TestListener>()
+    for (const listener of listeners) void listener.closed.then(() => closed.add(listener))
+    const [victim = 0] = relay.workers
+    relay.kill(victim)
+    await vi.waitFor(() => expect(relay.workers.filter((pid) => pid !== victim)).toHaveLength(WORKERS), WAIT)
+    // The new one serves: it can be seen in its own clients.
+    const later = await listenMany(test, relay.url, 12)
+    for (const listener of later) await listener.until(() => tapeUpdatesOf(listener).length >= 10, '10 updates')
+    expect(relay.log.split('a worker has ended')).toHaveLength(2)
+    const left = listeners.filter((listener) => !closed.has(listener))
+    expect([closed.size, left.length].every((count) => count > 0)).toBe(true)
+    for (const listener of left) {
+      const before = tapeUpdatesOf(listener).length
+      await listener.until(() => tapeUpdatesOf(listener).length >= before + 20, '20 more updates')
+      expect(brokenPrevChains(tapeUpdatesOf(listener))).toEqual([])
+    }
+    for (const listener of closed) {
+      const last = tapeUpdatesOf(listener).at(-1)?.id
+      const resumed = await listenNdjson(`${relay.url}/v1/stream?${query}&since=${last}`)
+      test.onTestFinished(() => resumed.close())
+      expect(await resumed.waitFor('subscribed')).toMatchObject({ resume: 'full' })
+      await resumed.until(() => tapeUpdatesOf(resumed).length >= 20, '20 updates')
+      expect(brokenPrevChains([...tapeUpdatesOf(listener), ...tapeUpdatesOf(resumed)])).toEqual([])
+    }
+  })
+
+  it('bounds connections and requests of one address across its workers', async (test) => {
+    const bound = 5
+    const settings = { CLIENTS_PER_ADDRESS_BOUND: String(bound), RPC_RATE: '50' }
+    const relay = await WorkingRelay.open(test, await openDevnet(test), settings)
+    const codes = await Promise.all(
+      Array.from({ length: 4 * bound }, async () => {
+        const socket = new WebSocket(`${relay.url.replace('http', 'ws')}/v1/ws?symbols=AAPLc`)
+        test.onTestFinished(() => socket.terminate())
+        return new Promise<number>((resolve) => {
+          socket.on('close', resolve)
+          socket.on('message', (data) => String(data).includes('"type":"live"') && resolve(0))
+        })
+      }),
+    )
+    expect(codes.toSorted()).toEqual([...Array(bound).fill(0), ...Array(3 * bound).fill(4102)])
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_chainId', params: [] })
+    const statuses = await Promise.all(
+      Array.from({ length: 300 }, async () => (await fetch(`${relay.url}/rpc`, { method: 'POST', body })).status),
+    )
+    const passed = statuses.filter((status) => status === 200).length
+    // The bucket holds a hundred, and fills up while the requests go on.
+    expect(passed).toBeGreaterThanOrEqual(100)
+    expect(passed).toBeLessThan(200)
+  })
+
+  it('ends with its signal, and its workers with it: every listener gets its position', async (test) => {
+    const relay = await WorkingRelay.open(test, await openDevnet(test))
+    const listeners = await listenMany(test, relay.url, 6)
+    const workers = relay.workers
+    expect(await relay.stop()).toBe(0)
+    for (const listener of listeners) expect(await listener.waitFor('bye')).toMatchObject({ reason: 'going_away' })
+    expect(workers.filter(isRunning)).toEqual([])
+  })
+
+  it('leaves no worker behind when the process that writes is killed', async (test) => {
+    const relay = await WorkingRelay.open(test, await openDevnet(test))
+    const workers = relay.workers
+    relay.kill()
+    await vi.waitFor(() => expect(workers.filter(isRunning)).toEqual([]), WAIT)
+  })
+
+  it('says in one line that its port is in use', async (test) => {
+    const devnet = await openDevnet(test)
+    const { url } = await WorkingRelay.open(test, devnet)
+    const env = {
+      ...{ PATH: process.env.PATH, PORT: new URL(url).port, DATA_DIR: ':memory:', WORKERS: String(WORKERS), LOG_LEVEL: 'error' },
+      ...{ UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url },
+    }
+    const second = new ChildProgram(startCommand, { env })
+    test.onTestFinished(() => second.kill())
+    expect(await second.waitForExit()).toBe(2)
+    expect(second.stderr).toMatch(/^stocktape: port \d+ on 127\.0\.0\.1 is in use[^\n]*\n$/)
+  })
+
+  it.skipIf(!hasNats)('serves a tape over NATS, as an edge', async (test) => {
+    const devnet = await openDevnet(test)
+    const nats = await NatsServer.start()
+    test.onTestFinished(() => nats.remove())
+    await WorkingRelay.open(test, devnet, { NATS_URL: nats.url, ROLE: 'ingest', WORKERS: '1' })
+    const edge = await WorkingRelay.open(test, devnet, { NATS_URL: nats.url, ROLE: 'edge' })
+    const listeners = await listenMany(test, edge.url, 6)
+    for (const listener of listeners) await listener.until(() => tapeUpdatesOf(listener).length >= 30, '30 updates')
+    await nats.kill()
+    const pings = await listenNdjson(`${edge.url}/v1/stream?${query}&heartbeat=1`)
+    test.onTestFinished(() => pings.close())
+    await pings.waitFor('heartbeat', ({ source }) => source === 'down')
+  })
+})
+
+function isRunning(pid: number): boolean {
+  try {
+    return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ')
+  } catch {
+    return false
+  }
+}
