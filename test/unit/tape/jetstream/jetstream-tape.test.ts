@@ -3,12 +3,14 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
-import { afterAll, beforeAll, describe } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import type { JetStreamTape } from '../../../../src/tape/jetstream/jetstream-tape.ts'
+import { NatsStream } from '../../../../src/tape/jetstream/nats-stream.ts'
 import { openJetStreamTape } from '../../../../src/tape/jetstream/open-jetstream-tape.ts'
 import { hasNats, NatsServer } from '../../../support/nats-server.ts'
 import { type OpenTapeFixture, tapeContract } from '../tape-contract.ts'
-import { unboundedOptions } from '../test-tape.ts'
+import { openTestTape, unboundedOptions } from '../test-tape.ts'
+import { oneOfEach } from '../update-drafts.ts'
 
 const NOON = Date.parse('2026-11-20T12:00:00Z')
 
@@ -69,6 +71,44 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
         },
       }
     }
+
+  it('has the same bytes as the embedded tape, but for epoch and numbers', async () => {
+    const drafts = [...oneOfEach({ at: NOON }), ...oneOfEach({ at: NOON + 1 })]
+    const textsOf = async (open: OpenTapeFixture) => {
+      const fixture = await open()
+      await fixture.tape.append(drafts.slice(0, 5))
+      await fixture.tape.append(drafts.slice(5))
+      const entries = await fixture.tape.readAfter(0, 1_000)
+      const first = entries[0]?.seq ?? 0
+      await fixture.close()
+      return entries.map(({ text }) => text.replace(/"[0-9a-z]{6}\.(\d+)"/g, (_, seq) => `"epoch.${Number(seq) - first}"`))
+    }
+    const texts = await textsOf(openFixture(false))
+    expect(texts).toHaveLength(drafts.length)
+    expect(texts).toEqual(await textsOf(openTestTape))
+  })
+
+  it.each([
+    ['a user and a password', ['--user', 'relay', '--pass', 'se:cret'], 'relay:se%3Acret'],
+    ['a token', ['--auth', 'se-cret'], 'se-cret'],
+  ])('reaches a server that asks for %s, and no server with wrong ones', async (_, flags, login) => {
+    const server = await NatsServer.start(flags)
+    onTestFinished(() => server.remove())
+    const warnings: unknown[] = []
+    const connect = (user: string) => {
+      const settings = { urls: [server.url.replace('//', `//${user}@`)], credentialsFile: undefined, name: 'T', replicas: 1 }
+      const stream = new NatsStream({ ...settings, maxAgeMs: 60_000, maxMessages: 10 }, (kind, detail) =>
+        warnings.push([kind, detail]),
+      )
+      onTestFinished(() => stream.close())
+      return stream.whenConnected(1_000)
+    }
+    expect(await connect(login)).toBe(true)
+    expect(warnings).toEqual([])
+    expect(await connect('nobody:wrong')).toBe(false)
+    expect(JSON.stringify(warnings)).toMatch(/NATS cannot be reached.*Authorization/i)
+    expect(JSON.stringify(warnings)).not.toContain('wrong')
+  })
 
   tapeContract('the tape over NATS', openFixture(false))
   tapeContract('a tape over NATS whose file is lost', openFixture(true))

@@ -1,0 +1,52 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { ConnectionLimits } from '../../../../src/edge/limits/connections.ts'
+import { SharedUsage } from '../../../../src/edge/limits/shared-usage.ts'
+import { RateLimiter } from '../../../../src/gateway/rate-limit.ts'
+
+/** The counts of two workers, and of the process that forgets them. */
+function openUsages() {
+  const folder = mkdtempSync(join(tmpdir(), 'stocktape-usage-'))
+  const usages = [0, 1, 2].map((worker) => new SharedUsage(join(folder, 'usage.sqlite'), worker))
+  onTestFinished(() => {
+    for (const usage of usages) usage.close()
+    rmSync(folder, { recursive: true })
+  })
+  return usages as [SharedUsage, SharedUsage, SharedUsage]
+}
+
+describe('limits that several processes share', () => {
+  it('bound the connections of an address and of all, until one of them leaves', () => {
+    const [, ...workers] = openUsages()
+    const [one, other] = workers.map((shared) => new ConnectionLimits({ clientsBound: 3, perAddressBound: 2, shared })) as [
+      ConnectionLimits,
+      ConnectionLimits,
+    ]
+    const [first, second] = [{ address: 'a' }, { address: 'a' }]
+    expect([one.add(first), other.add(second)]).toEqual([null, null])
+    expect([one.add({ address: 'a' }), other.exceededLimit('a')]).toEqual(['too_many_connections', 'too_many_connections'])
+    expect(one.add({ address: 'b' })).toBeNull()
+    expect(other.add({ address: 'c' })).toBe('full')
+    one.remove(first)
+    expect([other.exceededLimit('a'), other.exceededLimit('c')]).toEqual([null, null])
+  })
+
+  it('forget what a process counted that is gone', () => {
+    const [primary, one, other] = openUsages()
+    one.change('a', 3)
+    other.change('a', 1)
+    expect(primary.count('a')).toBe(4)
+    primary.forget(1)
+    expect([primary.count('a'), primary.count('b')]).toEqual([1, 0])
+  })
+
+  it('bound the requests of an address', () => {
+    const [, ...workers] = openUsages()
+    const [one, other] = workers.map((shared) => new RateLimiter(1, shared)) as [RateLimiter, RateLimiter]
+    const sixty = Array.from({ length: 60 }, () => 'eth_chainId')
+    expect([one.take('a', sixty, 0), other.take('a', sixty, 0), other.take('b', sixty, 0)]).toEqual([true, false, true])
+    expect(other.take('a', sixty.slice(0, 40), 0)).toBe(true)
+  })
+})
