@@ -12,6 +12,7 @@ type TapeInputs = Required<Pick<TapeFileOptions, 'now' | 'wallTime' | 'random' |
   readonly clock: SchedulerLike
   /** Called when the tape has to be closed and opened again. */
   readonly onReset: (why: string) => void
+  readonly onFailure: (failure: unknown) => void
 }
 
 /** The tape of the settings. What is null is of a tape that is shared with other processes. */
@@ -33,6 +34,7 @@ export async function openConfiguredTape({
   config,
   metrics,
   onReset,
+  onFailure,
   uptime,
   clock,
   ...ports
@@ -43,7 +45,7 @@ export async function openConfiguredTape({
   const { openJetStreamTape } = await import('./tape/jetstream/open-jetstream-tape.ts')
   const tape = await openJetStreamTape({
     ...options,
-    ...{ uptime, onReset, mayLead: config.ROLE !== 'edge', onUnreadable: () => metrics.streamUnreadable.inc() },
+    ...{ uptime, onReset, onFailure, mayLead: config.ROLE !== 'edge', onUnreadable: () => metrics.streamUnreadable.inc() },
     nats: { urls, credentialsFile: config.NATS_CREDENTIALS, name: config.NATS_STREAM, replicas: config.NATS_REPLICAS },
   })
   metrics.leads.measureBy(() => (tape.isLeading ? 1 : 0))

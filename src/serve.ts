@@ -77,7 +77,12 @@ const withDemoTape = (config: Config): Config =>
 
 function printBanner(config: Config, relay: Relay, { demo }: UpstreamEndpoints): void {
   const host = `${config.HOST === '0.0.0.0' || config.HOST === '::' ? 'localhost' : config.HOST}:${relay.port}`
-  print(`stocktape listens on http://${host}, the tape is in ${config.DATA_DIR}`)
+  const copy = config.NATS_URL === undefined ? '' : `the stream ${config.NATS_STREAM} of NATS, with a copy in `
+  print(`stocktape listens on http://${host}, the tape is in ${copy}${config.DATA_DIR}`)
+  if (config.ROLE === 'ingest') {
+    print('This process only writes the tape: it serves /healthz, /readyz, /metrics and /v1/status.')
+    return
+  }
   if (demo) {
     print('No upstream is set, so this is the built-in chain: nothing on it is real. See --help for the settings.')
     print('Its token TESTc retracts, splits and pauses on schedule (docs/test-token.md), and --faults makes more go wrong.')

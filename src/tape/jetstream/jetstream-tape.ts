@@ -30,6 +30,8 @@ export type JetStreamTapeOptions = TapeFileOptions & {
   readonly writerId: string
   readonly uptime: () => number
   readonly warn: (kind: string, detail: unknown) => void
+  /** Called when the copy in this process cannot be written. */
+  readonly onFailure: (failure: unknown) => void
   /** A message of the stream was no batch. */
   readonly onUnreadable: () => void
   /** What a tape in a new file takes for its last message. */
@@ -55,13 +57,13 @@ export class JetStreamTape extends TapeFile {
 
   constructor(database: DatabaseSync, options: JetStreamTapeOptions) {
     super(database, options)
-    const { stream, writerId, uptime, warn, start } = options
+    const { stream, writerId, uptime, warn, onFailure, start } = options
     this.#options = options
     this.#point = this.note(pointNote) ?? start
     this.#seenSeq = this.#point.seq
     this.#heardAt = uptime()
     this.#writer = new StreamWriter({
-      ...{ stream, writerId, uptime, warn },
+      ...{ stream, writerId, uptime, warn, onFailure },
       tape: {
         seenSeq: () => this.#seenSeq,
         number: (drafts) => this.number(drafts),
@@ -123,7 +125,12 @@ export class JetStreamTape extends TapeFile {
     // What this process wrote is known, and what a writer left unfinished is nothing.
     if (!message.bytes || message.seq <= this.#point.seq) return true
     const batch = decodeBatch(message.bytes)
-    if (batch) return this.#apply(message, batch)
+    try {
+      if (batch) return this.#apply(message, batch)
+    } catch (failure) {
+      this.#options.onFailure(failure)
+      return false
+    }
     this.#options.onUnreadable()
     this.#options.warn('a message of the stream is no batch, and was skipped', { seq: message.seq })
     return true

@@ -124,11 +124,6 @@ export class NatsStream {
     }
   }
 
-  /** Removes all messages before this one. */
-  async purgeBefore(seq: number): Promise<void> {
-    await (await this.#manager()).streams.purge(this.#settings.name, { seq })
-  }
-
   /**
    * Stores a message right after the one with the number `after`. Returns its place, or that of its last part. A message with
    * the same id is stored once, so that a message without an answer can be sent again.
@@ -162,34 +157,31 @@ export class NatsStream {
     const consumer = await (await this.#client()).consumers.get(this.#settings.name, start)
     const assembler = new PartAssembler()
     const ended = Promise.withResolvers<void>()
-    const connection = this.#connection
     let isEnded = false
-    let silence: NodeJS.Timeout | undefined
     const end = () => {
       isEnded = true
-      clearTimeout(silence)
       ended.resolve()
     }
-    const onHeard = () => {
-      clearTimeout(silence)
-      if (!isEnded) silence = setTimeout(end, SILENCE_BOUND_MS)
-    }
-    onHeard()
+    const silence = setTimeout(end, SILENCE_BOUND_MS)
     signal.addEventListener('abort', end)
-    const messages = await consumer.consume({
-      ...{ max_messages: PULLED_MESSAGES, idle_heartbeat: IDLE_HEARTBEAT_MS, expires: PULL_EXPIRES_MS },
-      callback: (part) => {
-        if (isEnded) return
-        onHeard()
-        if (!receive(assembler.add(part))) end()
-      },
-    })
-    void watchStatus(messages, onHeard, end)
-    void connection?.closed().then(end)
-    await ended.promise
-    signal.removeEventListener('abort', end)
-    // It may never answer.
-    void messages.close().catch(() => {})
+    try {
+      const messages = await consumer.consume({
+        ...{ max_messages: PULLED_MESSAGES, idle_heartbeat: IDLE_HEARTBEAT_MS, expires: PULL_EXPIRES_MS },
+        callback: (part) => {
+          if (isEnded) return
+          silence.refresh()
+          if (!receive(assembler.add(part))) end()
+        },
+      })
+      void watchStatus(messages, () => silence.refresh(), end)
+      await ended.promise
+      // It may never answer.
+      void messages.close().catch(() => {})
+    } finally {
+      end()
+      clearTimeout(silence)
+      signal.removeEventListener('abort', end)
+    }
   }
 
   /** Sends what is not stored: whoever listens now receives it. */

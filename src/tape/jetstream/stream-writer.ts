@@ -37,6 +37,8 @@ type Options = {
   readonly writerId: string
   readonly uptime: () => number
   readonly onLeadership: (isLeading: boolean) => void
+  /** Called when the copy in this process cannot be written. */
+  readonly onFailure: (failure: unknown) => void
   readonly warn: (kind: string, detail: unknown) => void
 }
 
@@ -124,6 +126,8 @@ export class StreamWriter {
       }
     } catch (failure) {
       this.#stepDown(failure instanceof Error ? failure.message : String(failure))
+      // Anything else than the loss of the lead concerns the copy in this process.
+      if (!(failure instanceof StreamMovedError || failure instanceof NotLeadingError)) this.#options.onFailure(failure)
     }
   }
 
@@ -179,20 +183,22 @@ export class StreamWriter {
     this.#updatesSinceCheckpoint = 0
   }
 
-  /**
-   * Stores a message. A leader repeats it until the server answers, because only the server knows whether it has it; one that
-   * does not lead yet tries once.
-   */
+  /** Stores a message, and then takes it over. */
   async #publish({ batch, bytes }: EncodedBatch, entries: readonly Entry[]): Promise<void> {
-    const { stream, tape, writerId } = this.#options
+    const { tape, writerId } = this.#options
     this.#messageCount += 1
     const id = `${writerId}.${this.#messageCount}`
-    const after = tape.seenSeq()
+    tape.apply(await this.#store(id, bytes, tape.seenSeq()), batch, entries)
+  }
+
+  /** A leader repeats a message until the server answers, because only the server knows whether it has it. Others try once. */
+  async #store(id: string, bytes: Uint8Array, after: number): Promise<StreamPlace> {
     for (;;) {
       try {
-        return tape.apply(await stream.publish(id, bytes, after), batch, entries)
+        return await this.#options.stream.publish(id, bytes, after)
       } catch (failure) {
-        if (failure instanceof StreamMovedError || !this.#isLeading || this.#isClosing) throw failure
+        if (failure instanceof StreamMovedError) throw failure
+        if (!this.#isLeading || this.#isClosing) throw notLeading()
       }
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
       if (!this.#isLeading) throw notLeading()

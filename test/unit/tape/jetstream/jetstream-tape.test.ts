@@ -3,14 +3,14 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { JetStreamTape } from '../../../../src/tape/jetstream/jetstream-tape.ts'
 import { NatsStream } from '../../../../src/tape/jetstream/nats-stream.ts'
 import { openJetStreamTape } from '../../../../src/tape/jetstream/open-jetstream-tape.ts'
 import { hasNats, NatsServer } from '../../../support/nats-server.ts'
 import { type OpenTapeFixture, tapeContract } from '../tape-contract.ts'
 import { openTestTape, unboundedOptions } from '../test-tape.ts'
-import { oneOfEach } from '../update-drafts.ts'
+import { oneOfEach, transfer } from '../update-drafts.ts'
 
 const NOON = Date.parse('2026-11-20T12:00:00Z')
 
@@ -37,6 +37,9 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
           nats: { urls: [nats.url], credentialsFile: undefined, name, replicas: 1 },
           warn: () => {},
           onUnreadable: () => {},
+          onFailure: (failure) => {
+            throw failure
+          },
           onReset: (why) => {
             throw new Error(why)
           },
@@ -108,6 +111,23 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     expect(await connect('nobody:wrong')).toBe(false)
     expect(JSON.stringify(warnings)).toMatch(/NATS cannot be reached.*Authorization/i)
     expect(JSON.stringify(warnings)).not.toContain('wrong')
+  })
+
+  it('ends the process where its copy cannot be written, and sends nothing again', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'stocktape-tape-'))
+    onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
+    const failures: unknown[] = []
+    const tape = await openJetStreamTape({
+      ...{ ...unboundedOptions, dir, uptime: () => performance.now(), mayLead: true },
+      nats: { urls: [nats.url], credentialsFile: undefined, name: 'FULL', replicas: 1 },
+      ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {} },
+      onFailure: (failure) => failures.push(failure),
+    })
+    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    await tape.closeFile()
+    await expect(tape.append([transfer({ at: NOON })])).rejects.toThrow()
+    await vi.waitFor(() => expect(failures).toEqual([expect.any(Error)]))
+    expect(tape.isLeading).toBe(false)
   })
 
   tapeContract('the tape over NATS', openFixture(false))
