@@ -10,7 +10,7 @@ export const slowFiles = [
   'test/unit/argument-bounds.test.ts',
   'test/unit/{main.test.ts,cli/{completion,tail}.test.ts,web/build-board.test.ts}',
   'test/unit/devnet/{devnet-main,devnet-restart}.test.ts',
-  'test/unit/tape/jetstream/*.test.ts',
+  'test/unit/{configured-tape.test.ts,tape/jetstream/*.test.ts}',
   'test/unit/docs/{asyncapi,typescript-types}.test.ts',
 ]
 

@@ -1,4 +1,4 @@
-import { Observable, type SchedulerLike, startWith } from 'rxjs'
+import { defer, Observable, type SchedulerLike, startWith } from 'rxjs'
 import type { Config } from './config.ts'
 import { Peers } from './ingest/peers.ts'
 import type { Metrics } from './metrics.ts'
@@ -55,5 +55,7 @@ export async function openConfiguredTape({
     listen: (receive: (bytes: Uint8Array) => void) => tape.listen(PEER_LOGS, receive),
   }
   const peers = config.ROLE === 'edge' ? null : new Peers(channel, clock)
-  return { tape, peers, leadership: changes.pipe(startWith(tape.isLeading)), isCut: () => tape.isCut }
+  // The tape may lead before anybody subscribes.
+  const leadership = defer(() => changes.pipe(startWith(tape.isLeading)))
+  return { tape, peers, leadership, isCut: () => tape.isCut }
 }

@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import { type Observable, Subscription, tap } from 'rxjs'
+import { Rpc } from './chain/rpc/client.ts'
 import type { ChainEvent } from './chain/source/source.ts'
 import { sourceSettingsOf } from './chain/source/source-settings.ts'
 import type { Config, UpstreamEndpoints } from './config.ts'
@@ -97,7 +98,10 @@ function contextOf<Options extends RelayOptions>(options: Options, opened: Confi
 
 /** The ingest; where others may write the tape, only while this process leads. */
 async function openWriting(context: ReturnType<typeof contextOf>, onChainEvent: (event: ChainEvent) => void) {
-  const inputs = { ...context, onChainEvent }
+  const { endpoints, chain, warn } = context
+  // One for the ingest and the standby: it keeps a socket, and what it learned about its endpoints.
+  const rpc = new Rpc({ urls: endpoints.rpcUrls, chain, warn, ...ports })
+  const inputs = { ...context, rpc, onChainEvent }
   const openIngest = () => openConfiguredIngest(inputs)
   return context.leadership ? whileLeading(context.leadership, openIngest, openStandby(inputs)) : openIngest()
 }

@@ -1,6 +1,6 @@
 import { type Observable, type SchedulerLike, tap } from 'rxjs'
 import type { ChainIdentity } from '../chain/rpc/chain-id.ts'
-import { Rpc } from '../chain/rpc/client.ts'
+import type { Rpc } from '../chain/rpc/client.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 import type { SourceSettings } from '../chain/source/source-settings.ts'
 import type { Config, UpstreamEndpoints } from '../config.ts'
@@ -17,6 +17,7 @@ type ConfiguredInputs = {
   readonly config: Config
   readonly endpoints: Pick<UpstreamEndpoints, 'rpcUrls' | 'stocksUrl' | 'feeds' | 'pools' | 'oracleRegistry'>
   readonly sourceSettings: SourceSettings
+  readonly rpc: Rpc
   readonly chain: ChainIdentity
   readonly tape: IngestInputs['tape']
   readonly onChainEvent: (event: ChainEvent) => void
@@ -32,9 +33,8 @@ type ConfiguredInputs = {
 
 /** The ingest with the endpoints and settings of the process, counted in its metrics. */
 export async function openConfiguredIngest(inputs: ConfiguredInputs): Promise<Observable<readonly Entry[]>> {
-  const { config, endpoints, sourceSettings, chain, tape, metrics, clock, now, wallTime, random, warn } = inputs
+  const { config, endpoints, sourceSettings, rpc, chain, tape, metrics, clock, now, wallTime, random, warn } = inputs
   const { link, linkCount = 1, ...intervals } = sourceSettings
-  const rpc = new Rpc({ urls: endpoints.rpcUrls, chain, now, random, warn })
   const onUnreadable = (count: number) => metrics.upstreamUnreadable.inc(count)
   const calendar = openCalendar(config.CALENDAR)
   let oldestOpenAt: number | null = null

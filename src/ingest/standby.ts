@@ -1,6 +1,5 @@
 import { catchError, EMPTY, from, mergeAll, Observable, type SchedulerLike, switchMap, tap, throwError } from 'rxjs'
-import type { ChainIdentity } from '../chain/rpc/chain-id.ts'
-import { Rpc } from '../chain/rpc/client.ts'
+import type { Rpc } from '../chain/rpc/client.ts'
 import { type ChainEvent, source } from '../chain/source/source.ts'
 import type { SourceSettings } from '../chain/source/source-settings.ts'
 import type { Hex } from '../protocol/fields.ts'
@@ -12,22 +11,20 @@ import type { Peers } from './peers.ts'
 type StandbyInputs = {
   readonly endpoints: { readonly rpcUrls: readonly string[] }
   readonly sourceSettings: SourceSettings
-  readonly chain: ChainIdentity
+  readonly rpc: Rpc
   readonly tape: Pick<Tape, 'follow' | 'notes'>
   readonly onChainEvent: (event: ChainEvent) => void
   /** The ingesters that share the tape; null where this process is none of them. */
   readonly peers: Peers | null
   readonly clock: SchedulerLike
-  readonly now: () => number
-  readonly random: () => number
   readonly warn: (kind: string, detail: unknown) => void
 }
 
 /** Follows the chain while another process writes the tape: for the leader, and for those in this process who need chain events. */
 export function openStandby(inputs: StandbyInputs): Observable<ChainEvent> {
-  const { endpoints, sourceSettings, chain, tape, onChainEvent, peers, clock, now, random, warn } = inputs
+  const { endpoints, sourceSettings, rpc, tape, onChainEvent, peers, clock, warn } = inputs
   if (endpoints.rpcUrls.length === 0) return EMPTY
-  const { request, leaveEndpoint } = new Rpc({ urls: endpoints.rpcUrls, chain, now, random, warn })
+  const { request, leaveEndpoint } = rpc
   const addresses = listedTokens(tape)
   const options = { ...sourceSettings, ...fromNow, request, leaveEndpoint, addresses, clock, warn }
   return source(options).pipe(

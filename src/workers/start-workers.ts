@@ -51,7 +51,7 @@ class Workers {
   readonly #options: RelayOptions
   readonly #folder: string
   readonly #usageFile: string
-  readonly #usage: SharedUsage
+  #usage: SharedUsage | null = null
   readonly #members = new Map<number, Member>()
   readonly #listening = Promise.withResolvers<number>()
   readonly #listed = Promise.withResolvers<void>()
@@ -79,10 +79,7 @@ class Workers {
     this.#port = port
     this.#sharedPort = port
     this.#folder = dir === ':memory:' ? mkdtempSync(join(tmpdir(), 'stocktape-workers-')) : join(dir, 'workers')
-    rmSync(this.#folder, { recursive: true, force: true })
-    mkdirSync(this.#folder, { recursive: true })
     this.#usageFile = join(this.#folder, 'usage.sqlite')
-    this.#usage = new SharedUsage(this.#usageFile, 0)
     this.#cutTimer = setInterval(() => this.#checkCut(), CUT_CHECK_MS)
     cluster.setupPrimary({ serialization: 'advanced' })
   }
@@ -105,6 +102,10 @@ class Workers {
       },
     })
     this.#writer = writer
+    // Only now: before the tape is open, the folder may be that of another relay.
+    rmSync(this.#folder, { recursive: true, force: true })
+    mkdirSync(this.#folder, { recursive: true })
+    this.#usage = new SharedUsage(this.#usageFile, 0)
     writer.tape.follow((entries, notes, keepAfter) => this.#sendBatch(entries, notes, keepAfter))
     for (let slot = 1; slot <= this.#options.config.WORKERS; slot += 1) this.#fork(slot)
   }
@@ -114,9 +115,9 @@ class Workers {
     clearInterval(this.#cutTimer)
     await this.#reopening
     await this.#stopMembers()
+    this.#usage?.close()
+    if (this.#writer) rmSync(this.#folder, { recursive: true, force: true })
     await this.#writer?.stop()
-    this.#usage.close()
-    rmSync(this.#folder, { recursive: true, force: true })
   }
 
   async #reopen(why: string): Promise<void> {
@@ -125,6 +126,7 @@ class Workers {
     const writer = this.#writer
     this.#writer = null
     await this.#stopMembers()
+    this.#usage?.close()
     await writer?.stop()
     this.#sharedPort = this.#port
     await this.open()
@@ -203,7 +205,7 @@ class Workers {
   #onExit(member: Member, how: string): void {
     if (this.#members.get(member.slot) === member) this.#members.delete(member.slot)
     member.release()
-    this.#usage.forget(member.worker.id)
+    if (!this.#isStopping) this.#usage?.forget(member.worker.id)
     if (this.#isStopping || !this.#writer) return
     this.#options.log.error({ worker: member.slot, how }, 'a worker has ended, and another one takes its place')
     setTimeout(() => {

@@ -29,7 +29,7 @@ class WorkingRelay {
   static async open(test: TestContext, devnet: Devnet, settings: Record<string, string> = {}): Promise<WorkingRelay> {
     const env = {
       ...{ PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'warn', DRAIN_MS: '2000', WORKERS: String(WORKERS) },
-      ...{ UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url },
+      ...upstreamOf(devnet),
       ...{ DATA_DIR: await createTempFolder(test), STOCKS_REFRESH_MS: '1000', ...settings },
     }
     const program = new ChildProgram(['sh', '-c', 'echo "process $$"; exec "$@"', 'sh', ...startCommand], { env })
@@ -62,6 +62,11 @@ class WorkingRelay {
     return this.#program.waitForExit()
   }
 }
+
+const upstreamOf = ({ rpcUrl, wsUrl, url }: Devnet) => ({ UPSTREAM_RPC_URL: rpcUrl, UPSTREAM_WS_URL: wsUrl, STOCKS_API_URL: url })
+
+const startRelayWith = (settings: Record<string, string>): ChildProgram =>
+  new ChildProgram(startCommand, { env: { PATH: process.env.PATH, LOG_LEVEL: 'error', WORKERS: String(WORKERS), ...settings } })
 
 async function openDevnet(test: TestContext): Promise<Devnet> {
   const devnet = await startDevnet({ pace: 'clock', flashblockMs: 100, blockMs: 500, transactionsPerFlashblock: 2 })
@@ -180,14 +185,26 @@ describe('a relay with two workers', () => {
     await vi.waitFor(() => expect(workers.filter(isRunning)).toEqual([]), WAIT)
   })
 
+  it('refuses a folder that another relay uses, and leaves that alone', async (test) => {
+    const devnet = await openDevnet(test)
+    const DATA_DIR = await createTempFolder(test)
+    const first = await WorkingRelay.open(test, devnet, { DATA_DIR })
+    const second = startRelayWith({ ...upstreamOf(devnet), DATA_DIR, PORT: '0' })
+    test.onTestFinished(() => second.kill())
+    expect(await second.waitForExit()).toBe(2)
+    expect(second.stderr).toMatch(/^stocktape: DATA_DIR .* is in use by another stocktape[^\n]*\n$/)
+    // A worker that is replaced now needs the folder.
+    const [victim = 0] = first.workers
+    first.kill(victim)
+    await vi.waitFor(() => expect(first.workers.filter((pid) => pid !== victim)).toHaveLength(WORKERS), WAIT)
+    const listeners = await listenMany(test, first.url, 6)
+    for (const listener of listeners) await listener.until(() => tapeUpdatesOf(listener).length >= 10, '10 updates')
+  })
+
   it('says in one line that its port is in use', async (test) => {
     const devnet = await openDevnet(test)
     const { url } = await WorkingRelay.open(test, devnet)
-    const env = {
-      ...{ PATH: process.env.PATH, PORT: new URL(url).port, DATA_DIR: ':memory:', WORKERS: String(WORKERS), LOG_LEVEL: 'error' },
-      ...{ UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url },
-    }
-    const second = new ChildProgram(startCommand, { env })
+    const second = startRelayWith({ ...upstreamOf(devnet), PORT: new URL(url).port, DATA_DIR: ':memory:' })
     test.onTestFinished(() => second.kill())
     expect(await second.waitForExit()).toBe(2)
     expect(second.stderr).toMatch(/^stocktape: port \d+ on 127\.0\.0\.1 is in use[^\n]*\n$/)
