@@ -1,7 +1,7 @@
 import type { CloseReason } from '../../protocol/close-codes.ts'
 import type { SharedUsage } from './shared-usage.ts'
 
-/** Replays of one address that run at once; the others wait. */
+/** Replays of one address that run at once, in all processes; the others wait. */
 const REPLAYS_PER_ADDRESS_BOUND = 2
 
 type ConnectionBounds = {
@@ -9,6 +9,8 @@ type ConnectionBounds = {
   readonly perAddressBound: number
   /** The counts of all processes that serve one port; null where this is the only one. */
   readonly shared?: SharedUsage | null
+  /** How many processes there are: each takes its share of the replays, at least one. */
+  readonly processes?: number
 }
 /** A connected client and the address that it counts for. */
 type ConnectedClient = { readonly address: string }
@@ -63,7 +65,8 @@ export class ConnectionLimits {
   async acquireReplaySlot(client: ConnectedClient): Promise<() => void> {
     const usage = this.#usageByAddress.get(client.address)
     if (!usage) return noop
-    if (usage.replays < REPLAYS_PER_ADDRESS_BOUND) usage.replays += 1
+    const replaysBound = Math.max(1, Math.floor(REPLAYS_PER_ADDRESS_BOUND / (this.#bounds.processes ?? 1)))
+    if (usage.replays < replaysBound) usage.replays += 1
     else if (!(await new Promise<boolean>((resolve) => usage.waiting.set(client, resolve)))) return noop
     return () => {
       // The slot passes to the next waiting client.

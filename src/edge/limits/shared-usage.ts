@@ -3,6 +3,11 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite'
 /** How long a process waits for another one that counts. Each count takes microseconds. */
 const BUSY_TIMEOUT_MS = 1_000
 
+/** An address that asked for nothing for so long has its full rates again, and is forgotten at every so many requests. */
+const [RATE_KEPT_MS, RATES_SWEPT_EVERY] = [600_000, 1_000]
+/** Addresses remembered at most; the rates of those that were idle longest are full again. */
+const ADDRESSES_BOUND = 50_000
+
 /** What is left of the two rates of an address, and when that was so. */
 export type SharedRate = { readonly all: number; readonly logs: number; readonly at: number }
 
@@ -10,7 +15,8 @@ export type SharedRate = { readonly all: number; readonly logs: number; readonly
 export class SharedUsage {
   readonly #database: DatabaseSync
   readonly #worker: number
-  readonly #statements: Record<'count' | 'change' | 'drop' | 'rate' | 'setRate', StatementSync>
+  readonly #statements: Record<'count' | 'change' | 'drop' | 'rate' | 'setRate' | 'sweep', StatementSync>
+  #rateRequests = 0
 
   constructor(file: string, worker: number) {
     this.#database = new DatabaseSync(file)
@@ -33,6 +39,9 @@ export class SharedUsage {
       ),
       drop: this.#database.prepare('DELETE FROM counts WHERE worker = ?1 AND (?2 IS NULL OR (name = ?2 AND count = 0))'),
       rate: this.#database.prepare('SELECT all_left AS "all", logs_left AS logs, at FROM rates WHERE address = ?'),
+      sweep: this.#database.prepare(
+        'DELETE FROM rates WHERE at < ?1 OR at < (SELECT at FROM rates ORDER BY at DESC LIMIT 1 OFFSET ?2)',
+      ),
       setRate: this.#database.prepare('INSERT OR REPLACE INTO rates (address, all_left, logs_left, at) VALUES (?, ?, ?, ?)'),
     }
   }
@@ -62,6 +71,8 @@ export class SharedUsage {
       const now = Number(process.hrtime.bigint()) / 1e6
       const left = take(now, this.#statements.rate.get(address) as SharedRate | undefined)
       if (left) this.#statements.setRate.run(address, left.all, left.logs, left.at)
+      this.#rateRequests += 1
+      if (this.#rateRequests % RATES_SWEPT_EVERY === 0) this.#statements.sweep.run(now - RATE_KEPT_MS, ADDRESSES_BOUND)
       return left !== null
     })
   }

@@ -45,6 +45,7 @@ type Options = {
   readonly clientsPerAddressBound: number
   /** The counts of all processes that serve one port. */
   readonly sharedUsage?: SharedUsage | null
+  readonly processes?: number
   readonly selectionsBound: number
   /** The longest that an update waits for others to share its write. */
   readonly batchDelayBoundMs: number
@@ -76,7 +77,12 @@ export class Hub {
   constructor(options: Options) {
     this.#options = options
     const { clientsBound, clientsPerAddressBound: perAddressBound, batchDelayBoundMs: delayBoundMs } = options
-    this.connectionLimits = new ConnectionLimits({ clientsBound, perAddressBound, shared: options.sharedUsage ?? null })
+    this.connectionLimits = new ConnectionLimits({
+      clientsBound,
+      perAddressBound,
+      shared: options.sharedUsage ?? null,
+      processes: options.processes ?? 1,
+    })
     this.#backlogs = new Backlogs({
       ...{ boundBytes: options.backlogBoundBytes, patienceMs: options.backlogPatienceMs, uptime: options.uptime },
     })

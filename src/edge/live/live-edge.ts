@@ -86,7 +86,7 @@ const setAway = (hub: Hub, isAway: boolean): void => {
 
 const openHub = ({ config, metrics, tape, wallTime, uptime, random, sharedUsage = null }: LiveInputs, view: View): Hub =>
   new Hub({
-    ...{ tape, view, wallTime, uptime, random, sharedUsage },
+    ...{ tape, view, wallTime, uptime, random, sharedUsage, processes: config.WORKERS },
     backlogBoundBytes: config.BACKLOG_BOUND_BYTES,
     backlogPatienceMs: config.BACKLOG_PATIENCE_MS,
     clientsBound: config.CLIENTS_BOUND,

@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { ConnectionLimits } from '../../../../src/edge/limits/connections.ts'
 import { SharedUsage } from '../../../../src/edge/limits/shared-usage.ts'
 import { RateLimiter } from '../../../../src/gateway/rate-limit.ts'
+import { nextTurn } from '../../../../src/turns.ts'
 
 /** The counts of two workers, and of the process that forgets them. */
 function openUsages() {
@@ -40,6 +41,21 @@ describe('limits that several processes share', () => {
     expect(primary.count('a')).toBe(4)
     primary.forget(1)
     expect([primary.count('a'), primary.count('b')]).toEqual([1, 0])
+  })
+
+  it('leave each of two processes one replay of an address at a time', async () => {
+    const limits = new ConnectionLimits({ clientsBound: 5, perAddressBound: 3, processes: 2 })
+    const [first, second] = [{ address: 'a' }, { address: 'a' }]
+    for (const client of [first, second]) limits.add(client)
+    const release = await limits.acquireReplaySlot(first)
+    let isGranted = false
+    const granted = limits.acquireReplaySlot(second).then(() => {
+      isGranted = true
+    })
+    await nextTurn()
+    expect(isGranted).toBe(false)
+    release()
+    await granted
   })
 
   it('bound the requests of an address', () => {
