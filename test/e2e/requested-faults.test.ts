@@ -96,7 +96,8 @@ describe.concurrent('a relay on a chain with faults', () => {
 
   it('gives a gap to a client that comes back after its absence', async (context) => {
     const url = await openFaulty('gap=2s/6s', context)
-    await statusesUntilPresent(url)
+    // It has just come back, so that it does not leave before the first client listens.
+    while (!(await statusesUntilPresent(url)).includes(503));
     const first = await listen(url, 'types=*', context)
     const { reason, id } = await first.waitFor('bye')
     expect(reason).toBe('going_away')

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 import type { JetStreamTape } from '../../../../src/tape/jetstream/jetstream-tape.ts'
 import { NatsStream } from '../../../../src/tape/jetstream/nats-stream.ts'
 import { openJetStreamTape } from '../../../../src/tape/jetstream/open-jetstream-tape.ts'
+import { NotLeadingError } from '../../../../src/tape/tape.ts'
 import { hasNats, NatsServer } from '../../../support/nats-server.ts'
 import { type OpenTapeFixture, tapeContract } from '../tape-contract.ts'
 import { openTestTape, unboundedOptions } from '../test-tape.ts'
@@ -128,6 +129,31 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     await expect(tape.append([transfer({ at: NOON })])).rejects.toThrow()
     await vi.waitFor(() => expect(failures).toEqual([expect.any(Error)]))
     expect(tape.isLeading).toBe(false)
+  })
+
+  it('gives up the lead where too much waits for a server that hangs, and leads again later', async () => {
+    const server = await NatsServer.start()
+    onTestFinished(() => server.remove())
+    const tape = await openJetStreamTape({
+      ...{ ...unboundedOptions, dir: ':memory:', uptime: () => performance.now(), mayLead: true },
+      nats: { urls: [server.url], credentialsFile: undefined, name: 'HUNG', replicas: 1 },
+      ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
+    })
+    onTestFinished(() => tape.close())
+    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    const [first] = await tape.append([transfer({ at: NOON })])
+    server.signal('SIGSTOP')
+    const thousand = Array.from({ length: 1_000 }, (_, nth) => transfer({ at: NOON, nth }))
+    const appends = Array.from({ length: 60 }, () => tape.append(thousand).catch((failure: unknown) => failure))
+    expect(tape.isLeading).toBe(false)
+    for (const failure of await Promise.all(appends)) expect(failure).toBeInstanceOf(NotLeadingError)
+    server.signal('SIGCONT')
+    await vi.waitFor(() => expect(tape.isLeading).toBe(true), { timeout: 15_000 })
+    const [next] = await tape.append([transfer({ at: NOON })])
+    const entries = await tape.readAfter(0, 10_000)
+    // The server may have stored the message that was on its way, whole.
+    expect([0, 1_000, 2_000]).toContain(entries.length - 2)
+    expect([entries[0], entries.at(-1)]).toEqual([first, next])
   })
 
   tapeContract('the tape over NATS', openFixture(false))
