@@ -188,6 +188,7 @@ export class JetStreamTape extends TapeFile {
     // The answer to the writer and the message itself come in any order.
     if (seq <= this.#point.seq) return true
     if (batch.epoch !== this.epoch || batch.after !== this.end()) return false
+    this.#writer.onBatch(id)
     const { isComplete } = this.#point
     const { keepAfter, lastSeqs } = batch
     this.#point = { seq, id, isComplete: isComplete || lastSeqs !== null, hasResigned: batch.resigns }

@@ -63,6 +63,8 @@ export class StreamWriter {
   #wake: () => void = () => {}
   #writing: Promise<void> = Promise.resolve()
   #messageCount = 0
+  /** Counts how often this process began to lead: what belongs to an earlier time ends. */
+  #term = 0
   #checkpointAt = 0
   #updatesSinceCheckpoint = 0
 
@@ -99,8 +101,17 @@ export class StreamWriter {
   /** This process leads from now on. */
   start(): void {
     this.#isLeading = true
+    this.#term += 1
     this.#writing = this.#writeQueue()
     this.#options.onLeadership(true)
+  }
+
+  /**
+   * A batch came. One of another process ends the lead: a leader that was paused learns here that another one has led, and the
+   * server would not refuse it any more once it has received all of that.
+   */
+  onBatch(id: string): void {
+    if (!id.startsWith(`${this.#options.writerId}.`)) this.#stepDown('another ingester has written')
   }
 
   /** Writes what waits, and that this leader stops. */
@@ -115,17 +126,18 @@ export class StreamWriter {
 
   async #writeQueue(): Promise<void> {
     const { uptime } = this.#options
+    const term = this.#term
     try {
-      for (let isLast = false; this.#isLeading && !isLast; ) {
+      for (let isLast = false; this.#isLeading && term === this.#term && !isLast; ) {
         if (this.#queue.length === 0 && !this.#isClosing) await this.#sleep()
-        if (!this.#isLeading) return
+        if (!this.#isLeading || term !== this.#term) return
         const isCheckpointDue = uptime() - this.#checkpointAt >= CHECKPOINT_MS || this.#updatesSinceCheckpoint >= CHECKPOINT_UPDATES
         if (isCheckpointDue) await this.#publishCheckpoint()
         isLast = this.#isClosing && this.#queue.length === 0
         await this.#writeBatch(isLast)
       }
     } catch (failure) {
-      this.#stepDown(failure instanceof Error ? failure.message : String(failure))
+      if (term === this.#term) this.#stepDown(failure instanceof Error ? failure.message : String(failure))
       // Anything else than the loss of the lead concerns the copy in this process.
       if (!(failure instanceof StreamMovedError || failure instanceof NotLeadingError)) this.#options.onFailure(failure)
     }
@@ -193,15 +205,16 @@ export class StreamWriter {
 
   /** A leader repeats a message until the server answers, because only the server knows whether it has it. Others try once. */
   async #store(id: string, bytes: Uint8Array, after: number): Promise<StreamPlace> {
+    const term = this.#term
     for (;;) {
       try {
         return await this.#options.stream.publish(id, bytes, after)
       } catch (failure) {
         if (failure instanceof StreamMovedError) throw failure
-        if (!this.#isLeading || this.#isClosing) throw notLeading()
+        if (!this.#isLeading || this.#isClosing || term !== this.#term) throw notLeading()
       }
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
-      if (!this.#isLeading) throw notLeading()
+      if (!this.#isLeading || term !== this.#term) throw notLeading()
     }
   }
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { encodeBatch } from '../../../../src/tape/batch-message.ts'
 import type { JetStreamTape } from '../../../../src/tape/jetstream/jetstream-tape.ts'
 import { NatsStream } from '../../../../src/tape/jetstream/nats-stream.ts'
 import { openJetStreamTape } from '../../../../src/tape/jetstream/open-jetstream-tape.ts'
@@ -129,6 +130,27 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     await expect(tape.append([transfer({ at: NOON })])).rejects.toThrow()
     await vi.waitFor(() => expect(failures).toEqual([expect.any(Error)]))
     expect(tape.isLeading).toBe(false)
+  })
+
+  it('gives up the lead when a batch of another process comes, as after a pause', async () => {
+    const settings = { urls: [nats.url], credentialsFile: undefined, name: 'PAUSED', replicas: 1 }
+    const tape = await openJetStreamTape({
+      ...{ ...unboundedOptions, dir: ':memory:', uptime: () => performance.now(), mayLead: true },
+      nats: settings,
+      ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
+    })
+    const other = new NatsStream({ ...settings, maxAgeMs: 1e9, maxMessages: 1e6 }, () => {})
+    onTestFinished(async () => {
+      await tape.close()
+      await other.close()
+    })
+    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    const changes: boolean[] = []
+    tape.onLeadership((isLeading) => changes.push(isLeading))
+    const batch = { epoch: tape.epoch, epochBeganAt: tape.epochBeganAt, after: tape.end(), first: 0, texts: [], notes: {} }
+    const bytes = encodeBatch({ ...batch, keepAfter: null, lastSeqs: null, resigns: false })
+    await vi.waitFor(async () => other.publish('other.1', bytes, (await other.extent())?.last ?? 0))
+    await vi.waitFor(() => expect(changes[0]).toBe(false))
   })
 
   it('gives up the lead where too much waits for a server that hangs, and leads again later', async () => {
