@@ -3,10 +3,10 @@ import { z } from 'zod'
 import type { ChainEvent } from '../chain/source/source.ts'
 import type { Hex } from '../protocol/fields.ts'
 
-/** A new leader also publishes what it heard in this time before, up to so many logs: the last leader may not have. */
+/** A new leader also publishes what it received in this time before, up to this number of logs: the last leader may not have. */
 const [RECENT_MS, RECENT_LOGS_BOUND] = [5_000, 10_000]
 
-/** Carries messages between the ingesters that share a tape. What nobody receives is lost. */
+/** Carries messages between the ingesters that share a tape. A message without a receiver is lost. */
 export type PeerChannel = {
   readonly send: (bytes: Uint8Array) => void
   readonly listen: (receive: (bytes: Uint8Array) => void) => Promise<() => void>

@@ -43,7 +43,7 @@ export const whileLeading = <Published>(
 ): Observable<unknown> =>
   leadership.pipe(switchMap((isLeading) => (isLeading ? from(openIngest()).pipe(mergeAll(), endWithoutLead) : standby)))
 
-/** The leadership may end before the ingest is told so. */
+/** The lead may end while the ingest still writes. */
 const endWithoutLead = <Value>(values: Observable<Value>): Observable<Value> =>
   values.pipe(catchError((failure: unknown) => (failure instanceof NotLeadingError ? EMPTY : throwError(() => failure))))
 

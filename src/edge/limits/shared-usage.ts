@@ -3,7 +3,7 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite'
 /** How long a process waits for another one that counts. Each count takes microseconds. */
 const BUSY_TIMEOUT_MS = 1_000
 
-/** An address that asked for nothing for so long has its full rates again, and is forgotten at every so many requests. */
+/** An address that was idle for this time has its full rates again. A sweep after this number of requests forgets it. */
 const [RATE_KEPT_MS, RATES_SWEPT_EVERY] = [600_000, 1_000]
 /** Addresses remembered at most; the rates of those that were idle longest are full again. */
 const ADDRESSES_BOUND = 50_000

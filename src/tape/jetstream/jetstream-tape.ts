@@ -11,14 +11,14 @@ import { StreamWriter } from './stream-writer.ts'
 
 /** Without a batch for this long, nothing on the tape is news any more. */
 const SILENCE_BOUND_MS = 5_000
-/** A process that so many messages of the stream have not reached yet is behind. */
+/** A process is behind if more messages of the stream are on their way to it. */
 const PENDING_BOUND = 50
 /** How long a client waits that was given more by another process than this one has. */
 const REACH_TIMEOUT_MS = 5_000
 
 /**
  * The last message of the stream that this tape contains. `isComplete`: it also has the notes from before its first message.
- * `hasResigned`: the leader said with it that it stops.
+ * `hasResigned`: it is the last one of a leader that stops.
  */
 type StreamPoint = StreamPlace & { readonly isComplete: boolean; readonly hasResigned: boolean }
 
@@ -92,12 +92,12 @@ export class JetStreamTape extends TapeFile {
     return this.#writer.isLeading
   }
 
-  /** Whether the tape lacks what happens now: nobody writes, or this process does not receive it. */
+  /** Whether the tape lacks what happens now: no process writes, or this one does not receive it. */
   get isCut(): boolean {
     return !this.#point.isComplete || this.silentMs > SILENCE_BOUND_MS || this.#pending > PENDING_BOUND
   }
 
-  /** For how long no leader was heard; without end where the last one said that it stops. */
+  /** How long ago the last batch of a leader came; without end where that leader stopped. */
   get silentMs(): number {
     return this.#point.hasResigned ? Number.POSITIVE_INFINITY : this.#options.uptime() - this.#heardAt
   }
