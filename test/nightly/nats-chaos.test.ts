@@ -16,7 +16,7 @@ import { DevnetTraffic } from './devnet-traffic.ts'
  * of them, NATS too. Then each client's history is compared with the tape, and the tape with the chain.
  */
 
-const SEED = 7
+const SEED = Number(process.env.CHAOS_SEED ?? 7)
 const CHAOS_MS = isNightly ? 180_000 : 30_000
 const CLIENTS = 200
 const CLIENT_RETRY_MS = 150
@@ -141,7 +141,7 @@ it.skipIf(!hasNats)(
     await pause(3_000)
     traffic.stop()
     for (let block = 0; block < 3; block += 1) devnet.seal()
-    process.stdout.write(`${faults.length} faults: ${faults.join(', ')}\n`)
+    process.stdout.write(`CHAOS_SEED=${SEED}, ${faults.length} faults: ${faults.join(', ')}\n`)
 
     // The tape is complete when every key has its end on both edges, and every client has the last update.
     const head = devnet.chain.head.number

@@ -6,6 +6,7 @@ import { type Devnet, startDevnet } from '../../src/devnet/devnet.ts'
 import { brokenPrevChains } from '../e2e/slow/reconnecting-readers.ts'
 import { hasNats, type NatsServer } from '../support/nats-server.ts'
 import { type ClusterMember, openCluster, type RelayCluster } from '../support/relay-cluster.ts'
+import { isNightly } from '../support/test-length.ts'
 import { listenNdjson, type TestListener } from '../support/test-listener.ts'
 import { tapeUpdatesOf } from '../support/test-stack.ts'
 
@@ -105,6 +106,28 @@ describe.skipIf(!hasNats)('over NATS', () => {
     await listener.until(isUp, 'a heartbeat with a source')
     expect(brokenPrevChains(tapeUpdatesOf(listener))).toEqual([])
     expect([listener.messagesOf('gap'), listener.messagesOf('bye')]).toEqual([[], []])
+  })
+
+  it('of three servers of NATS any one may go away, with nothing lost or repeated', async (test) => {
+    const { natsServers, edges } = await openCluster(test, await openDevnet(test), { natsServers: 3 })
+    const listeners = await Promise.all(edges.map((edge) => listen(test, edge)))
+    for (const listener of listeners) await receiveMore(listener, 20)
+    for (const server of isNightly ? natsServers : natsServers.slice(0, 1)) {
+      await server.kill()
+      for (const listener of listeners) await receiveMore(listener, 50)
+      await server.start()
+      for (const listener of listeners) await receiveMore(listener, 50)
+    }
+    // Without a majority nothing is stored.
+    const [one, two] = natsServers as [NatsServer, NatsServer]
+    await Promise.all([one.kill(), two.kill()])
+    for (const listener of listeners) await listener.waitFor('heartbeat', ({ source }) => source === 'down')
+    await one.start()
+    for (const listener of listeners) {
+      await receiveMore(listener, 50)
+      expect(brokenPrevChains(tapeUpdatesOf(listener))).toEqual([])
+      expect([listener.messagesOf('gap'), listener.messagesOf('bye')]).toEqual([[], []])
+    }
   })
 
   it('processes that start before NATS wait for it, and say so', async (test) => {

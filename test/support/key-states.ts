@@ -38,7 +38,7 @@ export function keyStatesFrom(messages: readonly Message[]): ReadonlyMap<string,
       }
     } else if ('stage' in update && 'key' in update && update.key && update.stage) {
       const state = states.get(update.key)
-      if (state && state !== 'retracted') fail(update, `its key is already ${state}`)
+      if (state && state !== 'retracted') fail(update, `its key is already ${state} by ${lastIds.get(update.key)}`)
       states.set(update.key, update.stage === 'sealed' ? 'sealed' : 'preconfirmed')
       lastIds.set(update.key, update.id)
     }

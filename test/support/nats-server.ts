@@ -39,6 +39,17 @@ export class NatsServer {
     return new NatsServer(await freePort(), await mkdtemp(join(tmpdir(), 'stocktape-nats-')), flags)
   }
 
+  /** Servers that form a cluster. None of them runs yet. */
+  static async prepareCluster(count: number): Promise<readonly NatsServer[]> {
+    const ports = await Promise.all(Array.from({ length: count }, freePort))
+    const routes = ports.map((port) => `nats://127.0.0.1:${port}`)
+    const flagsOf = (nth: number) => [
+      ...['--name', `nats-${nth + 1}`, '--cluster_name', 'stocktape'],
+      ...['--cluster', routes[nth] ?? '', '--routes', routes.toSpliced(nth, 1).join(',')],
+    ]
+    return Promise.all(routes.map((_, nth) => NatsServer.prepare(flagsOf(nth))))
+  }
+
   async start(): Promise<void> {
     const args = ['-a', '127.0.0.1', '-p', String(this.port), '-js', '-sd', this.#store, ...this.#flags]
     this.#program = new ChildProgram([natsProgram, ...args], { env: {} })

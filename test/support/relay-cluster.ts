@@ -73,6 +73,8 @@ export class ClusterMember {
 
 export type RelayCluster = {
   readonly nats: NatsServer
+  /** All servers of NATS, the first of which is `nats`. */
+  readonly natsServers: readonly NatsServer[]
   readonly ingesters: readonly ClusterMember[]
   readonly edges: readonly ClusterMember[]
   /** Starts another edge. */
@@ -84,6 +86,8 @@ export type RelayCluster = {
 type ClusterSize = {
   readonly ingesters?: number
   readonly edges?: number
+  /** How many servers store the stream. With more than one, no connection to NATS can be cut. */
+  readonly natsServers?: number
   readonly settings?: Record<string, string>
   readonly isStarted?: boolean
 }
@@ -92,18 +96,20 @@ type ClusterSize = {
 export async function openCluster(
   test: TestLifecycle,
   devnet: Devnet,
-  { ingesters = 2, edges = 2, settings = {}, isStarted = true }: ClusterSize = {},
+  { ingesters = 2, edges = 2, natsServers: replicas = 1, settings = {}, isStarted = true }: ClusterSize = {},
 ): Promise<RelayCluster> {
-  const nats = await NatsServer.prepare()
-  if (isStarted) await nats.start()
-  test.onTestFinished(() => nats.remove())
+  const natsServers = replicas === 1 ? [await NatsServer.prepare()] : await NatsServer.prepareCluster(replicas)
+  for (const server of natsServers) test.onTestFinished(() => server.remove())
+  if (isStarted) await Promise.all(natsServers.map((server) => server.start()))
+  const [nats] = natsServers as [NatsServer]
   const folder = await createTempFolder(test)
   const upstream = { UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url }
   const open = async (name: string, roleSettings: Record<string, string>): Promise<ClusterMember> => {
     const proxy = await TcpProxy.open(nats.port)
     const port = await freePort()
     const member = new ClusterMember(name, `http://127.0.0.1:${port}`, proxy, {
-      ...{ NATS_URL: `nats://127.0.0.1:${proxy.port}`, PORT: String(port), DATA_DIR: join(folder, name) },
+      ...{ NATS_URL: replicas === 1 ? `nats://127.0.0.1:${proxy.port}` : natsServers.map(({ url }) => url).join(',') },
+      ...{ NATS_REPLICAS: String(replicas), PORT: String(port), DATA_DIR: join(folder, name) },
       ...{ STOCKS_REFRESH_MS: '1000', DRAIN_MS: '1000', HEARTBEAT_MS: '1000', ...roleSettings, ...settings },
     })
     test.onTestFinished(async ({ task }) => {
@@ -117,7 +123,7 @@ export async function openCluster(
   const openAll = (count: number, name: string, roleSettings: Record<string, string>) =>
     Promise.all(Array.from({ length: count }, (_, nth) => open(`${name}-${nth + 1}`, roleSettings)))
   return {
-    nats,
+    ...{ nats, natsServers },
     ingesters: await openAll(ingesters, 'ingester', { ROLE: 'ingest', ...upstream }),
     edges: await openAll(edges, 'edge', { ROLE: 'edge' }),
     addEdge: (name) => open(name, { ROLE: 'edge' }),
