@@ -7,12 +7,16 @@ import { startRelay } from '../../src/start-relay.ts'
 import { listenNdjson, type TestListener } from '../support/test-listener.ts'
 
 /** A relay with these faults, on a chain with fast blocks. */
-const openFaulty = async (faults: string, { onTestFinished }: Pick<TestContext, 'onTestFinished'>) => {
+const openFaulty = async (
+  faults: string,
+  { onTestFinished }: Pick<TestContext, 'onTestFinished'>,
+  transactionsPerFlashblock = 1,
+) => {
   const settings = { PORT: '0', DATA_DIR: ':memory:', LOG_LEVEL: 'silent', SILENCE_MS: '500', STOCKS_REFRESH_MS: '200' }
   const parsed = readConfig([], { ...settings, FAULTS: faults })
   if (parsed.kind !== 'settings') throw new Error(JSON.stringify(parsed))
   const { config } = parsed
-  const pace = { blockMs: 200, flashblockMs: 100, transactionsPerFlashblock: 1 }
+  const pace = { blockMs: 200, flashblockMs: 100, transactionsPerFlashblock }
   const devnet = await startDevnet({ ...pace, requestedFaults: config.FAULTS ?? {} })
   onTestFinished(() => devnet.stop())
   const relay = await startRelay({
@@ -71,7 +75,8 @@ describe.concurrent('a relay on a chain with faults', () => {
   })
 
   it('retracts and publishes late where chance wants it', async (context) => {
-    const url = await openFaulty('reorg=30%x4,drop=20%,late=20%', context)
+    // A reorg loses few transactions, so there have to be many.
+    const url = await openFaulty('reorg=30%x4,drop=20%,late=20%', context, 4)
     const listener = await listen(url, 'since=start&types=*', context)
     await listener.waitFor('retract', ({ reason }) => reason === 'not_sealed')
     await listener.waitFor('retract', ({ reason }) => reason === 'reorg')
