@@ -113,11 +113,11 @@ export class NatsStream {
     }
   }
 
-  /** The id of a message; null if it is not kept any more. */
-  async idOf(seq: number): Promise<string | null> {
+  /** A message or a part of one; null if it is not kept any more. */
+  async stored(seq: number): Promise<{ readonly id: string; readonly bytes: Uint8Array } | null> {
     try {
       const message = await (await this.#manager()).streams.getMessage(this.#settings.name, { seq })
-      return message?.header.get(ID_HEADER) ?? null
+      return message && { id: message.header.get(ID_HEADER), bytes: message.data }
     } catch (failure) {
       if (isApiError(failure, MESSAGE_NOT_FOUND)) return null
       throw failure

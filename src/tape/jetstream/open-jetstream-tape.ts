@@ -78,10 +78,17 @@ async function synchronize(file: CopyFile, stream: NatsStream, { mayLead, warn }
   // An edge waits for the ingester that creates it.
   if (!extent) return
   if (why && file.tape.point.id !== '') warn(`the tape is read from the stream anew: ${why.text}`, {})
-  if (why?.isLoss && mayLead) return file.beginAnew(null, extent.last)
+  if (why?.isLoss && mayLead && !(await hasNewerEpoch(file.tape, extent, stream))) return file.beginAnew(null, extent.last)
   await readUpTo(extent, file, stream, why !== null)
   // Without a checkpoint nobody can know what came before the first message.
   if (mayLead && !file.tape.point.isComplete) await file.beginAnew(null, extent.last)
+}
+
+/** Whether another process has begun a new epoch since the stream lost messages: one is enough. */
+async function hasNewerEpoch({ epochBeganAt }: JetStreamTape, { last }: StreamExtent, stream: NatsStream): Promise<boolean> {
+  const message = last === 0 ? null : await stream.stored(last)
+  const batch = message && decodeBatch(message.bytes)
+  return batch !== null && batch.epochBeganAt > epochBeganAt
 }
 
 async function readUpTo({ first, last }: StreamExtent, file: CopyFile, stream: NatsStream, isAnew: boolean): Promise<void> {
@@ -160,6 +167,6 @@ async function discontinuity(
   if (last < seq) return { text: 'the stream has lost messages', isLoss: true }
   if (id === '') return last === seq ? null : { text: 'the file is new', isLoss: false }
   if (first > seq + 1) return { text: 'the stream does not keep the next message any more', isLoss: false }
-  if (first === seq + 1 || (await stream.idOf(seq)) === id) return null
+  if (first === seq + 1 || (await stream.stored(seq))?.id === id) return null
   return { text: 'the stream has other messages', isLoss: false }
 }

@@ -3,6 +3,8 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
+import { jetstreamManager } from '@nats-io/jetstream'
+import { connect } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { encodeBatch } from '../../../../src/tape/batch-message.ts'
 import type { JetStreamTape } from '../../../../src/tape/jetstream/jetstream-tape.ts'
@@ -130,6 +132,35 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     await expect(tape.append([transfer({ at: NOON })])).rejects.toThrow()
     await vi.waitFor(() => expect(failures).toEqual([expect.any(Error)]))
     expect(tape.isLeading).toBe(false)
+  })
+
+  it('takes over the new epoch of another process where the stream has lost messages', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'stocktape-tape-'))
+    const settings = { urls: [nats.url], credentialsFile: undefined, name: 'LOST', replicas: 1 }
+    const open = () =>
+      openJetStreamTape({
+        ...{ ...unboundedOptions, dir, uptime: () => performance.now(), mayLead: true },
+        nats: settings,
+        ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
+      })
+    const tape = await open()
+    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    await tape.append([transfer({ at: NOON })])
+    await tape.close()
+    const connection = await connect({ servers: nats.url.replace('nats://', '') })
+    const { streams } = await jetstreamManager(connection)
+    await streams.delete(settings.name)
+    const other = new NatsStream({ ...settings, maxAgeMs: 1e9, maxMessages: 1e6 }, () => {})
+    await other.whenConnected(1_000)
+    await other.ensure()
+    const batch = { epoch: 'another', epochBeganAt: tape.epochBeganAt + 1, after: 7, first: 0, texts: [], notes: {} }
+    await other.publish('other.1', encodeBatch({ ...batch, keepAfter: null, lastSeqs: [], resigns: false }), 0)
+    const reopened = await open()
+    onTestFinished(async () => {
+      for (const opened of [reopened, other, connection]) await opened.close()
+      rmSync(dir, { recursive: true, force: true })
+    })
+    expect([reopened.epoch, reopened.end()]).toEqual(['another', 7])
   })
 
   it('gives up the lead when a batch of another process comes, as after a pause', async () => {
