@@ -129,7 +129,8 @@ async function followOnce(tape: JetStreamTape, stream: NatsStream, mayLead: bool
   if (mayLead) await stream.ensure()
   const checked = await check(tape, stream)
   if (!checked.extent) return null
-  if (checked.why) return checked.why.text
+  // An edge keeps its clients until an ingester has written what it can read instead.
+  if (checked.why) return mayLead || checked.extent.last > 0 ? checked.why.text : null
   let isContinued = true
   const receive = (message: StreamMessage) => {
     isContinued = tape.receive(message)
