@@ -1,5 +1,4 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import { TapeError } from './tape.ts'
 
 /** So much of the write-ahead log is flushed and copied into the file at once. */
 const CHECKPOINT_BYTES = 4 * 1_048_576
@@ -8,8 +7,7 @@ const [TRANSACTION_BYTES, BYTES_PER_CHAR] = [16_384, 1.25]
 
 /**
  * Flushes the write-ahead log to the disk. The checkpoints that SQLite starts by itself hide a failure, and then nothing is
- * durable and the log grows. After a failure no later success proves that everything is on the disk: it is thrown once, and
- * the relay ends.
+ * durable and the log grows.
  */
 export class Checkpoints {
   readonly #passive: StatementSync
@@ -17,7 +15,6 @@ export class Checkpoints {
   #bytes = 0
   #holds = 0
   #completions = 0
-  #hasFailed = false
 
   constructor(database: DatabaseSync) {
     database.exec('PRAGMA wal_autocheckpoint = 0')
@@ -54,14 +51,7 @@ export class Checkpoints {
   }
 
   #run(checkpoint: StatementSync): void {
-    if (this.#hasFailed) return
-    try {
-      checkpoint.get()
-    } catch (failure) {
-      this.#hasFailed = true
-      const message = failure instanceof Error ? failure.message : String(failure)
-      throw new TapeError(`the tape cannot be flushed to the disk (${message}): repair the disk before the next start`)
-    }
+    checkpoint.get()
     this.#bytes = 0
   }
 }

@@ -40,6 +40,11 @@ export class Eviction {
     this.#state = { count: Number(meta.get('count') ?? 0) + Number(later?.count ?? 0), oldest, clearedUpTo: oldest }
   }
 
+  /** The updates on the tape. */
+  get count(): number {
+    return this.#state.count
+  }
+
   get oldest(): number {
     return this.#state.oldest
   }
@@ -70,6 +75,11 @@ export class Eviction {
     }
     for (const seq of evicted) oldest = Math.max(oldest, seq)
     return { evicted, state: { count: count - evicted.length, oldest, clearedUpTo: Math.max(clearedUpTo, oldest) } }
+  }
+
+  /** Nothing can be deleted from a file whose disk fails, so the tape only grows. */
+  grow(added: number): EvictionResult {
+    return { evicted: [], state: { ...this.#state, count: this.#state.count + added } }
   }
 
   /** Writes the state after the update `end`, inside a transaction. */

@@ -31,6 +31,11 @@ export class Runs {
     this.#runs = this.#read()
   }
 
+  /** The transaction failed. */
+  onRollback(): void {
+    this.#runs = this.#read()
+  }
+
   /** The first number of the last run. */
   get first(): number {
     return this.#runs.at(-1)?.first ?? 1

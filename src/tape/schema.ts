@@ -16,24 +16,27 @@ const settingsSql = `
 `
 
 /** Times never decrease along the numbers. See `subject.ts` for subjects. */
+export const TAPE_COLUMNS =
+  '(seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, evictable INTEGER NOT NULL, text TEXT NOT NULL, subject INTEGER) STRICT'
+
+/** The tables beside the tape. */
+export const tableColumns: Readonly<Record<string, string>> = {
+  last_seqs: '(address TEXT NOT NULL, type TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (address, type)) STRICT, WITHOUT ROWID',
+  channels:
+    '(number INTEGER PRIMARY KEY, address TEXT, type TEXT NOT NULL, key_types TEXT NOT NULL, evictable INTEGER NOT NULL) STRICT',
+  shelves: '(shelf INTEGER PRIMARY KEY, channels BLOB NOT NULL, follows_from INTEGER NOT NULL) STRICT',
+  runs: '(first INTEGER PRIMARY KEY, previous_end INTEGER NOT NULL) STRICT',
+  notes: '(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID',
+  meta: '(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID',
+}
+
 const createSql = `
   BEGIN IMMEDIATE;
-  CREATE TABLE tape (
-    seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, evictable INTEGER NOT NULL, text TEXT NOT NULL, subject INTEGER
-  ) STRICT;
+  CREATE TABLE tape ${TAPE_COLUMNS};
   CREATE INDEX tape_subject ON tape (subject) WHERE subject IS NOT NULL;
-  CREATE TABLE last_seqs (
-    address TEXT NOT NULL, type TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (address, type)
-  ) STRICT, WITHOUT ROWID;
-  CREATE TABLE channels (
-    number INTEGER PRIMARY KEY, address TEXT, type TEXT NOT NULL, key_types TEXT NOT NULL, evictable INTEGER NOT NULL
-  ) STRICT;
-  CREATE TABLE shelves (
-    shelf INTEGER PRIMARY KEY, channels BLOB NOT NULL, follows_from INTEGER NOT NULL
-  ) STRICT;
-  CREATE TABLE runs (first INTEGER PRIMARY KEY, previous_end INTEGER NOT NULL) STRICT;
-  CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
-  CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+  ${Object.entries(tableColumns)
+    .map(([name, columns]) => `CREATE TABLE ${name} ${columns};`)
+    .join('\n  ')}
   PRAGMA user_version = ${SCHEMA_VERSION};
   COMMIT;
 `
@@ -59,6 +62,7 @@ export function openDatabase(dir: string, warn: (kind: string, detail: unknown) 
   } catch (failure) {
     if (failure instanceof TapeError) throw failure
     const message = failure instanceof Error ? failure.message : String(failure)
+    if (isDamage(failure)) throw new TapeError(damaged(dir, message))
     throw new TapeError(
       message.includes('locked')
         ? `DATA_DIR ${dir} is in use by another stocktape: stop that one or name another folder`
@@ -66,6 +70,15 @@ export function openDatabase(dir: string, warn: (kind: string, detail: unknown) 
     )
   }
 }
+
+/** The primary result codes of SQLite for a file that is damaged, or no database. */
+const damageCodes: ReadonlySet<number> = new Set([11, 26])
+
+export const isDamage = (failure: unknown): boolean =>
+  failure instanceof Error && 'errcode' in failure && damageCodes.has(Number(failure.errcode) & 0xff)
+
+export const damaged = (dir: string, message: string): string =>
+  `the tape in DATA_DIR ${dir} is damaged (${message}): put a backup in its place, or move it away; without it clients get a gap`
 
 /** Creates the tables in an empty file, and refuses a tape of another schema version. */
 function prepareSchema(database: DatabaseSync, dir: string): void {

@@ -8,7 +8,7 @@ import { openTapeFile, TapeFile, type TapeFileOptions } from './tape-file.ts'
 export const openSqliteTape = (options: TapeFileOptions): TapeFile =>
   openTapeFile(options, (database) => new SqliteTape(database, options))
 
-class SqliteTape extends TapeFile {
+export class SqliteTape extends TapeFile {
   constructor(database: DatabaseSync, options: TapeFileOptions) {
     super(database, options)
     this.beginRun(firstSeqOfRun(this.end(), this.sinceEpochMs))

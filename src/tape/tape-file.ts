@@ -6,10 +6,11 @@ import { Checkpoints } from './checkpoints.ts'
 import { Eviction, type EvictionBounds } from './eviction.ts'
 import { TapeIndex } from './index/index.ts'
 import { type ChannelSeqs, LastSeqs } from './last-seqs.ts'
+import { type DiskFailure, diskFailureOf, MemoryOverlay } from './memory-overlay.ts'
 import { defineNote, type Note, type NoteFamily, Notes } from './notes.ts'
 import { entryOf, prepareRows, type TapeRow } from './row.ts'
 import { addClockSteps, Runs } from './runs.ts'
-import { openDatabase } from './schema.ts'
+import { damaged, isDamage, openDatabase } from './schema.ts'
 import { sealSubjectsOf, subjectOf, subjectOfKey, subjectOfSeal } from './subject.ts'
 import {
   type CountEstimate,
@@ -24,6 +25,11 @@ import {
 
 const EPOCH_CHARS = 6
 
+/** What the log says of the disk. */
+const UNWRITABLE = 'the tape cannot be written: updates are kept in memory until it can; free space on the disk of DATA_DIR'
+const UNFLUSHED = 'the tape cannot be flushed to the disk: updates are kept in memory until a restart; repair the disk first'
+const WRITABLE_AGAIN = 'the tape is on the disk again, with all updates that were kept in memory'
+
 /** Where a tape begins that continues one of elsewhere: after this number of this epoch. */
 export type TapeOrigin = { readonly epoch: string; readonly epochBeganAt: number; readonly end: number }
 
@@ -34,6 +40,8 @@ export type TapeFileOptions = EvictionBounds & {
   /** What the times of updates show. Without it `now`. */
   readonly wallTime?: () => number
   readonly warn?: (kind: string, detail: unknown) => void
+  /** Receives the duration of each transaction that writes a batch. */
+  readonly onCommit?: (seconds: number) => void
   /** Where the tape begins if the file is new; without it at 0 of a new epoch. */
   readonly origin?: TapeOrigin | null
 }
@@ -47,6 +55,7 @@ export function openTapeFile<Opened>(options: TapeFileOptions, open: (database: 
     database.close()
     if (failure instanceof TapeError) throw failure
     const message = failure instanceof Error ? failure.message : String(failure)
+    if (isDamage(failure)) throw new TapeError(damaged(options.dir, message))
     throw new TapeError(`DATA_DIR ${options.dir} holds a tape that cannot be read (${message}): name another folder`)
   }
 }
@@ -66,6 +75,8 @@ export abstract class TapeFile implements SearchableTape {
   readonly #index: TapeIndex
   readonly #checkpoints: Checkpoints
   readonly #runs: Runs
+  readonly #overlay: MemoryOverlay
+  readonly #options: TapeFileOptions
   #end: number
   #next: number
   /** By how much the wall clock was set since the start. */
@@ -75,6 +86,8 @@ export abstract class TapeFile implements SearchableTape {
 
   constructor(database: DatabaseSync, options: TapeFileOptions) {
     this.#database = database
+    this.#options = options
+    this.#overlay = new MemoryOverlay(database, options.now)
     this.#statements = prepareStatements(database)
     addClockSteps(database)
     this.#checkpoints = new Checkpoints(database)
@@ -104,7 +117,7 @@ export abstract class TapeFile implements SearchableTape {
       this.#save()
     })
     this.#lastSeqs.onCommit()
-    this.#checkpoints.complete()
+    this.#flush(() => this.#checkpoints.complete())
   }
 
   reach?(seq: number): Promise<void>
@@ -115,7 +128,7 @@ export abstract class TapeFile implements SearchableTape {
   protected beginRun(first: number): void {
     this.#next = first
     this.#inTransaction(() => this.#recordRun(first))
-    this.#checkpoints.complete()
+    this.#flush(() => this.#checkpoints.complete())
   }
 
   /** The updates with the numbers that they get when they are written next. */
@@ -138,7 +151,10 @@ export abstract class TapeFile implements SearchableTape {
     keepAfter: number,
     { ownNotes = new Notes(), lastSeqs = [] }: { readonly ownNotes?: Notes; readonly lastSeqs?: ChannelSeqs } = {},
   ): void {
+    if (this.#overlay.isRetryDue) this.#returnToFile()
+    if (this.#overlay.isFull) throw new TapeError(`${lossOf(this.#overlay)}, and there is no room for more in memory`)
     const end = entries.at(-1)?.seq ?? this.#end
+    const startedAt = performance.now()
     const { time, eviction } = this.#inTransaction(() => {
       const first = entries[0]?.seq ?? 0
       // A run of another process, where this one did not see its beginning.
@@ -149,12 +165,14 @@ export abstract class TapeFile implements SearchableTape {
       this.#writeNotes(ownNotes)
       this.#index.save()
       // Also for a batch without updates: the head note is written all the time, so old updates go even in a quiet time.
-      const eviction = this.#eviction.run({ added: entries.length, end, keepAfter })
+      const added = entries.length
+      const eviction = this.isInFile ? this.#eviction.run({ added, end, keepAfter }) : this.#eviction.grow(added)
       const isSaveDue = lastSeqs.length > 0 || this.#lastSeqs.isSaveDue(end, eviction.state.oldest)
       if (isSaveDue) this.#lastSeqs.save(end)
       if (isSaveDue || eviction.evicted.length > 0) this.#eviction.save(end, eviction.state)
       return { time, eviction }
     })
+    this.#options.onCommit?.((performance.now() - startedAt) / 1_000)
     this.#index.onCommit(eviction.evicted, eviction.state.oldest)
     this.#eviction.onCommit(eviction.state)
     this.#lastSeqs.onCommit()
@@ -164,12 +182,24 @@ export abstract class TapeFile implements SearchableTape {
     this.#notes.merge(notes)
     this.#notes.merge(ownNotes)
     for (const deliver of this.#followers) deliver(entries, notes, keepAfter)
-    this.#checkpoints.onCommit(entries.reduce((chars, { text }) => chars + text.length, 0))
+    const chars = entries.reduce((sum, { text }) => sum + text.length, 0)
+    this.#overlay.onCommit(entries.length, chars)
+    this.#flush(() => this.#checkpoints.onCommit(chars))
   }
 
   /** All notes, and the last number of each token and type: with the updates after it, all that a tape is. */
   protected get checkpoint(): { readonly notes: Notes; readonly lastSeqs: ChannelSeqs } {
     return { notes: this.#notes, lastSeqs: this.#lastSeqs.all }
+  }
+
+  /** Whether positions that are given now survive the process. */
+  get isDurable(): boolean {
+    return this.isInFile
+  }
+
+  /** Whether it is written to its file, and not to memory because the disk fails. */
+  get isInFile(): boolean {
+    return this.#overlay.failure === null
   }
 
   follow(deliver: Follower): () => void {
@@ -254,11 +284,24 @@ export abstract class TapeFile implements SearchableTape {
     return { source, release: () => true }
   }
 
+  /** How many updates it holds, in how many bytes, and when the oldest was written. */
+  measure(): { readonly rows: number; readonly bytes: number; readonly oldestTime: number | null } {
+    const { page_count, page_size } = this.#statements.size.get() ?? {}
+    const oldest = this.#statements.firstFrom.get(0)
+    return {
+      rows: this.#eviction.count,
+      bytes: Number(page_count) * Number(page_size),
+      oldestTime: oldest ? Number(oldest.time) : null,
+    }
+  }
+
   async close(): Promise<void> {
     this.#followers.clear()
     try {
       this.#inTransaction(() => this.#save())
-      this.#checkpoints.complete()
+      if (this.#overlay.failure?.isUnflushed === false) this.#returnToFile()
+      this.#flush(() => this.#checkpoints.complete())
+      if (!this.isInFile) throw new TapeError(lossOf(this.#overlay))
     } finally {
       this.#database.close()
     }
@@ -301,7 +344,22 @@ export abstract class TapeFile implements SearchableTape {
     return (this.#statements.readSubjects.all(first, last) as unknown as TapeRow[]).map(entryOf)
   }
 
+  /** Runs in a transaction of the file. Where the disk fails, and until it works again, in memory. */
   #inTransaction<Result>(write: () => Result): Result {
+    try {
+      return this.#tryTransaction(write)
+    } catch (error) {
+      const failure = diskFailureOf(error)
+      if (!failure || !this.isInFile) {
+        const message = error instanceof Error ? error.message : String(error)
+        throw new TapeError(isDamage(error) ? damaged(this.#options.dir, message) : `the tape cannot be written: ${message}`)
+      }
+      this.#leaveFile(failure)
+      return this.#tryTransaction(write)
+    }
+  }
+
+  #tryTransaction<Result>(write: () => Result): Result {
     const { begin, commit, rollback } = this.#statements
     try {
       begin.run()
@@ -313,8 +371,38 @@ export abstract class TapeFile implements SearchableTape {
       this.#eviction.onRollback()
       this.#lastSeqs.onRollback()
       if (this.#database.isTransaction) rollback.run()
-      throw new TapeError(`the tape cannot be written: ${failure instanceof Error ? failure.message : String(failure)}`)
+      this.#runs.onRollback()
+      throw failure
     }
+  }
+
+  /** Nothing is flushed while the tape is written to memory. */
+  #flush(flush: () => void): void {
+    if (!this.isInFile) return
+    try {
+      flush()
+    } catch (error) {
+      const failure = diskFailureOf(error)
+      if (!failure) throw error
+      this.#leaveFile(failure)
+    }
+  }
+
+  #leaveFile(failure: DiskFailure): void {
+    this.#overlay.open(failure)
+    const { dir, warn } = this.#options
+    warn?.(failure.isUnflushed ? UNFLUSHED : UNWRITABLE, { reason: failure.message, dir })
+  }
+
+  #returnToFile(): void {
+    try {
+      this.#overlay.moveToFile()
+    } catch (error) {
+      if (!diskFailureOf(error)) throw error
+      return
+    }
+    this.#flush(() => this.#checkpoints.complete())
+    if (this.isInFile) this.#options.warn?.(WRITABLE_AGAIN, { dir: this.#options.dir })
   }
 }
 
@@ -328,6 +416,7 @@ const prepareStatements = (database: DatabaseSync) => ({
   writeMeta: database.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)'),
   readAfter: prepareRows(database, 'SELECT seq, text FROM tape WHERE seq > ? ORDER BY seq LIMIT ?'),
   readSubjects: prepareRows(database, 'SELECT seq, text FROM tape WHERE subject BETWEEN ? AND ? ORDER BY seq'),
+  size: database.prepare('SELECT page_count, page_size FROM pragma_page_count, pragma_page_size'),
   firstFrom: database.prepare('SELECT seq, time FROM tape WHERE seq >= ? ORDER BY seq LIMIT 1'),
 })
 
@@ -357,3 +446,6 @@ function randomEpoch(random: () => number): string {
   while (epoch.length < EPOCH_CHARS) epoch += Math.floor(random() * 36).toString(36)
   return epoch
 }
+
+const lossOf = ({ failure, count }: MemoryOverlay): string =>
+  `the tape cannot be written to the disk (${failure?.message}): ${count} updates are in memory only`

@@ -57,6 +57,8 @@ export interface Tape extends NoteReader {
    * does not receive what is written.
    */
   reach?(seq: number): Promise<void>
+  /** Whether positions that are given now survive the process. */
+  readonly isDurable: boolean
   close(): Promise<void>
 }
 

@@ -114,6 +114,11 @@ export class JetStreamTape extends TapeFile {
   }
 
   /** Receives what others send. The returned function ends it. */
+  /** NATS has what the copy lacks. */
+  override get isDurable(): boolean {
+    return true
+  }
+
   listen(topic: string, receive: (bytes: Uint8Array) => void): Promise<() => void> {
     return this.#options.stream.listen(topic, receive)
   }

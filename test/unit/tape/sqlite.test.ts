@@ -343,11 +343,11 @@ describe('opening fails with one clear line', () => {
   it('when the file is not a database', () => {
     const dir = createOwnFolder()
     writeFileSync(join(dir, 'tape.sqlite'), 'this is not a database '.repeat(100))
-    expect(openErrorOf(dir)).toMatch(/cannot hold the tape/)
+    expect(openErrorOf(dir)).toMatch(/is damaged .*put a backup in its place/)
   })
 
-  it.each<[string, (file: string) => void]>([
-    ['when the file is truncated', (file) => writeFileSync(file, readFileSync(file).subarray(0, 6_000))],
+  it.each<[string, (file: string) => void, RegExp]>([
+    ['when the file is truncated', (file) => writeFileSync(file, readFileSync(file).subarray(0, 6_000)), /is damaged/],
     [
       'when the file is of another program',
       (file) => {
@@ -356,6 +356,7 @@ describe('opening fails with one clear line', () => {
         database.exec('CREATE TABLE tape (id INTEGER PRIMARY KEY, artist TEXT)')
         database.close()
       },
+      /cannot hold the tape/,
     ],
     [
       'when its pages are garbage',
@@ -363,6 +364,7 @@ describe('opening fails with one clear line', () => {
         const bytes = readFileSync(file)
         writeFileSync(file, bytes.fill(0xa5, 4_096))
       },
+      /is damaged/,
     ],
     [
       'when a note is no longer JSON',
@@ -371,8 +373,9 @@ describe('opening fails with one clear line', () => {
         database.exec("UPDATE notes SET value = '{'")
         database.close()
       },
+      /holds a tape that cannot be read/,
     ],
-  ])('%s', async (_, spoil) => {
+  ])('%s', async (_, spoil, line) => {
     const dir = createOwnFolder()
     const tape = openSqliteTape({ ...unboundedOptions, dir })
     await tape.append(
@@ -381,7 +384,7 @@ describe('opening fails with one clear line', () => {
     )
     await tape.close()
     spoil(join(dir, 'tape.sqlite'))
-    expect(openErrorOf(dir)).toMatch(/cannot hold the tape|cannot be read/)
+    expect(openErrorOf(dir)).toMatch(line)
   })
 })
 

@@ -184,6 +184,34 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     await vi.waitFor(() => expect(changes[0]).toBe(false))
   })
 
+  it('does not take a batch twice, under its own id or another', async () => {
+    const settings = { urls: [nats.url], credentialsFile: undefined, name: 'TWICE', replicas: 1 }
+    const tape = await openJetStreamTape({
+      ...{ ...unboundedOptions, dir: ':memory:', uptime: () => performance.now(), mayLead: true },
+      nats: settings,
+      ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
+    })
+    const other = new NatsStream({ ...settings, maxAgeMs: 1e9, maxMessages: 1e6 }, () => {})
+    onTestFinished(async () => {
+      await tape.close()
+      await other.close()
+    })
+    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    await other.whenConnected(1_000)
+    await tape.append([transfer({ at: NOON })])
+    const { seq, id } = tape.point
+    const stored = await other.stored(seq)
+    if (!stored?.bytes) throw new Error('no batch is stored')
+    for (const again of [id, 'another.1']) await other.publish(again, stored.bytes, seq - 1).catch(() => null)
+    await tape.append([transfer({ at: NOON, nth: 1 })])
+    expect(await tape.readAfter(0, 10)).toHaveLength(2)
+    const extent = await other.extent()
+    const ids = await Promise.all(
+      Array.from({ length: (extent?.last ?? 0) - seq + 1 }, async (_, nth) => (await other.stored(seq + nth))?.id),
+    )
+    expect(ids.filter((one) => one === id || one === 'another.1')).toEqual([id])
+  })
+
   it('gives up the lead where too much waits for a server that hangs, and leads again later', async () => {
     const server = await NatsServer.start()
     onTestFinished(() => server.remove())
