@@ -12,11 +12,13 @@ type Options = BackoffBounds & {
   readonly stableMs: number
   readonly clock: SchedulerLike
   readonly random: () => number
+  /** The least delay after a failure that asks for one. */
+  readonly leastMs?: (failure: unknown) => number
 }
 
 /** Subscribes again after each error, for ever, with a longer delay each time. */
 export const retryWithBackoff =
-  <T>({ jitter, stableMs, clock, random, ...bounds }: Options): MonoTypeOperatorFunction<T> =>
+  <T>({ jitter, stableMs, clock, random, leastMs = () => 0, ...bounds }: Options): MonoTypeOperatorFunction<T> =>
   (source) =>
     defer(() => {
       let failures = 0
@@ -25,9 +27,9 @@ export const retryWithBackoff =
         startedAt = clock.now()
         return source
       })
-      const delay = () => {
+      const delay = (failure: unknown) => {
         failures = clock.now() - startedAt > stableMs ? 1 : failures + 1
-        return timer(withJitter(backoffMs(bounds, failures), jitter, random()), clock)
+        return timer(Math.max(leastMs(failure), withJitter(backoffMs(bounds, failures), jitter, random())), clock)
       }
       return attempt.pipe(retry({ delay }))
     })

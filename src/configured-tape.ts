@@ -40,14 +40,20 @@ export async function openConfiguredTape({
   ...ports
 }: TapeInputs): Promise<ConfiguredTape> {
   const { DATA_DIR: dir, TAPE_RETENTION_MS: retentionMs, TAPE_BOUND: bound, NATS_URL: urls } = config
-  const options = { dir, retentionMs, bound, ...ports }
-  if (!urls) return { tape: openSqliteTape(options), leadership: null, peers: null, isCut: () => false }
+  const onCommit = (seconds: number) => metrics.tapeCommitSeconds.observe(seconds)
+  const options = { dir, retentionMs, bound, onCommit, ...ports }
+  if (!urls) {
+    const tape = openSqliteTape(options)
+    measureTape(metrics, tape, ports.now)
+    return { tape, leadership: null, peers: null, isCut: () => false }
+  }
   const { openJetStreamTape } = await import('./tape/jetstream/open-jetstream-tape.ts')
   const tape = await openJetStreamTape({
     ...options,
     ...{ uptime, onReset, onFailure, mayLead: config.ROLE !== 'edge', onUnreadable: () => metrics.streamUnreadable.inc() },
     nats: { urls, credentialsFile: config.NATS_CREDENTIALS, name: config.NATS_STREAM, replicas: config.NATS_REPLICAS },
   })
+  measureTape(metrics, tape, ports.now)
   metrics.leads.measureBy(() => (tape.isLeading ? 1 : 0))
   const changes = new Observable<boolean>((subscriber) => tape.onLeadership((isLeading) => subscriber.next(isLeading)))
   const channel = {
@@ -58,4 +64,14 @@ export async function openConfiguredTape({
   // The tape may lead before anybody subscribes.
   const leadership = defer(() => changes.pipe(startWith(tape.isLeading)))
   return { tape, peers, leadership, isCut: () => tape.isCut }
+}
+
+function measureTape(metrics: Metrics, tape: TapeFile, now: () => number): void {
+  metrics.tapeIsDurable.measureBy(() => (tape.isInFile ? 1 : 0))
+  metrics.tapeRows.measureBy(() => tape.measure().rows)
+  metrics.tapeBytes.measureBy(() => tape.measure().bytes)
+  metrics.tapeOldestAge.measureBy(() => {
+    const { oldestTime } = tape.measure()
+    return oldestTime === null ? null : Math.max(0, now() - oldestTime) / 1_000
+  })
 }

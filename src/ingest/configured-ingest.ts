@@ -38,7 +38,7 @@ export async function openConfiguredIngest(inputs: ConfiguredInputs): Promise<Ob
   const onUnreadable = (count: number) => metrics.upstreamUnreadable.inc(count)
   const calendar = openCalendar(config.CALENDAR)
   let oldestOpenAt: number | null = null
-  metrics.oldestOpenKeySeconds.measureBy(() => (oldestOpenAt === null ? 0 : Math.max(0, now() - oldestOpenAt) / 1_000))
+  metrics.oldestOpenKey.measureBy(() => (oldestOpenAt === null ? 0 : Math.max(0, now() - oldestOpenAt) / 1_000))
   const published = await openIngest({
     tape,
     append: appendWithChain(tape, chain),
@@ -53,6 +53,7 @@ export async function openConfiguredIngest(inputs: ConfiguredInputs): Promise<Ob
         fetch: fetchList(endpoints.stocksUrl),
         refreshMs: config.STOCKS_REFRESH_MS,
         ...{ known, clock, random, warn, onUnreadable },
+        onRead: (outcome) => metrics.listReads.inc({ outcome }),
       }),
     clock,
     wallTime,
@@ -78,9 +79,15 @@ export async function openConfiguredIngest(inputs: ConfiguredInputs): Promise<Ob
       warn('upstream logs or messages unreadable', { count: unreadable })
     },
   })
-  return published.pipe(
-    tap((entries) => {
-      for (const { update } of entries) metrics.updates.inc({ type: update.type })
-    }),
-  )
+  return published.pipe(tap((entries) => countPublished(entries, metrics)))
+}
+
+function countPublished(entries: readonly Entry[], { updates, keys }: Metrics): void {
+  for (const { update } of entries) {
+    updates.inc({ type: update.type })
+    if (update.type === 'seal') keys.inc({ event: 'sealed' }, update.keys.length)
+    else if (update.type === 'retract') keys.inc({ event: 'retracted' })
+    else if (update.type === 'amend') keys.inc({ event: 'amended' })
+    else if ('late' in update) keys.inc({ event: update.late ? 'late' : (update.stage ?? 'preconfirmed') })
+  }
 }

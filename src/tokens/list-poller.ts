@@ -48,6 +48,8 @@ type Options = {
   readonly random: () => number
   readonly warn: (kind: string, detail: unknown) => void
   readonly onUnreadable: (count: number) => void
+  /** Counts the reads. */
+  readonly onRead?: (outcome: 'ok' | 'failed') => void
 }
 
 /**
@@ -68,7 +70,7 @@ export type ListReading =
 
 /** Emits the list at every refresh, or null where it could not be read and the last good one stays. */
 export function pollList(options: Options): Observable<PolledList | null> {
-  const { fetch, refreshMs, clock, random, warn, onUnreadable } = options
+  const { fetch, refreshMs, clock, random, warn, onUnreadable, onRead } = options
   return defer(() => {
     const shrinkGuard = new ShrinkGuard(options.known, clock)
     let last: ReadAnswer | null = null
@@ -86,6 +88,7 @@ export function pollList(options: Options): Observable<PolledList | null> {
       all = unlessSame(all, { order, missing })
       if (!isConfirmed) warn('list shrank, waiting for confirmation', { tokens: byAddress.size })
       // Its tokens count at once, even if others are missing.
+      onRead?.('ok')
       return partsOf(list, all, !isConfirmed)
     }
     const read = () => {
@@ -95,6 +98,7 @@ export function pollList(options: Options): Observable<PolledList | null> {
         inTurns((parts) => parts),
         catchError((failure: unknown) => {
           if (failure instanceof ListFetchError) retryAfterMs = failure.retryAfterMs
+          onRead?.('failed')
           warn('list unreadable', { reason: failureReason(failure) })
           return of(null)
         }),

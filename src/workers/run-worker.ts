@@ -38,6 +38,7 @@ class ServingWorker {
   constructor(config: Config, log: Logger) {
     this.#config = config
     this.#log = log
+    this.#metrics.addProcess()
   }
 
   execute(order: WorkerOrder): void {
@@ -52,11 +53,13 @@ class ServingWorker {
         this.#isCut = order.isCut
         return
       case 'measure':
-        return void this.#metrics.text().then((text) => report({ did: 'measure', request: order.request, text }))
+        return void this.#metrics.json().then((json) => report({ did: 'measure', request: order.request, json }))
       case 'measured':
         this.#answers.get(order.request)?.(order.text)
         this.#answers.delete(order.request)
         return
+      case 'announceStop':
+        return void this.#opening?.then((relay) => relay.announceStop()).catch(() => {})
       case 'stop':
         return this.stop()
     }

@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import type { ChainEvent } from '../chain/source/source.ts'
 import { ListenError } from '../edge/http/server.ts'
 import { SharedUsage } from '../edge/limits/shared-usage.ts'
+import { type MetricsJson, mergeMetrics } from '../metrics.ts'
 import { openWriter, type Relay, type RelayOptions } from '../relay.ts'
 import { encodeBatch } from '../tape/batch-message.ts'
 import type { Notes } from '../tape/notes.ts'
 import { TAPE_FILE_NAME } from '../tape/schema.ts'
 import type { Entry } from '../tape/tape.ts'
-import { mergeMetrics } from './merge-metrics.ts'
 import type { WorkerOrder, WorkerReport } from './worker-messages.ts'
 
 /** A worker that does not take so many bytes of orders is stuck, and is replaced. */
@@ -19,6 +19,8 @@ const UNSENT_BOUND_BYTES = 128 * 2 ** 20
 const [RESTART_MS, RESTART_BOUND_MS, SOON_MS] = [250, 30_000, 10_000]
 const METRICS_TIMEOUT_MS = 1_000
 const CUT_CHECK_MS = 250
+/** How soon a copy is tried again that the disk does not allow. */
+const COPY_RETRY_MS = 1_000
 /** How much longer than DRAIN_MS a worker may take to end. */
 const EXTRA_STOP_MS = 2_000
 
@@ -44,7 +46,12 @@ export async function startWorkers(options: RelayOptions): Promise<Relay> {
     await workers.stop()
     throw failure
   }
-  return { port: await workers.listening, whenListed: workers.listed, stop: () => workers.stop() }
+  return {
+    port: await workers.listening,
+    whenListed: workers.listed,
+    announceStop: () => workers.announceStop(),
+    stop: () => workers.stop(),
+  }
 }
 
 class Workers {
@@ -58,7 +65,7 @@ class Workers {
   readonly #listeningSlots = new Set<number>()
   /** The last delay of each place before its worker was replaced. */
   readonly #restartDelays = new Map<number, number>()
-  readonly #measuring = new Map<number, (text: string) => void>()
+  readonly #measuring = new Map<number, (json: MetricsJson) => void>()
   #writer: Awaited<ReturnType<typeof openWriter>> | null = null
   /** The port that is open. */
   #port: number
@@ -110,6 +117,10 @@ class Workers {
     for (let slot = 1; slot <= this.#options.config.WORKERS; slot += 1) this.#fork(slot)
   }
 
+  announceStop(): void {
+    for (const member of this.#members.values()) this.#send(member, { do: 'announceStop' })
+  }
+
   async stop(): Promise<void> {
     this.#isStopping = true
     clearInterval(this.#cutTimer)
@@ -150,6 +161,8 @@ class Workers {
   #giveNextCopy(): void {
     const tape = this.#writer?.tape
     if (!tape || this.#isCopying) return
+    // A worker copies the file, so it waits while the disk fails.
+    if (!tape.isInFile) return void setTimeout(() => this.#giveNextCopy(), COPY_RETRY_MS).unref()
     const member = this.#copyQueue.shift()
     if (!member) return
     if (member.worker.isDead()) return this.#giveNextCopy()
@@ -196,7 +209,7 @@ class Workers {
       case 'askMetrics':
         return void this.#answerMetrics(member, report.request)
       case 'measure':
-        this.#measuring.get(report.request)?.(report.text)
+        this.#measuring.get(report.request)?.(report.json)
         this.#measuring.delete(report.request)
         return
     }
@@ -262,22 +275,23 @@ class Workers {
 
   /** The metrics of all processes, added up. */
   async #answerMetrics(asking: Member, request: number): Promise<void> {
-    const texts = await Promise.all([...this.#members.values()].map((member) => this.#measure(member)))
-    const text = mergeMetrics([await this.#options.metrics.text(), ...texts])
+    const measured = await Promise.all([...this.#members.values()].map((member) => this.#measure(member)))
+    const text = await mergeMetrics([await this.#options.metrics.json(), ...measured.filter((json) => json !== null)])
     this.#send(asking, { do: 'measured', request, text })
   }
 
-  #measure(member: Member): Promise<string> {
+  /** Null where the worker does not answer in time. */
+  #measure(member: Member): Promise<MetricsJson | null> {
     this.#requests += 1
     const request = this.#requests
     return new Promise((resolve) => {
       const timeout = setTimeout(() => {
         this.#measuring.delete(request)
-        resolve('')
+        resolve(null)
       }, METRICS_TIMEOUT_MS)
-      this.#measuring.set(request, (text) => {
+      this.#measuring.set(request, (json) => {
         clearTimeout(timeout)
-        resolve(text)
+        resolve(json)
       })
       this.#send(member, { do: 'measure', request })
     })

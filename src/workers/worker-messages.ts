@@ -1,5 +1,6 @@
 import type { ChainEvent } from '../chain/source/source.ts'
 import type { UpstreamEndpoints } from '../config.ts'
+import type { MetricsJson } from '../metrics.ts'
 
 /** What the process that writes the tape sends to one that serves it. */
 export type WorkerOrder =
@@ -21,6 +22,7 @@ export type WorkerOrder =
   /** Asks for the metrics of this worker, or brings those of all processes. */
   | { readonly do: 'measure'; readonly request: number }
   | { readonly do: 'measured'; readonly request: number; readonly text: string }
+  | { readonly do: 'announceStop' }
   | { readonly do: 'stop' }
 
 /** What a worker sends back. */
@@ -32,4 +34,4 @@ export type WorkerReport =
   | { readonly did: 'fail'; readonly message: string }
   /** Asks for the metrics of all processes, or brings its own. */
   | { readonly did: 'askMetrics'; readonly request: number }
-  | { readonly did: 'measure'; readonly request: number; readonly text: string }
+  | { readonly did: 'measure'; readonly request: number; readonly json: MetricsJson }

@@ -36,13 +36,17 @@ type Options = {
   readonly clock: SchedulerLike
   readonly random: () => number
   readonly warn: (kind: string, detail: unknown) => void
+  /** Receives the host of each socket that was lost or never opened. */
+  readonly onLoss?: (endpoint: string) => void
 }
 
 /** An upstream socket as an endless stream of signals: after each loss it tries the next URL, with backoff. Another URL than the first is left after a while. */
 export const link = (options: Options): Observable<LinkSignal> =>
   defer(() => {
-    const { urls, addresses, probes, reconnects, chain, clock, random, warn } = options
+    const { urls, addresses, probes, reconnects, chain, clock, random, warn, onLoss } = options
     let attempts = 0
+    // The next of several URLs owes nothing to the one before it.
+    const leastMs = (failure: unknown) => (urls.length === 1 && failure instanceof LinkError ? failure.retryAfterMs : 0)
     return defer(() => {
       const url = urls[attempts % urls.length] ?? ''
       const isFirst = attempts % urls.length === 0
@@ -78,6 +82,7 @@ export const link = (options: Options): Observable<LinkSignal> =>
       return connection.pipe(
         catchError((failure: unknown) => {
           const reason = failure instanceof Error ? failure.message : String(failure)
+          onLoss?.(hostOf(url))
           warn('link down', { endpoint: hostOf(url), reason })
           return concat(
             of<LinkSignal>({ type: 'down', reason, isRefused: failure instanceof LinkError && failure.isRefused }),
@@ -85,5 +90,5 @@ export const link = (options: Options): Observable<LinkSignal> =>
           )
         }),
       )
-    }).pipe(retryWithBackoff({ ...BACKOFF, clock, random }))
+    }).pipe(retryWithBackoff({ ...BACKOFF, clock, random, leastMs }))
   })

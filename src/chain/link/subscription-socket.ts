@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { Hex } from '../../protocol/fields.ts'
 import { HexQuantity } from '../logs/log-schema.ts'
 import type { ChainIdentity } from '../rpc/chain-id.ts'
+import { classifyHandshake } from '../rpc/error.ts'
 import { parseJson } from '../rpc/json-text.ts'
 import { requestText } from '../rpc/request-text.ts'
 
@@ -53,10 +54,13 @@ type Options = {
 export class LinkError extends Error {
   /** Whether the node answers, but refuses subscriptions. */
   readonly isRefused: boolean
+  /** How long the node asks to be left alone. */
+  readonly retryAfterMs: number
 
-  constructor(reason: string, isRefused = false) {
+  constructor(reason: string, isRefused = false, retryAfterMs = 0) {
     super(reason)
     this.isRefused = isRefused
+    this.retryAfterMs = retryAfterMs
   }
 }
 
@@ -131,6 +135,10 @@ export class SubscriptionSocket {
       const text = String(data)
       options.onMessage?.(text)
       this.#handleMessage(text, options.now())
+    })
+    this.#socket.on('unexpected-response', (_, response) => {
+      const { message, retryAfterMs } = classifyHandshake(response)
+      this.#end(message, false, retryAfterMs ?? 0)
     })
     this.#socket.on('error', (failure) => this.#end(failure.message))
     this.#socket.on('close', (code) => this.#end(`closed with ${code}`))
@@ -347,12 +355,12 @@ export class SubscriptionSocket {
     this.#timers.add(timer)
   }
 
-  #end(reason: string, isRefused = false): void {
+  #end(reason: string, isRefused = false, retryAfterMs = 0): void {
     if (this.#hasEnded) return
     this.#emitLogs()
     this.#hasEnded = true
     this.#cleanUp()
-    this.signals.error(new LinkError(reason, isRefused))
+    this.signals.error(new LinkError(reason, isRefused, retryAfterMs))
   }
 
   #cleanUp(): void {

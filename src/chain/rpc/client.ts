@@ -2,7 +2,7 @@ import { backoffMs, withJitter } from '../../backoff.ts'
 import { chunk } from '../../turns.ts'
 import { HexQuantity } from '../logs/log-schema.ts'
 import type { ChainIdentity } from './chain-id.ts'
-import { UpstreamError } from './error.ts'
+import { UpstreamError, type UpstreamErrorKind } from './error.ts'
 import { isCallMethod, type Method, type NodeMethod, type NodeParams, type Params } from './method-params.ts'
 import { RequestSocket } from './request-socket.ts'
 import { type JsonRpcRequest, requestText } from './request-text.ts'
@@ -73,6 +73,8 @@ type Options = {
   readonly warn: (kind: string, detail: unknown) => void
   /** Whether a failure is the endpoint's fault. By default it is, unless it concerns one request. */
   readonly isEndpointFault?: (error: UpstreamError) => boolean
+  /** Receives the host of each request's endpoint, its duration, and why it failed. */
+  readonly onAnswer?: (endpoint: string, seconds: number, failed: UpstreamErrorKind | null) => void
   /** The way to an endpoint. By default it is HTTP or WebSocket, by the scheme of the URL. */
   readonly exchange?: (url: string) => Exchange
 }
@@ -285,15 +287,19 @@ export class Rpc {
     const deadline = new AbortController()
     // `AbortSignal.timeout` also fires for an answered request, and each time costs 0.15 ms.
     const timer = setTimeout(() => deadline.abort(timeoutReason()), REQUEST_TIMEOUT_MS)
+    const sentAt = this.#options.now()
+    let failed: UpstreamErrorKind | null = null
     const bounds = signal ? AbortSignal.any([signal, deadline.signal]) : deadline.signal
     try {
       const { response, body } = await endpoint.exchange(payload, bounds)
       return request.parse(response, body, id)
     } catch (failure) {
       const error = failure instanceof UpstreamError ? failure : new UpstreamError('unreachable', failureReason(failure))
+      failed = error.kind
       throw 'batch' in request || isCallMethod(request.method) ? asRequestSpecific(error) : error
     } finally {
       clearTimeout(timer)
+      this.#options.onAnswer?.(hostOf(endpoint.url), (this.#options.now() - sentAt) / 1_000, failed)
     }
   }
 }

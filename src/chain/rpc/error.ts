@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http'
+
 /** What a failure means for the caller: retry, try another endpoint, request less, or give up. */
 export type UpstreamErrorKind =
   | 'unreachable'
@@ -120,6 +122,12 @@ export function classify(response: Response, error: Omit<UpstreamErrorDetail, 's
   const { kind, isRequestSpecific = false } = kindOf(status, error)
   const message = error ? `${error.code} ${error.message}` : `HTTP ${status}`
   return new UpstreamError(kind, message, retryAfterMs, isRequestSpecific, error && { ...error, status })
+}
+
+/** The refusal of a WebSocket handshake. */
+export function classifyHandshake({ statusCode, headers }: Pick<IncomingMessage, 'statusCode' | 'headers'>): UpstreamError {
+  const retryAfter = headers['retry-after']
+  return classify(new Response(null, { status: statusCode ?? 500, headers: retryAfter ? { 'retry-after': retryAfter } : {} }), null)
 }
 
 function kindOf(

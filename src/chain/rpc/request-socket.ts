@@ -1,6 +1,6 @@
 import { WebSocket } from 'ws'
 import { z } from 'zod'
-import { classify, UpstreamError } from './error.ts'
+import { classifyHandshake, UpstreamError } from './error.ts'
 import { parseJson } from './json-text.ts'
 import { answerIdOf } from './raw-result.ts'
 import { type JsonRpcRequest, requestText } from './request-text.ts'
@@ -62,11 +62,7 @@ export class RequestSocket {
     // An idle socket keeps no process alive.
     socket.on('upgrade', (response) => response.socket.unref())
     socket.on('message', (data) => this.#receive(Buffer.isBuffer(data) ? data : Buffer.from(String(data))))
-    socket.on('unexpected-response', (_, { statusCode, headers }) => {
-      const retryAfter = headers['retry-after']
-      const response = new Response(null, { status: statusCode ?? 500, headers: retryAfter ? { 'retry-after': retryAfter } : {} })
-      this.#lose(socket, classify(response, null))
-    })
+    socket.on('unexpected-response', (_, response) => this.#lose(socket, classifyHandshake(response)))
     socket.on('error', (failure) => this.#lose(socket, errorOf(failure)))
     socket.on('close', (code) => this.#lose(socket, new UpstreamError('unreachable', `closed with ${code}`)))
     return socket

@@ -11,6 +11,8 @@ type SourceSettingsInputs = {
   readonly clock: SchedulerLike
   readonly random: () => number
   readonly warn: (kind: string, detail: unknown) => void
+  /** Receives the host of each upstream socket that was lost. */
+  readonly onLoss?: (endpoint: string) => void
 }
 
 /** What every source of this process shares: how it opens the upstream socket, and its intervals. */
@@ -19,9 +21,9 @@ export type SourceSettings = Pick<
   'link' | 'linkCount' | 'pendingPollMs' | 'silenceMs' | 'finalityPollMs' | 'backfillBoundMs'
 >
 
-export const sourceSettingsOf = ({ config, endpoints, chain, clock, random, warn }: SourceSettingsInputs): SourceSettings => ({
-  link: endpoints.wsUrls.length === 0 ? null : (inputs) => link({ ...inputs, urls: endpoints.wsUrls, chain, clock, random, warn }),
-  linkCount: endpoints.wsUrls.length,
+export const sourceSettingsOf = ({ config, endpoints: { wsUrls: urls }, ...ports }: SourceSettingsInputs): SourceSettings => ({
+  link: urls.length === 0 ? null : (inputs) => link({ ...inputs, urls, ...ports }),
+  linkCount: urls.length,
   pendingPollMs: config.PENDING_POLL_MS,
   silenceMs: config.SILENCE_MS,
   finalityPollMs: config.FINALITY_POLL_MS,

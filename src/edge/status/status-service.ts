@@ -75,7 +75,7 @@ export class StatusService {
       head: view.head,
       lag_ms: view.newestSettled && Math.max(0, now() - view.newestSettled.timestamp * 1_000),
       stocks: this.#stocks(),
-      tape: { epoch: tape.epoch, oldest: hub.position(tape.oldest()), end: hub.position(tape.end()) },
+      tape: { epoch: tape.epoch, oldest: hub.position(tape.oldest()), end: hub.position(tape.end()), durable: tape.isDurable },
       clients: this.#clients(),
       score: this.#score(wallTime()),
     }

@@ -1,12 +1,49 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { of } from 'rxjs'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { ChainIdentity } from '../../../../src/chain/rpc/chain-id.ts'
 import { apple, header, sealedLog } from '../node-json.ts'
 import { CHAIN_ID, openFakeNode, openLink } from './fake-socket-node.ts'
 
 const addresses = of([apple])
 
+/** A server that answers every handshake with this status, and asks for some seconds without another one. */
+async function openRefusingServer(status: number, retryAfter: string) {
+  const server = createServer().listen(0, '127.0.0.1')
+  const refusals = { count: 0 }
+  server.on('upgrade', (_, socket) => {
+    refusals.count += 1
+    socket.end(`HTTP/1.1 ${status} No\r\nretry-after: ${retryAfter}\r\ncontent-length: 0\r\n\r\n`)
+  })
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  return { refusals, url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}/key-9f8e7d` }
+}
+
 describe('a link to an unusable node', () => {
+  it.each([401, 403, 404, 429, 503])('waits as long as a handshake asks for that is answered with %i', async (status) => {
+    const { url, refusals } = await openRefusingServer(status, '20')
+    const link = openLink([url], addresses)
+    expect(await link.waitForSignal('down')).toEqual({ type: 'down', reason: `HTTP ${status}`, isRefused: false })
+    const before = link.clock.now()
+    link.retry()
+    expect(link.clock.now() - before).toBe(20_000)
+    await link.waitForSignal('down', 2)
+    expect(refusals.count).toBe(2)
+    expect(JSON.stringify(link.warnings)).not.toContain('9f8e7d')
+  })
+
+  it('opens at the next URL at once, however long the first one asks for', async () => {
+    const [first, second] = [await openRefusingServer(429, '300'), await openFakeNode()]
+    const link = openLink([first.url, second.url], addresses)
+    await link.waitForSignal('down')
+    link.retry(1_000)
+    await link.waitForSignal('live')
+    expect(second.openedCount).toBe(1)
+  })
+
   it('refuses a node of another chain', async () => {
     const node = await openFakeNode()
     node.answer = () => ({ result: '0x1' })

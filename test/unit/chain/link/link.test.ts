@@ -111,6 +111,20 @@ describe('a link', () => {
     expect(link.signalsOfType('down')).toEqual([])
   })
 
+  it('reads a message in fragments, and no binary one', async () => {
+    const node = await openFakeNode()
+    const link = openLink([node.url], addresses)
+    await link.waitForSignal('live')
+    const text = (index: number) =>
+      JSON.stringify({ jsonrpc: '2.0', method: 'eth_subscription', params: { subscription: '0x2', result: log(index) } })
+    node.socket?.send(Buffer.from(text(8)), { binary: true })
+    for (let at = 0; at < text(1).length; at += 50)
+      node.socket?.send(text(1).slice(at, at + 50), { fin: at + 50 >= text(1).length })
+    await link.waitForSignal('log')
+    expect(link.logs()).toEqual([log(1)])
+    expect(link.signalsOfType('unreadable')).toEqual([])
+  })
+
   it('counts unreadable messages and stays open', async () => {
     const node = await openFakeNode()
     const link = openLink([node.url], addresses)
