@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { requestedFaults } from './devnet/faults/requested-faults.ts'
+import { keyEntries } from './key-settings.ts'
 import { nearestName } from './nearest-name.ts'
 import {
   type NamedPool,
@@ -17,7 +18,6 @@ import {
   feeds,
   integer,
   key,
-  keys,
   nonEmptyText,
   oneOf,
   origins,
@@ -161,7 +161,16 @@ export const settings = {
     integer(1, 1_000_000),
   ),
   REPLAY_BOUND: setting('100000', 'messages in one replay; if there are more, a gap comes instead', integer(1, 100_000_000)),
-  API_KEYS: setting(null, 'API keys separated by commas; a client must send one of them; without it no key is needed', keys),
+  API_KEYS: setting(
+    null,
+    'API keys separated by commas, each as it is or as sha256: and the hex digits of its hash; behind a key may stand its limits, such as clients=500 rpc_rate=100 replays=4; a client must send one of them; without it no key is needed',
+    keyEntries,
+  ),
+  API_KEYS_FILE: setting(
+    null,
+    'file with more API keys, one in each line; it is read again within a second of a change, and clients of a key that is gone are disconnected',
+    nonEmptyText,
+  ),
   ORIGINS: setting(
     null,
     'origins whose web pages may connect, such as https://example.com, separated by commas; without it pages of every origin may connect',
@@ -177,6 +186,11 @@ export const settings = {
     null,
     'only with the built-in chain: what goes wrong, such as reorg=2%,drop=5%,late=5%,silent=30s,gap; docs/faults.md has all of it',
     requestedFaults,
+  ),
+  PRE_DRAIN_MS: setting(
+    '0',
+    'how long the relay goes on after the signal to stop, unready, so that a balancer takes it out first',
+    integer(0, hourMs),
   ),
   DRAIN_MS: setting('10000', 'how long the relay may take to stop', integer(0, hourMs)),
   LOG_LEVEL: setting(

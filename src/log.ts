@@ -5,9 +5,33 @@ export type Logger = PinoLogger
 /** The same kind of warning is logged at most once in this time; the rest is counted. */
 const WARN_INTERVAL_MS = 60_000
 
-/** JSON lines on standard error, so that standard output stays free for people. */
-export const openLog = (level: string): Logger =>
-  pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination({ dest: 2, sync: true }))
+/** What waits for a reader of standard error. Lines beyond it are dropped. */
+const UNREAD_BOUND_BYTES = 2 ** 20
+
+/** JSON lines on standard error, or readable ones on a terminal. Standard output stays free for people. */
+export function openLog(level: string, isTerminal = process.stderr.isTTY): Logger {
+  // Without a reader any more, there is no log.
+  if (process.stderr.listenerCount('error', ignore) === 0) process.stderr.on('error', ignore)
+  const destination = isTerminal ? { write: (line: string) => standardError.write(readableLine(line)) } : standardError
+  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination)
+}
+
+const ignore = (): void => {}
+
+/** Unlike a write to the descriptor, a write to this stream never waits for the reader of a pipe. */
+const standardError = {
+  write: (line: string): void => {
+    if (process.stderr.writableLength < UNREAD_BOUND_BYTES) process.stderr.write(line)
+  },
+}
+
+/** `12:53:19.203 WARN  the list is unreadable {"reason":"…"}` */
+export function readableLine(json: string): string {
+  const { level, time, msg, kind: _, detail, more_since_last: more, ...rest } = JSON.parse(json)
+  const details = { ...detail, ...rest, ...(more > 0 && { more_since_last: more }) }
+  const text = Object.keys(details).length > 0 ? ` ${JSON.stringify(details)}` : ''
+  return `${String(time).slice(11, 23)} ${(pino.levels.labels[level] ?? '').toUpperCase().padEnd(5)} ${msg}${text}\n`
+}
 
 /**
  * Logs each kind of warning at most once a minute, with the number of suppressed ones since. Kinds are fixed strings of

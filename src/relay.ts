@@ -12,7 +12,7 @@ import { openStandby, whileLeading } from './ingest/standby.ts'
 import { openTapeChain } from './ingest/tape-chain.ts'
 import { type Logger, rateLimitedWarn } from './log.ts'
 import type { Metrics } from './metrics.ts'
-import { openServing } from './serving.ts'
+import { openServing, type Serving } from './serving.ts'
 import { openSteadyClock, schedulerOn } from './steady-clock.ts'
 
 export type RelayOptions = {
@@ -30,7 +30,13 @@ export type RelayOptions = {
 type Reopening = { readonly reopen: (why: string) => void }
 
 /** A running relay. `whenListed` resolves when the first list has been read, so that symbols can be named. */
-export type Relay = { readonly port: number; readonly whenListed: Promise<void>; stop(): Promise<void> }
+export type Relay = {
+  readonly port: number
+  readonly whenListed: Promise<void>
+  /** From now on it is unready, and goes on. */
+  announceStop(): void
+  stop(): Promise<void>
+}
 
 const uptime = () => performance.now()
 const now = openSteadyClock(Date.now, uptime)
@@ -50,7 +56,7 @@ export async function openRelay(options: RelayOptions & Reopening): Promise<Rela
       subscription.unsubscribe()
       await serving.close().finally(() => opened.tape.close())
     }
-    return { port: serving.port, whenListed: serving.whenListed, stop: once(stop) }
+    return { ...pick(serving), stop: once(stop) }
   })
 }
 
@@ -81,7 +87,7 @@ export async function openServer(
     subscription.unsubscribe()
     await serving.close().finally(() => opened.tape.close())
   }
-  return { port: serving.port, whenListed: serving.whenListed, stop: once(stop) }
+  return { ...pick(serving), stop: once(stop) }
 }
 
 /** What an opener of tapes outside of this file needs of the clocks. */
@@ -93,14 +99,15 @@ const openTape = (options: RelayOptions & Reopening): Promise<ConfiguredTape> =>
 function contextOf<Options extends RelayOptions>(options: Options, opened: ConfiguredTape) {
   const warn = rateLimitedWarn(options.log, now)
   const context = { ...options, ...ports, ...opened, warn, chain: openTapeChain(opened.tape, options) }
-  return { ...context, sourceSettings: sourceSettingsOf(context) }
+  const onLoss = (endpoint: string) => options.metrics.upstreamSocketLosses.inc({ endpoint })
+  return { ...context, sourceSettings: sourceSettingsOf({ ...context, onLoss }) }
 }
 
 /** The ingest; where others may write the tape, only while this process leads. */
 async function openWriting(context: ReturnType<typeof contextOf>, onChainEvent: (event: ChainEvent) => void) {
   const { endpoints, chain, warn } = context
   // One for the ingest and the standby: it keeps a socket, and what it learned about its endpoints.
-  const rpc = new Rpc({ urls: endpoints.rpcUrls, chain, warn, ...ports })
+  const rpc = new Rpc({ urls: endpoints.rpcUrls, chain, warn, ...ports, onAnswer: context.metrics.countUpstreamRequest })
   const inputs = { ...context, rpc, onChainEvent }
   const openIngest = () => openConfiguredIngest(inputs)
   return context.leadership ? whileLeading(context.leadership, openIngest, openStandby(inputs)) : openIngest()
@@ -120,6 +127,8 @@ async function orCloseTape<Opened>({ tape }: ConfiguredTape, open: () => Promise
     throw failure
   }
 }
+
+const pick = ({ port, whenListed, announceStop }: Serving) => ({ port, whenListed, announceStop })
 
 const once = (stop: () => Promise<void>): (() => Promise<void>) => {
   let stopping: Promise<void> | undefined

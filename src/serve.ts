@@ -1,5 +1,7 @@
 import cluster from 'node:cluster'
+import { isIPv6 } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as setTimeoutPromise } from 'node:timers/promises'
 import { type Command, EXIT_FAILED, EXIT_OK, EXIT_USAGE } from './cli/command.ts'
 import { type Config, readConfig, type UpstreamEndpoints } from './config.ts'
 import { quickStartLines } from './docs/snippets.ts'
@@ -47,20 +49,29 @@ export const serve: Command = async (args) => {
     runWorker(config, log)
     return EXIT_OK
   }
+  const metrics = openMetrics()
+  metrics.addProcess()
   const devnet = isDemo(config) ? await openDemoChain(config.FAULTS) : null
   const endpoints = upstreamEndpoints(config, devnet)
   let relay: Relay | null = null
-  const shutdown = openShutdown(log, async () => {
-    await relay?.stop()
-    await devnet?.stop()
-  })
+  const shutdown = openShutdown(
+    log,
+    async () => {
+      await relay?.stop()
+      await devnet?.stop()
+    },
+    async () => {
+      relay?.announceStop()
+      await setTimeoutPromise(config.PRE_DRAIN_MS)
+    },
+  )
   process.on('uncaughtException', (failure) => shutdown.onFailure(failure))
   process.on('unhandledRejection', (failure) => shutdown.onFailure(failure))
   process.on('SIGTERM', shutdown.onSignal)
   process.on('SIGINT', shutdown.onSignal)
   try {
     const start = config.WORKERS > 1 ? (await import('./workers/start-workers.ts')).startWorkers : startRelay
-    relay = await start({ config, endpoints, log, metrics: openMetrics(), onFailure: shutdown.onFailure })
+    relay = await start({ config, endpoints, log, metrics, onFailure: shutdown.onFailure })
   } catch (failure) {
     if (!(failure instanceof ListenError || failure instanceof TapeError)) throw failure
     printError(failure.message)
@@ -75,8 +86,11 @@ export const serve: Command = async (args) => {
 const withDemoTape = (config: Config): Config =>
   config.DATA_DIR === ':memory:' ? config : { ...config, DATA_DIR: join(config.DATA_DIR, 'demo') }
 
+/** The host as a URL has it: an address of IPv6 stands in brackets. */
+const hostInUrl = (host: string): string => (host === '0.0.0.0' || host === '::' ? 'localhost' : isIPv6(host) ? `[${host}]` : host)
+
 function printBanner(config: Config, relay: Relay, { demo }: UpstreamEndpoints): void {
-  const host = `${config.HOST === '0.0.0.0' || config.HOST === '::' ? 'localhost' : config.HOST}:${relay.port}`
+  const host = `${hostInUrl(config.HOST)}:${relay.port}`
   const copy = config.NATS_URL === undefined ? '' : `the stream ${config.NATS_STREAM} of NATS, with a copy in `
   print(`stocktape listens on http://${host}, the tape is in ${copy}${config.DATA_DIR}`)
   if (config.ROLE === 'ingest') {
@@ -93,16 +107,16 @@ function printBanner(config: Config, relay: Relay, { demo }: UpstreamEndpoints):
   print('')
 }
 
-/** A signal stops the relay. An unexpected failure stops it with exit code 1, the tape of another chain with 2. */
-function openShutdown(log: Logger, stop: () => Promise<void>) {
+/** A signal stops the relay, after what `beforeStop` waits for. An unexpected failure stops it with exit code 1, the tape of another chain with 2. */
+function openShutdown(log: Logger, stop: () => Promise<void>, beforeStop: () => Promise<void>) {
   let startedAt: number | null = null
   const logFatal = (failure: unknown, what: string) => {
     if (failure instanceof TapeError) log.fatal(`${what}: ${failure.message}`)
     else log.fatal(failure instanceof Error ? failure : { failure }, what)
   }
-  const start = (exitCode: number) => {
+  const start = (exitCode: number, stopping: Promise<void>) => {
     startedAt = performance.now()
-    stop().then(
+    stopping.then(stop).then(
       () => process.exit(exitCode),
       (failure: unknown) => {
         logFatal(failure, 'stopping failed')
@@ -112,12 +126,12 @@ function openShutdown(log: Logger, stop: () => Promise<void>) {
   }
   return {
     onSignal: () => {
-      if (startedAt === null) return start(0)
+      if (startedAt === null) return start(0, beforeStop())
       if (performance.now() - startedAt >= FORCED_EXIT_AFTER_MS) process.exit(1)
     },
     onFailure: (failure: unknown) => {
       logFatal(failure, 'the relay cannot go on')
-      if (startedAt === null) start(failure instanceof WrongTapeError ? EXIT_USAGE : 1)
+      if (startedAt === null) start(failure instanceof WrongTapeError ? EXIT_USAGE : 1, Promise.resolve())
     },
   }
 }

@@ -104,10 +104,6 @@ export function origins(text: string): readonly string[] {
   })
 }
 
-export function keys(text: string): readonly string[] {
-  return itemsOf(text).map(key)
-}
-
 /** Never printed, not even when it is wrong. */
 export function key(text: string): string {
   if (/^[!-~]+$/.test(text)) return text

@@ -24,6 +24,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
   const { port, whenListed } = relay
   return {
     ...{ port, whenListed },
+    announceStop: () => relay.announceStop(),
     stop: async () => {
       isStopped = true
       await relay.stop()

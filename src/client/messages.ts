@@ -1019,6 +1019,8 @@ export type ServiceStatus = {
     readonly oldest: Position
     /** The end of the tape. */
     readonly end: Position
+    /** Whether positions that are given now survive a restart; false while the disk fails. */
+    readonly durable: boolean
   }
   /** Clients connected now, by transport. */
   readonly clients: {
@@ -1088,6 +1090,8 @@ export type HelloMessage = {
   readonly head: Head
   /** True when the upstream is the built-in chain: its data is not real. */
   readonly demo: boolean
+  /** Only while the disk fails: positions that are given now do not survive a restart, which is then a gap. */
+  readonly durable?: false
 }
 
 /** The current selection: the answer to subscribe and list, and the second message of a stream. */
@@ -1292,6 +1296,14 @@ export type ListRequest = {
   readonly req?: number | string | null
 }
 
+/** Gives the key as the first message, where neither a header nor the URL has one. */
+export type AuthRequest = {
+  readonly type: "auth"
+  readonly req?: number | string | null
+  /** A key, or a token in place of it. */
+  readonly key: string
+}
+
 /** Asks for a pong. */
 export type PingRequest = {
   readonly type: "ping"
@@ -1308,4 +1320,4 @@ export type Notice = HelloMessage | SubscribedMessage | UnsubscribedMessage | Sn
 export type Message = Update | Notice
 
 /** What a client may send on a WebSocket. */
-export type Request = SubscribeRequest | UnsubscribeRequest | ListRequest | PingRequest
+export type Request = SubscribeRequest | UnsubscribeRequest | ListRequest | AuthRequest | PingRequest

@@ -257,7 +257,7 @@ export class ScriptedRelay {
     const { tape } = this
     if (pathname === '/v1/snapshot') return { as_of: tape.end, snapshots: [tape.snapshot(tape.end)], rejected: [] }
     if (pathname === '/v1/status')
-      return { demo: false, source: 'pendingLogs', tape: { epoch: tape.epoch, oldest: tape.start, end: tape.end } }
+      return { demo: false, source: 'pendingLogs', tape: { epoch: tape.epoch, oldest: tape.start, end: tape.end, durable: true } }
     if (pathname === '/v1/events') {
       const types = query.get('types')?.split(',')
       const isUpTo = (id: string) => Number(id.split('.')[1]) <= Number((query.get('through') ?? tape.end).split('.')[1])

@@ -12,6 +12,7 @@ const replies = {
   subscribe: ['subscribed', 'snapshot', 'error'],
   unsubscribe: ['unsubscribed', 'error'],
   list: ['subscribed', 'error'],
+  auth: ['hello', 'error'],
   ping: ['pong', 'error'],
 } as const satisfies Record<(typeof requests)[number], readonly (typeof notices)[number][]>
 const webSocketOnly: readonly string[] = ['unsubscribed', 'pong']

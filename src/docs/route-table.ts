@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { AccessToken } from '../protocol/access-token.ts'
 import { schemaRegistry } from '../protocol/fields.ts'
 import { EventsPage, EventsQuery, OneFact } from '../protocol/history.ts'
 import { SnapshotQuery, StreamQuery } from '../protocol/selection.ts'
@@ -40,6 +41,7 @@ export type RouteId =
   | 'snapshot'
   | 'tokens'
   | 'token'
+  | 'accessToken'
   | 'rpc'
   | 'status'
   | 'health'
@@ -79,6 +81,7 @@ export const anyRefusal =
   'On any route: 405 for a method that Allow does not name, 408 and 431 for a request that is too slow or has too many headers, 500 for an internal error.'
 
 export const SCHEMA_REF_PREFIX = '#/components/schemas/'
+const accessTokenExample = 't.90d2b0ad92d8a1c4.1795185065.3vJmT0cV2m5Vb1yT0u0vX0T7uJm2cT8pYy1b2m5V3vI'
 const message = { $ref: `${SCHEMA_REF_PREFIX}message` }
 const update = { $ref: `${SCHEMA_REF_PREFIX}update` }
 
@@ -256,6 +259,22 @@ export const routes: readonly Route[] = [
     ],
     refusals: [401, 403, 404, 503],
     curl: `curl -s ${ORIGIN}/v1/tokenized-stocks/AAPLc`,
+  },
+  {
+    ...{ method: 'post', path: '/v1/token', id: 'accessToken', tag: 'Service' },
+    summary: 'A token in place of a key',
+    description:
+      'Takes a key as "Authorization: Bearer …" and gives a token that opens connections as key=… in a URL for a minute: a page needs no key in the URL of its EventSource. Where no key is required, there is none.',
+    otherMethods: 'use POST with the key as a bearer token.',
+    responses: [
+      {
+        status: 200,
+        description: 'The token, and when it ends.',
+        content: jsonContent(AccessToken, { token: accessTokenExample, expires_at: '2026-11-20T14:31:05.000Z' }),
+      },
+    ],
+    refusals: [401, 403, 404],
+    curl: `curl -s -X POST -H 'authorization: Bearer <key>' ${ORIGIN}/v1/token`,
   },
   {
     ...{ method: 'post', path: '/rpc', id: 'rpc', tag: 'JSON-RPC' },

@@ -13,7 +13,9 @@ import { ByteBudget } from '../edge/limits/byte-budget.ts'
 import type { ConnectionLimits } from '../edge/limits/connections.ts'
 import type { SharedUsage } from '../edge/limits/shared-usage.ts'
 import type { ServerWebSocket } from '../edge/transport/websocket-outlet.ts'
+import type { KeyLimits } from '../key-settings.ts'
 import type { Metrics } from '../metrics.ts'
+import { closeCodeOf } from '../protocol/close-codes.ts'
 import type { Hex } from '../protocol/fields.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import { Answers } from './answers.ts'
@@ -55,6 +57,8 @@ type GatewayInputs = {
   readonly metrics: Metrics
   /** The address that a request counts for. */
   readonly addressOf: (incoming: IncomingMessage) => string
+  /** The limits of a client that counts by its key. */
+  readonly limitsOf: (client: string) => KeyLimits | undefined
   readonly clock: SchedulerLike
   readonly now: () => number
   readonly uptime: () => number
@@ -71,7 +75,7 @@ export function openGateway(inputs: GatewayInputs) {
   const subscriptions = openSubscriptions(inputs, { answers, chainState, unlistedContracts })
   const shared = {
     backend: { answers, chainState },
-    rates: new RateLimiter(config.RPC_RATE, sharedUsage),
+    rates: new RateLimiter(config.RPC_RATE, sharedUsage, inputs.limitsOf),
     unsentBudget: new ByteBudget(UNSENT_BOUND_BYTES, UNSENT_SHARE_BYTES),
     uptime,
   }
@@ -83,14 +87,13 @@ export function openGateway(inputs: GatewayInputs) {
     connections,
     backlogBoundBytes: config.BACKLOG_BOUND_BYTES,
     idPrefix: `0x${randomBytes(ID_PREFIX_BYTES).toString('hex')}`,
-    countSlowDisconnect: () => metrics.disconnectedAsSlow.inc(),
     connectionMetrics: {
       opened: () => {
-        metrics.listeners.inc({ carrier: 'rpc' })
+        metrics.listeners.inc({ transport: 'rpc' })
         sharedUsage?.change(COUNT_NAME, 1)
       },
-      closed: () => {
-        metrics.listeners.dec({ carrier: 'rpc' })
+      closed: (reason) => {
+        metrics.countDisconnect('rpc', reason, closeCodeOf(reason))
         sharedUsage?.change(COUNT_NAME, -1)
       },
     },
@@ -123,6 +126,7 @@ export function openGateway(inputs: GatewayInputs) {
     },
     /** Follows the unlisted contracts while subscribed to. */
     activity: unlistedContracts ? followUnlisted(inputs, unlistedContracts) : EMPTY,
+    disconnect: (clients: ReadonlySet<string>) => sockets.disconnect(clients),
     drain: () => sockets.drain(),
     close: () => clearInterval(pingTimer),
   } as const
@@ -135,7 +139,7 @@ function openAnswers({ config, endpoints, metrics, uptime, ...ports }: GatewayIn
   const receiptsUrls = config.RECEIPTS_RPC_URL ?? []
   const openForwarder = (urls: readonly string[]): RawRequestFn => {
     if (urls.length === 0) return () => Promise.reject(new RpcError(errorCodes.serverError, NO_UPSTREAM))
-    const rpc = new Rpc({ urls, ...ports, isEndpointFault })
+    const rpc = new Rpc({ urls, ...ports, isEndpointFault, onAnswer: metrics.countUpstreamRequest })
     return (method, params) => {
       metrics.requestsForwarded.inc({ method })
       return rpc.requestRaw(method, params)
@@ -169,10 +173,10 @@ function openSubscriptions(
 }
 
 function followUnlisted(
-  { endpoints, sourceSettings, clock, warn, ...ports }: GatewayInputs,
+  { endpoints, metrics, sourceSettings, clock, warn, ...ports }: GatewayInputs,
   unlistedContracts: UnlistedContracts,
 ): Observable<ChainEvent> {
-  const { request } = new Rpc({ urls: endpoints.rpcUrls, ...ports, warn, isEndpointFault })
+  const { request } = new Rpc({ urls: endpoints.rpcUrls, ...ports, warn, isEndpointFault, onAnswer: metrics.countUpstreamRequest })
   const events = unlistedContracts.events((addresses, openKeys) =>
     source({ ...sourceSettings, ...fromNow, request, addresses, openKeys, clock, warn }),
   )

@@ -1,6 +1,7 @@
 import { BoundedMap } from '../bounded-map.ts'
 import type { SharedUsage } from '../edge/limits/shared-usage.ts'
 import { TokenBucket } from '../edge/limits/token-bucket.ts'
+import type { KeyLimits } from '../key-settings.ts'
 import { BATCH_BOUND } from './request.ts'
 
 /** Addresses remembered at most. Beyond it, the one that was idle longest starts with a full bucket again. */
@@ -19,10 +20,16 @@ export class RateLimiter {
   readonly #byAddress = new BoundedMap<string, Buckets>(ADDRESSES_BOUND)
 
   readonly #shared: SharedUsage | null
+  readonly #limitsOf: (client: string) => KeyLimits | undefined
 
-  /** `shared`: where several processes serve one port, what they have taken together. */
-  constructor(perSecond: number, shared: SharedUsage | null = null) {
+  /** `limitsOf`: the rate of a client that counts by its key. `shared`: where several processes serve one port, what they have taken together. */
+  constructor(
+    perSecond: number,
+    shared: SharedUsage | null = null,
+    limitsOf: (client: string) => KeyLimits | undefined = () => undefined,
+  ) {
     this.#perSecond = perSecond
+    this.#limitsOf = limitsOf
     this.#shared = shared
   }
 
@@ -33,23 +40,24 @@ export class RateLimiter {
   take(address: string, methods: readonly string[], now: number, prepaid = 0): boolean {
     if (!this.#shared) return takeFrom(this.#bucketsOf(address, now), methods, now, prepaid)
     return this.#shared.takeRate(address, (at, left) => {
-      const buckets = left ? this.#createBuckets(left.at, left) : this.#createBuckets(at)
+      const buckets = this.#createBuckets(address, left?.at ?? at, left)
       if (!takeFrom(buckets, methods, at, prepaid)) return null
       return { all: buckets.all.available(at), logs: buckets.logs.available(at), at }
     })
   }
 
   #bucketsOf(address: string, now: number): Buckets {
-    const buckets = this.#byAddress.get(address) ?? this.#createBuckets(now)
+    const buckets = this.#byAddress.get(address) ?? this.#createBuckets(address, now)
     this.#byAddress.refresh(address, buckets)
     return buckets
   }
 
-  #createBuckets(now: number, left?: { readonly all: number; readonly logs: number }): Buckets {
-    const capacity = Math.max(BATCH_BOUND, CAPACITY_SECONDS * this.#perSecond)
+  #createBuckets(address: string, now: number, left?: { readonly all: number; readonly logs: number }): Buckets {
+    const perSecond = this.#limitsOf(address)?.rpc_rate ?? this.#perSecond
+    const capacity = Math.max(BATCH_BOUND, CAPACITY_SECONDS * perSecond)
     return {
-      all: new TokenBucket(capacity, this.#perSecond, now, left?.all),
-      logs: new TokenBucket(Math.floor(capacity * LOGS_SHARE), this.#perSecond * LOGS_SHARE, now, left?.logs),
+      all: new TokenBucket(capacity, perSecond, now, left?.all),
+      logs: new TokenBucket(Math.floor(capacity * LOGS_SHARE), perSecond * LOGS_SHARE, now, left?.logs),
     }
   }
 }

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import type { RawData } from 'ws'
 import type { ConnectionLimits } from '../edge/limits/connections.ts'
 import { type ServerWebSocket, WebSocketOutlet } from '../edge/transport/websocket-outlet.ts'
+import type { CloseReason } from '../protocol/close-codes.ts'
 import { Refusal } from '../protocol/refusal.ts'
 import { nextTurn } from '../turns.ts'
 import { decodeText } from './http.ts'
@@ -21,7 +22,7 @@ const tooManyConnections = new Refusal(429, 'too_many_connections', 'Too many co
 
 type Options = RpcSessionContext & {
   readonly connections: ConnectionLimits
-  readonly connectionMetrics: { opened(): void; closed(): void }
+  readonly connectionMetrics: { opened(): void; closed(reason: CloseReason | 'client'): void }
 }
 
 /** All WebSocket connections at `/rpc`. */
@@ -55,7 +56,7 @@ export class RpcSockets {
       session.release()
       if (!this.#sessions.delete(session)) return
       connections.remove(session)
-      connectionMetrics.closed()
+      connectionMetrics.closed(session.endReason)
     }
     webSocket.on('message', (data: RawData) => session.receive(decodeText(data as Buffer)))
     webSocket.on('ping', () => session.countControlFrame())
@@ -80,6 +81,11 @@ export class RpcSockets {
     } finally {
       this.#isHeartbeatRunning = false
     }
+  }
+
+  /** Closes the connections of clients whose keys are gone. */
+  disconnect(clients: ReadonlySet<string>): void {
+    for (const session of this.#sessions) if (clients.has(session.address)) session.close('forbidden')
   }
 
   /** Closes every connection because the relay stops. */

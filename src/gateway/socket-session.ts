@@ -36,7 +36,6 @@ export type RpcSessionContext = {
   readonly uptime: () => number
   /** The prefix of every subscription id of this process. */
   readonly idPrefix: string
-  readonly countSlowDisconnect: () => void
 }
 
 /** JSON-RPC over one WebSocket: calls, answers and subscriptions. */
@@ -48,6 +47,7 @@ export class RpcSession {
   readonly #queue: string[] = []
   #queuedChars = 0
   #inProgress = 0
+  #endReason: CloseReason | 'client' = 'client'
   readonly #closeById = new Map<string, () => void>()
   #lastId = 0
   #overRateCount = 0
@@ -96,13 +96,19 @@ export class RpcSession {
     const { backlog, takenBytes } = this.#outlet
     if (backlog === 0 || takenBytes !== this.#lastTakenBytes) this.#progressedAt = uptime()
     this.#lastTakenBytes = takenBytes
-    if (uptime() - this.#progressedAt >= STALLED_BOUND_MS) this.#disconnectSlow()
+    if (uptime() - this.#progressedAt >= STALLED_BOUND_MS) this.close('too_slow')
     // A ping would wait behind the backlog. While reading pauses, its pong would not arrive.
     else if (backlog === 0 && !this.#webSocket.isPaused && this.#outlet.ping()) this.close('no_pong')
   }
 
+  /** Why the connection ended, once it has. */
+  get endReason(): CloseReason | 'client' {
+    return this.#endReason
+  }
+
   close(closeReason: CloseReason): void {
     if (this.#isClosed) return
+    this.#endReason = closeReason
     this.release()
     this.#outlet.end(closeReason, null)
   }
@@ -113,11 +119,6 @@ export class RpcSession {
     this.#queue.length = 0
     for (const close of this.#closeById.values()) close()
     this.#closeById.clear()
-  }
-
-  #disconnectSlow(): void {
-    this.#context.countSlowDisconnect()
-    this.close('too_slow')
   }
 
   #answerNext(): void {
@@ -196,7 +197,7 @@ export class RpcSession {
   #notify(id: string, notice: SubscriptionNotice): void {
     if (this.#isClosed) return
     // Bytes written in this turn cannot be sent yet, so only the first write of a turn checks.
-    if (this.#outlet.cork() && this.#isTooSlow()) return this.#disconnectSlow()
+    if (this.#outlet.cork() && this.#isTooSlow()) return this.close('too_slow')
     this.#outlet.write(notice.bytes(id, encodeFrame))
     const { takenBytes, backlog } = this.#outlet
     if (notice.isLate && backlog <= BURST_BOUND_BYTES) this.#graceUpTo = takenBytes + backlog

@@ -16,6 +16,9 @@ export const closeCodes = {
 
 export type CloseReason = keyof typeof closeCodes
 
+/** The code of an end; none where the client ended the connection. */
+export const closeCodeOf = (reason: CloseReason | 'client'): number | '' => (reason === 'client' ? '' : closeCodes[reason])
+
 /** RFC 6455 leaves 123 bytes for a close reason. */
 const REASON_BOUND_BYTES = 123
 

@@ -52,6 +52,10 @@ const Hello = registerSchema(
     source: SourceName,
     head: Head,
     demo: z.boolean().describe('True when the upstream is the built-in chain: its data is not real.'),
+    durable: z
+      .literal(false)
+      .optional()
+      .describe('Only while the disk fails: positions that are given now do not survive a restart, which is then a gap.'),
   }),
 )
 

@@ -7,6 +7,9 @@ import { readOr400, refuseUnknown, SelectionPatch, Symbols } from './selection.t
 /** The longest message that a client may send. */
 export const MESSAGE_BOUND_BYTES = 4_096
 
+/** The longest key that a message may have. */
+const KEY_BOUND_CHARS = 512
+
 /** Some clients send null when they number nothing. */
 const req = RequestId.nullish().transform((given) => given ?? undefined)
 
@@ -23,6 +26,11 @@ export const Request = z.discriminatedUnion('type', [
     z.object({ type: z.literal('unsubscribe'), req, symbols: Symbols }),
   ),
   registerSchema('list', 'Asks for the current selection.', z.object({ type: z.literal('list'), req })),
+  registerSchema(
+    'auth',
+    'Gives the key as the first message, where neither a header nor the URL has one.',
+    z.object({ type: z.literal('auth'), req, key: z.string().max(KEY_BOUND_CHARS).describe('A key, or a token in place of it.') }),
+  ),
   registerSchema('ping', 'Asks for a pong.', z.object({ type: z.literal('ping'), req })),
 ])
 export type Request = z.infer<typeof Request>
@@ -51,7 +59,7 @@ export function readRequest(text: string | null): Request {
 /** The client's request id, if the message is readable enough. */
 export function reqOf(text: string | null): string | number | undefined {
   try {
-    return Request.options[2].shape.req.parse(JSON.parse(text ?? '').req)
+    return Request.options[0].shape.req.parse(JSON.parse(text ?? '').req)
   } catch {
     return undefined
   }

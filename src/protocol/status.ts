@@ -66,6 +66,7 @@ export const ServiceStatus = registerSchema(
           .describe('The name of this tape: the part of a position before the dot.'),
         oldest: PositionText.describe('The position after which no message has been deleted.'),
         end: PositionText.describe('The end of the tape.'),
+        durable: z.boolean().describe('Whether positions that are given now survive a restart; false while the disk fails.'),
       })
       .describe('The oldest and the newest position of the tape.'),
     clients: z

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { listenSse, listenWs } from '../support/test-listener.ts'
 import { fetchDocumented, messageTypesOf, openTestStack, type TestStack } from '../support/test-stack.ts'
@@ -23,6 +24,8 @@ describe('a list of allowed origins', () => {
     }
     const foreign = { origin: 'https://trade.example.evil' }
     for (const path of ['/v1/stream/AAPLc', '/v1/events', '/v1/ws']) {
+      for (const origin of ['null', `${page}.`, `${page}:443`, page.toUpperCase(), new URL(stack.relay.url).origin])
+        expect((await fetch(`${stack.relay.url}${path}`, { headers: { origin } })).status).toBe(403)
       expect(await fetchDocumented(`${stack.relay.url}${path}`, { headers: foreign })).toMatchObject({
         status: 403,
         json: { code: 403, details: [{ '@type': 'stocktape/forbidden' }] },
@@ -48,14 +51,80 @@ describe('a list of API keys', () => {
       const answer = await fetchDocumented(url, { headers })
       expect(answer.headers.get('www-authenticate')).toBe('Bearer')
       expect(answer).toMatchObject({ status: 401, json: { code: 401, details: [{ '@type': 'stocktape/unauthorized' }] } })
-      expect((await (await listenWithHeaders(stack, headers)).closed).code).toBe(4003)
+      const socket = await listenWithHeaders(stack, headers)
+      // Without any key, the first message may bring one.
+      if (!headers.authorization) socket.send({ type: 'ping' })
+      expect(await socket.closed).toEqual({ code: 4003, reason: 'forbidden' })
+      expect(messageTypesOf(socket.received)).toEqual(['hello', 'error', 'bye'])
     }
     // The board asks with the key of its own URL.
     for (const path of ['/healthz', '/docs', '/']) expect((await fetch(`${stack.relay.url}${path}`)).status).toBe(200)
   })
 })
 
+describe('a key', () => {
+  const hashOf = (text: string) => createHash('sha256').update(text).digest('hex')
+  const bearer = { authorization: `Bearer ${key}` }
+
+  it('may stand in the settings as its hash, and gives a token for the URL', async () => {
+    const stack = await openTestStack({ API_KEYS: `waiting,sha256:${hashOf(key)}` })
+    const url = `${stack.relay.url}/v1/stream/AAPLc`
+    const ask = (headers: Headers) => fetchDocumented(`${stack.relay.url}/v1/token`, { method: 'POST', headers })
+    const { status, json } = await ask(bearer)
+    expect(status).toBe(200)
+    const { token, expires_at } = json as { token: string; expires_at: string }
+    expect(Date.parse(expires_at) - Date.now()).toBeGreaterThan(30_000)
+    expect(Date.parse(expires_at) - Date.now()).toBeLessThanOrEqual(61_000)
+    await (await closeAfterTest(listenSse(`${url}?key=${token}`))).waitFor('live')
+    await (await listenWithHeaders(stack, {}, `&key=${token}`)).waitFor('live')
+    // The hash opens nothing, and a token gives no other token.
+    expect((await fetchDocumented(`${url}?key=sha256:${hashOf(key)}`)).status).toBe(401)
+    expect((await fetchDocumented(`${url}?key=${hashOf(key)}`)).status).toBe(401)
+    for (const headers of [{}, { authorization: `Bearer ${token}` }] as Headers[]) expect((await ask(headers)).status).toBe(401)
+  })
+
+  it('may come as the first message of a WebSocket', async () => {
+    const stack = await openTestStack({ API_KEYS: key })
+    const socket = await listenWithHeaders(stack)
+    socket.send({ type: 'auth', key })
+    await socket.waitFor('live')
+    const other = await listenWithHeaders(stack)
+    other.send({ type: 'auth', key: `${key}x` })
+    expect((await other.closed).code).toBe(4003)
+    const silent = await listenWithHeaders(stack)
+    expect((await silent.closed).code).toBe(4003)
+    expect(messageTypesOf(silent.received)).toEqual(['hello', 'error', 'bye'])
+  })
+
+  it('counts on its own, with its own limits', async () => {
+    const stack = await openTestStack({ API_KEYS: `waiting,${key} clients=3,other`, CLIENTS_PER_ADDRESS_BOUND: '1' })
+    const url = `${stack.relay.url}/v1/stream/AAPLc`
+    for (let count = 0; count < 3; count += 1) await (await closeAfterTest(listenSse(url, bearer))).waitFor('live')
+    expect((await fetchDocumented(url, { headers: bearer })).status).toBe(429)
+    await (await closeAfterTest(listenSse(`${url}?key=other`))).waitFor('live')
+    expect((await fetchDocumented(`${url}?key=other`)).status).toBe(429)
+  })
+
+  it('is in no token where none is required', async () => {
+    const { relay } = await openTestStack()
+    expect((await fetchDocumented(`${relay.url}/v1/token`, { method: 'POST' })).status).toBe(404)
+  })
+})
+
 describe('the metrics', () => {
+  it('are for this machine alone without a token', async () => {
+    const { relay } = await openTestStack()
+    expect((await fetchDocumented(`${relay.url}/metrics`)).status).toBe(200)
+    const elsewhere = { 'x-forwarded-for': '203.0.113.7' }
+    for (const headers of [
+      elsewhere,
+      { ...elsewhere, authorization: 'Bearer ' },
+      { ...elsewhere, authorization: 'Bearer undefined' },
+    ])
+      expect((await fetchDocumented(`${relay.url}/metrics`, { headers })).status).toBe(403)
+    expect((await fetchDocumented(`${relay.url}/debug`)).status).toBe(404)
+  })
+
   it('need the token when a proxy on this machine forwards the request', async () => {
     const { relay } = await openTestStack({ METRICS_TOKEN: key })
     const elsewhere = { 'x-forwarded-for': '203.0.113.7' }

@@ -24,7 +24,7 @@ describe('listeners of one address', () => {
     expect(browser.status).toBe(200)
     expect(browser.text).toMatch(/^retry: 30000$/m)
     first.close()
-    while (!(await fetchDocumented(`${stack.relay.url}/metrics`)).text.includes('stocktape_listeners{carrier="sse"} 0'));
+    while (!(await fetchDocumented(`${stack.relay.url}/metrics`)).text.includes('stocktape_listeners{transport="sse"} 0'));
     await waitUntilLive(listenNdjson(url))
   })
 

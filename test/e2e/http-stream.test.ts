@@ -495,7 +495,7 @@ describe('a listener that reads too slowly', () => {
     slow.write('GET /v1/stream/AAPLc?types=log&format=ndjson HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n')
     await once(slow, 'readable')
     const disconnectedAsSlow = async () =>
-      /stocktape_shown_out_total 1\b/.test((await fetchDocumented(`${relay.url}/metrics`)).text)
+      /stocktape_disconnects_total\{[^}]*reason="too_slow"[^}]*\} 1\b/.test((await fetchDocumented(`${relay.url}/metrics`)).text)
     const address = devnet.list.addressOf('AAPLc')
     let sent = 0
     while (!(await disconnectedAsSlow())) {

@@ -40,6 +40,7 @@ async function openRelayOnWrittenTape() {
     clientAddressOf: () => 'here',
     compression: false,
     authorize: () => null,
+    keys: null,
     warn: () => {},
   }
   const app = openApp({
@@ -49,7 +50,11 @@ async function openRelayOnWrittenTape() {
     unreadyReasons: () => [],
     status: () => null as never,
   })
-  const server = await listen(app, { streams, webSocketRoutes: [] }, { host: '127.0.0.1', port: 0, clientsBound: 100 })
+  const server = await listen(
+    app,
+    { streams, webSocketRoutes: [], countRefusal() {} },
+    { host: '127.0.0.1', port: 0, clientsBound: 100 },
+  )
   onTestFinished(() => server.close(0))
   const at = `127.0.0.1:${server.port}`
   return { tape, url: `http://${at}/v1/stream`, tailUrl: `http://${at}/v1/tail`, wsUrl: `ws://${at}/v1/ws` }

@@ -455,7 +455,7 @@ describe('a close', () => {
     })
     const address = devnet.list.addressOf('AAPLc')
     const disconnectedAsSlow = async () =>
-      /stocktape_shown_out_total 1\b/.test((await fetchDocumented(`${relay.url}/metrics`)).text)
+      /stocktape_disconnects_total\{[^}]*reason="too_slow"[^}]*\} 1\b/.test((await fetchDocumented(`${relay.url}/metrics`)).text)
     let sent = 0
     while (!(await disconnectedAsSlow())) {
       for (let log = 0; log < 20; log += 1) devnet.emit({ address, topics: [TOPIC], data: `0x${'5a'.repeat(16_000)}` })

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Config, readConfig, settings } from '../../src/config.ts'
+import { digestOf } from '../../src/key-settings.ts'
 
 type Env = Readonly<Record<string, string>>
 
@@ -36,6 +37,7 @@ describe('a start without any settings', () => {
       CLIENTS_BOUND: 20_000,
       SELECTIONS_BOUND: 2_000,
       REPLAY_BOUND: 100_000,
+      PRE_DRAIN_MS: 0,
       DRAIN_MS: 10_000,
       LOG_LEVEL: 'info',
     })
@@ -106,8 +108,23 @@ describe('a setting', () => {
   it('may be a list of origins or of keys', () => {
     const config = configOf([], { ORIGINS: 'https://A.example/, http://localhost:3000', API_KEYS: 'one,two' })
     expect(config.ORIGINS).toEqual(['https://a.example', 'http://localhost:3000'])
-    expect(config.API_KEYS).toEqual(['one', 'two'])
+    expect(config.API_KEYS).toEqual(['one', 'two'].map((key) => ({ digest: digestOf(key), limits: {} })))
   })
+
+  it('may be keys by their hashes, with limits', () => {
+    const hash = digestOf('one').toString('hex')
+    expect(configOf([], { API_KEYS: `sha256:${hash} clients=5 rpc_rate=100, two replays=4` }).API_KEYS).toEqual([
+      { digest: digestOf('one'), limits: { clients: 5, rpc_rate: 100 } },
+      { digest: digestOf('two'), limits: { replays: 4 } },
+    ])
+  })
+
+  it.each(['sha256:abc', 'one clients=0', 'one clients=', 'one speed=5', 'one clients=5 two'])(
+    'of a key is refused: %s',
+    (text) => {
+      expect(configErrorsOf([], { API_KEYS: text })).toEqual([expect.stringMatching(/^API_KEYS must be letters/)])
+    },
+  )
 
   it('may keep the tape in memory', () => {
     expect(configOf(['--data-dir', ':memory:']).DATA_DIR).toBe(':memory:')

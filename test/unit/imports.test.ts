@@ -15,6 +15,7 @@ const files: Files = new Map(
 
 const leaves = [
   'config.ts',
+  'key-settings.ts',
   'pool-settings.ts',
   'log.ts',
   'metrics.ts',
@@ -38,7 +39,14 @@ const edgeBase = ['edge/limits', 'edge/transport']
 const rooms: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(leaves.map((leaf) => [leaf, []])),
   // The text of FAULTS is read where the faults are, for the relay and for the devnet alone.
-  'config.ts': ['nearest-name.ts', 'setting-readers.ts', 'pool-settings.ts', 'devnet/faults/requested-faults.ts'],
+  'config.ts': [
+    'nearest-name.ts',
+    'setting-readers.ts',
+    'key-settings.ts',
+    'pool-settings.ts',
+    'devnet/faults/requested-faults.ts',
+  ],
+  'key-settings.ts': ['setting-readers.ts'],
   'pool-settings.ts': ['setting-readers.ts'],
   market: [],
   protocol: ['nearest-name.ts'],
@@ -53,6 +61,8 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   tape: ['protocol', 'tokens', 'market', ...leaves],
   ingest: [...data, ...chain, 'chain/contracts', 'chain/pools', 'chain/sealed', 'chain/source', 'market', ...leaves],
   docs: ['protocol', 'version.ts'],
+  // A built program has the documents in it.
+  'build-program.ts': ['docs'],
   'edge/limits': ['protocol', ...leaves],
   'edge/transport': ['protocol', 'edge/limits', ...leaves],
   'edge/select': [...data, ...edgeBase, ...leaves],

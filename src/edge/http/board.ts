@@ -4,6 +4,7 @@ import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import type { Context, Handler, Hono } from 'hono'
+import { publicHeaders } from '../transport/exposed-headers.ts'
 import type { Env } from './handlers.ts'
 import { methodNotAllowed, sendRefusal, unknownPath } from './refusals.ts'
 import { matchesEtag } from './token-list-routes.ts'
@@ -54,7 +55,6 @@ const pageHeaders = {
   'cache-control': 'no-cache',
   'content-security-policy': contentSecurityPolicy,
   'cross-origin-opener-policy': 'same-origin',
-  'referrer-policy': 'no-referrer',
 }
 /** The name of an asset changes with its content. */
 const assetHeaders = { 'cache-control': 'public, max-age=31536000, immutable' }
@@ -62,7 +62,10 @@ const assetHeaders = { 'cache-control': 'public, max-age=31536000, immutable' }
 /** Serves the board from memory. Without a build, the root leads to the documentation. */
 export function registerBoard(app: Hono<Env>, settings: BoardSettings, folder = builtBoard): void {
   const files = readBoard(folder, settings)
-  app.get('/', files ? (c) => sendFile(c, files.page, pageHeaders) : (c) => c.redirect('/docs'))
+  app.get(
+    '/',
+    files ? (c) => sendFile(c, files.page, pageHeaders) : (c) => c.body(null, 302, { ...publicHeaders, location: '/docs' }),
+  )
   const sendAsset: Handler<Env> = (c) => {
     const asset = files?.assets.get(c.req.param('file') ?? '')
     if (asset) return sendFile(c, asset, assetHeaders)
@@ -71,6 +74,9 @@ export function registerBoard(app: Hono<Env>, settings: BoardSettings, folder = 
     return sendRefusal(c, unknownPath)
   }
   app.get('/assets/:file', sendAsset)
+}
+
+export function refuseOtherBoardMethods(app: Hono<Env>): void {
   for (const path of ['/', '/assets/:file'])
     app.all(path, (c) => {
       c.header('allow', 'GET, HEAD, OPTIONS')
@@ -116,7 +122,7 @@ const escapeHtml = (text: string): string =>
 function sendFile(c: Context<Env>, { type, body, gzipped, etag }: BoardFile, extra: Readonly<Record<string, string>>): Response {
   const isGzipped = acceptsGzip(c.req.header('accept-encoding') ?? '')
   // Weak, because it stands for both encodings.
-  const headers = { ...extra, etag: `W/${etag}`, vary: 'accept-encoding', 'x-content-type-options': 'nosniff' }
+  const headers = { ...publicHeaders, ...extra, etag: `W/${etag}`, vary: 'accept-encoding' }
   if (matchesEtag(c.req.header('if-none-match'), etag)) return c.body(null, 304, headers)
   return c.body(isGzipped ? gzipped : body, 200, {
     ...headers,

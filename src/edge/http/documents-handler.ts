@@ -1,5 +1,7 @@
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
 import { documents } from '../../docs/documents.ts'
+import { publicHeaders } from '../transport/exposed-headers.ts'
 import type { Env, Handlers } from './handlers.ts'
 import { unknownSchema } from './refusals.ts'
 import { matchesEtag } from './token-list-routes.ts'
@@ -11,16 +13,22 @@ const MAX_AGE_S = 300
 function sendDocument(c: Context<Env>): Response {
   const found = documents.get(c.req.path)
   if (!found) throw unknownSchema(c.req.param('type') ?? '')
-  const { type, body, etag, contentSecurityPolicy } = found
+  const { type, bytes, etag, contentSecurityPolicy } = found
   const headers = {
+    ...publicHeaders,
     etag: etag,
     'cache-control': `public, max-age=${MAX_AGE_S}`,
-    'x-content-type-options': 'nosniff',
-    ...(contentSecurityPolicy ? { 'content-security-policy': contentSecurityPolicy, 'referrer-policy': 'no-referrer' } : {}),
+    ...(contentSecurityPolicy ? { 'content-security-policy': contentSecurityPolicy } : {}),
   }
-  return matchesEtag(c.req.header('if-none-match'), etag)
-    ? c.body(null, 304, headers)
-    : c.body(body, 200, { ...headers, 'content-type': type })
+  if (matchesEtag(c.req.header('if-none-match'), etag)) return c.body(null, 304, headers)
+  const head = { ...headers, 'content-type': type, 'content-length': String(bytes.length) }
+  if (c.req.method === 'HEAD') return c.body(null, 200, head)
+  const { outgoing } = c.env
+  outgoing.writeHead(200, head)
+  // Node copies what goes out in one write with the head, and many slow readers would hold as many copies.
+  outgoing.flushHeaders()
+  outgoing.end(bytes)
+  return RESPONSE_ALREADY_SENT
 }
 
 /** The documents, the schemas and the page. */

@@ -21,7 +21,7 @@ export function openHttpEdge({ config, streams, parts, metrics, ...reports }: Ht
     ...reports,
     streams,
     nodeRoutes: parts.flatMap(({ routes }) => routes),
-    listCacheControl: `${config.API_KEYS ? 'private' : 'public'}, max-age=${Math.ceil(config.STOCKS_REFRESH_MS / 1_000)}`,
+    listCacheControl: `${streams.keys ? 'private' : 'public'}, max-age=${Math.ceil(config.STOCKS_REFRESH_MS / 1_000)}`,
     explorerUrl: config.EXPLORER_URL,
     metrics: metrics.text,
     metricsToken: config.METRICS_TOKEN,
@@ -29,6 +29,13 @@ export function openHttpEdge({ config, streams, parts, metrics, ...reports }: Ht
   })
   const refusal = config.ROLE === 'ingest' ? onlyIngests : null
   const webSocketRoutes = parts.flatMap((part) => part.webSocketRoutes)
-  const { HOST: host, PORT: port, CLIENTS_BOUND: clientsBound } = config
-  return listen(app, { streams, webSocketRoutes, refusal }, { host, port, clientsBound })
+  const address = {
+    host: config.HOST,
+    port: config.PORT,
+    clientsBound: config.CLIENTS_BOUND,
+    perAddressBound: () => Math.max(config.CLIENTS_PER_ADDRESS_BOUND, streams.keys?.clientsBound ?? 0),
+    trustedProxies: config.TRUSTED_PROXIES,
+  }
+  const countRefusal = (code: number) => metrics.refusals.inc({ code })
+  return listen(app, { streams, webSocketRoutes, refusal, countRefusal }, address)
 }

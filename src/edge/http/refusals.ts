@@ -4,11 +4,11 @@ import { RequestError } from '@hono/node-server'
 import type { Context } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { Refusal } from '../../protocol/refusal.ts'
-import { EXPOSED_HEADERS } from '../transport/exposed-headers.ts'
+import { EXPOSED_HEADERS, safetyHeaders } from '../transport/exposed-headers.ts'
 import { internalError } from '../transport/shared-refusals.ts'
 
 /** A request with more headers than this comes from no client of ours. */
-export const HEADERS_BOUND = 100
+export const HEADERS_BOUND = 50
 /** Seconds until a client that was refused for lack of room may come back. */
 const RETRY_AFTER_S = '1'
 /** The versions of WebSocket that the relay supports. A refused handshake must name them (RFC 6455 §4.4). */
@@ -23,12 +23,16 @@ export const onlyIngests = new Refusal(
   'This process only writes the tape (ROLE=ingest): ask an edge, which serves it.',
 )
 export const upgradeRequired = new Refusal(426, 'upgrade_required', 'This is a WebSocket: connect with ws:// and an upgrade.')
+export const noKeys = new Refusal(404, 'no_keys', 'This relay requires no key, so it gives no tokens.')
 export const metricsForbidden = new Refusal(
   403,
   'forbidden',
   'Metrics are served to this machine, and to others with METRICS_TOKEN as their bearer token.',
 )
 export const tooManyHeaders = new Refusal(431, 'too_many_headers', `A request has at most ${HEADERS_BOUND} headers.`)
+/** `rawHeaders` are names and values in turn. */
+export const hasTooManyHeaders = ({ length }: readonly string[]): boolean => length > 2 * HEADERS_BOUND
+
 export const unreadableAddress = new Refusal(400, 'bad_request', 'The address or the host of this request cannot be read.')
 export const wrongHttpVersion = new Refusal(400, 'bad_handshake', 'A WebSocket begins with HTTP/1.1.')
 
@@ -61,6 +65,10 @@ export function sendRefusal(c: Context, refusal: Refusal, form: 'json' | 'text' 
   return form === 'text' ? c.text(`${refusal.message}\n`, status) : c.json(refusal.record, status)
 }
 
+const SAFETY_LINES = Object.entries(safetyHeaders)
+  .map(([name, value]) => `${name}: ${value}\r\n`)
+  .join('')
+
 /** Sends a refusal in plain HTTP to a socket that never became a WebSocket, or never sent a request. */
 export function sendRawRefusal(socket: Duplex, refusal: Refusal): void {
   const body = JSON.stringify(refusal.record)
@@ -68,7 +76,7 @@ export function sendRawRefusal(socket: Duplex, refusal: Refusal): void {
   const versions = refusal.reason === 'bad_handshake' ? `sec-websocket-version: ${WEBSOCKET_VERSIONS}\r\n` : ''
   socket.end(
     `HTTP/1.1 ${refusal.code} ${STATUS_CODES[refusal.code]}\r\nconnection: close\r\ncontent-type: application/json\r\n` +
-      `access-control-allow-origin: *\r\n` +
+      `access-control-allow-origin: *\r\n${SAFETY_LINES}` +
       `${versions}${retry}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
     () => socket.destroy(),
   )

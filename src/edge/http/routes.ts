@@ -8,13 +8,14 @@ import { WorkQueue } from '../limits/work-queue.ts'
 import type { StreamServices } from '../live/http-stream.ts'
 import { EXPOSED_HEADERS } from '../transport/exposed-headers.ts'
 import { internalError } from '../transport/shared-refusals.ts'
-import { registerBoard } from './board.ts'
+import { refuseOtherBoardMethods, registerBoard } from './board.ts'
 import { documentHandlers } from './documents-handler.ts'
 import { authorizedQuery, type Env, type Handlers } from './handlers.ts'
 import { exportHandlers, historyHandlers } from './history-handlers.ts'
 import { methodNotAllowed, onlyIngests, sendRefusal, unknownPath } from './refusals.ts'
 import { type ServiceReports, serviceHandlers } from './service-handlers.ts'
 import { streamHandlers } from './stream-handlers.ts'
+import { accessTokenHandlers } from './token-handler.ts'
 import { tokenListHandlers } from './token-list-routes.ts'
 
 /** A route of another part of the relay, over node's own request and response. */
@@ -43,14 +44,17 @@ export function openApp({ streams, nodeRoutes, listCacheControl, explorerUrl, on
   const handlers = {
     ...serviceHandlers({ ...reports, demo: streams.edge.demo }),
     ...historyHandlers(streams, workQueue),
+    ...accessTokenHandlers(streams),
     ...tokenListHandlers(streams.edge, workQueue, listCacheControl),
-    ...documentHandlers,
   }
   const servicePaths = new Set(routes.flatMap(({ id, path }) => (serviceRoutes.has(id) ? [path] : [])))
   if (onlyServiceRoutes)
     app.use('*', async (c, next) => (servicePaths.has(c.req.path) ? await next() : sendRefusal(c, onlyIngests)))
   // Before any middleware: it must not touch an answer that is already being written on the raw response.
   register(app, rawHandlers)
+  // And it would copy what never changes for each answer.
+  register(app, documentHandlers)
+  registerBoard(app, { explorerUrl, demo: streams.edge.demo })
   app.use(
     cors({
       origin: '*',
@@ -64,8 +68,8 @@ export function openApp({ streams, nodeRoutes, listCacheControl, explorerUrl, on
     await next()
   })
   register(app, handlers)
-  registerBoard(app, { explorerUrl, demo: streams.edge.demo })
-  refuseOtherMethods(app, { ...rawHandlers, ...handlers })
+  refuseOtherBoardMethods(app)
+  refuseOtherMethods(app, { ...rawHandlers, ...documentHandlers, ...handlers })
   app.notFound((c) => sendRefusal(c, unknownPath))
   app.onError((failure, c) => sendRefusal(c, failure instanceof Refusal ? failure : internalError))
   return app

@@ -1,15 +1,21 @@
-import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
+import { createServer, type IncomingMessage, type Server, type ServerOptions } from 'node:http'
+import type { AddressInfo, BlockList } from 'node:net'
 import type { HttpBindings } from '@hono/node-server'
 import { getRequestListener } from '@hono/node-server'
 import type { Hono } from 'hono'
-import type { Refusal } from '../../protocol/refusal.ts'
-import { IdleSockets } from '../limits/idle-sockets.ts'
-import type { StreamServices } from '../live/http-stream.ts'
+import { safetyHeaders } from '../transport/exposed-headers.ts'
 import { detach, isTaken } from '../transport/takeover.ts'
-import { HEADERS_BOUND, refusalHeaders, refusalResponse, sendRawRefusal, tooManyHeaders, unreadableRequest } from './refusals.ts'
-import { serveWebSockets, type WebSocketRoute } from './upgrade.ts'
+import {
+  HEADERS_BOUND,
+  hasTooManyHeaders,
+  refusalHeaders,
+  refusalResponse,
+  sendRawRefusal,
+  tooManyHeaders,
+  unreadableRequest,
+} from './refusals.ts'
+import { TcpConnections } from './tcp-connections.ts'
+import { serveWebSockets, type WebSocketServices } from './upgrade.ts'
 
 /** How long a client may take. */
 const BOUNDS_MS = {
@@ -26,6 +32,10 @@ const HEADERS_BOUND_BYTES = 8_192
 const REQUESTS_BOUND = 1_000
 /** Connections beyond those of the listeners: for history, health and metrics, and to refuse the others. */
 const SPARE_CONNECTIONS = 1_000
+/** The same for one address: a browser opens six, and many people may share an address. */
+const SPARE_CONNECTIONS_PER_ADDRESS = 200
+/** Connections above the bound that Node accepts: those that make room for them take a turn of the event loop to end. */
+const CONNECTIONS_CLOSING = 500
 /** How often a stopping server looks for connections with nothing left to answer. */
 const IDLE_CHECK_MS = 50
 
@@ -42,28 +52,45 @@ export type EdgeServer = {
   close(withinMs: number): Promise<void>
 }
 
+/** Where to listen, and how many may connect: clients in total and from one address; as many more may only ask. */
+type ListenAddress = {
+  readonly host: string
+  readonly port: number
+  readonly clientsBound: number
+  /** It changes with the keys, some of which may have more clients. */
+  readonly perAddressBound?: () => number
+  /** A proxy brings the clients of many addresses, so its own has no bound. */
+  readonly trustedProxies?: BlockList | undefined
+}
+
 export async function listen(
   app: Hono<{ Bindings: HttpBindings }>,
-  services: {
-    readonly streams: StreamServices
-    readonly webSocketRoutes: readonly WebSocketRoute[]
-    /** Why no WebSocket is accepted at all. */
-    readonly refusal?: Refusal | null
-  },
-  address: { readonly host: string; readonly port: number; readonly clientsBound: number },
+  services: WebSocketServices,
+  address: ListenAddress,
   boundsMs: Readonly<typeof BOUNDS_MS> = BOUNDS_MS,
 ): Promise<EdgeServer> {
-  const connections = new Connections(boundsMs.idle)
+  const { countRefusal } = services
+  const { clientsBound, perAddressBound = () => clientsBound, trustedProxies } = address
+  const connections = new TcpConnections({
+    idleBoundMs: boundsMs.idle,
+    bound: clientsBound + SPARE_CONNECTIONS,
+    perAddressBound: () => perAddressBound() + SPARE_CONNECTIONS_PER_ADDRESS,
+    trustedProxies,
+    countRefusal,
+  })
   const handle = getRequestListener(app.fetch, { errorHandler: refusalResponse })
   const server = createServer(serverOptions(boundsMs), (incoming, outgoing) => {
     connections.startAnswer(incoming.socket, outgoing)
     if (isTaken(incoming.socket)) return detach(incoming, outgoing)
     // A stopping server keeps no connection open for a next request.
     if (!server.listening) outgoing.shouldKeepAlive = false
-    if (incoming.rawHeaders.length <= 2 * HEADERS_BOUND) return void handle(incoming, outgoing)
+    for (const [name, value] of safetyHeaderEntries) outgoing.setHeader(name, value)
+    if (!hasTooManyHeaders(incoming.rawHeaders)) return void handle(incoming, outgoing)
     outgoing.writeHead(431, refusalHeaders).end(JSON.stringify(tooManyHeaders.record))
   })
-  server.maxConnections = address.clientsBound + SPARE_CONNECTIONS
+  server.maxConnections = clientsBound + SPARE_CONNECTIONS + CONNECTIONS_CLOSING
+  // One more shows that a request has too many: Node leaves out the rest.
+  server.maxHeadersCount = HEADERS_BOUND + 1
   server.maxRequestsPerSocket = REQUESTS_BOUND
   server.on('connection', (socket) => connections.add(socket))
   server.prependListener('upgrade', ({ socket }) => connections.markUsed(socket))
@@ -71,9 +98,11 @@ export async function listen(
     // The error must not be written into an answer that is due or under way.
     const isBusy = isTaken(socket) || connections.isAnswering(socket)
     if (error.code === 'ECONNRESET' || !socket.writable || isBusy) return socket.destroy()
-    sendRawRefusal(socket, unreadableRequest(parserErrorStatuses[error.code ?? ''] ?? 400))
+    const refusal = unreadableRequest(parserErrorStatuses[error.code ?? ''] ?? 400)
+    countRefusal(refusal.code)
+    sendRawRefusal(socket, refusal)
   })
-  const webSockets = serveWebSockets(server, services.streams, services.webSocketRoutes, services.refusal)
+  const webSockets = serveWebSockets(server, services)
   await startListening(server, address)
   return {
     port: (server.address() as AddressInfo).port,
@@ -84,6 +113,8 @@ export async function listen(
     },
   }
 }
+
+const safetyHeaderEntries = Object.entries(safetyHeaders)
 
 const serverOptions = (boundsMs: Readonly<typeof BOUNDS_MS>): ServerOptions => ({
   headersTimeout: boundsMs.headers,
@@ -98,60 +129,7 @@ const serverOptions = (boundsMs: Readonly<typeof BOUNDS_MS>): ServerOptions => (
   shouldUpgradeCallback: ({ headers }: IncomingMessage) => headers.upgrade?.toLowerCase() === 'websocket',
 })
 
-/** All connections. Node's server forgets those that became WebSockets or streams. */
-class Connections {
-  readonly #sockets = new Set<Socket>()
-  readonly #idleSockets: IdleSockets
-  readonly #pendingAnswers = new WeakMap<Duplex, number>()
-  readonly #remove: (this: Socket) => void
-
-  constructor(idleBoundMs: number) {
-    const sockets = this.#sockets
-    const idleSockets = new IdleSockets(idleBoundMs)
-    this.#idleSockets = idleSockets
-    // One function for all sockets, since each listener keeps its own for as long as it is connected.
-    this.#remove = function remove() {
-      sockets.delete(this)
-      idleSockets.remove(this)
-    }
-  }
-
-  add(socket: Socket): void {
-    this.#sockets.add(socket)
-    socket.on('close', this.#remove)
-    this.#idleSockets.add(socket)
-  }
-
-  markUsed(socket: Socket): void {
-    this.#idleSockets.remove(socket)
-  }
-
-  startAnswer(socket: Socket, outgoing: ServerResponse): void {
-    this.markUsed(socket)
-    if (isTaken(socket)) return
-    this.#pendingAnswers.set(socket, (this.#pendingAnswers.get(socket) ?? 0) + 1)
-    outgoing.once('close', () => this.#pendingAnswers.set(socket, (this.#pendingAnswers.get(socket) ?? 1) - 1))
-  }
-
-  isAnswering(socket: Duplex): boolean {
-    return (this.#pendingAnswers.get(socket) ?? 0) > 0
-  }
-
-  /** Node does not count connections that never sent a byte as idle. */
-  destroyUnused(): void {
-    for (const socket of this.#sockets) if (socket.bytesRead === 0) socket.destroy()
-  }
-
-  destroyAll(): void {
-    for (const socket of this.#sockets) socket.destroy()
-  }
-
-  close(): void {
-    this.#idleSockets.close()
-  }
-}
-
-async function closeServer(server: Server, connections: Connections, withinMs: number): Promise<void> {
+async function closeServer(server: Server, connections: TcpConnections, withinMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
   const idleTimer = setInterval(() => {
     server.closeIdleConnections()

@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
 import type { Refusal } from '../../protocol/refusal.ts'
 import { MESSAGE_BOUND_BYTES } from '../../protocol/requests.ts'
+import { mayAuthenticate } from '../limits/auth.ts'
 import { PerTickQueue } from '../limits/per-tick.ts'
 import { lastEventIdOf, type StreamServices } from '../live/http-stream.ts'
 import { WebSocketSession } from '../live/websocket-session.ts'
@@ -11,7 +12,15 @@ import { acceptDeflateOffer, type Compression } from '../transport/deflate-offer
 import { goingAway } from '../transport/shared-refusals.ts'
 import { discardInput, isTaken } from '../transport/takeover.ts'
 import { ServerWebSocket, WebSocketOutlet } from '../transport/websocket-outlet.ts'
-import { badHandshake, sendRawRefusal, unknownWebSocketPath, unreadableAddress, wrongHttpVersion } from './refusals.ts'
+import {
+  badHandshake,
+  hasTooManyHeaders,
+  sendRawRefusal,
+  tooManyHeaders,
+  unknownWebSocketPath,
+  unreadableAddress,
+  wrongHttpVersion,
+} from './refusals.ts'
 
 const SUBPROTOCOL = 'stocktape.v1'
 /** A closing handshake that the client never finishes is cut after this. */
@@ -43,31 +52,49 @@ type UpgradeClient = {
   readonly compression: Compression
   /** Why the client lacks access; null if it has it. */
   readonly forbidden: Refusal | null
+  /** Whether its first message may change that. */
+  readonly mayAuthenticate: boolean
+}
+
+export type WebSocketServices = {
+  readonly streams: StreamServices
+  /** Those beside `/v1/ws`. */
+  readonly webSocketRoutes: readonly WebSocketRoute[]
+  /** Why no WebSocket is accepted at all. */
+  readonly refusal?: Refusal | null
+  /** Receives the status of each refused handshake. */
+  readonly countRefusal: (code: number) => void
 }
 
 /** Answers every upgrade: a path of ours becomes a WebSocket, anything else gets a refusal in plain HTTP. */
 export function serveWebSockets(
   server: Server,
-  streams: StreamServices,
-  extraRoutes: readonly WebSocketRoute[],
-  refusalOfAll: Refusal | null = null,
+  { streams, webSocketRoutes, refusal: refusalOfAll = null, countRefusal }: WebSocketServices,
 ): { close(): void } {
-  const servers = [streamRoute(streams), ...extraRoutes].map((route) => ({ route, server: openWebSocketServer(route) }))
+  const servers = [streamRoute(streams), ...webSocketRoutes].map((route) => ({ route, server: openWebSocketServer(route) }))
+  const refuse = (socket: Socket, refusal: Refusal): void => {
+    countRefusal(refusal.code)
+    sendRawRefusal(socket, refusal)
+  }
   const byPath = new Map(servers.map((target) => [target.route.path, target]))
   const upgrade = (incoming: IncomingMessage, socket: Socket, head: Buffer): void => {
     const url = URL.parse(incoming.url ?? '', 'http://localhost')
     const requestRefusal = requestRefusalOf(incoming)
-    if (requestRefusal || !url) return sendRawRefusal(socket, requestRefusal ?? unreadableAddress)
-    if (refusalOfAll) return sendRawRefusal(socket, refusalOfAll)
-    if (streams.edge.hub.isDraining) return sendRawRefusal(socket, goingAway)
+    if (requestRefusal || !url) return refuse(socket, requestRefusal ?? unreadableAddress)
+    if (refusalOfAll) return refuse(socket, refusalOfAll)
+    if (streams.edge.hub.isDraining) return refuse(socket, goingAway)
     const target = byPath.get(url.pathname)
-    if (!target) return sendRawRefusal(socket, unknownWebSocketPath([...byPath.keys()]))
+    if (!target) return refuse(socket, unknownWebSocketPath([...byPath.keys()]))
     const query = url.searchParams
     const [address, forbidden] = [streams.clientAddressOf(incoming), streams.authorize(incoming, query)]
     const refusal = target.route.refusalFor(address, forbidden)
-    if (refusal) return sendRawRefusal(socket, refusal)
+    if (refusal) return refuse(socket, refusal)
     const lastEventId = lastEventIdOf(incoming)
-    const client = { query, lastEventId, address, forbidden, compression: negotiateCompression(incoming, target.route) }
+    const client = {
+      ...{ query, lastEventId, address, forbidden },
+      mayAuthenticate: mayAuthenticate(incoming, query, forbidden),
+      compression: negotiateCompression(incoming, target.route),
+    }
     target.server.handleUpgrade(incoming, socket, head, (webSocket) =>
       target.route.accept(webSocket as ServerWebSocket, socket, client),
     )
@@ -114,7 +141,8 @@ function openWebSocketServer({ messageBoundBytes, chunksBound, compresses }: Web
   return webSocketServer
 }
 
-function requestRefusalOf({ httpVersion }: IncomingMessage): Refusal | null {
+function requestRefusalOf({ httpVersion, rawHeaders }: IncomingMessage): Refusal | null {
+  if (hasTooManyHeaders(rawHeaders)) return tooManyHeaders
   return httpVersion === '1.1' ? null : wrongHttpVersion
 }
 
@@ -134,7 +162,7 @@ function destroySocket(this: Duplex): void {
 function openSession(
   webSocket: ServerWebSocket,
   socket: Socket,
-  { query, lastEventId, address, compression, forbidden }: UpgradeClient,
+  { query, lastEventId, address, compression, forbidden, mayAuthenticate: mayWait }: UpgradeClient,
   streams: StreamServices,
 ): void {
   const outlet = new WebSocketOutlet(webSocket, socket)
@@ -142,5 +170,6 @@ function openSession(
   webSocket.events = session
   // From here on `ws` handles errors of the socket.
   socket.off('error', destroySocket)
-  session.open(query, lastEventId, forbidden)
+  if (mayWait) session.waitForKey(query, lastEventId)
+  else session.open(query, lastEventId, forbidden)
 }

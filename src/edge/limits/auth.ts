@@ -1,36 +1,47 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
+import { digestOf } from '../../key-settings.ts'
 import { Refusal } from '../../protocol/refusal.ts'
+import type { KeyRing } from './key-ring.ts'
 
 /** Which clients may connect. What is not set does not restrict. */
 type AuthSettings = {
   /** Origins of the pages that may connect. Programs send no Origin header, so this does not apply to them. */
   readonly origins: readonly string[] | undefined
-  readonly keys: readonly string[] | undefined
+  readonly keys: Pick<KeyRing, 'clientOf'> | null
 }
 
 /** Why a request is refused; null if it is allowed. `query` is the query of its URL. */
 export type Authorizer = (incoming: IncomingMessage, query: URLSearchParams) => Refusal | null
 
+export const keyRequired = new Refusal(
+  401,
+  'unauthorized',
+  'This needs a key: as "Authorization: Bearer …", or as key=… in the URL.',
+)
+
 export function createAuthorizer({ origins, keys }: AuthSettings): Authorizer {
   const allowed = origins && new Set(origins)
-  const digests = keys?.map(digestOf)
-  return ({ headers }, query) => {
-    if (allowed && headers.origin !== undefined && !allowed.has(headers.origin)) {
+  return (incoming, query) => {
+    const { origin } = incoming.headers
+    if (allowed && origin !== undefined && !allowed.has(origin)) {
       return new Refusal(403, 'forbidden', 'Pages of this origin may not connect here.')
     }
-    if (!digests) return null
-    // A browser's EventSource and WebSocket cannot set headers, so the key may stand in the URL.
-    const key = bearerTokenOf(headers.authorization) ?? query.get('key')
-    if (key !== null && digests.some((digest) => timingSafeEqual(digest, digestOf(key)))) return null
-    return new Refusal(401, 'unauthorized', 'This needs a key: as "Authorization: Bearer …", or as key=… in the URL.')
+    if (!keys) return null
+    const key = givenKeyOf(incoming, query)
+    return key !== null && keys.clientOf(key) !== null ? null : keyRequired
   }
 }
+
+/** A browser's EventSource and WebSocket cannot set headers, so the key may stand in the URL. */
+export const givenKeyOf = ({ headers }: IncomingMessage, query: URLSearchParams): string | null =>
+  bearerTokenOf(headers.authorization) ?? query.get('key')
+
+/** Whether a client lacks only a key, and has given none: a page sends it as the first message of its WebSocket. */
+export const mayAuthenticate = (incoming: IncomingMessage, query: URLSearchParams, forbidden: Refusal | null): boolean =>
+  forbidden === keyRequired && incoming.headers.authorization === undefined && !query.has('key')
 
 export const hasBearerToken = ({ headers }: IncomingMessage, token: string): boolean =>
   timingSafeEqual(digestOf(bearerTokenOf(headers.authorization) ?? ''), digestOf(token))
 
-const bearerTokenOf = (header: string | undefined): string | null => /^Bearer +(\S+) *$/i.exec(header ?? '')?.[1] ?? null
-
-/** Digests have equal lengths, so a comparison takes the same time for every input. */
-const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest()
+export const bearerTokenOf = (header: string | undefined): string | null => /^Bearer +(\S+) *$/i.exec(header ?? '')?.[1] ?? null

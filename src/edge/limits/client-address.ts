@@ -26,6 +26,13 @@ export function clientAddressOf(incoming: IncomingMessage, trusted: BlockList, w
   return networkOf(address)
 }
 
+/** What a connection counts for before it says anything: its address, or its /64 network. Empty for a trusted proxy. */
+export function networkAddressOf(remoteAddress: string, trusted: BlockList | undefined): string {
+  const address = parseAddress(remoteAddress)
+  if (address === null || (trusted && isIn(trusted, address))) return ''
+  return networkOf(address)
+}
+
 const networkOf = (address: IpAddress): string =>
   address instanceof ipaddr.IPv6 ? address.parts.slice(0, NETWORK_PARTS).join(':') : address.toString()
 

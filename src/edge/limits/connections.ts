@@ -1,3 +1,4 @@
+import type { KeyLimits } from '../../key-settings.ts'
 import type { CloseReason } from '../../protocol/close-codes.ts'
 import type { SharedUsage } from './shared-usage.ts'
 
@@ -7,6 +8,8 @@ const REPLAYS_PER_ADDRESS_BOUND = 2
 type ConnectionBounds = {
   readonly clientsBound: number
   readonly perAddressBound: number
+  /** The limits of a client that counts by its key. */
+  readonly limitsOf?: (client: string) => KeyLimits | undefined
   /** The counts of all processes that serve one port; null where this is the only one. */
   readonly shared?: SharedUsage | null
   /** How many processes there are: each takes its share of the replays, at least one. */
@@ -34,7 +37,8 @@ export class ConnectionLimits {
 
   /** The limit that refuses another connection from this address; null if there is room. */
   exceededLimit(address: string): Extract<CloseReason, 'full' | 'too_many_connections'> | null {
-    const { clientsBound, perAddressBound, shared } = this.#bounds
+    const { clientsBound, shared, limitsOf } = this.#bounds
+    const perAddressBound = limitsOf?.(address)?.clients ?? this.#bounds.perAddressBound
     const ofAddress = shared ? shared.count(address) : (this.#usageByAddress.get(address)?.listeners ?? 0)
     if (ofAddress >= perAddressBound) return 'too_many_connections'
     return (shared ? shared.count(ALL) : this.#listeners) >= clientsBound ? 'full' : null
@@ -65,7 +69,9 @@ export class ConnectionLimits {
   async acquireReplaySlot(client: ConnectedClient): Promise<() => void> {
     const usage = this.#usageByAddress.get(client.address)
     if (!usage) return noop
-    const replaysBound = Math.max(1, Math.floor(REPLAYS_PER_ADDRESS_BOUND / (this.#bounds.processes ?? 1)))
+    const { processes = 1, limitsOf } = this.#bounds
+    const replays = limitsOf?.(client.address)?.replays ?? REPLAYS_PER_ADDRESS_BOUND
+    const replaysBound = Math.max(1, Math.floor(replays / processes))
     if (usage.replays < replaysBound) usage.replays += 1
     else if (!(await new Promise<boolean>((resolve) => usage.waiting.set(client, resolve)))) return noop
     return () => {

@@ -25,6 +25,15 @@ export class IdleSockets {
     this.#idleSince.delete(socket)
   }
 
+  /** Closes the connection that has been silent for the longest time; false if none is. */
+  cutOldest(): boolean {
+    const [oldest] = this.#idleSince.keys()
+    if (!oldest) return false
+    this.#idleSince.delete(oldest)
+    oldest.destroy()
+    return true
+  }
+
   close(): void {
     clearInterval(this.#timer)
   }

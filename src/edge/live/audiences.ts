@@ -70,6 +70,13 @@ export class Audiences {
     return this.#groups.size
   }
 
+  /** How many different selections are in use. */
+  get audienceCount(): number {
+    let count = 0
+    for (const { audiences } of this.#groups.values()) count += audiences.size
+    return count
+  }
+
   get listenerCount(): number {
     return this.#audienceByListener.size
   }

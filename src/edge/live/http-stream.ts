@@ -3,9 +3,10 @@ import type { Socket } from 'node:net'
 import { Refusal } from '../../protocol/refusal.ts'
 import { defaultSelectionOptions, patchOptions, readStreamQuery, type StreamQuery } from '../../protocol/selection.ts'
 import type { Authorizer } from '../limits/auth.ts'
+import type { KeyRing } from '../limits/key-ring.ts'
 import { resolveKnownSymbols } from '../select/symbols.ts'
 import type { Transport } from '../transport/encode.ts'
-import { EXPOSED_HEADERS } from '../transport/exposed-headers.ts'
+import { publicHeaders, safetyHeaders } from '../transport/exposed-headers.ts'
 import type { Outlet } from '../transport/outlet.ts'
 import { SocketOutlet } from '../transport/socket-outlet.ts'
 import { takeOver } from '../transport/takeover.ts'
@@ -46,6 +47,8 @@ export type StreamServices = {
   /** The address that a connection counts for. */
   readonly clientAddressOf: (incoming: IncomingMessage) => string
   readonly authorize: Authorizer
+  /** The keys that clients need; null where they need none. */
+  readonly keys: KeyRing | null
   /** Whether WebSocket messages are compressed for clients that offer it. */
   readonly compression: boolean
   readonly warn: (kind: string, detail: unknown) => void
@@ -137,9 +140,8 @@ const headersOf = (format: Format): Record<string, string> => ({
   'content-type': contentTypes[format],
   'cache-control': 'no-cache, no-transform',
   'x-accel-buffering': 'no',
-  'access-control-allow-origin': '*',
-  'access-control-expose-headers': EXPOSED_HEADERS.join(', '),
-  'x-content-type-options': 'nosniff',
+  ...publicHeaders,
+  ...safetyHeaders,
 })
 
 /** The head of the response, written by hand because the stream is written to the raw socket. */

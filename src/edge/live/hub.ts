@@ -1,3 +1,4 @@
+import type { KeyLimits } from '../../key-settings.ts'
 import type { CloseReason } from '../../protocol/close-codes.ts'
 import type { Stage } from '../../protocol/fields.ts'
 import type { NoticeOf } from '../../protocol/notices.ts'
@@ -42,6 +43,8 @@ type Options = {
   readonly backlogBoundBytes: number
   readonly backlogPatienceMs: number
   readonly clientsBound: number
+  /** The limits of a client that counts by its key. */
+  readonly limitsOf?: (client: string) => KeyLimits | undefined
   readonly clientsPerAddressBound: number
   /** The counts of all processes that serve one port. */
   readonly sharedUsage?: SharedUsage | null
@@ -52,12 +55,19 @@ type Options = {
   /** Metrics of connections. */
   readonly counters: {
     connected(transport: Transport): void
-    disconnected(transport: Transport): void
-    disconnectedAsSlow(): void
+    /** The reason is that of the relay, or `client` where the client ended the connection. */
+    disconnected(transport: Transport, reason: CloseReason | 'client'): void
+    /** A listener was sent a gap. */
+    gap(reason: NoticeOf<'gap'>['reason']): void
+    /** A batch was written to all its listeners. */
+    delivered(entries: readonly Entry[]): void
     /** The memory that backlogs hold. */
     held(bytes: number): void
   }
 }
+
+/** How many selections live listeners have, the bytes that listeners have not taken, and the replays that run now. */
+type HubLoad = { readonly audiences: number; readonly unsentBytes: number; readonly replays: number; readonly replayBytes: number }
 
 /** Follows the tape and delivers each batch to all listeners. */
 export class Hub {
@@ -82,6 +92,7 @@ export class Hub {
       perAddressBound,
       shared: options.sharedUsage ?? null,
       processes: options.processes ?? 1,
+      limitsOf: options.limitsOf,
     })
     this.#backlogs = new Backlogs({
       ...{ boundBytes: options.backlogBoundBytes, patienceMs: options.backlogPatienceMs, uptime: options.uptime },
@@ -93,6 +104,7 @@ export class Hub {
         this.#updateBacklogs()
         for (const listener of this.#audiences.lackingEvicted(sealed)) this.#replayAgain(listener)
         this.#audiences.deliver(plain, sealed, this.#backlogCheck)
+        this.#options.counters.delivered(plain.map(({ entry }) => entry))
       },
     })
     this.#unfollow = options.tape.follow((batch, notes) => this.#receive(batch, notes))
@@ -162,6 +174,22 @@ export class Hub {
     return null
   }
 
+  countGap(reason: NoticeOf<'gap'>['reason']): void {
+    this.#options.counters.gap(reason)
+  }
+
+  /** What the listeners hold now. */
+  measure(): HubLoad {
+    const load = { audiences: this.#audiences.audienceCount, unsentBytes: 0, replays: 0, replayBytes: 0 }
+    for (const { state, outlet } of this.#listeners) {
+      load.unsentBytes += outlet.backlog
+      if (state !== 'replaying') continue
+      load.replays += 1
+      load.replayBytes += outlet.backlog
+    }
+    return load
+  }
+
   /** The updates after `seq`, or null if some of them are no longer in memory. */
   recentAfter(seq: number): readonly Entry[] | null {
     return this.#delivery.recentAfter(seq)
@@ -187,7 +215,7 @@ export class Hub {
   }
 
   /** Removes a listener whose connection is gone, or will be. */
-  remove(listener: Listener): void {
+  remove(listener: Listener, reason: CloseReason | 'client' = 'client'): void {
     listener.state = 'disconnected'
     this.#backlogs.updateOf(listener)
     this.#audiences.remove(listener)
@@ -195,7 +223,7 @@ export class Hub {
     this.connectionLimits.remove(listener)
     this.#listenerCounts[listener.transport] -= 1
     this.#options.sharedUsage?.change(countName(listener.transport), -1)
-    this.#options.counters.disconnected(listener.transport)
+    this.#options.counters.disconnected(listener.transport, reason)
   }
 
   /** Sends `bye` with the listener's position, then ends the connection. */
@@ -204,7 +232,7 @@ export class Hub {
     const position = this.positionOf(listener)
     const retry_ms = Math.round(RETRY_LEAST_MS + this.#options.random() * RETRY_SPREAD_MS)
     listener.sendNotice({ type: 'bye', id: position, reason, retry_ms })
-    this.remove(listener)
+    this.remove(listener, reason)
     listener.outlet.end(reason, position)
   }
 
@@ -218,7 +246,7 @@ export class Hub {
     const isStuckCheckDue = uptime - this.#stuckCheckedAt >= STUCK_CHECK_MS
     if (isStuckCheckDue) this.#stuckCheckedAt = uptime
     for (const listener of this.#listeners) {
-      if (isStuckCheckDue && listener.isStuck(uptime)) this.#disconnectSlow(listener)
+      if (isStuckCheckDue && listener.isStuck(uptime)) this.disconnect(listener, 'too_slow')
       else if (listener.heartbeatMs === null || uptime < listener.heartbeatDueAt) continue
       else this.#sendHeartbeat(listener, listener.heartbeatMs)
       sent += 1
@@ -231,7 +259,7 @@ export class Hub {
   readonly mayWrite = (listener: Listener): boolean => {
     if (listener.state === 'disconnected') return false
     if (this.#backlogs.keepsUp(listener)) return true
-    this.#disconnectSlow(listener)
+    this.disconnect(listener, 'too_slow')
     return false
   }
 
@@ -243,6 +271,11 @@ export class Hub {
   /** Delivers waiting updates now; of a large batch, what fits into one turn. */
   flush(): void {
     this.#delivery.flush()
+  }
+
+  /** Disconnects the clients whose keys are gone. */
+  disconnectAll(clients: ReadonlySet<string>): void {
+    for (const listener of this.#listeners) if (clients.has(listener.address)) this.disconnect(listener, 'forbidden')
   }
 
   /** Disconnects all listeners with their positions and refuses new ones. */
@@ -294,15 +327,10 @@ export class Hub {
   #updateBacklogs(): void {
     this.#backlogs.update()
     this.#backlogs.enforceHeldBound((listener) => {
-      if (listener.state !== 'disconnected') this.#disconnectSlow(listener)
+      this.disconnect(listener, 'too_slow')
       listener.outlet.cut()
     })
     this.#options.counters.held(this.#backlogs.heldBytes)
-  }
-
-  #disconnectSlow(listener: Listener): void {
-    this.#options.counters.disconnectedAsSlow()
-    this.disconnect(listener, 'too_slow')
   }
 
   #heartbeatNotice(listener: Listener, id: string, backlog: number): NoticeOf<'heartbeat'> {

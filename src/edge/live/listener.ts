@@ -17,8 +17,8 @@ export class Listener {
   readonly transport: Transport
   /** The compression of live updates. Notices and replays are of one listener, which is too few to compress for. */
   readonly compression: Compression
-  /** The address that it counts for. */
-  readonly address: string
+  /** The address or the key that it counts for. A key may come with the first message. */
+  address: string
   readonly outlet: Outlet
   /** Milliseconds between heartbeats; null for none. */
   heartbeatMs: number | null

@@ -1,13 +1,18 @@
 import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import { BlockList } from 'node:net'
 import type { Config } from '../../config.ts'
+import type { KeyLimits } from '../../key-settings.ts'
 import type { Metrics } from '../../metrics.ts'
+import { closeCodeOf } from '../../protocol/close-codes.ts'
 import { version } from '../../version.ts'
-import { createAuthorizer } from '../limits/auth.ts'
+import { createAuthorizer, givenKeyOf } from '../limits/auth.ts'
 import { clientAddressOf } from '../limits/client-address.ts'
+import { KeyRing } from '../limits/key-ring.ts'
 import type { SharedUsage } from '../limits/shared-usage.ts'
 import { View } from '../select/view.ts'
 import { runAbsences } from './absences.ts'
+import { countDeliveries } from './delivery-times.ts'
 import type { StreamServices } from './http-stream.ts'
 import { Hub } from './hub.ts'
 import { openReadiness } from './readiness.ts'
@@ -41,21 +46,30 @@ type LiveInputs = {
 export function openLiveEdge(inputs: LiveInputs) {
   const { config, tape, isCut, random, warn } = inputs
   const view = new View(tape, isCut)
-  const hub = openHub(inputs, view)
+  const revocations: ((clients: ReadonlySet<string>) => void)[] = []
+  const keys = openKeys(inputs, (clients) => {
+    for (const revoke of revocations) revoke(clients)
+  })
+  const limitsOf = (client: string) => keys?.limitsOf(client)
+  const hub = openHub(inputs, view, limitsOf)
+  revocations.push((clients) => hub.disconnectAll(clients))
   const streams: StreamServices = {
     edge: openContext(inputs, view, hub),
     random,
     createConnectionId: randomUUID,
     compression: config.COMPRESSION,
     warn,
-    authorize: createAuthorizer({ origins: config.ORIGINS, keys: config.API_KEYS }),
+    authorize: createAuthorizer({ origins: config.ORIGINS, keys }),
+    keys,
     clientAddressOf: (incoming) =>
+      keyClientOf(incoming, keys) ??
       clientAddressOf(incoming, config.TRUSTED_PROXIES ?? noTrustedProxies, () =>
         warn('X-Forwarded-For from an address that is not in TRUSTED_PROXIES is not believed', {}),
       ),
   }
   const { isWrongChain } = streams.edge
-  const readiness = openReadiness({ tape, view, now: inputs.now, isWrongChain, isDraining: () => hub.isDraining })
+  let isStopping = false
+  const readiness = openReadiness({ tape, view, now: inputs.now, isWrongChain, isStopping: () => isStopping || hub.isDraining })
   const absence = config.FAULTS?.gap
   const stopAbsences = absence ? runAbsences(absence, inputs.wallTime, (isAway) => setAway(hub, isAway)) : () => {}
   const heartbeatTimer = setInterval(() => void hub.sendHeartbeats(), HEARTBEAT_CHECK_MS)
@@ -64,15 +78,22 @@ export function openLiveEdge(inputs: LiveInputs) {
     view,
     connections: hub.connectionLimits,
     addressOf: streams.clientAddressOf,
+    limitsOf,
+    /** Calls back with the clients whose keys are gone. */
+    onRevoked: (revoke: (clients: ReadonlySet<string>) => void) => void revocations.push(revoke),
     /** Resolves when the first list has been read, so that symbols can be named. */
     whenListed: whenListed(tape, view),
     unreadyReasons: readiness.reasons,
+    announceStop: () => {
+      isStopping = true
+    },
     drain: () => {
       stopAbsences()
       hub.drain()
     },
     close: () => {
       clearInterval(heartbeatTimer)
+      keys?.close()
       readiness.close()
       hub.close()
     },
@@ -84,9 +105,25 @@ const setAway = (hub: Hub, isAway: boolean): void => {
   isAway ? hub.drain() : hub.reopen()
 }
 
-const openHub = ({ config, metrics, tape, wallTime, uptime, random, sharedUsage = null }: LiveInputs, view: View): Hub =>
+function openKeys({ config, wallTime, warn }: LiveInputs, onRevoked: (clients: ReadonlySet<string>) => void): KeyRing | null {
+  const { API_KEYS: entries = [], API_KEYS_FILE: file } = config
+  return entries.length === 0 && file === undefined ? null : new KeyRing({ entries, file, wallTime, warn, onRevoked })
+}
+
+/** The client that the key of a request stands for; null without a valid one. */
+function keyClientOf(incoming: IncomingMessage, keys: KeyRing | null): string | null {
+  if (!keys) return null
+  const key = givenKeyOf(incoming, URL.parse(incoming.url ?? '', 'http://localhost')?.searchParams ?? new URLSearchParams())
+  return key === null ? null : keys.clientOf(key)
+}
+
+const openHub = (
+  { config, metrics, tape, wallTime, uptime, random, sharedUsage = null }: LiveInputs,
+  view: View,
+  limitsOf: (client: string) => KeyLimits | undefined,
+): Hub =>
   new Hub({
-    ...{ tape, view, wallTime, uptime, random, sharedUsage, processes: config.WORKERS },
+    ...{ tape, view, wallTime, uptime, random, sharedUsage, processes: config.WORKERS, limitsOf },
     backlogBoundBytes: config.BACKLOG_BOUND_BYTES,
     backlogPatienceMs: config.BACKLOG_PATIENCE_MS,
     clientsBound: config.CLIENTS_BOUND,
@@ -94,9 +131,10 @@ const openHub = ({ config, metrics, tape, wallTime, uptime, random, sharedUsage 
     selectionsBound: config.SELECTIONS_BOUND,
     batchDelayBoundMs: BATCH_DELAY_BOUND_MS,
     counters: {
-      connected: (carrier) => metrics.listeners.inc({ carrier }),
-      disconnected: (carrier) => metrics.listeners.dec({ carrier }),
-      disconnectedAsSlow: () => metrics.disconnectedAsSlow.inc(),
+      connected: (transport) => metrics.listeners.inc({ transport }),
+      disconnected: (transport, reason) => metrics.countDisconnect(transport, reason, closeCodeOf(reason)),
+      gap: (reason) => metrics.gaps.inc({ reason }),
+      delivered: countDeliveries(metrics.deliverySeconds, wallTime),
       held: (bytes) => metrics.heldBytes.set(bytes),
     },
   })

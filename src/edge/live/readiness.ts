@@ -9,11 +9,11 @@ type ReadinessInputs = {
   readonly view: View
   readonly now: () => number
   readonly isWrongChain: () => boolean
-  readonly isDraining: () => boolean
+  readonly isStopping: () => boolean
 }
 
 /** Why the relay is of no use now; empty when it is ready. */
-export function openReadiness({ tape, view, now, isWrongChain, isDraining }: ReadinessInputs) {
+export function openReadiness({ tape, view, now, isWrongChain, isStopping }: ReadinessInputs) {
   /** When the source or its reason last changed, in steady time. */
   let statusAt = now()
   const unfollow = tape.follow((batch) => {
@@ -33,7 +33,7 @@ export function openReadiness({ tape, view, now, isWrongChain, isDraining }: Rea
       ...(view.source === 'down' && !view.isCut ? ['the upstream is down'] : []),
       ...(view.reason === 'stale_head' ? ["the chain's head does not move"] : []),
       ...(isSettlingBehind() ? ['the logs of the newest sealed blocks cannot be read'] : []),
-      ...(isDraining() ? ['stopping'] : []),
+      ...(isStopping() ? ['stopping'] : []),
     ],
     close: unfollow,
   }

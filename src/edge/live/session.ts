@@ -82,6 +82,7 @@ export function sendHello(
     source: view.source,
     head: view.head,
     demo,
+    ...(!tape.isDurable && { durable: false as const }),
   })
 }
 
@@ -147,6 +148,7 @@ function sendGap({ hub, tape, view }: EdgeContext, listener: Listener, { reason,
   const id = hub.position(to.seq, to.n)
   const backfill = skipped && backfillUrlOf(selection, skipped, view.directory)
   listener.sendNotice({ type: 'gap', id, reason, from, to: id, backfill })
+  hub.countGap(reason)
 }
 
 /** The answer to every request that changes or lists the subscription. */

@@ -7,6 +7,7 @@ import {
   type SelectionPatch,
   SYMBOLS_BOUND,
 } from '../../protocol/selection.ts'
+import { keyRequired } from '../limits/auth.ts'
 import { TokenBucket } from '../limits/token-bucket.ts'
 import { resolveKnownSymbols, resolveSymbols, symbolsRequired } from '../select/symbols.ts'
 import type { Compression } from '../transport/deflate-offer.ts'
@@ -25,6 +26,8 @@ const MESSAGES_PER_SECOND = 10
 const QUEUED_BOUND = 64
 /** A connection without a subscription is closed after this time. */
 const IDLE_BOUND_MS = 30_000
+/** A connection that lacks a key is refused after this time without a message. */
+const KEY_BOUND_MS = 2_000
 
 /** One client of /v1/ws: its selection, changed by requests, from `hello` to `bye`. */
 export class WebSocketSession implements WebSocketEvents {
@@ -37,6 +40,8 @@ export class WebSocketSession implements WebSocketEvents {
   /** Before the first subscription, during a replay, and after it. */
   #phase: 'idle' | 'starting' | 'live' = 'idle'
   #errorsInRow = 0
+  /** Takes the first message while the connection lacks a key. */
+  #onFirstMessage: ((text: string | null) => void) | null = null
   /** Parameters of a URL without symbols: defaults for the first subscription. */
   #urlQuery: SelectionPatch | null = null
 
@@ -76,13 +81,36 @@ export class WebSocketSession implements WebSocketEvents {
     })
   }
 
+  /** Opens the session once the first message brings a valid key. Any other message, or none in time, is refused. */
+  waitForKey(query: URLSearchParams, lastEventId: string): void {
+    const timer = setTimeout(() => this.#onFirstMessage?.(null), KEY_BOUND_MS)
+    this.#onFirstMessage = (text) => {
+      clearTimeout(timer)
+      this.#onFirstMessage = null
+      const client = text === null ? null : this.#clientOf(text)
+      if (client !== null) this.#listener.address = client
+      this.open(query, lastEventId, client === null ? keyRequired : null)
+    }
+  }
+
+  /** The client whose key a message has; null without a valid one. */
+  #clientOf(text: string): string | null {
+    try {
+      const request = readRequest(text)
+      return request.type === 'auth' ? (this.#streams.keys?.clientOf(request.key) ?? null) : null
+    } catch {
+      return null
+    }
+  }
+
   #subscribeFromUrl(query: SelectionPatch, symbols: readonly string[]): void {
     resolveKnownSymbols(this.#streams.edge.view, symbols)
     this.#subscribeFirst(query, symbols)
   }
 
   onMessage(text: string | null): void {
-    if (this.#countMessage()) this.#handleOrQueue(text)
+    if (this.#onFirstMessage) this.#onFirstMessage(text)
+    else if (this.#countMessage()) this.#handleOrQueue(text)
   }
 
   onPing(): void {
@@ -113,6 +141,7 @@ export class WebSocketSession implements WebSocketEvents {
   }
 
   onClose(): void {
+    this.#onFirstMessage = null
     this.#cancelIdleTimer()
     this.#streams.edge.hub.remove(this.#listener)
   }
@@ -138,6 +167,9 @@ export class WebSocketSession implements WebSocketEvents {
         return this.#listener.sendNotice(
           subscribedNotice(edge, this.#listener, { req, id: edge.hub.positionOf(this.#listener), resume: 'none', rejected: [] }),
         )
+      case 'auth':
+        // It has access already.
+        return
       case 'ping':
         return this.#listener.sendNotice({ type: 'pong', req, time: new Date(edge.wallTime()).toISOString() })
     }

@@ -64,7 +64,7 @@ describe('a thousand equal requests at once', () => {
     }
     expect(devnet.requests.eth_getCode).toBe(1)
     const metrics = await (await fetch(`${stack.relay.url}/metrics`)).text()
-    expect(metrics).toContain('stocktape_rpc_passed_total{method="eth_getCode"} 1\n')
+    expect(metrics).toContain('stocktape_rpc_forwarded_total{method="eth_getCode"} 1\n')
   })
 
   it('cost less than one request per log while the logs of a busy block arrive', async () => {

@@ -19,7 +19,7 @@ async function handshakeRefusal({ relay }: TestStack, headers: Record<string, st
 
 const metricsOf = async ({ relay }: TestStack): Promise<string> => (await fetchDocumented(`${relay.url}/metrics`)).text
 const connectionCount = async (stack: TestStack): Promise<number> =>
-  Number(/stocktape_listeners\{carrier="rpc"\} (\d+)/.exec(await metricsOf(stack))?.[1] ?? 0)
+  Number(/stocktape_listeners\{transport="rpc"\} (\d+)/.exec(await metricsOf(stack))?.[1] ?? 0)
 
 const paramsOf: Record<string, readonly unknown[]> = {
   eth_getLogs: [{ fromBlock: 'latest' }],
@@ -180,7 +180,7 @@ describe('a connection', () => {
     const [, received] = [await slow.subscribe('pendingLogs'), await other.subscribe('pendingLogs')]
     slow.rawSocket.socket.pause()
     const address = devnet.list.addressOf('AAPLc')
-    const isDisconnected = async () => /stocktape_\w*shown_out\w* 1\b/.test(await metricsOf(stack))
+    const isDisconnected = async () => /stocktape_disconnects_total\{[^}]*reason="too_slow"[^}]*\} 1\b/.test(await metricsOf(stack))
     let count = 0
     while (count < 200 && !(await isDisconnected())) {
       devnet.emit({ address, topics: [], data: `0x${'5a'.repeat(100_000)}` })

@@ -7,6 +7,8 @@ const sharedRelay = sharedRelayForFile()
 
 const HEALTHZ = formatRequest('GET /healthz')
 const OK = '{"status":"ok"}'
+/** Requests that a connection serves. */
+const REQUESTS_BOUND = 1_000
 const MANY_HEADERS = formatRequest(
   'GET /healthz',
   Array.from({ length: 300 }, (_, at) => `x-${at}: 1`),
@@ -32,6 +34,16 @@ describe('a kept-alive connection', () => {
       expect([path, status]).toEqual([path, path === '/healthz' ? 200 : path === '/v1/ws' ? 426 : 404])
     }
     expect(raw.bytes.length).toBe(0)
+  })
+
+  it('ends after its thousandth request', async () => {
+    const raw = await sharedRelay.connect()
+    raw.send(HEALTHZ.repeat(REQUESTS_BOUND))
+    for (let count = 1; count <= REQUESTS_BOUND; count += 1) {
+      const { headers, body } = await raw.response()
+      expect([count, headers.get('connection'), body]).toEqual([count, count < REQUESTS_BOUND ? 'keep-alive' : 'close', OK])
+    }
+    await raw.ended()
   })
 
   it('serves requests that arrive in small segments', async () => {

@@ -7,6 +7,8 @@ import { listenLive, waitForAnswers, wholeTokens } from './stream-listeners.ts'
 const IDLE_MS = 30_000
 /** Messages sent while a subscription starts; fewer than the rate limit's burst. */
 const EARLY = 45
+/** Symbols of one connection. */
+const SYMBOLS_BOUND = 200
 
 const connect = async ({ relay }: TestStack, query = ''): Promise<TestListener> => {
   const listener = await listenWs(`${relay.wsUrl}${query}`)
@@ -76,6 +78,26 @@ describe('a request', () => {
     ])
     listener.send({ type: 'subscribe', symbols: ['AAPLc'], since: 'start', stage: 'sealed' })
     await listener.waitFor('live')
+  })
+})
+
+describe('a request for symbols', () => {
+  it('for more than 200 symbols in all is an error, and the others stay', async () => {
+    const stack = await openTestStack()
+    const contracts = Array.from({ length: SYMBOLS_BOUND }, (_, nth) => `0x${'b'.repeat(32)}${nth.toString(16).padStart(8, '0')}`)
+    const all = await listenLive(stack, 'ws', 'symbols=*&types=token')
+    for (const contract_address of contracts) stack.devnet.list.add({ contract_address, symbol: contract_address, decimals: 8 })
+    await all.until(() => all.messagesOf('token').length === contracts.length)
+    const listener = await listenLive(stack, 'ws', 'symbols=AAPLc&types=transfer')
+    // A message of 4 KiB holds no more.
+    const subscribe = (from: number, to: number, req: number) =>
+      listener.send({ type: 'subscribe', req, symbols: contracts.slice(from, to), snapshot: false })
+    for (const [req, from] of [0, 70, 140].entries()) subscribe(from, Math.min(from + 70, SYMBOLS_BOUND - 1), req)
+    await listener.waitFor('subscribed', ({ req }) => req === 2)
+    subscribe(SYMBOLS_BOUND - 1, SYMBOLS_BOUND, 3)
+    expect(await listener.waitFor('error')).toMatchObject({ req: 3, code: 400, reason: 'too_many_symbols' })
+    listener.send({ type: 'list', req: 4 })
+    expect((await listener.waitFor('subscribed', ({ req }) => req === 4)).symbols).toHaveLength(SYMBOLS_BOUND)
   })
 })
 

@@ -4,7 +4,7 @@ import { Notice } from '../../../src/protocol/notices.ts'
 
 /** The contract's table of connection messages; `?` marks an optional field. */
 const fields: Readonly<Record<string, string>> = {
-  hello: 'id end oldest protocol server connection chain_id heartbeat_s limits source head demo',
+  hello: 'id end oldest protocol server connection chain_id heartbeat_s limits source head demo durable?',
   subscribed: 'req? id symbols types stage min_value min_shares party rejected resume',
   unsubscribed: 'req? symbols',
   snapshot: 'id symbol address as_of token multiplier multiplier_source scheduled paused supply nav quote session',

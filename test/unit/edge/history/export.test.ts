@@ -24,7 +24,7 @@ async function openExportServer(wrapTape?: (tape: SearchableTape) => SearchableT
   const warnings: unknown[] = []
   const streams: StreamServices = {
     ...{ edge, random: () => 0.5, createConnectionId: () => String(answers.length) },
-    ...{ clientAddressOf: ({ headers }) => String(headers.from ?? 'here'), compression: false, authorize: () => null },
+    ...{ clientAddressOf: ({ headers }) => String(headers.from ?? 'here'), compression: false, authorize: () => null, keys: null },
     warn: (_, detail) => warnings.push(detail),
   }
   const workQueue = new WorkQueue()

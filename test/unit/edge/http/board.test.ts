@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { Hono } from 'hono'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { type BoardSettings, registerBoard } from '../../../../src/edge/http/board.ts'
+import { type BoardSettings, refuseOtherBoardMethods, registerBoard } from '../../../../src/edge/http/board.ts'
 import type { Env } from '../../../../src/edge/http/handlers.ts'
 
 const page = '<meta content="%EXPLORER_URL%"><meta content="%DEMO%"><script src="./assets/index-abc.js"></script>'
@@ -24,6 +24,7 @@ function openBoardRoutes(settings: BoardSettings = { demo: false }, prepare = wr
   prepare(folder)
   const app = new Hono<Env>()
   registerBoard(app, settings, folder)
+  refuseOtherBoardMethods(app)
   return (path: string, init: RequestInit = {}) => app.request(path, init)
 }
 

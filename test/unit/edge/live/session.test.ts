@@ -223,7 +223,13 @@ describe('a WebSocket that is live in the sealed view', () => {
     const { tape, context } = openTestEdge({ bound: 2 })
     await tape.append([], notesOfTokens([{ address: apple, symbol: 'AAPLc', isin: null, formerSymbols: [] }]))
     const outlet = new RecordingOutlet(2_000)
-    const services = { random: () => 0.5, createConnectionId: () => 'one', clientAddressOf: () => 'here', authorize: () => null }
+    const services = {
+      random: () => 0.5,
+      createConnectionId: () => 'one',
+      clientAddressOf: () => 'here',
+      authorize: () => null,
+      keys: null,
+    }
     const streams = { edge: context, ...services, compression: false, warn() {} }
     const session = new WebSocketSession(Object.assign(outlet, { receivePong: () => true }) as never, 'here', 'none', streams)
     session.open(new URLSearchParams('symbols=*&stage=sealed&snapshot=false'), '', null)

@@ -1,0 +1,95 @@
+import type { ServerResponse } from 'node:http'
+import type { BlockList, Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { networkAddressOf } from '../limits/client-address.ts'
+import { IdleSockets } from '../limits/idle-sockets.ts'
+import { isTaken } from '../transport/takeover.ts'
+
+type TcpBounds = {
+  /** How long a connection may go without a first request. */
+  readonly idleBoundMs: number
+  /** How many may be open, in all and from one address; for IPv6, a /64 network counts as one address. */
+  readonly bound: number
+  readonly perAddressBound: () => number
+  readonly trustedProxies: BlockList | undefined
+  /** Receives the status of each answer that refuses. */
+  readonly countRefusal: (code: number) => void
+}
+
+/** All connections. Node's server forgets those that became WebSockets or streams. */
+export class TcpConnections {
+  readonly #bounds: TcpBounds
+  readonly #sockets = new Set<Socket>()
+  readonly #countByNetwork = new Map<string, number>()
+  readonly #idleSockets: IdleSockets
+  readonly #pendingAnswers = new WeakMap<Duplex, number>()
+  readonly #remove: (this: Socket) => void
+
+  constructor(bounds: TcpBounds) {
+    this.#bounds = bounds
+    this.#idleSockets = new IdleSockets(bounds.idleBoundMs)
+    const remove = (socket: Socket) => this.#forget(socket)
+    // One function for all sockets, since each listener keeps its own for as long as it is connected.
+    this.#remove = function onClose() {
+      remove(this)
+    }
+  }
+
+  /** Takes a connection, or cuts one: this one where its address has too many, else the oldest that never asked anything. */
+  add(socket: Socket): void {
+    const { bound, perAddressBound } = this.#bounds
+    const network = this.#networkOf(socket)
+    const count = this.#countByNetwork.get(network) ?? 0
+    if (network !== '' && count >= perAddressBound()) return void socket.destroy()
+    if (this.#sockets.size >= bound && !this.#idleSockets.cutOldest()) return void socket.destroy()
+    this.#sockets.add(socket)
+    this.#countByNetwork.set(network, count + 1)
+    socket.on('close', this.#remove)
+    this.#idleSockets.add(socket)
+  }
+
+  #forget(socket: Socket): void {
+    this.#sockets.delete(socket)
+    this.#idleSockets.remove(socket)
+    const network = this.#networkOf(socket)
+    const count = (this.#countByNetwork.get(network) ?? 0) - 1
+    if (count > 0) this.#countByNetwork.set(network, count)
+    else this.#countByNetwork.delete(network)
+  }
+
+  /** Empty for a proxy. Node keeps the address of a closed socket that was asked for it before. */
+  #networkOf({ remoteAddress = '' }: Socket): string {
+    return networkAddressOf(remoteAddress, this.#bounds.trustedProxies)
+  }
+
+  markUsed(socket: Socket): void {
+    this.#idleSockets.remove(socket)
+  }
+
+  startAnswer(socket: Socket, outgoing: ServerResponse): void {
+    this.markUsed(socket)
+    if (isTaken(socket)) return
+    this.#pendingAnswers.set(socket, (this.#pendingAnswers.get(socket) ?? 0) + 1)
+    outgoing.once('close', () => {
+      this.#pendingAnswers.set(socket, (this.#pendingAnswers.get(socket) ?? 1) - 1)
+      if (outgoing.statusCode >= 400) this.#bounds.countRefusal(outgoing.statusCode)
+    })
+  }
+
+  isAnswering(socket: Duplex): boolean {
+    return (this.#pendingAnswers.get(socket) ?? 0) > 0
+  }
+
+  /** Node does not count connections that never sent a byte as idle. */
+  destroyUnused(): void {
+    for (const socket of this.#sockets) if (socket.bytesRead === 0) socket.destroy()
+  }
+
+  destroyAll(): void {
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  close(): void {
+    this.#idleSockets.close()
+  }
+}

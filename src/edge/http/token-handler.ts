@@ -1,0 +1,15 @@
+import { bearerTokenOf, keyRequired } from '../limits/auth.ts'
+import type { StreamServices } from '../live/http-stream.ts'
+import { type Handlers, sendJson } from './handlers.ts'
+import { noKeys } from './refusals.ts'
+
+/** Gives a token for a key, so that a page needs no key in its URLs. A token gives no other one: it would last for ever. */
+export const accessTokenHandlers = ({ keys }: Pick<StreamServices, 'keys'>): Handlers => ({
+  accessToken: (c) => {
+    if (!keys) throw noKeys
+    const client = keys.clientOfKey(bearerTokenOf(c.req.header('authorization')) ?? '')
+    const token = client === null ? null : keys.createToken(client)
+    if (!token) throw keyRequired
+    return sendJson(c, JSON.stringify(token))
+  },
+})

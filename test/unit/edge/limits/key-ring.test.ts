@@ -1,0 +1,73 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { KeyRing } from '../../../../src/edge/limits/key-ring.ts'
+import { digestOf, keyEntries } from '../../../../src/key-settings.ts'
+
+/** Longer than the file waits to be read. */
+const WAIT_TIMEOUT_MS = 5_000
+const TOKEN_LIFE_S = 61
+const ringOf = (text: string, options: { wallTime?: () => number; file?: string; onRevoked?: () => void } = {}) => {
+  const warn = vi.fn()
+  const ring = new KeyRing({
+    wallTime: Date.now,
+    file: undefined,
+    onRevoked: () => {},
+    ...options,
+    entries: text ? keyEntries(text) : [],
+    warn,
+  })
+  onTestFinished(() => ring.close())
+  return { ring, warn }
+}
+
+const tokenOf = ({ ring }: ReturnType<typeof ringOf>, key: string): string =>
+  ring.createToken(ring.clientOf(key) ?? '')?.token ?? ''
+
+describe('a token', () => {
+  it('stands for its key in every process that has the key, as it is or hashed', () => {
+    const token = tokenOf(ringOf('one,two'), 'one')
+    const elsewhere = ringOf(`three,sha256:${digestOf('one').toString('hex')}`).ring
+    expect(elsewhere.clientOf(token)).toBe(elsewhere.clientOf('one'))
+    expect(ringOf('two').ring.clientOf(token)).toBeNull()
+  })
+
+  it('ends, and cannot be lengthened or given to another key', () => {
+    let now = 1_000_000_000_000
+    const opened = ringOf('one,two', { wallTime: () => now })
+    const [token, other] = [tokenOf(opened, 'one'), tokenOf(opened, 'two')]
+    const [head, name, end, proof] = token.split('.')
+    const forged = [
+      [head, name, Number(end) + 1, proof],
+      [head, other.split('.')[1], end, proof],
+      [head, name, end, 'A'.repeat(43)],
+    ]
+    for (const parts of forged) expect(opened.ring.clientOf(parts.join('.'))).toBeNull()
+    expect(opened.ring.clientOf(token)).not.toBeNull()
+    now += TOKEN_LIFE_S * 1_000
+    expect(opened.ring.clientOf(token)).toBeNull()
+  })
+})
+
+describe('a file of keys', () => {
+  it('is read again when it changes, and names the clients whose keys are gone', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'stocktape-keys-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const file = join(folder, 'keys')
+    writeFileSync(file, '# people\none clients=7 # of one\n\ntwo\n')
+    const onRevoked = vi.fn()
+    const { ring, warn } = ringOf('zero', { file, onRevoked })
+    await vi.waitUntil(() => ring.clientOf('two') !== null, WAIT_TIMEOUT_MS)
+    const client = ring.clientOf('one') ?? ''
+    expect([ring.limitsOf(client), ring.clientsBound]).toEqual([{ clients: 7 }, 7])
+    writeFileSync(file, 'two\nthree\n')
+    await vi.waitUntil(() => ring.clientOf('three') !== null, WAIT_TIMEOUT_MS)
+    expect(['zero', 'one', 'two'].map((key) => ring.clientOf(key) !== null)).toEqual([true, false, true])
+    expect(onRevoked.mock.calls).toEqual([[new Set([client])]])
+    writeFileSync(file, 'SECRET and more\n')
+    await vi.waitUntil(() => warn.mock.calls.length > 0, WAIT_TIMEOUT_MS)
+    expect(ring.clientOf('two')).not.toBeNull()
+    expect(JSON.stringify(warn.mock.calls)).not.toContain('SECRET')
+  })
+})
