@@ -1,29 +1,28 @@
-# Three stages: the image holds the installed packages and the built board, not what made them. Debian's glibc image is the tested one.
-FROM node:24-bookworm-slim AS dependencies
-WORKDIR /app
-COPY package.json package-lock.json .npmrc ./
-RUN npm ci --omit=dev --ignore-scripts
-
-FROM node:24-bookworm-slim AS board
+# Two stages: the image holds the built program and the built board, not what made them, and no packages. Debian's glibc
+# image is the tested one.
+FROM node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
 COPY tsconfig.json ./
 COPY src ./src
-RUN node src/web/build-board.ts
+RUN npm run bundle
 
 FROM node:24-bookworm-slim
-# Without an upstream the image refuses to start: the built-in chain is not for production.
+# Without an upstream the image refuses to start: the built-in chain is not for production. One arena of malloc saves
+# five megabytes: the relay has one thread that allocates much. The heap may take three quarters of the container's
+# memory; sockets and SQLite need the rest.
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 DATA_DIR=/data DEMO=false
+ENV MALLOC_ARENA_MAX=1 NODE_OPTIONS=--max-old-space-size-percentage=75
 WORKDIR /app
-COPY --from=dependencies /app/node_modules ./node_modules
 COPY package.json LICENSE ./
-COPY src ./src
-COPY --from=board /app/dist/web ./dist/web
+COPY --from=build /app/dist ./dist
 RUN mkdir -p /data && chown node:node /data
 USER node
 VOLUME /data
 EXPOSE 8080
+# The relay sends every client its position and then ends: give it DRAIN_MS and some seconds more before it is killed.
+STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=15s CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.PORT + '/healthz').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
-# A small young generation: with thousands of silent listeners it would be most of the memory.
-CMD ["node", "--max-semi-space-size=8", "src/main.ts"]
+# A small young generation: with thousands of silent listeners it would be most of the memory. No code needs __proto__.
+CMD ["node", "--max-semi-space-size=2", "--disable-proto=delete", "dist/main.js"]

@@ -23,6 +23,20 @@ const overNats: TestProjectConfiguration = {
   },
 }
 
+/** Processes that restart, stop, fork and report, once more as the image runs them. */
+const built: TestProjectConfiguration = {
+  extends: true,
+  test: {
+    name: 'built',
+    include: ['test/e2e/{restart,gateway/redacted-secrets}.test.ts', 'test/e2e/slow/{stopping,workers}.test.ts'],
+    env: { STOCKTAPE_FORM: 'built' },
+    globalSetup: ['test/support/built-setup.ts'],
+    maxWorkers: 3,
+    isolate: false,
+    sequence: { groupOrder: 1 },
+  },
+}
+
 /** What takes longer than a minute: first the files that mostly wait, then those that measure time or memory. */
 export default defineConfig({
   test: {
@@ -46,6 +60,7 @@ export default defineConfig({
         test: { name: 'one by one', include: ['test/nightly/**/*.test.ts', alone], maxWorkers: 1, sequence: { groupOrder: 2 } },
       },
       ...(hasNats ? [overNats] : []),
+      built,
     ],
   },
 })

@@ -1,18 +1,21 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { chmodSync, chownSync, cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { loadBoard } from '../../support/board-page.ts'
-import { ChildProgram } from '../../support/child-program.ts'
+import { ChildProgram, freePort } from '../../support/child-program.ts'
 import { listenNdjson } from '../../support/test-listener.ts'
+import { openDevnet } from '../../support/test-stack.ts'
 import { cloneRepository } from './repository-clone.ts'
 
-/** Without a container engine, the tests run the instructions of the Dockerfile as an unprivileged user. */
+/** Without a container engine, the tests run the instructions of the Dockerfile as an unprivileged user in files that only root may write. */
 
 const repositoryRoot = fileURLToPath(new URL('../../..', import.meta.url))
 const NOBODY_UID = 65_534
+/** An idle relay of the image may have so much in memory. */
+const IDLE_BOUND_MB = 115
 /** Only root can change its user; all others are unprivileged already. */
 const unprivileged = process.getuid?.() === 0 ? { uid: NOBODY_UID, gid: NOBODY_UID } : {}
 
@@ -47,12 +50,14 @@ beforeAll(() => {
   mkdirSync(data)
   buildImage(root)
   chmodSync(root, 0o755)
+  execFileSync('chmod', ['-R', 'a-w', app])
   if (unprivileged.uid !== undefined) chownSync(data, NOBODY_UID, NOBODY_UID)
 })
 
 afterAll(async () => {
   await relay?.kill()
   rmSync(clone, { recursive: true })
+  execFileSync('chmod', ['-R', 'u+w', app])
   rmSync(join(app, '..'), { recursive: true })
 })
 
@@ -85,10 +90,25 @@ function copyInto(folder: string, { copies }: Stage, stageFolders: ReadonlyMap<s
   }
 }
 
-it('the image has no development dependencies and does not run as root', () => {
-  expect(image.stages.get('dependencies')?.runs).toEqual(['npm ci --omit=dev --ignore-scripts'])
-  expect(image.user).toBe('node')
-  expect(() => readFileSync(join(app, 'node_modules/vitest/package.json'))).toThrow(/ENOENT/)
+it('the image holds what the program reads, without packages and sources, and nothing in it can be written', () => {
+  expect(globSync('*', { cwd: app }).toSorted()).toEqual(['LICENSE', 'dist', 'package.json'])
+  expect(globSync('dist/**/*.{ts,tsx}', { cwd: app })).toEqual([])
+  expect(readFileSync(join(app, 'dist/licenses.md'), 'utf8')).toContain('## ws')
+  const script = "try { require('node:fs').writeFileSync('new-file', ''); process.exit(1) } catch ({ code }) { console.log(code) }"
+  expect(execFileSync(process.execPath, ['-e', script], { cwd: app, encoding: 'utf8', ...unprivileged })).toMatch(/EACCES|EROFS/)
+})
+
+it.each([
+  ['two stages', (text: string) => text.match(/^FROM /gm)?.length === 2],
+  ['stages of one image with a whole name', (text: string) => new Set(text.match(/^FROM node:\d+-\w+-slim\b/gm)).size === 1],
+  ['no file from elsewhere', (text: string) => !/^ADD |curl|wget|apt-get/m.test(text)],
+  ['packages as the lock file has them, without their scripts', (text: string) => /^RUN npm ci --ignore-scripts$/m.test(text)],
+  ['commands that a signal reaches', (text: string) => /^CMD \["node", /m.test(text) && !/^ENTRYPOINT|^CMD [^[]/m.test(text)],
+  ['a signal that the relay handles', (text: string) => /^STOPSIGNAL SIGTERM$/m.test(text)],
+  ['a user other than root in its last stage', (text: string) => /^USER node$/m.test(text.split(/^FROM /m).at(-1) ?? '')],
+  ['no secret', (text: string) => !/_KEY|SECRET|PASSWORD|TOKEN|^ARG /m.test(text)],
+])('the Dockerfile has %s', (_, holds) => {
+  expect(holds(readFileSync(join(clone, 'Dockerfile'), 'utf8'))).toBe(true)
 })
 
 it('the relay refuses to start without an upstream, and names the settings', async () => {
@@ -117,13 +137,57 @@ it('the relay exits with 0 on the signal of the platform', async () => {
   expect(await relay.waitForExit()).toBe(0)
 })
 
-it('the tape is on the volume of the platform, whose kill timeout exceeds DRAIN_MS', () => {
-  const fly = readFileSync(join(clone, 'fly.toml'), 'utf8')
-  const setting = (name: string) => new RegExp(`^\\s*${name} = "?([^"\\n]+)"?$`, 'm').exec(fly)?.[1]
-  expect(setting('destination')).toBe(image.env.DATA_DIR)
-  expect(setting('internal_port')).toBe(image.env.PORT)
-  expect(Number.parseInt(setting('kill_timeout') ?? '', 10) * 1_000).toBeGreaterThan(Number(setting('DRAIN_MS')))
+it('an idle relay has little in memory', async (test) => {
+  const devnet = await openDevnet({ pace: 'manual' }, test)
+  const upstream = { UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url }
+  const port = String(await freePort())
+  const env = { ...image.env, PATH: process.env.PATH, PORT: port, HOST: '127.0.0.1', DATA_DIR: ':memory:', ...upstream }
+  const node = [process.execPath, ...image.command.slice(1)]
+  const idle = new ChildProgram(['sh', '-c', 'echo "process $$"; exec "$@"', 'sh', ...node], { cwd: app, env, ...unprivileged })
+  test.onTestFinished(() => idle.kill())
+  const [, pid] = await idle.waitForOutput('stdout', /process (\d+)/)
+  await idle.listeningUrl()
+  await expect.poll(async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).status, { timeout: 10_000 }).toBe(200)
+  const [, kilobytes] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+  expect(Number(kilobytes) / 1_024).toBeLessThan(IDLE_BOUND_MB)
 })
+
+it('the process groups of docs/fly-cluster.toml run the command of the image', () => {
+  const fly = readFileSync(join(clone, 'docs/fly-cluster.toml'), 'utf8')
+  const groups = [...fly.matchAll(/^ {2}(\w+) = "(node .+) --role (\w+)"$/gm)].map(([, name, command, role]) => [
+    name,
+    command,
+    role,
+  ])
+  expect(groups).toEqual(['ingest', 'edge'].map((role) => [role, image.command.join(' '), role]))
+})
+
+it('the services of docs/compose.yaml have no more rights than they need', () => {
+  const compose = readFileSync(join(clone, 'docs/compose.yaml'), 'utf8')
+  for (const line of [
+    'read_only: true',
+    'cap_drop: [ALL]',
+    'security_opt: ["no-new-privileges:true"]',
+    'init: true',
+    'tmpfs: [/tmp]',
+  ])
+    expect(/^x-hardened: &hardened\n([\s\S]*?)\n\n/m.exec(compose)?.[1]).toContain(line)
+  const services = [...compose.matchAll(/^x-(?:nats|stocktape): .*\n {2}(.*)$|^ {2}balancer:\n {4}(<<.*)$/gm)].map(
+    ([, x, y]) => x ?? y,
+  )
+  expect(services).toEqual(['<<: *hardened', '<<: *hardened', '<<: *hardened'])
+})
+
+it.each(['fly.toml', 'docs/fly-cluster.toml'])(
+  'the tape is on the volume of the platform, whose kill timeout exceeds DRAIN_MS: %s',
+  (path) => {
+    const fly = readFileSync(join(clone, path), 'utf8')
+    const setting = (name: string) => new RegExp(`^\\s*${name} = "?([^"\\n]+)"?$`, 'm').exec(fly)?.[1]
+    expect(setting('destination')).toBe(image.env.DATA_DIR)
+    expect(setting('internal_port')).toBe(image.env.PORT)
+    expect(Number.parseInt(setting('kill_timeout') ?? '', 10) * 1_000).toBeGreaterThan(Number(setting('DRAIN_MS')))
+  },
+)
 
 function readImage(dockerfile: string): Image {
   const [, ...texts] = dockerfile.split(/^FROM /m)
@@ -143,7 +207,9 @@ function readImage(dockerfile: string): Image {
 
 function readStage(text: string): Stage {
   const lines = linesOf(text)
-  const pairs = instructions(lines, 'ENV').flatMap((line) => line.split(' ').map((pair) => pair.split('=')))
+  const pairs = instructions(lines, 'ENV').flatMap((line) =>
+    line.split(' ').map((pair) => /^(\w+)=(.*)$/.exec(pair)?.slice(1) ?? []),
+  )
   return {
     name: / AS (\w+)$/.exec(lines[0] ?? '')?.[1] ?? 'the image',
     env: Object.fromEntries(pairs),
