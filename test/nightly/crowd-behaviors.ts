@@ -1,13 +1,14 @@
 import { closeCodes } from '../../src/protocol/close-codes.ts'
 import { formatRequest } from '../integration/http/raw-connection.ts'
 import { handshakeRequest } from '../integration/http/raw-websocket-client.ts'
+import { encodeFrame, opcodes } from '../integration/http/websocket-frames.ts'
 import type { SeededRandom } from '../simulation/seeded-random.ts'
 import { type ConnectionEnd, CrowdConnection } from './crowd-connection.ts'
 import { CHANGING_SYMBOL_COUNT, EVERYTHING_QUERY, pickFrom, type SelectionChoices } from './crowd-selections.ts'
 import { type CrowdTransport, connectToRelay, FramesReader, type RelayAddress, ResponseReader } from './crowd-stream-readers.ts'
 import { hostileRequests } from './hostile-requests.ts'
 import type { RecordLatency } from './latency-recorder.ts'
-import { orderOfPosition, type ReceivedHistory } from './received-history.ts'
+import { orderOfPosition, parseTapeMessage, type ReceivedHistory } from './received-history.ts'
 
 /** How the clients of the crowd behave until the test stops them. */
 
@@ -127,7 +128,7 @@ async function nonReader(context: ClientContext): Promise<void> {
     const socket = connectToRelay(address)
     socket.on('error', () => socket.destroy())
     socket.write(transport === 'ws' ? handshakeRequest(`/v1/ws?${EVERYTHING_QUERY}`) : formatRequest(`GET /v1/stream?${query}`))
-    await pause(random.int(40_000, 90_000), context)
+    await pause(random.int(40_000, 300_000), context)
     socket.destroy()
   }
 }
@@ -238,12 +239,77 @@ async function hostileClient(context: ClientContext): Promise<void> {
   }
 }
 
+/** Subscribes to the transfers of all tokens over JSON-RPC, and leaves after a while. Each log comes once until it is removed. */
+async function rpcSubscriber(context: ClientContext): Promise<void> {
+  const { address, random, history, stopSignal } = context
+  const kind = random.pick(['pendingLogs', 'logs'])
+  while (!stopSignal.aborted) {
+    const current = new Set<string>()
+    const socket = connectToRelay(address)
+    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
+    const take = (message: Buffer) => {
+      const { error, params } = JSON.parse(message.toString())
+      if (error) history.addFault(`subscribed to ${kind} and got ${message}`)
+      if (!params) return
+      const { blockNumber, transactionHash, logIndex, removed } = params.result
+      const log = `${blockNumber} ${transactionHash} ${logIndex}`
+      if (removed) current.delete(log)
+      else if (current.has(log)) history.addFault(`subscribed to ${kind} and got the log ${log} twice`)
+      else current.add(log)
+      history.messageCount += 1
+    }
+    const pong = () => socket.writable && socket.write(encodeFrame({ opcode: opcodes.pong }))
+    const frames = new FramesReader({ text: take, ping: pong, close: () => socket.end() })
+    const answer = new ResponseReader(frames, (head) => history.addFault(`asked for /rpc and got ${head}`))
+    socket.on('data', (bytes: Buffer) => answer.read(bytes))
+    socket.on('error', () => socket.destroy())
+    socket.write(handshakeRequest('/rpc'))
+    const params = [kind, { topics: [TRANSFER_TOPIC] }]
+    socket.write(encodeFrame({ payload: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_subscribe', params }) }))
+    const isClosed = await Promise.race([closed.then(() => true), pause(random.int(1_000, 20_000), context)])
+    if (isClosed && !stopSignal.aborted) history.addFault(`subscribed to ${kind} and was disconnected`)
+    if (random.chance(50)) socket.resetAndDestroy()
+    else socket.destroy()
+    await pause(random.int(50, 3_000), context)
+  }
+}
+
+const TRANSFER_TOPIC = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
+
+/** Asks for the history again and again, each time for what came after the last answer. */
+async function historyReader(context: ClientContext): Promise<void> {
+  const { address, random, history, stopSignal } = context
+  const read = async (query: string): Promise<readonly string[]> => {
+    try {
+      const url = `http://127.0.0.1:${address.port}/v1/events?${query}&format=ndjson`
+      return (await (await fetch(url, { signal: stopSignal })).text()).split('\n').slice(0, -1)
+    } catch (failure) {
+      if (!stopSignal.aborted) history.addFault(`asked for the history and failed: ${failure}`)
+      return []
+    }
+  }
+  const query = random.pick(context.selections)
+  const [newest = ''] = await read('order=desc&limit=1')
+  const { position = '' } = parseTapeMessage(Buffer.from(newest)) ?? {}
+  history.beginSegment(query, orderOfPosition(position))
+  history.passPosition(position)
+  while (!stopSignal.aborted) {
+    await pause(random.int(500, 5_000), context)
+    for (const line of await read(`${query}&after=${history.lastPosition}`)) {
+      const message = Buffer.from(line)
+      const tapeMessage = parseTapeMessage(message)
+      if (tapeMessage) history.receive(message, tapeMessage)
+      else history.addFault(`asked for the history and got ${line}`)
+    }
+  }
+}
+
 type ClientBehavior = { readonly name: string; readonly percent: number; readonly run: (context: ClientContext) => Promise<void> }
 
 /** Percentages of the crowd. */
 const behaviors: readonly ClientBehavior[] = [
-  { name: 'steady', percent: 35, run: listeningClient({ stayMs: () => null }) },
-  { name: 'returning', percent: 25, run: listeningClient({ stayMs: (random) => random.int(200, 20_000) }) },
+  { name: 'steady', percent: 33, run: listeningClient({ stayMs: () => null }) },
+  { name: 'returning', percent: 22, run: listeningClient({ stayMs: (random) => random.int(200, 20_000) }) },
   {
     name: 'staller',
     percent: 12,
@@ -254,6 +320,8 @@ const behaviors: readonly ClientBehavior[] = [
   { name: 'non-reader', percent: 5, run: nonReader },
   { name: 'text reader', percent: 5, run: textReader },
   { name: 'flooder', percent: 4, run: floodingClient },
+  { name: 'RPC subscriber', percent: 3, run: rpcSubscriber },
+  { name: 'history reader', percent: 2, run: historyReader },
 ]
 
 export function behaviorOf(nth: number): ClientBehavior {

@@ -8,7 +8,7 @@ import { LatencyRecorder, type LatencySummary } from './latency-recorder.ts'
 import { ReceivedHistory } from './received-history.ts'
 import { TapeComparison } from './tape-comparison.ts'
 
-/** The crowd, in a process of its own. Clients enter, behave, leave, and are then compared with the tape. */
+/** The crowd, in a process of its own. Clients enter, behave and leave. What they received is compared with the tape at any time. */
 
 export type CrowdCommand =
   | {
@@ -20,7 +20,7 @@ export type CrowdCommand =
     }
   | { readonly do: 'summarize' }
   | { readonly do: 'leave' }
-  | { readonly do: 'compare' }
+  | { readonly do: 'audit' }
 
 export type CrowdSummary = {
   readonly done: 'summarize'
@@ -37,10 +37,9 @@ export type CrowdReport =
   | CrowdSummary
   | { readonly done: 'leave'; readonly received: number }
   | {
-      readonly done: 'compare'
+      readonly done: 'audit'
       readonly faults: readonly string[]
       readonly faultCount: number
-      readonly histories: number
       readonly segments: number
       readonly compared: number
       readonly queries: number
@@ -51,6 +50,8 @@ const CLIENTS_PER_ADDRESS = 50
 /** Clients enter at random within this time. */
 const ENTRY_SPREAD_MS = 4_000
 const FAULTS_REPORTED = 20
+/** The audit has addresses of its own, because the replays of a client that stalls delay others of its address. */
+const AUDIT_ADDRESSES = ['127.0.2.1', '127.0.2.2', '127.0.2.3', '127.0.2.4'] as const
 
 const relayAddressOf = (port: number, nth: number): RelayAddress => ({
   port,
@@ -114,32 +115,27 @@ async function leave(): Promise<CrowdReport> {
   return { done: 'leave', received: totalReceived() }
 }
 
-async function compare(): Promise<CrowdReport> {
+/** Compares what came since the last audit. The tape must still have it. */
+async function audit(): Promise<CrowdReport> {
   const comparison = new TapeComparison()
-  const faults = histories.flatMap((history) => history.faults)
-  const segments = histories.flatMap((history) => history.segments)
+  const segments = histories.flatMap((history) => history.takeSegments())
   const [epoch = ''] = histories.find(({ lastPosition }) => lastPosition !== null)?.lastPosition?.split('.') ?? []
-  await comparison.readTapes(
-    segments,
-    addresses.filter((_, nth) => nth % CLIENTS_PER_ADDRESS === 0),
-    epoch,
-  )
-  for (const segment of segments) {
-    const fault = comparison.findFault(segment)
-    if (fault) faults.push(fault)
-  }
+  const [{ port } = { port: 0 }] = addresses
+  const auditAddresses = AUDIT_ADDRESSES.map((localAddress) => ({ port, localAddress }))
+  await comparison.readTapes(segments, auditAddresses, epoch)
+  const differences = segments.map((segment) => comparison.findFault(segment)).filter((fault) => fault !== null)
+  const faults = [...histories.flatMap((history) => history.faults), ...differences]
   return {
-    done: 'compare',
+    done: 'audit',
     faults: faults.slice(0, FAULTS_REPORTED),
     faultCount: faults.length,
-    histories: histories.length,
     segments: segments.length,
     compared: comparison.comparedCount,
     queries: comparison.queryCount,
   }
 }
 
-const commandHandlers = { enter, summarize, leave, compare }
+const commandHandlers = { enter, summarize, leave, audit }
 
 serveCommands<CrowdCommand, CrowdReport>(async (command) =>
   command.do === 'enter' ? commandHandlers.enter(command) : commandHandlers[command.do](),

@@ -3,13 +3,20 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { WebSocket } from 'ws'
 import type { Devnet } from '../../src/devnet/devnet.ts'
 import type { TestLifecycle } from '../e2e/slow/deployed-relay.ts'
-import { ChildProgram, createTempFolder } from '../support/child-program.ts'
+import { ChildProgram, createTempFolder, startFlags } from '../support/child-program.ts'
 
 const TICKS_PER_SECOND = 100
 /** How often a condition is checked. */
 const POLL_MS = 50
+/** How often the relay looks at its event loop. */
+const LOOP_RESOLUTION_MS = 2
 /** Pino's level of errors. */
 const ERROR_LEVEL = 50
+
+type Retained = { readonly bytes: number; readonly sockets: number; readonly resources: Readonly<Record<string, number>> }
+
+// biome-ignore lint/suspicious/noExplicitAny: an answer of the inspector, whose form depends on the method.
+type InspectorSend = (method: string, params?: object) => Promise<any>
 
 /** A relay in a process of its own, started as `npm start` does, and what is visible of the process from outside. */
 export class MonitoredRelay {
@@ -28,16 +35,14 @@ export class MonitoredRelay {
       STOCKS_API_URL: devnet.url,
       ...settings,
     }
-    const node = [process.execPath, '--max-semi-space-size=8', '--inspect-port=0', 'src/main.ts'] as const
-    const program = new ChildProgram(['sh', '-c', 'echo "process $$"; exec "$@"', 'sh', ...node], { env })
+    const program = new ChildProgram([process.execPath, ...startFlags, '--inspect-port=0', 'src/main.ts'], { env })
     test.onTestFinished(() => program.kill())
-    const [, pid] = await program.waitForOutput('stdout', /process (\d+)/)
-    return new MonitoredRelay(program, Number(pid), await program.listeningUrl())
+    return new MonitoredRelay(program, await program.listeningUrl())
   }
 
-  private constructor(program: ChildProgram, pid: number, url: string) {
+  private constructor(program: ChildProgram, url: string) {
     this.#program = program
-    this.#pid = pid
+    this.#pid = program.pid
     this.url = url
     this.port = Number(new URL(url).port)
   }
@@ -47,6 +52,12 @@ export class MonitoredRelay {
     const text = await (await fetch(`${this.url}/metrics`)).text()
     const found = text.matchAll(new RegExp(`^stocktape_${name}(?:\\{(.*)\\})? (\\d+)$`, 'gm'))
     return new Map([...found].map(([, labels = '', value]) => [labels, Number(value)]))
+  }
+
+  /** How many clients were disconnected as too slow, over every transport. */
+  async slowDisconnects(): Promise<number> {
+    const disconnects = await this.metric('disconnects_total')
+    return [...disconnects].reduce((sum, [labels, count]) => sum + (labels.includes('reason="too_slow"') ? count : 0), 0)
   }
 
   /** Open files and sockets. */
@@ -67,33 +78,60 @@ export class MonitoredRelay {
   }
 
   /**
-   * Heap and sockets that remain after garbage collection. A closed connection that something still references counts
-   * as a socket. The values come from the inspector, which listens only during the request.
+   * Heap and sockets that remain after garbage collection, and what keeps the event loop alive, by its kind. A closed
+   * connection that something still references counts as a socket.
    */
-  async retained(): Promise<{ readonly bytes: number; readonly sockets: number }> {
+  retained(): Promise<Retained> {
+    return this.#inspect(async (send) => {
+      const expression = 'process.getBuiltinModule("node:net").Socket.prototype'
+      const { result: prototype } = await send('Runtime.evaluate', { expression })
+      const { objects } = await send('Runtime.queryObjects', { prototypeObjectId: prototype.objectId })
+      const functionDeclaration = 'function () { return this.length }'
+      const { result: count } = await send('Runtime.callFunctionOn', { objectId: objects.objectId, functionDeclaration })
+      await send('Runtime.releaseObject', { objectId: objects.objectId })
+      await send('HeapProfiler.collectGarbage')
+      const { usedSize } = await send('Runtime.getHeapUsage')
+      const { result: kinds } = await send('Runtime.evaluate', {
+        expression: 'process.getActiveResourcesInfo()',
+        returnByValue: true,
+      })
+      const resources: Record<string, number> = {}
+      for (const kind of kinds.value as string[]) resources[kind] = (resources[kind] ?? 0) + 1
+      return { bytes: Number(usedSize), sockets: Number(count.value), resources }
+    })
+  }
+
+  /** The delay of the event loop that 99 of 100 turns stay below, since the last call; the first call begins. */
+  loopDelayMs(): Promise<number> {
+    const expression = `{
+      const loop = (globalThis.measuredLoop ??=
+        process.getBuiltinModule('node:perf_hooks').monitorEventLoopDelay({ resolution: ${LOOP_RESOLUTION_MS} }))
+      loop.enable()
+      const delayMs = loop.percentile(99) / 1e6
+      loop.reset()
+      delayMs
+    }`
+    // A delay counts from one timer to the next, so the interval itself is part of it.
+    return this.#inspect(async (send) => (await send('Runtime.evaluate', { expression })).result.value - LOOP_RESOLUTION_MS)
+  }
+
+  /** Uses the inspector, which listens from its first use on. */
+  async #inspect<Result>(use: (send: InspectorSend) => Promise<Result>): Promise<Result> {
     process.kill(this.#pid, 'SIGUSR1')
     const [, inspector = ''] = await this.#program.waitForOutput('stderr', /Debugger listening on (ws:\S+)/)
     const socket = new WebSocket(inspector)
     await once(socket, 'open')
-    const send = async (method: string, params = {}) => {
+    const result = await use(async (method, params = {}) => {
       socket.send(JSON.stringify({ id: 1, method, params }))
       for (;;) {
         const answer = JSON.parse(String((await once(socket, 'message'))[0]))
         if (answer.id === 1) return answer.result
       }
-    }
-    const expression = 'process.getBuiltinModule("node:net").Socket.prototype'
-    const { result: prototype } = await send('Runtime.evaluate', { expression })
-    const { objects } = await send('Runtime.queryObjects', { prototypeObjectId: prototype.objectId })
-    const functionDeclaration = 'function () { return this.length }'
-    const { result: count } = await send('Runtime.callFunctionOn', { objectId: objects.objectId, functionDeclaration })
-    await send('Runtime.releaseObject', { objectId: objects.objectId })
-    await send('HeapProfiler.collectGarbage')
-    const { usedSize } = await send('Runtime.getHeapUsage')
+    })
     const closed = once(socket, 'close')
     socket.close()
     await closed
-    return { bytes: Number(usedSize), sockets: Number(count.value) }
+    return result
   }
 
   /** Polls until the condition holds; the test's timeout is the limit. */
@@ -117,6 +155,11 @@ export class MonitoredRelay {
   /** The log lines that are errors. */
   get errorLines(): readonly string[] {
     return this.logLines.filter((line) => JSON.parse(line).level >= ERROR_LEVEL)
+  }
+
+  /** All that the process printed as an error, the log included. */
+  get printedErrors(): string {
+    return this.#program.stderr
   }
 
   /** All log lines. */

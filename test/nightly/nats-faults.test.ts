@@ -1,4 +1,8 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { describe, expect, it, type TestContext, vi } from 'vitest'
@@ -8,7 +12,7 @@ import { hasNats, type NatsServer } from '../support/nats-server.ts'
 import { type ClusterMember, openCluster, type RelayCluster } from '../support/relay-cluster.ts'
 import { isNightly } from '../support/test-length.ts'
 import { listenNdjson, type TestListener } from '../support/test-listener.ts'
-import { tapeUpdatesOf } from '../support/test-stack.ts'
+import { sequenceOf, tapeUpdatesOf } from '../support/test-stack.ts'
 
 /** One fault at a time of a cluster over NATS, under traffic: what clients and operators see of it. */
 
@@ -18,6 +22,8 @@ vi.setConfig({ testTimeout: 90_000 })
 const TAKEOVER_MS = 3_000
 const WAIT = { timeout: 15_000, interval: 100 }
 const STREAM = 'STOCKTAPE'
+const HOUR_MS = 3_600_000
+const settableDate = fileURLToPath(new URL('../e2e/slow/settable-date.ts', import.meta.url))
 /** NATS elects the server that leads a stream, and then the ingesters elect the one that writes. */
 const ELECTION_TIMEOUT_MS = 30_000
 
@@ -52,6 +58,18 @@ async function leaderFirst({ ingesters: [one, other] }: RelayCluster): Promise<r
   return leads[0] ? [one, other] : [other, one]
 }
 
+/** The list of a devnet in which the first token has another symbol. Resolves with the address. */
+async function openRenamedList(test: TestContext, devnet: Devnet, symbol: string): Promise<string> {
+  const server = createServer(async (_, response) => {
+    const list = await (await fetch(`${devnet.url}/v1/tokenized-stocks`)).text()
+    response.end(list.replace(/"symbol": ?"[^"]*"/, `"symbol":"${symbol}"`))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  test.onTestFinished(() => void server.close())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
 /** Calls JetStream as an operator would. */
 async function withStream<Result>(
   { url }: NatsServer,
@@ -68,46 +86,91 @@ async function withStream<Result>(
 const epochOf = (position: string): string => position.slice(0, position.indexOf('.'))
 
 describe.skipIf(!hasNats)('over NATS', () => {
-  it.for(['SIGKILL', 'SIGTERM', 'SIGSTOP'] as const)(
+  it.for(['SIGKILL', 'SIGTERM', 'SIGSTOP', 'cut', 'clock an hour ahead'] as const)(
     'another ingester writes within three seconds of a %s of the leader, and nothing is lost or repeated',
-    async (signal, test) => {
-      const cluster = await openCluster(test, await openDevnet(test))
+    async (fault, test) => {
+      const clock = { CLOCK_STEPS_MS: String(HOUR_MS), NODE_OPTIONS: `--import ${settableDate}` }
+      const settings = fault === 'clock an hour ahead' ? clock : {}
+      const cluster = await openCluster(test, await openDevnet(test), { settings })
       const [leader, other] = await leaderFirst(cluster)
       const [edge] = cluster.edges as [ClusterMember]
       const listener = await listen(test, edge)
       await receiveMore(listener, 20)
+      if (fault === 'clock an hour ahead') {
+        leader.signal('SIGUSR2')
+        await receiveMore(listener, 20)
+        expect(await other.isLeading()).toBe(false)
+      }
       const killedAt = performance.now()
-      leader.signal(signal)
+      if (fault === 'cut') leader.proxy.cut()
+      else leader.signal(fault === 'clock an hour ahead' ? 'SIGKILL' : fault)
       await vi.waitFor(async () => expect(await other.isLeading()).toBe(true), { ...WAIT, interval: 20 })
       await receiveMore(listener, 1)
       expect(performance.now() - killedAt).toBeLessThan(TAKEOVER_MS)
       await receiveMore(listener, 20)
-      if (signal === 'SIGSTOP') {
+      if (fault === 'SIGSTOP' || fault === 'cut') {
         leader.signal('SIGCONT')
+        leader.proxy.mend()
         await vi.waitFor(async () => expect(await leader.isLeading()).toBe(false), WAIT)
         await receiveMore(listener, 20)
         expect(await other.isLeading()).toBe(true)
       }
+      const sequence = idsOf(listener).map(sequenceOf)
+      expect(sequence).toEqual(sequence.toSorted((a, b) => a - b))
       expect(brokenPrevChains(tapeUpdatesOf(listener))).toEqual([])
       expect(listener.messagesOf('gap')).toEqual([])
     },
   )
 
-  it('an edge keeps its clients while NATS is away, tells them, and goes on without a gap', async (test) => {
-    const { nats, edges } = await openCluster(test, await openDevnet(test))
-    const [edge] = edges as [ClusterMember]
+  it.for<readonly [string, (cluster: RelayCluster) => unknown, (cluster: RelayCluster) => unknown]>([
+    ['NATS is away', ({ nats }) => nats.kill(), ({ nats }) => nats.start()],
+    ['it alone is cut off', ({ edges }) => edges[0]?.proxy.cut(), ({ edges }) => edges[0]?.proxy.mend()],
+    [
+      'no ingester lives',
+      ({ ingesters }) => Promise.all(ingesters.map((one) => one.kill())),
+      ({ ingesters }) => ingesters[0]?.start(),
+    ],
+  ])('an edge keeps its clients while %s, tells them, and goes on without a gap', async ([, cause, end], test) => {
+    const cluster = await openCluster(test, await openDevnet(test))
+    const [edge] = cluster.edges as [ClusterMember]
     const listener = await listen(test, edge)
     await receiveMore(listener, 20)
-    await nats.kill()
+    await cause(cluster)
     await listener.waitFor('heartbeat', ({ source }) => source === 'down')
     expect(await edge.unreadyReasons()).toEqual(['nothing comes from NATS: it cannot be reached, or no ingester writes'])
-    await nats.start()
+    const replay = await listen(test, edge, 'start')
+    await replay.waitFor('live')
+    expect(idsOf(replay)).toEqual(expect.arrayContaining([...idsOf(listener)]))
+    await end(cluster)
     await receiveMore(listener, 100)
     expect(await edge.unreadyReasons()).toEqual([])
     const isUp = () => listener.messagesOf('heartbeat').at(-1)?.source !== 'down'
     await listener.until(isUp, 'a heartbeat with a source')
     expect(brokenPrevChains(tapeUpdatesOf(listener))).toEqual([])
     expect([listener.messagesOf('gap'), listener.messagesOf('bye')]).toEqual([[], []])
+  })
+
+  it('ingesters with different lists publish the same keys, and the names of the one that writes', async (test) => {
+    const devnet = await openDevnet(test)
+    const lists = await Promise.all(['ONEc', 'OTHERc'].map((symbol) => openRenamedList(test, devnet, symbol)))
+    const settingsOf = (nth: number) => ({ STOCKS_API_URL: lists[nth] ?? '' })
+    const cluster = await openCluster(test, devnet, { edges: 1, settingsOf })
+    const [leader, other] = await leaderFirst(cluster)
+    const [edge] = cluster.edges as [ClusterMember]
+    const listener = await listen(test, edge)
+    await receiveMore(listener, 50)
+    await leader.kill()
+    await vi.waitFor(async () => expect(await other.isLeading()).toBe(true), WAIT)
+    const [before, after] = cluster.ingesters[0] === leader ? ['ONEc', 'OTHERc'] : ['OTHERc', 'ONEc']
+    const renamed = await listener.waitFor('token', ({ symbol }) => symbol === after)
+    expect(renamed).toMatchObject({ change: 'changed', changed: ['symbol'], before: { symbol: before } })
+    await receiveMore(listener, 50)
+    const told = tapeUpdatesOf(listener).flatMap((update) =>
+      'stage' in update && 'key' in update && update.key ? [update.key] : [],
+    )
+    expect(new Set(told).size).toBe(told.length)
+    expect(brokenPrevChains(tapeUpdatesOf(listener))).toEqual([])
+    expect(listener.messagesOf('gap')).toEqual([])
   })
 
   it('of three servers of NATS any one may go away, with nothing lost or repeated', async (test) => {

@@ -60,7 +60,7 @@ it(`${NON_READERS} clients that never read are disconnected as slow, and ${READE
   const clients = new ForkedWorker<NonReaderCommand, NonReaderReply>(test, new URL('./non-readers-process.ts', import.meta.url))
   const traffic = new DevnetTraffic(test, devnet, TRAFFIC)
   const filler = new DevnetTraffic(test, devnet, FILLING)
-  const disconnectedCount = async () => (await relay.metric('shown_out_total')).get('') ?? 0
+  const disconnectedCount = () => relay.slowDisconnects()
   const listenerCount = async () => [...(await relay.metric('listeners')).values()].reduce((sum, count) => sum + count, 0)
   const addNonReaders = async (listeners: number) => {
     await clients.command({ do: 'addNonReaders', port: relay.port, listeners, query: everything })
@@ -164,7 +164,7 @@ it(`${NON_READERS} clients that never read hold less than ${HELD_BOUND / 2 ** 20
   await clients.command({ do: 'addNonReaders', port: relay.port, listeners: NON_READERS, query: everything })
   await relay.until(async () => (await metricSum('listeners')) === NON_READERS)
   let [peakBytes, peakHeldBytes] = [0, 0]
-  while ((await metricSum('shown_out_total')) < NON_READERS) {
+  while ((await relay.slowDisconnects()) < NON_READERS) {
     filler.produceFlashblock()
     peakBytes = Math.max(peakBytes, relay.residentBytes)
     peakHeldBytes = Math.max(peakHeldBytes, await metricSum('backlog_held_bytes'))

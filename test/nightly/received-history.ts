@@ -58,7 +58,7 @@ export function parseTapeMessage(message: Buffer): TapeMessage | null {
 
 /** Everything that one client received, over all its connections. It records faults as they occur. */
 export class ReceivedHistory {
-  readonly segments: ReceivedSegment[] = []
+  #segments: ReceivedSegment[] = []
   readonly faults: string[] = []
   /** The last position received, where the client would resume. */
   lastPosition: string | null = null
@@ -79,9 +79,20 @@ export class ReceivedHistory {
   /** A new selection begins here. */
   beginSegment(query: string, from: TapeOrder | null): void {
     this.#segment = { query, from, to: from, orders: [], checksums: [] }
-    this.segments.push(this.#segment)
+    this.#segments.push(this.#segment)
     this.#heads.clear()
     this.#chainedTypes = chainedTypes(query)
+  }
+
+  /** What was received since the last call. A segment that is not over goes on after its last position. */
+  takeSegments(): readonly ReceivedSegment[] {
+    const taken = this.#segments
+    const current = this.#segment
+    // Without a position nothing came yet.
+    const { to = null } = current ?? {}
+    if (current && to !== null) this.#segment = { ...current, from: to, orders: [], checksums: [] }
+    this.#segments = this.#segment ? [this.#segment] : []
+    return taken.filter((segment) => segment !== this.#segment)
   }
 
   /** The relay named a position, or the stream passed it. */
@@ -121,9 +132,9 @@ export class ReceivedHistory {
     const segment = this.#segment
     if (!segment) return this.addFault('got a line before the first comment')
     this.messageCount += 1
-    segment.orders.push(segment.orders.length + 1)
+    segment.to = (segment.to ?? 0) + 1
+    segment.orders.push(segment.to)
     segment.checksums.push(crc32(line))
-    segment.to = segment.orders.length
   }
 
   addFault(description: string): void {

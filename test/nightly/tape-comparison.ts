@@ -3,16 +3,13 @@ import { formatRequest } from '../integration/http/raw-connection.ts'
 import { connectToRelay, LineReader, type RelayAddress, ResponseReader } from './crowd-stream-readers.ts'
 import { formatOrder, isComment, parseTapeMessage, type ReceivedSegment, seqOfOrder, type TapeOrder } from './received-history.ts'
 
-/** Concurrent reads of the tape. */
-const CONCURRENT_READS = 6
-
-/** What the tape contains for a selection, read when nothing is being written. */
+/** What the tape contains for a selection. */
 type TapeContent = { readonly orders: readonly TapeOrder[]; readonly checksums: readonly number[] }
 
 /** The part of the tape that is compared: after a position, up to an order. */
 type TapeRange = { readonly since: string; readonly to: TapeOrder }
 
-/** Reads that part for a selection. Text is read from the start in its query up to the present. */
+/** Reads that part for a selection, while more is written or not. Text is read from the start in its query up to the present. */
 function readTapeRange(address: RelayAddress, query: string, { since, to }: TapeRange): Promise<TapeContent> {
   const isText = query.endsWith('format=text')
   const path = `/v1/stream?${query}&snapshot=false${isText ? '' : `&format=ndjson&since=${since}`}`
@@ -47,11 +44,13 @@ export class TapeComparison {
   readonly #tapes = new Map<string, TapeContent>()
   comparedCount = 0
 
-  /** Reads the tape once for each selection. */
+  /** Reads the tape once for each selection, with one read at a time from each address. */
   async readTapes(segments: readonly ReceivedSegment[], addresses: readonly RelayAddress[], epoch: string): Promise<void> {
     const orders = segments.flatMap(({ query, from, to }) => (query.endsWith('format=text') ? [] : [from, to]))
     const published = orders.filter((order) => order !== null)
-    const since = `${epoch}.${seqOfOrder(published.reduce((least, order) => Math.min(least, order), Number.MAX_SAFE_INTEGER))}`
+    const least = seqOfOrder(published.reduce((least, order) => Math.min(least, order), Number.MAX_SAFE_INTEGER))
+    // From one number earlier: a segment may begin inside the messages of a seal.
+    const since = `${epoch}.${Math.max(0, least - 1)}`
     const range = { since, to: published.reduce((most, order) => Math.max(most, order), 0) }
     const queries = [...new Set(segments.map(({ query }) => query))]
     const readNextTapes = async (address: RelayAddress) => {
@@ -59,7 +58,7 @@ export class TapeComparison {
         this.#tapes.set(query, await readTapeRange(address, query, range))
       }
     }
-    await Promise.all(addresses.slice(0, CONCURRENT_READS).map(readNextTapes))
+    await Promise.all(addresses.map(readNextTapes))
   }
 
   get queryCount(): number {

@@ -41,6 +41,11 @@ export class ChildProgram {
     })
   }
 
+  /** The id of the process; 0 where it could not be started. */
+  get pid(): number {
+    return this.#child.pid ?? 0
+  }
+
   /** The address that the program prints once it listens. */
   async listeningUrl(): Promise<string> {
     return (await this.waitForOutput('stdout', /listens on (http:\S+),/))[1] ?? ''
@@ -88,8 +93,9 @@ export class ChildProgram {
   }
 }
 
-/** Node's flags as in `npm start`, and the entry point. */
-const [nodeFlags, program] = parseStartScript(packageJson.scripts.start)
+/** Node's flags as in `npm start`, and the entry point: with STOCKTAPE_FORM=built the one that `npm run bundle` makes. */
+const [nodeFlags, unbuiltProgram] = parseStartScript(packageJson.scripts.start)
+const program = process.env.STOCKTAPE_FORM === 'built' ? 'dist/main.js' : unbuiltProgram
 export const startFlags: readonly string[] = nodeFlags
 export const startCommand = [process.execPath, ...nodeFlags, program] as const
 

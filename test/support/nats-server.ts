@@ -1,17 +1,12 @@
-import { existsSync } from 'node:fs'
 import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ChildProgram, freePort } from './child-program.ts'
+import { hasDebianProgram } from './debian-program.ts'
 
 const natsProgram = '/usr/sbin/nats-server'
 
-/** Whether Debian's nats-server is here. It must be where `CI` is set. */
-export const hasNats = existsSync(natsProgram)
-if (!hasNats) {
-  if (process.env.CI) throw new Error(`${natsProgram} is missing: apt-get install nats-server`)
-  process.stderr.write(`SKIPPED: tests of the tape over NATS, because ${natsProgram} is missing (apt-get install nats-server)\n`)
-}
+export const hasNats = hasDebianProgram(natsProgram, 'nats-server')
 
 /** A nats-server with JetStream, on a port and in a folder of its own. */
 export class NatsServer {

@@ -89,6 +89,8 @@ type ClusterSize = {
   /** How many servers store the stream. With more than one, no connection to NATS can be cut. */
   readonly natsServers?: number
   readonly settings?: Record<string, string>
+  /** Further settings of the n-th ingester. */
+  readonly settingsOf?: (nth: number) => Record<string, string>
   readonly isStarted?: boolean
 }
 
@@ -96,7 +98,14 @@ type ClusterSize = {
 export async function openCluster(
   test: TestLifecycle,
   devnet: Devnet,
-  { ingesters = 2, edges = 2, natsServers: replicas = 1, settings = {}, isStarted = true }: ClusterSize = {},
+  {
+    ingesters = 2,
+    edges = 2,
+    natsServers: replicas = 1,
+    settings = {},
+    settingsOf = () => ({}),
+    isStarted = true,
+  }: ClusterSize = {},
 ): Promise<RelayCluster> {
   const natsServers = replicas === 1 ? [await NatsServer.prepare()] : await NatsServer.prepareCluster(replicas)
   for (const server of natsServers) test.onTestFinished(() => server.remove())
@@ -120,12 +129,12 @@ export async function openCluster(
     if (isStarted) await member.start()
     return member
   }
-  const openAll = (count: number, name: string, roleSettings: Record<string, string>) =>
-    Promise.all(Array.from({ length: count }, (_, nth) => open(`${name}-${nth + 1}`, roleSettings)))
+  const openAll = (count: number, name: string, settingsFor: (nth: number) => Record<string, string>) =>
+    Promise.all(Array.from({ length: count }, (_, nth) => open(`${name}-${nth + 1}`, settingsFor(nth))))
   return {
     ...{ nats, natsServers },
-    ingesters: await openAll(ingesters, 'ingester', { ROLE: 'ingest', ...upstream }),
-    edges: await openAll(edges, 'edge', { ROLE: 'edge' }),
+    ingesters: await openAll(ingesters, 'ingester', (nth) => ({ ROLE: 'ingest', ...upstream, ...settingsOf(nth) })),
+    edges: await openAll(edges, 'edge', () => ({ ROLE: 'edge' })),
     addEdge: (name) => open(name, { ROLE: 'edge' }),
     deleteFolders: () => rm(folder, { recursive: true, force: true }),
   }

@@ -23,7 +23,7 @@ export async function openTestStack(
   await listener.waitFor('status', ({ source }) => source === 'pendingLogs')
   listener.close()
   // The listener that only waits here must not count among those of the test.
-  while (!(await fetchDocumented(`${relay.url}/metrics`)).text.includes('stocktape_listeners{carrier="ndjson"} 0'));
+  while (!(await fetchDocumented(`${relay.url}/metrics`)).text.includes('stocktape_listeners{transport="ndjson"} 0'));
   return { devnet, relay }
 }
 

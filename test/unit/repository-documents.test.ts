@@ -6,11 +6,14 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { settings } from '../../src/config.ts'
 import { quickStartLines } from '../../src/docs/snippets.ts'
 import { Update } from '../../src/protocol/updates.ts'
+import { faultTable } from '../simulation/fault-table.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
 const documents = globSync(['*.md', '.github/*.md', 'docs/**/*.md', 'src/**/*.md', 'test/**/*.md'], { cwd: root })
 const readme = read('README.md')
+/** The rows of docs/fault-table.md. */
+const FAULTS = 143
 
 describe('the README', () => {
   it('lists every setting with its default and meaning, and no other', () => {
@@ -81,8 +84,8 @@ describe('the documents', () => {
     expect(read('src/ingest/pipeline.ts')).toContain(quote)
   })
 
-  it('name only tests that exist', () => {
-    const named = [...read('docs/laws.md').matchAll(/`(test\/[\w/.-]+)` › (.+?)(?=; `test|\s\|)/g)]
+  it.each(['docs/laws.md', 'docs/fault-table.md'])('name only tests that exist: %s', (page) => {
+    const named = [...read(page).matchAll(/`(test\/[\w/.-]+)` › (.+?)(?=; `test|\s\|)/g)]
     const missing = named.filter(([, file = '', name = '']) => !read(file).includes(name))
     expect(missing.map(([text]) => text)).toEqual([])
     expect(named.length).toBeGreaterThan(20)
@@ -92,6 +95,27 @@ describe('the documents', () => {
     const rows = [...read('docs/glossary.md').matchAll(/^\| (?!word|---)/gm)]
     expect(rows.length).toBeGreaterThan(20)
     expect(rows.length).toBeLessThanOrEqual(40)
+  })
+})
+
+describe('the fault table', () => {
+  const rows = read('docs/fault-table.md')
+    .split('\n')
+    .filter((line) => /^\| \d/.test(line))
+    .map((line) => line.split('|').map((cell) => cell.trim()))
+
+  it('has each fault once, in order, with what the relay does and a test, or why there is none', () => {
+    expect(rows.map(([, number]) => Number(number))).toEqual(Array.from({ length: FAULTS }, (_, index) => index + 1))
+    const incomplete = rows.filter(([, , fault, behaviour, test, , ...more]) => {
+      const isTested = /^`test\/[\w/.-]+` › |^open: ./.test(test ?? '')
+      return !fault || !behaviour || !isTested || more.join() !== ''
+    })
+    expect(incomplete).toEqual([])
+  })
+
+  it('names only faults that the simulation has, and each of them', () => {
+    const named = rows.flatMap((row) => [...(row[5] ?? '').matchAll(/`(\w+)`/g)].map(([, kind]) => kind))
+    expect([...new Set(named)].toSorted()).toEqual(Object.keys(faultTable).toSorted())
   })
 })
 

@@ -117,7 +117,7 @@ it.for<RefusedReader>([
   await reader.until(() => errors().length === 2, 'the second refusal')
   only.close()
   await only.closed
-  await relay.waitForResponse('/metrics', (text) => text.includes('stocktape_listeners{carrier="ndjson"} 0'))
+  await relay.waitForResponse('/metrics', (text) => text.includes('stocktape_listeners{transport="ndjson"} 0'))
   await reader.advanceNow(RETRY_MS + MARGIN_MS)
   await reader.until(() => listener?.messages.at(-1)?.type === 'live', 'live')
   expect(listener?.messages.map(({ type }) => type)).toEqual(['error', 'error', 'hello', 'subscribed', 'snapshot', 'live'])

@@ -2,7 +2,8 @@ import { fileURLToPath } from 'node:url'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { startDevnet } from '../../../src/devnet/devnet.ts'
 import { ServiceStatus } from '../../../src/protocol/status.ts'
-import { spawnRelay } from '../../support/child-program.ts'
+import { type ChildProgram, spawnRelay } from '../../support/child-program.ts'
+import { FaultyMachine, hasFaketime } from '../../support/faulty-machine.ts'
 import { listenNdjson } from '../../support/test-listener.ts'
 import { transfer } from '../../support/test-stack.ts'
 import { TEST_TIMEOUT_MS } from './deployed-relay.ts'
@@ -16,9 +17,37 @@ const STEPS_MS = [-HOUR_MS, HOUR_MS, HOUR_MS, -HOUR_MS, 25 * HOUR_MS, -25 * HOUR
 const TOLERANCE_MS = 60_000
 const settableDate = fileURLToPath(new URL('settable-date.ts', import.meta.url))
 
-it.each(['pendingLogs', 'poll'] as const)('a relay whose source is %s works on when its wall clock is set', async (source) => {
+/** The settings of a relay whose clock can be set, and how the clock is set in the running process: the next step, and all of them. */
+type Clock = {
+  readonly settings: Record<string, string>
+  readonly step: (relay: ChildProgram, steps: number, offMs: number) => Promise<unknown>
+}
+
+const clocks: Readonly<Record<string, () => Clock | Promise<Clock>>> = {
+  'in JavaScript': () => ({
+    settings: { CLOCK_STEPS_MS: STEPS_MS.join(','), NODE_OPTIONS: `--import ${settableDate}` },
+    step: (relay, steps) => {
+      relay.signal('SIGUSR2')
+      return relay.waitForOutput('stdout', new RegExp(`(the wall clock is -?\\d+ ms off\\n){${steps}}`))
+    },
+  }),
+  'for the whole process': async () => {
+    const machine = await FaultyMachine.open({ onTestFinished })
+    const settings = { ...machine.env, FAKETIME_NO_CACHE: '1' }
+    return { settings, step: async (_relay, _steps, offMs) => machine.setClock(offMs / 1_000) }
+  },
+}
+
+const cases: readonly (readonly ['pendingLogs' | 'poll', string])[] = [
+  ['pendingLogs', 'in JavaScript'],
+  ['poll', 'in JavaScript'],
+  ...(hasFaketime ? ([['pendingLogs', 'for the whole process']] as const) : []),
+]
+
+it.each(cases)('a relay whose source is %s works on when its wall clock is set %s', async (source, place) => {
   const devnet = await startDevnet({ pace: 'manual' })
   onTestFinished(() => devnet.stop())
+  const clock = await clocks[place]?.()
   const relay = spawnRelay(
     { onTestFinished },
     {
@@ -28,8 +57,7 @@ it.each(['pendingLogs', 'poll'] as const)('a relay whose source is %s works on w
       ...(source === 'pendingLogs' && { UPSTREAM_WS_URL: devnet.wsUrl }),
       STOCKS_API_URL: devnet.url,
       STOCKS_REFRESH_MS: '100',
-      CLOCK_STEPS_MS: STEPS_MS.join(','),
-      NODE_OPTIONS: `--import ${settableDate}`,
+      ...clock?.settings,
     },
   )
   const url = await relay.listeningUrl()
@@ -47,8 +75,7 @@ it.each(['pendingLogs', 'poll'] as const)('a relay whose source is %s works on w
   let offMs = 0
   for (const [index, stepMs] of STEPS_MS.entries()) {
     offMs += stepMs
-    relay.signal('SIGUSR2')
-    await relay.waitForOutput('stdout', new RegExp(`(the wall clock is -?\\d+ ms off\\n){${index + 1}}`))
+    await clock?.step(relay, index + 1, offMs)
     const heartbeats = listener.messagesOf('heartbeat').length
     transfer({ devnet }, 'AAPLc', 1, BigInt(index + 1) * 10n ** 8n)
     const { time, ingest } = await listener.waitFor('transfer', ({ amount }) => amount === String(index + 1))

@@ -60,6 +60,11 @@ export class DeployedRelay {
     this.#process?.signal(name)
   }
 
+  /** What the current process has logged. */
+  get stderr(): string {
+    return this.#process?.stderr ?? ''
+  }
+
   /** The exit code of the current process, or null if a signal ended it. */
   async waitForExit(): Promise<number | null> {
     return (await this.#process?.waitForExit()) ?? null

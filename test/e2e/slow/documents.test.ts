@@ -124,6 +124,8 @@ const shellSnippets: readonly { readonly name: string; readonly prints?: RegExp;
   { name: 'snapshot', ends: (text) => expect(JSON.parse(text).snapshots).toHaveLength(2) },
   { name: 'tokens', ends: (text) => expect(JSON.parse(text).tokens.length).toBeGreaterThan(0) },
   { name: 'token', ends: (text) => expect(JSON.parse(text).symbol).toBe('AAPLc') },
+  // This relay requires no key.
+  { name: 'accessToken', ends: (text) => expect(JSON.parse(text).details[0]['@type']).toBe('stocktape/no_keys') },
   { name: 'rpc', ends: (text) => expect(JSON.parse(text).result).toMatch(/^0x/) },
   { name: 'status', ends: (text) => expect(JSON.parse(text).source).toBe('pendingLogs') },
   { name: 'health', ends: (text) => expect(JSON.parse(text)).toEqual({ status: 'ok' }) },

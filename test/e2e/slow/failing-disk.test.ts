@@ -1,63 +1,112 @@
 import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { expect, it, type TestContext } from 'vitest'
+import { expect, it, type TestContext, vi } from 'vitest'
 import { startDevnet } from '../../../src/devnet/devnet.ts'
-import { createTempFolder, spawnRelay } from '../../support/child-program.ts'
+import { type ChildProgram, createTempFolder, spawnRelay } from '../../support/child-program.ts'
+import { transfer } from '../../support/test-stack.ts'
 
 /** Several megabytes of logs: more than the write-ahead log keeps. */
 const [LOGS, LOG_BYTES] = [200, 16_384]
+const WAIT = { timeout: 20_000, interval: 100 }
 
-/** Relays on one tape, whose disk refuses to flush anything while `isBroken`. */
+/** Relays on one tape, whose disk refuses to flush or to write while it is broken. */
 async function openFailingDisk(test: TestContext) {
   const devnet = await startDevnet({ pace: 'manual' })
   test.onTestFinished(() => devnet.stop())
   const folder = await createTempFolder(test)
-  const [library, mark] = [join(folder, 'failing-fsync.so'), join(folder, 'broken')]
-  execFileSync('cc', ['-shared', '-fPIC', '-o', library, fileURLToPath(new URL('failing-fsync.c', import.meta.url))])
+  const [library, mark, dir] = [join(folder, 'failing-disk.so'), join(folder, 'broken'), join(folder, 'data')]
+  execFileSync('cc', ['-shared', '-fPIC', '-o', library, fileURLToPath(new URL('failing-disk.c', import.meta.url))])
   const settings = {
     PORT: '0',
-    DATA_DIR: join(folder, 'data'),
+    DATA_DIR: dir,
     UPSTREAM_RPC_URL: devnet.rpcUrl,
     UPSTREAM_WS_URL: devnet.wsUrl,
     STOCKS_API_URL: devnet.url,
     LD_PRELOAD: library,
-    FSYNC_FAILS_WITH: mark,
-    LOG_LEVEL: 'error',
+    DISK_FAILS_WITH: mark,
   }
-  return { devnet, start: () => spawnRelay(test, settings), break: () => writeFile(mark, ''), repair: () => rm(mark) }
+  return {
+    ...{ devnet, dir },
+    start: () => spawnRelay(test, settings),
+    break: (what: 'flush' | 'write') => writeFile(mark, what),
+    repair: () => rm(mark),
+  }
 }
 
-const clearLine = /the tape cannot be flushed to the disk \(disk I\/O error\): repair the disk/
-const linesOf = (text: string) => text.trim().split('\n')
+const unflushed = 'the tape cannot be flushed to the disk: updates are kept in memory until a restart; repair the disk first'
+const unwritten = 'the tape cannot be written: updates are kept in memory until it can; free space on the disk of DATA_DIR'
+const writtenAgain = 'the tape is on the disk again, with all updates that were kept in memory'
+const loss = /^stopping failed: the tape cannot be written to the disk \(disk I\/O error\): \d+ updates are in memory only$/
 
-it('a disk that does not flush ends the relay with one clear line, and the next start too', async (test) => {
+/** What the log says of the tape. The other lines are about the upstream. */
+const tapeLinesOf = ({ stderr }: ChildProgram) => [...stderr.matchAll(/"msg":"([^"]*the tape [^"]*)"/g)].map(([, text]) => text)
+
+it('a disk that does not flush is noticed: the relay goes on in memory, and a stop says what is lost', async (test) => {
   const disk = await openFailingDisk(test)
   const relay = disk.start()
-  await relay.listeningUrl()
+  const url = await relay.listeningUrl()
   await disk.devnet.until(() => disk.devnet.subscriptions().pendingLogs > 0)
-  await disk.break()
+  await disk.break('flush')
   const address = disk.devnet.tokens[0]?.address ?? '0x'
   for (let nth = 0; nth < LOGS; nth += 1) {
     disk.devnet.emit({ address, topics: [`0x${'12'.repeat(32)}`], data: `0x${'00'.repeat(LOG_BYTES)}` })
   }
   disk.devnet.makeFlashblock()
+  await relay.waitForOutput('stderr', /the tape cannot be flushed/)
+  expect((await fetch(`${url}/readyz`)).status).toBe(200)
+  relay.signal('SIGTERM')
   expect(await relay.waitForExit()).toBe(1)
-  expect(linesOf(relay.stderr)).toEqual([expect.stringMatching(clearLine)])
+  expect(tapeLinesOf(relay)).toEqual([unflushed, expect.stringMatching(loss)])
   const next = disk.start()
-  expect(await next.waitForExit()).toBe(2)
-  expect(linesOf(next.stderr)).toEqual([expect.stringMatching(clearLine)])
+  await next.listeningUrl()
+  expect(tapeLinesOf(next)).toEqual([unflushed])
+  await next.kill()
   await disk.repair()
-  await disk.start().listeningUrl()
+  const repaired = disk.start()
+  await repaired.listeningUrl()
+  expect(tapeLinesOf(repaired)).toEqual([])
 })
 
 it('a disk that does not flush any more makes a stop fail', async (test) => {
   const disk = await openFailingDisk(test)
   const relay = disk.start()
   await relay.listeningUrl()
-  await disk.break()
+  await disk.break('flush')
   relay.signal('SIGTERM')
   expect(await relay.waitForExit()).toBe(1)
-  expect(linesOf(relay.stderr)).toEqual([expect.stringMatching(clearLine)])
+  expect(tapeLinesOf(relay)).toEqual([unflushed, expect.stringMatching(loss)])
+})
+
+it('an I/O error at a commit loses nothing: the tape is written once the disk works again', async (test) => {
+  const disk = await openFailingDisk(test)
+  const relay = disk.start()
+  const url = await relay.listeningUrl()
+  await disk.devnet.until(() => disk.devnet.subscriptions().pendingLogs > 0)
+  await disk.break('write')
+  transfer(disk, 'AAPLc', 5)
+  await relay.waitForOutput('stderr', /the tape cannot be written/)
+  const historyOf = async (at: string) => (await (await fetch(`${at}/v1/events?types=transfer`)).json()) as { events: unknown[] }
+  const inMemory = await vi.waitFor(async () => {
+    const history = await historyOf(url)
+    expect(history.events).toHaveLength(5)
+    return history.events
+  }, WAIT)
+  await disk.repair()
+  await vi.waitFor(() => {
+    disk.devnet.seal()
+    expect(tapeLinesOf(relay)).toEqual([unwritten, writtenAgain])
+  }, WAIT)
+  await relay.kill()
+  const next = disk.start()
+  expect((await historyOf(await next.listeningUrl())).events.slice(0, 5)).toEqual(inMemory)
+})
+
+it('the README quotes these lines', () => {
+  const readme = readFileSync('README.md', 'utf8')
+  for (const line of [unflushed, unwritten, writtenAgain]) expect(readme).toContain(`\`${line}\``)
+  const quoted = [...readme.matchAll(/`(stopping failed: [^`]+)`/g)].map(([, line]) => line)
+  expect(quoted).toEqual([expect.stringMatching(loss)])
 })

@@ -8,7 +8,7 @@ import type { TestLifecycle } from './deployed-relay.ts'
 const NGINX = '/usr/sbin/nginx'
 
 /** The addresses of a proxy, what it logged, and its certificate. */
-export type NginxProxy = {
+export type OpenedProxy = {
   readonly url: string
   readonly wsUrl: string
   readonly tlsUrl: string
@@ -24,7 +24,7 @@ export async function openNginx(
   test: TestLifecycle,
   upstream: string,
   edit: (configuration: string) => string = (configuration) => configuration,
-): Promise<NginxProxy> {
+): Promise<OpenedProxy> {
   if (!existsSync(NGINX)) throw new Error(`There is no ${NGINX}: apt-get install nginx-light, and run it again.`)
   const folder = await createTempFolder(test)
   const [port, tlsPort] = [await freePort(), await freePort()]
@@ -62,7 +62,7 @@ export async function openNginx(
 }
 
 /** A self-signed certificate for `localhost`. */
-function createCertificate(folder: string): string {
+export function createCertificate(folder: string): string {
   const [certificate, key] = [join(folder, 'fullchain.pem'), join(folder, 'privkey.pem')]
   const kind = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1']
   const name = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost']

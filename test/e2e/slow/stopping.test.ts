@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { expect, it, type TestContext } from 'vitest'
 import { startDevnet } from '../../../src/devnet/devnet.ts'
+import { listenNdjson } from '../../support/test-listener.ts'
 import { DeployedRelay } from './deployed-relay.ts'
 
 /** A relay that stops after half of a request; the test sends the rest. */
@@ -53,4 +54,18 @@ it('a connection without a request does not delay the stop', async (test) => {
   socket.resume()
   expect(await relay.waitForExit()).toBe(0)
   expect(performance.now() - startedAt).toBeLessThan(2_000)
+})
+
+it.for(['1', '2'])('before it stops, a relay of %s workers is unready for PRE_DRAIN_MS and serves on', async (WORKERS, test) => {
+  const devnet = await startDevnet({ pace: 'manual' })
+  test.onTestFinished(() => devnet.stop())
+  const relay = await DeployedRelay.open(test, devnet, { PRE_DRAIN_MS: '1500', WORKERS })
+  relay.signal('SIGTERM')
+  await relay.waitForResponse('/readyz', (text) => text.includes('"unready"'))
+  expect(await (await fetch(`${relay.url}/readyz`)).json()).toMatchObject({ status: 'unready', reasons: ['stopping'] })
+  const listener = await listenNdjson(`${relay.url}/v1/stream/AAPLc`)
+  await listener.waitFor('live')
+  expect(listener.messagesOf('bye')).toEqual([])
+  await listener.waitFor('bye')
+  expect(await relay.waitForExit()).toBe(0)
 })

@@ -109,7 +109,7 @@ describe('a relay with two workers', () => {
       const { json } = await fetchDocumented(`${relay.url}/v1/status`)
       expect(json).toMatchObject({ clients: { ws: 4, sse: 4, ndjson: 4 } })
       const { text } = await fetchDocumented(`${relay.url}/metrics`)
-      expect(text).toContain('stocktape_listeners{carrier="ws"} 4')
+      expect(text).toContain('stocktape_listeners{transport="ws"} 4')
       expect(text).toMatch(/stocktape_updates_total\{type="transfer"\} [1-9]/)
     }
   })

@@ -1,0 +1,36 @@
+/*
+ * Loaded before libc: a disk that is broken once the file DISK_FAILS_WITH exists. Its text names what
+ * fails: "flush", "write", or "room" as on a disk that is full.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int fails(const char *what, int error) {
+  const char *file = getenv("DISK_FAILS_WITH");
+  char text[16] = "";
+  int fd = file == NULL ? -1 : open(file, O_RDONLY);
+  if (fd < 0) return 0;
+  if (read(fd, text, sizeof text - 1) < 0) text[0] = 0;
+  close(fd);
+  if (strcmp(text, what) != 0) return 0;
+  errno = error;
+  return 1;
+}
+
+static int flush(const char *name, int fd) {
+  return fails("flush", EIO) ? -1 : ((int (*)(int))dlsym(RTLD_NEXT, name))(fd);
+}
+
+int fsync(int fd) { return flush("fsync", fd); }
+int fdatasync(int fd) { return flush("fdatasync", fd); }
+
+/* SQLite writes its files with this, and nothing else does. */
+ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t at) {
+  if (fails("write", EIO) || fails("room", ENOSPC)) return -1;
+  return ((ssize_t (*)(int, const void *, size_t, off64_t))dlsym(RTLD_NEXT, "pwrite64"))(fd, bytes, count, at);
+}

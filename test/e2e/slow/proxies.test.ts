@@ -1,0 +1,234 @@
+import { get } from 'node:http'
+import { createPublicClient, http, webSocket } from 'viem'
+import { describe, expect, it, vi } from 'vitest'
+import { type Devnet, type DevnetOptions, startDevnet } from '../../../src/devnet/devnet.ts'
+import { ChildProgram } from '../../support/child-program.ts'
+import { listenNdjson, listenSse, listenWs } from '../../support/test-listener.ts'
+import { transfer } from '../../support/test-stack.ts'
+import { DeployedRelay, TEST_TIMEOUT_MS, type TestLifecycle } from './deployed-relay.ts'
+import { openHaproxy } from './haproxy-proxy.ts'
+import { type OpenedProxy, openNginx } from './nginx-proxy.ts'
+import { allReceivedUpdates, differencesFromTape, ReturningReader, resumeResultsOf, upTo } from './reconnecting-readers.ts'
+
+vi.setConfig({ testTimeout: TEST_TIMEOUT_MS })
+
+/** The relay behind nginx and HAProxy with the configurations of docs/. */
+
+/** The number of transfers; each follows once every listener has the previous one. */
+const TRANSFER_COUNT = 5
+/** The defaults are about a minute; the test does not wait that long. */
+const READ_TIMEOUT_S = 2
+
+type Edit = (configuration: string) => string
+
+const proxies: readonly {
+  readonly name: string
+  readonly open: typeof openNginx
+  readonly withTimeout: Edit
+  /** Caches all that may be cached, and joins equal requests where it can. */
+  readonly withCache: Edit
+}[] = [
+  {
+    name: 'nginx',
+    open: openNginx,
+    withTimeout: (configuration) => configuration.replace('proxy_read_timeout 60s;', `proxy_read_timeout ${READ_TIMEOUT_S}s;`),
+    withCache: (configuration) =>
+      `proxy_cache_path temp/cache keys_zone=all:1m;\n${configuration.replace(
+        'proxy_pass http://stocktape;',
+        'proxy_cache all; proxy_cache_lock on; proxy_cache_valid any 1m; proxy_pass http://stocktape;',
+      )}`,
+  },
+  {
+    name: 'HAProxy',
+    open: openHaproxy,
+    withTimeout: (configuration) => configuration.replaceAll(/timeout (client|server) 50000/g, `timeout $1 ${READ_TIMEOUT_S}s`),
+    withCache: (configuration) =>
+      `${configuration}  http-request cache-use all\n  http-response cache-store all\ncache all\n  total-max-size 4\n  max-age 60\n`,
+  },
+]
+
+const openDevnet = async (test: TestLifecycle, options: DevnetOptions): Promise<Devnet> => {
+  const devnet = await startDevnet(options)
+  test.onTestFinished(() => devnet.stop())
+  return devnet
+}
+
+/** Opens a listener over every transport of JSON. */
+async function listenAll(test: TestLifecycle, { url, wsUrl }: OpenedProxy, query: string) {
+  const listeners = await Promise.all([
+    listenSse(`${url}/v1/stream?${query}`),
+    listenNdjson(`${url}/v1/stream?${query}`),
+    listenWs(`${wsUrl}/v1/ws?${query}`),
+  ])
+  for (const listener of listeners) {
+    test.onTestFinished(() => listener.close())
+    await listener.waitFor('live')
+  }
+  return listeners
+}
+
+/** The lines of a text stream. */
+async function* linesOf(test: TestLifecycle, url: string): AsyncGenerator<string, never> {
+  const abort = new AbortController()
+  test.onTestFinished(() => abort.abort())
+  const { body } = await fetch(url, { signal: abort.signal })
+  let rest = ''
+  for await (const text of body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    const lines = (rest + text).split('\n')
+    rest = lines.pop() ?? ''
+    yield* lines
+  }
+  throw new Error(`the lines ended with ${JSON.stringify(rest)}`)
+}
+
+/** Reads up to a line that matches. */
+async function readUntil(lines: AsyncGenerator<string, never>, pattern: RegExp): Promise<void> {
+  while (!pattern.test((await lines.next()).value));
+}
+
+describe.each(proxies)('behind $name', ({ name, open, withTimeout, withCache }) => {
+  it('every update passes at once, over every transport', async (test) => {
+    const devnet = await openDevnet(test, { pace: 'manual' })
+    const relay = await DeployedRelay.open(test, devnet)
+    const proxy = await open(test, relay.url)
+    const listeners = await listenAll(test, proxy, 'symbols=AAPLc')
+    const lines = linesOf(test, `${proxy.url}/v1/tail/AAPLc`)
+    await readUntil(lines, /^# live/)
+    for (let time = 1; time <= TRANSFER_COUNT; time += 1) {
+      transfer({ devnet }, 'AAPLc', 1, BigInt(time) * 10n ** 8n)
+      await Promise.all([
+        ...listeners.map((listener) => listener.waitFor('transfer', ({ amount }) => amount === String(time))),
+        readUntil(lines, new RegExp(` transfer +${time} `)),
+      ])
+    }
+    for (const listener of listeners) expect(listener.messagesOf('transfer')).toHaveLength(TRANSFER_COUNT)
+    process.stdout.write(`${TRANSFER_COUNT} transfers passed ${name} one by one, over four transports\n`)
+  })
+
+  it('heartbeats keep silent streams open', async (test) => {
+    const devnet = await openDevnet(test, { pace: 'manual' })
+    const relay = await DeployedRelay.open(test, devnet)
+    const proxy = await open(test, relay.url, withTimeout)
+    const listeners = await listenAll(test, proxy, 'symbols=AAPLc&heartbeat=1')
+    const lines = linesOf(test, `${proxy.url}/v1/tail/AAPLc?heartbeat=1`)
+    await readUntil(lines, /^# live/)
+    const silent = await listenNdjson(`${proxy.url}/v1/stream/AAPLc`)
+    await silent.waitFor('live')
+    expect(['cut', 'ended']).toContain((await silent.closed).reason)
+    for (const listener of listeners)
+      await listener.until(() => listener.messagesOf('heartbeat').length > READ_TIMEOUT_S, 'one more heartbeat')
+    transfer({ devnet })
+    await Promise.all([...listeners.map((listener) => listener.waitFor('transfer')), readUntil(lines, / transfer /)])
+    process.stdout.write(`heartbeats kept four silent streams open through ${name}; one without them was cut\n`)
+  })
+
+  it('the last id and the bye pass, over restarts of the relay', async (test) => {
+    const devnet = await openDevnet(test, { blockMs: 400, flashblockMs: 40, transactionsPerFlashblock: 1, calendar: true })
+    const relay = await DeployedRelay.open(test, devnet)
+    const { url, wsUrl } = await open(test, relay.url)
+    const query = 'symbols=*&types=*&snapshot=false'
+    const sse = new ReturningReader(test, 'SSE', (last) =>
+      listenSse(`${url}/v1/stream?${query}&since=start`, last ? { 'last-event-id': last } : {}),
+    )
+    const ndjson = new ReturningReader(test, 'NDJSON', (last) => listenNdjson(`${url}/v1/stream?${query}&since=${last ?? 'start'}`))
+    const ws = new ReturningReader(test, 'WebSocket', (last) => listenWs(`${wsUrl}/v1/ws?${query}&since=${last ?? 'start'}`))
+    const readers: readonly ReturningReader[] = [sse, ndjson, ws]
+    const live = (times: number) =>
+      Promise.all(readers.map((reader) => reader.until(() => reader.connections[times]?.messagesOf('live').length === 1, 'live')))
+    await live(0)
+    expect(await relay.restart('SIGTERM')).toBe(0)
+    await live(1)
+    expect(await relay.restart('SIGKILL')).toBeNull()
+    const last = await relay.waitForNewPosition()
+    await Promise.all(
+      readers.map((reader) => reader.until(() => allReceivedUpdates(reader).some(({ update }) => update.id === last), last)),
+    )
+    const tape = await relay.readTape(last)
+    for (const reader of readers) {
+      expect(differencesFromTape(upTo(last, allReceivedUpdates(reader)), tape), reader.name).toEqual([])
+      expect(resumeResultsOf(reader), reader.name).toEqual(['none', 'full', 'full'])
+      const [bye] = reader.connections[0]?.messagesOf('bye') ?? []
+      expect(bye?.reason, reader.name).toBe('going_away')
+      expect(reader.connections[1]?.messagesOf('bye'), reader.name).toEqual([])
+    }
+    expect(ws.closeResults[0]?.code).toBe(4_200)
+    process.stdout.write(`${tape.length} updates passed ${name} over two restarts\n`)
+  })
+
+  it('a stream comes over TLS and HTTP/2, and a key is in no log', async (test) => {
+    const devnet = await openDevnet(test, { pace: 'manual' })
+    const relay = await DeployedRelay.open(test, devnet, { API_KEYS: 'SECRETKEY' })
+    const proxy = await open(test, relay.url)
+    const url = `${proxy.tlsUrl}/v1/stream/AAPLc?key=SECRETKEY&format=text`
+    const curl = new ChildProgram(['curl', '-sSN', '--cacert', proxy.certificatePath, '-w', '%{http_version}', url], {
+      env: { PATH: process.env.PATH },
+    })
+    test.onTestFinished(() => curl.kill())
+    await curl.waitForOutput('stdout', /# live/)
+    relay.signal('SIGTERM')
+    await relay.waitForExit()
+    await curl.waitForExit()
+    expect(curl.stdout).toMatch(/\n2$/)
+    await fetch(`${proxy.url}/v1/stream/AAPLc?key=SECRETKEY`)
+    await proxy.waitForLog(/ 503 /)
+    expect(proxy.log()).toContain('/v1/stream/AAPLc')
+    expect(proxy.log()).not.toContain('SECRETKEY')
+  })
+
+  it('JSON-RPC requests and subscriptions pass', async (test) => {
+    const devnet = await openDevnet(test, { pace: 'manual' })
+    const relay = await DeployedRelay.open(test, devnet)
+    const proxy = await open(test, relay.url)
+    const client = createPublicClient({ transport: http(`${proxy.url}/rpc`, { batch: true }) })
+    const pushed = webSocket(`${proxy.wsUrl}/rpc`)({})
+    const received: unknown[] = []
+    const params = ['pendingLogs', {}] as never
+    const { unsubscribe } = (await pushed.value?.subscribe({ params, onData: (data) => received.push(data.result) })) ?? {}
+    transfer({ devnet }, 'AAPLc', 1, 7n)
+    await vi.waitUntil(() => received.length > 0, TEST_TIMEOUT_MS)
+    const [number, pending] = await Promise.all([client.getBlockNumber(), client.getBlock({ blockTag: 'pending' })])
+    expect([Number(number), Number(pending.number)]).toEqual([devnet.chain.head.number, devnet.chain.head.number + 1])
+    expect(received).toMatchObject([{ address: devnet.list.addressOf('AAPLc'), removed: false }])
+    await unsubscribe?.()
+    const socket = (await pushed.value?.getRpcClient())?.socket
+    socket?.close()
+  })
+
+  it('equal streams are neither joined nor cached', async (test) => {
+    const devnet = await openDevnet(test, { pace: 'manual' })
+    const relay = await DeployedRelay.open(test, devnet)
+    const proxy = await open(test, relay.url, withCache)
+    const url = `${proxy.url}/v1/stream/AAPLc`
+    const listeners = await Promise.all([listenSse(url), listenSse(url), listenNdjson(url), listenNdjson(url)])
+    for (const listener of listeners) test.onTestFinished(() => listener.close())
+    await Promise.all(listeners.map((listener) => listener.waitFor('live')))
+    transfer({ devnet })
+    await Promise.all(listeners.map((listener) => listener.waitFor('transfer')))
+    const connections = listeners.map((listener) => listener.messagesOf('hello')[0]?.connection)
+    expect(new Set(connections).size).toBe(listeners.length)
+    listeners[0]?.close()
+    const later = await listenSse(url)
+    test.onTestFinished(() => later.close())
+    expect((await later.waitFor('hello')).connection).not.toBe(connections[0])
+  })
+
+  it('each client counts by its own address, and cannot forge another one', async (test) => {
+    const devnet = await openDevnet(test, { pace: 'manual' })
+    const settings = { TRUSTED_PROXIES: '127.0.0.1', CLIENTS_PER_ADDRESS_BOUND: '1' }
+    const relay = await DeployedRelay.open(test, devnet, settings)
+    const proxy = await open(test, relay.url)
+    const statusFor = (localAddress: string, forwarded: string) =>
+      new Promise<number>((resolve, reject) => {
+        const headers = { 'x-forwarded-for': forwarded }
+        const request = get(`${proxy.url}/v1/stream/AAPLc`, { localAddress, headers, agent: false }, (answer) => {
+          resolve(answer.statusCode ?? 0)
+          answer.on('error', () => {})
+        })
+        request.on('error', reject)
+        test.onTestFinished(() => void request.destroy())
+      })
+    expect(await statusFor('127.0.0.2', '192.0.2.1')).toBe(200)
+    expect(await statusFor('127.0.0.3', '192.0.2.1')).toBe(200)
+    expect(await statusFor('127.0.0.2', '192.0.2.2')).toBe(429)
+  })
+})

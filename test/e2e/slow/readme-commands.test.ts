@@ -1,0 +1,133 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it, type TestContext } from 'vitest'
+import { type Devnet, startDevnet } from '../../../src/devnet/devnet.ts'
+import { ChildProgram, createTempFolder, freePort, spawnRelay } from '../../support/child-program.ts'
+import { hasDebianProgram } from '../../support/debian-program.ts'
+
+/** Every command of the README is run: here as it stands, but for addresses and folders, or by another file. */
+
+const readme = readFileSync('README.md', 'utf8')
+const listens = /listens on (http:\S+),/
+
+/** What a command prints when it works. */
+const runHere: Readonly<Record<string, RegExp>> = {
+  'npm start': listens,
+  'curl -N http://127.0.0.1:8080/v1/tail/AAPLc': /^# subscribed to AAPLc$/m,
+  "npx wscat -c 'ws://127.0.0.1:8080/v1/ws?symbols=AAPLc'": /"type":"hello"/,
+  'npm run tail -- AAPLc nvda --since 5m': /preconfirmed in|sealed in|seal {7}block/,
+  'npm start -- --faults reorg=2%,late=5%,silent=30s,gap': listens,
+  'npm start -- --help': /^ {2}stocktape doctor /m,
+  'UPSTREAM_RPC_URL=https://… UPSTREAM_WS_URL=wss://… STOCKS_API_URL=https://… npm start': listens,
+  'WORKERS=2 npm start': listens,
+  'npm run dev': listens,
+  'npm run devnet -- --port 9545': /http:\S+/,
+  'npm run simulate': /^\s+--seeds|seeds/m,
+  'npm run bench': /fan-out|rpc|minutes/i,
+  'node src/main.ts': listens,
+  'nats-server -js -sd ./nats &': /Server is ready/,
+  'NATS_URL=nats://127.0.0.1:4222 ROLE=ingest PORT=9001 DATA_DIR=./ingest-1 UPSTREAM_RPC_URL=… UPSTREAM_WS_URL=… STOCKS_API_URL=… npm start':
+    listens,
+  'NATS_URL=nats://127.0.0.1:4222 ROLE=edge PORT=8080 DATA_DIR=./edge-1 npm start': listens,
+}
+
+/** A shorter form of what takes minutes. */
+const extraFlags: Readonly<Record<string, string>> = { 'npm run simulate': '-- --seeds 1', 'npm run bench': '-- --help' }
+
+/** The file that runs a command, and what shows it there. */
+const runElsewhere: Readonly<Record<string, readonly [file: string, shown: string]>> = {
+  'npm ci': ['test/e2e/slow/newcomer.test.ts', "execFileSync('npm', ['ci']"],
+  'npm ci && npm test': ['.ci/run', 'npm ci\nnpm test\n'],
+  'npm test': ['.ci/run', 'npm test\n'],
+  'npm run check': ['.ci/run', 'npm test\nnpm run lint\nnpm run types\nnpm run unused\n'],
+  'npm run proof': ['.ci/run', 'npm run proof'],
+  // The files of the proof, with a longer form of some.
+  'npm run nightly': ['test/nightly.config.ts', 'mergeConfig(proof'],
+  'npm run bundle': ['test/support/built-setup.ts', "'bundle'"],
+  'node dist/main.js': ['test/support/child-program.ts', 'dist/main.js'],
+  'npx stocktape': ['test/e2e/slow/packed.test.ts', 'installed'],
+  'npx stocktape tail AAPLc': ['test/e2e/slow/packed.test.ts', "'tail'"],
+  'npm install stocktape': ['test/support/packed-package.ts', 'install'],
+  'stocktape --help': ['test/unit/main.test.ts', '--help'],
+  'stocktape completion bash': ['test/unit/cli/completion.test.ts', "'bash'"],
+  'stocktape conform -- python3 client.py': ['test/e2e/slow/conform.test.ts', 'follow.py'],
+  'stocktape doctor': ['test/e2e/slow/doctor.test.ts', 'doctor'],
+  'curl --http2': ['test/e2e/slow/upgrading-clients.test.ts', '--http2'],
+  'docker build -t stocktape .': ['test/e2e/slow/image.test.ts', 'RUN'],
+  'docker run --init --read-only --tmpfs /tmp -v tape:/data -p 8080:8080 -e NETWORK=base stocktape': [
+    'test/e2e/slow/image.test.ts',
+    'CMD',
+  ],
+  "new EventSource('http://127.0.0.1:8080/v1/stream/AAPLc').onmessage = (message) => console.log(JSON.parse(message.data))": [
+    'test/e2e/slow/documents.test.ts',
+    'EventSource',
+  ],
+}
+
+const commandPattern = /^(?:[A-Z_]+=\S+ )*(?:npm|npx|node|stocktape|nats-server|curl|docker) \S/
+
+function commandsOf(text: string): readonly string[] {
+  const blocks = [...text.matchAll(/^```sh\n(.*?)^```$/gms)].flatMap(([, block = '']) => block.trim().split('\n'))
+  const inline = [...text.replaceAll(/^```.*?^```$/gms, '').matchAll(/`([^`\n]+)`/g)].map(([, code = '']) => code)
+  return [...new Set([...blocks, ...inline.filter((code) => commandPattern.test(code))])]
+}
+
+let devnet: Devnet
+let relay: ChildProgram
+let relayHost: string
+let natsPort: number
+let nats: ChildProgram | null = null
+
+beforeAll(async () => {
+  devnet = await startDevnet()
+  natsPort = await freePort()
+})
+afterAll(async () => {
+  await relay?.kill()
+  await nats?.kill()
+  await devnet.stop()
+})
+
+/** The command with the addresses of this test. */
+const atHome = (command: string, folder: string): string =>
+  `${command} ${extraFlags[command] ?? ''}`
+    .replaceAll('127.0.0.1:8080', relayHost)
+    .replaceAll('127.0.0.1:4222', `127.0.0.1:${natsPort}`)
+    .replace('nats-server', `nats-server -a 127.0.0.1 -p ${natsPort}`)
+    .replace(/PORT=\d+|--port \d+/, (found) => found.replace(/\d+/, '0'))
+    .replace(/UPSTREAM_RPC_URL=\S+/, `UPSTREAM_RPC_URL=${devnet.rpcUrl}`)
+    .replace(/UPSTREAM_WS_URL=\S+/, `UPSTREAM_WS_URL=${devnet.wsUrl}`)
+    .replace(/STOCKS_API_URL=\S+/, `STOCKS_API_URL=${devnet.url}`)
+    .replaceAll(' ./', ` ${folder}/`)
+    .replaceAll('=./', `=${folder}/`)
+    .replace(/ & *$/, '')
+    // It ends with its input.
+    .replace('npx wscat', 'tail -f /dev/null | npx wscat')
+
+async function runCommand(test: TestContext, command: string): Promise<ChildProgram> {
+  const folder = await createTempFolder(test)
+  const env = { PATH: process.env.PATH, HOME: process.env.HOME, PORT: '0', DATA_DIR: join(folder, 'data') }
+  return new ChildProgram(['bash', '-c', atHome(command, folder)], { env: { ...env, STOCKTAPE_URL: `http://${relayHost}` } })
+}
+
+it('each command of the README is run, here or elsewhere', () => {
+  expect(commandsOf(readme).toSorted()).toEqual([...Object.keys(runHere), ...Object.keys(runElsewhere)].toSorted())
+  for (const [command, [file, shown]] of Object.entries(runElsewhere))
+    expect(readFileSync(file, 'utf8').includes(shown), `${command} in ${file}`).toBe(true)
+})
+
+it.runIf(hasDebianProgram('/usr/sbin/nats-server', 'nats-server'))('the commands of the README do what it says', async (test) => {
+  relay = spawnRelay(test, { PORT: '0', DATA_DIR: ':memory:' })
+  relayHost = new URL(await relay.listeningUrl()).host
+  for (const [command, printed] of Object.entries(runHere)) {
+    const program = await runCommand(test, command)
+    try {
+      await Promise.any([program.waitForOutput('stdout', printed), program.waitForOutput('stderr', printed)])
+    } catch (failure) {
+      throw new Error(`${command}: ${program.stdout}${program.stderr}`, { cause: failure })
+    }
+    // The next commands need it.
+    if (command.startsWith('nats-server')) nats = program
+    else await program.kill()
+  }
+})

@@ -1,0 +1,262 @@
+import { execFileSync } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { expect, it, vi } from 'vitest'
+import { type Devnet, startDevnet } from '../../src/devnet/devnet.ts'
+import type { Update } from '../../src/protocol/updates.ts'
+import { SeededRandom } from '../simulation/seeded-random.ts'
+import { ChildProgram, createTempFolder, freePort, startCommand } from '../support/child-program.ts'
+import { FaultyMachine, hasFaketime } from '../support/faulty-machine.ts'
+import { keysInState, sealedKeysOnChain } from '../support/key-states.ts'
+import { TcpProxy } from '../support/tcp-proxy.ts'
+import type { TestLifecycle } from '../support/test-stack.ts'
+import { CHAOS_MS, CHAOS_SEED, ChaosClient, contentOf, type Fault, runFaults, unsealed } from './chaos.ts'
+import { DevnetTraffic } from './devnet-traffic.ts'
+
+/**
+ * One relay with its tape in a file, on a machine where everything fails for a while: the process, the disk, the clock, the
+ * descriptors, the upstream. Then each client's history is compared with the tape, and the tape with the chain.
+ */
+
+const CLIENTS = 150
+const CATCH_UP_TIMEOUT_MS = 60_000
+/** Starting, catching up and comparing. Reaching it is a failure. */
+vi.setConfig({ testTimeout: 2 * CHAOS_MS + 3 * CATCH_UP_TIMEOUT_MS })
+/** How long the supervisor waits before it starts an ended relay again. */
+const RESTART_MS = 200
+const HOUR_S = 3_600
+/** How many more descriptors an exhausted relay may open, and how many connections take them. */
+const [FREE_DESCRIPTORS, BURST] = [8, 60]
+/** Descriptors that a relay may have at rest beyond those it had at first: to the upstream, and to files of the tape. */
+const DESCRIPTORS_MARGIN = 6
+
+const DIFFERENCES_SHOWN = 5
+
+/** A relay that is started again whenever it ends. */
+class SupervisedRelay {
+  readonly url: string
+  readonly #settings: Record<string, string>
+  #program: ChildProgram | null = null
+  #isStopped = false
+  /** The exit codes with what the relay printed before; null where a signal ended it. */
+  readonly exits: { readonly code: number | null; readonly printed: string }[] = []
+
+  private constructor(url: string, settings: Record<string, string>) {
+    this.url = url
+    this.#settings = settings
+  }
+
+  static async open(test: TestLifecycle, upstream: Record<string, string>, machine: FaultyMachine): Promise<SupervisedRelay> {
+    const [port, folder] = [await freePort(), await createTempFolder(test)]
+    const relay = new SupervisedRelay(`http://127.0.0.1:${port}`, {
+      ...{ PORT: String(port), DATA_DIR: join(folder, 'data'), ...upstream, ...machine.env },
+      ...{ CLIENTS_PER_ADDRESS_BOUND: String(4 * CLIENTS), STOCKS_REFRESH_MS: '1000', HEARTBEAT_MS: '1000' },
+    })
+    const running = relay.#run()
+    test.onTestFinished(async ({ task }) => {
+      relay.#isStopped = true
+      relay.signal('SIGCONT')
+      await relay.#program?.kill()
+      await running
+      if (task.result?.state !== 'fail') return
+      for (const { code, printed } of relay.exits) process.stderr.write(`The relay ended with ${code}: ${printed}\n`)
+    })
+    return relay
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isStopped) {
+      const env = { PATH: process.env.PATH, LOG_LEVEL: 'error', ...this.#settings }
+      const program = new ChildProgram(startCommand, { env })
+      this.#program = program
+      const code = await program.waitForExit()
+      this.exits.push({ code, printed: program.stderr })
+      await pause(RESTART_MS)
+    }
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#program?.signal(name)
+  }
+
+  /** Open files and sockets; 0 while no process runs. */
+  get descriptors(): number {
+    try {
+      return readdirSync(`/proc/${this.#program?.pid}/fd`).length
+    } catch {
+      return 0
+    }
+  }
+
+  /** Bounds the descriptors of the running process. */
+  boundDescriptors(bound: number): void {
+    try {
+      execFileSync('prlimit', ['--pid', String(this.#program?.pid), `--nofile=${bound}:`], { stdio: 'ignore' })
+    } catch {
+      // The process has just ended.
+    }
+  }
+
+  async isReady(): Promise<boolean> {
+    return (await fetch(`${this.url}/readyz`).catch(() => null))?.status === 200
+  }
+
+  /** The text of every update that it keeps. */
+  async tape(): Promise<readonly string[]> {
+    const text = await (await fetch(`${this.url}/v1/events?types=*&format=ndjson`)).text()
+    return text.split('\n').filter((line) => line.includes('"prev":'))
+  }
+}
+
+const MANY_DESCRIPTORS = 10_000
+
+/** The relay has no descriptors left, and connections take what gets free. */
+function exhaustion(relay: SupervisedRelay): Fault {
+  let sockets: readonly Socket[] = []
+  const begin = () => {
+    relay.boundDescriptors(relay.descriptors + FREE_DESCRIPTORS)
+    const port = Number(new URL(relay.url).port)
+    sockets = Array.from({ length: BURST }, () => connect(port, '127.0.0.1').on('error', () => {}))
+  }
+  const end = () => {
+    for (const socket of sockets) socket.destroy()
+    relay.boundDescriptors(MANY_DESCRIPTORS)
+  }
+  return { name: 'no descriptors', begin, end }
+}
+
+const faultsOf = (
+  relay: SupervisedRelay,
+  machine: FaultyMachine,
+  upstream: TcpProxy,
+  clients: readonly ChaosClient[],
+): readonly (readonly Fault[])[] => {
+  const nothing = () => {}
+  const clock = (hours: number): Fault => ({
+    name: `clock ${hours} h`,
+    begin: () => machine.setClock(hours * HOUR_S),
+    end: nothing,
+  })
+  const disk = (what: 'flush' | 'write' | 'room'): Fault => ({
+    name: `disk fails: ${what}`,
+    begin: () => machine.breakDisk(what),
+    end: () => machine.mendDisk(),
+  })
+  return [
+    [
+      { name: 'kill', begin: () => relay.signal('SIGKILL'), end: nothing },
+      { name: 'pause', begin: () => relay.signal('SIGSTOP'), end: () => relay.signal('SIGCONT') },
+      exhaustion(relay),
+    ],
+    [disk('room'), disk('write'), disk('flush')],
+    [clock(1), clock(0), clock(-1)],
+    [{ name: 'cut upstream', begin: () => upstream.cut(), end: () => upstream.mend() }],
+    [{ name: 'cut clients', begin: () => clients.forEach((client) => void client.cut()), end: nothing }],
+  ]
+}
+
+/** A devnet that the relay reaches through a proxy. */
+async function openUpstream(test: TestLifecycle): Promise<{ devnet: Devnet; proxy: TcpProxy; urls: Record<string, string> }> {
+  const devnet = await startDevnet({ pace: 'manual' })
+  test.onTestFinished(() => devnet.stop())
+  const proxy = await TcpProxy.open(Number(new URL(devnet.url).port))
+  test.onTestFinished(() => proxy.close())
+  const through = (url: string) => url.replace(new URL(devnet.url).host, `127.0.0.1:${proxy.port}`)
+  const urls = {
+    ...{ UPSTREAM_RPC_URL: through(devnet.rpcUrl), UPSTREAM_WS_URL: through(devnet.wsUrl) },
+    STOCKS_API_URL: through(devnet.url),
+  }
+  return { devnet, proxy, urls }
+}
+
+/** How the history of a client differs from the tape; null where it does not. The tape may have lost what stands before a gap. */
+function differenceOf({ runs }: ChaosClient, tape: ReturnType<typeof contentOf>, places: ReadonlySet<string>): string | null {
+  const received = runs.flatMap(({ positions, checksums }, nth) => {
+    const firstLost = nth === runs.length - 1 ? -1 : positions.findIndex((position) => !places.has(position))
+    const end = firstLost < 0 ? positions.length : firstLost
+    return positions.slice(0, end).map((position, at) => ({ position, checksum: checksums[at] }))
+  })
+  const count = Math.max(received.length, tape.positions.length)
+  for (let at = 0; at < count; at += 1) {
+    const { position, checksum } = received[at] ?? {}
+    if (position !== tape.positions[at] || checksum !== tape.checksums[at])
+      return `got ${position} where the tape has ${tape.positions[at]}, message ${at + 1} of ${tape.positions.length}`
+  }
+  return null
+}
+
+/** Positions that name two messages. */
+function ambiguousPositions(contents: readonly ReturnType<typeof contentOf>[]): readonly string[] {
+  const checksumOf = new Map<string, number>()
+  return contents.flatMap(({ positions, checksums }) =>
+    positions.filter((position, at) => {
+      const [known, checksum = 0] = [checksumOf.get(position), checksums[at]]
+      checksumOf.set(position, checksum)
+      return known !== undefined && known !== checksum
+    }),
+  )
+}
+
+it.skipIf(!hasFaketime)(
+  `over ${CHAOS_MS / 1_000} s of faults of its machine, a relay loses nothing for ${CLIENTS} clients, and says nothing twice`,
+  async (test) => {
+    const machine = await FaultyMachine.open(test)
+    const { devnet, proxy, urls } = await openUpstream(test)
+    const relay = await SupervisedRelay.open(test, urls, machine)
+    await expect.poll(() => relay.isReady(), { timeout: CATCH_UP_TIMEOUT_MS }).toBe(true)
+    const { descriptors } = relay
+    const random = new SeededRandom('machine-chaos', CHAOS_SEED)
+    const clients = Array.from({ length: CLIENTS }, (_, nth) => new ChaosClient([relay.url], random.fork(`client ${nth}`)))
+    const stopClients = () => {
+      for (const client of clients) client.stop()
+    }
+    test.onTestFinished(stopClients)
+    const traffic = new DevnetTraffic(test, devnet, {
+      ...{ flashblockMs: 100, transfersPerFlash: 4, logsPerFlash: 1, logBytes: 32 },
+      ...{ flashesPerBlock: 5, reorgEveryBlocks: 25 },
+    })
+    traffic.start()
+    const faults = await runFaults(faultsOf(relay, machine, proxy, clients), random)
+    await expect.poll(() => relay.isReady(), { timeout: CATCH_UP_TIMEOUT_MS }).toBe(true)
+    traffic.stop()
+    for (let block = 0; block < 3; block += 1) devnet.seal()
+    const gaps = clients.flatMap(({ gaps }) => gaps)
+    const codes = relay.exits.map(({ code }) => code)
+    process.stdout.write(
+      `CHAOS_SEED=${CHAOS_SEED}, ${faults.length} faults: ${faults.join(', ')}; exits: ${JSON.stringify(codes)}\n`,
+    )
+
+    const head = devnet.chain.head.number
+    await expect.poll(async () => unsealed(await relay.tape(), head), { timeout: CATCH_UP_TIMEOUT_MS, interval: 500 }).toBe(0)
+    let tape: readonly string[] = []
+    const lateClients = async () => {
+      tape = await relay.tape()
+      const last = contentOf(tape.slice(-1)).positions[0]
+      return clients.filter(({ position }) => position !== last).length
+    }
+    await expect.poll(lateClients, { timeout: CATCH_UP_TIMEOUT_MS, interval: 500 }).toBe(0)
+    stopClients()
+    await expect
+      .poll(() => relay.descriptors, { timeout: CATCH_UP_TIMEOUT_MS })
+      .toBeLessThanOrEqual(descriptors + DESCRIPTORS_MARGIN)
+
+    const content = contentOf(tape)
+    const places = new Set(content.positions)
+    const differences = clients.map((client) => differenceOf(client, content, places)).filter((difference) => difference !== null)
+    expect(differences.slice(0, DIFFERENCES_SHOWN)).toEqual([])
+    expect(ambiguousPositions([content, ...clients.flatMap(({ runs }) => runs)])).toEqual([])
+    // Only a disk may end the relay, or take from the tape what clients have received.
+    const hasDiskFault = faults.some((name) => name.startsWith('disk'))
+    expect(hasDiskFault ? [] : gaps).toEqual([])
+    expect(relay.exits.filter(({ code, printed }) => code !== null && !(hasDiskFault && /the tape/.test(printed)))).toEqual([])
+    const updates = tape.map((text) => JSON.parse(text) as Update)
+    expect(updates.filter(({ type }) => type === 'hole')).toEqual([])
+    expect(keysInState(updates, 'preconfirmed')).toEqual([])
+    const first = Math.min(...updates.flatMap((update) => (update.type === 'seal' ? [update.block.number] : [])))
+    const sealed = keysInState(updates, 'sealed').filter((key) => Number.parseInt(key, 10) > first)
+    expect(sealed).toEqual(sealedKeysOnChain(devnet, first))
+    expect(sealed.length).toBeGreaterThan(CHAOS_MS / 100)
+  },
+)
