@@ -1,6 +1,6 @@
 # Two stages: the image holds the built program and the built board, not what made them, and no packages. Debian's glibc
-# image is the tested one.
-FROM node:24-bookworm-slim AS build
+# image is the tested one; its digest is that of all its platforms, and its Node is the one that runs the tests.
+FROM node:24.21.0-bookworm-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6 AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
@@ -8,7 +8,7 @@ COPY tsconfig.json ./
 COPY src ./src
 RUN npm run bundle
 
-FROM node:24-bookworm-slim
+FROM node:24.21.0-bookworm-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6
 # Without an upstream the image refuses to start: the built-in chain is not for production. One arena of malloc saves
 # five megabytes: the relay has one thread that allocates much. The heap may take three quarters of the container's
 # memory; sockets and SQLite need the rest.

@@ -22,11 +22,15 @@ const builtDocuments: Plugin = {
   load: (id) => (id === join(src, 'docs/documents.ts') ? builtDocumentsModule : null),
 }
 
-/** A body is read for each request: in memory all of them are three megabytes. */
+/** A document is read when it is first asked for. */
 const builtDocumentsModule = `import { readFileSync } from 'node:fs'
-const read = (name) => readFileSync(new URL('./built/' + name, import.meta.url), 'utf8')
+const read = (name) => readFileSync(new URL('./built/' + name, import.meta.url))
+const lazily = (document, name) => {
+  let bytes = null
+  return { ...document, get bytes() { return (bytes ??= read(name)) } }
+}
 export const documents = new Map(
-  JSON.parse(read('index.json')).map(([path, name, document]) => [path, { ...document, get body() { return read(name) } }]),
+  JSON.parse(read('index.json')).map(([path, name, document]) => [path, lazily(document, name)]),
 )`
 
 /** A module finds the files that it reads as if it still stood where it stands in src, with dist in its place. */
@@ -67,9 +71,9 @@ for (const path of filesRead) await cp(join(src, path), join(dist, path), { recu
 
 async function putDocuments(): Promise<void> {
   const named = [...documents].map(([path, document], index) => ({ path, name: `${index}.txt`, document }))
-  const index = named.map(({ path, name, document: { body: _, ...rest } }) => [path, name, rest])
+  const index = named.map(({ path, name, document: { bytes: _, ...rest } }) => [path, name, rest])
   await put('docs/built/index.json', JSON.stringify(index))
-  for (const { name, document } of named) await put(`docs/built/${name}`, document.body)
+  for (const { name, document } of named) await put(`docs/built/${name}`, document.bytes)
 }
 
 async function put(name: string, content: string | Uint8Array): Promise<void> {

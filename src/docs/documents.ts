@@ -9,8 +9,7 @@ import { typescriptTypes } from './typescript-types.ts'
 
 export type Document = {
   readonly type: string
-  readonly body: string
-  /** The same in the bytes that are sent: each answer would else hold a copy of its own until its client has read it. */
+  /** As they are sent: each answer would else hold a copy of its own until its client has read it. */
   readonly bytes: Uint8Array<ArrayBuffer>
   readonly etag: string
   /** Null for a document that is not a page. */
@@ -36,7 +35,7 @@ export const documents: ReadonlyMap<string, Document> = new Map([
 
 function documentOf(type: string, body: string, contentSecurityPolicy: string | null = null): Document {
   const digest = createHash('sha256').update(body).digest('hex')
-  return { type, body, bytes: new TextEncoder().encode(body), etag: `"${digest.slice(0, 2 * ETAG_BYTES)}"`, contentSecurityPolicy }
+  return { type, bytes: new TextEncoder().encode(body), etag: `"${digest.slice(0, 2 * ETAG_BYTES)}"`, contentSecurityPolicy }
 }
 
 /** Indented, because people read these documents too. */

@@ -10,7 +10,7 @@ describe('a document', () => {
   it.each([...documents.keys()])('is served at %s unchanged, with an ETag and HEAD', async (path) => {
     const url = `${stack().relay.url}${path}`
     const { status, headers, text } = await fetchDocumented(url)
-    expect([status, text]).toEqual([200, documents.get(path)?.body])
+    expect([status, text]).toEqual([200, new TextDecoder().decode(documents.get(path)?.bytes)])
     expect(headers.get('content-type')).toBe(documents.get(path)?.type)
     expect(headers.get('access-control-allow-origin')).toBe('*')
     expect(headers.get('x-content-type-options')).toBe('nosniff')

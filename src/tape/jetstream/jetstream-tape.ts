@@ -113,12 +113,12 @@ export class JetStreamTape extends TapeFile {
     this.#options.stream.send(topic, bytes)
   }
 
-  /** Receives what others send. The returned function ends it. */
   /** NATS has what the copy lacks. */
   override get isDurable(): boolean {
     return true
   }
 
+  /** Receives what others send. The returned function ends it. */
   listen(topic: string, receive: (bytes: Uint8Array) => void): Promise<() => void> {
     return this.#options.stream.listen(topic, receive)
   }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import packageJson from '../../../package.json' with { type: 'json' }
 import { loadBoard } from '../../support/board-page.ts'
 import { ChildProgram, freePort } from '../../support/child-program.ts'
 import { listenNdjson } from '../../support/test-listener.ts'
@@ -98,9 +99,34 @@ it('the image holds what the program reads, without packages and sources, and no
   expect(execFileSync(process.execPath, ['-e', script], { cwd: app, encoding: 'utf8', ...unprivileged })).toMatch(/EACCES|EROFS/)
 })
 
+it('the image lists the packages in its program, each with a license that asks for no more than to be passed on', () => {
+  const licenses = ['dist/licenses.md', 'dist/web/licenses.md'].map((file) => readFileSync(join(app, file), 'utf8')).join('\n')
+  const bundled = [...licenses.matchAll(/^## (\S+) - (\S+) \((.+)\)$/gm)]
+  const { components } = JSON.parse(readFileSync(join(app, 'dist/sbom.json'), 'utf8'))
+  const listed = components.map((component: { name: string; version: string }) => `${component.name}@${component.version}`)
+  expect(listed.toSorted()).toEqual(bundled.map(([, name, version]) => `${name}@${version}`).toSorted())
+  expect(listed).toContain(`ws@${packageJson.devDependencies.ws}`)
+  const kinds = new Set(bundled.map(([, , , license]) => license))
+  expect([...kinds].filter((license) => !['MIT', 'Apache-2.0', 'Unlicense'].includes(license ?? ''))).toEqual([])
+})
+
+it('the Dockerfile has no mistake that a linter finds', () => {
+  const lint = join(repositoryRoot, 'node_modules/.bin/dockerfile-utils')
+  expect(execFileSync(process.execPath, [lint, 'lint', 'Dockerfile'], { cwd: clone, encoding: 'utf8' })).toBe('')
+})
+
 it.each([
   ['two stages', (text: string) => text.match(/^FROM /gm)?.length === 2],
-  ['stages of one image with a whole name', (text: string) => new Set(text.match(/^FROM node:\d+-\w+-slim\b/gm)).size === 1],
+  [
+    'stages of one image, of the Node that the tests use',
+    (text: string) => {
+      const images = [...text.matchAll(/^FROM node:(\S+)-bookworm-slim@sha256:[0-9a-f]{64}(?= |$)/gm)]
+      return (
+        images.length === 2 &&
+        images.every(([image, version]) => image === images[0]?.[0] && version === packageJson.devDependencies.node)
+      )
+    },
+  ],
   ['no file from elsewhere', (text: string) => !/^ADD |curl|wget|apt-get/m.test(text)],
   ['packages as the lock file has them, without their scripts', (text: string) => /^RUN npm ci --ignore-scripts$/m.test(text)],
   ['commands that a signal reaches', (text: string) => /^CMD \["node", /m.test(text) && !/^ENTRYPOINT|^CMD [^[]/m.test(text)],

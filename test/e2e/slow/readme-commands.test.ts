@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it, type TestContext } from 'vitest'
 import { type Devnet, startDevnet } from '../../../src/devnet/devnet.ts'
-import { ChildProgram, createTempFolder, freePort, spawnRelay } from '../../support/child-program.ts'
+import { ChildProgram, createTempFolder, freePort, startCommand } from '../../support/child-program.ts'
 import { hasDebianProgram } from '../../support/debian-program.ts'
+import { openChromium } from './chromium-readers.ts'
 
 /** Every command of the README is run: here as it stands, but for addresses and folders, or by another file. */
 
@@ -31,12 +32,16 @@ const runHere: Readonly<Record<string, RegExp>> = {
   'NATS_URL=nats://127.0.0.1:4222 ROLE=edge PORT=8080 DATA_DIR=./edge-1 npm start': listens,
 }
 
+/** A line for the console of a browser. */
+const browserLine =
+  "new EventSource('http://127.0.0.1:8080/v1/stream/AAPLc').onmessage = (message) => console.log(JSON.parse(message.data))"
+
 /** A shorter form of what takes minutes. */
 const extraFlags: Readonly<Record<string, string>> = { 'npm run simulate': '-- --seeds 1', 'npm run bench': '-- --help' }
 
 /** The file that runs a command, and what shows it there. */
 const runElsewhere: Readonly<Record<string, readonly [file: string, shown: string]>> = {
-  'npm ci': ['test/e2e/slow/newcomer.test.ts', "execFileSync('npm', ['ci']"],
+  'npm ci': ['test/e2e/slow/newcomer.test.ts', "'npm ci 2>&1'"],
   'npm ci && npm test': ['.ci/run', 'npm ci\nnpm test\n'],
   'npm test': ['.ci/run', 'npm test\n'],
   'npm run check': ['.ci/run', 'npm test\nnpm run lint\nnpm run types\nnpm run unused\n'],
@@ -58,10 +63,6 @@ const runElsewhere: Readonly<Record<string, readonly [file: string, shown: strin
     'test/e2e/slow/image.test.ts',
     'CMD',
   ],
-  "new EventSource('http://127.0.0.1:8080/v1/stream/AAPLc').onmessage = (message) => console.log(JSON.parse(message.data))": [
-    'test/e2e/slow/documents.test.ts',
-    'EventSource',
-  ],
 }
 
 const commandPattern = /^(?:[A-Z_]+=\S+ )*(?:npm|npx|node|stocktape|nats-server|curl|docker) \S/
@@ -81,6 +82,8 @@ let nats: ChildProgram | null = null
 beforeAll(async () => {
   devnet = await startDevnet()
   natsPort = await freePort()
+  relay = new ChildProgram(startCommand, { env: { PATH: process.env.PATH, PORT: '0', DATA_DIR: ':memory:' } })
+  relayHost = new URL(await relay.listeningUrl()).host
 })
 afterAll(async () => {
   await relay?.kill()
@@ -111,14 +114,13 @@ async function runCommand(test: TestContext, command: string): Promise<ChildProg
 }
 
 it('each command of the README is run, here or elsewhere', () => {
-  expect(commandsOf(readme).toSorted()).toEqual([...Object.keys(runHere), ...Object.keys(runElsewhere)].toSorted())
+  const run = [...Object.keys(runHere), ...Object.keys(runElsewhere), browserLine]
+  expect(commandsOf(readme).toSorted()).toEqual(run.toSorted())
   for (const [command, [file, shown]] of Object.entries(runElsewhere))
     expect(readFileSync(file, 'utf8').includes(shown), `${command} in ${file}`).toBe(true)
 })
 
 it.runIf(hasDebianProgram('/usr/sbin/nats-server', 'nats-server'))('the commands of the README do what it says', async (test) => {
-  relay = spawnRelay(test, { PORT: '0', DATA_DIR: ':memory:' })
-  relayHost = new URL(await relay.listeningUrl()).host
   for (const [command, printed] of Object.entries(runHere)) {
     const program = await runCommand(test, command)
     try {
@@ -130,4 +132,14 @@ it.runIf(hasDebianProgram('/usr/sbin/nats-server', 'nats-server'))('the commands
     if (command.startsWith('nats-server')) nats = program
     else await program.kill()
   }
+})
+
+it('the line for a browser prints messages in its console', async ({ onTestFinished }) => {
+  const browser = await openChromium()
+  onTestFinished(() => browser.close())
+  const page = await browser.newPage()
+  await page.goto(`http://${relayHost}/`)
+  const printed = page.waitForEvent('console')
+  await page.evaluate(browserLine.replace('127.0.0.1:8080', relayHost))
+  expect(await (await printed).args()[0]?.jsonValue()).toMatchObject({ type: 'hello', protocol: 'stocktape.v1' })
 })

@@ -6,7 +6,7 @@ import { routes } from '../../../src/docs/route-table.ts'
 import { messageTypes } from '../../../src/docs/schemas.ts'
 import { snippets } from '../../../src/docs/snippets.ts'
 
-const bodyOf = (path: string): string => documents.get(path)?.body ?? ''
+const bodyOf = (path: string): string => new TextDecoder().decode(documents.get(path)?.bytes)
 const page = bodyOf('/docs')
 const llms = bodyOf('/llms.txt')
 const types = Object.values(messageTypes).flat()
