@@ -1,8 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { TAPE_COLUMNS, tableColumns } from './schema.ts'
 
-/** How much text memory may keep, some 40,000 updates. Then the process ends: a restart reads them again from the chain. */
-const TEXT_BOUND_CHARS = 33_554_432
+/** How much memory may keep. Then the process ends: a restart reads the rest again from the chain. */
+const [TEXT_BOUND_CHARS, COUNT_BOUND] = [33_554_432, 65_536]
 /** How often the file is tried again. */
 const RETRY_MS = 5_000
 
@@ -54,7 +54,7 @@ export class MemoryOverlay {
   }
 
   get isFull(): boolean {
-    return this.#chars >= TEXT_BOUND_CHARS
+    return this.#chars >= TEXT_BOUND_CHARS || this.#count >= COUNT_BOUND
   }
 
   /** Updates with this much text were written. */

@@ -4,6 +4,12 @@ import { parseUpdate } from './row.ts'
 /** A clock beyond this is wrong: numbers stay below 2^53. */
 const CLOCK_SEQ_BOUND = 2 ** 52
 
+/**
+ * More numbers than a run can have given that its store has lost: those in memory while the disk fails, and those in the log that a
+ * power loss takes.
+ */
+export const LOST_BOUND = 131_072
+
 /** Less than this between the two times of an update is no step of the clock. */
 const STEP_MS = 1_000
 
@@ -52,10 +58,11 @@ export class Runs {
   }
 }
 
-/** The first number of a run that begins now. */
-export function firstSeqOfRun(end: number, sinceEpochMs: number): number {
+/** The first number of a run that begins now: by the clock, and beyond what was lost where the clock has gone back. */
+export function firstSeqOfRun(end: number, sinceEpochMs: number, isFirst: boolean): number {
   const microseconds = Math.floor(sinceEpochMs * 1_000)
-  return microseconds <= CLOCK_SEQ_BOUND ? Math.max(end + 1, microseconds) : end + 1
+  const least = end + 1 + (isFirst ? 0 : LOST_BOUND)
+  return microseconds <= CLOCK_SEQ_BOUND ? Math.max(least, microseconds) : least
 }
 
 /**

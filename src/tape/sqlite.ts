@@ -11,7 +11,7 @@ export const openSqliteTape = (options: TapeFileOptions): TapeFile =>
 export class SqliteTape extends TapeFile {
   constructor(database: DatabaseSync, options: TapeFileOptions) {
     super(database, options)
-    this.beginRun(firstSeqOfRun(this.end(), this.sinceEpochMs))
+    this.beginRun(firstSeqOfRun(this.end(), this.sinceEpochMs, this.isNew))
   }
 
   async append(drafts: readonly Draft[], notes = new Notes(), keepAfter = Number.POSITIVE_INFINITY) {

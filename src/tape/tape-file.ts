@@ -66,6 +66,8 @@ export abstract class TapeFile implements SearchableTape {
   readonly epochBeganAt: number
   /** The age of the epoch when the file was opened. */
   protected readonly sinceEpochMs: number
+  /** Whether the file was empty. */
+  protected readonly isNew: boolean
   readonly #database: DatabaseSync
   readonly #followers = new Set<Follower>()
   readonly #lastSeqs: LastSeqs
@@ -94,18 +96,20 @@ export abstract class TapeFile implements SearchableTape {
     const { now, wallTime = now, random, origin } = options
     this.#clockStepsMs = () => wallTime() - now()
     const openedAt = wallTime()
-    const meta = readMeta(database, origin ?? { epoch: randomEpoch(random), epochBeganAt: openedAt, end: 0 })
+    const saved = readMeta(database)
+    this.isNew = saved === null
+    const meta = saved ?? metaOf(origin ?? { epoch: randomEpoch(random), epochBeganAt: openedAt, end: 0 })
     this.epoch = meta.get('epoch') ?? ''
     this.epochBeganAt = Number(meta.get('epoch_began_at'))
     this.sinceEpochMs = openedAt - this.epochBeganAt
     const last = database.prepare('SELECT seq, time FROM tape ORDER BY seq DESC LIMIT 1').get()
     // The tape itself may be empty or end earlier: every update may have been evicted.
-    const saved = Number(meta.get('end') ?? 0)
-    this.#end = Math.max(Number(last?.seq ?? 0), saved)
+    const savedEnd = Number(meta.get('end') ?? 0)
+    this.#end = Math.max(Number(last?.seq ?? 0), savedEnd)
     this.#next = this.#end + 1
     this.#time = Number(last?.time ?? 0)
     this.#eviction = new Eviction(database, options, meta)
-    this.#lastSeqs = new LastSeqs(database, saved)
+    this.#lastSeqs = new LastSeqs(database, savedEnd)
     this.#runs = new Runs(database)
     const readKey = (key: string) => this.readKey(key)
     this.#index = new TapeIndex(database, { oldest: this.#eviction.oldest, end: this.#end, readKey })
@@ -421,15 +425,16 @@ const prepareStatements = (database: DatabaseSync) => ({
 })
 
 /** The lines of `meta`; a new file gets those of its origin. */
-function readMeta(database: DatabaseSync, origin: TapeOrigin): ReadonlyMap<string, string> {
+function readMeta(database: DatabaseSync): ReadonlyMap<string, string> | null {
   const rows = database.prepare('SELECT name, value FROM meta').all()
   const meta = new Map(rows.map(({ name, value }) => [String(name), String(value)]))
-  const { epoch, epochBeganAt, end } = origin
-  if (meta.has('epoch')) return meta
-  return new Map(
+  return meta.has('epoch') ? meta : null
+}
+
+const metaOf = ({ epoch, epochBeganAt, end }: TapeOrigin): ReadonlyMap<string, string> =>
+  new Map(
     Object.entries({ epoch, epoch_began_at: String(epochBeganAt), end: String(end), oldest: String(end), counted: String(end) }),
   )
-}
 
 const sealsOf = (block: number, entries: readonly Entry[]): readonly Entry[] =>
   entries.filter(({ update }) => update.type === 'seal' && update.block.number === block)

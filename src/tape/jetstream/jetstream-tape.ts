@@ -168,7 +168,7 @@ export class JetStreamTape extends TapeFile {
       return
     }
     const { now, wallTime = now } = this.#options
-    this.beginRun(firstSeqOfRun(this.end(), wallTime() - this.epochBeganAt))
+    this.beginRun(firstSeqOfRun(this.end(), wallTime() - this.epochBeganAt, this.end() === 0))
     this.#writer.start()
   }
 

@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { UpdateType } from '../../../src/protocol/updates.ts'
 import { defineNote, Notes } from '../../../src/tape/notes.ts'
+import { LOST_BOUND } from '../../../src/tape/runs.ts'
 import { SCHEMA_VERSION } from '../../../src/tape/schema.ts'
 import { openSqliteTape } from '../../../src/tape/sqlite.ts'
 import { type Entry, type SearchableTape, TapeError } from '../../../src/tape/tape.ts'
@@ -83,20 +84,22 @@ describe('the embedded tape', () => {
       await tape.close()
     }
     await run(0, 2)
-    await run(1, 0)
-    await run(1, 0)
+    await run(200, 0)
+    await run(200, 0)
     expect(runsIn()).toEqual([
       [1, 0],
-      [2_000, 2],
+      [400_000, 2],
     ])
     await run(1, 1)
+    expect(runsIn().at(-1)).toEqual([401_000, 2])
     await run(-3_600_000, 1)
-    expect(runsIn().at(-1)).toEqual([3_001, 3_000])
+    const first = 401_001 + LOST_BOUND
+    expect(runsIn().at(-1)).toEqual([first, 401_000])
     await run(10_800_000, 2)
-    await run(1, 0)
+    await run(200, 0)
     expect(runsIn()).toEqual([
-      [7_200_003_000, 3_001],
-      [7_200_004_000, 7_200_003_001],
+      [7_200_401_000, first],
+      [7_200_601_000, 7_200_401_001],
     ])
   })
 
@@ -407,7 +410,7 @@ describe('an append that the disk refuses', () => {
     expect(String(failure)).toContain('disk is full')
     expect(tape.end()).toBe(0)
     const [entry] = await tape.append([transfer({ at })])
-    expect(entry?.seq).toBe(1)
+    expect(entry?.seq).toBe(1 + LOST_BOUND)
     await tape.close()
   })
 
