@@ -3,11 +3,12 @@ import { defineConfig } from 'vitest/config'
 /** Files that wait for real deadlines, processes and nodes: too slow for `npm test`, so `npm run proof` runs them. */
 export const slowFiles = [
   'test/integration/http/**/*.test.ts',
-  'test/integration/stream/{connection-start,heartbeat,resume,slow-listeners}.test.ts',
-  'test/e2e/{history-paging,http-stream,metrics,quotes,real-node,relay-downtime,requested-faults,restart,resume,source-failover,test-token,upstream-outage,websocket}.test.ts',
+  'test/integration/stream/{connection-start,heartbeat,refused-requests,resume,since,slow-listeners,transports,websocket-requests}.test.ts',
+  'test/e2e/{browser-reconnect,history,history-paging,http-stream,metrics,quotes,real-node,relay-downtime,requested-faults}.test.ts',
+  'test/e2e/{restart,resume,source-failover,test-token,upstream-outage,websocket}.test.ts',
   'test/e2e/gateway/**/*.test.ts',
   'test/simulation/{client-streams,reach-report}.test.ts',
-  'test/unit/{argument-bounds,chain/any-json}.test.ts',
+  'test/unit/{argument-bounds,chain/any-json,edge/history/export}.test.ts',
   'test/unit/{main.test.ts,cli/{completion,tail}.test.ts,web/build-board.test.ts}',
   'test/unit/devnet/{devnet-main,devnet-restart}.test.ts',
   'test/unit/{configured-tape.test.ts,tape/jetstream/*.test.ts}',

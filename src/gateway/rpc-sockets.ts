@@ -48,15 +48,13 @@ export class RpcSockets {
   accept(webSocket: ServerWebSocket, socket: Socket, address: string): void {
     const { connections, connectionMetrics } = this.#options
     const outlet = new WebSocketOutlet(webSocket, socket)
-    const session = new RpcSession(webSocket, outlet, address, this.#options)
+    const session = new RpcSession(webSocket, outlet, address, this.#options, connectionMetrics.closed)
     if (connections.add(session)) return webSocket.close(TRY_AGAIN_LATER)
     this.#sessions.add(session)
     connectionMetrics.opened()
     const onClose = () => {
       session.release()
-      if (!this.#sessions.delete(session)) return
-      connections.remove(session)
-      connectionMetrics.closed(session.endReason)
+      if (this.#sessions.delete(session)) connections.remove(session)
     }
     webSocket.on('message', (data: RawData) => session.receive(decodeText(data as Buffer)))
     webSocket.on('ping', () => session.countControlFrame())

@@ -44,10 +44,11 @@ export class RpcSession {
   readonly #context: RpcSessionContext
   readonly #webSocket: ServerWebSocket
   readonly #outlet: WebSocketOutlet
+  /** Receives why the connection ends, once, as soon as that is decided. */
+  readonly #onEnd: (reason: CloseReason | 'client') => void
   readonly #queue: string[] = []
   #queuedChars = 0
   #inProgress = 0
-  #endReason: CloseReason | 'client' = 'client'
   readonly #closeById = new Map<string, () => void>()
   #lastId = 0
   #overRateCount = 0
@@ -61,8 +62,15 @@ export class RpcSession {
   #progressedAt: number
   readonly #caller: Caller
 
-  constructor(webSocket: ServerWebSocket, outlet: WebSocketOutlet, address: string, context: RpcSessionContext) {
+  constructor(
+    webSocket: ServerWebSocket,
+    outlet: WebSocketOutlet,
+    address: string,
+    context: RpcSessionContext,
+    onEnd: (reason: CloseReason | 'client') => void,
+  ) {
     this.address = address
+    this.#onEnd = onEnd
     this.#context = context
     this.#webSocket = webSocket
     this.#outlet = outlet
@@ -101,21 +109,17 @@ export class RpcSession {
     else if (backlog === 0 && !this.#webSocket.isPaused && this.#outlet.ping()) this.close('no_pong')
   }
 
-  /** Why the connection ended, once it has. */
-  get endReason(): CloseReason | 'client' {
-    return this.#endReason
-  }
-
   close(closeReason: CloseReason): void {
     if (this.#isClosed) return
-    this.#endReason = closeReason
-    this.release()
+    this.release(closeReason)
     this.#outlet.end(closeReason, null)
   }
 
   /** Ends all work for a connection that is closed or about to be. */
-  release(): void {
+  release(reason: CloseReason | 'client' = 'client'): void {
+    if (this.#isClosed) return
     this.#isClosed = true
+    this.#onEnd(reason)
     this.#queue.length = 0
     for (const close of this.#closeById.values()) close()
     this.#closeById.clear()

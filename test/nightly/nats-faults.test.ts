@@ -163,7 +163,8 @@ describe.skipIf(!hasNats)('over NATS', () => {
     await vi.waitFor(async () => expect(await other.isLeading()).toBe(true), WAIT)
     const [before, after] = cluster.ingesters[0] === leader ? ['ONEc', 'OTHERc'] : ['OTHERc', 'ONEc']
     const renamed = await listener.waitFor('token', ({ symbol }) => symbol === after)
-    expect(renamed).toMatchObject({ change: 'changed', changed: ['symbol'], before: { symbol: before } })
+    // What the chain changed meanwhile is in the same message.
+    expect(renamed).toMatchObject({ change: 'changed', changed: expect.arrayContaining(['symbol']), before: { symbol: before } })
     await receiveMore(listener, 50)
     const told = tapeUpdatesOf(listener).flatMap((update) =>
       'stage' in update && 'key' in update && update.key ? [update.key] : [],

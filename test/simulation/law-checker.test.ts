@@ -96,7 +96,7 @@ describe('the law checker', () => {
   })
 
   it.each([
-    ['numbers go on where the store ends', 'I20', {}, fault('powerLost', 6_000, 1_000, 0)],
+    ['numbers follow no clock', 'I20', {}, fault('backupRestored', 6_000, 1_000, 0)],
     ['a resume from a lost position goes on', 'I20', {}, fault('backupRestored', 4_000, 4_000, 0)],
     ['what is open is evicted', 'I21', { tapeBound: 40 }, fault('logsFail', 2_000, 30_000, 0)],
     ['the highest head that was pushed is kept', 'I22', {}, fault('falseHeads', 2_000, 8_000, 60)],

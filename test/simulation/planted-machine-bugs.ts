@@ -12,7 +12,7 @@ export const plantedMachineBugs: Readonly<Record<string, ModifyInputs>> = {
     const { clock, wallTime } = inputs
     return { ...inputs, clock: { now: wallTime, schedule: clock.schedule } }
   },
-  'numbers go on where the store ends': (inputs, simulation) => {
+  'numbers follow no clock': (inputs, simulation) => {
     simulation.numberingTime = () => NOON
     return inputs
   },

@@ -61,8 +61,9 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   tape: ['protocol', 'tokens', 'market', ...leaves],
   ingest: [...data, ...chain, 'chain/contracts', 'chain/pools', 'chain/sealed', 'chain/source', 'market', ...leaves],
   docs: ['protocol', 'version.ts'],
-  // A built program has the documents in it.
+  // A built program has the documents in it. Its bill of materials is made from what was built.
   'build-program.ts': ['docs'],
+  'build-sbom.ts': [],
   'edge/limits': ['protocol', ...leaves],
   'edge/transport': ['protocol', 'edge/limits', ...leaves],
   'edge/select': [...data, ...edgeBase, ...leaves],

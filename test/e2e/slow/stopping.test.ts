@@ -60,6 +60,7 @@ it.for(['1', '2'])('before it stops, a relay of %s workers is unready for PRE_DR
   const devnet = await startDevnet({ pace: 'manual' })
   test.onTestFinished(() => devnet.stop())
   const relay = await DeployedRelay.open(test, devnet, { PRE_DRAIN_MS: '1500', WORKERS })
+  await relay.waitForResponse('/readyz', (text) => text.includes('"ready"'))
   relay.signal('SIGTERM')
   await relay.waitForResponse('/readyz', (text) => text.includes('"unready"'))
   expect(await (await fetch(`${relay.url}/readyz`)).json()).toMatchObject({ status: 'unready', reasons: ['stopping'] })
