@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { requestedFaults } from './devnet/faults/requested-faults.ts'
-import { keyEntries } from './key-settings.ts'
+import { keyEntries, keysFile } from './key-settings.ts'
 import { nearestName } from './nearest-name.ts'
 import {
   type NamedPool,
@@ -151,7 +151,7 @@ export const settings = {
   COMPRESSION: setting('true', 'whether messages are compressed for WebSocket listeners that offer permessage-deflate', bool),
   RPC_RATE: setting(
     '50',
-    'JSON-RPC requests per second and address; at once twice that or 100; at most a fifth of them may be eth_getLogs',
+    'JSON-RPC requests per second and address; burst: twice the rate, at least 100; at most a fifth of them may be eth_getLogs',
     integer(1, 1_000_000),
   ),
   RPC_OPEN: setting('false', 'whether eth_subscribe serves contracts that are not listed', bool),
@@ -163,13 +163,13 @@ export const settings = {
   REPLAY_BOUND: setting('100000', 'messages in one replay; if there are more, a gap comes instead', integer(1, 100_000_000)),
   API_KEYS: setting(
     null,
-    'API keys separated by commas, each as it is or as sha256: and the hex digits of its hash; behind a key may stand its limits, such as clients=500 rpc_rate=100 replays=4; a client must send one of them; without it no key is needed',
+    'API keys separated by commas, each as it is or as sha256: and the hex digits of its hash; limits may follow a key, such as clients=500 rpc_rate=100 replays=4; a client must send one of them; without it no key is needed',
     keyEntries,
   ),
   API_KEYS_FILE: setting(
     null,
     'file with more API keys, one in each line; it is read again within a second of a change, and clients of a key that is gone are disconnected',
-    nonEmptyText,
+    keysFile,
   ),
   ORIGINS: setting(
     null,

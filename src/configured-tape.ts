@@ -67,7 +67,7 @@ export async function openConfiguredTape({
 }
 
 function measureTape(metrics: Metrics, tape: TapeFile, now: () => number): void {
-  metrics.tapeIsDurable.measureBy(() => (tape.isInFile ? 1 : 0))
+  metrics.tapeIsDurable.measureBy(() => (tape.isDurable ? 1 : 0))
   metrics.tapeRows.measureBy(() => tape.measure().rows)
   metrics.tapeBytes.measureBy(() => tape.measure().bytes)
   metrics.tapeOldestAge.measureBy(() => {

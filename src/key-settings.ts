@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { itemsOf, SecretSettingError } from './setting-readers.ts'
+import { readFileSync } from 'node:fs'
+import { itemsOf, SecretSettingError, SettingError } from './setting-readers.ts'
 
 /** What a key changes: limits alone. Undefined is the limit of an address. */
 export type KeyLimits = {
@@ -29,6 +30,19 @@ export const keyEntriesOfFile = (text: string): readonly KeyEntry[] =>
       .filter((line) => line !== '')
       .map(keyEntry),
   )
+
+/** The path of a file of keys that can be read. */
+export function keysFile(path: string): string {
+  try {
+    keyEntriesOfFile(readFileSync(path, 'utf8'))
+    return path
+  } catch (failure) {
+    if (failure instanceof SettingError) throw new SecretSettingError(`names a file whose lines ${failure.message}`)
+    throw new SettingError(
+      `must be a file that can be read (${failure instanceof Error && 'code' in failure ? failure.code : 'unknown'})`,
+    )
+  }
+}
 
 /** Digests have equal lengths, so a comparison takes the same time for every input. */
 export const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest()

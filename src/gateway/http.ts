@@ -7,11 +7,9 @@ import { readBody } from './request-body.ts'
 import { answerBody, type Caller, errorReply, type Reply, type RpcBackend } from './rpc-batch.ts'
 import { errorCodes, RpcError } from './rpc-error.ts'
 
-/** The bytes of one body, and of all bodies being read at once. */
+/** The bytes of one body, and of all bodies being read at once: in all, and of one client. */
 const BODY_BOUND_BYTES = 524_288
-const BODIES_BOUND_BYTES = 64 * 2 ** 20
-/** A client that reads nothing of its answer for this long is disconnected. */
-const STALLED_BOUND_MS = 30_000
+const [BODIES_BOUND_BYTES, BODIES_PER_CLIENT_BOUND_BYTES] = [64 * 2 ** 20, 16 * 2 ** 20]
 /** Seconds. ethers reads a number without a leading zero as milliseconds, and would retry, and give up, at once. */
 const RETRY_AFTER_S = '01'
 /** Stands for a body that is not text. It is no JSON either, so the client gets a parse error. */
@@ -40,14 +38,14 @@ type Options = {
 /** JSON-RPC over HTTP: one answer per body, with any content type. */
 export class RpcHttpHandler {
   readonly #options: Options
-  readonly #bodies = new ByteBudget(BODIES_BOUND_BYTES)
+  readonly #bodies = new ByteBudget(BODIES_BOUND_BYTES, BODIES_PER_CLIENT_BOUND_BYTES)
 
   constructor(options: Options) {
     this.#options = options
   }
 
   async handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-    const body = await readBody(incoming, BODY_BOUND_BYTES, this.#bodies)
+    const body = await readBody(incoming, BODY_BOUND_BYTES, this.#bodies, this.#options.addressOf(incoming))
     if (body === 'gone') return
     if (body === 'too_large') return this.#send(outgoing, errorReply(tooLarge), '')
     if (body === 'no_room') return this.#send(outgoing, errorReply(noCapacity), '')
@@ -80,7 +78,6 @@ export class RpcHttpHandler {
     if (chunks.length === 0) return void outgoing.writeHead(204, HEADERS).end()
     const retry = status === 429 || status === 503 ? { 'retry-after': RETRY_AFTER_S } : {}
     outgoing.writeHead(status, { ...HEADERS, ...retry, 'content-length': byteLengthOf(chunks) })
-    outgoing.setTimeout(STALLED_BOUND_MS, () => outgoing.destroy())
     if (reservedBytes === 0) return void outgoing.end(Buffer.concat(chunks))
     for (const piece of chunks) outgoing.write(piece)
     outgoing.end()

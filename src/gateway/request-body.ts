@@ -7,8 +7,8 @@ const DISCARDED_BOUND_BYTES = 32 * 2 ** 20
 /** A body, or why there is none: it is too large, there is no room now, or the sender left. */
 export type Body = Buffer | 'too_large' | 'no_room' | 'gone'
 
-/** Reads the body of a request up to a bound. Until it is complete, its bytes count against the budget. */
-export function readBody(incoming: IncomingMessage, boundBytes: number, budget: ByteBudget): Promise<Body> {
+/** Reads the body of a request up to a bound. Until it is complete, its bytes count against the budget and the client's share of it. */
+export function readBody(incoming: IncomingMessage, boundBytes: number, budget: ByteBudget, client: string): Promise<Body> {
   return new Promise((resolve) => {
     let chunks: Buffer[] = []
     let length = 0
@@ -17,21 +17,21 @@ export function readBody(incoming: IncomingMessage, boundBytes: number, budget: 
     const discard = (reason: 'too_large' | 'no_room') => {
       failure ??= reason
       chunks = []
-      budget.release(reservedBytes)
+      budget.release(reservedBytes, client)
       reservedBytes = 0
     }
     incoming.on('data', (chunk: Buffer) => {
       length += chunk.length
       if (length > DISCARDED_BOUND_BYTES) incoming.destroy()
       else if (length > boundBytes) discard('too_large')
-      else if (failure === null && !budget.reserve(chunk.length)) discard('no_room')
+      else if (failure === null && !budget.reserve(chunk.length, client)) discard('no_room')
       else if (failure === null) {
         reservedBytes += chunk.length
         chunks.push(chunk)
       }
     })
     const finish = (body: Body) => {
-      budget.release(reservedBytes)
+      budget.release(reservedBytes, client)
       reservedBytes = 0
       resolve(body)
     }

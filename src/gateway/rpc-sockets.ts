@@ -17,6 +17,9 @@ const HEARTBEATS_PER_TICK = 250
 /** The code of a WebSocket for a client that may come back (RFC 6455 §7.4.1). */
 const TRY_AGAIN_LATER = 1_013
 
+/** A connection without a listener for its errors would end the process. */
+const ignore = (): void => {}
+
 const serverFull = new Refusal(503, 'full', 'Too many are connected; come back later.')
 const tooManyConnections = new Refusal(429, 'too_many_connections', 'Too many connections come from your address; close some.')
 
@@ -49,6 +52,7 @@ export class RpcSockets {
     const { connections, connectionMetrics } = this.#options
     const outlet = new WebSocketOutlet(webSocket, socket)
     const session = new RpcSession(webSocket, outlet, address, this.#options, connectionMetrics.closed)
+    webSocket.on('error', ignore)
     if (connections.add(session)) return webSocket.close(TRY_AGAIN_LATER)
     this.#sessions.add(session)
     connectionMetrics.opened()

@@ -91,7 +91,6 @@ export abstract class TapeFile implements SearchableTape {
     this.#options = options
     this.#overlay = new MemoryOverlay(database, options.now)
     this.#statements = prepareStatements(database)
-    addClockSteps(database)
     this.#checkpoints = new Checkpoints(database)
     const { now, wallTime = now, random, origin } = options
     this.#clockStepsMs = () => wallTime() - now()
@@ -102,12 +101,11 @@ export abstract class TapeFile implements SearchableTape {
     this.epoch = meta.get('epoch') ?? ''
     this.epochBeganAt = Number(meta.get('epoch_began_at'))
     this.sinceEpochMs = openedAt - this.epochBeganAt
-    const last = database.prepare('SELECT seq, time FROM tape ORDER BY seq DESC LIMIT 1').get()
+    const last = database.prepare('SELECT seq, time FROM tape ORDER BY seq DESC LIMIT 1')
     // The tape itself may be empty or end earlier: every update may have been evicted.
     const savedEnd = Number(meta.get('end') ?? 0)
-    this.#end = Math.max(Number(last?.seq ?? 0), savedEnd)
+    this.#end = Math.max(Number(last.get()?.seq ?? 0), savedEnd)
     this.#next = this.#end + 1
-    this.#time = Number(last?.time ?? 0)
     this.#eviction = new Eviction(database, options, meta)
     this.#lastSeqs = new LastSeqs(database, savedEnd)
     this.#runs = new Runs(database)
@@ -117,9 +115,11 @@ export abstract class TapeFile implements SearchableTape {
       this.#notes.set(defineNote(String(row.name)), JSON.parse(String(row.value)))
     }
     this.#inTransaction(() => {
+      if (this.isInFile) addClockSteps(database)
       for (const name of ['epoch', 'epoch_began_at']) this.#statements.writeMeta.run(name, meta.get(name) ?? '')
       this.#save()
     })
+    this.#time = Number(last.get()?.time ?? 0)
     this.#lastSeqs.onCommit()
     this.#flush(() => this.#checkpoints.complete())
   }

@@ -57,7 +57,8 @@ export async function startWorkers(options: RelayOptions): Promise<Relay> {
 class Workers {
   readonly #options: RelayOptions
   readonly #folder: string
-  readonly #usageFile: string
+  /** Not in DATA_DIR, whose disk may fail. */
+  #usageFolder = ''
   #usage: SharedUsage | null = null
   readonly #members = new Map<number, Member>()
   readonly #listening = Promise.withResolvers<number>()
@@ -86,7 +87,6 @@ class Workers {
     this.#port = port
     this.#sharedPort = port
     this.#folder = dir === ':memory:' ? mkdtempSync(join(tmpdir(), 'stocktape-workers-')) : join(dir, 'workers')
-    this.#usageFile = join(this.#folder, 'usage.sqlite')
     this.#cutTimer = setInterval(() => this.#checkCut(), CUT_CHECK_MS)
     cluster.setupPrimary({ serialization: 'advanced' })
   }
@@ -112,6 +112,7 @@ class Workers {
     // Only now: before the tape is open, the folder may be that of another relay.
     rmSync(this.#folder, { recursive: true, force: true })
     mkdirSync(this.#folder, { recursive: true })
+    this.#usageFolder = mkdtempSync(join(tmpdir(), 'stocktape-usage-'))
     this.#usage = new SharedUsage(this.#usageFile, 0)
     writer.tape.follow((entries, notes, keepAfter) => this.#sendBatch(entries, notes, keepAfter))
     for (let slot = 1; slot <= this.#options.config.WORKERS; slot += 1) this.#fork(slot)
@@ -126,7 +127,7 @@ class Workers {
     clearInterval(this.#cutTimer)
     await this.#reopening
     await this.#stopMembers()
-    this.#usage?.close()
+    this.#closeUsage()
     if (this.#writer) rmSync(this.#folder, { recursive: true, force: true })
     await this.#writer?.stop()
   }
@@ -137,10 +138,21 @@ class Workers {
     const writer = this.#writer
     this.#writer = null
     await this.#stopMembers()
-    this.#usage?.close()
+    this.#closeUsage()
     await writer?.stop()
     this.#sharedPort = this.#port
     await this.open()
+  }
+
+  get #usageFile(): string {
+    return join(this.#usageFolder, 'usage.sqlite')
+  }
+
+  #closeUsage(): void {
+    if (!this.#usage) return
+    this.#usage.close()
+    this.#usage = null
+    rmSync(this.#usageFolder, { recursive: true, force: true })
   }
 
   #fork(slot: number): void {

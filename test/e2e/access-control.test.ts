@@ -96,6 +96,15 @@ describe('a key', () => {
     expect(messageTypesOf(silent.received)).toEqual(['hello', 'error', 'bye'])
   })
 
+  it('comes too late while the relay stops', async () => {
+    const stack = await openTestStack({ API_KEYS: key })
+    const socket = await listenWithHeaders(stack)
+    const stopped = stack.relay.stop()
+    socket.send({ type: 'auth', key })
+    expect((await socket.closed).code).toBe(4200)
+    await stopped
+  })
+
   it('counts on its own, with its own limits', async () => {
     const stack = await openTestStack({ API_KEYS: `waiting,${key} clients=3,other`, CLIENTS_PER_ADDRESS_BOUND: '1' })
     const url = `${stack.relay.url}/v1/stream/AAPLc`
@@ -118,6 +127,9 @@ describe('the metrics', () => {
     const elsewhere = { 'x-forwarded-for': '203.0.113.7' }
     for (const headers of [
       elsewhere,
+      { via: '1.1 proxy' },
+      { forwarded: 'for=203.0.113.7' },
+      { origin: 'https://page.example' },
       { ...elsewhere, authorization: 'Bearer ' },
       { ...elsewhere, authorization: 'Bearer undefined' },
     ])

@@ -55,6 +55,10 @@ describe('the metrics', () => {
     expect(valueIn(await metricsOf(stack), 'gaps_total{reason="epoch"}')).toBe(1)
     const second = await closeAfterTest(listenWs(`${stack.relay.wsUrl}?symbols=AAPLc`))
     expect(await second.closed).toMatchObject({ code: 4102 })
+    await waitForValue(stack, 'disconnects_total{transport="ws",reason="too_many_connections",code="4102"}', 1)
+    const browser = { headers: { accept: 'text/event-stream' } }
+    await (await fetch(`${stack.relay.url}/v1/stream/AAPLc`, browser)).text()
+    await waitForValue(stack, 'refusals_total{code="429"}', 1)
     expect((await fetch(`${stack.relay.url}/v1/stream/NOTHING`)).status).toBe(404)
     await waitForValue(stack, 'refusals_total{code="404"}', 1)
     listener.close()

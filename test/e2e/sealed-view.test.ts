@@ -42,6 +42,7 @@ async function openRelayOnWrittenTape() {
     authorize: () => null,
     keys: null,
     warn: () => {},
+    countRefusal: () => {},
   }
   const app = openApp({
     ...{ streams, nodeRoutes: [], listCacheControl: '' },
@@ -50,11 +51,7 @@ async function openRelayOnWrittenTape() {
     unreadyReasons: () => [],
     status: () => null as never,
   })
-  const server = await listen(
-    app,
-    { streams, webSocketRoutes: [], countRefusal() {} },
-    { host: '127.0.0.1', port: 0, clientsBound: 100 },
-  )
+  const server = await listen(app, { streams, webSocketRoutes: [] }, { host: '127.0.0.1', port: 0, clientsBound: 100 })
   onTestFinished(() => server.close(0))
   const at = `127.0.0.1:${server.port}`
   return { tape, url: `http://${at}/v1/stream`, tailUrl: `http://${at}/v1/tail`, wsUrl: `ws://${at}/v1/ws` }

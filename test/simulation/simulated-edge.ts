@@ -24,7 +24,7 @@ const bounds = {
   selectionsBound: 10,
   batchDelayBoundMs: 0,
 }
-const counters = { connected() {}, disconnected() {}, gap() {}, delivered() {}, held() {} }
+const counters = { connected() {}, disconnected() {}, refused() {}, gap() {}, delivered() {}, held() {} }
 
 /** The real delivery of one run of the relay, in virtual time: sessions, replays, heartbeats and history. */
 export class SimulatedEdge {

@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Config, readConfig, settings } from '../../src/config.ts'
@@ -136,6 +137,15 @@ describe('a bad value', () => {
     const lines = configErrorsOf([], { [name]: 'almost a secret' })
     expect(lines).toEqual([expect.stringMatching(new RegExp(`^${name} must be letters`))])
     expect(lines.join()).not.toContain('almost')
+  })
+
+  it('of API_KEYS_FILE is reported at the start, and no line of the file is printed', () => {
+    expect(configErrorsOf([], { API_KEYS_FILE: '/nowhere' })).toEqual([
+      expect.stringMatching(/^API_KEYS_FILE must be a file that can be read \(ENOENT\)/),
+    ])
+    const lines = configErrorsOf([], { API_KEYS_FILE: fileURLToPath(import.meta.url) })
+    expect(lines).toEqual([expect.stringMatching(/^API_KEYS_FILE names a file whose lines must be letters/)])
+    expect(lines.join()).not.toContain('import')
   })
 
   const stocks = { STOCKS_API_URL: 'https://api.example' }

@@ -7,6 +7,7 @@ import type { WorkQueue } from '../limits/work-queue.ts'
 import type { StreamServices } from '../live/http-stream.ts'
 import { Listener } from '../live/listener.ts'
 import type { Outlet } from '../transport/outlet.ts'
+import { internalError } from '../transport/shared-refusals.ts'
 import { drainedOrClosed, SocketOutlet } from '../transport/socket-outlet.ts'
 import { EvictedError, guardEviction } from './eviction-guard.ts'
 import { keptSinceHeaders, type ReadContext, readChunk } from './history-page.ts'
@@ -52,8 +53,9 @@ export function openExport(
     ...{ id: createConnectionId(), transport: 'ndjson', address, outlet, heartbeatMs: null, options },
     uptime: uptime(),
   })
+  // Another process may have taken the last place meanwhile.
+  if (hub.add(listener)) throw hub.refusal({ tokens, options: defaultSelectionOptions }, address) ?? internalError
   outgoing.writeHead(200, exportHeaders(tape)).flushHeaders()
-  hub.add(listener)
   outgoing.once('close', () => hub.remove(listener))
   const isGone = () => listener.state === 'disconnected'
   const send = async () => {

@@ -22,11 +22,11 @@ export const exportHandlers = (streams: StreamServices, workQueue: WorkQueue): H
   },
 })
 
-export const historyHandlers = ({ edge }: StreamServices, workQueue: WorkQueue): Handlers => ({
+export const historyHandlers = ({ edge, clientAddressOf }: StreamServices, workQueue: WorkQueue): Handlers => ({
   events: async (c) => {
     const historyQuery = await readHistoryQuery(queryOf(c), edge)
     const context = { tape: edge.tape, workQueue, isGone: () => c.env.outgoing.destroyed }
-    const { texts, next } = await workQueue.run(() => readPage(context, historyQuery))
+    const { texts, next } = await workQueue.run(clientAddressOf(c.env.incoming), () => readPage(context, historyQuery))
     // Written after the read, so that they also name what was evicted meanwhile.
     for (const [name, value] of Object.entries(keptSinceHeaders(edge.tape))) c.header(name, value)
     return sendJson(c, `{"events":[${texts.join(',')}],"next":${JSON.stringify(next)}}`)

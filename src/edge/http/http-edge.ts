@@ -36,6 +36,5 @@ export function openHttpEdge({ config, streams, parts, metrics, ...reports }: Ht
     perAddressBound: () => Math.max(config.CLIENTS_PER_ADDRESS_BOUND, streams.keys?.clientsBound ?? 0),
     trustedProxies: config.TRUSTED_PROXIES,
   }
-  const countRefusal = (code: number) => metrics.refusals.inc({ code })
-  return listen(app, { streams, webSocketRoutes, refusal, countRefusal }, address)
+  return listen(app, { streams, webSocketRoutes, refusal }, address)
 }

@@ -45,7 +45,7 @@ export function openApp({ streams, nodeRoutes, listCacheControl, explorerUrl, on
     ...serviceHandlers({ ...reports, demo: streams.edge.demo }),
     ...historyHandlers(streams, workQueue),
     ...accessTokenHandlers(streams),
-    ...tokenListHandlers(streams.edge, workQueue, listCacheControl),
+    ...tokenListHandlers(streams, workQueue, listCacheControl),
   }
   const servicePaths = new Set(routes.flatMap(({ id, path }) => (serviceRoutes.has(id) ? [path] : [])))
   if (onlyServiceRoutes)

@@ -22,6 +22,8 @@ const BOUNDS_MS = {
   headers: 10_000,
   request: 15_000,
   keepAlive: 5_000,
+  /** Without reading anything of an answer that waits for it. */
+  answer: 30_000,
   /** For a connection that sends nothing at all: no other deadline covers it. */
   idle: 15_000,
   /** How often Node checks the first two. Its default of 30 s would make up to 40 s of 10. */
@@ -69,7 +71,7 @@ export async function listen(
   address: ListenAddress,
   boundsMs: Readonly<typeof BOUNDS_MS> = BOUNDS_MS,
 ): Promise<EdgeServer> {
-  const { countRefusal } = services
+  const { clientAddressOf, countRefusal } = services.streams
   const { clientsBound, perAddressBound = () => clientsBound, trustedProxies } = address
   const connections = new TcpConnections({
     idleBoundMs: boundsMs.idle,
@@ -85,9 +87,14 @@ export async function listen(
     // A stopping server keeps no connection open for a next request.
     if (!server.listening) outgoing.shouldKeepAlive = false
     for (const [name, value] of safetyHeaderEntries) outgoing.setHeader(name, value)
-    if (!hasTooManyHeaders(incoming.rawHeaders)) return void handle(incoming, outgoing)
-    outgoing.writeHead(431, refusalHeaders).end(JSON.stringify(tooManyHeaders.record))
+    if (hasTooManyHeaders(incoming.rawHeaders))
+      return void outgoing.writeHead(431, refusalHeaders).end(JSON.stringify(tooManyHeaders.record))
+    const hold = () => connections.holdAnswer(incoming.socket, outgoing, () => clientAddressOf(incoming))
+    handle(incoming, outgoing).then(hold, hold)
+    // Many requests may come in one packet, and their answers are made before any promise resolves.
+    hold()
   })
+  server.timeout = boundsMs.answer
   server.maxConnections = clientsBound + SPARE_CONNECTIONS + CONNECTIONS_CLOSING
   // One more shows that a request has too many: Node leaves out the rest.
   server.maxHeadersCount = HEADERS_BOUND + 1

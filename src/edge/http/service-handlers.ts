@@ -5,6 +5,9 @@ import { metricsForbidden, sendRefusal, upgradeRequired } from './refusals.ts'
 
 const loopbackAddresses = new Set(['127.0.0.1', '::1', '::ffff:127.0.0.1'])
 
+/** A proxy on this machine forwards requests of other machines, and a browser those of any page. */
+const foreignHeaders = ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip', 'origin']
+
 export type ServiceReports = {
   readonly metrics: () => Promise<string>
   /** The token that gives other machines the metrics; without it they get none. */
@@ -31,8 +34,8 @@ export const serviceHandlers = ({ metrics, metricsToken, unreadyReasons, status,
   },
   metrics: async (c) => {
     const { incoming } = c.env
-    // A proxy on this machine forwards requests of other machines.
-    const isLocal = loopbackAddresses.has(incoming.socket.remoteAddress ?? '') && !incoming.headers['x-forwarded-for']
+    const isLocal =
+      loopbackAddresses.has(incoming.socket.remoteAddress ?? '') && !foreignHeaders.some((name) => name in incoming.headers)
     if (!isLocal && !(metricsToken !== undefined && hasBearerToken(incoming, metricsToken))) throw metricsForbidden
     return c.text(await metrics())
   },

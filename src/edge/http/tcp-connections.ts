@@ -1,9 +1,16 @@
 import type { ServerResponse } from 'node:http'
 import type { BlockList, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { ByteBudget } from '../limits/byte-budget.ts'
 import { networkAddressOf } from '../limits/client-address.ts'
 import { IdleSockets } from '../limits/idle-sockets.ts'
+import type { StreamServices } from '../live/http-stream.ts'
 import { isTaken } from '../transport/takeover.ts'
+
+/** Bytes of answers that wait for their clients: in all, and of one client. A page of history has up to four megabytes. */
+const [UNSENT_BOUND_BYTES, UNSENT_PER_CLIENT_BOUND_BYTES] = [256 * 2 ** 20, 64 * 2 ** 20]
+
+type UnsentAnswer = { readonly client: string; readonly bytes: number }
 
 type TcpBounds = {
   /** How long a connection may go without a first request. */
@@ -12,8 +19,7 @@ type TcpBounds = {
   readonly bound: number
   readonly perAddressBound: () => number
   readonly trustedProxies: BlockList | undefined
-  /** Receives the status of each answer that refuses. */
-  readonly countRefusal: (code: number) => void
+  readonly countRefusal: StreamServices['countRefusal']
 }
 
 /** All connections. Node's server forgets those that became WebSockets or streams. */
@@ -23,10 +29,13 @@ export class TcpConnections {
   readonly #countByNetwork = new Map<string, number>()
   readonly #idleSockets: IdleSockets
   readonly #pendingAnswers = new WeakMap<Duplex, number>()
+  readonly #unsentBudget: ByteBudget
+  readonly #unsent = new Map<Duplex, Map<ServerResponse, UnsentAnswer>>()
   readonly #remove: (this: Socket) => void
 
-  constructor(bounds: TcpBounds) {
+  constructor(bounds: TcpBounds, unsentBudget = new ByteBudget(UNSENT_BOUND_BYTES, UNSENT_PER_CLIENT_BOUND_BYTES)) {
     this.#bounds = bounds
+    this.#unsentBudget = unsentBudget
     this.#idleSockets = new IdleSockets(bounds.idleBoundMs)
     const remove = (socket: Socket) => this.#forget(socket)
     // One function for all sockets, since each listener keeps its own for as long as it is connected.
@@ -37,11 +46,14 @@ export class TcpConnections {
 
   /** Takes a connection, or cuts one: this one where its address has too many, else the oldest that never asked anything. */
   add(socket: Socket): void {
-    const { bound, perAddressBound } = this.#bounds
+    const { bound, perAddressBound, countRefusal } = this.#bounds
     const network = this.#networkOf(socket)
     const count = this.#countByNetwork.get(network) ?? 0
-    if (network !== '' && count >= perAddressBound()) return void socket.destroy()
-    if (this.#sockets.size >= bound && !this.#idleSockets.cutOldest()) return void socket.destroy()
+    const isFull = () => this.#sockets.size >= bound && !this.#idleSockets.cutOldest()
+    if ((network !== '' && count >= perAddressBound()) || isFull()) {
+      countRefusal('none')
+      return void socket.destroy()
+    }
     this.#sockets.add(socket)
     this.#countByNetwork.set(network, count + 1)
     socket.on('close', this.#remove)
@@ -55,6 +67,7 @@ export class TcpConnections {
     const count = (this.#countByNetwork.get(network) ?? 0) - 1
     if (count > 0) this.#countByNetwork.set(network, count)
     else this.#countByNetwork.delete(network)
+    for (const outgoing of this.#unsent.get(socket)?.keys() ?? []) this.#release(socket, outgoing)
   }
 
   /** Empty for a proxy. Node keeps the address of a closed socket that was asked for it before. */
@@ -74,6 +87,26 @@ export class TcpConnections {
       this.#pendingAnswers.set(socket, (this.#pendingAnswers.get(socket) ?? 1) - 1)
       if (outgoing.statusCode >= 400) this.#bounds.countRefusal(outgoing.statusCode)
     })
+  }
+
+  /** Counts what waits of a finished answer until the client has taken it. Too much of one client, or of all, cuts the connection. */
+  holdAnswer(socket: Socket, outgoing: ServerResponse, clientOf: () => string): void {
+    const bytes = outgoing.writableLength
+    const held = this.#unsent.get(socket) ?? new Map<ServerResponse, UnsentAnswer>()
+    if (!outgoing.writableEnded || bytes === 0 || socket.destroyed || held.has(outgoing)) return
+    const client = clientOf()
+    if (!this.#unsentBudget.reserve(bytes, client)) return void socket.destroy()
+    this.#unsent.set(socket, held.set(outgoing, { client, bytes }))
+    outgoing.once('close', () => this.#release(socket, outgoing))
+  }
+
+  #release(socket: Duplex, outgoing: ServerResponse): void {
+    const held = this.#unsent.get(socket)
+    const answer = held?.get(outgoing)
+    if (!held || !answer) return
+    this.#unsentBudget.release(answer.bytes, answer.client)
+    held.delete(outgoing)
+    if (held.size === 0) this.#unsent.delete(socket)
   }
 
   isAnswering(socket: Duplex): boolean {

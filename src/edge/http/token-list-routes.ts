@@ -7,6 +7,7 @@ import type { HistoryReader, SearchableTape } from '../../tape/tape.ts'
 import type { Token } from '../../tokens/token.ts'
 import { chunk, nextTurn } from '../../turns.ts'
 import type { WorkQueue } from '../limits/work-queue.ts'
+import type { StreamServices } from '../live/http-stream.ts'
 import { type EdgeContext, SNAPSHOTS_PER_TURN, tokensOf } from '../live/session.ts'
 import { listUnavailable, resolveKnownSymbols, resolveSymbols, unknownSymbol } from '../select/symbols.ts'
 import { snapshotOf, type View } from '../select/view.ts'
@@ -72,7 +73,7 @@ async function renderList(listed: readonly Token[]): Promise<RenderedList> {
 export const matchesEtag = (ifNoneMatch: string | undefined, etag: string): boolean =>
   (ifNoneMatch ?? '').split(',').some((candidate) => candidate.trim() === '*' || candidate.trim().replace(/^W\//, '') === etag)
 
-export function tokenListHandlers(edge: EdgeContext, workQueue: WorkQueue, cacheControl: string): Handlers {
+export function tokenListHandlers({ edge, clientAddressOf }: StreamServices, workQueue: WorkQueue, cacheControl: string): Handlers {
   const tokenLists = new TokenListCache(edge.view, edge.now)
   return {
     tokens: async (c) => {
@@ -81,9 +82,11 @@ export function tokenListHandlers(edge: EdgeContext, workQueue: WorkQueue, cache
       if (matchesEtag(c.req.header('if-none-match'), etag)) return c.body(null, 304, headers)
       return c.body(body, 200, { ...headers, 'content-type': 'application/json' })
     },
-    snapshot: async (c) => sendJson(c, await readSnapshots(queryOf(c), edge)),
+    snapshot: async (c) => sendJson(c, await workQueue.run(clientAddressOf(c.env.incoming), () => readSnapshots(queryOf(c), edge))),
     token: async (c) => {
-      const token = await workQueue.run(() => readToken(c.req.param('selector') ?? '', edge, workQueue))
+      const token = await workQueue.run(clientAddressOf(c.env.incoming), () =>
+        readToken(c.req.param('selector') ?? '', edge, workQueue),
+      )
       return sendJson(c, JSON.stringify(token))
     },
   }

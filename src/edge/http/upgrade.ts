@@ -62,20 +62,18 @@ export type WebSocketServices = {
   readonly webSocketRoutes: readonly WebSocketRoute[]
   /** Why no WebSocket is accepted at all. */
   readonly refusal?: Refusal | null
-  /** Receives the status of each refused handshake. */
-  readonly countRefusal: (code: number) => void
 }
 
 /** Answers every upgrade: a path of ours becomes a WebSocket, anything else gets a refusal in plain HTTP. */
 export function serveWebSockets(
   server: Server,
-  { streams, webSocketRoutes, refusal: refusalOfAll = null, countRefusal }: WebSocketServices,
+  { streams, webSocketRoutes, refusal: refusalOfAll = null }: WebSocketServices,
 ): { close(): void } {
-  const servers = [streamRoute(streams), ...webSocketRoutes].map((route) => ({ route, server: openWebSocketServer(route) }))
-  const refuse = (socket: Socket, refusal: Refusal): void => {
-    countRefusal(refusal.code)
+  const refuse = (socket: Duplex, refusal: Refusal): void => {
+    streams.countRefusal(refusal.code)
     sendRawRefusal(socket, refusal)
   }
+  const servers = [streamRoute(streams), ...webSocketRoutes].map((route) => ({ route, server: openWebSocketServer(route, refuse) }))
   const byPath = new Map(servers.map((target) => [target.route.path, target]))
   const upgrade = (incoming: IncomingMessage, socket: Socket, head: Buffer): void => {
     const url = URL.parse(incoming.url ?? '', 'http://localhost')
@@ -124,7 +122,10 @@ const streamRoute = (streams: StreamServices): WebSocketRoute => ({
   accept: (webSocket, socket, client) => openSession(webSocket, socket, client, streams),
 })
 
-function openWebSocketServer({ messageBoundBytes, chunksBound, compresses }: WebSocketRoute): WebSocketServer {
+function openWebSocketServer(
+  { messageBoundBytes, chunksBound, compresses }: WebSocketRoute,
+  refuse: (socket: Duplex, refusal: Refusal) => void,
+): WebSocketServer {
   const webSocketServer = new WebSocketServer({
     noServer: true,
     maxPayload: messageBoundBytes,
@@ -137,7 +138,7 @@ function openWebSocketServer({ messageBoundBytes, chunksBound, compresses }: Web
     ...{ maxFragments: FRAGMENTS_BOUND, maxBufferedChunks: chunksBound, closeTimeout: CLOSE_BOUND_MS },
   })
   // A handshake that `ws` rejects gets the same error record as every other mistake.
-  webSocketServer.on('wsClientError', ({ message }, socket) => sendRawRefusal(socket, badHandshake(message)))
+  webSocketServer.on('wsClientError', ({ message }, socket) => refuse(socket, badHandshake(message)))
   return webSocketServer
 }
 

@@ -1,4 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { digestOf, type KeyEntry, type KeyLimits, keyEntriesOfFile } from '../../key-settings.ts'
 
@@ -34,7 +35,7 @@ export class KeyRing {
     this.#byClient = byClient(options.entries)
     const { file } = options
     if (file === undefined) return
-    void this.#read(file)
+    this.#attempt(() => this.#take(readFileSync(file, 'utf8')))
     this.#timer = setInterval(() => void this.#read(file), FILE_CHECK_MS)
   }
 
@@ -82,16 +83,28 @@ export class KeyRing {
     return timingSafeEqual(Buffer.from(proof), Buffer.from(proofOf(entry, name, Number(end)))) ? client : null
   }
 
-  /** Takes the keys of the file. One that cannot be read changes nothing: half a file must not lock clients out. */
   async #read(file: string): Promise<void> {
+    const text = await readFile(file, 'utf8').catch((failure: unknown) => failure)
+    this.#attempt(() => {
+      if (typeof text !== 'string') throw text
+      this.#take(text)
+    })
+  }
+
+  /** Takes the keys of the file. */
+  #take(text: string): void {
+    if (text === this.#fileText) return
+    const current = byClient([...this.#options.entries, ...keyEntriesOfFile(text)])
+    this.#fileText = text
+    const revoked = new Set([...this.#byClient.keys()].filter((client) => !current.has(client)))
+    this.#byClient = current
+    if (revoked.size > 0) this.#options.onRevoked(revoked)
+  }
+
+  /** A file that cannot be read changes nothing: half a file must not lock clients out. */
+  #attempt(take: () => void): void {
     try {
-      const text = await readFile(file, 'utf8')
-      if (text === this.#fileText) return
-      const current = byClient([...this.#options.entries, ...keyEntriesOfFile(text)])
-      this.#fileText = text
-      const revoked = new Set([...this.#byClient.keys()].filter((client) => !current.has(client)))
-      this.#byClient = current
-      if (revoked.size > 0) this.#options.onRevoked(revoked)
+      take()
     } catch (failure) {
       const why = failure instanceof Error ? failure.message : String(failure)
       this.#options.warn('API_KEYS_FILE cannot be read, and its last keys stay valid', { why })

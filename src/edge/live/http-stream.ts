@@ -52,6 +52,8 @@ export type StreamServices = {
   /** Whether WebSocket messages are compressed for clients that offer it. */
   readonly compression: boolean
   readonly warn: (kind: string, detail: unknown) => void
+  /** Receives the HTTP status of each refusal; none where the connection is closed without an answer. */
+  readonly countRefusal: (code: number | 'none') => void
 }
 
 /** Resolves a request into the stream to open; refuses what cannot be served. */
@@ -81,6 +83,7 @@ export function openStream(streams: StreamServices, request: StreamRequest): voi
     if (!(failure instanceof Refusal) || !isEventSource(request)) throw failure
     const retryMs = retryMsByReason[failure.reason]
     if (retryMs === undefined) throw failure
+    streams.countRefusal(failure.code)
     refuseAsEvent(request.outgoing, failure, retryMs)
   }
 }
@@ -116,9 +119,9 @@ function startStream(streams: StreamServices, request: StreamRequest, resolved: 
   })
   listener.tokens = choice.tokens
   socket.write(`${responseHeadOf(format, edge.wallTime())}${format === 'sse' ? `: stocktape.v1\nretry: ${retryMs}\n\n` : ''}`)
+  removeOnClose(edge.hub, listener, socket)
   const exceeded = edge.hub.add(listener)
   if (exceeded) return edge.hub.disconnect(listener, exceeded)
-  removeOnClose(edge.hub, listener, socket)
   const { snapshot = true } = query
   const onGap = query.on_gap ?? 'replay'
   const subscription = { since, snapshot, onGap, rejected: choice.rejected }

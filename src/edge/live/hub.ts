@@ -57,6 +57,8 @@ type Options = {
     connected(transport: Transport): void
     /** The reason is that of the relay, or `client` where the client ended the connection. */
     disconnected(transport: Transport, reason: CloseReason | 'client'): void
+    /** A connection was ended before it became a listener. */
+    refused(transport: Transport, reason: CloseReason): void
     /** A listener was sent a gap. */
     gap(reason: NoticeOf<'gap'>['reason']): void
     /** A batch was written to all its listeners. */
@@ -219,7 +221,10 @@ export class Hub {
     listener.state = 'disconnected'
     this.#backlogs.updateOf(listener)
     this.#audiences.remove(listener)
-    if (!this.#listeners.delete(listener)) return
+    if (!this.#listeners.delete(listener)) {
+      if (reason !== 'client') this.#options.counters.refused(listener.transport, reason)
+      return
+    }
     this.connectionLimits.remove(listener)
     this.#listenerCounts[listener.transport] -= 1
     this.#options.sharedUsage?.change(countName(listener.transport), -1)

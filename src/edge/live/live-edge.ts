@@ -59,6 +59,7 @@ export function openLiveEdge(inputs: LiveInputs) {
     createConnectionId: randomUUID,
     compression: config.COMPRESSION,
     warn,
+    countRefusal: (code) => inputs.metrics.refusals.inc({ code }),
     authorize: createAuthorizer({ origins: config.ORIGINS, keys }),
     keys,
     clientAddressOf: (incoming) =>
@@ -133,6 +134,7 @@ const openHub = (
     counters: {
       connected: (transport) => metrics.listeners.inc({ transport }),
       disconnected: (transport, reason) => metrics.countDisconnect(transport, reason, closeCodeOf(reason)),
+      refused: (transport, reason) => metrics.disconnects.inc({ transport, reason, code: closeCodeOf(reason) }),
       gap: (reason) => metrics.gaps.inc({ reason }),
       delivered: countDeliveries(metrics.deliverySeconds, wallTime),
       held: (bytes) => metrics.heldBytes.set(bytes),

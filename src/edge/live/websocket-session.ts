@@ -88,6 +88,7 @@ export class WebSocketSession implements WebSocketEvents {
       clearTimeout(timer)
       this.#onFirstMessage = null
       const client = text === null ? null : this.#clientOf(text)
+      if (this.#streams.edge.hub.isDraining) return this.#streams.edge.hub.disconnect(this.#listener, 'going_away')
       if (client !== null) this.#listener.address = client
       this.open(query, lastEventId, client === null ? keyRequired : null)
     }

@@ -21,7 +21,7 @@ const ANSWER_BYTES = 15 * MEBIBYTE
 const UNANSWERED_BOUND = 2
 
 /** The WebSockets of `/rpc` alone, with a node of long answers and a clock that the test moves. */
-async function openRpcSockets() {
+async function openRpcSockets(clientsBound = 10) {
   let now = 0
   const uptime = () => now
   const chainState = new ChainState()
@@ -47,13 +47,8 @@ async function openRpcSockets() {
       filterBudget: new ByteBudget(Number.POSITIVE_INFINITY),
       uptime,
     },
-    ...{
-      backlogBoundBytes: 262_144,
-      idPrefix: '0x',
-      countSlowDisconnect: () => {},
-      connectionMetrics: { opened: () => {}, closed: () => {} },
-    },
-    connections: new ConnectionLimits({ clientsBound: 10, perAddressBound: 10 }),
+    ...{ backlogBoundBytes: 262_144, idPrefix: '0x', connectionMetrics: { opened: () => {}, closed: () => {} } },
+    connections: new ConnectionLimits({ clientsBound, perAddressBound: 10 }),
   })
   // The types of ws lack `closeTimeout`.
   const sockets = new WebSocketServer({ noServer: true, WebSocket: ServerWebSocket, ...{ closeTimeout: 500 } })
@@ -185,4 +180,13 @@ describe('a slow reader of a long answer', () => {
     await reader.readBytes(2 * ANSWER_BYTES)
     expect(reader.socket.destroyed).toBe(true)
   })
+})
+
+it('a client for which another process left no room ends alone, whatever it sends', async () => {
+  const { open } = await openRpcSockets(0)
+  const { socket } = await open()
+  // A frame without a mask is an error of the protocol.
+  socket.write(Buffer.of(0x81, 1, 0x61))
+  socket.resume()
+  await once(socket, 'close')
 })

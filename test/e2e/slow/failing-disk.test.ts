@@ -6,10 +6,13 @@ import { fileURLToPath } from 'node:url'
 import { expect, it, type TestContext, vi } from 'vitest'
 import { startDevnet } from '../../../src/devnet/devnet.ts'
 import { type ChildProgram, createTempFolder, spawnRelay } from '../../support/child-program.ts'
+import { listenNdjson } from '../../support/test-listener.ts'
 import { transfer } from '../../support/test-stack.ts'
 
 /** Several megabytes of logs: more than the write-ahead log keeps. */
 const [LOGS, LOG_BYTES] = [200, 16_384]
+/** More connections than the counts of the processes have room for in what their file already has. */
+const LISTENERS = 100
 const WAIT = { timeout: 20_000, interval: 100 }
 
 /** Relays on one tape, whose disk refuses to flush or to write while it is broken. */
@@ -27,10 +30,11 @@ async function openFailingDisk(test: TestContext) {
     STOCKS_API_URL: devnet.url,
     LD_PRELOAD: library,
     DISK_FAILS_WITH: mark,
+    DISK_FAILS_UNDER: dir,
   }
   return {
     ...{ devnet, dir },
-    start: () => spawnRelay(test, settings),
+    start: (more: Record<string, string> = {}) => spawnRelay(test, { ...settings, ...more }),
     break: (what: 'flush' | 'write') => writeFile(mark, what),
     repair: () => rm(mark),
   }
@@ -102,6 +106,28 @@ it('an I/O error at a commit loses nothing: the tape is written once the disk wo
   await relay.kill()
   const next = disk.start()
   expect((await historyOf(await next.listeningUrl())).events.slice(0, 5)).toEqual(inMemory)
+})
+
+it('where several processes serve, an I/O error ends none of them', async (test) => {
+  const disk = await openFailingDisk(test)
+  const relay = disk.start({ WORKERS: '2' })
+  const url = await relay.listeningUrl()
+  await disk.devnet.until(() => disk.devnet.subscriptions().pendingLogs > 0)
+  await disk.break('write')
+  transfer(disk)
+  await relay.waitForOutput('stderr', /the tape cannot be written/)
+  const listeners = await Promise.all(Array.from({ length: LISTENERS }, () => listenNdjson(`${url}/v1/stream/AAPLc`)))
+  for (const listener of listeners) await listener.waitFor('live')
+  transfer(disk)
+  for (const listener of listeners) {
+    await listener.waitFor('transfer')
+    listener.close()
+  }
+  await vi.waitFor(
+    async () => expect(await (await fetch(`${url}/v1/status`)).json()).toMatchObject({ clients: { ndjson: 0 } }),
+    WAIT,
+  )
+  expect(relay.stderr).not.toContain('a worker has ended')
 })
 
 it('the README quotes these lines', () => {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { get } from 'node:http'
 import { createPublicClient, http, webSocket } from 'viem'
 import { describe, expect, it, vi } from 'vitest'
@@ -92,6 +93,9 @@ describe.each(proxies)('behind $name', ({ name, open, withTimeout, withCache }) 
     const relay = await DeployedRelay.open(test, devnet)
     const proxy = await open(test, relay.url)
     const listeners = await listenAll(test, proxy, 'symbols=AAPLc')
+    const { certificatePath, tlsUrl } = proxy
+    const secure = execFileSync('curl', ['-sI', '--cacert', certificatePath, `${tlsUrl}/healthz`], { encoding: 'utf8' })
+    expect(secure).toMatch(/^strict-transport-security: max-age=\d+/m)
     const lines = linesOf(test, `${proxy.url}/v1/tail/AAPLc`)
     await readUntil(lines, /^# live/)
     for (let time = 1; time <= TRANSFER_COUNT; time += 1) {

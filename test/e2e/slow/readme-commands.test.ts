@@ -59,7 +59,7 @@ const runElsewhere: Readonly<Record<string, readonly [file: string, shown: strin
   'stocktape doctor': ['test/e2e/slow/doctor.test.ts', 'doctor'],
   'curl --http2': ['test/e2e/slow/upgrading-clients.test.ts', '--http2'],
   'docker build -t stocktape .': ['test/e2e/slow/image.test.ts', 'RUN'],
-  'docker run --init --read-only --tmpfs /tmp -v tape:/data -p 8080:8080 -e NETWORK=base stocktape': [
+  'docker run --init --stop-timeout 20 --read-only --tmpfs /tmp -v tape:/data -p 8080:8080 -e NETWORK=base stocktape': [
     'test/e2e/slow/image.test.ts',
     'CMD',
   ],

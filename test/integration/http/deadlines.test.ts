@@ -3,11 +3,12 @@ import { openApp } from '../../../src/edge/http/routes.ts'
 import { listen } from '../../../src/edge/http/server.ts'
 import { formatRequest, openRawConnection, type RawConnection } from './raw-connection.ts'
 
-const shortDeadlines = { headers: 100, request: 200, keepAlive: 1, idle: 150, check: 10 }
+const shortDeadlines = { headers: 100, request: 200, keepAlive: 1, answer: 300, idle: 150, check: 10 }
 
 /** A server without a tape behind it, and a connection to it. */
 async function openConnection(boundsMs = shortDeadlines): Promise<RawConnection> {
-  const streams = { edge: { hub: { isDraining: false } }, authorize: () => null } as never
+  const ports = { authorize: () => null, clientAddressOf: () => 'here', countRefusal() {} }
+  const streams = { edge: { hub: { isDraining: false } }, ...ports } as never
   const app = openApp({
     ...{ streams, nodeRoutes: [], listCacheControl: '' },
     metrics: async () => '',
@@ -15,12 +16,7 @@ async function openConnection(boundsMs = shortDeadlines): Promise<RawConnection>
     unreadyReasons: () => [],
     status: () => null as never,
   })
-  const server = await listen(
-    app,
-    { streams, webSocketRoutes: [], countRefusal() {} },
-    { host: '127.0.0.1', port: 0, clientsBound: 1 },
-    boundsMs,
-  )
+  const server = await listen(app, { streams, webSocketRoutes: [] }, { host: '127.0.0.1', port: 0, clientsBound: 1 }, boundsMs)
   onTestFinished(() => server.close(0))
   const raw = await openRawConnection(`http://127.0.0.1:${server.port}`)
   onTestFinished(() => void raw.socket.destroy())
@@ -55,6 +51,18 @@ describe('a connection', () => {
     const raw = await openConnection()
     raw.send('GET /healthz HTTP/1.1\r\nhost: relay\r\n')
     await raw.ended()
+  })
+
+  it('that never reads its answers is closed', async () => {
+    const raw = await openConnection()
+    raw.socket.pause()
+    raw.send('GET /openapi.json HTTP/1.1\r\nhost: relay\r\n\r\n'.repeat(60))
+    // The client sees the end only when it writes.
+    const stateAfterWrite = () => {
+      raw.send('\r\n')
+      return raw.closeState
+    }
+    await expect.poll(stateAfterWrite, { timeout: 5_000 }).not.toBe('no')
   })
 
   it('that never ends its body is closed', async () => {

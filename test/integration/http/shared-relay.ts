@@ -101,7 +101,8 @@ export function sharedRelayForFile(settings: Record<string, string> = {}): Share
   })
   afterEach(async () => {
     await sharedRelay.closeAndVerify()
-    expect(consoleErrors.mock.calls).toEqual([])
+    // Clients of other files in this process report the end of their relays as events.
+    expect(consoleErrors.mock.calls.filter(([what]) => !(what instanceof Event))).toEqual([])
   })
   afterAll(async () => {
     await sharedRelay.verifyServing()

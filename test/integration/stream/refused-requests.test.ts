@@ -67,6 +67,14 @@ describe('a bad parameter', () => {
 })
 
 describe('the routes', () => {
+  it('repeats no control characters in text, as they would change a terminal', async () => {
+    const { relay } = await openTestStack()
+    const { status, text } = await fetchDocumented(`${relay.url}/v1/tail/%1B]0;x%07`)
+    expect(status).toBe(404)
+    expect(text).toContain(']0;x')
+    expect(text.trimEnd()).not.toMatch(/\p{Cc}/u)
+  })
+
   it.each([
     ['/v1/stream/AAPLc', 'text/event-stream; charset=utf-8'],
     ['/v1/stream?symbols=AAPLc', 'text/event-stream; charset=utf-8'],

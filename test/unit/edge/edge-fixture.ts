@@ -44,7 +44,7 @@ export function openEdge({ bound = 1_000_000, replay = 100_000, existingTape }: 
   const now = () => clock.now
   const tape = existingTape ?? openSqliteTape({ dir: ':memory:', retentionMs: 60_000, bound, now, random: () => 0.5 })
   const view = new View(tape)
-  const counters = { connected() {}, disconnected() {}, gap() {}, delivered() {}, held() {} }
+  const counters = { connected() {}, disconnected() {}, refused() {}, gap() {}, delivered() {}, held() {} }
   const bounds = {
     backlogBoundBytes: 262_144,
     backlogPatienceMs: 5_000,

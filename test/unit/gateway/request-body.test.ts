@@ -18,7 +18,7 @@ async function openBodyServer() {
     incoming.on('data', (chunk: Buffer) => {
       receivedBytes += chunk.length
     })
-    const body = await readBody(incoming, BOUND_BYTES, budget)
+    const body = await readBody(incoming, BOUND_BYTES, budget, 'client')
     bodies.push(body)
     outgoing.end(typeof body === 'string' ? body : `read ${body.length}`)
   }).listen(0, '127.0.0.1')

@@ -22,8 +22,10 @@ function openOnSmallDisk() {
   const root = createTempFolder()
   onTestFinished(() => rmSync(root, { recursive: true, force: true }))
   const dir = join(root, 'tape')
-  const [clock, warnings] = [{ now: at }, [] as string[]]
-  const options = { ...unboundedOptions, dir, now: () => clock.now, warn: (kind: string) => void warnings.push(kind) }
+  // The wall clock may be set while the steady one goes on.
+  const [clock, warnings] = [{ now: at, stepMs: 0 }, [] as string[]]
+  const wallTime = () => clock.now + clock.stepMs
+  const options = { ...unboundedOptions, dir, now: () => clock.now, wallTime, warn: (kind: string) => void warnings.push(kind) }
   let database: DatabaseSync | null = null
   const open = () =>
     openTapeFile(options, (opened) => {
@@ -123,12 +125,16 @@ describe('a tape whose disk is full', () => {
     await expect(tape.close()).rejects.toThrow(/1 updates are in memory only/)
   })
 
-  it('starts with the file as it is, and goes on in memory', async () => {
+  it.each([
+    ['', 0],
+    [', also where its clock was set', 60_000],
+  ])('starts with the file as it is, and goes on in memory%s', async (_, stepMs) => {
     const disk = openOnSmallDisk()
     const tape = disk.open()
-    const written = await tape.append([transfer({ at, nth: 1 })])
+    disk.clock.stepMs = stepMs
+    const written = await tape.append([transfer({ at: at + stepMs, nth: 1 })])
     await tape.close()
-    disk.clock.now += 1_000
+    disk.clock.now += 1_000 + stepMs
     const options = { ...unboundedOptions, dir: disk.dir, now: () => disk.clock.now }
     const restarted = openTapeFile(options, (database) => {
       // A smaller file than it has: even what a start writes has no room.

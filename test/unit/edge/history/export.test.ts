@@ -26,6 +26,7 @@ async function openExportServer(wrapTape?: (tape: SearchableTape) => SearchableT
     ...{ edge, random: () => 0.5, createConnectionId: () => String(answers.length) },
     ...{ clientAddressOf: ({ headers }) => String(headers.from ?? 'here'), compression: false, authorize: () => null, keys: null },
     warn: (_, detail) => warnings.push(detail),
+    countRefusal: () => {},
   }
   const workQueue = new WorkQueue()
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse) => {

@@ -271,7 +271,7 @@ describe('a long read', () => {
     }
     const workQueue = new WorkQueue()
     const query = await queryAt(at, tape, { min_value: 1_000_000, types: 'transfer' })
-    const read = () => workQueue.run(() => readPage({ ...historyReaderOf(tape), workQueue }, query))
+    const read = () => workQueue.run('here', () => readPage({ ...historyReaderOf(tape), workQueue }, query))
     const alone = await turnsDuring(read())
     expect(alone).toBeGreaterThan(20)
     // One slice per turn: three reads take three times as many turns.
@@ -312,11 +312,16 @@ describe('a long read', () => {
   it('is refused when too many run, and allowed again when they end', async () => {
     const workQueue = new WorkQueue()
     const ends: (() => void)[] = []
-    const works = Array.from({ length: 64 }, () => workQueue.run(() => new Promise<void>((end) => ends.push(end))))
-    await expect(workQueue.run(async () => {})).rejects.toMatchObject({ code: 503, reason: 'busy' })
+    const runAll = (client: string) =>
+      Array.from({ length: 32 }, () => workQueue.run(client, () => new Promise<void>((end) => ends.push(end))))
+    const works = runAll('here')
+    // One client leaves room for another.
+    await expect(workQueue.run('here', async () => {})).rejects.toMatchObject({ code: 503, reason: 'busy' })
+    works.push(...runAll('there'))
+    await expect(workQueue.run('elsewhere', async () => {})).rejects.toMatchObject({ code: 503, reason: 'busy' })
     while (ends.length < works.length) await workQueue.nextSlice()
     for (const end of ends) end()
     await Promise.all(works)
-    expect(await workQueue.run(async () => 'done')).toBe('done')
+    expect(await workQueue.run('here', async () => 'done')).toBe('done')
   })
 })

@@ -105,7 +105,7 @@ describe('a whole export', () => {
       Array.from({ length: 100 }, async () => readAll({ ...historyReaderOf(tape), workQueue }, await queryAt(at, tape, {}))),
     )
     await Promise.all(slow.map((reading) => reading.next()))
-    expect(await workQueue.run(async () => 'done')).toBe('done')
+    expect(await workQueue.run('here', async () => 'done')).toBe('done')
     await Promise.all(slow.map((reading) => reading.return(undefined)))
   })
 })

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { BlockList } from 'node:net'
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { clientAddressOf } from '../../../../src/edge/limits/client-address.ts'
 
@@ -58,5 +59,21 @@ describe('the address that a connection counts for', () => {
 
   it('is that of the sender when the sender is no trusted proxy, and the header causes a warning', () => {
     expect(readClientAddress('203.0.113.7', '192.0.2.1')).toEqual({ name: '203.0.113.7', warnings: 1 })
+  })
+
+  it('is the last hop, whatever text a client puts in front of it', () => {
+    const hop = fc.oneof(
+      fc.string({ unit: 'binary', maxLength: 40 }),
+      fc.ipV4(),
+      fc.ipV6(),
+      fc.constantFrom('::ffff:', '[::1', '10.0.0.1'),
+    )
+    fc.assert(
+      fc.property(fc.array(hop, { maxLength: 20 }), (hops) => {
+        expect(readClientAddress('10.0.0.1', [...hops, ' 203.0.113.7'].join(','))).toEqual({ name: '203.0.113.7', warnings: 0 })
+        const { name } = readClientAddress('10.0.0.1', hops.join(','))
+        expect(name).toMatch(/^(\d+\.\d+\.\d+\.\d+|\d+:\d+:\d+:\d+)$/)
+      }),
+    )
   })
 })

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import fc from 'fast-check'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { KeyRing } from '../../../../src/edge/limits/key-ring.ts'
 import { digestOf, keyEntries } from '../../../../src/key-settings.ts'
@@ -48,6 +49,20 @@ describe('a token', () => {
     now += TOKEN_LIFE_S * 1_000
     expect(opened.ring.clientOf(token)).toBeNull()
   })
+})
+
+it('any other text is no key', () => {
+  const opened = ringOf('one,two')
+  const token = tokenOf(opened, 'one')
+  const changed = fc
+    .tuple(fc.nat(token.length - 1), fc.string({ unit: 'binary', minLength: 1, maxLength: 2 }))
+    .map(([at, text]) => token.slice(0, at) + text + token.slice(at + 1))
+  fc.assert(
+    fc.property(fc.oneof(fc.string({ unit: 'binary' }), changed), (text) => {
+      fc.pre(!['one', 'two', token].includes(text))
+      expect(opened.ring.clientOf(text)).toBeNull()
+    }),
+  )
 })
 
 describe('a file of keys', () => {

@@ -230,7 +230,7 @@ describe('a WebSocket that is live in the sealed view', () => {
       authorize: () => null,
       keys: null,
     }
-    const streams = { edge: context, ...services, compression: false, warn() {} }
+    const streams = { edge: context, ...services, compression: false, warn() {}, countRefusal() {} }
     const session = new WebSocketSession(Object.assign(outlet, { receivePong: () => true }) as never, 'here', 'none', streams)
     session.open(new URLSearchParams('symbols=*&stage=sealed&snapshot=false'), '', null)
     const sentTypes = () => [...outlet.writes.join('').matchAll(/\{"type":"(\w+)"/g)].map(([, type]) => type)
