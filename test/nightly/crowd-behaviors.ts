@@ -282,7 +282,9 @@ async function historyReader(context: ClientContext): Promise<void> {
   const read = async (query: string): Promise<readonly string[]> => {
     try {
       const url = `http://127.0.0.1:${address.port}/v1/events?${query}&format=ndjson`
-      return (await (await fetch(url, { signal: stopSignal })).text()).split('\n').slice(0, -1)
+      // An audit holds this process for seconds, and the relay would close a connection that is kept meanwhile.
+      const headers = { connection: 'close' }
+      return (await (await fetch(url, { headers, signal: stopSignal })).text()).split('\n').slice(0, -1)
     } catch (failure) {
       if (!stopSignal.aborted) history.addFault(`asked for the history and failed: ${failure}`)
       return []
