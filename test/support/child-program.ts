@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
-import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import packageJson from '../../package.json' with { type: 'json' }
 type TestLifecycle = { readonly onTestFinished: typeof onTestFinished }
 
 /** Longer than any wait for a process. Reaching it is a failure. */
-const WAIT_TIMEOUT_MS = 15_000
+const WAIT_TIMEOUT_MS = 40_000
 
 /** How a program starts: folder, environment and user. */
 type SpawnSettings = { readonly cwd?: string; readonly env: NodeJS.ProcessEnv; readonly uid?: number; readonly gid?: number }
@@ -126,12 +126,20 @@ export async function createTempFolder(test: TestLifecycle): Promise<string> {
   return folder
 }
 
+/** Below the ports that the kernel gives to outgoing connections: one of those may be taken before a program listens on it. */
+const [PORTS_FROM, PORTS_TO, PORT_ATTEMPTS] = [12_000, 32_000, 100]
+
 /** A free port. */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
+  for (let attempt = 0; attempt < PORT_ATTEMPTS; attempt += 1) {
+    const port = randomInt(PORTS_FROM, PORTS_TO)
+    const server = createServer().listen(port, '127.0.0.1')
+    const isFree = await once(server, 'listening').then(
+      () => true,
+      () => false,
+    )
+    server.close()
+    if (isFree) return port
+  }
+  throw new Error(`no port from ${PORTS_FROM} to ${PORTS_TO} is free`)
 }

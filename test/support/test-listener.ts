@@ -18,7 +18,7 @@ export type MessageOf<Type extends Message['type']> = Extract<Message, { type: T
 export type CloseResult = { readonly code: number; readonly reason: string }
 
 /** Longer than any wait in a test. Reaching it is a failure. */
-const WAIT_TIMEOUT_MS = 10_000
+const WAIT_TIMEOUT_MS = 18_000
 
 /** A listener: everything it has received, and waiting for what comes. */
 export class TestListener {

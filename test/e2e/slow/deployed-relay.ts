@@ -8,7 +8,7 @@ import { type ReceivedUpdate, receivedUpdatesOf, upTo } from './reconnecting-rea
 export type TestLifecycle = { readonly onTestFinished: typeof onTestFinished }
 
 /** Longer than any test with restarts takes; reaching it is a failure, never a pause. */
-export const TEST_TIMEOUT_MS = 60_000
+export const TEST_TIMEOUT_MS = 180_000
 
 /** How long the relay may drain; stopping by a signal must take less, with any listeners. */
 export const DRAIN_MS = 5_000
