@@ -51,20 +51,22 @@ const LOOP_DELAY_MS = isNightly ? 20 : 40
 /** Sockets and timers that are not of clients: to the upstream, and from this test. */
 const RESOURCES_MARGIN = 6
 
+/** The ingest remembers 1,024 blocks: these are as many in nine minutes, so by the first measurement it knows no others. */
 const TRAFFIC: TrafficSettings = {
   flashblockMs: 250,
   transfersPerFlash: 10,
   logsPerFlash: 2,
   logBytes: 1_500,
-  flashesPerBlock: 8,
-  reorgEveryBlocks: 4,
+  flashesPerBlock: 2,
+  reorgEveryBlocks: 16,
 }
-/** Fills the tape, with a block in each flashblock that is as large as those of the soak, and as often replaced. */
+/** Fills the tape, with a block in each flashblock that is as large as those of the soak. Retracts would stay on it until they are old. */
 const OPENING: TrafficSettings = {
   ...TRAFFIC,
   transfersPerFlash: TRAFFIC.transfersPerFlash * TRAFFIC.flashesPerBlock,
   logsPerFlash: TRAFFIC.logsPerFlash * TRAFFIC.flashesPerBlock,
   flashesPerBlock: 1,
+  reorgEveryBlocks: Number.POSITIVE_INFINITY,
 }
 /** The ingest keeps the facts of the newest 1,024 blocks, so before there are as many its memory grows. */
 const OPENING_BLOCKS = isNightly ? 1_100 : 0
@@ -127,12 +129,12 @@ it(`${CLIENTS} random clients receive exactly the tape for ${SOAK_MS / 1_000} s,
   }
 
   const keptSince = async () => (await fetch(`${relay.url}/v1/events?limit=1`)).headers.get('x-kept-since')
-  devnet.faults.dropEvery = DROP_EVERY
   const opening = new DevnetTraffic(test, devnet, OPENING)
   while (opening.flashes < OPENING_BLOCKS || /\.0$/.test((await keptSince()) ?? '.0')) {
     opening.produceFlashblock()
     await pause(FLASH_INTERVAL_MS)
   }
+  devnet.faults.dropEvery = DROP_EVERY
   traffic.start()
   await enter('warm-up')
   await pause(WARM_UP_MS)
