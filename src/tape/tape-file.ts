@@ -424,13 +424,14 @@ const prepareStatements = (database: DatabaseSync) => ({
   firstFrom: database.prepare('SELECT seq, time FROM tape WHERE seq >= ? ORDER BY seq LIMIT 1'),
 })
 
-/** The lines of `meta`; a new file gets those of its origin. */
+/** The lines of `meta`; null in a new file. */
 function readMeta(database: DatabaseSync): ReadonlyMap<string, string> | null {
   const rows = database.prepare('SELECT name, value FROM meta').all()
   const meta = new Map(rows.map(({ name, value }) => [String(name), String(value)]))
   return meta.has('epoch') ? meta : null
 }
 
+/** Those of a tape that begins there. */
 const metaOf = ({ epoch, epochBeganAt, end }: TapeOrigin): ReadonlyMap<string, string> =>
   new Map(
     Object.entries({ epoch, epoch_began_at: String(epochBeganAt), end: String(end), oldest: String(end), counted: String(end) }),

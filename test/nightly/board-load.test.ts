@@ -95,8 +95,7 @@ it(`${UPDATES_PER_SECOND} updates a second for ${BUSY_MS / 1_000} s keep the pag
   )
 })
 
-// A pause of the machine does not come again; what the page does itself would.
-it('paints at once, moves nothing after that, and does no long work at rest', { retry: 1 }, async (test) => {
+it('paints at once, moves nothing after that, and does no long work at rest', async (test) => {
   const relay = await openRelayOnBusyChain(test, 2)
   const [paints, longest]: [number[], number[]] = [[], []]
   for (let visit = 0; visit < VISITS; visit += 1) {

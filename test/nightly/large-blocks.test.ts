@@ -53,8 +53,7 @@ async function read(url: string): Promise<void> {
   }
 }
 
-// A pause of the machine does not come again; what the relay does itself would.
-it(`a block of ${LOGS} logs of one token never holds the loop of the edge for ${LOOP_BOUND_MS} ms`, { retry: 1 }, async (test) => {
+it(`a block of ${LOGS} logs of one token never holds the loop of the edge for ${LOOP_BOUND_MS} ms`, async (test) => {
   const edge = new ForkedWorker<LargeBlocksCommand, LargeBlocksReply>(test, new URL('./large-blocks-process.ts', import.meta.url))
   const { url, key } = await edge.command({ do: 'open', logs: LOGS })
   const longest = new Map<string, number>()
