@@ -38,6 +38,8 @@ const SPARE_CONNECTIONS = 1_000
 const SPARE_CONNECTIONS_PER_ADDRESS = 200
 /** Connections above the bound that Node accepts: those that make room for them take a turn of the event loop to end. */
 const CONNECTIONS_CLOSING = 500
+/** Connections that wait to be accepted, as many as Linux allows by default. A flood fills Node's 511, and then a client waits a second. */
+const ACCEPT_BACKLOG = 4_096
 /** How often a stopping server looks for connections with nothing left to answer. */
 const IDLE_CHECK_MS = 50
 
@@ -157,5 +159,5 @@ const startListening = (server: Server, { host, port }: { host: string; port: nu
           : `cannot be listened on (${failure.message}): set another HOST or PORT`
       reject(new ListenError(`port ${port} on ${host} ${why}`))
     })
-    server.listen(port, host, resolve)
+    server.listen({ port, host, backlog: ACCEPT_BACKLOG }, resolve)
   })

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
 import { closeSync, constants, openSync, writeSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -17,6 +18,8 @@ const SAME_SIGNAL_MS = 1_000
 const LONG_STOP_MS = 9_000
 /** How long the relay is stopped: longer than two pings of a client that asks for one each second. */
 const STALL_MS = 4_000
+/** Connections that come while the relay is busy: more than Node lets wait, and fewer than Linux does. */
+const WAITING_CONNECTIONS = 800
 /** A heap that the relay alone fits into, and a long list does not. */
 const SMALL_HEAP_MIB = 48
 const LONG_LIST = 30_000
@@ -171,6 +174,19 @@ it.concurrent('a relay that is stopped for some seconds disconnects nobody, and 
     }
     expect([listener.messagesOf('gap'), listener.messagesOf('bye')]).toEqual([[], []])
   }
+})
+
+it.concurrent.skipIf(process.platform !== 'linux')('connections that come while the relay is busy wait for it', async (test) => {
+  const relay = (await openChain(test)).start()
+  const url = await relay.listeningUrl()
+  const { hostname, port } = new URL(url)
+  relay.signal('SIGSTOP')
+  const sockets = Array.from({ length: WAITING_CONNECTIONS }, () => connect(Number(port), hostname).on('error', () => {}))
+  test.onTestFinished(() => sockets.forEach((socket) => void socket.destroy()))
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')))
+  for (const socket of sockets) socket.destroy()
+  relay.signal('SIGCONT')
+  expect((await fetch(`${url}/healthz`)).status).toBe(200)
 })
 
 it.concurrent('a relay whose log is not read serves its clients, and stops', async (test) => {

@@ -160,9 +160,13 @@ describe('a relay with two workers', () => {
     )
     expect(codes.toSorted()).toEqual([...Array(bound).fill(0), ...Array(3 * bound).fill(4102)])
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_chainId', params: [] })
-    const statuses = await Promise.all(
-      Array.from({ length: 300 }, async () => (await fetch(`${relay.url}/rpc`, { method: 'POST', body })).status),
-    )
+    const statuses: number[] = []
+    // All of them at once would be more connections than one address may have.
+    const ask = async () => {
+      for (let request = 0; request < 6; request += 1)
+        statuses.push((await fetch(`${relay.url}/rpc`, { method: 'POST', body })).status)
+    }
+    await Promise.all(Array.from({ length: 50 }, ask))
     const passed = statuses.filter((status) => status === 200).length
     // The bucket holds a hundred, and fills up while the requests go on.
     expect(passed).toBeGreaterThanOrEqual(100)
