@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, it, vi } from 'vitest'
+import { median } from '../bench/result-table.ts'
 import { isNightly } from '../support/test-length.ts'
 import { openDevnet } from '../support/test-stack.ts'
 import { DevnetTraffic, type TrafficSettings } from './devnet-traffic.ts'
@@ -183,5 +184,3 @@ const slowestDisconnectOf = (p99sMs: readonly number[]): number => Math.max(...p
 
 const formatPhase = (p99sMs: readonly number[] = []): string =>
   `${median(p99sMs).toFixed(1)} ms (at most ${Math.max(...p99sMs).toFixed(1)} ms)`
-
-const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
