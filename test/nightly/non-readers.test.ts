@@ -14,7 +14,7 @@ vi.setConfig({ testTimeout: 300_000 })
 const READERS = 200
 const NON_READERS = 200
 /** Pairs of a phase without non-readers and a phase with them. The first pair warms up. */
-const ROUNDS = isNightly ? 13 : 6
+const ROUNDS = isNightly ? 13 : 8
 /** Two blocks, so that every phase has the same number of seals. */
 const PHASE_FLASHES = 20
 /** At this backlog a client is disconnected at once: 16 times the bound. */
@@ -23,8 +23,10 @@ const BACKLOG_BOUND = 262_144
 const BY_BYTES_ALONE = { BACKLOG_BOUND_BYTES: String(BACKLOG_BOUND / 16), BACKLOG_PATIENCE_MS: '3600000' }
 /** What a non-reader may cost beyond its backlog. */
 const SPARE_BYTES = 65_536
-/** Readers may be slower by at most this share, in the median flashblock. */
+/** Readers may be slower by at most this share, in the median round. */
 const SLOWER_BOUND = 0.2
+/** What slows readers slows all flashblocks of a phase. A busy machine delays some: the p99 that this share does not exceed counts. */
+const UNDISTURBED_SHARE = 0.25
 /** How many times as long a flashblock may take that disconnects all non-readers. Few of those are measured. */
 const DISCONNECT_SLOWDOWN_BOUND = 2
 
@@ -128,15 +130,16 @@ it(`${NON_READERS} clients that never read are disconnected as slow, and ${READE
   const { faults, received } = await clients.command({ do: 'leave' })
   await relay.waitForNoListeners()
 
-  const [alone, beside] = [median(phasesWithout.slice(1).flat()), median(phasesWith.slice(1).flat())]
+  const [alone, beside] = [phasesWithout, phasesWith].map((phases) => phases.slice(1).map(undisturbedOf)) as [number[], number[]]
+  const slowdown = median(beside.map((p99Ms, round) => p99Ms / (alone[round] ?? Number.NaN)))
   const [disconnectAlone, disconnectBeside] = [
     median(phasesWithout.slice(1).map(slowestDisconnectOf)),
     median(phasesWith.slice(1).map(slowestDisconnectOf)),
   ]
   const readReasons = lastMessages.filter(({ reason }) => reason !== null)
   process.stdout.write(
-    `p99 of ${READERS} readers, which received ${received} messages, in the median flashblock: ${alone.toFixed(1)} ms alone, ` +
-      `${beside.toFixed(1)} ms beside ${NON_READERS} non-readers; in flashblocks that disconnect them ` +
+    `p99 of ${READERS} readers, which received ${received} messages: ${median(alone).toFixed(1)} ms alone, ` +
+      `${median(beside).toFixed(1)} ms beside ${NON_READERS} non-readers, ${slowdown.toFixed(2)} times; in flashblocks that disconnect them ` +
       `${disconnectAlone.toFixed(1)} ms and ${disconnectBeside.toFixed(1)} ms; the kernel buffered about ` +
       `${((fillBytes - BACKLOG_BOUND) / 2 ** 20).toFixed(1)} MiB per connection; ${readReasons.length} of ${WAKING_CLIENTS} still read the reason\n`,
   )
@@ -145,7 +148,7 @@ it(`${NON_READERS} clients that never read are disconnected as slow, and ${READE
   expect(readReasons).not.toEqual([])
   for (const { reason, bye } of readReasons) expect(reason).toBe(`4202 too_slow ${JSON.parse(bye ?? '{}').id}`)
   expect(grownBytes).toBeLessThan(NON_READERS * (BACKLOG_BOUND + SPARE_BYTES))
-  expect(beside / alone).toBeLessThan(1 + SLOWER_BOUND)
+  expect(slowdown).toBeLessThan(1 + SLOWER_BOUND)
   expect(disconnectBeside / disconnectAlone).toBeLessThan(DISCONNECT_SLOWDOWN_BOUND)
   expect(relay.errorLines).toEqual([])
 })
@@ -178,6 +181,9 @@ it(`${NON_READERS} clients that never read hold less than ${HELD_BOUND / 2 ** 20
   await relay.waitForNoListeners()
   await relay.until(async () => (await metricSum('backlog_held_bytes')) === 0)
 })
+
+const undisturbedOf = (p99sMs: readonly number[]): number =>
+  p99sMs.toSorted((a, b) => a - b)[Math.floor(UNDISTURBED_SHARE * p99sMs.length)] ?? Number.NaN
 
 /** The slower of the two flashblocks in which the relay disconnects the non-readers. */
 const slowestDisconnectOf = (p99sMs: readonly number[]): number => Math.max(...p99sMs.slice(DISCONNECT_FLASH, DISCONNECT_FLASH + 2))
