@@ -8,12 +8,9 @@ import { openDevnet, type TestLifecycle } from '../support/test-stack.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
-/** What the page does itself, it does in most windows and visits. Other work of the machine delays some of them. */
-const WINDOWS = 6
-const VISITS = 5
-const WINDOW_MS = 5_000
-const BUSY_MS = WINDOWS * WINDOW_MS
+const BUSY_MS = 30_000
 const CALM_MS = 3_000
+const VISITS = 5
 const UPDATES_PER_SECOND = 1_000
 const FLASHBLOCK_MS = 200
 const INPUT_DELAY_BOUND_MS = 100
@@ -85,23 +82,22 @@ const publishedBy = async (relay: DeployedRelay): Promise<number> => {
 it(`${UPDATES_PER_SECOND} updates a second for ${BUSY_MS / 1_000} s keep the page quick and complete`, async (test) => {
   const relay = await openRelayOnBusyChain(test, (1.1 * UPDATES_PER_SECOND * FLASHBLOCK_MS) / 1_000)
   const page = await openMeasuredBoard(test, relay.url)
+  await reset(page)
   const before = await publishedBy(relay)
   const startedMs = performance.now()
-  const longestDelays: number[] = []
-  while (longestDelays.length < WINDOWS) {
-    await reset(page)
-    while (performance.now() - startedMs < (longestDelays.length + 1) * WINDOW_MS) {
-      await page.keyboard.press('j')
-      await page.waitForTimeout(KEY_INTERVAL_MS)
-    }
-    longestDelays.push(Math.max(0, ...(await read(page)).inputDelays))
+  while (performance.now() - startedMs < BUSY_MS) {
+    await page.keyboard.press('j')
+    await page.waitForTimeout(KEY_INTERVAL_MS)
   }
   const seconds = (performance.now() - startedMs) / 1_000
+  const { inputDelays } = await read(page)
   const rate = ((await publishedBy(relay)) - before) / seconds
   const newest = (await shownLines(page))[0]
-  process.stdout.write(`${Math.round(rate)} updates a second: longest input delays ${longestDelays.map(Math.round)} ms\n`)
+  process.stdout.write(
+    `${Math.round(rate)} updates a second: input delay ${Math.max(0, ...inputDelays).toFixed(0)} ms at most, of ${inputDelays.length} keys\n`,
+  )
   expect(rate).toBeGreaterThan(UPDATES_PER_SECOND)
-  expect(median(longestDelays)).toBeLessThan(INPUT_DELAY_BOUND_MS)
+  expect(Math.max(0, ...inputDelays)).toBeLessThan(INPUT_DELAY_BOUND_MS)
   // The page did not fall behind: its newest line is among the newest of the relay.
   await relay.waitForResponse('/v1/events?order=desc&limit=1000&types=transfer,mint,burn', (text) =>
     text.includes(newest?.id ?? 'none'),
@@ -121,9 +117,9 @@ it('paints at once, moves nothing after that, and does no long work at rest', as
     const { shift, longTasks } = await read(page)
     longest.push(Math.max(0, ...longTasks))
     expect(shift).toBeLessThan(LAYOUT_SHIFT_BOUND)
+    expect(longTasks.filter((ms) => ms > LONG_TASK_BOUND_MS)).toEqual([])
     await page.close()
   }
   process.stdout.write(`first paint ${paints.map(Math.round)} ms; longest task at rest ${longest} ms (0: none over 50)\n`)
-  expect(Math.min(...paints)).toBeLessThan(FIRST_PAINT_BOUND_MS)
-  expect(median(longest)).toBeLessThan(LONG_TASK_BOUND_MS)
+  expect(median(paints)).toBeLessThan(FIRST_PAINT_BOUND_MS)
 })

@@ -1,5 +1,6 @@
 import { connect } from 'node:net'
 import { expect, it, vi } from 'vitest'
+import { median } from '../bench/result-table.ts'
 import { handshakeRequest } from '../integration/http/raw-websocket-client.ts'
 import { isNightly } from '../support/test-length.ts'
 import { ForkedWorker } from './forked-worker.ts'
@@ -9,8 +10,8 @@ vi.setConfig({ testTimeout: 120_000 })
 
 const LOGS = isNightly ? 20_000 : 5_000
 const LOOP_BOUND_MS = 50
-/** What the edge does itself takes as long in each round. The least of them counts: a busy machine lengthens some. */
-const ROUNDS = 2
+/** The longest turn is the median of these rounds. */
+const ROUNDS = 3
 /** So many listeners of one selection that their bursts are compressed. */
 const LISTENERS = 130
 
@@ -58,8 +59,8 @@ async function read(url: string): Promise<void> {
 it(`a block of ${LOGS} logs of one token never holds the loop of the edge for ${LOOP_BOUND_MS} ms`, async (test) => {
   const edge = new ForkedWorker<LargeBlocksCommand, LargeBlocksReply>(test, new URL('./large-blocks-process.ts', import.meta.url))
   const { url, key } = await edge.command({ do: 'open', logs: LOGS })
-  const longest = new Map<string, number>()
-  const record = (name: string, ms: number) => longest.set(name, Math.min(longest.get(name) ?? ms, ms))
+  const turns = new Map<string, number[]>()
+  const record = (name: string, ms: number) => turns.set(name, [...(turns.get(name) ?? []), ms])
   const write = async (what: 'logs' | 'amends' | 'seal' | 'retracts', block: number, name: string) => {
     record(name, (await edge.command({ do: 'write', what, block })).longestMs)
   }
@@ -80,7 +81,8 @@ it(`a block of ${LOGS} logs of one token never holds the loop of the edge for ${
   await edge.command({ do: 'takeLongest' })
   for (let block = 2; block < 2 + ROUNDS; block += 1)
     for (const what of ['logs', 'amends', 'seal', 'retracts'] as const) await write(what, block, `${what}, live`)
-  process.stdout.write(`${[...longest].map(([name, ms]) => `${name}: ${ms.toFixed(0)} ms`).join('; ')}\n`)
-  expect([...longest].filter(([, ms]) => ms >= LOOP_BOUND_MS)).toEqual([])
+  const longest = [...turns].map(([name, ms]) => [name, median(ms)] as const)
+  process.stdout.write(`${longest.map(([name, ms]) => `${name}: ${ms.toFixed(0)} ms`).join('; ')}\n`)
+  expect(longest.filter(([, ms]) => ms >= LOOP_BOUND_MS)).toEqual([])
   expect(sockets.filter(({ socket }) => socket.readyState !== 'open')).toEqual([])
 })
