@@ -1,5 +1,5 @@
 import type { Log } from 'ethers'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { Devnet } from '../../../src/devnet/devnet.ts'
 import { ethersProviderFor } from '../../support/ethers-client.ts'
 import {
@@ -39,6 +39,8 @@ async function subscribeToAll(endpoint: RpcEndpoint, devnet: Devnet, transport: 
   await provider.on(ofToken, (log: Log) => received.ofToken.push(logPositionOf(log)))
   const count = (method: string) => answered.filter((answer) => answer === method).length
   if (transport === 'webSocket') await expect.poll(() => count('eth_subscribe'), WAIT_OPTIONS).toBe(3)
+  // Until ethers knows the chain, it throws for each log that arrives.
+  await vi.waitFor(() => provider._network, WAIT_OPTIONS)
   return { provider, received, count, events: ['block', { topics: [TRANSFER] }, ofToken] }
 }
 
