@@ -1,6 +1,7 @@
 import { catchError, defer, mergeMap, type Observable, of, repeat, type SchedulerLike, timer } from 'rxjs'
 import { withJitter } from '../backoff.ts'
 import { failureReason, splitCredentials } from '../chain/rpc/client.ts'
+import { readBody } from '../chain/rpc/response-body.ts'
 import type { Hex } from '../protocol/fields.ts'
 import { chunk, inTurns, nextTurn } from '../turns.ts'
 import { isSameList, type ListedAddresses } from './list-diff.ts'
@@ -35,7 +36,7 @@ const CONFIRMATIONS = 3
 const CONFIRMATION_MS = 10_000
 /** A longer list is parsed and handed on in many turns of the event loop. */
 const ONE_TURN_BYTES = 128 * 1_024
-const TOKENS_PER_TURN = 250
+const TOKENS_PER_TURN = 100
 /** Each wait varies, so that relays do not poll at the same time. What the upstream asks for is never shortened. */
 const REFRESH_JITTER = [0.9, 1.1] as const
 const RETRY_AFTER_JITTER = [1, 1.1] as const
@@ -209,28 +210,12 @@ export function fetchList(baseUrl: string, deadlineMs = DEADLINE_MS): FetchList 
       await response.body?.cancel()
       throw new ListFetchError(`HTTP ${response.status}`, retryAfterOf(response.headers))
     }
-    const body = await readBody(response)
+    const body = await readBody(response, LIST_BOUND_BYTES)
+    if (!body) throw new ListFetchError(`the list is longer than ${LIST_BOUND_BYTES} bytes`, 0)
     const newEtag = etagOf(response.headers)
     cached = newEtag === null ? null : { body, etag: newEtag }
     return body
   }
-}
-
-/** Copies each chunk as it comes: to join them at the end would hold the event loop. */
-async function readBody(response: Response): Promise<Buffer> {
-  let body = Buffer.alloc(0)
-  let length = 0
-  for await (const chunk of response.body ?? []) {
-    if (length + chunk.length > LIST_BOUND_BYTES) throw new ListFetchError(`the list is longer than ${LIST_BOUND_BYTES} bytes`, 0)
-    if (length + chunk.length > body.length) {
-      const longer = Buffer.allocUnsafeSlow(2 * (length + chunk.length))
-      body.copy(longer, 0, 0, length)
-      body = longer
-    }
-    body.set(chunk, length)
-    length += chunk.length
-  }
-  return body.subarray(0, length)
 }
 
 /** A weak or strong entity tag. Anything else may have another meaning in a request: `*` matches every list. */

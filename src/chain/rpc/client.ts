@@ -6,6 +6,7 @@ import { UpstreamError, type UpstreamErrorKind } from './error.ts'
 import { isCallMethod, type Method, type NodeMethod, type NodeParams, type Params } from './method-params.ts'
 import { RequestSocket } from './request-socket.ts'
 import { type JsonRpcRequest, requestText } from './request-text.ts'
+import { readBody } from './response-body.ts'
 import { type BatchAnswer, type ParseAnswer, parseBatch, parseLogsResult, parseRawResult, parseResult } from './rpc-answer.ts'
 
 /** One JSON-RPC request to the node, and its result. A long list of logs may be a `LongList`. */
@@ -22,8 +23,6 @@ export type RawRequestFn = <M extends Method>(method: M, params: Params<M>, sign
 
 export const REQUEST_TIMEOUT_MS = 5_000
 export const ANSWER_BOUND_BYTES = 16 * 2 ** 20
-/** The first buffer for an answer of unknown length. */
-const FIRST_BODY_BYTES = 4_096
 /** How long a failed endpoint is not used. */
 const BACKOFF = { minMs: 250, maxMs: 30_000 }
 const BACKOFF_JITTER = [0.5, 1.5] as const
@@ -351,30 +350,9 @@ const post = async (url: string, payload: Parameters<Exchange>[0], signal: Abort
     redirect: 'error',
     signal,
   })
-  return { response, body: await readBody(response, ANSWER_BOUND_BYTES) }
-}
-
-/**
- * Reads into one buffer: V8 marks its whole heap after each 64 MB of buffers that outlive a collection of young objects, and
- * the chunks of a long answer would be among them.
- */
-async function readBody(response: Response, boundBytes: number): Promise<Buffer> {
-  const tooLarge = () => new UpstreamError('too_large', `the answer is longer than ${boundBytes} bytes`)
-  const announced = Number(response.headers.get('content-length') ?? 0)
-  if (announced > boundBytes) {
-    await response.body?.cancel()
-    throw tooLarge()
-  }
-  let body = Buffer.allocUnsafe(announced > 0 ? announced : FIRST_BODY_BYTES)
-  let length = 0
-  for await (const chunk of response.body ?? []) {
-    const end = length + chunk.length
-    if (end > boundBytes) throw tooLarge()
-    if (end > body.length) body = Buffer.concat([body], Math.max(end, 2 * body.length))
-    body.set(chunk, length)
-    length = end
-  }
-  return body.subarray(0, length)
+  const body = await readBody(response, ANSWER_BOUND_BYTES)
+  if (!body) throw new UpstreamError('too_large', `the answer is longer than ${ANSWER_BOUND_BYTES} bytes`)
+  return { response, body }
 }
 
 /** The most specific reason: `fetch` hides it in the cause. */
