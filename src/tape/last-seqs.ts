@@ -12,11 +12,11 @@ export type ChannelSeqs = readonly (readonly [channel: string, seq: number])[]
 
 /** The last number of each token and type, from which `prev` is made. It outlives the updates themselves. */
 export class LastSeqs {
-  readonly #seqs = new Map<string, number>()
+  readonly #seqs = new SeqMap()
   /** Written in the open transaction. */
-  readonly #pending = new Map<string, number>()
+  readonly #pending = new SeqMap()
   /** Changed since the last save. */
-  readonly #unsaved = new Set<string>()
+  readonly #unsaved = new SeqMap()
   readonly #statements: ReturnType<typeof prepareStatements>
   /** The end of the tape at the last save, and at the save in the open transaction. */
   #saved: number
@@ -25,38 +25,40 @@ export class LastSeqs {
   constructor(database: DatabaseSync, saved: number) {
     this.#statements = prepareStatements(database)
     this.#saved = saved
-    for (const { address, type, seq } of this.#statements.read.iterate()) this.#seqs.set(`${address} ${type}`, Number(seq))
+    for (const { address, type, seq } of this.#statements.read.iterate()) this.#seqs.set(String(address), String(type), Number(seq))
     for (const [seq, text] of this.#statements.readTape.iterate(saved) as unknown as Iterable<TapeRow>) {
-      const channel = channelNameOf(channelOf(text))
-      this.#seqs.set(channel, Number(seq))
-      this.#unsaved.add(channel)
+      const { address, type } = channelOf(text)
+      this.#setCommitted(address ?? ALL_TOKENS, type, Number(seq))
     }
   }
 
   /** Begins to number a batch. The function takes each draft with its number, and returns the number before it. */
   openNumbering(): (draft: Draft, seq: number) => number | undefined {
-    const given = new Map<string, number>()
-    return (draft, seq) => {
-      const channel = channelNameOf(draft)
-      const previous = given.get(channel) ?? this.#seqs.get(channel)
-      given.set(channel, seq)
+    const given = new SeqMap()
+    return ({ address: token, type }, seq) => {
+      const address = token ?? ALL_TOKENS
+      const previous = given.get(address, type) ?? this.#seqs.get(address, type)
+      given.set(address, type, seq)
       return previous
     }
   }
 
   /** An update is written in the open transaction. */
-  add(update: Update, seq: number): void {
-    this.#pending.set(channelNameOf(update), seq)
+  add({ address, type }: Pick<Update, 'address' | 'type'>, seq: number): void {
+    this.#pending.set(address ?? ALL_TOKENS, type, seq)
   }
 
   /** The last numbers as another tape knew them, unless they are known better here. */
   addAll(seqs: ChannelSeqs): void {
-    for (const [channel, seq] of seqs) if (seq > (this.#seqs.get(channel) ?? 0)) this.#pending.set(channel, seq)
+    for (const [channel, seq] of seqs) {
+      const [address = '', type = ''] = channel.split(' ')
+      if (seq > (this.#seqs.get(address, type) ?? 0)) this.#pending.set(address, type, seq)
+    }
   }
 
   /** The last number of each channel. */
   get all(): ChannelSeqs {
-    return [...this.#seqs]
+    return Array.from(this.#seqs, ([address, type, seq]) => [`${address} ${type}`, seq])
   }
 
   /** Whether a tape with this end needs a save. No update after `oldest` is evicted. */
@@ -66,20 +68,16 @@ export class LastSeqs {
 
   /** Writes all changed numbers inside the transaction after which the tape ends at `end`. */
   save(end: number): void {
-    for (const channel of new Set([...this.#unsaved, ...this.#pending.keys()])) {
-      const [address = '', type = ''] = channel.split(' ')
-      this.#statements.write.run(address, type, this.#pending.get(channel) ?? this.#seqs.get(channel) ?? 0)
-    }
+    // Where a number is in both, the pending one is newer.
+    for (const changed of [this.#unsaved, this.#pending])
+      for (const [address, type, seq] of changed) this.#statements.write.run(address, type, seq)
     this.#statements.writeEnd.run(String(end))
     this.#savedNext = end
   }
 
   /** The transaction was committed. */
   onCommit(): void {
-    for (const [channel, seq] of this.#pending) {
-      this.#seqs.set(channel, seq)
-      this.#unsaved.add(channel)
-    }
+    for (const [address, type, seq] of this.#pending) this.#setCommitted(address, type, seq)
     this.#pending.clear()
     if (this.#savedNext === null) return
     this.#unsaved.clear()
@@ -92,9 +90,38 @@ export class LastSeqs {
     this.#pending.clear()
     this.#savedNext = null
   }
+
+  #setCommitted(address: string, type: string, seq: number): void {
+    this.#seqs.set(address, type, seq)
+    this.#unsaved.set(address, type, seq)
+  }
 }
 
-const channelNameOf = ({ address, type }: Pick<Update, 'address' | 'type'>): string => `${address ?? ALL_TOKENS} ${type}`
+/**
+ * A number for each token and type. A map for each type needs no joined keys; and where there are many tokens, none grows so
+ * large that its growth holds the event loop.
+ */
+class SeqMap {
+  readonly #byType = new Map<string, Map<string, number>>()
+
+  get(address: string, type: string): number | undefined {
+    return this.#byType.get(type)?.get(address)
+  }
+
+  set(address: string, type: string, seq: number): void {
+    const known = this.#byType.get(type)
+    if (known) known.set(address, seq)
+    else this.#byType.set(type, new Map([[address, seq]]))
+  }
+
+  *[Symbol.iterator](): Generator<readonly [address: string, type: string, seq: number]> {
+    for (const [type, seqs] of this.#byType) for (const [address, seq] of seqs) yield [address, type, seq]
+  }
+
+  clear(): void {
+    this.#byType.clear()
+  }
+}
 
 const prepareStatements = (database: DatabaseSync) => ({
   read: database.prepare('SELECT address, type, seq FROM last_seqs'),
