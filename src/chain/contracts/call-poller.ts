@@ -17,7 +17,7 @@ export type ContractAnswer =
 
 const CHECK_INTERVAL_MS = 1_000
 /** New contracts that are taken in one turn of the event loop. */
-const CONTRACTS_PER_TURN = 10_000
+const CONTRACTS_PER_TURN = 2_500
 const FEED_INTERVAL_MS = 60_000
 /** With many tokens the registry is asked for each one less often. */
 const ORACLE_PAUSE_MS = 20

@@ -36,6 +36,8 @@ const MESSAGE_BOUND_BYTES = 8 * 2 ** 20
 const EARLY_NOTIFICATIONS_BOUND = 2_000
 /** Logs of one read of the socket are emitted together, but at most this many messages. */
 const UNEMITTED_BOUND = 512
+/** A longer filter takes too long to write in one turn of the event loop: its parts are subscribed to one after the other. */
+const PART_BOUND_ADDRESSES = 10_000
 /** Where a node refuses a long filter, each kind of logs is split into at most this many subscriptions. */
 const PARTS_BOUND = 16
 /** A replaced subscription may still push, so its id is kept for a while. */
@@ -206,7 +208,8 @@ export class SubscriptionSocket {
     // To a node an empty list means every contract.
     if (addresses.length === 0) return
     this.#attemptCount += 1
-    this.#requestPart({ nth: this.#attemptCount, kind, addresses, partSize: addresses.length, ids: [] })
+    const partSize = Math.min(addresses.length, PART_BOUND_ADDRESSES)
+    this.#requestPart({ nth: this.#attemptCount, kind, addresses, partSize, ids: [] })
   }
 
   #requestPart(attempt: Attempt): void {

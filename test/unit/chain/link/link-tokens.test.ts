@@ -50,6 +50,18 @@ describe('the tokens of a link', () => {
     expect(link.signalsOfType('refused')).toEqual([])
   })
 
+  it('are subscribed to in parts where they are very many, since a long filter would hold the event loop', async () => {
+    const node = await openFakeNode()
+    const many = Array.from({ length: 25_000 }, (_, nth) => `0x${String(nth).padStart(40, '0')}` as Hex)
+    const link = openLink([node.url], of(many))
+    expect((await link.waitForSignal('live')).addresses).toEqual(many)
+    const parts = node.requests.flatMap(({ params: [kind, filter] }) =>
+      kind === 'pendingLogs' ? [(filter as { readonly address: readonly Hex[] }).address] : [],
+    )
+    expect(parts.map(({ length }) => length)).toEqual([10_000, 10_000, 5_000])
+    expect(parts.flat()).toEqual(many)
+  })
+
   it('are refused where the node takes no longer filter, while those from before are still pushed', async () => {
     const node = await openFakeNode()
     const lists = new BehaviorSubject<readonly Hex[]>([apple])
