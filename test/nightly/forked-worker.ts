@@ -3,14 +3,14 @@ import { fileURLToPath } from 'node:url'
 import type { TestLifecycle } from '../e2e/slow/deployed-relay.ts'
 
 /** The young generation of the image. A larger one is collected in longer pauses. */
-const NODE_FLAGS = ['--max-semi-space-size=2']
+export const imageFlags = ['--max-semi-space-size=2']
 
 /** A script in a process of its own. It runs one command after the other and reports on each. */
 export class ForkedWorker<Order extends { readonly do: string }, Report extends { readonly done: string }> {
   readonly #child: ChildProcess
 
-  constructor(test: TestLifecycle, script: URL) {
-    this.#child = fork(fileURLToPath(script), { execArgv: NODE_FLAGS })
+  constructor(test: TestLifecycle, script: URL, execArgv: string[] = []) {
+    this.#child = fork(fileURLToPath(script), { execArgv })
     test.onTestFinished(() => void this.#child.kill('SIGKILL'))
   }
 
