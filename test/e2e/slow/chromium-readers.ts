@@ -35,6 +35,20 @@ export type PageReader = ReconnectingReader & {
   readonly advanceNow: (ms: number) => Promise<void>
 }
 
+/** Passes on what came while the call before was under way: one call for each message would be slower than the relay. */
+const takeInBatches = `
+  const batch = []
+  let isPassing = false
+  globalThis.take = async (...message) => {
+    batch.push(message)
+    if (isPassing) return
+    isPassing = true
+    while (batch.length > 0) await takeAll(batch.splice(0))
+    isPassing = false
+  }
+`
+type TakenMessage = readonly [data: string, id?: string, event?: string]
+
 /** Runs a script in a page; it passes messages to `take` and connection states to `state`. */
 async function readInPage(
   test: TestLifecycle,
@@ -45,10 +59,12 @@ async function readInPage(
   test.onTestFinished(() => page.close())
   const listener = new TestListener({ close: () => void page.close() })
   const states: number[] = []
-  await page.exposeFunction('take', (data: string, id?: string, event?: string) => listener.receive(data, { id, event }))
+  await page.exposeFunction('takeAll', (messages: readonly TakenMessage[]) => {
+    for (const [data, id, event] of messages) listener.receive(data, { id, event })
+  })
   await page.exposeFunction('state', (state: number) => void states.push(state))
   await page.goto(pageUrl)
-  await page.evaluate(script)
+  await page.evaluate(`{ ${takeInBatches} }\n${script}`)
   const clock = await page.context().newCDPSession(page)
   const advanceClock = (policy: 'advance' | 'pauseIfNetworkFetchesPending') => (ms: number) =>
     new Promise<void>((resolve, reject) => {
