@@ -2,8 +2,8 @@ import { defineConfig, type TestProjectConfiguration } from 'vitest/config'
 import { slowFiles } from '../vitest.config.ts'
 import { hasNats } from './support/nats-server.ts'
 
-/** Two hundred clients reconnect at once, and the waits of clients are measured: both need the whole machine. */
-const alone = ['test/e2e/slow/deploy.test.ts', 'test/e2e/slow/conform.test.ts']
+/** Two hundred clients reconnect at once; the waits of clients and the start of the relay are measured: all need the whole machine. */
+const alone = ['test/e2e/slow/{deploy,conform,newcomer}.test.ts']
 
 /** What listeners do, once more with an ingester and two edges that share a tape over NATS. */
 const overNats: TestProjectConfiguration = {
