@@ -1,9 +1,14 @@
 import { type ChildProcess, fork } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { TestLifecycle } from '../e2e/slow/deployed-relay.ts'
 
-/** The young generation of the image. A larger one is collected in longer pauses. */
-export const imageFlags = ['--max-semi-space-size=2']
+const dockerfile = readFileSync(new URL('../../Dockerfile', import.meta.url), 'utf8')
+const [command] = dockerfile.match(/(?<=^CMD ).+/m) ?? ['[]']
+
+/** Those of the image's Node. Its young generation is small: a larger one is collected in longer pauses. */
+export const imageFlags: string[] = JSON.parse(command).filter((part: string) => part.startsWith('--'))
+if (imageFlags.length === 0) throw new Error('the Dockerfile starts Node without flags')
 
 /** A script in a process of its own. It runs one command after the other and reports on each. */
 export class ForkedWorker<Order extends { readonly do: string }, Report extends { readonly done: string }> {
