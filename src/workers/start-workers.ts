@@ -77,6 +77,7 @@ class Workers {
   #copies = 0
   #requests = 0
   #isCut = false
+  #isStopAnnounced = false
   #isStopping = false
   #reopening: Promise<void> = Promise.resolve()
   readonly #cutTimer: NodeJS.Timeout
@@ -119,6 +120,7 @@ class Workers {
   }
 
   announceStop(): void {
+    this.#isStopAnnounced = true
     for (const member of this.#members.values()) this.#send(member, { do: 'announceStop' })
   }
 
@@ -212,6 +214,7 @@ class Workers {
       case 'listen':
         this.#port = report.port
         this.#listeningSlots.add(member.slot)
+        if (this.#isStopAnnounced) this.#send(member, { do: 'announceStop' })
         if (this.#listeningSlots.size === this.#options.config.WORKERS) this.#listening.resolve(report.port)
         return
       case 'list':

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it, type TestContext, vi } from 'vitest'
 import { WebSocket } from 'ws'
 import { type Devnet, startDevnet } from '../../../src/devnet/devnet.ts'
-import { ChildProgram, createTempFolder, startCommand } from '../../support/child-program.ts'
+import { ChildProgram, createTempFolder, freePort, startCommand } from '../../support/child-program.ts'
 import { hasNats, NatsServer } from '../../support/nats-server.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../../support/test-listener.ts'
 import { fetchDocumented, tapeUpdatesOf } from '../../support/test-stack.ts'
@@ -56,9 +56,13 @@ class WorkingRelay {
     process.kill(pid, 'SIGKILL')
   }
 
+  signal(name: NodeJS.Signals): void {
+    process.kill(this.#pid, name)
+  }
+
   /** Ends as an operator ends it. Resolves with the exit code. */
   async stop(): Promise<number | null> {
-    process.kill(this.#pid, 'SIGTERM')
+    this.signal('SIGTERM')
     return this.#program.waitForExit()
   }
 }
@@ -180,6 +184,20 @@ describe('a relay with two workers', () => {
     expect(await relay.stop()).toBe(0)
     for (const listener of listeners) expect(await listener.waitFor('bye')).toMatchObject({ reason: 'going_away' })
     expect(workers.filter(isRunning)).toEqual([])
+  })
+
+  it('is unready before it stops, in a worker too that starts only then', async (test) => {
+    const PORT = String(await freePort())
+    const relay = await WorkingRelay.open(test, await openDevnet(test), { PORT, PRE_DRAIN_MS: '60000' })
+    const { workers } = relay
+    relay.signal('SIGTERM')
+    for (const pid of workers) relay.kill(pid)
+    await vi.waitFor(() => expect(workers.filter(isRunning)).toEqual([]), WAIT)
+    await vi.waitFor(async () => {
+      // Node never closes a connection that it was handing to a worker which died. So a request may wait for ever.
+      const answer = await fetch(`${relay.url}/readyz`, { signal: AbortSignal.timeout(1_000) })
+      expect(await answer.json()).toMatchObject({ status: 'unready', reasons: ['stopping'] })
+    }, WAIT)
   })
 
   it('leaves no worker behind when the process that writes is killed', async (test) => {
