@@ -169,6 +169,7 @@ class Workers {
     // It ends then, and that is enough.
     worker.process.on('error', () => {})
     worker.once('exit', (code, signal) => this.#onExit(member, signal ?? `exit code ${code}`))
+    closeLastConnectionAtExit(worker)
   }
 
   /** Lets the next worker copy the tape, one at a time. What is written from now on follows. */
@@ -327,6 +328,19 @@ class Workers {
     )
     this.#members.clear()
   }
+}
+
+/** Node hands a worker one connection at a time, and leaves it open for ever where the worker dies before it takes it. */
+function closeLastConnectionAtExit({ process: child }: Worker): void {
+  const send = child.send.bind(child) as (...args: readonly unknown[]) => boolean
+  let last: { close(): unknown } | null = null
+  child.send = (...args: readonly unknown[]) => {
+    const [, handle] = args
+    if (typeof handle === 'object' && handle && 'close' in handle) last = handle as { close(): unknown }
+    return send(...args)
+  }
+  // Where the worker took it, this is closed already.
+  child.once('exit', () => last?.close())
 }
 
 const kill = ({ worker }: Member): void => void worker.process.kill('SIGKILL')
