@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { transfer } from '../../support/test-stack.ts'
 import { formatRequest } from './raw-connection.ts'
-import { openDescriptorCount, sharedRelayForFile } from './shared-relay.ts'
+import { sharedRelayForFile } from './shared-relay.ts'
 
 const sharedRelay = sharedRelayForFile()
 
@@ -158,7 +158,7 @@ describe('a stream', () => {
   })
 
   it('that is reset leaves no listener and no descriptor, also during a write', async () => {
-    const before = openDescriptorCount()
+    const before = sharedRelay.openDescriptorCount()
     for (let round = 0; round < 10; round += 1) {
       const raws = await Promise.all(Array.from({ length: 20 }, () => sharedRelay.connect()))
       for (const raw of raws) raw.send(stream('symbols=*&types=*&snapshot=false&format=ndjson'))
@@ -174,7 +174,7 @@ describe('a stream', () => {
       transfer(sharedRelay.stack, 'TSLAc', 100)
       await sharedRelay.waitForNoListeners()
     }
-    await sharedRelay.until(() => openDescriptorCount() <= before, 'as many descriptors as before')
+    await sharedRelay.until(() => sharedRelay.openDescriptorCount() <= before, 'as many descriptors as before')
   })
 
   it('ends when its client closes its half', async () => {
@@ -247,14 +247,14 @@ describe('an expectation', () => {
 
 describe('a connection', () => {
   it('leaves no descriptor behind after a thousand opens and closes', async () => {
-    const before = openDescriptorCount()
+    const before = sharedRelay.openDescriptorCount()
     for (let round = 0; round < 1_000; round += 1) {
       const raw = await sharedRelay.connect()
       if (round % 2) raw.reset()
       else raw.finish()
       if (round % 2 === 0) await raw.ended()
     }
-    await sharedRelay.until(() => openDescriptorCount() <= before, 'as many descriptors as before')
+    await sharedRelay.until(() => sharedRelay.openDescriptorCount() <= before, 'as many descriptors as before')
   })
 
   it('is answered when the client closes its half after the request', async () => {
@@ -287,7 +287,7 @@ describe('a connection', () => {
   })
 
   it('leaves nothing behind after a reset at any byte of a request', async () => {
-    const before = openDescriptorCount()
+    const before = sharedRelay.openDescriptorCount()
     const text = stream()
     for (let cut = 0; cut <= text.length; cut += 1) {
       const raw = await sharedRelay.connect()
@@ -296,6 +296,6 @@ describe('a connection', () => {
       raw.reset()
     }
     await sharedRelay.waitForNoListeners()
-    await sharedRelay.until(() => openDescriptorCount() <= before, 'as many descriptors as before')
+    await sharedRelay.until(() => sharedRelay.openDescriptorCount() <= before, 'as many descriptors as before')
   })
 })

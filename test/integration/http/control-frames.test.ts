@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { transfer } from '../../support/test-stack.ts'
 import type { RawWebSocketClient } from './raw-websocket-client.ts'
-import { openDescriptorCount, sharedRelayForFile } from './shared-relay.ts'
+import { sharedRelayForFile } from './shared-relay.ts'
 import { CONTROL_BOUND_BYTES, closeFrame, encodeFrame, opcodes } from './websocket-frames.ts'
 
 const sharedRelay = sharedRelayForFile()
@@ -195,7 +195,7 @@ describe('a connection that ends without a close frame', () => {
   })
 
   it('leaves no listener and no descriptor after resets during writes', async () => {
-    const before = openDescriptorCount()
+    const before = sharedRelay.openDescriptorCount()
     for (let round = 0; round < 10; round += 1) {
       const clients = await Promise.all(
         Array.from({ length: 20 }, () => sharedRelay.openWebSocket('?symbols=*&types=*&snapshot=false')),
@@ -210,11 +210,11 @@ describe('a connection that ends without a close frame', () => {
       transfer(sharedRelay.stack, 'TSLAc', 100)
       await sharedRelay.waitForNoListeners()
     }
-    await sharedRelay.until(() => openDescriptorCount() <= before, 'as many descriptors as before')
+    await sharedRelay.until(() => sharedRelay.openDescriptorCount() <= before, 'as many descriptors as before')
   })
 
   it('leaves nothing behind after a thousand ends', async () => {
-    const before = openDescriptorCount()
+    const before = sharedRelay.openDescriptorCount()
     for (let round = 0; round < 1_000; round += 1) {
       const { connection } = await sharedRelay.openWebSocket('?symbols=AAPLc&snapshot=false')
       if (round % 2) connection.reset()
@@ -222,6 +222,6 @@ describe('a connection that ends without a close frame', () => {
       if (round % 2 === 0) await connection.ended()
     }
     await sharedRelay.waitForNoListeners()
-    await sharedRelay.until(() => openDescriptorCount() <= before, 'as many descriptors as before')
+    await sharedRelay.until(() => sharedRelay.openDescriptorCount() <= before, 'as many descriptors as before')
   })
 })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ResponseHead } from './http-response-parser.ts'
 import { handshakeRequest } from './raw-websocket-client.ts'
-import { openDescriptorCount, sharedRelayForFile } from './shared-relay.ts'
+import { sharedRelayForFile } from './shared-relay.ts'
 
 const sharedRelay = sharedRelayForFile()
 
@@ -150,7 +150,7 @@ describe('a handshake', () => {
   it('leaves nothing behind after a thousand resets', async () => {
     const whole = handshakeRequest('/v1/ws?symbols=AAPLc')
     await sharedRelay.waitForNoListeners()
-    const before = openDescriptorCount()
+    const before = sharedRelay.openDescriptorCount()
     for (let round = 0; round < RESETS; round += 1) {
       const raw = await sharedRelay.connect()
       // Cut at every byte in turn, and every fourth time complete.
@@ -159,25 +159,25 @@ describe('a handshake', () => {
       raw.reset()
     }
     await sharedRelay.waitForNoListeners()
-    await sharedRelay.until(() => openDescriptorCount() <= before, 'as many descriptors as before')
+    await sharedRelay.until(() => sharedRelay.openDescriptorCount() <= before, 'as many descriptors as before')
   }, 60_000)
 
   it('leaves nothing behind when it is refused and reset', async () => {
-    const before = openDescriptorCount()
+    const before = sharedRelay.openDescriptorCount()
     for (let round = 0; round < 200; round += 1) {
       const raw = await sharedRelay.connect()
       raw.send(handshakeRequest('/v1/ws', { 'sec-websocket-version': '7' }))
       if (round % 2) await new Promise(setImmediate)
       raw.reset()
     }
-    await sharedRelay.until(() => openDescriptorCount() <= before, 'as many descriptors as before')
+    await sharedRelay.until(() => sharedRelay.openDescriptorCount() <= before, 'as many descriptors as before')
   })
 
   it('frees its socket when it is refused, though the client never closes its half', async () => {
-    const before = openDescriptorCount()
+    const before = sharedRelay.openDescriptorCount()
     const raws = await Promise.all(Array.from({ length: 20 }, () => sharedRelay.connect()))
     for (const raw of raws) raw.send(handshakeRequest('/v1/ws', { 'sec-websocket-version': '7' }))
     await Promise.all(raws.map((raw) => raw.ended()))
-    await sharedRelay.until(() => openDescriptorCount() <= before + raws.length, 'only the clients’ descriptors')
+    await sharedRelay.until(() => sharedRelay.openDescriptorCount() <= before + raws.length, 'only the clients’ descriptors')
   })
 })

@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, expect, type MockInstance, vi } from 'vitest'
 import { listenWs } from '../../support/test-listener.ts'
 import { fetchDocumented, openTestStack, type TestLifecycle, type TestStack, transfer } from '../../support/test-stack.ts'
@@ -78,6 +78,17 @@ export class SharedRelay {
     return [...counts].reduce((sum, [, count]) => sum + Number(count), 0)
   }
 
+  /** Open files and sockets of this process, which runs the relay and its clients, without the relay's connections to its chain: they come and go. */
+  openDescriptorCount(): number {
+    const port = `:${Number(new URL(this.stack.relay.url).port).toString(16).toUpperCase().padStart(4, '0')}`
+    const rows = readFileSync('/proc/self/net/tcp', 'utf8').trim().split('\n').slice(1)
+    const toChain = rows.flatMap((row) => {
+      const [, local = '', remote = '', , , , , , , inode] = row.trim().split(/\s+/)
+      return local.endsWith(port) || remote.endsWith(port) ? [] : [`socket:[${inode}]`]
+    })
+    return readdirSync('/proc/self/fd').filter((fd) => !toChain.includes(linkOf(fd))).length
+  }
+
   /** Checks that a well-behaved client is still served. */
   async verifyServing(): Promise<void> {
     const listener = await listenWs(`${this.stack.relay.wsUrl}?symbols=AAPLc&types=transfer`)
@@ -115,5 +126,10 @@ export function sharedRelayForFile(settings: Record<string, string> = {}): Share
   return sharedRelay
 }
 
-/** Open files and sockets of this process, which runs both the relay and its clients. */
-export const openDescriptorCount = (): number => readdirSync('/proc/self/fd').length
+function linkOf(descriptor: string): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${descriptor}`)
+  } catch {
+    return 'closed meanwhile'
+  }
+}
