@@ -148,7 +148,7 @@ describe('a relay with two workers', () => {
     }
   })
 
-  it('leaves nobody without an answer who connects while a worker dies', async (test) => {
+  it('answers or closes every connection that is opened while a worker dies', async (test) => {
     const relay = await WorkingRelay.open(test, await openDevnet(test))
     const [victim = 0] = relay.workers
     relay.kill(victim)
