@@ -14,6 +14,11 @@ export type Core = keyof typeof CORES
 export const canPin = cpus().length > 1 && spawnSync('taskset', ['-c', '0', 'true']).status === 0
 const pageBytes = Number(execFileSync('getconf', ['PAGESIZE'], { encoding: 'utf8' }))
 
+/** Keeps the threads of a running process on a core, where that is possible. */
+export function pinToCore(pid: number, core: Core): void {
+  if (canPin) execFileSync('taskset', ['-acp', CORES[core], String(pid)], { stdio: 'ignore' })
+}
+
 /** Open files of a process besides its sockets. */
 export const RESERVED_FILES = 150
 

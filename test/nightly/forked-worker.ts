@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { pinToCore } from '../bench/pinned-processes.ts'
 import type { TestLifecycle } from '../e2e/slow/deployed-relay.ts'
 
 const dockerfile = readFileSync(new URL('../../Dockerfile', import.meta.url), 'utf8')
@@ -17,6 +18,11 @@ export class ForkedWorker<Order extends { readonly do: string }, Report extends 
   constructor(test: TestLifecycle, script: URL, execArgv: string[] = []) {
     this.#child = fork(fileURLToPath(script), { execArgv })
     test.onTestFinished(() => void this.#child.kill('SIGKILL'))
+  }
+
+  /** Leaves the other core to the relay. */
+  pin(): void {
+    if (this.#child.pid !== undefined) pinToCore(this.#child.pid, 'world')
   }
 
   async command<Name extends Order['do'] & Report['done']>(

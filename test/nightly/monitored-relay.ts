@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { WebSocket } from 'ws'
 import type { Devnet } from '../../src/devnet/devnet.ts'
+import { pinToCore } from '../bench/pinned-processes.ts'
 import type { TestLifecycle } from '../e2e/slow/deployed-relay.ts'
 import { ChildProgram, createTempFolder, startFlags } from '../support/child-program.ts'
 
@@ -45,6 +46,11 @@ export class MonitoredRelay {
     this.#pid = program.pid
     this.url = url
     this.port = Number(new URL(url).port)
+  }
+
+  /** Leaves the other core to the clients: where both wander between the cores, measured times vary more. */
+  pin(): void {
+    pinToCore(this.#pid, 'server')
   }
 
   /** The values of a metric by their labels. */

@@ -61,6 +61,7 @@ it(`${NON_READERS} clients that never read are disconnected as slow, and ${READE
   const devnet = await openDevnet({ pace: 'manual' }, test)
   const relay = await MonitoredRelay.open(test, devnet, BY_BYTES_ALONE)
   const clients = new ForkedWorker<NonReaderCommand, NonReaderReply>(test, new URL('./non-readers-process.ts', import.meta.url))
+  for (const measured of [relay, clients]) measured.pin()
   const traffic = new DevnetTraffic(test, devnet, TRAFFIC)
   const filler = new DevnetTraffic(test, devnet, FILLING)
   const disconnectedCount = () => relay.slowDisconnects()
