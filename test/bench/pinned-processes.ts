@@ -1,23 +1,13 @@
-import { type ChildProcess, execFileSync, type StdioOptions, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFileSync, type StdioOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
-import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
+import { type Core, pinnedCommand } from '../support/cpu-cores.ts'
 
 /** The processes of a measurement: where they run and what they use. */
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
-/** Servers have one core; the traffic and the listeners have the other. */
-const CORES = { server: '0', world: '1' } as const
-export type Core = keyof typeof CORES
-
-export const canPin = cpus().length > 1 && spawnSync('taskset', ['-c', '0', 'true']).status === 0
 const pageBytes = Number(execFileSync('getconf', ['PAGESIZE'], { encoding: 'utf8' }))
-
-/** Keeps the threads of a running process on a core, where that is possible. */
-export function pinToCore(pid: number, core: Core): void {
-  if (canPin) execFileSync('taskset', ['-acp', CORES[core], String(pid)], { stdio: 'ignore' })
-}
 
 /** Open files of a process besides its sockets. */
 export const RESERVED_FILES = 150
@@ -42,7 +32,7 @@ export class PinnedProcess {
 
   /** Without a core it runs on any. */
   constructor(core: Core | null, command: readonly [string, ...string[]], env: NodeJS.ProcessEnv = {}, stdio?: StdioOptions) {
-    const [file, ...args] = canPin && core ? (['taskset', '-c', CORES[core], ...command] as const) : command
+    const [file, ...args] = core ? pinnedCommand(core, command) : command
     const options = { cwd: ROOT, env: { PATH: process.env.PATH, ...env } }
     this.#child = spawn(file, args, { ...options, stdio: stdio ?? ['ignore', 'pipe', 'inherit'] })
     this.#ended = once(this.#child, 'exit').then(() => running.delete(this.#child))

@@ -1,8 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { pinToCore } from '../bench/pinned-processes.ts'
 import type { TestLifecycle } from '../e2e/slow/deployed-relay.ts'
+import { pinToCore } from '../support/cpu-cores.ts'
 
 const dockerfile = readFileSync(new URL('../../Dockerfile', import.meta.url), 'utf8')
 const [command] = dockerfile.match(/(?<=^CMD ).+/m) ?? ['[]']

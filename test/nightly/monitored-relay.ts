@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { WebSocket } from 'ws'
 import type { Devnet } from '../../src/devnet/devnet.ts'
-import { pinToCore } from '../bench/pinned-processes.ts'
 import type { TestLifecycle } from '../e2e/slow/deployed-relay.ts'
 import { ChildProgram, createTempFolder, startFlags } from '../support/child-program.ts'
+import { pinToCore } from '../support/cpu-cores.ts'
 
 const TICKS_PER_SECOND = 100
 /** How often a condition is checked. */
