@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks'
 import { concat, concatMap, from, type OperatorFunction } from 'rxjs'
 
 /** Work in turns gives way to others after this time. */
-const TURN_MS = 8
+export const TURN_MS = 8
 
 /** Resolves in the next turn of the event loop. */
 export const nextTurn = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve))

@@ -17,6 +17,8 @@ const START: TapePosition = { seq: 0, n: null }
 export class Audiences {
   readonly #groups = new Map<string, FilterGroup>()
   readonly #audienceByListener = new Map<Listener, Audience>()
+  /** How many listeners selected each token by name; under null those that selected all tokens. */
+  readonly #listenersByToken = new Map<Hex | null, number>()
   readonly #encoder: BatchEncoder
   #filteredCount = 0
 
@@ -43,6 +45,7 @@ export class Audiences {
     audience.add(listener)
     this.remove(listener)
     this.#audienceByListener.set(listener, audience)
+    this.#countTokens(tokens, 1)
   }
 
   remove(listener: Listener): void {
@@ -51,6 +54,7 @@ export class Audiences {
     const { group } = audience
     this.#audienceByListener.delete(listener)
     audience.remove(listener)
+    this.#countTokens(audience.tokens, -1)
     if (audience.size > 0) return
     group.audiences.delete(audience.name)
     if (group.isFiltered) this.#filteredCount -= 1
@@ -79,6 +83,12 @@ export class Audiences {
 
   get listenerCount(): number {
     return this.#audienceByListener.size
+  }
+
+  /** The most listeners that an update about this token reaches, whatever their other options leave out. */
+  listenersOf(address: Hex | null): number {
+    if (address === null) return this.listenerCount
+    return (this.#listenersByToken.get(null) ?? 0) + (this.#listenersByToken.get(address) ?? 0)
   }
 
   /** Looks up the keys that the matching of these frames needs, so that their delivery is short. */
@@ -110,6 +120,14 @@ export class Audiences {
     for (const { match, audiences, options } of this.#groups.values()) {
       const matched = new MatchedBatch(options.stage === 'sealed' ? sealedBatch : plainBatch, (frames) => runAtOnce(match(frames)))
       for (const audience of audiences.values()) audience.deliver(matched, backlogs, this.#encoder)
+    }
+  }
+
+  #countTokens(tokens: ReadonlySet<Hex> | null, change: 1 | -1): void {
+    for (const token of tokens ?? [null]) {
+      const count = (this.#listenersByToken.get(token) ?? 0) + change
+      if (count > 0) this.#listenersByToken.set(token, count)
+      else this.#listenersByToken.delete(token)
     }
   }
 

@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks'
 import type { TapePosition } from '../../protocol/position.ts'
 import type { Entry, SearchableTape } from '../../tape/tape.ts'
-import { runAtOnce, runForTurn, type Steps } from '../../turns.ts'
+import { runAtOnce, runForTurn, type Steps, TURN_MS } from '../../turns.ts'
 import { type Frame, framesOf } from '../select/frame.ts'
 import type { Audiences } from './audiences.ts'
 import { BatchDelay } from './batch-delay.ts'
@@ -11,15 +11,21 @@ import { RecentUpdates } from './recent.ts'
 const DELAYED_BOUND = 2_048
 /** Updates that may wait while a large batch is delivered in turns; at this count the rest of it is delivered at once. */
 const UNDELIVERED_BOUND = 16_384
-/** Updates that go out in one write per listener. */
-const SLICE_UPDATES = 250
-/** The same where value filters are many: each is asked about each update. */
-const SLICE_UPDATES_LEAST = 16
-const SLICE_MATCHES = 40_000
-/** Text of a slice, exceeded by at most one update, and the text of a slice for all listeners together. */
-const SLICE_CHARS = 262_144
-const SLICE_CHARS_LEAST = 16_384
-const SLICE_CHARS_WRITTEN = 67_108_864
+/** What it costs to write to one socket, whatever the write holds, and each character of it. Measured, as all costs here. */
+const WRITE_MICROS = 7
+const WRITTEN_CHAR_MICROS = 0.000_075
+/** The writes of a slice may hold the event loop for as long as two rounds of empty writes, or for one turn. */
+const ROUNDS_PER_SLICE = 2
+/**
+ * What it costs to frame an update, to ask one set of options about it, and to compress each of its characters. Together that
+ * may take as long as the round of writes that another slice would cost, or one turn.
+ */
+const FRAME_MICROS = 2
+const MATCH_MICROS = 0.2
+const COMPRESSED_CHAR_MICROS = 0.024
+const TURN_MICROS = TURN_MS * 1_000
+/** The sealed view emits no more updates for the seals of one write. */
+const SEALED_PART_UPDATES = 250
 
 type Options = {
   readonly tape: SearchableTape
@@ -127,15 +133,19 @@ export class Delivery {
     }
   }
 
+  /** Takes the updates of one write per listener. */
   #takeSlice(): readonly Entry[] {
-    const { groupCount, listenerCount } = this.#options.audiences
-    const updatesBound = Math.max(SLICE_UPDATES_LEAST, Math.min(SLICE_UPDATES, SLICE_MATCHES / groupCount))
-    const charsBound = Math.max(SLICE_CHARS_LEAST, Math.min(SLICE_CHARS, SLICE_CHARS_WRITTEN / listenerCount))
-    let [count, chars] = [0, 0]
-    for (const { text } of this.#undelivered) {
-      if (count >= updatesBound || chars >= charsBound) break
+    const { audiences } = this.#options
+    const roundMicros = audiences.listenerCount * WRITE_MICROS
+    const frameMicros = FRAME_MICROS + audiences.groupCount * MATCH_MICROS
+    let writeMicros = Math.max(ROUNDS_PER_SLICE * roundMicros, TURN_MICROS) - roundMicros
+    let encodeMicros = Math.max(roundMicros, TURN_MICROS)
+    let count = 0
+    for (const { text, update } of this.#undelivered) {
+      writeMicros -= text.length * WRITTEN_CHAR_MICROS * audiences.listenersOf(update.address)
+      encodeMicros -= text.length * COMPRESSED_CHAR_MICROS + frameMicros
+      if (count > 0 && (writeMicros < 0 || encodeMicros < 0)) break
       count += 1
-      chars += text.length
     }
     return this.#undelivered.splice(0, count)
   }
@@ -156,19 +166,19 @@ type SliceWrite = { readonly plain: readonly Frame[]; readonly sealed: readonly 
 
 /** A seal may emit thousands of updates in the sealed view, whose listeners then receive it in parts. */
 function* writesOf(frames: readonly Frame[]): Iterable<SliceWrite> {
-  let [together, size] = [[] as Frame[], 0]
+  let [together, added] = [[] as Frame[], 0]
   for (const frame of frames) {
     const viewSize = frame.sealedViewSize
-    if (together.length > 0 && size + viewSize > SLICE_UPDATES) {
+    if (together.length > 0 && viewSize > 1 && added + viewSize > SEALED_PART_UPDATES) {
       yield { plain: together, sealed: together }
-      ;[together, size] = [[], 0]
+      ;[together, added] = [[], 0]
     }
-    if (viewSize <= SLICE_UPDATES) {
+    if (viewSize <= SEALED_PART_UPDATES) {
       together.push(frame)
-      size += viewSize
+      if (viewSize > 1) added += viewSize
       continue
     }
-    const parts = frame.sealedViewParts(SLICE_UPDATES)
+    const parts = frame.sealedViewParts(SEALED_PART_UPDATES)
     for (const part of parts) yield { plain: part === parts.at(-1) ? [frame] : [], sealed: [part] }
   }
   if (together.length > 0) yield { plain: together, sealed: together }

@@ -34,12 +34,13 @@ export type ListenRequest = {
 type EdgeSettings = {
   readonly bound?: number
   readonly replay?: number
+  readonly clients?: number
   /** A tape that the test opened and closes itself. */
   readonly existingTape?: SearchableTape
 }
 
 /** The hub over a tape in memory, with listeners that record everything they are sent. */
-export function openEdge({ bound = 1_000_000, replay = 100_000, existingTape }: EdgeSettings = {}) {
+export function openEdge({ bound = 1_000_000, replay = 100_000, clients = 1_000, existingTape }: EdgeSettings = {}) {
   const clock = { now: 1_000_000 }
   const now = () => clock.now
   const tape = existingTape ?? openSqliteTape({ dir: ':memory:', retentionMs: 60_000, bound, now, random: () => 0.5 })
@@ -48,8 +49,8 @@ export function openEdge({ bound = 1_000_000, replay = 100_000, existingTape }: 
   const bounds = {
     backlogBoundBytes: 262_144,
     backlogPatienceMs: 5_000,
-    clientsBound: 1_000,
-    clientsPerAddressBound: 1_000,
+    clientsBound: clients,
+    clientsPerAddressBound: clients,
     selectionsBound: 10,
     batchDelayBoundMs: 0,
   }
@@ -77,33 +78,32 @@ export function openEdge({ bound = 1_000_000, replay = 100_000, existingTape }: 
     staleMs: 1,
     limits: { selections: 10, replay, backlog: 262_144, retentionMs: 60_000 },
   }
-  const listen = (request: ListenRequest = {}) => {
-    const { tokens, options = {}, since = { from: 'now' }, transport = 'ndjson', roomBytes } = request
-    const outlet = new RecordingOutlet(roomBytes ?? Number.POSITIVE_INFINITY)
+  const add = (outlet: Outlet, { tokens, options = {}, transport = 'ndjson', address = 'here', heartbeatMs }: ListenRequest) => {
     const listener = new Listener({
-      ...{
-        id: 'one',
-        transport,
-        address: request.address ?? 'here',
-        outlet,
-        heartbeatMs: request.heartbeatMs ?? null,
-        uptime: now(),
-      },
+      ...{ id: 'one', transport, address, outlet, heartbeatMs: heartbeatMs ?? null, uptime: now() },
       options: { ...defaultSelectionOptions, ...options },
     })
     listener.tokens = tokens ? new Set(tokens) : null
     hub.add(listener)
+    return listener
+  }
+  const listen = (request: ListenRequest = {}) => {
+    const { since = { from: 'now' }, roomBytes } = request
+    const outlet = new RecordingOutlet(roomBytes ?? Number.POSITIVE_INFINITY)
+    const listener = add(outlet, request)
     const subscription = { since, snapshot: false, onGap: 'replay' as const, rejected: [] }
     listener.replayAgain = () => void continueSession(context, listener, subscription)
     const started = startSession(context, listener, subscription)
     return { listener, started, outlet, leave: () => hub.remove(listener) }
   }
+  /** A listener that is live at once, without the messages that begin a stream. */
+  const addLive = (outlet: Outlet, request: ListenRequest = {}) => hub.join(add(outlet, request))
   const close = async () => {
     hub.close()
     isClosed = true
     if (!existingTape) await tape.close()
   }
-  return { tape, hub, context, clock, listen, close }
+  return { tape, hub, context, clock, listen, addLive, close }
 }
 
 /** The same, closed when the test ends. */
