@@ -53,6 +53,28 @@ const ratios: readonly Ratio[] = [
   ['CPU per lone delivery, deflated : plain', 'cpuSecondsPerMillion', 'lone, deflated', 'lone, plain', null],
 ]
 
+/** What is compared of two commits. */
+const comparedFigures = [
+  ['CPU per delivery', 'cpuSecondsPerMillion'],
+  ['p50', 'p50Ms'],
+  ['p99', 'p99Ms'],
+  ['writes per delivery', 'writesPerMessage'],
+] as const satisfies readonly (readonly [string, keyof Figures])[]
+
+/** The medians of the ratios of this commit to another, whose figures have names that end in `suffix`. */
+export function compareCommits(figuresByName: ReadonlyMap<string, readonly Figures[]>, suffix: string): readonly Comparison[] {
+  return [...figuresByName].flatMap(([name, figures]) => {
+    const others = figuresByName.get(name + suffix)
+    if (!others) return []
+    return comparedFigures.flatMap(([what, figure]) => {
+      const ratio = ratioOf(figure, [figures, others], [true, true])
+      return ratio
+        ? [{ what: `${name}: ${what}, this :${suffix}`, measured: ratio.median, digits: 2, asked: null, note: ratio.note }]
+        : []
+    })
+  })
+}
+
 /** The medians of the ratios within each round, from the rounds in which relay and floor kept up. */
 export function compareRatios(
   figuresByName: ReadonlyMap<string, readonly Figures[]>,

@@ -7,7 +7,13 @@ import type { Sample } from './sample-messages.ts'
 
 /** The benchmarks, one round of each part. */
 
-export type BenchmarkSettings = { readonly listeners: number; readonly sample: Sample; readonly peers: ReadonlySet<ServerName> }
+export type BenchmarkSettings = {
+  readonly listeners: number
+  readonly sample: Sample
+  readonly peers: ReadonlySet<ServerName>
+  /** The folder of the measured relay's source. */
+  readonly dir: string
+}
 /** A server and its work, under a name that all rounds share. */
 export type ReportFigures = (name: string, figures: Figures) => void
 
@@ -41,8 +47,8 @@ const pathOf = (kind: StreamKind, symbols: string) => `${kind === 'ws' ? '/v1/ws
 const allMessages = (kind: StreamKind, { sendsLive }: MeasuredServer): readonly Selection[] => [
   { path: sendsLive ? pathOf(kind, '*') : '/' },
 ]
-const openServer = (name: ServerName, kind: StreamKind, sample: Sample): Promise<MeasuredServer> =>
-  name === 'relay' ? openRelay(1) : openPeer(name, kind, sample)
+const openServer = (name: ServerName, kind: StreamKind, { sample, dir }: BenchmarkSettings): Promise<MeasuredServer> =>
+  name === 'relay' ? openRelay(1, {}, { dir }) : openPeer(name, kind, sample)
 
 async function withListeners<T>(
   server: MeasuredServer,
@@ -60,9 +66,9 @@ async function withListeners<T>(
 }
 
 /** The same bursts from one process, and from two workers behind one port. */
-export async function benchmarkWorkers({ listeners }: BenchmarkSettings, report: ReportFigures): Promise<void> {
+export async function benchmarkWorkers({ listeners, dir }: BenchmarkSettings, report: ReportFigures): Promise<void> {
   for (const workers of [1, 2]) {
-    const server = await openRelay(1, { WORKERS: String(workers) })
+    const server = await openRelay(1, { WORKERS: String(workers) }, { dir })
     const group = { kind: 'ws', listeners, selections: allMessages('ws', server), every: 1, atOnce: CONCURRENT_JOINS } as const
     await withListeners(server, group, async (load) => {
       await load.deliver({ ...BURSTS, bursts: WARM_UP_BURSTS })
@@ -75,12 +81,13 @@ export async function benchmarkWorkers({ listeners }: BenchmarkSettings, report:
 export async function benchmarkFanOut(
   kind: StreamKind,
   kinds: { readonly bursts: boolean; readonly lone: boolean },
-  { listeners, sample, peers }: BenchmarkSettings,
+  settings: BenchmarkSettings,
   report: ReportFigures,
 ): Promise<void> {
+  const { listeners, peers } = settings
   const names: readonly ServerName[] = kind === 'ws' ? ['relay', 'C floor', 'naive ws'] : ['relay', 'C floor', 'hono streamSSE']
   for (const name of names.filter((peer) => peers.has(peer))) {
-    const server = await openServer(name, kind, sample)
+    const server = await openServer(name, kind, settings)
     const { warmUp = WARM_UP_BURSTS, bursts = BURSTS.bursts } = peerLimits[name] ?? {}
     const group = { kind, listeners, selections: allMessages(kind, server), every: 1, atOnce: CONCURRENT_JOINS }
     await withListeners(server, group, async (load) => {
@@ -101,10 +108,10 @@ export const growthListeners = (): readonly number[] =>
   GROWTH.map((listeners) => Math.min(listeners, filesBound() - RESERVED_FILES))
 
 /** The same bursts to more and more listeners, from the relay and from the floor. */
-export async function benchmarkGrowth({ sample, peers }: BenchmarkSettings, report: ReportFigures): Promise<void> {
+export async function benchmarkGrowth(settings: BenchmarkSettings, report: ReportFigures): Promise<void> {
   for (const listeners of growthListeners())
-    for (const name of (['relay', 'C floor'] as const).filter((peer) => peers.has(peer))) {
-      const server = await openServer(name, 'ws', sample)
+    for (const name of (['relay', 'C floor'] as const).filter((peer) => settings.peers.has(peer))) {
+      const server = await openServer(name, 'ws', settings)
       const group: ListenerGroup = {
         ...{ kind: 'ws', listeners, selections: allMessages('ws', server), every: 1, atOnce: CONCURRENT_JOINS },
       }
@@ -120,9 +127,9 @@ const DEFLATE_LISTENERS = 1_000
 const DEFLATE_READERS_EVERY = 100
 
 /** One audience of listeners that offer compression, and one of listeners that do not. The light chain's logs are as random as real ones. */
-export async function benchmarkDeflate(report: ReportFigures): Promise<void> {
+export async function benchmarkDeflate({ dir }: BenchmarkSettings, report: ReportFigures): Promise<void> {
   for (const offersDeflate of [false, true]) {
-    const server = await openRelay(1, {}, { isLight: true })
+    const server = await openRelay(1, {}, { dir, isLight: true })
     const group: ListenerGroup = {
       ...{ kind: 'ws', listeners: DEFLATE_LISTENERS, selections: allMessages('ws', server), every: 1, atOnce: CONCURRENT_JOINS },
       ...{ offersDeflate, readersEvery: DEFLATE_READERS_EVERY },
@@ -137,12 +144,12 @@ export async function benchmarkDeflate(report: ReportFigures): Promise<void> {
 }
 
 /** Listeners with their own five of fifty tokens, compared with listeners that all have the same five. */
-export async function benchmarkMixed({ listeners }: BenchmarkSettings, report: ReportFigures): Promise<void> {
+export async function benchmarkMixed({ listeners, dir }: BenchmarkSettings, report: ReportFigures): Promise<void> {
   const random = seededRandom('mixed')
   const same = Array.from({ length: TOKENS_EACH }, (_, at) => (at * TOKENS) / TOKENS_EACH)
   const own = Array.from({ length: listeners }, () => randomTokens(random))
   for (const [name, sets] of [['same', [same]] as const, ['own', own] as const]) {
-    const server = await openRelay(TOKENS)
+    const server = await openRelay(TOKENS, {}, { dir })
     const selections = sets.map(
       (receives): Selection => ({ receives, path: pathOf('ws', receives.map((at) => server.symbols[at]).join(',')) }),
     )
@@ -163,10 +170,8 @@ function randomTokens(random: () => number): readonly number[] {
 export type MemoryFigures = { readonly server: string; readonly bytesPerListener: number; readonly baseBytes: number }
 
 /** Memory per idle listener: the growth of the server's memory, divided by the listeners. */
-export async function benchmarkMemory(
-  { listeners, sample, peers }: BenchmarkSettings,
-  report: (memory: MemoryFigures) => void,
-): Promise<void> {
+export async function benchmarkMemory(settings: BenchmarkSettings, report: (memory: MemoryFigures) => void): Promise<void> {
+  const { listeners, peers } = settings
   const servers: readonly (readonly [StreamKind, ServerName])[] = [
     ['ws', 'relay'],
     ['ws', 'naive ws'],
@@ -174,7 +179,7 @@ export async function benchmarkMemory(
     ['sse', 'hono streamSSE'],
   ]
   for (const [kind, name] of servers.filter(([, peer]) => peers.has(peer))) {
-    const server = await openServer(name, kind, sample)
+    const server = await openServer(name, kind, settings)
     const baseBytes = await settledBytes(server)
     const group = { kind, listeners, selections: allMessages(kind, server), every: 1, atOnce: CONCURRENT_JOINS }
     await withListeners(server, group, async () => {

@@ -1,6 +1,7 @@
 import type { Comparison } from './asked-values.ts'
 import { type Figures, ListenerLoad, type Work } from './listener-load.ts'
 import { openRelay } from './measured-servers.ts'
+import { ROOT } from './pinned-processes.ts'
 import type { AuditResult } from './publication-audit.ts'
 import { formatNumber, isBehind, median, print } from './result-table.ts'
 
@@ -46,8 +47,8 @@ const workOf = (rate: number, pace: Pace): Work => {
   return { burst: (rate * everyMs) / 1_000, everyMs, bursts: MEASURED_MS / everyMs, blockMs: BLOCK_MS }
 }
 
-async function measureRate(rate: number, pace: Pace): Promise<IngestFigures> {
-  const relay = await openRelay(TOKENS, { BACKLOG_BOUND_BYTES: String(BACKLOG_BOUND_BYTES) }, { isLight: true })
+async function measureRate(rate: number, pace: Pace, dir = ROOT): Promise<IngestFigures> {
+  const relay = await openRelay(TOKENS, { BACKLOG_BOUND_BYTES: String(BACKLOG_BOUND_BYTES) }, { dir, isLight: true })
   const load = new ListenerLoad(relay)
   try {
     const selections = [{ path: '/v1/ws?symbols=*&snapshot=false' }]
@@ -79,9 +80,9 @@ const wrongOf = ({ figures, audit }: IngestFigures): number =>
 const isIngested = (measured: IngestFigures): boolean =>
   lostOf(measured) === 0 && wrongOf(measured) === 0 && !isBehind(measured.figures) && measured.figures.p99Ms < P99_BOUND_MS
 
-/** The cost of a log at each rate. */
-export async function measureIngestRates(report: (figures: IngestFigures) => void): Promise<void> {
-  for (const rate of RATES) report(await measureRate(rate, 'bursts'))
+/** The cost of a log at each rate, to the relay of a source folder. */
+export async function measureIngestRates(dir: string, report: (figures: IngestFigures) => void): Promise<void> {
+  for (const rate of RATES) report(await measureRate(rate, 'bursts', dir))
 }
 
 /** The greatest rate that is ingested: first away from `start` in growing steps, then by halves. 0 where none is. */

@@ -38,6 +38,7 @@ export type Figures = {
   readonly wrong: number
   readonly lost: number
   readonly bytesPerMessage: number
+  readonly writesPerMessage: number
   /** From the first of the work to the last message. */
   readonly seconds: number
   /** The share of its core that the listeners' process used. Near 1 the listeners were the bottleneck. */
@@ -81,12 +82,13 @@ export class ListenerLoad {
     const { burst, everyMs, bursts } = work
     const { server, traffic } = this.#server
     await this.#listeners.command({ do: 'countFrom', from: this.#lastNumber + 1 })
-    const cpuBefore = server.cpuSeconds()
+    const [cpuBefore, writesBefore] = [server.cpuSeconds(), server.writes()]
     this.#lastNumber += burst * bursts
     const delivering = this.#listeners.command({ do: 'waitForNumber', to: this.#lastNumber })
     await traffic.command({ do: 'work', ...work })
     const result = await delivering
-    return figuresOf(result, server.cpuSeconds() - cpuBefore, (bursts * everyMs) / 1_000)
+    const used = { cpuSeconds: server.cpuSeconds() - cpuBefore, writes: server.writes() - writesBefore }
+    return figuresOf(result, used, (bursts * everyMs) / 1_000)
   }
 
   /** How endless work reaches the connected listeners while something else happens. */
@@ -113,7 +115,9 @@ export class ListenerLoad {
   }
 }
 
-function figuresOf(result: DeliveryResult, cpuSeconds: number, offeredSeconds: number): Figures {
+type Used = { readonly cpuSeconds: number; readonly writes: number }
+
+function figuresOf(result: DeliveryResult, { cpuSeconds, writes }: Used, offeredSeconds: number): Figures {
   return {
     pace: Math.min(1, offeredSeconds / result.seconds),
     deliveriesPerSecond: result.received / Math.max(result.seconds, offeredSeconds),
@@ -126,6 +130,7 @@ function figuresOf(result: DeliveryResult, cpuSeconds: number, offeredSeconds: n
     wrong: result.wrong,
     lost: result.lost,
     bytesPerMessage: result.bytes / result.received,
+    writesPerMessage: writes / result.received,
     seconds: result.seconds,
     listenersLoad: result.load,
   }

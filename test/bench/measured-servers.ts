@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Hex } from '../../src/protocol/fields.ts'
-import { startCommand, startFlags } from '../support/child-program.ts'
+import { startCommandOf, startFlags } from '../support/child-program.ts'
 import type { TokenName } from './full-tape-generator.ts'
 import type { StreamKind } from './listeners-process.ts'
-import { PinnedProcess, PinnedWorker } from './pinned-processes.ts'
+import { PinnedProcess, PinnedWorker, ROOT } from './pinned-processes.ts'
 import type { Sample } from './sample-messages.ts'
 import type { TrafficCommand, TrafficReply } from './traffic-process.ts'
 
@@ -39,17 +39,17 @@ export const openTraffic = () => new PinnedWorker<TrafficCommand, TrafficReply>(
 /** Puts a tape into the relay's data folder before it starts. */
 export type FillTape = (dir: string, upstream: { readonly tokens: readonly TokenName[]; readonly head: number }) => Promise<void>
 
-/** The relay with a chain behind it whose transfers are spread over this many tokens. */
+/** The relay of a source folder, with a chain behind it whose transfers are spread over this many tokens. */
 export async function openRelay(
   tokens: number,
   settings: NodeJS.ProcessEnv = {},
-  { isLight = false, fill }: { readonly isLight?: boolean; readonly fill?: FillTape } = {},
+  { dir: cwd = ROOT, isLight = false, fill }: { readonly dir?: string; readonly isLight?: boolean; readonly fill?: FillTape } = {},
 ): Promise<MeasuredServer> {
   const traffic = openTraffic()
   const { rpcUrl, wsUrl, url, symbols } = await traffic.command({ do: 'chain', tokens, isLight })
   const dir = await mkdtemp(join(tmpdir(), 'stocktape-bench-'))
   if (fill) await fill(dir, { tokens: await fetchTokenNames(url), head: await fetchHead(rpcUrl) })
-  const server = new PinnedProcess('server', startCommand, {
+  const env = {
     PORT: '0',
     UPSTREAM_RPC_URL: rpcUrl,
     UPSTREAM_WS_URL: wsUrl,
@@ -59,7 +59,8 @@ export async function openRelay(
     CLIENTS_PER_ADDRESS_BOUND: String(CLIENTS_BOUND),
     LOG_LEVEL: 'error',
     ...settings,
-  })
+  }
+  const server = new PinnedProcess('server', startCommandOf(cwd), env, { cwd })
   const [, port] = await server.waitForOutput(/listens on http:\/\/[^:]+:(\d+),/)
   await traffic.command({ do: 'waitForSubscription' })
   const end = async () => {
@@ -130,9 +131,9 @@ export async function takeSample(burst: number, bursts: number): Promise<Sample>
     await server.traffic.command({ do: 'work', burst, bursts, everyMs: 2_000 / bursts })
     const { text, isChunked } = await stream.whole
     const events = text.split('\n\n')
-    const dataOf = (type: string) => /^data: (.*)$/m.exec(events.find((event) => event.includes(type)) ?? '')?.[1] ?? ''
-    const transfer = events.find((event) => event.includes('"type":"transfer"')) ?? ''
-    const id = /^id: (.*)$/m.exec(transfer)?.[1] ?? ''
+    // The last one: the first names no previous message and is the first log of its block, so it is shorter than most.
+    const dataOf = (type: string) => /^data: (.*)$/m.exec(events.findLast((event) => event.includes(type)) ?? '')?.[1] ?? ''
+    const id = /^id: (.*)$/m.exec(events.findLast((event) => event.includes('"type":"transfer"')) ?? '')?.[1] ?? ''
     return { transfer: dataOf('"type":"transfer"'), seal: dataOf('"type":"seal"'), id, isChunked }
   } finally {
     await server.end()

@@ -6,7 +6,8 @@ import { type Core, pinnedCommand } from '../support/cpu-cores.ts'
 
 /** The processes of a measurement: where they run and what they use. */
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+/** The folder of the commands. */
+export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const pageBytes = Number(execFileSync('getconf', ['PAGESIZE'], { encoding: 'utf8' }))
 
 /** Open files of a process besides its sockets. */
@@ -31,10 +32,14 @@ export class PinnedProcess {
   #output = ''
 
   /** Without a core it runs on any. */
-  constructor(core: Core | null, command: readonly [string, ...string[]], env: NodeJS.ProcessEnv = {}, stdio?: StdioOptions) {
+  constructor(
+    core: Core | null,
+    command: readonly [string, ...string[]],
+    env: NodeJS.ProcessEnv = {},
+    { cwd = ROOT, stdio = ['ignore', 'pipe', 'inherit'] }: { readonly cwd?: string; readonly stdio?: StdioOptions } = {},
+  ) {
     const [file, ...args] = core ? pinnedCommand(core, command) : command
-    const options = { cwd: ROOT, env: { PATH: process.env.PATH, ...env } }
-    this.#child = spawn(file, args, { ...options, stdio: stdio ?? ['ignore', 'pipe', 'inherit'] })
+    this.#child = spawn(file, args, { cwd, env: { PATH: process.env.PATH, ...env }, stdio })
     this.#ended = once(this.#child, 'exit').then(() => running.delete(this.#child))
     running.add(this.#child)
     this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => {
@@ -54,7 +59,12 @@ export class PinnedProcess {
 
   /** Processor time that the threads of the process and of its children used so far, in seconds, in user and in kernel mode. */
   cpuSeconds(): number {
-    return cpuNanosOf(this.#child.pid ?? 0) / 1e9
+    return sumOfThreads(this.#child.pid ?? 0, cpuNanosOf) / 1e9
+  }
+
+  /** How many times the process and its children wrote to sockets and files so far. */
+  writes(): number {
+    return sumOfThreads(this.#child.pid ?? 0, writesOf)
   }
 
   residentBytes(): number {
@@ -71,21 +81,26 @@ export class PinnedProcess {
   }
 }
 
-function cpuNanosOf(pid: number): number {
+/** A figure of all threads of a process and of its children, by the folder of each. */
+function sumOfThreads(pid: number, figureOf: (folder: string) => number): number {
   const tasks = `/proc/${pid}/task`
   return readdirSync(tasks).reduce((sum, task) => {
-    const own = Number(readFileSync(`${tasks}/${task}/schedstat`, 'utf8').split(' ')[0])
-    const children = readFileSync(`${tasks}/${task}/children`, 'utf8')
+    const folder = `${tasks}/${task}`
+    const children = readFileSync(`${folder}/children`, 'utf8')
       .split(' ')
       .filter((child) => child !== '')
-    return sum + own + children.reduce((total, child) => total + cpuNanosOf(Number(child)), 0)
+    return sum + figureOf(folder) + children.reduce((total, child) => total + sumOfThreads(Number(child), figureOf), 0)
   }, 0)
 }
+
+const cpuNanosOf = (folder: string): number => Number(readFileSync(`${folder}/schedstat`, 'utf8').split(' ')[0])
+const writesOf = (folder: string): number => Number(/^syscw: (\d+)$/m.exec(readFileSync(`${folder}/io`, 'utf8'))?.[1])
 
 /** A script that runs one command after the other and reports on each. */
 export class PinnedWorker<Order extends { readonly do: string }, Report extends { readonly done: string }> extends PinnedProcess {
   constructor(script: string) {
-    super('world', [process.execPath, fileURLToPath(new URL(script, import.meta.url))], {}, ['ignore', 'inherit', 'inherit', 'ipc'])
+    const command = [process.execPath, fileURLToPath(new URL(script, import.meta.url))] as const
+    super('world', command, {}, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   }
 
   async command<Name extends Order['do'] & Report['done']>(

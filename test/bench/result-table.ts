@@ -49,9 +49,10 @@ const columns: readonly Column[] = [
   { name: 'wrong', of: (figures) => figures.wrong, digits: 0 },
   { name: 'lost', of: (figures) => figures.lost, digits: 0 },
   { name: 'bytes', of: (figures) => figures.bytesPerMessage, digits: 0 },
+  { name: 'writes', of: (figures) => figures.writesPerMessage, digits: 3 },
   { name: 'clients %', of: (figures) => figures.listenersLoad * 100, digits: 0 },
 ]
-const NAME_CHARS = 24
+const NAME_CHARS = 30
 const COLUMN_CHARS = 13
 
 export const head = (): string => ''.padEnd(NAME_CHARS) + columns.map(({ name }) => name.padStart(COLUMN_CHARS)).join('')

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { canPin } from '../support/cpu-cores.ts'
 import type { AddedLatency } from './added-latency.ts'
-import { type Comparison, compareRatios, printComparisons } from './asked-values.ts'
+import { type Comparison, compareCommits, compareRatios, printComparisons } from './asked-values.ts'
 import {
   type BenchmarkSettings,
   benchmarkCapacity,
@@ -19,7 +19,9 @@ import {
   growthListeners,
   type JoiningFigures,
   type MemoryFigures,
+  type ReportFigures,
 } from './benchmarks.ts'
+import { checkOutCommit } from './compared-commit.ts'
 import { benchmarkHistory } from './history-benchmark.ts'
 import {
   findGreatestRate,
@@ -33,7 +35,7 @@ import {
 import type { Figures } from './listener-load.ts'
 import { buildMinimalFanOut, removeMinimalFanOut, type ServerName, takeSample } from './measured-servers.ts'
 import { compareNats, measureNats, type NatsFigures, natsHead, natsRow } from './nats-benchmark.ts'
-import { filesBound, RESERVED_FILES } from './pinned-processes.ts'
+import { filesBound, RESERVED_FILES, ROOT } from './pinned-processes.ts'
 import { measureQuoteCost } from './quote-cost.ts'
 import { formatNumber, head, median, print, row } from './result-table.ts'
 import { measureReads, type ReadFigures, reportReads } from './rpc-reads-benchmark.ts'
@@ -57,6 +59,7 @@ const HELP = `npm run bench [-- <part>…] [--rounds <n>] [--listeners <n>]
   quotes    what quotes ask of the upstream per pre-confirmed swap
   history   latency of each kind of history query on a full tape, and its effect on live listeners
 
+  --against    a commit whose relay is measured too, in alternation: ingest, ws, sse, lone, growth, deflate, mixed, workers
   --rounds     rounds of all parts but held, quotes and history; the medians are printed (3)
   --listeners  number of listeners (10000)
   --updates    number of updates on the full tape (1000000)
@@ -67,6 +70,8 @@ const parts = [
   ...(['latency', 'held', 'rpc', 'workers', 'nats', 'quotes', 'history'] as const),
 ] as const
 type Part = (typeof parts)[number]
+/** The parts that measure a relay and its listeners, so that two commits can be compared. */
+const comparedParts: readonly Part[] = ['ingest', 'ws', 'sse', 'lone', 'growth', 'deflate', 'mixed', 'workers']
 const isPart = (text: string): text is Part => parts.some((part) => part === text)
 
 const { values, positionals } = parseArgs({
@@ -75,6 +80,7 @@ const { values, positionals } = parseArgs({
     rounds: { type: 'string', default: '3' },
     listeners: { type: 'string', default: '10000' },
     updates: { type: 'string', default: '1000000' },
+    against: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
 })
@@ -84,7 +90,12 @@ if (values.help || unknown.length > 0 || !(rounds >= 1) || !(listeners >= 1) || 
   process.stdout.write(HELP)
   process.exit(values.help ? 0 : 2)
 }
-const selected = new Set<Part>(positionals.length > 0 ? positionals.filter(isPart) : parts)
+const selected = new Set<Part>(positionals.length > 0 ? positionals.filter(isPart) : values.against ? comparedParts : parts)
+const isNotCompared = (part: Part) => values.against !== undefined && !comparedParts.includes(part)
+if ([...selected].some(isNotCompared)) {
+  print(`With --against only these parts can be measured: ${comparedParts.join(', ')}.`)
+  process.exit(2)
+}
 const isSelected = (...wanted: readonly Part[]) => wanted.some((part) => selected.has(part))
 
 /** The measurements of each server, round by round. */
@@ -116,17 +127,27 @@ if (listeners + RESERVED_FILES > filesBound()) {
   process.exit(2)
 }
 
+const other = values.against === undefined ? null : await checkOutCommit(values.against)
+if (values.against !== undefined && !other) {
+  print(`--against ${values.against}: this repository has no such commit.`)
+  process.exit(2)
+}
+/** The measured relays: the folder of each, and what distinguishes the names of its figures. */
+const relays = [{ dir: ROOT, suffix: '' }, ...(other ? [{ dir: other.dir, suffix: ` at ${other.name}` }] : [])]
+type MeasuredRelay = (typeof relays)[number]
+
 const hasFloor = await buildMinimalFanOut()
 if (!hasFloor) print('There is no C compiler (cc), so the minimal server in C is not measured.')
 const peers = new Set<ServerName>(['relay', 'naive ws', 'hono streamSSE', ...(hasFloor ? (['C floor'] as const) : [])])
 const began = performance.now()
 try {
-  const needsSample = isSelected('ws', 'sse', 'lone', 'growth', 'mixed', 'join', 'memory', 'workers')
+  const needsSample = isSelected('ws', 'sse', 'lone', 'growth', 'deflate', 'mixed', 'join', 'memory', 'workers')
   const sample = needsSample ? await takeSample(20, 10) : null
-  for (let round = 1; round <= rounds; round += 1) await measureRound(round, sample && { listeners, peers, sample })
+  for (let round = 1; round <= rounds; round += 1) await measureRound(round, sample && { listeners, peers, sample, dir: ROOT })
   if (isSelected('held')) capacity = await benchmarkCapacity()
 } finally {
   await removeMinimalFanOut()
+  await other?.remove()
 }
 printComparisons(report())
 if (readRounds.length > 0) reportReads(readRounds)
@@ -139,36 +160,48 @@ print()
 print(`${formatNumber((performance.now() - began) / 60_000, 1)} minutes`)
 process.exit()
 
-async function measureRound(round: number, setting: BenchmarkSettings | null): Promise<void> {
+async function measureRound(round: number, settings: BenchmarkSettings | null): Promise<void> {
   print()
   print(`round ${round} of ${rounds}`)
-  if (isSelected('ingest')) await measureIngest()
-  if (setting || isSelected('deflate')) print(head())
-  if (setting) await measureListeners(setting)
-  if (isSelected('deflate')) await benchmarkDeflate(addFigures)
+  // The relay that was measured first in one round comes last in the next, so that neither always follows the peers.
+  const inOrder = round % 2 === 1 ? relays : relays.toReversed()
+  if (isSelected('ingest')) await measureIngest(inOrder)
+  if (settings) await measureListeners(settings, inOrder)
   if (isSelected('latency')) latencyRounds.push(measureLatency())
   if (isSelected('nats')) await measureOverNats()
   if (isSelected('rpc')) readRounds.push(await measureReads())
 }
 
-async function measureListeners(setting: BenchmarkSettings): Promise<void> {
-  if (isSelected('ws', 'lone'))
-    await benchmarkFanOut('ws', { bursts: isSelected('ws'), lone: isSelected('lone') }, setting, addFigures)
-  if (isSelected('sse')) await benchmarkFanOut('sse', { bursts: true, lone: false }, setting, addFigures)
-  if (isSelected('growth')) await benchmarkGrowth(setting, addFigures)
-  if (isSelected('workers')) await benchmarkWorkers(setting, addFigures)
-  if (isSelected('mixed')) await benchmarkMixed(setting, addFigures)
-  if (isSelected('join')) joiningRounds.push(await benchmarkJoining(setting))
-  if (isSelected('memory')) await benchmarkMemory(setting, (figures) => memoryRounds.push(figures))
+async function measureListeners(settings: BenchmarkSettings, inOrder: readonly MeasuredRelay[]): Promise<void> {
+  print(head())
+  const measure = async (part: (settings: BenchmarkSettings, report: ReportFigures) => Promise<void>) => {
+    for (const { dir, suffix } of inOrder) {
+      // Peers are measured once in a round, beside this commit.
+      const measured = dir === ROOT ? peers : new Set<ServerName>(['relay'])
+      await part({ ...settings, dir, peers: measured }, (name, figures) => addFigures(name + suffix, figures))
+    }
+  }
+  const kinds = { bursts: isSelected('ws'), lone: isSelected('lone') }
+  if (kinds.bursts || kinds.lone) await measure((at, report) => benchmarkFanOut('ws', kinds, at, report))
+  if (isSelected('sse')) await measure((at, report) => benchmarkFanOut('sse', { bursts: true, lone: false }, at, report))
+  if (isSelected('growth')) await measure(benchmarkGrowth)
+  if (isSelected('deflate')) await measure(benchmarkDeflate)
+  if (isSelected('workers')) await measure(benchmarkWorkers)
+  if (isSelected('mixed')) await measure(benchmarkMixed)
+  if (isSelected('join')) joiningRounds.push(await benchmarkJoining(settings))
+  if (isSelected('memory')) await benchmarkMemory(settings, (figures) => memoryRounds.push(figures))
 }
 
-async function measureIngest(): Promise<void> {
+async function measureIngest(inOrder: readonly MeasuredRelay[]): Promise<void> {
   print(ingestHead())
   const printRow = (figures: IngestFigures) => print(ingestRow([figures]))
-  await measureIngestRates((figures) => {
-    ingestRounds.push(figures)
-    printRow(figures)
-  })
+  for (const { dir, suffix } of inOrder)
+    await measureIngestRates(dir, (measured) => {
+      printRow(measured)
+      if (dir === ROOT) ingestRounds.push(measured)
+      if (other) addFigures(`${measured.rate} logs/s${suffix}`, measured.figures)
+    })
+  if (other) return
   for (const pace of ['bursts', 'evenly'] as const) {
     const found = greatestRates.get(pace) ?? []
     // The search begins where the last one ended.
@@ -197,6 +230,7 @@ function report(): readonly Comparison[] {
     print(`Medians of ${rounds} rounds, ${formatNumber(listeners, 0)} listeners where the name has no number`)
     print(head())
     for (const [name, figures] of figuresByName) print(row(name, figures))
+    print('writes: calls that write to sockets and files, per delivered message')
     print('clients: the share of its core that the listeners’ own process used')
     print('wrong: repeated, out of order or not selected; lost: listeners whose connection ended')
     print('*: was behind; waiting messages are sent together, so they cost less than the same work in time')
@@ -206,6 +240,7 @@ function report(): readonly Comparison[] {
   return [
     ...ingest,
     ...compareRatios(figuresByName, growthListeners()),
+    ...(other ? compareCommits(figuresByName, ` at ${other.name}`) : []),
     ...compareMemory(),
     ...compareLatency(),
     ...compareNats(natsRounds),

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -98,6 +99,13 @@ const [nodeFlags, unbuiltProgram] = parseStartScript(packageJson.scripts.start)
 const program = process.env.STOCKTAPE_FORM === 'built' ? 'dist/main.js' : unbuiltProgram
 export const startFlags: readonly string[] = nodeFlags
 export const startCommand = [process.execPath, ...nodeFlags, program] as const
+
+/** The command of `npm start` in another folder with the project's source. */
+export function startCommandOf(dir: string): readonly [string, ...string[]] {
+  const { scripts } = JSON.parse(readFileSync(join(dir, 'package.json'), 'utf8')) as typeof packageJson
+  const [flags, entry] = parseStartScript(scripts.start)
+  return [process.execPath, ...flags, entry]
+}
 
 function parseStartScript(script: string): readonly [flags: readonly string[], program: string] {
   const words = script.split(' ')
