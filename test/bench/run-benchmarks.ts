@@ -127,7 +127,7 @@ if (listeners + RESERVED_FILES > filesBound()) {
   process.exit(2)
 }
 
-const other = values.against === undefined ? null : await checkOutCommit(values.against)
+const other = values.against === undefined ? null : checkOutCommit(values.against)
 if (values.against !== undefined && !other) {
   print(`--against ${values.against}: this repository has no such commit.`)
   process.exit(2)
@@ -147,7 +147,6 @@ try {
   if (isSelected('held')) capacity = await benchmarkCapacity()
 } finally {
   await removeMinimalFanOut()
-  await other?.remove()
 }
 printComparisons(report())
 if (readRounds.length > 0) reportReads(readRounds)
