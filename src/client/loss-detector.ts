@@ -3,7 +3,10 @@ import { comparePositions, isNotAfter } from './position-order.ts'
 
 /** Pairs of address and type whose last message is known. Beyond it the proof begins anew. */
 const CHAINS_BOUND = 100_000
-/** Ids since the last proof. Beyond it they are forgotten: a loss among them is reported, but cannot be filled. */
+/**
+ * Ids since the last proof. Beyond it they are forgotten: the next heartbeat still reports a loss among them, but it cannot
+ * be filled, and a connection that breaks before is resumed after the newest one.
+ */
 const SEEN_BOUND = 100_000
 
 /** The types that come to a listener that did not name them, and then not all of them. */
@@ -25,11 +28,17 @@ export type Loss = {
   readonly received: ReadonlySet<string> | null
   /** The type of the missing messages, if it is known. The query also gives how their facts end. */
   readonly type?: string
+  /** How many are missing, if a heartbeat counted them. */
+  readonly count?: number
 }
 
 /**
  * Proves that nothing is missing in a stream: by the chain of `prev`, and by the number of messages that heartbeats
  * report. A selection with value filters and the sealed view have no chains, so there only the number counts.
+ *
+ * The number of a connection that breaks never comes, and a gap of the relay ends the chains. So a new connection continues
+ * at the last proof. The relay sends again what followed it, or reports a gap that begins there. What was received is
+ * dropped by its id: messages that were lost lie between those that were not.
  */
 export class LossDetector {
   readonly #selection: URLSearchParams
@@ -46,6 +55,8 @@ export class LossDetector {
   /** What the connection brought, and how many of its messages are known to be missing. */
   #received = 0
   #missing = 0
+  /** Whether the connection has begun to count: a gap after that is in the middle of it. */
+  #isCounting = false
   #isLive = false
 
   constructor(selection: URLSearchParams) {
@@ -55,9 +66,14 @@ export class LossDetector {
     this.#hasChains = !hasFilter && selection.get('stage') !== 'sealed'
   }
 
-  /** Where a new connection continues: without chains, where the last heartbeat proved that everything came. */
+  /** What was received since the last proof. */
+  get seen(): ReadonlySet<string> {
+    return this.#seen ?? new Set()
+  }
+
+  /** Where a new connection continues. `position` is the newest one received. */
   resumeFrom(position: string): string {
-    return this.#hasChains || this.#seen === null || this.#proven === '' ? position : this.#proven
+    return this.#seen === null || this.#proven === '' ? position : this.#proven
   }
 
   /** A connection begins after a position; null where a gap follows. */
@@ -65,35 +81,43 @@ export class LossDetector {
     this.#received = 0
     this.#missing = 0
     this.#isLive = false
+    this.#isCounting = position !== null
     if (position === null) return
-    // What was lost before is in no number. The chain shows it.
     this.#proven = position
-    if (this.#start === '') this.restart(position, false)
+    if (this.#start === '') this.#start = position
   }
 
-  /** The stream goes on at a position. What came before it is no proof of what follows, but may be repeated. */
-  restart(position: string, keepsSeen: boolean): void {
+  /** A gap: the stream goes on at a position. What came before it is no proof of what follows, but may be repeated. */
+  restart(position: string, goesOn: boolean): void {
     this.#start = position
-    this.#lastIds.clear()
-    // After a gap in the middle of a stream, the next heartbeat still counts what came before.
-    if (this.#isLive) return
+    // A chain that was received beyond the position goes on.
+    for (const [chain, id] of this.#lastIds) if (!goesOn || isNotAfter(id, position)) this.#lastIds.delete(chain)
+    // The next heartbeat still counts what came before.
+    if (this.#isCounting) return
     this.#proven = position
-    if (!keepsSeen) this.#seen = new Set()
+    if (!goesOn) this.#seen = new Set()
   }
 
-  /** Whether the message was received before. `position` is the newest one received. */
-  isRepeat({ id }: ChainedMessage, position: string | null): boolean {
+  /**
+   * Whether the message was received before, or its chain has shown that it was missing: each chain comes in order.
+   * `position` is the newest one received.
+   */
+  isRepeat(message: ChainedMessage, position: string | null): boolean {
+    const { id } = message
     this.#received += 1
+    this.#isCounting = true
     if (position === null || !isNotAfter(id, position)) return false
-    return this.#hasChains || this.#seen === null || isNotAfter(id, this.#proven) || this.#seen.has(id)
+    const last = this.#lastIds.get(chainOf(message)) ?? ''
+    return this.#seen === null || isNotAfter(id, this.#proven) || isNotAfter(id, last) || this.#seen.has(id)
   }
 
   /** Takes a new message. Returns what is missing before it. */
-  receive({ id, type, prev, address }: ChainedMessage): Loss | null {
+  receive(message: ChainedMessage): Loss | null {
+    const { id, type, prev, address } = message
     if (this.#seen?.size === SEEN_BOUND) this.#seen = null
     this.#seen?.add(id)
     if (!this.#hasChain(type)) return null
-    const chain = `${address} ${type}`
+    const chain = chainOf(message)
     const last = this.#lastIds.get(chain)
     if (this.#lastIds.size === CHAINS_BOUND) {
       this.#lastIds.clear()
@@ -111,14 +135,16 @@ export class LossDetector {
   receiveLive(replayed: number, position: string): Loss | null {
     if (this.#isLive) return null
     this.#isLive = true
+    this.#isCounting = true
     return this.receiveCount(replayed, position)
   }
 
   /** The relay says how many messages this connection has sent, and up to where. Returns what is missing. */
   receiveCount(sent: number, position: string): Loss | null {
     const missing = sent - this.#received
-    const isNew = missing > this.#missing && isNotAfter(this.#proven, position)
-    const loss = { from: this.#proven, to: position, query: this.#selection, received: this.#seen }
+    const count = missing - this.#missing
+    const isNew = count > 0 && isNotAfter(this.#proven, position)
+    const loss = { from: this.#proven, to: position, query: this.#selection, received: this.#seen, count }
     this.#missing = missing
     this.#proven = position
     this.#seen = new Set()
@@ -130,6 +156,8 @@ export class LossDetector {
     return this.#types.length === 0 || this.#types[0] === '*' || this.#types.includes(type) || !conditionalTypes.includes(type)
   }
 }
+
+const chainOf = ({ address, type }: ChainedMessage): string => `${address} ${type}`
 
 /** A loss as the item that the stream yields. It goes on at `id`. */
 export function gapOf({ from, to, query }: Loss, id: string): MissedGap {

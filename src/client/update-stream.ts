@@ -16,6 +16,8 @@ const QUEUE_BOUND = 10_000
 /** Filled messages that are remembered. */
 const FILLED_BOUND = 100_000
 
+type FoundLoss = Pick<Loss, 'received' | 'type' | 'count'>
+
 /** The messages of the tape. A newer relay may send others, which a client ignores. */
 const updateTypes =
   'transfer mint burn seize approval multiplier pause action token nav log retract amend seal hole finality status quote session'.split(
@@ -161,10 +163,11 @@ export class UpdateStream implements Updates<StreamItem> {
         // Otherwise the position was lost or never given, and what comes may have ids that came before.
         const goesOn = message.from !== null && isNotAfter(message.from, message.id)
         if (!goesOn) this.#received = null
+        const received = this.#losses.seen
         this.#advance(message.id)
         this.#losses.restart(message.id, goesOn)
         this.#awaitsSnapshots = true
-        return this.#pushGap(message, null)
+        return this.#pushGap(message, { received })
       }
       case 'live':
         this.#awaitsSnapshots = false
@@ -198,27 +201,31 @@ export class UpdateStream implements Updates<StreamItem> {
     if (this.#received === null || !isNotAfter(id, this.#received)) this.#received = id
   }
 
-  #pushGap(gap: Gap, loss: Loss | null): void {
+  #pushGap(gap: Gap, loss: FoundLoss): void {
     const { backfill } = gap
     // A position at the relay's own gap would keep the snapshots that follow from a restarted program.
-    const position = loss && gap.id
+    const position = gap.reason === 'missed' ? gap.id : null
     // Without the ids that were received, the history would repeat them.
-    if (this.#options.fill && backfill !== null && loss?.received !== null)
+    if (this.#options.fill && backfill !== null && loss.received !== null)
       return this.#push({ position, fill: () => this.#fill(gap, backfill, loss) })
     if (this.#options.strict) this.#end(new GapError(gap))
     else this.#push({ item: gap, position })
   }
 
   /** What a gap left out, and the gap itself where that cannot be read. */
-  async *#fill(gap: Gap, backfill: string, loss: Loss | null): AsyncGenerator<StreamItem> {
+  async *#fill(gap: Gap, backfill: string, loss: FoundLoss): AsyncGenerator<StreamItem> {
+    let left = loss.count ?? 0
     try {
       for await (const update of readBackfill(this.#source.http, backfill, this.#abort.signal)) {
         const { id, type } = update
-        if (loss && (loss.received?.has(id) || (loss.type ?? type) !== type || this.#filled.has(id))) continue
+        if (loss.received?.has(id) || (loss.type ?? type) !== type || this.#filled.has(id)) continue
         if (this.#filled.size === FILLED_BOUND) this.#filled.clear()
         this.#filled.add(id)
+        left -= 1
         yield update
       }
+      // The history of the sealed view leaves out facts whose own messages are deleted.
+      if (left > 0 && this.#options.stage === 'sealed') throw new Error(`${left} messages are deleted`)
     } catch (failure) {
       if (this.#abort.signal.aborted) return
       this.#setState({ reason: `a gap could not be filled: ${failure}` })

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Gap, StreamItem } from '../../src/client/options.ts'
 import { differences } from './laws/client-streams.ts'
+import { plantedBugs } from './planted-bugs.ts'
 import { runSimulation } from './simulation-run.ts'
 import { type ClientSettings, settingsOf } from './simulation-settings.ts'
 
@@ -14,9 +15,10 @@ describe('the law about the SDK', () => {
   it.each<[string, readonly StreamItem[], object, readonly string[]]>([
     ['everything', [item(1), item(2), item(3), item(4), item(5)], {}, []],
     ['a late start', [item(3), item(4)], {}, []],
-    ['what no heartbeat has proven', [item(1), item(2), item(3), item(4)], {}, []],
+    ['what nothing has proven', [item(1), item(2), item(3), item(4)], {}, []],
     ['a message less', [item(1), item(2), item(4)], {}, ['a.3 is missing']],
     ['a gap over it', [item(1), gap(1, 3), item(4)], {}, []],
+    ['a gap that ends at it', [item(1), item(2), gap(2, 3), item(4)], {}, []],
     ['a gap beside it', [item(1), gap(2, 3), item(4)], {}, ['a.2 is missing']],
     ['a tape that lost its end', [item(1), item(4)], { lost: new Set(['a.2', 'a.3']) }, []],
     ['another order', [item(2), item(1), item(3), item(4)], {}, ['a.1 comes after a.2']],
@@ -31,9 +33,9 @@ describe('the law about the SDK', () => {
       {},
       [`claims a loss: ${JSON.stringify(gap(2, 2, 'missed'))}`],
     ],
-    ['an alarm where messages get lost', [item(1), gap(1, 3, 'missed'), item(4)], { lossPercent: 1 }, []],
+    ['an alarm where messages get lost', [item(1), gap(1, 3, 'missed'), item(4)], { losesMessages: true }, []],
   ])('judges %s', (_, items, conditions, found) => {
-    const defaults = { lossPercent: 0, restartEveryMs: null, types: null, lost: new Set<string>(), evicts: false, proven }
+    const defaults = { losesMessages: false, restartEveryMs: null, lost: new Set<string>(), evicts: false, proven }
     expect(differences(sent, items, { ...defaults, ...conditions })).toEqual(found)
   })
 })
@@ -62,5 +64,42 @@ describe('the SDK in a world that loses one message in a hundred while heartbeat
     expect(result.violations).toEqual([])
     expect(result.client?.lost).toBeGreaterThan(0)
     expect(result.client?.gaps === 0).toBe(gaps === 'no')
+  })
+})
+
+describe('the SDK in a world whose connections lose messages just before they break', () => {
+  const lossy = { cutEveryMs: 3_000, restartEveryMs: null, lossPercent: 0, breakLossPercent: 50, queueBound: 10_000 } as const
+  const busy = { ...settingsOf(1), mode: 'flash', activity: 60, spanMs: 40_000, hasLink: true, liveness: true } as const
+  const selections: readonly [string, ClientSettings['selection']][] = [
+    ['all types', { types: '*' }],
+    ['some types', { types: ['transfer', 'nav'] }],
+    ['a value filter', { minValue: '1' }],
+    ['the sealed view', { stage: 'sealed' }],
+  ]
+
+  describe.each(selections)('with %s', (_, selection) => {
+    const client = { ...lossy, selection, fill: false }
+
+    it('finds every one of them', async () => {
+      const result = await runSimulation({ settings: { ...busy, client: { ...client, fill: true } }, faults: [] })
+      expect(result.violations).toEqual([])
+      expect(result.client?.lost).toBeGreaterThan(20)
+      // In the sealed view a repetition that is lost looks like a fact that the history cannot give.
+      if (selection.stage === undefined) expect(result.client?.gaps).toBe(0)
+    })
+
+    it.each([false, true])('finds it, or gives a gap over it, where the tape evicts; filled: %s', async (fill) => {
+      const settings = { ...busy, tapeBound: 40, client: { ...client, fill } }
+      const result = await runSimulation({ settings, faults: [] })
+      expect(result.violations).toEqual([])
+      expect(result.client?.gaps).toBeGreaterThan(0)
+    })
+
+    it('would not find it if it resumed at the newest message', async () => {
+      const modifyInputs = plantedBugs['a client resumes at the newest message']
+      const settings = { ...busy, tapeBound: 40, client }
+      const result = await runSimulation({ settings, faults: [], ...(modifyInputs && { modifyInputs }) })
+      expect(result.violations.map(({ law }) => law)).toContain('I23')
+    })
   })
 })

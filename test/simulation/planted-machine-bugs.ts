@@ -5,7 +5,7 @@ import type { ModifyInputs } from './simulation.ts'
 import { wrapTape } from './tape-wrappers.ts'
 import { NOON } from './virtual-clock.ts'
 
-/** Planted bugs about clocks, disks and endpoints. The checker has to find every one. */
+/** Planted bugs about clocks, disks, endpoints and clients. The checker has to find every one. */
 
 export const plantedMachineBugs: Readonly<Record<string, ModifyInputs>> = {
   'intervals follow the wall clock': (inputs) => {
@@ -35,6 +35,10 @@ export const plantedMachineBugs: Readonly<Record<string, ModifyInputs>> = {
       return signal
     })
     return { ...inputs, tape: wrapTape(tape, { append }), link: link && ((linkInputs) => link(linkInputs).pipe(readHead)) }
+  },
+  'a client resumes at the newest message': (inputs, { client }) => {
+    if (client) client.network.resumeAt = (since) => client.network.newestId ?? since
+    return inputs
   },
   'only the first endpoint is asked': (inputs, { rpc }) => ({ ...inputs, request: rpc.requestOfFirst }),
 }

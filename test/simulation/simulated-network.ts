@@ -1,3 +1,4 @@
+import { comparePositions } from '../../src/client/position-order.ts'
 import type { OpenConnection } from '../../src/client/transport.ts'
 import type { Outlet } from '../../src/edge/transport/outlet.ts'
 import { type CloseReason, closeCodes } from '../../src/protocol/close-codes.ts'
@@ -14,11 +15,14 @@ const REFUSED_PERCENT = 10
 const FROZEN_PERCENT = 10
 /** How often, in %, a proxy ends a connection with the code of a relay that is full. */
 const FULL_PERCENT = 20
+/** How long before its end a connection may lose messages: shorter than the interval of the heartbeats. */
+const BREAK_LOSS_MS = 2_000
 
 type Options = {
   readonly clock: VirtualClock
   readonly random: SeededRandom
-  readonly settings: Pick<ClientSettings, 'cutEveryMs' | 'lossPercent'>
+  readonly breakRandom: SeededRandom
+  readonly settings: Pick<ClientSettings, 'cutEveryMs' | 'lossPercent' | 'breakLossPercent'>
   readonly edge: () => SimulatedEdge | null
 }
 
@@ -27,8 +31,12 @@ export class SimulatedNetwork {
   readonly #options: Options
   readonly #connections = new Set<SimulatedConnection>()
   lostCount = 0
-  /** The position of each heartbeat that arrived. */
-  readonly heartbeats: string[] = []
+  /** Up to where the relay has told how many messages it sent: the positions of heartbeats and ends of replays that arrived. */
+  readonly counted: string[] = []
+  /** The newest message of the tape that arrived. */
+  newestId: string | null = null
+  /** Where a connection asks to continue: a planted bug may change it. */
+  resumeAt = (since: string): string => since
 
   constructor(options: Options) {
     this.#options = options
@@ -39,10 +47,13 @@ export class SimulatedNetwork {
     const latencyMs = random.int(1, LATENCY_BOUND_MS)
     const isRefused = settings.cutEveryMs !== null && random.chance(REFUSED_PERCENT)
     const connection = new SimulatedConnection(clock, latencyMs, (text) => {
-      if (this.#isLost(text)) return
-      if (text.startsWith('{"type":"heartbeat"')) this.heartbeats.push(JSON.parse(text).id)
+      if (this.#isLost(text, connection)) return
+      if (isCount(text, connection)) this.counted.push(JSON.parse(text).id)
+      if (text.includes('"prev":')) this.#noteNewest(JSON.parse(text).id)
       events.onMessage(text)
     })
+    const since = query.get('since')
+    if (since?.includes('.')) query.set('since', this.resumeAt(since))
     const end = (code: number) => {
       if (!connection.close()) return
       this.#connections.delete(connection)
@@ -73,21 +84,37 @@ export class SimulatedNetwork {
   }
 
   #breakLater(connection: SimulatedConnection, end: (code: number) => void): void {
-    const { random, settings } = this.#options
+    const { clock, random, settings } = this.#options
     if (settings.cutEveryMs === null) return
     const atMs = random.int(1, 2 * settings.cutEveryMs)
     const isFrozen = random.chance(FROZEN_PERCENT)
     const code = random.chance(FULL_PERCENT) ? closeCodes.full : 1006
+    connection.losesAfterMs = clock.elapsedMs + atMs - BREAK_LOSS_MS
     connection.after(atMs, () => (isFrozen ? connection.freeze() : end(code)))
   }
 
   /** Only messages of the tape are lost: the connection goes on, and so do its heartbeats. */
-  #isLost(text: string): boolean {
-    const { random, settings } = this.#options
-    if (settings.lossPercent === 0 || !text.includes('"prev":') || !random.chance(settings.lossPercent)) return false
+  #isLost(text: string, { losesAfterMs }: SimulatedConnection): boolean {
+    const { clock, random, breakRandom, settings } = this.#options
+    const { lossPercent, breakLossPercent = 0 } = settings
+    if (!text.includes('"prev":')) return false
+    const isLost = lossPercent > 0 && random.chance(lossPercent)
+    const isLostBeforeBreak = clock.elapsedMs >= losesAfterMs && breakRandom.chance(breakLossPercent)
+    if (!isLost && !isLostBeforeBreak) return false
     this.lostCount += 1
     return true
   }
+
+  #noteNewest(id: string): void {
+    if (this.newestId === null || (comparePositions(id, this.newestId) ?? 1) > 0) this.newestId = id
+  }
+}
+
+/** A second `live` follows a gap in the middle of a stream, and does not count what was sent live. */
+function isCount(text: string, connection: SimulatedConnection): boolean {
+  const isFirstLive = text.startsWith('{"type":"live"') && !connection.isLive
+  if (isFirstLive) connection.isLive = true
+  return isFirstLive || text.startsWith('{"type":"heartbeat"')
 }
 
 /** One connection, as the relay's outlet. Lines arrive in order, after the latency. */
@@ -101,6 +128,8 @@ class SimulatedConnection implements Outlet {
   #onDrained: () => void = () => {}
   backlog = 0
   takenBytes = 0
+  isLive = false
+  losesAfterMs = Number.POSITIVE_INFINITY
   onClose: () => void = () => {}
   onEnd: (code: number) => void = () => {}
 

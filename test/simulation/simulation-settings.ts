@@ -87,6 +87,8 @@ export type ClientSettings = {
   readonly restartEveryMs: number | null
   /** Messages that get lost although the connection goes on, in %. */
   readonly lossPercent: number
+  /** Messages that get lost in the last seconds before a connection breaks, in %; none where it is not named. */
+  readonly breakLossPercent?: number
   readonly queueBound: number
   readonly fill: boolean
 }
@@ -95,28 +97,36 @@ export type ClientSettings = {
 const CLIENT_PERCENT = 30
 const LOSS_PERCENT = 30
 const RESTART_PERCENT = 30
+/** How often, in %, connections that break lose messages just before. */
+const BREAK_LOSS_PERCENT = 40
 
 function clientOf(seed: number): Pick<Settings, 'client'> {
   const random = new SeededRandom(seed, 'client')
   if (!random.chance(CLIENT_PERCENT)) return {}
   const lossPercent = random.chance(LOSS_PERCENT) ? random.pick([1, 1, 10]) : 0
-  return {
-    client: {
-      selection: random.pick<ClientSettings['selection']>([
-        {},
-        { types: '*' },
-        { types: ['transfer', 'nav'] },
-        { types: ['transfer', 'mint', 'burn', 'seal', 'retract', 'amend'] },
-        { minValue: '1000' },
-        { stage: 'sealed' },
-      ]),
-      cutEveryMs: random.chance(70) ? random.pick([500, 3_000, 15_000]) : null,
-      restartEveryMs: lossPercent === 0 && random.chance(RESTART_PERCENT) ? random.pick([2_000, 10_000]) : null,
-      lossPercent,
-      queueBound: random.pick([1, 20, 10_000, 10_000]),
-      fill: random.chance(50),
-    },
+  const client: ClientSettings = {
+    selection: random.pick<ClientSettings['selection']>([
+      {},
+      { types: '*' },
+      { types: ['transfer', 'nav'] },
+      { types: ['transfer', 'mint', 'burn', 'seal', 'retract', 'amend'] },
+      { minValue: '1000' },
+      { stage: 'sealed' },
+    ]),
+    cutEveryMs: random.chance(70) ? random.pick([500, 3_000, 15_000]) : null,
+    restartEveryMs: lossPercent === 0 && random.chance(RESTART_PERCENT) ? random.pick([2_000, 10_000]) : null,
+    lossPercent,
+    queueBound: random.pick([1, 20, 10_000, 10_000]),
+    fill: random.chance(50),
   }
+  return { client: { ...client, ...breakLossOf(seed, client) } }
+}
+
+/** Drawn by itself, because it came later. A program that ends as well knows nothing of what was lost before. */
+function breakLossOf(seed: number, { cutEveryMs, restartEveryMs }: ClientSettings): Pick<ClientSettings, 'breakLossPercent'> {
+  const random = new SeededRandom(seed, 'losses before breaks')
+  if (cutEveryMs === null || restartEveryMs !== null || !random.chance(BREAK_LOSS_PERCENT)) return {}
+  return { breakLossPercent: random.pick([10, 50]) }
 }
 
 /** How often, in %, a node knows no safe block, and how often a chain is so long and unsafe that blocks are forgotten. */

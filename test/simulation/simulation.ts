@@ -61,7 +61,7 @@ export class Simulation {
   readonly statuses: string[] = []
   readonly checker: LawChecker
   readonly resourceBounds: ResourceBounds
-  readonly #client: ClientStreams | null
+  readonly client: ClientStreams | null
   readonly #options: SimulationOptions
   readonly #endpoints: readonly [Endpoint, ...Endpoint[]]
   readonly #restartableTape: RestartableTape
@@ -102,7 +102,7 @@ export class Simulation {
     }
     this.checker = new LawChecker(context)
     this.resourceBounds = new ResourceBounds(context, { rpc: this.rpc, relay: this.clocks.relay })
-    this.#client = settings.client ? new ClientStreams({ context, clock, settings: settings.client }) : null
+    this.client = settings.client ? new ClientStreams({ context, clock, settings: settings.client }) : null
     const random = new SeededRandom(settings.seed, 'tape')
     const survivesRestart = faults.some(({ target }) => target === 'relay')
     const bound = settings.tapeBound
@@ -149,13 +149,13 @@ export class Simulation {
   }
 
   get clientCounts(): ClientStreams['counts'] | null {
-    return this.#client?.counts ?? null
+    return this.client?.counts ?? null
   }
 
   /** The time is over: the laws about the whole run are checked. */
   onEnd(recovered: boolean): void {
     this.checker.onEnd(recovered)
-    this.#client?.onEnd()
+    this.client?.onEnd()
   }
 
   /** Ends the last run of the relay and removes its files. */
@@ -174,7 +174,7 @@ export class Simulation {
     if (lossyKinds.some((kind) => this.activeFaults.occurs(kind))) this.#findLostEnd()
     this.checker.onRelayStart()
     this.tape.follow((entries) => this.#onWritten(entries))
-    this.#client?.onRelayStart(this.tape)
+    this.client?.onRelayStart(this.tape)
     const starting = openIngest(inputs)
     starting.then(
       (updates) => {
@@ -203,7 +203,7 @@ export class Simulation {
   }
 
   #stopRelay(isGraceful: boolean): void {
-    this.#client?.onRelayStop(isGraceful)
+    this.client?.onRelayStop(isGraceful)
     this.#relayRun?.unsubscribe()
     this.#relayRun = null
     this.resourceBounds.onRelayStopped()

@@ -66,7 +66,6 @@ const isInMissedGap = (items: readonly StreamItem[], id: string) =>
   items.some((item) => item.type === 'gap' && item.reason === 'missed' && isUpTo(id, item.to) && !isUpTo(id, item.from))
 
 const selections: readonly [name: string, options: StreamOptions, parameters: string][] = [
-  // A loss just before a cut shows with the next message of the same token and type: here each has one soon.
   ['types', { types: ['transfer', 'seal'] }, 'types=transfer,seal'],
   ['a value filter', { minValue: 1 }, 'min_value=1'],
   ['the sealed view', { stage: 'sealed' }, 'stage=sealed'],

@@ -24,12 +24,13 @@ type Options = { readonly context: LawContext; readonly clock: VirtualClock; rea
 
 /**
  * I23: the SDK yields what a client received that never left, each message once and unchanged, or a gap that covers the
- * difference. Where nothing is lost in the network, it never claims that something was.
+ * difference, whatever is lost on the way and wherever connections break. Where nothing is lost in the network, it never
+ * claims that something was.
  */
 export class ClientStreams {
   readonly #options: Options
   readonly #random: SeededRandom
-  readonly #network: SimulatedNetwork
+  readonly network: SimulatedNetwork
   #edge: SimulatedEdge | null = null
   #stream: UpdateStream | null = null
   #savedPosition: string | null = null
@@ -44,9 +45,10 @@ export class ClientStreams {
     const { context, clock, settings } = options
     this.#options = options
     this.#random = new SeededRandom(context.settings.seed, 'client stream')
-    this.#network = new SimulatedNetwork({
+    this.network = new SimulatedNetwork({
       ...{ clock, settings, edge: () => this.#edge },
       random: new SeededRandom(context.settings.seed, 'client network'),
+      breakRandom: new SeededRandom(context.settings.seed, 'client network before breaks'),
     })
     clock.runAfter(0, () => this.#startProgram())
   }
@@ -63,7 +65,7 @@ export class ClientStreams {
   onRelayStop(isGraceful: boolean): void {
     this.#edge?.close(isGraceful)
     this.#edge = null
-    if (!isGraceful) this.#network.cutAll()
+    if (!isGraceful) this.network.cutAll()
   }
 
   /** How much the client received, what it was told to be missing, and what was lost on the way. */
@@ -71,7 +73,7 @@ export class ClientStreams {
     return {
       items: this.#received.length,
       gaps: this.#received.filter(({ type }) => type === 'gap').length,
-      lost: this.#network.lostCount,
+      lost: this.network.lostCount,
     }
   }
 
@@ -79,13 +81,13 @@ export class ClientStreams {
     const { context, settings } = this.#options
     const finished = this.#stream?.position ?? ''
     void this.#stream?.close()
+    const { restartEveryMs, lossPercent, breakLossPercent = 0 } = settings
+    // A message that was found late may still wait for a program that has finished with a later one.
+    const isBefore = (position: string) => (comparePositions(position, finished) ?? 0) < 0
     const conditions = {
-      ...settings,
-      proven: this.#network.heartbeats.findLast((position) => isUpTo(position, finished)) ?? '',
-      types:
-        settings.selection.minValue !== undefined || settings.selection.stage === 'sealed'
-          ? null
-          : (settings.selection.types ?? '*'),
+      restartEveryMs,
+      losesMessages: lossPercent + breakLossPercent > 0,
+      proven: this.network.counted.findLast(isBefore) ?? '',
       lost: this.#lost,
       evicts: context.settings.tapeBound !== undefined,
     }
@@ -98,7 +100,7 @@ export class ClientStreams {
     const stream = new UpdateStream(
       {
         ...{ clock, http: this.#http(), heartbeatS: HEARTBEAT_S, transport: undefined },
-        open: { websocket: this.#network.open, sse: this.#network.open },
+        open: { websocket: this.network.open, sse: this.network.open },
         now: () => clock.elapsedMs,
         random: () => this.#random.next(),
         after: (ms, callback) => clock.runAfter(ms, callback),
@@ -181,11 +183,10 @@ const parametersOf = ({ selection: { types, minValue, stage } }: ClientSettings)
 })
 
 type Reference = readonly (readonly [id: string, text: string])[]
-type Conditions = Pick<ClientSettings, 'lossPercent' | 'restartEveryMs'> & {
-  /** Nothing is missing up to here: a heartbeat reported it, and the program has handled it. */
+type Conditions = Pick<ClientSettings, 'restartEveryMs'> & {
+  readonly losesMessages: boolean
+  /** Nothing is missing up to here: the relay has told how many messages it sent, and the program has handled them. */
   readonly proven: string
-  /** The types whose chains prove that nothing is missing; null where only the number of messages does. */
-  readonly types: readonly string[] | '*' | null
   readonly lost: ReadonlySet<string>
   /** Whether the tape evicts: then how a fact ends also comes to a client that cannot be proven to know the fact. */
   readonly evicts: boolean
@@ -194,31 +195,18 @@ type Conditions = Pick<ClientSettings, 'lossPercent' | 'restartEveryMs'> & {
 /** What is wrong with the items of a client, compared with what was sent to one that never left. */
 export function differences(reference: Reference, items: readonly StreamItem[], conditions: Conditions): string[] {
   const { proven } = conditions
-  const seen = new Set(items.map(({ id }) => id))
+  const seen = new Set(items.flatMap(({ type, id }) => (type === 'gap' ? [] : [id])))
   const isExcused = (id: string) => conditions.lost.has(id) || items.some((item) => item.type === 'gap' && covers(item, id))
   const first = reference.findIndex(([id]) => seen.has(id))
   const later = reference.slice(first < 0 ? reference.length : first + 1)
   const missing = later.filter(([id]) => !seen.has(id) && isUpTo(id, proven) && !isExcused(id))
-  const chains = reference.map(([, text]) => chainOf(JSON.parse(text)))
-  const isNoticeable = (id: string): boolean => {
-    const { types } = conditions
-    if (conditions.lossPercent === 0 || types === null) return true
-    // A connection that breaks before its next heartbeat leaves the proof to the next message of the chain.
-    const at = reference.findIndex(([other]) => other === id)
-    const isChained =
-      !/ (seal|retract|amend)$/.test(chains[at] ?? '') || types === '*' || types.some((type) => chains[at]?.endsWith(` ${type}`))
-    return isChained && chains.some((chain, index) => index > at && chain === chains[at] && seen.has(reference[index]?.[0] ?? ''))
-  }
-  return [
-    ...missing.filter(([id]) => isNoticeable(id)).map(([id]) => `${id} is missing`),
-    ...wrongItems(new Map(reference), items, conditions),
-  ]
+  return [...missing.map(([id]) => `${id} is missing`), ...wrongItems(new Map(reference), items, conditions)]
 }
 
 function wrongItems(
   textById: ReadonlyMap<string, string>,
   items: readonly StreamItem[],
-  { lossPercent, restartEveryMs, evicts }: Conditions,
+  { losesMessages, restartEveryMs, evicts }: Conditions,
 ): string[] {
   const found: string[] = []
   const seen = new Set<string>()
@@ -227,7 +215,7 @@ function wrongItems(
     const { id } = item
     if (item.type === 'snapshot' || id === null) continue
     if (item.type === 'gap') {
-      if (item.reason === 'missed' && lossPercent === 0) found.push(`claims a loss: ${JSON.stringify(item)}`)
+      if (item.reason === 'missed' && !losesMessages) found.push(`claims a loss: ${JSON.stringify(item)}`)
     } else {
       const text = textById.get(id)
       const isEnding = item.type === 'seal' || item.type === 'retract' || item.type === 'amend'
@@ -235,7 +223,7 @@ function wrongItems(
       // A program that ends while it handles a message gets that one again.
       if (seen.has(id) && restartEveryMs === null) found.push(`${id} comes twice`)
       const isBefore = last !== null && (comparePositions(id, last) ?? 1) < 0
-      if (isBefore && !seen.has(id) && lossPercent === 0) found.push(`${id} comes after ${last}`)
+      if (isBefore && !seen.has(id) && !losesMessages) found.push(`${id} comes after ${last}`)
       seen.add(id)
     }
     last = id
@@ -244,7 +232,5 @@ function wrongItems(
 }
 
 const isUpTo = (id: string, position: string): boolean => (comparePositions(id, position) ?? 1) <= 0
-
-const chainOf = ({ address, type }: { readonly address: string | null; readonly type: string }): string => `${address} ${type}`
 
 const covers = ({ from, to }: Gap, id: string): boolean => isUpTo(id, to) && (from === null || !isUpTo(id, from))

@@ -117,15 +117,20 @@ describe('the number of messages', () => {
   })
 })
 
-it('resumes at the newest message with chains, and without where the last heartbeat was', () => {
-  const positions = ['symbols=*', 'symbols=*&min_value=1'].map((query) => {
-    const losses = detector(query)
-    losses.receive(nav('e.11', null))
-    losses.receiveCount(1, 'e.12')
-    losses.receive(nav('e.13', 'e.11'))
-    return losses.resumeFrom('e.13')
-  })
-  expect(positions).toEqual(['e.13', 'e.12'])
+it.each(['symbols=*', 'symbols=*&min_value=1', 'symbols=*&stage=sealed'])('resumes where the last heartbeat was: %s', (query) => {
+  const losses = detector(query)
+  losses.receive(nav('e.11', null))
+  losses.receiveCount(1, 'e.12')
+  losses.receive(nav('e.13', 'e.11'))
+  expect(losses.resumeFrom('e.13')).toBe('e.12')
+})
+
+it('resumes at the newest message where too many came since the last heartbeat', () => {
+  const losses = detector()
+  for (let seq = 11; seq < 100_200; seq += 1) losses.receive(nav(`e.${seq}`, null))
+  expect(losses.resumeFrom('e.100199')).toBe('e.100199')
+  losses.receiveCount(100_189, 'e.100199')
+  expect(losses.resumeFrom('e.100200')).toBe('e.100199')
 })
 
 it('forgets chains, not their order, beyond its bound', () => {

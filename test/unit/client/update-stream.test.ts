@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { StreamOptions } from '../../../src/client/options.ts'
+import { comparePositions } from '../../../src/client/position-order.ts'
 import { UpdateStream } from '../../../src/client/update-stream.ts'
 import { FakeRelay, gap, heartbeat, nav, snapshot } from './fake-relay.ts'
 
@@ -13,6 +14,14 @@ function storeOf(position: string | null = null) {
   const saved: string[] = []
   return { saved, load: () => position, save: (position: string) => void saved.push(position) }
 }
+
+/** What proves that nothing is missing differs between them: the chains of `prev`, or the number alone. */
+const selections: [string, StreamOptions][] = [
+  ['all types', {}],
+  ['some types', { types: ['nav'] }],
+  ['a value filter', { minValue: 1 }],
+  ['the sealed view', { stage: 'sealed' }],
+]
 
 const page = (events: readonly object[], next: string | null = null) => ({ events, next })
 const statusOf = (oldest: string) => ({ tape: { oldest } })
@@ -64,28 +73,101 @@ describe('a stream that breaks', () => {
     await reader.stream.close()
   })
 
-  const sentAgain = ['e.2', 'e.4', 'e.3', 'e.5', 'e.6']
-  const reported = ['e.2', 'e.4', 'e.5', 'gap missed (e.1, e.3]', 'e.6']
-  it.each<[string, StreamOptions, string[]]>([
-    ['chains', {}, reported],
-    ['types', { types: ['nav'] }, reported],
-    ['a value filter', { minValue: 1 }, sentAgain],
-    ['the sealed view', { stage: 'sealed' }, sentAgain],
-  ])('hides nothing that was lost just before, and yields no message twice: %s', async (_, options, expected) => {
+  it.each<[string, StreamOptions]>(selections)(
+    'finds what was lost just before, and yields no message twice: %s',
+    async (_, options) => {
+      const relay = new FakeRelay()
+      const reader = relay.read(options)
+      await relay.advance(0)
+      relay.last.live('e.1').send(nav('e.2', null), heartbeat('e.2', 1))
+      // e.3, of another token, is lost.
+      relay.last.send(nav('e.4', 'e.2')).end()
+      await relay.advance(1_000)
+      relay.last.start(relay.last.since, 'full')
+      const replay = relay.last.since === 'e.2' ? [nav('e.3', null, '0xb'), nav('e.4', 'e.2')] : []
+      relay.last.send(...replay, { type: 'live', id: 'e.4', replayed: replay.length })
+      relay.last.send(nav('e.5', 'e.4'), nav('e.6', 'e.3', '0xb'), heartbeat('e.6', 2 + replay.length))
+      await relay.advance(0)
+      expect(reader.received).toEqual(['e.2', 'e.4', 'e.3', 'e.5', 'e.6'])
+      await reader.stream.close()
+    },
+  )
+
+  it.each<[string, boolean, string]>([
+    ['filled', true, 'e.3'],
+    ['reported as missing', false, 'gap missed (e.2, e.3]'],
+  ])('does not yield later what it has %s: a chain comes in order', async (_, fill, instead) => {
+    const relay = new FakeRelay()
+    const reader = relay.read({ fill })
+    relay.answer = (path) => (path === 'v1/status' ? statusOf('e.1') : page([nav('e.3', 'e.2')]))
+    await relay.advance(0)
+    relay.last.live('e.1').send(nav('e.2', null), nav('e.4', 'e.3'))
+    await relay.advance(0)
+    relay.last.end()
+    await relay.advance(1_000)
+    relay.last.start('e.1', 'full').send(nav('e.2', null), nav('e.3', 'e.2'), nav('e.4', 'e.3'))
+    relay.last.send({ type: 'live', id: 'e.4', replayed: 3 }, nav('e.5', 'e.4'), heartbeat('e.5', 4))
+    await relay.advance(0)
+    expect(reader.received).toEqual(['e.2', instead, 'e.4', 'e.5'])
+    await reader.stream.close()
+  })
+})
+
+describe('a gap of the relay', () => {
+  /** A stream that lacks e.3, of another token, when its connection breaks and the relay answers with a gap. */
+  const breakBefore = async (options: StreamOptions, reason: string, id: string, backfill: string | null = null) => {
     const relay = new FakeRelay()
     const reader = relay.read(options)
     await relay.advance(0)
-    relay.last.live('e.1').send(nav('e.2', null), heartbeat('e.2', 1))
-    // e.3, of another token, is lost.
-    relay.last.send(nav('e.4', 'e.2')).end()
+    relay.last.live('e.1').send(nav('e.2', null), heartbeat('e.2', 1), nav('e.4', 'e.2')).end()
     await relay.advance(1_000)
-    relay.last.start(relay.last.since, 'full')
-    const replay = relay.last.since === 'e.2' ? [nav('e.3', null, '0xb'), nav('e.4', 'e.2')] : []
-    relay.last.send(...replay, { type: 'live', id: 'e.4', replayed: replay.length })
-    relay.last.send(nav('e.5', 'e.4'), nav('e.6', 'e.3', '0xb'), heartbeat('e.6', 2 + replay.length))
-    await relay.advance(0)
-    expect(reader.received).toEqual(expected)
-    await reader.stream.close()
+    const { since } = relay.last
+    relay.last.start(null, 'gap').send(gap(id, since, reason, backfill && `${backfill}&after=${since}&through=${id}`))
+    return { relay, reader }
+  }
+
+  describe.each(selections)('with %s', (_, options) => {
+    it.each([
+      ['expired', 'e.9'],
+      ['ahead', 'e.3'],
+      ['epoch', 'f.9'],
+    ])('%s after a break begins where a heartbeat last proved the stream', async (reason, id) => {
+      const { relay, reader } = await breakBefore(options, reason, id)
+      relay.last.send({ type: 'live', id, replayed: 0 })
+      await relay.advance(0)
+      expect(reader.received).toEqual(['e.2', 'e.4', `gap ${reason} (e.2, ${id}]`])
+      await reader.stream.close()
+    })
+
+    it('that is filled after a break yields what was lost before it, and nothing twice', async () => {
+      const { relay, reader } = await breakBefore({ ...options, fill: true }, 'long', 'e.9', '/v1/events?symbols=*')
+      const stored = [nav('e.3', null, '0xb'), nav('e.4', 'e.2'), nav('e.9', 'e.4')]
+      const isAfter = (position: string) => stored.filter(({ id }) => (comparePositions(id, position) ?? 0) > 0)
+      relay.answer = (path, query) => (path === 'v1/status' ? statusOf('e.1') : page(isAfter(query.get('after') ?? '')))
+      relay.last.send({ type: 'live', id: 'e.9', replayed: 0 })
+      await relay.advance(0)
+      expect(reader.received).toEqual(['e.2', 'e.4', 'e.3', 'e.9'])
+      await reader.stream.close()
+    })
+
+    it('in front of what was received ends in repetitions, of which none is called missing', async () => {
+      const { relay, reader } = await breakBefore(options, 'expired', 'e.3')
+      relay.last.send(nav('e.4', 'e.2'), { type: 'live', id: 'e.4', replayed: 1 }, nav('e.5', 'e.4'), heartbeat('e.5', 2))
+      await relay.advance(0)
+      expect(reader.received).toEqual(['e.2', 'e.4', 'gap expired (e.2, e.3]', 'e.5'])
+      await reader.stream.close()
+    })
+
+    it('in the middle of a replay hides nothing that was lost before it', async () => {
+      const relay = new FakeRelay()
+      const reader = relay.read(options)
+      await relay.advance(0)
+      relay.last.start('e.1').send(nav('e.2', null), nav('e.4', 'e.2'), gap('e.9', 'e.4'), nav('e.10', 'e.8'))
+      relay.last.send({ type: 'live', id: 'e.10', replayed: 4 })
+      await relay.advance(0)
+      expect(reader.received).toEqual(['e.2', 'e.4', 'gap expired (e.4, e.9]', 'e.10', 'gap missed (e.1, e.10]'])
+      await reader.stream.close()
+    })
   })
 })
 
@@ -286,6 +368,15 @@ describe('a gap that is filled', () => {
     await relay.advance(0)
     expect(reader.received).toContain('gap missed (e.2, e.4]')
     expect(reader.states.some(({ reason }) => reason?.startsWith('a gap could not be filled: '))).toBe(true)
+    await reader.stream.close()
+  })
+
+  it('of the sealed view comes as a gap too where the history gives less than is missing', async () => {
+    const { relay, reader } = await lossy({ stage: 'sealed' })
+    relay.answer = (path) =>
+      path === 'v1/status' ? statusOf('e.1') : page([nav('e.2', null), nav('e.3', 'e.2'), nav('e.5', 'e.4')])
+    await relay.advance(0)
+    expect(reader.received).toEqual(['e.2', 'e.5', 'e.3', 'gap missed (e.1, e.5]'])
     await reader.stream.close()
   })
 
