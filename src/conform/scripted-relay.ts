@@ -34,6 +34,10 @@ export class ScriptedConnection {
   #heartbeats: NodeJS.Timeout | null = null
   #sent = 0
   #position: string
+  /** Up to where the client was told how many messages it was sent, and where that was before its newest message. */
+  #counted: string
+  provenBefore: string
+  isAccepted = false
   isClosed = false
 
   constructor(transport: ClientTransport, query: URLSearchParams, carrier: Carrier, tape: () => ScriptedTape) {
@@ -42,6 +46,8 @@ export class ScriptedConnection {
     this.#carrier = carrier
     this.#tape = tape
     this.#position = tape().end
+    this.#counted = this.#position
+    this.provenBefore = this.#position
     carrier.onClose(() => this.#end())
   }
 
@@ -59,11 +65,14 @@ export class ScriptedConnection {
   accept({ gap, repeated = [], dropped = [] }: Beginning = {}): void {
     const tape = this.#tape()
     const { since } = this
+    this.isAccepted = true
     this.#carrier.accept()
     const gapMessage = gap?.(since ?? tape.start) ?? (since !== null && !tape.has(since) ? epochGap(tape, since) : undefined)
     const start =
       gapMessage?.id ?? since ?? (this.query.get('since') === null || this.query.get('since') === 'now' ? tape.end : tape.start)
     this.#position = start
+    this.#counted = start
+    this.provenBefore = start
     this.send(tape.hello(gapMessage ? null : start))
     this.send(this.#subscribed(gapMessage ? null : start, since !== null))
     if (gapMessage) this.send(gapMessage)
@@ -74,6 +83,7 @@ export class ScriptedConnection {
     this.#sent += dropped.length
     this.#position = tape.end
     this.send({ type: 'live', id: tape.end, replayed: this.#sent })
+    this.#counted = tape.end
     this.#heartbeats = setInterval(() => this.heartbeat(), HEARTBEAT_MS)
   }
 
@@ -82,6 +92,7 @@ export class ScriptedConnection {
     this.send(message)
     this.#sent += 1
     this.#position = message.id
+    this.provenBefore = this.#counted
   }
 
   /** A message of the tape gets lost on its way. */
@@ -94,6 +105,7 @@ export class ScriptedConnection {
   heartbeat(): void {
     if (this.transport === 'ndjson' && !this.query.has('heartbeat')) return
     this.send(this.#tape().heartbeat(this.#position, this.#sent))
+    this.#counted = this.#position
   }
 
   send(message: Message | { readonly type: string }): void {
@@ -195,6 +207,11 @@ export class ScriptedRelay {
   /** All connections so far. */
   get connections(): readonly ScriptedConnection[] {
     return this.#connections
+  }
+
+  /** The newest connection that was answered with a stream. */
+  get lastAccepted(): ScriptedConnection | undefined {
+    return this.#connections.findLast(({ isAccepted }) => isAccepted)
   }
 
   /** The next connection that no scenario has taken; null if none comes in time. */

@@ -80,14 +80,18 @@ export class ScenarioStage {
     return connection
   }
 
-  /** The same, where it has to ask for a position: the last one that it was given, or a later one. */
-  async nextResume(least: string, withinMs?: number): Promise<ScriptedConnection> {
+  /**
+   * The same, where it has to ask for a position: the last one that it was given, or an earlier one up to which it had
+   * proven that nothing was missing. A heartbeat that was sent after its newest message may not have arrived.
+   */
+  async nextResume(last: string, withinMs?: number): Promise<ScriptedConnection> {
+    const proven = this.relay.lastAccepted?.provenBefore ?? last
     const connection = await this.nextConnection(withinMs)
     const { since } = connection
-    if (since === null) throw new BrokenRule(`the client came back without a position; it had received ${least}`)
-    // With a value filter only a heartbeat proves that nothing is missing, so a client may go back to the last one.
-    if (seqOf(since) < seqOf(least) && !connection.hasValueFilter)
-      throw new BrokenRule(`the client came back with ${since}, and had received ${least}`)
+    if (since === null) throw new BrokenRule(`the client came back without a position; it had received ${last}`)
+    const isBetween = seqOf(since) >= seqOf(proven) && seqOf(since) <= seqOf(last)
+    if (!isBetween || since.split('.')[0] !== last.split('.')[0])
+      throw new BrokenRule(`the client came back with ${since}; it had received ${last}, and all messages up to ${proven}`)
     return connection
   }
 

@@ -92,13 +92,20 @@ const knownTypes = new Set(
   'hello subscribed snapshot live heartbeat gap error bye transfer nav seal retract amend action'.split(' '),
 )
 
+function laterThan(place: string | null): string | null {
+  const [epoch, seq] = place?.split('.') ?? []
+  return seq === undefined ? null : `${epoch}.${BigInt(seq) + 1n}`
+}
+
 function connect(): void {
   const query = new URLSearchParams({ symbols: 'AAPLc', heartbeat: String(HEARTBEAT_S) })
   const since = makes('comes back without a position')
     ? null
     : makes('comes back with its first position')
       ? firstPosition
-      : position
+      : makes('comes back after what it received')
+        ? laterThan(position)
+        : position
   if (since !== null) query.set('since', since)
   const socket = new WebSocket(`${url}/v1/ws?${query}`, 'stocktape.v1')
   let silence = setTimeout(() => {}, 0)

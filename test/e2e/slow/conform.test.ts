@@ -35,13 +35,13 @@ describe.concurrent('the conformance kit', () => {
     expect(namesOf(verdicts, 'not applicable', 'optional')).toEqual(notApplicable)
   })
 
-  it('finds that the SDK with a value filter notices a loss by its number', async () => {
+  it('finds that the SDK with a value filter notices a loss by its number, and resumes where it last did', async () => {
     const verdicts = await judged(
       [process.execPath, 'test/support/sdk-client.ts', 'websocket', '1'],
-      ['count', 'chain', 'resume', 'repeats'],
+      ['count', 'chain', 'resume', 'repeats', 'gap-epoch', 'gap-long', 'going-away'],
     )
     expect(problems(verdicts)).toEqual([])
-    expect(namesOf(verdicts, 'kept')).toContain('count')
+    expect(namesOf(verdicts, 'kept')).toEqual(['count', 'resume', 'repeats', 'gap-long', 'gap-epoch', 'going-away'])
   })
 
   it('finds that the Python program of the documents keeps every rule', async () => {
@@ -63,6 +63,7 @@ describe.concurrent('the conformance kit', () => {
   it.each([
     ['comes back without a position', 'resume'],
     ['comes back with its first position', 'resume'],
+    ['comes back after what it received', 'resume'],
     ['prints repetitions', 'repeats'],
     ['swallows gaps', 'gap-expired'],
     ['does not compare prev', 'chain'],
