@@ -55,7 +55,7 @@ export function probeSocket({ url, addresses, mayEnd, deadline }: SocketInputs):
     chain: new ChainIdentity(null, ''),
     now: () => performance.now(),
     warn: (kind, detail) => record.warn(kind, detail),
-    onMessage: (text) => record.readShape(text),
+    onMessage: (json) => record.readShape(json),
   })
   return new Promise((resolve) => {
     const finish = (endedWith: string | null) => {
@@ -116,9 +116,9 @@ class SocketRecord {
   }
 
   /** Logs that arrive together are emitted together, so only the text shows how they came. */
-  readShape(text: string): void {
+  readShape(json: Buffer): void {
     if (this.#report.shape !== null) return
-    const result = Pushed.safeParse(parseJson(text)).data?.params.result
+    const result = Pushed.safeParse(parseJson(json)).data?.params.result
     if (Array.isArray(result)) this.#learn({ shape: 'list' })
     else if (result !== undefined && readLogs(result).logs.length > 0) this.#learn({ shape: 'one' })
   }

@@ -1,5 +1,6 @@
 import { ANSWER_BOUND_BYTES, type RawRequestFn } from '../chain/rpc/client.ts'
 import { UpstreamError } from '../chain/rpc/error.ts'
+import { parseJson } from '../chain/rpc/json-text.ts'
 import { methods } from '../chain/rpc/method-params.ts'
 import { AnswerCache, type ChainVersion, isStillValid, maxAgeMs, type Validity } from './answer-cache.ts'
 import type { ValidatedCall } from './call.ts'
@@ -126,7 +127,7 @@ export class Answers {
       case 'pending':
         return 'pending'
       case 'head':
-        return method === 'eth_blockNumber' && Number(JSON.parse(String(result))) < (head ?? 0) ? null : 'head'
+        return method === 'eth_blockNumber' && Number(parseJson(result)) < (head ?? 0) ? null : 'head'
       case 'chain':
         return 'sealed'
       case 'hash':

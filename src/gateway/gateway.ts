@@ -167,7 +167,7 @@ function openSubscriptions(
     delay: () => new Promise((resolve) => setTimeout(resolve, HEAD_RETRY_MS)),
     readBlock: async (number) => {
       const call = readCall('eth_getBlockByNumber', [`0x${number.toString(16)}`, false], chainState)
-      return parseJson(String(await answers.answerForAll(call)))
+      return parseJson(await answers.answerForAll(call))
     },
   })
 }

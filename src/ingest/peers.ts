@@ -1,5 +1,6 @@
 import { from, merge, Observable, type SchedulerLike } from 'rxjs'
 import { z } from 'zod'
+import { parseJson } from '../chain/rpc/json-text.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 import type { Hex } from '../protocol/fields.ts'
 
@@ -46,7 +47,7 @@ export class Peers {
   #received(): Observable<PeerEvent> {
     return new Observable((subscriber) => {
       const listening = this.#channel.listen((bytes) => {
-        const message = Message.safeParse(parseJson(bytes))
+        const message = Message.safeParse(parseJson(Buffer.from(bytes)))
         // Clocks of other machines differ, so the time is when it came here.
         if (message.success) subscriber.next({ type: 'logs', ...message.data, receivedAt: this.#clock.now() })
       })
@@ -83,11 +84,3 @@ const PeerLog = z.object({
   more: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])).exactOptional(),
 })
 const Message = z.object({ logs: z.array(PeerLog), via: z.enum(['pendingLogs', 'poll']) })
-
-function parseJson(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(bytes).toString('utf8'))
-  } catch {
-    return null
-  }
-}

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { HexAddress } from '../chain/logs/log-schema.ts'
+import { isNestedDeeper } from '../chain/rpc/json-text.ts'
 import { formatDecimal, parseDecimal } from '../protocol/decimal.ts'
 import type { Hex, TokenRecord } from '../protocol/fields.ts'
 import { ExactNumber, exactNumbersIn, isFiniteNumber } from './exact-number.ts'
@@ -57,8 +58,9 @@ export function* parseListInSteps(body: Buffer): Generator<undefined, ParsedList
   const tokens = new Map<Hex, ListedToken>()
   const skipped: string[] = []
   let stepEnd = STEP_BYTES
-  for (const [index, { from, to, depth }] of ranges.entries()) {
-    const token = tooLarge(to - from, depth) ?? parseRecord(body.toString('utf8', from, to))
+  for (const [index, { from, to }] of ranges.entries()) {
+    const record = body.subarray(from, to)
+    const token = tooLarge(record) ?? parseRecord(record.toString('utf8'))
     if (typeof token === 'string') skipped.push(`record ${index}: ${token}`)
     else if (tokens.has(token.address)) skipped.push(`record ${index}: ${token.address} is listed twice`)
     else tokens.set(token.address, token)
@@ -69,9 +71,9 @@ export function* parseListInSteps(body: Buffer): Generator<undefined, ParsedList
   return { tokens, skipped }
 }
 
-function tooLarge(bytes: number, depth: number): string | null {
-  if (bytes > RECORD_BOUND_BYTES) return `longer than ${RECORD_BOUND_BYTES} bytes`
-  return depth > RECORD_BOUND_DEPTH ? `nested deeper than ${RECORD_BOUND_DEPTH} levels` : null
+function tooLarge(record: Buffer): string | null {
+  if (record.length > RECORD_BOUND_BYTES) return `longer than ${RECORD_BOUND_BYTES} bytes`
+  return isNestedDeeper(record, RECORD_BOUND_DEPTH) ? `nested deeper than ${RECORD_BOUND_DEPTH} levels` : null
 }
 
 function parseJson(text: string): unknown {

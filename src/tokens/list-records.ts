@@ -1,8 +1,8 @@
 /** The body is no list: an error record, HTML, a truncated answer. The last good list stays. */
 export class ListError extends Error {}
 
-/** Where a record is in the answer, and how deep it is nested: 1 for an object of plain values. */
-type RecordRange = { readonly from: number; readonly to: number; readonly depth: number }
+/** Where a record is in the answer. */
+type RecordRange = { readonly from: number; readonly to: number }
 
 /** Where the records of a list are, and the answer without them. */
 type ListRecords = { readonly envelope: string; readonly ranges: readonly RecordRange[] }
@@ -30,7 +30,6 @@ export function* findRecords(body: Buffer): Generator<undefined, ListRecords> {
   let listTo = 0
   let recordFrom = -1
   let depth = 0
-  let deepest = 0
   let isInString = false
   let stepEnd = STEP_BYTES
   for (let at = 0; at < body.length; at += 1) {
@@ -45,24 +44,19 @@ export function* findRecords(body: Buffer): Generator<undefined, ListRecords> {
     } else if (byte === QUOTE) isInString = true
     else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
       depth += 1
-      deepest = Math.max(deepest, depth)
       if (depth !== OUTER_DEPTH || byte !== OPEN_BRACKET || !isListName(body, at)) continue
       ranges = []
       listFrom = at + 1
       recordFrom = listFrom
-      deepest = OUTER_DEPTH
     } else if (byte === COMMA && depth === OUTER_DEPTH && recordFrom >= 0) {
-      ranges.push({ from: recordFrom, to: at, depth: deepest - OUTER_DEPTH })
+      ranges.push({ from: recordFrom, to: at })
       recordFrom = at + 1
-      deepest = OUTER_DEPTH
       if (ranges.length >= RECORDS_BOUND) throw new ListError(`the list has more than ${RECORDS_BOUND} records`)
     } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
       depth -= 1
       if (depth !== 1 || recordFrom < 0) continue
       // An empty list has no records; behind a comma there has to be one.
-      if (ranges.length > 0 || !isBlank(body, recordFrom, at)) {
-        ranges.push({ from: recordFrom, to: at, depth: deepest - OUTER_DEPTH })
-      }
+      if (ranges.length > 0 || !isBlank(body, recordFrom, at)) ranges.push({ from: recordFrom, to: at })
       listTo = at
       recordFrom = -1
     }

@@ -48,8 +48,8 @@ type Options = {
   readonly chain: ChainIdentity
   readonly now: () => number
   readonly warn: (kind: string, detail: unknown) => void
-  /** Receives the text of each message before it is read. */
-  readonly onMessage?: (text: string) => void
+  /** Receives each message before it is read. */
+  readonly onMessage?: (json: Buffer) => void
 }
 
 /** Why the upstream socket was lost, or never opened. */
@@ -134,9 +134,9 @@ export class SubscriptionSocket {
     this.#socket.on('open', () => this.#checkChain())
     this.#socket.on('message', (data, isBinary) => {
       if (isBinary) return
-      const text = String(data)
-      options.onMessage?.(text)
-      this.#handleMessage(text, options.now())
+      const json = Buffer.isBuffer(data) ? data : Buffer.from(String(data))
+      options.onMessage?.(json)
+      this.#handleMessage(json, options.now())
     })
     this.#socket.on('unexpected-response', (_, response) => {
       const { message, retryAfterMs } = classifyHandshake(response)
@@ -273,14 +273,14 @@ export class SubscriptionSocket {
     for (const { result, receivedAt } of notifications) this.#emit(kind, result, receivedAt)
   }
 
-  #handleMessage(text: string, receivedAt: number): void {
-    const message = parseJson(text)
+  #handleMessage(json: Buffer, receivedAt: number): void {
+    const message = parseJson(json)
     const notification = readNotification(message)
     if (notification) return this.#handleNotification(notification, receivedAt)
     this.#emitLogs()
     const answer = Answer.safeParse(message)
     if (!answer.success) {
-      this.#options.warn('upstream message unreadable', { begins: text.slice(0, 120) })
+      this.#options.warn('upstream message unreadable', { begins: json.toString('utf8', 0, 120) })
       return this.signals.next({ type: 'unreadable', count: 1 })
     }
     const request = this.#requests.get(answer.data.id)

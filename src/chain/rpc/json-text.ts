@@ -1,8 +1,49 @@
-/** Null if the text is not JSON. */
-export function parseJson(text: string): unknown {
+/** Answers of nodes have fewer than ten levels. Deeper nesting takes seconds to parse, and what walks through it may exhaust the stack. */
+export const NESTING_BOUND = 1_024
+
+const [QUOTE, BACKSLASH] = [0x22, 0x5c]
+const [OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET] = [0x7b, 0x7d, 0x5b, 0x5d]
+
+/** Null if an upstream's text is not JSON, or nested too deep. */
+export function parseJson(json: Buffer): unknown {
+  if (isNestedDeeper(json, NESTING_BOUND)) return null
   try {
-    return JSON.parse(text)
+    return JSON.parse(json.toString('utf8'))
   } catch {
     return null
   }
+}
+
+/** Whether JSON has more levels of lists and objects than these. Each takes two bytes, so a short text is not searched. */
+export function isNestedDeeper(json: Buffer, levels: number): boolean {
+  const isTooShort = json.length <= 2 * levels
+  if (isTooShort || !hasMoreBrackets(json, levels)) return false
+  let depth = 0
+  for (let at = 0; at < json.length; at += 1) {
+    const byte = json[at]
+    if (byte === QUOTE) at = endOfString(json, at + 1)
+    else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
+      depth += 1
+      if (depth > levels) return true
+    } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) depth -= 1
+  }
+  return false
+}
+
+/** Most texts have few brackets, wherever they are. To count them takes a tenth of the time of reading every byte. */
+function hasMoreBrackets(json: Buffer, count: number): boolean {
+  let found = 0
+  for (const bracket of [OPEN_BRACE, OPEN_BRACKET]) {
+    for (let at = json.indexOf(bracket); at >= 0; at = json.indexOf(bracket, at + 1)) {
+      found += 1
+      if (found > count) return true
+    }
+  }
+  return false
+}
+
+function endOfString(json: Buffer, from: number): number {
+  let at = from
+  while (at < json.length && json[at] !== QUOTE) at += json[at] === BACKSLASH ? 2 : 1
+  return at
 }

@@ -7,6 +7,7 @@ const SEARCHED_BYTES_PER_TURN = 1_024 * 1_024
 const BETWEEN_ITEMS = '},{'
 const HASH_NAME = '"blockHash"'
 const HASH_CHARS = '0x'.length + 64
+const [LIST_START, LIST_END] = [Buffer.from('['), Buffer.from(']')]
 const QUOTE = '"'.charCodeAt(0)
 
 /** A long list of an answer in the node's bytes. Parsed at once, it would delay live listeners. */
@@ -29,7 +30,7 @@ export class LongList {
     for (let from = 1; from < end; await nextTurn()) {
       const between = this.#text.indexOf(BETWEEN_ITEMS, from + this.#partBytes)
       const to = between < 0 ? end : between + 1
-      const part = parseJson(`[${this.#text.toString('utf8', from, to)}]`)
+      const part = parseJson(Buffer.concat([LIST_START, this.#text.subarray(from, to), LIST_END]))
       // If all parts up to here are lists, each of them ends where an item ends. If not, the cut is inside an item.
       if (!Array.isArray(part)) return yield this.#itemsFrom(parsed)
       yield part

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { classify, UpstreamError } from './error.ts'
-import { parseJson } from './json-text.ts'
+import { isNestedDeeper, NESTING_BOUND, parseJson } from './json-text.ts'
 import { LongList } from './long-list.ts'
 import { sliceResult } from './raw-result.ts'
 
@@ -30,12 +30,20 @@ const Answer = z.union([
 export type ParseAnswer<T> = (response: Response, body: Buffer, id: number) => T
 
 export const parseResult: ParseAnswer<unknown> = (response, body, id) => {
-  const answer = Answer.safeParse(parseJson(body.toString('utf8')))
+  const answer = Answer.safeParse(parseJson(body))
   if (answer.data && 'error' in answer.data) throw classify(response, answer.data.error)
   if (!response.ok) throw classify(response, null)
-  if (!answer.success) throw new UpstreamError('unreadable', 'the answer is not JSON-RPC')
+  if (!answer.success) throw unreadable(body)
   if (answer.data.id !== id) throw new UpstreamError('unreadable', 'the answer has another id')
   return answer.data.result
+}
+
+function unreadable(body: Buffer): UpstreamError {
+  const isTooDeep = isNestedDeeper(body, NESTING_BOUND)
+  return new UpstreamError(
+    'unreadable',
+    isTooDeep ? `the answer is nested deeper than ${NESTING_BOUND} levels` : 'the answer is not JSON-RPC',
+  )
 }
 
 /** One request of a batch, answered or failed. */
@@ -45,7 +53,7 @@ export type BatchAnswer = { readonly ok: true; readonly result: unknown } | { re
 export const parseBatch =
   (count: number): ParseAnswer<readonly BatchAnswer[]> =>
   (response, body, firstId) => {
-    const items = parseJson(body.toString('utf8'))
+    const items = parseJson(body)
     // One answer instead of many refuses the batch.
     if (!Array.isArray(items)) {
       parseResult(response, body, firstId)

@@ -63,7 +63,7 @@ export function openAnswers({
     (method, params) =>
       new Promise((resolve, reject) => {
         const succeed = (result: unknown) => {
-          resolve(Buffer.from(JSON.stringify(result)))
+          resolve(Buffer.isBuffer(result) ? result : Buffer.from(JSON.stringify(result)))
           return yieldToEventLoop()
         }
         const fail = (failure: Error) => {

@@ -128,6 +128,12 @@ describe('an answer about the head', () => {
     expect(await callsUpstream(['eth_blockNumber'], hex(HEAD))).toBe(false)
   })
 
+  it.each(['[x]', '['.repeat(100_000) + ']'.repeat(100_000)])('is not cached if it is no number: %#', async (text) => {
+    const { callsUpstream } = openAnswers({ head: HEAD })
+    expect(await callsUpstream(['eth_blockNumber'], Buffer.from(text))).toBe(true)
+    expect(await callsUpstream(['eth_blockNumber'], Buffer.from(text))).toBe(true)
+  })
+
   it('is not replaced by one that was requested before the head and arrives after it', async () => {
     const { request, callsUpstream, upstreamCalls, chainState } = openAnswers()
     const old = request(...block('latest'))

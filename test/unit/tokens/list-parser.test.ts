@@ -301,13 +301,9 @@ it('a list is cut into records wherever they end, as if it were parsed whole', (
       expect(JSON.parse(envelope).tokens).toEqual([])
       const body = Buffer.from(answer)
       expect(ranges.map(({ from, to }) => JSON.parse(body.toString('utf8', from, to)))).toEqual(tokens)
-      expect(ranges.map(({ depth }) => depth)).toEqual(tokens.map(depthOf))
     }),
   )
 })
-
-const depthOf = (value: unknown): number =>
-  typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depthOf)) : 0
 
 it('the exact numbers of an object are those among its fields, as JSON reads them', () => {
   const name = fc.constantFrom('a', 'b', '__proto__', 'quo"te', 'back\\slash', '{', 'é')

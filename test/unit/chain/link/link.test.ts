@@ -139,11 +139,14 @@ describe('a link', () => {
       Buffer.from(JSON.stringify({ method: 'eth_subscription', params: { subscription: '0x2', result: log(8) } })),
       { binary: true },
     )
+    node.send(
+      `{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"0x2","result":${'['.repeat(1_024)}${']'.repeat(1_024)}}}`,
+    )
     node.notify('0x2', log(1))
     await link.waitForSignal('log')
-    expect(link.signalsOfType('unreadable')).toHaveLength(10)
+    expect(link.signalsOfType('unreadable')).toHaveLength(11)
     expect(link.signals.filter(({ type }) => type !== 'unreadable').map(({ type }) => type)).toEqual(['heads_live', 'live', 'log'])
-    expect(link.warnings.filter(({ kind }) => kind === 'upstream message unreadable')).toHaveLength(10)
+    expect(link.warnings.filter(({ kind }) => kind === 'upstream message unreadable')).toHaveLength(11)
   })
 })
 

@@ -19,6 +19,8 @@ import {
 
 afterEach(() => vi.restoreAllMocks())
 
+const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
+
 describe('a request', () => {
   it('goes to the first endpoint, after a chain check, and returns the answer', async () => {
     const first = await openEndpoint(resultResponder('0x64'))
@@ -199,6 +201,7 @@ describe('an answer', () => {
     ['an answer without an id', (_, response) => sendJson(response, { result: '0x1' }), 'unreadable'],
     ['an answer with neither result nor error', ({ id }, response) => sendJson(response, { jsonrpc: '2.0', id }), 'unreadable'],
     ['an error without a code', ({ id }, response) => sendJson(response, { id, error: 'no' }), 'unreadable'],
+    ['nested too deep', ({ id }, response) => response.end(`{"jsonrpc":"2.0","id":${id},"result":${nested(1_024)}}`), 'unreadable'],
     ['HTML with 503', rawResponder(503, '<html>'), 'unreachable'],
     ['a refusal', rawResponder(403, 'Forbidden'), 'forbidden'],
     ['a refusal of the method', errorResponder(403, -32601, 'rpc method is not whitelisted'), 'forbidden'],
@@ -282,6 +285,15 @@ describe('an answer', () => {
     expect(await rpc.request('eth_getLogs', [{ address: [], blockHash: '0x1' }])).toEqual({ logs })
     node.respond = resultResponder(logs.slice(0, 9))
     expect(await rpc.request('eth_getLogs', [{ address: [], blockHash: '0x1' }])).toEqual(logs.slice(0, 9))
+  })
+
+  it('with a long list that is nested too deep is unreadable', async () => {
+    const node = await openEndpoint(({ id }, response) =>
+      response.end(`{"jsonrpc":"2.0","id":${id},"result":[{},${nested(100_000)}]}`),
+    )
+    const answer = await openRpcClient([node.url]).rpc.request('eth_getLogs', [{ address: [], blockHash: '0x1' }])
+    const failure = await failureOf(Array.fromAsync((answer as LongList).parts()))
+    expect(failure).toMatchObject({ kind: 'unreadable', message: 'the answer is nested deeper than 1024 levels' })
   })
 
   it('that breaks off counts as unreachable', async () => {

@@ -138,6 +138,16 @@ describe('a request over a WebSocket', () => {
       'unknown',
     ],
     ['no JSON', (_, socket) => socket.send('<html>'), 'unreadable'],
+    [
+      'brackets nested too deep',
+      ({ id }, socket) => socket.send(`{"jsonrpc":"2.0","id":${id},"result":${'['.repeat(1_024)}${']'.repeat(1_024)}}`),
+      'unreadable',
+    ],
+    [
+      'brackets nested too deep before its id',
+      ({ id }, socket) => socket.send(`{"result":{"x":${'['.repeat(1_024)}${']'.repeat(1_024)}},"id":${id}}`),
+      'unreadable',
+    ],
     ['a lost socket', (_, socket) => socket.terminate(), 'unreachable'],
     ['a closed socket', (_, socket) => socket.close(1013), 'unreachable'],
     ['more than 16 MiB', (_, socket) => socket.send(Buffer.alloc(16 * 2 ** 20 + 1, 0x20)), 'too_large'],
