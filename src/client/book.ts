@@ -5,7 +5,7 @@ import { isNotAfter } from './position-order.ts'
 /** The state of one stock. Every change makes a new object, so that two states compare by identity. */
 export type StockState = Pick<
   SnapshotMessage,
-  'symbol' | 'address' | 'token' | 'multiplier' | 'scheduled' | 'paused' | 'nav' | 'quote' | 'session'
+  'symbol' | 'address' | 'token' | 'token_warnings' | 'multiplier' | 'scheduled' | 'paused' | 'nav' | 'quote' | 'session'
 > & {
   /** The newest movements, newest first. */
   readonly movements: readonly MovementState[]
@@ -195,6 +195,7 @@ const newStock = ({ symbol, address, token }: TokenMessage): StockState => ({
   symbol,
   address,
   token,
+  token_warnings: [],
   multiplier: null,
   scheduled: null,
   paused: [],

@@ -1128,6 +1128,9 @@ export type UnsubscribedMessage = {
   readonly symbols: readonly (string)[]
 }
 
+/** Why the symbol or the name of a token may mislead a reader. mixed_scripts: letters of several scripts, such as Latin and Cyrillic; hidden_characters: characters that nobody sees; direction_override: characters that change the order in which a text is shown; looks_like_another: the symbol or the name looks like that of another listed token, or the symbol is the same. */
+export type TokenWarning = "mixed_scripts" | "hidden_characters" | "direction_override" | "looks_like_another"
+
 /** The state of a token at as_of. */
 export type SnapshotMessage = {
   readonly type: "snapshot"
@@ -1137,6 +1140,8 @@ export type SnapshotMessage = {
   /** The state includes every message up to this position. */
   readonly as_of: Position
   readonly token: TokenRecord
+  /** Why the symbol or the name may mislead a reader; empty where nothing does. */
+  readonly token_warnings: readonly (TokenWarning)[]
   /** The multiplier from tokens to shares; 1 means that there is no multiplier, null is unknown. */
   readonly multiplier: Decimal | null
   /** Where the multiplier comes from; call is a read of the token contract. */

@@ -130,6 +130,7 @@ export class ScriptedTape {
       address: ADDRESS,
       as_of: this.end,
       token: { contract_address: ADDRESS, symbol: SYMBOL, decimals: 8 },
+      token_warnings: [],
       multiplier: '1',
       multiplier_source: 'list',
       scheduled: null,

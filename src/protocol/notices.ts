@@ -92,12 +92,20 @@ const Unsubscribed = registerSchema(
   z.object({ type: z.literal('unsubscribed'), req, symbols: z.array(z.string()) }),
 )
 
+const TokenWarning = registerSchema(
+  'TokenWarning',
+  'Why the symbol or the name of a token may mislead a reader. mixed_scripts: letters of several scripts, such as Latin and Cyrillic; hidden_characters: characters that nobody sees; direction_override: characters that change the order in which a text is shown; looks_like_another: the symbol or the name looks like that of another listed token, or the symbol is the same.',
+  z.enum(['mixed_scripts', 'hidden_characters', 'direction_override', 'looks_like_another']),
+)
+export type TokenWarning = z.infer<typeof TokenWarning>
+
 /** The state of a token: the fields that a snapshot shares with the answer about one token. */
 export const tokenStateFields = {
   symbol: z.string(),
   address: Address,
   as_of: PositionText.describe('The state includes every message up to this position.'),
   token: TokenRecord,
+  token_warnings: z.array(TokenWarning).describe('Why the symbol or the name may mislead a reader; empty where nothing does.'),
   multiplier: DecimalText.nullable().describe(
     'The multiplier from tokens to shares; 1 means that there is no multiplier, null is unknown.',
   ),

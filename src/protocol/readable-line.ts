@@ -6,7 +6,7 @@ import type { Movement } from './updates.ts'
 export const formatTextLine = (message: Message): string => sanitize(lineOf(message)).trimEnd()
 
 /** Control characters, line and paragraph separators, and characters that change the writing direction. */
-const unsafeCharacters = /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/gu
+const unsafeCharacters = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\ufeff]/gu
 export const sanitize = (text: string): string => text.replace(unsafeCharacters, '\ufffd')
 
 const SYMBOL_COLUMN = 8
@@ -21,7 +21,7 @@ function lineOf(message: Message): string {
     case 'unsubscribed':
       return `# unsubscribed from ${message.symbols.join(' ')}`
     case 'snapshot':
-      return `# ${message.symbol} ${message.address} multiplier ${message.multiplier ?? 'unknown'}, ${message.supply.tokens ?? 'unknown'} tokens, NAV ${navOf(message.nav)}${message.quote ? `, ${quoteOf(message.quote)}` : ''}${message.session ? `, market ${message.session.state}` : ''}${message.paused.length > 0 ? `, paused: ${message.paused.join(' ')}` : ''}`
+      return `# ${message.symbol} ${message.address} multiplier ${message.multiplier ?? 'unknown'}, ${message.supply.tokens ?? 'unknown'} tokens, NAV ${navOf(message.nav)}${message.quote ? `, ${quoteOf(message.quote)}` : ''}${message.session ? `, market ${message.session.state}` : ''}${message.paused.length > 0 ? `, paused: ${message.paused.join(' ')}` : ''}${message.token_warnings.length > 0 ? `, warnings: ${message.token_warnings.join(' ')}` : ''}`
     case 'live':
       return `# live after ${message.replayed} replayed`
     case 'heartbeat':

@@ -5,6 +5,7 @@ import { explorerLink } from './board-hooks.ts'
 import { CodeBlock } from './code-block.tsx'
 import { formatAmount, shortHex } from './number-text.ts'
 import { Sheet } from './sheet.tsx'
+import { shownJson } from './shown-text.ts'
 import type { TapeLine } from './tape-lines.ts'
 import { gapWords, lineRemark, lineText } from './tape-texts.ts'
 import { formatTapeTime } from './time-text.ts'
@@ -61,7 +62,7 @@ function LifeSheet({ id, feed, onClose }: FactSheetProps) {
           <summary>
             {update.type} as on the tape, at {update.id}
           </summary>
-          <CodeBlock text={JSON.stringify(update, null, 2)} />
+          <CodeBlock text={shownJson(update, 2)} />
         </details>
       ))}
     </Sheet>

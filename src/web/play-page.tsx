@@ -3,6 +3,7 @@ import type { BoardFilter } from './board-route.ts'
 import { CopyPanel } from './copy-panel.tsx'
 import { FilterForm } from './filter-bar.tsx'
 import { BackLink } from './page-link.tsx'
+import { shownJson } from './shown-text.ts'
 
 const SHOWN = 30
 /** A snapshot of a token is longer than a screen. */
@@ -39,7 +40,7 @@ export function PlayPage({
         <ol class="raw">
           {shown.map((item) => (
             <li key={`${item.type}${item.id}${'symbol' in item ? item.symbol : ''}`}>
-              <code>{JSON.stringify(item).slice(0, SHOWN_CHARACTERS)}</code>
+              <code>{shownJson(item).slice(0, SHOWN_CHARACTERS)}</code>
             </li>
           ))}
         </ol>

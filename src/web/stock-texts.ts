@@ -32,6 +32,10 @@ export function scheduledText({ scheduled }: StockState, nowMs: number): string 
 export const pausedText = ({ paused }: StockState): string | null =>
   paused.length === 0 ? null : `${paused.map((name) => name.toLowerCase().replaceAll('_', ' ')).join(', ')} paused`
 
+/** Why the symbol or the name may be that of another stock. */
+export const warningsText = ({ token_warnings }: StockState): string | null =>
+  token_warnings.length === 0 ? null : `check the address: ${token_warnings.map((word) => word.replaceAll('_', ' ')).join(', ')}`
+
 export type Basis = { readonly bps: string; readonly kind: 'premium' | 'drift' }
 
 /**
@@ -54,7 +58,7 @@ export function stockSentence(stock: StockState, nowMs: number): string {
   const quotePart = quote?.price ? `on chain ${formatPrice(quote.price)}` : `on chain ${quoteStateWords(quote)}`
   const basis = basisOf(stock)
   const basisPart = quote && basis ? `, ${formatBps(basis.bps)} basis points ${basisWords(basis.kind, quote.venue)}` : ''
-  const others = [scheduledText(stock, nowMs), pausedText(stock)].filter((text) => text !== null)
+  const others = [warningsText(stock), scheduledText(stock, nowMs), pausedText(stock)].filter((text) => text !== null)
   return `${stock.symbol} ${nameOf(stock)}, ${navPart}, ${quotePart}${basisPart}${others.map((text) => `, ${text}`).join('')}`
 }
 

@@ -3,7 +3,17 @@ import type { StockState } from '../client/index.ts'
 import { type Flow, netOf } from './flow.ts'
 import { formatAmount, formatBps, formatCount, formatMoney, formatPrice, formatSignedMoney, UNKNOWN } from './number-text.ts'
 import { basisWords, navStateOf, navWords, quoteStateWords, venueWords } from './state-words.ts'
-import { basisOf, isHeld, multiplierText, nameOf, navAgeText, pausedText, scheduledText, supplyOf } from './stock-texts.ts'
+import {
+  basisOf,
+  isHeld,
+  multiplierText,
+  nameOf,
+  navAgeText,
+  pausedText,
+  scheduledText,
+  supplyOf,
+  warningsText,
+} from './stock-texts.ts'
 
 type CellProps = { readonly stock: StockState; readonly nowMs: number }
 
@@ -11,6 +21,7 @@ type CellProps = { readonly stock: StockState; readonly nowMs: number }
 export function NameCell({ stock, nowMs }: CellProps) {
   const scheduled = scheduledText(stock, nowMs)
   const paused = pausedText(stock)
+  const warnings = warningsText(stock)
   return (
     <>
       <span class="title">
@@ -21,10 +32,16 @@ export function NameCell({ stock, nowMs }: CellProps) {
           {nameOf(stock)}
         </span>
       </span>
-      <span class="second" title={[scheduled, paused].filter((text) => text !== null).join(', ')}>
+      <span class="second" title={[warnings, scheduled, paused].filter((text) => text !== null).join(', ')}>
         <span data-field="multiplier" title={stock.multiplier ?? undefined}>
           {multiplierText(stock)}
         </span>
+        {warnings !== null && (
+          <span class="attention" data-field="warnings">
+            {' '}
+            {warnings}
+          </span>
+        )}
         {scheduled !== null && <span class="attention"> → {scheduled}</span>}
         {paused !== null && (
           <span class="attention" data-field="paused">

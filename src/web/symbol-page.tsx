@@ -8,8 +8,9 @@ import { FlowChart } from './flow-chart.tsx'
 import { formatPrice } from './number-text.ts'
 import { BackLink } from './page-link.tsx'
 import { PriceChart } from './price-chart.tsx'
+import { shownJson } from './shown-text.ts'
 import { basisWords } from './state-words.ts'
-import { basisOf, multiplierText, nameOf } from './stock-texts.ts'
+import { basisOf, multiplierText, nameOf, warningsText } from './stock-texts.ts'
 import { BasisCell, NavCell, QuoteCell, SupplyCell } from './symbol-cells.tsx'
 import { marksOf, pointsOf, stretchesOf, useHistory } from './symbol-history.ts'
 import { Movements, Timeline } from './symbol-sections.tsx'
@@ -64,7 +65,7 @@ export function SymbolPage({ stock, feed, flow, flowSpan, nowMs, onOpen }: PageP
       <Movements lines={feed.lines.all} address={stock.address} head={feed.head} nowMs={nowMs} onOpen={onOpen} />
       <details>
         <summary>The record in the token list</summary>
-        <CodeBlock text={JSON.stringify(stock.token, null, 2)} />
+        <CodeBlock text={shownJson(stock.token, 2)} />
       </details>
     </article>
   )
@@ -79,6 +80,7 @@ const Figure = ({ title, children }: { readonly title: string; readonly children
 
 function SymbolHead({ stock, nowMs }: { readonly stock: StockState; readonly nowMs: number }) {
   const { isin } = stock.token
+  const warnings = warningsText(stock)
   return (
     <>
       <header>
@@ -90,6 +92,7 @@ function SymbolHead({ stock, nowMs }: { readonly stock: StockState; readonly now
           {typeof isin === 'string' && <span>ISIN {isin}</span>}
           <HexLink kind="address" label="contract" hex={stock.address} />
           <span>{multiplierText(stock)}</span>
+          {warnings !== null && <span class="attention">{warnings}</span>}
         </p>
       </header>
       <section class="numbers" aria-label="Value">

@@ -19,6 +19,7 @@ import { navAt } from '../../tokens/nav.ts'
 import { mainQuote, type TokenQuotes } from '../../tokens/quotes.ts'
 import type { Token } from '../../tokens/token.ts'
 import { featureName, isoFromSecondsOrNull } from '../../tokens/token-drafts.ts'
+import { TokenWarnings } from '../../tokens/token-warnings.ts'
 
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
 
@@ -30,6 +31,7 @@ type TokenSlot = { token: Token }
 /** The current token table, chain head and source, read from the notes beside the tape. */
 export class View {
   readonly directory = new Directory()
+  readonly warnings = new TokenWarnings()
   /** By symbol, unless tokens were added or renamed since they were sorted. */
   readonly #slots: TokenSlot[] = []
   readonly #slotByAddress = new Map<Hex, TokenSlot>()
@@ -139,6 +141,7 @@ export class View {
   #set(token: Token): void {
     this.directory.set(token)
     const slot = this.#slotByAddress.get(token.address)
+    this.warnings.replace(slot?.token, token)
     if (slot?.token.symbol !== token.symbol) this.#isSorted = false
     if (slot) slot.token = token
     else {
@@ -152,7 +155,7 @@ export class View {
 /** The current state of a token as a message. */
 export function snapshotOf(
   token: Token,
-  view: Pick<View, 'quotesOf' | 'session'>,
+  view: Pick<View, 'quotesOf' | 'session' | 'warnings'>,
   context: { id: string | null; asOf: string; now: number; staleMs: number },
 ): NoticeOf<'snapshot'> {
   return {
@@ -162,6 +165,7 @@ export function snapshotOf(
     address: token.address,
     as_of: context.asOf,
     token: token.record,
+    token_warnings: [...view.warnings.of(token)],
     multiplier: token.multiplier,
     multiplier_source: token.multiplierSource,
     scheduled: token.scheduled && { to: token.scheduled.to, effective_at: isoFromSecondsOrNull(token.scheduled.effectiveAt) },

@@ -91,6 +91,28 @@ describe('the token list', () => {
     expect((await list())[0]).toMatchObject(unknown)
   })
 
+  it('keeps names that mislead exactly, and the snapshots warn of them', async () => {
+    const { devnet, url, expectSameList } = await open((devnet) => {
+      devnet.list.change('CRCLc', { symbol: 'AAPL\u0441' })
+      devnet.list.change('COINc', { name: '\u202eesabnioC\u202c' })
+      devnet.list.change('AMZNc', { symbol: 'AM\u200bZNc', name: 'Amazon\u0000' })
+    })
+    await expectSameList()
+    const { json } = await fetchDocumented(`${url}/v1/snapshot?symbols=*`)
+    const { snapshots } = z.object({ snapshots: z.array(Token.extend({ token_warnings: z.array(z.string()) })) }).parse(json)
+    const warned = snapshots.filter(({ token_warnings }) => token_warnings.length > 0)
+    expect(Object.fromEntries(warned.map(({ symbol, token_warnings }) => [symbol, token_warnings]))).toEqual({
+      AAPLc: ['looks_like_another'],
+      'AAPL\u0441': ['mixed_scripts', 'looks_like_another'],
+      COINc: ['direction_override'],
+      'AM\u200bZNc': ['hidden_characters'],
+    })
+    const { address } = await tokenOf(url, 'AAPLc')
+    expect(address).toBe(devnet.list.addressOf('AAPLc').toLowerCase())
+    expect((await fetchToken(url, 'AAPLc')).json).toMatchObject({ token_warnings: ['looks_like_another'] })
+    expect(await tokenOf(url, 'COINc')).toMatchObject({ token: { name: '\u202eesabnioC\u202c' } })
+  })
+
   it('ignores queries and credentials', async () => {
     const plain = await fetchList()
     expect((await fetchList({}, '?page=2&limit=1&symbols=AAPLc')).json).toEqual(plain.json)
@@ -288,7 +310,17 @@ describe('one token', () => {
   })
 
   it('has the fields of a snapshot from symbol on and then last, in this order', async () => {
-    const fields = ['symbol', 'address', 'as_of', 'token', 'multiplier', 'multiplier_source', 'scheduled', 'paused']
+    const fields = [
+      'symbol',
+      'address',
+      'as_of',
+      'token',
+      'token_warnings',
+      'multiplier',
+      'multiplier_source',
+      'scheduled',
+      'paused',
+    ]
     const { json } = await fetchToken(shared().url, 'AAPLc')
     expect(Object.keys(Object(json))).toEqual([...fields, 'supply', 'nav', 'quote', 'session', 'last'])
   })

@@ -276,6 +276,13 @@ describe('the filter', () => {
 })
 
 describe('outside text', () => {
+  /** Neither in a text of the page nor in a title is a character that changes the direction. */
+  const expectNoDirection = async (page: Page) => {
+    const titles = await page
+      .locator('[title], [aria-label]')
+      .evaluateAll((all) => all.flatMap((element) => [element.getAttribute('title'), element.getAttribute('aria-label')]))
+    expect([await page.locator('body').textContent(), ...titles].join()).not.toMatch(/\p{Bidi_Control}/u)
+  }
   const hostile = `<img src=x onerror="globalThis.ran=1"><script>globalThis.ran=1</script>\u202e${'long '.repeat(40)}`
 
   it('is never markup, a link or a request', async (test) => {
@@ -301,6 +308,38 @@ describe('outside text', () => {
     expect(links.filter((link) => /^(javascript|data):/i.test(link))).toEqual([])
     expect(requestedUrls.filter((url) => new URL(url).origin !== new URL(relay.url).origin)).toEqual([])
     expect(errors).toEqual([])
+  })
+
+  it('never changes its direction, and a name that misleads is marked', async (test) => {
+    const devnet = await openDevnet({ pace: 'manual' }, test)
+    devnet.list.change('COINc', { symbol: 'AAPL\u0441', name: '\u202eesabnioC' })
+    const relay = await openRelayFor(devnet, {}, test)
+    const { page } = await openBoard(test, browser, relay.url)
+    await waitForLive(page)
+    await waitForPendingLogs(page)
+    const copy = page.locator('[data-symbol="AAPL\u0441"]')
+    expect(await copy.locator('[data-field="warnings"]').textContent()).toContain(
+      'check the address: mixed scripts, direction override, looks like another',
+    )
+    expect(await page.locator('[data-symbol="AAPLc"] [data-field="warnings"]').textContent()).toContain('looks like another')
+    expect(await page.locator('[data-symbol="TSLAc"] [data-field="warnings"]').count()).toBe(0)
+    devnet.issuer.announce({ symbol: 'AAPLc', id: 'one', description: 'split \u202e2:1\u202c', uri: '' })
+    devnet.makeFlashblock()
+    await page.locator('[data-line]', { hasText: 'action' }).locator('button').click()
+    await page.getByRole('dialog').locator('pre', { hasText: 'split \\u202e2:1' }).waitFor()
+    await expectNoDirection(page)
+    for (const [path, text] of [
+      ['#/AAPL%D1%81', '\ufffdesabnioC'],
+      ['#/play?symbols=AAPL%D1%81', '\\u202eesabnioC'],
+      ['#/a%E2%80%AEb', 'a\ufffdb'],
+    ]) {
+      await page.goto(`${relay.url}/${path}`)
+      await page
+        .getByText(text ?? '')
+        .first()
+        .waitFor()
+      await expectNoDirection(page)
+    }
   })
 
   it('cannot become a script, because the policy of the page forbids it', async (test) => {

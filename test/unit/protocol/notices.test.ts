@@ -7,7 +7,7 @@ const fields: Readonly<Record<string, string>> = {
   hello: 'id end oldest protocol server connection chain_id heartbeat_s limits source head demo durable?',
   subscribed: 'req? id symbols types stage min_value min_shares party rejected resume',
   unsubscribed: 'req? symbols',
-  snapshot: 'id symbol address as_of token multiplier multiplier_source scheduled paused supply nav quote session',
+  snapshot: 'id symbol address as_of token token_warnings multiplier multiplier_source scheduled paused supply nav quote session',
   live: 'id replayed',
   heartbeat: 'id end time head source sent backlog',
   gap: 'id reason from to backfill',

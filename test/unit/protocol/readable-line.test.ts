@@ -97,6 +97,14 @@ describe('a text line', () => {
     expect(formatTextLine(message)).toMatch(/^# /)
   })
 
+  it('names the warnings about a token', () => {
+    const snapshot = exampleOf('snapshot')
+    expect(formatTextLine(snapshot)).not.toContain('warnings')
+    expect(formatTextLine({ ...snapshot, symbol: '\u202eAPLc', token_warnings: ['mixed_scripts', 'direction_override'] })).toMatch(
+      /^# \ufffdAPLc .*, warnings: mixed_scripts direction_override$/,
+    )
+  })
+
   it('marks the built-in chain as not real', () => {
     expect(formatTextLine({ ...exampleOf('hello'), demo: true })).toContain('nothing here is real')
     expect(formatTextLine(exampleOf('hello'))).not.toContain('nothing here is real')

@@ -143,9 +143,9 @@ export const oneOfEach = (fields: DraftFields): readonly Draft[] => [
   status(fields),
 ]
 
-/** The notes of tokens that have only the fields that a test reads. */
+/** The notes of tokens that have only the fields that a test reads, and a record. */
 export const notesOfTokens = <Token extends { readonly address: Hex }>(tokens: Iterable<Token>): Notes => {
   const notes = new Notes()
-  for (const token of tokens) notes.set<unknown>(tokenNotes.at(token.address), token)
+  for (const token of tokens) notes.set<unknown>(tokenNotes.at(token.address), { record: {}, ...token })
   return notes
 }
