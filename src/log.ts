@@ -29,9 +29,13 @@ const standardError = {
 export function readableLine(json: string): string {
   const { level, time, msg, kind: _, detail, more_since_last: more, ...rest } = JSON.parse(json)
   const details = { ...detail, ...rest, ...(more > 0 && { more_since_last: more }) }
-  const text = Object.keys(details).length > 0 ? ` ${JSON.stringify(details)}` : ''
+  const text = Object.keys(details).length > 0 ? ` ${escapeUnsafe(JSON.stringify(details))}` : ''
   return `${String(time).slice(11, 23)} ${(pino.levels.labels[level] ?? '').toUpperCase().padEnd(5)} ${msg}${text}\n`
 }
+
+/** What JSON leaves unescaped of the characters that move the cursor or change the direction of a text. */
+const escapeUnsafe = (json: string): string =>
+  json.replace(/[\x7f-\x9f\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, (unsafe) => `\\u${unsafe.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
 /**
  * Logs each kind of warning at most once a minute, with the number of suppressed ones since. Kinds are fixed strings of

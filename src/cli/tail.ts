@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect, type RelayClient, RelayError, type StreamItem, type StreamState, type Updates } from '../client/index.ts'
+import { sanitize } from '../protocol/readable-line.ts'
 import { type Command, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, UsageError } from './command.ts'
 import { readTailFlags, selectionOf, type TailRequest, tailUsage } from './tail-flags.ts'
 import { TailLines } from './tail-line.ts'
@@ -151,4 +152,4 @@ async function print(line: string, signal: AbortSignal): Promise<void> {
   if (!process.stdout.write(`${line}\n`) && !signal.aborted) await once(process.stdout, 'drain', { signal }).catch(() => {})
 }
 
-const warn = (text: string): void => void process.stderr.write(`stocktape tail: ${text}\n`)
+const warn = (text: string): void => void process.stderr.write(`stocktape tail: ${sanitize(text)}\n`)

@@ -1,3 +1,4 @@
+import { sanitize } from '../protocol/readable-line.ts'
 import type { Examination } from './examination.ts'
 import type { Finding } from './finding.ts'
 
@@ -19,8 +20,8 @@ const ADVICE_INDENT = ' '.repeat(4 + 5 + NAME_WIDTH)
 export function examinationText({ findings, verdict }: Examination, { isColoured }: { readonly isColoured: boolean }): string {
   const line = ({ state, message, advice }: Pick<Finding, 'state' | 'message' | 'advice'>, name: string): string => {
     const sign = `${signs[state]} ${state.padEnd(4)}`
-    const first = `  ${isColoured ? `${colours[state]}${sign}${RESET}` : sign} ${name.padEnd(NAME_WIDTH)}${message}\n`
-    return advice === undefined ? first : `${first}${ADVICE_INDENT}→ ${advice}\n`
+    const first = `  ${isColoured ? `${colours[state]}${sign}${RESET}` : sign} ${name.padEnd(NAME_WIDTH)}${sanitize(message)}\n`
+    return advice === undefined ? first : `${first}${ADVICE_INDENT}→ ${sanitize(advice)}\n`
   }
   const groups = Map.groupBy(findings, ({ id, target }) => `${headings[roleOf(id)]}  ${target}`)
   const parts = [...groups].map(

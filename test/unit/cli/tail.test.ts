@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { ChildProgram, freePort } from '../../support/child-program.ts'
-import { openTestStack, transfer } from '../../support/test-stack.ts'
+import { openDevnet, openRelayFor, openTestStack, transfer } from '../../support/test-stack.ts'
 
 const WAIT_TIMEOUT_MS = 10_000
 
@@ -76,6 +76,22 @@ it('the tail command names a symbol that the relay does not know, and follows th
   const program = tail('AAPLc', 'TSLC', '--url', stack.relay.url)
   await program.waitForOutput('stderr', /tail: TSLC is unknown; did you mean TSLAc\?\n/)
   await program.waitForOutput('stdout', /^# AAPLc /)
+})
+
+it('the tail command prints no character that changes the direction, whatever the symbols are', async () => {
+  const devnet = await openDevnet()
+  devnet.list.change('TSLAc', { symbol: 'TSL\u202eAc' })
+  devnet.list.change('AAPLc', { symbol: 'AAP\u202eLc' })
+  const relay = await openRelayFor(devnet)
+  const program = tail('AAP\u202eLc', 'TSLX', '--url', relay.url, '--types', 'transfer')
+  await program.waitForOutput('stderr', /tail: TSLX is unknown; did you mean [^\n]*\n/)
+  await program.waitForOutput('stderr', /tail: live over/)
+  transfer({ devnet }, 'AAP\u202eLc')
+  await program.waitForOutput('stdout', /transfer/)
+  program.signal('SIGINT')
+  expect(await program.waitForExit()).toBe(0)
+  expect(program.stderr).toMatch(/USD: AAP\ufffdLc 1 = /)
+  expect(program.stderr + program.stdout).not.toMatch(/\p{Bidi_Control}/u)
 })
 
 /** Runs a command in a terminal of 24 rows and 100 columns, passes on what it prints, and types q once that matches. */

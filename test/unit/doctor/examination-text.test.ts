@@ -32,6 +32,13 @@ the relay can run on these
 `)
 })
 
+it('a text from an upstream neither moves the cursor nor changes the direction', () => {
+  const finding = { id: 'list.tokens', target: 'https://one.example', state: 'ok', message: 'A\u202eB\u001b[2J\n\u009bC' } as const
+  const text = examinationText({ ...examination, findings: [{ ...finding, advice: '\u2067D\r' }] }, { isColoured: false })
+  expect(text).toContain('A\ufffdB\ufffd[2J\ufffd\ufffdC\n')
+  expect(text).toContain('→ \ufffdD\ufffd\n')
+})
+
 it('colours change nothing but the colours', () => {
   const coloured = examinationText(examination, { isColoured: true })
   expect(coloured).toContain('\u001b[31m✗ fail\u001b[0m')
