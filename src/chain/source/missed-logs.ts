@@ -36,10 +36,10 @@ export const afterHead = (missed: MissedLogs, head: number): MissedLogs =>
 
 /**
  * Pre-confirmed logs were polled, the newest of this block: they may be older than the subscription. `closesGap`: the
- * poll came after the subscription, so what it does not show has to be pushed.
+ * poll came after the subscription, so what it does not show of the blocks above the head has to be pushed.
  */
-export function afterPoll(missed: MissedLogs, newest: number | null, closesGap: boolean): MissedLogs {
-  const from = closesGap ? (missed.partialBlock ?? missed.countsFrom) : missed.countsFrom
+export function afterPoll(missed: MissedLogs, newest: number | null, closesGap: boolean, head: number): MissedLogs {
+  const from = closesGap ? Math.max(missed.partialBlock ?? missed.countsFrom, head + 1) : missed.countsFrom
   const countsFrom = Math.max(from, (newest ?? -1) + 1)
   return { ...missed, countsFrom, partialBlock: closesGap ? null : missed.partialBlock }
 }

@@ -175,7 +175,7 @@ function learn(state: SourceState, evidence: Evidence, at: number): SourceState 
     case 'pending':
       return afterPending(state, evidence.status, at)
     case 'polled_logs':
-      return { ...state, missed: missedLogs.afterPoll(missed, evidence.newest, evidence.closesGap) }
+      return { ...state, missed: missedLogs.afterPoll(missed, evidence.newest, evidence.closesGap, state.head ?? -1) }
     case 'requested':
       return state.requestedAt === null ? { ...state, requestedAt: at } : state
     case 'answered':

@@ -5,7 +5,7 @@ import { range } from '../sealed/sealed-blocks-fixture.ts'
 /** The missed logs of a subscription, which began with head 100 by default, and whose gap was polled. */
 const openMissedLogs = ({ head = 100, isGapPolled = true } = {}) => {
   let [missed, newestHead] = [missedLogs.afterHead(missedLogs.noMissedLogs, head), head]
-  if (isGapPolled) missed = missedLogs.afterPoll(missed, null, true)
+  if (isGapPolled) missed = missedLogs.afterPoll(missed, null, true, newestHead)
   return {
     push: (block: number) => {
       missed = missedLogs.afterTimelyPush(missed, block, newestHead)
@@ -13,8 +13,8 @@ const openMissedLogs = ({ head = 100, isGapPolled = true } = {}) => {
     pushLate: () => {
       missed = missedLogs.afterLatePush(missed)
     },
-    poll: (newest: number, closesGap = false) => {
-      missed = missedLogs.afterPoll(missed, newest, closesGap)
+    poll: (newest: number | null, closesGap = false) => {
+      missed = missedLogs.afterPoll(missed, newest, closesGap, newestHead)
     },
     settle: (block: number, logs: number, at = 0) => {
       newestHead = Math.max(newestHead, block)
@@ -24,6 +24,7 @@ const openMissedLogs = ({ head = 100, isGapPolled = true } = {}) => {
       missed = missedLogs.afterReorg(missed, newestHead)
     },
     receiveHead: (number: number) => {
+      newestHead = number
       missed = missedLogs.afterHead(missed, number)
     },
     health: (at = 0) => missedLogs.streamHealth(missed, at),
@@ -100,6 +101,16 @@ describe('missed logs', () => {
     settle(102, 2)
     expect(health(60_000)).toBe('ok')
     settle(103, 1)
+    expect(health(60_000)).toBe('silent')
+  })
+
+  it('are none in a block that was sealed before the poll that closes the gap, which cannot show its logs', () => {
+    const { receiveHead, settle, poll, health } = openMissedLogs({ isGapPolled: false })
+    receiveHead(101)
+    poll(null, true)
+    settle(101, 4)
+    expect(health(60_000)).toBe('ok')
+    settle(102, 3)
     expect(health(60_000)).toBe('silent')
   })
 
