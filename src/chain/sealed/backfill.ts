@@ -105,19 +105,23 @@ export class Backfill {
   async #reportMissing(range: BlockRange, reason: string): Promise<void> {
     const { openKeys, ranges, recentBlocks, emit, signal } = this.#options
     const blocks: SealedBlock[] = []
+    const pruned: number[] = []
     for (const number of openKeys.publishedBlocksBetween(range.from, range.to)) {
       try {
         blocks.push(await this.#readBlock(number))
       } catch (failure) {
         signal.throwIfAborted()
         if (!this.#retries.isPruned(failure)) throw failure
+        pruned.push(number)
       }
     }
     const numbers = blocks.map(({ number }) => number)
     // The other blocks of the range are unknown to a reorganisation, which must still find these.
     for (const block of blocks) recentBlocks.addUnread(block)
     // The holes first: what changed in them is unknown to the logs of the blocks between.
-    for (const missing of rangesAround(numbers, range)) emit({ type: 'hole', blocks: missing, reason, ...ranges.cursors() })
+    for (const missing of rangesAround(numbers, range)) {
+      for (const hole of splitAtPruned(missing, pruned, reason)) emit({ type: 'hole', ...hole, ...ranges.cursors() })
+    }
     ranges.advance(range.to)
     emit({ type: 'sealed', blocks, newest: recentBlocks.newest?.number ?? range.to, ...ranges.cursors() })
   }
@@ -155,4 +159,12 @@ export class Backfill {
     if (available <= first) throw failure
     ranges.markMissing(available - 1, 'pruned')
   }
+}
+
+/** A node prunes its oldest blocks: where it lacks one with published keys, which stay open, it lacks those below too. */
+function splitAtPruned({ from, to }: BlockRange, pruned: readonly number[], reason: string) {
+  const last = pruned.findLast((number) => number <= to) ?? -1
+  if (last < from || reason === 'pruned') return [{ blocks: { from, to }, reason }]
+  const rest = last < to ? [{ blocks: { from: last + 1, to }, reason }] : []
+  return [{ blocks: { from, to: last }, reason: 'pruned' }, ...rest]
 }

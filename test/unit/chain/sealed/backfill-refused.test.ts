@@ -254,15 +254,22 @@ describe('a hole', () => {
     expect(settledEvents.holes()).toEqual([])
   })
 
-  it('is reported even if the node pruned the blocks with published keys', async () => {
+  it.each([
+    [[50], [], ['1-50 pruned', '51-100 backfill_bound']],
+    [[20, 50], [], ['1-50 pruned', '51-100 backfill_bound']],
+    [[100], [], ['1-100 pruned']],
+    [[50], [30, 80], ['1-29 backfill_bound', '31-50 pruned', '51-79 backfill_bound', '81-100 backfill_bound']],
+  ])('is one of pruned blocks up to the last one with published keys that the node lacks, %j', async (lacked, kept, holes) => {
     const { chain, openKeys, settledEvents, add, advance } = openBackfill()
-    openKeys.add({ block: 50 })
-    chain.override = () => null
+    for (const block of lacked) openKeys.add({ block })
+    for (const block of kept) openKeys.add(chain.addLog(block))
+    chain.override = ({ params: [number] }) => (lacked.includes(Number(number)) ? null : undefined)
     add(1, 100, 'backfill_bound')
     await advance(1_000)
     expect(settledEvents.holes()).toEqual([])
     await advance(1_000)
-    expect(settledEvents.holes()).toEqual(['1-100 backfill_bound'])
+    expect(settledEvents.holes()).toEqual(holes)
+    expect(settledEvents.blockNumbers()).toEqual(kept)
   })
 
   it('waits for an unreachable node', async () => {
