@@ -25,6 +25,7 @@ import type { FindLog } from '../logs/log-schema.ts'
 import { BlockReader } from '../rpc/block-reader.ts'
 import type { RequestFn } from '../rpc/client.ts'
 import { UpstreamError } from '../rpc/error.ts'
+import { limitedRequests } from '../rpc/limited-requests.ts'
 import type { OpenKeys } from '../sealed/block-logs.ts'
 import { pollFinality } from '../sealed/finality.ts'
 import type { Cursor } from '../sealed/recent-blocks.ts'
@@ -74,11 +75,11 @@ export const source = (options: SourceOptions): Observable<ChainEvent> =>
     const runs = new BehaviorSubject(startRun(link ? linkCount : 0, silenceMs, clock.now()))
     const requests = new Subject<SourceInput>()
     const [probes, reconnects] = [new Subject<void>(), new Subject<void>()]
-    const node = new BlockReader(
-      reportRequests(options.request, (type) => requests.next({ type })),
-      options.findLog,
-    )
-    const sealed = new SealedBlocks({ ...options, node, safe: head.safe, addresses: () => runs.value.addresses })
+    const request = reportRequests(options.request, (type) => requests.next({ type }))
+    const node = new BlockReader(request, options.findLog)
+    // Settling and backfill read blocks side by side. Polls, which show whether the node answers, never wait for them.
+    const blocks = new BlockReader(limitedRequests(request, clock), options.findLog)
+    const sealed = new SealedBlocks({ ...options, node: blocks, safe: head.safe, addresses: () => runs.value.addresses })
     const polling = { ...options, node, run: () => runs.value, probes, reconnects }
     return addresses.pipe(
       connect(

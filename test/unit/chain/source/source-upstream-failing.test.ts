@@ -1,6 +1,7 @@
 import type { SchedulerLike } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
+import { IN_FLIGHT_BOUND } from '../../../../src/chain/rpc/limited-requests.ts'
 import { waitOn } from '../../../support/virtual-time.ts'
 import { behindError, type FakeChain } from '../fake-chain.ts'
 import { keyOf, sealedLog, word } from '../node-json.ts'
@@ -63,6 +64,17 @@ describe('a failing upstream', () => {
     chain.delayMs = 200
     await advance(20_000)
     expect(statuses()).toEqual(['poll ok'])
+  })
+
+  it('is asked for a bounded number of blocks at once after an outage, and polled beside them', async () => {
+    const { chain, openKeys, advance, sealedBlocks } = openPolled({ cursor: { number: HEAD - 400, hash: null } })
+    for (let block = HEAD - 399; block <= HEAD; block += 1) openKeys.add(chain.addLog(block))
+    chain.delayMs = 50
+    await advance(10_000)
+    expect(sealedBlocks()).toHaveLength(400)
+    expect(chain.maxInFlight).toBe(IN_FLIGHT_BOUND + 1)
+    const polls = chain.requestedHeaders().filter((block) => block === 'pending')
+    expect(polls.length).toBeGreaterThan(40)
   })
 
   it('with an old head is stale until the head moves on', async () => {
