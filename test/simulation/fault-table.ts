@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { SeededRandom } from './seeded-random.ts'
-import { endpointsOf } from './simulation-settings.ts'
+import { endpointsOf, isQuickChain } from './simulation-settings.ts'
 
 /** What can go wrong. A row: target, shortest and longest duration (ms), meaning, least and most of the amount. */
 export const faultTable = {
@@ -160,7 +160,11 @@ function moreFaultsFor(seed: number, spanMs: number): readonly fc.Arbitrary<read
   const early = random.chance(EARLY_FAULT_PERCENT) ? [faultArbitrary(random.pick(earlyKinds), [0, FAULTS_BEGIN_MS])] : []
   const later = laterKinds.filter(() => random.chance(LATER_KIND_PERCENT))
   const more = [...early, ...later.map((kind) => faultArbitrary(kind, [FAULTS_BEGIN_MS, spanMs]))]
-  return [...more.map((arbitrary) => fc.noBias(fc.array(arbitrary, { maxLength: 1 }))), ...endpointFaultsFor(seed, spanMs)]
+  return [
+    ...more.map((arbitrary) => fc.noBias(fc.array(arbitrary, { maxLength: 1 }))),
+    ...endpointFaultsFor(seed, spanMs),
+    ...quickChainFaultsFor(seed, spanMs),
+  ]
 }
 
 /** Where another endpoint is healthy, the first one fails. */
@@ -168,6 +172,14 @@ function endpointFaultsFor(seed: number, spanMs: number): readonly fc.Arbitrary<
   if (!endpointsOf(seed).othersHealthy) return []
   const kind = new SeededRandom(seed, 'failing endpoint').pick(failingKinds)
   return [fc.noBias(fc.array(faultArbitrary(kind, [FAULTS_BEGIN_MS, spanMs]), { minLength: 1, maxLength: 3 }))]
+}
+
+/** A quick chain replaces many blocks, and its node may become slow just then. */
+function quickChainFaultsFor(seed: number, spanMs: number): readonly fc.Arbitrary<readonly Fault[]>[] {
+  if (!isQuickChain(seed)) return []
+  const late = [spanMs / 2, spanMs] as const
+  const [reorgs, slow] = [faultArbitrary('deepReorg', late), faultArbitrary('slowAnswers', late)]
+  return [fc.noBias(fc.array(reorgs, { minLength: 1, maxLength: 3 })), fc.noBias(fc.array(slow, { maxLength: 1 }))]
 }
 
 /** The schedules that a seed can produce. */

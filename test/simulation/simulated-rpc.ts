@@ -69,6 +69,8 @@ export class SimulatedRpc {
   #failures = 0
   #backoffUntil = 0
   readonly #pendingRequests = new Set<{ readonly signal: AbortSignal | undefined; readonly method: string }>()
+  /** The most requests in flight, and in one second, since they were last read. */
+  #peaks = { inFlight: 0, perSecond: 0 }
 
   constructor(options: Options) {
     this.#options = options
@@ -77,6 +79,7 @@ export class SimulatedRpc {
   /** What one run of the relay asks with. */
   clientFor({ now, random, warn }: ClientInputs): Pick<IngestInputs, 'request' | 'leaveEndpoint'> {
     const { endpoints } = this.#options
+    this.#requestTimes.length = 0
     if (endpoints.length === 1) return { request: this.requestOfFirst }
     const urls = endpoints.map((_, nth) => `http://endpoint-${nth}`)
     const exchange = (url: string) => this.#exchangeWith(endpoints[urls.indexOf(url)] ?? endpoints[0])
@@ -116,6 +119,8 @@ export class SimulatedRpc {
     const { clock, settings } = this.#options
     this.#requestCount += 1
     this.#requestTimes.push(clock.elapsedMs)
+    while ((this.#requestTimes[0] ?? 0) < clock.elapsedMs - SECOND_MS) this.#requestTimes.shift()
+    this.#peaks.perSecond = Math.max(this.#peaks.perSecond, this.#requestTimes.length)
     return new SeededRandom(settings.seed, 'question', this.#requestCount)
   }
 
@@ -129,6 +134,7 @@ export class SimulatedRpc {
     const halfway = (settings.latencyMs * (0.5 + random.next())) / 2
     const pending = { signal, method }
     this.#pendingRequests.add(pending)
+    this.#peaks.inFlight = Math.max(this.#peaks.inFlight, this.inFlight)
     try {
       await waitOn(clock, halfway, signal)
       const { afterMs, answer, failure } = this.#answerAtNode(endpoint, random, { method, params })
@@ -149,11 +155,11 @@ export class SimulatedRpc {
     return this.#requestCount
   }
 
-  /** Requests of the last second, including those that the backoff refused. */
-  requestsLastSecond(): number {
-    const since = this.#options.clock.elapsedMs - SECOND_MS
-    while (this.#requestTimes[0] !== undefined && this.#requestTimes[0] < since) this.#requestTimes.shift()
-    return this.#requestTimes.length
+  /** Each moment counts, not only the one at which somebody looks. A second includes requests that the backoff refused. */
+  takePeaks(): { readonly inFlight: number; readonly perSecond: number } {
+    const peaks = this.#peaks
+    this.#peaks = { inFlight: 0, perSecond: 0 }
+    return peaks
   }
 
   #answerAtNode({ activeFaults, node }: SimulatedEndpoint, random: SeededRandom, { method, params }: Question): RequestOutcome {

@@ -135,6 +135,10 @@ const LONG_CHAIN_PERCENT = 1
 /** A chain without flashblocks of somewhat more than 1,024 blocks, few of them with logs. */
 const longChain = { mode: 'native', activity: 4, safeLag: 1_150, spanMs: 240_000, latencyMs: 5, finalityUnknown: true } as const
 
+/** How often, in %, a chain is busy, its node answers at once, and hundreds of blocks with logs may be replaced. */
+const QUICK_CHAIN_PERCENT = 1
+const quickChain = { mode: 'native', activity: 60, safeLag: 500, spanMs: 110_000, latencyMs: 5 } as const
+
 /** How often, in %, the relay is given several URLs, and how often only the first of them has faults. */
 const ENDPOINTS_PERCENT = 15
 const OTHERS_HEALTHY_PERCENT = 60
@@ -151,8 +155,12 @@ function tapeBoundOf(seed: number): Pick<Settings, 'tapeBound'> {
 function chainOf(seed: number): Partial<Settings> {
   const random = new SeededRandom(seed, 'long chain')
   if (random.chance(LONG_CHAIN_PERCENT)) return longChain
+  if (isQuickChain(seed)) return quickChain
   return random.chance(FINALITY_UNKNOWN_PERCENT) ? { finalityUnknown: true } : {}
 }
+
+/** Whether hundreds of blocks with logs may be replaced in the world of a seed. */
+export const isQuickChain = (seed: number): boolean => new SeededRandom(seed, 'quick chain').chance(QUICK_CHAIN_PERCENT)
 
 /** The relay's endpoints in the world of a seed. */
 export function endpointsOf(seed: number): Pick<Settings, 'endpoints' | 'othersHealthy'> {

@@ -2,11 +2,9 @@ import type { SimulatedRpc } from '../simulated-rpc.ts'
 import type { VirtualClock } from '../virtual-clock.ts'
 import type { LawContext } from './law.ts'
 
-/** Requests in flight, requests per second, and scheduled actions. */
+/** Requests in flight (ten for blocks, a few polls, a call), requests per second, and scheduled actions. */
 const IN_FLIGHT_BOUND = 16
 const PER_SECOND_BOUND = 500
-/** Hundreds of blocks that are settled again keep eight requests in flight: a node that answers at once gets more of them. */
-const [QUICK_MS, QUICK_PER_SECOND_BOUND] = [10, 1_000]
 const WAITING_BOUND = 100
 
 type MeasuredParts = { readonly rpc: SimulatedRpc; readonly relay: VirtualClock }
@@ -23,15 +21,14 @@ export class ResourceBounds {
   }
 
   onTick(): void {
-    const { violation, settings } = this.#context
+    const { violation } = this.#context
     const { rpc, relay } = this.#parts
-    const perSecondBound = settings.latencyMs < QUICK_MS ? QUICK_PER_SECOND_BOUND : PER_SECOND_BOUND
-    const current = { inFlight: rpc.inFlight, perSecond: rpc.requestsLastSecond(), waiting: relay.waitingCount }
+    const current = { ...rpc.takePeaks(), waiting: relay.waitingCount }
     this.peaks.inFlight = Math.max(this.peaks.inFlight, current.inFlight)
     this.peaks.perSecond = Math.max(this.peaks.perSecond, current.perSecond)
     this.peaks.waiting = Math.max(this.peaks.waiting, current.waiting)
     if (current.inFlight > IN_FLIGHT_BOUND) violation('I9', `${current.inFlight} requests in flight`)
-    if (current.perSecond > perSecondBound) violation('I9', `${current.perSecond} requests per second`)
+    if (current.perSecond > PER_SECOND_BOUND) violation('I9', `${current.perSecond} requests per second`)
     if (current.waiting > WAITING_BOUND) violation('I9', `${current.waiting} actions are scheduled`)
   }
 
