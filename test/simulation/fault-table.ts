@@ -130,6 +130,9 @@ const FAULTS_BEGIN_MS = 2_000
 const MAX_FAULTS = 10
 const MAX_KINDS = 6
 const RESTART_PERCENT = 15
+/** How often, in %, the node has pruned what was sealed while the relay was down, and for how long it keeps it so. */
+const PRUNED_OUTAGE_PERCENT = 3
+const PRUNED_AFTER_MS = { min: 2_000, max: 30_000 }
 
 /** One fault of a kind. fast-check draws it, so that it shrinks towards early, short and small. */
 const faultArbitrary = (kind: FaultKind, [min, max]: readonly [number, number]): fc.Arbitrary<Fault> => {
@@ -164,6 +167,7 @@ function moreFaultsFor(seed: number, spanMs: number): readonly fc.Arbitrary<read
     ...more.map((arbitrary) => fc.noBias(fc.array(arbitrary, { maxLength: 1 }))),
     ...endpointFaultsFor(seed, spanMs),
     ...quickChainFaultsFor(seed, spanMs),
+    ...prunedOutageFor(seed, spanMs),
   ]
 }
 
@@ -180,6 +184,17 @@ function quickChainFaultsFor(seed: number, spanMs: number): readonly fc.Arbitrar
   const late = [spanMs / 2, spanMs] as const
   const [reorgs, slow] = [faultArbitrary('deepReorg', late), faultArbitrary('slowAnswers', late)]
   return [fc.noBias(fc.array(reorgs, { minLength: 1, maxLength: 3 })), fc.noBias(fc.array(slow, { maxLength: 1 }))]
+}
+
+/** The relay is down, and when it comes back the node lacks the blocks that it was in. */
+function prunedOutageFor(seed: number, spanMs: number): readonly fc.Arbitrary<readonly Fault[]>[] {
+  if (!new SeededRandom(seed, 'pruned outage').chance(PRUNED_OUTAGE_PERCENT)) return []
+  const parts = fc.tuple(
+    faultArbitrary('relayKilled', [FAULTS_BEGIN_MS, spanMs]),
+    faultArbitrary('historyPruned', [FAULTS_BEGIN_MS, spanMs]),
+    fc.integer(PRUNED_AFTER_MS),
+  )
+  return [parts.map(([outage, pruned, afterMs]) => [outage, { ...pruned, at: outage.at, for: outage.for + afterMs }])]
 }
 
 /** The schedules that a seed can produce. */
