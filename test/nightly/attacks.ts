@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
 import type { SeededRandom } from '../simulation/seeded-random.ts'
 import { ChildProgram } from '../support/child-program.ts'
 
@@ -28,6 +29,18 @@ export async function sendRandomRequests(port: number, random: SeededRandom, cou
     }
   }
   await Promise.all(Array.from({ length: atOnce }, worker))
+}
+
+/** Sends many requests in one packet on each of many connections. Rejects where an answer is missing. */
+export async function pipelineRequests(port: number, connections: number, requests: number): Promise<void> {
+  const request = (lines = '') => `GET /v1/status HTTP/1.1\r\nhost: relay\r\n${lines}\r\n`
+  const pipeline = async () => {
+    const socket = connect({ port, host: '127.0.0.1' })
+    socket.write(request().repeat(requests - 1) + request('connection: close\r\n'))
+    const answers = (await text(socket)).match(/HTTP\/1\.1 200 /g) ?? []
+    if (answers.length !== requests) throw new Error(`${answers.length} answers to ${requests} requests`)
+  }
+  await Promise.all(Array.from({ length: connections }, pipeline))
 }
 
 /** Opens connections one after the other and never ends one: every other one begins a request. */

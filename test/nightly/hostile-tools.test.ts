@@ -4,7 +4,7 @@ import { type Devnet, startDevnet } from '../../src/devnet/devnet.ts'
 import type { TestLifecycle } from '../e2e/slow/deployed-relay.ts'
 import { SeededRandom } from '../simulation/seeded-random.ts'
 import { isNightly } from '../support/test-length.ts'
-import { ConnectionFlood, runSlowHttpTest, sendRandomRequests, slowHttpTest } from './attacks.ts'
+import { ConnectionFlood, pipelineRequests, runSlowHttpTest, sendRandomRequests, slowHttpTest } from './attacks.ts'
 import { MonitoredRelay } from './monitored-relay.ts'
 import { WellBehavedClient } from './well-behaved-client.ts'
 
@@ -21,6 +21,8 @@ if (!hasSlowHttpTest) {
 const ATTACK_SECONDS = isNightly ? 30 : 1
 const RANDOM_REQUESTS = isNightly ? 20_000 : 1_000
 const RANDOM_AT_ONCE = 20
+/** Connections that pipeline, and the requests of each. */
+const [PIPELINING, PIPELINED] = [60, isNightly ? 1_000 : 200]
 const FLOOD = isNightly ? 30_000 : 3_000
 /** An update or an answer may take so long while the relay is attacked. The machine is busy with the attack as well. */
 const ANSWER_BOUND_MS = 1_000
@@ -80,6 +82,9 @@ it.skipIf(!hasSlowHttpTest).each([
 
 it('requests of random bytes delay no other client', () =>
   endure(() => sendRandomRequests(relay.port, new SeededRandom('requests'), RANDOM_REQUESTS, RANDOM_AT_ONCE)))
+
+it('thousands of requests in the same packets delay no other client', () =>
+  endure(() => pipelineRequests(relay.port, PIPELINING, PIPELINED)))
 
 it.each([
   ['one address', ['127.0.0.1']],

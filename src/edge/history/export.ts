@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { resumeAfter } from '../../protocol/position.ts'
-import { Refusal } from '../../protocol/refusal.ts'
 import { defaultSelectionOptions } from '../../protocol/selection.ts'
 import type { SearchableTape, Tape } from '../../tape/tape.ts'
 import type { WorkQueue } from '../limits/work-queue.ts'
@@ -27,8 +26,6 @@ export const exportHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<stri
   ...keptSinceHeaders(tape),
 })
 
-const pipelined = new Refusal(400, 'pipelined', 'Request lines after the earlier answers have arrived.')
-
 type ExportRequest = { readonly incoming: IncomingMessage; readonly outgoing: ServerResponse; readonly query: HistoryQuery }
 
 /**
@@ -42,7 +39,6 @@ export function openExport(
 ): void {
   const { hub, tape, uptime } = edge
   if (outgoing.destroyed) return
-  if (outgoing.socket !== incoming.socket) throw pipelined
   const address = clientAddressOf(incoming)
   const { tokens, options } = query.selection
   // The bound on value filters applies to live streams only.

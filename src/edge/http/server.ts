@@ -1,10 +1,11 @@
-import { createServer, type IncomingMessage, type Server, type ServerOptions } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
 import type { AddressInfo, BlockList } from 'node:net'
 import type { HttpBindings } from '@hono/node-server'
 import { getRequestListener } from '@hono/node-server'
 import type { Hono } from 'hono'
 import { safetyHeaders } from '../transport/exposed-headers.ts'
 import { detach, isTaken } from '../transport/takeover.ts'
+import { PipelinedRequests } from './pipelined-requests.ts'
 import {
   HEADERS_BOUND,
   hasTooManyHeaders,
@@ -83,9 +84,7 @@ export async function listen(
     countRefusal,
   })
   const handle = getRequestListener(app.fetch, { errorHandler: refusalResponse })
-  const server = createServer(serverOptions(boundsMs), (incoming, outgoing) => {
-    connections.startAnswer(incoming.socket, outgoing)
-    if (isTaken(incoming.socket)) return detach(incoming, outgoing)
+  const requests = new PipelinedRequests((incoming, outgoing) => {
     // A stopping server keeps no connection open for a next request.
     if (!server.listening) outgoing.shouldKeepAlive = false
     for (const [name, value] of safetyHeaderEntries) outgoing.setHeader(name, value)
@@ -93,15 +92,23 @@ export async function listen(
       return void outgoing.writeHead(431, refusalHeaders).end(JSON.stringify(tooManyHeaders.record))
     const hold = () => connections.holdAnswer(incoming.socket, outgoing, () => clientAddressOf(incoming))
     handle(incoming, outgoing).then(hold, hold)
-    // Many requests may come in one packet, and their answers are made before any promise resolves.
-    hold()
+  })
+  const server = createServer(serverOptions(boundsMs), (incoming, outgoing) => {
+    connections.startAnswer(incoming.socket, outgoing)
+    if (isTaken(incoming.socket)) return detach(incoming, outgoing)
+    requests.run(incoming, outgoing)
   })
   server.timeout = boundsMs.answer
   server.maxConnections = clientsBound + SPARE_CONNECTIONS + CONNECTIONS_CLOSING
   // One more shows that a request has too many: Node leaves out the rest.
   server.maxHeadersCount = HEADERS_BOUND + 1
   server.maxRequestsPerSocket = REQUESTS_BOUND
-  server.on('connection', (socket) => connections.add(socket))
+  server.on('connection', (socket) => {
+    connections.add(socket)
+    requests.add(socket)
+  })
+  server.on('dropRequest', (_, socket) => requests.end(socket))
+  server.on('checkExpectation', (incoming, outgoing) => requests.run(incoming, outgoing, refuseExpectation))
   server.prependListener('upgrade', ({ socket }) => connections.markUsed(socket))
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     // The error must not be written into an answer that is due or under way.
@@ -111,7 +118,7 @@ export async function listen(
     countRefusal(refusal.code)
     sendRawRefusal(socket, refusal)
   })
-  const webSockets = serveWebSockets(server, services)
+  const webSockets = serveWebSockets(server, requests, services)
   await startListening(server, address)
   return {
     port: (server.address() as AddressInfo).port,
@@ -122,6 +129,9 @@ export async function listen(
     },
   }
 }
+
+/** Node would answer it at once, before those that wait. */
+const refuseExpectation = (_: IncomingMessage, outgoing: ServerResponse): void => void outgoing.writeHead(417, {}).end()
 
 const safetyHeaderEntries = Object.entries(safetyHeaders)
 

@@ -12,6 +12,7 @@ import { acceptDeflateOffer, type Compression } from '../transport/deflate-offer
 import { goingAway } from '../transport/shared-refusals.ts'
 import { discardInput, isTaken } from '../transport/takeover.ts'
 import { ServerWebSocket, WebSocketOutlet } from '../transport/websocket-outlet.ts'
+import type { PipelinedRequests } from './pipelined-requests.ts'
 import {
   badHandshake,
   hasTooManyHeaders,
@@ -67,6 +68,7 @@ export type WebSocketServices = {
 /** Answers every upgrade: a path of ours becomes a WebSocket, anything else gets a refusal in plain HTTP. */
 export function serveWebSockets(
   server: Server,
+  requests: Pick<PipelinedRequests, 'release'>,
   { streams, webSocketRoutes, refusal: refusalOfAll = null }: WebSocketServices,
 ): { close(): void } {
   const refuse = (socket: Duplex, refusal: Refusal): void => {
@@ -99,9 +101,9 @@ export function serveWebSockets(
   }
   const handshakes = new PerTickQueue(HANDSHAKES_PER_TICK)
   const onUpgrade = (incoming: IncomingMessage, socket: Socket, head: Buffer): void => {
-    if (isTaken(socket)) return discardInput(socket)
+    if (isTaken(socket)) return requests.release(socket, () => discardInput(socket))
     socket.on('error', destroySocket)
-    handshakes.run(() => upgrade(incoming, socket, head))
+    requests.release(socket, () => handshakes.run(() => upgrade(incoming, socket, head)))
   }
   server.on('upgrade', onUpgrade)
   return {

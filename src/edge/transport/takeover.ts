@@ -6,6 +6,10 @@ import { Refusal } from '../../protocol/refusal.ts'
 const INPUT_BOUND_BYTES = 16_384
 
 const takenSockets = new WeakSet<object>()
+const lateRequests = new WeakSet<IncomingMessage>()
+
+/** Says that a request begins after Node's parser returned: by then Node does not let its connection go. */
+export const markLate = (incoming: IncomingMessage): void => void lateRequests.add(incoming)
 
 /**
  * Detaches a connection from Node's HTTP server, as an upgrade does, to write a stream on it. The parser and response
@@ -14,7 +18,7 @@ const takenSockets = new WeakSet<object>()
  */
 export function takeOver(incoming: IncomingMessage, outgoing: ServerResponse): Socket {
   const { socket } = incoming
-  if (outgoing.socket !== socket) {
+  if (lateRequests.has(incoming)) {
     throw new Refusal(400, 'pipelined', 'Request a stream after the earlier answers on its connection have arrived.')
   }
   takenSockets.add(socket)

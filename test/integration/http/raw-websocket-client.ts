@@ -42,16 +42,16 @@ export class RawWebSocketClient {
     trailingBytes: Uint8Array = Buffer.alloc(0),
   ): Promise<RawWebSocketClient> {
     connection.send(Buffer.concat([Buffer.from(handshakeRequest(path)), trailingBytes]))
-    return RawWebSocketClient.#accepted(connection)
+    return RawWebSocketClient.accepted(connection)
   }
 
   /** Performs a handshake that offers extensions. */
   static async upgradeWithExtensions(connection: RawConnection, path: string, offer: string): Promise<RawWebSocketClient> {
     connection.send(handshakeRequest(path, { 'sec-websocket-extensions': offer }))
-    return RawWebSocketClient.#accepted(connection)
+    return RawWebSocketClient.accepted(connection)
   }
 
-  static async #accepted(connection: RawConnection): Promise<RawWebSocketClient> {
+  static async accepted(connection: RawConnection): Promise<RawWebSocketClient> {
     const { status, headers } = await connection.responseHead()
     if (status !== 101) throw new Error(`HTTP ${status}`)
     if (headers.get('sec-websocket-accept') !== EXPECTED_ACCEPT) throw new Error('the handshake was not accepted')
