@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { requestedFaults } from './devnet/faults/requested-faults.ts'
-import { keyEntries, keysFile } from './key-settings.ts'
+import { keyEntries, keysFile, tokenSecret } from './key-settings.ts'
 import { nearestName } from './nearest-name.ts'
 import {
   type NamedPool,
@@ -170,6 +170,11 @@ export const settings = {
     null,
     'file with more API keys, one in each line; it is read again within a second of a change, and clients of a key that is gone are disconnected',
     keysFile,
+  ),
+  TOKEN_SECRET: setting(
+    null,
+    'what the tokens of POST /v1/token are signed with, at least 32 characters; random at each start without it; edges behind one balancer need the same',
+    tokenSecret,
   ),
   ORIGINS: setting(
     null,

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { itemsOf, SecretSettingError, SettingError } from './setting-readers.ts'
 
@@ -14,6 +14,7 @@ export type KeyEntry = { readonly digest: Buffer; readonly limits: KeyLimits }
 
 /** Keys at most: each request is compared with all of them. */
 const KEYS_BOUND = 1_000
+const SECRET_LEAST_CHARS = 32
 const LIMIT_BOUND = 1_000_000
 const WHAT_A_KEY_IS =
   'must be letters, digits and signs without spaces, or sha256: and 64 hex digits; clients=, rpc_rate= and replays= may follow it, each with a whole number from 1'
@@ -43,6 +44,14 @@ export function keysFile(path: string): string {
     )
   }
 }
+
+/** A secret that others cannot guess. It is never printed. */
+export function tokenSecret(text: string): string {
+  if (/^[!-~]+$/.test(text) && text.length >= SECRET_LEAST_CHARS) return text
+  throw new SecretSettingError(`must be at least ${SECRET_LEAST_CHARS} letters, digits and signs without spaces`)
+}
+
+export const randomTokenSecret = (): string => randomBytes(SECRET_LEAST_CHARS).toString('base64url')
 
 /** Digests have equal lengths, so a comparison takes the same time for every input. */
 export const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest()

@@ -79,14 +79,14 @@ class ServingWorker {
     process.exit(1)
   }
 
-  async #start({ dir, source, endpoints, usageFile, port }: Extract<WorkerOrder, { do: 'start' }>): Promise<void> {
+  async #start({ dir, source, endpoints, usageFile, tokenSecret, port }: Extract<WorkerOrder, { do: 'start' }>): Promise<void> {
     if (source) await copyFile(source, join(dir, TAPE_FILE_NAME))
     const { TAPE_RETENTION_MS: retentionMs, TAPE_BOUND: bound } = this.#config
     const tape = openWorkerTape({ dir, retentionMs, bound, ...tapePorts })
     this.#tape = tape
     report({ did: 'copy' })
     const options = {
-      config: { ...this.#config, PORT: port },
+      config: { ...this.#config, PORT: port, TOKEN_SECRET: tokenSecret },
       ...{ endpoints, log: this.#log },
       metrics: { ...this.#metrics, text: () => this.#askMetrics() },
       sharedUsage: new SharedUsage(usageFile, cluster.worker?.id ?? 0),

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { ChainEvent } from '../chain/source/source.ts'
 import { ListenError } from '../edge/http/server.ts'
 import { SharedUsage } from '../edge/limits/shared-usage.ts'
+import { randomTokenSecret } from '../key-settings.ts'
 import { type MetricsJson, mergeMetrics } from '../metrics.ts'
 import { openWriter, type Relay, type RelayOptions } from '../relay.ts'
 import { encodeBatch } from '../tape/batch-message.ts'
@@ -57,6 +58,7 @@ export async function startWorkers(options: RelayOptions): Promise<Relay> {
 class Workers {
   readonly #options: RelayOptions
   readonly #folder: string
+  readonly #tokenSecret: string
   /** Not in DATA_DIR, whose disk may fail. */
   #usageFolder = ''
   #usage: SharedUsage | null = null
@@ -84,7 +86,8 @@ class Workers {
 
   constructor(options: RelayOptions) {
     this.#options = options
-    const { DATA_DIR: dir, PORT: port } = options.config
+    const { DATA_DIR: dir, PORT: port, TOKEN_SECRET: secret = randomTokenSecret() } = options.config
+    this.#tokenSecret = secret
     this.#port = port
     this.#sharedPort = port
     this.#folder = dir === ':memory:' ? mkdtempSync(join(tmpdir(), 'stocktape-workers-')) : join(dir, 'workers')
@@ -194,8 +197,8 @@ class Workers {
       this.#giveNextCopy()
       return isUnchanged
     }
-    const { endpoints } = this.#options
-    this.#send(member, { do: 'start', endpoints, dir, source, usageFile: this.#usageFile, port: this.#sharedPort })
+    const given = { endpoints: this.#options.endpoints, usageFile: this.#usageFile, tokenSecret: this.#tokenSecret }
+    this.#send(member, { do: 'start', ...given, dir, source, port: this.#sharedPort })
     this.#send(member, { do: 'cut', isCut: this.#isCut })
   }
 

@@ -12,6 +12,8 @@ export type WorkerOrder =
       /** The file to copy; null where the copy is there. */
       readonly source: string | null
       readonly usageFile: string
+      /** What access tokens are signed with, in all workers. */
+      readonly tokenSecret: string
       readonly port: number
     }
   /** A batch of the tape, encoded once for all workers. */

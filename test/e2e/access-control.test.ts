@@ -83,6 +83,18 @@ describe('a key', () => {
     for (const headers of [{}, { authorization: `Bearer ${token}` }] as Headers[]) expect((await ask(headers)).status).toBe(401)
   })
 
+  it('gives tokens that another relay accepts only where it has the same TOKEN_SECRET', async () => {
+    const TOKEN_SECRET = 'x'.repeat(32)
+    const settings: Record<string, string>[] = [{}, {}, { TOKEN_SECRET }, { TOKEN_SECRET }]
+    const [one, other, edge, otherEdge] = await Promise.all(settings.map((some) => openTestStack({ API_KEYS: key, ...some })))
+    const statusAt = async (asked: TestStack | undefined, used: TestStack | undefined) => {
+      const { json } = await fetchDocumented(`${asked?.relay.url}/v1/token`, { method: 'POST', headers: bearer })
+      const { token } = json as { token: string }
+      return (await fetchDocumented(`${used?.relay.url}/v1/status?key=${token}`)).status
+    }
+    expect([await statusAt(one, one), await statusAt(one, other), await statusAt(edge, otherEdge)]).toEqual([200, 401, 200])
+  })
+
   it('may come as the first message of a WebSocket', async () => {
     const stack = await openTestStack({ API_KEYS: key })
     const socket = await listenWithHeaders(stack)

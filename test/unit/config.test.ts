@@ -139,6 +139,13 @@ describe('a bad value', () => {
     expect(lines.join()).not.toContain('almost')
   })
 
+  it('of TOKEN_SECRET is one that is short, and is not printed', () => {
+    expect(configErrorsOf([], { TOKEN_SECRET: 'x'.repeat(31) })).toEqual([
+      'TOKEN_SECRET must be at least 32 letters, digits and signs without spaces',
+    ])
+    expect(configOf([], { TOKEN_SECRET: 'x'.repeat(32) }).TOKEN_SECRET).toHaveLength(32)
+  })
+
   it('of API_KEYS_FILE is reported at the start, and no line of the file is printed', () => {
     expect(configErrorsOf([], { API_KEYS_FILE: '/nowhere' })).toEqual([
       expect.stringMatching(/^API_KEYS_FILE must be a file that can be read \(ENOENT\)/),

@@ -5,6 +5,8 @@ import { digestOf, type KeyEntry, type KeyLimits, keyEntriesOfFile } from '../..
 
 /** How long a token opens connections. Those that are open stay. */
 const TOKEN_LIFE_MS = 60_000
+/** A process whose clock is behind that of the one that made a token accepts it all the same. */
+const CLOCK_SLACK_MS = 1_000
 /** How often the file is read. */
 const FILE_CHECK_MS = 1_000
 /** Hex digits of a key's public name. */
@@ -17,6 +19,8 @@ type KeyRingOptions = {
   readonly entries: readonly KeyEntry[]
   /** A file with more of them. */
   readonly file: string | undefined
+  /** Proves tokens. Processes whose clients change between them share it. */
+  readonly secret: string
   readonly wallTime: () => number
   readonly warn: (kind: string, detail: unknown) => void
   /** Called with the names of the clients whose keys are gone. */
@@ -57,13 +61,12 @@ export class KeyRing {
     return this.#byClient.get(client)?.limits
   }
 
-  /** A token that stands for a key for a minute, in every process that has the key. */
+  /** A token that stands for a key for a minute, in every process that has the key and the secret. */
   createToken(client: string): { readonly token: string; readonly expires_at: string } | null {
-    const entry = this.#byClient.get(client)
-    if (!entry) return null
-    const endS = Math.ceil((this.#options.wallTime() + TOKEN_LIFE_MS) / 1_000)
+    if (!this.#byClient.has(client)) return null
+    const endS = Math.floor((this.#options.wallTime() + TOKEN_LIFE_MS) / 1_000)
     const name = client.slice(CLIENT_PREFIX.length)
-    return { token: `t.${name}.${endS}.${proofOf(entry, name, endS)}`, expires_at: new Date(endS * 1_000).toISOString() }
+    return { token: `t.${name}.${endS}.${this.#proofOf(name, endS)}`, expires_at: new Date(endS * 1_000).toISOString() }
   }
 
   /** The greatest number of clients that a key may have. */
@@ -78,9 +81,13 @@ export class KeyRing {
   #clientOfToken(given: string): string | null {
     const [, name = '', end = '', proof = ''] = TOKEN.exec(given) ?? []
     const client = CLIENT_PREFIX + name
-    const entry = this.#byClient.get(client)
-    if (!entry || Number(end) * 1_000 <= this.#options.wallTime()) return null
-    return timingSafeEqual(Buffer.from(proof), Buffer.from(proofOf(entry, name, Number(end)))) ? client : null
+    const leftMs = Number(end) * 1_000 - this.#options.wallTime()
+    if (!this.#byClient.has(client) || leftMs <= 0 || leftMs > TOKEN_LIFE_MS + CLOCK_SLACK_MS) return null
+    return timingSafeEqual(Buffer.from(proof), Buffer.from(this.#proofOf(name, Number(end)))) ? client : null
+  }
+
+  #proofOf(name: string, endS: number): string {
+    return createHmac('sha256', this.#options.secret).update(`stocktape token ${name} ${endS}`).digest('base64url')
   }
 
   async #read(file: string): Promise<void> {
@@ -121,7 +128,3 @@ const byClient = (entries: readonly KeyEntry[]): ReadonlyMap<string, KeyEntry> =
       entry,
     ]),
   )
-
-/** The digest of the key is the secret: processes with the same keys need to share nothing else. */
-const proofOf = ({ digest }: KeyEntry, name: string, endS: number): string =>
-  createHmac('sha256', digest).update(`stocktape token ${name} ${endS}`).digest('base64url')

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { BlockList } from 'node:net'
 import type { Config } from '../../config.ts'
-import type { KeyLimits } from '../../key-settings.ts'
+import { type KeyLimits, randomTokenSecret } from '../../key-settings.ts'
 import type { Metrics } from '../../metrics.ts'
 import { closeCodeOf } from '../../protocol/close-codes.ts'
 import { version } from '../../version.ts'
@@ -107,8 +107,8 @@ const setAway = (hub: Hub, isAway: boolean): void => {
 }
 
 function openKeys({ config, wallTime, warn }: LiveInputs, onRevoked: (clients: ReadonlySet<string>) => void): KeyRing | null {
-  const { API_KEYS: entries = [], API_KEYS_FILE: file } = config
-  return entries.length === 0 && file === undefined ? null : new KeyRing({ entries, file, wallTime, warn, onRevoked })
+  const { API_KEYS: entries = [], API_KEYS_FILE: file, TOKEN_SECRET: secret = randomTokenSecret() } = config
+  return entries.length === 0 && file === undefined ? null : new KeyRing({ entries, file, secret, wallTime, warn, onRevoked })
 }
 
 /** The client that the key of a request stands for; null without a valid one. */

@@ -186,6 +186,16 @@ describe('a relay with two workers', () => {
     expect(passed).toBeLessThan(200)
   })
 
+  it('accepts a token of one worker in all of them', async (test) => {
+    const [key, headers] = ['one', { authorization: 'Bearer one' }]
+    const relay = await WorkingRelay.open(test, await openDevnet(test), { API_KEYS: key })
+    const { json } = await fetchDocumented(`${relay.url}/v1/token`, { method: 'POST', headers })
+    const { token } = json as { token: string }
+    // One connection after the other goes to the next worker.
+    for (let connection = 0; connection < 2 * WORKERS; connection += 1)
+      expect((await fetch(`${relay.url}/v1/status?key=${token}`, { headers: { connection: 'close' } })).status).toBe(200)
+  })
+
   it('ends with its signal, and its workers with it: every listener gets its position', async (test) => {
     const relay = await WorkingRelay.open(test, await openDevnet(test))
     const listeners = await listenMany(test, relay.url, 6)

@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,9 +10,13 @@ import { digestOf, keyEntries } from '../../../../src/key-settings.ts'
 /** Longer than the file waits to be read. */
 const WAIT_TIMEOUT_MS = 5_000
 const TOKEN_LIFE_S = 61
-const ringOf = (text: string, options: { wallTime?: () => number; file?: string; onRevoked?: () => void } = {}) => {
+const secret = 'a secret of this start'
+type Options = { secret?: string; wallTime?: () => number; file?: string; onRevoked?: () => void }
+
+const ringOf = (text: string, options: Options = {}) => {
   const warn = vi.fn()
   const ring = new KeyRing({
+    secret,
     wallTime: Date.now,
     file: undefined,
     onRevoked: () => {},
@@ -27,11 +32,30 @@ const tokenOf = ({ ring }: ReturnType<typeof ringOf>, key: string): string =>
   ring.createToken(ring.clientOf(key) ?? '')?.token ?? ''
 
 describe('a token', () => {
-  it('stands for its key in every process that has the key, as it is or hashed', () => {
+  it('stands for its key in every process that has its secret and the key, as it is or hashed', () => {
     const token = tokenOf(ringOf('one,two'), 'one')
     const elsewhere = ringOf(`three,sha256:${digestOf('one').toString('hex')}`).ring
     expect(elsewhere.clientOf(token)).toBe(elsewhere.clientOf('one'))
     expect(ringOf('two').ring.clientOf(token)).toBeNull()
+    expect(ringOf('one', { secret: 'another start' }).ring.clientOf(token)).toBeNull()
+  })
+
+  it('cannot be made by who reads the hash of a key', () => {
+    const digest = digestOf('one')
+    const { ring } = ringOf(`sha256:${digest.toString('hex')}`)
+    const [, name = ''] = (ring.clientOf('one') ?? '').split(':')
+    for (const endS of [253_402_300_799, Math.floor(Date.now() / 1_000) + 30]) {
+      const proof = createHmac('sha256', digest).update(`stocktape token ${name} ${endS}`).digest('base64url')
+      expect(ring.clientOf(`t.${name}.${endS}.${proof}`)).toBeNull()
+    }
+  })
+
+  it('that claims an end more than a minute from now is refused, although its proof is right', () => {
+    const { ring } = ringOf('one')
+    const inMs = (ms: number) => tokenOf(ringOf('one', { wallTime: () => Date.now() + ms }), 'one')
+    expect(ring.clientOf(inMs(-10_000))).toBe(ring.clientOf('one'))
+    expect(ring.clientOf(inMs(0))).toBe(ring.clientOf('one'))
+    for (const ms of [5_000, 3_600_000]) expect(ring.clientOf(inMs(ms))).toBeNull()
   })
 
   it('ends, and cannot be lengthened or given to another key', () => {
