@@ -65,10 +65,7 @@ export class WebSocketSession implements WebSocketEvents {
   /** Opens the session. A URL with symbols subscribes at once; an error in it follows `hello`, and the connection stays. */
   open(query: URLSearchParams, lastEventId: string, forbidden: Refusal | null): void {
     const { edge } = this.#streams
-    if (forbidden) {
-      this.#sendError(forbidden, undefined)
-      return edge.hub.disconnect(this.#listener, 'forbidden')
-    }
+    if (forbidden) return this.#refuse(forbidden)
     const exceeded = edge.hub.exceededLimit(this.#listener.address) ?? edge.hub.add(this.#listener)
     if (exceeded) return edge.hub.disconnect(this.#listener, exceeded)
     this.#attempt(() => {
@@ -79,6 +76,13 @@ export class WebSocketSession implements WebSocketEvents {
       this.#listener.options = patchOptions(this.#listener.options, parsed)
       sendHello(edge, this.#listener, null)
     })
+  }
+
+  /** Says only why: `hello` and `bye` tell about the relay and its tape. */
+  #refuse(forbidden: Refusal): void {
+    this.#sendRefusal(forbidden, undefined)
+    this.#streams.edge.hub.remove(this.#listener, 'forbidden')
+    this.#outlet.end('forbidden', null)
   }
 
   /** Opens the session once the first message brings a valid key. Any other message, or none in time, is refused. */
@@ -276,8 +280,11 @@ export class WebSocketSession implements WebSocketEvents {
   }
 
   #sendError(error: unknown, req: string | number | undefined): void {
-    const { code, reason, message, details } = error instanceof Refusal ? error : internalError
     if (!this.#listener.hasSentHello) sendHello(this.#streams.edge, this.#listener, null)
+    this.#sendRefusal(error instanceof Refusal ? error : internalError, req)
+  }
+
+  #sendRefusal({ code, reason, message, details }: Refusal, req: string | number | undefined): void {
     this.#listener.sendNotice({
       type: 'error',
       req,
