@@ -1,6 +1,7 @@
+import { z } from 'zod'
 import { BoundedMap } from '../bounded-map.ts'
 import type { Cursor } from '../chain/sealed/recent-blocks.ts'
-import type { Head, Hex } from '../protocol/fields.ts'
+import { Address, Bytes32, type Head, type Hex } from '../protocol/fields.ts'
 import type { Draft, Update } from '../protocol/updates.ts'
 import {
   defineNote,
@@ -18,6 +19,7 @@ import { UNKNOWN_POSITION } from '../tokens/chain-position.ts'
 import { Directory } from '../tokens/directory.ts'
 import { aggregatorAddresses, type FeedSetting, openFeeds, type PriceFeed } from '../tokens/price-feeds.ts'
 import type { TokenQuotes } from '../tokens/quotes.ts'
+import { Decimals } from '../tokens/stored-token.ts'
 import { nextTurn } from '../turns.ts'
 import { CLAIMED_TIMES_BOUND } from './chain-time.ts'
 import { isFact, replaceDraft } from './fact.ts'
@@ -28,10 +30,18 @@ import { trackToken } from './token-updates.ts'
 /** Where a restart goes on: the block, the newest settled one, and the number on the tape after which it reads. */
 export type RestartPoint = { readonly block: number; readonly hash: Hex | null; readonly settled: number; readonly seq: number }
 
-export const restartPointNote = defineNote<RestartPoint>('restart-point')
-export const chainTimeNote = defineNote<ChainTime>('chain-time')
+const Aggregator = z.object({ address: Address, phase: z.int(), decimals: Decimals })
+
+export const restartPointNote = defineNote<RestartPoint>(
+  'restart-point',
+  z.object({ block: z.int(), hash: Bytes32.nullable(), settled: z.int(), seq: z.int() }),
+)
+export const chainTimeNote = defineNote<ChainTime>('chain-time', z.object({ number: z.int(), timestamp: z.number() }))
 /** The aggregators behind the proxy of each feed, as of the last answer. */
-export const feedsNote = defineNote<readonly PriceFeed[]>('feeds')
+export const feedsNote = defineNote<readonly PriceFeed[]>(
+  'feeds',
+  z.array(z.object({ token: z.string(), proxy: Address, aggregators: z.array(Aggregator) })),
+)
 
 /** Updates per page when the ledger is filled. */
 const RESTORE_PAGE = 1_000

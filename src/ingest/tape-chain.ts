@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { ChainIdentity } from '../chain/rpc/chain-id.ts'
 import type { Config } from '../config.ts'
 import { defineNote, Notes } from '../tape/notes.ts'
@@ -10,7 +11,7 @@ type TapeChainInputs = {
   readonly onFailure: (failure: unknown) => void
 }
 
-const chainIdNote = defineNote<number>('chain')
+const chainIdNote = defineNote<number>('chain', z.int())
 
 /** The chain of this tape. A tape never holds two chains: their positions and keys would mean nothing. */
 export function openTapeChain(

@@ -1,6 +1,8 @@
+import { z } from 'zod'
 import type { MarketSession } from '../market/calendar.ts'
-import type { Head, Hex, SourceName, SourceReason } from '../protocol/fields.ts'
+import { Address, Head, type Hex, quoteFields, SourceName, SourceReason, sessionFields } from '../protocol/fields.ts'
 import type { TokenQuotes } from '../tokens/quotes.ts'
+import { Milliseconds, StoredToken } from '../tokens/stored-token.ts'
 import type { Token } from '../tokens/token.ts'
 
 /** The name of a note, and how its stored value is read. */
@@ -9,10 +11,26 @@ export type Note<Value> = { readonly name: string; readonly read: (stored: unkno
 /** Notes of one kind, each stored under its own key. */
 export type NoteFamily<Value> = { readonly prefix: string; readonly at: (key: string) => Note<Value> }
 
-/** The schema version vouches for the shape of a stored note: an older tape is refused when it is opened. */
-export const defineNote = <Value>(name: string): Note<Value> => ({ name, read: (stored) => stored as Value })
+/** The schemas of the notes that this process may read, by name; those of a family by its prefix. */
+const schemas = new Map<string, z.ZodType>()
 
-export const defineNotes = <Value>(prefix: string): NoteFamily<Value> => ({ prefix, at: (key) => defineNote(prefix + key) })
+/** The schema version vouches for the shape of a stored note: an older tape is refused when it is opened. */
+export function defineNote<Value>(name: string, schema?: z.ZodType<Value>): Note<Value> {
+  if (schema) schemas.set(name, schema)
+  return { name, read: (stored) => stored as Value }
+}
+
+/** A prefix ends with a slash, and has no other. */
+export function defineNotes<Value>(prefix: string, schema?: z.ZodType<Value>): NoteFamily<Value> {
+  if (schema) schemas.set(prefix, schema)
+  return { prefix, at: (key) => defineNote(prefix + key) }
+}
+
+/** Whether a value that another process wrote has the shape that a reader of this note expects. */
+export function isReadableNote(name: string, value: unknown): boolean {
+  const schema = schemas.get(name) ?? schemas.get(name.slice(0, name.indexOf('/') + 1))
+  return schema === undefined || schema.safeParse(value).success
+}
 
 export interface NoteReader {
   note<Value>(note: Note<Value>): Value | undefined
@@ -73,15 +91,21 @@ export type SourceStatusNote = { readonly source: SourceName; readonly reason: S
 
 // Ingest writes these notes and the edge reads them. Every other note is declared beside the code that owns it.
 
-export const headNote = defineNote<Head>('head')
-export const statusNote = defineNote<SourceStatusNote>('status')
-export const newestSettledNote = defineNote<SealedBlockTime>('newest-settled')
+export const headNote = defineNote<Head>('head', Head)
+export const statusNote = defineNote<SourceStatusNote>(
+  'status',
+  z.object({ source: SourceName, reason: SourceReason, since: z.string() }),
+)
+export const newestSettledNote = defineNote<SealedBlockTime>('newest-settled', z.object({ number: z.int(), timestamp: z.number() }))
 /** When the list was read (ms), with every poll; the order of its tokens, where it changes. */
-export const listReadNote = defineNote<number>('list-read')
-export const listOrderNote = defineNote<readonly Hex[]>('list-order')
+export const listReadNote = defineNote<number>('list-read', Milliseconds)
+export const listOrderNote = defineNote<readonly Hex[]>('list-order', z.array(Address))
 /** Each token as last published, by address. */
-export const tokenNotes = defineNotes<Token>('token/')
+export const tokenNotes = defineNotes<Token>('token/', StoredToken)
 /** The latest quotes of each token, by address. */
-export const quoteNotes = defineNotes<TokenQuotes>('quote/')
+export const quoteNotes = defineNotes<TokenQuotes>('quote/', z.array(z.object(quoteFields)))
 /** The last published session of the market; null without a calendar. */
-export const sessionNote = defineNote<{ readonly session: MarketSession | null }>('session')
+export const sessionNote = defineNote<{ readonly session: MarketSession | null }>(
+  'session',
+  z.object({ session: z.object({ ...sessionFields, market: z.literal('XNYS') }).nullable() }),
+)

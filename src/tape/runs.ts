@@ -4,6 +4,9 @@ import { parseUpdate } from './row.ts'
 /** A clock beyond this is wrong: numbers stay below 2^53. */
 const CLOCK_SEQ_BOUND = 2 ** 52
 
+/** A greater number leaves the next ones too little room below 2^53. */
+export const SEQ_BOUND = 2 ** 53 - 2 ** 50
+
 /**
  * More numbers than a run can have given that its store has lost: those in memory while the disk fails, and those in the log that a
  * power loss takes.

@@ -7,6 +7,7 @@ import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { describe, expect, it, type TestContext, vi } from 'vitest'
 import { type Devnet, startDevnet } from '../../src/devnet/devnet.ts'
+import { decodeBatch, encodeBatch } from '../../src/tape/batch-message.ts'
 import { brokenPrevChains } from '../e2e/slow/reconnecting-readers.ts'
 import { hasNats, type NatsServer } from '../support/nats-server.ts'
 import { type ClusterMember, openCluster, type RelayCluster } from '../support/relay-cluster.ts'
@@ -73,7 +74,7 @@ async function openRenamedList(test: TestContext, devnet: Devnet, symbol: string
 /** Calls JetStream as an operator would. */
 async function withStream<Result>(
   { url }: NatsServer,
-  use: (jetstream: Awaited<ReturnType<typeof jetstreamManager>>, publish: (bytes: string) => void) => Promise<Result>,
+  use: (jetstream: Awaited<ReturnType<typeof jetstreamManager>>, publish: (bytes: string | Uint8Array) => void) => Promise<Result>,
 ): Promise<Result> {
   const connection = await connect({ servers: url.replace('nats://', '') })
   try {
@@ -295,16 +296,28 @@ describe.skipIf(!hasNats)('over NATS', () => {
   })
 
   it('a message that is no batch is skipped and counted', async (test) => {
-    const { nats, edges } = await openCluster(test, await openDevnet(test), { ingesters: 1, edges: 1 })
-    const [edge] = edges as [ClusterMember]
+    const cluster = await openCluster(test, await openDevnet(test), { ingesters: 1, edges: 1 })
+    const { nats, ingesters, edges } = cluster
+    const [[ingester], [edge]] = [ingesters, edges] as [[ClusterMember], [ClusterMember]]
     const listener = await listen(test, edge)
     await receiveMore(listener, 5)
-    await withStream(nats, async (_, publish) => {
-      for (const bytes of ['', 'poison', '{"epoch":"x"}\n{}', '\u0000\u0001']) publish(bytes)
+    await withStream(nats, async ({ streams }, publish) => {
+      const { state } = await streams.info(STREAM)
+      const { data } = (await streams.getMessage(STREAM, { seq: state.last_seq })) ?? {}
+      const batch = data && decodeBatch(data)
+      if (!batch) throw new Error('the stream has no batch')
+      const noJson = encodeBatch({ ...batch, first: batch.after + 1_000_000, texts: ['{"type":"transfer"'] })
+      for (const bytes of ['', 'poison', '{"epoch":"x"}\n{}', '\u0000\u0001', noJson]) publish(bytes)
     })
     await receiveMore(listener, 50)
-    expect(await (await fetch(`${edge.url}/metrics`)).text()).toContain('stocktape_stream_unreadable_total 4')
+    expect(await (await fetch(`${edge.url}/metrics`)).text()).toContain('stocktape_stream_unreadable_total 5')
     expect(brokenPrevChains(tapeUpdatesOf(listener))).toEqual([])
+    expect(listener.messagesOf('gap')).toEqual([])
+    // Processes that start later read it, too.
+    await ingester.kill()
+    await cluster.addEdge('new-edge')
+    await ingester.start()
+    await receiveMore(listener, 50)
     expect(listener.messagesOf('gap')).toEqual([])
   })
 

@@ -1,6 +1,8 @@
-import type { SourceName } from '../../protocol/fields.ts'
+import { z } from 'zod'
+import { SourceName } from '../../protocol/fields.ts'
 import type { HourScore } from '../../protocol/status.ts'
 import { defineNote } from '../../tape/notes.ts'
+import { Milliseconds } from '../../tokens/stored-token.ts'
 import { HOUR_MS, hourOf, SHOWN_HOURS_BOUND } from './hourly-score.ts'
 
 /** The clock is read more often than this. A longer step means that the machine slept or the clock was set. */
@@ -11,7 +13,10 @@ type MsPerSource = Record<SourceName, number>
 /** The time in each source, per hour: both in milliseconds. */
 type TimePerSourceNote = readonly { readonly hour: number; readonly ms: Readonly<MsPerSource> }[]
 
-export const timePerSourceNote = defineNote<TimePerSourceNote>('time-per-source')
+export const timePerSourceNote = defineNote<TimePerSourceNote>(
+  'time-per-source',
+  z.array(z.object({ hour: Milliseconds, ms: z.record(SourceName, z.number()) })),
+)
 
 const zeroMs: Readonly<MsPerSource> = { pendingLogs: 0, poll: 0, sealed: 0, down: 0 }
 

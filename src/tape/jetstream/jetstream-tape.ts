@@ -1,12 +1,12 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Draft } from '../../protocol/updates.ts'
-import { type BatchMessage, decodeBatch } from '../batch-message.ts'
+import type { BatchMessage } from '../batch-message.ts'
 import { defineNote, Notes } from '../notes.ts'
-import { entryOf } from '../row.ts'
 import { firstSeqOfRun } from '../runs.ts'
 import { type Entry, TapeBehindError } from '../tape.ts'
 import { TapeFile, type TapeFileOptions } from '../tape-file.ts'
 import type { NatsStream, StreamMessage, StreamPlace } from './nats-stream.ts'
+import { type ReadMessage, readMessage } from './readable-batch.ts'
 import { StreamWriter } from './stream-writer.ts'
 
 /** Without a batch for this long, nothing on the tape is news any more. */
@@ -54,6 +54,8 @@ export class JetStreamTape extends TapeFile {
   #pending = 0
   /** When the last batch came, in uptime. */
   #heardAt: number
+  /** When one of another version came. */
+  #otherHeardAt = Number.NEGATIVE_INFINITY
 
   constructor(database: DatabaseSync, options: JetStreamTapeOptions) {
     super(database, options)
@@ -102,6 +104,11 @@ export class JetStreamTape extends TapeFile {
     return this.#point.hasResigned ? Number.POSITIVE_INFINITY : this.#options.uptime() - this.#heardAt
   }
 
+  /** How long no leader was heard, not even one whose batches cannot be read here. */
+  get leaderlessMs(): number {
+    return Math.min(this.silentMs, this.#options.uptime() - this.#otherHeardAt)
+  }
+
   /** Calls back with every change of the leadership. The returned function ends this. */
   onLeadership(listener: (isLeading: boolean) => void): () => void {
     this.#leadershipListeners.add(listener)
@@ -127,18 +134,31 @@ export class JetStreamTape extends TapeFile {
   receive(message: StreamMessage): boolean {
     this.#seenSeq = Math.max(this.#seenSeq, message.seq)
     this.#pending = message.pending
-    // What this process wrote is known, and what a writer left unfinished is nothing.
-    if (!message.bytes || message.seq <= this.#point.seq) return true
-    const batch = decodeBatch(message.bytes)
+    // What this process wrote is known.
+    if (message.seq <= this.#point.seq) return true
+    const read = this.read(message)
+    if (!read) return true
     try {
-      if (batch) return this.#apply(message, batch)
+      return this.#apply(message, read.batch, read.entries)
     } catch (failure) {
       this.#options.onFailure(failure)
       return false
     }
-    this.#options.onUnreadable()
-    this.#options.warn('a message of the stream is no batch, and was skipped', { seq: message.seq })
-    return true
+  }
+
+  /** The batch in a message; null in one to be skipped. Where the leader has it on its tape, its next batch does not follow here. */
+  read({ seq, bytes }: StreamMessage): Extract<ReadMessage, { kind: 'batch' }> | null {
+    // What a writer left unfinished is nothing.
+    const read = bytes && readMessage(bytes)
+    if (!read || read.kind === 'batch') return read
+    const { onUnreadable, warn, uptime } = this.#options
+    onUnreadable()
+    if (read.kind === 'unreadable') warn('a message of the stream is no batch, and was skipped', { seq })
+    else {
+      this.#otherHeardAt = uptime()
+      warn('a batch of the stream is of another version of stocktape, and was skipped', { seq, version: read.version })
+    }
+    return null
   }
 
   override append(drafts: readonly Draft[], notes = new Notes(), keepAfter = Number.POSITIVE_INFINITY) {
@@ -185,11 +205,7 @@ export class JetStreamTape extends TapeFile {
     await super.close()
   }
 
-  #apply(
-    { seq, id }: StreamPlace,
-    batch: BatchMessage,
-    entries: readonly Entry[] = batch.texts.map((text, index) => entryOf([batch.first + index, text])),
-  ): boolean {
+  #apply({ seq, id }: StreamPlace, batch: BatchMessage, entries: readonly Entry[]): boolean {
     // The answer to the writer and the message itself come in any order.
     if (seq <= this.#point.seq) return true
     if (batch.epoch !== this.epoch || batch.after !== this.end()) return false

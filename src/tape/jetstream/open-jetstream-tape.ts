@@ -6,6 +6,7 @@ import { TAPE_FILE_NAME } from '../schema.ts'
 import { openTapeFile, type TapeOrigin } from '../tape-file.ts'
 import { JetStreamTape, type JetStreamTapeOptions } from './jetstream-tape.ts'
 import { NatsStream, type StreamExtent, type StreamMessage, type StreamSettings } from './nats-stream.ts'
+import { readMessage } from './readable-batch.ts'
 import { RENEW_MS } from './stream-writer.ts'
 
 /** How long a start waits for NATS before it goes on with what its own file has. */
@@ -87,8 +88,8 @@ async function synchronize(file: CopyFile, stream: NatsStream, { mayLead, warn }
 /** Whether another process has begun a new epoch since the stream lost messages: one is enough. */
 async function hasNewerEpoch({ epochBeganAt }: JetStreamTape, { last }: StreamExtent, stream: NatsStream): Promise<boolean> {
   const message = last === 0 ? null : await stream.stored(last)
-  const batch = message && decodeBatch(message.bytes)
-  return batch !== null && batch.epochBeganAt > epochBeganAt
+  const read = message && readMessage(message.bytes)
+  return read?.kind === 'batch' && read.batch.epochBeganAt > epochBeganAt
 }
 
 async function readUpTo({ first, last }: StreamExtent, file: CopyFile, stream: NatsStream, isAnew: boolean): Promise<void> {
@@ -98,7 +99,8 @@ async function readUpTo({ first, last }: StreamExtent, file: CopyFile, stream: N
     let refused: StreamMessage | null = null as StreamMessage | null
     const receive = (message: StreamMessage) => {
       seen = message.seq
-      if (beginsAnew || !file.tape.receive(message)) refused = message
+      // Anew the tape begins with the first batch that can be read.
+      if (beginsAnew ? file.tape.read(message) : !file.tape.receive(message)) refused = message
       return refused === null && seen < last
     }
     await stream.follow(seen, receive, file.tape.closing)
@@ -141,7 +143,7 @@ async function followOnce(tape: JetStreamTape, stream: NatsStream, mayLead: bool
 }
 
 async function applyForLead(tape: JetStreamTape, stream: NatsStream): Promise<void> {
-  if (!stream.isConnected || tape.silentMs < LEASE_MS) return
+  if (!stream.isConnected || tape.leaderlessMs < LEASE_MS) return
   // A server that cannot be reached now is asked again.
   await tape.lead().catch(() => {})
 }

@@ -39,7 +39,7 @@ type TapeFixture = {
 
 export type OpenTapeFixture = (bounds?: TapeBounds) => Promise<TapeFixture>
 
-const head = defineNote<unknown>('head')
+const head = defineNote<unknown>('test-head')
 const mark = defineNote<unknown>('mark')
 const items = defineNotes<unknown>('item/')
 
@@ -213,7 +213,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
       const received: unknown[] = []
       tape.follow((batch, notes) => received.push([batch, [...notes]]))
       await tape.append([], new Notes().set(head, 1))
-      expect(received).toEqual([[[], [['head', 1]]]])
+      expect(received).toEqual([[[], [[head.name, 1]]]])
     })
 
     it('receives every batch in order from its start to its end', async () => {
