@@ -92,7 +92,7 @@ const openTapeMetrics = ({ counter, measured, seconds }: Maker) => ({
   tapeRows: measured('tape_rows', 'Updates on the tape', 'max'),
   tapeBytes: measured('tape_bytes', 'Size of the tape file', 'max'),
   tapeOldestAge: measured('tape_oldest_age_seconds', 'Age of the oldest update on the tape', 'max'),
-  tapeIsDurable: measured('tape_durable', 'Whether the tape is written to the disk; 0 while the disk fails', 'max'),
+  tapeIsDurable: measured('tape_durable', 'Whether the tape is stored; 0 while the disk fails, or NATS refuses to store it', 'max'),
   tapeCommitSeconds: seconds('tape_commit_seconds', 'Duration of the transaction that writes a batch to the tape'),
   leads: measured('leads', 'Whether this process writes the tape that it shares over NATS', 'sum'),
   streamUnreadable: counter('stream_unreadable_total', 'Messages of the stream in NATS that are no batch of the tape'),

@@ -1019,7 +1019,7 @@ export type ServiceStatus = {
     readonly oldest: Position
     /** The end of the tape. */
     readonly end: Position
-    /** Whether positions that are given now survive a restart; false while the disk fails. */
+    /** Whether positions that are given now survive a restart; false while the disk fails, or NATS does not store the tape. */
     readonly durable: boolean
   }
   /** Clients connected now, by transport. */
@@ -1090,7 +1090,7 @@ export type HelloMessage = {
   readonly head: Head
   /** True when the upstream is the built-in chain: its data is not real. */
   readonly demo: boolean
-  /** Only while the disk fails: positions that are given now do not survive a restart, which is then a gap. */
+  /** Only while the disk fails, or NATS does not store the tape: positions that are given now do not survive a restart, which is then a gap. */
   readonly durable?: false
 }
 

@@ -55,7 +55,9 @@ const Hello = registerSchema(
     durable: z
       .literal(false)
       .optional()
-      .describe('Only while the disk fails: positions that are given now do not survive a restart, which is then a gap.'),
+      .describe(
+        'Only while the disk fails, or NATS does not store the tape: positions that are given now do not survive a restart, which is then a gap.',
+      ),
   }),
 )
 

@@ -66,7 +66,11 @@ export const ServiceStatus = registerSchema(
           .describe('The name of this tape: the part of a position before the dot.'),
         oldest: PositionText.describe('The position after which no message has been deleted.'),
         end: PositionText.describe('The end of the tape.'),
-        durable: z.boolean().describe('Whether positions that are given now survive a restart; false while the disk fails.'),
+        durable: z
+          .boolean()
+          .describe(
+            'Whether positions that are given now survive a restart; false while the disk fails, or NATS does not store the tape.',
+          ),
       })
       .describe('The oldest and the newest position of the tape.'),
     clients: z

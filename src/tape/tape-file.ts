@@ -201,6 +201,11 @@ export abstract class TapeFile implements SearchableTape {
     return this.isInFile
   }
 
+  /** Why what stores the tape for several processes stores nothing now. */
+  get refusal(): string | null {
+    return null
+  }
+
   /** Whether it is written to its file, and not to memory because the disk fails. */
   get isInFile(): boolean {
     return this.#overlay.failure === null

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { jetstreamManager } from '@nats-io/jetstream'
+import { DiscardPolicy, jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { describe, expect, it, type TestContext, vi } from 'vitest'
 import { type Devnet, startDevnet } from '../../src/devnet/devnet.ts'
@@ -130,6 +130,18 @@ describe.skipIf(!hasNats)('over NATS', () => {
       'no ingester lives',
       ({ ingesters }) => Promise.all(ingesters.map((one) => one.kill())),
       ({ ingesters }) => ingesters[0]?.start(),
+    ],
+    [
+      'NATS refuses to store',
+      async (cluster) => {
+        const [leader] = await leaderFirst(cluster)
+        await withStream(cluster.nats, ({ streams }) => streams.update(STREAM, { max_msgs: 1, discard: DiscardPolicy.New }))
+        const words = 'NATS does not store the tape: maximum messages exceeded'
+        await vi.waitFor(async () => expect(await leader.unreadyReasons()).toContain(words), WAIT)
+        expect(await (await fetch(`${leader.url}/v1/status`)).json()).toMatchObject({ tape: { durable: false } })
+        await leader.waitForOutput(/NATS does not store the tape.*maximum messages exceeded/)
+      },
+      ({ nats }) => withStream(nats, ({ streams }) => streams.update(STREAM, { max_msgs: 1e6, discard: DiscardPolicy.Old })),
     ],
   ])('an edge keeps its clients while %s, tells them, and goes on without a gap', async ([, cause, end], test) => {
     const cluster = await openCluster(test, await openDevnet(test))

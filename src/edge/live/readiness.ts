@@ -5,7 +5,7 @@ import type { View } from '../select/view.ts'
 const SETTLING_LAG_BOUND_MS = 10_000
 
 type ReadinessInputs = {
-  readonly tape: Pick<Tape, 'follow'>
+  readonly tape: Pick<Tape, 'follow' | 'refusal'>
   readonly view: View
   readonly now: () => number
   readonly isWrongChain: () => boolean
@@ -25,11 +25,15 @@ export function openReadiness({ tape, view, now, isWrongChain, isStopping }: Rea
     if (reason !== 'behind' || now() - statusAt <= SETTLING_LAG_BOUND_MS) return false
     return now() - 1_000 * (newestSettled?.timestamp ?? 0) > SETTLING_LAG_BOUND_MS
   }
+  const storeReasons = (): readonly string[] => {
+    if (tape.refusal) return [`NATS does not store the tape: ${tape.refusal}`]
+    return view.isCut ? ['nothing comes from NATS: it cannot be reached, or no ingester writes'] : []
+  }
   return {
     reasons: (): readonly string[] => [
       ...(isWrongChain() ? ['wrong_chain: every upstream URL is of another chain'] : []),
       ...(!view.hasTokens ? ['no_list: no list has been read yet'] : []),
-      ...(view.isCut ? ['nothing comes from NATS: it cannot be reached, or no ingester writes'] : []),
+      ...storeReasons(),
       ...(view.source === 'down' && !view.isCut ? ['the upstream is down'] : []),
       ...(view.reason === 'stale_head' ? ["the chain's head does not move"] : []),
       ...(isSettlingBehind() ? ['the logs of the newest sealed blocks cannot be read'] : []),

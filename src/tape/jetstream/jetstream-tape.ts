@@ -50,6 +50,7 @@ export class JetStreamTape extends TapeFile {
   #point: StreamPoint
   /** The last message seen, whether it was a batch or not. */
   #seenSeq: number
+  #refusal: string | null = null
   /** Messages of the stream that are on their way to this process. */
   #pending = 0
   /** When the last batch came, in uptime. */
@@ -73,6 +74,7 @@ export class JetStreamTape extends TapeFile {
         checkpoint: () => this.#checkpointBatch(),
         apply: (message, batch, entries) => void this.#apply(message, batch, entries),
       },
+      onRefusal: (reason) => this.onRefusal(reason),
       onLeadership: (isLeading) => {
         this.#heardAt = uptime()
         for (const listener of this.#leadershipListeners) listener(isLeading)
@@ -120,9 +122,19 @@ export class JetStreamTape extends TapeFile {
     this.#options.stream.send(topic, bytes)
   }
 
-  /** NATS has what the copy lacks. */
+  /** NATS has what the copy lacks, as long as it stores. */
   override get isDurable(): boolean {
-    return true
+    return this.#refusal === null
+  }
+
+  /** Why NATS stores nothing of this process, in its own words; null until it says so, and again once a batch is stored. */
+  override get refusal(): string | null {
+    return this.#refusal
+  }
+
+  onRefusal(reason: string): void {
+    this.#refusal = reason
+    this.#options.warn('NATS does not store the tape', { reason })
   }
 
   /** Receives what others send. The returned function ends it. */
@@ -210,6 +222,8 @@ export class JetStreamTape extends TapeFile {
     if (seq <= this.#point.seq) return true
     if (batch.epoch !== this.epoch || batch.after !== this.end()) return false
     this.#writer.onBatch(id)
+    if (this.#refusal !== null) this.#options.warn('NATS stores the tape again', {})
+    this.#refusal = null
     const { isComplete } = this.#point
     const { keepAfter, lastSeqs } = batch
     this.#point = { seq, id, isComplete: isComplete || lastSeqs !== null, hasResigned: batch.resigns }

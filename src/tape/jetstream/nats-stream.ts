@@ -5,6 +5,7 @@ import {
   DiscardPolicy,
   JetStreamApiError,
   type JetStreamClient,
+  JetStreamError,
   type JetStreamManager,
   type JsMsg,
   jetstream,
@@ -12,7 +13,15 @@ import {
   RetentionPolicy,
   StorageType,
 } from '@nats-io/jetstream'
-import { connect, credsAuthenticator, headers, type NatsConnection, nanos } from '@nats-io/transport-node'
+import {
+  connect,
+  credsAuthenticator,
+  headers,
+  type NatsConnection,
+  nanos,
+  PermissionViolationError,
+  RequestError,
+} from '@nats-io/transport-node'
 
 /** How long the server may take to answer a request. */
 const REQUEST_TIMEOUT_MS = 2_000
@@ -55,6 +64,9 @@ export type StreamMessage = StreamPlace & { readonly bytes: Uint8Array | null; r
 
 /** Somebody else has written to the stream. */
 export class StreamMovedError extends Error {}
+
+/** NATS answers that it does not store a message. The text is its own. */
+export class RefusedError extends Error {}
 
 /** What the tape needs of a stream in NATS JetStream. Every call fails where the server cannot be reached. */
 export class NatsStream {
@@ -102,14 +114,13 @@ export class NatsStream {
       duplicate_window: nanos(Math.min(DUPLICATE_WINDOW_MS, maxAgeMs)),
     }
     const config = { subjects: [this.#subject], num_replicas: replicas, ...limits }
+    const fixed = { storage: StorageType.File, retention: RetentionPolicy.Limits, discard: DiscardPolicy.Old }
     try {
-      await streams.info(name)
-      await streams.update(name, config)
+      if ((await this.extent()) === null) await streams.add({ name, ...config, ...fixed })
+      else await streams.update(name, config)
     } catch (failure) {
-      if (!isApiError(failure, STREAM_NOT_FOUND)) throw failure
-      await streams.add({
-        ...{ name, ...config, storage: StorageType.File, retention: RetentionPolicy.Limits, discard: DiscardPolicy.Old },
-      })
+      const refusal = this.#refusalOf(failure)
+      throw refusal ? new RefusedError(`the settings of the stream ${name}: ${refusal}`) : failure
     }
   }
 
@@ -142,7 +153,9 @@ export class NatsStream {
         const expect = { lastSequence: last.seq }
         last = { seq: (await client.publish(this.#subject, data, { ...options, msgID, expect })).seq, id: msgID }
       } catch (failure) {
-        throw isApiError(failure, WRONG_LAST_SEQUENCE) ? new StreamMovedError(failure.message) : failure
+        if (isApiError(failure, WRONG_LAST_SEQUENCE)) throw new StreamMovedError(failure.message)
+        const refusal = this.#refusalOf(failure)
+        throw refusal ? new RefusedError(refusal) : failure
       }
     }
     return last
@@ -203,6 +216,15 @@ export class NatsStream {
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#connection?.close()
+  }
+
+  /** What NATS answered; null where it did not answer. */
+  #refusalOf(failure: unknown): string | null {
+    if (failure instanceof JetStreamError || failure instanceof JetStreamApiError) return failure.message
+    if (!(failure instanceof Error)) return null
+    if (failure.cause instanceof PermissionViolationError) return failure.cause.message
+    const hasNoTaker = failure.cause instanceof RequestError && failure.cause.isNoResponders()
+    return hasNoTaker ? `no stream takes the subject ${this.#subject}, or JetStream is off (no responders)` : null
   }
 
   get #subject(): string {

@@ -5,7 +5,7 @@ import { decodeBatch } from '../batch-message.ts'
 import { TAPE_FILE_NAME } from '../schema.ts'
 import { openTapeFile, type TapeOrigin } from '../tape-file.ts'
 import { JetStreamTape, type JetStreamTapeOptions } from './jetstream-tape.ts'
-import { NatsStream, type StreamExtent, type StreamMessage, type StreamSettings } from './nats-stream.ts'
+import { NatsStream, RefusedError, type StreamExtent, type StreamMessage, type StreamSettings } from './nats-stream.ts'
 import { readMessage } from './readable-batch.ts'
 import { RENEW_MS } from './stream-writer.ts'
 
@@ -36,7 +36,8 @@ export async function openJetStreamTape(options: Options): Promise<JetStreamTape
   const file = new CopyFile(options, stream)
   try {
     const isInTime = await stream.whenConnected(CONNECT_WAIT_MS)
-    if (isInTime) await synchronize(file, stream, options).catch((failure: unknown) => warn('NATS does not answer', { failure }))
+    if (isInTime)
+      await synchronize(file, stream, options).catch((failure: unknown) => warn('NATS does not answer', detailOf(failure)))
     void follow(file.tape, stream, options)
     return file.tape
   } catch (failure) {
@@ -74,7 +75,7 @@ class CopyFile {
 
 /** Reads the stream up to its end, and begins the file anew where it does not continue. */
 async function synchronize(file: CopyFile, stream: NatsStream, { mayLead, warn }: Options): Promise<void> {
-  if (mayLead) await stream.ensure()
+  if (mayLead) await ensure(stream, file.tape)
   const { extent, why } = await check(file.tape, stream)
   // An edge waits for the ingester that creates it.
   if (!extent) return
@@ -83,6 +84,16 @@ async function synchronize(file: CopyFile, stream: NatsStream, { mayLead, warn }
   await readUpTo(extent, file, stream, why !== null)
   // Without a checkpoint nobody can know what came before the first message.
   if (mayLead && !file.tape.point.isComplete) await file.beginAnew(null, extent.last)
+}
+
+/** A stream whose settings NATS refuses is read all the same. */
+async function ensure(stream: NatsStream, tape: JetStreamTape): Promise<void> {
+  try {
+    await stream.ensure()
+  } catch (failure) {
+    if (!(failure instanceof RefusedError)) throw failure
+    tape.onRefusal(failure.message)
+  }
 }
 
 /** Whether another process has begun a new epoch since the stream lost messages: one is enough. */
@@ -128,7 +139,7 @@ async function follow(tape: JetStreamTape, stream: NatsStream, { mayLead, onRese
 
 /** Follows the stream until the connection is lost. Returns why the tape does not continue with it; null if it does. */
 async function followOnce(tape: JetStreamTape, stream: NatsStream, mayLead: boolean): Promise<string | null> {
-  if (mayLead) await stream.ensure()
+  if (mayLead) await ensure(stream, tape)
   const checked = await check(tape, stream)
   if (!checked.extent) return null
   // An edge keeps its clients until an ingester has written what it can read instead.
@@ -173,3 +184,5 @@ async function discontinuity(
   if (first === seq + 1 || (await stream.stored(seq))?.id === id) return null
   return { text: 'the stream has other messages', isLoss: false }
 }
+
+const detailOf = (failure: unknown) => ({ detail: failure instanceof Error ? failure.message : String(failure) })

@@ -2,7 +2,7 @@ import type { Draft } from '../../protocol/updates.ts'
 import { type BatchMessage, encodeBatch } from '../batch-message.ts'
 import { defineNote, Notes } from '../notes.ts'
 import { type Entry, NotLeadingError } from '../tape.ts'
-import { type NatsStream, StreamMovedError, type StreamPlace } from './nats-stream.ts'
+import { type NatsStream, RefusedError, StreamMovedError, type StreamPlace } from './nats-stream.ts'
 
 /** A leader that has nothing to write says this often that it is there. */
 export const RENEW_MS = 500
@@ -37,6 +37,8 @@ type Options = {
   readonly writerId: string
   readonly uptime: () => number
   readonly onLeadership: (isLeading: boolean) => void
+  /** NATS answers that it does not store a message. */
+  readonly onRefusal: (reason: string) => void
   /** Called when the copy in this process cannot be written. */
   readonly onFailure: (failure: unknown) => void
   readonly warn: (kind: string, detail: unknown) => void
@@ -205,12 +207,15 @@ export class StreamWriter {
 
   /** A leader repeats a message until the server answers, because only the server knows whether it has it. Others try once. */
   async #store(id: string, bytes: Uint8Array, after: number): Promise<StreamPlace> {
+    const { stream, onRefusal, warn } = this.#options
     const term = this.#term
     for (;;) {
       try {
-        return await this.#options.stream.publish(id, bytes, after)
+        return await stream.publish(id, bytes, after)
       } catch (failure) {
         if (failure instanceof StreamMovedError) throw failure
+        if (failure instanceof RefusedError) onRefusal(failure.message)
+        else if (stream.isConnected) warn('NATS does not answer', { detail: failure instanceof Error ? failure.message : failure })
         if (!this.#isLeading || this.#isClosing || term !== this.#term) throw notLeading()
       }
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS))

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
-import { jetstreamManager } from '@nats-io/jetstream'
+import { DiscardPolicy, jetstreamManager, type StreamConfig } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { encodeBatch } from '../../../../src/tape/batch-message.ts'
@@ -13,10 +13,19 @@ import { openJetStreamTape } from '../../../../src/tape/jetstream/open-jetstream
 import { NotLeadingError } from '../../../../src/tape/tape.ts'
 import { hasNats, NatsServer } from '../../../support/nats-server.ts'
 import { type OpenTapeFixture, tapeContract } from '../tape-contract.ts'
-import { openTestTape, unboundedOptions } from '../test-tape.ts'
+import { createTempFolder, openTestTape, unboundedOptions } from '../test-tape.ts'
 import { oneOfEach, transfer } from '../update-drafts.ts'
 
 const NOON = Date.parse('2026-11-20T12:00:00Z')
+
+/** A stream that an operator changes. */
+type RefusingStream = {
+  readonly tape: JetStreamTape
+  readonly warnings: readonly string[]
+  readonly update: (change: Partial<StreamConfig>) => Promise<void>
+  /** Gives the server another configuration. */
+  readonly reload: (config: string) => void
+}
 
 describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
   let nats: NatsServer
@@ -235,6 +244,82 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     // The server may have stored the message that was on its way, whole.
     expect([0, 1_000, 2_000]).toContain(entries.length - 2)
     expect([entries[0], entries.at(-1)]).toEqual([first, next])
+  })
+
+  const denied = 'authorization { users = [{ user: relay, password: secret, permissions: { publish: { deny: "refused" } } }] }'
+  const refused = async (use: (refusing: RefusingStream) => Promise<void>, config = '') => {
+    const folder = createTempFolder()
+    const file = join(folder, 'nats.conf')
+    writeFileSync(file, config)
+    const server = await NatsServer.start(['-c', file])
+    const url = server.url.replace('//', '//relay:secret@')
+    const warnings: string[] = []
+    const tape = await openJetStreamTape({
+      ...{ ...unboundedOptions, dir: ':memory:', uptime: () => performance.now(), mayLead: true },
+      nats: { urls: [url], credentialsFile: undefined, name: 'REFUSED', replicas: 1 },
+      ...{ onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
+      warn: (kind, detail) => warnings.push([kind, ...Object.values(detail as object)].join(': ')),
+    })
+    const connection = await connect({ servers: url.replace(/.*@/, ''), user: 'relay', pass: 'secret' })
+    onTestFinished(async () => {
+      await tape.close()
+      await connection.close()
+      await server.remove()
+      rmSync(folder, { recursive: true })
+    })
+    const { streams } = await jetstreamManager(connection)
+    const update = async (change: Partial<StreamConfig>) => void (await streams.update('REFUSED', change))
+    const reload = (changed: string) => {
+      writeFileSync(file, changed)
+      server.signal('SIGHUP')
+    }
+    await use({ tape, warnings, update, reload })
+  }
+
+  it.each<[string, RegExp, (refusing: RefusingStream) => unknown, ((refusing: RefusingStream) => unknown) | null]>([
+    [
+      'is full and drops nothing',
+      /maximum messages exceeded/,
+      ({ update }) => update({ max_msgs: 1, discard: DiscardPolicy.New }),
+      ({ update }) => update({ max_msgs: 1_000, discard: DiscardPolicy.Old }),
+    ],
+    ['is sealed', /sealed/, ({ update }) => update({ sealed: true }), null],
+    [
+      'has another subject',
+      /no stream takes the subject refused/,
+      ({ update }) => update({ subjects: ['elsewhere'] }),
+      ({ update }) => update({ subjects: ['refused'] }),
+    ],
+    ['takes nothing from this user', /Permissions Violation for Publish to "refused"/, ({ reload }) => reload(denied), null],
+  ])('says in the words of NATS that nothing is stored where the stream %s', async (_, words, cause, end) => {
+    await refused(
+      async (refusing) => {
+        const { tape, warnings } = refusing
+        await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+        await tape.append([transfer({ at: NOON })])
+        expect([tape.refusal, tape.isDurable]).toEqual([null, true])
+        await cause(refusing)
+        const appended = tape.append([transfer({ at: NOON, nth: 1 })]).catch(() => null)
+        await vi.waitFor(() => expect(tape.refusal).toMatch(words), { timeout: 5_000 })
+        expect([tape.isDurable, warnings.at(-1)]).toEqual([false, expect.stringMatching(words)])
+        if (!end) return
+        await end(refusing)
+        await appended
+        await vi.waitFor(() => expect([tape.refusal, tape.isDurable]).toEqual([null, true]), { timeout: 5_000 })
+        expect(await tape.readAfter(0, 10)).toHaveLength(2)
+      },
+      denied.replace('deny: "refused"', 'deny: "nothing"'),
+    )
+  })
+
+  it('says in the words of NATS that nothing is stored where it has no space', async () => {
+    await refused(
+      async ({ tape, warnings }) => {
+        await vi.waitFor(() => expect(tape.refusal).toMatch(/insufficient|resource|storage/), { timeout: 5_000 })
+        expect([tape.isDurable, warnings.at(-1)]).toEqual([false, expect.stringMatching(/insufficient|resource|storage/)])
+      },
+      `jetstream { max_file_store: 100 }\n${denied.replace('deny: "refused"', 'deny: "nothing"')}`,
+    )
   })
 
   tapeContract('the tape over NATS', openFixture(false))
