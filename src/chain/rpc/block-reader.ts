@@ -1,5 +1,6 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Hex } from '../../protocol/fields.ts'
-import { type FindLog, Header, type Log, type Logs, readLogs } from '../logs/log-schema.ts'
+import { type FindLog, Header, type Log, type Logs, readLogs, type SealedHeader } from '../logs/log-schema.ts'
 import type { RequestFn } from './client.ts'
 import { UpstreamError } from './error.ts'
 import { LongList } from './long-list.ts'
@@ -8,9 +9,9 @@ const toHexQuantity = (number: number): Hex => `0x${number.toString(16)}`
 
 const isBehind = (failure: unknown): boolean => failure instanceof UpstreamError && failure.kind === 'behind'
 
-/** Not every node returns logs in the order of the chain. */
+/** Not every node returns logs in the order of the chain. Logs of one key are beside each other then. */
 const sortLogs = (logs: readonly Log[]): readonly Log[] =>
-  logs.toSorted((a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex)
+  logs.toSorted((a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex || Number(a.key > b.key) - Number(a.key < b.key))
 
 /**
  * Reads headers and logs, and checks both. A block that the node lacks is requested once more at once: one URL may
@@ -36,11 +37,11 @@ export class BlockReader {
   }
 
   /** The logs of one sealed block. A lagging node cannot answer an unknown hash with an empty list. */
-  logsByHash(hash: Hex, addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
+  logsByHash({ number, hash }: BlockId, addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
     // A block cannot be split, so its contracts are.
     return this.#inParts(addresses, true, async (part) => {
       const answer = await this.#logsByHash(hash, part, signal)
-      if (answer.logs.some((log) => log.blockHash !== null && log.blockHash !== hash))
+      if (answer.logs.some((log) => log.blockHash !== hash || log.blockNumber !== number))
         throw new UpstreamError('unreadable', 'the answer has logs of another block')
       return answer
     })
@@ -115,7 +116,9 @@ export class BlockReader {
       for (const log of read.logs) found.push(log)
       unreadable += read.unreadable
     }
-    return { logs: sortLogs(found), unreadable }
+    const logs = sortLogs(found)
+    checkKeys(logs)
+    return { logs, unreadable }
   }
 
   /** To a node an empty list means every contract. */
@@ -124,12 +127,24 @@ export class BlockReader {
   }
 }
 
+type BlockId = Pick<SealedHeader, 'number' | 'hash'>
+
 type BlockFilter = { readonly blockHash: Hex } | { readonly fromBlock: Hex; readonly toBlock: Hex | 'pending' }
 
 const rangeFilter = (from: number, to: number | 'pending'): BlockFilter => ({
   fromBlock: toHexQuantity(from),
   toBlock: to === 'pending' ? to : toHexQuantity(to),
 })
+
+/** A node may repeat a log. Of two that differ under one key neither is believed. */
+function checkKeys(sorted: readonly Log[]): void {
+  for (const [index, log] of sorted.entries()) {
+    const next = sorted[index + 1]
+    const isRepeated = next?.logIndex === log.logIndex && next.key === log.key
+    if (isRepeated && !isDeepStrictEqual(next, log))
+      throw new UpstreamError('unreadable', `the answer contradicts itself about ${log.key}`)
+  }
+}
 
 function checkRange(from: number, to: number | 'pending', answer: Logs): Logs {
   if (to !== 'pending' && answer.logs.some(({ blockNumber }) => blockNumber < from || blockNumber > to))

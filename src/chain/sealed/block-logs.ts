@@ -123,7 +123,7 @@ export async function readLogs(
   signal: AbortSignal,
 ): Promise<Logs> {
   try {
-    return await node.logsByHash(header.hash, addresses, signal)
+    return await node.logsByHash(header, addresses, signal)
   } catch (failure) {
     // Some nodes do not support logs by block hash.
     if (!isInvalid(failure)) throw failure

@@ -155,7 +155,7 @@ describe('any JSON', () => {
         const { signal } = new AbortController()
         await expectResultOrUpstreamError(blocks().header('pending'))
         await expectResultOrUpstreamError(blocks().header(5))
-        await expectResultOrUpstreamError(blocks().logsByHash(blockHash(HEAD), [apple]))
+        await expectResultOrUpstreamError(blocks().logsByHash({ number: HEAD, hash: blockHash(HEAD) }, [apple]))
         await expectResultOrUpstreamError(blocks().logsInRange(HEAD, 'pending', [apple]))
         await expectResultOrUpstreamError(blocks().logsIfCountsDiffer(new Map(), HEAD, HEAD + 1, [apple], signal))
         await expectResultOrUpstreamError(readToken(requestFrom(answers), apple, { number: HEAD, timestamp: null }))

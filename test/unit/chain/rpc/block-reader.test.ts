@@ -4,12 +4,14 @@ import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import { LongList } from '../../../../src/chain/rpc/long-list.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
 import { behindError, FakeChain } from '../fake-chain.ts'
-import { apple, blockHash, header, keyOf, sealedLog, tesla } from '../node-json.ts'
+import { apple, blockHash, header, keyOf, sealedLog, tesla, txHash, word } from '../node-json.ts'
 
 const HEAD = 1_000
 
 type Reader = BlockReader
 const neverAborted = new AbortController().signal
+
+const blockAt = (number: number) => ({ number, hash: blockHash(number) })
 
 const openReader = () => {
   const chain = new FakeChain(HEAD)
@@ -18,7 +20,7 @@ const openReader = () => {
     chain,
     reader: node,
     header: (block: Parameters<typeof node.header>[0]) => node.header(block),
-    logsOf: (hash = blockHash(HEAD), addresses = [apple]) => node.logsByHash(hash, addresses),
+    logsOf: (number = HEAD, addresses = [apple]) => node.logsByHash(blockAt(number), addresses),
     logsBetween: (from: number, to: number | 'pending', addresses = [apple]) => node.logsInRange(from, to, addresses),
   }
 }
@@ -88,16 +90,14 @@ describe('the logs of a block', () => {
     expect(chain.requests).toHaveLength(4)
   })
 
-  it('are refused if they belong to another block', async () => {
+  it.each([
+    ['the hash of another block', { blockHash: blockHash(HEAD - 1) }],
+    ['no hash', { blockHash: null }],
+    ['another number', { blockNumber: header(HEAD + 1).number }],
+  ])('are refused if one of them has %s', async (_, place) => {
     const { chain, logsOf } = openReader()
-    chain.override = () => [sealedLog({ block: HEAD }), sealedLog({ block: HEAD - 1 })]
+    chain.override = () => [sealedLog({ block: HEAD }), { ...sealedLog({ block: HEAD, index: 1 }), ...place }]
     await expect(logsOf()).rejects.toMatchObject({ kind: 'unreadable' })
-  })
-
-  it('may come without a block hash', async () => {
-    const { chain, logsOf } = openReader()
-    chain.override = () => [{ ...sealedLog({ block: HEAD }), blockHash: null }]
-    expect((await logsOf()).logs).toHaveLength(1)
   })
 
   it('are requested by halves of the contracts when they are too many, and returned in order', async () => {
@@ -105,7 +105,7 @@ describe('the logs of a block', () => {
     const others = ['01', '02', '03'].map((digits) => `0x${digits.repeat(20)}` as const)
     for (const address of [...others, apple, ...others]) chain.addLog(HEAD, address)
     chain.resultsBound = 2
-    const { logs, unreadable } = await logsOf(blockHash(HEAD), [apple, ...others])
+    const { logs, unreadable } = await logsOf(HEAD, [apple, ...others])
     expect(logs.map(({ logIndex }) => logIndex)).toEqual([0, 1, 2, 3, 4, 5, 6])
     expect(unreadable).toBe(0)
     expect(chain.requestedAddresses().map((addresses) => addresses.length)).toEqual([4, 2, 1, 1, 2, 1, 1])
@@ -122,7 +122,7 @@ describe('the logs of a block', () => {
 describe('a node that refuses a filter with more than two addresses', () => {
   const addresses = [1, 2, 3, 4, 5].map((nth): Hex => `0x${String(nth).padStart(40, '0')}`)
   it.each([
-    ['of a block', (reader: Reader) => reader.logsByHash(blockHash(HEAD), addresses)],
+    ['of a block', (reader: Reader) => reader.logsByHash(blockAt(HEAD), addresses)],
     ['of a range', (reader: Reader) => reader.logsInRange(HEAD - 9, HEAD, addresses)],
     ['up to the pending block', (reader: Reader) => reader.logsInRange(HEAD, 'pending', addresses)],
     ['to compare', (reader: Reader) => reader.logsIfCountsDiffer(new Map(), HEAD - 9, HEAD, addresses, neverAborted)],
@@ -152,7 +152,7 @@ describe('the logs of a range', () => {
   it('are never requested without a token, which means every contract to a node', async () => {
     const { chain, logsBetween, logsOf } = openReader()
     expect(await logsBetween(1, 2, [])).toEqual({ logs: [], unreadable: 0 })
-    expect(await logsOf(blockHash(1), [])).toEqual({ logs: [], unreadable: 0 })
+    expect(await logsOf(1, [])).toEqual({ logs: [], unreadable: 0 })
     expect(chain.requests).toEqual([])
   })
 
@@ -186,7 +186,7 @@ describe('the logs of a range', () => {
 
   it.each([null, {}, '0x', 5])('are never %j: that is a failure and not an empty answer', async (answer) => {
     const node = new BlockReader(async () => answer)
-    for (const read of [() => node.logsByHash(blockHash(5), [apple]), () => node.logsInRange(1, 9, [apple])])
+    for (const read of [() => node.logsByHash(blockAt(5), [apple]), () => node.logsInRange(1, 9, [apple])])
       await expect(read()).rejects.toMatchObject({ kind: 'unreadable' })
   })
 
@@ -195,8 +195,32 @@ describe('the logs of a range', () => {
     for (const failure of [new UpstreamError('busy', 'over rate limit'), bug]) {
       const node = new BlockReader(() => Promise.reject(failure))
       await expect(node.logsInRange(1, 9, [apple])).rejects.toBe(failure)
-      await expect(node.logsByHash(blockHash(5), [apple])).rejects.toBe(failure)
+      await expect(node.logsByHash(blockAt(5), [apple])).rejects.toBe(failure)
     }
+  })
+})
+
+describe('an answer with one log twice', () => {
+  const log = sealedLog({ block: HEAD, index: 3 })
+  const between = { ...log, transactionHash: txHash(HEAD, 9) }
+  const reads = [
+    ['of a block', (reader: Reader) => reader.logsByHash(blockAt(HEAD), [apple])],
+    ['of a range', (reader: Reader) => reader.logsInRange(HEAD - 9, HEAD, [apple])],
+    ['up to the pending block', (reader: Reader) => reader.logsInRange(HEAD, 'pending', [apple])],
+  ] as const
+
+  it.each(reads)('is refused where the two differ, %s', async (_, read) => {
+    const { chain, reader } = openReader()
+    for (const other of [{ data: word(2) }, { address: tesla }, { transactionIndex: '0x1' }, { removed: true }]) {
+      chain.override = () => [sealedLog({ block: HEAD }), log, between, { ...log, ...other }]
+      await expect(read(reader)).rejects.toMatchObject({ kind: 'unreadable', message: expect.stringMatching(/contradicts itself/) })
+    }
+  })
+
+  it.each(reads)('is read where both are the same, %s', async (_, read) => {
+    const { chain, reader } = openReader()
+    chain.override = () => [log, sealedLog({ block: HEAD }), log]
+    expect((await read(reader)).logs.map(({ logIndex }) => logIndex)).toEqual([0, 3, 3])
   })
 })
 
