@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { formatDecimal } from '../protocol/decimal.ts'
 import { type ChainPosition, isBefore } from './chain-position.ts'
 import type { NavTiming } from './nav.ts'
-import { type NavReading, navAt } from './nav.ts'
+import { isInFuture, type NavReading, navAt } from './nav.ts'
 
 /** One round of a feed, from a log or a call. */
 export type Round = NavReading & {
@@ -35,11 +35,29 @@ const NO_READING: NavReading = { price: null, updatedAt: null }
  * zero or negative answer. A round without a readable time also wins, since nothing can be called newer.
  */
 export function currentNav(history: NavHistory, { now }: NavTiming): CurrentNav {
-  const newest = history.feed.at(-1)
+  const newest = newestRound(history, now)
   const listed = history.list.findLast((reading) => isUsable(reading, history, now)) ?? NO_READING
   if (!newest) return { reading: listed, source: 'list', missed: false }
   const missed = isLater(listed.updatedAt, newest.updatedAt) && !history.feed.some((round) => round.updatedAt === listed.updatedAt)
   return missed ? { reading: listed, source: 'list', missed } : { reading: toReading(newest), source: 'log', missed }
+}
+
+/** The last round that is not older than one before it, since the time of a NAV never goes back. Of each round the last report counts. */
+function newestRound({ feed }: NavHistory, now: number): Round | undefined {
+  const reports = feed.filter((round, index) => {
+    const next = feed[index + 1]
+    return !next || !isSameRound(round, next)
+  })
+  return reports.findLast((round, index) => !reports.some((earlier, nth) => nth < index && holdsBack(earlier, round, now)))
+}
+
+/**
+ * Whether an earlier round shows that this one is old. A time in the future shows nothing: it would hold back all that follow.
+ * Nor does what the previous aggregator published after it was replaced.
+ */
+function holdsBack(earlier: Round, { updatedAt, phase, position }: Round, now: number): boolean {
+  if (earlier.updatedAt === null || !isLater(earlier.updatedAt, updatedAt) || isInFuture(earlier.updatedAt, now)) return false
+  return earlier.phase === phase || !earlier.position || !position || isBefore(earlier.position, position)
 }
 
 /** The newest NAV published by a time, even if the relay received it later. */

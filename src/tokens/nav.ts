@@ -15,6 +15,9 @@ export type NavTiming = { readonly now: number; readonly staleMs: number }
 /** A time further ahead of the relay's clock is invalid. */
 const CLOCK_SKEW_BOUND_MS = 120_000
 
+/** Whether a NAV claims a time that has not come yet. */
+export const isInFuture = (updatedAt: number, now: number): boolean => updatedAt - now > CLOCK_SKEW_BOUND_MS
+
 /**
  * The state of a reading at a time. Zero, negative, garbage and future values are never published as a price. `frozen` is what the
  * registry of the oracle says of the feed now.
@@ -25,9 +28,9 @@ export function navAt({ price, updatedAt }: NavReading, now: number, boundMs: nu
   const updated_at = updatedAt === null ? null : new Date(updatedAt).toISOString()
   const value = parseDecimal(price)
   const ageMs = updatedAt === null ? null : now - updatedAt
-  const isInFuture = ageMs !== null && ageMs < -CLOCK_SKEW_BOUND_MS
-  const age_s = ageMs === null || isInFuture ? null : Math.max(0, Math.floor(ageMs / 1_000))
-  if (!value || value.units <= 0n || ageMs === null || isInFuture) {
+  const isAhead = updatedAt !== null && isInFuture(updatedAt, now)
+  const age_s = ageMs === null || isAhead ? null : Math.max(0, Math.floor(ageMs / 1_000))
+  if (!value || value.units <= 0n || ageMs === null || isAhead) {
     return { price: null, updated_at, age_s, state: 'invalid', bound_s, frozen }
   }
   return { price: formatDecimal(value), updated_at, age_s, state: ageMs > boundMs ? 'stale' : 'fresh', bound_s, frozen }

@@ -86,6 +86,14 @@ describe('a feed round', () => {
     expect(await publish(sealedEventOfLogs(5, [round(5, 7, '330.5', 60)], beneath))).toEqual([])
   })
 
+  it('with an older time than the one before does not take the NAV back, pre-confirmed or sealed', async () => {
+    const { publish } = await openListed()
+    await publish(transactionEvent([round(5, 7, '330.5', 60)]))
+    const older = round(6, 8, '329', 30)
+    expect(await publish(transactionEvent([older]), sealedEventOfLogs(6, [older], { addresses }))).toEqual([])
+    expect(await publish(transactionEvent([round(7, 9, '331', 90)]))).toEqual(['nav 331 by log, was 330.5'])
+  })
+
   it.each(['0', '-1'])('of price %s is invalid and has no price', async (price) => {
     const { publish, openedTape } = await openListed()
     expect(await publish(transactionEvent([round(5, 7, price, 60)]))).toEqual(['nav invalid by log, was 324.3014'])

@@ -85,8 +85,21 @@ export class NaiveNavHistory {
     return this.feed.length > 0 ? all.filter((listed) => isValidReading(listed, now)) : all
   }
 
+  /** The last report of each round, in order, without those that are older than an earlier round. */
+  #countedRounds(): Round[] {
+    const lastReports = new Map(this.feed.toSorted(byOrder).map((round) => [`${round.phase}/${round.round}`, round]))
+    const placeOf = ({ position }: Round) => (position ? position.block * 1_000 + position.logIndex : null)
+    const isRetired = (earlier: Round, round: Round) =>
+      earlier.phase < round.phase && (placeOf(earlier) ?? -1) >= (placeOf(round) ?? Number.POSITIVE_INFINITY)
+    return [...lastReports.values()].filter((round, index, rounds) => {
+      const known = rounds.slice(0, index).filter((earlier) => !isRetired(earlier, round))
+      const times = known.map(({ updatedAt }) => updatedAt ?? 0).filter((time) => time <= this.now + AHEAD_MS)
+      return round.updatedAt === null || round.updatedAt >= Math.max(...times)
+    })
+  }
+
   current() {
-    const round = this.feed.toSorted(byOrder).at(-1)
+    const round = this.#countedRounds().at(-1)
     const listed = this.#listReadings(this.now).at(-1) ?? { price: null, updatedAt: null }
     const isNewTime = this.feed.every(({ updatedAt }) => updatedAt !== listed.updatedAt)
     const isListNewer = round?.updatedAt != null && (listed.updatedAt ?? 0) > round.updatedAt && isNewTime

@@ -47,7 +47,11 @@ describe('a round', () => {
 
   it('is ordered by its number, not by the text of the number', () => {
     expect(currentNav(withRounds(emptyNavHistory, log(100), log(99)), listTime).reading.price).toBe('100')
-    const large = withRounds(emptyNavHistory, log(1, { round: '18446744073709551616' }), log(2, { round: '18446744073709551615' }))
+    const large = withRounds(
+      emptyNavHistory,
+      log(1, { round: '18446744073709551616' }),
+      log(2, { round: '18446744073709551615', updatedAt: timeAt(-99) }),
+    )
     expect(currentNav(large, listTime).reading.price).toBe('1')
   })
 
@@ -97,6 +101,24 @@ describe('a round', () => {
     expect(currentNav(history, listTime).source).toBe('log')
     expect(stateOf(history)).toBe('invalid')
     expect(stateOf(withRounds(history, log(101)))).toBe('fresh')
+  })
+
+  it.each([
+    ['its number is higher', log(101, { updatedAt: timeAt(-1) })],
+    ['it is sealed', sealed(101, { updatedAt: timeAt(-1) })],
+    ['a call returns it', call(101, { updatedAt: timeAt(-1) })],
+    ['it is of a new aggregator', log(101, { phase: 3, round: '1', updatedAt: timeAt(-1) })],
+  ])('with an older time than the one before does not take the NAV back, although %s', (_, older) => {
+    const history = withRounds(emptyNavHistory, log(100), older)
+    expect(currentNav(history, listTime)).toEqual({ reading: navReading('100', timeAt(0)), source: 'log', missed: false })
+    const newer = withRounds(history, log(102, { phase: 3, updatedAt: timeAt(0) }))
+    expect(currentNav(newer, listTime).reading.price).toBe('102')
+    expect(currentNav(removeRounds(history, keys(100)), listTime).reading.updatedAt).toBe(timeAt(-1))
+  })
+
+  it('is as old as its sealed log says, whatever a call said of it', () => {
+    const history = withRounds(emptyNavHistory, log(99), call(100), sealed(100, { price: '3', updatedAt: timeAt(-0.5) }))
+    expect(currentNav(history, listTime).reading).toEqual(navReading('3', timeAt(-0.5)))
   })
 
   it('has a price with all digits', () => {
