@@ -44,10 +44,10 @@ export function applyPendingRound(state: IngestState, log: Log, moment: Moment):
   return token && round ? updateRounds(state, token, addRound(token.navHistory, round), moment) : []
 }
 
-/** Applies all rounds of a sealed block, for the feeds whose logs were read. */
+/** Applies all rounds of a sealed block, for the feeds whose logs were read. Only a block that can be read whole removes a round. */
 export function settleRounds(
   state: IngestState,
-  { number, addresses }: Pick<SealedBlock, 'number' | 'addresses'>,
+  { number, addresses, isPartial }: Pick<SealedBlock, 'number' | 'addresses' | 'isPartial'>,
   logs: readonly Log[],
   moment: Moment,
 ): readonly Draft[] {
@@ -59,7 +59,9 @@ export function settleRounds(
       const aggregator = feed.aggregators.find(({ address }) => address === log.address)
       return (aggregator && roundFromLog(log, aggregator, true)) ?? []
     })
-    return updateRounds(state, token, applySealedRounds(token.navHistory, number, rounds), moment)
+    const { navHistory } = token
+    const settled = isPartial ? rounds.reduce(addRound, navHistory) : applySealedRounds(navHistory, number, rounds)
+    return updateRounds(state, token, settled, moment)
   })
 }
 

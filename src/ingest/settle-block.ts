@@ -28,6 +28,9 @@ type SettleOptions = { readonly late: boolean; readonly newest: number; readonly
 /** Part of what settling a block publishes. The last one says how many of the block's logs are of unlisted tokens. */
 type SettledPart = { readonly publications: readonly Publication[]; readonly unlisted?: number }
 
+/** A block with logs that cannot be read proves of no token that a fact is not in it. */
+const NO_ADDRESSES: ReadonlySet<Hex> = new Set()
+
 /** Updates of a settled block that one turn of the event loop publishes and writes. */
 const SETTLED_PER_TURN = 500
 
@@ -53,7 +56,8 @@ export function* settleBlock(
     publications = []
   }
   const blockField = blockFieldOf(block)
-  const settlement = state.ledger.settle({ ...blockField, hash: block.hash }, { facts, parts }, queried, state.tapeEnd)
+  const complete = block.isPartial ? NO_ADDRESSES : queried
+  const settlement = state.ledger.settle({ ...blockField, hash: block.hash }, { facts, parts }, complete, state.tapeEnd)
   if (isLarge && isSplit) yield pause
   for (const publication of publishFacts(state, settlement, blockField, moment)) {
     publications.push(publication)

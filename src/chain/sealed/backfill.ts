@@ -1,10 +1,18 @@
 import { wait } from '../../async-loop.ts'
 import type { Hex } from '../../protocol/fields.ts'
-import type { Logs } from '../logs/log-schema.ts'
+import type { Log } from '../logs/log-schema.ts'
 import { UpstreamError } from '../rpc/error.ts'
 import { type BlockRange, blockFromLogs, PageSize, rangesAround, splitIntoBatches } from './backfill-page.ts'
 import type { BackfillRange, BackfillRanges } from './backfill-ranges.ts'
-import { addressesToQuery, readBlock, readHeader, type SealedBlock, type SettlementContext } from './block-logs.ts'
+import {
+  addressesToQuery,
+  partialIf,
+  readBlock,
+  readHeader,
+  reportPartial,
+  type SealedBlock,
+  type SettlementContext,
+} from './block-logs.ts'
 import { binarySearch } from './block-search.ts'
 import { checkPageEnd } from './page-end.ts'
 import type { RecentBlocks } from './recent-blocks.ts'
@@ -55,20 +63,20 @@ export class Backfill {
   }
 
   async #readPage({ from, to }: BlockRange): Promise<readonly SealedBlock[]> {
-    const { node, openKeys, addresses, emit, signal } = this.#options
+    const { node, openKeys, addresses, signal } = this.#options
     const publishedBlocks = new Set(openKeys.publishedBlocksBetween(from, to))
     const openKeysInPage = [...publishedBlocks].flatMap((number) => openKeys.at(number))
     const queried = addressesToQuery(addresses(), openKeysInPage)
     const answer = await node.logsInRange(from, to, queried, signal)
+    // Smaller pages end in the block that has them.
+    if (answer.unreadable > 0) throw new UpstreamError('too_large', 'the page has logs that cannot be read')
     // A lagging node returns no logs. It lacks the last block too.
     await Promise.all([readHeader(node, to, signal), checkPageEnd(this.#options, { from, to }, answer.logs, queried)])
-    const blocks = await this.#groupByBlock(answer, publishedBlocks, queried)
-    if (answer.unreadable > 0) emit({ type: 'unreadable', count: answer.unreadable })
-    return blocks
+    return this.#groupByBlock(answer.logs, publishedBlocks, queried)
   }
 
   /** The logs of a page by block. Blocks with published keys are read by themselves, since that is reliable. */
-  async #groupByBlock({ logs }: Logs, publishedBlocks: ReadonlySet<number>, queried: readonly Hex[]) {
+  async #groupByBlock(logs: readonly Log[], publishedBlocks: ReadonlySet<number>, queried: readonly Hex[]) {
     const byBlock = Map.groupBy(logs, (log) => log.blockNumber)
     const blocks: SealedBlock[] = []
     const unclear = new Set(publishedBlocks)
@@ -86,15 +94,19 @@ export class Backfill {
   }
 
   async #readBlock(number: number): Promise<SealedBlock> {
-    const header = await readHeader(this.#options.node, number, this.#options.signal)
-    const { logs, queried } = await readBlock(this.#options, header, this.#retries.acceptsMissing(number))
-    return { number, hash: header.hash, timestamp: header.timestamp, logs, addresses: queried, via: 'backfill' }
+    const { node, emit, signal } = this.#options
+    const header = await readHeader(node, number, signal)
+    const { logs, queried, unreadable } = await readBlock(this.#options, header, this.#retries.acceptsMissing(number))
+    if (unreadable > 0) emit({ type: 'unreadable', count: unreadable })
+    const { hash, timestamp } = header
+    return { number, hash, timestamp, logs, addresses: queried, via: 'backfill', ...partialIf(unreadable > 0) }
   }
 
   async #emitBatches(blocks: readonly SealedBlock[], to: number): Promise<void> {
     const { ranges, recentBlocks, clock, emit, signal } = this.#options
     for (const [index, batch] of splitIntoBatches(blocks, to).entries()) {
       if (index > 0) await wait(0, clock, signal)
+      reportPartial(batch.blocks, ranges, emit)
       ranges.advance(batch.to)
       emit({ type: 'sealed', blocks: batch.blocks, newest: recentBlocks.newest?.number ?? batch.to, ...ranges.cursors() })
     }
@@ -122,6 +134,7 @@ export class Backfill {
     for (const missing of rangesAround(numbers, range)) {
       for (const hole of splitAtPruned(missing, pruned, reason)) emit({ type: 'hole', ...hole, ...ranges.cursors() })
     }
+    reportPartial(blocks, ranges, emit)
     ranges.advance(range.to)
     emit({ type: 'sealed', blocks, newest: recentBlocks.newest?.number ?? range.to, ...ranges.cursors() })
   }

@@ -4,6 +4,7 @@ import { addressSetOf } from '../logs/address-set.ts'
 import { isSealed, type Log, type Logs, type SealedHeader } from '../logs/log-schema.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
 import { UpstreamError } from '../rpc/error.ts'
+import type { BackfillRanges } from './backfill-ranges.ts'
 import type { Cursor } from './recent-blocks.ts'
 
 /** A published pre-confirmed log. The settling of its block confirms or retracts it. */
@@ -30,6 +31,8 @@ export type SealedBlock = {
   readonly addresses: readonly Hex[]
   /** `backfill` for a block that was sealed during an outage. */
   readonly via: 'sealed' | 'backfill'
+  /** It has logs that cannot be read, so it proves nothing about what `logs` lacks. A hole was reported before. */
+  readonly isPartial?: true
 }
 
 /** The events of settling, in the order of the chain except for backfill. */
@@ -77,17 +80,20 @@ export type BlockReading = Logs & {
   readonly queried: readonly Hex[]
 }
 
-/** The answer lacks logs of a transaction that the block may contain. */
+/** The answer lacks logs that the block may contain. */
 export class MissingLogsError extends Error {
   readonly block: number
 
-  constructor(block: number) {
-    super(`block ${block} lacks logs of transactions that it may contain`)
+  constructor(block: number, what = 'lacks logs of transactions that it may contain') {
+    super(`block ${block} ${what}`)
     this.block = block
   }
 }
 
-/** Reads the logs that settle a block. `acceptsMissing` tells whether missing logs are believed to be gone. */
+/**
+ * Reads the logs that settle a block. `acceptsMissing` tells whether missing logs are believed to be gone, and unreadable ones to
+ * stay so.
+ */
 export async function readBlock(
   { node, openKeys, addresses, signal }: Pick<SettlementContext, 'node' | 'openKeys' | 'addresses' | 'signal'>,
   header: SealedHeader,
@@ -96,9 +102,18 @@ export async function readBlock(
   const listed = addresses()
   const queried = addressesToQuery(listed, openKeys.at(header.number))
   const answer = await readLogs(node, header, queried, signal)
+  if (!acceptsMissing && answer.unreadable > 0) throw new MissingLogsError(header.number, 'has logs that cannot be read')
   // More keys may have been published during the read.
   if (!acceptsMissing) await checkMissing(node, header, answer, openKeys.at(header.number), signal)
   return { ...answer, header, listed, queried }
+}
+
+export const partialIf = (hasUnreadable: boolean): Pick<SealedBlock, 'isPartial'> => (hasUnreadable ? { isPartial: true } : {})
+
+/** The holes come first: what changed in them is unknown to the logs that can be read. */
+export function reportPartial(blocks: readonly SealedBlock[], ranges: BackfillRanges, emit: SettlementContext['emit']): void {
+  for (const { number, isPartial } of blocks)
+    if (isPartial) emit({ type: 'hole', blocks: { from: number, to: number }, reason: 'unreadable', ...ranges.cursors() })
 }
 
 /** The listed tokens, and unlisted ones with open keys. */

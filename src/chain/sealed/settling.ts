@@ -2,7 +2,15 @@ import type { WakeUp } from '../../async-loop.ts'
 import type { SealedHeader } from '../logs/log-schema.ts'
 import { UpstreamError, type UpstreamErrorKind } from '../rpc/error.ts'
 import type { BackfillRanges } from './backfill-ranges.ts'
-import { type BlockReading, readBlock, readHeader, type SettlementContext } from './block-logs.ts'
+import {
+  type BlockReading,
+  partialIf,
+  readBlock,
+  readHeader,
+  reportPartial,
+  type SealedBlock,
+  type SettlementContext,
+} from './block-logs.ts'
 import { firstWithinAge } from './block-search.ts'
 import type { HeadTracker } from './heads.ts'
 import type { Outage } from './outage.ts'
@@ -167,10 +175,11 @@ export class Settling {
     // A recheck reads the listed tokens alone.
     const unlisted = new Set(queried.slice(listed.length))
     const logCount = unlisted.size === 0 ? logs.length : logs.filter(({ address }) => !unlisted.has(address)).length
-    recentBlocks.add(number, { hash, logCount, addresses: listed, settledAt: clock.now() })
-    if (unreadable > 0) emit({ type: 'unreadable', count: unreadable })
     const via = outage.covers(number) ? 'backfill' : 'sealed'
-    const block = { number, hash, timestamp, logs, addresses: queried, via } as const
+    const block: SealedBlock = { number, hash, timestamp, logs, addresses: queried, via, ...partialIf(unreadable > 0) }
+    if (unreadable > 0) emit({ type: 'unreadable', count: unreadable })
+    reportPartial([block], ranges, emit)
+    recentBlocks.add(number, { hash, logCount, addresses: listed, settledAt: clock.now() })
     emit({ type: 'sealed', blocks: [block], newest: recentBlocks.newest?.number ?? number, ...ranges.cursors() })
   }
 

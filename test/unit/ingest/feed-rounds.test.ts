@@ -63,6 +63,14 @@ describe('a feed round', () => {
     expect(await publish(transactionEvent([round(5, 7, '330.5', 60)]))).toEqual([])
   })
 
+  it('stays if its block has logs that cannot be read', async () => {
+    const { publish } = await openListed()
+    await publish(transactionEvent([round(5, 7, '330.5', 60)]))
+    const sealed = sealedEventOfLogs(5, [], { addresses })
+    expect(await publish({ ...sealed, blocks: sealed.blocks.map((block) => ({ ...block, isPartial: true as const })) })).toEqual([])
+    expect(await publish(sealed)).toEqual(['nav 324.3014 by list, was 330.5'])
+  })
+
   it('gives way to the round before it after a reorganisation', async () => {
     const { publish } = await openListed()
     await publish(

@@ -209,6 +209,15 @@ describe('a pre-confirmed key', () => {
     ])
   })
 
+  it('of a block with logs that cannot be read stays open until the block can be read, and what can be read is sealed', async () => {
+    const { publish } = await openListed()
+    await publish(pendingLogEvent(movedAt(0, 1n)), pendingLogEvent(movedAt(1, 1n, B)))
+    const partial = sealedEvent(5, [movedAt(1, 1n, B)])
+    const blocks = partial.blocks.map((block) => ({ ...block, isPartial: true as const }))
+    expect(await publish({ ...partial, blocks })).toEqual([`seal AAPLc ${key(1, B)}`])
+    expect(await publish(sealedEvent(5, [movedAt(0, 1n), movedAt(1, 1n, B)]))).toEqual([`seal AAPLc ${key(0)},${key(1, B)}`])
+  })
+
   it('of a token outside the settled addresses stays open', async () => {
     const { publish } = await openListed()
     await publish(pendingLogEvent(movedAt(0, 1n)))

@@ -120,14 +120,20 @@ describe('a backfill', () => {
     expect(chain.requestedHeaders()).toEqual([100, 50])
   })
 
-  it('counts unreadable logs and emits the others', async () => {
+  it('finds the block with logs that cannot be read, counts them, and reports a hole before it emits the others', async () => {
     const { chain, settledEvents, add, advance } = openBackfill()
-    const log = chain.addLog(50)
-    chain.override = ({ method }) => (method === 'eth_getLogs' ? [{}, chain.nodeLogOf(log), null] : undefined)
+    const [log, other] = [chain.addLog(50), chain.addLog(60)]
+    chain.override = ({ method, params }) => {
+      const { fromBlock, toBlock, blockHash } = (params[0] ?? {}) as Record<string, string>
+      const isRead = blockHash === chain.hashOf(50) || (Number(fromBlock) <= 50 && Number(toBlock) >= 50)
+      return method === 'eth_getLogs' && isRead ? [{}, chain.nodeLogOf(log), null] : undefined
+    }
     add(1, 100)
-    await advance(0)
+    await advance(1_500)
     expect(settledEvents.ofType('unreadable')).toEqual([{ type: 'unreadable', count: 2 }])
-    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+    expect(settledEvents.holes()).toEqual(['50-50 unreadable'])
+    expect(settledEvents.logKeys()).toEqual([log, other].map(keyOf))
+    expect(settledEvents.blocks()).toMatchObject([{ number: 50, isPartial: true }, { number: 60 }])
   })
 
   it('refuses an answer with logs of other blocks', async () => {

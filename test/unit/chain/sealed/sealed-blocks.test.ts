@@ -99,17 +99,34 @@ describe('settling', () => {
     expect(chain.requestedHashes()).toEqual([])
   })
 
-  it('counts unreadable logs and emits the others', async () => {
-    const { chain, settledEvents, seal } = openSealedBlocks()
+  it('asks again for a block with logs that cannot be read, and takes the whole answer', async () => {
+    const { chain, settledEvents, seal, advance } = openSealedBlocks()
     const log = chain.addLog(HEAD + 1)
     chain.override = ({ method }) => {
       if (method !== 'eth_getLogs') return undefined
       chain.override = () => undefined
-      return [{ data: '0x1' }, sealedLog(log), null]
+      return [{ data: '0x1' }]
     }
     await seal(1)
-    expect(settledEvents.ofType('unreadable')).toEqual([{ type: 'unreadable', count: 2 }])
+    expect(settledEvents.all).toEqual([])
+    await advance(500)
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+    expect(settledEvents.holes()).toEqual([])
+  })
+
+  it('finally counts unreadable logs, and reports a hole before it emits the others', async () => {
+    const { chain, settledEvents, seal, advance } = openSealedBlocks()
+    const log = chain.addLog(HEAD + 1)
+    chain.override = ({ method }) => (method === 'eth_getLogs' ? [{ data: '0x1' }, sealedLog(log), null] : undefined)
+    await seal(1)
+    await advance(1_500)
+    expect(settledEvents.ofType('unreadable')).toEqual([{ type: 'unreadable', count: 2 }])
+    expect(settledEvents.holes()).toEqual([`${HEAD + 1}-${HEAD + 1} unreadable`])
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+    expect(settledEvents.blocks()).toMatchObject([{ number: HEAD + 1, isPartial: true }])
+    expect(settledEvents.all.map(({ type }) => type)).toEqual(['unreadable', 'hole', 'sealed'])
+    // Only with its logs is it settled: a restart reads it again.
+    expect(settledEvents.cursors()).toEqual([HEAD, HEAD + 1])
   })
 
   it('keeps up with the chain on a node slower than the block time', async () => {
