@@ -47,6 +47,7 @@ export async function trySource({ config, endpoints, addresses, clock, random, d
     ...sourceSettingsOf({ ...shared, config, endpoints, clock }),
     request: rpc.request,
     leaveEndpoint: rpc.leaveEndpoint,
+    confirmChain: rpc.confirmChain,
     addresses: concat(from(addresses.then(notEmpty)), NEVER),
     openKeys: noOpenKeys,
     cursor: null,

@@ -176,9 +176,15 @@ function followUnlisted(
   { endpoints, metrics, sourceSettings, clock, warn, ...ports }: GatewayInputs,
   unlistedContracts: UnlistedContracts,
 ): Observable<ChainEvent> {
-  const { request } = new Rpc({ urls: endpoints.rpcUrls, ...ports, warn, isEndpointFault, onAnswer: metrics.countUpstreamRequest })
+  const { request, confirmChain } = new Rpc({
+    urls: endpoints.rpcUrls,
+    ...ports,
+    warn,
+    isEndpointFault,
+    onAnswer: metrics.countUpstreamRequest,
+  })
   const events = unlistedContracts.events((addresses, openKeys) =>
-    source({ ...sourceSettings, ...fromNow, request, addresses, openKeys, clock, warn }),
+    source({ ...sourceSettings, ...fromNow, request, confirmChain, addresses, openKeys, clock, warn }),
   )
   return events.pipe(tap((event) => unlistedContracts.logFeed.receive(event)))
 }

@@ -44,6 +44,7 @@ export async function openConfiguredIngest(inputs: ConfiguredInputs): Promise<Ob
     append: appendWithChain(tape, chain),
     request: rpc.request,
     requestBatch: rpc.requestBatch,
+    confirmChain: rpc.confirmChain,
     leaveEndpoint: rpc.leaveEndpoint,
     ...{ link, linkCount },
     onChainEvent: inputs.onChainEvent,

@@ -17,7 +17,7 @@ import { type ContractAnswer, pollContracts } from '../chain/contracts/call-poll
 import { LogFolder } from '../chain/logs/log-folder.ts'
 import type { FindLog } from '../chain/logs/log-schema.ts'
 import { PoolPoller } from '../chain/pools/pool-poller.ts'
-import type { RequestBatchFn, RequestFn } from '../chain/rpc/client.ts'
+import type { ConfirmChain, RequestBatchFn, RequestFn } from '../chain/rpc/client.ts'
 import type { OpenKeys } from '../chain/sealed/block-logs.ts'
 import { type ChainEvent, type SourceOptions, source } from '../chain/source/source.ts'
 import type { PoolSetting } from '../pool-settings.ts'
@@ -44,6 +44,7 @@ export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 
   readonly append?: Tape['append']
   readonly request: RequestFn
   readonly requestBatch: RequestBatchFn
+  readonly confirmChain: ConfirmChain
   readonly link: SourceOptions['link']
   readonly linkCount?: number
   readonly leaveEndpoint?: () => void
@@ -73,7 +74,7 @@ export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 
 
 /** Restores the state from the tape. The returned pipeline runs and writes while it is subscribed to. */
 export async function openIngest(inputs: IngestInputs): Promise<Observable<readonly Entry[]>> {
-  const { tape, request, link, linkCount = 1, leaveEndpoint = () => {}, onChainEvent, lists, clock, settings, warn } = inputs
+  const { tape, request, confirmChain, link, linkCount = 1, leaveEndpoint = () => {}, lists, clock, settings, warn } = inputs
   const { refreshMs, pools, oracleRegistry } = settings
   const minDepth = { units: BigInt(settings.poolMinDepth), scale: 0 }
   const state = await restoreState(tape, { ...settings, quotes: { pools, minDepth }, hasRegistry: oracleRegistry !== null })
@@ -104,11 +105,11 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
   })
   const listedPools = new ListedPools({ state, settings: pools, poller, warn })
   const { cursor, head } = state
-  const upstream = { request, link, linkCount, leaveEndpoint }
+  const upstream = { request, confirmChain, link, linkCount, leaveEndpoint }
   const chainEvents = (addresses: Observable<readonly Hex[]>) =>
     source({ ...settings, ...upstream, addresses, openKeys: openKeysOf(state), findLog, cursor, head, clock, warn }).pipe(
       tap((event) => {
-        onChainEvent(event)
+        inputs.onChainEvent(event)
         if (event.type === 'reorg') {
           doubts.next(event.from)
           poller.readAgainFrom(event.from)

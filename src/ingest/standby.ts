@@ -24,9 +24,9 @@ type StandbyInputs = {
 export function openStandby(inputs: StandbyInputs): Observable<ChainEvent> {
   const { endpoints, sourceSettings, rpc, tape, onChainEvent, peers, clock, warn } = inputs
   if (endpoints.rpcUrls.length === 0) return EMPTY
-  const { request, leaveEndpoint } = rpc
+  const { request, confirmChain, leaveEndpoint } = rpc
   const addresses = listedTokens(tape)
-  const options = { ...sourceSettings, ...fromNow, request, leaveEndpoint, addresses, clock, warn }
+  const options = { ...sourceSettings, ...fromNow, request, confirmChain, leaveEndpoint, addresses, clock, warn }
   return source(options).pipe(
     tap((event) => {
       onChainEvent(event)

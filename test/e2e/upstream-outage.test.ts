@@ -1,4 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { openChainSwitch } from '../support/chain-switch.ts'
 import { openRelayBeforeList } from '../support/in-process-relay.ts'
 import { listenSse, type TestListener } from '../support/test-listener.ts'
 import { listenToAll, movementKeysOf, openDevnet, openRelayFor, type TestStack, transfer } from '../support/test-stack.ts'
@@ -161,6 +162,38 @@ describe('an upstream of another chain', () => {
     await foreign.until(() => foreign.requests.socket > sockets)
     expectEachOnce(listener, [8n])
     expect(foreign.subscriptions().pendingLogs).toBe(0)
+  })
+})
+
+describe('another chain that takes over a URL, with no request that fails', () => {
+  it.each([
+    ['HTTP', ({ url }: { readonly url: string }) => ({ UPSTREAM_RPC_URL: url, UPSTREAM_WS_URL: '' })],
+    ['WebSocket, the only upstream', ({ wsUrl }: { readonly wsUrl: string }) => ({ UPSTREAM_RPC_URL: '', UPSTREAM_WS_URL: wsUrl })],
+  ])('over %s: is noticed before anything is retracted, and is never sealed', async (_, settingsOf) => {
+    const devnet = await openDevnet()
+    const foreign = await openDevnet({ pace: 'manual', chainId: 7, seed: 'another' })
+    const upstream = await openChainSwitch(devnet)
+    const relay = await openRelayFor(devnet, settingsOf(upstream))
+    const listener = await listenToAll({ relay }, 'start')
+    await waitForSource(listener, 'poll')
+    for (const raw of [1n, 2n, 3n]) {
+      transfer({ devnet }, 'AAPLc', 1, raw)
+      devnet.seal()
+    }
+    await listener.until(() => listener.messagesOf('seal').length === 3, 'three seals')
+    transfer({ devnet }, 'AAPLc', 1, 4n)
+    await waitForMovements(listener, 4)
+    for (const raw of [7n, 8n, 9n, 10n, 11n]) {
+      transfer({ devnet: foreign }, 'AAPLc', 1, raw)
+      foreign.seal()
+    }
+    const reason = async () => ((await (await fetch(`${relay.url}/v1/status`)).json()) as { readonly reason: string }).reason
+    upstream.devnet = foreign
+    while ((await reason()) !== 'wrong_chain' && listener.messagesOf('retract').length === 0) await foreign.until(() => true)
+    expect(await reason()).toBe('wrong_chain')
+    expect(listener.messagesOf('retract')).toEqual([])
+    expect(listener.messagesOf('seal')).toHaveLength(3)
+    expectEachOnce(listener, [1n, 2n, 3n, 4n])
   })
 })
 

@@ -123,6 +123,7 @@ it(`memory stays flat over ${HOURS} hours, and every log gets its end`, async ()
     tape,
     request: traffic.request,
     requestBatch: () => Promise.reject(new Error('no pools')),
+    confirmChain: () => Promise.resolve(),
     link: () => traffic.signals,
     onChainEvent: () => {},
     lists: () => of({ tokens: parsedList(apple()), partial: false }),

@@ -52,6 +52,10 @@ export const faultTable = {
   logsFail: ['rpc', 1_000, 60_000, 'eth_getLogs alone: 429, -32000, 403, hangs, of another block', 0, 4],
   truncatedPages: ['rpc', 5_000, 90_000, 'index into the counts 20, 100, 500, 1000 after which a page ends', 0, 3],
   falseTimes: ['rpc', 1_000, 20_000, '% of pending blocks with a time a year later', 5, 40],
+  otherChain: ['rpc', 62_000, 80_000, 'ms at its beginning for which another chain answers', 200, 15_000],
+  misplacedLogs: ['rpc', 1_000, 20_000, '% of answers for one block with a log of another, or of none', 10, 100],
+  contradictions: ['rpc', 1_000, 20_000, '% of answers with one log twice, with two contents', 10, 100],
+  unreadableLogs: ['rpc', 1_000, 20_000, '% of answers with one log that cannot be read', 10, 100],
   endpointFrozen: ['rpc', 5_000, 90_000, 'index of the endpoint whose chain stands still', 0, 1],
   // The chain itself.
   chainStops: ['chain', 1_000, 60_000, 'nothing', 0, 0],
@@ -115,6 +119,10 @@ const laterKinds: readonly FaultKind[] = [
   'backupRestored',
   'falseLogTimes',
   'falseTimes',
+  'otherChain',
+  'misplacedLogs',
+  'contradictions',
+  'unreadableLogs',
 ]
 /** How often, in %, a seed may have a fault of such a kind, and how often one may begin while the relay starts. */
 const LATER_KIND_PERCENT = 10

@@ -6,6 +6,7 @@ import type { Hex } from '../../src/protocol/fields.ts'
 import type { Draft, DraftOf, Update } from '../../src/protocol/updates.ts'
 import type { Tape } from '../../src/tape/tape.ts'
 import { isFact } from './laws/published-facts.ts'
+import { plantedLieBugs } from './planted-lie-bugs.ts'
 import { plantedMachineBugs } from './planted-machine-bugs.ts'
 import { plantedTokenBugs } from './planted-token-bugs.ts'
 import { headerJson, logJson } from './simulated-node-json.ts'
@@ -47,6 +48,7 @@ const isSealedFact = (draft: Draft): boolean => isFactDraft(draft) && 'stage' in
 export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
   ...plantedTokenBugs,
   ...plantedMachineBugs,
+  ...plantedLieBugs,
   'every 20th fact is lost': (inputs, simulation) => {
     let written = 0
     const isLost = (draft: Draft) => {

@@ -5,6 +5,7 @@ import type { IngestInputs } from '../../src/ingest/ingest.ts'
 import { waitOn } from '../support/virtual-time.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import { SeededRandom } from './seeded-random.ts'
+import { answerWithLies, SIMULATED_CHAIN } from './simulated-lies.ts'
 import type { SimulatedNode } from './simulated-node.ts'
 import { falseTime, type JsonObject } from './simulated-node-json.ts'
 import type { Settings } from './simulation-settings.ts'
@@ -60,7 +61,7 @@ const LOGS_OF_ANOTHER_BLOCK = 4
 
 /**
  * The way to the nodes and back: slow, broken, or blocked for a while after each failure. With one endpoint a model stands in for
- * the relay's client, with several the client itself chooses among them.
+ * the relay's client, unless another chain comes behind it; with several the client itself chooses among them.
  */
 export class SimulatedRpc {
   readonly #options: Options
@@ -77,13 +78,14 @@ export class SimulatedRpc {
   }
 
   /** What one run of the relay asks with. */
-  clientFor({ now, random, warn }: ClientInputs): Pick<IngestInputs, 'request' | 'leaveEndpoint'> {
+  clientFor({ now, random, warn }: ClientInputs): Pick<IngestInputs, 'request' | 'leaveEndpoint' | 'confirmChain'> {
     const { endpoints } = this.#options
     this.#requestTimes.length = 0
-    if (endpoints.length === 1) return { request: this.requestOfFirst }
+    if (endpoints.length === 1 && !endpoints[0].activeFaults.occurs('otherChain'))
+      return { request: this.requestOfFirst, confirmChain: () => Promise.resolve() }
     const urls = endpoints.map((_, nth) => `http://endpoint-${nth}`)
     const exchange = (url: string) => this.#exchangeWith(endpoints[urls.indexOf(url)] ?? endpoints[0])
-    return new Rpc({ ...{ urls, now, random, warn, exchange }, chain: new ChainIdentity(null, '') })
+    return new Rpc({ ...{ urls, now, random, warn, exchange }, chain: new ChainIdentity(SIMULATED_CHAIN, '') })
   }
 
   readonly requestOfFirst: RequestFn = async (method, params, signal) => {
@@ -183,7 +185,8 @@ export class SimulatedRpc {
     const afterMs = activeFaults.amount('slowAnswers') ?? 0
     try {
       const asked = logsFail === LOGS_OF_ANOTHER_BLOCK ? node.aboutAnotherBlock(params) : params
-      const answer = node.answer(method, asked, behindMs)
+      const truth = (...question: readonly [string, readonly unknown[]]) => node.answer(...question, behindMs)
+      const answer = answerWithLies(truth, { method, params: asked }, { activeFaults, elapsedMs: clock.elapsedMs, random })
       const isLater = random.fork('false time').chance(activeFaults.amount('falseTimes') ?? 0)
       if (isLater && params[0] === 'pending') return { afterMs, answer: withFalseTime(answer, random.fork('later')), failure: null }
       const isWrong = random.fork('wrong').chance(activeFaults.amount('wrongAnswers') ?? 0)

@@ -65,6 +65,10 @@ export const link = (options: Options): Observable<LinkSignal> =>
                   tap(() => socket.retrySubscriptions()),
                   ignoreElements(),
                 ),
+                chain.wrongFound.pipe(
+                  tap(() => socket.checkChainAgain()),
+                  ignoreElements(),
+                ),
                 reconnects.pipe(
                   tap(() => socket.leave('it does not do its work')),
                   ignoreElements(),

@@ -131,7 +131,10 @@ export class SubscriptionSocket {
       perMessageDeflate: false,
       followRedirects: false,
     })
-    this.#socket.on('open', () => this.#checkChain())
+    this.#socket.on('open', () => {
+      this.#startPinging()
+      this.#checkChain(() => this.#start())
+    })
     this.#socket.on('message', (data, isBinary) => {
       if (isBinary) return
       const json = Buffer.isBuffer(data) ? data : Buffer.from(String(data))
@@ -159,6 +162,11 @@ export class SubscriptionSocket {
     if (!this.#logSubscriptions.has('logs')) this.#subscribe('logs')
   }
 
+  /** Another node may answer on this socket now. */
+  checkChainAgain(): void {
+    if (this.#isReady) this.#checkChain(() => {})
+  }
+
   /** Ends the socket as lost, so that the next URL is tried. */
   leave(reason: string): void {
     if (!this.#hasEnded) this.signals.next({ type: 'left', what: 'link' })
@@ -170,18 +178,17 @@ export class SubscriptionSocket {
     this.#cleanUp()
   }
 
-  #checkChain(): void {
-    this.#startPinging()
+  #checkChain(onRight: () => void): void {
     this.#request('eth_chainId', [], {
       onResult: (result) => {
         const chainId = HexQuantity.safeParse(result).data
         const mismatch = chainId === undefined ? 'eth_chainId is not a number' : this.#options.chain.findMismatch(chainId)
         if (mismatch) this.#end(`wrong chain: ${mismatch}`)
-        else this.#start()
+        else onRight()
       },
       // A node without eth_chainId is the operator's choice. One that has it and fails is not trusted now.
       onError: ({ code, message }) => {
-        if (code === null || code === UNKNOWN_METHOD_CODE) this.#start()
+        if (code === null || code === UNKNOWN_METHOD_CODE) onRight()
         else this.#end(`eth_chainId refused: ${code} ${message}`)
       },
     })

@@ -1,3 +1,5 @@
+import { Subject } from 'rxjs'
+
 /** The chain that the relay serves: set by the operator, by the tape, or by the first endpoint that answers. */
 export class ChainIdentity {
   #id: number | null
@@ -5,6 +7,8 @@ export class ChainIdentity {
   /** The URLs whose last answer was another chain, and whether any URL was ever of this one. */
   readonly #wrongUrls = new Set<string>()
   #isConfirmed = false
+  /** Notified whenever a URL answers with another chain: what else is open may have changed too. */
+  readonly wrongFound = new Subject<void>()
   readonly #onWrongUrl: () => void
 
   /** `expectedBy` names the source of the id, for the operator who reads the mismatch. */
@@ -37,6 +41,7 @@ export class ChainIdentity {
     } else {
       this.#wrongUrls.add(url)
       this.#onWrongUrl()
+      this.wrongFound.next()
     }
     return mismatch
   }

@@ -18,6 +18,12 @@ export type BatchRequest = { readonly [Q in NodeMethod]: { readonly method: Q; r
 /** Several requests to one endpoint, which it reads in this order: the answer of each. */
 export type RequestBatchFn = (requests: readonly BatchRequest[], signal?: AbortSignal) => Promise<readonly BatchAnswer[]>
 
+/**
+ * Waits until each endpoint that answered since `answeredSince` has said of which chain it is, when asked after `askedAfter`. Fails
+ * if it is of another one, or does not say.
+ */
+export type ConfirmChain = (answers: { readonly answeredSince: number; readonly askedAfter: number }) => Promise<void>
+
 /** One forwarded request, and its result in the bytes that the node sent. */
 export type RawRequestFn = <M extends Method>(method: M, params: Params<M>, signal?: AbortSignal) => Promise<Buffer>
 
@@ -54,6 +60,11 @@ type Endpoint = {
   failures: number
   backoffUntil: number
   isChainChecked: boolean
+  /** When it was last asked for its chain and named the right one, and when it last answered any request. */
+  chainAskedAt: number
+  answeredAt: number
+  /** Under way: its chain is asked for beside the requests. */
+  confirming: Promise<void> | null
   /** Until when it is asked after the others, and how often in a row that was so. */
   asideUntil: number
   asideTimes: number
@@ -91,7 +102,8 @@ export class Rpc {
     const { urls, exchange = exchangeWith } = options
     this.#endpoints = urls.map((url) => ({
       ...{ url, exchange: exchange(url), failures: 0 },
-      ...{ backoffUntil: 0, isChainChecked: false, asideUntil: 0, asideTimes: 0, batchesRefusedUntil: 0, headBehind: null },
+      ...{ isChainChecked: false, chainAskedAt: NEVER, answeredAt: NEVER, confirming: null },
+      ...{ backoffUntil: 0, asideUntil: 0, asideTimes: 0, batchesRefusedUntil: 0, headBehind: null },
     }))
   }
 
@@ -114,6 +126,11 @@ export class Rpc {
       }
     }
     throw lastError
+  }
+
+  readonly confirmChain: ConfirmChain = async ({ answeredSince, askedAfter }) => {
+    const endpoints = this.#endpoints.filter(({ answeredAt }) => answeredAt >= answeredSince)
+    await Promise.all(endpoints.map((endpoint) => this.#confirm(endpoint, askedAfter)))
   }
 
   /** What the first endpoint answers is of no use: the others are asked before it for a while. */
@@ -143,7 +160,8 @@ export class Rpc {
 
   async #requestFrom<T>(endpoint: Endpoint, request: RpcRequest<T>, signal?: AbortSignal): Promise<T> {
     try {
-      if (!endpoint.isChainChecked) await this.#checkChain(endpoint, signal)
+      // Another part of the process may have found it to be of another chain.
+      if (!endpoint.isChainChecked || this.#options.chain.isWrong([endpoint.url])) await this.#checkChain(endpoint, signal)
     } catch (failure) {
       signal?.throwIfAborted()
       // The relay itself sends this request, so a failure is always the endpoint's fault.
@@ -152,6 +170,7 @@ export class Rpc {
     }
     const result = await this.#send(endpoint, request, signal)
     endpoint.failures = 0
+    endpoint.answeredAt = this.#options.now()
     return result
   }
 
@@ -258,12 +277,32 @@ export class Rpc {
     this.#options.warn(`upstream ${error.kind}`, { endpoint: hostOf(endpoint.url), message: error.message })
   }
 
+  /** An endpoint that does not say its chain goes on being used, unlike one of another chain. */
+  async #confirm(endpoint: Endpoint, askedAfter: number): Promise<void> {
+    // What is under way may have been asked too early.
+    await endpoint.confirming?.catch(() => {})
+    if (endpoint.chainAskedAt > askedAfter) return
+    endpoint.confirming ??= this.#checkChain(endpoint).finally(() => {
+      endpoint.confirming = null
+    })
+    try {
+      await endpoint.confirming
+    } catch (failure) {
+      if (!(failure instanceof UpstreamError)) throw failure
+      if (failure.kind === 'wrong_chain') this.#backOff(endpoint, failure)
+      // The step that asked is tried again, whatever the endpoint says of this method.
+      throw failure.isRetryable ? failure : new UpstreamError('unreadable', `eth_chainId: ${failure.message}`)
+    }
+  }
+
   /** Checked again after each failure: another node may now answer under the same URL. */
   async #checkChain(endpoint: Endpoint, signal?: AbortSignal): Promise<void> {
+    const askedAt = this.#options.now()
     const chainId = await this.#chainIdOf(endpoint, signal)
     const mismatch = chainId === null ? null : this.#options.chain.checkUrl(endpoint.url, chainId)
     if (mismatch) throw new UpstreamError('wrong_chain', mismatch)
     endpoint.isChainChecked = true
+    endpoint.chainAskedAt = askedAt
   }
 
   /** Null from a node that serves only the seven required methods: it cannot be checked, and the operator chose it. */
@@ -303,6 +342,7 @@ export class Rpc {
   }
 }
 
+const NEVER = Number.NEGATIVE_INFINITY
 const TIMEOUT_MESSAGE = 'The operation was aborted due to timeout'
 const timeoutReason = () => new DOMException(TIMEOUT_MESSAGE, 'TimeoutError')
 

@@ -3,6 +3,7 @@ import type { Hex } from '../../protocol/fields.ts'
 import { addressSetOf } from '../logs/address-set.ts'
 import { isSealed, type Log, type Logs, type SealedHeader } from '../logs/log-schema.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
+import type { ConfirmChain } from '../rpc/client.ts'
 import { UpstreamError } from '../rpc/error.ts'
 import type { BackfillRanges } from './backfill-ranges.ts'
 import type { Cursor } from './recent-blocks.ts'
@@ -61,6 +62,7 @@ export type SettlementEvent =
 /** What settling reads from, and where its events go. */
 export type SettlementContext = {
   readonly node: BlockReader
+  readonly confirmChain: ConfirmChain
   readonly openKeys: OpenKeys
   /** The listed tokens. Another list is another array. */
   readonly addresses: () => readonly Hex[]
@@ -80,6 +82,9 @@ export type BlockReading = Logs & {
   readonly queried: readonly Hex[]
 }
 
+/** How long an endpoint that named its chain is believed to be of it where something is retracted. */
+const CONFIRMED_FOR_MS = 60_000
+
 /** The answer lacks logs that the block may contain. */
 export class MissingLogsError extends Error {
   readonly block: number
@@ -95,16 +100,20 @@ export class MissingLogsError extends Error {
  * stay so.
  */
 export async function readBlock(
-  { node, openKeys, addresses, signal }: Pick<SettlementContext, 'node' | 'openKeys' | 'addresses' | 'signal'>,
+  { node, confirmChain, openKeys, addresses, clock, signal }: Omit<SettlementContext, 'warn' | 'emit'>,
   header: SealedHeader,
   acceptsMissing: boolean,
 ): Promise<BlockReading> {
+  const answeredSince = clock.now()
   const listed = addresses()
   const queried = addressesToQuery(listed, openKeys.at(header.number))
   const answer = await readLogs(node, header, queried, signal)
   if (!acceptsMissing && answer.unreadable > 0) throw new MissingLogsError(header.number, 'has logs that cannot be read')
   // More keys may have been published during the read.
   if (!acceptsMissing) await checkMissing(node, header, answer, openKeys.at(header.number), signal)
+  // Another chain may answer under the same URL.
+  if (isRetracting(answer, openKeys.at(header.number)))
+    await confirmChain({ answeredSince, askedAfter: clock.now() - CONFIRMED_FOR_MS })
   return { ...answer, header, listed, queried }
 }
 
@@ -161,6 +170,13 @@ async function readLogsByNumber(
   if (reread?.hash !== hash || answer.logs.some((log) => log.blockHash !== hash))
     throw new UpstreamError('behind', `block ${number} is not ${hash}`)
   return answer
+}
+
+/** Whether the block lacks what was published of it. One with unreadable logs retracts nothing. */
+function isRetracting({ logs, unreadable }: Logs, published: readonly OpenKey[]): boolean {
+  if (unreadable > 0 || published.length === 0) return false
+  const found = new Map(logs.map(({ key, address }) => [key, address]))
+  return published.some(({ key, address }) => found.get(key) !== address)
 }
 
 /**

@@ -7,7 +7,7 @@ import type { HeadTracker } from './heads.ts'
 import type { Cursor, RecentBlocks } from './recent-blocks.ts'
 import type { Recheck } from './recheck.ts'
 
-type Options = Pick<SettlementContext, 'node' | 'warn' | 'emit' | 'signal'> & {
+type Options = Pick<SettlementContext, 'node' | 'confirmChain' | 'clock' | 'warn' | 'emit' | 'signal'> & {
   readonly recentBlocks: RecentBlocks
   readonly heads: HeadTracker
   readonly recheck: Recheck
@@ -16,26 +16,30 @@ type Options = Pick<SettlementContext, 'node' | 'warn' | 'emit' | 'signal'> & {
 
 /** A node disagreed with a settled block: reads the block to find which one is right. */
 export async function resolveDispute(options: Options, number: number, acceptsMissing: boolean): Promise<void> {
-  const { node, recentBlocks, heads, signal } = options
+  const { node, recentBlocks, heads, clock, signal } = options
+  const answeredSince = clock.now()
   const header = await node.header(number, signal)
   if (!isSealed(header) && !acceptsMissing) throw new UpstreamError('behind', `block ${number} is gone, or not there yet`)
   const ourHash = recentBlocks.get(number)?.hash
-  if (isSealed(header) && ourHash && ourHash !== header.hash) return rollBack(options, number)
+  if (isSealed(header) && ourHash && ourHash !== header.hash) return rollBack(options, number, answeredSince)
   heads.resolveDispute(number)
 }
 
 /** Whether the node has another block in place of ours. Without a known hash that is unknown, and counts as no. */
 export async function rollBackIfReplaced(options: Options, { number, hash }: Cursor): Promise<boolean> {
+  const answeredSince = options.clock.now()
   const header = hash === null ? null : await options.node.header(number, options.signal)
   if (!isSealed(header) || header.hash === hash) return false
-  await rollBack(options, number)
+  await rollBack(options, number, answeredSince)
   return true
 }
 
-/** Our block of this number is no longer canonical. */
-async function rollBack(options: Options, number: number): Promise<void> {
-  const { node, recentBlocks, heads, recheck, ranges, warn, emit, signal } = options
+/** Our block of this number is no longer canonical, unless those that answered so are of another chain now. */
+async function rollBack(options: Options, number: number, answeredSince: number): Promise<void> {
+  const { node, confirmChain, recentBlocks, heads, recheck, ranges, clock, warn, emit, signal } = options
+  const noticedAt = clock.now()
   const { to, lost } = await findRollbackTarget(node, recentBlocks, { number, safe: heads.safe }, signal)
+  await confirmChain({ answeredSince, askedAfter: noticedAt })
   warn('the chain was reorganised', { from: to.number + 1, lost })
   recentBlocks.rollBackTo(to)
   heads.rolledBackTo(to.number)

@@ -23,7 +23,7 @@ import type { Head, Hex } from '../../protocol/fields.ts'
 import type { LinkSignal } from '../link/subscription-socket.ts'
 import type { FindLog } from '../logs/log-schema.ts'
 import { BlockReader } from '../rpc/block-reader.ts'
-import type { RequestFn } from '../rpc/client.ts'
+import type { ConfirmChain, RequestFn } from '../rpc/client.ts'
 import { UpstreamError } from '../rpc/error.ts'
 import { limitedRequests } from '../rpc/limited-requests.ts'
 import type { OpenKeys } from '../sealed/block-logs.ts'
@@ -48,6 +48,7 @@ export type LinkInputs = {
 
 export type SourceOptions = {
   readonly request: RequestFn
+  readonly confirmChain: ConfirmChain
   /** Opens the upstream socket; null without one: then everything is polled. */
   readonly link: ((inputs: LinkInputs) => Observable<LinkSignal>) | null
   /** How many nodes the link has to choose from: 1 by default. */

@@ -31,6 +31,8 @@ export class BlockSettlement implements Law {
   readonly #forgottenSeals = new Set<string>()
   readonly #context: LawContext
   readonly #reasons: RetractReasons
+  /** Blocks with logs that cannot be read: what they lack is not known to be gone. */
+  readonly #partial = new Set<number>()
   #current: BlockInProgress | null = null
   /** A block of this batch that a correction of another block interrupted: nothing more of it may follow. */
   #interrupted: BlockInProgress | null = null
@@ -76,6 +78,8 @@ export class BlockSettlement implements Law {
         this.#blockInProgress(fact.block.number, fact.block.hash, 'amend', update.id)
       this.#reasons.checkAmend(update)
       this.lifecycles.amend(update)
+    } else if (update.type === 'hole' && update.reason === 'unreadable') {
+      this.#partial.add(update.blocks.first)
     } else if (update.type === 'seal') {
       this.#checkSeal(update, this.#blockInProgress(update.block.number, update.block.hash, 'seal', update.id))
     }
@@ -132,7 +136,8 @@ export class BlockSettlement implements Law {
     const truth = this.lifecycles.blockOf(block.hash)
     if (!truth || truth.number !== block.number) return violation('I3', `${id} seals block ${block.number} ${block.hash}`)
     if (blockTime(block) !== truth.timestamp) violation('I3', `${id} has the time ${block.timestamp}`)
-    const expected = truth.logs.filter((log) => log.content.address === address).map((log) => log.key)
+    const sealable = truth.logs.filter((log) => log.content.address === address).map((log) => log.key)
+    const expected = this.#partial.has(block.number) ? sealable.filter((key) => keys.includes(key)) : sealable
     if (keys.join() !== expected.join())
       violation('I4', `${id} seals ${address} in block ${block.number}: ${keys.join()}, not ${expected.join()}`)
     const digest = createHash('sha256').update(expected.join('\n')).digest('hex').slice(0, 32)
@@ -173,6 +178,7 @@ export class BlockSettlement implements Law {
       if (!seals.some((seal) => seal.keys.includes(key))) violation('I4', `${key} is published as sealed without a seal`)
     }
     for (const lifecycle of this.lifecycles.aliveInBlock(number)) {
+      if (lifecycle.state === 'open' && this.#partial.has(number)) continue
       if (lifecycle.state === 'open') violation('I4', `${lifecycle.key} stays open after block ${number} was settled`)
       else if (lifecycle.hash !== hash && !lifecycle.isForgotten)
         violation('I4', `${lifecycle.key} stays sealed by ${lifecycle.hash} after ${hash} was settled`)

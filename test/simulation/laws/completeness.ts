@@ -34,6 +34,8 @@ const failoverKinds: ReadonlySet<FaultKind> = new Set<FaultKind>([
 ])
 const hindersFailover = ({ kind, target }: Fault): boolean =>
   !['list', 'clock', 'chain'].includes(target) && !failoverKinds.has(kind)
+/** Faults that leave blocks of which the relay cannot read all logs. */
+const unreadableKinds = ['historyPruned', 'fewResults', 'unreadableLogs'] as const
 /** How long recovery may take after the last fault. */
 const RECOVERY_MS = 60_000
 /** How far above the safe block a reorganisation is undone. */
@@ -137,7 +139,7 @@ export class Completeness implements Law {
     const last = chain.blocksByNumber.get(blocks.last)?.at(-1)
     const oldest = NOON + clock.elapsedMs - settings.backfillBoundMs + HOLE_AGE_SLACK_MS
     const tooOld = last !== undefined && last.timestamp * 1_000 <= oldest
-    const unreadable = activeFaults.wasActiveWithin('historyPruned', 60_000) || activeFaults.wasActiveWithin('fewResults', 60_000)
+    const unreadable = unreadableKinds.some((kind) => activeFaults.wasActiveWithin(kind, 60_000))
     if (blocks.first > blocks.last) violation('I5', `${id} is a hole from ${blocks.first} to ${blocks.last}`)
     const isForgotten = activeFaults.wasActiveWithin('deepReorg', 60_000) && settings.safeLag > REMEMBERED_BLOCKS
     if (!tooOld && !unreadable && !isForgotten)

@@ -61,6 +61,10 @@ const failingFaults: readonly FaultKind[] = [
   'slowAnswers',
   'hangingAnswers',
   'logsFail',
+  'otherChain',
+  'misplacedLogs',
+  'contradictions',
+  'unreadableLogs',
 ]
 
 /** Faults under which the relay cannot know how far the chain is, or may retract what it brings back. */

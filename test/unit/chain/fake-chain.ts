@@ -1,5 +1,5 @@
 import type { SchedulerLike } from 'rxjs'
-import type { RequestFn } from '../../../src/chain/rpc/client.ts'
+import type { ConfirmChain, RequestFn } from '../../../src/chain/rpc/client.ts'
 import { UpstreamError } from '../../../src/chain/rpc/error.ts'
 import type { Hex } from '../../../src/protocol/fields.ts'
 import { waitOn } from '../../support/virtual-time.ts'
@@ -47,6 +47,9 @@ export class FakeChain {
   delayMs = 0
   /** Thrown instead of an answer. */
   failure: UpstreamError | null = null
+  /** Thrown where the chain behind answers has to be confirmed. */
+  chainFailure: UpstreamError | null = null
+  readonly confirmations: Parameters<ConfirmChain>[0][] = []
   /** Another answer to a request; undefined keeps the usual one. */
   override: (request: RpcRequest) => unknown = () => undefined
   inFlight = 0
@@ -117,6 +120,11 @@ export class FakeChain {
     const override = this.override(request)
     if (override !== undefined) return override
     return method === 'eth_getLogs' ? this.#getLogs(params[0] as Filter) : this.#block(String(params[0]))
+  }
+
+  readonly confirmChain: ConfirmChain = async (answers) => {
+    this.confirmations.push(answers)
+    if (this.chainFailure) throw this.chainFailure
   }
 
   /** The block ranges of all log requests. */

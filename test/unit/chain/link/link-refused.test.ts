@@ -52,6 +52,20 @@ describe('a link to an unusable node', () => {
     expect(node.methods()).toEqual(['eth_chainId'])
   })
 
+  it('checks the chain again where another URL is of another one, and leaves a node that is', async () => {
+    const node = await openFakeNode()
+    const chain = new ChainIdentity(CHAIN_ID, 'CHAIN_ID')
+    const link = openLink([node.url], addresses, { chain })
+    await link.waitForSignal('live')
+    chain.checkUrl('http://127.0.0.1:1', 1)
+    await node.waitUntil(() => node.methods().filter((method) => method === 'eth_chainId').length === 2)
+    const { answer } = node
+    node.answer = (request) => (request.method === 'eth_chainId' ? { result: '0x1' } : answer(request))
+    chain.checkUrl('http://127.0.0.1:1', 1)
+    expect((await link.waitForSignal('down')).reason).toBe(`wrong chain: it is of chain 1, but CHAIN_ID says ${CHAIN_ID}`)
+    expect(node.methods().filter((method) => method === 'eth_subscribe newHeads')).toHaveLength(1)
+  })
+
   it('checks the chain at every opening', async () => {
     const node = await openFakeNode()
     const chain = new ChainIdentity(null, '')

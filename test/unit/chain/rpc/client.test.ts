@@ -135,6 +135,87 @@ describe('a request', () => {
   })
 })
 
+describe('the chain behind answers', () => {
+  const MINUTE_MS = 60_000
+  const chainRequests = ({ methods }: { methods: () => readonly string[] }) =>
+    methods().filter((method) => method === 'eth_chainId').length
+
+  it('is asked for again where it was asked for too early, once for all that wait', async () => {
+    const node = await openEndpoint(resultResponder('0x64'))
+    const { rpc, clock, blockNumber } = openRpcClient([node.url])
+    await blockNumber()
+    const confirm = () => rpc.confirmChain({ answeredSince: clock.now, askedAfter: clock.now - MINUTE_MS })
+    clock.now += MINUTE_MS - 1
+    await blockNumber()
+    await confirm()
+    expect(chainRequests(node)).toBe(1)
+    clock.now += 1
+    // Nothing was answered since.
+    await confirm()
+    expect(chainRequests(node)).toBe(1)
+    await blockNumber()
+    await Promise.all(Array.from({ length: 8 }, confirm))
+    expect(chainRequests(node)).toBe(2)
+    await rpc.confirmChain({ answeredSince: clock.now, askedAfter: clock.now })
+    expect(chainRequests(node)).toBe(3)
+  })
+
+  it('is another one now: its URL is of a wrong chain, and the next one is asked', async () => {
+    const [first, second] = [await openEndpoint(resultResponder('0x64')), await openEndpoint(resultResponder('0x65'))]
+    const chain = new ChainIdentity(CHAIN_ID, 'CHAIN_ID')
+    const { rpc, clock, blockNumber } = openRpcClient([first.url, second.url], chain)
+    await blockNumber()
+    first.chain = 1
+    const confirm = () => rpc.confirmChain({ answeredSince: clock.now, askedAfter: clock.now })
+    expect((await failureOf(confirm())).kind).toBe('wrong_chain')
+    // The other one has answered nothing.
+    expect(second.methods()).toEqual([])
+    expect(chain.isWrong([first.url])).toBe(true)
+    clock.now += 1
+    expect(await blockNumber()).toBe('0x65')
+    await confirm()
+    first.chain = CHAIN_ID
+    clock.now += MINUTE_MS
+    expect(await blockNumber()).toBe('0x64')
+    expect(chain.isWrong([first.url])).toBe(false)
+  })
+
+  it.each([
+    ['fails', errorResponder(200, -32000, 'internal error'), 'unknown'],
+    ['is refused', errorResponder(200, -32602, 'invalid params'), 'unreadable'],
+    ['is no answer', rawResponder(502), 'unreachable'],
+  ])('stays unknown where the request %s, and the endpoint is used', async (_, respond, kind) => {
+    const node = await openEndpoint(resultResponder('0x64'))
+    const { rpc, clock, blockNumber } = openRpcClient([node.url])
+    await blockNumber()
+    node.chain = respond
+    const confirm = () => rpc.confirmChain({ answeredSince: clock.now, askedAfter: clock.now })
+    expect((await failureOf(confirm())).kind).toBe(kind)
+    expect(await blockNumber()).toBe('0x64')
+    node.chain = CHAIN_ID
+    await confirm()
+    expect(node.methods()).toEqual(['eth_chainId', 'eth_blockNumber', 'eth_chainId', 'eth_blockNumber', 'eth_chainId'])
+  })
+
+  it('cannot be asked for where a node does not know the method', async () => {
+    const mute = await openEndpoint(resultResponder('0x64'), { chain: errorResponder(200, -32601, 'no such method') })
+    const { rpc, clock, blockNumber } = openRpcClient([mute.url])
+    await blockNumber()
+    await rpc.confirmChain({ answeredSince: clock.now, askedAfter: clock.now })
+    expect(chainRequests(mute)).toBe(2)
+  })
+
+  it('is checked again where another part of the process finds it to be another one', async () => {
+    const node = await openEndpoint(resultResponder('0x64'))
+    const chain = new ChainIdentity(CHAIN_ID, 'CHAIN_ID')
+    const { blockNumber } = openRpcClient([node.url], chain)
+    await blockNumber()
+    chain.checkUrl(node.url, 1)
+    node.chain = 1
+    expect((await failureOf(blockNumber())).kind).toBe('wrong_chain')
+  })
+})
+
 describe('an endpoint of another chain', () => {
   it('is refused with a reason, and not used for a minute', async () => {
     const wrong = await openEndpoint(resultResponder('0x1'), { chain: 1 })

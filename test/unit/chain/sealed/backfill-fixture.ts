@@ -24,6 +24,7 @@ export const openBackfill = () => {
   const controller = new AbortController()
   const backfill = new Backfill({
     node: new BlockReader(chain.request),
+    confirmChain: chain.confirmChain,
     openKeys,
     addresses: () => list.addresses,
     ranges,

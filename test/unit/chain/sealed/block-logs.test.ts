@@ -1,20 +1,27 @@
+import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { BlockReader } from '../../../../src/chain/rpc/block-reader.ts'
+import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import { addressesToQuery, MissingLogsError, readBlock } from '../../../../src/chain/sealed/block-logs.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { apple, keyOf, sealedLog, tesla, txHash, word } from '../node-json.ts'
 import { FakeOpenKeys, sealedHeader } from './sealed-blocks-fixture.ts'
 
 const HEAD = 1_000
+const NOW = 5_000_000
 
 const openReader = () => {
+  const clock = new VirtualTimeScheduler()
+  clock.frame = NOW
   const chain = new FakeChain(HEAD)
   const openKeysOfChain = new FakeOpenKeys()
   const settle = async (block = HEAD, { acceptsMissing = false } = {}) => {
     const node = new BlockReader(chain.request)
     const { signal } = new AbortController()
     const header = sealedHeader(chain.headerOf(block))
-    const { logs } = await readBlock({ node, openKeys: openKeysOfChain, addresses: () => [apple], signal }, header, acceptsMissing)
+    const { confirmChain } = chain
+    const context = { node, confirmChain, openKeys: openKeysOfChain, addresses: () => [apple], clock, signal }
+    const { logs } = await readBlock(context, header, acceptsMissing)
     return logs.map(({ key }) => key)
   }
   return { chain, openKeysOfChain, settle }
@@ -108,6 +115,29 @@ describe('the logs that settle a block', () => {
         JSON.stringify(params).includes('fromBlock') ? [{ ...sealedLog({ block: HEAD }), blockHash }] : undefined
       await expect(settle()).rejects.toMatchObject({ kind: 'behind' })
     }
+  })
+
+  it.each([
+    ['lack an open key', { block: HEAD, index: 7 }, 1],
+    ['have an open key of another token', { block: HEAD, index: 0, address: tesla }, 1],
+    ['include all open keys', { block: HEAD, index: 0 }, 0],
+  ])('are of a chain that was confirmed in the last minute if they %s', async (_, openKey, times) => {
+    const { chain, openKeysOfChain, settle } = openReader()
+    chain.addLog(HEAD)
+    openKeysOfChain.add(openKey)
+    await settle()
+    expect(chain.confirmations).toEqual(Array(times).fill({ answeredSince: NOW, askedAfter: NOW - 60_000 }))
+    chain.chainFailure = new UpstreamError('wrong_chain', 'it is of chain 1')
+    if (times > 0) await expect(settle()).rejects.toBe(chain.chainFailure)
+  })
+
+  it('retract nothing, and need no chain, if one of them cannot be read', async () => {
+    const { chain, openKeysOfChain, settle } = openReader()
+    openKeysOfChain.add({ block: HEAD, index: 7 })
+    chain.override = ({ method }) => (method === 'eth_getLogs' ? [{}] : undefined)
+    await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
+    expect(await settle(HEAD, { acceptsMissing: true })).toEqual([])
+    expect(chain.confirmations).toEqual([])
   })
 
   it('are read for listed tokens and those with open keys, each once', () => {

@@ -120,6 +120,7 @@ export const openSealedBlocks = ({
   const open = (from: Cursor | null, knownSafe: number | null) =>
     new SealedBlocks({
       node: new BlockReader(chain.request),
+      confirmChain: chain.confirmChain,
       openKeys,
       addresses: () => list.addresses,
       cursor: from,

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import { DEPTH_BOUND_BLOCKS } from '../../../../src/chain/sealed/recent-blocks.ts'
 import { keyOf, word } from '../node-json.ts'
 import { HEAD, openSealedBlocks, range, sealedHeader } from './sealed-blocks-fixture.ts'
@@ -64,6 +65,30 @@ describe('a reorganisation', () => {
     expect(sealed.head?.number).toBe(HEAD + 7)
     await seal(5)
     expect(settledEvents.blockNumbers().slice(-5)).toEqual(range(HEAD + 8, HEAD + 12))
+  })
+
+  it.each([
+    ['by the next block', HEAD + 11],
+    ['by a head of the same height', HEAD + 10],
+  ])('waits for the chain of what answered, asked for after it was noticed %s', async (_, head) => {
+    const { chain, settledEvents, warnings, announceHead, advance, clock } = await openSettled(10)
+    chain.delayMs = 10
+    const since = clock.now()
+    chain.reorganise(2)
+    chain.head = head
+    chain.chainFailure = new UpstreamError('wrong_chain', 'it is of chain 1')
+    announceHead()
+    await advance(20_000)
+    expect(settledEvents.all).toEqual([])
+    expect(warnings).not.toContain('the chain was reorganised')
+    for (const { answeredSince, askedAfter } of chain.confirmations) {
+      expect(answeredSince).toBeGreaterThanOrEqual(since)
+      expect(askedAfter).toBeGreaterThan(answeredSince)
+    }
+    chain.chainFailure = null
+    await advance(3_000)
+    expect(settledEvents.ofType('reorg')).toHaveLength(1)
+    expect(settledEvents.blockNumbers().at(-1)).toBe(head)
   })
 
   it('is detected by a log that the node withdraws', async () => {

@@ -64,6 +64,7 @@ export const openSource = ({
   }
   const subscription = source({
     request: chain.request,
+    confirmChain: chain.confirmChain,
     link: hasLink ? link : null,
     linkCount,
     leaveEndpoint: () => leaveTimes.push(clock.now()),
