@@ -5,7 +5,7 @@ import { contentOf, type FactDraft, hasSameDetail, isSameContent, type Published
 type BlockFacts = {
   readonly published: ReadonlyMap<string, PublishedFact>
   readonly sealed: readonly FactDraft[]
-  /** The sealed facts are complete for these tokens only; keys of others stay. */
+  /** The sealed facts are complete for these tokens only; keys of others stay that the block lacks. */
   readonly addresses: ReadonlySet<Hex>
   /** The sealed facts of these facts' transactions in other blocks. */
   readonly sealedElsewhere: (facts: readonly FactDraft[]) => readonly FactDraft[]
@@ -71,7 +71,8 @@ function findMissing({ published, sealed, addresses }: BlockFacts): readonly Pub
   const sealedByKey = new Map(sealed.map((fact) => [fact.key, fact]))
   const isMissing = ({ draft }: PublishedFact) => {
     const fact = sealedByKey.get(draft.key)
-    return addresses.has(draft.address) && !(fact && isSameContent(draft, fact))
+    // A key that the block contains is known, whatever else the block lacks.
+    return fact ? !isSameContent(draft, fact) : addresses.has(draft.address)
   }
   return [...published.values()].filter(isMissing).sort((a, b) => byLogIndex(a.draft, b.draft))
 }

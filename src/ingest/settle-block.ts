@@ -28,7 +28,7 @@ type SettleOptions = { readonly late: boolean; readonly newest: number; readonly
 /** Part of what settling a block publishes. The last one says how many of the block's logs are of unlisted tokens. */
 type SettledPart = { readonly publications: readonly Publication[]; readonly unlisted?: number }
 
-/** A block with logs that cannot be read proves of no token that a fact is not in it. */
+/** A block with logs that cannot be read proves of no token that a fact is not in it, so nothing is retracted. */
 const NO_ADDRESSES: ReadonlySet<Hex> = new Set()
 
 /** Updates of a settled block that one turn of the event loop publishes and writes. */
@@ -56,8 +56,10 @@ export function* settleBlock(
     publications = []
   }
   const blockField = blockFieldOf(block)
-  const complete = block.isPartial ? NO_ADDRESSES : queried
-  const settlement = state.ledger.settle({ ...blockField, hash: block.hash }, { facts, parts }, complete, state.tapeEnd)
+  const [contents, complete] = block.isPartial
+    ? [{ facts, parts: parts.filter(({ key }) => !state.ledger.find(block.number, key)) }, NO_ADDRESSES]
+    : [{ facts, parts }, queried]
+  const settlement = state.ledger.settle({ ...blockField, hash: block.hash }, contents, complete, state.tapeEnd)
   if (isLarge && isSplit) yield pause
   for (const publication of publishFacts(state, settlement, blockField, moment)) {
     publications.push(publication)

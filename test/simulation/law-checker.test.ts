@@ -106,6 +106,16 @@ describe('the law checker', () => {
     expect(await lawsBrokenIn(settings, bug, aFault)).toContain(law)
   })
 
+  it.each([
+    ['a retract does not wait for the chain', fault('otherChain', 6_000, 62_000, 8_000)],
+    ['a log of another block is left out', fault('misplacedLogs', 2_000, 20_000, 60)],
+    ['the last of two contents counts', fault('contradictions', 2_000, 20_000, 60)],
+    ['a log that cannot be read counts as gone', fault('unreadableLogs', 2_000, 20_000, 60)],
+  ] as const)('finds that %s, and nothing without that', async (bug, lie) => {
+    expect(await lawsBrokenBy(bug, lie)).not.toEqual([])
+    expect((await runSimulation({ settings: quietSettings, faults: [lie] })).violations).toEqual([])
+  })
+
   it('finds an open key that a restart forgot', async () => {
     const bug = 'a restart forgets open keys'
     expect(await lawsBrokenBy(bug, fault('relayKilled', 9_500, 5_000, 0), fault('txDropped', 2_000, 9_000, 60))).not.toEqual([])

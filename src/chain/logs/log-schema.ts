@@ -52,8 +52,8 @@ type Primitive = string | number | boolean | null
 const PRIMITIVE_BOUND_CHARS = 128
 const EXTRA_FIELDS_BOUND = 8
 
-/** Logs, and how many more were unreadable. */
-export type Logs = { readonly logs: readonly Log[]; readonly unreadable: number }
+/** Logs, and how many more were unreadable. A reader that knows their transactions names them; null is one that is unreadable too. */
+export type Logs = { readonly logs: readonly Log[]; readonly unreadable: number; readonly unreadableTxs?: ReadonlySet<Hex | null> }
 
 /** The log that was received before with this place in the chain. */
 export type FindLog = (block: number, transaction: string, logIndex: number) => Log | undefined
@@ -73,6 +73,13 @@ export function readLogs(answer: unknown, findLog: FindLog = findNone): Logs {
     if (log) logs.push(log)
   }
   return { logs, unreadable: wireLogs.length - logs.length }
+}
+
+/** The transactions of the logs that cannot be read. */
+export function unreadableTxsOf(wireLogs: readonly unknown[]): ReadonlySet<Hex | null> {
+  if (wireLogs.length > LOGS_BOUND) return new Set([null])
+  const unreadable = wireLogs.filter((wire) => readLogs([wire]).unreadable > 0)
+  return new Set(unreadable.map((wire) => (isRecord(wire) ? readHex(wire.transactionHash, WORD_CHARS) : null)))
 }
 
 type WireRecord = Readonly<Record<string, unknown>>

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Hex } from '../../protocol/fields.ts'
-import { type FindLog, Header, type Log, type Logs, readLogs, type SealedHeader } from '../logs/log-schema.ts'
+import { type FindLog, Header, type Log, type Logs, readLogs, type SealedHeader, unreadableTxsOf } from '../logs/log-schema.ts'
 import type { RequestFn } from './client.ts'
 import { UpstreamError } from './error.ts'
 import { LongList } from './long-list.ts'
@@ -85,7 +85,10 @@ export class BlockReader {
     const half = Math.ceil(addresses.length / 2)
     const first = await this.#inParts(addresses.slice(0, half), isIndivisible, read)
     const second = await this.#inParts(addresses.slice(half), isIndivisible, read)
-    return { logs: sortLogs([...first.logs, ...second.logs]), unreadable: first.unreadable + second.unreadable }
+    const logs = sortLogs([...first.logs, ...second.logs])
+    const unreadable = first.unreadable + second.unreadable
+    const unreadableTxs = new Set([...(first.unreadableTxs ?? []), ...(second.unreadableTxs ?? [])])
+    return unreadable > 0 ? { logs, unreadable, unreadableTxs } : { logs, unreadable }
   }
 
   async #header(block: 'latest' | 'pending' | 'safe' | 'finalized' | Hex, signal?: AbortSignal): Promise<Header | null> {
@@ -109,16 +112,18 @@ export class BlockReader {
   async #read(answer: unknown, signal?: AbortSignal): Promise<Logs> {
     const found: Log[] = []
     let unreadable = 0
+    const unreadableTxs = new Set<Hex | null>()
     for await (const part of answer instanceof LongList ? answer.parts() : [answer]) {
       signal?.throwIfAborted()
       if (!Array.isArray(part)) throw new UpstreamError('unreadable', 'the answer is not a list of logs')
       const read = readLogs(part, this.#findLog)
       for (const log of read.logs) found.push(log)
       unreadable += read.unreadable
+      if (read.unreadable > 0) for (const tx of unreadableTxsOf(part)) unreadableTxs.add(tx)
     }
     const logs = sortLogs(found)
     checkKeys(logs)
-    return { logs, unreadable }
+    return unreadable > 0 ? { logs, unreadable, unreadableTxs } : { logs, unreadable }
   }
 
   /** To a node an empty list means every contract. */

@@ -6,12 +6,12 @@ import { type BlockRange, blockFromLogs, PageSize, rangesAround, splitIntoBatche
 import type { BackfillRange, BackfillRanges } from './backfill-ranges.ts'
 import {
   addressesToQuery,
-  partialIf,
   readBlock,
   readHeader,
   reportPartial,
   type SealedBlock,
   type SettlementContext,
+  settleableLogs,
 } from './block-logs.ts'
 import { binarySearch } from './block-search.ts'
 import { checkPageEnd } from './page-end.ts'
@@ -96,10 +96,10 @@ export class Backfill {
   async #readBlock(number: number): Promise<SealedBlock> {
     const { node, emit, signal } = this.#options
     const header = await readHeader(node, number, signal)
-    const { logs, queried, unreadable } = await readBlock(this.#options, header, this.#retries.acceptsMissing(number))
-    if (unreadable > 0) emit({ type: 'unreadable', count: unreadable })
+    const reading = await readBlock(this.#options, header, this.#retries.acceptsMissing(number))
+    if (reading.unreadable > 0) emit({ type: 'unreadable', count: reading.unreadable })
     const { hash, timestamp } = header
-    return { number, hash, timestamp, logs, addresses: queried, via: 'backfill', ...partialIf(unreadable > 0) }
+    return { number, hash, timestamp, ...settleableLogs(reading), addresses: reading.queried, via: 'backfill' }
   }
 
   async #emitBatches(blocks: readonly SealedBlock[], to: number): Promise<void> {

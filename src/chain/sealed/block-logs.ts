@@ -117,7 +117,12 @@ export async function readBlock(
   return { ...answer, header, listed, queried }
 }
 
-export const partialIf = (hasUnreadable: boolean): Pick<SealedBlock, 'isPartial'> => (hasUnreadable ? { isPartial: true } : {})
+/** The logs that can be settled. What an unreadable log means for the others of its transaction is unknown. */
+export function settleableLogs({ logs, unreadableTxs }: Logs): Pick<SealedBlock, 'logs' | 'isPartial'> {
+  if (!unreadableTxs) return { logs }
+  const isWhole = ({ transactionHash }: Log) => !unreadableTxs.has(null) && !unreadableTxs.has(transactionHash)
+  return { logs: logs.filter(isWhole), isPartial: true }
+}
 
 /** The holes come first: what changed in them is unknown to the logs that can be read. */
 export function reportPartial(blocks: readonly SealedBlock[], ranges: BackfillRanges, emit: SettlementContext['emit']): void {

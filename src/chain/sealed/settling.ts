@@ -4,12 +4,12 @@ import { UpstreamError, type UpstreamErrorKind } from '../rpc/error.ts'
 import type { BackfillRanges } from './backfill-ranges.ts'
 import {
   type BlockReading,
-  partialIf,
   readBlock,
   readHeader,
   reportPartial,
   type SealedBlock,
   type SettlementContext,
+  settleableLogs,
 } from './block-logs.ts'
 import { firstWithinAge } from './block-search.ts'
 import type { HeadTracker } from './heads.ts'
@@ -176,7 +176,7 @@ export class Settling {
     const unlisted = new Set(queried.slice(listed.length))
     const logCount = unlisted.size === 0 ? logs.length : logs.filter(({ address }) => !unlisted.has(address)).length
     const via = outage.covers(number) ? 'backfill' : 'sealed'
-    const block: SealedBlock = { number, hash, timestamp, logs, addresses: queried, via, ...partialIf(unreadable > 0) }
+    const block: SealedBlock = { number, hash, timestamp, ...settleableLogs(reading), addresses: queried, via }
     if (unreadable > 0) emit({ type: 'unreadable', count: unreadable })
     reportPartial([block], ranges, emit)
     recentBlocks.add(number, { hash, logCount, addresses: listed, settledAt: clock.now() })

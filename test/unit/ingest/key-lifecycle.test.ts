@@ -218,6 +218,17 @@ describe('a pre-confirmed key', () => {
     expect(await publish(sealedEvent(5, [movedAt(0, 1n), movedAt(1, 1n, B)]))).toEqual([`seal AAPLc ${key(0)},${key(1, B)}`])
   })
 
+  it('of such a block is amended by its own log', async () => {
+    const { publish } = await openListed()
+    await publish(pendingLogEvent(movedAt(0, 1n)))
+    const partial = sealedEvent(5, [movedAt(0, 2n)])
+    const blocks = partial.blocks.map((block) => ({ ...block, isPartial: true as const }))
+    expect(await publish({ ...partial, blocks })).toEqual([
+      `amend ${key(0)} raw,amount,shares,reference_value`,
+      `seal AAPLc ${key(0)}`,
+    ])
+  })
+
   it('of a token outside the settled addresses stays open', async () => {
     const { publish } = await openListed()
     await publish(pendingLogEvent(movedAt(0, 1n)))

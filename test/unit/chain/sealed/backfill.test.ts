@@ -120,14 +120,15 @@ describe('a backfill', () => {
     expect(chain.requestedHeaders()).toEqual([100, 50])
   })
 
-  it('finds the block with logs that cannot be read, counts them, and reports a hole before it emits the others', async () => {
+  it('finds the block with logs that cannot be read, counts them, and reports a hole before it emits the rest', async () => {
     const { chain, settledEvents, add, advance } = openBackfill()
     const [log, other] = [chain.addLog(50), chain.addLog(60)]
     chain.override = ({ method, params }) => {
       const { fromBlock, toBlock, blockHash } = (params[0] ?? {}) as Record<string, string>
       const isRead = blockHash === chain.hashOf(50) || (Number(fromBlock) <= 50 && Number(toBlock) >= 50)
-      return method === 'eth_getLogs' && isRead ? [{}, chain.nodeLogOf(log), null] : undefined
+      return method === 'eth_getLogs' && isRead ? [unreadable, chain.nodeLogOf(log), unreadable] : undefined
     }
+    const unreadable = { ...chain.nodeLogOf(other), data: '0x1' }
     add(1, 100)
     await advance(1_500)
     expect(settledEvents.ofType('unreadable')).toEqual([{ type: 'unreadable', count: 2 }])

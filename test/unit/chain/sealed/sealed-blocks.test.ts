@@ -114,10 +114,13 @@ describe('settling', () => {
     expect(settledEvents.holes()).toEqual([])
   })
 
-  it('finally counts unreadable logs, and reports a hole before it emits the others', async () => {
+  it('finally counts unreadable logs, and reports a hole before it emits the other transactions', async () => {
     const { chain, settledEvents, seal, advance } = openSealedBlocks()
-    const log = chain.addLog(HEAD + 1)
-    chain.override = ({ method }) => (method === 'eth_getLogs' ? [{ data: '0x1' }, sealedLog(log), null] : undefined)
+    const [log, other] = [chain.addLog(HEAD + 1), chain.addLog(HEAD + 1)]
+    // What an unreadable log means for the others of its transaction is unknown.
+    const unreadable = { ...sealedLog({ ...log, index: 5 }), transactionHash: other.tx, data: '0x1' }
+    chain.override = ({ method }) =>
+      method === 'eth_getLogs' ? [sealedLog(log), sealedLog(other), unreadable, unreadable] : undefined
     await seal(1)
     await advance(1_500)
     expect(settledEvents.ofType('unreadable')).toEqual([{ type: 'unreadable', count: 2 }])
@@ -127,6 +130,16 @@ describe('settling', () => {
     expect(settledEvents.all.map(({ type }) => type)).toEqual(['unreadable', 'hole', 'sealed'])
     // Only with its logs is it settled: a restart reads it again.
     expect(settledEvents.cursors()).toEqual([HEAD, HEAD + 1])
+  })
+
+  it('emits no logs beside one that cannot be read and names no transaction', async () => {
+    const { chain, settledEvents, seal, advance } = openSealedBlocks()
+    const log = chain.addLog(HEAD + 1)
+    chain.override = ({ method }) => (method === 'eth_getLogs' ? [{ data: '0x1' }, sealedLog(log), null] : undefined)
+    await seal(1)
+    await advance(1_500)
+    expect(settledEvents.holes()).toEqual([`${HEAD + 1}-${HEAD + 1} unreadable`])
+    expect(settledEvents.blocks()).toMatchObject([{ number: HEAD + 1, isPartial: true, logs: [] }])
   })
 
   it('keeps up with the chain on a node slower than the block time', async () => {
