@@ -224,7 +224,7 @@ describe('a pre-confirmed key', () => {
     const partial = sealedEvent(5, [movedAt(0, 2n)])
     const blocks = partial.blocks.map((block) => ({ ...block, isPartial: true as const }))
     expect(await publish({ ...partial, blocks })).toEqual([
-      `amend ${key(0)} raw,amount,shares,reference_value`,
+      `amend ${key(0)} raw,amount,shares`,
       `seal AAPLc ${key(0)}`,
     ])
   })
