@@ -4,6 +4,7 @@ import { sealTransactions } from './seal-changes.ts'
 import { SeededRandom } from './seeded-random.ts'
 import { hex, type SimulatedTx } from './simulated-block.ts'
 import { type SimulatedChain, SLOT_MS, SLOTS_PER_BLOCK } from './simulated-chain.ts'
+import { roundTx } from './simulated-feed.ts'
 import { reorgBlocks } from './simulated-reorg.ts'
 import type { Settings } from './simulation-settings.ts'
 import { NOON, type VirtualClock } from './virtual-clock.ts'
@@ -73,7 +74,9 @@ export class BlockBuilder {
     const random = this.#randomFor('market')
     const count = Math.floor(activity / 100) + (random.chance(activity % 100) ? 1 : 0)
     const hash = (nth: number) => hex(64, 0x7a_0000_0000 + this.#slot * 100 + nth)
-    return Array.from({ length: count }, (_, nth) => randomTx(random, hash(nth), this.#transactionMix))
+    const market = Array.from({ length: count }, (_, nth) => randomTx(random, hash(nth), this.#transactionMix))
+    const { second } = this.#transactionMix
+    return [...market, ...roundTx(this.#options.activeFaults, this.#randomFor('round'), this.#slot, second)]
   }
 
   get #transactionMix(): TransactionMix {

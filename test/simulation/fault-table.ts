@@ -83,6 +83,7 @@ export const faultTable = {
   tokenRenamed: ['list', 5_000, 60_000, 'index of the token', 0, 2],
   invalidNav: ['list', 5_000, 90_000, 'missing, zero, negative, text, no time, future, frozen', 0, 6],
   lateNav: ['list', 5_000, 60_000, 'ms behind, every other answer', 1_000, 60_000],
+  olderRounds: ['list', 5_000, 60_000, '% of the rounds of a feed with a time before that of earlier ones', 20, 80],
   // The tape.
   slowTape: ['tape', 500, 20_000, 'ms for each append', 20, 4_000],
   // The wall clock of the relay's machine.
@@ -123,6 +124,7 @@ const laterKinds: readonly FaultKind[] = [
   'misplacedLogs',
   'contradictions',
   'unreadableLogs',
+  'olderRounds',
 ]
 /** How often, in %, a seed may have a fault of such a kind, and how often one may begin while the relay starts. */
 const LATER_KIND_PERCENT = 10

@@ -110,6 +110,7 @@ describe('the law checker', () => {
     ['a retract does not wait for the chain', fault('otherChain', 6_000, 62_000, 8_000)],
     ['a log of another block is left out', fault('misplacedLogs', 2_000, 20_000, 60)],
     ['the last of two contents counts', fault('contradictions', 2_000, 20_000, 60)],
+    ['an older round takes the time of the one before', fault('olderRounds', 2_000, 20_000, 60)],
     ['a log that cannot be read counts as gone', fault('unreadableLogs', 2_000, 20_000, 60)],
   ] as const)('finds that %s, and nothing without that', async (bug, lie) => {
     expect(await lawsBrokenBy(bug, lie)).not.toEqual([])

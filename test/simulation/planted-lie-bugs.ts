@@ -1,4 +1,6 @@
 import type { RequestFn } from '../../src/chain/rpc/client.ts'
+import { hex } from './simulated-block.ts'
+import { ANSWER_UPDATED } from './simulated-feed.ts'
 import type { JsonObject } from './simulated-node-json.ts'
 import type { ModifyInputs } from './simulation.ts'
 
@@ -30,5 +32,15 @@ export const plantedLieBugs: Readonly<Record<string, ModifyInputs>> = {
     return logs.filter((log) => log.blockHash === blockHash && log.blockNumber === number)
   }),
   'the last of two contents counts': alterLogs((logs) => [...new Map(logs.map((log) => [keyOf(log), log])).values()]),
+  'an older round takes the time of the one before': (inputs, simulation) => {
+    let latest = 0n
+    const withTime = (log: JsonObject): JsonObject => {
+      if ((log.topics as readonly string[])[0] !== ANSWER_UPDATED) return log
+      const own = BigInt(String(log.data))
+      if (own > latest) latest = own
+      return { ...log, data: hex(64, latest) }
+    }
+    return alterLogs((logs) => logs.map(withTime))(inputs, simulation)
+  },
   'a log that cannot be read counts as gone': alterLogs((logs) => logs.filter(isReadable)),
 }

@@ -16,6 +16,7 @@ import { RelayRestarts } from './relay-restarts.ts'
 import { RestartableTape } from './restartable-tape.ts'
 import { SeededRandom } from './seeded-random.ts'
 import { SimulatedChain } from './simulated-chain.ts'
+import { feedsOf } from './simulated-feed.ts'
 import { type SocketEndpoint, simulatedLink } from './simulated-link.ts'
 import { SimulatedList } from './simulated-list.ts'
 import { SimulatedNode } from './simulated-node.ts'
@@ -244,7 +245,7 @@ export class Simulation {
         finalityPollMs: FINALITY_POLL_MS,
         backfillBoundMs: settings.backfillBoundMs,
         staleMs: settings.staleMs,
-        feeds: [],
+        feeds: feedsOf(activeFaults),
         ...noQuotes,
       },
       warn,

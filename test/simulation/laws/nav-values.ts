@@ -1,5 +1,6 @@
 import type { Nav } from '../../../src/protocol/fields.ts'
 import type { Entry } from '../../../src/tape/tape.ts'
+import { FEED_TOKEN, roundsOf } from '../simulated-feed.ts'
 import type { ServedRecord } from '../simulated-list.ts'
 import type { Law, LawContext } from './law.ts'
 import { isFact, isMovement } from './published-facts.ts'
@@ -40,6 +41,7 @@ export class NavValues implements Law {
 
   onBatch(entries: readonly Entry[]): void {
     const { violation, activeFaults } = this.#context
+    const hasFeed = activeFaults.occurs('olderRounds')
     for (const { update } of entries) {
       const { id, type, address } = update
       if (type === 'nav') {
@@ -55,8 +57,10 @@ export class NavValues implements Law {
         const held = (isHeld && before?.updated_at) || ''
         // To a clock that was set back all readings are from the future, and none is better than another.
         const isComparable = !activeFaults.isActive('clockStepped') || update.nav.state !== 'invalid'
-        if (isComparable && update.nav.updated_at !== null && update.nav.updated_at < held)
-          violation('I10', `${id} goes back from ${held} to ${update.nav.updated_at}`)
+        const goesBack = update.nav.updated_at !== null && update.nav.updated_at < held
+        // A round that is not sealed gives way to the one before it.
+        const mayGoBack = address === FEED_TOKEN && hasFeed && activeFaults.occursAt('chain')
+        if (isComparable && goesBack && !mayGoBack) violation('I10', `${id} goes back from ${held} to ${update.nav.updated_at}`)
         this.#published.set(address, update.nav)
       } else if (isFact(update) && isMovement(update)) {
         // Backfilled movements may be older than every known NAV.
@@ -68,8 +72,9 @@ export class NavValues implements Law {
 
   /** The last published NAV is what the list serves, or served a moment ago. */
   onEnd(recovered: boolean): void {
-    const { violation, clock, list, settings } = this.#context
+    const { violation, clock, list, settings, activeFaults } = this.#context
     if (!recovered) return
+    if (activeFaults.occurs('olderRounds')) this.#published.delete(FEED_TOKEN)
     const since = clock.now() - PUBLISH_TIMEOUT_MS
     for (const [address, published] of this.#published) {
       const recent = list.served.filter(({ at }) => at >= since).flatMap(({ records }) => records)
@@ -82,6 +87,15 @@ export class NavValues implements Law {
     }
   }
 
+  #isRound(nav: Nav, address: string | null, now: number): boolean {
+    const { chain, activeFaults, settings } = this.#context
+    if (address !== FEED_TOKEN || !activeFaults.occurs('olderRounds')) return false
+    return roundsOf(chain).some(({ price, updatedAt }) => {
+      const record = { nav_price: Number(price), nav_price_updated_at: updatedAt } as unknown as ServedRecord
+      return navText(navOf(record, now, settings.staleMs)) === navText(nav)
+    })
+  }
+
   #check(nav: Nav, { id, address, time }: { id: string; address: string | null; time: string }): void {
     const { violation, list, settings } = this.#context
     const now = Date.parse(time)
@@ -90,6 +104,7 @@ export class NavValues implements Law {
       const record = list.served[nth]?.records.find((entry) => entry.contract_address === address)
       if (record && same(navOf(record, now, settings.staleMs))) return
     }
+    if (this.#isRound(nav, address, now)) return
     violation('I10', `${id}: the list never served ${JSON.stringify(nav)} for ${address}`)
   }
 }

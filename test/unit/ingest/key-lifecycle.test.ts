@@ -223,10 +223,7 @@ describe('a pre-confirmed key', () => {
     await publish(pendingLogEvent(movedAt(0, 1n)))
     const partial = sealedEvent(5, [movedAt(0, 2n)])
     const blocks = partial.blocks.map((block) => ({ ...block, isPartial: true as const }))
-    expect(await publish({ ...partial, blocks })).toEqual([
-      `amend ${key(0)} raw,amount,shares`,
-      `seal AAPLc ${key(0)}`,
-    ])
+    expect(await publish({ ...partial, blocks })).toEqual([`amend ${key(0)} raw,amount,shares`, `seal AAPLc ${key(0)}`])
   })
 
   it('of a token outside the settled addresses stays open', async () => {

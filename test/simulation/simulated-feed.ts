@@ -1,0 +1,40 @@
+import type { FeedSetting } from '../../src/tokens/price-feeds.ts'
+import type { ActiveFaults } from './active-faults.ts'
+import type { SeededRandom } from './seeded-random.ts'
+import { hex, type LogContent, type PlacedLog, type SimulatedTx } from './simulated-block.ts'
+import type { SimulatedChain } from './simulated-chain.ts'
+import { listedTokens } from './simulated-tokens.ts'
+
+/** The price feed of one token. Only worlds whose rounds are out of order have it. */
+
+export const ANSWER_UPDATED = '0x0559884fd3a460db3073b7fc896cc77986f16e378210ded43186175bf646fc5f'
+const PROXY = hex(40, 0xfeed)
+export const FEED_TOKEN = listedTokens[2]?.address ?? PROXY
+/** A round in every so many slots. */
+const ROUND_SLOTS = 12
+const OLDEST_S = 60
+
+export const feedsOf = (activeFaults: ActiveFaults): readonly FeedSetting[] =>
+  activeFaults.occurs('olderRounds') ? [{ token: FEED_TOKEN, proxy: PROXY }] : []
+
+/** The transaction of a round, whose time may be older than that of the one before; none in most slots. */
+export function roundTx(activeFaults: ActiveFaults, random: SeededRandom, slot: number, second: number): readonly SimulatedTx[] {
+  if (!activeFaults.occurs('olderRounds') || slot % ROUND_SLOTS > 0) return []
+  const ageS = random.chance(activeFaults.amount('olderRounds') ?? 0) ? random.int(1, OLDEST_S) : 0
+  const answer = hex(64, random.int(100, 200) * 100_000_000)
+  const log: LogContent = { address: PROXY, topics: [ANSWER_UPDATED, answer, hex(64, slot)], data: hex(64, second - ageS) }
+  return [{ hash: hex(64, 0x7f_0000_0000 + slot), logs: [log] }]
+}
+
+/** A round as it is published: its price, and its time in ISO 8601. */
+export type SimulatedRound = { readonly price: string; readonly updatedAt: string }
+
+/** Every round that was ever shown or sealed. */
+export function roundsOf({ announced, blocksByHash }: SimulatedChain): readonly SimulatedRound[] {
+  const logs = [...[...announced.values()].flat(), ...[...blocksByHash.values()].flatMap((block) => block.logs)]
+  return logs.flatMap(({ content: { address, topics, data } }: PlacedLog) =>
+    address === PROXY && topics[0] === ANSWER_UPDATED
+      ? [{ price: String(BigInt(topics[1] ?? 0) / 100_000_000n), updatedAt: new Date(Number(data) * 1_000).toISOString() }]
+      : [],
+  )
+}
