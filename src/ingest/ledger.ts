@@ -93,6 +93,11 @@ export class Ledger implements OpenKeys {
     return this.#blocks.get(block)?.facts.get(key)
   }
 
+  /** Whether the block with this hash has a seal of a token. */
+  isSealedBy(hash: Hex, block: number, address: Hex): boolean {
+    return this.#blocks.get(block)?.seals.get(address)?.startsWith(hash) === true
+  }
+
   /** Whether a block has a published fact of a token. */
   hasFactOf(address: Hex, block: number): boolean {
     return [...(this.#blocks.get(block)?.facts.values() ?? [])].some(({ draft }) => draft.address === address)
@@ -209,11 +214,11 @@ export class Ledger implements OpenKeys {
       // A moved fact was published in time, under its old key.
       this.add(isMoved ? { ...fact, late: false } : fact, 'sealed', end, 0),
     )
-    return { retractions, amendments, additions, seals: this.#seal(block, contents) }
+    return { retractions, amendments, additions, seals: this.#seal(block, contents, addresses) }
   }
 
   /** Marks the block's keys as sealed, and returns a seal for each token whose last seal differs. */
-  #seal(block: SealedBlockRef, { facts, parts }: BlockContents): Settlement['seals'] {
+  #seal(block: SealedBlockRef, { facts, parts }: BlockContents, addresses: ReadonlySet<Hex>): Settlement['seals'] {
     const ledgerBlock = this.#blocks.get(block.number)
     if (!ledgerBlock) return []
     ledgerBlock.sealed = block
@@ -231,7 +236,8 @@ export class Ledger implements OpenKeys {
       const symbol = published.find((fact) => fact)?.draft.symbol ?? null
       seals.push({ address, symbol, keys, types: published.map((fact): FactType | 'part' => fact?.draft.type ?? 'part'), digest })
     }
-    for (const address of ledgerBlock.seals.keys()) if (!byAddress.has(address)) ledgerBlock.seals.delete(address)
+    for (const address of ledgerBlock.seals.keys())
+      if (!byAddress.has(address) && addresses.has(address)) ledgerBlock.seals.delete(address)
     return seals
   }
 

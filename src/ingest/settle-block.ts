@@ -10,7 +10,7 @@ import { enrich, isMovementPublishedAs, type Origin } from './enrich.ts'
 import type { FactDraft, PublishedFact } from './fact.ts'
 import { blockFieldOf } from './head.ts'
 import type { IngestState } from './ingest-state.ts'
-import type { Settlement } from './ledger.ts'
+import type { BlockContents, Settlement } from './ledger.ts'
 import type { Moment } from './moment.ts'
 import { settleRounds } from './nav-rounds.ts'
 import { addAll, NOTHING, type Publication, UNPLACED, withoutFacts } from './publication.ts'
@@ -57,7 +57,7 @@ export function* settleBlock(
   }
   const blockField = blockFieldOf(block)
   const [contents, complete] = block.isPartial
-    ? [{ facts, parts: parts.filter(({ key }) => !state.ledger.find(block.number, key)) }, NO_ADDRESSES]
+    ? [partialContents(state, block, { facts, parts }), NO_ADDRESSES]
     : [{ facts, parts }, queried]
   const settlement = state.ledger.settle({ ...blockField, hash: block.hash }, contents, complete, state.tapeEnd)
   if (isLarge && isSplit) yield pause
@@ -75,6 +75,17 @@ export function* settleBlock(
     state === 'open' || draft.block.number < block.number || options.newest > block.number
   for (const address of correctedAddresses) addAll(publications, correctMultipliers(state, address, moment, isAffected))
   return { publications, unlisted }
+}
+
+/**
+ * What can be settled of a block with logs that cannot be read: tokens that no reading of this block has sealed before, since that
+ * one may have had more. A published fact that is part of another now is neither sealed nor retracted.
+ */
+function partialContents({ ledger }: IngestState, { number, hash }: DecodedBlock, { facts, parts }: BlockContents): BlockContents {
+  return {
+    facts: facts.filter(({ address }) => !ledger.isSealedBy(hash, number, address)),
+    parts: parts.filter(({ address, key }) => !ledger.isSealedBy(hash, number, address) && !ledger.find(number, key)),
+  }
 }
 
 /** Applies the logs of a block to chain time, price feeds and tokens, and makes its facts. */

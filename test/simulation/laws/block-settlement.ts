@@ -178,7 +178,7 @@ export class BlockSettlement implements Law {
       if (!seals.some((seal) => seal.keys.includes(key))) violation('I4', `${key} is published as sealed without a seal`)
     }
     for (const lifecycle of this.lifecycles.aliveInBlock(number)) {
-      if (lifecycle.state === 'open' && this.#partial.has(number)) continue
+      if (this.#partial.has(number)) continue
       if (lifecycle.state === 'open') violation('I4', `${lifecycle.key} stays open after block ${number} was settled`)
       else if (lifecycle.hash !== hash && !lifecycle.isForgotten)
         violation('I4', `${lifecycle.key} stays sealed by ${lifecycle.hash} after ${hash} was settled`)

@@ -218,6 +218,19 @@ describe('a pre-confirmed key', () => {
     expect(await publish(sealedEvent(5, [movedAt(0, 1n), movedAt(1, 1n, B)]))).toEqual([`seal AAPLc ${key(0)},${key(1, B)}`])
   })
 
+  it('of a sealed token keeps its seal when its block is read again and cannot be read whole', async () => {
+    const { publish } = await openListed()
+    const whole = sealedEvent(5, [movedAt(0, 1n), movedAt(1, 1n, B)])
+    await publish(whole)
+    for (const logs of [[movedAt(0, 1n)], []]) {
+      const partial = sealedEvent(5, logs)
+      expect(
+        await publish({ ...partial, blocks: partial.blocks.map((block) => ({ ...block, isPartial: true as const })) }),
+      ).toEqual([])
+    }
+    expect(await publish(whole)).toEqual([])
+  })
+
   it('of such a block is amended by its own log', async () => {
     const { publish } = await openListed()
     await publish(pendingLogEvent(movedAt(0, 1n)))
