@@ -109,6 +109,8 @@ function multiplierAfterCall(
     ...change,
   })
   const value = formatMultiplier(multiplier)
+  // An answer from before the schedule took effect: it has its value by chain time, and a block may be older than that.
+  if (scheduled && isAppliedSchedule(history, formatMultiplier(scheduled.to), clampSeconds(scheduled.effectiveAt))) return history
   const isKnown = before.value === value && before.source !== 'list' && before.source !== null
   const updated = isKnown ? history : addReportedChange(history, callChange({ phase: 'effective', to: value, effectiveAt: null }))
   const schedule = scheduled && { to: formatMultiplier(scheduled.to), effectiveAt: clampSeconds(scheduled.effectiveAt) }
@@ -120,4 +122,9 @@ function multiplierAfterCall(
       schedule ? { phase: 'scheduled', ...schedule } : { phase: 'cancelled', to: currentSchedule?.to ?? null, effectiveAt: null },
     ),
   )
+}
+
+const isAppliedSchedule = ({ changes }: MultiplierHistory, to: string, effectiveAt: number): boolean => {
+  const last = changes.findLast(({ source }) => source !== 'list')
+  return last?.isApplied === true && last.to === to && last.effectiveAt === effectiveAt
 }

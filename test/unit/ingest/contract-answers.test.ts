@@ -93,6 +93,17 @@ describe('the answer of a token contract', () => {
     ])
   })
 
+  it('behind a hole, from before a schedule took effect, does not take the multiplier back', async () => {
+    const { publish } = await openListed(apple())
+    const at = timestampOf(50)
+    await publish(sealedEventOfLogs(5, [uiMultiplierUpdated({ block: 5, index: 0 }, '1', '2', at)]))
+    expect(await publish(holeEvent(40, 40))).toEqual(['hole'])
+    expect(await publish(sealedEvent(50, []))).toEqual(['effective 1 to 2 by clock'])
+    const scheduled = { to: wad('2'), effectiveAt: BigInt(at) }
+    expect(await publish(callAnswer(45, '1', { scheduled }))).toEqual([])
+    expect(await publish(callAnswer(51, '2', { scheduled: null }), transferEvent(52))).toEqual(['transfer x 2'])
+  })
+
   it('removes a schedule if a hole may contain the cancellation', async () => {
     const { publish, state } = await openListed(apple())
     await publish(transactionEvent([uiMultiplierUpdated({ block: 5, index: 0 }, '1', '2', timestampOf(20))]))
