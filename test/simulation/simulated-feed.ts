@@ -27,14 +27,17 @@ export function roundTx(activeFaults: ActiveFaults, random: SeededRandom, slot: 
 }
 
 /** A round as it is published: its price, and its time in ISO 8601. */
-export type SimulatedRound = { readonly price: string; readonly updatedAt: string }
+type SimulatedRound = { readonly price: string; readonly updatedAt: string }
+
+export const isRound = ({ content: { address, topics } }: PlacedLog): boolean => address === PROXY && topics[0] === ANSWER_UPDATED
 
 /** Every round that was ever shown or sealed. */
 export function roundsOf({ announced, blocksByHash }: SimulatedChain): readonly SimulatedRound[] {
   const logs = [...[...announced.values()].flat(), ...[...blocksByHash.values()].flatMap((block) => block.logs)]
-  return logs.flatMap(({ content: { address, topics, data } }: PlacedLog) =>
-    address === PROXY && topics[0] === ANSWER_UPDATED
-      ? [{ price: String(BigInt(topics[1] ?? 0) / 100_000_000n), updatedAt: new Date(Number(data) * 1_000).toISOString() }]
-      : [],
-  )
+  return logs
+    .filter(isRound)
+    .map(({ content: { topics, data } }) => ({
+      price: String(BigInt(topics[1] ?? 0) / 100_000_000n),
+      updatedAt: new Date(Number(data) * 1_000).toISOString(),
+    }))
 }

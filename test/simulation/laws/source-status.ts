@@ -3,6 +3,7 @@ import type { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/tape/tape.ts'
 import type { FaultKind } from '../fault-table.ts'
 import type { PlacedLog, SimulatedBlock } from '../simulated-block.ts'
+import { isRound } from '../simulated-feed.ts'
 import { tokenAt } from '../simulated-tokens.ts'
 import { expectedLogsOf } from './expected-logs.ts'
 import type { KeyLifecycles } from './key-lifecycles.ts'
@@ -125,7 +126,8 @@ export class SourceStatusLaw implements Law {
         // An announcement without an end is not published before its block is sealed.
         const announceable = unannounced.filter(({ isClosed, keys }) => isClosed || keys === null).map(({ log }) => log)
         const missed = announceable.filter((log) => tokens.isListed(log.content.address) && !this.#isMissedByPoll(log))
-        if (unannounced.length > 0) this.#evidenceAt = context.clock.elapsedMs
+        // Nor is it quiet while a feed publishes: its rounds are pushed and missed like other logs.
+        if (unannounced.length > 0 || logs.some(isRound)) this.#evidenceAt = context.clock.elapsedMs
         // A replacement of a sealed block is not new to a relay that considers the block sealed.
         // And a polling relay sees a block begin, and cannot know what is lost of it.
         const lost = (context.activeFaults.isActive('flashblocksLost') && this.#isPolled) || this.#isSlowed(NOTICE_MS)
