@@ -93,6 +93,11 @@ export class Ledger implements OpenKeys {
     return this.#blocks.get(block)?.facts.get(key)
   }
 
+  /** Whether another block of this number was settled before. */
+  isReplaced(hash: Hex, block: number): boolean {
+    return (this.#blocks.get(block)?.sealed?.hash ?? hash) !== hash
+  }
+
   /** Whether the block with this hash has a seal of a token. */
   isSealedBy(hash: Hex, block: number, address: Hex): boolean {
     return this.#blocks.get(block)?.seals.get(address)?.startsWith(hash) === true

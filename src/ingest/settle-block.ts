@@ -31,6 +31,8 @@ type SettledPart = { readonly publications: readonly Publication[]; readonly unl
 /** A block with logs that cannot be read proves of no token that a fact is not in it, so nothing is retracted. */
 const NO_ADDRESSES: ReadonlySet<Hex> = new Set()
 
+const NO_CHANGES: Settlement = { retractions: [], amendments: [], additions: [], seals: [] }
+
 /** Updates of a settled block that one turn of the event loop publishes and writes. */
 const SETTLED_PER_TURN = 500
 
@@ -59,7 +61,11 @@ export function* settleBlock(
   const [contents, complete] = block.isPartial
     ? [partialContents(state, block, { facts, parts }), NO_ADDRESSES]
     : [{ facts, parts }, queried]
-  const settlement = state.ledger.settle({ ...blockField, hash: block.hash }, contents, complete, state.tapeEnd)
+  // What the replaced block sealed may be in this one too. Only a whole reading shows it.
+  const isUnclear = block.isPartial && state.ledger.isReplaced(block.hash, block.number)
+  const settlement = isUnclear
+    ? NO_CHANGES
+    : state.ledger.settle({ ...blockField, hash: block.hash }, contents, complete, state.tapeEnd)
   if (isLarge && isSplit) yield pause
   for (const publication of publishFacts(state, settlement, blockField, moment)) {
     publications.push(publication)

@@ -231,6 +231,19 @@ describe('a pre-confirmed key', () => {
     expect(await publish(whole)).toEqual([])
   })
 
+  it('of a block that a reorg replaced keeps its seal until the new block can be read whole', async () => {
+    const { publish } = await openListed()
+    await publish(sealedEvent(5, [movedAt(0, 1n)]), { type: 'reorg', from: 5 })
+    const replaced = sealedEvent(5, [movedAt(1, 1n, B)], { hash: blockHash(99) })
+    const blocks = replaced.blocks.map((block) => ({ ...block, isPartial: true as const }))
+    expect(await publish({ ...replaced, blocks })).toEqual([])
+    expect(await publish(replaced)).toEqual([
+      `retract ${key(0)} reorg`,
+      `sealed ${key(1, B)} late`,
+      `seal AAPLc ${key(1, B)} late ${key(1, B)}`,
+    ])
+  })
+
   it('of such a block is amended by its own log', async () => {
     const { publish } = await openListed()
     await publish(pendingLogEvent(movedAt(0, 1n)))
