@@ -31,6 +31,7 @@ class ServingWorker {
   readonly #chainEvents = new Subject<ChainEvent>()
   readonly #answers = new Map<number, (text: string) => void>()
   #tape: WorkerTape | null = null
+  #usage: SharedUsage | null = null
   #opening: Promise<Relay> | null = null
   #isCut = false
   #requests = 0
@@ -45,6 +46,8 @@ class ServingWorker {
     switch (order.do) {
       case 'start':
         return void this.#start(order).catch((failure: unknown) => this.#onStartFailure(failure))
+      case 'moveUsage':
+        return this.#usage?.moveTo(order.file)
       case 'batch':
         return this.#tape?.receive(order.bytes)
       case 'chainEvent':
@@ -84,12 +87,14 @@ class ServingWorker {
     const { TAPE_RETENTION_MS: retentionMs, TAPE_BOUND: bound } = this.#config
     const tape = openWorkerTape({ dir, retentionMs, bound, ...tapePorts })
     this.#tape = tape
+    const sharedUsage = new SharedUsage(usageFile, cluster.worker?.id ?? 0)
+    this.#usage = sharedUsage
     report({ did: 'copy' })
     const options = {
       config: { ...this.#config, PORT: port, TOKEN_SECRET: tokenSecret },
       ...{ endpoints, log: this.#log },
       metrics: { ...this.#metrics, text: () => this.#askMetrics() },
-      sharedUsage: new SharedUsage(usageFile, cluster.worker?.id ?? 0),
+      sharedUsage,
       onFailure: (failure: unknown) => this.onFailure(failure),
     }
     const opened = { tape, leadership: EMPTY, peers: null, isCut: () => this.#isCut }

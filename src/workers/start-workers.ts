@@ -1,10 +1,8 @@
 import cluster, { type Worker } from 'node:cluster'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ChainEvent } from '../chain/source/source.ts'
 import { ListenError } from '../edge/http/server.ts'
-import { SharedUsage } from '../edge/limits/shared-usage.ts'
 import { randomTokenSecret } from '../key-settings.ts'
 import { type MetricsJson, mergeMetrics } from '../metrics.ts'
 import { openWriter, type Relay, type RelayOptions } from '../relay.ts'
@@ -12,6 +10,7 @@ import { encodeBatch } from '../tape/batch-message.ts'
 import type { Notes } from '../tape/notes.ts'
 import { TAPE_FILE_NAME } from '../tape/schema.ts'
 import type { Entry } from '../tape/tape.ts'
+import { makeFolder, removeLeftovers, UsageFile } from './usage-file.ts'
 import type { WorkerOrder, WorkerReport } from './worker-messages.ts'
 
 /** A worker that does not take so many bytes of orders is stuck, and is replaced. */
@@ -59,9 +58,7 @@ class Workers {
   readonly #options: RelayOptions
   readonly #folder: string
   readonly #tokenSecret: string
-  /** Not in DATA_DIR, whose disk may fail. */
-  #usageFolder = ''
-  #usage: SharedUsage | null = null
+  #usage: UsageFile | null = null
   readonly #members = new Map<number, Member>()
   readonly #listening = Promise.withResolvers<number>()
   readonly #listed = Promise.withResolvers<void>()
@@ -90,7 +87,8 @@ class Workers {
     this.#tokenSecret = secret
     this.#port = port
     this.#sharedPort = port
-    this.#folder = dir === ':memory:' ? mkdtempSync(join(tmpdir(), 'stocktape-workers-')) : join(dir, 'workers')
+    removeLeftovers()
+    this.#folder = dir === ':memory:' ? makeFolder('workers') : join(dir, 'workers')
     this.#cutTimer = setInterval(() => this.#checkCut(), CUT_CHECK_MS)
     cluster.setupPrimary({ serialization: 'advanced' })
   }
@@ -116,8 +114,7 @@ class Workers {
     // Only now: before the tape is open, the folder may be that of another relay.
     rmSync(this.#folder, { recursive: true, force: true })
     mkdirSync(this.#folder, { recursive: true })
-    this.#usageFolder = mkdtempSync(join(tmpdir(), 'stocktape-usage-'))
-    this.#usage = new SharedUsage(this.#usageFile, 0)
+    this.#usage = new UsageFile()
     writer.tape.follow((entries, notes, keepAfter) => this.#sendBatch(entries, notes, keepAfter))
     for (let slot = 1; slot <= this.#options.config.WORKERS; slot += 1) this.#fork(slot)
   }
@@ -149,15 +146,9 @@ class Workers {
     await this.open()
   }
 
-  get #usageFile(): string {
-    return join(this.#usageFolder, 'usage.sqlite')
-  }
-
   #closeUsage(): void {
-    if (!this.#usage) return
-    this.#usage.close()
+    this.#usage?.close()
     this.#usage = null
-    rmSync(this.#usageFolder, { recursive: true, force: true })
   }
 
   #fork(slot: number): void {
@@ -178,7 +169,8 @@ class Workers {
   /** Lets the next worker copy the tape, one at a time. What is written from now on follows. */
   #giveNextCopy(): void {
     const tape = this.#writer?.tape
-    if (!tape || this.#isCopying) return
+    const usage = this.#usage
+    if (!tape || !usage || this.#isCopying) return
     // A worker copies the file, so it waits while the disk fails.
     if (!tape.isInFile) return void setTimeout(() => this.#giveNextCopy(), COPY_RETRY_MS).unref()
     const member = this.#copyQueue.shift()
@@ -187,7 +179,9 @@ class Workers {
     this.#isCopying = true
     this.#copies += 1
     const dir = join(this.#folder, `copy-${this.#copies}`)
-    mkdirSync(dir)
+    // The folder may be gone where it is among the temporary files.
+    mkdirSync(dir, { recursive: true })
+    if (usage.renew()) for (const each of this.#members.values()) this.#send(each, { do: 'moveUsage', file: usage.path })
     const { source, release } = tape.holdForCopy(join(dir, TAPE_FILE_NAME))
     member.waiting = []
     member.release = () => {
@@ -197,7 +191,7 @@ class Workers {
       this.#giveNextCopy()
       return isUnchanged
     }
-    const given = { endpoints: this.#options.endpoints, usageFile: this.#usageFile, tokenSecret: this.#tokenSecret }
+    const given = { endpoints: this.#options.endpoints, usageFile: usage.path, tokenSecret: this.#tokenSecret }
     this.#send(member, { do: 'start', ...given, dir, source, port: this.#sharedPort })
     this.#send(member, { do: 'cut', isCut: this.#isCut })
   }

@@ -16,6 +16,8 @@ export type WorkerOrder =
       readonly tokenSecret: string
       readonly port: number
     }
+  /** The file of the shared counts is another one now. */
+  | { readonly do: 'moveUsage'; readonly file: string }
   /** A batch of the tape, encoded once for all workers. */
   | { readonly do: 'batch'; readonly bytes: Uint8Array }
   | { readonly do: 'chainEvent'; readonly event: ChainEvent }

@@ -1,4 +1,4 @@
-import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { DatabaseSync } from 'node:sqlite'
 
 /** How long a process waits for another one that counts. Each count takes microseconds. */
 const BUSY_TIMEOUT_MS = 1_000
@@ -13,37 +13,24 @@ export type SharedRate = { readonly all: number; readonly logs: number; readonly
 
 /** Counts of several processes in one small file, so that a limit holds across all of them. Nothing in it survives a start. */
 export class SharedUsage {
-  readonly #database: DatabaseSync
   readonly #worker: number
-  readonly #statements: Record<'count' | 'change' | 'drop' | 'rate' | 'setRate' | 'sweep', StatementSync>
+  #database: DatabaseSync
+  #statements: ReturnType<typeof prepare>
   #rateRequests = 0
 
   constructor(file: string, worker: number) {
-    this.#database = new DatabaseSync(file)
     this.#worker = worker
-    this.#database.exec(`
-      PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS};
-      PRAGMA journal_mode = WAL;
-      PRAGMA synchronous = OFF;
-      CREATE TABLE IF NOT EXISTS counts (
-        name TEXT NOT NULL, worker INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (name, worker)
-      ) STRICT, WITHOUT ROWID;
-      CREATE TABLE IF NOT EXISTS rates (
-        address TEXT PRIMARY KEY, all_left REAL NOT NULL, logs_left REAL NOT NULL, at REAL NOT NULL
-      ) STRICT, WITHOUT ROWID;
-    `)
-    this.#statements = {
-      count: this.#database.prepare('SELECT sum(count) AS count FROM counts WHERE name = ?'),
-      change: this.#database.prepare(
-        'INSERT INTO counts (name, worker, count) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count',
-      ),
-      drop: this.#database.prepare('DELETE FROM counts WHERE worker = ?1 AND (?2 IS NULL OR (name = ?2 AND count = 0))'),
-      rate: this.#database.prepare('SELECT all_left AS "all", logs_left AS logs, at FROM rates WHERE address = ?'),
-      sweep: this.#database.prepare(
-        'DELETE FROM rates WHERE at < ?1 OR at < (SELECT at FROM rates ORDER BY at DESC LIMIT 1 OFFSET ?2)',
-      ),
-      setRate: this.#database.prepare('INSERT OR REPLACE INTO rates (address, all_left, logs_left, at) VALUES (?, ?, ?, ?)'),
-    }
+    this.#database = open(file)
+    this.#statements = prepare(this.#database)
+  }
+
+  /** Goes on in another file that is open elsewhere, with what this process counts. The rates there are full. */
+  moveTo(file: string): void {
+    this.#database.prepare('ATTACH ? AS next').run(file)
+    this.#database.prepare('INSERT INTO next.counts SELECT * FROM main.counts WHERE worker = ?').run(this.#worker)
+    this.#database.close()
+    this.#database = open(file)
+    this.#statements = prepare(this.#database)
   }
 
   /** The count of all processes. */
@@ -91,3 +78,30 @@ export class SharedUsage {
     this.#database.close()
   }
 }
+
+function open(file: string): DatabaseSync {
+  const database = new DatabaseSync(file)
+  database.exec(`
+    PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS};
+    PRAGMA journal_mode = WAL;
+    PRAGMA synchronous = OFF;
+    CREATE TABLE IF NOT EXISTS counts (
+      name TEXT NOT NULL, worker INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (name, worker)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS rates (
+      address TEXT PRIMARY KEY, all_left REAL NOT NULL, logs_left REAL NOT NULL, at REAL NOT NULL
+    ) STRICT, WITHOUT ROWID;
+  `)
+  return database
+}
+
+const prepare = (database: DatabaseSync) => ({
+  count: database.prepare('SELECT sum(count) AS count FROM counts WHERE name = ?'),
+  change: database.prepare(
+    'INSERT INTO counts (name, worker, count) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count',
+  ),
+  drop: database.prepare('DELETE FROM counts WHERE worker = ?1 AND (?2 IS NULL OR (name = ?2 AND count = 0))'),
+  rate: database.prepare('SELECT all_left AS "all", logs_left AS logs, at FROM rates WHERE address = ?'),
+  sweep: database.prepare('DELETE FROM rates WHERE at < ?1 OR at < (SELECT at FROM rates ORDER BY at DESC LIMIT 1 OFFSET ?2)'),
+  setRate: database.prepare('INSERT OR REPLACE INTO rates (address, all_left, logs_left, at) VALUES (?, ?, ?, ?)'),
+})

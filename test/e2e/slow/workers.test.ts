@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it, type TestContext, vi } from 'vitest'
 import { WebSocket } from 'ws'
 import { type Devnet, startDevnet } from '../../../src/devnet/devnet.ts'
@@ -92,6 +93,18 @@ async function listenMany(test: TestContext, url: string, count: number): Promis
   return listeners
 }
 
+/** Opens WebSockets: the code that each is closed with, or zero once it is live, and whether it is open now. */
+const connectMany = (test: TestContext, url: string, count: number) =>
+  Array.from({ length: count }, () => {
+    const socket = new WebSocket(`${url.replace('http', 'ws')}/v1/ws?symbols=AAPLc`)
+    test.onTestFinished(() => socket.terminate())
+    const code = new Promise<number>((resolve) => {
+      socket.on('close', resolve)
+      socket.on('message', (data) => String(data).includes('"type":"live"') && resolve(0))
+    })
+    return { code, isOpen: () => socket.readyState === WebSocket.OPEN }
+  })
+
 const textsOf = (listener: TestListener) =>
   new Map(listener.received.flatMap(({ message, text }) => ('prev' in message ? [[message.id, text]] : [])))
 
@@ -161,16 +174,7 @@ describe('a relay with two workers', () => {
     const bound = 5
     const settings = { CLIENTS_PER_ADDRESS_BOUND: String(bound), RPC_RATE: '50' }
     const relay = await WorkingRelay.open(test, await openDevnet(test), settings)
-    const codes = await Promise.all(
-      Array.from({ length: 4 * bound }, async () => {
-        const socket = new WebSocket(`${relay.url.replace('http', 'ws')}/v1/ws?symbols=AAPLc`)
-        test.onTestFinished(() => socket.terminate())
-        return new Promise<number>((resolve) => {
-          socket.on('close', resolve)
-          socket.on('message', (data) => String(data).includes('"type":"live"') && resolve(0))
-        })
-      }),
-    )
+    const codes = await Promise.all(connectMany(test, relay.url, 4 * bound).map(({ code }) => code))
     expect(codes.toSorted()).toEqual([...Array(bound).fill(0), ...Array(3 * bound).fill(4102)])
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_chainId', params: [] })
     const statuses: number[] = []
@@ -221,6 +225,46 @@ describe('a relay with two workers', () => {
     const workers = relay.workers
     relay.kill()
     await vi.waitFor(() => expect(workers.filter(isRunning)).toEqual([]), WAIT)
+  })
+
+  it('replaces its workers after the temporary files were removed, and their limits hold', async (test) => {
+    const bound = 4
+    const [TMPDIR, PORT] = [await createTempFolder(test), String(await freePort())]
+    const settings = { TMPDIR, PORT, CLIENTS_PER_ADDRESS_BOUND: String(bound) }
+    const relay = await WorkingRelay.open(test, await openDevnet(test), settings)
+    const first = connectMany(test, relay.url, bound)
+    expect(await Promise.all(first.map(({ code }) => code))).toEqual(Array(bound).fill(0))
+    for (const name of readdirSync(TMPDIR)) rmSync(join(TMPDIR, name), { recursive: true })
+    const [victim = 0, survivor = 0] = relay.workers
+    relay.kill(victim)
+    await vi.waitFor(() => expect(relay.workers.filter((pid) => pid !== victim)).toHaveLength(WORKERS), WAIT)
+    const kept = first.filter(({ isOpen }) => isOpen()).length
+    const clientsOf = async () => (await fetchDocumented(`${relay.url}/v1/status`)).json
+    await vi.waitFor(async () => expect(await clientsOf()).toMatchObject({ clients: { ws: kept } }), WAIT)
+    const codes = await Promise.all(connectMany(test, relay.url, 3 * bound).map(({ code }) => code))
+    expect(codes.filter((code) => code === 0)).toHaveLength(bound - kept)
+    // Now only new ones can serve.
+    relay.kill(survivor)
+    await vi.waitFor(() => expect(relay.workers.filter((pid) => pid !== survivor)).toHaveLength(WORKERS), WAIT)
+    await vi.waitFor(() => listenMany(test, relay.url, 1), WAIT)
+    expect(relay.log).not.toContain('cannot go on')
+  })
+
+  it('removes what a killed one left in the temporary folder, and nothing else', async (test) => {
+    const [TMPDIR, devnet] = [await createTempFolder(test), await openDevnet(test)]
+    const others = ['stocktape-usage-abcdef', `stocktape-usage-${process.pid}-abcdef`, 'stocktape-workers-x1-abcdef']
+    for (const name of others) mkdirSync(join(TMPDIR, name))
+    const settings = { TMPDIR, DATA_DIR: ':memory:' }
+    const killed = await WorkingRelay.open(test, devnet, settings)
+    const { workers } = killed
+    killed.kill()
+    await vi.waitFor(() => expect(workers.filter(isRunning)).toEqual([]), WAIT)
+    const left = readdirSync(TMPDIR).filter((name) => !others.includes(name))
+    expect(left.length).toBeGreaterThan(0)
+    const next = await WorkingRelay.open(test, devnet, settings)
+    expect(readdirSync(TMPDIR).filter((name) => left.includes(name))).toEqual([])
+    expect(await next.stop()).toBe(0)
+    expect(readdirSync(TMPDIR).toSorted()).toEqual(others.toSorted())
   })
 
   it('refuses a folder that another relay uses, and leaves that alone', async (test) => {

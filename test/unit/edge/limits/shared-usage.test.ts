@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -15,12 +15,12 @@ function openUsages() {
     for (const usage of usages) usage.close()
     rmSync(folder, { recursive: true })
   })
-  return usages as [SharedUsage, SharedUsage, SharedUsage]
+  return { folder, usages: usages as [SharedUsage, SharedUsage, SharedUsage] }
 }
 
 describe('limits that several processes share', () => {
   it('bound the connections of an address and of all, until one of them leaves', () => {
-    const [, ...workers] = openUsages()
+    const [, ...workers] = openUsages().usages
     const [one, other] = workers.map((shared) => new ConnectionLimits({ clientsBound: 3, perAddressBound: 2, shared })) as [
       ConnectionLimits,
       ConnectionLimits,
@@ -35,12 +35,28 @@ describe('limits that several processes share', () => {
   })
 
   it('forget what a process counted that is gone', () => {
-    const [primary, one, other] = openUsages()
+    const [primary, one, other] = openUsages().usages
     one.change('a', 3)
     other.change('a', 1)
     expect(primary.count('a')).toBe(4)
     primary.forget(1)
     expect([primary.count('a'), primary.count('b')]).toEqual([1, 0])
+  })
+
+  it('hold on in another file where theirs was removed', () => {
+    const { folder, usages } = openUsages()
+    const [, one, other] = usages
+    one.change('a', 3)
+    other.change('a', 1)
+    for (const name of readdirSync(folder)) rmSync(join(folder, name))
+    const next = openUsages()
+    const [[primary], file] = [next.usages, join(next.folder, 'usage.sqlite')]
+    one.moveTo(file)
+    one.change('a', -1)
+    expect(primary.count('a')).toBe(2)
+    other.moveTo(file)
+    for (const usage of [primary, one, other]) expect(usage.count('a')).toBe(3)
+    expect(one.takeRate('a', (now) => ({ all: 1, logs: 1, at: now }))).toBe(true)
   })
 
   it('leave each of two processes one replay of an address at a time', async () => {
@@ -59,7 +75,7 @@ describe('limits that several processes share', () => {
   })
 
   it('bound the requests of an address', () => {
-    const [, ...workers] = openUsages()
+    const [, ...workers] = openUsages().usages
     const [one, other] = workers.map((shared) => new RateLimiter(1, shared)) as [RateLimiter, RateLimiter]
     const sixty = Array.from({ length: 60 }, () => 'eth_chainId')
     expect([one.take('a', sixty, 0), other.take('a', sixty, 0), other.take('b', sixty, 0)]).toEqual([true, false, true])
