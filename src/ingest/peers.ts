@@ -9,7 +9,8 @@ const [RECENT_MS, RECENT_LOGS_BOUND] = [5_000, 10_000]
 
 /** Carries messages between the ingesters that share a tape. A message without a receiver is lost. */
 export type PeerChannel = {
-  readonly send: (bytes: Uint8Array) => void
+  /** Returns false if the message is too long. */
+  readonly send: (bytes: Uint8Array) => boolean
   readonly listen: (receive: (bytes: Uint8Array) => void) => Promise<() => void>
 }
 
@@ -33,7 +34,14 @@ export class Peers {
     this.#recent.push(event)
     this.#recentLogs += event.logs.length
     this.#forgetOld()
-    this.#channel.send(Buffer.from(JSON.stringify({ logs: event.logs, via: event.via })))
+    this.#send(event)
+  }
+
+  /** In as many messages as it takes. The leader reads a log that is too long for any when its block is sealed. */
+  #send({ logs, via }: Pick<PeerEvent, 'logs' | 'via'>): void {
+    if (this.#channel.send(Buffer.from(JSON.stringify({ logs, via }))) || logs.length <= 1) return
+    const middle = Math.ceil(logs.length / 2)
+    for (const half of [logs.slice(0, middle), logs.slice(middle)]) this.#send({ logs: half, via })
   }
 
   /** For a leader: what this process received last, and then what the others receive. */

@@ -117,9 +117,9 @@ export class JetStreamTape extends TapeFile {
     return () => this.#leadershipListeners.delete(listener)
   }
 
-  /** Sends to the processes that share the tape what does not belong on it. */
-  send(topic: string, bytes: Uint8Array): void {
-    this.#options.stream.send(topic, bytes)
+  /** Sends to the processes that share the tape what does not belong on it. Returns false if it is too long. */
+  send(topic: string, bytes: Uint8Array): boolean {
+    return this.#options.stream.send(topic, bytes)
   }
 
   /** NATS has what the copy lacks, as long as it stores. */

@@ -37,9 +37,16 @@ const PULLED_MESSAGES = 500
 const DUPLICATE_WINDOW_MS = 120_000
 /** A longer batch is stored in parts. NATS takes messages of up to 1 MiB by default. */
 const PART_BYTES = 768 * 1_024
+/** More than the headers of a part take, which the limits of NATS count. */
+const HEADERS_BYTES = 256
+/** With a lower limit on messages a checkpoint would be thousands of them. */
+const LEAST_LIMIT_BYTES = 16_384
+/** A message in parts that is longer cannot be read as one text, and is dropped. */
+const MESSAGE_BOUND_BYTES = 2 ** 28
 const PART_HEADER = 'Stocktape-Part'
 const ID_HEADER = 'Nats-Msg-Id'
 const WRONG_LAST_SEQUENCE = 10_071
+const MESSAGE_TOO_LARGE = 10_054
 const STREAM_NOT_FOUND = 10_059
 const MESSAGE_NOT_FOUND = 10_037
 
@@ -75,6 +82,8 @@ export class NatsStream {
   #connection: NatsConnection | null = null
   #isConnected = false
   #isClosed = false
+  /** The limit of the stream on a message, as of the last answer. */
+  #streamLimitBytes = Number.POSITIVE_INFINITY
   readonly #connecting: Promise<void>
 
   constructor(settings: StreamSettings, warn: (kind: string, detail: unknown) => void) {
@@ -96,12 +105,24 @@ export class NatsStream {
   /** Null without a stream. */
   async extent(): Promise<StreamExtent | null> {
     try {
-      const { state } = await (await this.#manager()).streams.info(this.#settings.name)
+      const { state, config } = await (await this.#manager()).streams.info(this.#settings.name)
+      this.#streamLimitBytes = config.max_msg_size > 0 ? config.max_msg_size : Number.POSITIVE_INFINITY
       return { first: state.first_seq, last: state.last_seq }
     } catch (failure) {
       if (isApiError(failure, STREAM_NOT_FOUND)) return null
       throw failure
     }
+  }
+
+  /** Why messages are too small here for the tape; null where they are not. Another server may have another limit. */
+  get limitFault(): string | null {
+    const { name } = this.#settings
+    const [limit, setting] =
+      this.#streamLimitBytes < this.#serverLimitBytes
+        ? [this.#streamLimitBytes, `max_msg_size of the stream ${name}`]
+        : [this.#serverLimitBytes, 'max_payload of NATS']
+    if (limit >= LEAST_LIMIT_BYTES) return null
+    return `${setting} is ${limit} bytes, and the tape needs at least ${LEAST_LIMIT_BYTES}: raise it`
   }
 
   /** Creates the stream, or gives it these settings. */
@@ -140,25 +161,35 @@ export class NatsStream {
    * the same id is stored once, so that a message without an answer can be sent again.
    */
   async publish(id: string, bytes: Uint8Array, after: number): Promise<StreamPlace> {
-    const client = await this.#client()
-    const partCount = Math.max(1, Math.ceil(bytes.length / PART_BYTES))
+    const fault = this.limitFault
+    if (fault) throw new RefusedError(fault)
+    const partCount = Math.max(1, Math.ceil(bytes.length / this.#partBytes))
+    // Parts of the same count are the same bytes, also where the limit has changed between two attempts.
+    const partBytes = Math.ceil(bytes.length / partCount)
     let last: StreamPlace = { seq: after, id }
     for (let part = 1; part <= partCount; part += 1) {
-      const partHeaders = headers()
-      if (partCount > 1) partHeaders.set(PART_HEADER, `${part}/${partCount}`)
-      const data = bytes.subarray((part - 1) * PART_BYTES, part * PART_BYTES)
-      const options = { headers: partHeaders, timeout: REQUEST_TIMEOUT_MS, retries: 1 }
-      try {
-        const msgID = partCount > 1 ? `${id}.${part}` : id
-        const expect = { lastSequence: last.seq }
-        last = { seq: (await client.publish(this.#subject, data, { ...options, msgID, expect })).seq, id: msgID }
-      } catch (failure) {
-        if (isApiError(failure, WRONG_LAST_SEQUENCE)) throw new StreamMovedError(failure.message)
-        const refusal = this.#refusalOf(failure)
-        throw refusal ? new RefusedError(refusal) : failure
-      }
+      const data = bytes.subarray((part - 1) * partBytes, part * partBytes)
+      if (partCount === 1) last = await this.#publishPart({ seq: after, id }, data)
+      else last = await this.#publishPart({ seq: last.seq, id: `${id}.${partCount}.${part}` }, data, `${part}/${partCount}`)
     }
     return last
+  }
+
+  /** Stores a part under its id, right after the one with this number. */
+  async #publishPart({ seq, id }: StreamPlace, data: Uint8Array, part?: string): Promise<StreamPlace> {
+    const partHeaders = headers()
+    if (part) partHeaders.set(PART_HEADER, part)
+    const options = { headers: partHeaders, timeout: REQUEST_TIMEOUT_MS, retries: 1, msgID: id, expect: { lastSequence: seq } }
+    const limit = this.#partBytes
+    try {
+      return { seq: (await (await this.#client()).publish(this.#subject, data, options)).seq, id }
+    } catch (failure) {
+      if (isApiError(failure, WRONG_LAST_SEQUENCE)) throw new StreamMovedError(failure.message)
+      // The limit of the stream may have changed: then the next attempt keeps to it.
+      if (isApiError(failure, MESSAGE_TOO_LARGE) && (await this.extent()) && this.#partBytes < limit) throw failure
+      const refusal = this.#refusalOf(failure)
+      throw refusal ? new RefusedError(refusal) : failure
+    }
   }
 
   /**
@@ -197,9 +228,12 @@ export class NatsStream {
     }
   }
 
-  /** Sends what is not stored: whoever listens now receives it. */
-  send(topic: string, bytes: Uint8Array): void {
-    if (this.#isConnected) this.#connection?.publish(`${this.#subject}.${topic}`, bytes)
+  /** Sends what is not stored: whoever listens now receives it. Returns false if it is too long for NATS. */
+  send(topic: string, bytes: Uint8Array): boolean {
+    if (!this.#isConnected) return true
+    if (bytes.length > this.#serverLimitBytes) return false
+    this.#connection?.publish(`${this.#subject}.${topic}`, bytes)
+    return true
   }
 
   /** Receives what others send. The returned function ends it. */
@@ -225,6 +259,14 @@ export class NatsStream {
     if (failure.cause instanceof PermissionViolationError) return failure.cause.message
     const hasNoTaker = failure.cause instanceof RequestError && failure.cause.isNoResponders()
     return hasNoTaker ? `no stream takes the subject ${this.#subject}, or JetStream is off (no responders)` : null
+  }
+
+  get #serverLimitBytes(): number {
+    return this.#connection?.info?.max_payload ?? Number.POSITIVE_INFINITY
+  }
+
+  get #partBytes(): number {
+    return Math.min(PART_BYTES, Math.min(this.#serverLimitBytes, this.#streamLimitBytes) - HEADERS_BYTES)
   }
 
   get #subject(): string {
@@ -304,18 +346,27 @@ function serversOf({ urls, credentialsFile }: StreamSettings) {
 class PartAssembler {
   #id = ''
   #parts: Uint8Array[] = []
+  #bytes = 0
 
   add({ seq, data, headers: partHeaders, info: { pending } }: JsMsg): StreamMessage {
     const id = partHeaders?.get(ID_HEADER) ?? ''
     const [part, count] = (partHeaders?.get(PART_HEADER) || '1/1').split('/').map(Number)
     const whole = id.slice(0, id.lastIndexOf('.'))
-    if (part === 1 || whole !== this.#id) this.#parts = []
+    if (part === 1 || whole !== this.#id || this.#bytes + data.length > MESSAGE_BOUND_BYTES) this.#clear()
     this.#id = whole
-    if (part === this.#parts.length + 1) this.#parts.push(data)
+    if (part === this.#parts.length + 1) {
+      this.#parts.push(data)
+      this.#bytes += data.length
+    }
     if (part !== count || count !== this.#parts.length) return { seq, id, bytes: null, pending }
     const bytes = this.#parts.length === 1 ? data : Buffer.concat(this.#parts)
-    this.#parts = []
+    this.#clear()
     return { seq, id, bytes, pending }
+  }
+
+  #clear(): void {
+    this.#parts = []
+    this.#bytes = 0
   }
 }
 

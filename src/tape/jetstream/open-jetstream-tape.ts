@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { decodeBatch } from '../batch-message.ts'
 import { TAPE_FILE_NAME } from '../schema.ts'
+import { TapeError } from '../tape.ts'
 import { openTapeFile, type TapeOrigin } from '../tape-file.ts'
 import { JetStreamTape, type JetStreamTapeOptions } from './jetstream-tape.ts'
 import { NatsStream, RefusedError, type StreamExtent, type StreamMessage, type StreamSettings } from './nats-stream.ts'
@@ -36,8 +37,7 @@ export async function openJetStreamTape(options: Options): Promise<JetStreamTape
   const file = new CopyFile(options, stream)
   try {
     const isInTime = await stream.whenConnected(CONNECT_WAIT_MS)
-    if (isInTime)
-      await synchronize(file, stream, options).catch((failure: unknown) => warn('NATS does not answer', detailOf(failure)))
+    if (isInTime) await synchronize(file, stream, options).catch(orWarn(warn))
     void follow(file.tape, stream, options)
     return file.tape
   } catch (failure) {
@@ -75,7 +75,10 @@ class CopyFile {
 
 /** Reads the stream up to its end, and begins the file anew where it does not continue. */
 async function synchronize(file: CopyFile, stream: NatsStream, { mayLead, warn }: Options): Promise<void> {
-  if (mayLead) await ensure(stream, file.tape)
+  if (mayLead) {
+    await ensure(stream, file.tape)
+    if (stream.limitFault) throw new TapeError(stream.limitFault)
+  }
   const { extent, why } = await check(file.tape, stream)
   // An edge waits for the ingester that creates it.
   if (!extent) return
@@ -185,4 +188,8 @@ async function discontinuity(
   return { text: 'the stream has other messages', isLoss: false }
 }
 
-const detailOf = (failure: unknown) => ({ detail: failure instanceof Error ? failure.message : String(failure) })
+/** A tape that cannot be opened ends the start. Where NATS does not answer, it goes on with the file. */
+const orWarn = (warn: Options['warn']) => (failure: unknown) => {
+  if (failure instanceof TapeError) throw failure
+  warn('NATS does not answer', { detail: failure instanceof Error ? failure.message : failure })
+}

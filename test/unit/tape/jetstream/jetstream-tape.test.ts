@@ -10,11 +10,11 @@ import { encodeBatch } from '../../../../src/tape/batch-message.ts'
 import type { JetStreamTape } from '../../../../src/tape/jetstream/jetstream-tape.ts'
 import { NatsStream } from '../../../../src/tape/jetstream/nats-stream.ts'
 import { openJetStreamTape } from '../../../../src/tape/jetstream/open-jetstream-tape.ts'
-import { NotLeadingError } from '../../../../src/tape/tape.ts'
+import { NotLeadingError, TapeError } from '../../../../src/tape/tape.ts'
 import { hasNats, NatsServer } from '../../../support/nats-server.ts'
 import { type OpenTapeFixture, tapeContract } from '../tape-contract.ts'
 import { createTempFolder, openTestTape, unboundedOptions } from '../test-tape.ts'
-import { oneOfEach, transfer } from '../update-drafts.ts'
+import { oneOfEach, otherLog, transfer } from '../update-drafts.ts'
 
 const NOON = Date.parse('2026-11-20T12:00:00Z')
 
@@ -320,6 +320,81 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
       },
       `jetstream { max_file_store: 100 }\n${denied.replace('deny: "refused"', 'deny: "nothing"')}`,
     )
+  })
+
+  const openLimited = async (config: string) => {
+    const folder = createTempFolder()
+    const file = join(folder, 'nats.conf')
+    writeFileSync(file, config)
+    const server = await NatsServer.start(['-c', file])
+    const opened: { close: () => Promise<unknown> }[] = []
+    onTestFinished(async () => {
+      for (const one of opened.reverse()) await one.close()
+      await server.remove()
+      rmSync(folder, { recursive: true })
+    })
+    const open = async (mayLead: boolean) => {
+      const tape = await openJetStreamTape({
+        ...{ ...unboundedOptions, dir: ':memory:', uptime: () => performance.now(), mayLead },
+        nats: { urls: [server.url], credentialsFile: undefined, name: 'LIMITED', replicas: 1 },
+        ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
+      })
+      opened.push(tape)
+      return tape
+    }
+    const limitStream = async (max_msg_size: number) => {
+      const connection = await connect({ servers: server.url.replace('nats://', '') })
+      const { streams } = await jetstreamManager(connection)
+      const subjects = ['limited']
+      await streams.update('LIMITED', { max_msg_size }).catch(() => streams.add({ name: 'LIMITED', subjects, max_msg_size }))
+      await connection.close()
+    }
+    const restart = async (changed: string) => {
+      await server.kill()
+      writeFileSync(file, changed)
+      await server.start()
+    }
+    return { open, limitStream, restart }
+  }
+
+  type Limited = Awaited<ReturnType<typeof openLimited>>
+  it.each<[string, string, ((limited: Limited) => Promise<void>) | null]>([
+    ['the server has', 'max_payload: 20000', null],
+    ['the server has after a restart', '', ({ restart }) => restart('max_payload: 20000')],
+    ['the stream has from now on', '', ({ limitStream }) => limitStream(20_000)],
+  ])('stores a large batch, and one large update, in parts that keep to the limit that %s', async (_, config, change) => {
+    const limited = await openLimited(config)
+    const tape = await limited.open(true)
+    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    await tape.append([transfer({ at: NOON })])
+    await change?.(limited)
+    await tape.append(Array.from({ length: 600 }, (_, nth) => transfer({ at: NOON, nth: nth + 2 })))
+    await tape.append([{ ...otherLog({ at: NOON }), data: `0x${'ab'.repeat(50_000)}` }])
+    const written = await tape.readAfter(0, 1_000)
+    expect(written).toHaveLength(602)
+    const reader = await limited.open(false)
+    expect(await reader.readAfter(0, 1_000)).toEqual(written)
+  })
+
+  it.each<[string, string, number | null]>([
+    ['max_payload of NATS is 2000 bytes, and the tape needs at least 16384: raise it', 'max_payload: 2000', null],
+    ['max_msg_size of the stream LIMITED is 16383 bytes, and the tape needs at least 16384: raise it', '', 16_383],
+  ])('refuses to start to write with one line: %s', async (line, config, streamLimit) => {
+    const limited = await openLimited(config)
+    if (streamLimit !== null) await limited.limitStream(streamLimit)
+    await expect(limited.open(true)).rejects.toThrow(new TapeError(line))
+    // An edge reads what was stored before.
+    await limited.open(false)
+  })
+
+  it('says which limit is too low where a server comes back with it', async () => {
+    const limited = await openLimited('')
+    const tape = await limited.open(true)
+    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    await limited.restart('max_payload: 2000')
+    await vi.waitFor(() => expect(tape.refusal).toMatch(/max_payload of NATS is 2000 bytes/), { timeout: 10_000 })
+    await limited.restart('')
+    await vi.waitFor(() => expect(tape.refusal).toBe(null), { timeout: 10_000 })
   })
 
   tapeContract('the tape over NATS', openFixture(false))
