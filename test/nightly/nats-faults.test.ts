@@ -333,6 +333,24 @@ describe.skipIf(!hasNats)('over NATS', () => {
     expect(listener.messagesOf('gap')).toEqual([])
   })
 
+  it('after a purge of the stream a new edge is soon ready, and a new ingester takes the lead from nobody who lives', async (test) => {
+    const cluster = await openCluster(test, await openDevnet(test), { ingesters: 1, edges: 1 })
+    const [[leader], [edge]] = [cluster.ingesters, cluster.edges] as [[ClusterMember], [ClusterMember]]
+    const listener = await listen(test, edge)
+    await receiveMore(listener, 20)
+    for (const open of [cluster.addEdge, cluster.addIngester]) {
+      await withStream(cluster.nats, ({ streams }) => streams.purge(STREAM))
+      const added = await open(`new-${open === cluster.addEdge ? 'edge' : 'ingester'}`)
+      await vi.waitFor(async () => expect(await added.unreadyReasons()).toEqual([]), WAIT)
+      expect([await leader.isLeading(), await added.isLeading()]).toEqual([true, false])
+      await receiveMore(listener, 20)
+    }
+    await leader.kill()
+    await receiveMore(listener, 50)
+    expect(brokenPrevChains(tapeUpdatesOf(listener))).toEqual([])
+    expect([listener.messagesOf('gap'), listener.messagesOf('bye')]).toEqual([[], []])
+  })
+
   it('an edge that is behind what the stream keeps jumps, and its clients get a gap', async (test) => {
     const cluster = await openCluster(test, await openDevnet(test))
     const [edge, late] = cluster.edges as [ClusterMember, ClusterMember]

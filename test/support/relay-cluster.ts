@@ -77,8 +77,9 @@ export type RelayCluster = {
   readonly natsServers: readonly NatsServer[]
   readonly ingesters: readonly ClusterMember[]
   readonly edges: readonly ClusterMember[]
-  /** Starts another edge. */
+  /** Starts another edge, with an empty folder. */
   readonly addEdge: (name: string) => Promise<ClusterMember>
+  readonly addIngester: (name: string) => Promise<ClusterMember>
   /** Deletes what the members keep. None of them may run. */
   readonly deleteFolders: () => Promise<void>
 }
@@ -136,6 +137,7 @@ export async function openCluster(
     ingesters: await openAll(ingesters, 'ingester', (nth) => ({ ROLE: 'ingest', ...upstream, ...settingsOf(nth) })),
     edges: await openAll(edges, 'edge', () => ({ ROLE: 'edge' })),
     addEdge: (name) => open(name, { ROLE: 'edge' }),
+    addIngester: (name) => open(name, { ROLE: 'ingest', ...upstream }),
     deleteFolders: () => rm(folder, { recursive: true, force: true }),
   }
 }

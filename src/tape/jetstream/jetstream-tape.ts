@@ -189,6 +189,11 @@ export class JetStreamTape extends TapeFile {
     if (this.end() < seq && this.isCut) throw new TapeBehindError('this process does not receive the tape now')
   }
 
+  /** Another process has no checkpoint to begin with. */
+  offerCheckpoint(): void {
+    this.#writer.offerCheckpoint()
+  }
+
   /** Tries to become the leader. */
   async lead(): Promise<void> {
     if (this.isLeading || !this.#point.isComplete) return

@@ -16,6 +16,10 @@ const CONNECT_WAIT_MS = 3_000
 const LEASE_MS = 2_000
 const LEASE_CHECK_MS = 100
 const RETRY_MS = 250
+/** A process without a checkpoint asks the leader for one, this often. */
+const [CHECKPOINT_TOPIC, ASK_MS] = ['checkpoint', 1_000]
+/** An ingester that gets none in this time, and hears no leader, begins a new epoch. Others that have the tape lead before. */
+const CHECKPOINT_WAIT_MS = 5_000
 /** The stream keeps messages longer than the tape does, so that it always holds a checkpoint. */
 const [EXTRA_AGE_PART, EXTRA_AGE_MS] = [1.25, 900_000]
 const WRITER_ID_BYTES = 6
@@ -74,7 +78,7 @@ class CopyFile {
 }
 
 /** Reads the stream up to its end, and begins the file anew where it does not continue. */
-async function synchronize(file: CopyFile, stream: NatsStream, { mayLead, warn }: Options): Promise<void> {
+async function synchronize(file: CopyFile, stream: NatsStream, { mayLead, warn, uptime }: Options): Promise<void> {
   if (mayLead) {
     await ensure(stream, file.tape)
     if (stream.limitFault) throw new TapeError(stream.limitFault)
@@ -85,9 +89,28 @@ async function synchronize(file: CopyFile, stream: NatsStream, { mayLead, warn }
   if (why && file.tape.point.id !== '') warn(`the tape is read from the stream anew: ${why.text}`, {})
   if (why?.isLoss && mayLead && !(await hasNewerEpoch(file.tape, extent, stream))) return file.beginAnew(null, extent.last)
   await readUpTo(extent, file, stream, why !== null)
-  // Without a checkpoint nobody can know what came before the first message.
-  if (mayLead && !file.tape.point.isComplete) await file.beginAnew(null, extent.last)
+  if (mayLead) await waitForCheckpoint(file, stream, uptime)
 }
+
+/** Without a checkpoint nobody can know what came before the first message. A leader that lives writes one. */
+async function waitForCheckpoint(file: CopyFile, stream: NatsStream, uptime: () => number): Promise<void> {
+  const endsAt = uptime() + CHECKPOINT_WAIT_MS
+  for (;;) {
+    const extent = await stream.extent()
+    if (!extent || isWhole(file.tape, extent)) return
+    await readUpTo(extent, file, stream, file.tape.point.id === '')
+    if (isWhole(file.tape, extent)) return
+    if (uptime() >= endsAt) return file.tape.leaderlessMs < LEASE_MS ? undefined : file.beginAnew(null, extent.last)
+    askForCheckpoint(stream)
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+  }
+}
+
+/** Whether the tape lacks nothing of what the stream holds and of what came before. */
+const isWhole = ({ point: { seq, id, isComplete } }: JetStreamTape, { last }: StreamExtent): boolean =>
+  isComplete && (id !== '' || seq === last)
+
+const askForCheckpoint = (stream: NatsStream): void => void stream.send(CHECKPOINT_TOPIC, new Uint8Array())
 
 /** A stream whose settings NATS refuses is read all the same. */
 async function ensure(stream: NatsStream, tape: JetStreamTape): Promise<void> {
@@ -128,14 +151,23 @@ async function readUpTo({ first, last }: StreamExtent, file: CopyFile, stream: N
 }
 
 /** Follows the stream, and tries to lead where no leader is heard. */
-async function follow(tape: JetStreamTape, stream: NatsStream, { mayLead, onReset }: Options): Promise<void> {
-  const candidacy = mayLead ? setInterval(() => void applyForLead(tape, stream), LEASE_CHECK_MS) : undefined
-  if (mayLead) void applyForLead(tape, stream)
-  tape.closing.addEventListener('abort', () => clearInterval(candidacy))
+async function follow(tape: JetStreamTape, stream: NatsStream, options: Options): Promise<void> {
+  const { mayLead } = options
+  const reset = Promise.withResolvers<string>()
+  const asking = setInterval(() => tape.point.isComplete || askForCheckpoint(stream), ASK_MS)
+  const candidacy = mayLead ? setInterval(() => void applyForLead(tape, stream, reset.resolve), LEASE_CHECK_MS) : undefined
+  if (mayLead) {
+    void applyForLead(tape, stream, reset.resolve)
+    void stream.listen(CHECKPOINT_TOPIC, () => tape.offerCheckpoint()).catch(() => {})
+  }
+  tape.closing.addEventListener('abort', () => {
+    clearInterval(asking)
+    clearInterval(candidacy)
+  })
   while (!tape.closing.aborted) {
-    const why = await followOnce(tape, stream, mayLead).catch(() => null)
+    const why = await Promise.race([reset.promise, followOnce(tape, stream, mayLead).catch(() => null)])
     if (tape.closing.aborted) return
-    if (why) return onReset(why)
+    if (why) return options.onReset(why)
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
   }
 }
@@ -146,7 +178,8 @@ async function followOnce(tape: JetStreamTape, stream: NatsStream, mayLead: bool
   const checked = await check(tape, stream)
   if (!checked.extent) return null
   // An edge keeps its clients until an ingester has written what it can read instead.
-  if (checked.why) return mayLead || checked.extent.last > 0 ? checked.why.text : null
+  const { first, last } = checked.extent
+  if (checked.why) return mayLead || (last > 0 && first <= last) ? checked.why.text : null
   let isContinued = true
   const receive = (message: StreamMessage) => {
     isContinued = tape.receive(message)
@@ -156,8 +189,10 @@ async function followOnce(tape: JetStreamTape, stream: NatsStream, mayLead: bool
   return isContinued ? null : 'another epoch began'
 }
 
-async function applyForLead(tape: JetStreamTape, stream: NatsStream): Promise<void> {
+async function applyForLead(tape: JetStreamTape, stream: NatsStream, reset: (why: string) => void): Promise<void> {
   if (!stream.isConnected || tape.leaderlessMs < LEASE_MS) return
+  // Nobody answers what this process asks: at the next start it begins a new epoch.
+  if (!tape.point.isComplete && tape.leaderlessMs > CHECKPOINT_WAIT_MS) reset('no ingester is heard that has the tape')
   // A server that cannot be reached now is asked again.
   await tape.lead().catch(() => {})
 }

@@ -14,6 +14,8 @@ const QUEUE_BOUND = 50_000
 const MESSAGE_UPDATES_BOUND = 2_000
 /** A new reader begins at a checkpoint, so the stream has to hold one. */
 const [CHECKPOINT_MS, CHECKPOINT_UPDATES] = [300_000, 65_536]
+/** One that is asked for is written this long after the last one at the earliest. */
+const CHECKPOINT_REST_MS = 1_000
 /** How long a leader that stops may take to write what waits. */
 const RESIGN_TIMEOUT_MS = 2_000
 
@@ -68,6 +70,7 @@ export class StreamWriter {
   /** Counts how often this process began to lead: what belongs to an earlier time ends. */
   #term = 0
   #checkpointAt = 0
+  #isCheckpointAsked = false
   #updatesSinceCheckpoint = 0
 
   constructor(options: Options) {
@@ -116,6 +119,13 @@ export class StreamWriter {
     if (!id.startsWith(`${this.#options.writerId}.`)) this.#stepDown('another ingester has written')
   }
 
+  /** Another process has no checkpoint to begin with. */
+  offerCheckpoint(): void {
+    if (this.#options.uptime() - this.#checkpointAt < CHECKPOINT_REST_MS) return
+    this.#isCheckpointAsked = true
+    this.#wake()
+  }
+
   /** Writes what waits, and that this leader stops. */
   async close(): Promise<void> {
     this.#isClosing = true
@@ -127,14 +137,12 @@ export class StreamWriter {
   }
 
   async #writeQueue(): Promise<void> {
-    const { uptime } = this.#options
     const term = this.#term
     try {
       for (let isLast = false; this.#isLeading && term === this.#term && !isLast; ) {
         if (this.#queue.length === 0 && !this.#isClosing) await this.#sleep()
         if (!this.#isLeading || term !== this.#term) return
-        const isCheckpointDue = uptime() - this.#checkpointAt >= CHECKPOINT_MS || this.#updatesSinceCheckpoint >= CHECKPOINT_UPDATES
-        if (isCheckpointDue) await this.#publishCheckpoint()
+        if (this.#isCheckpointDue) await this.#publishCheckpoint()
         isLast = this.#isClosing && this.#queue.length === 0
         await this.#writeBatch(isLast)
       }
@@ -195,6 +203,12 @@ export class StreamWriter {
     await this.#publish(encoded(this.#options.tape.checkpoint()), [])
     this.#checkpointAt = this.#options.uptime()
     this.#updatesSinceCheckpoint = 0
+    this.#isCheckpointAsked = false
+  }
+
+  get #isCheckpointDue(): boolean {
+    const isOld = this.#options.uptime() - this.#checkpointAt >= CHECKPOINT_MS
+    return isOld || this.#isCheckpointAsked || this.#updatesSinceCheckpoint >= CHECKPOINT_UPDATES
   }
 
   /** Stores a message, and then takes it over. */

@@ -397,6 +397,28 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     await vi.waitFor(() => expect(tape.refusal).toBe(null), { timeout: 10_000 })
   })
 
+  it('begins a new epoch in an empty folder after a purge, once no leader is heard', async () => {
+    const open = () =>
+      openJetStreamTape({
+        ...{ ...unboundedOptions, random: Math.random, dir: ':memory:', uptime: () => performance.now(), mayLead: true },
+        nats: { urls: [nats.url], credentialsFile: undefined, name: 'PURGED', replicas: 1 },
+        ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
+      })
+    const tape = await open()
+    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    await tape.append([transfer({ at: NOON })])
+    await tape.close()
+    const connection = await connect({ servers: nats.url.replace('nats://', '') })
+    const { streams } = await jetstreamManager(connection)
+    await streams.purge('PURGED')
+    await connection.close()
+    const other = await open()
+    onTestFinished(() => other.close())
+    await vi.waitFor(() => expect(other.isLeading).toBe(true))
+    expect(other.epoch).not.toBe(tape.epoch)
+    expect(await other.append([transfer({ at: NOON })])).toHaveLength(1)
+  })
+
   tapeContract('the tape over NATS', openFixture(false))
   tapeContract('a tape over NATS whose file is lost', openFixture(true))
 })
