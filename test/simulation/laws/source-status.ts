@@ -126,8 +126,11 @@ export class SourceStatusLaw implements Law {
         // An announcement without an end is not published before its block is sealed.
         const announceable = unannounced.filter(({ isClosed, keys }) => isClosed || keys === null).map(({ log }) => log)
         const missed = announceable.filter((log) => tokens.isListed(log.content.address) && !this.#isMissedByPoll(log))
+        const hasRound = logs.some(isRound)
         // Nor is it quiet while a feed publishes: its rounds are pushed and missed like other logs.
-        if (unannounced.length > 0 || logs.some(isRound)) this.#evidenceAt = context.clock.elapsedMs
+        if (unannounced.length > 0 || hasRound) this.#evidenceAt = context.clock.elapsedMs
+        // A round that was pushed shows that the source works, though nothing of it is a fact.
+        if (hasRound) this.#receivedAt = context.clock.elapsedMs
         // A replacement of a sealed block is not new to a relay that considers the block sealed.
         // And a polling relay sees a block begin, and cannot know what is lost of it.
         const lost = (context.activeFaults.isActive('flashblocksLost') && this.#isPolled) || this.#isSlowed(NOTICE_MS)
