@@ -51,7 +51,7 @@ export class LogFeed implements OpenKeys {
   #bytes = 0
   /** How many logs were sent. */
   #sentCount = 0
-  /** The first blocks of the newest possible reorganisations, and the count of all. */
+  /** The first blocks of the newest reorganisations, and the count of all. */
   readonly #doubtedFrom: number[] = []
   #doubtCount = 0
   /** Their count when a block was last settled. */
@@ -122,7 +122,8 @@ export class LogFeed implements OpenKeys {
         this.#newestSettled = event.cursor.number
         return
       case 'reorg':
-        this.#addDoubt(event.from)
+        // Of a suspicion that is wrong nothing is settled again, so nothing may be removed for it.
+        if (!event.isSuspected) this.#addDoubt(event.from)
         if (this.#head !== null) this.#head = Math.min(this.#head, event.from - 1)
         return this.#options.subscribers.rollBack(event.from, this.#sentCount)
       case 'sealed':
@@ -184,7 +185,7 @@ export class LogFeed implements OpenKeys {
     for (const [number, { sealed }] of later) for (const sentLog of sealed.values()) yield* this.#remove('sealed', number, sentLog)
   }
 
-  /** Remembers a possible reorganisation. One that follows another before any block is settled counts as the same. */
+  /** Remembers a reorganisation. One that follows another before any block is settled counts as the same. */
   #addDoubt(from: number): void {
     if (this.#doubtCount > this.#doubtsAtSettling) {
       this.#doubtedFrom.push(Math.min(from, this.#doubtedFrom.pop() ?? from))

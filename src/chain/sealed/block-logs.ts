@@ -55,8 +55,8 @@ export type SettlementEvent =
       readonly cursor: Cursor
       readonly restartCursor: Cursor
     }
-  /** A reorganisation may have removed this block and all above it. */
-  | { readonly type: 'reorg'; readonly from: number }
+  /** A reorganisation may have removed this block and all above it. Unless it is only suspected, they are settled again. */
+  | { readonly type: 'reorg'; readonly from: number; readonly isSuspected?: true }
   | { readonly type: 'unreadable'; readonly count: number }
 
 /** What settling reads from, and where its events go. */

@@ -170,7 +170,7 @@ function startOf({ number, hash }: SealedHeader, earlyLogs: readonly LogsEvent[]
 
 /** A settled block is disputed: reported at once, since finding out who is right takes a request, and only once. */
 const newlyDisputed = ({ disputed }: SealedBlocks, before: number | null): readonly ChainEvent[] =>
-  disputed === null || disputed === before ? [] : [{ type: 'reorg', from: disputed }]
+  disputed === null || disputed === before ? [] : [{ type: 'reorg', from: disputed, isSuspected: true }]
 
 /** Settling publishes sealed logs. Here they only reveal new or withdrawn blocks. */
 function takeSealedLogs(run: SourceRun, { logs, unreadable }: Logs, { sealed, at }: Context): SourceRun {

@@ -41,6 +41,16 @@ describe('a reorganisation', () => {
     expect(subscriber.summaries).toEqual(['+10.0=1 a', '+11.0=1 a', '-11.0=1 a', '+11.0=1 b', '-10.0=1 a', '+10.0=1 b'])
   })
 
+  it('that is suspected and does not happen removes no block that was settled before', () => {
+    const { receive, subscribe } = openLogFeed()
+    receive(headEvent(9))
+    const subscriber = subscribe('logs')
+    for (const number of [10, 12]) receive(sealedEvent({ number, logs: [at(number, 1n)] }))
+    receive({ type: 'reorg', from: 10 }, sealedEvent({ number: 12, fork: 'b', logs: [at(12, 1n)] }))
+    receive({ type: 'reorg', from: 11, isSuspected: true }, sealedEvent({ number: 10, fork: 'b', logs: [at(10, 1n)] }))
+    expect(subscriber.summaries).toEqual(['+10.0=1 a', '+12.0=1 a', '-12.0=1 a', '+12.0=1 b', '-10.0=1 a', '+10.0=1 b'])
+  })
+
   it('that returns to the old chain sends it once more', () => {
     const { receive, subscribe } = openLogFeed()
     receive(headEvent(10))

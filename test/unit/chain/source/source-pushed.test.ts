@@ -353,7 +353,10 @@ describe('pushed sealed logs', () => {
     chain.reorganise(1)
     await emit(sealedLogSignal(old), sealedLogSignal(old), sealedLogSignal(old))
     await advance(0)
-    expect(ofType('reorg').map(({ from }) => from)).toEqual([HEAD + 1, HEAD + 1])
+    expect(ofType('reorg').map(({ from, isSuspected }) => [from, isSuspected])).toEqual([
+      [HEAD + 1, true],
+      [HEAD + 1, undefined],
+    ])
     expect(sealedBlocks().map(({ number, hash, logs }) => [number, hash, logs.length])).toEqual([
       [HEAD + 1, blockHash(HEAD + 1), 1],
       [HEAD + 1, chain.hashOf(HEAD + 1), 0],
