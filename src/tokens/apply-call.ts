@@ -2,14 +2,7 @@ import type { Hex } from '../protocol/fields.ts'
 import type { Draft } from '../protocol/updates.ts'
 import { clampSeconds, formatMultiplier } from './apply-log.ts'
 import { type ChainPosition, isBefore, type KeyedPosition, moveToEndOf, UNKNOWN_POSITION } from './chain-position.ts'
-import {
-  addReportedChange,
-  isSameDouble,
-  type MultiplierChange,
-  type MultiplierHistory,
-  type MultiplierSource,
-  multiplierAt,
-} from './multiplier.ts'
+import { addReportedChange, isSameDouble, type MultiplierChange, type MultiplierHistory, multiplierAt } from './multiplier.ts'
 import type { NavTiming } from './nav.ts'
 import { addPauseChange, applyPauseChange, type PauseHistory, pausedAt } from './pauses.ts'
 import { type Token, withDerivedState } from './token.ts'
@@ -41,10 +34,16 @@ export function applyCall(token: Token, result: TokenContractState, timing: NavT
 
 /**
  * Another chain has replaced this block and all above it: what contracts answered there is older than its logs. A multiplier of the
- * list stays in its place, since the list does not depend on what this node reports.
+ * list stays in its place, since the list does not depend on what this node reports. So does one that was derived behind unread
+ * blocks: it says nothing of the blocks before them, and it goes with its log.
  */
 export const rollBackReports = (token: Token, from: number, timing: NavTiming): TokenReport =>
-  moveReports(token, from - 1, ({ block, key, source }) => block >= from && key === null && source !== 'list', timing)
+  moveReports(
+    token,
+    from - 1,
+    ({ block, key, source, isDerived }) => block >= from && key === null && source !== 'list' && !isDerived,
+    timing,
+  )
 
 /** The head of the chain is known now: what the list reported before is older than the blocks after it. */
 export const placeReports = (token: Token, head: number, timing: NavTiming): TokenReport =>
@@ -53,7 +52,7 @@ export const placeReports = (token: Token, head: number, timing: NavTiming): Tok
 function moveReports(
   token: Token,
   to: number,
-  isMoved: (change: KeyedPosition & { readonly source?: MultiplierSource }) => boolean,
+  isMoved: (change: KeyedPosition & Partial<Pick<MultiplierChange, 'source' | 'isDerived'>>) => boolean,
   timing: NavTiming,
 ): TokenReport {
   const { multiplierHistory, pauseHistory } = token

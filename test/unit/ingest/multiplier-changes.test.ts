@@ -211,6 +211,19 @@ describe('a change of the multiplier', () => {
     expect(await publish(holeEvent(11, 20, 22))).toEqual(['hole', 'amend 10/0 multiplier,shares: 1 sealed'])
   })
 
+  it('inside a hole does not amend movements before the hole when a reorganisation replaces both', async () => {
+    const { publish } = await openListed()
+    const before = sealedEventOfLogs(10, [transfer(positionAt(10, 0), 1n)], { hash: blockHash(1_010) })
+    await publish(sealedEventOfLogs(10, [transfer(positionAt(10, 0), 1n)]), holeEvent(11, 20))
+    const change = uiMultiplierUpdated(positionAt(22, 0), '2', '4', timestampOf(22))
+    await publish(sealedEventOfLogs(21, [transfer(positionAt(21, 0), 1n)]), sealedEventOfLogs(22, [change]))
+    expect(await publish({ type: 'reorg', from: 10 }, before)).toEqual(['seal 10/0 as transfer'])
+    expect(await publish(sealedEventOfLogs(22, [], { hash: blockHash(1_022) }))).toEqual([
+      'retract 22/0 reorg now {"multiplier":"1"}',
+      'amend 21/0 multiplier,shares: 1 sealed',
+    ])
+  })
+
   it('by the old event does not correct the multiplier before it', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([transfer(positionAt(10, 0), 1n)]))
