@@ -91,7 +91,7 @@ function foldContractLogs(contractLogs: readonly MutableDecodedLog[], folded: Se
         lastMultiplier = { draft, to: decoded.to }
         break
       case 'UIMultiplierUpdated':
-        if (lastMultiplier?.to !== decoded.to) break
+        if (lastMultiplier?.to !== decoded.to || isSchedule(decoded, log)) break
         folded.add(lastMultiplier.draft)
         lastMultiplier = null
         break
@@ -109,6 +109,10 @@ function foldContractLogs(contractLogs: readonly MutableDecodedLog[], folded: Se
       .filter((inner) => !folded.has(inner))
       .map(({ log }) => log.key)
 }
+
+/** A schedule repeats no immediate change, not even one to its value: that one counts before it. */
+const isSchedule = ({ effectiveAt }: { readonly effectiveAt: bigint }, { blockTimestamp }: Log): boolean =>
+  blockTimestamp !== null && effectiveAt > blockTimestamp
 
 type TransferFields = { readonly from: Hex; readonly to: Hex; readonly amount: bigint }
 

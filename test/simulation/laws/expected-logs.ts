@@ -139,13 +139,14 @@ function findAnnouncements(contractLogs: readonly PlacedLog[]): readonly { reado
   return announcements
 }
 
-/** Whether a new-style event later in the transaction repeats this old-style one, with no other old one between. */
+/** Whether a new-style event of this second later in the transaction repeats this old-style one, with no other old one between. */
 function isRestated(contractLogs: readonly PlacedLog[], nth: number): boolean {
   const means = contractLogs[nth]?.content.tokenEvent
   if (means?.event !== 'MultiplierUpdated') return false
-  for (const { content } of contractLogs.slice(nth + 1)) {
-    if (content.tokenEvent?.event === 'MultiplierUpdated') return false
-    if (content.tokenEvent?.event === 'UIMultiplierUpdated' && content.tokenEvent.to === means.to) return true
+  for (const { content, timestamp } of contractLogs.slice(nth + 1)) {
+    const { tokenEvent } = content
+    if (tokenEvent?.event === 'MultiplierUpdated') return false
+    if (tokenEvent?.event === 'UIMultiplierUpdated' && tokenEvent.to === means.to && tokenEvent.at <= timestamp) return true
   }
   return false
 }

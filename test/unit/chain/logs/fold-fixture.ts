@@ -18,7 +18,9 @@ export const seized = (raw = 1, from = alice): LogContent => eventContent('Seize
 export const announcement = (id: string): LogContent => eventContent('Announcement', [word(alice)], stringData(id, 'a split', ''))
 export const endAnnouncement = (id: string): LogContent => eventContent('EndAnnouncement', [], stringData(id))
 export const multiplierUpdated = (to: number): LogContent => eventContent('MultiplierUpdated', [], word(to))
-export const uiMultiplierUpdated = (to: number): LogContent => eventContent('UIMultiplierUpdated', [], words(1, to, 9))
+/** In effect since second 9, unless it is a schedule. */
+export const uiMultiplierUpdated = (to: number, effectiveAt = 9): LogContent =>
+  eventContent('UIMultiplierUpdated', [], words(1, to, effectiveAt))
 export const uiMultiplierUpdateCancelled: LogContent = eventContent('UIMultiplierUpdateCancelled', [], words(7, 9))
 export const paused: LogContent = eventContent('Paused', [word(alice)], words(0x20, 1, 0))
 export const filler: LogContent = { topics: [], data: '0x', address: `0x${'99'.repeat(20)}`, tx: 99 }

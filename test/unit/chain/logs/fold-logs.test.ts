@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { apple, blockHash, bob, tesla } from '../node-json.ts'
+import { apple, blockHash, bob, tesla, timestampOf } from '../node-json.ts'
 import {
   announcement,
   atAddress,
@@ -94,6 +94,12 @@ describe('an immediate multiplier', () => {
       [0],
     ],
     [
+      'a log of its second',
+      [multiplierUpdated(2), uiMultiplierUpdated(2, timestampOf(5)), uiMultiplierUpdated(2, timestampOf(5) + 1)],
+      ['1 UIMultiplierUpdated', '2 UIMultiplierUpdated'],
+      [0],
+    ],
+    [
       'its own of two logs',
       [multiplierUpdated(2), uiMultiplierUpdated(2), multiplierUpdated(3), uiMultiplierUpdated(3)],
       ['1 UIMultiplierUpdated', '3 UIMultiplierUpdated'],
@@ -107,6 +113,7 @@ describe('an immediate multiplier', () => {
     ['nothing', [multiplierUpdated(2)]],
     ['an earlier log', [uiMultiplierUpdated(2), multiplierUpdated(2)]],
     ['a log of another value', [multiplierUpdated(2), uiMultiplierUpdated(3)]],
+    ['a schedule of its value', [multiplierUpdated(2), uiMultiplierUpdated(2, timestampOf(5) + 1)]],
     ['a log of another token', [multiplierUpdated(2), atAddress(tesla, uiMultiplierUpdated(2))]],
     ['a log of another transaction', [multiplierUpdated(2), inTx(1, uiMultiplierUpdated(2))]],
     ['a log after the next multiplier', [multiplierUpdated(2), multiplierUpdated(3), uiMultiplierUpdated(2)]],
