@@ -34,7 +34,8 @@ const isBefore = (first: LogPosition, second: LogPosition): boolean =>
 /**
  * I15: at the end every movement on the tape has the multiplier that the logs before it in the sealed chain give, and the matching
  * shares. Not checked: movements whose multiplier no readable log determines (before the first such log where the chain was not
- * quiet until then, and after one in a hole), and movements after the list reported another multiplier.
+ * quiet until then, and after one in a hole), and movements after the list reported another multiplier, unless a readable log shows
+ * that the list was early.
  */
 export class MultiplierValues implements Law {
   readonly #context: LawContext
@@ -131,10 +132,11 @@ export class MultiplierValues implements Law {
     return sealed || [...chain.announced.values()].flat().some((log) => log.block <= last && isMultiplierLog(log))
   }
 
-  /** Whether the first log after the list's change sets the same value: then the list was only early. */
+  /** Whether the first readable log after the list's change sets the same value: then the list was only early. */
   #wasAhead({ address, to, from }: ListChange): boolean {
     const { chain } = this.#context
     for (let number = from.block; number <= chain.head; number += 1) {
+      if (this.#completeness.isInHole(number)) continue
       for (const { log, isPart } of expectedLogsOf(chain.block(number)?.logs ?? []).values()) {
         const { tokenEvent } = log.content
         if (log.content.address !== address || isPart || isBefore({ block: number, logIndex: log.logIndex }, from)) continue
