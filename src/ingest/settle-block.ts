@@ -107,7 +107,7 @@ function applyLogs(state: IngestState, block: DecodedBlock, { late, settlesAllBe
   const touched = new Set([...logsByAddress.keys(), ...state.changedByLogs].filter((address) => queried.has(address)))
   const correctedAddresses = [...touched]
     .sort()
-    .filter((address) => applySealedLogs(state, block.number, address, logsByAddress.get(address) ?? [], moment))
+    .filter((address) => applySealedLogs(state, block, address, logsByAddress.get(address) ?? [], moment))
   // Schedules that the block added and that are due at its own time take effect before its facts are published.
   const scheduleDrafts =
     time === null ? [] : [...state.scheduled].flatMap((address) => applyDueSchedules(state, address, time, moment).drafts)

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { SealedBlock } from '../chain/sealed/block-logs.ts'
 import type { Hex } from '../protocol/fields.ts'
 import type { Draft, DraftOf, UpdateType } from '../protocol/updates.ts'
 import { applyCall, placeReports, rollBackReports, type TokenContractState, type TokenReport } from '../tokens/apply-call.ts'
@@ -98,7 +99,7 @@ export function applyPendingLog(state: IngestState, tokenLog: TokenLog, moment: 
 /** Applies all logs of a token in a sealed block. Returns whether they change the multiplier history. */
 export function applySealedLogs(
   state: IngestState,
-  block: number,
+  block: Pick<SealedBlock, 'number' | 'isPartial'>,
   address: Hex,
   logs: readonly TokenLog[],
   moment: Moment,

@@ -1,7 +1,8 @@
 import type { DecodedEvent } from '../chain/logs/events.ts'
 import type { Log } from '../chain/logs/log-schema.ts'
+import type { SealedBlock } from '../chain/sealed/block-logs.ts'
 import { formatDecimal } from '../protocol/decimal.ts'
-import { dropUnsealed } from './chain-position.ts'
+import { dropUnsealed, type KeyedPosition } from './chain-position.ts'
 import { addLogChange, dropUnsealedMultiplierChanges, MULTIPLIER_DECIMALS, type MultiplierChange } from './multiplier.ts'
 import type { NavTiming } from './nav.ts'
 import { addPauseChange, dropUnsealedPauseChanges } from './pauses.ts'
@@ -79,17 +80,22 @@ export function applyLog(token: Token, tokenLog: TokenLog, chainTime: number | n
   return withDerivedState({ ...token, pauseHistory: addPauseChange(token.pauseHistory, change) }, timing)
 }
 
-/** Applies the logs of a sealed block, and drops earlier changes of that block that it does not contain. */
+/**
+ * Applies the logs of a sealed block, and drops earlier changes of that block that it does not contain. One with logs that cannot be
+ * read may contain any that these logs do not name.
+ */
 export function applySealedBlock(
   token: Token,
-  block: number,
+  { number: block, isPartial }: Pick<SealedBlock, 'number' | 'isPartial'>,
   tokenLogs: readonly TokenLog[],
   chainTime: number | null,
   timing: NavTiming,
 ) {
   const changes = tokenLogs.filter(changesToken)
+  const unread = isPartial ? changedKeysBeside(token, tokenLogs) : []
   // A key may now stand for another event, so each history keeps only the keys of its own events.
-  const keysOf = (isRelevant: (tokenLog: TokenLog) => boolean) => new Set(changes.filter(isRelevant).map(({ log }) => log.key))
+  const keysOf = (isRelevant: (tokenLog: TokenLog) => boolean) =>
+    new Set([...changes.filter(isRelevant).map(({ log }) => log.key), ...unread])
   const multiplierHistory = dropUnsealedMultiplierChanges(
     token.multiplierHistory,
     block,
@@ -109,4 +115,11 @@ export function applySealedBlock(
     multiplierHistory === token.multiplierHistory && pauseHistory === token.pauseHistory && recordChanges === token.recordChanges
   const kept = isUnchanged ? token : withDerivedState({ ...token, multiplierHistory, pauseHistory, recordChanges }, timing)
   return changes.reduce((known, tokenLog) => applyLog(known, tokenLog, chainTime, timing), kept)
+}
+
+/** The keys of a token's changes that are none of these logs. */
+function changedKeysBeside({ multiplierHistory, pauseHistory, recordChanges }: Token, tokenLogs: readonly TokenLog[]) {
+  const read = new Set(tokenLogs.map(({ log }) => log.key))
+  const changes: readonly KeyedPosition[] = [...multiplierHistory.changes, ...pauseHistory.changes, ...recordChanges]
+  return changes.flatMap(({ key }) => (key === null || read.has(key) ? [] : [key]))
 }

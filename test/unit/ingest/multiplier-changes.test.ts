@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { blockHash, timestampOf, txHash } from '../chain/node-json.ts'
 import { apple } from '../tokens/stock-records.ts'
 import { agreedHead, headEvent, isoTime, openListed, positionAt, splitLogs, summarise } from './multiplier-fixture.ts'
-import { holeEvent, listEvent, openReducer, sealedEventOfLogs, transactionEvent } from './reducer-fixture.ts'
+import { holeEvent, listEvent, openReducer, partialEventOfLogs, sealedEventOfLogs, transactionEvent } from './reducer-fixture.ts'
 import { multiplierUpdated, transfer, uiMultiplierUpdated } from './token-logs.ts'
 
 describe('a transfer before, in the block of, and after a split', () => {
@@ -182,10 +182,13 @@ describe('a change of the multiplier', () => {
     expect(await publish(sealedEventOfLogs(12, [again('1')]))).toEqual(['amend 12/0 from:  sealed', 'seal 12/0 as multiplier'])
   })
 
-  it('is forgotten when the sealed block has another log under its key', async () => {
+  it.each([
+    ['a block', sealedEventOfLogs],
+    ['a block that also has logs that cannot be read', partialEventOfLogs],
+  ])('is forgotten when %s has another log under its key', async (_, eventOfLogs) => {
     const { publish } = await openListed()
     await publish(transactionEvent([uiMultiplierUpdated({ ...positionAt(10, 0), tx: txHash(10, 0) }, '1', '2', timestampOf(20))]))
-    await publish(sealedEventOfLogs(10, [transfer({ ...positionAt(10, 0), tx: txHash(10, 0) }, 1n)]))
+    await publish(eventOfLogs(10, [transfer({ ...positionAt(10, 0), tx: txHash(10, 0) }, 1n)]))
     expect(await publish(sealedEventOfLogs(20, [transfer(positionAt(20, 0), 1n)]))).toEqual([
       'sealed 20/0 1 x 1 = 0.00000001 late',
       'seal 20/0 as transfer',
@@ -222,6 +225,16 @@ describe('a change of the multiplier', () => {
       'retract 22/0 reorg now {"multiplier":"1"}',
       'amend 21/0 multiplier,shares: 1 sealed',
     ])
+  })
+
+  it('scheduled in a block with logs that cannot be read takes effect, and only once', async () => {
+    const { publish } = await openListed()
+    const change = uiMultiplierUpdated(positionAt(5, 0), '1', '2', timestampOf(20))
+    await publish(transactionEvent([change]))
+    expect(await publish(...agreedHead(20))).toEqual(['effective 1 to 2 by clock'])
+    expect(await publish(transactionEvent([transfer(positionAt(21, 0), 1n)]))).toEqual(['preconfirmed 21/0 1 x 2 = 0.00000002'])
+    expect(await publish(holeEvent(5, 5), partialEventOfLogs(5, []))).toEqual(['hole'])
+    expect(await publish(sealedEventOfLogs(5, [change]))).toEqual(['seal 5/0 as multiplier'])
   })
 
   it('by the old event does not correct the multiplier before it', async () => {

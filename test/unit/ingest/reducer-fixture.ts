@@ -87,6 +87,12 @@ export const sealedEventOfLogs = (
   return { type: 'sealed', blocks: [block], newest, cursor: cursorAt(cursor), restartCursor: cursorAt(restartCursor) }
 }
 
+/** A sealed block that has more logs than these, which cannot be read. */
+export const partialEventOfLogs = (...[number, logs, options]: Parameters<typeof sealedEventOfLogs>) => {
+  const event = sealedEventOfLogs(number, logs, options)
+  return { ...event, blocks: event.blocks.map((block) => ({ ...block, isPartial: true as const })) }
+}
+
 /** Blocks that cannot be read. All before the block after `cursor` are settled. */
 export const holeEvent = (from: number, to: number, cursor = to): Extract<ChainEvent, { type: 'hole' }> => ({
   type: 'hole',
