@@ -61,9 +61,7 @@ export function* settleBlock(
   const [contents, complete] = block.isPartial
     ? [partialContents(state, block, { facts, parts }), NO_ADDRESSES]
     : [{ facts, parts }, queried]
-  // What the replaced block sealed may be in this one too. Only a whole reading shows it.
-  const isUnclear = block.isPartial && state.ledger.isReplaced(block.hash, block.number)
-  const settlement = isUnclear
+  const settlement = isUnclear(state, block)
     ? NO_CHANGES
     : state.ledger.settle({ ...blockField, hash: block.hash }, contents, complete, state.tapeEnd)
   if (isLarge && isSplit) yield pause
@@ -82,6 +80,10 @@ export function* settleBlock(
   for (const address of correctedAddresses) addAll(publications, correctMultipliers(state, address, moment, isAffected))
   return { publications, unlisted }
 }
+
+/** What the replaced block sealed may be in this one too. Only a whole reading shows it. */
+const isUnclear = ({ ledger }: IngestState, { isPartial, hash, number }: DecodedBlock): boolean =>
+  isPartial === true && ledger.isReplaced(hash, number)
 
 /**
  * What can be settled of a block with logs that cannot be read: tokens that no reading of this block has sealed before, since that
@@ -104,8 +106,8 @@ function applyLogs(state: IngestState, block: DecodedBlock, { late, settlesAllBe
   const { decodedLogs, parts, rounds, unlisted } = listedLogsOf(state, block)
   const roundDrafts = settleRounds(state, block, rounds, moment)
   const logsByAddress = Map.groupBy(decodedLogs, ({ log }) => log.address)
-  const touched = new Set([...logsByAddress.keys(), ...state.changedByLogs].filter((address) => queried.has(address)))
-  const correctedAddresses = [...touched]
+  const touched = isUnclear(state, block) ? [] : [...logsByAddress.keys(), ...state.changedByLogs]
+  const correctedAddresses = [...new Set(touched.filter((address) => queried.has(address)))]
     .sort()
     .filter((address) => applySealedLogs(state, block, address, logsByAddress.get(address) ?? [], moment))
   // Schedules that the block added and that are due at its own time take effect before its facts are published.

@@ -237,6 +237,21 @@ describe('a change of the multiplier', () => {
     expect(await publish(sealedEventOfLogs(5, [change]))).toEqual(['seal 5/0 as multiplier'])
   })
 
+  it('in a replaced block does not count until the new block can be read whole', async () => {
+    const { publish } = await openListed()
+    const options = { hash: blockHash(1_005) }
+    const change = uiMultiplierUpdated(positionAt(5, 1), '1', '2', timestampOf(5))
+    await publish(sealedEventOfLogs(5, [transfer(positionAt(5, 0), 1n)]), { type: 'reorg', from: 5 })
+    expect(await publish(holeEvent(5, 5), partialEventOfLogs(5, [change], options))).toEqual(['hole'])
+    expect(await publish(transactionEvent([transfer(positionAt(8, 0), 1n)]))).toEqual(['preconfirmed 8/0 1 x 1 = 0.00000001'])
+    expect(await publish(sealedEventOfLogs(5, [change], options))).toEqual([
+      'retract 5/0 reorg now null',
+      'effective 1 to 2 by log late',
+      'seal 5/1 as multiplier',
+      'amend 8/0 multiplier,shares: 2 preconfirmed',
+    ])
+  })
+
   it('by the old event does not correct the multiplier before it', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([transfer(positionAt(10, 0), 1n)]))
