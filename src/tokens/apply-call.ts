@@ -123,7 +123,5 @@ function multiplierAfterCall(
   )
 }
 
-const isAppliedSchedule = ({ changes }: MultiplierHistory, to: string, effectiveAt: number): boolean => {
-  const last = changes.findLast(({ source }) => source !== 'list')
-  return last?.isApplied === true && last.to === to && last.effectiveAt === effectiveAt
-}
+const isAppliedSchedule = ({ changes }: MultiplierHistory, to: string, effectiveAt: number): boolean =>
+  changes.some((change) => change.isApplied && change.to === to && change.effectiveAt === effectiveAt)

@@ -104,6 +104,17 @@ describe('the answer of a token contract', () => {
     expect(await publish(callAnswer(51, '2', { scheduled: null }), transferEvent(52))).toEqual(['transfer x 2'])
   })
 
+  it('from before a schedule took effect does not take the multiplier back where it has changed again since', async () => {
+    const { publish } = await openListed(apple())
+    const at = timestampOf(20)
+    await publish(sealedEventOfLogs(5, [uiMultiplierUpdated({ block: 5, index: 0 }, '1', '2', at)]), sealedEvent(20, []))
+    await publish(sealedEventOfLogs(30, [uiMultiplierUpdated({ block: 30, index: 0 }, '2', '4', timestampOf(30))]))
+    await publish(holeEvent(10, 40))
+    const scheduled = { to: wad('2'), effectiveAt: BigInt(at) }
+    expect(await publish(callAnswer(15, '1', { scheduled }), sealedEvent(50, []))).toEqual([])
+    expect(await publish(transferEvent(51))).toEqual(['transfer x 4'])
+  })
+
   it('removes a schedule if a hole may contain the cancellation', async () => {
     const { publish, state } = await openListed(apple())
     await publish(transactionEvent([uiMultiplierUpdated({ block: 5, index: 0 }, '1', '2', timestampOf(20))]))
