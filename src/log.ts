@@ -33,7 +33,7 @@ export function readableLine(json: string): string {
   return `${String(time).slice(11, 23)} ${(pino.levels.labels[level] ?? '').toUpperCase().padEnd(5)} ${msg}${text}\n`
 }
 
-/** What JSON leaves unescaped of the characters that move the cursor or change the direction of a text. */
+/** Escapes the characters that JSON does not, and that move the cursor or change the direction of a text. */
 const escapeUnsafe = (json: string): string =>
   json.replace(/[\x7f-\x9f\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, (unsafe) => `\\u${unsafe.charCodeAt(0).toString(16).padStart(4, '0')}`)
 

@@ -66,7 +66,7 @@ export class LossDetector {
     this.#hasChains = !hasFilter && selection.get('stage') !== 'sealed'
   }
 
-  /** What was received since the last proof. */
+  /** The ids that were received since the last proof. */
   get seen(): ReadonlySet<string> {
     return this.#seen ?? new Set()
   }

@@ -122,7 +122,7 @@ export class LogFeed implements OpenKeys {
         this.#newestSettled = event.cursor.number
         return
       case 'reorg':
-        // Of a suspicion that is wrong nothing is settled again, so nothing may be removed for it.
+        // After a wrong suspicion no block is settled again, so nothing may be removed for it.
         if (!event.isSuspected) this.#addDoubt(event.from)
         if (this.#head !== null) this.#head = Math.min(this.#head, event.from - 1)
         return this.#options.subscribers.rollBack(event.from, this.#sentCount)

@@ -81,12 +81,12 @@ export function* settleBlock(
   return { publications, unlisted }
 }
 
-/** What the replaced block sealed may be in this one too. Only a whole reading shows it. */
+/** A fact that the replaced block sealed may be in this one too. Only a whole reading shows it. */
 const isUnclear = ({ ledger }: IngestState, { isPartial, hash, number }: DecodedBlock): boolean =>
   isPartial === true && ledger.isReplaced(hash, number)
 
 /**
- * What can be settled of a block with logs that cannot be read: tokens that no reading of this block has sealed before, since that
+ * Settles of a block with unreadable logs only the tokens that no reading of this block has sealed before, since that
  * one may have had more. A published fact that is part of another now is neither sealed nor retracted.
  */
 function partialContents({ ledger }: IngestState, { number, hash }: DecodedBlock, { facts, parts }: BlockContents): BlockContents {

@@ -59,7 +59,7 @@ export interface Tape extends NoteReader {
   reach?(seq: number): Promise<void>
   /** Whether positions that are given now survive the process. */
   readonly isDurable: boolean
-  /** Of a tape that another system stores: why that stores nothing now, in its own words; null while it does. */
+  /** Why the system that stores the tape stores nothing now, in its own words; null while it does. */
   readonly refusal?: string | null
   close(): Promise<void>
 }

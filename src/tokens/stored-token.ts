@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Address, Nav, TokenRecord } from '../protocol/fields.ts'
 import type { Token } from './token.ts'
 
-/** What `Date` can show. */
+/** The last time that `Date` can show. */
 const DATE_BOUND_MS = 8.64e15
 /** A contract answers with one byte. */
 const DECIMALS_BOUND = 255

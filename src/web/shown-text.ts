@@ -1,7 +1,7 @@
 import { options } from 'preact'
 
 const directionOverrides = /\p{Bidi_Control}/gu
-/** What JSON may hold unescaped, and nobody sees. */
+/** Characters that JSON may hold unescaped, and that nobody sees. */
 const unseenCharacters = /[\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\x7f-\x9f]/gu
 
 /** A text without what would change the order of its characters, as in the relay's own lines for people. */

@@ -12,7 +12,7 @@ export type WorkerOrder =
       /** The file to copy; null where the copy is there. */
       readonly source: string | null
       readonly usageFile: string
-      /** What access tokens are signed with, in all workers. */
+      /** Signs access tokens in all workers. */
       readonly tokenSecret: string
       readonly port: number
     }

@@ -279,7 +279,7 @@ export class Rpc {
 
   /** An endpoint that does not say its chain goes on being used, unlike one of another chain. */
   async #confirm(endpoint: Endpoint, askedAfter: number): Promise<void> {
-    // What is under way may have been asked too early.
+    // A request that is under way may have been sent too early.
     await endpoint.confirming?.catch(() => {})
     if (endpoint.chainAskedAt > askedAfter) return
     endpoint.confirming ??= this.#checkChain(endpoint).finally(() => {

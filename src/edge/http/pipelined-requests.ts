@@ -18,7 +18,7 @@ type HttpConnection = {
   readonly parse: ((bytes: Buffer) => void) | undefined
   /** Whether a request has begun whose answer is not sent. */
   isAnswering: boolean
-  /** What begins after it, in order: at most the requests in one slice. */
+  /** The requests that begin after it, in order: at most those in one slice. */
   waiting: (() => void)[]
   /** Bytes that the parser does not have yet, while it has those before them. */
   rest: Buffer

@@ -11,14 +11,14 @@ import { RecentUpdates } from './recent.ts'
 const DELAYED_BOUND = 2_048
 /** Updates that may wait while a large batch is delivered in turns; at this count the rest of it is delivered at once. */
 const UNDELIVERED_BOUND = 16_384
-/** What it costs to write to one socket, whatever the write holds, and each character of it. Measured, as all costs here. */
+/** A write to one socket costs this, whatever it holds, and this for each of its characters. All costs here are measured. */
 const WRITE_MICROS = 7
 const WRITTEN_CHAR_MICROS = 0.000_075
 /** The writes of a slice may hold the event loop for as long as two rounds of empty writes, or for one turn. */
 const ROUNDS_PER_SLICE = 2
 /**
- * What it costs to frame an update, to ask one set of options about it, and to compress each of its characters. Together that
- * may take as long as the round of writes that another slice would cost, or one turn.
+ * The cost of framing an update, of asking one set of options about it, and of compressing each of its characters. Together
+ * they may hold the event loop for as long as the round of writes that another slice would need, or for one turn.
  */
 const FRAME_MICROS = 2
 const MATCH_MICROS = 0.2

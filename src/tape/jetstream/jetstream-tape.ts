@@ -146,7 +146,7 @@ export class JetStreamTape extends TapeFile {
   receive(message: StreamMessage): boolean {
     this.#seenSeq = Math.max(this.#seenSeq, message.seq)
     this.#pending = message.pending
-    // What this process wrote is known.
+    // This process wrote the message itself.
     if (message.seq <= this.#point.seq) return true
     const read = this.read(message)
     if (!read) return true
@@ -160,7 +160,7 @@ export class JetStreamTape extends TapeFile {
 
   /** The batch in a message; null in one to be skipped. Where the leader has it on its tape, its next batch does not follow here. */
   read({ seq, bytes }: StreamMessage): Extract<ReadMessage, { kind: 'batch' }> | null {
-    // What a writer left unfinished is nothing.
+    // A writer left the batch unfinished.
     const read = bytes && readMessage(bytes)
     if (!read || read.kind === 'batch') return read
     const { onUnreadable, warn, uptime } = this.#options

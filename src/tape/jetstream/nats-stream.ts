@@ -252,7 +252,7 @@ export class NatsStream {
     await this.#connection?.close()
   }
 
-  /** What NATS answered; null where it did not answer. */
+  /** The answer of NATS; null if there was none. */
   #refusalOf(failure: unknown): string | null {
     if (failure instanceof JetStreamError || failure instanceof JetStreamApiError) return failure.message
     if (!(failure instanceof Error)) return null
