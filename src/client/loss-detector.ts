@@ -124,7 +124,8 @@ export class LossDetector {
       this.#start = id
     }
     this.#lastIds.set(chain, id)
-    if (prev === null || prev === last || (last === undefined && isNotAfter(prev, this.#start))) return null
+    // A tape that lost its end, and with it what was received last, goes on before that: nothing is missing.
+    if (prev === null || isNotAfter(prev, last ?? this.#start)) return null
     // What is proven was counted before.
     if ((comparePositions(prev, this.#proven) ?? 0) > 0) this.#missing += 1
     const query = new URLSearchParams({ symbols: address ?? '*', types: type })

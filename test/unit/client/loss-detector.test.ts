@@ -35,6 +35,18 @@ describe('the chain of prev', () => {
     ['goes on', '', [message('e.11', null), message('e.12', 'e.11')], null],
     ['has a hole', '', [message('e.11', null), message('e.15', 'e.13')], '(e.11, e.13]'],
     ['is compared by number', '', [message('e.11', 'e.9')], null],
+    [
+      'goes on before a message that the tape has lost',
+      '',
+      [message('e.11', null), message('e.13', 'e.11'), message('e.20', 'e.11')],
+      null,
+    ],
+    [
+      'has a hole after a message that the tape has lost',
+      '',
+      [message('e.11', null), message('e.13', 'e.11'), message('e.20', 'e.11'), message('e.22', 'e.21')],
+      '(e.20, e.21]',
+    ],
     ['is one for each type', '', [message('e.11', null), message('e.12', null, 'seal')], null],
     ['is one for each address', '', [message('e.11', null), message('e.12', null, 'nav', '0xb')], null],
     [
@@ -95,6 +107,15 @@ describe('the number of messages', () => {
     expect(lossBefore(losses, message('e.13', 'e.11'))).toBe('(e.10, e.11]')
     // e.14, of another token, is lost too.
     expect(lossAt(losses, 3, 'e.15')).toBe('(e.12, e.15]')
+  })
+
+  it('reports a loss beside a chain that goes on before a message that the tape has lost', () => {
+    const losses = detector()
+    lossBefore(losses, message('e.11', null))
+    lossBefore(losses, message('e.13', 'e.11'))
+    expect(lossBefore(losses, message('e.20', 'e.11'))).toBeNull()
+    // e.21, of another token, is lost on the way.
+    expect(lossAt(losses, 4, 'e.21')).toBe('(e.10, e.21]')
   })
 
   it('begins anew with each connection', () => {
