@@ -1,6 +1,5 @@
 import type { DecodedEvent } from '../chain/logs/events.ts'
 import type { Log } from '../chain/logs/log-schema.ts'
-import type { SealedBlock } from '../chain/sealed/block-logs.ts'
 import { formatDecimal } from '../protocol/decimal.ts'
 import { dropUnsealed, type KeyedPosition } from './chain-position.ts'
 import { addLogChange, dropUnsealedMultiplierChanges, MULTIPLIER_DECIMALS, type MultiplierChange } from './multiplier.ts'
@@ -86,7 +85,7 @@ export function applyLog(token: Token, tokenLog: TokenLog, chainTime: number | n
  */
 export function applySealedBlock(
   token: Token,
-  { number: block, isPartial }: Pick<SealedBlock, 'number' | 'isPartial'>,
+  { number: block, isPartial }: { readonly number: number; readonly isPartial?: true },
   tokenLogs: readonly TokenLog[],
   chainTime: number | null,
   timing: NavTiming,
