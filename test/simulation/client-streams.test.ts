@@ -20,6 +20,8 @@ describe('the law about the SDK', () => {
     ['a gap over it', [item(1), gap(1, 3), item(4)], {}, []],
     ['a gap that ends at it', [item(1), item(2), gap(2, 3), item(4)], {}, []],
     ['a gap beside it', [item(1), gap(2, 3), item(4)], {}, ['a.2 is missing']],
+    ['a gap over numbers that went back', [item(1), gap(9, 3, 'ahead'), item(4)], {}, []],
+    ['a gap beside numbers that went back', [item(1), gap(9, 2, 'ahead'), item(4)], {}, ['a.3 is missing']],
     ['a tape that lost its end', [item(1), item(4)], { lost: new Set(['a.2', 'a.3']) }, []],
     ['another order', [item(2), item(1), item(3), item(4)], {}, ['a.1 comes after a.2']],
     ['a repetition', [item(1), item(2), item(3), item(3), item(4)], {}, ['a.3 comes twice']],

@@ -233,4 +233,6 @@ function wrongItems(
 
 const isUpTo = (id: string, position: string): boolean => (comparePositions(id, position) ?? 1) <= 0
 
-const covers = ({ from, to }: Gap, id: string): boolean => isUpTo(id, to) && (from === null || !isUpTo(id, from))
+/** A gap that begins after its end tells that the numbers went back: those up to the end may have been given since. */
+const covers = ({ from, to }: Gap, id: string): boolean =>
+  isUpTo(id, to) && (from === null || !isUpTo(from, to) || !isUpTo(id, from))
