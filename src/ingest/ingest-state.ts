@@ -43,6 +43,8 @@ export type IngestState = {
   cursor: Cursor | null
   /** Where a restart goes on reading: not above the cursor. */
   restartCursor: Cursor | null
+  /** The block above which the first run began to settle; null where that is not known yet. */
+  began: number | null
   /** Schedules take effect by this clock only. */
   chainTime: ChainTime | null
   /** The times of unsettled blocks, each from one answer. */

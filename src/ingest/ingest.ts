@@ -104,10 +104,10 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
     warn,
   })
   const listedPools = new ListedPools({ state, settings: pools, poller, warn })
-  const { cursor, head } = state
+  const { cursor, began, head } = state
   const upstream = { request, confirmChain, link, linkCount, leaveEndpoint }
   const chainEvents = (addresses: Observable<readonly Hex[]>) =>
-    source({ ...settings, ...upstream, addresses, openKeys: openKeysOf(state), findLog, cursor, head, clock, warn }).pipe(
+    source({ ...settings, ...upstream, addresses, openKeys: openKeysOf(state), findLog, cursor, began, head, clock, warn }).pipe(
       tap((event) => {
         inputs.onChainEvent(event)
         if (event.type === 'reorg') {

@@ -227,6 +227,7 @@ function advanceCursor(
 ): readonly Publication[] {
   state.cursor = cursor
   state.restartCursor = restartCursor
+  state.began = Math.min(state.began ?? restartCursor.number, restartCursor.number)
   return advanceAheadBlock(state, moment)
 }
 
@@ -243,7 +244,8 @@ function takeNotes(before: IngestState, state: IngestState): Notes {
   if (feeds !== before.feeds) notes.set(feedsNote, feeds)
   if (restartCursor && restartCursor !== before.restartCursor) {
     const { number: block, hash } = restartCursor
-    notes.set(restartPointNote, { block, hash, settled: ledger.settled ?? block, seq: ledger.restartSeq(state.tapeEnd) })
+    const [settled, seq] = [ledger.settled ?? block, ledger.restartSeq(state.tapeEnd)]
+    notes.set(restartPointNote, { block, hash, settled, seq, began: state.began ?? block })
   }
   for (const address of state.changedTokens) notes.set(tokenNotes.at(address), state.tokens.get(address) ?? null)
   state.changedTokens.clear()

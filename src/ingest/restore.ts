@@ -27,14 +27,23 @@ import type { ChainTime, IngestState, QuoteSettings } from './ingest-state.ts'
 import { Ledger } from './ledger.ts'
 import { trackToken } from './token-updates.ts'
 
-/** Where a restart goes on: the block, the newest settled one, and the number on the tape after which it reads. */
-export type RestartPoint = { readonly block: number; readonly hash: Hex | null; readonly settled: number; readonly seq: number }
+/** Where a restart goes on. */
+export type RestartPoint = {
+  readonly block: number
+  readonly hash: Hex | null
+  /** The newest settled block. */
+  readonly settled: number
+  /** The number on the tape after which it reads. */
+  readonly seq: number
+  /** The block above which the first run began to settle; older relays did not write it. */
+  readonly began?: number | undefined
+}
 
 const Aggregator = z.object({ address: Address, phase: z.int(), decimals: Decimals })
 
 export const restartPointNote = defineNote<RestartPoint>(
   'restart-point',
-  z.object({ block: z.int(), hash: Bytes32.nullable(), settled: z.int(), seq: z.int() }),
+  z.object({ block: z.int(), hash: Bytes32.nullable(), settled: z.int(), seq: z.int(), began: z.int().optional() }),
 )
 export const chainTimeNote = defineNote<ChainTime>('chain-time', z.object({ number: z.int(), timestamp: z.number() }))
 /** The aggregators behind the proxy of each feed, as of the last answer. */
@@ -80,6 +89,7 @@ export async function restoreState(tape: Tape, settings: StateSettings): Promise
     status: tape.note(statusNote) ?? null,
     cursor,
     restartCursor: cursor,
+    began: restartPoint?.began ?? null,
     chainTime: tape.note(chainTimeNote) ?? newestSettled,
     claimedTimes: new BoundedMap(CLAIMED_TIMES_BOUND),
     aheadBlock: null,

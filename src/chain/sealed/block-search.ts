@@ -29,10 +29,10 @@ export async function findRollbackTarget(
 ): Promise<RollbackTarget> {
   const forkPoint = await findForkPoint(node, recentBlocks, number, signal)
   if (forkPoint) return { to: forkPoint, lost: null }
-  // No recent block is canonical: goes back to the safe block, or to the first that was settled, as far as the node has blocks.
-  const { first, newest } = recentBlocks
+  // No recent block is canonical: goes back to the safe block, or to where settling began, as far as the node has blocks.
+  const { began, first, newest } = recentBlocks
   const below = Math.min(number, recentBlocks.oldest) - 1
-  const deep = Math.min(below, safe > 0 ? safe : Math.min(number - DEEP_ROLLBACK_BLOCKS, first))
+  const deep = Math.min(below, safe > 0 ? safe : Math.min(number - DEEP_ROLLBACK_BLOCKS, began))
   // Below the bound the ledger has forgotten what was published.
   const from = Math.max(0, deep, (newest?.number ?? number) - DEPTH_BOUND_BLOCKS)
   const to = await firstAvailable(node, from, number - 1, signal)

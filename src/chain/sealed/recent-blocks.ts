@@ -30,6 +30,12 @@ export class RecentBlocks {
   readonly #hashes = new BoundedMap<number, Hex>(DEPTH_BOUND_BLOCKS)
   #newest: Cursor | null = null
   #first = Number.POSITIVE_INFINITY
+  readonly #began: number
+
+  /** `began` is the block above which the first run began to settle. Its blocks need not be among those added. */
+  constructor(began: number | null = null) {
+    this.#began = began ?? Number.POSITIVE_INFINITY
+  }
 
   get(number: number): RecentBlock | undefined {
     return this.#blocks.get(number)
@@ -43,6 +49,11 @@ export class RecentBlocks {
   /** The lowest number that was ever added, kept or not. */
   get first(): number {
     return this.#first
+  }
+
+  /** The block above which this run or, where that is known, the first one began to settle. */
+  get began(): number {
+    return Math.min(this.#began, this.#first)
   }
 
   /** The block that the next one is settled on; null before the first. */

@@ -14,6 +14,8 @@ import { Settling } from './settling.ts'
 type Options = Omit<SettlementContext, 'emit' | 'signal'> & {
   /** The last block that the previous run settled; null starts from the first head. */
   readonly cursor: Cursor | null
+  /** The block above which the first run began to settle, where that is known. */
+  readonly began?: number | null
   /** The newest safe block of the previous run. */
   readonly safe: number | null
   /** How far back to catch up, in chain time. */
@@ -25,16 +27,18 @@ type Options = Omit<SettlementContext, 'emit' | 'signal'> & {
 /** Settles every sealed block in order, without gaps, and rolls back when the chain does. */
 export class SealedBlocks {
   readonly #options: Options
-  readonly #recentBlocks = new RecentBlocks()
+  readonly #recentBlocks: RecentBlocks
   readonly #heads: HeadTracker
   readonly #outage: Outage
   readonly #recheck: Recheck
-  readonly #ranges = new BackfillRanges(this.#recentBlocks)
+  readonly #ranges: BackfillRanges
   readonly #wakeUp = new WakeUp()
 
   constructor(options: Options) {
     const { cursor, safe, openKeys, silenceMs } = options
     this.#options = options
+    this.#recentBlocks = new RecentBlocks(options.began)
+    this.#ranges = new BackfillRanges(this.#recentBlocks)
     this.#heads = new HeadTracker(this.#recentBlocks, safe)
     this.#outage = new Outage(cursor !== null, silenceMs)
     this.#recheck = new Recheck({ ...options, recentBlocks: this.#recentBlocks })

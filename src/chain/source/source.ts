@@ -59,6 +59,8 @@ export type SourceOptions = {
   readonly openKeys: OpenKeys
   readonly findLog?: FindLog
   readonly cursor: Cursor | null
+  /** The block above which the first run began to settle, where that is known. */
+  readonly began?: number | null
   /** The head of the previous run. */
   readonly head: Head
   readonly pendingPollMs: number

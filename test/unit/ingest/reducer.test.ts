@@ -195,6 +195,15 @@ describe('a restart of the reducer', () => {
     expect((await openReducer(await openedTape.reopen())).state.restartCursor).toEqual(cursorEvent)
   })
 
+  it('knows above which block the first run began', async () => {
+    const { publish, openedTape } = await openListed()
+    await publish(sealedEvent(100, [], { restartCursor: 99 }), sealedEvent(101, []))
+    const second = await openReducer(await openedTape.crash())
+    expect(second.state.began).toBe(99)
+    await second.publish(sealedEvent(102, []))
+    expect((await openReducer(await openedTape.crash())).state.began).toBe(99)
+  })
+
   it('resumes before the newest blocks if earlier ones are not settled', async () => {
     const { publish, openedTape } = await openListed()
     await publish(sealedEvent(200, [{ address }], { cursor: 100 }))

@@ -94,6 +94,8 @@ type ChainSettings = {
   readonly head?: number
   /** The last settled block of the previous run; without it settling starts at the head. */
   readonly cursor?: Cursor
+  /** Where the first run began. */
+  readonly began?: number | null
   readonly safe?: number | null
   readonly sealedInPreviousRun?: readonly Cursor[]
   readonly backfillBoundMs?: number
@@ -105,6 +107,7 @@ type ChainSettings = {
 export const openSealedBlocks = ({
   head = HEAD,
   cursor,
+  began = null,
   safe = null,
   sealedInPreviousRun = [],
   backfillBoundMs = 3_600_000,
@@ -124,6 +127,7 @@ export const openSealedBlocks = ({
       openKeys,
       addresses: () => list.addresses,
       cursor: from,
+      began,
       safe: knownSafe,
       backfillBoundMs,
       silenceMs: 3_000,

@@ -210,6 +210,15 @@ describe('a reorganisation deeper than the recent blocks', () => {
     expect(settledEvents.holes()).toEqual([`${HEAD - 599}-${HEAD - 200} reorg`])
   })
 
+  it('without a safe block goes back to where the first run began, though nothing is known of its blocks', async () => {
+    const { chain, settledEvents, seal } = openSealedBlocks({ cursor: { number: HEAD, hash: word(1) }, began: HEAD - 300 })
+    const logs = [HEAD - 299, HEAD].map((block) => chain.addLog(block))
+    chain.addLog(HEAD - 300)
+    await seal(1)
+    expect([...settledEvents.logKeys()].sort()).toEqual(logs.map(keyOf).sort())
+    expect(settledEvents.holes()).toEqual([])
+  })
+
   it('goes back by the number of newest blocks if no safe block is known', async () => {
     const { chain, settledEvents, seal } = openSealedBlocks({ cursor: { number: HEAD, hash: word(1) } })
     await seal(1)
