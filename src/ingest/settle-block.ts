@@ -61,7 +61,7 @@ export function* settleBlock(
   const [contents, complete] = block.isPartial
     ? [partialContents(state, block, { facts, parts }), NO_ADDRESSES]
     : [{ facts, parts }, queried]
-  const settlement = isUnclear(state, block)
+  const settlement = isPartialReplacement(state, block)
     ? NO_CHANGES
     : state.ledger.settle({ ...blockField, hash: block.hash }, contents, complete, state.tapeEnd)
   if (isLarge && isSplit) yield pause
@@ -82,17 +82,26 @@ export function* settleBlock(
 }
 
 /** A fact that the replaced block sealed may be in this one too. Only a whole reading shows it. */
-const isUnclear = ({ ledger }: IngestState, { isPartial, hash, number }: DecodedBlock): boolean =>
+const isPartialReplacement = ({ ledger }: IngestState, { isPartial, hash, number }: DecodedBlock): boolean =>
   isPartial === true && ledger.isReplaced(hash, number)
 
 /**
- * Settles of a block with unreadable logs only the tokens that no reading of this block has sealed before, since that
- * one may have had more. A published fact that is part of another now is neither sealed nor retracted.
+ * Whether the block can be settled for a token. One with logs that cannot be read cannot if a reading of it has sealed the token
+ * before, since that one may have had more.
  */
-function partialContents({ ledger }: IngestState, { number, hash }: DecodedBlock, { facts, parts }: BlockContents): BlockContents {
+function isSettleable(state: IngestState, block: DecodedBlock, address: Hex): boolean {
+  const { isPartial, hash, number } = block
+  return !isPartial || !(isPartialReplacement(state, block) || state.ledger.isSealedBy(hash, number, address))
+}
+
+/**
+ * The facts and parts that can be settled of a block with logs that cannot be read. A published fact that is part of another now
+ * is neither sealed nor retracted.
+ */
+function partialContents(state: IngestState, block: DecodedBlock, { facts, parts }: BlockContents): BlockContents {
   return {
-    facts: facts.filter(({ address }) => !ledger.isSealedBy(hash, number, address)),
-    parts: parts.filter(({ address, key }) => !ledger.isSealedBy(hash, number, address) && !ledger.find(number, key)),
+    facts: facts.filter(({ address }) => isSettleable(state, block, address)),
+    parts: parts.filter(({ address, key }) => isSettleable(state, block, address) && !state.ledger.find(block.number, key)),
   }
 }
 
@@ -106,9 +115,11 @@ function applyLogs(state: IngestState, block: DecodedBlock, { late, settlesAllBe
   const { decodedLogs, parts, rounds, unlisted } = listedLogsOf(state, block)
   const roundDrafts = settleRounds(state, block, rounds, moment)
   const logsByAddress = Map.groupBy(decodedLogs, ({ log }) => log.address)
-  const touched = isUnclear(state, block) ? [] : [...logsByAddress.keys(), ...state.changedByLogs]
-  const correctedAddresses = [...new Set(touched.filter((address) => queried.has(address)))]
+  const touched = new Set([...logsByAddress.keys(), ...state.changedByLogs].filter((address) => queried.has(address)))
+  // What is not settled is not published, so it changes no token either.
+  const correctedAddresses = [...touched]
     .sort()
+    .filter((address) => isSettleable(state, block, address))
     .filter((address) => applySealedLogs(state, block, address, logsByAddress.get(address) ?? [], moment))
   // Schedules that the block added and that are due at its own time take effect before its facts are published.
   const scheduleDrafts =

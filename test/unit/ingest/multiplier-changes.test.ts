@@ -252,6 +252,21 @@ describe('a change of the multiplier', () => {
     ])
   })
 
+  it('scheduled in a transaction that only a second reading of its block can read waits until the block can be read whole', async () => {
+    const { publish } = await openListed()
+    const moved = transfer(positionAt(4, 0), 1n)
+    const change = uiMultiplierUpdated(positionAt(4, 1), '1', '2', timestampOf(5))
+    await publish(holeEvent(4, 4), partialEventOfLogs(4, [moved]))
+    expect(await publish(partialEventOfLogs(4, [change]), ...agreedHead(5))).toEqual([])
+    expect(await publish(transactionEvent([transfer(positionAt(6, 0), 1n)]))).toEqual(['preconfirmed 6/0 1 x 1 = 0.00000001'])
+    expect(await publish(sealedEventOfLogs(4, [moved, change]), ...agreedHead(5))).toEqual([
+      'scheduled 1 to 2 by log late',
+      'seal 4/0,4/1 as transfer,multiplier',
+      'effective 1 to 2 by clock',
+      'amend 6/0 multiplier,shares: 2 preconfirmed',
+    ])
+  })
+
   it('by the old event does not correct the multiplier before it', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([transfer(positionAt(10, 0), 1n)]))
