@@ -30,7 +30,7 @@ export type TestStep = {
 const at = (minute: number, second: number): number => minute * 60 + second
 
 /** Older than a feed may be. */
-const STALE_S = 27 * 3_600
+const OLD_ROUND_AGE_S = 27 * 3_600
 /** The ordinals of the features that are paused: transfers and mints. */
 const PAUSED_FEATURES = [0, 1]
 
@@ -111,7 +111,12 @@ export const singleSteps: readonly TestStep[] = [
     brings: ['multiplier effective'],
     plan: call(changeMultiplier(parseMultiplier('1'))),
   },
-  { atS: at(7, 30), what: 'A NAV that is 27 hours old', brings: ['nav stale'], plan: publish(at(7, 30), '107.5', STALE_S) },
+  {
+    atS: at(7, 30),
+    what: 'A NAV from 27 hours ago, older than the one before: it does not count',
+    brings: [],
+    plan: publish(at(7, 30), '107.5', OLD_ROUND_AGE_S),
+  },
   { atS: at(7, 40), what: 'Another name', brings: ['token changed'], plan: call(changeName('Test token, renamed')) },
   { atS: at(8, 0), what: 'A NAV of zero', brings: ['nav invalid'], plan: publish(at(8, 0), '0') },
   { atS: at(8, 30), what: 'A NAV that is fresh again', brings: ['nav fresh'], plan: publish(at(8, 30), '108.5') },
