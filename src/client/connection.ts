@@ -53,7 +53,9 @@ export class Connection {
     this.#transport = environment.transport ?? 'websocket'
   }
 
+  /** Opens a new connection in place of the one before. */
   open(): void {
+    this.close()
     this.#hasHello = false
     this.#retryMs = 0
     this.#silenceMs = CONNECT_BOUND_MS

@@ -1,7 +1,7 @@
 import type { Http } from './http-requests.ts'
 import type { ServiceStatus, Update } from './messages.ts'
 import { isNotAfter } from './position-order.ts'
-import { type SelectionFilters, selectionQuery, timeText } from './selection-query.ts'
+import { type SelectionFilters, selectionQuery, setGiven, timeText } from './selection-query.ts'
 
 /** Which messages of the tape to read. `after` and `before` are exclusive positions, `through` is inclusive. */
 export type HistoryOptions = SelectionFilters & {
@@ -28,13 +28,12 @@ export async function* readHistory(
   symbols: string | readonly string[],
   options: HistoryOptions,
 ): AsyncGenerator<Update> {
-  const { since, until, order = 'asc', limit = Number.POSITIVE_INFINITY, signal = new AbortController().signal } = options
-  const query = selectionQuery(symbols, options)
-  if (since !== undefined) query.set('since', timeText(since))
-  if (until !== undefined) query.set('until', timeText(until))
-  for (const name of ['after', 'before', 'through'] as const) if (options[name] !== undefined) query.set(name, options[name])
-  query.set('order', order)
-  query.set('limit', String(Math.max(1, Math.min(limit, PAGE_BOUND))))
+  const { after, before, through, order = 'asc', limit = Number.POSITIVE_INFINITY } = options
+  const { since, until, signal = new AbortController().signal } = options
+  const query = setGiven(selectionQuery(symbols, options), {
+    ...{ since: timeText(since), until: timeText(until), after, before, through, order },
+    limit: Math.max(1, Math.min(limit, PAGE_BOUND)),
+  })
   let left = limit
   for await (const events of pages(http, 'v1/events', query, signal)) {
     for (const update of events) {

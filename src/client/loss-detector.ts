@@ -1,5 +1,5 @@
-import type { MissedGap } from './options.ts'
-import { comparePositions, isNotAfter } from './position-order.ts'
+import type { Gap } from './options.ts'
+import { isNotAfter } from './position-order.ts'
 
 /** Pairs of address and type whose last message is known. Beyond it the proof begins anew. */
 const CHAINS_BOUND = 100_000
@@ -24,7 +24,8 @@ export type ChainedMessage = {
 export type Loss = {
   readonly from: string
   readonly to: string
-  readonly query: URLSearchParams
+  /** Null: the tape has lost messages that were received, so there is nothing to read. */
+  readonly query: URLSearchParams | null
   readonly received: ReadonlySet<string> | null
   /** The type of the missing messages, if it is known. The query also gives how their facts end. */
   readonly type?: string
@@ -38,7 +39,8 @@ export type Loss = {
  *
  * The number of a connection that breaks never comes, and a gap of the relay ends the chains. So a new connection continues
  * at the last proof. The relay sends again what followed it, or reports a gap that begins there. What was received is
- * dropped by its id: messages that were lost lie between those that were not.
+ * dropped by its id: messages that were lost lie between those that were not. What the relay does not send again, the tape
+ * has lost.
  */
 export class LossDetector {
   readonly #selection: URLSearchParams
@@ -52,6 +54,8 @@ export class LossDetector {
   #proven = ''
   /** The ids after it; null when there were too many. */
   #seen: Set<string> | null = new Set()
+  /** Those of earlier connections that this one has still to repeat. */
+  #due = new Set<string>()
   /** What the connection brought, and how many of its messages are known to be missing. */
   #received = 0
   #missing = 0
@@ -71,9 +75,14 @@ export class LossDetector {
     return this.#seen ?? new Set()
   }
 
+  /** Whether the tape may have lost what was received: a position that a program stores now would hide it. */
+  get hasDue(): boolean {
+    return this.#due.size > 0
+  }
+
   /** Where a new connection continues. `position` is the newest one received. */
   resumeFrom(position: string): string {
-    return this.#seen === null || this.#proven === '' ? position : this.#proven
+    return (this.#seen && this.#proven) || position
   }
 
   /** A connection begins after a position; null where a gap follows. */
@@ -82,20 +91,26 @@ export class LossDetector {
     this.#missing = 0
     this.#isLive = false
     this.#isCounting = position !== null
-    if (position === null) return
-    this.#proven = position
-    if (this.#start === '') this.#start = position
+    this.#proven = position ?? this.#proven
+    this.#start ||= this.#proven
+    this.#due = idsAfter(this.seen, this.#proven)
   }
 
-  /** A gap: the stream goes on at a position. What came before it is no proof of what follows, but may be repeated. */
-  restart(position: string, goesOn: boolean): void {
+  /**
+   * A gap: the stream goes on at a position. What came before it is no proof of what follows, but may be repeated. Returns
+   * false where the position was lost or never given, so that what comes may have ids that came before.
+   */
+  restart(from: string | null, position: string): boolean {
+    const goesOn = from !== null && isNotAfter(from, position)
     this.#start = position
     // A chain that was received beyond the position goes on.
     for (const [chain, id] of this.#lastIds) if (!goesOn || isNotAfter(id, position)) this.#lastIds.delete(chain)
+    for (const id of this.#due) if (!goesOn || (isNotAfter(id, position) && !isNotAfter(id, from))) this.#due.delete(id)
     // The next heartbeat still counts what came before.
-    if (this.#isCounting) return
+    if (this.#isCounting) return goesOn
     this.#proven = position
     if (!goesOn) this.#seen = new Set()
+    return goesOn
   }
 
   /**
@@ -106,6 +121,7 @@ export class LossDetector {
     const { id } = message
     this.#received += 1
     this.#isCounting = true
+    this.#due.delete(id)
     if (position === null || !isNotAfter(id, position)) return false
     const last = this.#lastIds.get(chainOf(message)) ?? ''
     return this.#seen === null || isNotAfter(id, this.#proven) || isNotAfter(id, last) || this.#seen.has(id)
@@ -127,7 +143,7 @@ export class LossDetector {
     // A tape that lost its end, and with it what was received last, goes on before that: nothing is missing.
     if (prev === null || isNotAfter(prev, last ?? this.#start)) return null
     // What is proven was counted before.
-    if ((comparePositions(prev, this.#proven) ?? 0) > 0) this.#missing += 1
+    if (!isNotAfter(prev, this.#proven)) this.#missing += 1
     const query = new URLSearchParams({ symbols: address ?? '*', types: type })
     return { from: last ?? this.#start, to: prev, query, received: this.#seen, type }
   }
@@ -144,11 +160,16 @@ export class LossDetector {
   receiveCount(sent: number, position: string): Loss | null {
     const missing = sent - this.#received
     const count = missing - this.#missing
-    const isNew = count > 0 && isNotAfter(this.#proven, position)
-    const loss = { from: this.#proven, to: position, query: this.#selection, received: this.#seen, count }
+    const due = this.#due.size
+    this.#due = idsAfter(this.#due, position)
+    // A repetition that is lost on the way is one of the missing.
+    const isLost = due - this.#due.size > Math.max(missing, 0)
+    const isNew = isLost || (count > 0 && isNotAfter(this.#proven, position))
+    const loss = { from: this.#proven, to: position, query: isLost ? null : this.#selection, received: this.#seen, count }
     this.#missing = missing
     this.#proven = position
-    this.#seen = new Set()
+    // Another relay may have given more than this one has by now.
+    this.#seen = idsAfter(this.seen, position)
     return isNew ? loss : null
   }
 
@@ -158,12 +179,16 @@ export class LossDetector {
   }
 }
 
+const idsAfter = (ids: ReadonlySet<string>, position: string) => new Set([...ids].filter((id) => !isNotAfter(id, position)))
+
 const chainOf = ({ address, type }: ChainedMessage): string => `${address} ${type}`
 
 /** A loss as the item that the stream yields. It goes on at `id`. */
-export function gapOf({ from, to, query }: Loss, id: string): MissedGap {
-  const backfill = new URLSearchParams(query)
-  backfill.set('after', from)
-  backfill.set('through', to)
-  return { type: 'gap', id, reason: 'missed', from, to, backfill: `/v1/events?${backfill}` }
-}
+export const gapOf = ({ from, to, query }: Loss, id: string): Gap => ({
+  type: 'gap',
+  id,
+  reason: query ? 'missed' : 'expired',
+  from,
+  to,
+  backfill: query && `/v1/events?${query}&after=${from}&through=${to}`,
+})

@@ -8,9 +8,13 @@ export type SelectionFilters = Pick<StreamOptions<Update['type']>, 'types' | 'st
 export function selectionQuery(symbols: string | readonly string[], options: SelectionFilters): URLSearchParams {
   const { types, stage, minValue, minShares, party } = options
   const query = new URLSearchParams({ symbols: String(symbols) })
-  const given = { types: types && String(types), stage, min_value: minValue, min_shares: minShares, party }
+  return setGiven(query, { types, stage, min_value: minValue, min_shares: minShares, party })
+}
+
+/** Sets the parameters that have a value. */
+export function setGiven(query: URLSearchParams, given: Readonly<Record<string, unknown>>): URLSearchParams {
   for (const [name, value] of Object.entries(given)) if (value !== undefined) query.set(name, String(value))
   return query
 }
 
-export const timeText = (time: string | Date): string => (time instanceof Date ? time.toISOString() : time)
+export const timeText = (time?: string | Date): string | undefined => (time instanceof Date ? time.toISOString() : time)

@@ -10,7 +10,7 @@ import type { Message, Update } from './messages.ts'
 import type { Gap, StreamItem, StreamOptions, StreamState } from './options.ts'
 import { isNotAfter } from './position-order.ts'
 import { GapError } from './relay-error.ts'
-import { selectionQuery, timeText } from './selection-query.ts'
+import { selectionQuery, setGiven, timeText } from './selection-query.ts'
 
 const QUEUE_BOUND = 10_000
 /** Filled messages that are remembered. */
@@ -139,13 +139,12 @@ export class UpdateStream implements Updates<StreamItem> {
 
   #connectionQuery(): URLSearchParams {
     const { since, snapshot } = this.#options
-    const query = new URLSearchParams(this.#query)
-    query.set('heartbeat', String(this.#source.heartbeatS))
-    if (this.#received !== null) query.set('since', this.#losses.resumeFrom(this.#received))
-    else if (since !== undefined) query.set('since', timeText(since))
-    const wanted = this.#received !== null && this.#awaitsSnapshots && snapshot !== false ? 'always' : snapshot
-    if (wanted !== undefined) query.set('snapshot', String(wanted))
-    return query
+    const received = this.#received
+    return setGiven(new URLSearchParams(this.#query), {
+      heartbeat: this.#source.heartbeatS,
+      since: received === null ? timeText(since) : this.#losses.resumeFrom(received),
+      snapshot: received !== null && this.#awaitsSnapshots && snapshot !== false ? 'always' : snapshot,
+    })
   }
 
   #receive(message: Message): void {
@@ -160,12 +159,9 @@ export class UpdateStream implements Updates<StreamItem> {
       case 'snapshot':
         return this.#push({ item: message, position: null })
       case 'gap': {
-        // Otherwise the position was lost or never given, and what comes may have ids that came before.
-        const goesOn = message.from !== null && isNotAfter(message.from, message.id)
-        if (!goesOn) this.#received = null
         const received = this.#losses.seen
+        if (!this.#losses.restart(message.from, message.id)) this.#received = null
         this.#advance(message.id)
-        this.#losses.restart(message.id, goesOn)
         this.#awaitsSnapshots = true
         return this.#pushGap(message, { received })
       }
@@ -187,13 +183,20 @@ export class UpdateStream implements Updates<StreamItem> {
     if (update.type === 'status') this.#setState({ source: update.source, head: update.head })
     this.#awaitsSnapshots = false
     this.#advance(update.id)
-    this.#push({ position: this.#received, ...(updateTypes.includes(update.type) && { item: update }) })
+    this.#push({
+      position: this.#losses.hasDue ? null : this.#received,
+      ...(updateTypes.includes(update.type) && { item: update }),
+    })
   }
 
   /** The relay reports up to where everything was sent. */
   #prove(loss: Loss | null, id: string): void {
+    // As after a gap of the relay, which sends them only to a new connection.
+    const needsSnapshots = loss?.query === null
+    this.#awaitsSnapshots ||= needsSnapshots
     if (loss) this.#pushGap(gapOf(loss, id), loss)
     this.#advance(id)
+    if (needsSnapshots && this.#state.phase !== 'closed') this.#connection.open()
     if (!this.#awaitsSnapshots) this.#queue.push({ position: this.#received })
   }
 

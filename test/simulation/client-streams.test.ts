@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Gap, StreamItem } from '../../src/client/options.ts'
+import type { Fault } from './fault-table.ts'
 import { differences } from './laws/client-streams.ts'
 import { plantedBugs } from './planted-bugs.ts'
 import { runSimulation } from './simulation-run.ts'
@@ -23,6 +24,19 @@ describe('the law about the SDK', () => {
     ['a gap over numbers that went back', [item(1), gap(9, 3, 'ahead'), item(4)], {}, []],
     ['a gap beside numbers that went back', [item(1), gap(9, 2, 'ahead'), item(4)], {}, ['a.3 is missing']],
     ['a tape that lost its end', [item(1), item(4)], { lost: new Set(['a.2', 'a.3']) }, []],
+    ['a gap over what the tape lost', [item(1), item(2), gap(1, 3), item(4)], { knownLost: new Set(['a.2']) }, []],
+    [
+      'a gap back to before what the tape lost',
+      [item(1), item(2), item(3), gap(3, 1), item(4)],
+      { knownLost: new Set(['a.2', 'a.3']) },
+      [],
+    ],
+    [
+      'a gap that came before what the tape lost',
+      [gap(1, 2), item(2), item(3), item(4)],
+      { knownLost: new Set(['a.2']) },
+      ['a.2 is lost, and no gap says so'],
+    ],
     ['another order', [item(2), item(1), item(3), item(4)], {}, ['a.1 comes after a.2']],
     ['a repetition', [item(1), item(2), item(3), item(3), item(4)], {}, ['a.3 comes twice']],
     ['a repetition by a program that restarts', [item(1), item(2), item(3), item(3), item(4)], { restartEveryMs: 1 }, []],
@@ -37,7 +51,14 @@ describe('the law about the SDK', () => {
     ],
     ['an alarm where messages get lost', [item(1), gap(1, 3, 'missed'), item(4)], { losesMessages: true }, []],
   ])('judges %s', (_, items, conditions, found) => {
-    const defaults = { losesMessages: false, restartEveryMs: null, lost: new Set<string>(), evicts: false, proven }
+    const defaults = {
+      losesMessages: false,
+      restartEveryMs: null,
+      lost: new Set<string>(),
+      knownLost: new Set<string>(),
+      evicts: false,
+      proven,
+    }
     expect(differences(sent, items, { ...defaults, ...conditions })).toEqual(found)
   })
 })
@@ -103,5 +124,29 @@ describe('the SDK in a world whose connections lose messages just before they br
       const result = await runSimulation({ settings, faults: [], ...(modifyInputs && { modifyInputs }) })
       expect(result.violations.map(({ law }) => law)).toContain('I23')
     })
+  })
+})
+
+describe('the SDK in a world whose tape loses its end', () => {
+  const client = { cutEveryMs: null, restartEveryMs: null, lossPercent: 0, queueBound: 10_000 } as const
+  const busy = { ...settingsOf(1), mode: 'flash', activity: 60, spanMs: 20_000, hasLink: true, liveness: true } as const
+  /** Before the first heartbeat: a resume from the last proven position is no gap of the relay. */
+  const powerLost: Fault = { at: 5_000, for: 1_000, target: 'relay', kind: 'powerLost', amount: 0 }
+  const selections: readonly [string, ClientSettings['selection'], boolean][] = [
+    ['all types', { types: '*' }, false],
+    ['some types', { types: ['transfer', 'nav'] }, false],
+    ['a value filter', { minValue: '1' }, false],
+    ['the sealed view', { stage: 'sealed' }, false],
+    ['gaps that are filled', {}, true],
+  ]
+
+  it.each(selections)('says what the tape has lost, with %s', async (_, selection, fill) => {
+    const settings = { ...busy, client: { ...client, selection, fill } }
+    const result = await runSimulation({ settings, faults: [powerLost] })
+    expect(result.violations).toEqual([])
+    expect(result.client?.gaps).toBe(1)
+    const modifyInputs = plantedBugs['a client says nothing of what the tape has lost']
+    const silent = await runSimulation({ settings, faults: [powerLost], ...(modifyInputs && { modifyInputs }) })
+    expect(silent.violations.map(({ law }) => law)).toContain('I23')
   })
 })

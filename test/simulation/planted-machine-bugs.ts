@@ -40,5 +40,9 @@ export const plantedMachineBugs: Readonly<Record<string, ModifyInputs>> = {
     if (client) client.network.resumeAt = (since) => client.network.newestId ?? since
     return inputs
   },
+  'a client says nothing of what the tape has lost': (inputs, { client }) => {
+    if (client) client.takes = ({ type }) => type !== 'gap'
+    return inputs
+  },
   'only the first endpoint is asked': (inputs, { rpc }) => ({ ...inputs, request: rpc.requestOfFirst }),
 }

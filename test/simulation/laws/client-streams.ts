@@ -24,13 +24,15 @@ type Options = { readonly context: LawContext; readonly clock: VirtualClock; rea
 
 /**
  * I23: the SDK yields what a client received that never left, each message once and unchanged, or a gap that covers the
- * difference, whatever is lost on the way and wherever connections break. Where nothing is lost in the network, it never
- * claims that something was.
+ * difference, whatever is lost on the way and wherever connections break. What the tape loses after the SDK has yielded it
+ * lies in a gap that comes later. Where nothing is lost in the network, it never claims that something was.
  */
 export class ClientStreams {
   readonly #options: Options
   readonly #random: SeededRandom
   readonly network: SimulatedNetwork
+  /** What the program takes: a planted bug may change it. */
+  takes: (item: StreamItem) => boolean = () => true
   #edge: SimulatedEdge | null = null
   #stream: UpdateStream | null = null
   #savedPosition: string | null = null
@@ -39,7 +41,7 @@ export class ClientStreams {
   readonly #reference = new Map<string, string>()
   #referencePosition = 'start'
   /** What the tape has lost since: the disk lost it, or a backup is older. Only who received it knows of it. */
-  readonly #lost = new Set<string>()
+  readonly #lost = new Map<string, { readonly counted: number }>()
 
   constructor(options: Options) {
     const { context, clock, settings } = options
@@ -58,7 +60,8 @@ export class ClientStreams {
     const edge = new SimulatedEdge(tape, this.#options.clock, () => random.next())
     this.#edge = edge
     const end = formatPosition(tape.epoch, tape.end())
-    for (const id of this.#reference.keys()) if (!isUpTo(id, end)) this.#lost.add(id)
+    const counted = this.network.counted.length
+    for (const id of this.#reference.keys()) if (!isUpTo(id, end) && !this.#lost.has(id)) this.#lost.set(id, { counted })
     this.#openReference(edge)
   }
 
@@ -84,11 +87,15 @@ export class ClientStreams {
     const { restartEveryMs, lossPercent, breakLossPercent = 0 } = settings
     // A message that was found late may still wait for a program that has finished with a later one.
     const isBefore = (position: string) => (comparePositions(position, finished) ?? 0) < 0
+    // The relay has gone on after the loss, and the program has handled a later message.
+    const isKnown = ([id, { counted }]: readonly [string, { readonly counted: number }]) =>
+      this.network.counted.slice(counted).some((position) => !isUpTo(position, id) && isBefore(position))
     const conditions = {
       restartEveryMs,
       losesMessages: lossPercent + breakLossPercent > 0,
       proven: this.network.counted.findLast(isBefore) ?? '',
-      lost: this.#lost,
+      lost: new Set(this.#lost.keys()),
+      knownLost: new Set(restartEveryMs === null ? [...this.#lost].filter(isKnown).map(([id]) => id) : []),
       evicts: context.settings.tapeBound !== undefined,
     }
     for (const difference of differences([...this.#reference], this.#received, conditions)) context.violation('I23', difference)
@@ -133,7 +140,7 @@ export class ClientStreams {
     const { clock } = this.#options
     for await (const item of stream) {
       if (stream !== this.#stream) return
-      this.#received.push(item)
+      if (this.takes(item)) this.#received.push(item)
       if (!this.#random.chance(PAUSE_PERCENT)) continue
       await new Promise<void>((resolve) => clock.runAfter(this.#random.int(1, PAUSE_BOUND_MS), resolve))
     }
@@ -188,6 +195,8 @@ type Conditions = Pick<ClientSettings, 'restartEveryMs'> & {
   /** Nothing is missing up to here: the relay has told how many messages it sent, and the program has handled them. */
   readonly proven: string
   readonly lost: ReadonlySet<string>
+  /** What the SDK can know of: it must say so, unless the program has restarted. */
+  readonly knownLost: ReadonlySet<string>
   /** Whether the tape evicts: then how a fact ends also comes to a client that cannot be proven to know the fact. */
   readonly evicts: boolean
 }
@@ -200,7 +209,21 @@ export function differences(reference: Reference, items: readonly StreamItem[], 
   const first = reference.findIndex(([id]) => seen.has(id))
   const later = reference.slice(first < 0 ? reference.length : first + 1)
   const missing = later.filter(([id]) => !seen.has(id) && isUpTo(id, proven) && !isExcused(id))
-  return [...missing.map(([id]) => `${id} is missing`), ...wrongItems(new Map(reference), items, conditions)]
+  return [
+    ...missing.map(([id]) => `${id} is missing`),
+    ...unreported(items, conditions.knownLost).map((id) => `${id} is lost, and no gap says so`),
+    ...wrongItems(new Map(reference), items, conditions),
+  ]
+}
+
+/** What the tape has lost after the client received it, and no later gap covers. */
+function unreported(items: readonly StreamItem[], lost: ReadonlySet<string>): readonly string[] {
+  const held = new Set<string>()
+  for (const item of items) {
+    if (item.type === 'gap') for (const id of held) if (revokes(item, id)) held.delete(id)
+    if (item.type !== 'gap' && item.id !== null && lost.has(item.id)) held.add(item.id)
+  }
+  return [...held]
 }
 
 function wrongItems(
@@ -236,3 +259,7 @@ const isUpTo = (id: string, position: string): boolean => (comparePositions(id, 
 /** A gap that begins after its end tells that the numbers went back: those up to the end may have been given since. */
 const covers = ({ from, to }: Gap, id: string): boolean =>
   isUpTo(id, to) && (from === null || !isUpTo(from, to) || !isUpTo(id, from))
+
+/** A gap that ends before it begins, or on another tape, says that all that came after its end is lost. */
+const revokes = (gap: Gap, id: string): boolean =>
+  covers(gap, id) || (gap.from !== null && !isUpTo(gap.from, gap.to) && !isUpTo(id, gap.to))

@@ -131,7 +131,7 @@ describe('the number of messages', () => {
   it('of a replay counts once, also where a gap in the middle is followed by another replay', () => {
     const losses = detector()
     lossBefore(losses, message('e.11', null))
-    losses.restart('e.20', true)
+    losses.restart('e.11', 'e.20')
     lossBefore(losses, message('e.21', 'e.15'))
     expect(losses.receiveLive(1, 'e.21')).toBeNull()
     expect(lossAt(losses, 2, 'e.21')).toBeNull()

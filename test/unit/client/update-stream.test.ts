@@ -171,6 +171,82 @@ describe('a gap of the relay', () => {
   })
 })
 
+describe('a tape that has lost its end', () => {
+  /** A stream has e.3, which only came to it, when the relay starts again and goes on at e.100. */
+  const resumeAfterLoss = async (options: StreamOptions, ...replay: readonly object[]) => {
+    const relay = new FakeRelay()
+    const store = storeOf()
+    const reader = relay.read({ store, ...options })
+    await relay.advance(0)
+    relay.last.live('e.1').send(nav('e.2', null), heartbeat('e.2', 1), nav('e.3', 'e.2')).end()
+    await relay.advance(1_000)
+    relay.last.start(relay.last.since, 'full').send(...replay)
+    await relay.advance(0)
+    return { relay, reader, store }
+  }
+  const lost = nav('e.100', 'e.2')
+  const live = (id: string, replayed: number) => ({ type: 'live', id, replayed })
+
+  describe.each(selections)('with %s', (_, options) => {
+    it.each([false, true])('is a gap from the last proven position, and snapshots follow; filled: %s', async (fill) => {
+      const { relay, reader, store } = await resumeAfterLoss({ ...options, fill }, lost, live('e.100', 1))
+      expect(relay.connections).toHaveLength(3)
+      expect(relay.last.since).toBe('e.100')
+      expect(relay.last.query.get('snapshot')).toBe('always')
+      // A program that starts again now resumes from what the tape has lost, and gets a gap of the relay.
+      expect(store.saved.at(-1)).toBe('e.3')
+      relay.last.start('e.100', 'full').send(snapshot('A', 'e.100'), live('e.100', 0))
+      await relay.advance(0)
+      expect(reader.received).toEqual(['e.2', 'e.3', 'e.100', 'gap expired (e.2, e.100]', 'snapshot A e.100'])
+      expect(store.saved.at(-1)).toBe('e.100')
+      relay.last.end()
+      await relay.advance(1_000)
+      relay.last.live('e.100', 'full').send(nav('e.101', 'e.100'), heartbeat('e.101', 1))
+      await relay.advance(0)
+      expect(reader.received.slice(5)).toEqual(['e.101'])
+      await reader.stream.close()
+    })
+
+    it('is none where the relay repeats everything, or has a gap over it', async () => {
+      const { reader } = await resumeAfterLoss(options, nav('e.3', 'e.2'), live('e.3', 1))
+      expect(reader.received).toEqual(['e.2', 'e.3'])
+      await reader.stream.close()
+      const evicted = await resumeAfterLoss(options, gap('e.9', 'e.2'), lost, live('e.100', 1))
+      expect(evicted.reader.received).toEqual(['e.2', 'e.3', 'gap expired (e.2, e.9]', 'e.100'])
+      await evicted.reader.stream.close()
+    })
+
+    it('is found only once the relay has passed the position: another relay may be behind', async () => {
+      const { relay, reader, store } = await resumeAfterLoss(options, live('e.2', 0))
+      relay.last.send(nav('e.3', 'e.2'), heartbeat('e.3', 1))
+      await relay.advance(0)
+      expect(reader.received).toEqual(['e.2', 'e.3'])
+      expect(store.saved.at(-1)).toBe('e.3')
+      await reader.stream.close()
+      const late = await resumeAfterLoss(options, live('e.2', 0), lost)
+      expect(late.reader.received).toEqual(['e.2', 'e.3', 'e.100'])
+      expect(late.store.saved.at(-1)).toBe('e.3')
+      late.relay.last.send(heartbeat('e.100', 1))
+      await late.relay.advance(0)
+      expect(late.reader.received.at(-1)).toBe('gap expired (e.2, e.100]')
+      await late.reader.stream.close()
+    })
+
+    it('is not what a repetition that is lost on the way looks like', async () => {
+      const { reader } = await resumeAfterLoss(options, lost, live('e.100', 2))
+      expect(reader.received.at(-1)).toBe('gap missed (e.2, e.100]')
+      await reader.stream.close()
+    })
+  })
+
+  it('ends a strict stream, which does not connect again', async () => {
+    const { relay, reader } = await resumeAfterLoss({ strict: true, fill: true }, lost, live('e.100', 1))
+    expect(String(reader.failure)).toContain('Messages are missing from e.2 to e.100')
+    expect(relay.connections).toHaveLength(2)
+    expect(relay.timerCount).toBe(0)
+  })
+})
+
 describe('a slow consumer', () => {
   it.each([1, 2, 5])('disconnects at a bound of %i and loses nothing, snapshots neither', async (queueBound) => {
     const relay = new FakeRelay()
