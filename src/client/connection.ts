@@ -112,10 +112,8 @@ export class Connection {
   /** Rather one timer now and then than a new one for every message. */
   #watch(): void {
     const leftMs = this.#lastMessageAt + this.#silenceMs - this.#environment.now()
-    this.#cancelTimer = this.#environment.after(Math.max(leftMs, 1), () => {
-      if (this.#environment.now() - this.#lastMessageAt < this.#silenceMs) return this.#watch()
-      this.#end({ reason: 'the relay is silent' })
-    })
+    if (leftMs <= 0) return this.#end({ reason: 'the relay is silent' })
+    this.#cancelTimer = this.#environment.after(leftMs, () => this.#watch())
   }
 
   #end({ code = 0, reason, refusal }: ConnectionEnd): void {

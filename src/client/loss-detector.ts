@@ -31,6 +31,8 @@ export type Loss = {
   readonly type?: string
   /** How many are missing, if a heartbeat counted them. */
   readonly count?: number
+  /** What was received in it: the history still has it, or the tape has lost it. */
+  readonly due?: readonly string[] | null
 }
 
 /**
@@ -98,19 +100,21 @@ export class LossDetector {
 
   /**
    * A gap: the stream goes on at a position. What came before it is no proof of what follows, but may be repeated. Returns
-   * false where the position was lost or never given, so that what comes may have ids that came before.
+   * what was due in the gap, or null where the position was lost or never given: what comes may have ids that came before.
    */
-  restart(from: string | null, position: string): boolean {
+  restart(from: string | null, position: string): readonly string[] | null {
     const goesOn = from !== null && isNotAfter(from, position)
     this.#start = position
     // A chain that was received beyond the position goes on.
     for (const [chain, id] of this.#lastIds) if (!goesOn || isNotAfter(id, position)) this.#lastIds.delete(chain)
-    for (const id of this.#due) if (!goesOn || (isNotAfter(id, position) && !isNotAfter(id, from))) this.#due.delete(id)
+    const due = [...this.#due].filter((id) => !goesOn || (!isNotAfter(id, from) && isNotAfter(id, position)))
+    for (const id of due) this.#due.delete(id)
     // The next heartbeat still counts what came before.
-    if (this.#isCounting) return goesOn
-    this.#proven = position
-    if (!goesOn) this.#seen = new Set()
-    return goesOn
+    if (!this.#isCounting) {
+      this.#proven = position
+      if (!goesOn) this.#seen = new Set()
+    }
+    return goesOn ? due : null
   }
 
   /**

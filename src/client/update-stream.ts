@@ -16,7 +16,7 @@ const QUEUE_BOUND = 10_000
 /** Filled messages that are remembered. */
 const FILLED_BOUND = 100_000
 
-type FoundLoss = Pick<Loss, 'received' | 'type' | 'count'>
+type FoundLoss = Pick<Loss, 'received' | 'type' | 'count' | 'due'>
 
 /** The messages of the tape. A newer relay may send others, which a client ignores. */
 const updateTypes =
@@ -139,11 +139,10 @@ export class UpdateStream implements Updates<StreamItem> {
 
   #connectionQuery(): URLSearchParams {
     const { since, snapshot } = this.#options
-    const received = this.#received
     return setGiven(new URLSearchParams(this.#query), {
       heartbeat: this.#source.heartbeatS,
-      since: received === null ? timeText(since) : this.#losses.resumeFrom(received),
-      snapshot: received !== null && this.#awaitsSnapshots && snapshot !== false ? 'always' : snapshot,
+      since: this.#received === null ? timeText(since) : this.#losses.resumeFrom(this.#received),
+      snapshot: this.#awaitsSnapshots && snapshot !== false ? 'always' : snapshot,
     })
   }
 
@@ -160,10 +159,11 @@ export class UpdateStream implements Updates<StreamItem> {
         return this.#push({ item: message, position: null })
       case 'gap': {
         const received = this.#losses.seen
-        if (!this.#losses.restart(message.from, message.id)) this.#received = null
+        const due = this.#losses.restart(message.from, message.id)
+        if (!due) this.#received = null
         this.#advance(message.id)
         this.#awaitsSnapshots = true
-        return this.#pushGap(message, { received })
+        return this.#pushGap(message, { received, due })
       }
       case 'live':
         this.#awaitsSnapshots = false
@@ -193,7 +193,7 @@ export class UpdateStream implements Updates<StreamItem> {
   #prove(loss: Loss | null, id: string): void {
     // As after a gap of the relay, which sends them only to a new connection.
     const needsSnapshots = loss?.query === null
-    this.#awaitsSnapshots ||= needsSnapshots
+    if (needsSnapshots) this.#awaitsSnapshots = true
     if (loss) this.#pushGap(gapOf(loss, id), loss)
     this.#advance(id)
     if (needsSnapshots && this.#state.phase !== 'closed') this.#connection.open()
@@ -218,9 +218,11 @@ export class UpdateStream implements Updates<StreamItem> {
   /** What a gap left out, and the gap itself where that cannot be read. */
   async *#fill(gap: Gap, backfill: string, loss: FoundLoss): AsyncGenerator<StreamItem> {
     let left = loss.count ?? 0
+    const due = new Set(loss.due)
     try {
       for await (const update of readBackfill(this.#source.http, backfill, this.#abort.signal)) {
         const { id, type } = update
+        due.delete(id)
         if (loss.received?.has(id) || (loss.type ?? type) !== type || this.#filled.has(id)) continue
         if (this.#filled.size === FILLED_BOUND) this.#filled.clear()
         this.#filled.add(id)
@@ -228,7 +230,7 @@ export class UpdateStream implements Updates<StreamItem> {
         yield update
       }
       // The history of the sealed view leaves out facts whose own messages are deleted.
-      if (left > 0 && this.#options.stage === 'sealed') throw new Error(`${left} messages are deleted`)
+      if (due.size > 0 || (left > 0 && this.#options.stage === 'sealed')) throw new Error('messages are missing')
     } catch (failure) {
       if (this.#abort.signal.aborted) return
       this.#setState({ reason: `a gap could not be filled: ${failure}` })

@@ -239,6 +239,19 @@ describe('a tape that has lost its end', () => {
     })
   })
 
+  it.each([
+    ['is a gap where the relay fills one without it', [], ['gap long (e.2, e.100]']],
+    ['is none where the history still has it', [nav('e.3', 'e.2')], []],
+  ])('%s', async (_, stored, gaps) => {
+    const backfill = '/v1/events?symbols=*&after=e.2&through=e.100'
+    const { relay, reader } = await resumeAfterLoss({ fill: true })
+    relay.answer = (path) => (path === 'v1/status' ? statusOf('e.1') : page([...stored, lost]))
+    relay.last.send(gap('e.100', 'e.2', 'long', backfill), live('e.100', 0))
+    await relay.advance(0)
+    expect(reader.received).toEqual(['e.2', 'e.3', 'e.100', ...gaps])
+    await reader.stream.close()
+  })
+
   it('ends a strict stream, which does not connect again', async () => {
     const { relay, reader } = await resumeAfterLoss({ strict: true, fill: true }, lost, live('e.100', 1))
     expect(String(reader.failure)).toContain('Messages are missing from e.2 to e.100')
