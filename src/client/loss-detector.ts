@@ -107,8 +107,7 @@ export class LossDetector {
     this.#start = position
     // A chain that was received beyond the position goes on.
     for (const [chain, id] of this.#lastIds) if (!goesOn || isNotAfter(id, position)) this.#lastIds.delete(chain)
-    const due = [...this.#due].filter((id) => !goesOn || (!isNotAfter(id, from) && isNotAfter(id, position)))
-    for (const id of due) this.#due.delete(id)
+    const due = this.#takeDue((id) => !goesOn || (!isNotAfter(id, from) && isNotAfter(id, position)))
     // The next heartbeat still counts what came before.
     if (!this.#isCounting) {
       this.#proven = position
@@ -164,17 +163,23 @@ export class LossDetector {
   receiveCount(sent: number, position: string): Loss | null {
     const missing = sent - this.#received
     const count = missing - this.#missing
-    const due = this.#due.size
-    this.#due = idsAfter(this.#due, position)
+    const due = this.#takeDue((id) => isNotAfter(id, position))
     // A repetition that is lost on the way is one of the missing.
-    const isLost = due - this.#due.size > Math.max(missing, 0)
+    const isLost = due.length > Math.max(missing, 0)
     const isNew = isLost || (count > 0 && isNotAfter(this.#proven, position))
-    const loss = { from: this.#proven, to: position, query: isLost ? null : this.#selection, received: this.#seen, count }
+    const loss = { from: this.#proven, to: position, query: isLost ? null : this.#selection, received: this.#seen, count, due }
     this.#missing = missing
     this.#proven = position
     // Another relay may have given more than this one has by now.
     this.#seen = idsAfter(this.seen, position)
     return isNew ? loss : null
+  }
+
+  /** Takes the ids that will not be repeated any more. */
+  #takeDue(isOver: (id: string) => boolean): readonly string[] {
+    const due = [...this.#due].filter(isOver)
+    for (const id of due) this.#due.delete(id)
+    return due
   }
 
   #hasChain(type: string): boolean {

@@ -456,7 +456,7 @@ describe('a gap that is filled', () => {
     relay.answer = answer
     await relay.advance(0)
     expect(reader.received).toContain('gap missed (e.2, e.4]')
-    expect(reader.states.some(({ reason }) => reason?.startsWith('a gap could not be filled: '))).toBe(true)
+    expect(reader.states.some(({ reason }) => reason?.startsWith('a gap is not filled: '))).toBe(true)
     await reader.stream.close()
   })
 
