@@ -31,7 +31,7 @@ export type Loss = {
   readonly type?: string
   /** How many are missing, if a heartbeat counted them. */
   readonly count?: number
-  /** What was received in it: the history still has it, or the tape has lost it. */
+  /** The ids received in it: the history still has them, or the tape has lost them. */
   readonly due?: readonly string[] | null
 }
 

@@ -27,7 +27,7 @@ import type { ChainTime, IngestState, QuoteSettings } from './ingest-state.ts'
 import { Ledger } from './ledger.ts'
 import { trackToken } from './token-updates.ts'
 
-/** Where a restart goes on. */
+/** The block after which a restart continues. */
 export type RestartPoint = {
   readonly block: number
   readonly hash: Hex | null

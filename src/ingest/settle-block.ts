@@ -116,7 +116,7 @@ function applyLogs(state: IngestState, block: DecodedBlock, { late, settlesAllBe
   const roundDrafts = settleRounds(state, block, rounds, moment)
   const logsByAddress = Map.groupBy(decodedLogs, ({ log }) => log.address)
   const touched = new Set([...logsByAddress.keys(), ...state.changedByLogs].filter((address) => queried.has(address)))
-  // What is not settled is not published, so it changes no token either.
+  // Logs that are not settled are not published, so they change no token either.
   const correctedAddresses = [...touched]
     .sort()
     .filter((address) => isSettleable(state, block, address))

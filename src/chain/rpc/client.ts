@@ -277,7 +277,7 @@ export class Rpc {
     this.#options.warn(`upstream ${error.kind}`, { endpoint: hostOf(endpoint.url), message: error.message })
   }
 
-  /** An endpoint that does not say its chain goes on being used, unlike one of another chain. */
+  /** An endpoint that does not say its chain stays in use, unlike one of another chain. */
   async #confirm(endpoint: Endpoint, askedAfter: number): Promise<void> {
     // A request that is under way may have been sent too early.
     await endpoint.confirming?.catch(() => {})
