@@ -9,11 +9,12 @@ import { type ClientSettings, settingsOf } from './simulation-settings.ts'
 const item = (seq: number, type: 'nav' | 'seal' = 'nav') => ({ type, id: `a.${seq}` }) as StreamItem
 const gap = (from: number, to: number, reason: Gap['reason'] = 'expired') =>
   ({ type: 'gap', id: `a.${to}`, reason, from: `a.${from}`, to: `a.${to}` }) as Gap
-const sent = [1, 2, 3, 4, 5].map((seq) => [`a.${seq}`, JSON.stringify(item(seq))] as const)
+const sent = (seqs: readonly number[]) => seqs.map((seq) => [`a.${seq}`, JSON.stringify(item(seq))] as const)
 const proven = 'a.4'
+type Case = Partial<Parameters<typeof differences>[2]> & { readonly reference?: readonly number[] }
 
 describe('the law about the SDK', () => {
-  it.each<[string, readonly StreamItem[], object, readonly string[]]>([
+  it.each<[string, readonly StreamItem[], Case, readonly string[]]>([
     ['everything', [item(1), item(2), item(3), item(4), item(5)], {}, []],
     ['a late start', [item(3), item(4)], {}, []],
     ['what nothing has proven', [item(1), item(2), item(3), item(4)], {}, []],
@@ -43,6 +44,19 @@ describe('the law about the SDK', () => {
     ['another content', [item(1), item(2), item(3, 'seal'), item(4)], {}, ['a.3 is not what was sent']],
     ['an invention', [item(1), item(2), item(3), item(4), item(9)], {}, ['a.9 is not what was sent']],
     ['the end of an evicted fact', [item(1), item(2), item(3), item(4), item(9, 'seal')], { evicts: true }, []],
+    ['such an end that comes late', [item(2), item(3), item(1, 'seal'), item(4)], { evicts: true, reference: [2, 3, 4] }, []],
+    [
+      'a part of what the other client lacks',
+      [item(2), item(3), item(4)],
+      { evicts: true, reference: [2, 4], skipped: [gap(2, 3)] },
+      [],
+    ],
+    [
+      'a message beside what the other client lacks',
+      [item(2), item(3), item(4)],
+      { evicts: true, reference: [2, 4], skipped: [gap(3, 4)] },
+      ['a.3 is not what was sent'],
+    ],
     [
       'a false alarm',
       [item(1), item(2), gap(2, 2, 'missed'), item(3), item(4)],
@@ -50,16 +64,17 @@ describe('the law about the SDK', () => {
       [`claims a loss: ${JSON.stringify(gap(2, 2, 'missed'))}`],
     ],
     ['an alarm where messages get lost', [item(1), gap(1, 3, 'missed'), item(4)], { losesMessages: true }, []],
-  ])('judges %s', (_, items, conditions, found) => {
+  ])('judges %s', (_, items, { reference = [1, 2, 3, 4, 5], ...conditions }, found) => {
     const defaults = {
       losesMessages: false,
       restartEveryMs: null,
       lost: new Set<string>(),
       knownLost: new Set<string>(),
       evicts: false,
+      skipped: [],
       proven,
     }
-    expect(differences(sent, items, { ...defaults, ...conditions })).toEqual(found)
+    expect(differences(sent(reference), items, { ...defaults, ...conditions })).toEqual(found)
   })
 })
 

@@ -4,7 +4,7 @@ import type { SelectionOptions } from '../../protocol/selection.ts'
 import type { UpdateType } from '../../protocol/updates.ts'
 import { runAtOnce, type Steps } from '../../turns.ts'
 import { hasValueFilter, optionsKey, type Selection, tokensKey } from '../select/compiled-selection.ts'
-import { type Frame, lastEvictedOf } from '../select/frame.ts'
+import { evictedOf, type Frame } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
 import { Audience, type BacklogCheck, type FilterGroup } from './audience.ts'
 import { MatchedBatch, UpdateBatch } from './batch.ts'
@@ -108,7 +108,7 @@ export class Audiences {
     const sealedGroups = seals.length > 0 ? [...this.#groups.values()].filter(({ options }) => options.stage === 'sealed') : []
     return sealedGroups.flatMap(({ audiences, options }) =>
       [...audiences.values()].flatMap((audience) =>
-        lastEvictedOf(seals, { tokens: audience.tokens, options }, START) ? audience.listeners : [],
+        evictedOf(seals, { tokens: audience.tokens, options }, START).length > 0 ? audience.listeners : [],
       ),
     )
   }

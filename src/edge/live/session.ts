@@ -8,7 +8,7 @@ import type { Entry, SearchableTape } from '../../tape/tape.ts'
 import type { Token } from '../../tokens/token.ts'
 import { chunk, nextTurn, runAtOnce, runInTurns, type Steps } from '../../turns.ts'
 import type { Selection } from '../select/compiled-selection.ts'
-import { concatBytes, type Frame, framesOf, isAfter, lastEvictedOf } from '../select/frame.ts'
+import { concatBytes, evictedOf, type Frame, framesOf, isAfter } from '../select/frame.ts'
 import { createMatcher, type Matcher } from '../select/match.ts'
 import { snapshotOf, type View } from '../select/view.ts'
 import { backfillUrlOf } from './backfill-link.ts'
@@ -284,7 +284,8 @@ function goLive({ hub }: EdgeContext, listener: Listener, replayed: number): voi
 }
 
 /**
- * What a stream gives after a position of these frames. Where eviction took a part of what the sealed view owes, up to there.
+ * What a stream gives after a position of these frames. Where eviction took a part of what the sealed view owes, it gives what
+ * comes before that. `evicted` is the last update that it lacks: one gap covers them all, and what lies between them.
  */
 function* selectAfter(
   position: TapePosition,
@@ -293,8 +294,9 @@ function* selectAfter(
   match: Matcher,
 ): Steps<{ readonly frames: readonly Frame[]; readonly evicted: TapePosition | null }> {
   const matched = (yield* match(frames)).filter((frame) => isAfter(frame, position))
-  const evicted = reportsEvicted ? lastEvictedOf(frames, selection, position) : null
-  return { frames: evicted ? matched.filter((frame) => !isAfter(frame, evicted)) : matched, evicted }
+  const evicted = reportsEvicted ? evictedOf(frames, selection, position) : []
+  const [first] = evicted
+  return { frames: first ? matched.filter((frame) => !isAfter(frame, first)) : matched, evicted: evicted.at(-1) ?? null }
 }
 
 /** Whether these updates can be matched at once. A seal may list thousands of keys. */

@@ -85,14 +85,12 @@ export function framesOf(entries: readonly Entry[], tape: TapeLookup): readonly 
 export const isAfter = ({ seq, n }: TapePosition, position: TapePosition): boolean =>
   seq > position.seq || (seq === position.seq && position.n !== null && (n === null || n > position.n))
 
-/** Up to where the sealed view of these frames lacks updates of a selection, because eviction took them; null where it lacks none. */
-export function lastEvictedOf(frames: readonly Frame[], selection: Selection, after: TapePosition): TapePosition | null {
-  for (const frame of frames.toReversed()) {
-    if (!includesToken(selection, frame.entry.update.address)) continue
-    const last = frame.evicted.findLast(({ type }) => selection.options.types.includes(type))
-    if (last && isAfter({ seq: frame.seq, n: last.n }, after)) return { seq: frame.seq, n: last.n }
-  }
-  return null
+/** The updates of a selection that the sealed view of these frames lacks, because eviction took them, in order. */
+export function evictedOf(frames: readonly Frame[], selection: Selection, after: TapePosition): readonly TapePosition[] {
+  return frames
+    .filter(({ entry }) => includesToken(selection, entry.update.address))
+    .flatMap(({ seq, evicted }) => evicted.flatMap(({ n, type }) => (selection.options.types.includes(type) ? [{ seq, n }] : [])))
+    .filter((position) => isAfter(position, after))
 }
 
 export const concatBytes = (frames: readonly Frame[], transport: Transport): Buffer => {

@@ -155,6 +155,36 @@ describe('a replay', () => {
   })
 })
 
+describe('a replay of the sealed view', () => {
+  const facts = [7, 8].flatMap((block) => [0, 1, 2].map((index) => transferAt({ block, index })))
+
+  it.each([
+    { lacks: [1, 2, 3], gets: 'transfer 7.1, gap from 7.1 to 8.1, transfer 8.2, transfer 8.3, seal 8' },
+    { lacks: [0, 1, 2, 3, 4, 5], gets: 'gap from 6 to 8.3, seal 8' },
+    { lacks: [1], gets: 'transfer 7.1, gap from 7.1 to 7.2, transfer 7.3, seal 7, transfer 8.1, transfer 8.2, transfer 8.3, seal 8' },
+    { lacks: [3, 5], gets: 'transfer 7.1, transfer 7.2, transfer 7.3, seal 7, gap from 7 to 8.3, seal 8' },
+  ])('gives one gap, from before the first fact that it lacks to the last one: $lacks', async ({ lacks, gets }) => {
+    const { tape, listen } = openTestEdge()
+    await tape.append(facts)
+    const evicted = new Set(lacks.map((index) => facts[index]?.key))
+    const readKey = tape.readKey.bind(tape)
+    vi.spyOn(tape, 'readKey').mockImplementation((key) => (evicted.has(key) ? [] : readKey(key)))
+    await tape.append([sealOf(facts.slice(0, 3), 7), sealOf(facts.slice(3), 8)])
+    const since = sinceAfter(`${tape.epoch}.6`)
+    const { outlet, started } = listen({ options: { stage: 'sealed', types: ['transfer', 'seal'] }, since })
+    await started
+    const placeOf = (id: string | null) => id?.replace(`${tape.epoch}.`, '')
+    const lines = outlet.messages
+      .slice(2, -1)
+      .map((message) =>
+        message.type === 'gap'
+          ? `gap from ${placeOf(message.from)} to ${placeOf(message.to)}`
+          : `${message.type} ${'id' in message && placeOf(message.id)}`,
+      )
+    expect(lines.join(', ')).toBe(gets)
+  })
+})
+
 describe('replays of one address', () => {
   const slow = { ...everything, roomBytes: 100 }
   const isLive = (messages: readonly Message[]) => messages.at(-1)?.type === 'live'
