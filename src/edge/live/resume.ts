@@ -99,12 +99,23 @@ function resumeFrom(text: string, stage: Stage, tape: Tape, onGap: OnGap): Resum
   }
   if (!position || position.epoch !== tape.epoch) return gapAfter('epoch', tape.oldest())
   const lostAfter = tape.lostAfter(position.seq)
-  if (lostAfter !== null) return gapAfter('expired', Math.max(lostAfter, tape.oldest()))
+  if (lostAfter !== null) {
+    const kept = Math.max(lostAfter, tape.oldest())
+    return onGap === 'skip' ? gapAfter('expired', kept) : thenEvicted(gapAfter('expired', lostAfter), kept, tape)
+  }
   if (position.seq > tape.end()) return gapAfter('ahead', tape.end())
   const after = position.n === null ? position.seq : given(resumeAfter(position), tape)
   if (after < tape.oldest()) return gapAfter('expired', tape.oldest())
   const { seq, n } = position
   return { after: stage === 'sealed' ? { seq, n } : positionAt(after), resume: 'full', gaps: [] }
+}
+
+/** Eviction may have reached beyond what was lost. The gap that says so comes second: the first one tells what was lost. */
+function thenEvicted(loss: ResumePoint, kept: number, { epoch }: Tape): ResumePoint {
+  const { seq, n } = loss.after
+  if (seq === kept) return loss
+  const evicted: ResumeGap = { reason: 'expired', from: formatPosition(epoch, seq, n), to: positionAt(kept), skippedAfter: null }
+  return { after: evicted.to, resume: 'gap', gaps: [...loss.gaps, evicted] }
 }
 
 async function isTooLong(

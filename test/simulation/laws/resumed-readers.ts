@@ -111,10 +111,11 @@ export class ResumedReaders implements Law {
     const since = { from: 'position', text, position: parsePosition(text) } as const
     const context = { tape: tape(), now: clock.now(), wallTime: clock.now(), onGap, replayBound: REPLAY_BOUND, isGone: () => false }
     const point = await findResumePoint(since, everything, context)
-    const [gap] = point.gaps
-    const found = gap ? `${gap.reason} to ${gap.to.seq}` : `${point.resume} after ${point.after.seq}`
+    const found =
+      point.gaps.map(({ reason, to }) => `${reason} to ${to.seq}`).join(', ') || `${point.resume} after ${point.after.seq}`
     const from = Math.max(oldest, storedEnd)
-    const expected = seq === from ? `full after ${seq}` : `expired to ${from}`
+    const evicted = storedEnd < oldest && tape().lostAfter(seq) !== null ? `, expired to ${oldest}` : ''
+    const expected = seq === from ? `full after ${seq}` : `expired to ${evicted ? storedEnd : from}${evicted}`
     if (found !== expected) violation('I20', `a resume from ${seq} is ${found}, not ${expected}`)
     return point
   }

@@ -1,7 +1,9 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
+import { findResumePoint } from '../../../../src/edge/live/resume.ts'
 import { WebSocketSession } from '../../../../src/edge/live/websocket-session.ts'
 import type { Message } from '../../../../src/protocol/notices.ts'
+import { defaultSelectionOptions } from '../../../../src/protocol/selection.ts'
 import { type Draft, updateTypes } from '../../../../src/protocol/updates.ts'
 import type { SearchableTape } from '../../../../src/tape/tape.ts'
 import { apple, notesOfTokens } from '../../tape/update-drafts.ts'
@@ -87,6 +89,25 @@ describe('a start', () => {
   })
 })
 
+describe('a position whose number a run lost', () => {
+  it.each([
+    ['replay', ['5 to 2', '2 to 4']],
+    ['skip', ['5 to 6']],
+  ] as const)('gets a gap for the loss and one for what was evicted since: %s', async (onGap, gaps) => {
+    const { tape } = openTestEdge()
+    await tape.append([1, 2, 3, 4, 5, 6].map(holeDraft))
+    vi.spyOn(tape, 'lostAfter').mockReturnValue(2)
+    vi.spyOn(tape, 'oldest').mockReturnValue(4)
+    const since = sinceAfter(`${tape.epoch}.5`)
+    const selection = { tokens: null, options: { ...defaultSelectionOptions, types: updateTypes } }
+    const context = { tape, now: 0, wallTime: 0, onGap, replayBound: 100, isGone: () => false }
+    const point = await findResumePoint(since, selection, context)
+    const seqOf = (position: string | null) => position?.split('.')[1]
+    expect(point.gaps.map(({ from, to }) => `${seqOf(from)} to ${to.seq}`)).toEqual(gaps)
+    expect(point.gaps.at(-1)?.to).toEqual(point.after)
+  })
+})
+
 describe('a replay', () => {
   it('is not counted further after a disconnect', async () => {
     const { tape, listen } = openTestEdge({ replay: 500 })
@@ -161,7 +182,10 @@ describe('a replay of the sealed view', () => {
   it.each([
     { lacks: [1, 2, 3], gets: 'transfer 7.1, gap from 7.1 to 8.1, transfer 8.2, transfer 8.3, seal 8' },
     { lacks: [0, 1, 2, 3, 4, 5], gets: 'gap from 6 to 8.3, seal 8' },
-    { lacks: [1], gets: 'transfer 7.1, gap from 7.1 to 7.2, transfer 7.3, seal 7, transfer 8.1, transfer 8.2, transfer 8.3, seal 8' },
+    {
+      lacks: [1],
+      gets: 'transfer 7.1, gap from 7.1 to 7.2, transfer 7.3, seal 7, transfer 8.1, transfer 8.2, transfer 8.3, seal 8',
+    },
     { lacks: [3, 5], gets: 'transfer 7.1, transfer 7.2, transfer 7.3, seal 7, gap from 7 to 8.3, seal 8' },
   ])('gives one gap, from before the first fact that it lacks to the last one: $lacks', async ({ lacks, gets }) => {
     const { tape, listen } = openTestEdge()
