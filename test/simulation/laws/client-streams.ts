@@ -180,7 +180,10 @@ export class ClientStreams {
         const message = JSON.parse(line)
         if (message.id) this.#referencePosition = message.id
         if (message.type === 'gap') this.#referenceGaps.push(message)
-        if ('prev' in message) this.#reference.set(message.id, line)
+        if (!('prev' in message)) continue
+        this.#reference.set(message.id, line)
+        // Where the clock has gone back, a run may give a lost number again.
+        this.#lost.delete(message.id)
       }
     }
     return { write, backlog: 0, takenBytes: 0, drained: () => Promise.resolve(), ping: () => false, end() {}, cut() {} }
