@@ -215,12 +215,11 @@ function afterProgress(state: SourceState, { head, settled }: Extract<Evidence, 
   return { ...state, head, settled, headAt, settledAt, mayLagUntil, lagsSince }
 }
 
-/** Settling could not keep up while nothing was answered. A lag from before that is no consequence of it. */
+/** Settling could not keep up while nothing was answered. A lag from before that is no consequence of it. A lag is excused once. */
 function afterOutage(state: SourceState, at: number): SourceState {
-  const { lagsSince, requestedAt } = state
-  const isExcused = requestedAt !== null && (lagsSince === null || lagsSince >= requestedAt)
-  const mayLagUntil = isExcused ? at + Math.min(CATCH_UP_MS, at - requestedAt) : state.mayLagUntil
-  return { ...state, requestedAt: null, mayLagUntil }
+  const { lagsSince, mayLagUntil, requestedAt } = state
+  const isExcused = requestedAt !== null && (lagsSince === null || lagsSince >= Math.max(requestedAt, mayLagUntil))
+  return { ...state, requestedAt: null, mayLagUntil: isExcused ? at + Math.min(CATCH_UP_MS, at - requestedAt) : mayLagUntil }
 }
 
 function afterPending(state: SourceState, status: PendingStatus, at: number): SourceState {

@@ -291,6 +291,13 @@ describe('settling that lags', () => {
     expect(reasonAfter(state, AT + 15_000)).toBe('behind')
   })
 
+  it('has no more time after the next outage, though that begins in the moment in which it is noticed', () => {
+    const noticed: readonly Evidence[] = [{ type: 'answered' }, progress(HEAD + 3, HEAD), { type: 'requested' }]
+    const lagging = after(after(pushing, [{ type: 'requested' }], AT - 3_100), noticed)
+    const back = after(lagging, [{ type: 'answered' }], AT + 3_100)
+    expect([reasonAfter(back, AT + 6_100), reasonAfter(back, AT + 6_101)]).toEqual(['ok', 'behind'])
+  })
+
   it('has no more time after an outage that began later', () => {
     const lagging = after(after(pushing, [progress(HEAD + 20, HEAD)], AT - 1), [{ type: 'requested' }], AT)
     expect(reasonAfter(after(lagging, [{ type: 'answered' }], AT + 60_000), AT + 60_000)).toBe('behind')
