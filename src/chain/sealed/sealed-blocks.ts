@@ -1,7 +1,7 @@
 import type { Observable } from 'rxjs'
 import { observe, WakeUp } from '../../async-loop.ts'
 import type { Hex } from '../../protocol/fields.ts'
-import type { SealedHeader } from '../logs/log-schema.ts'
+import type { Header, SealedHeader } from '../logs/log-schema.ts'
 import { Backfill } from './backfill.ts'
 import { BackfillRanges } from './backfill-ranges.ts'
 import type { SettlementContext, SettlementEvent } from './block-logs.ts'
@@ -88,6 +88,12 @@ export class SealedBlocks {
   isOurs({ number, hash }: SealedHeader): boolean {
     const ourHash = this.#recentBlocks.get(number)?.hash ?? hash
     return ourHash === hash && !this.#outage.isOpen
+  }
+
+  /** Whether the block is a settled one, or a head that waits to be settled. */
+  knows({ number, hash }: Header): boolean {
+    if (number === null || hash === null) return false
+    return this.#recentBlocks.get(number)?.hash === hash || this.#heads.announced(number)?.header.hash === hash
   }
 
   /** The node withdrew a block. */

@@ -21,6 +21,8 @@ type PollInputs = {
   readonly state: SourceState
   readonly memory: PendingMemory
   readonly addresses: readonly Hex[]
+  /** Whether a block is known to be sealed. */
+  readonly knowsSealed: (block: Header) => boolean
   readonly now: () => number
   readonly emit: (result: PollResult) => void
   readonly signal: AbortSignal
@@ -55,7 +57,9 @@ export async function pollPending(inputs: PollInputs, wanted: WantedLogs): Promi
   emit({ type: 'latest', header: latest })
   // While this request hung the chain moved on, and the pending block of before says nothing about the node.
   if (now() - requestedAt > state.silenceMs) return false
-  const judged = answer === 'refused' ? { ...memory, status: 'latest' as const } : judgePending(memory, answer, latest, state.head)
+  // The latest block may come from a node that lags behind the one that shows a sealed block as pending.
+  const known = pending !== null && inputs.knowsSealed(pending) ? { ...memory, repeatsSealed: true } : memory
+  const judged = answer === 'refused' ? { ...memory, status: 'latest' as const } : judgePending(known, answer, latest, state.head)
   const isPreconfirmed = judged.status === 'preconfirmed'
   emit({ type: 'pending', memory: { ...judged, fingerprint: '' }, block: isPreconfirmed ? pending : null })
   if (wanted !== 'none' && !isUnchanged && isPreconfirmed) {

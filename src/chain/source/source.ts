@@ -21,7 +21,7 @@ import {
 import { observe, wait } from '../../async-loop.ts'
 import type { Head, Hex } from '../../protocol/fields.ts'
 import type { LinkSignal } from '../link/subscription-socket.ts'
-import type { FindLog } from '../logs/log-schema.ts'
+import type { FindLog, Header } from '../logs/log-schema.ts'
 import { BlockReader } from '../rpc/block-reader.ts'
 import type { ConfirmChain, RequestFn } from '../rpc/client.ts'
 import { UpstreamError } from '../rpc/error.ts'
@@ -83,7 +83,7 @@ export const source = (options: SourceOptions): Observable<ChainEvent> =>
     // Settling and backfill read blocks side by side. Polls, which show whether the node answers, never wait for them.
     const blocks = new BlockReader(limitedRequests(request, clock), options.findLog)
     const sealed = new SealedBlocks({ ...options, node: blocks, safe: head.safe, addresses: () => runs.value.addresses })
-    const polling = { ...options, node, run: () => runs.value, probes, reconnects }
+    const polling = { ...options, node, sealed, run: () => runs.value, probes, reconnects }
     return addresses.pipe(
       connect(
         (shared) =>
@@ -126,14 +126,16 @@ const reportRequests =
 
 type Polling = Pick<SourceOptions, 'leaveEndpoint' | 'clock' | 'warn'> & {
   readonly node: BlockReader
+  readonly sealed: SealedBlocks
   readonly run: () => SourceRun
   readonly probes: Subject<void>
   readonly reconnects: Subject<void>
 }
 
-const pollInputs = ({ node, run, clock }: Polling, emit: (input: PollResult) => void, signal: AbortSignal) => {
+const pollInputs = ({ node, sealed, run, clock }: Polling, emit: (input: PollResult) => void, signal: AbortSignal) => {
   const { state, memory, addresses } = run()
-  return { node, state, memory, addresses, now: () => clock.now(), emit, signal }
+  const knowsSealed = (block: Header) => sealed.knows(block)
+  return { node, state, memory, addresses, knowsSealed, now: () => clock.now(), emit, signal }
 }
 
 /** Polls everything that is due and not pushed, after the upstream was told what the state requires of it. */

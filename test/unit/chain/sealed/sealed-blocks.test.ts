@@ -64,6 +64,18 @@ describe('settling', () => {
     expect(chain.requestedHeaders()).toEqual([HEAD + 1])
   })
 
+  it('knows a block by its hash from its head on', async () => {
+    const { chain, sealed, announceHead, advance } = openSealedBlocks()
+    const isKnown = () => sealed.knows(sealedHeader(chain.headerOf(HEAD + 1)))
+    chain.head = HEAD + 1
+    const before = isKnown()
+    announceHead()
+    const announced = isKnown()
+    await advance(0)
+    expect([before, announced, isKnown()]).toEqual([false, true, true])
+    expect(sealed.knows({ ...sealedHeader(chain.headerOf(HEAD + 1)), hash: chain.hashOf(HEAD + 2) })).toBe(false)
+  })
+
   it('emits a block once, however often and in any order its head is pushed', async () => {
     const { chain, settledEvents, announceHead, advance } = openSealedBlocks()
     chain.head = HEAD + 4

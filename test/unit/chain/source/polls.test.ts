@@ -36,7 +36,7 @@ const openPoller = ({ hasLink = false } = {}) => {
       if (result.type !== 'polling') events.push(result)
     }
     const { signal } = new AbortController()
-    const inputs = { node, state, memory, addresses: list.addresses, now: () => now, emit, signal }
+    const inputs = { node, state, memory, addresses: list.addresses, knowsSealed: () => false, now: () => now, emit, signal }
     const wanted = ({ gap: 'to_close_gap', pending_logs: 'of_changed_block', pending: 'none' } as const)[String(due)]
     try {
       if (due === 'head') await pollHead(inputs)

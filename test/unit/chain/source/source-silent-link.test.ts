@@ -85,6 +85,18 @@ describe('a subscription that is accepted and never delivers', () => {
     expect(sealedBlocks().map(({ logs }) => logs.length)).toEqual([1])
   })
 
+  it('is detected as well if the node that names the head lags behind the one that shows it as pending', async () => {
+    const { chain, emit, head, advance, statuses } = openSource()
+    chain.pending = 'latest'
+    chain.override = ({ params }) => {
+      chain.lagBlocks = params[0] === 'latest' ? 1 : 0
+      return undefined
+    }
+    await emit(liveSignal(), head())
+    await advance(3_000)
+    expect(statuses()).toEqual(['pendingLogs ok', 'sealed no_pending'])
+  })
+
   it('is not trusted again because it is accepted again', async () => {
     const { advance, seal, emit, statuses } = await openWithLiveLink('shown')
     for (const logs of [2, 2]) await seal(logs, unpushed)
