@@ -128,11 +128,12 @@ function withMissedChange(history: MultiplierHistory, change: MultiplierChange):
   if (lastUnreadBlock === null || change.source !== 'log' || change.block <= lastUnreadBlock) return history
   if (change.from === null && change.phase !== 'effective') return history
   const changes = history.changes.filter(({ isDerived, block }) => !isDerived || block !== lastUnreadBlock)
+  const position = { block: lastUnreadBlock, logIndex: Number.MAX_SAFE_INTEGER }
+  // A log of the unread block itself, from before its hole, may not be in it, or not be its last.
   const isAfterUnread = (earlier: MultiplierChange) =>
-    earlier.block >= lastUnreadBlock && isBefore(earlier, change) && earlier.source !== 'list'
+    !isBefore(earlier, position) && isBefore(earlier, change) && earlier.source !== 'list'
   if (changes.some(isAfterUnread)) return history
   const known = { ...history, changes }
-  const position = { block: lastUnreadBlock, logIndex: Number.MAX_SAFE_INTEGER }
   if (change.from === null || multiplierAt(known, { ...position, timestamp: change.timestamp }).value === change.from) return known
   const missed = { ...position, key: null, timestamp: null, from: null, to: change.from, effectiveAt: null, isApplied: false }
   return addReportedChange(known, { ...missed, source: 'call', phase: 'effective', isDerived: true })

@@ -206,6 +206,19 @@ describe('a change of the multiplier', () => {
     ])
   })
 
+  it('that a hole leaves unconfirmed counts until the next log has another from', async () => {
+    const { publish } = await openListed()
+    await publish(transactionEvent([uiMultiplierUpdated(positionAt(11, 0), '1', '2', timestampOf(11))]))
+    await publish(holeEvent(11, 11))
+    expect(await publish(transactionEvent([transfer(positionAt(12, 0), 1n)]))).toEqual(['preconfirmed 12/0 1 x 2 = 0.00000002'])
+    const next = uiMultiplierUpdated(positionAt(13, 0), '1', '4', timestampOf(20))
+    expect(await publish(transactionEvent([next]), transactionEvent([transfer(positionAt(14, 0), 1n)]))).toEqual([
+      'scheduled 1 to 4 by log',
+      'amend 12/0 multiplier,shares: 1 preconfirmed',
+      'preconfirmed 14/0 1 x 1 = 0.00000001',
+    ])
+  })
+
   it('inside a hole that is reported after newer blocks does not reach back either', async () => {
     const { publish } = await openListed()
     await publish(sealedEventOfLogs(10, [transfer(positionAt(10, 0), 1n)]))
