@@ -134,9 +134,15 @@ function withMissedChange(history: MultiplierHistory, change: MultiplierChange):
     !isBefore(earlier, position) && isBefore(earlier, change) && earlier.source !== 'list'
   if (changes.some(isAfterUnread)) return history
   const known = { ...history, changes }
-  if (change.from === null || multiplierAt(known, { ...position, timestamp: change.timestamp }).value === change.from) return known
+  if (change.from === null || isReachedFrom(multiplierAt(known, { ...position, timestamp: change.timestamp }), change)) return known
   const missed = { ...position, key: null, timestamp: null, from: null, to: change.from, effectiveAt: null, isApplied: false }
   return addReportedChange(known, { ...missed, source: 'call', phase: 'effective', isDerived: true })
+}
+
+/** Whether a log's previous value is the one of this state, or that of its schedule, if the log comes after its time. */
+function isReachedFrom(state: MultiplierState, { from, timestamp }: MultiplierChange): boolean {
+  const scheduled = state.scheduled && { ...state.scheduled, isApplied: true }
+  return from === state.value || from === applyDueSchedule({ ...state, scheduled }, timestamp).value
 }
 
 /** Marks blocks as unread. Later logs no longer refine the initial value, also those that were read before. */

@@ -219,6 +219,15 @@ describe('a change of the multiplier', () => {
     ])
   })
 
+  it('that is scheduled before a hole is not taken for one inside the hole where chain time has not reached it', async () => {
+    const { publish } = await openListed()
+    await publish(sealedEventOfLogs(5, [uiMultiplierUpdated(positionAt(5, 0), '1', '2', timestampOf(20))]), holeEvent(8, 8))
+    await publish(transactionEvent([transfer(positionAt(10, 0), 1n)]))
+    expect(await publish(transactionEvent([uiMultiplierUpdated(positionAt(30, 0), '2', '4', timestampOf(30))]))).toEqual([
+      'effective 2 to 4 by log',
+    ])
+  })
+
   it('inside a hole that is reported after newer blocks does not reach back either', async () => {
     const { publish } = await openListed()
     await publish(sealedEventOfLogs(10, [transfer(positionAt(10, 0), 1n)]))
