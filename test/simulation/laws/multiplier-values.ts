@@ -1,13 +1,13 @@
 import type { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/tape/tape.ts'
 import { initialContracts } from '../contract-state.ts'
-import type { SimulatedBlock } from '../simulated-block.ts'
+import type { PlacedLog, SimulatedBlock } from '../simulated-block.ts'
 import type { Completeness } from './completeness.ts'
 import { type ExpectedLog, expectedLogsOf, movementOf, wadText } from './expected-logs.ts'
 import type { KeyLifecycles } from './key-lifecycles.ts'
 import type { Law, LawContext } from './law.ts'
 import { isIntroduction, type ListedTokens } from './listed-tokens.ts'
-import { isFact, isMovement } from './published-facts.ts'
+import { type Fact, isFact, isMovement } from './published-facts.ts'
 
 type LogPosition = { readonly block: number; readonly logIndex: number }
 
@@ -36,6 +36,9 @@ const isBefore = (first: LogPosition, second: LogPosition): boolean =>
  * shares. Not checked: movements whose multiplier no readable log determines (before the first such log where the chain was not
  * quiet until then, and after one in a hole), and movements after the list reported another multiplier, unless a readable log shows
  * that the list was early.
+ *
+ * A change that was pre-confirmed in the block of a hole may be in it or not: nothing on the tape ends its key. So the movements
+ * after the hole may have its multiplier too, unless the next log of a change is read before another hole and has a previous value.
  */
 export class MultiplierValues implements Law {
   readonly #context: LawContext
@@ -82,30 +85,72 @@ export class MultiplierValues implements Law {
   }
 
   #checkToken(address: string, listedAt: number): void {
-    const { chain, clock } = this.#context
+    const { chain } = this.#context
     const first = initialContracts.get(address as SimulatedBlock['hash'])?.multiplier ?? 0n
-    const state: MultiplierState = {
-      value: first,
-      schedule: null,
-      since: BEGINNING,
-      isKnown: !this.#hasChangeUntil(address, listedAt + 1),
-    }
+    const isKnown = !this.#hasChangeUntil(address, listedAt + 1)
+    const state: MultiplierState = { value: first, schedule: null, since: BEGINNING, isKnown }
+    /** The same with the changes that holes leave open. */
+    const openState = { ...state }
     const listChanges = this.#listChanges.filter((change) => change.address === address && !this.#wasAhead(change))
     for (let number = Math.min(...chain.blocksByNumber.keys()); number <= chain.head; number += 1) {
       const block = chain.block(number)
-      if (!block || block.canonicalFrom > clock.elapsedMs - PUBLISH_TIMEOUT_MS) return
-      if (block.logs.length === 0) continue
+      if (!block || !this.#isSettled(block)) return
       for (const read of expectedLogsOf(block.logs).values()) {
         if (read.log.content.address !== address) continue
-        applyDueSchedule(state, block.timestamp)
+        for (const each of [state, openState]) applyDueSchedule(each, block.timestamp)
         const isReceived = number > listedAt && !this.#completeness.isInHole(number)
-        if (movementOf(read.log) && isReceived) this.#check(read, state, listChanges)
-        else if (!read.isPart) applyChange(state, read, isReceived)
+        if (movementOf(read.log) && isReceived) this.#check(read, state, openState.value, listChanges)
+        else if (!read.isPart) for (const each of [state, openState]) applyChange(each, read.log, isReceived)
       }
+      if (this.#completeness.isInHole(number)) this.#leaveHole(address, number, state, openState)
     }
   }
 
-  #check({ log }: ExpectedLog, { value, since, isKnown }: MultiplierState, listChanges: readonly ListChange[]): void {
+  /** Applies the open changes of a block in a hole, unless the next log tells whether they happened. */
+  #leaveHole(address: string, number: number, state: MultiplierState, openState: MultiplierState): void {
+    const logs = this.#openChangesIn(address, number)
+    // The open change may have ended the schedule, so what holds until the schedule is due is not known.
+    if (logs.length > 0 && state.schedule) state.isKnown = false
+    if (this.#isToldBehind(address, number)) assign(openState, state)
+    else
+      for (const log of logs) {
+        applyDueSchedule(openState, log.timestamp)
+        applyChange(openState, log, true)
+      }
+  }
+
+  /** The pre-confirmed changes of the multiplier in a block that neither a seal nor a retract has ended. */
+  #openChangesIn(address: string, number: number): readonly PlacedLog[] {
+    const open = this.#lifecycles.aliveInBlock(number).filter((one) => one.state === 'open' && one.address === address)
+    const logs = open.flatMap(({ key, lastPublished }) => {
+      const published = lastPublished as Fact
+      const isPublished = (log: PlacedLog) => published.type === 'multiplier' && multiplierIn(log) === published.to
+      return this.#context.chain.announced.get(key)?.find(isPublished) ?? []
+    })
+    return logs.sort((a, b) => a.logIndex - b.logIndex)
+  }
+
+  /** Whether the next change after a block in a hole is read and contains the previous value, without another hole before it. */
+  #isToldBehind(address: string, hole: number): boolean {
+    for (let number = hole + 1; !this.#completeness.isInHole(number); number += 1) {
+      const block = this.#context.chain.block(number)
+      if (!block || !this.#isSettled(block)) return false
+      for (const { log, isPart } of expectedLogsOf(block.logs).values()) {
+        const { tokenEvent } = log.content
+        if (log.content.address !== address || isPart) continue
+        if (tokenEvent?.event === 'UIMultiplierUpdated') return true
+        if (tokenEvent?.event === 'MultiplierUpdated') return false
+      }
+    }
+    return false
+  }
+
+  #isSettled({ canonicalFrom }: SimulatedBlock): boolean {
+    return canonicalFrom <= this.#context.clock.elapsedMs - PUBLISH_TIMEOUT_MS
+  }
+
+  #check({ log }: ExpectedLog, state: MultiplierState, openValue: bigint, listChanges: readonly ListChange[]): void {
+    const { value, since, isKnown } = state
     const { violation } = this.#context
     const isDoubtful = ({ from, until }: ListChange) =>
       !isBefore({ block: log.block, logIndex: log.logIndex }, from) && isBefore(since, until)
@@ -117,7 +162,7 @@ export class MultiplierValues implements Law {
     this.count.checked += 1
     if (!isMovement(lifecycle.lastPublished)) return
     const { multiplier } = lifecycle.lastPublished
-    if (multiplier !== wadText(value) && !lifecycle.isForgotten)
+    if (multiplier !== wadText(value) && multiplier !== wadText(openValue) && !lifecycle.isForgotten)
       violation('I15', `${log.key} has multiplier ${multiplier}, not ${wadText(value)} (${lifecycle.position})`)
   }
 
@@ -150,6 +195,18 @@ export class MultiplierValues implements Law {
   }
 }
 
+/** The multiplier that a log sets, schedules or no longer schedules. */
+function multiplierIn({ content: { tokenEvent } }: PlacedLog): string | null {
+  switch (tokenEvent?.event) {
+    case 'MultiplierUpdated':
+    case 'UIMultiplierUpdated':
+    case 'UIMultiplierUpdateCancelled':
+      return wadText(tokenEvent.to)
+    default:
+      return null
+  }
+}
+
 const assign = (state: MultiplierState, changes: Partial<MultiplierState>): void => void Object.assign(state, changes)
 
 /** A schedule takes effect in the first block whose time has reached it. */
@@ -159,7 +216,7 @@ function applyDueSchedule(state: MultiplierState, timestamp: number): void {
   assign(state, { value: schedule.to, since: schedule.since, isKnown: schedule.isReceived, schedule: null })
 }
 
-function applyChange(state: MultiplierState, { log }: ExpectedLog, isReceived: boolean): void {
+function applyChange(state: MultiplierState, log: PlacedLog, isReceived: boolean): void {
   const { tokenEvent } = log.content
   const since = { block: log.block, logIndex: log.logIndex }
   switch (tokenEvent?.event) {
