@@ -22,15 +22,19 @@ const withOtherHashes = (json: unknown, names: readonly string[]): unknown =>
 
 type Lies = { readonly activeFaults: ActiveFaults; readonly elapsedMs: number; readonly random: SeededRandom }
 
+/** Whether another chain answers, or did so in the past `withinMs`. */
+export function isOfOtherChain({ activeFaults, elapsedMs }: Omit<Lies, 'random'>, withinMs = 0): boolean {
+  const since = activeFaults.activeSince('otherChain')
+  return since !== null && elapsedMs - since < (activeFaults.amount('otherChain') ?? 0) + withinMs
+}
+
 /** What the node answers, with the lies that are active. */
 export function answerWithLies(
   truth: Answer,
   { method, params }: { readonly method: string; readonly params: readonly unknown[] },
   { activeFaults, elapsedMs, random }: Lies,
 ): unknown {
-  const since = activeFaults.activeSince('otherChain')
-  const isOther = since !== null && elapsedMs - since < (activeFaults.amount('otherChain') ?? 0)
-  const answer = isOther ? answerOfOtherChain(truth, method, params) : truth(method, params)
+  const answer = isOfOtherChain({ activeFaults, elapsedMs }) ? answerOfOtherChain(truth, method, params) : truth(method, params)
   if (method !== 'eth_getLogs') return answer
   const isOfBlock = (params[0] as { readonly blockHash?: string }).blockHash !== undefined
   return logsLies.reduce((logs, lie) => {

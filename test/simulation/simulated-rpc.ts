@@ -5,7 +5,7 @@ import type { IngestInputs } from '../../src/ingest/ingest.ts'
 import { waitOn } from '../support/virtual-time.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import { SeededRandom } from './seeded-random.ts'
-import { answerWithLies, SIMULATED_CHAIN } from './simulated-lies.ts'
+import { answerWithLies, isOfOtherChain, SIMULATED_CHAIN } from './simulated-lies.ts'
 import type { SimulatedNode } from './simulated-node.ts'
 import { falseTime, type JsonObject } from './simulated-node-json.ts'
 import type { Settings } from './simulation-settings.ts'
@@ -70,6 +70,8 @@ export class SimulatedRpc {
   #failures = 0
   #backoffUntil = 0
   readonly #pendingRequests = new Set<{ readonly signal: AbortSignal | undefined; readonly method: string }>()
+  /** The endpoints that told the relay that they are of another chain. */
+  readonly #named = new Set<SimulatedEndpoint>()
   /** The most requests in flight, and in one second, since they were last read. */
   #peaks = { inFlight: 0, perSecond: 0 }
 
@@ -140,8 +142,10 @@ export class SimulatedRpc {
     try {
       await waitOn(clock, halfway, signal)
       const { afterMs, answer, failure } = this.#answerAtNode(endpoint, random, { method, params })
+      const isOther = isOfOtherChain({ ...endpoint, elapsedMs: clock.elapsedMs })
       await waitOn(clock, afterMs + halfway, signal)
       if (failure !== null) throw failure
+      if (method === 'eth_chainId' && isOther) this.#named.add(endpoint)
       return answer
     } finally {
       this.#pendingRequests.delete(pending)
@@ -155,6 +159,13 @@ export class SimulatedRpc {
 
   get requestCount(): number {
     return this.#requestCount
+  }
+
+  /** Whether another chain answered in the past `ms`, from an endpoint that did not tell the relay so. */
+  wasOfUnnamedChainWithin(ms: number): boolean {
+    const { clock, endpoints } = this.#options
+    const { elapsedMs } = clock
+    return endpoints.some((endpoint) => isOfOtherChain({ ...endpoint, elapsedMs }, ms) && !this.#named.has(endpoint))
   }
 
   /** Each moment counts, not only the one at which somebody looks. A second includes requests that the backoff refused. */

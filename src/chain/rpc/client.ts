@@ -159,16 +159,19 @@ export class Rpc {
   }
 
   async #requestFrom<T>(endpoint: Endpoint, request: RpcRequest<T>, signal?: AbortSignal): Promise<T> {
+    const isWrong = () => this.#options.chain.isWrong([endpoint.url])
     try {
       // Another part of the process may have found it to be of another chain.
-      if (!endpoint.isChainChecked || this.#options.chain.isWrong([endpoint.url])) await this.#checkChain(endpoint, signal)
+      if (!endpoint.isChainChecked || isWrong()) await this.#checkChain(endpoint, signal)
     } catch (failure) {
       signal?.throwIfAborted()
       // The relay itself sends this request, so a failure is always the endpoint's fault.
       if (failure instanceof UpstreamError) this.#backOff(endpoint, failure)
       throw failure
     }
+    const wasWrong = isWrong()
     const result = await this.#send(endpoint, request, signal)
+    if (isWrong() && !wasWrong) throw new UpstreamError('wrong_chain', 'it turned out to be of another chain before it answered')
     endpoint.failures = 0
     endpoint.answeredAt = this.#options.now()
     return result

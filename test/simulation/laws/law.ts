@@ -15,6 +15,8 @@ export type LawContext = {
   readonly list: SimulatedList
   readonly activeFaults: ActiveFaults
   readonly clock: Pick<VirtualClock, 'elapsedMs' | 'now'>
+  /** Whether another chain answered in the past `ms`, from an endpoint that did not tell the relay so. */
+  readonly wasOfUnnamedChainWithin: (ms: number) => boolean
   /** The current tape. */
   readonly tape: () => SearchableTape
   readonly violation: (law: string, detail: string) => void

@@ -110,6 +110,8 @@ export class SourceStatusLaw implements Law {
   readonly #unread: Extract<Update, { type: 'hole' }>['blocks'][] = []
   /** When a log was last sealed without having been published before: evidence against the source. */
   #evidenceAt = Number.NEGATIVE_INFINITY
+  /** When the relay last reported `no_pending` on the word of another chain. */
+  #misledAt = Number.NEGATIVE_INFINITY
 
   constructor(context: LawContext, lifecycles: KeyLifecycles, tokens: ListedTokens) {
     this.#context = context
@@ -238,11 +240,14 @@ export class SourceStatusLaw implements Law {
   }
 
   #checkReason(id: string, source: SourceName, reason: SourceReason): void {
-    const { violation, settings, activeFaults } = this.#context
+    const { violation, settings, activeFaults, clock, wasOfUnnamedChainWithin } = this.#context
     const lately = (kinds: readonly FaultKind[]) => kinds.some((kind) => activeFaults.wasActiveWithin(kind, EVIDENCE_MS))
     if (reason === 'silent' && this.#evidenceAt < this.#pushingSince && !lately(hidingFaults))
       violation('I13', `${id} reports a quiet market as silent`)
-    if (reason === 'no_pending' && settings.mode === 'flash' && !lately(hidingFaults))
+    // A relay that cannot know yet that another chain answers takes its word, and repeats it until it reads the pending block again.
+    if (reason === 'no_pending' && wasOfUnnamedChainWithin(NOTICE_MS)) this.#misledAt = clock.elapsedMs
+    const mayLackPending = lately(hidingFaults) || clock.elapsedMs - this.#misledAt <= EVIDENCE_MS
+    if (reason === 'no_pending' && settings.mode === 'flash' && !mayLackPending)
       violation('I13', `${id} reports no_pending although the chain pre-confirms`)
     if (source === 'down' && !lately(failingFaults)) violation('I13', `${id} reports down without a reason`)
   }

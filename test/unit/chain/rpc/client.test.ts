@@ -180,6 +180,25 @@ describe('the chain behind answers', () => {
     expect(chain.isWrong([first.url])).toBe(false)
   })
 
+  it('is another one while a request is under way: its answer is not used', async () => {
+    const [arrived, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const first = await openEndpoint(resultResponder('0x64'))
+    const second = await openEndpoint(resultResponder('0x65'))
+    const { rpc, clock, blockNumber } = openRpcClient([first.url, second.url])
+    await blockNumber()
+    first.chain = 1
+    first.respond = async (call, response) => {
+      arrived.resolve()
+      await answered.promise
+      resultResponder('0x1')(call, response)
+    }
+    const answer = blockNumber()
+    await arrived.promise
+    await failureOf(rpc.confirmChain({ answeredSince: clock.now, askedAfter: clock.now }))
+    answered.resolve()
+    expect(await answer).toBe('0x65')
+  })
+
   it.each([
     ['fails', errorResponder(200, -32000, 'internal error'), 'unknown'],
     ['is refused', errorResponder(200, -32602, 'invalid params'), 'unreadable'],
@@ -203,6 +222,13 @@ describe('the chain behind answers', () => {
     await blockNumber()
     await rpc.confirmChain({ answeredSince: clock.now, askedAfter: clock.now })
     expect(chainRequests(mute)).toBe(2)
+  })
+
+  it('was another one, and cannot be asked for any more: the endpoint is used', async () => {
+    const node = await openEndpoint(resultResponder('0x64'), { chain: errorResponder(200, -32601, 'no such method') })
+    const chain = new ChainIdentity(CHAIN_ID, 'CHAIN_ID')
+    chain.checkUrl(node.url, 1)
+    expect(await openRpcClient([node.url], chain).blockNumber()).toBe('0x64')
   })
 
   it('is checked again where another part of the process finds it to be another one', async () => {
