@@ -242,7 +242,8 @@ export class SourceStatusLaw implements Law {
   #checkReason(id: string, source: SourceName, reason: SourceReason): void {
     const { violation, settings, activeFaults, clock, wasOfUnnamedChainWithin } = this.#context
     const lately = (kinds: readonly FaultKind[]) => kinds.some((kind) => activeFaults.wasActiveWithin(kind, EVIDENCE_MS))
-    if (reason === 'silent' && this.#evidenceAt < this.#pushingSince && !lately(hidingFaults))
+    // Under a head that is not there yet, what is pushed before its block is sealed looks late.
+    if (reason === 'silent' && this.#evidenceAt < this.#pushingSince && !lately([...hidingFaults, 'falseHeads']))
       violation('I13', `${id} reports a quiet market as silent`)
     // A relay that cannot know yet that another chain answers takes its word, and repeats it until it reads the pending block again.
     if (reason === 'no_pending' && wasOfUnnamedChainWithin(NOTICE_MS)) this.#misledAt = clock.elapsedMs
