@@ -89,7 +89,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
       feeds: of(settings.feeds.map(({ proxy }) => proxy)),
       registry: oracleRegistry && { address: oracleRegistry, intervalMs: refreshMs },
       // Read as of the settled block: above it a log may report the same change later, or be retracted.
-      head: () => state.cursor && { number: state.cursor.number, timestamp: null },
+      head: () => state.cursor,
       // A hole may contain changes that no log will report, and what was read of a replaced block does not hold.
       refreshFrom: doubts,
       clock,

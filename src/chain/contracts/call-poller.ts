@@ -37,7 +37,7 @@ type Options = {
   readonly feeds: Observable<readonly Hex[]>
   /** The contract that says whether a feed is frozen, and how often it is asked for each token. */
   readonly registry: { readonly address: Hex; readonly intervalMs: number } | null
-  /** The newest sealed block. */
+  /** The settled block to read tokens at. */
   readonly head: () => BlockRef | null
   /** What was read at this block or above is read again. */
   readonly refreshFrom: Observable<number>
@@ -72,7 +72,7 @@ type PolledContract = {
   dueAt: number
   /** The block of a read that failed because the node lagged behind; the retry uses it again. */
   asOf: BlockRef | null
-  /** The block of the last answer. */
+  /** The block of the last answer, also of one that did not count. */
   readAt: number | null
   /** When it last answered. */
   answeredAt: number
@@ -184,6 +184,8 @@ class ContractPoller {
     if (contract.dueAt <= this.#options.clock.now()) return null
     contract.asOf = null
     contract.readAt = asOf.number
+    // A reorg that settling has not found yet: placed in the replaced chain, the answer would count from below the reorg on.
+    if (!answer) return this.#postpone(contract, 'contract read of another block', RETRY_MS)
     if (answer.multiplier === null && answer.paused === null) return this.#postpone(contract)
     return { type: 'token', address: contract.address, block: asOf.number, ...answer }
   }
@@ -203,9 +205,9 @@ class ContractPoller {
     return { type: 'oracle', address: contract.address, frozen }
   }
 
-  #postpone(contract: PolledContract): null {
-    this.#scheduleIn(contract, EMPTY_CONTRACT_MS)
-    this.#options.warn('contract returns nothing', { type: contract.type, address: contract.address })
+  #postpone(contract: PolledContract, warning = 'contract returns nothing', ms = EMPTY_CONTRACT_MS): null {
+    this.#scheduleIn(contract, ms)
+    this.#options.warn(warning, { type: contract.type, address: contract.address })
     return null
   }
 

@@ -2,12 +2,13 @@ import { parseAbiParameters, toFunctionSelector } from 'viem/utils'
 import { z } from 'zod'
 import type { Hex } from '../../protocol/fields.ts'
 import { abiDecoder, addressFromWord, isAddressWord } from '../logs/abi-decoder.ts'
-import { Header, HexWord } from '../logs/log-schema.ts'
+import { type Header, HexWord, isSealed } from '../logs/log-schema.ts'
+import { BlockReader } from '../rpc/block-reader.ts'
 import type { RequestFn } from '../rpc/client.ts'
 import { UpstreamError } from '../rpc/error.ts'
 
-/** A block to read a contract at, and its Unix time if known. */
-export type BlockRef = { readonly number: number; readonly timestamp: number | null }
+/** A settled block to read a contract at; the hash is null if it was never read. */
+export type BlockRef = { readonly number: number; readonly hash: Hex | null }
 
 /** What a token's contract returns; null where it has no such function. */
 export type TokenCallResult = {
@@ -92,33 +93,27 @@ export async function readFrozen(request: RequestFn, registry: Hex, token: Hex):
   return params?.[1] ?? null
 }
 
-/** Reads a token's state at a block, one call after the other. */
-export async function readToken(request: RequestFn, address: Hex, asOf: BlockRef): Promise<TokenCallResult> {
-  const block: Hex = `0x${asOf.number.toString(16)}`
+/**
+ * Reads a token's state at a block, one call after the other. Null if the node has another block of that number: the calls may have
+ * been answered as of that one. So the header is asked for last.
+ */
+export async function readToken(request: RequestFn, address: Hex, { number, hash }: BlockRef): Promise<TokenCallResult | null> {
+  const block: Hex = `0x${number.toString(16)}`
   const multiplier =
     (await tokenMethods.uiMultiplier(request, address, block)) ?? (await tokenMethods.multiplier(request, address, block))
-  const scheduled = await readScheduled(request, address, asOf, block)
-  const paused = await tokenMethods.pausedFeatures(request, address, block)
-  return { multiplier, scheduled, paused }
-}
-
-/** The scheduled multiplier. A token keeps returning the last schedule after it took effect. */
-async function readScheduled(
-  request: RequestFn,
-  address: Hex,
-  { timestamp }: BlockRef,
-  block: Hex,
-): Promise<TokenCallResult['scheduled']> {
   const effectiveAt = await tokenMethods.effectiveAt(request, address, block)
-  if (!effectiveAt || effectiveAt <= BigInt(timestamp ?? (await readBlockTime(request, block)))) return null
-  const to = await tokenMethods.newUIMultiplier(request, address, block)
-  return to === null ? null : { to, effectiveAt }
+  const to = effectiveAt ? await tokenMethods.newUIMultiplier(request, address, block) : null
+  const paused = await tokenMethods.pausedFeatures(request, address, block)
+  const header = await new BlockReader(request).header(number)
+  if (!isSealed(header)) throw new UpstreamError('behind', `block ${number} is gone, or not there yet`)
+  if (hash !== null && header.hash !== hash) return null
+  return { multiplier, scheduled: effectiveAt && to !== null ? scheduledAt(header, { to, effectiveAt }) : null, paused }
 }
 
-async function readBlockTime(request: RequestFn, block: Hex): Promise<number> {
-  const blockTime = Header.safeParse(await request('eth_getBlockByNumber', [block, false])).data?.timestamp ?? null
-  if (blockTime === null) throw new UpstreamError('unreadable', 'the block has no time')
-  return blockTime
+/** The schedule, if it is due later. A token keeps returning the last schedule after it took effect. */
+function scheduledAt({ timestamp }: Header, schedule: NonNullable<TokenCallResult['scheduled']>): TokenCallResult['scheduled'] {
+  if (timestamp === null) throw new UpstreamError('unreadable', 'the block has no time')
+  return schedule.effectiveAt > BigInt(timestamp) ? schedule : null
 }
 
 /** Reads a feed's proxy by calls; if these are refused or return no aggregator, from its storage. */

@@ -158,7 +158,7 @@ describe('any JSON', () => {
         await expectResultOrUpstreamError(blocks().logsByHash({ number: HEAD, hash: blockHash(HEAD) }, [apple]))
         await expectResultOrUpstreamError(blocks().logsInRange(HEAD, 'pending', [apple]))
         await expectResultOrUpstreamError(blocks().logsIfCountsDiffer(new Map(), HEAD, HEAD + 1, [apple], signal))
-        await expectResultOrUpstreamError(readToken(requestFrom(answers), apple, { number: HEAD, timestamp: null }))
+        await expectResultOrUpstreamError(readToken(requestFrom(answers), apple, { number: HEAD, hash: blockHash(HEAD) }))
         await expectResultOrUpstreamError(readFeed(requestFrom(answers), proxy))
         await expectResultOrUpstreamError(readFrozen(requestFrom(answers), proxy, apple))
       }),

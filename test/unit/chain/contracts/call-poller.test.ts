@@ -6,7 +6,7 @@ import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
 import { advanceClock } from '../../../support/virtual-time.ts'
 import { behindError } from '../fake-chain.ts'
-import { apple, bob, tesla, timestampOf, word, words } from '../node-json.ts'
+import { apple, blockHash, bob, header, tesla, word, words } from '../node-json.ts'
 import {
   AGGREGATOR,
   DECIMALS,
@@ -41,7 +41,8 @@ const openCallPoller = ({
   const contracts = new FakeContracts(clock)
   for (const token of [apple, tesla]) contracts.setAnswers(token, defaultAnswers)
   contracts.setAnswers(proxy, { [AGGREGATOR]: word(bob), [PHASE_ID]: word(2), [DECIMALS]: word(8) })
-  const chain: { head: BlockRef | null } = { head: { number: 1_000, timestamp: timestampOf(1_000) } }
+  contracts.otherAnswers.set('eth_getBlockByNumber', header(1_000))
+  const chain: { head: BlockRef | null } = { head: { number: 1_000, hash: blockHash(1_000) } }
   const lists = { tokens: new BehaviorSubject(tokens), feeds: new BehaviorSubject(feeds) }
   const refresh = new Subject<number>()
   const answers: ContractAnswer[] = []
@@ -80,7 +81,7 @@ describe('a token of the contract poller', () => {
     const { chain, advance } = openCallPoller()
     chain.head = null
     expect(await advance(MINUTE_MS)).toEqual({ answers: [], requests: [] })
-    chain.head = { number: 2_000, timestamp: 1 }
+    chain.head = { number: 2_000, hash: null }
     expect((await advance(1_000)).answers).toEqual([answerOf(apple, 2_000)])
   })
 
@@ -99,7 +100,7 @@ describe('a token of the contract poller', () => {
   it('is read again on refresh', async () => {
     const { refresh, chain, advance } = openCallPoller({ tokens: [apple, tesla] })
     await advance(0)
-    chain.head = { number: 1_001, timestamp: 1 }
+    chain.head = { number: 1_001, hash: null }
     refresh.next(0)
     expect((await advance(1_000)).answers).toEqual([answerOf(apple, 1_001), answerOf(tesla, 1_001)])
   })
@@ -107,7 +108,7 @@ describe('a token of the contract poller', () => {
   it('is read again only if the refresh begins at its block or before', async () => {
     const { refresh, lists, chain, advance } = openCallPoller()
     await advance(0)
-    chain.head = { number: 1_001, timestamp: 1 }
+    chain.head = { number: 1_001, hash: null }
     lists.tokens.next([apple, tesla])
     await advance(1_000)
     refresh.next(1_002)
@@ -122,7 +123,7 @@ describe('a token of the contract poller', () => {
     const { refresh, contracts, chain, advance } = openCallPoller()
     contracts.delayMs = 300
     await advance(500)
-    chain.head = { number: 900, timestamp: 1 }
+    chain.head = { number: 900, hash: null }
     refresh.next(0)
     expect((await advance(MINUTE_MS)).answers).toEqual([answerOf(apple, 900)])
   })
@@ -159,7 +160,7 @@ describe('a token of the contract poller', () => {
     contracts.setAnswers(apple, { [UI_MULTIPLIER]: behindError() })
     expect((await advance(0)).answers).toEqual([answerOf(tesla)])
     contracts.setAnswers(apple, defaultAnswers)
-    chain.head = { number: 1_050, timestamp: 1 }
+    chain.head = { number: 1_050, hash: null }
     expect((await advance(10_000)).answers).toEqual([answerOf(apple)])
   })
 
@@ -168,9 +169,36 @@ describe('a token of the contract poller', () => {
     contracts.setAnswers(apple, { [UI_MULTIPLIER]: behindError() })
     await advance(0)
     contracts.setAnswers(apple, defaultAnswers)
-    chain.head = { number: 1_050, timestamp: 1 }
+    chain.head = { number: 1_050, hash: null }
     refresh.next(0)
     expect((await advance(1_000)).answers).toEqual([answerOf(apple, 1_050)])
+  })
+})
+
+describe('the answer of a token that the contract poller read from another block than the settled one', () => {
+  const replaced = header(1_001)
+  const settled: BlockRef = { number: 1_001, hash: blockHash(7) }
+
+  it('does not count, and it is read again when the reorg is found', async () => {
+    const { refresh, chain, contracts, advance } = openCallPoller()
+    await advance(0)
+    chain.head = settled
+    contracts.otherAnswers.set('eth_getBlockByNumber', replaced)
+    refresh.next(0)
+    expect((await advance(1_000)).answers).toEqual([])
+    chain.head = { number: 1_001, hash: blockHash(1_001) }
+    refresh.next(1_001)
+    expect((await advance(1_000)).answers).toEqual([answerOf(apple, 1_001)])
+  })
+
+  it('does not count, and it is read again after some time where no reorg is found', async () => {
+    const { chain, contracts, advance, warnings } = openCallPoller()
+    chain.head = settled
+    contracts.otherAnswers.set('eth_getBlockByNumber', replaced)
+    expect((await advance(9_999)).answers).toEqual([])
+    contracts.otherAnswers.set('eth_getBlockByNumber', { ...replaced, hash: settled.hash })
+    expect((await advance(1)).answers).toEqual([answerOf(apple, 1_001)])
+    expect(warnings).toEqual(['contract read of another block'])
   })
 })
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { readFeed, readToken } from '../../../../src/chain/contracts/contract-reads.ts'
 import { UpstreamError } from '../../../../src/chain/rpc/error.ts'
 import type { Hex } from '../../../../src/protocol/fields.ts'
-import { apple, bob, header, timestampOf, word, words } from '../node-json.ts'
+import { apple, blockHash, bob, header, timestampOf, word, words } from '../node-json.ts'
 import {
   AGGREGATOR,
   DECIMALS,
@@ -27,11 +27,11 @@ const failureOf = async (answer: Promise<unknown>) => answer.catch((failure: unk
 const refused = new UpstreamError('forbidden', '-32601 rpc method is not whitelisted', null, true)
 
 describe('the read of a token', () => {
-  const read = async (answers: Record<string, unknown>, timestamp: number | null = NOW) => {
+  const read = async (answers: Record<string, unknown>, block: unknown = header(BLOCK), hash: Hex | null = blockHash(BLOCK)) => {
     const contracts = new FakeContracts()
     contracts.setAnswers(apple, answers)
-    contracts.otherAnswers.set('eth_getBlockByNumber', header(BLOCK))
-    const result = await failureOf(readToken(contracts.request, apple, { number: BLOCK, timestamp }))
+    contracts.otherAnswers.set('eth_getBlockByNumber', block)
+    const result = await failureOf(readToken(contracts.request, apple, { number: BLOCK, hash }))
     return { result, requests: contracts.requests }
   }
 
@@ -39,8 +39,17 @@ describe('the read of a token', () => {
     const answers = { [UI_MULTIPLIER]: word(AAPL), [EFFECTIVE_AT]: word(0), [PAUSED_FEATURES]: words(0x20, 2, 0, 3) }
     expect(await read(answers)).toEqual({
       result: { multiplier: AAPL, scheduled: null, paused: [0, 3] },
-      requests: [UI_MULTIPLIER, EFFECTIVE_AT, PAUSED_FEATURES].map((selector) => `${selector} ${apple} 0x3e8`),
+      requests: [
+        ...[UI_MULTIPLIER, EFFECTIVE_AT, PAUSED_FEATURES].map((selector) => `${selector} ${apple} 0x3e8`),
+        'eth_getBlockByNumber 0x3e8 false',
+      ],
     })
+  })
+
+  it('is null if the block is another one by then, where its hash is known', async () => {
+    const answers = { [UI_MULTIPLIER]: word(AAPL) }
+    expect((await read(answers, header(BLOCK), blockHash(7))).result).toBeNull()
+    expect((await read(answers, header(BLOCK), null)).result).toEqual({ multiplier: AAPL, scheduled: null, paused: null })
   })
 
   it('falls back to the older multiplier function', async () => {
@@ -54,21 +63,19 @@ describe('the read of a token', () => {
   ])('reads a schedule %s', async (_, effectiveAt, scheduled) => {
     const answers = { [UI_MULTIPLIER]: word(WAD), [EFFECTIVE_AT]: word(effectiveAt), [NEW_UI_MULTIPLIER]: word(2n * WAD) }
     expect((await read(answers)).result).toEqual({ multiplier: WAD, scheduled, paused: null })
-    const unaware = await read(answers, null)
-    expect(unaware.result).toEqual({ multiplier: WAD, scheduled, paused: null })
-    expect(unaware.requests).toContain('eth_getBlockByNumber 0x3e8 false')
   })
 
   it('has no schedule when the contract has a time but no multiplier', async () => {
     expect((await read({ [EFFECTIVE_AT]: word(NOW + 1) })).result).toMatchObject({ scheduled: null })
   })
 
-  it('fails when the time of the block is unknown', async () => {
-    const contracts = new FakeContracts()
-    contracts.setAnswers(apple, { [EFFECTIVE_AT]: word(NOW + 1) })
-    contracts.otherAnswers.set('eth_getBlockByNumber', null)
-    const answer = readToken(contracts.request, apple, { number: BLOCK, timestamp: null })
-    expect(await failureOf(answer)).toMatchObject({ kind: 'unreadable' })
+  it.each<[string, string, unknown]>([
+    ['unreadable', 'the time of the block is unknown', { ...header(BLOCK), timestamp: null }],
+    ['unreadable', 'the block has another form', 5],
+    ['behind', 'the node lacks the block', null],
+  ])('fails as %s when %s', async (kind, _, block) => {
+    const answers = { [EFFECTIVE_AT]: word(NOW + 1), [NEW_UI_MULTIPLIER]: word(2n * WAD) }
+    expect((await read(answers, block)).result).toMatchObject({ kind })
   })
 
   it.each<[string, Hex]>([
