@@ -157,12 +157,15 @@ export class BlockSettlement implements Law {
     seals.push(seal)
   }
 
-  /** Whether the block folds this log into another: then it is not published by itself. */
+  /**
+   * Whether the block folds this log into another: then it is not published by itself. What another block had sealed under its key
+   * is retracted, unless the tape no longer had it when the relay restarted.
+   */
   #isPart(key: string, { id, block }: Seal): boolean {
     const { violation } = this.#context
     if (!this.lifecycles.expectedLogOf(block.hash, key)?.isPart) return false
     const lifecycle = this.lifecycles.all.get(key)
-    if (lifecycle && lifecycle.state !== 'retracted')
+    if (lifecycle && lifecycle.state !== 'retracted' && !lifecycle.isForgotten)
       violation('I17', `${id}: ${key} is part of another log and ${lifecycle.state}`)
     return true
   }
