@@ -15,7 +15,7 @@ type RecentBlock = {
   readonly logCount: number | null
   readonly addresses: readonly Hex[]
   readonly settledAt: number
-  /** Whether its logs were read again, late enough for every node to have indexed it. */
+  /** Whether its logs were read again, from a node that has the block, late enough for every node to have indexed it. */
   readonly isRechecked?: boolean
 }
 

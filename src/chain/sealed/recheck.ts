@@ -12,6 +12,8 @@ const EVERY_BLOCKS = 2
 const INTERVAL_MS = 1_000
 /** A node may index a block this long after it serves the header. A later recheck is the last one. */
 const INDEXING_DELAY_MS = 3_000
+/** One machine behind a URL may lag this long behind another. It answers for blocks that it lacks as for empty ones. */
+const MACHINE_LAG_MS = 5_000
 /** The newest blocks that are always read again, and how far back one answer reaches. */
 const MIN_BLOCKS = 4
 const RANGE_BOUND_BLOCKS = 128
@@ -25,7 +27,7 @@ type Options = {
 
 /**
  * Reads settled blocks again and finds those with more logs than when they were settled. Fewer logs prove nothing: a
- * lagging node returns fewer too.
+ * lagging node returns fewer too, and a cut answer has none of its later blocks.
  */
 export class Recheck {
   /** Blocks with more logs than their first answer had. */
@@ -71,7 +73,8 @@ export class Recheck {
   async #readBelow(number: number, signal: AbortSignal): Promise<void> {
     const { node, recentBlocks, addresses, clock } = this.#options
     const [now, listed] = [clock.now(), addresses()]
-    const isDue = (block: number) => now - (recentBlocks.get(block)?.settledAt ?? now) >= INDEXING_DELAY_MS
+    const isSettledFor = (ms: number, block: number) => now - (recentBlocks.get(block)?.settledAt ?? now) >= ms
+    const isDue = (block: number) => isSettledFor(INDEXING_DELAY_MS, block)
     const queue = [candidatesBelow(number, recentBlocks), leftBehind(number, recentBlocks)]
     for (let blocks = queue.shift(); blocks; blocks = queue.shift()) {
       let found: Comparison
@@ -91,12 +94,14 @@ export class Recheck {
           continue
         }
         // A block too large for one answer has logs. If it was settled with none, it is settled again.
-        found = { incomplete: blocks.filter((block) => recentBlocks.get(block)?.logCount === 0), cutFrom: null }
+        found = { incomplete: blocks.filter((block) => recentBlocks.get(block)?.logCount === 0), readTo: blocks[0] ?? 0 }
       }
       for (const block of found.incomplete) this.incompleteBlocks.add(block)
-      const read = blocks.filter((block) => block < (found.cutFrom ?? Number.POSITIVE_INFINITY))
+      const { readTo } = found
+      const isRead = (block: number) =>
+        readTo === null ? isSettledFor(INDEXING_DELAY_MS + MACHINE_LAG_MS, block) : isDue(block) && block <= readTo
       // An incomplete one is rechecked after it is settled again.
-      for (const block of read) if (isDue(block) && !this.incompleteBlocks.has(block)) recentBlocks.markRechecked(block)
+      for (const block of blocks) if (isRead(block) && !this.incompleteBlocks.has(block)) recentBlocks.markRechecked(block)
     }
   }
 }
@@ -122,8 +127,12 @@ function split(blocks: readonly number[], isDue: (block: number) => boolean): re
   return chunk(blocks.slice(0, Math.max(MIN_BLOCKS, blocks.filter(isDue).length)), MIN_BLOCKS)
 }
 
-/** Blocks with more logs than they were settled with. From `cutFrom` on the answer may lack logs. */
-type Comparison = { readonly incomplete: readonly number[]; readonly cutFrom: number | null }
+type Comparison = {
+  /** Blocks with more logs than they were settled with. */
+  readonly incomplete: readonly number[]
+  /** No log in the answer is of a later block: the machine may lag, or the answer be cut. Null without logs, as on a quiet chain. */
+  readonly readTo: number | null
+}
 
 async function compareCounts(
   node: BlockReader,
@@ -132,10 +141,10 @@ async function compareCounts(
   addresses: readonly Hex[],
   signal: AbortSignal,
 ): Promise<Comparison> {
-  if (blocks.length === 0) return { incomplete: [], cutFrom: null }
+  if (blocks.length === 0) return { incomplete: [], readTo: null }
   const counts = new Map(blocks.flatMap((block) => countOf(recentBlocks, block)))
   const answer = await node.logsIfCountsDiffer(counts, Math.min(...blocks), Math.max(...blocks), addresses, signal)
-  if (!answer) return { incomplete: [], cutFrom: null }
+  if (!answer) return { incomplete: [], readTo: blocks.findLast((block) => recentBlocks.get(block)?.logCount) ?? null }
   const byBlock = Map.groupBy(answer.logs, ({ blockNumber }) => blockNumber)
   const differences = blocks.map((block) => {
     const recent = recentBlocks.get(block)
@@ -148,10 +157,11 @@ async function compareCounts(
   })
   // Tokens that were delisted since have no logs in the answer.
   const isShort = blocks.some((block, index) => (differences[index] ?? 0) < 0 && recentBlocks.get(block)?.addresses === addresses)
+  const last = answer.logs.findLast((log) => recentBlocks.get(log.blockNumber)?.hash === log.blockHash)?.blockNumber ?? 0
   return {
     incomplete: blocks.filter((_, index) => (differences[index] ?? 0) > 0),
-    // The node lags, or it cut the answer behind its last log. The first block counts as read, so that later ones get their turn.
-    cutFrom: isShort ? Math.max(answer.logs.at(-1)?.blockNumber ?? 0, (blocks[0] ?? 0) + Math.min(1, answer.logs.length)) : null,
+    // A cut answer may lack logs of its last block. The first block counts as read, so that later ones get their turn.
+    readTo: isShort ? Math.max(last - 1, Math.min(last, blocks[0] ?? 0)) : last || null,
   }
 }
 

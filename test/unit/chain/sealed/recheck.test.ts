@@ -73,12 +73,13 @@ describe('a recheck of settled blocks', () => {
     const { settledEvents, seal } = openSealedBlocks()
     await seal(10)
     expect(settledEvents.restartCursor()?.number).toBe(HEAD)
-    await seal(30)
+    await seal(50)
     expect(settledEvents.restartCursor()?.number).toBeGreaterThan(HEAD + 10)
   })
 
   it('reads blocks once a second, until three seconds after they were settled', async () => {
     const { chain, seal } = openSealedBlocks()
+    for (let block = HEAD + 1; block <= HEAD + 26; block += 1) chain.addLog(block)
     await seal(26)
     expect(chain.requestedRanges()).toEqual([
       [HEAD + 1, HEAD + 1],
@@ -87,6 +88,41 @@ describe('a recheck of settled blocks', () => {
       [HEAD + 1, HEAD + 19],
       [HEAD + 6, HEAD + 25],
     ])
+  })
+
+  it('reads blocks for five seconds more that no later log shows the node to have', async () => {
+    const { chain, seal } = openSealedBlocks()
+    chain.addLog(HEAD + 3)
+    await seal(56)
+    expect(chain.requestedRanges().slice(3)).toEqual([
+      [HEAD + 1, HEAD + 19],
+      [HEAD + 4, HEAD + 25],
+      [HEAD + 4, HEAD + 31],
+      [HEAD + 4, HEAD + 37],
+      [HEAD + 4, HEAD + 43],
+      [HEAD + 5, HEAD + 49],
+      [HEAD + 11, HEAD + 55],
+    ])
+  })
+
+  it.each([
+    ['without logs', false],
+    ['with later logs of another branch alone', true],
+  ])('reads blocks again that an answer %s may lack', async (_, hasOthers) => {
+    const { chain, settledEvents, seal } = openSealedBlocks()
+    const log = chain.addLog(HEAD + 1)
+    chain.hideLogs(HEAD + 1, 1)
+    // A machine of the same name lags, and answers for blocks that it lacks as for empty ones.
+    chain.override = ({ params }) => {
+      const { toBlock } = params[0] as { toBlock?: string }
+      if (toBlock === undefined) return undefined
+      return hasOthers ? [{ ...chain.nodeLogOf({ ...log, block: Number(toBlock) }), blockHash: word(77) }] : []
+    }
+    await seal(26)
+    expect(settledEvents.logKeys()).toEqual([])
+    chain.override = () => undefined
+    await seal(8)
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
   })
 
   it('reads blocks again that a short answer may lack', async () => {
@@ -106,6 +142,21 @@ describe('a recheck of settled blocks', () => {
     chain.override = () => undefined
     await seal(8)
     expect(settledEvents.logKeys()).toContain(keyOf(late))
+  })
+
+  it('reads blocks again that come after the last log of an answer, however old they are', async () => {
+    const { chain, settledEvents, seal, advance } = openSealedBlocks()
+    const [first, second, late] = [chain.addLog(HEAD + 1), chain.addLog(HEAD + 1), chain.addLog(HEAD + 2)]
+    chain.hideLogs(HEAD + 2, 1)
+    chain.cutAfter = 2
+    await seal(2)
+    await advance(60_000)
+    // The recheck below the fourth block is the only one in these seconds, and its answer ends in the first.
+    await seal(6)
+    expect(settledEvents.logKeys()).toEqual([first, second].map(keyOf))
+    await advance(1_000)
+    await seal(6)
+    expect(settledEvents.logKeys()).toEqual([first, second, late].map(keyOf))
   })
 
   it('leaves its blocks to the next one when it fails', async () => {
@@ -145,7 +196,7 @@ describe('a recheck of settled blocks', () => {
     await advance(60_000)
     expect(settledEvents.blockNumbers()).toEqual([HEAD + 1])
     chain.override = () => undefined
-    await seal(40)
+    await seal(60)
     expect(settledEvents.logKeys()).toEqual([keyOf(log)])
     expect(settledEvents.restartCursor()?.number).toBeGreaterThan(HEAD + blocks)
   })
@@ -160,12 +211,13 @@ describe('a recheck of settled blocks', () => {
     expect(settledEvents.restartCursor()?.number).toBe(HEAD)
     chain.override = () => undefined
     chain.oldestLogBlock = HEAD + 100
-    await seal(40)
+    await seal(60)
     expect(settledEvents.restartCursor()?.number).toBeGreaterThan(HEAD + 300)
   })
 
   it('always reads the last four blocks, even of a slow chain', async () => {
     const { chain, seal, advance } = openSealedBlocks()
+    for (let block = HEAD + 1; block <= HEAD + 8; block += 1) chain.addLog(block)
     for (let block = 0; block < 8; block += 1) {
       await seal(1)
       await advance(2_000)
