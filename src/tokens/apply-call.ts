@@ -1,8 +1,15 @@
 import type { Hex } from '../protocol/fields.ts'
 import type { Draft } from '../protocol/updates.ts'
 import { clampSeconds, formatMultiplier } from './apply-log.ts'
-import { type ChainPosition, isBefore, type KeyedPosition, moveToEndOf, UNKNOWN_POSITION } from './chain-position.ts'
-import { addReportedChange, isSameDouble, type MultiplierChange, type MultiplierHistory, multiplierAt } from './multiplier.ts'
+import { type ChainPosition, isBefore, moveToEndOf, UNKNOWN_POSITION } from './chain-position.ts'
+import {
+  addReportedChange,
+  isSameDouble,
+  type MultiplierChange,
+  type MultiplierHistory,
+  multiplierAt,
+  rollBackAnswers,
+} from './multiplier.ts'
 import type { NavTiming } from './nav.ts'
 import { addPauseChange, applyPauseChange, type PauseHistory, pausedAt } from './pauses.ts'
 import { type Token, withDerivedState } from './token.ts'
@@ -32,32 +39,34 @@ export function applyCall(token: Token, result: TokenContractState, timing: NavT
   return withHistories(token, { multiplierHistory, pauseHistory }, timing)
 }
 
-/**
- * Another chain has replaced this block and all above it: what contracts answered there is older than its logs. A multiplier of the
- * list stays in its place, since the list does not depend on what this node reports. So does one that was derived behind unread
- * blocks: it says nothing of the blocks before them, and it goes with its log.
- */
+/** Another chain has replaced this block and all above it: what contracts answered there is older than its logs. */
 export const rollBackReports = (token: Token, from: number, timing: NavTiming): TokenReport =>
-  moveReports(
+  withChanges(
     token,
-    from - 1,
-    ({ block, key, source, isDerived }) => block >= from && key === null && source !== 'list' && !isDerived,
+    rollBackAnswers(token.multiplierHistory, from),
+    moveToEndOf(token.pauseHistory.changes, from - 1, ({ block, key }) => block >= from && key === null),
     timing,
   )
 
 /** The head of the chain is known now: what the list reported before is older than the blocks after it. */
-export const placeReports = (token: Token, head: number, timing: NavTiming): TokenReport =>
-  moveReports(token, head, ({ block }) => block === UNKNOWN_POSITION.block, timing)
+export function placeReports(token: Token, head: number, timing: NavTiming): TokenReport {
+  const isUnplaced = ({ block }: ChainPosition) => block === UNKNOWN_POSITION.block
+  const { multiplierHistory, pauseHistory } = token
+  return withChanges(
+    token,
+    moveToEndOf(multiplierHistory.changes, head, isUnplaced),
+    moveToEndOf(pauseHistory.changes, head, isUnplaced),
+    timing,
+  )
+}
 
-function moveReports(
+function withChanges(
   token: Token,
-  to: number,
-  isMoved: (change: KeyedPosition & Partial<Pick<MultiplierChange, 'source' | 'isDerived'>>) => boolean,
+  changes: MultiplierHistory['changes'],
+  pauseChanges: PauseHistory['changes'],
   timing: NavTiming,
 ): TokenReport {
   const { multiplierHistory, pauseHistory } = token
-  const changes = moveToEndOf(multiplierHistory.changes, to, isMoved)
-  const pauseChanges = moveToEndOf(pauseHistory.changes, to, isMoved)
   if (changes === multiplierHistory.changes && pauseChanges === pauseHistory.changes) return { after: token, drafts: [] }
   const histories = {
     multiplierHistory: { ...multiplierHistory, changes },

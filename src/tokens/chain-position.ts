@@ -17,16 +17,19 @@ export function insertInOrder<T extends KeyedPosition>(items: readonly T[], item
   return [...others.slice(0, index), item, ...others.slice(index)]
 }
 
-/** Moves the changes of one kind to the end of a block. They keep their order. */
+/** Moves the changes of one kind to the end of a block, with these other fields. They keep their order. */
 export function moveToEndOf<T extends KeyedPosition>(
   changes: readonly T[],
   block: number,
   isMoved: (change: T) => boolean,
+  fields: Partial<T> = {},
 ): readonly T[] {
   const moved = changes.filter(isMoved)
   if (moved.length === 0) return changes
   const others: readonly T[] = changes.filter((change) => !isMoved(change))
-  return moved.map((change) => ({ ...change, block, logIndex: Number.MAX_SAFE_INTEGER })).reduce(insertInOrder<T>, others)
+  return moved
+    .map((change) => ({ ...change, ...fields, block, logIndex: Number.MAX_SAFE_INTEGER }))
+    .reduce(insertInOrder<T>, others)
 }
 
 /** Drops the log changes of a block whose keys the sealed block does not contain. */

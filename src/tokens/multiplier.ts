@@ -1,4 +1,4 @@
-import { type ChainPosition, dropUnsealed, insertInOrder, isBefore, type KeyedPosition } from './chain-position.ts'
+import { type ChainPosition, dropUnsealed, insertInOrder, isBefore, type KeyedPosition, moveToEndOf } from './chain-position.ts'
 
 export type MultiplierSource = 'log' | 'call' | 'list'
 
@@ -16,7 +16,7 @@ export type MultiplierChange = KeyedPosition & {
   readonly timestamp: number | null
   /** Of a schedule: whether chain time has reached it and the change was published. */
   readonly isApplied: boolean
-  /** Behind unread blocks: derived from the previous value of the next log. */
+  /** Behind unread blocks: derived from the previous value of the next log, or from an answer of a replaced chain. */
   readonly isDerived?: true
 }
 
@@ -120,8 +120,8 @@ export function isSupersededByLog({ lastUnreadBlock, changes }: MultiplierHistor
 }
 
 /**
- * The previous value of the first log after unread blocks tells whether they held a change. A later log may have given a wrong one,
- * also where the first one names no previous value.
+ * The previous value of the first log after unread blocks tells whether they held a change. A later log or an answer of a replaced
+ * chain may have given a wrong one, also where the first one names no previous value.
  */
 function withMissedChange(history: MultiplierHistory, change: MultiplierChange): MultiplierHistory {
   const { lastUnreadBlock } = history
@@ -167,6 +167,19 @@ export function addHole(
   return next ? addLogChange(withHole, next) : withHole
 }
 
+/**
+ * Another chain has replaced this block and all above it. What contracts answered there holds from the last common block on, but one
+ * behind unread blocks tells nothing of the blocks before them: it stays behind them until a log or another hole tells more. So does
+ * what a log told of them, which goes with it. A value of the list stays in its place: it does not depend on what this node reports.
+ */
+export function rollBackAnswers({ lastUnreadBlock, changes }: MultiplierHistory, from: number): readonly MultiplierChange[] {
+  const isReplaced = ({ block, source, isDerived }: MultiplierChange) => block >= from && source === 'call' && !isDerived
+  const hole = lastUnreadBlock ?? -1
+  const isBehindHole = (change: MultiplierChange) => isReplaced(change) && change.block >= hole
+  const others = hole < from ? changes : moveToEndOf(changes, hole, isBehindHole, { isDerived: true })
+  return moveToEndOf(others, from - 1, isReplaced)
+}
+
 /** Whether a log confirms an earlier value of the list: it changes the multiplier from that value to another. */
 const isConfirmedByLog = (to: string | null, change: MultiplierChange): boolean =>
   !isSameDouble(to, change.to) && (change.from === null || isSameDouble(to, change.from))
@@ -191,7 +204,8 @@ export function dropUnsealedMultiplierChanges(
     initial: isSameDouble(initial, value) ? value : initial,
     // A log's previous value may be the result of a dropped change, and a value may have been derived from a dropped log.
     changes: before.flatMap((change, index) => {
-      const [earlier, later] = [before[index - 1], before[index + 1]]
+      const earlier = before[index - 1]
+      const later = before.slice(index).find(({ isDerived }) => !isDerived)
       if (!kept.has(change) || (change.isDerived && later && !kept.has(later))) return []
       return earlier && !kept.has(earlier) ? [{ ...change, from: null }] : [change]
     }),

@@ -148,6 +148,26 @@ describe('the answer of a token contract', () => {
     expect(await publish(transferEvent(9))).toEqual(['transfer x 4'])
   })
 
+  it.each([
+    ['at the end of the hole', 20],
+    ['after newer blocks', 22],
+  ])('behind a hole, %s, does not count before the hole when a reorganisation replaces both', async (_name, block) => {
+    const { publish } = await openListed(apple())
+    await publish(holeEvent(11, 20), sealedEvent(22, []), callAnswer(block, '2'))
+    expect(await publish({ type: 'reorg', from: 10 })).toEqual([])
+    const before = sealedEventOfLogs(10, [transfer({ block: 10, index: 0 }, 10n ** 18n)])
+    expect(await publish(before, transferEvent(23))).toEqual(['transfer x 1', 'seal', 'transfer x 2'])
+    const next = uiMultiplierUpdated({ block: 24, index: 0 }, '1', '4', timestampOf(24))
+    expect(await publish(transactionEvent([next]))).toEqual(['effective 1 to 4 by log', 'amend x 1'])
+  })
+
+  it('behind a hole ends with the log that told the same, when a reorganisation removes it', async () => {
+    const { publish } = await openListed(apple())
+    const change = uiMultiplierUpdated({ block: 22, index: 0 }, '2', '4', timestampOf(22))
+    await publish(holeEvent(11, 20), sealedEventOfLogs(22, [change]), callAnswer(20, '2'), { type: 'reorg', from: 10 })
+    expect(await publish(sealedEvent(22, []), transferEvent(23))).toEqual(['retract', 'transfer x 1'])
+  })
+
   it('changes nothing if it is empty', async () => {
     const { publish } = await openListed(apple())
     expect(await publish(callAnswer(8, '0', { multiplier: null, paused: null }), transferEvent(9))).toEqual(['transfer x 1'])
