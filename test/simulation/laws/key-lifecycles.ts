@@ -63,6 +63,12 @@ export class KeyLifecycles {
     })
   }
 
+  /** Whether the tape holds a key with this content. */
+  isAliveWith(key: string, text: string): boolean {
+    const lifecycle = this.all.get(key)
+    return lifecycle !== undefined && lifecycle.state !== 'retracted' && lifecycle.text === text
+  }
+
   /** A restarted relay knows what is on the tape. Open keys are never evicted. */
   onRelayStart(): void {
     const { settings, tape } = this.#context

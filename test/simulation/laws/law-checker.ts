@@ -103,7 +103,7 @@ class TapeLaws implements Law {
       new FinalityWatermarks(context),
       completeness,
       new MultiplierValues(context, settlement.lifecycles, tokens, completeness),
-      new MultiplierSchedules(context, tokens, completeness),
+      new MultiplierSchedules(context, settlement.lifecycles, tokens, completeness),
       this.rpcNotifications,
     ]
   }

@@ -2,11 +2,13 @@ import type { Hex } from '../../../src/protocol/fields.ts'
 import type { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/tape/tape.ts'
 import { type ContractState, multiplierAt } from '../contract-state.ts'
-import type { PlacedLog } from '../simulated-block.ts'
+import type { PlacedLog, SimulatedBlock } from '../simulated-block.ts'
 import type { Completeness } from './completeness.ts'
 import { expectedLogsOf, wadText } from './expected-logs.ts'
+import type { KeyLifecycles } from './key-lifecycles.ts'
 import type { Law, LawContext } from './law.ts'
 import { isIntroduction, type ListedTokens } from './listed-tokens.ts'
+import { openMultiplierChanges } from './open-changes.ts'
 import { type AmendedFact, type Fact, isFact, isMovement } from './published-facts.ts'
 
 type MultiplierUpdate = Extract<Update, { type: 'multiplier' }>
@@ -29,6 +31,7 @@ const PUBLISH_TIMEOUT_MS = 5_000
  */
 export class MultiplierSchedules implements Law {
   readonly #context: LawContext
+  readonly #lifecycles: KeyLifecycles
   readonly #tokens: ListedTokens
   readonly #completeness: Completeness
   readonly #schedules = new Map<string, Schedule>()
@@ -38,8 +41,9 @@ export class MultiplierSchedules implements Law {
   readonly #effectiveValues = new Map<string, Set<string>>()
   #chainTime = 0
 
-  constructor(context: LawContext, tokens: ListedTokens, completeness: Completeness) {
+  constructor(context: LawContext, lifecycles: KeyLifecycles, tokens: ListedTokens, completeness: Completeness) {
     this.#context = context
+    this.#lifecycles = lifecycles
     this.#tokens = tokens
     this.#completeness = completeness
   }
@@ -70,14 +74,29 @@ export class MultiplierSchedules implements Law {
           this.#checkMatured(waiting)
           waiting = null
         }
-        for (const { log, isPart } of expectedLogsOf(block.logs).values()) {
-          if (log.content.address !== address || isPart || this.#completeness.isInHole(number)) continue
-          const { tokenEvent } = log.content
-          if (tokenEvent?.event === 'UIMultiplierUpdated') waiting = tokenEvent.at > log.timestamp ? log : null
-          else if (tokenEvent?.event === 'MultiplierUpdated' || tokenEvent?.event === 'UIMultiplierUpdateCancelled') waiting = null
-        }
+        for (const { log, counts } of this.#changesIn(address, block))
+          waiting = counts && maturityOf(log) > log.timestamp ? log : null
       }
     }
+  }
+
+  /**
+   * The changes of a token's multiplier in a block that end a schedule from before, and whether each counts for sure.
+   *
+   * Of a block in a hole these are the ones that the tape holds: sealed beside what cannot be read, or still open. Where contracts
+   * answer, the relay may also know the ones that it could not read, and that an open one was not sealed.
+   */
+  #changesIn(address: string, { number, logs }: SimulatedBlock): readonly { log: PlacedLog; counts: boolean }[] {
+    const { answersCalls } = this.#context.settings
+    const sealed = [...expectedLogsOf(logs).values()].filter(
+      ({ log, isPart }) => log.content.address === address && !isPart && changesMultiplier(log),
+    )
+    if (!this.#completeness.isInHole(number)) return sealed.map(({ log }) => ({ log, counts: true }))
+    const held = sealed.map(({ log, text }) => ({ log, counts: this.#lifecycles.isAliveWith(log.key, text) }))
+    const isHeld = ({ key }: PlacedLog) => held.some(({ log, counts }) => counts && log.key === key)
+    const open = openMultiplierChanges(this.#context, this.#lifecycles, address, number).filter((log) => !isHeld(log))
+    const known = answersCalls ? held : held.filter(({ counts }) => counts)
+    return [...known, ...open.map((log) => ({ log, counts: !answersCalls }))].sort((a, b) => a.log.logIndex - b.log.logIndex)
   }
 
   /** A schedule that came due on the sealed chain was published as effective, unless its value was in force before. */
@@ -201,8 +220,11 @@ const isAfter = (first: LogPosition, second: LogPosition): boolean =>
   first.block > second.block || (first.block === second.block && first.logIndex > second.logIndex)
 
 function maturityOf({ content: { tokenEvent } }: PlacedLog): number {
-  return tokenEvent?.event === 'UIMultiplierUpdated' ? tokenEvent.at : Number.POSITIVE_INFINITY
+  return tokenEvent?.event === 'UIMultiplierUpdated' ? tokenEvent.at : Number.NEGATIVE_INFINITY
 }
+
+const changesMultiplier = ({ content: { tokenEvent } }: PlacedLog): boolean =>
+  ['MultiplierUpdated', 'UIMultiplierUpdated', 'UIMultiplierUpdateCancelled'].includes(tokenEvent?.event ?? '')
 
 /** The multiplier that a log sets. */
 function namedMultiplier({ content: { tokenEvent } }: PlacedLog): string | null {

@@ -7,7 +7,8 @@ import { type ExpectedLog, expectedLogsOf, movementOf, wadText } from './expecte
 import type { KeyLifecycles } from './key-lifecycles.ts'
 import type { Law, LawContext } from './law.ts'
 import { isIntroduction, type ListedTokens } from './listed-tokens.ts'
-import { type Fact, isFact, isMovement } from './published-facts.ts'
+import { openMultiplierChanges } from './open-changes.ts'
+import { isFact, isMovement } from './published-facts.ts'
 
 type LogPosition = { readonly block: number; readonly logIndex: number }
 
@@ -108,7 +109,7 @@ export class MultiplierValues implements Law {
 
   /** Applies the open changes of a block in a hole, unless the next log tells whether they happened. */
   #leaveHole(address: string, number: number, state: MultiplierState, openState: MultiplierState): void {
-    const logs = this.#openChangesIn(address, number)
+    const logs = openMultiplierChanges(this.#context, this.#lifecycles, address, number)
     // The open change may have ended the schedule, so what holds until the schedule is due is not known.
     if (logs.length > 0 && state.schedule) state.isKnown = false
     if (this.#isToldBehind(address, number)) assign(openState, state)
@@ -117,17 +118,6 @@ export class MultiplierValues implements Law {
         applyDueSchedule(openState, log.timestamp)
         applyChange(openState, log, true)
       }
-  }
-
-  /** The pre-confirmed changes of the multiplier in a block that neither a seal nor a retract has ended. */
-  #openChangesIn(address: string, number: number): readonly PlacedLog[] {
-    const open = this.#lifecycles.aliveInBlock(number).filter((one) => one.state === 'open' && one.address === address)
-    const logs = open.flatMap(({ key, lastPublished }) => {
-      const published = lastPublished as Fact
-      const isPublished = (log: PlacedLog) => published.type === 'multiplier' && multiplierIn(log) === published.to
-      return this.#context.chain.announced.get(key)?.find(isPublished) ?? []
-    })
-    return logs.sort((a, b) => a.logIndex - b.logIndex)
   }
 
   /** Whether the next change after a block in a hole is read and contains the previous value, without another hole before it. */
@@ -192,18 +182,6 @@ export class MultiplierValues implements Law {
       }
     }
     return false
-  }
-}
-
-/** The multiplier that a log sets, schedules or no longer schedules. */
-function multiplierIn({ content: { tokenEvent } }: PlacedLog): string | null {
-  switch (tokenEvent?.event) {
-    case 'MultiplierUpdated':
-    case 'UIMultiplierUpdated':
-    case 'UIMultiplierUpdateCancelled':
-      return wadText(tokenEvent.to)
-    default:
-      return null
   }
 }
 
