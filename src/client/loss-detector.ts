@@ -61,7 +61,7 @@ export class LossDetector {
   /** What the connection brought, and how many of its messages are known to be missing. */
   #received = 0
   #missing = 0
-  /** Whether the connection has begun to count: a gap after that is in the middle of it. */
+  /** Whether the connection counts: a gap after that is in the middle of it. */
   #isCounting = false
   #isLive = false
 
@@ -108,11 +108,12 @@ export class LossDetector {
     // A chain that was received beyond the position goes on.
     for (const [chain, id] of this.#lastIds) if (!goesOn || isNotAfter(id, position)) this.#lastIds.delete(chain)
     const due = this.#takeDue((id) => !goesOn || (!isNotAfter(id, from) && isNotAfter(id, position)))
-    // The next heartbeat still counts what came before.
-    if (!this.#isCounting) {
+    // The next heartbeat still counts what came before, also if all of it was lost on the way.
+    if (!this.#isCounting || from === this.#proven) {
       this.#proven = position
       if (!goesOn) this.#seen = new Set()
     }
+    this.#isCounting = true
     return goesOn ? due : null
   }
 
@@ -123,7 +124,6 @@ export class LossDetector {
   isRepeat(message: ChainedMessage, position: string | null): boolean {
     const { id } = message
     this.#received += 1
-    this.#isCounting = true
     this.#due.delete(id)
     if (position === null || !isNotAfter(id, position)) return false
     const last = this.#lastIds.get(chainOf(message)) ?? ''
@@ -155,7 +155,6 @@ export class LossDetector {
   receiveLive(replayed: number, position: string): Loss | null {
     if (this.#isLive) return null
     this.#isLive = true
-    this.#isCounting = true
     return this.receiveCount(replayed, position)
   }
 

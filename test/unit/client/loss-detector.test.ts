@@ -136,6 +136,18 @@ describe('the number of messages', () => {
     expect(losses.receiveLive(1, 'e.21')).toBeNull()
     expect(lossAt(losses, 2, 'e.21')).toBeNull()
   })
+
+  it.each([
+    ['a second gap that goes on at the first one', 'e.43', '(e.83, e.90]'],
+    ['a gap in the middle, before which all was lost', 'e.51', '(e.43, e.90]'],
+  ])('begins where nothing is proven behind %s', (_, from, range) => {
+    const losses = detector('symbols=*&stage=sealed')
+    losses.startConnection(null)
+    losses.restart('e.11', 'e.43')
+    losses.restart(from, 'e.83')
+    const loss = losses.receiveLive(1, 'e.90')
+    expect(loss && `(${loss.from}, ${loss.to}]`).toBe(range)
+  })
 })
 
 it.each(['symbols=*', 'symbols=*&min_value=1', 'symbols=*&stage=sealed'])('resumes where the last heartbeat was: %s', (query) => {
