@@ -284,8 +284,8 @@ function goLive({ hub }: EdgeContext, listener: Listener, replayed: number): voi
 }
 
 /**
- * What a stream gives after a position of these frames. Where eviction took a part of what the sealed view owes, it gives what
- * comes before that. `evicted` is the last update that it lacks: one gap covers them all, and what lies between them.
+ * The frames of a stream after a position. Where the sealed view lacks updates because eviction took them, only those before the
+ * first of these. `evicted` is the last one: a single gap covers them all, and what lies between them.
  */
 function* selectAfter(
   position: TapePosition,
