@@ -89,10 +89,10 @@ export class LossDetector {
 
   /** A connection begins after a position; null where a gap follows. */
   startConnection(position: string | null): void {
-    this.#received = 0
-    this.#missing = 0
     this.#isLive = false
     this.#isCounting = position !== null
+    this.#received = 0
+    this.#missing = 0
     this.#proven = position ?? this.#proven
     this.#start ||= this.#proven
     this.#due = idsAfter(this.seen, this.#proven)
@@ -111,9 +111,9 @@ export class LossDetector {
     // The next heartbeat still counts what came before, also if all of it was lost on the way.
     if (!this.#isCounting || from === this.#proven) {
       this.#proven = position
+      this.#isCounting = true
       if (!goesOn) this.#seen = new Set()
     }
-    this.#isCounting = true
     return goesOn ? due : null
   }
 
@@ -123,8 +123,8 @@ export class LossDetector {
    */
   isRepeat(message: ChainedMessage, position: string | null): boolean {
     const { id } = message
-    this.#received += 1
     this.#due.delete(id)
+    this.#received += 1
     if (position === null || !isNotAfter(id, position)) return false
     const last = this.#lastIds.get(chainOf(message)) ?? ''
     return this.#seen === null || isNotAfter(id, this.#proven) || isNotAfter(id, last) || this.#seen.has(id)
