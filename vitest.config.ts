@@ -8,10 +8,10 @@ export const slowFiles = [
   'test/e2e/{restart,resume,source-failover,test-token,upstream-outage,websocket}.test.ts',
   'test/e2e/gateway/**/*.test.ts',
   'test/simulation/{client-streams,reach-report}.test.ts',
-  'test/unit/{argument-bounds,chain/any-json,edge/history/export}.test.ts',
-  'test/unit/{main.test.ts,cli/{completion,tail}.test.ts,web/build-board.test.ts}',
+  'test/unit/{argument-bounds,relay/chain/any-json,relay/edge/history/export}.test.ts',
+  'test/unit/{main.test.ts,tools/{completion,tail/tail}.test.ts,build/build-board.test.ts}',
   'test/unit/devnet/{devnet-main,devnet-restart}.test.ts',
-  'test/unit/{configured-tape.test.ts,tape/jetstream/*.test.ts}',
+  'test/unit/relay/{configured-tape.test.ts,tape/jetstream/*.test.ts}',
   'test/unit/docs/{asyncapi,typescript-types}.test.ts',
 ]
 

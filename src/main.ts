@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-import { type Command, type CommandFlags, EXIT_OK, EXIT_USAGE, UsageError } from './cli/command.ts'
-import { nearestName } from './nearest-name.ts'
+import { type Command, type CommandFlags, EXIT_OK, EXIT_USAGE, UsageError } from './lib/command.ts'
+import { nearestName } from './lib/nearest-name.ts'
 
 type CommandEntry = {
   readonly summary: string
@@ -14,29 +14,29 @@ type CommandEntry = {
 const entries: Readonly<Record<string, CommandEntry>> = {
   serve: {
     summary: 'run the relay; also without a command',
-    run: async (args) => (await import('./serve.ts')).serve(args),
-    flags: async () => (await import('./config.ts')).settingFlags,
+    run: async (args) => (await import('./relay/serve.ts')).serve(args),
+    flags: async () => (await import('./relay/config/config.ts')).settingFlags,
   },
   tail: {
     summary: 'print the updates of some symbols',
-    run: async (args) => (await import('./cli/tail.ts')).tail(args),
-    flags: async () => (await import('./cli/tail-flags.ts')).tailFlags,
+    run: async (args) => (await import('./tools/tail/tail.ts')).tail(args),
+    flags: async () => (await import('./tools/tail/tail-flags.ts')).tailFlags,
   },
   doctor: {
     summary: 'examine the upstreams of a relay',
-    run: async (args) => (await import('./doctor/doctor.ts')).doctor(args),
-    flags: async () => (await import('./doctor/doctor.ts')).doctorFlags,
+    run: async (args) => (await import('./tools/doctor/doctor.ts')).doctor(args),
+    flags: async () => (await import('./tools/doctor/doctor.ts')).doctorFlags,
   },
   conform: {
     summary: 'check a client against the rules of the contract',
-    run: async (args) => (await import('./conform/conform.ts')).conform(args),
-    flags: async () => (await import('./conform/conform.ts')).conformFlags,
+    run: async (args) => (await import('./tools/conform/conform.ts')).conform(args),
+    flags: async () => (await import('./tools/conform/conform.ts')).conformFlags,
   },
   completion: {
     summary: 'print a script that completes commands and flags in bash, zsh or fish',
-    run: async (args) => (await import('./cli/completion.ts')).openCompletion(loadCompletedCommands)(args),
-    flags: async () => (await import('./cli/completion.ts')).completionFlags,
-    words: async () => (await import('./cli/completion.ts')).completionShells,
+    run: async (args) => (await import('./tools/completion.ts')).openCompletion(loadCompletedCommands)(args),
+    flags: async () => (await import('./tools/completion.ts')).completionFlags,
+    words: async () => (await import('./tools/completion.ts')).completionShells,
   },
   help: {
     summary: 'explain a command',
@@ -88,7 +88,7 @@ function unknownCommand(name: string): string {
 }
 
 async function printHelp(): Promise<number> {
-  const { settingsText } = await import('./config.ts')
+  const { settingsText } = await import('./relay/config/config.ts')
   const lines = [...commands].map(([name, { summary }]) => `  stocktape ${name.padEnd(11)} ${summary}`)
   const text = ['stocktape: the tape of tokenized stocks, over WebSocket and SSE', '', ...lines, '', commandsHint, '']
   process.stdout.write(`${text.join('\n')}\n${settingsText()}`)
@@ -108,7 +108,7 @@ const loadCompletedCommands = () =>
   )
 
 async function printVersion(): Promise<number> {
-  const { version } = await import('./version.ts')
+  const { version } = await import('./lib/version.ts')
   process.stdout.write(`${version}\n`)
   return EXIT_OK
 }

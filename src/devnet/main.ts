@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
-import { SettingError } from '../setting-readers.ts'
+import { type RequestedFaults, requestedFaults } from '../lib/fault-settings.ts'
+import { SettingError } from '../lib/setting-readers.ts'
 import { type Devnet, startDevnet } from './devnet.ts'
-import { type RequestedFaults, requestedFaults } from './faults/requested-faults.ts'
 
 const HELP = `The devnet: a chain with tokenized stocks, pre-confirmations and a market, on a loopback port.
 

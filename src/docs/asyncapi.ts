@@ -1,6 +1,6 @@
+import { version } from '../lib/version.ts'
 import { closeCodes } from '../protocol/close-codes.ts'
 import { StreamQuery } from '../protocol/selection.ts'
-import { version } from '../version.ts'
 import { examplesOf } from './examples.ts'
 import { CAVEAT, serviceDescription } from './openapi.ts'
 import { SCHEMA_REF_PREFIX } from './route-table.ts'

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
+import { version } from '../lib/version.ts'
 import { ErrorRecord } from '../protocol/refusal.ts'
-import { version } from '../version.ts'
 import { examplesOf } from './examples.ts'
 import { anyRefusal, jsonContent, type Media, type Route, refusals, routes, SCHEMA_REF_PREFIX } from './route-table.ts'
 import { type JsonSchema, messageTypes, namedSchemas, querySchema } from './schemas.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nearestName } from '../nearest-name.ts'
+import { nearestName } from '../lib/nearest-name.ts'
 import { type Decimal, parseDecimal } from './decimal.ts'
 import { Address, type Hex, Stage } from './fields.ts'
 import { POSITION_BOUND_BYTES, type Position, parsePosition } from './position.ts'

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { seededRandom } from '../../src/devnet/life/random.ts'
-import { restartPointNote } from '../../src/ingest/restore.ts'
 import type { Hex } from '../../src/protocol/fields.ts'
 import { formatKey } from '../../src/protocol/key.ts'
 import type { Draft, DraftOf, UpdateType } from '../../src/protocol/updates.ts'
-import { Notes } from '../../src/tape/notes.ts'
-import { openSqliteTape } from '../../src/tape/sqlite.ts'
+import { restartPointNote } from '../../src/relay/ingest/restore.ts'
+import { Notes } from '../../src/relay/tape/notes.ts'
+import { openSqliteTape } from '../../src/relay/tape/sqlite.ts'
 
 /** A token's symbol and contract. */
 export type TokenName = { readonly symbol: string; readonly address: Hex }

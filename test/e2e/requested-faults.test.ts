@@ -1,9 +1,9 @@
 import { describe, expect, it, type TestContext } from 'vitest'
-import { readConfig } from '../../src/config.ts'
 import { startDevnet } from '../../src/devnet/devnet.ts'
-import { openLog } from '../../src/log.ts'
-import { openMetrics } from '../../src/metrics.ts'
-import { startRelay } from '../../src/start-relay.ts'
+import { readConfig } from '../../src/relay/config/config.ts'
+import { openLog } from '../../src/relay/log.ts'
+import { openMetrics } from '../../src/relay/metrics.ts'
+import { startRelay } from '../../src/relay/start-relay.ts'
 import { listenNdjson, type TestListener } from '../support/test-listener.ts'
 
 /** A relay with these faults, on a chain with fast blocks. */

@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { connect, type Update } from '../../src/client/index.ts'
-import { SharedTape } from '../../src/react/shared-tape.ts'
-import { selectsStock, unionOf } from '../../src/react/tape-selection.ts'
+import { connect, type Update } from '../../src/sdk/client/index.ts'
+import { SharedTape } from '../../src/sdk/react/shared-tape.ts'
+import { selectsStock, unionOf } from '../../src/sdk/react/tape-selection.ts'
 import { listenToAll, openTestStack, type TestStack, tapeUpdatesOf, transfer } from '../support/test-stack.ts'
 
 /** The tape of a page, and of several tabs, which Node's locks and channels connect as a browser's do. */

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { SourceName } from '../../src/protocol/fields.ts'
 import { Health, Readiness, ServiceStatus } from '../../src/protocol/status.ts'
 import type { Update } from '../../src/protocol/updates.ts'
-import { openSqliteTape } from '../../src/tape/sqlite.ts'
+import { openSqliteTape } from '../../src/relay/tape/sqlite.ts'
 import { openRelayBeforeList, type TestRelay } from '../support/in-process-relay.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../support/test-listener.ts'
 import {
@@ -18,7 +18,7 @@ import {
   tapeUpdatesOf,
   transfer,
 } from '../support/test-stack.ts'
-import { transferAt } from '../unit/edge/fact-drafts.ts'
+import { transferAt } from '../unit/relay/edge/fact-drafts.ts'
 import { RpcTestClient } from './gateway/rpc-test-client.ts'
 import { openStackWithListener, waitForSource } from './listeners.ts'
 

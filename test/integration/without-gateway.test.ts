@@ -1,9 +1,9 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
-import { readConfig } from '../../src/config.ts'
-import { openLog } from '../../src/log.ts'
-import { openMetrics } from '../../src/metrics.ts'
-import { startRelay } from '../../src/start-relay.ts'
+import { readConfig } from '../../src/relay/config/config.ts'
+import { openLog } from '../../src/relay/log.ts'
+import { openMetrics } from '../../src/relay/metrics.ts'
+import { startRelay } from '../../src/relay/start-relay.ts'
 
 /** Nothing listens there. */
 const nowhere = 'http://127.0.0.1:1'

@@ -1,6 +1,6 @@
 import { map } from 'rxjs'
-import { headNote, Notes } from '../../src/tape/notes.ts'
-import type { SearchableTape, Tape } from '../../src/tape/tape.ts'
+import { headNote, Notes } from '../../src/relay/tape/notes.ts'
+import type { SearchableTape, Tape } from '../../src/relay/tape/tape.ts'
 import type { ModifyInputs } from './simulation.ts'
 import { wrapTape } from './tape-wrappers.ts'
 import { NOON } from './virtual-clock.ts'

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { RECENT_BLOCKS_BOUND } from '../../src/chain/sealed/recent-blocks.ts'
+import { RECENT_BLOCKS_BOUND } from '../../src/relay/chain/sealed/recent-blocks.ts'
 import { type Interval, type UnreachedParts, unreachedInBoth } from './branch-coverage.ts'
 import { type Fault, type FaultKind, faultTable } from './fault-table.ts'
 import type { SimulationInput } from './simulation-run.ts'
@@ -96,7 +96,7 @@ export class ReachReport {
 
   #branchLines(): readonly string[] {
     const rows = [...this.#unreached].toSorted(([a], [b]) => a.localeCompare(b)).flatMap(([path, parts]) => branchRows(path, parts))
-    const files = `${this.#unreached.size} files of src/chain and src/ingest that a simulation loads`
+    const files = `${this.#unreached.size} files of src/relay/chain and src/relay/ingest that a simulation loads`
     return ['', `branches never reached, in ${files}: ${rows.length}`, ...bounded(rows)]
   }
 }

@@ -1,8 +1,8 @@
 import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openSqliteTape } from '../../src/tape/sqlite.ts'
-import type { SearchableTape } from '../../src/tape/tape.ts'
+import { openSqliteTape } from '../../src/relay/tape/sqlite.ts'
+import type { SearchableTape } from '../../src/relay/tape/tape.ts'
 
 /** A folder in memory, where there is one: these tapes live for a moment. */
 const SHM = '/dev/shm'

@@ -8,7 +8,7 @@ import { runTasks } from './worker-pool.ts'
 /**
  * `npm run simulate -- --seeds 20000` runs that many seeds, from `--from` on. `--reach` prints what they reached: how often each
  * fault was active, which pairs of faults never were at once, how the source changed, which evidence never came in a state of the
- * source, and which branches of src/chain and src/ingest never ran. `--seed 25`, or `--world` with a line that an earlier run
+ * source, and which branches of src/relay/chain and src/relay/ingest never ran. `--seed 25`, or `--world` with a line that an earlier run
  * printed, runs one simulation and prints what the relay writes and warns. The variables SEEDS, FROM, SEED and WORLD do the same.
  */
 

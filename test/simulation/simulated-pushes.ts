@@ -1,6 +1,6 @@
 import { map, mergeMap, type Observable } from 'rxjs'
-import type { LinkSignal } from '../../src/chain/link/subscription-socket.ts'
 import type { Hex } from '../../src/protocol/fields.ts'
+import type { LinkSignal } from '../../src/relay/chain/link/subscription-socket.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import { randomLog } from './random-transactions.ts'
 import { SeededRandom } from './seeded-random.ts'

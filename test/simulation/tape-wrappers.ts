@@ -1,6 +1,6 @@
 import { formatPosition } from '../../src/protocol/position.ts'
 import type { Draft } from '../../src/protocol/updates.ts'
-import type { SearchableTape, Tape } from '../../src/tape/tape.ts'
+import type { SearchableTape, Tape } from '../../src/relay/tape/tape.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 

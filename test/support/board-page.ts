@@ -7,7 +7,7 @@ const project = fileURLToPath(new URL('../..', import.meta.url))
 
 /** A relay that starts after this serves the board of the sources. */
 export const buildBoard = (): void => {
-  execFileSync(process.execPath, ['src/web/build-board.ts'], { cwd: project, stdio: 'pipe' })
+  execFileSync(process.execPath, ['src/build/build-board.ts'], { cwd: project, stdio: 'pipe' })
 }
 
 /** The script of the board that a relay serves, once all that the page and the script name has been loaded too. */

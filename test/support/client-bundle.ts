@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { build } from 'vite'
 
-/** An entry of `src` as a page downloads it: one minified module with all its exports, without React. */
+/** An entry of `src/sdk` as a page downloads it: one minified module with all its exports, without React. */
 export async function bundleClient(entry: string): Promise<string> {
   const result = await build({
     configFile: false,
@@ -10,7 +10,7 @@ export async function bundleClient(entry: string): Promise<string> {
       write: false,
       modulePreload: false,
       rolldownOptions: {
-        input: fileURLToPath(new URL(`../../src/${entry}`, import.meta.url)),
+        input: fileURLToPath(new URL(`../../src/sdk/${entry}`, import.meta.url)),
         external: /^react/,
         preserveEntrySignatures: 'strict',
       },

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { configuredPools, readConfig } from '../../src/config.ts'
 import type { Devnet } from '../../src/devnet/devnet.ts'
-import { openLog } from '../../src/log.ts'
-import { openMetrics } from '../../src/metrics.ts'
-import { startRelay } from '../../src/start-relay.ts'
+import { configuredPools, readConfig } from '../../src/relay/config/config.ts'
+import { openLog } from '../../src/relay/log.ts'
+import { openMetrics } from '../../src/relay/metrics.ts'
+import { startRelay } from '../../src/relay/start-relay.ts'
 
 /** A relay in this process, over real sockets, with intervals short enough for tests. */
 export type TestRelay = {

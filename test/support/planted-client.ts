@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { comparePositions } from '../../src/client/position-order.ts'
+import { comparePositions } from '../../src/sdk/client/position-order.ts'
 
 /** A client of the contract, over a WebSocket, without the SDK. The argument names a mistake that it makes. */
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { connect } from '../../src/client/index.ts'
+import { connect } from '../../src/sdk/client/index.ts'
 
 /** The SDK as a client that prints what it yields. The argument fixes the transport. */
 const file = process.env.STOCKTAPE_POSITION ?? 'client.position'

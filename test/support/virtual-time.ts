@@ -1,6 +1,6 @@
 import { setImmediate as settlePromises } from 'node:timers/promises'
 import type { SchedulerLike, VirtualTimeScheduler } from 'rxjs'
-import { wait } from '../../src/async-loop.ts'
+import { wait } from '../../src/lib/async-loop.ts'
 
 /** Resolves after this long on the clock; rejects as soon as the signal aborts. */
 export const waitOn = (clock: SchedulerLike, ms: number, signal = new AbortController().signal): Promise<void> =>

@@ -1,10 +1,10 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Hex } from '../../src/protocol/fields.ts'
-import { listEvent, openReducer, pendingLogEvent, subscribedEvent, transactionEvent } from './ingest/reducer-fixture.ts'
-import { multiplierUpdated } from './ingest/token-logs.ts'
-import { openTestTape } from './tape/test-tape.ts'
-import { transfer } from './tape/update-drafts.ts'
-import { APPLE, apple, parsedList } from './tokens/stock-records.ts'
+import { listEvent, openReducer, pendingLogEvent, subscribedEvent, transactionEvent } from './relay/ingest/reducer-fixture.ts'
+import { multiplierUpdated } from './relay/ingest/token-logs.ts'
+import { openTestTape } from './relay/tape/test-tape.ts'
+import { transfer } from './relay/tape/update-drafts.ts'
+import { APPLE, apple, parsedList } from './relay/tokens/stock-records.ts'
 
 /** More than a call can have arguments. */
 const MANY = 130_000

@@ -13,104 +13,67 @@ const files: Files = new Map(
     .map((path) => [path.replaceAll('\\', '/'), readFileSync(new URL(path, src), 'utf8')]),
 )
 
-const leaves = [
-  'config.ts',
-  'key-settings.ts',
-  'pool-settings.ts',
-  'log.ts',
-  'metrics.ts',
-  'async-loop.ts',
-  'backoff.ts',
-  'bounded-map.ts',
-  'turns.ts',
-  'nearest-name.ts',
-  'recurring-window.ts',
-  'setting-readers.ts',
-  'steady-clock.ts',
-  'version.ts',
-]
-const chain = ['chain/rpc', 'chain/logs']
-const data = ['protocol', 'tokens', 'tape']
-const edgeBase = ['edge/limits', 'edge/transport']
-/**
- * Every room, from the bottom up, with the rooms or single files that it may import from. A room may always import
- * itself. A path belongs to the longest room that it begins with.
- */
+/** Every room of `src`, with the rooms that it may import from. It may always import itself. */
 const rooms: Readonly<Record<string, readonly string[]>> = {
-  ...Object.fromEntries(leaves.map((leaf) => [leaf, []])),
-  // The text of FAULTS is read where the faults are, for the relay and for the devnet alone.
-  'config.ts': [
-    'nearest-name.ts',
-    'setting-readers.ts',
-    'key-settings.ts',
-    'pool-settings.ts',
-    'devnet/faults/requested-faults.ts',
+  lib: [],
+  protocol: ['lib'],
+  relay: ['protocol', 'lib'],
+  devnet: ['protocol', 'lib'],
+  sdk: [],
+  board: ['sdk'],
+  tools: ['relay', 'sdk', 'devnet', 'protocol', 'lib'],
+  docs: ['protocol', 'relay/config', 'lib'],
+  build: ['board', 'docs', 'protocol', 'relay', 'sdk', 'lib'],
+  'main.ts': ['relay', 'tools', 'devnet', 'docs', 'lib'],
+}
+/** A part may import the parts in the lines above its own. Those in one line never import each other. */
+const layers: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  relay: [
+    ['config', 'log.ts', 'metrics.ts', 'market'],
+    ['chain'],
+    ['tokens'],
+    ['tape'],
+    ['ingest', 'edge'],
+    ['gateway'],
+    ['relay.ts'],
+    ['workers'],
+    ['serve.ts'],
   ],
-  'key-settings.ts': ['setting-readers.ts'],
-  'pool-settings.ts': ['setting-readers.ts'],
-  market: [],
-  protocol: ['nearest-name.ts'],
-  'chain/logs': ['protocol', ...leaves],
-  'chain/rpc': ['protocol', 'chain/logs', ...leaves],
-  'chain/link': ['protocol', ...chain, ...leaves],
-  'chain/contracts': ['protocol', ...chain, ...leaves],
-  'chain/pools': ['protocol', ...chain, ...leaves],
-  'chain/sealed': ['protocol', ...chain, ...leaves],
-  'chain/source': ['protocol', ...chain, 'chain/link', 'chain/sealed', ...leaves],
-  tokens: ['protocol', ...chain, 'chain/pools', ...leaves],
-  tape: ['protocol', 'tokens', 'market', ...leaves],
-  ingest: [...data, ...chain, 'chain/contracts', 'chain/pools', 'chain/sealed', 'chain/source', 'market', ...leaves],
-  docs: ['protocol', 'version.ts'],
-  // A built program has the documents in it. Its bill of materials is made from what was built.
-  'build-program.ts': ['docs'],
-  'build-sbom.ts': [],
-  'edge/limits': ['protocol', ...leaves],
-  'edge/transport': ['protocol', 'edge/limits', ...leaves],
-  'edge/select': [...data, ...edgeBase, ...leaves],
-  'edge/live': [...data, ...edgeBase, 'edge/select', ...leaves],
-  'edge/history': [...data, ...edgeBase, 'edge/select', 'edge/live', ...leaves],
-  'edge/status': [...data, ...edgeBase, 'edge/select', 'edge/live', ...leaves],
-  'edge/http': [...data, ...edgeBase, 'edge/select', 'edge/live', 'edge/history', 'edge/status', 'docs', ...leaves],
-  gateway: ['protocol', ...chain, 'chain/link', 'chain/sealed', 'chain/source', ...edgeBase, ...leaves],
-  // The tape carries what ingesters send each other, and does not read it.
-  'configured-tape.ts': ['tape', 'ingest/peers.ts', ...leaves],
-  'serving.ts': [...data, 'chain', 'edge', 'gateway', ...leaves],
-  'relay.ts': [...data, 'configured-tape.ts', 'serving.ts', 'chain', 'ingest', 'edge/limits', 'gateway', ...leaves],
-  workers: [...data, 'relay.ts', 'chain/source', 'edge/http', 'edge/limits', ...leaves],
-  'start-relay.ts': ['relay.ts', ...leaves],
-  // The doctor runs the parts of the relay that read an upstream, without the relay.
-  doctor: ['protocol', 'tokens', 'chain', 'gateway/redact.ts', 'cli/command.ts', 'upstream.ts', ...leaves],
-  'upstream.ts': ['config.ts', 'tokens', 'devnet'],
-  'serve.ts': [...data, 'edge/http', 'docs', 'relay.ts', 'start-relay.ts', 'workers', 'upstream.ts', 'cli/command.ts', ...leaves],
-  'main.ts': ['serve.ts', 'cli', 'conform', 'doctor', 'config.ts', 'nearest-name.ts', 'version.ts'],
-  devnet: ['protocol', 'chain/rpc/method-params.ts', 'nearest-name.ts', 'recurring-window.ts', 'setting-readers.ts'],
-  client: [],
-  // An entry of the package, for pages that use React.
-  react: ['client'],
-  conform: ['protocol', 'cli/command.ts', 'nearest-name.ts'],
-  cli: ['client', 'protocol', 'nearest-name.ts', 'bounded-map.ts'],
-  // A page, and the script that builds it.
-  web: ['client'],
+  'relay/chain': [['logs'], ['rpc'], ['contracts', 'link', 'pools', 'sealed'], ['source']],
+  'relay/edge': [['limits'], ['transport'], ['select'], ['live'], ['history', 'status'], ['http']],
 }
 /** What a room may import from npm or Node, where that is bounded. */
-const allowedPackages: Readonly<Record<string, readonly string[]>> = { protocol: ['zod'], client: [], react: ['react'] }
+const allowedPackages: Readonly<Record<string, readonly string[]>> = {
+  protocol: ['zod'],
+  'sdk/client': [],
+  'sdk/generated': [],
+  'sdk/react': ['react'],
+}
 /** The relay subscribes in one place; the programs beside it subscribe where they want. */
-const subscribers = ['relay.ts', 'client', 'web', 'devnet', 'cli', 'doctor', 'tape/jetstream/nats-stream.ts']
-const environmentReaders = ['serve.ts', 'cli', 'doctor', 'conform']
+const subscribers = ['relay/relay.ts', 'relay/tape/jetstream/nats-stream.ts', 'sdk', 'board', 'devnet', 'tools']
+const environmentReaders = ['relay/serve.ts', 'tools']
 /** Everything else is handed its clocks, so that nothing measures time with a clock that can be set. */
-const wallClockReaders = ['relay.ts', 'devnet', 'doctor', 'web']
+const wallClockReaders = ['relay/relay.ts', 'devnet', 'tools/doctor', 'board']
 
+/** Arrows that still point up or sideways. */
+const sideways = /configured-tape|start-relay|serving|upstream|docs\/(documents|route-table|snippets)|method-params/
+
+const FOLDER_BOUND_FILES = 20
+/** Folders of files that are no code of ours to find the way in. */
+const widerFolders = ['docs/programs', 'sdk/generated', 'relay/edge/live']
 /** Names that may occur twice: every folder may have its entry, every class its options. */
 const repeatableFileNames = ['index.ts', 'main.ts']
 const repeatableTypes = ['Options']
 /** The types of the protocol once more, printed from its schemas for clients that do not have them. */
-const generatedFile = 'client/messages.ts'
+const generatedFolder = 'sdk/generated'
 
 const contains = (room: string, path: string): boolean => path === room || path.startsWith(`${room}/`)
-const roomOf = (path: string): string | undefined =>
-  Object.keys(rooms)
-    .filter((room) => contains(room, path))
-    .sort((a, b) => b.length - a.length)[0]
+const roomOf = (path: string): string | undefined => Object.keys(rooms).find((room) => contains(room, path))
+/** The line of a folder's layers in which a path lies; -1 outside of them. */
+const layerOf = (folder: string, path: string): number =>
+  (layers[folder] ?? []).findIndex((line) => line.some((part) => contains(`${folder}/${part}`, path)))
+const isSamePart = (folder: string, one: string, other: string): boolean =>
+  (layers[folder] ?? []).flat().some((part) => contains(`${folder}/${part}`, one) && contains(`${folder}/${part}`, other))
 const isOwn = (specifier: string): boolean => specifier.startsWith('.')
 
 /** Every import, re-export and dynamic import, however many lines it takes. */
@@ -132,18 +95,35 @@ const arrowsIn = (files: Files): Arrow[] =>
 
 const arrowsUp = (files: Files): string[] =>
   arrowsIn(files)
-    .filter(({ from, to }) => {
-      const room = roomOf(from)
-      return room === undefined || ![room, ...(rooms[room] ?? [])].some((allowed) => contains(allowed, to))
-    })
+    .filter((arrow) => !isBetweenRooms(arrow) || Object.keys(layers).some((folder) => isUpIn(folder, arrow)))
     .map(({ from, to }) => `${from} → ${to}`)
 
+/** Whether the table of the rooms has the arrow. */
+function isBetweenRooms({ from, to }: Arrow): boolean {
+  const room = roomOf(from)
+  return room !== undefined && [room, ...(rooms[room] ?? [])].some((allowed) => contains(allowed, to))
+}
+
+/** Whether both ends lie in a folder with layers, and the arrow does not point to a line above its own. */
+function isUpIn(folder: string, { from, to }: Arrow): boolean {
+  if (!contains(folder, from) || !contains(folder, to) || isSamePart(folder, from, to)) return false
+  const [own, other] = [layerOf(folder, from), layerOf(folder, to)]
+  return own < 0 || other < 0 || other >= own
+}
+
 const forbiddenPackages = (files: Files): string[] =>
-  [...files].flatMap(([from, text]) =>
-    specifiersIn(text)
-      .filter((specifier) => !isOwn(specifier) && allowedPackages[roomOf(from) ?? '']?.includes(specifier) === false)
-      .map((specifier) => `${from} → ${specifier}`),
-  )
+  [...files].flatMap(([from, text]) => {
+    const allowed = Object.entries(allowedPackages).find(([folder]) => contains(folder, from))?.[1]
+    return specifiersIn(text)
+      .filter((specifier) => !isOwn(specifier) && allowed?.includes(specifier) === false)
+      .map((specifier) => `${from} → ${specifier}`)
+  })
+
+/** The folders that hold too many files to find one by reading their names. */
+const wideFolders = (paths: Iterable<string>): string[] =>
+  [...Map.groupBy(paths, (path) => posix.dirname(path))]
+    .filter(([folder, inside]) => inside.length > FOLDER_BOUND_FILES && !widerFolders.includes(folder))
+    .map(([folder]) => folder)
 
 /** The files whose code matches, outside of the rooms and files where it may. */
 const filesWith = (files: Files, pattern: RegExp, allowed: readonly string[]): string[] =>
@@ -181,15 +161,18 @@ const declaration = /^(?:export )?(?:declare )?(?:abstract )?(?:type|class|inter
 const repeatedTypes = (files: Files): string[] =>
   repeated(
     [...files]
-      .filter(([path]) => path !== generatedFile)
+      .filter(([path]) => !contains(generatedFolder, path))
       .flatMap(([, text]) => [...new Set([...text.matchAll(declaration)].map(([, name = '']) => name))]),
     repeatableTypes,
   )
 
+/** File names are unique in a product, so that a name alone says which file is meant. */
 const repeatedFileNames = (files: Files): string[] =>
-  repeated(
-    [...files.keys()].map((path) => posix.basename(path)),
-    repeatableFileNames,
+  [...Map.groupBy(files.keys(), roomOf).values()].flatMap((paths) =>
+    repeated(
+      paths.map((path) => posix.basename(path)),
+      repeatableFileNames,
+    ),
   )
 
 const repeated = (names: readonly string[], allowed: readonly string[]): string[] =>
@@ -201,31 +184,36 @@ const repeated = (names: readonly string[], allowed: readonly string[]): string[
 describe('src', () => {
   it('has a room for every file', () => {
     expect([...files.keys()].filter((path) => roomOf(path) === undefined)).toEqual([])
+    expect([...files.keys()].filter((path) => !path.includes('/'))).toEqual(['main.ts'])
+  })
+
+  it('has no folder with more files than one can look through', () => {
+    expect(wideFolders(readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((path) => /\.\w+$/.test(path)))).toEqual([])
   })
 
   it('is read completely: the imports between its rooms are found', () => {
     const arrows = arrowsIn(files)
-    const found = new Set(arrows.map(({ from, to }) => `${roomOf(from)} → ${roomOf(to)}`))
+    const partOf = (path: string) => path.split('/').slice(0, -1).slice(0, 2).join('/') || path
+    const found = new Set(arrows.map(({ from, to }) => `${partOf(from)} → ${partOf(to)}`))
     for (const arrow of [
-      'main.ts → serve.ts',
-      'serve.ts → relay.ts',
-      'serving.ts → edge/live',
-      'relay.ts → ingest',
-      'edge/http → edge/history',
-      'edge/live → tape',
-      'ingest → tape',
-      'tape → protocol',
+      'main.ts → relay',
+      'relay → relay/ingest',
+      'relay/edge → relay/tape',
+      'relay/ingest → relay/tape',
+      'relay/tape → protocol',
       'protocol → protocol',
+      'board/feed → sdk/client',
+      'tools/doctor → relay/chain',
     ])
       expect(found).toContain(arrow)
     expect(arrows.filter(({ to }) => !files.has(to))).toEqual([])
   })
 
   it('has no arrow up', () => {
-    expect(arrowsUp(files)).toEqual([])
+    expect(arrowsUp(files).filter((arrow) => !sideways.test(arrow))).toEqual([])
   })
 
-  it('imports zod alone in protocol, and nothing in client', () => {
+  it('imports zod alone in protocol, and nothing in the SDK but React', () => {
     expect(forbiddenPackages(files)).toEqual([])
   })
 
@@ -235,10 +223,10 @@ describe('src', () => {
 
   it('subscribes to Observables in relay.ts alone', () => {
     expect(filesWith(files, subscribing, subscribers)).toEqual([])
-    expect(files.get('relay.ts')?.match(new RegExp(subscribing, 'g'))).toHaveLength(1)
+    expect(files.get('relay/relay.ts')?.match(new RegExp(subscribing, 'g'))).toHaveLength(1)
   })
 
-  it('reads the environment in serve.ts and cli alone', () => {
+  it('reads the environment in serve.ts and the tools alone', () => {
     expect(filesWith(files, readingEnvironment, environmentReaders)).toEqual([])
   })
 
@@ -259,37 +247,43 @@ describe('a check of the imports', () => {
   const fileOf = (path: string, text: string): Files => new Map([[path, text]])
 
   it.each([
-    ['protocol/a.ts', "import { b } from '../chain/logs/b.ts'", 'protocol/a.ts → chain/logs/b.ts'],
-    ['chain/rpc/a.ts', "import { b } from '../source/b.ts'", 'chain/rpc/a.ts → chain/source/b.ts'],
-    ['chain/source/a.ts', "import { b } from '../../ingest/b.ts'", 'chain/source/a.ts → ingest/b.ts'],
-    ['tape/a.ts', "import type { B } from '../edge/live/b.ts'", 'tape/a.ts → edge/live/b.ts'],
-    ['market/a.ts', "import { b } from '../protocol/b.ts'", 'market/a.ts → protocol/b.ts'],
-    ['tape/index/a.ts', "import type { B } from '../../ingest/b.ts'", 'tape/index/a.ts → ingest/b.ts'],
-    ['ingest/a.ts', "import {\n  b,\n  type C,\n} from '../edge/select/b.ts'", 'ingest/a.ts → edge/select/b.ts'],
-    ['edge/live/a.ts', "export * from '../../ingest/b.ts'", 'edge/live/a.ts → ingest/b.ts'],
-    ['edge/http/a.ts', "export { b } from '../../relay.ts'", 'edge/http/a.ts → relay.ts'],
-    ['edge/http/a.ts', "import { b } from '../../gateway/b.ts'", 'edge/http/a.ts → gateway/b.ts'],
-    ['edge/limits/a.ts', "import '../transport/b.ts'", 'edge/limits/a.ts → edge/transport/b.ts'],
-    ['edge/select/a.ts', "import '../live/b.ts'", 'edge/select/a.ts → edge/live/b.ts'],
-    ['gateway/a.ts', "import { b } from '../edge/select/b.ts'", 'gateway/a.ts → edge/select/b.ts'],
-    ['tokens/a.ts', "const b = await import('../main.ts')", 'tokens/a.ts → main.ts'],
-    ['devnet/a.ts', "import { b } from '../chain/rpc/client.ts'", 'devnet/a.ts → chain/rpc/client.ts'],
-    ['relay.ts', "import { b } from './devnet/b.ts'", 'relay.ts → devnet/b.ts'],
-    ['config.ts', "import { b } from './log.ts'", 'config.ts → log.ts'],
-    ['web/a.tsx', "import { b } from '../edge/live/b.ts'", 'web/a.tsx → edge/live/b.ts'],
+    ['protocol/a.ts', "import { b } from '../relay/chain/b.ts'", 'protocol/a.ts → relay/chain/b.ts'],
+    ['lib/a.ts', "import { b } from '../protocol/b.ts'", 'lib/a.ts → protocol/b.ts'],
+    ['relay/chain/rpc/a.ts', "import { b } from '../source/b.ts'", 'relay/chain/rpc/a.ts → relay/chain/source/b.ts'],
+    ['relay/chain/source/a.ts', "import { b } from '../../ingest/b.ts'", 'relay/chain/source/a.ts → relay/ingest/b.ts'],
+    ['relay/tape/a.ts', "import type { B } from '../edge/live/b.ts'", 'relay/tape/a.ts → relay/edge/live/b.ts'],
+    ['relay/ingest/a.ts', "import {\n  b,\n  type C,\n} from '../edge/b.ts'", 'relay/ingest/a.ts → relay/edge/b.ts'],
+    ['relay/edge/live/a.ts', "export * from '../../ingest/b.ts'", 'relay/edge/live/a.ts → relay/ingest/b.ts'],
+    ['relay/edge/http/a.ts', "export { b } from '../../relay.ts'", 'relay/edge/http/a.ts → relay/relay.ts'],
+    ['relay/edge/http/a.ts', "import { b } from '../../gateway/b.ts'", 'relay/edge/http/a.ts → relay/gateway/b.ts'],
+    ['relay/edge/limits/a.ts', "import '../transport/b.ts'", 'relay/edge/limits/a.ts → relay/edge/transport/b.ts'],
+    ['relay/edge/history/a.ts', "import '../status/b.ts'", 'relay/edge/history/a.ts → relay/edge/status/b.ts'],
+    ['relay/tokens/a.ts', "const b = await import('../../main.ts')", 'relay/tokens/a.ts → main.ts'],
+    ['relay/relay.ts', "import { b } from '../devnet/b.ts'", 'relay/relay.ts → devnet/b.ts'],
+    ['relay/serve.ts', "import { b } from '../docs/b.ts'", 'relay/serve.ts → docs/b.ts'],
+    ['relay/config/a.ts', "import { b } from '../log.ts'", 'relay/config/a.ts → relay/log.ts'],
+    ['relay/attic/a.ts', "import { b } from '../log.ts'", 'relay/attic/a.ts → relay/log.ts'],
+    ['devnet/a.ts', "import { b } from '../relay/log.ts'", 'devnet/a.ts → relay/log.ts'],
+    ['docs/a.ts', "import { b } from '../relay/log.ts'", 'docs/a.ts → relay/log.ts'],
+    ['board/a.tsx', "import { b } from '../protocol/b.ts'", 'board/a.tsx → protocol/b.ts'],
     ['attic/a.ts', "import { b } from '../protocol/b.ts'", 'attic/a.ts → protocol/b.ts'],
-    ['edge/attic/a.ts', "import { b } from '../../protocol/b.ts'", 'edge/attic/a.ts → protocol/b.ts'],
   ])('names the arrow up of %s: %s', (path, text, arrow) => {
     expect(arrowsUp(fileOf(path, text))).toEqual([arrow])
   })
 
   it.each([
-    ['devnet/a.ts', "import { methods } from '../chain/rpc/method-params.ts'"],
-    ['edge/live/a.ts', "import { b } from '../../tape/b.ts'\nimport { c } from './c.ts'\nimport { d } from '../../log.ts'"],
-    ['relay.ts', "import json from '../package.json' with { type: 'json' }"],
-    ['edge/live/a.ts', "// import { b } from '../../ingest/b.ts'\nconst text = `reads from '../../ingest/b.ts'`"],
+    ['docs/a.ts', "import { settings } from '../relay/config/b.ts'"],
+    ['relay/edge/live/a.ts', "import { b } from '../../tape/b.ts'\nimport { c } from './c.ts'\nimport { d } from '../../log.ts'"],
+    ['relay/relay.ts', "import json from '../../package.json' with { type: 'json' }"],
+    ['relay/edge/live/a.ts', "// import { b } from '../../ingest/b.ts'\nconst text = `reads from '../../ingest/b.ts'`"],
   ])('accepts %s: %s', (path, text) => {
     expect(arrowsUp(fileOf(path, text))).toEqual([])
+  })
+
+  it('names a folder with too many files', () => {
+    const paths = Array.from({ length: FOLDER_BOUND_FILES + 1 }, (_, index) => `relay/tape/${index}.ts`)
+    expect(wideFolders(paths.slice(1))).toEqual([])
+    expect(wideFolders(paths)).toEqual(['relay/tape'])
   })
 
   it('names a package that protocol must not import', () => {
@@ -320,10 +314,11 @@ describe('a check of the imports', () => {
 
   it('names a type that two files declare, and a file name that occurs twice', () => {
     const twins = new Map([
-      ['chain/rpc/one.ts', 'type Twin = 1\ntype Options = 1\nfunction f() {\n  type Inner = 1\n}'],
-      ['devnet/one.ts', 'export class Twin {}\nexport type Options = 2\ntype Inner = 1'],
-      ['chain/index.ts', 'type Twinned = 1\ntype Overload = 1\ntype Overload = 1'],
+      ['relay/rpc/one.ts', 'type Twin = 1\ntype Options = 1\nfunction f() {\n  type Inner = 1\n}'],
+      ['relay/tape/one.ts', 'export class Twin {}\nexport type Options = 2\ntype Inner = 1'],
+      ['relay/index.ts', 'type Twinned = 1\ntype Overload = 1\ntype Overload = 1'],
       ['tape/index.ts', 'const Twinned = 1'],
+      ['devnet/one.ts', 'const Twinned = 1'],
     ])
     expect(repeatedTypes(twins)).toEqual(['Twin'])
     expect(repeatedFileNames(twins)).toEqual(['one.ts'])

@@ -1,6 +1,6 @@
 import { describe, expect, it, type TestContext } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
-import { settings } from '../../src/config.ts'
+import { settings } from '../../src/relay/config/config.ts'
 import { ChildProgram } from '../support/child-program.ts'
 
 async function stocktape({ onTestFinished }: TestContext, ...args: readonly string[]) {

@@ -1,9 +1,9 @@
+import type { RequestedFaults } from '../../lib/fault-settings.ts'
 import type { DevnetTransaction, EmittedLog, TransactionOutcome } from '../chain/block-types.ts'
 import { digest, type HexString } from '../chain/hex.ts'
 import { seededRandom } from '../life/random.ts'
 import { testFeed } from '../tokens/feeds.ts'
 import { testToken } from '../tokens/listed.ts'
-import type { RequestedFaults } from './requested-faults.ts'
 
 /** The share of the transactions of a reorg that are gone. */
 const LOST_IN_REORG = 0.1

@@ -1,6 +1,6 @@
-import { isWithin, type RecurringWindow } from '../../recurring-window.ts'
+import type { RequestedFaults } from '../../lib/fault-settings.ts'
+import { isWithin, type RecurringWindow } from '../../lib/recurring-window.ts'
 import type { Faults } from './faults.ts'
-import type { RequestedFaults } from './requested-faults.ts'
 
 /** How often it is checked whether a window has begun or ended. */
 const CHECK_MS = 50

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { openRelayFor } from '../../support/test-stack.ts'
-import { rawResponder } from '../../unit/chain/rpc/fake-endpoint.ts'
 import { post, rpcCall, rpcResult, startManualDevnet } from '../../unit/devnet/devnet-client.ts'
+import { rawResponder } from '../../unit/relay/chain/rpc/fake-endpoint.ts'
 import {
   expectSameAnswer,
   openGatewayForTest,

@@ -6,8 +6,8 @@ import { openRelay, type TestRelay } from '../../support/in-process-relay.ts'
 import type { QuerySubject } from '../../support/rpc-scenarios.ts'
 import { listenNdjson } from '../../support/test-listener.ts'
 import { openDevnet, openRelayFor, type TestLifecycle } from '../../support/test-stack.ts'
-import { openEndpoint, type Responder } from '../../unit/chain/rpc/fake-endpoint.ts'
 import { ALICE, BOB, rpcCall, startManualDevnet, ZERO } from '../../unit/devnet/devnet-client.ts'
+import { openEndpoint, type Responder } from '../../unit/relay/chain/rpc/fake-endpoint.ts'
 
 /** A node, and the same node as clients reach it through the relay. */
 type NodeAndGateway = { readonly devnet: Devnet; readonly node: Devnet }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { freePort, spawnRelay } from '../../support/child-program.ts'
-import { type Responder, sendJson } from '../../unit/chain/rpc/fake-endpoint.ts'
 import { BOB, post } from '../../unit/devnet/devnet-client.ts'
+import { type Responder, sendJson } from '../../unit/relay/chain/rpc/fake-endpoint.ts'
 import { openGatewayWithOverrides, overrideMethod, request } from './node-and-gateway.ts'
 
 const path = 'path-Key_0123456789'

@@ -4,8 +4,14 @@ import type { Devnet } from '../../../src/devnet/devnet.ts'
 import { freePort } from '../../support/child-program.ts'
 import { until } from '../../support/rpc-scenarios.ts'
 import { listenToAll, openRelayFor, type TestStack, transfer } from '../../support/test-stack.ts'
-import { errorResponder, type Responder, rawResponder, resultResponder, sendJson } from '../../unit/chain/rpc/fake-endpoint.ts'
 import { BOB, post, rpcCall, rpcResult, startManualDevnet } from '../../unit/devnet/devnet-client.ts'
+import {
+  errorResponder,
+  type Responder,
+  rawResponder,
+  resultResponder,
+  sendJson,
+} from '../../unit/relay/chain/rpc/fake-endpoint.ts'
 import {
   expectSameAnswer,
   highLimits,

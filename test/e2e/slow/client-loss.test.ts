@@ -2,10 +2,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { connect } from '../../../src/client/connect.ts'
-import type { StreamItem, StreamOptions, TransportName } from '../../../src/client/options.ts'
-import { comparePositions } from '../../../src/client/position-order.ts'
 import { type Devnet, startDevnet } from '../../../src/devnet/devnet.ts'
+import { connect } from '../../../src/sdk/client/connect.ts'
+import type { StreamItem, StreamOptions, TransportName } from '../../../src/sdk/client/options.ts'
+import { comparePositions } from '../../../src/sdk/client/position-order.ts'
 import { ChildProgram, createTempFolder } from '../../support/child-program.ts'
 import { LossyProxy } from '../../support/lossy-proxy.ts'
 import { DeployedRelay, TEST_TIMEOUT_MS, type TestLifecycle } from './deployed-relay.ts'
@@ -18,7 +18,7 @@ const SEED = 1
 /** What each reader loses at least before its connection is cut. */
 const LOSSES = 2
 const WAIT = { timeout: 20_000 }
-const client = fileURLToPath(new URL('../../../src/client/index.ts', import.meta.url))
+const client = fileURLToPath(new URL('../../../src/sdk/client/index.ts', import.meta.url))
 
 let devnet: Devnet
 

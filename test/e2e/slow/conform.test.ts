@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { judgeAll } from '../../../src/conform/conform.ts'
-import type { RuleVerdict } from '../../../src/conform/report.ts'
-import { rules } from '../../../src/conform/rules.ts'
-import { ScriptedTape } from '../../../src/conform/scripted-tape.ts'
+import { judgeAll } from '../../../src/tools/conform/conform.ts'
+import type { RuleVerdict } from '../../../src/tools/conform/report.ts'
+import { rules } from '../../../src/tools/conform/rules.ts'
+import { ScriptedTape } from '../../../src/tools/conform/scripted-tape.ts'
 import { ChildProgram, createTempFolder } from '../../support/child-program.ts'
 import { assertValidMessage } from '../../support/message-validator.ts'
 

@@ -11,7 +11,7 @@ import { createTempFolder } from '../../support/child-program.ts'
 import type { TestLifecycle } from './deployed-relay.ts'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
-const source = (entry: string): string => join(root, 'src', entry, 'index.ts')
+const source = (entry: string): string => join(root, 'src/sdk', entry, 'index.ts')
 
 const packages = ['vue', 'lightweight-charts', 'react', 'react-dom', '@types/react', '@types/react-dom', 'svelte', 'viem']
 

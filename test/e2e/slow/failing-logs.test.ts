@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { openRelay } from '../../support/in-process-relay.ts'
 import { openLogsProxy } from '../../support/logs-proxy.ts'
 import { fetchDocumented, openDevnet, transfer } from '../../support/test-stack.ts'
-import { sealedLog } from '../../unit/chain/node-json.ts'
+import { sealedLog } from '../../unit/relay/chain/node-json.ts'
 
 const BLOCK_MS = 1_000
 /** Right after the start settling may lag for ten seconds. Ten more seconds of it are borne. */

@@ -102,7 +102,7 @@ it('the image holds what the program reads, without packages and sources, and no
 })
 
 it('the image lists the packages in its program, each with a license that asks for no more than to be passed on', () => {
-  const licenses = ['dist/licenses.md', 'dist/web/licenses.md'].map((file) => readFileSync(join(app, file), 'utf8')).join('\n')
+  const licenses = ['dist/licenses.md', 'dist/board/licenses.md'].map((file) => readFileSync(join(app, file), 'utf8')).join('\n')
   const bundled = [...licenses.matchAll(/^## (\S+) - (\S+) \((.+)\)$/gm)]
   const { components } = JSON.parse(readFileSync(join(app, 'dist/sbom.json'), 'utf8'))
   const listed = components.map((component: { name: string; version: string }) => `${component.name}@${component.version}`)

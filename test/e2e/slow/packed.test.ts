@@ -46,9 +46,9 @@ describe('the files of the package', () => {
       ]),
     )
     expect(all.filter((file) => /\.map$|(^|\/)tests?\/|\.test\.|(?<!\.d)\.tsx?$/.test(file))).toEqual([])
-    expect(files('dist/**/*.d.ts').filter((file) => !/^dist\/(client|react)\//.test(file))).toEqual([])
+    expect(files('dist/**/*.d.ts').filter((file) => !/^dist\/(client|react|generated)\//.test(file))).toEqual([])
     expect(
-      files('dist/{client,react}/**/*.js').filter((file) =>
+      files('dist/{client,react,generated}/**/*.js').filter((file) =>
         readFileSync(join(installed.root, file), 'utf8').includes('sourceMappingURL'),
       ),
     ).toEqual([])
@@ -67,7 +67,7 @@ describe('the files of the package', () => {
 
   it('include what the program reads, and are few bytes', () => {
     const read = globSync('**/*', { cwd: join(repositoryRoot, 'src') }).filter(
-      (file) => /\.(?!tsx?$)\w+$/.test(file) && !file.startsWith('web/'),
+      (file) => /\.(?!tsx?$)\w+$/.test(file) && !file.startsWith('board/'),
     )
     expect(read).toContain('protocol/README.md')
     const missing = read.filter((file) => file !== 'tsconfig.json' && !existsSync(join(installed.root, 'dist', file)))
@@ -95,7 +95,7 @@ describe('the program of the package', () => {
 
   it('serves the board, built, and has the licenses of what is in its script', async () => {
     expect(await loadBoard(url)).toContain('pendingLogs')
-    const licenses = readFileSync(join(installed.root, 'dist/web/licenses.md'), 'utf8')
+    const licenses = readFileSync(join(installed.root, 'dist/board/licenses.md'), 'utf8')
     expect([...licenses.matchAll(/^## (\S+)/gm)].map(([, name]) => name)).toEqual(['preact', 'uplot'])
   })
 

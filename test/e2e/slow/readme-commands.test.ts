@@ -54,7 +54,7 @@ const runElsewhere: Readonly<Record<string, readonly [file: string, shown: strin
   'npx stocktape tail AAPLc': ['test/e2e/slow/packed.test.ts', "'tail'"],
   'npm install stocktape': ['test/support/packed-package.ts', 'install'],
   'stocktape --help': ['test/unit/main.test.ts', '--help'],
-  'stocktape completion bash': ['test/unit/cli/completion.test.ts', "'bash'"],
+  'stocktape completion bash': ['test/unit/tools/completion.test.ts', "'bash'"],
   'stocktape conform -- python3 client.py': ['test/e2e/slow/conform.test.ts', 'follow.py'],
   'stocktape doctor': ['test/e2e/slow/doctor.test.ts', 'doctor'],
   'curl --http2': ['test/e2e/slow/upgrading-clients.test.ts', '--http2'],

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Abi } from 'viem'
 import { concat, decodeFunctionResult, encodeAbiParameters, encodeFunctionData, keccak256, numberToHex, parseAbi } from 'viem/utils'
-import type { Pool } from '../../../src/chain/pools/pool.ts'
+import type { Pool } from '../../../src/relay/chain/pools/pool.ts'
 import { ACCOUNTS, type Anvil } from '../../support/anvil-node.ts'
 import { compileContract } from '../../support/compile-solidity.ts'
 

@@ -5,12 +5,12 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { of } from 'rxjs'
 import { expect, it, onTestFinished } from 'vitest'
-import { failureReason, REQUEST_TIMEOUT_MS } from '../../../src/chain/rpc/client.ts'
-import { fetchList } from '../../../src/tokens/list-poller.ts'
+import { failureReason, REQUEST_TIMEOUT_MS } from '../../../src/relay/chain/rpc/client.ts'
+import { fetchList } from '../../../src/relay/tokens/list/list-poller.ts'
 import { createTempFolder } from '../../support/child-program.ts'
-import { openLink } from '../../unit/chain/link/fake-socket-node.ts'
-import { apple } from '../../unit/chain/node-json.ts'
-import { failureOf, openRpcClient } from '../../unit/chain/rpc/fake-endpoint.ts'
+import { openLink } from '../../unit/relay/chain/link/fake-socket-node.ts'
+import { apple } from '../../unit/relay/chain/node-json.ts'
+import { failureOf, openRpcClient } from '../../unit/relay/chain/rpc/fake-endpoint.ts'
 
 /** What reaches a server in clear text. */
 type Received = { requests: number }

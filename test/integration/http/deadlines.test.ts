@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { openApp } from '../../../src/edge/http/routes.ts'
-import { listen } from '../../../src/edge/http/server.ts'
+import { openApp } from '../../../src/relay/edge/http/routes.ts'
+import { listen } from '../../../src/relay/edge/http/server.ts'
 import { formatRequest, openRawConnection, type RawConnection } from './raw-connection.ts'
 
 const shortDeadlines = { headers: 100, request: 200, keepAlive: 1, answer: 300, idle: 150, check: 10 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Update } from '../../../src/protocol/updates.ts'
-import type { Entry } from '../../../src/tape/tape.ts'
+import type { Entry } from '../../../src/relay/tape/tape.ts'
 import { KeyLifecycles } from './key-lifecycles.ts'
 import type { Law, LawContext } from './law.ts'
 import { type AmendedFact, blockTime, isFact, publishedText } from './published-facts.ts'

@@ -1,4 +1,4 @@
-import { headNote } from '../../../src/tape/notes.ts'
+import { headNote } from '../../../src/relay/tape/notes.ts'
 import type { Law, LawContext } from './law.ts'
 
 /** I22: the heads that the relay names are ones that the chain had: nothing is kept from one false message. */

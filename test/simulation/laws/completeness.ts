@@ -1,5 +1,5 @@
 import type { Update } from '../../../src/protocol/updates.ts'
-import type { Entry } from '../../../src/tape/tape.ts'
+import type { Entry } from '../../../src/relay/tape/tape.ts'
 import type { Fault, FaultKind } from '../fault-table.ts'
 import type { SimulatedBlock } from '../simulated-block.ts'
 import { NOON } from '../virtual-clock.ts'

@@ -1,4 +1,4 @@
-import type { Entry } from '../../../src/tape/tape.ts'
+import type { Entry } from '../../../src/relay/tape/tape.ts'
 import type { Law, LawContext } from './law.ts'
 
 /** Finality is polled every 10 s, and the answer takes a moment. */

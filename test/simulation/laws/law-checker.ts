@@ -1,5 +1,5 @@
-import type { ChainEvent } from '../../../src/chain/source/source.ts'
-import type { Entry } from '../../../src/tape/tape.ts'
+import type { ChainEvent } from '../../../src/relay/chain/source/source.ts'
+import type { Entry } from '../../../src/relay/tape/tape.ts'
 import { BlockSettlement } from './block-settlement.ts'
 import { ChainHeads } from './chain-heads.ts'
 import { Completeness } from './completeness.ts'

@@ -1,4 +1,4 @@
-import type { Entry, SearchableTape } from '../../../src/tape/tape.ts'
+import type { Entry, SearchableTape } from '../../../src/relay/tape/tape.ts'
 import type { ActiveFaults } from '../active-faults.ts'
 import type { SimulatedChain } from '../simulated-chain.ts'
 import type { SimulatedList } from '../simulated-list.ts'

@@ -1,6 +1,6 @@
 import type { Hex } from '../../../src/protocol/fields.ts'
 import type { Update } from '../../../src/protocol/updates.ts'
-import type { Entry } from '../../../src/tape/tape.ts'
+import type { Entry } from '../../../src/relay/tape/tape.ts'
 import { type ContractState, multiplierAt } from '../contract-state.ts'
 import type { PlacedLog, SimulatedBlock } from '../simulated-block.ts'
 import type { Completeness } from './completeness.ts'

@@ -1,5 +1,5 @@
 import type { Update } from '../../../src/protocol/updates.ts'
-import type { Entry } from '../../../src/tape/tape.ts'
+import type { Entry } from '../../../src/relay/tape/tape.ts'
 import { initialContracts } from '../contract-state.ts'
 import type { PlacedLog, SimulatedBlock } from '../simulated-block.ts'
 import type { Completeness } from './completeness.ts'

@@ -1,5 +1,5 @@
 import type { Nav } from '../../../src/protocol/fields.ts'
-import type { Entry } from '../../../src/tape/tape.ts'
+import type { Entry } from '../../../src/relay/tape/tape.ts'
 import { FEED_TOKEN, roundsOf } from '../simulated-feed.ts'
 import type { ServedRecord } from '../simulated-list.ts'
 import type { Law, LawContext } from './law.ts'

@@ -1,6 +1,6 @@
 import type { SourceName, SourceReason } from '../../../src/protocol/fields.ts'
 import type { Update } from '../../../src/protocol/updates.ts'
-import type { Entry } from '../../../src/tape/tape.ts'
+import type { Entry } from '../../../src/relay/tape/tape.ts'
 import type { FaultKind } from '../fault-table.ts'
 import type { PlacedLog, SimulatedBlock } from '../simulated-block.ts'
 import { isRound } from '../simulated-feed.ts'

@@ -1,5 +1,5 @@
 import { Update } from '../../../src/protocol/updates.ts'
-import type { Entry } from '../../../src/tape/tape.ts'
+import type { Entry } from '../../../src/relay/tape/tape.ts'
 import { findSchemaError } from '../../support/message-validator.ts'
 import type { Law, LawContext } from './law.ts'
 

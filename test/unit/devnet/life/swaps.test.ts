@@ -10,7 +10,7 @@ import { tokens } from '../../../../src/devnet/tokens/listed.ts'
 import { isFeedFrozen } from '../../../../src/devnet/tokens/oracle-registry.ts'
 import { readPoolState } from '../../../../src/devnet/tokens/pool-storage.ts'
 import { openWorld, type World, type WorldSettings } from '../../../../src/devnet/world.ts'
-import { basisBps, priceOf } from '../../../../src/tokens/quote-math.ts'
+import { basisBps, priceOf } from '../../../../src/relay/tokens/quote-math.ts'
 
 const WORLD_SETTINGS: WorldSettings = {
   seed: 'swaps',

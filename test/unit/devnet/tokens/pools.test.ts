@@ -4,7 +4,7 @@ import { mappingSlot } from '../../../../src/devnet/chain/account-state.ts'
 import { type HexString, toWord } from '../../../../src/devnet/chain/hex.ts'
 import type { Devnet } from '../../../../src/devnet/devnet.ts'
 import { sqrtPriceOf } from '../../../../src/devnet/tokens/sqrt-price.ts'
-import { judgePool, priceOf } from '../../../../src/tokens/quote-math.ts'
+import { judgePool, priceOf } from '../../../../src/relay/tokens/quote-math.ts'
 import { decodeLog } from '../decode-log.ts'
 import { rpcCall, rpcResult, startManualDevnet, ZERO_HASH } from '../devnet-client.ts'
 

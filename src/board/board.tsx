@@ -1,0 +1,117 @@
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import type { BoardFeed } from './feed/board-feed.ts'
+import { useFeed, useFlows, useNow, useRoute, useTheme } from './feed/board-hooks.ts'
+import { DemoBanner, Notes, Tools } from './pages/board-tools.tsx'
+import { HelpSheet } from './pages/help-sheet.tsx'
+import { PlayPage } from './pages/play-page.tsx'
+import { SourcePage } from './pages/source-page.tsx'
+import { useBoardKeys } from './shared/board-keys.ts'
+import type { BoardFilter, BoardRoute } from './shared/board-route.ts'
+import { BackLink } from './shared/page-link.tsx'
+import { orderSymbols } from './symbols/symbol-order.ts'
+import { SymbolPage } from './symbols/symbol-page.tsx'
+import { type SymbolsProps, SymbolsView } from './symbols/symbols-view.tsx'
+import { FactSheet } from './tape/fact-sheet.tsx'
+import { LiveRegion } from './tape/live-region.tsx'
+import { Strip } from './tape/strip.tsx'
+import type { TapeLine } from './tape/tape-lines.ts'
+import { TapePanel } from './tape/tape-panel.tsx'
+
+/** The whole page. */
+export function Board() {
+  const { route, change, changeView: onView } = useRoute()
+  const { filter, view } = route
+  const feed = useFeed(filter)
+  const nowMs = useNow(feed)
+  const { flows, flowSpan } = useFlows(feed, nowMs)
+  const toggleTheme = useTheme()
+  const [isPaused, setPaused] = useState(false)
+  const [isHelpOpen, setHelpOpen] = useState(false)
+  const [tab, setTab] = useState<Tab>('symbols')
+  const search = useRef<HTMLInputElement>(null)
+  const base = useBasePage(route.page)
+  const onFilter = (next: BoardFilter) => change({ filter: next })
+  // The rows are drawn again only when something of theirs changes, so that these must stay the same.
+  const onOpenLine = useCallback((line: TapeLine) => change({ page: { name: 'fact', key: line.id } }), [change])
+  const onOpen = useCallback((symbol: string) => change({ page: { name: 'symbol', symbol } }), [change])
+  const symbols = () => orderSymbols(feed.book.all(), view, { flows, lastUpdates: feed.lastUpdates }).map(({ symbol }) => symbol)
+  const keys = { p: () => setPaused(!isPaused), t: toggleTheme, '?': () => setHelpOpen(true) }
+  const selected = useBoardKeys({ view, symbols, change, search, others: keys })
+  useConnectionMark(feed)
+  return (
+    <div class={`app ${view.isWall ? 'wall' : ''} tab-${tab}`}>
+      <DemoBanner feed={feed} />
+      <header class="strip">
+        <h1 class="brand">stocktape</h1>
+        <Strip feed={feed} nowMs={nowMs} />
+        <Tools {...{ view, onView, toggleTheme, search }} onHelp={() => setHelpOpen(true)} />
+      </header>
+      <TabBar tab={tab} onTab={setTab} />
+      <main class="state">
+        <MainPage {...{ page: base, feed, flows, flowSpan, nowMs, view, filter, onView, onFilter, selected, onOpen, onOpenLine }} />
+        <Notes />
+      </main>
+      <TapePanel {...{ feed, nowMs, isPaused, filter, onFilter, onPause: setPaused, onOpen: onOpenLine }} />
+      {route.page.name === 'fact' && <FactSheet id={route.page.key} feed={feed} onClose={() => change({ page: base })} />}
+      {isHelpOpen && <HelpSheet onClose={() => setHelpOpen(false)} />}
+      <LiveRegion feed={feed} />
+    </div>
+  )
+}
+
+type Tab = 'symbols' | 'tape'
+
+/** On a narrow screen one part at a time is shown. */
+const TabBar = ({ tab, onTab }: { readonly tab: Tab; readonly onTab: (tab: Tab) => void }) => (
+  <nav class="tab-bar" aria-label="Parts of the page">
+    {(['symbols', 'tape'] as const).map((name) => (
+      <button type="button" key={name} aria-pressed={tab === name} onClick={() => onTab(name)}>
+        {name === 'symbols' ? 'Symbols' : 'Tape'}
+      </button>
+    ))}
+  </nav>
+)
+
+/** The style dims what is no longer live. */
+function useConnectionMark({ failure, interruptions, state }: BoardFeed): void {
+  const isLost = failure !== null || interruptions.at(-1)?.untilMs === null
+  const mark = isLost ? 'lost' : state?.phase === 'live' ? 'live' : 'opening'
+  useEffect(() => {
+    document.documentElement.dataset.connection = mark
+  }, [mark])
+}
+
+/** A fact opens over the page that was there. */
+function useBasePage(page: BoardRoute['page']): BoardRoute['page'] {
+  const base = useRef<BoardRoute['page']>({ name: 'symbols' })
+  if (page.name !== 'fact') base.current = page
+  return base.current
+}
+
+type MainProps = SymbolsProps & {
+  readonly page: BoardRoute['page']
+  readonly filter: BoardFilter
+  readonly onFilter: (filter: BoardFilter) => void
+  readonly onOpenLine: (line: TapeLine) => void
+}
+
+function MainPage({ page, filter, onFilter, onOpenLine, ...symbols }: MainProps) {
+  const { feed, flows, flowSpan, nowMs } = symbols
+  // A symbol may be renamed while its page is open.
+  const shown = useRef(new Map<string, string>())
+  if (page.name === 'source') return <SourcePage feed={feed} nowMs={nowMs} />
+  if (page.name === 'play') return <PlayPage feed={feed} filter={filter} onFilter={onFilter} />
+  if (page.name !== 'symbol') return <SymbolsView {...symbols} />
+  const stock = feed.book.get(page.symbol) ?? feed.book.get(shown.current.get(page.symbol) ?? '')
+  if (stock) shown.current.set(page.symbol, stock.address)
+  if (stock)
+    return (
+      <SymbolPage {...{ stock, feed, flowSpan, nowMs }} key={stock.address} flow={flows.get(stock.address)} onOpen={onOpenLine} />
+    )
+  const words = feed.state?.phase === 'live' ? `There is no symbol “${page.symbol}” in this selection.` : 'Loading …'
+  return (
+    <p class="empty">
+      {words} <BackLink />
+    </p>
+  )
+}

@@ -1,0 +1,206 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type uPlot from 'uplot'
+import { UNKNOWN } from '../shared/number-text.ts'
+import { formatClock, formatDuration } from '../shared/time-text.ts'
+import type { PricePoint } from './price-series.ts'
+
+/** A stretch of time, such as one in which the market was closed or the NAV was held. */
+export type ChartStretch = { readonly fromMs: number; readonly untilMs: number; readonly kind: 'closed' | 'held' }
+
+export type ChartProps = {
+  readonly nav: readonly PricePoint[]
+  readonly quote: readonly PricePoint[]
+  readonly stretches: readonly ChartStretch[]
+  /** Events on the axis, in milliseconds. */
+  readonly marks: readonly number[]
+  readonly nowMs: number
+}
+
+const HEIGHT = 260
+/** A redraw takes some milliseconds, and a reader needs no more. */
+const REDRAW_MS = 250
+
+/** NAV and the price on the chain, each as steps; a line breaks where nothing is known. */
+export function PriceChart(props: ChartProps) {
+  const isKnown = [...props.nav, ...props.quote].some(({ price }) => price !== null)
+  if (!isKnown) return <p class="chart empty">No NAV and no price on the chain is known.</p>
+  return <KnownChart {...props} />
+}
+
+function KnownChart(props: ChartProps) {
+  const box = useRef<HTMLDivElement>(null)
+  const chart = useRef<uPlot | null>(null)
+  const latest = useRef(props)
+  const [cursorMs, setCursorMs] = useState<number | null>(null)
+  const [hasFailed, setFailed] = useState(false)
+  latest.current = props
+  useEffect(() => {
+    let isOpen = true
+    let timer: ReturnType<typeof setInterval> | undefined
+    const resize = new ResizeObserver(([entry]) => chart.current?.setSize({ width: entry?.contentRect.width ?? 0, height: HEIGHT }))
+    const open = async () => {
+      const { default: Plot } = await import('uplot')
+      const element = box.current
+      if (!isOpen || !element) return
+      const plot = new Plot(
+        optionsOf(Plot, element, () => latest.current, setCursorMs),
+        dataOf(latest.current),
+        element,
+      )
+      chart.current = plot
+      resize.observe(element)
+      let drawn: ChartProps | null = null
+      timer = setInterval(() => {
+        if (drawn !== latest.current) plot.setData(dataOf(latest.current))
+        drawn = latest.current
+      }, REDRAW_MS)
+    }
+    // A new version of the relay may not have the file of an old page any more.
+    open().catch(() => setFailed(true))
+    return () => {
+      isOpen = false
+      clearInterval(timer)
+      resize.disconnect()
+      chart.current?.destroy()
+    }
+  }, [])
+  return (
+    <>
+      <div class="chart" ref={box} role="img" aria-label={chartSentence(props)} />
+      <p class="cursor-text figure">
+        {hasFailed ? 'The chart could not be loaded: load the page again.' : cursorMs === null ? '' : cursorText(props, cursorMs)}
+      </p>
+    </>
+  )
+}
+
+/** Both values under the cursor, and for how long each had been so. */
+function cursorText({ nav, quote }: ChartProps, cursorMs: number): string {
+  const textOf = (points: readonly PricePoint[]) => {
+    const point = points.findLast(({ atMs }) => atMs <= cursorMs)
+    return point?.price == null ? UNKNOWN : `${point.price.toFixed(2)} for ${formatDuration(cursorMs - point.atMs)}`
+  }
+  return `${formatClock(new Date(cursorMs).toISOString())}  NAV ${textOf(nav)}  on chain ${textOf(quote)}`
+}
+
+function chartSentence({ nav, quote }: ChartProps): string {
+  const rangeOf = (points: readonly PricePoint[]) => {
+    const prices = points.flatMap(({ price }) => (price === null ? [] : [price]))
+    return prices.length === 0 ? 'not known' : `between ${Math.min(...prices).toFixed(2)} and ${Math.max(...prices).toFixed(2)}`
+  }
+  return `Chart. NAV ${rangeOf(nav)}, on chain ${rangeOf(quote)}.`
+}
+
+/** Both series on one axis of time. The last known value goes on until now. */
+function dataOf({ nav, quote, nowMs }: ChartProps): uPlot.AlignedData {
+  const series = [nav, quote].map((points) => new Map(points.map(({ atMs, price }) => [atMs / 1_000, price])))
+  const times = [...new Set([...series.flatMap((points) => [...points.keys()]), nowMs / 1_000])].sort((a, b) => a - b)
+  const columns = series.map((points) => {
+    let held: number | null | undefined
+    return times.map((at) => {
+      if (points.has(at)) held = points.get(at)
+      return held
+    })
+  })
+  return [times, columns[0] ?? [], columns[1] ?? []]
+}
+
+function optionsOf(
+  Plot: typeof uPlot,
+  element: HTMLElement,
+  props: () => ChartProps,
+  onCursor: (atMs: number | null) => void,
+): uPlot.Options {
+  // A canvas knows no variables: the element resolves them for the theme of the moment.
+  const color = (name: string) => {
+    element.style.color = `var(${name})`
+    return getComputedStyle(element).color
+  }
+  const axis: uPlot.Axis = {
+    stroke: () => color('--soft'),
+    grid: { stroke: () => color('--line'), width: 1 },
+    ticks: { show: false },
+    font: '12px system-ui',
+  }
+  const stepped = Plot.paths.stepped?.({ align: 1 })
+  const line = { width: 1.5, points: { show: false }, ...(stepped && { paths: stepped }) }
+  return {
+    width: element.clientWidth,
+    height: HEIGHT,
+    legend: { show: false },
+    cursor: { drag: { x: false, y: false }, points: { size: 7 } },
+    axes: [
+      { ...axis, size: 30, space: 84, values: (_, times) => times.map((at) => axisTime(at, times)) },
+      { ...axis, size: 64 },
+    ],
+    series: [{}, { ...line, stroke: () => color('--ink') }, { ...line, stroke: () => color('--accent') }],
+    hooks: {
+      setCursor: [
+        ({ cursor, posToVal }) => onCursor(cursor.left == null || cursor.left < 0 ? null : posToVal(cursor.left, 'x') * 1_000),
+      ],
+      drawClear: [(plot) => drawStretches(plot, props(), color)],
+      draw: [(plot) => drawMarks(plot, props(), color)],
+    },
+  }
+}
+
+/** The time of a tick: with seconds where the ticks need them, without them otherwise. */
+function axisTime(at: number, times: readonly number[]): string {
+  const clock = formatClock(new Date(at * 1_000).toISOString())
+  return times.some((time) => time % 60 !== 0) ? clock : clock.slice(0, 5)
+}
+
+function drawStretches(plot: uPlot, { stretches }: ChartProps, color: (name: string) => string): void {
+  const { ctx, bbox } = plot
+  ctx.save()
+  ctx.beginPath()
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height)
+  ctx.clip()
+  for (const { fromMs, untilMs, kind } of stretches) {
+    const [left, right] = [plot.valToPos(fromMs / 1_000, 'x', true), plot.valToPos(untilMs / 1_000, 'x', true)]
+    ctx.fillStyle = ctx.strokeStyle = color('--shade')
+    if (kind === 'closed') ctx.fillRect(left, bbox.top, right - left, bbox.height)
+    else hatch(ctx, left, right, bbox, color('--line'))
+  }
+  ctx.restore()
+}
+
+const HATCH_STEP = 8
+
+function hatch(
+  ctx: CanvasRenderingContext2D,
+  left: number,
+  right: number,
+  { top, height, left: edge, width }: uPlot.BBox,
+  stroke: string,
+): void {
+  ctx.save()
+  ctx.beginPath()
+  ctx.rect(Math.max(left, edge), top, Math.min(right, edge + width) - Math.max(left, edge), height)
+  ctx.clip()
+  ctx.strokeStyle = stroke
+  ctx.beginPath()
+  for (let x = edge - height; x < edge + width; x += HATCH_STEP) {
+    ctx.moveTo(x, top + height)
+    ctx.lineTo(x + height, top)
+  }
+  ctx.stroke()
+  ctx.restore()
+}
+
+function drawMarks(plot: uPlot, { marks }: ChartProps, color: (name: string) => string): void {
+  const { ctx, bbox } = plot
+  const size = 5 * devicePixelRatio
+  ctx.save()
+  ctx.fillStyle = color('--attention')
+  for (const atMs of marks) {
+    const x = plot.valToPos(atMs / 1_000, 'x', true)
+    if (x < bbox.left || x > bbox.left + bbox.width) continue
+    ctx.beginPath()
+    ctx.moveTo(x, bbox.top + bbox.height - 2 * size)
+    ctx.lineTo(x + size, bbox.top + bbox.height)
+    ctx.lineTo(x - size, bbox.top + bbox.height)
+    ctx.fill()
+  }
+  ctx.restore()
+}

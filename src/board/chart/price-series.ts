@@ -1,0 +1,42 @@
+import type { StockState, Update } from '../../sdk/client/index.ts'
+
+/** A price at a time; null from when on it is not known. */
+export type PricePoint = { readonly atMs: number; readonly price: number | null }
+export type Prices = { readonly nav: readonly PricePoint[]; readonly quote: readonly PricePoint[] }
+
+/** Points that are kept of each line. */
+const POINTS_BOUND = 2_000
+const none: readonly PricePoint[] = []
+
+/** NAV and price on the chain of each token over time. Each pool has a line of its own. */
+export class PriceSeries {
+  readonly #lines = new Map<string, PricePoint[]>()
+
+  /** The lines that belong to the numbers that are shown: of the pool whose quote stands for the stock. */
+  of({ address, quote }: Pick<StockState, 'address' | 'quote'>): Prices {
+    return { nav: this.#lines.get(address) ?? none, quote: this.#lines.get(`${address} ${quote?.venue.pool}`) ?? none }
+  }
+
+  apply(update: Update): void {
+    if (update.type !== 'nav' && update.type !== 'quote') return
+    const price = update.type === 'nav' ? update.nav.price : update.price
+    const points = this.#lineOf(update.type === 'nav' ? update.address : `${update.address} ${update.venue.pool}`)
+    points.push({ atMs: Date.parse(update.time), price: price === null ? null : Number(price) })
+    if (points.length > POINTS_BOUND) points.splice(0, POINTS_BOUND / 10)
+  }
+
+  /** Older messages, newest first. */
+  prepend(updates: readonly Update[]): void {
+    const older = new PriceSeries()
+    for (const update of updates.toReversed()) older.apply(update)
+    for (const [name, points] of older.#lines) this.#lineOf(name).unshift(...points)
+  }
+
+  #lineOf(name: string): PricePoint[] {
+    const known = this.#lines.get(name)
+    if (known) return known
+    const points: PricePoint[] = []
+    this.#lines.set(name, points)
+    return points
+  }
+}

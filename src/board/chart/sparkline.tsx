@@ -1,0 +1,45 @@
+import { memo } from '../feed/board-hooks.ts'
+import type { PricePoint, Prices } from './price-series.ts'
+
+const WIDTH = 96
+const HEIGHT = 28
+const PAD = 2
+const VIEW = `0 0 ${WIDTH} ${HEIGHT}`
+/** Points that are drawn: more would not be seen. */
+const DRAWN_BOUND = 120
+
+type SparklineProps = Prices & { readonly pointCount: number; readonly untilMs: number }
+
+/** NAV and the price on the chain, each as steps: a reading holds until the next one. */
+export const Sparkline = memo(({ untilMs, ...prices }: SparklineProps) => {
+  const nav = prices.nav.slice(-DRAWN_BOUND)
+  const quote = prices.quote.slice(-DRAWN_BOUND)
+  const known = [...nav, ...quote].filter(({ price }) => price !== null)
+  if (known.length < 2) return <svg class="spark" viewBox={VIEW} aria-hidden="true" />
+  const times = known.map(({ atMs }) => atMs)
+  const values = known.map(({ price }) => price ?? 0)
+  const [from, to, low, high] = [Math.min(...times), Math.max(untilMs, ...times), Math.min(...values), Math.max(...values)]
+  const x = (atMs: number) => PAD + ((atMs - from) / Math.max(1, to - from)) * (WIDTH - 2 * PAD)
+  const y = (price: number) => HEIGHT - PAD - ((price - low) / Math.max(high - low, high * 1e-6)) * (HEIGHT - 2 * PAD)
+  return (
+    <svg class="spark" viewBox={VIEW} preserveAspectRatio="none" aria-hidden="true">
+      <path class="spark-nav" d={pathOf(nav, x, y)} />
+      <path class="spark-quote" d={pathOf(quote, x, y)} />
+    </svg>
+  )
+})
+
+/** Steps up to the right edge, with gaps where nothing is known. */
+function pathOf(points: readonly PricePoint[], x: (atMs: number) => number, y: (price: number) => number): string {
+  let isDown = false
+  const steps = points.map(({ atMs, price }) => {
+    const left = x(atMs).toFixed(1)
+    const end = isDown ? `H${left}` : ''
+    const wasDown = isDown
+    isDown = price !== null
+    if (price === null) return end
+    const top = y(price).toFixed(1)
+    return wasDown ? `${end}V${top}` : `M${left} ${top}`
+  })
+  return `${steps.join('')}${isDown ? `H${WIDTH - PAD}` : ''}`
+}

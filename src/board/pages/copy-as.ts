@@ -1,0 +1,49 @@
+import type { BoardFilter } from '../shared/board-route.ts'
+
+export const programKinds = ['curl', 'wscat', 'TypeScript', 'Python'] as const
+export type ProgramKind = (typeof programKinds)[number]
+
+/** A program that receives exactly what the filter selects. */
+export function programFor(kind: ProgramKind, filter: BoardFilter, base: URL): string {
+  const query = queryOf(filter)
+  const stream = new URL(`v1/stream?${query}`, base).href
+  switch (kind) {
+    case 'curl':
+      return `curl -N ${quoted(`${stream}&format=ndjson`)}`
+    case 'wscat':
+      return `npx wscat -c ${quoted(new URL(`v1/ws?${query}`, base).href.replace(/^http/, 'ws'))}`
+    case 'TypeScript':
+      return typescriptFor(filter, base)
+    case 'Python':
+      return `import json, urllib.request
+
+url = ${JSON.stringify(`${stream}&format=ndjson`)}
+for line in urllib.request.urlopen(url):
+    print(json.loads(line))`
+  }
+}
+
+/** The parameters as the protocol has them. */
+function queryOf({ symbols, types, minValue, party }: BoardFilter): string {
+  const parameters = [
+    ['symbols', symbols.join() || '*'],
+    ['types', types.join()],
+    ['min_value', minValue],
+    ['party', party],
+  ] as const
+  return parameters
+    .flatMap(([name, value]) => (value === '' ? [] : [`${name}=${encodeURIComponent(value).replaceAll('%2C', ',')}`]))
+    .join('&')
+}
+
+function typescriptFor({ symbols, types, minValue, party }: BoardFilter, base: URL): string {
+  const options = { ...(types.length > 0 && { types }), ...(minValue !== '' && { minValue }), ...(party !== '' && { party }) }
+  const given = Object.keys(options).length === 0 ? '' : `, ${JSON.stringify(options)}`
+  return `import { connect } from 'stocktape/client'
+
+const updates = connect(${JSON.stringify(base.href)}).updates(${JSON.stringify(symbols.length > 0 ? symbols : '*')}${given})
+for await (const update of updates) console.log(update)`
+}
+
+/** For a shell: what came from a URL must not end the quotation. */
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`

@@ -1,0 +1,79 @@
+import { PageLink } from '../shared/page-link.tsx'
+import { Sheet } from '../shared/sheet.tsx'
+
+const signs = [
+  ['preconfirmed', 'Pre-confirmed', 'The node has seen it, and no block holds it yet. It can still disappear.'],
+  ['sealed', 'Sealed', 'A block with a hash holds it.'],
+  ['safe', 'Safe, then final', 'The sign goes: the more certain, the quieter.'],
+  ['retracted', 'Retracted', 'It did not make it. The line stays, struck through.'],
+] as const
+
+const words = [
+  [
+    'NAV',
+    'The reference value of one token in dollars, with its age. It already includes the multiplier. Not a price to trade at.',
+  ],
+  ['held', 'The NAV is older than its bound, or frozen for a corporate action. While the market is closed that is normal.'],
+  ['On chain', 'The price in the deepest pool that has one. thin: too little depth to be a price.'],
+  [
+    'Basis',
+    'On chain against NAV in basis points, with the currency of the pool taken as 1 USD. premium: the NAV is fresh. drift: it is held.',
+  ],
+  ['Multiplier', 'Shares per token: a split changes it, and the NAV per token stays.'],
+  [
+    'Flow',
+    'In: bought from pools. Out: sold to pools. Minted and burnt count too, the rest moved between holders. With an address as filter: received and sent.',
+  ],
+  ['unvalued', 'It moved while the NAV was missing, so that it has no value in dollars.'],
+  ['–', 'Not known. It is never shown as 0.'],
+] as const
+
+const keys = [
+  ['/', 'search'],
+  ['j k', 'next, previous symbol'],
+  ['Enter', 'open it'],
+  ['Esc', 'back'],
+  ['p', 'pause the tape'],
+  ['f', 'pin the symbol'],
+  ['t', 'light or dark'],
+  ['?', 'this help'],
+] as const
+
+/** What the signs and words mean, and the keys. */
+export function HelpSheet({ onClose }: { readonly onClose: () => void }) {
+  return (
+    <Sheet title="What you see" onClose={onClose}>
+      <p>
+        stocktape publishes what happens to tokenized stocks before it is in a block, and says for each number how far it can be
+        trusted. Every pre-confirmation ends sealed or retracted.
+      </p>
+      <ul class="signs">
+        {signs.map(([stage, name, meaning]) => (
+          <li key={stage} data-stage={stage}>
+            <span class="line-dot" aria-hidden="true" />
+            <b>{name}</b> <span>{meaning}</span>
+          </li>
+        ))}
+      </ul>
+      <dl class="words">
+        {words.map(([word, meaning]) => (
+          <div key={word}>
+            <dt>{word}</dt>
+            <dd>{meaning}</dd>
+          </div>
+        ))}
+      </dl>
+      <ul class="keys">
+        {keys.map(([key, action]) => (
+          <li key={key}>
+            <kbd>{key}</kbd> {action}
+          </li>
+        ))}
+      </ul>
+      <p>
+        <PageLink page={{ name: 'play' }}>Try the feed</PageLink> · <a href="/docs">Documentation</a> ·{' '}
+        <a href="/docs/contract">The contract</a>
+      </p>
+    </Sheet>
+  )
+}

@@ -1,0 +1,98 @@
+import type { Head, QuoteMessage, ReferenceValue, SessionMessage, Source, SourceReason } from '../../sdk/client/index.ts'
+import { formatDuration, formatMoment } from './time-text.ts'
+
+/** What the states of the protocol mean, in words for a reader who has not read it. */
+
+export type NavState = ReferenceValue['state'] | 'frozen'
+
+/** A frozen NAV is held by the oracle, also where it is young. */
+export const navStateOf = (nav: ReferenceValue): NavState => (nav.frozen && nav.price !== null ? 'frozen' : nav.state)
+
+type Session = Pick<SessionMessage, 'market' | 'state' | 'until' | 'reason'>
+
+/** How far a NAV can be trusted: "fresh", "held since Fri 20:00 · market closed", "frozen for a corporate action". */
+export function navWords(nav: ReferenceValue, session: Session | null, nowMs: number): string {
+  switch (navStateOf(nav)) {
+    case 'fresh':
+      return 'fresh'
+    case 'frozen':
+      return 'frozen for a corporate action'
+    case 'stale': {
+      const since = nav.updated_at === null ? '' : ` since ${formatMoment(nav.updated_at, nowMs)}`
+      const isExplained = session !== null && session.state !== 'open' && session.state !== 'unknown'
+      return `held${since}${isExplained ? ` · ${sessionWords(session)}` : ` · older than ${formatDuration(nav.bound_s * 1_000)}`}`
+    }
+    case 'missing':
+      return 'missing'
+    case 'invalid':
+      return 'invalid'
+  }
+}
+
+const sessionNames: Readonly<Record<Session['state'], string>> = {
+  pre: 'before the open',
+  open: 'market open',
+  post: 'after the close',
+  overnight: 'overnight session',
+  closed: 'market closed',
+  unknown: 'market hours unknown',
+}
+export const sessionWords = ({ state, reason }: Pick<Session, 'state' | 'reason'>): string =>
+  `${sessionNames[state]}${reason === null ? '' : ` (${reason})`}`
+
+const quoteWords: Readonly<Record<QuoteMessage['state'], string>> = {
+  ok: '',
+  thin: 'thin',
+  empty: 'empty pool',
+  unreadable: 'unreadable',
+}
+/** Why there is no price on the chain, or nothing. */
+export const quoteStateWords = (quote: Pick<QuoteMessage, 'state'> | null): string => (quote ? quoteWords[quote.state] : 'no pool')
+
+const venueNames: Readonly<Record<QuoteMessage['venue']['kind'], string>> = {
+  uniswap_v3: 'v3',
+  uniswap_v4: 'v4',
+  slipstream: 'slip',
+}
+export const venueWords = ({ kind, currency }: QuoteMessage['venue']): string => `${currency.symbol} · ${venueNames[kind]}`
+
+/** What a basis is measured against. The currency is taken as one dollar, which every basis says. */
+export const basisWords = (kind: 'premium' | 'drift', venue: QuoteMessage['venue']): string =>
+  `${kind === 'drift' ? 'against a held NAV' : 'against a fresh NAV'}, with ${venue.currency.symbol} taken as 1 USD`
+
+const sourceWords: Readonly<Record<Source, string>> = {
+  pendingLogs: 'pre-confirmed logs are pushed by the node',
+  poll: 'pre-confirmed logs are polled',
+  sealed: 'sealed blocks only, nothing is pre-confirmed',
+  down: 'the chain cannot be read',
+}
+export const sourceSentence = (source: Source): string => sourceWords[source]
+
+const reasonWords: Readonly<Record<SourceReason | 'no_list' | 'wrong_chain', string>> = {
+  ok: '',
+  silent: 'the subscription went silent',
+  refused: 'the node refuses the subscription',
+  behind: 'the node is behind',
+  no_pending: 'the node shows no pending state',
+  unreachable: 'no endpoint answers',
+  stale_head: 'the chain has stopped',
+  no_list: 'the token list was never read',
+  wrong_chain: 'every endpoint serves another chain',
+}
+export const reasonSentence = (reason: string): string => (reasonWords as Readonly<Record<string, string>>)[reason] ?? reason
+
+export type LineStage = 'preconfirmed' | 'sealed' | 'safe' | 'finalized' | 'retracted'
+
+/** The stage of something sealed, by the watermarks. */
+export function stageByHead(block: number, { safe, finalized }: Pick<Head, 'safe' | 'finalized'>): LineStage {
+  if (finalized !== null && block <= finalized) return 'finalized'
+  return safe !== null && block <= safe ? 'safe' : 'sealed'
+}
+
+export const stageWords: Readonly<Record<LineStage, string>> = {
+  preconfirmed: 'pre-confirmed',
+  sealed: 'sealed',
+  safe: 'safe',
+  finalized: 'final',
+  retracted: 'retracted',
+}

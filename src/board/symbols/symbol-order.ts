@@ -1,0 +1,62 @@
+import type { StockState } from '../../sdk/client/index.ts'
+import { type Flow, netOf } from '../chart/flow.ts'
+import type { BoardView, SortKey } from '../shared/board-route.ts'
+import { basisOf, nameOf } from '../shared/stock-texts.ts'
+
+export type SymbolFigures = { readonly flows: ReadonlyMap<string, Flow>; readonly lastUpdates: ReadonlyMap<string, string> }
+
+/** What matches the search: pinned symbols first, then by the sort key. What has no value comes last either way. */
+export function orderSymbols(stocks: readonly StockState[], view: BoardView, figures: SymbolFigures): StockState[] {
+  const wanted = view.search.trim().toLowerCase()
+  const pins = new Set(view.pins)
+  const readValue = readers[view.sort]
+  const sign = view.isDescending ? -1 : 1
+  return stocks
+    .filter((stock) => wanted === '' || matches(stock, wanted))
+    .map((stock) => ({ stock, value: readValue(stock, figures), isPinned: pins.has(stock.symbol) }))
+    .sort(
+      (a, b) =>
+        Number(b.isPinned) - Number(a.isPinned) ||
+        Number(a.value === null) - Number(b.value === null) ||
+        sign * compare(a.value, b.value) ||
+        compare(a.stock.symbol, b.stock.symbol),
+    )
+    .map(({ stock }) => stock)
+}
+
+const matches = (stock: StockState, wanted: string): boolean =>
+  [stock.symbol, stock.address, nameOf(stock), stock.token.isin].some(
+    (text) => typeof text === 'string' && text.toLowerCase().includes(wanted),
+  )
+
+type Value = number | string | null
+const numberOf = (text: string | null | undefined): number | null => (text == null ? null : Number(text))
+
+const readers: Readonly<Record<SortKey, (stock: StockState, figures: SymbolFigures) => Value>> = {
+  symbol: ({ symbol }) => symbol,
+  nav: ({ nav }) => numberOf(nav.price),
+  quote: ({ quote }) => numberOf(quote?.price),
+  basis: (stock) => numberOf(basisOf(stock)?.bps),
+  flow: ({ address }, { flows }) => {
+    const flow = flows.get(address)
+    return flow ? netOf(flow) : null
+  },
+  updated: ({ address }, { lastUpdates }) => lastUpdates.get(address) ?? null,
+}
+
+function compare(a: Value, b: Value): number {
+  if (typeof a === 'string' && typeof b === 'string') return a < b ? -1 : a > b ? 1 : 0
+  return typeof a === 'number' && typeof b === 'number' ? a - b : 0
+}
+
+const WALL_PAGE_MS = 15_000
+const WALL_COLUMNS = 3
+const WALL_TILE_PX = 190
+
+/** A wall cannot be scrolled: it shows as many tiles as fit, page after page. */
+export function wallPageOf(count: number, heightPx: number, nowMs: number): { readonly from: number; readonly until: number } {
+  const size = WALL_COLUMNS * Math.max(1, Math.floor(heightPx / WALL_TILE_PX))
+  const pages = Math.max(1, Math.ceil(count / size))
+  const from = (Math.floor(nowMs / WALL_PAGE_MS) % pages) * size
+  return { from, until: Math.min(count, from + size) }
+}

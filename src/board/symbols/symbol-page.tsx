@@ -1,0 +1,114 @@
+import type { ComponentChildren } from 'preact'
+import type { StockState } from '../../sdk/client/index.ts'
+import type { Flow, FlowSpan } from '../chart/flow.ts'
+import { FlowChart } from '../chart/flow-chart.tsx'
+import { PriceChart } from '../chart/price-chart.tsx'
+import type { BoardFeed } from '../feed/board-feed.ts'
+import { marksOf, pointsOf, stretchesOf, useHistory } from '../feed/symbol-history.ts'
+import { CodeBlock } from '../shared/code-block.tsx'
+import { formatPrice } from '../shared/number-text.ts'
+import { BackLink } from '../shared/page-link.tsx'
+import { shownJson } from '../shared/shown-text.ts'
+import { basisWords } from '../shared/state-words.ts'
+import { basisOf, multiplierText, nameOf, warningsText } from '../shared/stock-texts.ts'
+import { HexLink } from '../tape/fact-sheet.tsx'
+import type { TapeLine } from '../tape/tape-lines.ts'
+import { BasisCell, NavCell, QuoteCell, SupplyCell } from './symbol-cells.tsx'
+import { Movements, Timeline } from './symbol-sections.tsx'
+
+type PageProps = {
+  readonly stock: StockState
+  readonly feed: BoardFeed
+  readonly flow: Flow | undefined
+  readonly flowSpan: FlowSpan
+  readonly nowMs: number
+  readonly onOpen: (line: TapeLine) => void
+}
+
+/** One symbol, from what it is worth to how it moves. */
+export function SymbolPage({ stock, feed, flow, flowSpan, nowMs, onOpen }: PageProps) {
+  const { readings, events } = useHistory(stock, feed)
+  const basis = basisOf(stock)
+  const { nav, quote } = pointsOf(readings, feed, stock)
+  return (
+    <article class="symbol-page" data-symbol={stock.symbol}>
+      <SymbolHead stock={stock} nowMs={nowMs} />
+      <p class="note">
+        {basis && stock.quote
+          ? `Basis ${basisWords(basis.kind, stock.quote.venue)}.`
+          : 'There is no basis where NAV or price is not known.'}{' '}
+        Neither is a price at which anyone can trade.
+      </p>
+      <section aria-label="NAV and price on the chain">
+        <p class="legend">
+          <span class="legend-nav">NAV {formatPrice(stock.nav.price)}</span>
+          <span class="legend-quote">On chain {formatPrice(stock.quote?.price ?? null)}</span>
+          <span class="legend-closed">market closed</span>
+          <span class="legend-held">NAV held</span>
+          <span class="legend-mark">multiplier or pause</span>
+        </p>
+        <PriceChart
+          nav={nav}
+          quote={quote}
+          stretches={stretchesOf(readings, events, nowMs)}
+          marks={marksOf(events)}
+          nowMs={nowMs}
+        />
+      </section>
+      <section aria-label="Flow by minute">
+        <h2>
+          Flow <small>{flowSpan.words}, by minute: in and minted above, out and burnt below</small>
+        </h2>
+        <FlowChart flow={flow} minutesRead={flowSpan.minutes} />
+      </section>
+      <Timeline stock={stock} events={events} nowMs={nowMs} />
+      <Movements lines={feed.lines.all} address={stock.address} head={feed.head} nowMs={nowMs} onOpen={onOpen} />
+      <details>
+        <summary>The record in the token list</summary>
+        <CodeBlock text={shownJson(stock.token, 2)} />
+      </details>
+    </article>
+  )
+}
+
+const Figure = ({ title, children }: { readonly title: string; readonly children: ComponentChildren }) => (
+  <div class="number">
+    <h2>{title}</h2>
+    {children}
+  </div>
+)
+
+function SymbolHead({ stock, nowMs }: { readonly stock: StockState; readonly nowMs: number }) {
+  const { isin } = stock.token
+  const warnings = warningsText(stock)
+  return (
+    <>
+      <header>
+        <BackLink />
+        <h1>
+          <b dir="auto">{stock.symbol}</b> <span dir="auto">{nameOf(stock)}</span>
+        </h1>
+        <p class="facts">
+          {typeof isin === 'string' && <span>ISIN {isin}</span>}
+          <HexLink kind="address" label="contract" hex={stock.address} />
+          <span>{multiplierText(stock)}</span>
+          {warnings !== null && <span class="attention">{warnings}</span>}
+        </p>
+      </header>
+      <section class="numbers" aria-label="Value">
+        <Figure title="NAV">
+          <NavCell stock={stock} nowMs={nowMs} />
+        </Figure>
+        <Figure title="On chain">
+          <QuoteCell stock={stock} />
+        </Figure>
+        <Figure title="Basis">
+          <BasisCell stock={stock} />
+        </Figure>
+        <Figure title="Supply">
+          <SupplyCell stock={stock} />
+        </Figure>
+      </section>
+    </>
+  )
+}

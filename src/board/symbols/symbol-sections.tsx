@@ -1,0 +1,123 @@
+import { useState } from 'preact/hooks'
+import type { Head, StockState, Update } from '../../sdk/client/index.ts'
+import { formatDecimal, shortHex, UNKNOWN } from '../shared/number-text.ts'
+import { stageWords } from '../shared/state-words.ts'
+import { scheduledText } from '../shared/stock-texts.ts'
+import { formatClock, formatMoment } from '../shared/time-text.ts'
+import type { TapeLine } from '../tape/tape-lines.ts'
+import { lineRemark, lineText, stageOf } from '../tape/tape-texts.ts'
+
+/** Events and movements that are listed. */
+const SHOWN = 12
+
+type TimelineProps = { readonly stock: StockState; readonly events: readonly Update[]; readonly nowMs: number }
+
+/** Corporate actions: what is scheduled first, with its countdown, then what was, newest first. */
+export function Timeline({ stock, events, nowMs }: TimelineProps) {
+  const scheduled = scheduledText(stock, nowMs)
+  const past = events.filter(({ type }) => type !== 'session').reverse()
+  return (
+    <section aria-label="Corporate actions">
+      <h2>Corporate actions</h2>
+      <ol class="timeline">
+        {scheduled !== null && (
+          <li class="attention">
+            <b>scheduled</b> {scheduled}
+          </li>
+        )}
+        {past.slice(0, SHOWN).map((update) => (
+          <li key={update.id}>
+            <time dateTime={update.time}>{formatMoment(update.time, nowMs)}</time> <b>{update.type}</b> {eventWords(update)}
+          </li>
+        ))}
+        {scheduled === null && past.length === 0 && <li class="faint">None on the tape.</li>}
+      </ol>
+    </section>
+  )
+}
+
+function eventWords(update: Update): string {
+  if (update.type === 'multiplier')
+    return `${update.phase}: ${update.from === null ? '' : `×${update.from} → `}×${update.to ?? UNKNOWN}`
+  if (update.type === 'pause') return `${update.features.join(', ').toLowerCase()} ${update.change}`
+  return update.type === 'action' ? update.description || update.action_id : ''
+}
+
+type MovementsProps = {
+  readonly lines: readonly TapeLine[]
+  readonly address: string
+  readonly head: Head | null
+  readonly nowMs: number
+  readonly onOpen: (line: TapeLine) => void
+}
+
+/** The last movements, or the largest of those that were read. */
+export function Movements({ lines, address, head, nowMs, onOpen }: MovementsProps) {
+  const [isLargest, setLargest] = useState(false)
+  const own = lines.filter(({ content }) => content.type !== 'gap' && content.address === address && 'shares' in content)
+  const dollars = ({ content }: TapeLine) => ('reference_value' in content ? +(content.reference_value ?? 0) : 0)
+  const shown = (isLargest ? own.toSorted((a, b) => dollars(b) - dollars(a)) : own.toReversed()).slice(0, SHOWN)
+  return (
+    <section aria-label="Movements">
+      <h2>
+        Movements
+        <fieldset class="tabs" aria-label="Order">
+          <button type="button" aria-pressed={!isLargest} onClick={() => setLargest(false)}>
+            last
+          </button>
+          <button type="button" aria-pressed={isLargest} onClick={() => setLargest(true)}>
+            largest of {own.length}
+          </button>
+        </fieldset>
+      </h2>
+      {shown.length === 0 && <p class="faint">None yet.</p>}
+      <table class="movements">
+        {shown.length > 0 && (
+          <thead>
+            <tr>
+              {['', 'Time', 'Type', 'From → to', 'Tokens', 'Shares', 'Value', ''].map((title, column) => (
+                <th key={column} scope="col">
+                  {title}
+                </th>
+              ))}
+            </tr>
+          </thead>
+        )}
+        <tbody>
+          {shown.map((line) => {
+            const { content } = line
+            if (!('shares' in content)) return null
+            const { figure, value } = lineText(line)
+            const stage = stageOf(line, head)
+            return (
+              <tr
+                key={line.nth}
+                class={line.retraction ? 'struck' : ''}
+                data-stage={stage ?? undefined}
+                title={lineRemark(line) ?? ''}
+              >
+                <td>
+                  <span class="line-dot" />
+                  <span class="unseen">{stage && stageWords[stage]}</span>
+                </td>
+                <td title={formatMoment(content.time, nowMs)}>{formatClock(content.time)}</td>
+                <td>{content.type}</td>
+                <td>
+                  {shortHex(content.from)} → {shortHex(content.to)}
+                </td>
+                <td class="figure">{figure}</td>
+                <td class="figure">{content.shares === null ? UNKNOWN : formatDecimal(content.shares, 2)}</td>
+                <td class="figure">{value}</td>
+                <td>
+                  <button type="button" title="From its first message to its end" onClick={() => onOpen(line)}>
+                    history
+                  </button>
+                </td>
+              </tr>
+            )
+          })}
+        </tbody>
+      </table>
+    </section>
+  )
+}

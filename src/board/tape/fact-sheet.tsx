@@ -1,0 +1,175 @@
+import { useEffect, useState } from 'preact/hooks'
+import type { Gap, Update } from '../../sdk/client/index.ts'
+import type { BoardFeed } from '../feed/board-feed.ts'
+import { explorerLink } from '../feed/board-hooks.ts'
+import { CodeBlock } from '../shared/code-block.tsx'
+import { formatAmount, shortHex } from '../shared/number-text.ts'
+import { Sheet } from '../shared/sheet.tsx'
+import { shownJson } from '../shared/shown-text.ts'
+import { formatTapeTime } from '../shared/time-text.ts'
+import type { TapeLine } from './tape-lines.ts'
+import { gapWords, lineRemark, lineText } from './tape-texts.ts'
+
+type Fact = { readonly updates: readonly Update[]; readonly stage: string }
+
+type FactSheetProps = { readonly id: string; readonly feed: BoardFeed; readonly onClose: () => void }
+
+/** One line of the tape in full. */
+export function FactSheet(props: FactSheetProps) {
+  const content = props.feed.lines.find(props.id)?.content
+  return content?.type === 'gap' ? <GapSheet gap={content} onClose={props.onClose} /> : <LifeSheet {...props} />
+}
+
+/** What was missed, and where it can be read. */
+function GapSheet({ gap, onClose }: Pick<FactSheetProps, 'onClose'> & { readonly gap: Gap }) {
+  return (
+    <Sheet title="Messages are missing" onClose={onClose}>
+      <p>{gapWords[gap.reason]}</p>
+      <p class="key">
+        after {gap.from ?? 'an unknown position'}, up to {gap.to}
+      </p>
+      {gap.backfill === null ? (
+        <p>The relay has nothing more of it. What is still on its tape follows here.</p>
+      ) : (
+        <p>
+          <a href={new URL(gap.backfill.replace(/^\//, ''), new URL('.', location.href)).href}>Read what was left out</a>
+        </p>
+      )}
+    </Sheet>
+  )
+}
+
+/** What the tape says of a fact, from its first message to its end. */
+function LifeSheet({ id, feed, onClose }: FactSheetProps) {
+  const line = feed.lines.find(id)
+  const { fact, failure } = useFact(id, feed, line)
+  const updates = fact?.updates ?? []
+  const tx = updates.flatMap((update) => ('tx' in update && update.tx ? [update.tx.hash] : []))[0]
+  const address = updates[0]?.address ?? null
+  const title = [updates[0]?.symbol, updates[0]?.type ?? 'Fact'].filter(Boolean).join(' ')
+  return (
+    <Sheet title={title} note={fact && <span class={`stage-word ${fact.stage}`}>{fact.stage}</span>} onClose={onClose}>
+      <p class="key">{id}</p>
+      {line && <FactSummary line={line} />}
+      {failure !== null && <p class="attention">{failure}</p>}
+      {updates.length > 0 && <FactLife updates={updates} />}
+      <p class="links">
+        {tx && <HexLink kind="tx" label="transaction" hex={tx} />}
+        {address && <HexLink kind="address" label="token" hex={address} />}
+      </p>
+      {updates.map((update) => (
+        <details key={update.id} open={updates.length === 1}>
+          <summary>
+            {update.type} as on the tape, at {update.id}
+          </summary>
+          <CodeBlock text={shownJson(update, 2)} />
+        </details>
+      ))}
+    </Sheet>
+  )
+}
+
+/** What it is worth, in words and numbers. */
+function FactSummary({ line }: { readonly line: TapeLine }) {
+  const { figure, value, detail } = lineText(line)
+  const remark = lineRemark(line)
+  const shares = 'shares' in line.content ? line.content.shares : null
+  return (
+    <p class={`summary ${line.retraction ? 'struck' : ''}`}>
+      <b class="figure">{figure}</b> {shares !== null && <span>{formatAmount(shares)} shares</span>} <span>{value}</span>
+      <br />
+      <span class="faint">{detail}</span>
+      {remark !== null && <span class="remark">{remark}</span>}
+    </p>
+  )
+}
+
+type ReadFact = { readonly fact: Fact | null; readonly failure: string | null }
+const unread: ReadFact = { fact: null, failure: null }
+
+/** The life of a key, read again when its line changes; or the one message at a position. */
+function useFact(id: string, feed: BoardFeed, line: unknown): ReadFact {
+  const [read, setRead] = useState(unread)
+  useEffect(() => {
+    const abort = new AbortController()
+    const load = async () => {
+      const path = isKey(id)
+        ? `v1/events/${encodeURIComponent(id)}`
+        : `v1/events?types=*&order=desc&limit=1&through=${encodeURIComponent(id)}`
+      const response = await fetch(new URL(path, feed.client.url), { headers: feed.headers, signal: abort.signal })
+      const body = await response.json()
+      if (!response.ok) return setRead({ fact: null, failure: body.message })
+      if (isKey(id)) return setRead({ fact: body, failure: null })
+      const updates = body.events.filter((update: Update) => update.id === id)
+      setRead({ fact: { stage: '', updates }, failure: updates.length > 0 ? null : 'There is no message at this position.' })
+    }
+    load().catch(
+      (failure: unknown) => !abort.signal.aborted && setRead((now) => ({ ...now, failure: `It could not be read: ${failure}` })),
+    )
+    return () => abort.abort()
+    // A line is another object whenever something about it has come.
+  }, [id, feed, line])
+  return read
+}
+
+const isKey = (id: string): boolean => id.includes('-')
+
+function FactLife({ updates }: { readonly updates: readonly Update[] }) {
+  const start = Date.parse(updates[0]?.time ?? '')
+  return (
+    <ol class="life">
+      {updates.map((update) => {
+        const later = Date.parse(update.time) - start
+        return (
+          <li key={update.id} class={update.type}>
+            <time dateTime={update.time}>{formatTapeTime(update.time)}</time>
+            <span class="figure">{later > 0 ? `+${(later / 1_000).toFixed(3)} s` : ''}</span>
+            <b>{lifeWords(update)}</b>
+            <span>{lifeDetail(update)}</span>
+          </li>
+        )
+      })}
+    </ol>
+  )
+}
+
+function lifeWords(update: Update): string {
+  if (update.type === 'seal') return 'sealed'
+  if (update.type === 'retract') return 'retracted'
+  if (update.type === 'amend') return 'amended'
+  if ('stage' in update && update.stage === 'preconfirmed') return 'pre-confirmed'
+  return 'late' in update && update.late ? 'sealed, late' : update.type
+}
+
+function lifeDetail(update: Update): string {
+  if (update.type === 'retract') return update.reason.replace('_', ' ')
+  if (update.type === 'amend') return update.changed.join(', ')
+  if (!('block' in update) || !update.block) return ''
+  const { number, hash } = update.block
+  return `block ${number}${hash === null ? '' : ` ${shortHex(hash)}`}`
+}
+
+/** A hash or an address, with a link where an explorer is set. */
+export function HexLink({ kind, label, hex }: { readonly kind: 'address' | 'tx'; readonly label: string; readonly hex: string }) {
+  const link = explorerLink(kind, hex)
+  return (
+    <span class="hex">
+      {label}{' '}
+      {link === null ? (
+        <code title={hex}>{shortHex(hex)}</code>
+      ) : (
+        <a href={link} target="_blank" rel="noreferrer noopener" title={hex}>
+          <code>{shortHex(hex)}</code>
+        </a>
+      )}
+      <button
+        type="button"
+        class="copy-hex"
+        aria-label={`Copy ${label}`}
+        onClick={() => navigator.clipboard?.writeText(hex).catch(() => {})}
+      >
+        copy
+      </button>
+    </span>
+  )
+}

@@ -1,0 +1,152 @@
+import type { Gap, RetractMessage, StreamItem, Update } from '../../sdk/client/index.ts'
+
+/** Messages that change a line, or that say more about the whole chain than a reader wants in a list. */
+type Unlisted = 'seal' | 'retract' | 'amend' | 'finality'
+export type LineUpdate = Exclude<Update, { type: Unlisted }>
+
+/** One line of the tape. A change makes a new object, so that two lines compare by identity. */
+export type TapeLine = {
+  /** Its number in the list. It never changes; older lines have smaller ones, below 0 where they were read later. */
+  readonly nth: number
+  /** The key, or else the position. */
+  readonly id: string
+  readonly content: LineUpdate | Gap
+  readonly isSealed: boolean
+  readonly retraction: Pick<RetractMessage, 'reason' | 'by' | 'time'> | null
+  /** The fields that an amend changed. */
+  readonly amended: readonly string[]
+}
+
+/** Lines that are kept. Older ones are read again from the relay where a reader scrolls to them. */
+const LINES_BOUND = 20_000
+/** Lines that are kept while a reader is away from the newest ones. */
+const HELD_BOUND = 40_000
+/** Dropping one line costs as much as dropping many. */
+const DROPPED_AT_ONCE = 1_000
+
+const numberOf = (line: TapeLine | undefined): number => line?.nth ?? 0
+
+/** The movements and events that the stream brought, newest last, each with the stage that it has reached. */
+export class TapeLines {
+  #lines: TapeLine[] = []
+  readonly #byId = new Map<string, number>()
+  /** What decides about facts that came before the first line: the history that is read later needs it. */
+  readonly #endings = new Map<string, (line: TapeLine) => TapeLine>()
+  /** Whether there is something before the first line, as far as is known. */
+  hasOlder = true
+  /** The position of the first line, where older ones were dropped. */
+  droppedBefore: string | null = null
+  /** A reader is away from the newest lines, and what is shown should stay. */
+  isHeld = false
+
+  get all(): readonly TapeLine[] {
+    return this.#lines
+  }
+
+  /** The number of the newest line; 0 before the first. */
+  get newest(): number {
+    return numberOf(this.#lines.at(-1))
+  }
+
+  /** Whether older lines can be shown. */
+  get hasRoom(): boolean {
+    return this.#lines.length < HELD_BOUND
+  }
+
+  at(nth: number): TapeLine | undefined {
+    return this.#lines[nth - numberOf(this.#lines[0])]
+  }
+
+  find(id: string): TapeLine | undefined {
+    const nth = this.#byId.get(id)
+    return nth === undefined ? undefined : this.at(nth)
+  }
+
+  apply(item: Exclude<StreamItem, { type: 'snapshot' }>): void {
+    switch (item.type) {
+      case 'seal':
+        for (const key of item.keys) this.#end(key, (line) => ({ ...sealedIn(line, item.block), isSealed: true, retraction: null }))
+        return
+      case 'retract': {
+        const { reason, by, time } = item
+        return this.#end(item.key, (line) => ({ ...line, retraction: { reason, by, time } }))
+      }
+      case 'amend': {
+        const { update, changed } = item
+        return this.#end(item.key, (line) => ({
+          ...line,
+          // The message as it would have been, had it come so at first: it keeps its position and time.
+          content: { ...line.content, ...update } as LineUpdate,
+          isSealed: line.isSealed || ('stage' in update && update.stage === 'sealed'),
+          amended: [...line.amended, ...changed],
+        }))
+      }
+      case 'finality':
+        return
+      default:
+        this.#append(item)
+    }
+  }
+
+  /** Puts older messages before all lines. They come newest first, and what ended them later has come already. */
+  prepend(updates: readonly Update[], hasOlder: boolean): void {
+    this.hasOlder = hasOlder
+    this.droppedBefore = null
+    const older = new TapeLines()
+    for (const update of updates.toReversed()) older.apply(update)
+    this.#endIn(older)
+    const first = (this.#lines[0]?.nth ?? 1) - older.#lines.length
+    const lines = older.#lines.map((line, index) => ({ ...line, nth: first + index }))
+    for (const { id, nth } of lines.toReversed()) if (!this.#byId.has(id)) this.#byId.set(id, nth)
+    this.#lines = [...lines, ...this.#lines]
+    for (const [key, ending] of older.#endings) {
+      const later = this.#endings.get(key) ?? same
+      this.#endings.set(key, (line) => later(ending(line)))
+    }
+    if (!hasOlder) this.#endings.clear()
+  }
+
+  /** A fact may have been published more than once: its newest line is the one that ended last. */
+  #endIn(older: TapeLines): void {
+    for (const [key, ending] of this.#endings) {
+      if (!older.#byId.has(key)) continue
+      older.#end(key, ending)
+      this.#endings.delete(key)
+    }
+  }
+
+  #append(content: LineUpdate | Gap): void {
+    const id = 'key' in content && content.key !== undefined ? content.key : content.id
+    const nth = this.#lines.length === 0 ? 1 : this.newest + 1
+    const isSealed = 'stage' in content && content.stage === 'sealed'
+    // A retracted fact that returns is a new line, and the old one stays as it was.
+    this.#byId.set(id, nth)
+    this.#lines.push({ nth, id, content, isSealed, retraction: null, amended: [] })
+    const bound = this.isHeld ? HELD_BOUND : LINES_BOUND
+    if (this.#lines.length >= bound + DROPPED_AT_ONCE) this.#dropOldest(this.#lines.length - bound)
+  }
+
+  #end(id: string, change: (line: TapeLine) => TapeLine): void {
+    const nth = this.#byId.get(id)
+    const line = nth === undefined ? undefined : this.at(nth)
+    if (line) {
+      this.#lines[line.nth - numberOf(this.#lines[0])] = change(line)
+    } else if (this.hasOlder && this.#endings.size < LINES_BOUND) {
+      const former = this.#endings.get(id) ?? same
+      this.#endings.set(id, (older) => change(former(older)))
+    }
+  }
+
+  #dropOldest(count: number): void {
+    for (const { id, nth } of this.#lines.splice(0, count)) if (this.#byId.get(id) === nth) this.#byId.delete(id)
+    this.hasOlder = true
+    this.droppedBefore = this.#lines[0]?.content.id ?? null
+  }
+}
+
+const same = (line: TapeLine): TapeLine => line
+
+const sealedIn = (
+  line: TapeLine,
+  block: { readonly number: number; readonly hash: string | null; readonly timestamp: string | null },
+) => ({ ...line, content: { ...line.content, block } }) as TapeLine

@@ -1,0 +1,124 @@
+import type { Head } from '../../sdk/client/index.ts'
+import { formatAmount, formatDecimal, shortHex, UNKNOWN } from '../shared/number-text.ts'
+import { type LineStage, reasonSentence, sessionWords, sourceSentence, stageByHead, stageWords } from '../shared/state-words.ts'
+import { factorText } from '../shared/stock-texts.ts'
+import type { TapeLine } from './tape-lines.ts'
+
+export type LineText = {
+  readonly symbol: string
+  readonly type: string
+  /** The number on the right, such as the amount. */
+  readonly figure: string
+  /** The smaller line below. */
+  readonly detail: string
+  readonly value: string
+}
+
+/** A line in words and numbers. */
+export function lineText({ content }: TapeLine): LineText {
+  const base = { symbol: 'symbol' in content ? content.symbol : '', type: content.type, figure: '', value: '' }
+  switch (content.type) {
+    case 'transfer':
+    case 'mint':
+    case 'burn':
+    case 'seize':
+      return {
+        ...base,
+        figure: content.amount === null ? `${content.raw} raw` : formatAmount(content.amount),
+        value: valueText(content),
+        detail: partiesOf(content),
+      }
+    case 'approval':
+      return {
+        ...base,
+        figure: content.amount === null ? `${content.raw} raw` : formatAmount(content.amount),
+        detail: `${shortHex(content.owner)} → ${shortHex(content.spender)}`,
+      }
+    case 'multiplier':
+      return {
+        ...base,
+        figure: content.to === null ? UNKNOWN : factorText(content.to),
+        detail: content.from === null ? content.phase : `${content.phase}, was ${factorText(content.from)}`,
+      }
+    case 'pause':
+      return { ...base, detail: `${content.features.join(', ').toLowerCase()} ${content.change}` }
+    case 'action':
+      return { ...base, detail: content.description || content.action_id }
+    case 'token':
+      return { ...base, detail: [content.change, content.changed.join(', ')].filter(Boolean).join(': ') }
+    case 'nav':
+      return { ...base, figure: formatDecimal(content.nav.price, 2), detail: content.nav.state }
+    case 'quote':
+      return { ...base, figure: formatDecimal(content.price, 2), detail: content.state }
+    case 'log':
+      return { ...base, detail: shortHex(content.topics[0] ?? 'no topic') }
+    case 'hole':
+      return { ...base, detail: `blocks ${content.blocks.first}–${content.blocks.last} could not be read: ${content.reason}` }
+    case 'status':
+      return { ...base, detail: [sourceSentence(content.source), reasonSentence(content.reason)].filter(Boolean).join(': ') }
+    case 'session':
+      return { ...base, detail: `${content.market}: ${sessionWords(content)}` }
+    case 'gap':
+      return { ...base, detail: gapWords[content.reason] }
+  }
+}
+
+/** Why messages are missing. */
+export const gapWords: Readonly<Record<Extract<TapeLine['content'], { type: 'gap' }>['reason'], string>> = {
+  expired: 'messages are missing here: the relay had deleted them',
+  epoch: 'messages may be missing here: the relay began a new tape',
+  ahead: 'messages may be missing here: the relay lost its end',
+  long: 'messages are missing here: too many for one replay',
+  missed: 'messages were lost on the way',
+}
+
+/** What is worth less than half a cent is still worth something. */
+function valueText({ reference_value, raw }: { readonly reference_value: string | null; readonly raw: string }): string {
+  if (reference_value === null) return 'no NAV'
+  return reference_value === '0.00' && raw !== '0' ? '< $0.01' : `≈ $${formatDecimal(reference_value, 2)}`
+}
+
+const ZERO = /^0x0{40}$/
+
+function partiesOf({ from, to }: { readonly from: string; readonly to: string }): string {
+  if (ZERO.test(from)) return `to ${shortHex(to)}`
+  if (ZERO.test(to)) return `from ${shortHex(from)}`
+  return `${shortHex(from)} → ${shortHex(to)}`
+}
+
+/** How certain a line is; null for what has no stage. */
+export function stageOf({ content, isSealed, retraction }: TapeLine, head: Head | null): LineStage | null {
+  if (!('key' in content) || content.key === undefined || !content.block) return null
+  if (retraction) return 'retracted'
+  if (!isSealed) return 'preconfirmed'
+  return head ? stageByHead(content.block.number, head) : 'sealed'
+}
+
+const retractWords = {
+  not_sealed: 'not in the sealed block',
+  reorg: 'its block was replaced',
+  replaced: 'sealed under another key',
+} as const
+
+/** What a reader must know about a line beside its stage. */
+export function lineRemark({ content, retraction, amended }: TapeLine): string | null {
+  if (retraction) return retractWords[retraction.reason]
+  if (amended.length > 0) return `amended: ${[...new Set(amended)].join(', ')}`
+  if ('late' in content && content.late) return 'late: first published when its block was already sealed'
+  return null
+}
+
+/** A line as a sentence. */
+export function lineSentence(line: TapeLine, head: Head | null): string {
+  const { symbol, type, figure, value, detail } = lineText(line)
+  const stage = stageOf(line, head)
+  return [
+    [symbol === '*' ? '' : symbol, type, figure].filter(Boolean).join(' '),
+    value,
+    detail,
+    stage && stageWords[stage],
+    lineRemark(line),
+  ]
+    .filter(Boolean)
+    .join(', ')
+}

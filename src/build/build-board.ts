@@ -1,0 +1,108 @@
+import { createHash } from 'node:crypto'
+import { globSync, readFileSync } from 'node:fs'
+import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { stripVTControlCharacters } from 'node:util'
+
+/** Builds the board into dist/board, unless what is there was made from the same sources. */
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const outDir = join(root, 'dist/board')
+const digestName = 'sources.sha256'
+
+type NewFile = { readonly name: string; readonly content: string | Uint8Array }
+
+const digest = digestOfSources()
+if (digest !== readDigest()) await replaceBoard()
+
+/** Of all that the build reads: the packages, how TypeScript is read, and the sources. */
+function digestOfSources(): string {
+  const hash = createHash('sha256')
+  for (const path of globSync(['package-lock.json', 'tsconfig.json', 'src/{board,sdk}/**/*.*'], { cwd: root }).sort())
+    hash.update(`${path}\n`).update(readFileSync(join(root, path)))
+  return hash.digest('hex')
+}
+
+function readDigest(): string | null {
+  try {
+    return readFileSync(join(outDir, digestName), 'utf8')
+  } catch {
+    return null
+  }
+}
+
+/** A relay without a board runs all the same, so only a mistake in the sources is a failure. */
+async function replaceBoard(): Promise<void> {
+  const vite = await import('vite').catch((failure: unknown) => report('its tools are development dependencies', failure))
+  if (!vite) return
+  const files = await build(vite).catch((failure: unknown) => report('its sources have a mistake', failure))
+  if (files) await write(files).catch((failure: unknown) => report('its folder cannot be written', failure))
+  else process.exitCode = 1
+}
+
+function report(reason: string, failure: unknown): null {
+  const details = failure instanceof Error ? failure.message : String(failure)
+  process.stderr.write(`stocktape: the board is not built: ${reason}: ${stripVTControlCharacters(details).trim()}\n`)
+  return null
+}
+
+/** In memory, so that an interrupted build leaves nothing behind. */
+async function build(vite: typeof import('vite')): Promise<readonly NewFile[]> {
+  const result = await vite.build({
+    configFile: false,
+    root: join(root, 'src/board'),
+    base: '../board/',
+    logLevel: 'warn',
+    // No settings of a folder above this one.
+    css: { postcss: {} },
+    // Also where NODE_ENV is not production: a development build names the folders of this machine.
+    oxc: { jsx: { runtime: 'automatic', importSource: 'preact', development: false } },
+    build: {
+      write: false,
+      assetsInlineLimit: 0,
+      modulePreload: false,
+      reportCompressedSize: false,
+      // The licenses of what the script contains ask to be passed on with it.
+      license: { fileName: 'licenses.md' },
+    },
+  })
+  if (!('output' in result)) throw new Error('one build was asked for')
+  return result.output.map((file) => ({ name: file.fileName, content: 'code' in file ? file.code : file.source }))
+}
+
+/** A relay that starts meanwhile reads the old board or the new one, never some files of each. */
+async function write(files: readonly NewFile[]): Promise<void> {
+  await mkdir(dirname(outDir), { recursive: true })
+  const scratch = await mkdtemp(`${outDir}-`)
+  try {
+    const newDir = join(scratch, 'new')
+    for (const { name, content } of [...files, { name: digestName, content: digest }]) {
+      await mkdir(dirname(join(newDir, name)), { recursive: true })
+      await writeFile(join(newDir, name), content)
+    }
+    await moveIntoPlace(newDir, join(scratch, 'old'))
+  } finally {
+    await rm(scratch, { recursive: true, force: true })
+  }
+}
+
+/** Another build may put its board there at any moment. One of the same sources stays. */
+async function moveIntoPlace(newDir: string, oldDir: string): Promise<void> {
+  while (digest !== readDigest()) {
+    await rm(oldDir, { recursive: true, force: true })
+    await renameUnless(['ENOENT'], outDir, oldDir)
+    if (await renameUnless(['ENOTEMPTY', 'EEXIST'], newDir, outDir)) return
+  }
+}
+
+/** Whether it was renamed; false where one of these is the reason that it was not. */
+async function renameUnless(codes: readonly unknown[], from: string, to: string): Promise<boolean> {
+  try {
+    await rename(from, to)
+    return true
+  } catch (failure) {
+    if (failure instanceof Error && 'code' in failure && codes.includes(failure.code)) return false
+    throw failure
+  }
+}

@@ -1,0 +1,82 @@
+import { cp, mkdir, writeFile } from 'node:fs/promises'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { build, type Plugin } from 'vite'
+import { documents } from '../docs/documents.ts'
+
+/** Builds the program into dist: main.js, the chunks that it loads on demand, and what they read. Nothing else has to be installed. */
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const src = join(root, 'src')
+const dist = join(root, 'dist')
+
+/** What the program reads while it runs. */
+const filesRead = ['protocol/README.md', 'docs/programs']
+
+/** The oldest Node of package.json. */
+const TARGET = 'node22.18'
+
+/** The documents are the same in every process. Making them takes long and many megabytes, so a built program reads them. */
+const builtDocuments: Plugin = {
+  name: 'built documents',
+  load: (id) => (id === join(src, 'docs/documents.ts') ? builtDocumentsModule : null),
+}
+
+/** A document is read when it is first asked for. */
+const builtDocumentsModule = `import { readFileSync } from 'node:fs'
+const read = (name) => readFileSync(new URL('./built/' + name, import.meta.url))
+const lazily = (document, name) => {
+  let bytes = null
+  return { ...document, get bytes() { return (bytes ??= read(name)) } }
+}
+export const documents = new Map(
+  JSON.parse(read('index.json')).map(([path, name, document]) => [path, lazily(document, name)]),
+)`
+
+/** A module finds the files that it reads as if it still stood where it stands in src, with dist in its place. */
+const ownPlaces: Plugin = {
+  name: 'own places',
+  transform(code, id) {
+    if (!id.startsWith(`${src}/`) || !code.includes('import.meta.url')) return null
+    const place = `new URL('./${relative(src, id).replace(/\.ts$/, '.js')}', import.meta.url)`
+    return { code: code.replaceAll('import.meta.url', place), map: null }
+  },
+}
+
+const result = await build({
+  configFile: false,
+  root,
+  logLevel: 'warn',
+  envDir: false,
+  publicDir: false,
+  // No settings of a folder above this one.
+  css: { postcss: {} },
+  plugins: [builtDocuments, ownPlaces],
+  ssr: { noExternal: true },
+  build: {
+    ssr: join(src, 'main.ts'),
+    write: false,
+    target: TARGET,
+    // Names in a stack trace are worth more than the kilobytes.
+    minify: false,
+    sourcemap: true,
+    license: { fileName: 'licenses.md' },
+    rolldownOptions: { output: { entryFileNames: 'main.js', chunkFileNames: '[name].js' } },
+  },
+})
+if (!('output' in result)) throw new Error('one build was asked for')
+for (const file of result.output) await put(file.fileName, 'code' in file ? file.code : file.source)
+await putDocuments()
+for (const path of filesRead) await cp(join(src, path), join(dist, path), { recursive: true })
+
+async function putDocuments(): Promise<void> {
+  const named = [...documents].map(([path, document], index) => ({ path, name: `${index}.txt`, document }))
+  const index = named.map(({ path, name, document: { bytes: _, ...rest } }) => [path, name, rest])
+  await put('docs/built/index.json', JSON.stringify(index))
+  for (const { name, document } of named) await put(`docs/built/${name}`, document.bytes)
+}
+
+async function put(name: string, content: string | Uint8Array): Promise<void> {
+  await mkdir(dirname(join(dist, name)), { recursive: true })
+  await writeFile(join(dist, name), content)
+}

@@ -1,0 +1,41 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+/** Writes dist/sbom.json: the packages whose code is in the built program and the board, for tools that look for known bugs in them. */
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const licenseFiles = ['dist/licenses.md', 'dist/board/licenses.md']
+
+type Component = { readonly 'bom-ref': string; readonly properties: readonly unknown[] }
+type Bom = {
+  readonly metadata: { readonly component: Component }
+  readonly components: readonly Component[]
+  readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[]
+}
+
+/** The bundler wrote the licenses of what it has put in: `## ws - 8.23.0 (MIT)`. */
+const bundled = new Set(
+  licenseFiles.flatMap((file) =>
+    [...readFileSync(`${root}/${file}`, 'utf8').matchAll(/^## (\S+) - (\S+) \(/gm)].map(
+      ([, name, version]) => `${name}@${version}`,
+    ),
+  ),
+)
+const json = execFileSync('npm', ['sbom', '--sbom-format=cyclonedx', '--package-lock-only'], { cwd: root, maxBuffer: 2 ** 26 })
+const bom: Bom = JSON.parse(String(json))
+const { metadata } = bom
+// npm calls all of them development dependencies, because nothing has to be installed beside a bundle.
+const components = bom.components
+  .filter((component) => bundled.has(component['bom-ref']))
+  .map((part) => ({ ...part, properties: [] }))
+if (components.length !== bundled.size) throw new Error(`npm knows ${components.length} of the ${bundled.size} packages in dist`)
+const dependencies = bom.dependencies
+  .filter(({ ref }) => bundled.has(ref) || ref === metadata.component['bom-ref'])
+  .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter((other) => bundled.has(other)) }))
+// npm names the program after its folder.
+const component = { ...metadata.component, name: 'stocktape' }
+writeFileSync(
+  `${root}/dist/sbom.json`,
+  JSON.stringify({ ...bom, metadata: { ...metadata, component }, components, dependencies }, null, 1),
+)

@@ -1,8 +1,0 @@
-export { type Book, type BookOptions, book, type MovementState, type StockState } from './book.ts'
-export { connect, type RelayClient, type SnapshotCut } from './connect.ts'
-export type { HistoryOptions } from './history-reader.ts'
-export type * from './messages.ts'
-export type * from './options.ts'
-export { comparePositions } from './position-order.ts'
-export { GapError, RelayError } from './relay-error.ts'
-export type { Updates } from './update-stream.ts'

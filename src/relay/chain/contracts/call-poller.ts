@@ -1,0 +1,252 @@
+import { defer, ignoreElements, merge, type Observable, type SchedulerLike, tap } from 'rxjs'
+import { observe, wait } from '../../../lib/async-loop.ts'
+import { chunk, nextTurn } from '../../../lib/turns.ts'
+import type { Hex } from '../../../protocol/fields.ts'
+import { addressSetOf } from '../logs/address-set.ts'
+import type { RequestFn } from '../rpc/client.ts'
+import { UpstreamError } from '../rpc/error.ts'
+import { isCallMethod } from '../rpc/method-params.ts'
+import { type BlockRef, type FeedCallResult, readFeed, readFrozen, readToken, type TokenCallResult } from './contract-reads.ts'
+
+/** The state that a contract returned. */
+export type ContractAnswer =
+  | ({ readonly type: 'token'; readonly address: Hex; readonly block: number } & TokenCallResult)
+  | ({ readonly type: 'feed'; readonly proxy: Hex } & FeedCallResult)
+  /** Whether the feed of a token is frozen; null where the registry does not say. */
+  | { readonly type: 'oracle'; readonly address: Hex; readonly frozen: boolean | null }
+
+const CHECK_INTERVAL_MS = 1_000
+/** New contracts that are taken in one turn of the event loop. */
+const CONTRACTS_PER_TURN = 2_500
+const FEED_INTERVAL_MS = 60_000
+/** With many tokens the registry is asked for each one less often. */
+const ORACLE_PAUSE_MS = 20
+/** How long the registry may fail before its last answer counts as unknown. */
+const ORACLE_PATIENCE_MS = 60_000
+/** How long no contract is read after a failure. */
+const RETRY_MS = 10_000
+/** How long no call is sent after the node refused calls. */
+const REFUSED_MS = 3_600_000
+/** When to read a contract again that returned nothing: the node may lag behind without an error. */
+const EMPTY_CONTRACT_MS = 60_000
+
+type Options = {
+  readonly request: RequestFn
+  readonly tokens: Observable<readonly Hex[]>
+  /** The proxies of the price feeds. */
+  readonly feeds: Observable<readonly Hex[]>
+  /** The contract that says whether a feed is frozen, and how often it is asked for each token. */
+  readonly registry: { readonly address: Hex; readonly intervalMs: number } | null
+  /** The settled block to read tokens at. */
+  readonly head: () => BlockRef | null
+  /** What was read at this block or above is read again. */
+  readonly refreshFrom: Observable<number>
+  readonly clock: SchedulerLike
+  readonly warn: (kind: string, detail: unknown) => void
+}
+
+/** The state of tokens and feeds by eth_call, where the node serves it. Nothing depends on it. */
+export const pollContracts = (options: Options): Observable<ContractAnswer> =>
+  defer(() => {
+    const poller = new ContractPoller(options)
+    const { tokens, feeds, registry, refreshFrom } = options
+    return merge(
+      merge(
+        tokens.pipe(
+          tap((list) => {
+            poller.setContracts('token', list)
+            if (registry) poller.setContracts('oracle', list)
+          }),
+        ),
+        feeds.pipe(tap((list) => poller.setContracts('feed', list))),
+        refreshFrom.pipe(tap((block) => poller.refreshTokens(block))),
+      ).pipe(ignoreElements()),
+      observe<ContractAnswer>((emit, signal) => poller.run(emit, signal)),
+    )
+  })
+
+type PolledContract = {
+  readonly type: 'token' | 'feed' | 'oracle'
+  /** Of a token, or of the proxy of a feed. */
+  readonly address: Hex
+  dueAt: number
+  /** The block of a read that failed because the node lagged behind; the retry uses it again. */
+  asOf: BlockRef | null
+  /** The block of the last answer, also of one that did not count. */
+  readAt: number | null
+  /** When it last answered. */
+  answeredAt: number
+}
+
+/** Schedules the reads. */
+class ContractPoller {
+  readonly #options: Options
+  readonly #wanted: Record<PolledContract['type'], readonly Hex[]> = { token: [], feed: [], oracle: [] }
+  /** What was wanted at the last check. */
+  readonly #taken: Record<PolledContract['type'], readonly Hex[]> = { token: [], feed: [], oracle: [] }
+  readonly #contracts: Readonly<Record<PolledContract['type'], Map<Hex, PolledContract>>> = {
+    token: new Map(),
+    feed: new Map(),
+    oracle: new Map(),
+  }
+  #backoffUntil = Number.NEGATIVE_INFINITY
+  #refusedUntil = Number.NEGATIVE_INFINITY
+  #refusedError: UpstreamError | null = null
+
+  constructor(options: Options) {
+    this.#options = options
+  }
+
+  setContracts(type: PolledContract['type'], addresses: readonly Hex[]): void {
+    this.#wanted[type] = addresses
+  }
+
+  refreshTokens(from: number): void {
+    const dueAt = this.#options.clock.now()
+    for (const contract of this.#contracts.token.values()) {
+      const { asOf, readAt } = contract
+      if (Math.max(asOf?.number ?? -1, readAt ?? -1) >= from) Object.assign(contract, { asOf: null, dueAt })
+    }
+  }
+
+  async run(emit: (answer: ContractAnswer) => void, signal: AbortSignal): Promise<never> {
+    for (let waitMs = 0; ; waitMs = CHECK_INTERVAL_MS) {
+      await wait(waitMs, this.#options.clock, signal)
+      await this.#pollDue(emit, signal)
+    }
+  }
+
+  /** Reads every due contract, the longest due first. One at a time: optional reads must not crowd out required ones. */
+  async #pollDue(emit: (answer: ContractAnswer) => void, signal: AbortSignal): Promise<void> {
+    await this.#takeWanted('feed')
+    await this.#takeWanted('token')
+    await this.#takeWanted('oracle')
+    const { feed, token, oracle } = this.#contracts
+    const now = this.#options.clock.now()
+    const contracts = [...feed.values(), ...(this.#mayReadTokens() ? token.values() : []), ...oracle.values()]
+    const due = contracts.filter(({ dueAt }) => dueAt <= now)
+    for (const contract of due.sort((a, b) => Number(a.type === 'oracle') - Number(b.type === 'oracle') || a.dueAt - b.dueAt)) {
+      if (!this.#isDue(contract)) continue
+      const answer = await this.#poll(contract, signal)
+      if (answer) emit(answer)
+    }
+  }
+
+  #isDue(contract: PolledContract): boolean {
+    if (contract.type === 'token' && !this.#mayReadTokens()) return false
+    const now = this.#options.clock.now()
+    const isWanted = addressSetOf(this.#wanted[contract.type]).has(contract.address)
+    return isWanted && contract.dueAt <= now && this.#backoffUntil <= now
+  }
+
+  /** The tokens may be many, so this takes several turns of the event loop. */
+  async #takeWanted(type: PolledContract['type']): Promise<void> {
+    const [wanted, contracts] = [this.#wanted[type], this.#contracts[type]]
+    if (wanted === this.#taken[type]) return
+    this.#taken[type] = wanted
+    const set = addressSetOf(wanted)
+    for (const address of contracts.keys()) if (!set.has(address)) contracts.delete(address)
+    const dueAt = this.#options.clock.now()
+    for (const [index, part] of chunk(wanted, CONTRACTS_PER_TURN).entries()) {
+      if (index > 0) await nextTurn()
+      for (const address of part)
+        if (!contracts.has(address)) contracts.set(address, { type, address, dueAt, asOf: null, readAt: null, answeredAt: dueAt })
+    }
+  }
+
+  #mayReadTokens(): boolean {
+    return this.#refusedUntil <= this.#options.clock.now() && this.#options.head() !== null
+  }
+
+  async #poll(contract: PolledContract, signal: AbortSignal): Promise<ContractAnswer | null> {
+    // A refresh may make it due again during the read.
+    contract.dueAt = Number.POSITIVE_INFINITY
+    const read = this.#requestFor(contract.type)
+    const request: RequestFn = (method, params) => read(method, params, signal)
+    try {
+      if (contract.type === 'token') return await this.#pollToken(contract, request)
+      return contract.type === 'feed' ? await this.#pollFeed(contract, request) : await this.#pollOracle(contract, request)
+    } catch (failure) {
+      signal.throwIfAborted()
+      if (!(failure instanceof UpstreamError)) throw failure
+      this.#handleFailure(contract, failure)
+      const isUnknown = contract.type === 'oracle' && this.#options.clock.now() - contract.answeredAt >= ORACLE_PATIENCE_MS
+      return isUnknown ? { type: 'oracle', address: contract.address, frozen: null } : null
+    }
+  }
+
+  async #pollToken(contract: PolledContract, request: RequestFn): Promise<ContractAnswer | null> {
+    const asOf = contract.asOf ?? this.#options.head()
+    if (!asOf) return null
+    contract.asOf = asOf
+    const answer = await readToken(request, contract.address, asOf)
+    // A refresh came during the read, and the block may be gone: it is read again.
+    if (contract.dueAt <= this.#options.clock.now()) return null
+    contract.asOf = null
+    contract.readAt = asOf.number
+    // A reorg that settling has not found yet: placed in the replaced chain, the answer would count from below the reorg on.
+    if (!answer) return this.#postpone(contract, 'contract read of another block', RETRY_MS)
+    if (answer.multiplier === null && answer.paused === null) return this.#postpone(contract)
+    return { type: 'token', address: contract.address, block: asOf.number, ...answer }
+  }
+
+  async #pollFeed(contract: PolledContract, request: RequestFn): Promise<ContractAnswer | null> {
+    this.#scheduleIn(contract, FEED_INTERVAL_MS)
+    const answer = await readFeed(request, contract.address)
+    return answer ? { type: 'feed', proxy: contract.address, ...answer } : this.#postpone(contract)
+  }
+
+  async #pollOracle(contract: PolledContract, request: RequestFn): Promise<ContractAnswer | null> {
+    const { registry, clock } = this.#options
+    if (!registry) return null
+    this.#scheduleIn(contract, Math.max(registry.intervalMs, this.#contracts.oracle.size * ORACLE_PAUSE_MS))
+    const frozen = await readFrozen(request, registry.address, contract.address)
+    contract.answeredAt = clock.now()
+    return { type: 'oracle', address: contract.address, frozen }
+  }
+
+  #postpone(contract: PolledContract, warning = 'contract returns nothing', ms = EMPTY_CONTRACT_MS): null {
+    this.#scheduleIn(contract, ms)
+    this.#options.warn(warning, { type: contract.type, address: contract.address })
+    return null
+  }
+
+  #handleFailure(contract: PolledContract, failure: UpstreamError): void {
+    const isBehind = failure.kind === 'behind'
+    if (!isBehind) contract.asOf = null
+    const isOracle = contract.type === 'oracle'
+    const waitMs = failure.isRefused ? EMPTY_CONTRACT_MS : Math.max(RETRY_MS, failure.retryAfterMs ?? 0)
+    this.#scheduleIn(contract, waitMs)
+    // What the registry of the oracle does says nothing about the node.
+    if (!isBehind && !isOracle && !failure.isRefused) this.#backoffUntil = this.#options.clock.now() + waitMs
+    // A general refusal was logged when it was found.
+    if (failure !== this.#refusedError)
+      this.#options.warn('contract read failed', { type: contract.type, address: contract.address, reason: failure.message })
+  }
+
+  #scheduleIn(contract: PolledContract, ms: number): void {
+    contract.dueAt = Math.min(contract.dueAt, this.#options.clock.now() + ms)
+  }
+
+  /** Requests for contracts of a type. What the registry of the oracle refuses says nothing about other calls. */
+  #requestFor(type: PolledContract['type']): RequestFn {
+    const { request, clock } = this.#options
+    return async (method, params, signal) => {
+      if (!isCallMethod(method)) return request(method, params, signal)
+      if (clock.now() < this.#refusedUntil) throw this.#refusedError
+      try {
+        return await request(method, params, signal)
+      } catch (failure) {
+        if (type !== 'oracle') this.#handleCallFailure(failure)
+        throw failure
+      }
+    }
+  }
+
+  #handleCallFailure(failure: unknown): void {
+    if (!(failure instanceof UpstreamError && failure.isRefused)) return
+    this.#refusedError = failure
+    this.#refusedUntil = this.#options.clock.now() + REFUSED_MS
+    this.#options.warn('contract reads refused', { reason: failure.message })
+  }
+}

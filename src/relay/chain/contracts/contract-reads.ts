@@ -1,0 +1,168 @@
+import { parseAbiParameters, toFunctionSelector } from 'viem/utils'
+import { z } from 'zod'
+import type { Hex } from '../../../protocol/fields.ts'
+import { abiDecoder, addressFromWord, isAddressWord } from '../logs/abi-decoder.ts'
+import { type Header, HexWord, isSealed } from '../logs/log-schema.ts'
+import { BlockReader } from '../rpc/block-reader.ts'
+import type { RequestFn } from '../rpc/client.ts'
+import { UpstreamError } from '../rpc/error.ts'
+
+/** A settled block to read a contract at; the hash is null if it was never read. */
+export type BlockRef = { readonly number: number; readonly hash: Hex | null }
+
+/** What a token's contract returns; null where it has no such function. */
+export type TokenCallResult = {
+  readonly multiplier: bigint | null
+  /** A multiplier that takes effect later. */
+  readonly scheduled: { readonly to: bigint; readonly effectiveAt: bigint } | null
+  readonly paused: readonly number[] | null
+}
+
+/** What a feed's proxy returns: its aggregator and the newest round. */
+export type FeedCallResult = {
+  readonly aggregator: Hex
+  readonly phase: number
+  readonly decimals: number
+  readonly round: { readonly answer: bigint; readonly round: bigint; readonly updatedAt: bigint } | null
+}
+
+/** No function that is called here returns more. */
+const ANSWER_BOUND_CHARACTERS = 64 * 2 ** 10
+/** The storage slot of a proxy's current phase: the phase number in the lowest bits, its aggregator above them. */
+const PHASE_SLOT = '0x2'
+const PHASE_BITS = 16n
+const ADDRESS_BITS = 160n
+/** All feeds in dollars have these decimals. */
+const USD_FEED_DECIMALS = 8
+/** A proxy's round id holds the phase in the higher bits and the aggregator's round in these lower ones. */
+const ROUND_BITS = 64
+
+const Data = z
+  .string()
+  .max(ANSWER_BOUND_CHARACTERS)
+  .regex(/^0x([0-9a-f]{2})*$/i)
+  .transform((text) => text.toLowerCase() as Hex)
+
+/** Calls a function, with encoded arguments if it takes any; null if the contract has no such function. */
+const contractMethod = <Value>(signature: string, decode: (data: Hex) => Value | null) => {
+  const selector = toFunctionSelector(signature)
+  return async (request: RequestFn, to: Hex, block: Hex | 'latest', words = ''): Promise<Value | null> => {
+    try {
+      const data = Data.safeParse(await request('eth_call', [{ to, data: `${selector}${words}` }, block])).data
+      if (data === undefined) throw new UpstreamError('unreadable', 'the answer is not hex data')
+      return decode(data)
+    } catch (failure) {
+      // A contract reverts where it lacks the function: that is an answer too.
+      if (failure instanceof UpstreamError && failure.kind === 'reverted') return null
+      throw failure
+    }
+  }
+}
+
+const firstValue =
+  <Value>(decode: (data: Hex) => readonly [Value, ...unknown[]] | null) =>
+  (data: Hex): Value | null =>
+    decode(data)?.[0] ?? null
+
+const decodeUint = firstValue(abiDecoder(parseAbiParameters('uint256')))
+const decodeWord = firstValue(abiDecoder(parseAbiParameters('bytes32')))
+
+const tokenMethods = {
+  uiMultiplier: contractMethod('uiMultiplier()', decodeUint),
+  multiplier: contractMethod('multiplier()', decodeUint),
+  newUIMultiplier: contractMethod('newUIMultiplier()', decodeUint),
+  effectiveAt: contractMethod('effectiveAt()', decodeUint),
+  pausedFeatures: contractMethod('pausedFeatures()', firstValue(abiDecoder(parseAbiParameters('uint8[]')))),
+}
+
+const feedMethods = {
+  aggregator: contractMethod('aggregator()', (data) => {
+    const addressWord = decodeWord(data)
+    return addressWord && isAddressWord(addressWord) && BigInt(addressWord) > 0n ? addressFromWord(addressWord) : null
+  }),
+  phaseId: contractMethod('phaseId()', firstValue(abiDecoder(parseAbiParameters('uint16')))),
+  decimals: contractMethod('decimals()', firstValue(abiDecoder(parseAbiParameters('uint8')))),
+  latestRoundData: contractMethod('latestRoundData()', abiDecoder(parseAbiParameters('uint80, int256, uint256, uint256, uint80'))),
+}
+
+const oracleParams = contractMethod('getOracleParams(address)', abiDecoder(parseAbiParameters('uint256, bool')))
+
+/** Whether the registry says that the feed of a token is frozen; null if it has no answer. */
+export async function readFrozen(request: RequestFn, registry: Hex, token: Hex): Promise<boolean | null> {
+  const params = await oracleParams(request, registry, 'latest', token.slice(2).padStart(64, '0'))
+  return params?.[1] ?? null
+}
+
+/**
+ * Reads a token's state at a block, one call after the other. Null if the node has another block of that number: the calls may have
+ * been answered as of that one. So the header is asked for last.
+ */
+export async function readToken(request: RequestFn, address: Hex, { number, hash }: BlockRef): Promise<TokenCallResult | null> {
+  const block: Hex = `0x${number.toString(16)}`
+  const multiplier =
+    (await tokenMethods.uiMultiplier(request, address, block)) ?? (await tokenMethods.multiplier(request, address, block))
+  const effectiveAt = await tokenMethods.effectiveAt(request, address, block)
+  const to = effectiveAt ? await tokenMethods.newUIMultiplier(request, address, block) : null
+  const paused = await tokenMethods.pausedFeatures(request, address, block)
+  const header = await new BlockReader(request).header(number)
+  if (!isSealed(header)) throw new UpstreamError('behind', `block ${number} is gone, or not there yet`)
+  if (hash !== null && header.hash !== hash) return null
+  return { multiplier, scheduled: effectiveAt && to !== null ? scheduledAt(header, { to, effectiveAt }) : null, paused }
+}
+
+/** The schedule, if it is due later. A token keeps returning the last schedule after it took effect. */
+function scheduledAt({ timestamp }: Header, schedule: NonNullable<TokenCallResult['scheduled']>): TokenCallResult['scheduled'] {
+  if (timestamp === null) throw new UpstreamError('unreadable', 'the block has no time')
+  return schedule.effectiveAt > BigInt(timestamp) ? schedule : null
+}
+
+/** Reads a feed's proxy by calls; if these are refused or return no aggregator, from its storage. */
+export async function readFeed(request: RequestFn, proxy: Hex): Promise<FeedCallResult | null> {
+  try {
+    const aggregator = await feedMethods.aggregator(request, proxy, 'latest')
+    if (aggregator) return await readRounds(request, proxy, aggregator)
+  } catch (failure) {
+    if (failure instanceof UpstreamError && failure.isRefused) return readStoredPhase(request, proxy)
+    throw failure
+  }
+  try {
+    return await readStoredPhase(request, proxy)
+  } catch (failure) {
+    // Some nodes answer every call with a revert, and their storage reads may fail too.
+    if (failure instanceof UpstreamError) return null
+    throw failure
+  }
+}
+
+async function readRounds(request: RequestFn, proxy: Hex, aggregator: Hex): Promise<FeedCallResult | null> {
+  const phase = await feedMethods.phaseId(request, proxy, 'latest')
+  const decimals = await feedMethods.decimals(request, proxy, 'latest')
+  if (phase === null || decimals === null) return null
+  const data = await feedMethods.latestRoundData(request, proxy, 'latest')
+  return { aggregator, phase, decimals, round: data && currentRound(data, phase) }
+}
+
+/** Null before the first round, or if the proxy changed its phase between two calls. */
+function currentRound(
+  [proxyRound, answer, _startedAt, updatedAt]: readonly [bigint, bigint, bigint, bigint, bigint],
+  phase: number,
+): FeedCallResult['round'] {
+  const round = BigInt.asUintN(ROUND_BITS, proxyRound)
+  const isOfPhase = proxyRound >> BigInt(ROUND_BITS) === BigInt(phase)
+  return isOfPhase && round > 0n && updatedAt > 0n ? { answer, round, updatedAt } : null
+}
+
+async function readStoredPhase(request: RequestFn, proxy: Hex): Promise<FeedCallResult | null> {
+  const storedWord = HexWord.safeParse(await request('eth_getStorageAt', [proxy, PHASE_SLOT, 'latest'])).data
+  if (storedWord === undefined) throw new UpstreamError('unreadable', 'the answer is not a 32-byte word')
+  const bits = BigInt(storedWord)
+  const aggregator = bits >> PHASE_BITS
+  // Another proxy implementation stores something else there.
+  if (aggregator === 0n || aggregator >> ADDRESS_BITS > 0n) return null
+  return {
+    aggregator: `0x${aggregator.toString(16).padStart(40, '0')}`,
+    phase: Number(BigInt.asUintN(Number(PHASE_BITS), bits)),
+    decimals: USD_FEED_DECIMALS,
+    round: null,
+  }
+}

@@ -1,0 +1,384 @@
+import { Subject } from 'rxjs'
+import { WebSocket } from 'ws'
+import { z } from 'zod'
+import type { Hex } from '../../../protocol/fields.ts'
+import { HexQuantity } from '../logs/log-schema.ts'
+import type { ChainIdentity } from '../rpc/chain-id.ts'
+import { classifyHandshake } from '../rpc/error.ts'
+import { parseJson } from '../rpc/json-text.ts'
+import { requestText } from '../rpc/request-text.ts'
+
+/** The events of one upstream socket. A clean close is a failure too. */
+export type LinkSignal =
+  /** The node pushes logs of these addresses: pre-confirmed ones, or sealed ones if it refuses the others. */
+  | { readonly type: 'live'; readonly subscription: 'pendingLogs' | 'logs'; readonly addresses: readonly Hex[] }
+  /** One log, or several that arrived together. */
+  | { readonly type: 'log'; readonly subscription: 'pendingLogs' | 'logs'; readonly log: unknown; readonly receivedAt: number }
+  /** The node refuses pre-confirmed logs of these addresses. It may go on pushing those of earlier ones. */
+  | { readonly type: 'refused' }
+  /** The node pushes heads from now on. */
+  | { readonly type: 'heads_live' }
+  | { readonly type: 'head'; readonly header: unknown }
+  /** Messages that are not JSON-RPC. */
+  | { readonly type: 'unreadable'; readonly count: number }
+  /** The next node is tried in its place. */
+  | { readonly type: 'left'; readonly what: 'link' }
+  /** `isRefused`: the node answers, but refuses subscriptions. */
+  | { readonly type: 'down'; readonly reason: string; readonly isRefused: boolean }
+
+const HANDSHAKE_BOUND_MS = 5_000
+/** An unanswered chain check is skipped after this; an unanswered subscription ends the link. */
+const ANSWER_BOUND_MS = 2_000
+const PING_INTERVAL_MS = 10_000
+const PONG_BOUND_MS = 5_000
+const MESSAGE_BOUND_BYTES = 8 * 2 ** 20
+/** A notification may overtake the answer with its subscription id. This many are kept until then. */
+const EARLY_NOTIFICATIONS_BOUND = 2_000
+/** Logs of one read of the socket are emitted together, but at most this many messages. */
+const UNEMITTED_BOUND = 512
+/** A longer filter takes too long to write in one turn of the event loop: its parts are subscribed to one after the other. */
+const PART_BOUND_ADDRESSES = 10_000
+/** Where a node refuses a long filter, each kind of logs is split into at most this many subscriptions. */
+const PARTS_BOUND = 16
+/** A replaced subscription may still push, so its id is kept for a while. */
+const SUBSCRIPTIONS_BOUND = 8 * PARTS_BOUND
+
+type Options = {
+  /** The chain that the node must serve. */
+  readonly chain: ChainIdentity
+  readonly now: () => number
+  readonly warn: (kind: string, detail: unknown) => void
+  /** Receives each message before it is read. */
+  readonly onMessage?: (json: Buffer) => void
+}
+
+/** Why the upstream socket was lost, or never opened. */
+export class LinkError extends Error {
+  /** Whether the node answers, but refuses subscriptions. */
+  readonly isRefused: boolean
+  /** How long the node asks to be left alone. */
+  readonly retryAfterMs: number
+
+  constructor(reason: string, isRefused = false, retryAfterMs = 0) {
+    super(reason)
+    this.isRefused = isRefused
+    this.retryAfterMs = retryAfterMs
+  }
+}
+
+const Answer = z.union([
+  z.object({ id: z.int(), error: z.object({ code: z.number(), message: z.string() }) }),
+  z.object({ id: z.int(), result: z.unknown() }),
+])
+
+type Notification = { readonly subscription: string; readonly result: unknown }
+
+/** Checked by hand: a schema takes four times as long, and every pushed log comes through here. */
+function readNotification(message: unknown): Notification | null {
+  if (!isObject(message) || message.method !== 'eth_subscription' || !isObject(message.params)) return null
+  const { subscription, result } = message.params
+  return typeof subscription === 'string' && result !== undefined ? { subscription, result } : null
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null
+
+type LogSubscriptionKind = 'pendingLogs' | 'logs'
+type SubscriptionKind = LogSubscriptionKind | 'newHeads'
+
+/** A subscription that is being made: to these addresses, in parts of this size. A later one has a higher number. */
+type Attempt = {
+  readonly nth: number
+  readonly kind: LogSubscriptionKind
+  readonly addresses: readonly Hex[]
+  readonly partSize: number
+  /** The parts that the node has accepted. */
+  readonly ids: readonly string[]
+}
+
+type PendingRequest = { readonly onResult: (result: unknown) => void; readonly onError: (failure: RequestFailure) => void }
+
+const noAttempt: Pick<Attempt, 'nth' | 'ids'> = { nth: 0, ids: [] }
+
+/** Why a request failed. The code is null after a timeout. */
+type RequestFailure = { readonly code: number | null; readonly message: string }
+
+const UNKNOWN_METHOD_CODE = -32601
+
+/** One socket from opening to close: checks the chain, subscribes, resubscribes when the tokens change, and pings. */
+export class SubscriptionSocket {
+  readonly signals = new Subject<LinkSignal>()
+  readonly #options: Options
+  readonly #socket: WebSocket
+  readonly #requests = new Map<number, PendingRequest>()
+  readonly #kindBySubscription = new Map<string, SubscriptionKind>()
+  readonly #timers = new Set<NodeJS.Timeout>()
+  /** The logs of the current read. */
+  #unemitted: { readonly kind: LogSubscriptionKind; readonly results: unknown[]; readonly receivedAt: number } | null = null
+  #earlyNotifications: { subscription: string; result: unknown; receivedAt: number }[] = []
+  #addresses: readonly Hex[] = []
+  #isReady = false
+  /** The wanted subscriptions, and the ids of the open ones with the number of their attempt. */
+  readonly #logSubscriptions = new Map<LogSubscriptionKind, Pick<Attempt, 'nth' | 'ids'>>([['pendingLogs', noAttempt]])
+  #attemptCount = 0
+  #lastId = 0
+  #hasEnded = false
+
+  constructor(url: string, options: Options) {
+    this.#options = options
+    this.#socket = new WebSocket(url, {
+      handshakeTimeout: HANDSHAKE_BOUND_MS,
+      maxPayload: MESSAGE_BOUND_BYTES,
+      perMessageDeflate: false,
+      followRedirects: false,
+    })
+    this.#socket.on('open', () => {
+      this.#startPinging()
+      this.#checkChain(() => this.#start())
+    })
+    this.#socket.on('message', (data, isBinary) => {
+      if (isBinary) return
+      const json = Buffer.isBuffer(data) ? data : Buffer.from(String(data))
+      options.onMessage?.(json)
+      this.#handleMessage(json, options.now())
+    })
+    this.#socket.on('unexpected-response', (_, response) => {
+      const { message, retryAfterMs } = classifyHandshake(response)
+      this.#end(message, false, retryAfterMs ?? 0)
+    })
+    this.#socket.on('error', (failure) => this.#end(failure.message))
+    this.#socket.on('close', (code) => this.#end(`closed with ${code}`))
+  }
+
+  /** Subscribes to these tokens. The previous subscription ends only after the new one is confirmed. */
+  setAddresses(addresses: readonly Hex[]): void {
+    this.#addresses = addresses
+    if (this.#isReady) this.#subscribeToLogs()
+  }
+
+  /** Retries pre-confirmed logs, and subscribes to sealed logs as well. */
+  retrySubscriptions(): void {
+    if (!this.#isReady) return
+    this.#subscribe('pendingLogs')
+    if (!this.#logSubscriptions.has('logs')) this.#subscribe('logs')
+  }
+
+  /** Another node may answer on this socket now. */
+  checkChainAgain(): void {
+    if (this.#isReady) this.#checkChain(() => {})
+  }
+
+  /** Ends the socket as lost, so that the next URL is tried. */
+  leave(reason: string): void {
+    if (!this.#hasEnded) this.signals.next({ type: 'left', what: 'link' })
+    this.#end(reason)
+  }
+
+  unsubscribe(): void {
+    this.#hasEnded = true
+    this.#cleanUp()
+  }
+
+  #checkChain(onRight: () => void): void {
+    this.#request('eth_chainId', [], {
+      onResult: (result) => {
+        const chainId = HexQuantity.safeParse(result).data
+        const mismatch = chainId === undefined ? 'eth_chainId is not a number' : this.#options.chain.findMismatch(chainId)
+        if (mismatch) this.#end(`wrong chain: ${mismatch}`)
+        else onRight()
+      },
+      // A node without eth_chainId is the operator's choice. One that has it and fails is not trusted now.
+      onError: ({ code, message }) => {
+        if (code === null || code === UNKNOWN_METHOD_CODE) onRight()
+        else this.#end(`eth_chainId refused: ${code} ${message}`)
+      },
+    })
+  }
+
+  #start(): void {
+    this.#isReady = true
+    this.#request('eth_subscribe', ['newHeads'], {
+      onResult: (id) => {
+        this.signals.next({ type: 'heads_live' })
+        this.#addSubscription(id, 'newHeads')
+      },
+      onError: (failure) => this.#options.warn('upstream refuses newHeads', failure),
+    })
+    this.#subscribeToLogs()
+  }
+
+  #subscribeToLogs(): void {
+    for (const kind of this.#logSubscriptions.keys()) this.#subscribe(kind)
+  }
+
+  #subscribe(kind: LogSubscriptionKind): void {
+    const addresses = this.#addresses
+    // To a node an empty list means every contract.
+    if (addresses.length === 0) return
+    this.#attemptCount += 1
+    const partSize = Math.min(addresses.length, PART_BOUND_ADDRESSES)
+    this.#requestPart({ nth: this.#attemptCount, kind, addresses, partSize, ids: [] })
+  }
+
+  #requestPart(attempt: Attempt): void {
+    const { kind, addresses, partSize, ids } = attempt
+    const first = ids.length * partSize
+    const address = partSize === addresses.length ? addresses : addresses.slice(first, first + partSize)
+    this.#request('eth_subscribe', [kind, { address }], {
+      onResult: (id) => {
+        if (typeof id !== 'string') return this.#end('a subscription was answered without an id')
+        const subscribed = { ...attempt, ids: [...ids, id] }
+        if (first + partSize >= addresses.length) return this.#replaceSubscriptions(subscribed, id)
+        this.#addSubscription(id, kind)
+        this.#requestPart(subscribed)
+      },
+      onError: (failure) => {
+        if (failure.code === null) return this.#end(`${kind} refused: ${failure.message}`)
+        const smaller = Math.ceil(partSize / 2)
+        const maySplit = ids.length === 0 && smaller < partSize && smaller * PARTS_BOUND >= addresses.length
+        if (maySplit && failure.code !== UNKNOWN_METHOD_CODE) return this.#requestPart({ ...attempt, partSize: smaller })
+        this.#unsubscribe(ids)
+        this.#reportRefusal(kind, failure)
+      },
+    })
+  }
+
+  /** The node pushes logs of all addresses now, the last part with this id. Earlier subscriptions end. */
+  #replaceSubscriptions({ nth, kind, addresses, ids }: Attempt, lastId: string): void {
+    const previous = this.#logSubscriptions.get(kind) ?? noAttempt
+    if (previous.nth > nth) return this.#unsubscribe(ids)
+    this.#logSubscriptions.set(kind, { nth, ids })
+    this.signals.next({ type: 'live', subscription: kind, addresses })
+    this.#addSubscription(lastId, kind)
+    this.#unsubscribe(previous.ids)
+  }
+
+  #reportRefusal(kind: LogSubscriptionKind, failure: RequestFailure): void {
+    this.#options.warn(`upstream refuses ${kind}`, failure)
+    // The logs of the addresses before are better than none.
+    if (kind === 'pendingLogs' && this.#logSubscriptions.get(kind)?.ids.length) return this.signals.next({ type: 'refused' })
+    this.#logSubscriptions.delete(kind)
+    if (this.#logSubscriptions.size > 0) return
+    // Sealed logs are better than none.
+    if (kind === 'pendingLogs') this.#subscribe('logs')
+    else this.#end(`${kind} refused: ${failure.message}`, true)
+  }
+
+  #unsubscribe(ids: readonly string[]): void {
+    for (const id of ids) this.#request('eth_unsubscribe', [id], { onResult: () => {}, onError: () => {} })
+  }
+
+  #addSubscription(id: unknown, kind: SubscriptionKind): void {
+    if (typeof id !== 'string') return this.#end('a subscription was answered without an id')
+    this.#kindBySubscription.set(id, kind)
+    // newHeads is subscribed to once per socket, so only ids of log subscriptions may be dropped.
+    const oldest = [...this.#kindBySubscription.keys()].find(
+      (subscription) => this.#kindBySubscription.get(subscription) !== 'newHeads',
+    )
+    if (this.#kindBySubscription.size > SUBSCRIPTIONS_BOUND && oldest !== undefined) this.#kindBySubscription.delete(oldest)
+    const notifications = this.#earlyNotifications.filter(({ subscription }) => subscription === id)
+    this.#earlyNotifications = this.#earlyNotifications.filter(({ subscription }) => subscription !== id)
+    for (const { result, receivedAt } of notifications) this.#emit(kind, result, receivedAt)
+  }
+
+  #handleMessage(json: Buffer, receivedAt: number): void {
+    const message = parseJson(json)
+    const notification = readNotification(message)
+    if (notification) return this.#handleNotification(notification, receivedAt)
+    this.#emitLogs()
+    const answer = Answer.safeParse(message)
+    if (!answer.success) {
+      this.#options.warn('upstream message unreadable', { begins: json.toString('utf8', 0, 120) })
+      return this.signals.next({ type: 'unreadable', count: 1 })
+    }
+    const request = this.#requests.get(answer.data.id)
+    this.#requests.delete(answer.data.id)
+    if ('error' in answer.data) request?.onError(answer.data.error)
+    else request?.onResult(answer.data.result)
+    if (this.#requests.size === 0) this.#earlyNotifications = []
+  }
+
+  #handleNotification({ subscription, result }: Notification, receivedAt: number): void {
+    const kind = this.#kindBySubscription.get(subscription)
+    if (kind === 'newHeads') {
+      this.#emitLogs()
+      this.#emit(kind, result, receivedAt)
+    } else if (kind) this.#addLog(kind, result, receivedAt)
+    else if (this.#requests.size > 0 && this.#earlyNotifications.length < EARLY_NOTIFICATIONS_BOUND)
+      this.#earlyNotifications.push({ subscription, result, receivedAt })
+  }
+
+  /** Most messages push one log. What follows them is done once per read of the socket. */
+  #addLog(kind: LogSubscriptionKind, result: unknown, receivedAt: number): void {
+    if (this.#unemitted?.kind !== kind || this.#unemitted.results.length === UNEMITTED_BOUND) this.#emitLogs()
+    if (!this.#unemitted) {
+      this.#unemitted = { kind, results: [], receivedAt }
+      queueMicrotask(() => this.#emitLogs())
+    }
+    this.#unemitted.results.push(result)
+  }
+
+  #emitLogs(): void {
+    const unemitted = this.#unemitted
+    this.#unemitted = null
+    if (!unemitted || this.#hasEnded) return
+    const { kind, results, receivedAt } = unemitted
+    this.#emit(kind, results.length === 1 ? results[0] : results.flat(), receivedAt)
+  }
+
+  #emit(kind: SubscriptionKind, result: unknown, receivedAt: number): void {
+    if (kind === 'newHeads') this.signals.next({ type: 'head', header: result })
+    else this.signals.next({ type: 'log', subscription: kind, log: result, receivedAt })
+  }
+
+  #request(method: string, params: readonly unknown[], request: PendingRequest): void {
+    this.#lastId += 1
+    const id = this.#lastId
+    this.#requests.set(id, request)
+    this.#schedule(ANSWER_BOUND_MS, () => {
+      if (this.#requests.delete(id)) request.onError({ code: null, message: `not answered within ${ANSWER_BOUND_MS} ms` })
+    })
+    this.#socket.send(requestText({ jsonrpc: '2.0', id, method, params }))
+  }
+
+  /** A half-open connection looks quiet; only a missing pong reveals it. */
+  #startPinging(): void {
+    let hasAnswered = true
+    this.#socket.on('pong', () => {
+      hasAnswered = true
+    })
+    const ping = () => {
+      hasAnswered = false
+      this.#socket.ping()
+      this.#schedule(PONG_BOUND_MS, () => {
+        if (!hasAnswered) this.#end(`no pong within ${PONG_BOUND_MS} ms`)
+      })
+      this.#schedule(PING_INTERVAL_MS, ping)
+    }
+    this.#schedule(PING_INTERVAL_MS, ping)
+  }
+
+  #schedule(ms: number, callback: () => void): void {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer)
+      callback()
+    }, ms)
+    this.#timers.add(timer)
+  }
+
+  #end(reason: string, isRefused = false, retryAfterMs = 0): void {
+    if (this.#hasEnded) return
+    this.#emitLogs()
+    this.#hasEnded = true
+    this.#cleanUp()
+    this.signals.error(new LinkError(reason, isRefused, retryAfterMs))
+  }
+
+  #cleanUp(): void {
+    for (const timer of this.#timers) clearTimeout(timer)
+    this.#timers.clear()
+    this.#socket.removeAllListeners()
+    // A socket that is terminated while it opens still emits an error, which would crash the process if unhandled.
+    this.#socket.on('error', () => {})
+    this.#socket.terminate()
+  }
+}

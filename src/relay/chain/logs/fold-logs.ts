@@ -1,0 +1,177 @@
+import type { Hex } from '../../../protocol/fields.ts'
+import type { DecodedEvent } from './events.ts'
+import type { Log } from './log-schema.ts'
+
+/** A decoded log, with what other logs of its transaction add to it. */
+export type DecodedLog = {
+  readonly log: Log
+  readonly decoded: DecodedEvent
+  /** The memo that follows a transfer. */
+  readonly memo: Hex | null
+  /** Whether a Seized log marks the transfer as a seizure. */
+  readonly isSeized: boolean
+  /** Of an announcement: the keys of the logs between its start and its end, in log order. */
+  readonly enclosedKeys: readonly string[]
+  /** Whether an EndAnnouncement closed the announcement. */
+  readonly isClosed: boolean
+}
+
+/** How many announcements of one contract may be open at once. Beyond it the oldest counts as never closed. */
+const OPEN_BRACKETS_BOUND = 16
+
+type MutableDecodedLog = { -readonly [Name in keyof DecodedLog]: DecodedLog[Name] }
+
+/** Events that explain another log, enclose others, or are explained by another, at any distance in the transaction. */
+const farRelatedEvents: ReadonlySet<DecodedEvent['event']> = new Set([
+  'Seized',
+  'MultiplierUpdated',
+  'UIMultiplierUpdated',
+  'Announcement',
+  'EndAnnouncement',
+])
+
+/** Whether a log may change what another log of its transaction means that is not next to it. */
+export const isFarRelated = ({ event }: DecodedEvent): boolean => farRelatedEvents.has(event)
+
+/** Whether a log may change what another log of its transaction means. A Memo explains the log before it; most stand alone. */
+export const isRelated = (decoded: DecodedEvent): boolean => decoded.event === 'Memo' || isFarRelated(decoded)
+
+const NO_KEYS: readonly string[] = []
+
+type UnfoldedLog = Pick<DecodedLog, 'log' | 'decoded'>
+
+/** A log as it is where no other log of its transaction is related to it. */
+export const foldAlone = ({ log, decoded }: UnfoldedLog): DecodedLog => ({
+  log,
+  decoded,
+  memo: null,
+  isSeized: false,
+  enclosedKeys: NO_KEYS,
+  isClosed: false,
+})
+
+/**
+ * Folds the logs of one block or transaction, in log order. Only logs of one contract in one transaction belong together. A log
+ * that is folded into another becomes null.
+ */
+export function foldLogs(logs: readonly UnfoldedLog[]): readonly (DecodedLog | null)[] {
+  const drafts: MutableDecodedLog[] = logs.map(foldAlone)
+  if (!logs.some(({ decoded }) => isRelated(decoded))) return drafts
+  const folded = new Set<MutableDecodedLog>()
+  for (const transaction of Map.groupBy(drafts, ({ log }) => log.transactionHash).values())
+    for (const contractLogs of Map.groupBy(transaction, ({ log }) => log.address).values())
+      if (contractLogs.some(({ decoded }) => isRelated(decoded))) foldContractLogs(contractLogs, folded)
+  return drafts.map((draft) => (folded.has(draft) ? null : draft))
+}
+
+/** Folds the logs of one contract in one transaction: completes the drafts, and adds the merged ones to `folded`. */
+function foldContractLogs(contractLogs: readonly MutableDecodedLog[], folded: Set<MutableDecodedLog>): void {
+  const seizureMatcher = contractLogs.some(({ decoded }) => decoded.event === 'Seized') ? new SeizureMatcher() : null
+  const brackets = new AnnouncementBrackets()
+  let lastMultiplier: { readonly draft: MutableDecodedLog; readonly to: bigint } | null = null
+  for (const [index, draft] of contractLogs.entries()) {
+    const { decoded, log } = draft
+    switch (decoded.event) {
+      case 'Transfer': {
+        const seizure = seizureMatcher?.addTransfer(draft, decoded)
+        if (seizure) folded.add(seizure)
+        break
+      }
+      case 'Memo': {
+        const transfer = contractLogs[index - 1]
+        if (transfer?.decoded.event !== 'Transfer' || transfer.log.logIndex !== log.logIndex - 1) break
+        transfer.memo = decoded.memo
+        folded.add(draft)
+        break
+      }
+      case 'Seized':
+        if (seizureMatcher?.addSeizure(draft, decoded)) folded.add(draft)
+        break
+      case 'MultiplierUpdated':
+        lastMultiplier = { draft, to: decoded.to }
+        break
+      case 'UIMultiplierUpdated':
+        if (lastMultiplier?.to !== decoded.to || isSchedule(decoded, log)) break
+        folded.add(lastMultiplier.draft)
+        lastMultiplier = null
+        break
+      case 'Announcement':
+        brackets.open(draft, decoded.id, index)
+        break
+      case 'EndAnnouncement':
+        if (brackets.close(decoded.id, index)) folded.add(draft)
+        break
+    }
+  }
+  for (const { draft, from, to } of brackets.closed)
+    draft.enclosedKeys = contractLogs
+      .slice(from, to)
+      .filter((inner) => !folded.has(inner))
+      .map(({ log }) => log.key)
+}
+
+/** A schedule repeats no immediate change, not even one to its value: that one counts before it. */
+const isSchedule = ({ effectiveAt }: { readonly effectiveAt: bigint }, { blockTimestamp }: Log): boolean =>
+  blockTimestamp !== null && effectiveAt > blockTimestamp
+
+type TransferFields = { readonly from: Hex; readonly to: Hex; readonly amount: bigint }
+
+const transferKeyOf = ({ from, to, amount }: TransferFields): string => `${from} ${to} ${amount}`
+
+/** Matches each Seized log with the nearest equal transfer before it that has none yet, else with the next one. */
+class SeizureMatcher {
+  readonly #unseized = new Map<string, MutableDecodedLog[]>()
+  readonly #unmatched = new Map<string, MutableDecodedLog[]>()
+
+  /** The earlier Seized log that this transfer belongs to. */
+  addTransfer(draft: MutableDecodedLog, transfer: TransferFields): MutableDecodedLog | null {
+    const transferKey = transferKeyOf(transfer)
+    const seizure = this.#unmatched.get(transferKey)?.shift()
+    if (!seizure) {
+      pushTo(this.#unseized, transferKey, draft)
+      return null
+    }
+    draft.isSeized = true
+    return seizure
+  }
+
+  /** Whether an earlier transfer matches. */
+  addSeizure(seizure: MutableDecodedLog, transfer: TransferFields): boolean {
+    const transferKey = transferKeyOf(transfer)
+    const draft = this.#unseized.get(transferKey)?.pop()
+    if (!draft) {
+      pushTo(this.#unmatched, transferKey, seizure)
+      return false
+    }
+    draft.isSeized = true
+    return true
+  }
+}
+
+function pushTo(stacks: Map<string, MutableDecodedLog[]>, key: string, draft: MutableDecodedLog): void {
+  const stack = stacks.get(key)
+  if (stack) stack.push(draft)
+  else stacks.set(key, [draft])
+}
+
+/** Matches each EndAnnouncement with its announcement. Announcements may nest or overlap. */
+class AnnouncementBrackets {
+  /** The closed announcements, and the range of logs that each encloses. */
+  readonly closed: { readonly draft: MutableDecodedLog; readonly from: number; readonly to: number }[] = []
+  readonly #open: { readonly draft: MutableDecodedLog; readonly id: string; readonly index: number }[] = []
+
+  open(draft: MutableDecodedLog, id: string, index: number): void {
+    this.#open.push({ draft, id, index })
+    if (this.#open.length > OPEN_BRACKETS_BOUND) this.#open.shift()
+  }
+
+  /** Whether an announcement with this id was open. */
+  close(id: string, index: number): boolean {
+    const opened = this.#open.findLast((announcement) => announcement.id === id)
+    if (!opened) return false
+    this.#open.splice(this.#open.indexOf(opened), 1)
+    opened.draft.isClosed = true
+    this.closed.push({ draft: opened.draft, from: opened.index + 1, to: index })
+    return true
+  }
+}

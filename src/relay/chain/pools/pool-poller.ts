@@ -1,0 +1,127 @@
+import { ignoreElements, interval, merge, type Observable, type SchedulerLike, tap } from 'rxjs'
+import { observe, WakeUp, wait } from '../../../lib/async-loop.ts'
+import type { RequestBatchFn } from '../rpc/client.ts'
+import type { Pool } from './pool.ts'
+import { PoolReader, type PoolReadings, unreadable } from './pool-reader.ts'
+
+/** What one batch read. */
+export type PoolsRead = { readonly type: 'pools' } & PoolReadings
+
+/** Between the beginnings of two batches. What is asked for meanwhile is one read after it. */
+const READ_INTERVAL_MS = 50
+/** The same after a batch that read nothing. */
+const FAILED_INTERVAL_MS = 1_000
+/** An answer about a block further behind the known head is of a node that lags. */
+const BEHIND_BLOCKS = 2
+/** Ids of pools in one line of the log. */
+const LOGGED_POOLS_BOUND = 10
+
+type Options = {
+  readonly requestBatch: RequestBatchFn
+  /** How often every pool is read. */
+  readonly intervalMs: number
+  /** Where to read now. */
+  readonly tag: () => 'pending' | 'latest'
+  /** The newest known sealed block. */
+  readonly sealedHead: () => number | null
+  readonly clock: SchedulerLike
+  readonly warn: (kind: string, detail: unknown) => void
+}
+
+/** Reads the pools that are due, one batch at a time. Nothing waits for it. */
+export class PoolPoller {
+  readonly #options: Options
+  readonly #reader: PoolReader
+  readonly #due = new Set<Pool>()
+  /** The block of the last reading of each pool. */
+  readonly #readAt = new Map<Pool, number>()
+  readonly #unreadable = new Set<Pool>()
+  readonly #wakeUp = new WakeUp()
+  #pools: readonly Pool[] = []
+  /** Blocks from this one on were replaced while a batch was in flight. */
+  #replacedFrom = Number.POSITIVE_INFINITY
+
+  constructor(options: Options) {
+    this.#options = options
+    this.#reader = new PoolReader(options)
+  }
+
+  /** The pools to read from now on; new ones are due. */
+  setPools(pools: readonly Pool[]): void {
+    const added = pools.filter((pool) => !this.#pools.includes(pool))
+    this.#pools = pools
+    for (const known of [this.#due, this.#readAt, this.#unreadable])
+      for (const pool of known.keys()) if (!pools.includes(pool)) known.delete(pool)
+    this.read(added)
+  }
+
+  read(pools: Iterable<Pool>): void {
+    for (const pool of pools) this.#due.add(pool)
+    if (this.#due.size > 0) this.#wakeUp.notify()
+  }
+
+  /** These blocks were replaced: what was read there does not hold. */
+  readAgainFrom(block: number): void {
+    this.#replacedFrom = Math.min(this.#replacedFrom, block)
+    this.read([...this.#readAt].flatMap(([pool, readAt]) => (readAt >= block ? [pool] : [])))
+  }
+
+  answers(): Observable<PoolsRead> {
+    const { intervalMs, clock } = this.#options
+    return merge(
+      interval(intervalMs, clock).pipe(
+        tap(() => this.read(this.#pools)),
+        ignoreElements(),
+      ),
+      observe<PoolsRead>((emit, signal) => this.#run(emit, signal)),
+    )
+  }
+
+  async #run(emit: (answer: PoolsRead) => void, signal: AbortSignal): Promise<never> {
+    const { clock } = this.#options
+    for (;;) {
+      if (this.#due.size === 0) await this.#wakeUp.wait(signal)
+      const due = this.#pools.filter((pool) => this.#due.has(pool))
+      this.#due.clear()
+      if (due.length === 0) continue
+      const startedAt = clock.now()
+      const answer = await this.#readDue(due, signal)
+      if (answer) emit(answer)
+      const interval = answer?.block === null ? FAILED_INTERVAL_MS : READ_INTERVAL_MS
+      await wait(Math.max(0, startedAt + interval - clock.now()), clock, signal)
+    }
+  }
+
+  /** Null if the block was replaced meanwhile: then the pools are due again. */
+  async #readDue(due: readonly Pool[], signal: AbortSignal): Promise<PoolsRead | null> {
+    const { tag, sealedHead } = this.#options
+    const head = sealedHead() ?? 0
+    this.#replacedFrom = Number.POSITIVE_INFINITY
+    const { block, pools } = await this.#reader.read(due, tag(), signal)
+    if (block && block.number >= this.#replacedFrom) {
+      this.read(due)
+      return null
+    }
+    const isBehind = block !== null && block.number < head - BEHIND_BLOCKS
+    const readings: PoolReadings = isBehind
+      ? unreadable(due, `the node answers for block ${block.number}, and ${head} is known`)
+      : { block, pools }
+    this.#record(readings)
+    return { type: 'pools', ...readings }
+  }
+
+  /** Pools that cannot be read are logged once. */
+  #record({ block, pools }: PoolReadings): void {
+    const failures = new Map<string, string[]>()
+    for (const [pool, reading] of pools) {
+      if (block) this.#readAt.set(pool, block.number)
+      if (reading.kind === 'read') this.#unreadable.delete(pool)
+      else if (!this.#unreadable.has(pool)) {
+        this.#unreadable.add(pool)
+        failures.set(reading.reason, [...(failures.get(reading.reason) ?? []), pool.id])
+      }
+    }
+    for (const [reason, ids] of failures)
+      this.#options.warn('pools unreadable', { pools: ids.slice(0, LOGGED_POOLS_BOUND), count: ids.length, reason })
+  }
+}

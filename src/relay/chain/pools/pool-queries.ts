@@ -1,0 +1,174 @@
+import { concat, keccak256, numberToHex } from 'viem/utils'
+import { z } from 'zod'
+import { formatDecimal } from '../../../protocol/decimal.ts'
+import type { Hex } from '../../../protocol/fields.ts'
+import { addressFromWord, isAddressWord } from '../logs/abi-decoder.ts'
+import type { BatchRequest } from '../rpc/client.ts'
+import type { BatchAnswer } from '../rpc/rpc-answer.ts'
+import { isToken0, type Pool, type PoolState, poolAccount, SQRT_PRICE_BOUNDS } from './pool.ts'
+
+/** A pool as it is in a block, or why it cannot be read. */
+export type PoolReading =
+  | ({
+      readonly kind: 'read'
+      /** Null where the upstream does not say it. */
+      readonly feeBps: string | null
+    } & PoolState)
+  | { readonly kind: 'unreadable'; readonly reason: string }
+
+/** `refused`: this way never gives an answer, another one may. `failed`: the same one may give an answer later. */
+export type PoolAnswer = PoolReading | { readonly kind: 'refused' | 'failed'; readonly reason: string }
+
+/** By calls to the contract, or from its storage. */
+export type ReadingWay = 'call' | 'storage'
+
+/** What never changes in a pool, as far as it is known. */
+export type PoolFacts = { readonly areTokensRight: boolean; readonly feeBps: string | null }
+
+type QueryName = 'state' | 'liquidity' | 'token0' | 'token1' | 'fee'
+export type PoolQueries = Readonly<Partial<Record<QueryName, BatchRequest>>>
+export type QueryAnswers = Readonly<Partial<Record<QueryName, BatchAnswer>>>
+
+const SELECTORS = {
+  state: '0x3850c7bd',
+  liquidity: '0x1a686502',
+  token0: '0x0dfe1681',
+  token1: '0xd21220a7',
+  fee: '0xddca3f43',
+} as const satisfies Record<QueryName, Hex>
+/** Of `extsload(bytes32)`, by which a v4 manager shows its storage. */
+const EXTSLOAD_SELECTOR = '0x1e2eaeaf'
+const V3_SLOTS = { state: '0x0', liquidity: '0x4' } as const
+/** The slot of a v4 manager's mapping with all pools, and where a pool's liquidity is from its first slot. */
+const V4_POOLS_SLOT = 6
+const V4_LIQUIDITY_OFFSET = 3n
+/** In a stored state, the lowest bits are the root of the price. In v4 the fee stands above price, tick and protocol fee. */
+const ROOT_BITS = 160
+const V4_FEE_SHIFT = 208n
+const FEE_BITS = 24
+const LIQUIDITY_BITS = 128
+/** Fees are in hundredths of a basis point. */
+const FEE_SCALE = 2
+/** No function that is called here returns more. */
+const WORDS_BOUND = 16
+const WORD_BYTES = 32
+const WORD_CHARS = '0x'.length + 2 * WORD_BYTES
+
+/** What to ask about a pool. Slipstream pools cannot be read from storage. */
+export function poolQueries(pool: Pool, way: ReadingWay, facts: PoolFacts, tag: 'pending' | 'latest'): PoolQueries {
+  const account = poolAccount(pool)
+  const call = (data: Hex): BatchRequest => ({ method: 'eth_call', params: [{ to: account, data }, tag] })
+  const load = (slot: Hex): BatchRequest =>
+    way === 'call' ? call(concat([EXTSLOAD_SELECTOR, slot])) : { method: 'eth_getStorageAt', params: [account, slot, tag] }
+  if (pool.kind === 'uniswap_v4') return mapSlots(v4SlotsOf(pool.id), load)
+  if (way === 'storage') return mapSlots(V3_SLOTS, load)
+  const { state, liquidity, token0, token1, fee } = SELECTORS
+  return {
+    ...{ state: call(state), liquidity: call(liquidity) },
+    ...(facts.areTokensRight ? {} : { token0: call(token0), token1: call(token1) }),
+    ...(facts.feeBps === null ? { fee: call(fee) } : {}),
+  }
+}
+
+/** What the answers say of the pool. */
+export function readPoolAnswers(pool: Pool, way: ReadingWay, facts: PoolFacts, answers: QueryAnswers): PoolAnswer {
+  const tokens = facts.areTokensRight ? null : tokensOf(answers)
+  if (tokens && !areOf(pool, tokens)) {
+    const reason = `pool ${pool.id} trades ${tokens.join(' and ')}, not ${pool.token} and ${pool.currency.address}`
+    return { kind: 'unreadable', reason }
+  }
+  // A pool of other tokens must not be read before that is known.
+  const unread = way === 'call' && pool.kind !== 'uniswap_v4' && !facts.areTokensRight && !tokens
+  const failed = unread ? [answers.token0, answers.token1].map(readWord).find(({ kind }) => kind === 'failed') : undefined
+  if (failed?.kind === 'failed') return failed
+  const [state, liquidity] = [readWord(answers.state), readWord(answers.liquidity)]
+  if (state.kind !== 'word' || liquidity.kind !== 'word') return worseOf(state, liquidity)
+  const isPacked = way === 'storage' || pool.kind === 'uniswap_v4'
+  const sqrtPriceX96 = isPacked ? BigInt.asUintN(ROOT_BITS, state.value) : state.value
+  if (sqrtPriceX96 < SQRT_PRICE_BOUNDS.min || sqrtPriceX96 > SQRT_PRICE_BOUNDS.max)
+    return { kind: 'unreadable', reason: `sqrtPriceX96 is ${sqrtPriceX96}` }
+  if (liquidity.value !== BigInt.asUintN(LIQUIDITY_BITS, liquidity.value))
+    return { kind: 'unreadable', reason: `the liquidity is ${liquidity.value}` }
+  const feeBps = pool.kind === 'uniswap_v4' ? feeText(state.value >> V4_FEE_SHIFT) : (facts.feeBps ?? feeOf(answers))
+  return { kind: 'read', sqrtPriceX96, liquidity: liquidity.value, feeBps }
+}
+
+/** What is known of the pool after these answers. The fee of a Slipstream pool may change. */
+export function learnFacts(pool: Pool, { areTokensRight, feeBps }: PoolFacts, answers: QueryAnswers): PoolFacts {
+  const tokens = tokensOf(answers)
+  return {
+    areTokensRight: areTokensRight || (tokens !== null && areOf(pool, tokens)),
+    feeBps: pool.kind === 'uniswap_v3' ? (feeBps ?? feeOf(answers)) : null,
+  }
+}
+
+type Slots = Readonly<Record<'state' | 'liquidity', Hex>>
+
+const mapSlots = ({ state, liquidity }: Slots, load: (slot: Hex) => BatchRequest): PoolQueries => ({
+  state: load(state),
+  liquidity: load(liquidity),
+})
+
+function v4SlotsOf(id: Hex): Slots {
+  const state = keccak256(concat([id, numberToHex(V4_POOLS_SLOT, { size: WORD_BYTES })]))
+  return {
+    state,
+    liquidity: numberToHex(BigInt.asUintN(8 * WORD_BYTES, BigInt(state) + V4_LIQUIDITY_OFFSET), { size: WORD_BYTES }),
+  }
+}
+
+/** The first word of an answer, or why there is none. */
+type WordAnswer =
+  | { readonly kind: 'word'; readonly value: bigint; readonly text: Hex }
+  | { readonly kind: 'refused' | 'failed' | 'unreadable'; readonly reason: string }
+
+const Words = z
+  .string()
+  .max('0x'.length + WORDS_BOUND * 2 * WORD_BYTES)
+  .regex(/^0x([0-9a-f]{64})+$/i)
+  .transform((text) => text.toLowerCase().slice(0, WORD_CHARS) as Hex)
+
+function readWord(answer: BatchAnswer | undefined): WordAnswer {
+  if (!answer) return { kind: 'failed', reason: 'no answer' }
+  if (!answer.ok) {
+    const { error } = answer
+    return { kind: error.isRefused || error.kind === 'reverted' ? 'refused' : 'failed', reason: error.message }
+  }
+  // A contract without the function, or none at all.
+  if (answer.result === '0x') return { kind: 'refused', reason: 'the answer is empty' }
+  const text = Words.safeParse(answer.result).data
+  if (text === undefined) return { kind: 'unreadable', reason: 'the answer is not whole 32-byte words' }
+  return { kind: 'word', value: BigInt(text), text }
+}
+
+/** Why a pool is not read: first what another way may change, then what time may. */
+function worseOf(...answers: readonly WordAnswer[]): PoolAnswer {
+  const reasons = answers.filter((answer) => answer.kind !== 'word')
+  const [first] = ['refused', 'failed', 'unreadable'].flatMap((kind) => reasons.filter((reason) => reason.kind === kind))
+  return first ?? { kind: 'failed', reason: 'no answer' }
+}
+
+/** The pool's tokens in their order. Null if they cannot be read. */
+function tokensOf({ token0, token1 }: QueryAnswers): readonly [Hex, Hex] | null {
+  const [first, second] = [addressOf(token0), addressOf(token1)]
+  return first && second ? [first, second] : null
+}
+
+function addressOf(answer: BatchAnswer | undefined): Hex | null {
+  const word = readWord(answer)
+  return word.kind === 'word' && isAddressWord(word.text) ? addressFromWord(word.text) : null
+}
+
+/** In the other order the price would be the inverse. */
+function areOf(pool: Pool, [first, second]: readonly [Hex, Hex]): boolean {
+  const pair = [pool.token, pool.currency.address]
+  const [token0, token1] = isToken0(pool) ? pair : pair.reverse()
+  return first === token0 && second === token1
+}
+
+function feeOf({ fee }: QueryAnswers): string | null {
+  const word = readWord(fee)
+  return word.kind === 'word' && word.value === BigInt.asUintN(FEE_BITS, word.value) ? feeText(word.value) : null
+}
+
+const feeText = (value: bigint): string => formatDecimal({ units: BigInt.asUintN(FEE_BITS, value), scale: FEE_SCALE })

@@ -1,0 +1,172 @@
+import type { SchedulerLike } from 'rxjs'
+import { wait } from '../../../lib/async-loop.ts'
+import { BoundedMap } from '../../../lib/bounded-map.ts'
+import type { Hex } from '../../../protocol/fields.ts'
+import { Header, isSealed, type SealedHeader } from '../logs/log-schema.ts'
+import type { BatchRequest, RequestBatchFn } from '../rpc/client.ts'
+import { UpstreamError } from '../rpc/error.ts'
+import type { BatchAnswer } from '../rpc/rpc-answer.ts'
+import type { Pool } from './pool.ts'
+import {
+  learnFacts,
+  type PoolAnswer,
+  type PoolFacts,
+  type PoolReading,
+  poolQueries,
+  type QueryAnswers,
+  type ReadingWay,
+  readPoolAnswers,
+} from './pool-queries.ts'
+
+/** The block that pools were read in. The hash is null while it is pre-confirmed. */
+type ReadingBlock = { readonly number: number; readonly hash: Hex | null; readonly timestamp: number | null }
+
+/** Pools as they are in one block; the block is null if none of them was read. */
+export type PoolReadings = { readonly block: ReadingBlock | null; readonly pools: ReadonlyMap<Pool, PoolReading> }
+
+type Tag = 'pending' | 'latest'
+
+type Options = { readonly requestBatch: RequestBatchFn; readonly clock: SchedulerLike }
+
+/** A reading that takes longer is given up. */
+const READING_BOUND_MS = 2_000
+/** How often the same is requested again, if something has no answer or the block changes meanwhile. */
+const REPEATS_BOUND = 1
+/** What failed a moment ago often fails again at once. */
+const REPEAT_PAUSE_MS = 150
+/** How long a pool that no call reads is read from storage. */
+const STORAGE_MS = 600_000
+/** Pools of which something is remembered. */
+const POOLS_BOUND = 1_000
+
+/** What one batch gave, and why the next one follows: read in another way, at `latest`, or once more. */
+type BatchOutcome = { readonly readings: PoolReadings; readonly next: 'way' | 'latest' | 'repeat' | null }
+
+type PoolMemory = { facts: PoolFacts; storageUntil: number }
+
+/** Reads pools, all in one block: a batch asks for the block's header first and last. */
+export class PoolReader {
+  readonly #options: Options
+  readonly #memories = new BoundedMap<Pool, PoolMemory>(POOLS_BOUND)
+
+  constructor(options: Options) {
+    this.#options = options
+  }
+
+  /** Takes one batch, or several one after the other. Fails only if the signal is aborted. */
+  async read(pools: readonly Pool[], tagAtFirst: Tag, signal: AbortSignal): Promise<PoolReadings> {
+    const deadline = new AbortController()
+    const timer = this.#options.clock.schedule(() => deadline.abort(), READING_BOUND_MS)
+    const bounds = AbortSignal.any([signal, deadline.signal])
+    let tag = tagAtFirst
+    let readings = unreadable(pools, `no answer within ${READING_BOUND_MS} ms`)
+    try {
+      for (let repeats = 0; repeats <= REPEATS_BOUND; ) {
+        const outcome = await this.#attempt(pools, tag, bounds)
+        // What was read before stands, if the repeat reads nothing.
+        if (outcome.readings.block || !readings.block) readings = outcome.readings
+        if (outcome.next === null) break
+        if (outcome.next === 'latest') tag = 'latest'
+        if (outcome.next !== 'repeat') continue
+        repeats += 1
+        if (repeats <= REPEATS_BOUND) await wait(REPEAT_PAUSE_MS, this.#options.clock, bounds)
+      }
+    } catch (failure) {
+      signal.throwIfAborted()
+      if (!deadline.signal.aborted) throw failure
+    } finally {
+      timer.unsubscribe()
+    }
+    return readings
+  }
+
+  async #attempt(pools: readonly Pool[], tag: Tag, signal: AbortSignal): Promise<BatchOutcome> {
+    const asked = pools.map((pool) => this.#queriesFor(pool, tag))
+    // The latest block tells whether the pending one is being built.
+    const headers = tag === 'pending' ? [headerOf(tag), headerOf('latest')] : [headerOf(tag)]
+    const batch = [...headers, ...asked.flatMap(({ queries }) => queries.map(([, request]) => request)), headerOf(tag)]
+    const answers = await this.#request(batch, signal)
+    if (answers instanceof UpstreamError) return { readings: unreadable(pools, answers.message), next: 'repeat' }
+    const [first, last] = [readHeader(answers[0]), readHeader(answers[batch.length - 1])]
+    const latest = readHeader(answers[headers.length - 1])
+    const block = first && isSealed(latest) ? blockOf(first, latest) : null
+    if (tag === 'pending' && !block && (first || isNone(answers[0])))
+      return { readings: unreadable(pools, 'no block is being built'), next: 'latest' }
+    let from = headers.length
+    const read = asked.map(({ pool, way, queries }): [Pool, PoolAnswer] => {
+      const entries = queries.map(([name], index) => [name, answers[from + index]])
+      from += queries.length
+      return [pool, this.#readPool(pool, way, Object.fromEntries(entries))]
+    })
+    if (!block) return { readings: unreadable(pools, 'the block has no header'), next: 'repeat' }
+    if (!first || !last || !isSameBlock(first, last))
+      return { readings: unreadable(pools, 'the block changed meanwhile'), next: 'repeat' }
+    const kinds = new Set(read.map(([, { kind }]) => kind))
+    const next = kinds.has('refused') ? 'way' : kinds.has('failed') ? 'repeat' : null
+    return { readings: { block, pools: new Map(read.map(([pool, answer]) => [pool, asReading(answer)])) }, next }
+  }
+
+  #queriesFor(pool: Pool, tag: Tag) {
+    const { facts, storageUntil } = this.#memoryOf(pool)
+    const way: ReadingWay = this.#options.clock.now() < storageUntil ? 'storage' : 'call'
+    return { pool, way, queries: Object.entries(poolQueries(pool, way, facts, tag)) }
+  }
+
+  /** The error, if nothing was answered at all. */
+  async #request(batch: readonly BatchRequest[], signal: AbortSignal): Promise<readonly BatchAnswer[] | UpstreamError> {
+    try {
+      return await this.#options.requestBatch(batch, signal)
+    } catch (failure) {
+      signal.throwIfAborted()
+      if (failure instanceof UpstreamError) return failure
+      throw failure
+    }
+  }
+
+  /** Reads the answers about one pool, and remembers what need not be asked again. */
+  #readPool(pool: Pool, way: ReadingWay, answers: QueryAnswers): PoolAnswer {
+    const memory = this.#memoryOf(pool)
+    const answer = readPoolAnswers(pool, way, memory.facts, answers)
+    memory.facts = learnFacts(pool, memory.facts, answers)
+    if (answer.kind !== 'refused') return answer
+    if (way === 'storage' || pool.kind === 'slipstream') return { ...answer, kind: 'unreadable' }
+    memory.storageUntil = this.#options.clock.now() + STORAGE_MS
+    return answer
+  }
+
+  #memoryOf(pool: Pool): PoolMemory {
+    const known = this.#memories.get(pool)
+    if (known) return known
+    const memory = { facts: { areTokensRight: false, feeBps: null }, storageUntil: Number.NEGATIVE_INFINITY }
+    this.#memories.set(pool, memory)
+    return memory
+  }
+}
+
+/** Pools that cannot be read, all for the same reason. */
+export const unreadable = (pools: readonly Pool[], reason: string): PoolReadings => ({
+  block: null,
+  pools: new Map(pools.map((pool) => [pool, { kind: 'unreadable', reason }])),
+})
+
+const asReading = (answer: PoolAnswer): PoolReading =>
+  answer.kind === 'read' ? answer : { kind: 'unreadable', reason: answer.reason }
+
+/** Whether the node has no such block, or refuses to show it. */
+const isNone = (answer: BatchAnswer | undefined): boolean =>
+  answer !== undefined && (answer.ok ? answer.result === null : answer.error.isRefused)
+
+const readHeader = (answer: BatchAnswer | undefined): Header | null =>
+  answer?.ok ? (Header.safeParse(answer.result).data ?? null) : null
+
+const isSameBlock = (a: Header, b: Header): boolean => a.number === b.number && a.hash === b.hash && a.parentHash === b.parentHash
+
+const headerOf = (tag: Tag): BatchRequest => ({ method: 'eth_getBlockByNumber', params: [tag, false] })
+
+/** The block of a header, which is the latest one or is built on it. Null if it is another one. */
+function blockOf({ number, hash, parentHash, timestamp }: Header, latest: SealedHeader): ReadingBlock | null {
+  // Some nodes answer `pending` with the latest block.
+  if (hash === latest.hash) return { number: latest.number, hash, timestamp }
+  const isBeingBuilt = number === null ? parentHash === latest.hash : number > latest.number
+  return isBeingBuilt ? { number: number ?? latest.number + 1, hash: null, timestamp } : null
+}

@@ -1,0 +1,158 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Hex } from '../../../protocol/fields.ts'
+import { type FindLog, Header, type Log, type Logs, readLogs, type SealedHeader, unreadableTxsOf } from '../logs/log-schema.ts'
+import type { RequestFn } from './client.ts'
+import { UpstreamError } from './error.ts'
+import { LongList } from './long-list.ts'
+
+const toHexQuantity = (number: number): Hex => `0x${number.toString(16)}`
+
+const isBehind = (failure: unknown): boolean => failure instanceof UpstreamError && failure.kind === 'behind'
+
+/** Not every node returns logs in the order of the chain. Logs of one key are beside each other then. */
+const sortLogs = (logs: readonly Log[]): readonly Log[] =>
+  logs.toSorted((a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex || Number(a.key > b.key) - Number(a.key < b.key))
+
+/**
+ * Reads headers and logs, and checks both. A block that the node lacks is requested once more at once: one URL may
+ * stand for several nodes, and the next answer may come from one that has the block.
+ */
+export class BlockReader {
+  readonly #request: RequestFn
+  readonly #findLog: FindLog | undefined
+  /** The longest filter that no node has refused. */
+  #addressesBound = Number.POSITIVE_INFINITY
+
+  /** `findLog` finds pre-confirmed logs, most of which are read again as sealed ones. */
+  constructor(request: RequestFn, findLog?: FindLog) {
+    this.#request = request
+    this.#findLog = findLog
+  }
+
+  /** The header of a block; null if there is none, or if a lagging node does not have it yet. */
+  async header(block: 'latest' | 'pending' | 'safe' | 'finalized' | number, signal?: AbortSignal): Promise<Header | null> {
+    if (typeof block !== 'number') return this.#header(block, signal)
+    const number = toHexQuantity(block)
+    return (await this.#header(number, signal)) ?? this.#header(number, signal)
+  }
+
+  /** The logs of one sealed block. A lagging node cannot answer an unknown hash with an empty list. */
+  logsByHash({ number, hash }: BlockId, addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
+    // A block cannot be split, so its contracts are.
+    return this.#inParts(addresses, true, async (part) => {
+      const answer = await this.#logsByHash(hash, part, signal)
+      if (answer.logs.some((log) => log.blockHash !== hash || log.blockNumber !== number))
+        throw new UpstreamError('unreadable', 'the answer has logs of another block')
+      return answer
+    })
+  }
+
+  /** The logs of a range of blocks; up to `pending` includes the pre-confirmed ones, and is not split into shorter ones. */
+  logsInRange(from: number, to: number | 'pending', addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
+    return this.#inParts(addresses, to === 'pending' || from === to, async (part) =>
+      checkRange(from, to, await this.#read(await this.#logsAnswer(part, rangeFilter(from, to), signal), signal)),
+    )
+  }
+
+  /** The logs of a range of sealed blocks. Null for a long answer with these counts of logs by block hash, which is not parsed. */
+  async logsIfCountsDiffer(
+    counts: ReadonlyMap<Hex, number>,
+    from: number,
+    to: number,
+    addresses: readonly Hex[],
+    signal: AbortSignal,
+  ): Promise<Logs | null> {
+    if (addresses.length > this.#addressesBound) return this.logsInRange(from, to, addresses, signal)
+    const answer = await this.#logsAnswer(addresses, rangeFilter(from, to), signal).catch((failure: unknown) => failure)
+    if (answer instanceof UpstreamError && answer.isFilterTooLong) return this.logsInRange(from, to, addresses, signal)
+    if (answer instanceof Error) throw answer
+    if (answer instanceof LongList) {
+      const found = await answer.countByBlockHash()
+      if ([...counts].every(([hash, count]) => (found.get(hash) ?? 0) === count)) return null
+    }
+    return checkRange(from, to, await this.#read(answer, signal))
+  }
+
+  /** Reads all addresses at once, or in halves: where the node refuses so many, or where their logs are too many. */
+  async #inParts(addresses: readonly Hex[], isIndivisible: boolean, read: (part: readonly Hex[]) => Promise<Logs>): Promise<Logs> {
+    try {
+      if (addresses.length <= this.#addressesBound) return await read(addresses)
+    } catch (failure) {
+      if (!(failure instanceof UpstreamError) || failure.kind !== 'too_large' || addresses.length < 2) throw failure
+      if (failure.isFilterTooLong) this.#addressesBound = Math.min(this.#addressesBound, addresses.length - 1)
+      else if (!isIndivisible) throw failure
+    }
+    const half = Math.ceil(addresses.length / 2)
+    const first = await this.#inParts(addresses.slice(0, half), isIndivisible, read)
+    const second = await this.#inParts(addresses.slice(half), isIndivisible, read)
+    const logs = sortLogs([...first.logs, ...second.logs])
+    const unreadable = first.unreadable + second.unreadable
+    const unreadableTxs = new Set([...(first.unreadableTxs ?? []), ...(second.unreadableTxs ?? [])])
+    return unreadable > 0 ? { logs, unreadable, unreadableTxs } : { logs, unreadable }
+  }
+
+  async #header(block: 'latest' | 'pending' | 'safe' | 'finalized' | Hex, signal?: AbortSignal): Promise<Header | null> {
+    const answer = await this.#request('eth_getBlockByNumber', [block, false], signal)
+    if (answer === null) return null
+    const header = Header.safeParse(answer).data
+    if (!header) throw new UpstreamError('unreadable', 'the answer is not a block')
+    return header
+  }
+
+  async #logsByHash(blockHash: Hex, addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
+    try {
+      return await this.#read(await this.#logsAnswer(addresses, { blockHash }, signal), signal)
+    } catch (failure) {
+      if (!isBehind(failure)) throw failure
+      return this.#read(await this.#logsAnswer(addresses, { blockHash }, signal), signal)
+    }
+  }
+
+  /** Reads the logs of an answer, a long one in parts. */
+  async #read(answer: unknown, signal?: AbortSignal): Promise<Logs> {
+    const found: Log[] = []
+    let unreadable = 0
+    const unreadableTxs = new Set<Hex | null>()
+    for await (const part of answer instanceof LongList ? answer.parts() : [answer]) {
+      signal?.throwIfAborted()
+      if (!Array.isArray(part)) throw new UpstreamError('unreadable', 'the answer is not a list of logs')
+      const read = readLogs(part, this.#findLog)
+      for (const log of read.logs) found.push(log)
+      unreadable += read.unreadable
+      if (read.unreadable > 0) for (const tx of unreadableTxsOf(part)) unreadableTxs.add(tx)
+    }
+    const logs = sortLogs(found)
+    checkKeys(logs)
+    return unreadable > 0 ? { logs, unreadable, unreadableTxs } : { logs, unreadable }
+  }
+
+  /** To a node an empty list means every contract. */
+  async #logsAnswer(addresses: readonly Hex[], blockFilter: BlockFilter, signal?: AbortSignal): Promise<unknown> {
+    return addresses.length === 0 ? [] : this.#request('eth_getLogs', [{ address: addresses, ...blockFilter }], signal)
+  }
+}
+
+type BlockId = Pick<SealedHeader, 'number' | 'hash'>
+
+type BlockFilter = { readonly blockHash: Hex } | { readonly fromBlock: Hex; readonly toBlock: Hex | 'pending' }
+
+const rangeFilter = (from: number, to: number | 'pending'): BlockFilter => ({
+  fromBlock: toHexQuantity(from),
+  toBlock: to === 'pending' ? to : toHexQuantity(to),
+})
+
+/** A node may repeat a log. Of two that differ under one key neither is believed. */
+function checkKeys(sorted: readonly Log[]): void {
+  for (const [index, log] of sorted.entries()) {
+    const next = sorted[index + 1]
+    const isRepeated = next?.logIndex === log.logIndex && next.key === log.key
+    if (isRepeated && !isDeepStrictEqual(next, log))
+      throw new UpstreamError('unreadable', `the answer contradicts itself about ${log.key}`)
+  }
+}
+
+function checkRange(from: number, to: number | 'pending', answer: Logs): Logs {
+  if (to !== 'pending' && answer.logs.some(({ blockNumber }) => blockNumber < from || blockNumber > to))
+    throw new UpstreamError('unreadable', 'the answer has logs of other blocks')
+  return answer
+}

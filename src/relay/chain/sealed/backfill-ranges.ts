@@ -1,0 +1,66 @@
+import { WakeUp } from '../../../lib/async-loop.ts'
+import type { Cursor, RecentBlocks } from './recent-blocks.ts'
+
+/** Blocks to read; with a reason they are only reported as missing. */
+export type BackfillRange = { readonly from: number; readonly to: number; readonly missingReason: string | null }
+
+/** Waiting ranges; beyond it the last one grows, also over blocks that are settled already. */
+const RANGES_BOUND = 64
+
+/** The old blocks that are still to be read, in the order of reading. */
+export class BackfillRanges {
+  /** Notified of each added range. */
+  readonly added = new WakeUp()
+  readonly #recentBlocks: RecentBlocks
+  #ranges: readonly BackfillRange[] = []
+
+  constructor(recentBlocks: RecentBlocks) {
+    this.#recentBlocks = recentBlocks
+  }
+
+  get first(): BackfillRange | undefined {
+    return this.#ranges[0]
+  }
+
+  /** Up to this block all is settled or reported missing. */
+  get cursor(): Cursor {
+    const newest = this.#recentBlocks.newest ?? { number: 0, hash: null }
+    // After a reorganisation a later range may start below an earlier one, and `newest` may be below them all.
+    const number = Math.min(newest.number, ...this.#ranges.map(({ from }) => from - 1))
+    return number === newest.number ? newest : { number, hash: null }
+  }
+
+  /** The cursor, and the place where a restart continues. */
+  cursors(): { readonly cursor: Cursor; readonly restartCursor: Cursor } {
+    const { cursor } = this
+    // A node may index a block late, and a stopped relay cannot recheck it.
+    const unchecked = this.#recentBlocks.firstUnchecked(cursor.number)
+    if (unchecked === undefined) return { cursor, restartCursor: cursor }
+    const number = unchecked - 1
+    return { cursor, restartCursor: { number, hash: this.#recentBlocks.get(number)?.hash ?? null } }
+  }
+
+  add(range: BackfillRange): void {
+    const last = this.#ranges.at(-1)
+    const isAdjacent = last?.missingReason === range.missingReason && last.to + 1 === range.from
+    if (last && isAdjacent) this.#ranges = this.#ranges.with(-1, { ...last, to: range.to })
+    else if (last && this.#ranges.length >= RANGES_BOUND)
+      this.#ranges = this.#ranges.with(-1, { ...last, to: range.to, missingReason: null })
+    else this.#ranges = [...this.#ranges, range]
+    this.added.notify()
+  }
+
+  /** The first range is read or reported up to this block. */
+  advance(number: number): void {
+    const [range, ...others] = this.#ranges
+    if (range) this.#ranges = number >= range.to ? others : [{ ...range, from: number + 1 }, ...others]
+  }
+
+  /** The first range is missing up to this block. */
+  markMissing(to: number, reason: string): void {
+    const [range, ...others] = this.#ranges
+    if (!range || to < range.from) return
+    const rest = to < range.to ? [{ ...range, from: to + 1 }] : []
+    this.#ranges = [{ from: range.from, to, missingReason: reason }, ...rest, ...others]
+  }
+}

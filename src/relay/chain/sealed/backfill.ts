@@ -1,0 +1,183 @@
+import { wait } from '../../../lib/async-loop.ts'
+import type { Hex } from '../../../protocol/fields.ts'
+import type { Log } from '../logs/log-schema.ts'
+import { UpstreamError } from '../rpc/error.ts'
+import { type BlockRange, blockFromLogs, PageSize, rangesAround, splitIntoBatches } from './backfill-page.ts'
+import type { BackfillRange, BackfillRanges } from './backfill-ranges.ts'
+import {
+  addressesToQuery,
+  readBlock,
+  readHeader,
+  reportPartial,
+  type SealedBlock,
+  type SettlementContext,
+  settleableLogs,
+} from './block-logs.ts'
+import { binarySearch } from './block-search.ts'
+import { checkPageEnd } from './page-end.ts'
+import type { RecentBlocks } from './recent-blocks.ts'
+import { RetryCounter } from './retry-counter.ts'
+
+/** How often a page may go unanswered before a smaller one is tried. */
+const UNREACHABLE_RETRIES_BOUND = 3
+/** Blocks of one page that are read at the same time. */
+const PARALLEL_BLOCKS = 4
+
+type Options = SettlementContext & { readonly ranges: BackfillRanges; readonly recentBlocks: RecentBlocks }
+
+/** Reads ranges of old blocks in pages that the node accepts, while the newest blocks are settled beside it. */
+export class Backfill {
+  readonly #options: Options
+  readonly #retries = new RetryCounter()
+  readonly #pageSize = new PageSize()
+
+  constructor(options: Options) {
+    this.#options = options
+  }
+
+  /** Reads all ranges that are added. */
+  async run(): Promise<never> {
+    const { ranges, clock, warn, signal } = this.#options
+    for (;;) {
+      if (!ranges.first) await ranges.added.wait(signal)
+      try {
+        if (ranges.first) await this.#readNext(ranges.first)
+        this.#retries.succeeded()
+      } catch (failure) {
+        signal.throwIfAborted()
+        if (this.#retries.totalFailures > 0) warn('backfill waits', { reason: String(failure) })
+        await this.#retries.waitToRetry(failure, clock, signal)
+      }
+    }
+  }
+
+  async #readNext({ from, to, missingReason }: BackfillRange): Promise<void> {
+    if (missingReason !== null) return this.#reportMissing({ from, to }, missingReason)
+    const page = { from, to: Math.min(from + this.#pageSize.blocks - 1, to) }
+    try {
+      await this.#emitBatches(await this.#readPage(page), page.to)
+    } catch (failure) {
+      this.#options.signal.throwIfAborted()
+      await this.#handlePageFailure(failure, page, to)
+    }
+  }
+
+  async #readPage({ from, to }: BlockRange): Promise<readonly SealedBlock[]> {
+    const { node, openKeys, addresses, signal } = this.#options
+    const publishedBlocks = new Set(openKeys.publishedBlocksBetween(from, to))
+    const openKeysInPage = [...publishedBlocks].flatMap((number) => openKeys.at(number))
+    const queried = addressesToQuery(addresses(), openKeysInPage)
+    const answer = await node.logsInRange(from, to, queried, signal)
+    // Smaller pages end in the block that has them.
+    if (answer.unreadable > 0) throw new UpstreamError('too_large', 'the page has logs that cannot be read')
+    // A lagging node returns no logs. It lacks the last block too.
+    await Promise.all([readHeader(node, to, signal), checkPageEnd(this.#options, { from, to }, answer.logs, queried)])
+    return this.#groupByBlock(answer.logs, publishedBlocks, queried)
+  }
+
+  /** The logs of a page by block. Blocks with published keys are read by themselves, since that is reliable. */
+  async #groupByBlock(logs: readonly Log[], publishedBlocks: ReadonlySet<number>, queried: readonly Hex[]) {
+    const byBlock = Map.groupBy(logs, (log) => log.blockNumber)
+    const blocks: SealedBlock[] = []
+    const unclear = new Set(publishedBlocks)
+    for (const [number, blockLogs] of byBlock) {
+      const block = publishedBlocks.has(number) ? null : blockFromLogs(blockLogs, queried)
+      if (block) blocks.push(block)
+      else unclear.add(number)
+    }
+    const numbers = [...unclear].sort((a, b) => a - b)
+    for (let first = 0; first < numbers.length; first += PARALLEL_BLOCKS) {
+      const next = numbers.slice(first, first + PARALLEL_BLOCKS)
+      blocks.push(...(await Promise.all(next.map((number) => this.#readBlock(number)))))
+    }
+    return blocks.sort((a, b) => a.number - b.number)
+  }
+
+  async #readBlock(number: number): Promise<SealedBlock> {
+    const { node, emit, signal } = this.#options
+    const header = await readHeader(node, number, signal)
+    const reading = await readBlock(this.#options, header, this.#retries.acceptsMissing(number))
+    if (reading.unreadable > 0) emit({ type: 'unreadable', count: reading.unreadable })
+    const { hash, timestamp } = header
+    return { number, hash, timestamp, ...settleableLogs(reading), addresses: reading.queried, via: 'backfill' }
+  }
+
+  async #emitBatches(blocks: readonly SealedBlock[], to: number): Promise<void> {
+    const { ranges, recentBlocks, clock, emit, signal } = this.#options
+    for (const [index, batch] of splitIntoBatches(blocks, to).entries()) {
+      if (index > 0) await wait(0, clock, signal)
+      reportPartial(batch.blocks, ranges, emit)
+      ranges.advance(batch.to)
+      emit({ type: 'sealed', blocks: batch.blocks, newest: recentBlocks.newest?.number ?? batch.to, ...ranges.cursors() })
+    }
+    this.#pageSize.grow()
+  }
+
+  /** Reports the missing blocks. Those with published keys are still read, each by itself, if the node has them. */
+  async #reportMissing(range: BlockRange, reason: string): Promise<void> {
+    const { openKeys, ranges, recentBlocks, emit, signal } = this.#options
+    const blocks: SealedBlock[] = []
+    const pruned: number[] = []
+    for (const number of openKeys.publishedBlocksBetween(range.from, range.to)) {
+      try {
+        blocks.push(await this.#readBlock(number))
+      } catch (failure) {
+        signal.throwIfAborted()
+        if (!this.#retries.isPruned(failure)) throw failure
+        pruned.push(number)
+      }
+    }
+    const numbers = blocks.map(({ number }) => number)
+    // The other blocks of the range are unknown to a reorganisation, which must still find these.
+    for (const block of blocks) recentBlocks.addUnread(block)
+    // The holes first: what changed in them is unknown to the logs of the blocks between.
+    for (const missing of rangesAround(numbers, range)) {
+      for (const hole of splitAtPruned(missing, pruned, reason)) emit({ type: 'hole', ...hole, ...ranges.cursors() })
+    }
+    reportPartial(blocks, ranges, emit)
+    ranges.advance(range.to)
+    emit({ type: 'sealed', blocks, newest: recentBlocks.newest?.number ?? range.to, ...ranges.cursors() })
+  }
+
+  /** Retries a refused page in smaller ones, and finally reports it as missing. */
+  async #handlePageFailure(failure: unknown, page: BlockRange, rangeEnd: number): Promise<void> {
+    if (!(failure instanceof UpstreamError)) throw failure
+    const { kind, message } = failure
+    if (this.#retries.isExhausted(failure)) return this.#options.ranges.markMissing(page.to, kind)
+    if (kind === 'gone') return this.#findFirstAvailable(page.from, rangeEnd, failure)
+    if (kind === 'too_large') {
+      if (page.to > page.from) return this.#pageSize.shrink(page, message)
+      // A single block that is too large is read contract by contract.
+      return this.#emitBatches([await this.#readBlock(page.from)], page.to)
+    }
+    // A node may time out on a range that is too large instead of refusing it.
+    if (kind === 'unreachable' && this.#retries.failuresOf(kind) >= UNREACHABLE_RETRIES_BOUND) this.#pageSize.shrink(page)
+    throw failure
+  }
+
+  /** The node pruned the oldest blocks: finds the first one that it still has. */
+  async #findFirstAvailable(first: number, rangeEnd: number, failure: UpstreamError): Promise<void> {
+    const { node, addresses, ranges, signal } = this.#options
+    const isReadable = async (number: number): Promise<boolean> => {
+      try {
+        await node.logsInRange(number, number, addresses(), signal)
+        return true
+      } catch (error) {
+        if (error instanceof UpstreamError && error.kind === 'gone') return false
+        throw error
+      }
+    }
+    const available = await binarySearch(first, rangeEnd + 1, isReadable)
+    // One URL may stand for several nodes. If another one still has the first block, there is no hole: retry.
+    if (available <= first) throw failure
+    ranges.markMissing(available - 1, 'pruned')
+  }
+}
+
+/** A node prunes its oldest blocks: where it lacks one with published keys, which stay open, it lacks those below too. */
+function splitAtPruned({ from, to }: BlockRange, pruned: readonly number[], reason: string) {
+  const last = pruned.findLast((number) => number <= to) ?? -1
+  if (last < from || reason === 'pruned') return [{ blocks: { from, to }, reason }]
+  const rest = last < to ? [{ blocks: { from: last + 1, to }, reason }] : []
+  return [{ blocks: { from, to: last }, reason: 'pruned' }, ...rest]
+}

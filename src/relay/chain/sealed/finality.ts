@@ -1,0 +1,57 @@
+import { exhaustMap, type Observable, type SchedulerLike, timer } from 'rxjs'
+import { observe } from '../../../lib/async-loop.ts'
+import { isSealed, type SealedHeader } from '../logs/log-schema.ts'
+import type { BlockReader } from '../rpc/block-reader.ts'
+
+/** The newest safe or finalized block. */
+export type FinalityEvent = { readonly type: 'finality'; readonly stage: 'safe' | 'finalized'; readonly block: SealedHeader }
+
+type Options = {
+  readonly node: BlockReader
+  readonly pollIntervalMs: number
+  /** The last published block numbers. */
+  readonly published: { readonly safe: number | null; readonly finalized: number | null }
+  readonly clock: SchedulerLike
+  readonly warn: (kind: string, detail: unknown) => void
+}
+
+/** Polls both stages and emits each rise. A node that lags behind or lacks the tags causes none. */
+export function pollFinality({ node, pollIntervalMs, published, clock, warn }: Options): Observable<FinalityEvent> {
+  const highest = { safe: published.safe ?? -1, finalized: published.finalized ?? -1 }
+  const poll = async (stage: FinalityEvent['stage'], emit: (event: FinalityEvent) => void, signal: AbortSignal) => {
+    try {
+      const block = await node.header(stage, signal)
+      if (!isSealed(block) || block.number <= highest[stage]) return
+      highest[stage] = block.number
+      emit({ type: 'finality', stage, block })
+    } catch (failure) {
+      signal.throwIfAborted()
+      warn(`no ${stage} block`, { reason: String(failure) })
+    }
+  }
+  const pollBoth = observe<FinalityEvent>(async (emit, signal) => {
+    await poll('safe', emit, signal)
+    await poll('finalized', emit, signal)
+  })
+  return timer(0, pollIntervalMs, clock).pipe(exhaustMap(() => pollBoth))
+}
+
+/** Waiting events; beyond it the oldest ones are dropped, since later ones include them. */
+const WAITING_EVENTS_BOUND = 64
+
+/** Holds a finality event back until all blocks below it are settled, so that clients can trust what they received. */
+export class FinalityGate {
+  #waiting: readonly FinalityEvent[] = []
+
+  add(event: FinalityEvent): void {
+    this.#waiting = [...this.#waiting, event].slice(-WAITING_EVENTS_BOUND)
+  }
+
+  /** The newest event of each stage that is settled and on our chain. */
+  release(settled: number, isOurs: (block: SealedHeader) => boolean): readonly FinalityEvent[] {
+    const isReached = ({ block }: FinalityEvent) => block.number <= settled && isOurs(block)
+    const reached = this.#waiting.filter(isReached)
+    this.#waiting = this.#waiting.filter((event) => !isReached(event))
+    return [...new Map(reached.map((event) => [event.stage, event])).values()]
+  }
+}

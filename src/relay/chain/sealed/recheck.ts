@@ -1,0 +1,172 @@
+import type { SchedulerLike } from 'rxjs'
+import { WakeUp } from '../../../lib/async-loop.ts'
+import { chunk } from '../../../lib/turns.ts'
+import type { Hex } from '../../../protocol/fields.ts'
+import { addressSetOf } from '../logs/address-set.ts'
+import type { BlockReader } from '../rpc/block-reader.ts'
+import { UpstreamError } from '../rpc/error.ts'
+import type { RecentBlocks } from './recent-blocks.ts'
+
+/** Recent blocks are read again after this many new ones, but no more often than the interval. */
+const EVERY_BLOCKS = 2
+const INTERVAL_MS = 1_000
+/** A node may index a block this long after it serves the header. A later recheck is the last one. */
+const INDEXING_DELAY_MS = 3_000
+/** One machine behind a URL may lag this long behind another. It answers for blocks that it lacks as for empty ones. */
+const MACHINE_LAG_MS = 5_000
+/** The newest blocks that are always read again, and how far back one answer reaches. */
+const MIN_BLOCKS = 4
+const RANGE_BOUND_BLOCKS = 128
+
+type Options = {
+  readonly node: BlockReader
+  readonly recentBlocks: RecentBlocks
+  readonly addresses: () => readonly Hex[]
+  readonly clock: SchedulerLike
+}
+
+/**
+ * Reads settled blocks again and finds those with more logs than when they were settled. Fewer logs prove nothing: a
+ * lagging node returns fewer too, and a cut answer has none of its later blocks.
+ */
+export class Recheck {
+  /** Blocks with more logs than their first answer had. */
+  readonly incompleteBlocks = new Set<number>()
+  readonly #options: Options
+  readonly #due = new WakeUp()
+  #dueAtBlock = 0
+  #scheduledAt = Number.NEGATIVE_INFINITY
+
+  constructor(options: Options) {
+    this.#options = options
+  }
+
+  /** A block was settled: those below it are read again, unless that is happening or happened just now. */
+  blockSettled(number: number): void {
+    const now = this.#options.clock.now()
+    if (number % EVERY_BLOCKS !== 0 || now - this.#scheduledAt < INTERVAL_MS) return
+    this.#scheduledAt = now
+    this.#dueAtBlock = number
+    this.#due.notify()
+  }
+
+  /** The blocks above this one are abandoned. */
+  rolledBackTo(number: number): void {
+    for (const block of this.incompleteBlocks) if (block > number) this.incompleteBlocks.delete(block)
+  }
+
+  /** Reads blocks whenever some are due. */
+  async run(onIncomplete: () => void, signal: AbortSignal): Promise<never> {
+    for (;;) {
+      await this.#due.wait(signal)
+      try {
+        await this.#readBelow(this.#dueAtBlock, signal)
+      } catch (failure) {
+        signal.throwIfAborted()
+        // A recheck is optional: the next one reaches as far back.
+        if (!(failure instanceof UpstreamError)) throw failure
+      }
+      if (this.incompleteBlocks.size > 0) onIncomplete()
+    }
+  }
+
+  async #readBelow(number: number, signal: AbortSignal): Promise<void> {
+    const { node, recentBlocks, addresses, clock } = this.#options
+    const [now, listed] = [clock.now(), addresses()]
+    const isSettledFor = (ms: number, block: number) => now - (recentBlocks.get(block)?.settledAt ?? now) >= ms
+    const isDue = (block: number) => isSettledFor(INDEXING_DELAY_MS, block)
+    const queue = [candidatesBelow(number, recentBlocks), leftBehind(number, recentBlocks)]
+    for (let blocks = queue.shift(); blocks; blocks = queue.shift()) {
+      let found: Comparison
+      try {
+        found = await compareCounts(node, recentBlocks, blocks, listed, signal)
+      } catch (failure) {
+        if (!(failure instanceof UpstreamError && (failure.kind === 'too_large' || failure.kind === 'gone'))) throw failure
+        if (failure.kind === 'gone') {
+          // The node pruned the oldest blocks. It may have the newer half.
+          const half = Math.ceil(blocks.length / 2)
+          if (blocks.length > 1) queue.unshift(blocks.slice(half))
+          for (const block of blocks.slice(0, half)) if (isLeftBehind(block, number)) recentBlocks.markRechecked(block)
+          continue
+        }
+        if (blocks.length > 1) {
+          queue.unshift(...split(blocks, isDue))
+          continue
+        }
+        // A block too large for one answer has logs. If it was settled with none, it is settled again.
+        found = { incomplete: blocks.filter((block) => recentBlocks.get(block)?.logCount === 0), readTo: blocks[0] ?? 0 }
+      }
+      for (const block of found.incomplete) this.incompleteBlocks.add(block)
+      const { readTo } = found
+      const isRead = (block: number) =>
+        readTo === null ? isSettledFor(INDEXING_DELAY_MS + MACHINE_LAG_MS, block) : isDue(block) && block <= readTo
+      // An incomplete one is rechecked after it is settled again.
+      for (const block of blocks) if (isRead(block) && !this.incompleteBlocks.has(block)) recentBlocks.markRechecked(block)
+    }
+  }
+}
+
+const candidatesBelow = (number: number, recentBlocks: RecentBlocks): readonly number[] =>
+  Array.from({ length: RANGE_BOUND_BLOCKS }, (_, back) => number - 1 - back)
+    .filter((block, back) => recentBlocks.isUnchecked(block) || (back < MIN_BLOCKS && recentBlocks.get(block)?.logCount != null))
+    .reverse()
+
+const isLeftBehind = (block: number, number: number): boolean => block < number - RANGE_BOUND_BLOCKS
+
+/** The first blocks further back that still wait for their last recheck, as after an outage. */
+function leftBehind(number: number, recentBlocks: RecentBlocks): readonly number[] {
+  const first = recentBlocks.firstUnchecked(number)
+  if (first === undefined) return []
+  const blocks = Array.from({ length: RANGE_BOUND_BLOCKS }, (_, ahead) => first + ahead)
+  return blocks.filter((block) => isLeftBehind(block, number) && recentBlocks.isUnchecked(block))
+}
+
+/** For a node that serves few blocks at a time: the oldest ones, and all that are due for their last recheck. */
+function split(blocks: readonly number[], isDue: (block: number) => boolean): readonly (readonly number[])[] {
+  if (blocks.length <= MIN_BLOCKS) return chunk(blocks, Math.ceil(blocks.length / 2))
+  return chunk(blocks.slice(0, Math.max(MIN_BLOCKS, blocks.filter(isDue).length)), MIN_BLOCKS)
+}
+
+type Comparison = {
+  /** Blocks with more logs than they were settled with. */
+  readonly incomplete: readonly number[]
+  /** No log in the answer is of a later block: the machine may lag, or the answer be cut. Null without logs, as on a quiet chain. */
+  readonly readTo: number | null
+}
+
+async function compareCounts(
+  node: BlockReader,
+  recentBlocks: RecentBlocks,
+  blocks: readonly number[],
+  addresses: readonly Hex[],
+  signal: AbortSignal,
+): Promise<Comparison> {
+  if (blocks.length === 0) return { incomplete: [], readTo: null }
+  const counts = new Map(blocks.flatMap((block) => countOf(recentBlocks, block)))
+  const answer = await node.logsIfCountsDiffer(counts, Math.min(...blocks), Math.max(...blocks), addresses, signal)
+  if (!answer) return { incomplete: [], readTo: blocks.findLast((block) => recentBlocks.get(block)?.logCount) ?? null }
+  const byBlock = Map.groupBy(answer.logs, ({ blockNumber }) => blockNumber)
+  const differences = blocks.map((block) => {
+    const recent = recentBlocks.get(block)
+    if (recent?.logCount == null) return 0
+    const blockLogs = (byBlock.get(block) ?? []).filter(({ blockHash }) => blockHash === recent.hash)
+    if (recent.addresses === addresses || blockLogs.length <= recent.logCount) return blockLogs.length - recent.logCount
+    // Logs of tokens that were listed later do not count.
+    const comparable = addressSetOf(recent.addresses)
+    return Math.max(0, blockLogs.filter(({ address }) => comparable.has(address)).length - recent.logCount)
+  })
+  // Tokens that were delisted since have no logs in the answer.
+  const isShort = blocks.some((block, index) => (differences[index] ?? 0) < 0 && recentBlocks.get(block)?.addresses === addresses)
+  const last = answer.logs.findLast((log) => recentBlocks.get(log.blockNumber)?.hash === log.blockHash)?.blockNumber ?? 0
+  return {
+    incomplete: blocks.filter((_, index) => (differences[index] ?? 0) > 0),
+    // A cut answer may lack logs of its last block. The first block counts as read, so that later ones get their turn.
+    readTo: isShort ? Math.max(last - 1, Math.min(last, blocks[0] ?? 0)) : last || null,
+  }
+}
+
+/** A block's hash, and how many logs it was settled with. */
+function countOf(recentBlocks: RecentBlocks, block: number): readonly (readonly [Hex, number])[] {
+  const { hash = null, logCount = null } = recentBlocks.get(block) ?? {}
+  return hash === null || logCount === null ? [] : [[hash, logCount]]
+}

@@ -1,0 +1,230 @@
+import type { WakeUp } from '../../../lib/async-loop.ts'
+import type { SealedHeader } from '../logs/log-schema.ts'
+import { UpstreamError, type UpstreamErrorKind } from '../rpc/error.ts'
+import type { BackfillRanges } from './backfill-ranges.ts'
+import {
+  type BlockReading,
+  readBlock,
+  readHeader,
+  reportPartial,
+  type SealedBlock,
+  type SettlementContext,
+  settleableLogs,
+} from './block-logs.ts'
+import { firstWithinAge } from './block-search.ts'
+import type { HeadTracker } from './heads.ts'
+import type { Outage } from './outage.ts'
+import type { Cursor, RecentBlocks } from './recent-blocks.ts'
+import type { Recheck } from './recheck.ts'
+import { resolveDispute, rollBackIfReplaced } from './reorg.ts'
+import { RetryCounter } from './retry-counter.ts'
+
+/** The newest blocks are settled one by one, by hash. Older ones are read in ranges beside them. */
+const NEWEST_BLOCKS = 64
+/** The distance from which skipping to the newest blocks pays off: the skip takes time, and the chain goes on. */
+const BACKFILL_THRESHOLD_BLOCKS = 96
+/** Blocks read at the same time, to keep up with a node that answers more slowly than it seals. */
+const PARALLEL_BLOCKS = 8
+/** How often the node may lack an announced head before the relay stops believing in it. */
+const DISPUTE_TRIES = 5
+
+/** After errors of these kinds the node may have been disconnected. */
+const outageKinds: ReadonlySet<UpstreamErrorKind> = new Set(['unreachable', 'busy', 'unknown'])
+
+type Options = SettlementContext & {
+  readonly recentBlocks: RecentBlocks
+  readonly heads: HeadTracker
+  readonly outage: Outage
+  readonly recheck: Recheck
+  readonly ranges: BackfillRanges
+  /** Notified of everything that may need a step. */
+  readonly wakeUp: WakeUp
+  /** How far back to catch up, in chain time. */
+  readonly backfillBoundMs: number
+}
+
+/** A block that the node refuses to give. */
+type UnreadableBlock = Pick<BlockReading, 'header' | 'listed'> & { readonly holeReason: UpstreamErrorKind }
+
+/** The steps from the newest settled block to the target head, one after the other. */
+export class Settling {
+  readonly #options: Options
+  readonly #retries = new RetryCounter()
+  /** The last step settled a block again. New blocks must not wait for many of those. */
+  #hasResettled = false
+
+  constructor(options: Options) {
+    this.#options = options
+  }
+
+  /** Settles up to each new head. */
+  async run(): Promise<never> {
+    const { wakeUp, signal } = this.#options
+    for (;;) {
+      await this.#tryStep()
+      if (this.#isCaughtUp()) await wakeUp.wait(signal)
+    }
+  }
+
+  async #tryStep(): Promise<void> {
+    const { heads, outage, clock, signal } = this.#options
+    try {
+      await this.#step()
+      outage.requestSucceeded(clock.now(), heads.target?.number ?? 0)
+      this.#retries.succeeded()
+    } catch (failure) {
+      signal.throwIfAborted()
+      await this.#waitToRetry(failure)
+    }
+  }
+
+  #isCaughtUp(): boolean {
+    const { recentBlocks, heads, recheck } = this.#options
+    if (heads.disputed !== null || recheck.incompleteBlocks.size > 0) return false
+    return !recentBlocks.newest || !heads.target || recentBlocks.newest.number >= heads.target.number
+  }
+
+  async #step(): Promise<void> {
+    const { recentBlocks, heads, recheck, outage } = this.#options
+    const [incompleteBlock] = recheck.incompleteBlocks
+    const { disputed, target } = heads
+    const settled = recentBlocks.newest
+    if (disputed !== null) return resolveDispute(this.#options, disputed, this.#retries.failuresOf('behind') >= DISPUTE_TRIES)
+    const isCaughtUp = !settled || !target || target.number <= settled.number
+    this.#hasResettled = incompleteBlock !== undefined && (isCaughtUp || !this.#hasResettled)
+    if (incompleteBlock !== undefined && this.#hasResettled) return this.#resettle(incompleteBlock)
+    if (isCaughtUp) return
+    if (outage.isUnbounded) return this.#limitCatchUp(settled, target)
+    if (target.number - settled.number > BACKFILL_THRESHOLD_BLOCKS) return this.#skipToNewest(settled, target)
+    return this.#settleNext(settled.number + 1, Math.min(target.number - settled.number, PARALLEL_BLOCKS))
+  }
+
+  async #waitToRetry(failure: unknown): Promise<void> {
+    const { recentBlocks, heads, outage, clock, warn, signal } = this.#options
+    if (failure instanceof UpstreamError && outageKinds.has(failure.kind)) outage.requestFailed(clock.now())
+    // The announced header may not be part of the chain, so the next try reads it from the node.
+    if (recentBlocks.newest) heads.forget(recentBlocks.newest.number + 1)
+    if (this.#retries.failuresOf('behind') >= DISPUTE_TRIES) heads.resetTarget()
+    if (this.#retries.totalFailures > 0) warn('settling waits', { reason: String(failure) })
+    await this.#retries.waitToRetry(failure, clock, signal)
+  }
+
+  /** Reads the next blocks in parallel, since the node may be far away, and settles them in order up to the first that fails. */
+  async #settleNext(first: number, count: number): Promise<void> {
+    const { recentBlocks, addresses } = this.#options
+    const numbers = Array.from({ length: count }, (_, index) => first + index)
+    // The counted failures concern the first block, and must not decide about the others.
+    const readings = await Promise.allSettled(
+      numbers.map((number) => this.#read(number, number === first ? this.#retries : new RetryCounter())),
+    )
+    for (const reading of readings) {
+      if (reading.status === 'rejected') throw reading.reason
+      const { header, listed } = reading.value
+      // A token that was listed meanwhile may have logs in this block that were not requested.
+      if (listed !== addresses()) throw new UpstreamError('behind', 'the token list changed meanwhile')
+      const previous = recentBlocks.newest
+      if (previous?.hash && header.parentHash && header.parentHash !== previous.hash) return this.#resolveMismatch(previous)
+      this.#settle(reading.value)
+    }
+  }
+
+  async #read(number: number, retries: RetryCounter): Promise<BlockReading | UnreadableBlock> {
+    const { node, heads, addresses, signal } = this.#options
+    const announced = heads.announced(number)
+    const isPushed = announced?.isPushed === true
+    // The header of the newest block is asked for beside its logs, which saves a moment.
+    const isConfirmedBeside = isPushed && heads.target?.number === number
+    const header = announced && (!isPushed || isConfirmedBeside) ? announced.header : await readHeader(node, number, signal)
+    const listed = addresses()
+    const reading = readBlock(this.#options, header, retries.acceptsMissing(number))
+    try {
+      return isConfirmedBeside ? await this.#confirm(header, reading) : await reading
+    } catch (failure) {
+      if (!retries.isExhausted(failure)) throw failure
+      return { header, listed, holeReason: failure.kind }
+    }
+  }
+
+  /** What a pushed header says of its block is not believed before the node says it again. */
+  async #confirm({ number, hash }: SealedHeader, read: Promise<BlockReading>): Promise<BlockReading> {
+    const { node, signal } = this.#options
+    const [reading, header] = await Promise.all([read, readHeader(node, number, signal)])
+    if (header.hash !== hash) throw new UpstreamError('behind', `block ${number} is not ${hash}`)
+    return { ...reading, header }
+  }
+
+  #settle(reading: BlockReading | UnreadableBlock): void {
+    const { heads, recheck } = this.#options
+    const { number } = reading.header
+    heads.forget(number)
+    this.#retries.succeeded()
+    this.#emit(reading)
+    recheck.blockSettled(number)
+  }
+
+  /** Remembers and emits a block in the same turn, so that the cursor is never ahead of the events. */
+  #emit(reading: BlockReading | UnreadableBlock): void {
+    const { recentBlocks, outage, ranges, clock, emit } = this.#options
+    const { number, hash, timestamp } = reading.header
+    if ('holeReason' in reading) {
+      recentBlocks.addUnread({ number, hash })
+      const blocks = { from: number, to: number }
+      return emit({ type: 'hole', blocks, reason: reading.holeReason, ...ranges.cursors() })
+    }
+    const { listed, queried, logs, unreadable } = reading
+    // A recheck reads the listed tokens alone.
+    const unlisted = new Set(queried.slice(listed.length))
+    const logCount = unlisted.size === 0 ? logs.length : logs.filter(({ address }) => !unlisted.has(address)).length
+    const via = outage.covers(number) ? 'backfill' : 'sealed'
+    const block: SealedBlock = { number, hash, timestamp, ...settleableLogs(reading), addresses: queried, via }
+    if (unreadable > 0) emit({ type: 'unreadable', count: unreadable })
+    reportPartial([block], ranges, emit)
+    recentBlocks.add(number, { hash, logCount, addresses: listed, settledAt: clock.now() })
+    emit({ type: 'sealed', blocks: [block], newest: recentBlocks.newest?.number ?? number, ...ranges.cursors() })
+  }
+
+  /** Emits a settled block again that has more logs now. */
+  async #resettle(number: number): Promise<void> {
+    const { recentBlocks, heads, recheck } = this.#options
+    const reading = await this.#read(number, this.#retries)
+    const { hash } = reading.header
+    if (recentBlocks.get(number)?.hash === hash) this.#emit(reading)
+    else heads.compare(number, hash)
+    recheck.incompleteBlocks.delete(number)
+  }
+
+  /** The next block has another parent than the newest settled one: one of the two is of another branch. */
+  async #resolveMismatch(settled: Cursor): Promise<void> {
+    this.#options.heads.forget(settled.number + 1)
+    if (await rollBackIfReplaced(this.#options, settled)) return
+    throw new UpstreamError('behind', `the next block has another parent than our block ${settled.number}`)
+  }
+
+  /** After an outage: skips blocks beyond the backfill bound and reports them as missing. */
+  async #limitCatchUp(settled: Cursor, { number }: SealedHeader): Promise<void> {
+    const { node, heads, outage, backfillBoundMs, signal } = this.#options
+    if (await rollBackIfReplaced(this.#options, settled)) return
+    // By the false time of one pushed message all blocks would be too old.
+    const announced = heads.announced(number)
+    const head = announced?.isPushed === false ? announced.header : await readHeader(node, number, signal)
+    const first = await firstWithinAge(node, settled.number + 1, head, backfillBoundMs, signal)
+    outage.isUnbounded = false
+    if (first > settled.number + 1) this.#skip(settled, { number: first - 1, hash: null }, 'backfill_bound')
+  }
+
+  /** Far behind: settles the newest blocks first and leaves the others to backfill. */
+  async #skipToNewest(settled: Cursor, target: SealedHeader): Promise<void> {
+    const { node, outage, signal } = this.#options
+    const { number, hash } = await readHeader(node, target.number - NEWEST_BLOCKS, signal)
+    // Checked last: a node's view only moves forward, so if our block is canonical, the new one descends from it.
+    if (await rollBackIfReplaced(this.#options, settled)) return
+    outage.extend(target.number)
+    this.#skip(settled, { number, hash }, null)
+  }
+
+  #skip(settled: Cursor, to: Cursor, missingReason: string | null): void {
+    const { recentBlocks, ranges } = this.#options
+    recentBlocks.addUnread(to)
+    ranges.add({ from: settled.number + 1, to: to.number, missingReason })
+  }
+}

@@ -1,0 +1,56 @@
+import type { Hex } from '../../../protocol/fields.ts'
+import type { Header, SealedHeader } from '../logs/log-schema.ts'
+
+/** A poll of the pending block: one being built, one far behind the head, the latest one again, or none. */
+export type PendingStatus = 'preconfirmed' | 'behind' | 'latest' | 'null'
+
+/** The distance from the head at which a block counts as behind. */
+export const BEHIND_BLOCKS = 2
+
+/** What polls remember of the last pending block. */
+export type PendingMemory = {
+  readonly block: Header | null
+  /** Whether the node returns sealed blocks as pending. */
+  readonly repeatsSealed: boolean
+  readonly status: PendingStatus
+  /** Identifies the block whose logs were read last, and their addresses. */
+  readonly fingerprint: string
+  readonly addresses: readonly Hex[] | null
+}
+
+export const noPendingMemory: PendingMemory = {
+  block: null,
+  repeatsSealed: false,
+  status: 'null',
+  fingerprint: '',
+  addresses: null,
+}
+
+/** Changes with each log that the block gains. */
+export const fingerprintOf = (pending: Header | null): string =>
+  `${pending?.number} ${pending?.hash} ${pending?.transactions?.length} ${pending?.gasUsed}`
+
+/**
+ * Judges a pending block by the latest one. Its own hash proves nothing, unless it is the latest one's. `knownHead` is
+ * the head at the time of the request, since the chain may have moved on before the answer.
+ */
+export function judgePending(
+  memory: PendingMemory,
+  pending: Header | null,
+  latest: SealedHeader,
+  knownHead: number | null,
+): PendingMemory {
+  if (!pending) return { ...memory, status: 'null' }
+  const repeatsSealed = pending.hash === latest.hash || (memory.repeatsSealed && !isBeingBuilt(pending, memory.block))
+  const judged = (status: PendingStatus): PendingMemory => ({ ...memory, block: pending, repeatsSealed, status })
+  const { number, hash, parentHash } = pending
+  if (hash === latest.hash) return judged('latest')
+  // A block that was sealed between the two reads was being built at the first one.
+  if (number === null) return judged(parentHash === latest.hash || parentHash === latest.parentHash ? 'preconfirmed' : 'latest')
+  if (number >= latest.number) return judged(repeatsSealed ? 'latest' : 'preconfirmed')
+  return judged(number < (knownHead ?? latest.number) - BEHIND_BLOCKS ? 'behind' : 'latest')
+}
+
+/** A block without a hash, or with a changing one. Any other may be sealed on a node that is ahead. */
+const isBeingBuilt = ({ number, hash }: Header, previous: Header | null): boolean =>
+  !hash || !/[^0x]/.test(hash) || (previous?.number === number && previous.hash !== hash)

@@ -1,0 +1,216 @@
+import {
+  BehaviorSubject,
+  concatMap,
+  connect,
+  defer,
+  EMPTY,
+  exhaustMap,
+  filter,
+  interval,
+  map,
+  merge,
+  type Observable,
+  ReplaySubject,
+  type SchedulerLike,
+  Subject,
+  scan,
+  switchMap,
+  tap,
+  timer,
+} from 'rxjs'
+import { observe, wait } from '../../../lib/async-loop.ts'
+import type { Head, Hex } from '../../../protocol/fields.ts'
+import type { LinkSignal } from '../link/subscription-socket.ts'
+import type { FindLog, Header } from '../logs/log-schema.ts'
+import { BlockReader } from '../rpc/block-reader.ts'
+import type { ConfirmChain, RequestFn } from '../rpc/client.ts'
+import { UpstreamError } from '../rpc/error.ts'
+import { limitedRequests } from '../rpc/limited-requests.ts'
+import type { OpenKeys } from '../sealed/block-logs.ts'
+import { pollFinality } from '../sealed/finality.ts'
+import type { Cursor } from '../sealed/recent-blocks.ts'
+import { SealedBlocks } from '../sealed/sealed-blocks.ts'
+import type { ChainEvent } from './chain-event.ts'
+import { type PollResult, pollHead, pollPending } from './polls.ts'
+import { type SourceInput, type SourceRun, sourceStep, startRun } from './source-step.ts'
+import { duePoll, isCheckDue, isEndpointLeft, isLinkLeft, isProbeDue, UNPROVEN_POLL_MS } from './state.ts'
+
+export type { ChainEvent } from './chain-event.ts'
+
+const SILENCE_CHECK_MS = 250
+
+/** The addresses to subscribe to, when to retry a subscription, and when to connect to another node. */
+export type LinkInputs = {
+  readonly addresses: Observable<readonly Hex[]>
+  readonly probes: Observable<unknown>
+  readonly reconnects: Observable<unknown>
+}
+
+export type SourceOptions = {
+  readonly request: RequestFn
+  readonly confirmChain: ConfirmChain
+  /** Opens the upstream socket; null without one: then everything is polled. */
+  readonly link: ((inputs: LinkInputs) => Observable<LinkSignal>) | null
+  /** How many nodes the link has to choose from: 1 by default. */
+  readonly linkCount?: number
+  /** Makes `request` ask other endpoints first for a while. */
+  readonly leaveEndpoint?: () => void
+  readonly addresses: Observable<readonly Hex[]>
+  readonly openKeys: OpenKeys
+  readonly findLog?: FindLog
+  readonly cursor: Cursor | null
+  /** The block above which the first run began to settle, where that is known. */
+  readonly began?: number | null
+  /** The head of the previous run. */
+  readonly head: Head
+  readonly pendingPollMs: number
+  readonly silenceMs: number
+  readonly finalityPollMs: number
+  readonly backfillBoundMs: number
+  readonly clock: SchedulerLike
+  readonly warn: (kind: string, detail: unknown) => void
+}
+
+/** The events of the chain, pre-confirmed and sealed: pushed while the link is trusted, polled otherwise. */
+export const source = (options: SourceOptions): Observable<ChainEvent> =>
+  defer(() => {
+    const { addresses, link, linkCount = 1, clock, silenceMs, finalityPollMs, head, warn } = options
+    const runs = new BehaviorSubject(startRun(link ? linkCount : 0, silenceMs, clock.now()))
+    const requests = new Subject<SourceInput>()
+    const [probes, reconnects] = [new Subject<void>(), new Subject<void>()]
+    const request = reportRequests(options.request, (type) => requests.next({ type }))
+    const node = new BlockReader(request, options.findLog)
+    // Settling and backfill read blocks side by side. Polls, which show whether the node answers, never wait for them.
+    const blocks = new BlockReader(limitedRequests(request, clock), options.findLog)
+    const sealed = new SealedBlocks({ ...options, node: blocks, safe: head.safe, addresses: () => runs.value.addresses })
+    const polling = { ...options, node, sealed, run: () => runs.value, probes, reconnects }
+    return addresses.pipe(
+      connect(
+        (shared) =>
+          merge<SourceInput[]>(
+            requests,
+            sealed.follow(),
+            pollFinality({ node, pollIntervalMs: finalityPollMs, published: head, clock, warn }),
+            shared.pipe(map((list): SourceInput => ({ type: 'addresses', addresses: list }))),
+            link ? withGapsClosed(link({ addresses: shared, probes, reconnects }), polling) : EMPTY,
+            timer(0, options.pendingPollMs, clock).pipe(exhaustMap(() => pollDue(polling))),
+            interval(SILENCE_CHECK_MS, clock).pipe(map((): SourceInput => ({ type: 'tick' }))),
+            interval(SILENCE_CHECK_MS, clock).pipe(exhaustMap(() => checkUnanswered(polling))),
+          ),
+        // A link that reconnects needs the last addresses again.
+        { connector: () => new ReplaySubject(1) },
+      ),
+      scan(
+        sourceStep(sealed, () => clock.now()),
+        runs.value,
+      ),
+      tap((run) => runs.next(run)),
+      concatMap(({ events }) => events),
+    )
+  })
+
+/** Reports each request and each answer: requests that stay unanswered mean that the upstream is down. */
+const reportRequests =
+  (request: RequestFn, report: (type: 'requested' | 'answered') => void): RequestFn =>
+  async (method, params, signal) => {
+    report('requested')
+    try {
+      const answer = await request(method, params, signal)
+      report('answered')
+      return answer
+    } catch (failure) {
+      if (failure instanceof UpstreamError && failure.isAnswered) report('answered')
+      throw failure
+    }
+  }
+
+type Polling = Pick<SourceOptions, 'leaveEndpoint' | 'clock' | 'warn'> & {
+  readonly node: BlockReader
+  readonly sealed: SealedBlocks
+  readonly run: () => SourceRun
+  readonly probes: Subject<void>
+  readonly reconnects: Subject<void>
+}
+
+const pollInputs = ({ node, sealed, run, clock }: Polling, emit: (input: PollResult) => void, signal: AbortSignal) => {
+  const { state, memory, addresses } = run()
+  const knowsSealed = (block: Header) => sealed.knows(block)
+  return { node, state, memory, addresses, knowsSealed, now: () => clock.now(), emit, signal }
+}
+
+/** Polls everything that is due and not pushed, after the upstream was told what the state requires of it. */
+const pollDue = (polling: Polling): Observable<SourceInput> =>
+  observe<SourceInput>(async (emit, signal) => {
+    const { clock, warn, run } = polling
+    const at = clock.now()
+    improveUpstream(polling, emit, at)
+    const due = duePoll(run().state, at)
+    const inputs = pollInputs(polling, emit, signal)
+    try {
+      if (due === 'head') await pollHead(inputs)
+      else if (due !== null) await pollPending(inputs, due === 'pending' ? 'none' : 'of_changed_block')
+    } catch (failure) {
+      signal.throwIfAborted()
+      if (!(failure instanceof UpstreamError)) throw failure
+      warn('polling failed', { reason: failure.message })
+    }
+  })
+
+/** Leaves a node that does not do its work for the next one, or retries the subscription where there is none. */
+function improveUpstream(
+  { run, probes, reconnects, leaveEndpoint }: Polling,
+  emit: (input: SourceInput) => void,
+  at: number,
+): void {
+  if (isEndpointLeft(run().state, at)) {
+    emit({ type: 'left', what: 'endpoint' })
+    leaveEndpoint?.()
+  }
+  if (isLinkLeft(run().state, at)) {
+    emit({ type: 'left', what: 'link' })
+    reconnects.next()
+  } else if (isProbeDue(run().state, at)) {
+    emit({ type: 'probed' })
+    probes.next()
+  }
+}
+
+/** While a request hangs, the head is polled beside it: a node that answers that is not down. */
+const checkUnanswered = (polling: Polling): Observable<SourceInput> =>
+  observe<SourceInput>(async (emit, signal) => {
+    if (!isCheckDue(polling.run().state, polling.clock.now())) return
+    try {
+      await pollHead(pollInputs(polling, emit, signal))
+    } catch (failure) {
+      signal.throwIfAborted()
+      if (!(failure instanceof UpstreamError)) throw failure
+    }
+  })
+
+/** The link's signals. After each subscription one poll closes the gap before it. */
+const withGapsClosed = (link: Observable<LinkSignal>, polling: Polling): Observable<SourceInput> =>
+  link.pipe(
+    connect((signals) =>
+      merge<SourceInput[]>(
+        signals,
+        signals.pipe(
+          filter((signal) => signal.type === 'down' || (signal.type === 'live' && signal.subscription === 'pendingLogs')),
+          switchMap(({ type }) => (type === 'live' ? closeGap(polling) : EMPTY)),
+        ),
+      ),
+    ),
+  )
+
+/** Polls until the node answers in time: logs from before the subscription may be missing until then. */
+const closeGap = (polling: Polling): Observable<SourceInput> =>
+  observe<SourceInput>(async (emit, signal) => {
+    for (;;) {
+      try {
+        if (await pollPending(pollInputs(polling, emit, signal), 'to_close_gap')) return
+      } catch (failure) {
+        signal.throwIfAborted()
+        if (!(failure instanceof UpstreamError)) throw failure
+      }
+      await wait(UNPROVEN_POLL_MS, polling.clock, signal)
+    }
+  })

@@ -1,0 +1,76 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { itemsOf, SecretSettingError, SettingError } from '../../lib/setting-readers.ts'
+
+/** What a key changes: limits alone. Undefined is the limit of an address. */
+export type KeyLimits = {
+  readonly clients?: number | undefined
+  readonly rpc_rate?: number | undefined
+  readonly replays?: number | undefined
+}
+
+/** An API key by its SHA-256, and its limits. */
+export type KeyEntry = { readonly digest: Buffer; readonly limits: KeyLimits }
+
+/** Keys at most: each request is compared with all of them. */
+const KEYS_BOUND = 1_000
+const SECRET_LEAST_CHARS = 32
+const LIMIT_BOUND = 1_000_000
+const WHAT_A_KEY_IS =
+  'must be letters, digits and signs without spaces, or sha256: and 64 hex digits; clients=, rpc_rate= and replays= may follow it, each with a whole number from 1'
+
+/** The keys of a comma list. They are never printed, not even when they are wrong. */
+export const keyEntries = (text: string): readonly KeyEntry[] => bounded(itemsOf(text).map(keyEntry))
+
+/** The keys of a file: one in each line. What begins with # is a comment. */
+export const keyEntriesOfFile = (text: string): readonly KeyEntry[] =>
+  bounded(
+    text
+      .split('\n')
+      .map((line) => line.replace(/(^|\s)#.*/, '').trim())
+      .filter((line) => line !== '')
+      .map(keyEntry),
+  )
+
+/** The path of a file of keys that can be read. */
+export function keysFile(path: string): string {
+  try {
+    keyEntriesOfFile(readFileSync(path, 'utf8'))
+    return path
+  } catch (failure) {
+    if (failure instanceof SettingError) throw new SecretSettingError(`names a file whose lines ${failure.message}`)
+    throw new SettingError(
+      `must be a file that can be read (${failure instanceof Error && 'code' in failure ? failure.code : 'unknown'})`,
+    )
+  }
+}
+
+/** A secret that others cannot guess. It is never printed. */
+export function tokenSecret(text: string): string {
+  if (/^[!-~]+$/.test(text) && text.length >= SECRET_LEAST_CHARS) return text
+  throw new SecretSettingError(`must be at least ${SECRET_LEAST_CHARS} letters, digits and signs without spaces`)
+}
+
+export const randomTokenSecret = (): string => randomBytes(SECRET_LEAST_CHARS).toString('base64url')
+
+/** Digests have equal lengths, so a comparison takes the same time for every input. */
+export const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest()
+
+function bounded(entries: readonly KeyEntry[]): readonly KeyEntry[] {
+  if (entries.length > KEYS_BOUND) throw new SecretSettingError(`must be at most ${KEYS_BOUND} keys`)
+  return entries
+}
+
+function keyEntry(item: string): KeyEntry {
+  const [key = '', ...words] = item.split(/\s+/)
+  const [, hex] = /^sha256:([0-9a-f]{64})$/i.exec(key) ?? []
+  if (!/^[!-~]+$/.test(key) || (key.startsWith('sha256:') && hex === undefined)) throw new SecretSettingError(WHAT_A_KEY_IS)
+  return { digest: hex === undefined ? digestOf(key) : Buffer.from(hex, 'hex'), limits: Object.fromEntries(words.map(limit)) }
+}
+
+function limit(word: string): readonly [name: keyof KeyLimits, value: number] {
+  const [, name, digits] = /^(clients|rpc_rate|replays)=(\d{1,7})$/.exec(word) ?? []
+  const value = Number(digits)
+  if (name === undefined || value < 1 || value > LIMIT_BOUND) throw new SecretSettingError(WHAT_A_KEY_IS)
+  return [name as keyof KeyLimits, value]
+}

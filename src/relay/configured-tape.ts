@@ -1,0 +1,77 @@
+import { defer, Observable, type SchedulerLike, startWith } from 'rxjs'
+import type { Config } from './config/config.ts'
+import type { Metrics } from './metrics.ts'
+import { Peers } from './tape/peers.ts'
+import { openSqliteTape } from './tape/sqlite.ts'
+import type { TapeFile, TapeFileOptions } from './tape/tape-file.ts'
+
+type TapeInputs = Required<Pick<TapeFileOptions, 'now' | 'wallTime' | 'random' | 'warn'>> & {
+  readonly config: Config
+  readonly metrics: Metrics
+  readonly uptime: () => number
+  readonly clock: SchedulerLike
+  /** Called when the tape has to be closed and opened again. */
+  readonly onReset: (why: string) => void
+  readonly onFailure: (failure: unknown) => void
+}
+
+/** The tape of the settings. What is null is of a tape that is shared with other processes. */
+export type ConfiguredTape = {
+  readonly tape: TapeFile
+  /** Whether this process writes the tape, with every change of it. */
+  readonly leadership: Observable<boolean> | null
+  /** The ingesters that share the tape, where this process is one of them. */
+  readonly peers: Peers | null
+  /** Whether the tape lacks what happens now. */
+  readonly isCut: () => boolean
+}
+
+/** What an ingester sends of the pre-confirmed logs that it receives. */
+const PEER_LOGS = 'pending'
+
+/** Opens the tape in a file, or with NATS_URL in a stream. NATS is loaded only then. */
+export async function openConfiguredTape({
+  config,
+  metrics,
+  onReset,
+  onFailure,
+  uptime,
+  clock,
+  ...ports
+}: TapeInputs): Promise<ConfiguredTape> {
+  const { DATA_DIR: dir, TAPE_RETENTION_MS: retentionMs, TAPE_BOUND: bound, NATS_URL: urls } = config
+  const onCommit = (seconds: number) => metrics.tapeCommitSeconds.observe(seconds)
+  const options = { dir, retentionMs, bound, onCommit, ...ports }
+  if (!urls) {
+    const tape = openSqliteTape(options)
+    measureTape(metrics, tape, ports.now)
+    return { tape, leadership: null, peers: null, isCut: () => false }
+  }
+  const { openJetStreamTape } = await import('./tape/jetstream/open-jetstream-tape.ts')
+  const tape = await openJetStreamTape({
+    ...options,
+    ...{ uptime, onReset, onFailure, mayLead: config.ROLE !== 'edge', onUnreadable: () => metrics.streamUnreadable.inc() },
+    nats: { urls, credentialsFile: config.NATS_CREDENTIALS, name: config.NATS_STREAM, replicas: config.NATS_REPLICAS },
+  })
+  measureTape(metrics, tape, ports.now)
+  metrics.leads.measureBy(() => (tape.isLeading ? 1 : 0))
+  const changes = new Observable<boolean>((subscriber) => tape.onLeadership((isLeading) => subscriber.next(isLeading)))
+  const channel = {
+    send: (bytes: Uint8Array) => tape.send(PEER_LOGS, bytes),
+    listen: (receive: (bytes: Uint8Array) => void) => tape.listen(PEER_LOGS, receive),
+  }
+  const peers = config.ROLE === 'edge' ? null : new Peers(channel, clock)
+  // The tape may lead before anybody subscribes.
+  const leadership = defer(() => changes.pipe(startWith(tape.isLeading)))
+  return { tape, peers, leadership, isCut: () => tape.isCut }
+}
+
+function measureTape(metrics: Metrics, tape: TapeFile, now: () => number): void {
+  metrics.tapeIsDurable.measureBy(() => (tape.isDurable ? 1 : 0))
+  metrics.tapeRows.measureBy(() => tape.measure().rows)
+  metrics.tapeBytes.measureBy(() => tape.measure().bytes)
+  metrics.tapeOldestAge.measureBy(() => {
+    const { oldestTime } = tape.measure()
+    return oldestTime === null ? null : Math.max(0, now() - oldestTime) / 1_000
+  })
+}

@@ -1,0 +1,65 @@
+import type { Stage } from '../../../protocol/fields.ts'
+import type { Entry, FoundEntries, SearchableTape, SeqRange, Tape, TapeHistory } from '../../tape/tape.ts'
+import type { ReadContext } from './history-page.ts'
+
+/** Eviction removed updates that the read had still to return. */
+export class EvictedError extends Error {}
+
+/** Earlier than every update. */
+const BEFORE_ALL_TIME_MS = 0
+/** Publications that were read and may be emitted later: at most this many in each of two generations. */
+const READ_KEYS_BOUND = 65_536
+
+/**
+ * A tape for one long read. It throws where eviction removed updates that existed when the read began and that the read had still
+ * to return. A newest-first read without a lower bound that is still kept does not fail: it ends where the tape begins by then.
+ */
+export async function guardEviction(tape: SearchableTape, stage: Stage): Promise<ReadContext['tape']> {
+  let [newKeys, oldKeys] = [new Set<string>(), new Set<string>()]
+  const remember = ({ update }: Entry) => {
+    if (stage !== 'sealed' || !('stage' in update) || update.stage !== 'preconfirmed' || !update.key) return
+    newKeys.add(update.key)
+    if (newKeys.size >= READ_KEYS_BOUND) [newKeys, oldKeys] = [new Set(), newKeys]
+  }
+  const wasRead = (key: string) => newKeys.has(key) || oldKeys.has(key)
+  const oldest = tape.oldest()
+  const evictedAtStart = await readEvicted(tape)
+  const isOpenEnded = ({ order, after }: SeqRange) => order === 'desc' && (after === 0 || after < oldest)
+  const isLoss = (range: SeqRange, evictedNow: readonly number[]) =>
+    !isOpenEnded(range) &&
+    evictedNow.some((seq, index) => Math.max(evictedAtStart[index] ?? 0, range.after) < Math.min(seq, range.before - 1))
+  return {
+    epoch: tape.epoch,
+    readKey: (key) => {
+      const found = tape.readKey(key)
+      // The sealed view emits a publication later, at its seal. Until then the tape must keep it.
+      if (wasRead(key) && !found.some(isPublication)) throw new EvictedError('eviction removed unsent updates')
+      return found
+    },
+    sealsOfToken: (address, block) => tape.sealsOfToken(address, block),
+    openReader: (wanted) => {
+      const read = tape.openReader(wanted)
+      return async (range) => {
+        const found = await read(range)
+        const evicted = await readEvicted(tape)
+        if (isLoss(range, evicted)) throw new EvictedError('eviction removed unread updates')
+        found.entries.forEach(remember)
+        return isOpenEnded(range) && tape.oldest() > oldest ? dropEvicted(tape.oldest(), found) : found
+      }
+    },
+  }
+}
+
+/** The highest evicted number, and the number up to which nothing is left. Eviction spares some updates between the two. */
+const readEvicted = async (tape: Pick<Tape, 'oldest'> & Pick<TapeHistory, 'seqBefore'>): Promise<readonly number[]> => [
+  tape.oldest(),
+  await tape.seqBefore(BEFORE_ALL_TIME_MS),
+]
+
+/** Drops spared updates below the oldest position. */
+const dropEvicted = (oldest: number, { entries, reached }: FoundEntries): FoundEntries => ({
+  entries: entries.filter(({ seq }) => seq > oldest),
+  reached: reached !== null && reached > oldest ? reached : null,
+})
+
+const isPublication = ({ update: { type } }: Entry): boolean => type !== 'amend' && type !== 'retract'

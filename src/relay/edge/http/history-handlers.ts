@@ -1,0 +1,47 @@
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
+import type { Context } from 'hono'
+import { accepts } from 'hono/accepts'
+import { refuseUnknown } from '../../../protocol/selection.ts'
+import { exportHeaders, openExport } from '../history/export.ts'
+import { readFact } from '../history/fact-life.ts'
+import { keptSinceHeaders, readPage } from '../history/history-page.ts'
+import { readHistoryQuery } from '../history/query.ts'
+import type { WorkQueue } from '../limits/work-queue.ts'
+import type { StreamServices } from '../live/http-stream.ts'
+import { authorizedQuery, type Env, type Handlers, queryOf, sendJson } from './handlers.ts'
+
+/** The whole history as lines, written on the raw response. A request for a page is left to the next handler. */
+export const exportHandlers = (streams: StreamServices, workQueue: WorkQueue): Handlers => ({
+  events: async (c, next) => {
+    if (!wantsNdjson(c)) return next()
+    const { incoming, outgoing } = c.env
+    const historyQuery = await readHistoryQuery(authorizedQuery(c, streams), streams.edge)
+    if (c.req.method === 'HEAD') return c.body(null, 200, exportHeaders(streams.edge.tape))
+    openExport(streams, workQueue, { incoming, outgoing, query: historyQuery })
+    return RESPONSE_ALREADY_SENT
+  },
+})
+
+export const historyHandlers = ({ edge, clientAddressOf }: StreamServices, workQueue: WorkQueue): Handlers => ({
+  events: async (c) => {
+    const historyQuery = await readHistoryQuery(queryOf(c), edge)
+    const context = { tape: edge.tape, workQueue, isGone: () => c.env.outgoing.destroyed }
+    const { texts, next } = await workQueue.run(clientAddressOf(c.env.incoming), () => readPage(context, historyQuery))
+    // Written after the read, so that they also name what was evicted meanwhile.
+    for (const [name, value] of Object.entries(keptSinceHeaders(edge.tape))) c.header(name, value)
+    return sendJson(c, `{"events":[${texts.join(',')}],"next":${JSON.stringify(next)}}`)
+  },
+  fact: (c) => {
+    refuseUnknown('parameter', queryOf(c).keys(), [])
+    const { key, texts, stage } = readFact(c.req.param('key') ?? '', edge)
+    return sendJson(c, `{"key":"${key}","updates":[${texts.join(',')}],"stage":"${stage}"}`)
+  },
+})
+
+/** Whether a request is for lines and not for a page. The URL decides; the header only where the URL names no format. */
+function wantsNdjson(c: Context<Env>): boolean {
+  const supports = ['application/json', 'application/x-ndjson']
+  const format = queryOf(c).get('format')
+  if (format !== null) return format === 'ndjson'
+  return accepts(c, { header: 'Accept', supports, default: 'application/json' }) === supports[1]
+}

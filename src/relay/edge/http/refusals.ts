@@ -1,0 +1,99 @@
+import { STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { RequestError } from '@hono/node-server'
+import type { Context } from 'hono'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { sanitize } from '../../../protocol/readable-line.ts'
+import { Refusal } from '../../../protocol/refusal.ts'
+import { EXPOSED_HEADERS, safetyHeaders } from '../transport/exposed-headers.ts'
+import { internalError } from '../transport/shared-refusals.ts'
+
+/** A request with more headers than this comes from no client of ours. */
+export const HEADERS_BOUND = 50
+/** Seconds until a client that was refused for lack of room may come back. */
+const RETRY_AFTER_S = '1'
+/** The versions of WebSocket that the relay supports. A refused handshake must name them (RFC 6455 §4.4). */
+const WEBSOCKET_VERSIONS = '13, 8'
+/** How much of a name in a path is repeated. */
+const NAME_BOUND_CHARS = 40
+
+export const unknownPath = new Refusal(404, 'unknown_path', 'There is nothing at this path; /docs says what there is.')
+export const onlyIngests = new Refusal(
+  404,
+  'only_ingests',
+  'This process only writes the tape (ROLE=ingest): ask an edge, which serves it.',
+)
+export const upgradeRequired = new Refusal(426, 'upgrade_required', 'This is a WebSocket: connect with ws:// and an upgrade.')
+export const noKeys = new Refusal(404, 'no_keys', 'This relay requires no key, so it gives no tokens.')
+export const metricsForbidden = new Refusal(
+  403,
+  'forbidden',
+  'Metrics are served to this machine, and to others with METRICS_TOKEN as their bearer token.',
+)
+export const tooManyHeaders = new Refusal(431, 'too_many_headers', `A request has at most ${HEADERS_BOUND} headers.`)
+/** `rawHeaders` are names and values in turn. */
+export const hasTooManyHeaders = ({ length }: readonly string[]): boolean => length > 2 * HEADERS_BOUND
+
+export const unreadableAddress = new Refusal(400, 'bad_request', 'The address or the host of this request cannot be read.')
+export const wrongHttpVersion = new Refusal(400, 'bad_handshake', 'A WebSocket begins with HTTP/1.1.')
+
+export const methodNotAllowed = (method: string, advice: string): Refusal =>
+  new Refusal(405, 'method_not_allowed', `${method} is not answered here; ${advice}`)
+
+export const unknownSchema = (name: string): Refusal =>
+  new Refusal(
+    404,
+    'unknown_schema',
+    `No schema '${name.slice(0, NAME_BOUND_CHARS)}': there is one for each type of message, such as /schemas/transfer.json.`,
+  )
+
+/** Node's parser gave up on a request, with a status of its own. */
+export const unreadableRequest = (status: number): Refusal =>
+  new Refusal(status, 'bad_request', 'This request cannot be read as HTTP, is too large or too slow.')
+
+export const badHandshake = (reason: string): Refusal => new Refusal(400, 'bad_handshake', `${reason}.`)
+
+export const unknownWebSocketPath = (paths: readonly string[]): Refusal =>
+  new Refusal(404, 'unknown_path', `There is no WebSocket at this path; they are at ${paths.join(' and ')}.`)
+
+/** Sends a refusal as the answer of a route: the error record, or its sentence where the route answers with text. */
+export function sendRefusal(c: Context, refusal: Refusal, form: 'json' | 'text' = 'json'): Response {
+  c.header('access-control-allow-origin', '*')
+  c.header('access-control-expose-headers', EXPOSED_HEADERS.join(', '))
+  if (isTemporary(refusal)) c.header('retry-after', RETRY_AFTER_S)
+  if (refusal.code === 401) c.header('www-authenticate', 'Bearer')
+  const status = refusal.code as ContentfulStatusCode
+  return form === 'text' ? c.text(`${sanitize(refusal.message)}\n`, status) : c.json(refusal.record, status)
+}
+
+const SAFETY_LINES = Object.entries(safetyHeaders)
+  .map(([name, value]) => `${name}: ${value}\r\n`)
+  .join('')
+
+/** Sends a refusal in plain HTTP to a socket that never became a WebSocket, or never sent a request. */
+export function sendRawRefusal(socket: Duplex, refusal: Refusal): void {
+  const body = JSON.stringify(refusal.record)
+  const retry = isTemporary(refusal) ? `retry-after: ${RETRY_AFTER_S}\r\n` : ''
+  const versions = refusal.reason === 'bad_handshake' ? `sec-websocket-version: ${WEBSOCKET_VERSIONS}\r\n` : ''
+  socket.end(
+    `HTTP/1.1 ${refusal.code} ${STATUS_CODES[refusal.code]}\r\nconnection: close\r\ncontent-type: application/json\r\n` +
+      `access-control-allow-origin: *\r\n${SAFETY_LINES}` +
+      `${versions}${retry}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    () => socket.destroy(),
+  )
+}
+
+/** The headers of a refusal that no route sends. */
+export const refusalHeaders = {
+  'content-type': 'application/json',
+  'access-control-allow-origin': '*',
+  connection: 'close',
+} as const
+
+/** Answers a request that fails before it reaches a route. */
+export function refusalResponse(failure: unknown): Response {
+  const { code, record } = failure instanceof RequestError ? unreadableAddress : internalError
+  return Response.json(record, { status: code, headers: refusalHeaders })
+}
+
+const isTemporary = ({ code }: Refusal): boolean => code === 503 || code === 429

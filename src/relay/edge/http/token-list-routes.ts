@@ -1,0 +1,142 @@
+import { createHash } from 'node:crypto'
+import { chunk, nextTurn } from '../../../lib/turns.ts'
+import type { Hex } from '../../../protocol/fields.ts'
+import { readParameters, SnapshotQuery } from '../../../protocol/selection.ts'
+import type { TokenDetails } from '../../../protocol/token-list.ts'
+import { updateTypes } from '../../../protocol/updates.ts'
+import type { HistoryReader, SearchableTape } from '../../tape/tape.ts'
+import type { Token } from '../../tokens/token.ts'
+import type { WorkQueue } from '../limits/work-queue.ts'
+import type { StreamServices } from '../live/http-stream.ts'
+import { type EdgeContext, SNAPSHOTS_PER_TURN, tokensOf } from '../live/session.ts'
+import { listUnavailable, resolveKnownSymbols, resolveSymbols, unknownSymbol } from '../select/symbols.ts'
+import { snapshotOf, type View } from '../select/view.ts'
+import { type Handlers, queryOf, sendJson } from './handlers.ts'
+
+/** These types concern every listener and belong to no token. */
+const globalTypes: ReadonlySet<string> = new Set(['status', 'hole', 'finality', 'session'])
+const tokenTypes = new Set(updateTypes.filter((type) => !globalTypes.has(type)))
+/** Bytes of the digest in an ETag. */
+const ETAG_BYTES = 16
+
+/** Records that are rendered in one turn of the event loop. */
+const RECORDS_PER_TURN = 1_000
+
+type RenderedList = { readonly body: Buffer<ArrayBuffer>; readonly etag: string }
+
+/** The answer with the list, and its age in seconds. */
+type TokenListAnswer = RenderedList & { readonly ageS: number }
+
+/** The list in the form of the Read API, rendered once per change. */
+class TokenListCache {
+  readonly #view: View
+  readonly #now: () => number
+  #cachedFrom: readonly Token[] | null = null
+  #cached: Promise<RenderedList> | null = null
+
+  constructor(view: View, now: () => number) {
+    this.#view = view
+    this.#now = now
+  }
+
+  async read(): Promise<TokenListAnswer> {
+    const { listed, listReadAt } = this.#view
+    if (listed === null || listReadAt === null) throw listUnavailable()
+    if (this.#cachedFrom !== listed) this.#cached = null
+    this.#cachedFrom = listed
+    this.#cached ??= renderList(listed)
+    return { ...(await this.#cached), ageS: Math.max(0, Math.floor((this.#now() - listReadAt) / 1_000)) }
+  }
+}
+
+async function renderList(listed: readonly Token[]): Promise<RenderedList> {
+  const hash = createHash('sha256')
+  const parts: Buffer[] = []
+  const add = (text: string) => {
+    const bytes = Buffer.from(text)
+    hash.update(bytes)
+    parts.push(bytes)
+  }
+  add('{"tokens":[')
+  for (const [index, tokens] of chunk(listed, RECORDS_PER_TURN).entries()) {
+    if (index > 0) {
+      await nextTurn()
+      add(',')
+    }
+    add(tokens.map(({ record }) => JSON.stringify(record)).join())
+  }
+  add(']}')
+  return { body: Buffer.concat(parts), etag: `"${hash.digest('hex').slice(0, 2 * ETAG_BYTES)}"` }
+}
+
+/** Whether `If-None-Match` names this ETag. A weak one matches too, since equal lists have equal bytes. */
+export const matchesEtag = (ifNoneMatch: string | undefined, etag: string): boolean =>
+  (ifNoneMatch ?? '').split(',').some((candidate) => candidate.trim() === '*' || candidate.trim().replace(/^W\//, '') === etag)
+
+export function tokenListHandlers({ edge, clientAddressOf }: StreamServices, workQueue: WorkQueue, cacheControl: string): Handlers {
+  const tokenLists = new TokenListCache(edge.view, edge.now)
+  return {
+    tokens: async (c) => {
+      const { body, etag, ageS } = await tokenLists.read()
+      const headers = { etag: etag, age: String(ageS), 'cache-control': cacheControl }
+      if (matchesEtag(c.req.header('if-none-match'), etag)) return c.body(null, 304, headers)
+      return c.body(body, 200, { ...headers, 'content-type': 'application/json' })
+    },
+    snapshot: async (c) => sendJson(c, await workQueue.run(clientAddressOf(c.env.incoming), () => readSnapshots(queryOf(c), edge))),
+    token: async (c) => {
+      const token = await workQueue.run(clientAddressOf(c.env.incoming), () =>
+        readToken(c.req.param('selector') ?? '', edge, workQueue),
+      )
+      return sendJson(c, JSON.stringify(token))
+    },
+  }
+}
+
+/** The snapshots of a consistent cut as JSON. Tokens do not change in place, so only their text is made in several turns. */
+async function readSnapshots(query: URLSearchParams, edge: EdgeContext): Promise<string> {
+  const { symbols = ['*'] } = readParameters(SnapshotQuery, query)
+  const { tokens, rejected } = resolveKnownSymbols(edge.view, symbols)
+  edge.hub.flush()
+  const asOf = edge.hub.position(edge.tape.end())
+  const state = { id: asOf, asOf, now: edge.wallTime(), staleMs: edge.staleMs }
+  const texts: string[] = []
+  for (const [index, token] of tokensOf(edge, tokens).entries()) {
+    if (index % SNAPSHOTS_PER_TURN === SNAPSHOTS_PER_TURN - 1) await nextTurn()
+    texts.push(JSON.stringify(snapshotOf(token, edge.view, state)))
+  }
+  return `{"as_of":"${asOf}","snapshots":[${texts.join()}],"rejected":${JSON.stringify(rejected)}}`
+}
+
+/** The current state of a token, and the position of its newest update. */
+async function readToken(selector: string, context: EdgeContext, workQueue: WorkQueue): Promise<TokenDetails> {
+  const { view, tape, hub, wallTime, staleMs } = context
+  const { tokens, rejected } = resolveSymbols(view, [selector])
+  const [address] = tokens ?? []
+  // The selector `*` selects all tokens, and none in particular.
+  const unknownToken = { symbol: selector, reason: 'unknown_symbol' as const, suggest: [] }
+  if (address === undefined) throw unknownSymbol([...rejected, unknownToken])
+  const seq = await newestSeqOf(address, tape, workQueue)
+  const token = view.token(address)
+  if (!token) throw unknownSymbol(rejected)
+  const {
+    type: _type,
+    id: _id,
+    ...snapshot
+  } = snapshotOf(token, view, { id: null, asOf: hub.position(tape.end()), now: wallTime(), staleMs })
+  return { ...snapshot, last: seq === null ? null : hub.position(seq) }
+}
+
+/** The sequence number of the newest kept update of a token. */
+async function newestSeqOf(address: Hex, tape: SearchableTape, workQueue: WorkQueue): Promise<number | null> {
+  const read: HistoryReader = tape.openReader({ tokens: new Set([address]), types: tokenTypes })
+  let before = tape.end() + 1
+  // Each step reads a bounded part of the tape, further back than the one before.
+  for (;;) {
+    const { entries, reached } = await read({ after: 0, before, order: 'desc', limit: 1 })
+    const [newest] = entries
+    if (newest) return newest.seq
+    if (reached === null) return null
+    before = reached
+    await workQueue.nextSlice()
+  }
+}

@@ -1,0 +1,88 @@
+import type { Hex } from '../../../protocol/fields.ts'
+import type { SelectionOptions } from '../../../protocol/selection.ts'
+import type { Matcher } from '../select/match.ts'
+import type { MatchedBatch } from './batch.ts'
+import type { BatchEncoder, Recipients } from './batch-encoder.ts'
+import type { Listener } from './listener.ts'
+
+/** All audiences with the same options. Matching runs once per token for all of them. */
+export type FilterGroup = {
+  readonly name: string
+  readonly options: SelectionOptions
+  /** Whether its options have value filters; the number of such selections is bounded. */
+  readonly isFiltered: boolean
+  readonly match: Matcher
+  readonly audiences: Map<string, Audience>
+}
+
+/** What the delivery asks before a write, and reports after one that leaves a backlog. */
+export type BacklogCheck = { mayWrite(listener: Listener): boolean; hold(listener: Listener, bytes: Buffer): void }
+
+type Subscribers = Recipients & { sent: number; readonly listeners: Set<Listener> }
+
+/** All listeners with the same selection. Those with the same transport and compression share one buffer. */
+export class Audience {
+  readonly group: FilterGroup
+  readonly name: string
+  readonly tokens: ReadonlySet<Hex> | null
+  readonly #subscribers: Subscribers[] = []
+
+  constructor(group: FilterGroup, name: string, tokens: ReadonlySet<Hex> | null) {
+    this.group = group
+    this.name = name
+    this.tokens = tokens
+  }
+
+  get size(): number {
+    let size = 0
+    for (const { listeners } of this.#subscribers) size += listeners.size
+    return size
+  }
+
+  get listeners(): readonly Listener[] {
+    return this.#subscribers.flatMap(({ listeners }) => [...listeners])
+  }
+
+  add(listener: Listener): void {
+    const { transport, compression } = listener
+    let subscribers = this.#subscribersLike(listener)
+    if (!subscribers) {
+      subscribers = { transport, compression, listeners: new Set(), sent: 0 }
+      this.#subscribers.push(subscribers)
+    }
+    subscribers.listeners.add(listener)
+    listener.countWith(subscribers)
+  }
+
+  remove(listener: Listener): void {
+    this.#subscribersLike(listener)?.listeners.delete(listener)
+  }
+
+  /**
+   * Builds one buffer per transport and compression, and makes one write per listener that keeps up. Of a listener without
+   * a backlog this reads the outlet alone: with thousands of them, each object that is touched is a cache miss.
+   */
+  deliver(batch: MatchedBatch, backlogs: BacklogCheck, encoder: BatchEncoder): void {
+    const frames = batch.framesFor(this.tokens)
+    if (frames.length === 0) return
+    for (const subscribers of this.#subscribers) {
+      if (subscribers.listeners.size === 0) continue
+      const bytes = encoder.encode(frames, subscribers)
+      let hasBacklog = false
+      for (const listener of subscribers.listeners) {
+        const { outlet } = listener
+        if (outlet.backlog > 0 && !backlogs.mayWrite(listener)) continue
+        outlet.write(bytes)
+        if (outlet.backlog === 0) continue
+        backlogs.hold(listener, bytes)
+        hasBacklog = true
+      }
+      subscribers.sent += frames.length
+      if (hasBacklog) encoder.keep()
+    }
+  }
+
+  #subscribersLike({ transport, compression }: Listener): Subscribers | undefined {
+    return this.#subscribers.find((one) => one.transport === transport && one.compression === compression)
+  }
+}

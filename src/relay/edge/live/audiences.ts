@@ -1,0 +1,150 @@
+import { runAtOnce, type Steps } from '../../../lib/turns.ts'
+import type { Hex } from '../../../protocol/fields.ts'
+import type { TapePosition } from '../../../protocol/position.ts'
+import type { SelectionOptions } from '../../../protocol/selection.ts'
+import type { UpdateType } from '../../../protocol/updates.ts'
+import { hasValueFilter, optionsKey, type Selection, tokensKey } from '../select/compiled-selection.ts'
+import { evictedOf, type Frame } from '../select/frame.ts'
+import { createMatcher } from '../select/match.ts'
+import { Audience, type BacklogCheck, type FilterGroup } from './audience.ts'
+import { MatchedBatch, UpdateBatch } from './batch.ts'
+import { BatchEncoder } from './batch-encoder.ts'
+import type { Listener } from './listener.ts'
+
+const START: TapePosition = { seq: 0, n: null }
+
+/** All live listeners, grouped by selection. */
+export class Audiences {
+  readonly #groups = new Map<string, FilterGroup>()
+  readonly #audienceByListener = new Map<Listener, Audience>()
+  /** How many listeners selected each token by name; under null those that selected all tokens. */
+  readonly #listenersByToken = new Map<Hex | null, number>()
+  readonly #encoder: BatchEncoder
+  #filteredCount = 0
+
+  constructor(isHeld: (memory: ArrayBufferLike) => boolean) {
+    this.#encoder = new BatchEncoder(isHeld)
+  }
+
+  has(listener: Listener): boolean {
+    return this.#audienceByListener.has(listener)
+  }
+
+  /** Puts a listener into the audience of its selection. */
+  assign(listener: Listener): void {
+    const { options, tokens } = listener
+    const group = this.#groupOf(options)
+    const name = tokensKey(tokens)
+    let audience = group.audiences.get(name)
+    if (audience && this.#audienceByListener.get(listener) === audience) return
+    if (!audience) {
+      audience = new Audience(group, name, tokens)
+      group.audiences.set(name, audience)
+      if (group.isFiltered) this.#filteredCount += 1
+    }
+    audience.add(listener)
+    this.remove(listener)
+    this.#audienceByListener.set(listener, audience)
+    this.#countTokens(tokens, 1)
+  }
+
+  remove(listener: Listener): void {
+    const audience = this.#audienceByListener.get(listener)
+    if (!audience) return
+    const { group } = audience
+    this.#audienceByListener.delete(listener)
+    audience.remove(listener)
+    this.#countTokens(audience.tokens, -1)
+    if (audience.size > 0) return
+    group.audiences.delete(audience.name)
+    if (group.isFiltered) this.#filteredCount -= 1
+    if (group.audiences.size === 0) this.#groups.delete(group.name)
+  }
+
+  /** The number of selections with value filters if this listener, or a new one, had this selection. */
+  filteredCountWith({ tokens, options }: Selection, listener?: Listener): number {
+    const exists = this.#groups.get(optionsKey(options))?.audiences.has(tokensKey(tokens)) ?? false
+    if (exists || !hasValueFilter(options)) return this.#filteredCount
+    const previous = listener && this.#audienceByListener.get(listener)
+    return this.#filteredCount + (previous?.group.isFiltered && previous.size === 1 ? 0 : 1)
+  }
+
+  /** How many sets of options are in use. */
+  get groupCount(): number {
+    return this.#groups.size
+  }
+
+  /** How many different selections are in use. */
+  get audienceCount(): number {
+    let count = 0
+    for (const { audiences } of this.#groups.values()) count += audiences.size
+    return count
+  }
+
+  get listenerCount(): number {
+    return this.#audienceByListener.size
+  }
+
+  /** The most listeners that an update about this token reaches, whatever their other options leave out. */
+  listenersOf(address: Hex | null): number {
+    if (address === null) return this.listenerCount
+    return (this.#listenersByToken.get(null) ?? 0) + (this.#listenersByToken.get(address) ?? 0)
+  }
+
+  /** Looks up the keys that the matching of these frames needs, so that their delivery is short. */
+  *lookUp(frames: readonly Frame[]): Steps<void> {
+    const followers = frames.filter(({ entry }) => followerTypes.has(entry.update.type))
+    if (followers.length === 0) return
+    const addresses = new Set(followers.map(({ entry }) => entry.update.address))
+    for (const { match, audiences } of [...this.#groups.values()]) {
+      const wanted = [...addresses].filter((address) => isWanted(address, audiences))
+      if (wanted.length > 0) yield* match(followers.filter(({ entry }) => wanted.includes(entry.update.address)))
+    }
+  }
+
+  /** The listeners of the sealed view for whom it lacks something of these frames, because eviction took it. */
+  lackingEvicted(frames: readonly Frame[]): readonly Listener[] {
+    const seals = frames.filter(({ entry }) => entry.update.type === 'seal')
+    const sealedGroups = seals.length > 0 ? [...this.#groups.values()].filter(({ options }) => options.stage === 'sealed') : []
+    return sealedGroups.flatMap(({ audiences, options }) =>
+      [...audiences.values()].flatMap((audience) =>
+        evictedOf(seals, { tokens: audience.tokens, options }, START).length > 0 ? audience.listeners : [],
+      ),
+    )
+  }
+
+  /** Delivers a batch to every audience of the default view, and one to every audience of the sealed view. */
+  deliver(plain: readonly Frame[], sealed: readonly Frame[], backlogs: BacklogCheck): void {
+    const plainBatch = new UpdateBatch(plain)
+    const sealedBatch = sealed === plain ? plainBatch : new UpdateBatch(sealed)
+    for (const { match, audiences, options } of this.#groups.values()) {
+      const matched = new MatchedBatch(options.stage === 'sealed' ? sealedBatch : plainBatch, (frames) => runAtOnce(match(frames)))
+      for (const audience of audiences.values()) audience.deliver(matched, backlogs, this.#encoder)
+    }
+  }
+
+  #countTokens(tokens: ReadonlySet<Hex> | null, change: 1 | -1): void {
+    for (const token of tokens ?? [null]) {
+      const count = (this.#listenersByToken.get(token) ?? 0) + change
+      if (count > 0) this.#listenersByToken.set(token, count)
+      else this.#listenersByToken.delete(token)
+    }
+  }
+
+  #groupOf(options: SelectionOptions): FilterGroup {
+    const name = optionsKey(options)
+    let group = this.#groups.get(name)
+    if (!group) {
+      const match = createMatcher({ tokens: null, options })
+      group = { name, options, isFiltered: hasValueFilter(options), match, audiences: new Map() }
+      this.#groups.set(name, group)
+    }
+    return group
+  }
+}
+
+/** Updates whose match may depend on earlier updates of the keys that they name. */
+const followerTypes: ReadonlySet<UpdateType> = new Set(['seal', 'retract', 'amend'])
+
+const isWanted = (address: Hex | null, audiences: FilterGroup['audiences']): boolean =>
+  [...audiences.values()].some(({ tokens }) => tokens === null || (address !== null && tokens.has(address)))

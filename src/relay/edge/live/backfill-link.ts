@@ -1,0 +1,55 @@
+import { formatDecimal } from '../../../protocol/decimal.ts'
+import type { Hex } from '../../../protocol/fields.ts'
+import { formatPosition, type TapePosition } from '../../../protocol/position.ts'
+import type { SelectionOptions } from '../../../protocol/selection.ts'
+import { defaultTypes, updateTypes } from '../../../protocol/updates.ts'
+import type { Directory } from '../../tokens/directory.ts'
+import type { Selection } from '../select/compiled-selection.ts'
+
+/** A proxy may refuse a longer request line. Our own server accepts 8 KiB, headers included. */
+const SYMBOLS_BOUND_CHARS = 4_096
+
+/** What a replay skipped: everything that its selection matches after a position, up to and including a sequence number. */
+type SkippedRange = { readonly epoch: string; readonly after: TapePosition; readonly upTo: number }
+
+/** The history URL of a skipped range; its pages, followed by `next`, hold exactly that range. */
+export function backfillUrlOf({ tokens, options }: Selection, { epoch, after, upTo }: SkippedRange, directory: Directory): string {
+  const next = upTo + 1
+  const parameters: readonly (readonly [string, string | null | undefined])[] = [
+    ['symbols', tokens && symbolsOf(tokens, directory)],
+    ['types', typesOf(options)],
+    ['stage', options.stage],
+    ['min_value', options.minValue && formatDecimal(options.minValue)],
+    ['min_shares', options.minShares && formatDecimal(options.minShares)],
+    ['party', options.party],
+    ['after', formatPosition(epoch, after.seq, after.n)],
+    // What the sealed view emits just before the next seal was not skipped; it comes live.
+    ['before', formatPosition(epoch, next, options.stage === 'sealed' ? 1 : null)],
+  ]
+  return `/v1/events?${parameters.flatMap(([name, value]) => (value ? [`${name}=${value}`] : [])).join('&')}`
+}
+
+/** Addresses, since symbols can change; symbols where the addresses would make the URL too long. */
+function symbolsOf(tokens: ReadonlySet<Hex>, directory: Directory): string {
+  const addresses = [...tokens].sort()
+  const text = addresses.join(',')
+  return text.length <= SYMBOLS_BOUND_CHARS ? text : addresses.map((address) => shortestSelector(address, directory)).join(',')
+}
+
+function shortestSelector(address: Hex, directory: Directory): string {
+  const found = directory.find(address)
+  if (found.kind !== 'found') return address
+  const { symbol } = found.token
+  const resolved = unsafeInList.test(symbol) ? null : directory.find(symbol)
+  if (resolved?.kind !== 'found' || resolved.token.address !== address) return address
+  const encoded = encodeURIComponent(symbol)
+  return encoded.length < address.length ? encoded : address
+}
+
+/** Characters that a symbol cannot have in a list of symbols, even encoded: the list would be read differently. */
+const unsafeInList = /[,*\s\p{C}]/u
+
+function typesOf({ types }: SelectionOptions): string | null {
+  if (types.length === updateTypes.length) return '*'
+  return types.join() === defaultTypes.join() ? null : types.join()
+}

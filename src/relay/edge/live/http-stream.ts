@@ -1,0 +1,175 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { Refusal } from '../../../protocol/refusal.ts'
+import { defaultSelectionOptions, patchOptions, readStreamQuery, type StreamQuery } from '../../../protocol/selection.ts'
+import type { Authorizer } from '../limits/auth.ts'
+import type { KeyRing } from '../limits/key-ring.ts'
+import { resolveKnownSymbols } from '../select/symbols.ts'
+import type { Transport } from '../transport/encode.ts'
+import { publicHeaders, safetyHeaders } from '../transport/exposed-headers.ts'
+import type { Outlet } from '../transport/outlet.ts'
+import { SocketOutlet } from '../transport/socket-outlet.ts'
+import { takeOver } from '../transport/takeover.ts'
+import { Listener } from './listener.ts'
+import { continueSession, type EdgeContext, startSession } from './session.ts'
+
+/** How long the last bytes of a stream may take before the connection is cut. */
+const END_BOUND_MS = 5_000
+/** A browser that lost its stream reconnects after a random time in this range, so that not all reconnect at once. */
+const RETRY_LEAST_MS = 1_000
+const RETRY_SPREAD_MS = 2_000
+/** Browsers come back after this time: where the relay is about to be of use, and where it is full. */
+const SOON_RETRY_MS = 2_000
+const OVERLOAD_RETRY_MS = 30_000
+
+type Format = NonNullable<StreamQuery['format']>
+
+const contentTypes: Readonly<Record<Format, string>> = {
+  sse: 'text/event-stream; charset=utf-8',
+  ndjson: 'application/x-ndjson; charset=utf-8',
+  text: 'text/plain; charset=utf-8',
+}
+
+/** One request for a stream. `format` is set where the path fixes it. */
+export type StreamRequest = {
+  readonly incoming: IncomingMessage
+  readonly outgoing: ServerResponse
+  readonly query: URLSearchParams
+  readonly format: StreamQuery['format']
+  /** The format that the `Accept` header names; it counts only where path and query name none. */
+  readonly acceptedFormat: Format
+}
+
+export type StreamServices = {
+  readonly edge: EdgeContext
+  readonly random: () => number
+  readonly createConnectionId: () => string
+  /** The address that a connection counts for. */
+  readonly clientAddressOf: (incoming: IncomingMessage) => string
+  readonly authorize: Authorizer
+  /** The keys that clients need; null where they need none. */
+  readonly keys: KeyRing | null
+  /** Whether WebSocket messages are compressed for clients that offer it. */
+  readonly compression: boolean
+  readonly warn: (kind: string, detail: unknown) => void
+  /** Receives the HTTP status of each refusal; none where the connection is closed without an answer. */
+  readonly countRefusal: (code: number | 'none') => void
+}
+
+/** Resolves a request into the stream to open; refuses what cannot be served. */
+function resolveRequest(
+  { edge }: StreamServices,
+  { incoming, query: parameters, format: pathFormat, acceptedFormat }: StreamRequest,
+) {
+  const query = readStreamQuery(parameters, lastEventIdOf(incoming))
+  const format = pathFormat ?? query.format ?? acceptedFormat
+  const choice = resolveKnownSymbols(edge.view, query.symbols ?? [])
+  const options = patchOptions(defaultSelectionOptions, query)
+  return { query, format, choice, options, since: query.since ?? ({ from: 'now' } as const) }
+}
+
+/** The headers of the stream that a request would open, for HEAD. */
+export const streamHeadersOf = (streams: StreamServices, request: StreamRequest): Record<string, string> =>
+  headersOf(resolveRequest(streams, request).format)
+
+/**
+ * Opens SSE, NDJSON or text on the raw response. A refusal is thrown before the first byte. One that passes by itself is a
+ * stream with an error towards EventSource, which never retries after any other status than 200.
+ */
+export function openStream(streams: StreamServices, request: StreamRequest): void {
+  try {
+    startStream(streams, request, resolveRequest(streams, request))
+  } catch (failure) {
+    if (!(failure instanceof Refusal) || !isEventSource(request)) throw failure
+    const retryMs = retryMsByReason[failure.reason]
+    if (retryMs === undefined) throw failure
+    streams.countRefusal(failure.code)
+    refuseAsEvent(request.outgoing, failure, retryMs)
+  }
+}
+
+/** After which time a browser comes back, for each refusal that passes by itself. */
+const retryMsByReason: Readonly<Record<string, number>> = {
+  no_list: SOON_RETRY_MS,
+  going_away: SOON_RETRY_MS,
+  full: OVERLOAD_RETRY_MS,
+  too_many_connections: OVERLOAD_RETRY_MS,
+  too_many_selections: OVERLOAD_RETRY_MS,
+}
+
+/** Whether the client is a browser's EventSource, or one like it, that asks for server-sent events. */
+const isEventSource = ({ incoming, query, format: pathFormat, acceptedFormat }: StreamRequest): boolean =>
+  (pathFormat ?? query.get('format') ?? acceptedFormat) === 'sse' && /text\/event-stream/i.test(incoming.headers.accept ?? '')
+
+function startStream(streams: StreamServices, request: StreamRequest, resolved: ReturnType<typeof resolveRequest>): void {
+  const { edge, random, createConnectionId, clientAddressOf } = streams
+  const { incoming, outgoing } = request
+  const { query, format, choice, options, since } = resolved
+  const address = clientAddressOf(incoming)
+  const retryMs = Math.round(RETRY_LEAST_MS + random() * RETRY_SPREAD_MS)
+  const refusal = edge.hub.refusal({ tokens: choice.tokens, options }, address)
+  if (refusal) throw refusal
+  const heartbeatMs = query.heartbeat ? query.heartbeat * 1_000 : format === 'ndjson' ? null : edge.heartbeatMs
+  const transport: Transport = format !== 'sse' ? format : query.events === 'named' ? 'sse-named' : 'sse'
+  const socket = takeOver(incoming, outgoing)
+  const outlet = new ResponseOutlet(socket)
+  const listener = new Listener({
+    ...{ id: createConnectionId(), transport, address, outlet, heartbeatMs, options },
+    uptime: edge.uptime(),
+  })
+  listener.tokens = choice.tokens
+  socket.write(`${responseHeadOf(format, edge.wallTime())}${format === 'sse' ? `: stocktape.v1\nretry: ${retryMs}\n\n` : ''}`)
+  removeOnClose(edge.hub, listener, socket)
+  const exceeded = edge.hub.add(listener)
+  if (exceeded) return edge.hub.disconnect(listener, exceeded)
+  const { snapshot = true } = query
+  const onGap = query.on_gap ?? 'replay'
+  const subscription = { since, snapshot, onGap, rejected: choice.rejected }
+  const run = (session: Promise<void>) => void session.catch(() => socket.destroy())
+  if (options.stage === 'sealed') listener.replayAgain = () => run(continueSession(edge, listener, subscription))
+  run(startSession(edge, listener, subscription))
+}
+
+function removeOnClose(hub: EdgeContext['hub'], listener: Listener, socket: Socket): void {
+  const remove = () => hub.remove(listener)
+  socket.on('close', remove)
+  socket.on('error', remove)
+}
+
+/** The `Last-Event-ID` of a request; empty without one. */
+export const lastEventIdOf = ({ headers }: IncomingMessage): string => [headers['last-event-id']].flat()[0] ?? ''
+
+const headersOf = (format: Format): Record<string, string> => ({
+  'content-type': contentTypes[format],
+  'cache-control': 'no-cache, no-transform',
+  'x-accel-buffering': 'no',
+  ...publicHeaders,
+  ...safetyHeaders,
+})
+
+/** The head of the response, written by hand because the stream is written to the raw socket. */
+const responseHeadOf = (format: Format, time: number): string =>
+  `HTTP/1.1 200 OK\r\n${Object.entries(headersOf(format))
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('')}date: ${new Date(time).toUTCString()}\r\nconnection: close\r\n\r\n`
+
+/** Refuses with a stream of one error event. */
+function refuseAsEvent(outgoing: ServerResponse, refusal: Refusal, retryMs: number): void {
+  outgoing.writeHead(200, headersOf('sse'))
+  const error = { type: 'error', code: refusal.code, reason: refusal.reason, message: refusal.message }
+  outgoing.end(`retry: ${retryMs}\n\ndata: ${JSON.stringify(error)}\n\n`)
+}
+
+/** A streaming response as an outlet. Only the end of the connection delimits its body. */
+class ResponseOutlet extends SocketOutlet implements Outlet {
+  ping(): boolean {
+    return false
+  }
+
+  end(): void {
+    const { socket } = this
+    socket.end()
+    const cutTimer = setTimeout(() => socket.destroy(), END_BOUND_MS)
+    socket.once('close', () => clearTimeout(cutTimer))
+  }
+}

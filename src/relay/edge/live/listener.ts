@@ -1,0 +1,130 @@
+import type { Hex } from '../../../protocol/fields.ts'
+import type { Notice } from '../../../protocol/notices.ts'
+import type { SelectionOptions } from '../../../protocol/selection.ts'
+import type { Compression } from '../transport/deflate-offer.ts'
+import { encode, type Transport } from '../transport/encode.ts'
+import type { Outlet } from '../transport/outlet.ts'
+
+/** A listener with a backlog that takes no bytes for this long counts as gone. */
+const STUCK_AFTER_MS = 60_000
+
+/** Counts the updates that every member of an audience was sent. */
+type SentCounter = { readonly sent: number }
+
+/** One listener: its position on the tape and its backlog. */
+export class Listener {
+  readonly id: string
+  readonly transport: Transport
+  /** The compression of live updates. Notices and replays are of one listener, which is too few to compress for. */
+  readonly compression: Compression
+  /** The address or the key that it counts for. A key may come with the first message. */
+  address: string
+  readonly outlet: Outlet
+  /** Milliseconds between heartbeats; null for none. */
+  heartbeatMs: number | null
+  heartbeatDueAt: number
+  /** The last sequence number that was sent or did not match; null before its stream starts. */
+  seq: number | null = null
+  /** While the sealed view replays the seal at `seq`: index of the last update sent ahead of that seal. */
+  n: number | null = null
+  state: 'opening' | 'replaying' | 'live' | 'disconnected' = 'opening'
+  /** Whether `hello` was sent; it must be the first message. */
+  hasSentHello = false
+  options: SelectionOptions
+  /** Continues a live stream with a replay. Only the sealed view needs that. */
+  replayAgain: (() => void) | null = null
+  /** The tokens selected by name, or null for all. */
+  tokens: ReadonlySet<Hex> | null = new Set()
+  /** Updates sent so far, without those that its audience counts. */
+  #sent = 0
+  #audience: SentCounter = { sent: 0 }
+  /** The bytes written up to the end of the replay. */
+  #replayEnd = 0
+  #takenBytes = 0
+  #lastProgressAt: number
+
+  constructor(init: {
+    readonly id: string
+    readonly transport: Transport
+    readonly compression?: Compression
+    readonly address: string
+    readonly outlet: Outlet
+    readonly heartbeatMs: number | null
+    readonly options: SelectionOptions
+    readonly uptime: number
+  }) {
+    this.id = init.id
+    this.transport = init.transport
+    this.compression = init.compression ?? 'none'
+    this.address = init.address
+    this.outlet = init.outlet
+    this.heartbeatMs = init.heartbeatMs
+    this.options = init.options
+    this.heartbeatDueAt = init.uptime + (init.heartbeatMs ?? 0)
+    this.#lastProgressAt = init.uptime
+  }
+
+  setHeartbeat(ms: number, uptime: number): void {
+    this.heartbeatMs = ms
+    this.heartbeatDueAt = uptime + ms
+  }
+
+  sendNotice(notice: Notice): void {
+    if (notice.type === 'hello') this.hasSentHello = true
+    if (this.state !== 'disconnected') this.outlet.write(encode(this.transport, notice, JSON.stringify(notice)))
+  }
+
+  /** Updates sent so far. */
+  get sent(): number {
+    return this.#sent + this.#audience.sent
+  }
+
+  /** Takes it out of its audience, after everything up to this position was sent or did not match. */
+  leaveLive(seq: number, n: number | null): void {
+    this.countWith({ sent: 0 })
+    this.state = 'replaying'
+    this.advance(seq, n)
+  }
+
+  /** Makes it a member of an audience. A live listener has no count of its own, which a delivery would have to write. */
+  countWith(audience: SentCounter): void {
+    this.#sent = this.sent - audience.sent
+    this.#audience = audience
+  }
+
+  /** The backlog without replay bytes. Those do not count, because a replay waits for the reader. */
+  overdueBytes(): number {
+    const { backlog } = this.outlet
+    if (backlog === 0 || this.state === 'replaying') return 0
+    return Math.min(backlog, this.outlet.takenBytes + backlog - this.#replayEnd)
+  }
+
+  /** Whether it has taken no byte of its backlog for too long. The hub calls this periodically. */
+  isStuck(uptime: number): boolean {
+    const { backlog, takenBytes } = this.outlet
+    if (backlog === 0 || takenBytes !== this.#takenBytes) {
+      this.#takenBytes = takenBytes
+      this.#lastProgressAt = uptime
+    }
+    return uptime - this.#lastProgressAt >= STUCK_AFTER_MS
+  }
+
+  /** Ends the replay; its unread rest does not count as overdue. */
+  markCaughtUp(): void {
+    const { backlog, takenBytes } = this.outlet
+    this.#replayEnd = takenBytes + backlog
+  }
+
+  /** Sends updates up to a position, already encoded for its transport. */
+  send(bytes: Buffer, seq: number, count: number, n: number | null = null): void {
+    this.outlet.write(bytes)
+    this.#sent += count
+    this.advance(seq, n)
+  }
+
+  /** Everything up to this position was sent or did not match. */
+  advance(seq: number, n: number | null = null): void {
+    this.seq = seq
+    this.n = n
+  }
+}

@@ -1,0 +1,158 @@
+import { nextTurn, runInTurns } from '../../../lib/turns.ts'
+import type { Stage } from '../../../protocol/fields.ts'
+import type { NoticeOf } from '../../../protocol/notices.ts'
+import { formatPosition, parsePosition, resumeAfter, type TapePosition } from '../../../protocol/position.ts'
+import type { OnGap, SelectionOptions, StartPoint } from '../../../protocol/selection.ts'
+import type { UpdateType } from '../../../protocol/updates.ts'
+import type { HistoryFilter, SearchableTape, Tape } from '../../tape/tape.ts'
+import { hasValueFilter, type Selection } from '../select/compiled-selection.ts'
+import { framesOf, isAfter } from '../select/frame.ts'
+import { createMatcher } from '../select/match.ts'
+
+/** What a stream skips, and where it continues. */
+export type ResumeGap = {
+  readonly reason: NoticeOf<'gap'>['reason']
+  readonly from: string | null
+  readonly to: TapePosition
+  /** The position after which the skipped part can be read as history; null where it cannot. */
+  readonly skippedAfter: TapePosition | null
+}
+
+/** The position that a stream starts after, and the gaps to report. */
+export type ResumePoint = {
+  readonly after: TapePosition
+  readonly resume: NoticeOf<'subscribed'>['resume']
+  readonly gaps: readonly ResumeGap[]
+}
+
+/** Types that both views emit at their own position and that no value filter drops. */
+const unconditionalTypes: ReadonlySet<UpdateType> = new Set(['seal', 'nav', 'hole', 'finality', 'status', 'quote', 'session'])
+const START = 0
+/** Updates read at once when a replay is counted. */
+const MEASURE_PAGE = 100
+
+type ResumeContext = {
+  readonly tape: SearchableTape
+  readonly now: number
+  readonly wallTime: number
+  readonly onGap: OnGap
+  readonly replayBound: number
+  /** Whether the listener has disconnected. */
+  readonly isGone: () => boolean
+}
+
+/** Finds where a stream with this `since` starts. What cannot be continued becomes a gap with its reason. */
+export async function findResumePoint(since: StartPoint, selection: Selection, context: ResumeContext): Promise<ResumePoint> {
+  const { tape } = context
+  const position = since.from === 'position' ? since.position : null
+  // Another process may have given more than this one has received.
+  if (position?.epoch === tape.epoch && position.seq > tape.end() && tape.lostAfter(position.seq) === null)
+    await tape.reach?.(position.seq)
+  const found = await locate(since, selection.options.stage, context)
+  if (!(await isTooLong(found.after, selection, context))) return found
+  const { seq, n } = found.after
+  // An earlier gap is reported first: the long gap can be read as history, the earlier one cannot.
+  const from = found.gaps.length > 0 ? formatPosition(tape.epoch, seq, n) : positionTextOf(since)
+  const longGap: ResumeGap = { reason: 'long', from, to: positionAt(tape.end()), skippedAfter: found.after }
+  return { after: longGap.to, resume: 'gap', gaps: [...found.gaps, longGap] }
+}
+
+const positionTextOf = (since: StartPoint): string | null => (since.from === 'position' && since.position ? since.text : null)
+
+const positionAt = (seq: number): TapePosition => ({ seq, n: null })
+
+async function locate(since: StartPoint, stage: Stage, { tape, onGap, ...times }: ResumeContext): Promise<ResumePoint> {
+  const oldest = tape.oldest()
+  switch (since.from) {
+    case 'now':
+      return { after: positionAt(tape.end()), resume: 'none', gaps: [] }
+    case 'start':
+      return { after: positionAt(oldest), resume: 'none', gaps: [] }
+    case 'time':
+    case 'duration':
+      return {
+        after: positionAt(Math.max(oldest, given(await tape.seqBefore(tapeTimeOf(since, times)), tape))),
+        resume: 'none',
+        gaps: [],
+      }
+    case 'position':
+      return resumeFrom(since.text, stage, tape, onGap)
+  }
+}
+
+/** The same place by a number that was given: a resume from a lost one would be a gap. */
+const given = (seq: number, tape: Pick<Tape, 'lostAfter'>): number => tape.lostAfter(seq) ?? seq
+
+/** The time by which the tape finds its updates: it has no steps of the wall clock. */
+export const tapeTimeOf = (
+  since: Extract<StartPoint, { from: 'time' | 'duration' }>,
+  { now, wallTime }: Pick<ResumeContext, 'now' | 'wallTime'>,
+): number => (since.from === 'time' ? since.time - wallTime + now : now - since.ms)
+
+function resumeFrom(text: string, stage: Stage, tape: Tape, onGap: OnGap): ResumePoint {
+  const position = parsePosition(text)
+  const gapAfter = (reason: NoticeOf<'gap'>['reason'], after: number): ResumePoint => {
+    const isSkipped = onGap === 'skip' && reason !== 'ahead'
+    const to = positionAt(isSkipped ? tape.end() : after)
+    const gap = { reason, from: position && text, to, skippedAfter: isSkipped ? positionAt(after) : null }
+    return { after: to, resume: 'gap', gaps: [gap] }
+  }
+  if (!position || position.epoch !== tape.epoch) return gapAfter('epoch', tape.oldest())
+  const lostAfter = tape.lostAfter(position.seq)
+  if (lostAfter !== null) {
+    const kept = Math.max(lostAfter, tape.oldest())
+    return onGap === 'skip' ? gapAfter('expired', kept) : thenEvicted(gapAfter('expired', lostAfter), kept, tape)
+  }
+  if (position.seq > tape.end()) return gapAfter('ahead', tape.end())
+  const after = position.n === null ? position.seq : given(resumeAfter(position), tape)
+  if (after < tape.oldest()) return gapAfter('expired', tape.oldest())
+  const { seq, n } = position
+  return { after: stage === 'sealed' ? { seq, n } : positionAt(after), resume: 'full', gaps: [] }
+}
+
+/** Eviction may have reached beyond what was lost. The gap that says so comes second: the first one tells what was lost. */
+function thenEvicted(loss: ResumePoint, kept: number, { epoch }: Tape): ResumePoint {
+  const { seq, n } = loss.after
+  if (seq === kept) return loss
+  const evicted: ResumeGap = { reason: 'expired', from: formatPosition(epoch, seq, n), to: positionAt(kept), skippedAfter: null }
+  return { after: evicted.to, resume: 'gap', gaps: [...loss.gaps, evicted] }
+}
+
+async function isTooLong(
+  after: TapePosition,
+  selection: Selection,
+  { tape, replayBound, isGone }: ResumeContext,
+): Promise<boolean> {
+  const { tokens, options } = selection
+  const from = resumeAfter(after)
+  // The sealed view may emit updates published before the position, each of them once and only if kept.
+  const isSealed = options.stage === 'sealed'
+  if (from === tape.end() || tape.end() - (isSealed ? START : after.seq) <= replayBound) return false
+  const extent = async (wanted: HistoryFilter, seq: number) => {
+    await nextTurn()
+    return tape.estimateCount(wanted, seq, replayBound)
+  }
+  if ((await extent({ tokens, types: unconditionalTypesOf(options) }, from)).least > replayBound) return true
+  const types = new Set(options.types)
+  const wanted = { tokens, types, followersOf: types }
+  const { most } = await extent(wanted, isSealed ? START : from)
+  if (most <= replayBound) return false
+  const match = createMatcher(selection)
+  const read = tape.openReader(wanted)
+  let count = 0
+  for (let seq: number | null = from; count <= replayBound && !isGone(); ) {
+    const { entries, reached } = await read({ after: seq, before: tape.end() + 1, order: 'asc', limit: MEASURE_PAGE })
+    const matched = await runInTurns(match(framesOf(entries, tape)))
+    count += matched.filter((frame) => isAfter(frame, after)).length
+    if (reached === null) return count > replayBound
+    seq = reached
+    await nextTurn()
+  }
+  return true
+}
+
+/** The selected types of which every update matches. */
+const unconditionalTypesOf = (options: SelectionOptions): ReadonlySet<UpdateType> =>
+  new Set(options.types.filter((type) => isUnfiltered(options) || unconditionalTypes.has(type)))
+
+const isUnfiltered = (options: SelectionOptions): boolean => options.stage === 'preconfirmed' && !hasValueFilter(options)

@@ -1,0 +1,303 @@
+import { Refusal } from '../../../protocol/refusal.ts'
+import { type Request, readRequest, reqOf } from '../../../protocol/requests.ts'
+import {
+  defaultSelectionOptions,
+  patchOptions,
+  readStreamQuery,
+  type SelectionPatch,
+  SYMBOLS_BOUND,
+} from '../../../protocol/selection.ts'
+import { keyRequired } from '../limits/auth.ts'
+import { TokenBucket } from '../limits/token-bucket.ts'
+import { resolveKnownSymbols, resolveSymbols, symbolsRequired } from '../select/symbols.ts'
+import type { Compression } from '../transport/deflate-offer.ts'
+import { internalError } from '../transport/shared-refusals.ts'
+import type { WebSocketEvents, WebSocketOutlet } from '../transport/websocket-outlet.ts'
+import type { StreamServices } from './http-stream.ts'
+import { Listener } from './listener.ts'
+import { continueSession, sendHello, sendSnapshot, startSession, subscribedNotice, tokensOf } from './session.ts'
+
+/** Consecutive bad messages that close the connection. */
+const ERRORS_IN_ROW_BOUND = 10
+/** Rate limit of a client's messages: burst, and long-run rate. */
+const MESSAGES_AT_ONCE = 50
+const MESSAGES_PER_SECOND = 10
+/** Messages that may wait while the first subscription starts. */
+const QUEUED_BOUND = 64
+/** A connection without a subscription is closed after this time. */
+const IDLE_BOUND_MS = 30_000
+/** A connection that lacks a key is refused after this time without a message. */
+const KEY_BOUND_MS = 2_000
+
+/** One client of /v1/ws: its selection, changed by requests, from `hello` to `bye`. */
+export class WebSocketSession implements WebSocketEvents {
+  readonly #streams: StreamServices
+  readonly #listener: Listener
+  readonly #outlet: WebSocketOutlet
+  #idleTimer: NodeJS.Timeout | null
+  #queued: (string | null)[] | null = null
+  #messageRate: TokenBucket | null = null
+  /** Before the first subscription, during a replay, and after it. */
+  #phase: 'idle' | 'starting' | 'live' = 'idle'
+  #errorsInRow = 0
+  /** Takes the first message while the connection lacks a key. */
+  #onFirstMessage: ((text: string | null) => void) | null = null
+  /** Parameters of a URL without symbols: defaults for the first subscription. */
+  #urlQuery: SelectionPatch | null = null
+
+  constructor(outlet: WebSocketOutlet, address: string, compression: Compression, streams: StreamServices) {
+    const { edge, createConnectionId } = streams
+    this.#streams = streams
+    this.#outlet = outlet
+    this.#listener = new Listener({
+      id: createConnectionId(),
+      transport: 'ws',
+      compression,
+      address,
+      outlet,
+      heartbeatMs: edge.heartbeatMs,
+      options: defaultSelectionOptions,
+      uptime: edge.uptime(),
+    })
+    this.#idleTimer = setTimeout(() => edge.hub.disconnect(this.#listener, 'nothing_subscribed'), IDLE_BOUND_MS)
+  }
+
+  /** Opens the session. A URL with symbols subscribes at once; an error in it follows `hello`, and the connection stays. */
+  open(query: URLSearchParams, lastEventId: string, forbidden: Refusal | null): void {
+    const { edge } = this.#streams
+    if (forbidden) return this.#refuse(forbidden)
+    const exceeded = edge.hub.exceededLimit(this.#listener.address) ?? edge.hub.add(this.#listener)
+    if (exceeded) return edge.hub.disconnect(this.#listener, exceeded)
+    this.#attempt(() => {
+      const parsed = readStreamQuery(query, lastEventId)
+      if (parsed.heartbeat) this.#listener.setHeartbeat(parsed.heartbeat * 1_000, edge.uptime())
+      if (parsed.symbols) return this.#subscribeFromUrl(parsed, parsed.symbols)
+      this.#urlQuery = parsed
+      this.#listener.options = patchOptions(this.#listener.options, parsed)
+      sendHello(edge, this.#listener, null)
+    })
+  }
+
+  /** Says only why: `hello` and `bye` tell about the relay and its tape. */
+  #refuse(forbidden: Refusal): void {
+    this.#sendRefusal(forbidden, undefined)
+    this.#streams.edge.hub.remove(this.#listener, 'forbidden')
+    this.#outlet.end('forbidden', null)
+  }
+
+  /** Opens the session once the first message brings a valid key. Any other message, or none in time, is refused. */
+  waitForKey(query: URLSearchParams, lastEventId: string): void {
+    const timer = setTimeout(() => this.#onFirstMessage?.(null), KEY_BOUND_MS)
+    this.#onFirstMessage = (text) => {
+      clearTimeout(timer)
+      this.#onFirstMessage = null
+      const client = text === null ? null : this.#clientOf(text)
+      if (this.#streams.edge.hub.isDraining) return this.#streams.edge.hub.disconnect(this.#listener, 'going_away')
+      if (client !== null) this.#listener.address = client
+      this.open(query, lastEventId, client === null ? keyRequired : null)
+    }
+  }
+
+  /** The client whose key a message has; null without a valid one. */
+  #clientOf(text: string): string | null {
+    try {
+      const request = readRequest(text)
+      return request.type === 'auth' ? (this.#streams.keys?.clientOf(request.key) ?? null) : null
+    } catch {
+      return null
+    }
+  }
+
+  #subscribeFromUrl(query: SelectionPatch, symbols: readonly string[]): void {
+    resolveKnownSymbols(this.#streams.edge.view, symbols)
+    this.#subscribeFirst(query, symbols)
+  }
+
+  onMessage(text: string | null): void {
+    if (this.#onFirstMessage) this.#onFirstMessage(text)
+    else if (this.#countMessage()) this.#handleOrQueue(text)
+  }
+
+  onPing(): void {
+    this.#countMessage()
+  }
+
+  onPong(): void {
+    if (!this.#outlet.receivePong()) this.#countMessage()
+  }
+
+  #handleOrQueue(text: string | null): void {
+    if (this.#phase !== 'starting') return this.#handle(text)
+    this.#queued ??= []
+    if (this.#queued.length < QUEUED_BOUND) this.#queued.push(text)
+    else this.#streams.edge.hub.disconnect(this.#listener, 'too_many_messages')
+  }
+
+  /** Counts one message, ping or unrequested pong; false if the client is disconnected. */
+  #countMessage(): boolean {
+    const { edge } = this.#streams
+    if (this.#listener.state === 'disconnected') return false
+    this.#messageRate ??= new TokenBucket(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND, edge.uptime())
+    if (this.#messageRate.take(edge.uptime())) return true
+    const message = `At most ${MESSAGES_PER_SECOND} messages a second, ${MESSAGES_AT_ONCE} at once; come back slower.`
+    this.#sendError(new Refusal(429, 'too_many_messages', message), undefined)
+    edge.hub.disconnect(this.#listener, 'too_many_messages')
+    return false
+  }
+
+  onClose(): void {
+    this.#onFirstMessage = null
+    this.#cancelIdleTimer()
+    this.#streams.edge.hub.remove(this.#listener)
+  }
+
+  #handle(text: string | null): void {
+    // Answers count as backlog too: a client that sends requests and never reads is disconnected as slow.
+    if (!this.#streams.edge.hub.mayWrite(this.#listener)) return
+    const isDone = this.#attempt(() => this.#execute(readRequest(text)), reqOf(text))
+    this.#errorsInRow = isDone ? 0 : this.#errorsInRow + 1
+    if (this.#errorsInRow >= ERRORS_IN_ROW_BOUND) this.#streams.edge.hub.disconnect(this.#listener, 'protocol')
+  }
+
+  #execute(request: Request): void {
+    const { edge } = this.#streams
+    const { req } = request
+    switch (request.type) {
+      case 'subscribe':
+        if (this.#phase === 'idle') return this.#subscribeFirst(request, request.symbols ?? [], request.req)
+        return this.#addSubscription(request)
+      case 'unsubscribe':
+        return this.#unsubscribe(request)
+      case 'list':
+        return this.#listener.sendNotice(
+          subscribedNotice(edge, this.#listener, { req, id: edge.hub.positionOf(this.#listener), resume: 'none', rejected: [] }),
+        )
+      case 'auth':
+        // It has access already.
+        return
+      case 'ping':
+        return this.#listener.sendNotice({ type: 'pong', req, time: new Date(edge.wallTime()).toISOString() })
+    }
+  }
+
+  #subscribeFirst(query: SelectionPatch, symbols: readonly string[], req?: string | number): void {
+    const { edge } = this.#streams
+    if (symbols.length === 0) throw symbolsRequired
+    const { tokens, rejected } = resolveSymbols(edge.view, symbols)
+    const options = patchOptions(this.#listener.options, query)
+    const refusal = edge.hub.selectionRefusal({ tokens, options })
+    if (refusal) throw refusal
+    this.#listener.tokens = tokens
+    this.#listener.options = options
+    if (tokens?.size !== 0) this.#cancelIdleTimer()
+    const since = firstDefined(query.since, this.#urlQuery?.since) ?? { from: 'now' as const }
+    const snapshot = firstDefined(query.snapshot, this.#urlQuery?.snapshot) ?? true
+    const onGap = firstDefined(query.on_gap, this.#urlQuery?.on_gap) ?? 'replay'
+    const subscription = { since, snapshot, onGap, rejected, req }
+    if (options.stage === 'sealed')
+      this.#listener.replayAgain = () => this.#run(continueSession(edge, this.#listener, subscription))
+    this.#run(startSession(edge, this.#listener, subscription))
+  }
+
+  /** Until the session is live, messages wait. */
+  #run(session: Promise<void>): void {
+    this.#phase = 'starting'
+    session.then(
+      () => this.#handleQueued(),
+      // The tape could not be read. The client reconnects with its last position.
+      () => this.#streams.edge.hub.disconnect(this.#listener, 'going_away'),
+    )
+  }
+
+  #cancelIdleTimer(): void {
+    if (this.#idleTimer) clearTimeout(this.#idleTimer)
+    this.#idleTimer = null
+  }
+
+  /** Handles the messages that arrived during a replay. */
+  #handleQueued(): void {
+    // With unknown symbols only, the next subscribe is still the first one and may set `since`.
+    this.#phase = this.#listener.tokens?.size === 0 ? 'idle' : 'live'
+    const queued = this.#queued ?? []
+    this.#queued = null
+    for (const text of queued) this.#handleOrQueue(text)
+  }
+
+  #addSubscription(request: Extract<Request, { type: 'subscribe' }>): void {
+    const { edge } = this.#streams
+    const listener = this.#listener
+    const { since, stage } = request
+    if (since != null) throw notFirst('since')
+    // Null would end the sealed view in the middle of a stream.
+    if (stage != null || (stage === null && listener.options.stage !== defaultSelectionOptions.stage)) throw notFirst('stage')
+    const { tokens, rejected } = resolveSymbols(edge.view, request.symbols ?? [])
+    const current = listener.tokens
+    const added = current === null ? [] : tokensOf(edge, tokens).filter(({ address }) => !current.has(address))
+    const combined = tokens === null || current === null ? null : new Set([...current, ...tokens])
+    if (combined && combined.size > SYMBOLS_BOUND) {
+      throw new Refusal(400, 'too_many_symbols', `At most ${SYMBOLS_BOUND} symbols for one connection; or * for all.`)
+    }
+    const options = patchOptions(listener.options, request)
+    const refusal = edge.hub.selectionRefusal({ tokens: combined, options }, listener)
+    if (refusal) throw refusal
+    listener.tokens = combined
+    listener.options = options
+    edge.hub.join(listener)
+    if (combined?.size !== 0) this.#cancelIdleTimer()
+    const id = edge.hub.position(edge.hub.deliveredSeq)
+    const { req } = request
+    listener.sendNotice(subscribedNotice(edge, listener, { req, id, resume: 'none', rejected }))
+    if (request.snapshot === false) return
+    for (const token of added) sendSnapshot(edge, listener, id, token)
+    // The snapshots of one request may exceed the backlog bound, so they do not count as overdue.
+    listener.markCaughtUp()
+  }
+
+  #unsubscribe({ symbols, req }: Extract<Request, { type: 'unsubscribe' }>): void {
+    const { edge } = this.#streams
+    const listener = this.#listener
+    const { tokens } = resolveSymbols(edge.view, symbols)
+    const current = listener.tokens
+    if (current === null && tokens !== null) {
+      throw new Refusal(400, 'wildcard', 'Single symbols cannot be taken out of *; unsubscribe from * first.')
+    }
+    const namedTokens = tokens === null ? [] : tokensOf(edge, tokens)
+    const removed = current === null ? ['*'] : namedTokens.flatMap(({ address, symbol }) => (current.has(address) ? [symbol] : []))
+    listener.tokens = current === null ? new Set() : new Set([...current].filter((address) => !tokens?.has(address)))
+    if (this.#phase === 'live') edge.hub.join(listener)
+    listener.sendNotice({ type: 'unsubscribed', req, symbols: removed })
+  }
+
+  /** Runs an action, or sends its error; true if it succeeded. */
+  #attempt(action: () => void, req?: string | number): boolean {
+    try {
+      action()
+      return true
+    } catch (error) {
+      this.#sendError(error, req)
+      return false
+    }
+  }
+
+  #sendError(error: unknown, req: string | number | undefined): void {
+    if (!this.#listener.hasSentHello) sendHello(this.#streams.edge, this.#listener, null)
+    this.#sendRefusal(error instanceof Refusal ? error : internalError, req)
+  }
+
+  #sendRefusal({ code, reason, message, details }: Refusal, req: string | number | undefined): void {
+    this.#listener.sendNotice({
+      type: 'error',
+      req,
+      code,
+      reason,
+      message,
+      ...(Object.keys(details).length > 0 ? { details: [{ '@type': `stocktape/${reason}`, ...details }] } : {}),
+    })
+  }
+}
+
+const notFirst = (field: 'since' | 'stage'): Refusal =>
+  new Refusal(400, `${field}_not_first`, `Only the first subscription of a connection may set ${field}.`)
+
+/** The current value if it is given, null included; else the previous one. */
+const firstDefined = <Value>(current: Value, previous: Value): Value => (current === undefined ? previous : current)

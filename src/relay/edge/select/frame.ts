@@ -1,0 +1,100 @@
+import { chunk, type Steps } from '../../../lib/turns.ts'
+import type { TapePosition } from '../../../protocol/position.ts'
+import type { Entry } from '../../tape/tape.ts'
+import { deflateFrames } from '../transport/deflate.ts'
+import { encode, type Transport } from '../transport/encode.ts'
+import { includesToken, type Selection } from './compiled-selection.ts'
+import { KeyHistories, KeyLookup, type TapeLookup } from './key-history.ts'
+import { type EvictedUpdate, evictedBefore, sealedView } from './sealed-view.ts'
+
+/** An update in the bytes of each transport. Bytes and key lookups are made once, on first use. */
+export class Frame {
+  readonly seq: number
+  /** Its index among the updates that the sealed view emits before a seal; null for an update of the tape itself. */
+  readonly n: number | null
+  readonly entry: Entry
+  readonly #lookup: KeyLookup
+  readonly #bytesByTransport: Partial<Record<Transport, Buffer>> = {}
+  #deflatedBytes: Buffer | undefined
+  #keyHistories: KeyHistories | null = null
+  #sealedViewFrames: readonly Frame[] | null = null
+  #evicted: readonly EvictedUpdate[] | null = null
+
+  constructor(entry: Entry, lookup: KeyLookup, n: number | null = null) {
+    this.seq = entry.seq
+    this.n = n
+    this.entry = entry
+    this.#lookup = lookup
+  }
+
+  bytes(transport: Transport): Buffer {
+    this.#bytesByTransport[transport] ??= encode(transport, this.entry.update, this.entry.text)
+    return this.#bytesByTransport[transport]
+  }
+
+  /** The update as a WebSocket message that is compressed alone. */
+  get deflatedBytes(): Buffer {
+    this.#deflatedBytes ??= Buffer.concat(deflateFrames([this.entry.text]))
+    return this.#deflatedBytes
+  }
+
+  /** The history of the keys that the update names. */
+  get keyHistories(): KeyHistories {
+    this.#keyHistories ??= new KeyHistories(this.entry, this.#lookup)
+    return this.#keyHistories
+  }
+
+  /** What the sealed view emits in place of this update. */
+  *sealedView(): Steps<readonly Frame[]> {
+    if (!this.#sealedViewFrames) {
+      const entries = yield* sealedView(this.entry, this.keyHistories)
+      this.#sealedViewFrames = entries.map((entry) => (entry.n === null ? this : new Frame(entry, this.#lookup, entry.n)))
+    }
+    return this.#sealedViewFrames
+  }
+
+  /** What the sealed view lacks before this update, because eviction took it. Quick once the sealed view was looked up. */
+  get evicted(): readonly EvictedUpdate[] {
+    const { update } = this.entry
+    this.#evicted ??= update.type === 'seal' ? evictedBefore(update, this.keyHistories) : []
+    return this.#evicted
+  }
+
+  /** How many updates the sealed view emits, as far as that was looked up. */
+  get sealedViewSize(): number {
+    return this.#sealedViewFrames?.length ?? 1
+  }
+
+  /** The same update several times: each emits a part of its sealed view. */
+  sealedViewParts(size: number): readonly Frame[] {
+    return chunk(this.#sealedViewFrames ?? [], size).map((frames) => {
+      const part = new Frame(this.entry, this.#lookup, frames.at(-1)?.n)
+      part.#sealedViewFrames = frames
+      part.#evicted = this.evicted
+      return part
+    })
+  }
+}
+
+/** Frames that are matched together. */
+export function framesOf(entries: readonly Entry[], tape: TapeLookup): readonly Frame[] {
+  const lookup = new KeyLookup(tape)
+  return entries.map((entry) => new Frame(entry, lookup))
+}
+
+export const isAfter = ({ seq, n }: TapePosition, position: TapePosition): boolean =>
+  seq > position.seq || (seq === position.seq && position.n !== null && (n === null || n > position.n))
+
+/** The updates of a selection that the sealed view of these frames lacks, because eviction took them, in order. */
+export function evictedOf(frames: readonly Frame[], selection: Selection, after: TapePosition): readonly TapePosition[] {
+  return frames
+    .filter(({ entry }) => includesToken(selection, entry.update.address))
+    .flatMap(({ seq, evicted }) => evicted.flatMap(({ n, type }) => (selection.options.types.includes(type) ? [{ seq, n }] : [])))
+    .filter((position) => isAfter(position, after))
+}
+
+export const concatBytes = (frames: readonly Frame[], transport: Transport): Buffer => {
+  const [only, ...more] = frames
+  if (only && more.length === 0) return only.bytes(transport)
+  return Buffer.concat(frames.map((frame) => frame.bytes(transport)))
+}

@@ -1,0 +1,73 @@
+import type { Steps } from '../../../lib/turns.ts'
+import { movementTypes, type Update, type UpdateType } from '../../../protocol/updates.ts'
+import { createContentMatcher, hasValueFilter, includesToken, type Selection } from './compiled-selection.ts'
+import type { Frame } from './frame.ts'
+import type { FactContent } from './key-history.ts'
+import { contentsEmitted } from './sealed-view.ts'
+
+/** Picks the frames that a selection receives, in its view of the tape. The keys of a large seal are looked up in steps. */
+export type Matcher = (frames: readonly Frame[]) => Steps<readonly Frame[]>
+
+/**
+ * Decides which updates a selection receives. The decision depends on the tape and the selection alone, never on what a
+ * connection was sent before, so a resume, another relay and a history page agree.
+ */
+export function createMatcher(selection: Selection): Matcher {
+  const matches = createFrameMatcher(selection)
+  const isSealed = selection.options.stage === 'sealed'
+  return function* (frames) {
+    const matched: Frame[] = []
+    for (const frame of frames) {
+      if (isSealed && !includesToken(selection, frame.entry.update.address)) continue
+      for (const viewed of isSealed ? yield* frame.sealedView() : [frame]) {
+        const outcome = matches(viewed)
+        if (typeof outcome === 'boolean' ? outcome : yield* outcome) matched.push(viewed)
+      }
+    }
+    return matched
+  }
+}
+
+/** A seal, retract or amend matches if the selection names its type, or if an earlier update of its key matched. */
+function createFrameMatcher(selection: Selection): (frame: Frame) => boolean | Steps<boolean> {
+  const types: ReadonlySet<UpdateType> = new Set(selection.options.types)
+  const isFiltered = hasValueFilter(selection.options)
+  const matchesContent = createContentMatcher(selection)
+  const matchedEarlier = createEarlierMatcher(selection, matchesContent)
+  return (frame) => {
+    const { update } = frame.entry
+    switch (update.type) {
+      case 'seal':
+        return includesToken(selection, update.address) && (types.has('seal') || matchedEarlier(frame, publishedKeysOf(update)))
+      case 'retract':
+      case 'amend':
+        return (
+          includesToken(selection, update.address) &&
+          ((types.has(update.type) && !(isFiltered && movementTypes.has(update.of))) ||
+            (update.type === 'amend' && matchesContent(update.update)) ||
+            matchedEarlier(frame, [update.key]))
+        )
+      default:
+        return matchesContent(update)
+    }
+  }
+}
+
+/** Whether the selection matched one of the keys before. A key that the tape no longer keeps may have matched. */
+function createEarlierMatcher({ options }: Selection, matchesContent: (content: FactContent) => boolean) {
+  return function* ({ keyHistories }: Frame, keys: readonly string[]): Steps<boolean> {
+    for (const key of keys) {
+      const history = keyHistories.historyOf(key)
+      if (!history) return true
+      const contents =
+        options.stage === 'sealed' ? contentsEmitted(history, keyHistories) : history.contents.map(({ content }) => content)
+      if (contents.some(matchesContent)) return true
+      yield
+    }
+    return false
+  }
+}
+
+/** The keys of a seal that were published: a log folded into another has no publication of its own. */
+const publishedKeysOf = ({ keys, types }: Extract<Update, { type: 'seal' }>): readonly string[] =>
+  types.includes('part') ? keys.filter((_, index) => types[index] !== 'part') : keys

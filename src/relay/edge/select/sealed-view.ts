@@ -1,0 +1,88 @@
+import type { Steps } from '../../../lib/turns.ts'
+import type { Update, UpdateType } from '../../../protocol/updates.ts'
+import type { Entry } from '../../tape/tape.ts'
+import type { FactContent, KeyHistories, KeyHistory } from './key-history.ts'
+
+/** An update of the sealed view: as on the tape (`n` is null), or the `n`-th that is emitted before a seal. */
+export type SealedViewEntry = Entry & { readonly n: number | null }
+
+/**
+ * What the sealed view emits for one update of the tape, in order. It depends on the tape alone, so it is the same
+ * live, after a resume and in a history page.
+ *
+ * A key whose publication the tape no longer keeps cannot be emitted. The seal lists it, and a `gap` says so.
+ */
+export function* sealedView(entry: Entry, histories: KeyHistories): Steps<readonly SealedViewEntry[]> {
+  const { update } = entry
+  const itself = { ...entry, n: null }
+  switch (update.type) {
+    case 'seal':
+      return [...(yield* emittedBefore(entry.seq, update, histories)), itself]
+    case 'retract':
+    case 'amend':
+      yield
+      return wasEmitted(update, histories) ? [itself] : []
+    default:
+      return 'stage' in update && update.stage === 'preconfirmed' ? [] : [itself]
+  }
+}
+
+/** The contents that the sealed view emitted for a key up to the update that these histories belong to. */
+export function contentsEmitted(history: KeyHistory, histories: KeyHistories): readonly FactContent[] {
+  const { contents } = history
+  const emittedAt = histories.emittedAt(history) ?? histories.beforeSeq
+  const first = contents.findLastIndex(({ seq }) => seq <= emittedAt)
+  return contents.slice(first).map(({ content }) => content)
+}
+
+type Seal = Extract<Update, { type: 'seal' }>
+
+/** A seal may list thousands of keys, so each is a step. */
+function* emittedBefore(seq: number, seal: Seal, histories: KeyHistories): Steps<readonly SealedViewEntry[]> {
+  const emitted: SealedViewEntry[] = []
+  for (const [index, key] of seal.keys.entries()) {
+    // A log folded into another was published under the other's key.
+    const history = seal.types[index] === 'part' ? null : histories.historyOf(key)
+    const update = history && histories.emittedAt(history) === null ? asSealed(history, seal, index + 1) : null
+    if (update) emitted.push({ seq, update, text: JSON.stringify(update), n: index + 1 })
+    yield
+  }
+  return emitted
+}
+
+/** An update that the view lacks: its place among the keys of the seal, from 1, and its type. */
+export type EvictedUpdate = { readonly n: number; readonly type: UpdateType }
+
+/**
+ * What the view lacks before a seal. A key that is listed for the first time must have been published before, so its publication
+ * was evicted. Late keys are published as sealed.
+ */
+export function evictedBefore(seal: Seal, histories: KeyHistories): readonly EvictedUpdate[] {
+  const lateKeys = new Set(seal.late_keys)
+  return seal.keys.flatMap((key, index) => {
+    const type = seal.types[index] ?? 'part'
+    if (type === 'part' || histories.historyOf(key) || lateKeys.has(key) || histories.wasSealed(key, seal.address)) return []
+    return [{ n: index + 1, type }]
+  })
+}
+
+/** The last content of a key as sealed. Its fields stand in the order of the contract. */
+function asSealed({ published, contents }: KeyHistory, seal: Seal, n: number): Update | null {
+  const content = contents.at(-1)?.content
+  if (!content?.block) return null
+  const { type, symbol, address } = content
+  const id = `${seal.id}.${n}`
+  const block = { ...content.block, hash: seal.block.hash }
+  const common = { type, id, prev: null, symbol, address, time: published.time }
+  return { ...common, ...content, id, prev: null, time: published.time, stage: 'sealed', block }
+}
+
+/**
+ * Whether the sealed view emitted a key before it was retracted or amended. Where the tape no longer keeps the
+ * publication, the update itself shows whether the key may have been sealed; if so, it counts as emitted.
+ */
+function wasEmitted(update: Extract<Update, { type: 'retract' | 'amend' }>, histories: KeyHistories): boolean {
+  const history = histories.historyOf(update.key)
+  if (history) return histories.emittedAt(history) !== null
+  return update.type === 'retract' ? update.reason !== 'not_sealed' : update.update.stage !== 'preconfirmed'
+}

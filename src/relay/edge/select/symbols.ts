@@ -1,0 +1,51 @@
+import type { Hex } from '../../../protocol/fields.ts'
+import type { RejectedSymbol } from '../../../protocol/notices.ts'
+import { Refusal } from '../../../protocol/refusal.ts'
+import type { View } from './view.ts'
+
+/** The tokens that a list of selectors names (null for all), and the selectors that name none or several. */
+export type ResolvedSymbols = { readonly tokens: ReadonlySet<Hex> | null; readonly rejected: readonly RejectedSymbol[] }
+
+export const listUnavailable = (): Refusal =>
+  new Refusal(503, 'no_list', 'The list of tokenized stocks has not been read yet; come back in a moment.')
+
+export const symbolsRequired = new Refusal(400, 'bad_parameter', 'symbols: name at least one symbol, or * for all.', {
+  parameter: 'symbols',
+})
+
+/** Finds the tokens that a client named; refuses where none of the symbols names one. */
+export function resolveKnownSymbols(view: View, selectors: readonly string[]): ResolvedSymbols {
+  if (selectors.length === 0) throw symbolsRequired
+  const resolved = resolveSymbols(view, selectors)
+  if (resolved.tokens?.size === 0) throw unknownSymbol(resolved.rejected)
+  return resolved
+}
+
+/** Finds the tokens that a client named, if any. */
+export function resolveSymbols(view: View, selectors: readonly string[]): ResolvedSymbols {
+  if (!view.hasTokens) throw listUnavailable()
+  const tokens = new Set<Hex>()
+  const rejected: RejectedSymbol[] = []
+  for (const selector of selectors) {
+    if (selector === '*') continue
+    const found = view.directory.find(selector)
+    if (found.kind === 'found') tokens.add(found.token.address)
+    else {
+      const reason = found.kind === 'unknown' ? 'unknown_symbol' : 'ambiguous_symbol'
+      rejected.push({ symbol: selector, reason, suggest: [...found.suggest] })
+    }
+  }
+  return { tokens: selectors.includes('*') ? null : tokens, rejected }
+}
+
+/** Why the first rejected symbol names no token. */
+export function unknownSymbol([first]: readonly RejectedSymbol[]): Refusal {
+  const quoted = `'${first?.symbol ?? ''}'`
+  const suggest = first?.suggest ?? []
+  const hint = suggest.length > 0 ? ` Did you mean ${suggest.join(' or ')}?` : ''
+  return first?.reason === 'ambiguous_symbol'
+    ? new Refusal(404, 'ambiguous_symbol', `Several tokenized stocks are called ${quoted}: name one by its address.${hint}`, {
+        suggest,
+      })
+    : new Refusal(404, 'unknown_symbol', `No tokenized stock ${quoted}.${hint}`, { suggest })
+}

@@ -1,0 +1,26 @@
+import type { Update } from '../../../protocol/updates.ts'
+import { parseUpdate } from '../../tape/row.ts'
+
+/** A log that was published under its key. */
+export type PublishedLog = {
+  readonly type: 'published'
+  readonly time: string
+  readonly key: string
+  readonly stage: string | undefined
+  readonly late: boolean
+}
+
+/** How most updates begin. */
+const publishedLogPattern =
+  /^\{"type":"(?:transfer|mint|burn|seize|approval|log)","id":"[^"]*","prev":[^,]*,"symbol":"[^"\\]*","address":"\w*","time":"([^"]*)","key":"([^"]*)","stage":"(\w+)","late":(true|false)[,}]/
+
+/** What the score needs of an update. A million updates that are parsed completely leave as many short strings in memory. */
+export function scoredUpdateOf(text: string): Update | PublishedLog {
+  const found = publishedLogPattern.exec(text)
+  if (!found) return parseUpdate(text)
+  const [, time = '', key = '', stage, late] = found
+  return { type: 'published', time, key: copyOf(key), stage, late: late === 'true' }
+}
+
+/** A part of a text keeps the whole text in memory, so it is joined into a text of its own. */
+const copyOf = (part: string): string => ` ${part}`.slice(1)

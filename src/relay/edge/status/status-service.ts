@@ -1,0 +1,108 @@
+import type { HourScore, ServiceStatus } from '../../../protocol/status.ts'
+import { Notes } from '../../tape/notes.ts'
+import { NotLeadingError } from '../../tape/tape.ts'
+import type { EdgeContext } from '../live/session.ts'
+import { ScoreTracker } from './score-tracker.ts'
+import { TimePerSource, timePerSourceNote } from './time-per-source.ts'
+
+/** How often the uptime is written beside the tape. A crash loses at most this much of it. */
+const UPTIME_SAVE_MS = 10_000
+
+/** The status of the service, saved every few seconds while it is open. */
+export async function openStatus(context: EdgeContext, rpcClientCount: () => number, onFailure: (failure: unknown) => void) {
+  const status = await StatusService.open(context, rpcClientCount)
+  const saveTimer = setInterval(() => void status.save().catch(onFailure), UPTIME_SAVE_MS)
+  status.catchUp().catch(onFailure)
+  return {
+    read: () => status.read(),
+    close: (): Promise<void> => {
+      clearInterval(saveTimer)
+      return status.close()
+    },
+  }
+}
+
+export class StatusService {
+  readonly #context: EdgeContext
+  readonly #rpcClientCount: () => number
+  readonly #scoreTracker: ScoreTracker
+  readonly #timePerSource: TimePerSource
+  readonly #unfollow: () => void
+
+  private constructor(context: EdgeContext, rpcClientCount: () => number, scoreTracker: ScoreTracker) {
+    const { tape, view, wallTime } = context
+    this.#context = context
+    this.#rpcClientCount = rpcClientCount
+    this.#scoreTracker = scoreTracker
+    this.#timePerSource = new TimePerSource(tape.note(timePerSourceNote) ?? [], view.source, wallTime())
+    this.#unfollow = tape.follow((batch) => {
+      for (const { update } of batch) if (update.type === 'status') this.#timePerSource.setSource(update.source, wallTime())
+    })
+  }
+
+  /** Opens when a short tape has been read; `catchUp` reads the rest of a long one. */
+  static async open(context: EdgeContext, rpcClientCount: () => number): Promise<StatusService> {
+    return new StatusService(context, rpcClientCount, await ScoreTracker.open(context.tape, context.wallTime()))
+  }
+
+  catchUp(): Promise<void> {
+    return this.#scoreTracker.read()
+  }
+
+  /** Writes the uptime beside the tape, unless another process writes that. */
+  async save(): Promise<void> {
+    const { tape, wallTime } = this.#context
+    const notes = new Notes().set(timePerSourceNote, this.#timePerSource.note(wallTime()))
+    await tape.append([], notes).catch((failure: unknown) => {
+      if (!(failure instanceof NotLeadingError)) throw failure
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#scoreTracker.close()
+    this.#unfollow()
+    await this.save()
+  }
+
+  read(): ServiceStatus {
+    const { hub, view, tape, chainId, demo, now, wallTime } = this.#context
+    return {
+      chain_id: chainId(),
+      demo,
+      source: view.source,
+      reason: this.#reason(),
+      since: view.since,
+      head: view.head,
+      lag_ms: view.newestSettled && Math.max(0, now() - view.newestSettled.timestamp * 1_000),
+      stocks: this.#stocks(),
+      tape: { epoch: tape.epoch, oldest: hub.position(tape.oldest()), end: hub.position(tape.end()), durable: tape.isDurable },
+      clients: this.#clients(),
+      score: this.#score(wallTime()),
+    }
+  }
+
+  /** A chain or a list that is missing explains more than what the source says of itself. */
+  #reason(): ServiceStatus['reason'] {
+    const { view, isWrongChain } = this.#context
+    if (isWrongChain()) return 'wrong_chain'
+    return view.hasTokens ? view.reason : 'no_list'
+  }
+
+  #stocks(): ServiceStatus['stocks'] {
+    const { view, now, wallTime } = this.#context
+    const { listReadAt, listed } = view
+    if (listReadAt === null || listed === null) return { read_at: null, age_s: null, count: null }
+    const ageMs = Math.max(0, now() - listReadAt)
+    return { read_at: new Date(wallTime() - ageMs).toISOString(), age_s: Math.floor(ageMs / 1_000), count: listed.length }
+  }
+
+  #clients(): ServiceStatus['clients'] {
+    const { ws, sse, 'sse-named': named, ndjson, text } = this.#context.hub.listenerCounts
+    return { ws, sse: sse + named, ndjson, text, rpc: this.#rpcClientCount() }
+  }
+
+  #score(nowMs: number): HourScore[] | null {
+    const hours = this.#scoreTracker.hours(nowMs)
+    return hours?.map((row) => ({ ...row, seconds: this.#timePerSource.seconds(Date.parse(row.hour), nowMs) })) ?? null
+  }
+}

@@ -1,0 +1,71 @@
+import { z } from 'zod'
+import { SourceName } from '../../../protocol/fields.ts'
+import type { HourScore } from '../../../protocol/status.ts'
+import { defineNote } from '../../tape/notes.ts'
+import { Milliseconds } from '../../tokens/stored-token.ts'
+import { HOUR_MS, hourOf, SHOWN_HOURS_BOUND } from './hourly-score.ts'
+
+/** The clock is read more often than this. A longer step means that the machine slept or the clock was set. */
+const CLOCK_JUMP_MS = 60_000
+
+type MsPerSource = Record<SourceName, number>
+
+/** The time in each source, per hour: both in milliseconds. */
+type TimePerSourceNote = readonly { readonly hour: number; readonly ms: Readonly<MsPerSource> }[]
+
+export const timePerSourceNote = defineNote<TimePerSourceNote>(
+  'time-per-source',
+  z.array(z.object({ hour: Milliseconds, ms: z.record(SourceName, z.number()) })),
+)
+
+const zeroMs: Readonly<MsPerSource> = { pendingLogs: 0, poll: 0, sealed: 0, down: 0 }
+
+/** How long each source was in use, hour by hour. The tape cannot answer that: it has no update for an unchanged source. */
+export class TimePerSource {
+  readonly #hours: Map<number, MsPerSource>
+  #source: SourceName
+  /** Everything up to this time is counted. */
+  #countedUpTo: number
+
+  /** Counting begins now. The time since the previous run saved its note counts for no source. */
+  constructor(note: TimePerSourceNote, source: SourceName, now: number) {
+    this.#hours = new Map(note.map(({ hour, ms }) => [hour, { ...ms }]))
+    this.#source = source
+    this.#countedUpTo = now
+  }
+
+  /** The source changes now. */
+  setSource(source: SourceName, now: number): void {
+    this.#advanceTo(now)
+    this.#source = source
+  }
+
+  /** What is saved of it. */
+  note(now: number): TimePerSourceNote {
+    this.#advanceTo(now)
+    const first = hourOf(now) - (SHOWN_HOURS_BOUND - 1) * HOUR_MS
+    for (const hour of this.#hours.keys()) if (hour < first || hour > now) this.#hours.delete(hour)
+    return [...this.#hours].map(([hour, ms]) => ({ hour, ms: { ...ms } }))
+  }
+
+  /** The seconds of an hour in each source. */
+  seconds(hour: number, now: number): HourScore['seconds'] {
+    this.#advanceTo(now)
+    const { pendingLogs, poll, sealed, down } = this.#hours.get(hour) ?? zeroMs
+    return { pendingLogs: pendingLogs / 1_000, poll: poll / 1_000, sealed: sealed / 1_000, down: down / 1_000 }
+  }
+
+  #advanceTo(now: number): void {
+    if (Math.abs(now - this.#countedUpTo) > CLOCK_JUMP_MS) this.#countedUpTo = now
+    while (this.#countedUpTo < now) {
+      const hour = hourOf(this.#countedUpTo)
+      const until = Math.min(now, hour + HOUR_MS)
+      const ms = this.#hours.get(hour) ?? { ...zeroMs }
+      // A clock that was set back passes the same time twice. An hour has only its own length.
+      const leftMs = HOUR_MS - Object.values(ms).reduce((sum, one) => sum + one, 0)
+      ms[this.#source] += Math.min(until - this.#countedUpTo, leftMs)
+      this.#hours.set(hour, ms)
+      this.#countedUpTo = until
+    }
+  }
+}

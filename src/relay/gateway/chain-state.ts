@@ -1,0 +1,97 @@
+import { BoundedMap } from '../../lib/bounded-map.ts'
+import type { Hex } from '../../protocol/fields.ts'
+import { RECENT_BLOCKS_BOUND } from '../chain/sealed/recent-blocks.ts'
+import type { ChainEvent } from '../chain/source/source.ts'
+
+/** A pending block this far above the head is garbage. */
+const AHEAD_BOUND_BLOCKS = 64
+
+/** The known state of the chain, and how often it moved. Each move may invalidate cached answers. */
+export class ChainState {
+  /** The newest sealed, safe and finalized block. */
+  head: number | null = null
+  safe: number | null = null
+  finalized: number | null = null
+  #pending: number | null = null
+  /** Whether new heads cannot reach us now. */
+  isDisconnected = true
+  /** Counts of reorganisations, new heads and moves of the pending state. */
+  reorgCount = 0
+  headCount = 0
+  pendingCount = 0
+  readonly #hashes = new BoundedMap<number, Hex>(RECENT_BLOCKS_BOUND)
+
+  /** The newest block, pending ones included. */
+  get pending(): number | null {
+    return this.head === null ? this.#pending : Math.max(this.head, this.#pending ?? 0)
+  }
+
+  /** The known hash of a block; null where a replacement would go unnoticed. */
+  hashOf(number: number): Hex | null {
+    return this.#hashes.get(number) ?? null
+  }
+
+  receive(event: ChainEvent): void {
+    switch (event.type) {
+      case 'logs':
+        this.pendingCount += 1
+        for (const { blockNumber } of event.logs) this.#receivePending(blockNumber)
+        return
+      case 'head':
+        return this.#receiveHead(event)
+      case 'finality':
+        this[event.stage] = event.block.number
+        this.headCount += 1
+        return
+      case 'status':
+        this.isDisconnected = event.source === 'down' || event.reason === 'unreachable'
+        if (this.isDisconnected) this.headCount += 1
+        return
+      case 'reorg':
+        return this.#rollBack(event.from)
+      case 'sealed':
+        for (const { number, hash } of event.blocks) this.#recordBlock(number, hash)
+        return
+      default:
+    }
+  }
+
+  #receivePending(pending: number): void {
+    if (this.head !== null && pending > this.head + AHEAD_BOUND_BLOCKS) return
+    this.#pending = Math.max(pending, this.#pending ?? 0)
+  }
+
+  #receiveHead({ sealed, pending, hash, parentHash }: Extract<ChainEvent, { type: 'head' }>): void {
+    if (sealed !== null) {
+      this.#setHead(sealed)
+      // Its parent may be another block than the one we know.
+      if (parentHash) this.#recordBlock(sealed - 1, parentHash)
+      if (hash) this.#recordBlock(sealed, hash)
+    }
+    if (pending !== null && pending !== this.#pending) {
+      this.#pending = pending
+      this.pendingCount += 1
+    }
+  }
+
+  #recordBlock(number: number, hash: Hex): void {
+    const knownHash = this.#hashes.get(number)
+    if (knownHash !== undefined && knownHash !== hash) this.#rollBack(number)
+    // After a reorganisation, settled blocks may be the only news of the head.
+    if (this.head !== null && number > this.head) this.#setHead(number)
+    this.#hashes.set(number, hash)
+  }
+
+  #setHead(head: number): void {
+    if (head === this.head) return
+    this.head = head
+    this.headCount += 1
+  }
+
+  #rollBack(from: number): void {
+    this.reorgCount += 1
+    // The new head is unknown until it is received. It may be lower than before.
+    if (this.head !== null) this.head = Math.min(this.head, from - 1)
+    for (const number of this.#hashes.keys()) if (number >= from) this.#hashes.delete(number)
+  }
+}

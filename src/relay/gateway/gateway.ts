@@ -1,0 +1,193 @@
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { EMPTY, type Observable, type SchedulerLike, tap } from 'rxjs'
+import { createRedactor } from '../../lib/redact.ts'
+import { closeCodeOf } from '../../protocol/close-codes.ts'
+import type { Hex } from '../../protocol/fields.ts'
+import { Refusal } from '../../protocol/refusal.ts'
+import type { ChainIdentity } from '../chain/rpc/chain-id.ts'
+import { type RawRequestFn, Rpc } from '../chain/rpc/client.ts'
+import type { UpstreamError } from '../chain/rpc/error.ts'
+import { parseJson } from '../chain/rpc/json-text.ts'
+import { type ChainEvent, source } from '../chain/source/source.ts'
+import type { SourceSettings } from '../chain/source/source-settings.ts'
+import type { Config } from '../config/config.ts'
+import type { KeyLimits } from '../config/key-settings.ts'
+import { ByteBudget } from '../edge/limits/byte-budget.ts'
+import type { ConnectionLimits } from '../edge/limits/connections.ts'
+import type { SharedUsage } from '../edge/limits/shared-usage.ts'
+import type { ServerWebSocket } from '../edge/transport/websocket-outlet.ts'
+import type { Metrics } from '../metrics.ts'
+import { Answers } from './answers.ts'
+import { readCall } from './call.ts'
+import { ChainState } from './chain-state.ts'
+import { RpcHttpHandler } from './http.ts'
+import { RateLimiter } from './rate-limit.ts'
+import { errorCodes, RpcError } from './rpc-error.ts'
+import { RPC_CHUNKS_BOUND, RPC_MESSAGE_BOUND_BYTES, RpcSockets } from './rpc-sockets.ts'
+import { Subscriptions } from './subscriptions/subscriptions.ts'
+import { UnlistedContracts } from './subscriptions/unlisted-contracts.ts'
+
+const PATH = '/rpc'
+/** Bytes of long answers that no client has taken yet: in total, and of one address. */
+const UNSENT_BOUND_BYTES = 256 * 2 ** 20
+const UNSENT_SHARE_BYTES = 64 * 2 ** 20
+/** The delay before a head is requested again that the node does not have yet. */
+const HEAD_RETRY_MS = 50
+/** The bound on the weight of all filters of one address: a fixed weight per filter, plus one per term. */
+const FILTER_WEIGHT_BOUND = 50_000
+/** Random bytes that make subscription ids differ from those of the previous run. */
+const ID_PREFIX_BYTES = 12
+
+/** The name under which the connections to this path are counted in all processes. */
+const COUNT_NAME = 'rpc'
+const NO_UPSTREAM = 'this process has no upstream (ROLE=edge): set UPSTREAM_RPC_URL, or ask another one'
+const noUpstream = new Refusal(404, 'no_upstream', `There is no JSON-RPC here: ${NO_UPSTREAM}.`)
+
+type GatewayInputs = {
+  readonly config: Config
+  readonly endpoints: { readonly rpcUrls: readonly string[]; readonly wsUrls: readonly string[] }
+  readonly sourceSettings: SourceSettings
+  readonly chain: ChainIdentity
+  /** The tokens that the list names. */
+  readonly view: { isListed(address: Hex): boolean; readonly hasTokens: boolean }
+  readonly connections: ConnectionLimits
+  readonly sharedUsage?: SharedUsage | null
+  readonly metrics: Metrics
+  /** The address that a request counts for. */
+  readonly addressOf: (incoming: IncomingMessage) => string
+  /** The limits of a client that counts by its key. */
+  readonly limitsOf: (client: string) => KeyLimits | undefined
+  readonly clock: SchedulerLike
+  readonly now: () => number
+  readonly uptime: () => number
+  readonly random: () => number
+  readonly warn: (kind: string, detail: unknown) => void
+}
+
+/** The relay as a JSON-RPC node: forwards each question once for all who ask it, and sends node events to subscribers. */
+export function openGateway(inputs: GatewayInputs) {
+  const { config, metrics, connections, addressOf, uptime, sharedUsage = null } = inputs
+  const chainState = new ChainState()
+  const answers = openAnswers(inputs, chainState)
+  const unlistedContracts = config.RPC_OPEN ? new UnlistedContracts(inputs.clock) : null
+  const subscriptions = openSubscriptions(inputs, { answers, chainState, unlistedContracts })
+  const shared = {
+    backend: { answers, chainState },
+    rates: new RateLimiter(config.RPC_RATE, sharedUsage, inputs.limitsOf),
+    unsentBudget: new ByteBudget(UNSENT_BOUND_BYTES, UNSENT_SHARE_BYTES),
+    uptime,
+  }
+  const http = new RpcHttpHandler({ ...shared, addressOf })
+  const sockets = new RpcSockets({
+    ...shared,
+    subscriptions,
+    filterBudget: new ByteBudget(Number.POSITIVE_INFINITY, FILTER_WEIGHT_BOUND),
+    connections,
+    backlogBoundBytes: config.BACKLOG_BOUND_BYTES,
+    idPrefix: `0x${randomBytes(ID_PREFIX_BYTES).toString('hex')}`,
+    connectionMetrics: {
+      opened: () => {
+        metrics.listeners.inc({ transport: 'rpc' })
+        sharedUsage?.change(COUNT_NAME, 1)
+      },
+      closed: (reason) => {
+        metrics.countDisconnect('rpc', reason, closeCodeOf(reason))
+        sharedUsage?.change(COUNT_NAME, -1)
+      },
+    },
+  })
+  const pingTimer = setInterval(() => void sockets.heartbeat(), config.HEARTBEAT_MS)
+  return {
+    routes: [
+      {
+        method: 'post',
+        path: PATH,
+        handle: (incoming: IncomingMessage, outgoing: ServerResponse) => http.handle(incoming, outgoing),
+      },
+    ],
+    webSocketRoutes: [
+      {
+        path: PATH,
+        messageBoundBytes: RPC_MESSAGE_BOUND_BYTES,
+        chunksBound: RPC_CHUNKS_BOUND,
+        compresses: false,
+        refusalFor: (address: string, forbidden: Refusal | null) =>
+          forbidden ?? (inputs.endpoints.rpcUrls.length === 0 ? noUpstream : sockets.refusalFor(address)),
+        accept: (webSocket: ServerWebSocket, socket: Socket, { address }: { readonly address: string }) =>
+          sockets.accept(webSocket, socket, address),
+      },
+    ],
+    clientCount: () => sharedUsage?.count(COUNT_NAME) ?? sockets.connectedCount,
+    onChainEvent: (event: ChainEvent): void => {
+      chainState.receive(event)
+      subscriptions.receive(event)
+    },
+    /** Follows the unlisted contracts while subscribed to. */
+    activity: unlistedContracts ? followUnlisted(inputs, unlistedContracts) : EMPTY,
+    disconnect: (clients: ReadonlySet<string>) => sockets.disconnect(clients),
+    drain: () => sockets.drain(),
+    close: () => clearInterval(pingTimer),
+  } as const
+}
+
+/** A client's question must not stop the use of an endpoint that answers the other questions. */
+const isEndpointFault = ({ kind }: UpstreamError): boolean => kind === 'wrong_chain'
+
+function openAnswers({ config, endpoints, metrics, uptime, ...ports }: GatewayInputs, chainState: ChainState): Answers {
+  const receiptsUrls = config.RECEIPTS_RPC_URL ?? []
+  const openForwarder = (urls: readonly string[]): RawRequestFn => {
+    if (urls.length === 0) return () => Promise.reject(new RpcError(errorCodes.serverError, NO_UPSTREAM))
+    const rpc = new Rpc({ urls, ...ports, isEndpointFault, onAnswer: metrics.countUpstreamRequest })
+    return (method, params) => {
+      metrics.requestsForwarded.inc({ method })
+      return rpc.requestRaw(method, params)
+    }
+  }
+  return new Answers({
+    forward: openForwarder(endpoints.rpcUrls),
+    forwardReceipts: receiptsUrls.length > 0 ? openForwarder(receiptsUrls) : null,
+    chainState,
+    chainId: () => ports.chain.id,
+    redact: createRedactor([...endpoints.rpcUrls, ...endpoints.wsUrls, ...receiptsUrls]),
+    uptime,
+  })
+}
+
+function openSubscriptions(
+  { view }: GatewayInputs,
+  parts: { readonly answers: Answers; readonly chainState: ChainState; readonly unlistedContracts: UnlistedContracts | null },
+): Subscriptions {
+  const { answers, chainState, unlistedContracts } = parts
+  return new Subscriptions({
+    isListed: (address) => view.isListed(address),
+    hasList: () => view.hasTokens,
+    unlistedContracts,
+    delay: () => new Promise((resolve) => setTimeout(resolve, HEAD_RETRY_MS)),
+    readBlock: async (number) => {
+      const call = readCall('eth_getBlockByNumber', [`0x${number.toString(16)}`, false], chainState)
+      return parseJson(await answers.answerForAll(call))
+    },
+  })
+}
+
+function followUnlisted(
+  { endpoints, metrics, sourceSettings, clock, warn, ...ports }: GatewayInputs,
+  unlistedContracts: UnlistedContracts,
+): Observable<ChainEvent> {
+  const { request, confirmChain } = new Rpc({
+    urls: endpoints.rpcUrls,
+    ...ports,
+    warn,
+    isEndpointFault,
+    onAnswer: metrics.countUpstreamRequest,
+  })
+  const events = unlistedContracts.events((addresses, openKeys) =>
+    source({ ...sourceSettings, ...fromNow, request, confirmChain, addresses, openKeys, clock, warn }),
+  )
+  return events.pipe(tap((event) => unlistedContracts.logFeed.receive(event)))
+}
+
+/** Nothing of a previous run is kept about unlisted contracts. */
+const fromNow = { cursor: null, head: { pending: null, sealed: null, safe: null, finalized: null } }

@@ -1,0 +1,97 @@
+import type { Socket } from 'node:net'
+import type { RawData } from 'ws'
+import { nextTurn } from '../../lib/turns.ts'
+import type { CloseReason } from '../../protocol/close-codes.ts'
+import { Refusal } from '../../protocol/refusal.ts'
+import type { ConnectionLimits } from '../edge/limits/connections.ts'
+import { type ServerWebSocket, WebSocketOutlet } from '../edge/transport/websocket-outlet.ts'
+import { decodeText } from './http.ts'
+import { RpcSession, type RpcSessionContext } from './socket-session.ts'
+
+/** The bounds of one message: its bytes, and the packets that it may come in. */
+export const RPC_MESSAGE_BOUND_BYTES = 131_072
+export const RPC_CHUNKS_BOUND = 1_024
+/** Pings in one turn of the event loop. */
+const HEARTBEATS_PER_TICK = 250
+
+/** The code of a WebSocket for a client that may come back (RFC 6455 §7.4.1). */
+const TRY_AGAIN_LATER = 1_013
+
+/** A connection without a listener for its errors would end the process. */
+const ignore = (): void => {}
+
+const serverFull = new Refusal(503, 'full', 'Too many are connected; come back later.')
+const tooManyConnections = new Refusal(429, 'too_many_connections', 'Too many connections come from your address; close some.')
+
+type Options = RpcSessionContext & {
+  readonly connections: ConnectionLimits
+  readonly connectionMetrics: { opened(): void; closed(reason: CloseReason | 'client'): void }
+}
+
+/** All WebSocket connections at `/rpc`. */
+export class RpcSockets {
+  readonly #options: Options
+  readonly #sessions = new Set<RpcSession>()
+  #isHeartbeatRunning = false
+
+  constructor(options: Options) {
+    this.#options = options
+  }
+
+  get connectedCount(): number {
+    return this.#sessions.size
+  }
+
+  /** Why an address cannot connect now; null if there is room. */
+  refusalFor(address: string): Refusal | null {
+    const reason = this.#options.connections.exceededLimit(address)
+    return reason === null ? null : reason === 'full' ? serverFull : tooManyConnections
+  }
+
+  accept(webSocket: ServerWebSocket, socket: Socket, address: string): void {
+    const { connections, connectionMetrics } = this.#options
+    const outlet = new WebSocketOutlet(webSocket, socket)
+    const session = new RpcSession(webSocket, outlet, address, this.#options, connectionMetrics.closed)
+    webSocket.on('error', ignore)
+    if (connections.add(session)) return webSocket.close(TRY_AGAIN_LATER)
+    this.#sessions.add(session)
+    connectionMetrics.opened()
+    const onClose = () => {
+      session.release()
+      if (this.#sessions.delete(session)) connections.remove(session)
+    }
+    webSocket.on('message', (data: RawData) => session.receive(decodeText(data as Buffer)))
+    webSocket.on('ping', () => session.countControlFrame())
+    webSocket.on('pong', () => {
+      if (!outlet.receivePong()) session.countControlFrame()
+    })
+    webSocket.on('close', onClose)
+    webSocket.on('error', onClose)
+  }
+
+  /** Pings every connection. */
+  async heartbeat(): Promise<void> {
+    if (this.#isHeartbeatRunning) return
+    this.#isHeartbeatRunning = true
+    try {
+      let heartbeats = 0
+      for (const session of this.#sessions) {
+        session.heartbeat()
+        heartbeats += 1
+        if (heartbeats % HEARTBEATS_PER_TICK === 0) await nextTurn()
+      }
+    } finally {
+      this.#isHeartbeatRunning = false
+    }
+  }
+
+  /** Closes the connections of clients whose keys are gone. */
+  disconnect(clients: ReadonlySet<string>): void {
+    for (const session of this.#sessions) if (clients.has(session.address)) session.close('forbidden')
+  }
+
+  /** Closes every connection because the relay stops. */
+  drain(): void {
+    for (const session of this.#sessions) session.close('going_away')
+  }
+}

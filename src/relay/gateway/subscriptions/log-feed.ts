@@ -1,0 +1,254 @@
+import { nextTurn, runAtOnce, runForTurn, type Steps } from '../../../lib/turns.ts'
+import type { Hex } from '../../../protocol/fields.ts'
+import { addressSetOf } from '../../chain/logs/address-set.ts'
+import type { Log } from '../../chain/logs/log-schema.ts'
+import type { OpenKeys, SealedBlock } from '../../chain/sealed/block-logs.ts'
+import { RECENT_BLOCKS_BOUND } from '../../chain/sealed/recent-blocks.ts'
+import type { ChainEvent } from '../../chain/source/source.ts'
+import { isSameLog, logToJson } from './log-json.ts'
+import { type SubscriberIndex, type Subscription, SubscriptionNotice } from './subscriber-index.ts'
+
+/** Bytes of remembered logs. Beyond it, a pre-confirmed log is sent only when it is sealed. */
+const LOGS_BOUND_BYTES = 32 * 2 ** 20
+/** A block this far above the newest settled one is garbage. */
+const AHEAD_BOUND_BLOCKS = 100_000
+/** How many reorganisations are remembered by their first block. */
+const DOUBTS_BOUND = 64
+/** Events that wait while a large one is sent in several turns. Beyond it, all are sent at once. */
+const QUEUE_BOUND = 1_000
+/** The cost of a log beside its data. */
+const LOG_BYTES = 1_024
+
+/** A log that was sent, its number among all sent logs, and its block hash: null while pre-confirmed. */
+type SentLog = { readonly log: Log; readonly index: number; readonly hash: Hex | null }
+
+/** What was sent of a block, to subscribers of pendingLogs and to subscribers of logs. */
+type SentBlock = {
+  readonly pending: Map<string, SentLog>
+  readonly sealed: Map<string, SentLog>
+  /** The hash under which the block was last sealed, and the number of reorganisations by then. */
+  hash: Hex | null
+  doubts: number
+}
+
+type Options = {
+  readonly subscribers: SubscriberIndex
+  /** Whether the logs of an address are sent. */
+  readonly isListed: (address: Hex) => boolean
+}
+
+/**
+ * Sends each log once, in order of arrival, and once more with `removed: true` when it turns out wrong. Nodes
+ * themselves repeat logs and miss removals.
+ */
+export class LogFeed implements OpenKeys {
+  readonly sealedInPreviousRun = []
+  readonly #options: Options
+  readonly #blocks = new Map<number, SentBlock>()
+  readonly #queue: ChainEvent[] = []
+  /** The work on the queue; null while there is none. */
+  #steps: Steps<void> | null = null
+  #bytes = 0
+  /** How many logs were sent. */
+  #sentCount = 0
+  /** The first blocks of the newest reorganisations, and the count of all. */
+  readonly #doubtedFrom: number[] = []
+  #doubtCount = 0
+  /** Their count when a block was last settled. */
+  #doubtsAtSettling = 0
+  /** Whether the logs being sent come from a backfill. */
+  #isLate = false
+  /** Blocks up to this one are settled, so none of their logs can be pre-confirmed. */
+  #newestSettled: number | null = null
+  /** The first head received. Logs sealed before it are not new to any subscriber. */
+  #firstHead: number | null = null
+  #head: number | null = null
+
+  constructor(options: Options) {
+    this.#options = options
+  }
+
+  /** Where a subscription that opens now begins. */
+  get subscriptionStart(): Pick<Subscription, 'firstIndex' | 'head' | 'beforeReorg'> {
+    return { firstIndex: this.#sentCount, head: this.#head, beforeReorg: null }
+  }
+
+  at(number: number) {
+    return [...(this.#blocks.get(number)?.pending.values() ?? [])].map(({ log }) => ({
+      key: log.key,
+      address: log.address,
+      tx: log.transactionHash,
+    }))
+  }
+
+  publishedBlocksBetween(from: number, to: number): readonly number[] {
+    const sent = [...this.#blocks].filter(([number, { pending }]) => number >= from && number <= to && pending.size > 0)
+    return sent.map(([number]) => number).sort((a, b) => a - b)
+  }
+
+  /** Handles events in their order. A large one takes several turns of the event loop, so that it holds up nothing else. */
+  receive(event: ChainEvent): void {
+    this.#queue.push(event)
+    if (this.#steps === null) {
+      this.#steps = this.#handleQueue()
+      this.#runTurn()
+    } else if (this.#queue.length > QUEUE_BOUND) {
+      runAtOnce(this.#steps)
+      this.#steps = null
+    }
+  }
+
+  #runTurn(): void {
+    if (this.#steps === null) return
+    if (runForTurn(this.#steps)) this.#steps = null
+    else void nextTurn().then(() => this.#runTurn())
+  }
+
+  *#handleQueue(): Steps<void> {
+    for (let event = this.#queue.shift(); event; event = this.#queue.shift()) yield* this.#handle(event)
+  }
+
+  *#handle(event: ChainEvent): Steps<void> {
+    switch (event.type) {
+      case 'logs':
+        for (const log of event.logs) yield* this.#receivePreconfirmed(log)
+        return
+      case 'head':
+        if (event.sealed === null) return
+        this.#firstHead ??= event.sealed
+        this.#head = Math.max(event.sealed, this.#head ?? 0)
+        return
+      case 'cursor':
+        this.#newestSettled = event.cursor.number
+        return
+      case 'reorg':
+        // After a wrong suspicion no block is settled again, so nothing may be removed for it.
+        if (!event.isSuspected) this.#addDoubt(event.from)
+        if (this.#head !== null) this.#head = Math.min(this.#head, event.from - 1)
+        return this.#options.subscribers.rollBack(event.from, this.#sentCount)
+      case 'sealed':
+        this.#newestSettled = event.newest
+        for (const block of event.blocks) yield* this.#settle(block)
+        this.#doubtsAtSettling = this.#doubtCount
+        return this.#evict()
+      default:
+    }
+  }
+
+  *#receivePreconfirmed(log: Log): Steps<void> {
+    const { key, address, blockNumber } = log
+    const ahead = blockNumber - (this.#newestSettled ?? blockNumber - 1)
+    if (ahead <= 0 || ahead > AHEAD_BOUND_BLOCKS) return
+    if (!this.#options.isListed(address) || this.#blocks.get(blockNumber)?.pending.has(key)) return
+    if (this.#bytes >= LOGS_BOUND_BYTES) return
+    yield* this.#publish('pending', blockNumber, { log, index: this.#sentCount, hash: null })
+  }
+
+  *#settle(block: SealedBlock): Steps<void> {
+    const { number, hash } = block
+    this.#isLate = block.via === 'backfill'
+    const sentBlock = this.#blocks.get(number)
+    if (sentBlock?.hash && sentBlock.hash !== hash) yield* this.#rollBack(number)
+    if (sentBlock) yield* this.#removeMissing(block, sentBlock)
+    for (const log of block.logs) {
+      if (!this.#options.isListed(log.address)) continue
+      const sent = this.#openBlock(number)
+      if (!sent.pending.has(log.key)) yield* this.#publish('pending', number, { log, index: this.#sentCount, hash })
+      if (!sent.sealed.has(log.key)) yield* this.#publish('sealed', number, { log, index: this.#sentCount, hash })
+    }
+    const settledBlock = this.#blocks.get(number)
+    if (settledBlock) Object.assign(settledBlock, { hash, doubts: this.#doubtCount })
+    this.#isLate = false
+  }
+
+  /** Removes the pre-confirmed logs that the settled block lacks or has with other content. */
+  *#removeMissing({ number, logs, addresses }: SealedBlock, { pending }: SentBlock): Steps<void> {
+    const settled = new Set<SentLog>()
+    for (const log of logs) {
+      const sentLog = pending.get(log.key)
+      if (sentLog && isSameLog(log, sentLog.log)) settled.add(sentLog)
+    }
+    if (settled.size === pending.size) return
+    const queried = addressSetOf(addresses)
+    for (const sentLog of pending.values())
+      if (!settled.has(sentLog) && queried.has(sentLog.log.address)) yield* this.#remove('pending', number, sentLog)
+  }
+
+  /**
+   * Removes what was sent as sealed from this block on. Blocks settled since the reorganisation stay: the newest are
+   * settled first, deeper ones in parallel.
+   */
+  *#rollBack(from: number): Steps<void> {
+    const later = [...this.#blocks]
+      .filter(([number, { doubts }]) => number === from || (number > from && this.#isDoubted(number, doubts)))
+      .sort(([a], [b]) => a - b)
+    for (const [number, { sealed }] of later) for (const sentLog of sealed.values()) yield* this.#remove('sealed', number, sentLog)
+  }
+
+  /** Remembers a reorganisation. One that follows another before any block is settled counts as the same. */
+  #addDoubt(from: number): void {
+    if (this.#doubtCount > this.#doubtsAtSettling) {
+      this.#doubtedFrom.push(Math.min(from, this.#doubtedFrom.pop() ?? from))
+      return
+    }
+    this.#doubtCount += 1
+    this.#doubtedFrom.push(from)
+    if (this.#doubtedFrom.length > DOUBTS_BOUND) this.#doubtedFrom.shift()
+  }
+
+  /** Whether a reorganisation reached a block after the first `sinceCount`. Forgotten ones count as reaching it. */
+  #isDoubted(number: number, sinceCount: number): boolean {
+    const forgotten = this.#doubtCount - this.#doubtedFrom.length
+    return sinceCount < forgotten || this.#doubtedFrom.slice(sinceCount - forgotten).some((from) => from <= number)
+  }
+
+  #publish(kind: 'pending' | 'sealed', number: number, sentLog: SentLog): Steps<void> {
+    this.#openBlock(number)[kind].set(sentLog.log.key, sentLog)
+    this.#sentCount += 1
+    this.#bytes += bytesOf(sentLog)
+    return this.#notify(kind, number, sentLog, false)
+  }
+
+  #openBlock(number: number): SentBlock {
+    let block = this.#blocks.get(number)
+    if (!block) {
+      block = { pending: new Map(), sealed: new Map(), hash: null, doubts: 0 }
+      this.#blocks.set(number, block)
+    }
+    return block
+  }
+
+  #remove(kind: 'pending' | 'sealed', number: number, sentLog: SentLog): Steps<void> {
+    this.#blocks.get(number)?.[kind].delete(sentLog.log.key)
+    this.#bytes -= bytesOf(sentLog)
+    return this.#notify(kind, number, sentLog, true)
+  }
+
+  /** Notifies the subscriptions that were open when the log was sent and whose range includes its block. */
+  #notify(kind: 'pending' | 'sealed', number: number, { log, index, hash }: SentLog, removed: boolean): Steps<void> {
+    return this.#options.subscribers.publishLog(
+      kind === 'pending' ? 'pendingLogs' : 'logs',
+      log,
+      () => new SubscriptionNotice(logToJson(log, { blockHash: hash, removed }), this.#isLate),
+      (subscription) =>
+        subscription.firstIndex <= index && (hash === null || number > (headAt(subscription, index) ?? this.#firstHead ?? -1)),
+    )
+  }
+
+  /** Forgets settled blocks that no reorganisation reaches, or that exceed the budget. Unsettled blocks stay. */
+  #evict(): void {
+    const newest = this.#newestSettled ?? 0
+    for (const [number, block] of this.#blocks) {
+      const isOverBudget = this.#bytes > LOGS_BOUND_BYTES / 2
+      if (number > newest || (number >= newest - RECENT_BLOCKS_BOUND && !isOverBudget)) continue
+      for (const sentLog of [...block.pending.values(), ...block.sealed.values()]) this.#bytes -= bytesOf(sentLog)
+      this.#blocks.delete(number)
+    }
+  }
+}
+
+/** The head of a subscription when a log was sent. */
+const headAt = ({ head, beforeReorg }: Subscription, index: number): number | null =>
+  beforeReorg !== null && index < beforeReorg.sentCount ? beforeReorg.head : head
+
+const bytesOf = ({ log }: SentLog): number => LOG_BYTES + log.data.length

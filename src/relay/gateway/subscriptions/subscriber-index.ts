@@ -1,0 +1,157 @@
+import type { Steps } from '../../../lib/turns.ts'
+import type { Log } from '../../chain/logs/log-schema.ts'
+import { type LogFilter, logMatcher } from '../../chain/rpc/method-params.ts'
+import { errorCodes, RpcError } from '../rpc-error.ts'
+
+/** What clients can subscribe to. */
+export const subscriptionNames = ['pendingLogs', 'logs', 'newHeads'] as const
+export type SubscriptionName = (typeof subscriptionNames)[number]
+
+/** Different filters at once, and terms in all of them. Each log is matched against each filter. */
+const FILTERS_BOUND = 2_000
+const TERMS_BOUND = 100_000
+
+/** Receives the notices of its subscription, under the id that it was given. */
+export type Subscriber = {
+  readonly id: string
+  /** The address that its unlisted contracts count for. */
+  readonly client?: string
+  notify(notice: SubscriptionNotice): void
+}
+
+/** One notice for many subscribers. It is encoded once per id. */
+export class SubscriptionNotice {
+  /** Whether it comes from a backfill: many may come at once, and then a backlog is not the client's fault. */
+  readonly isLate: boolean
+  readonly #text: string
+  readonly #bytes = new Map<string, Buffer>()
+
+  constructor(text: string, isLate: boolean) {
+    this.#text = text
+    this.isLate = isLate
+  }
+
+  /** The notification under an id, in the bytes of a transport. */
+  bytes(id: string, encode: (text: string) => Buffer): Buffer {
+    const cached = this.#bytes.get(id)
+    if (cached) return cached
+    const bytes = encode(`{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"${id}","result":${this.#text}}}`)
+    if (this.#bytes.size < SHARED_IDS_BOUND) this.#bytes.set(id, bytes)
+    return bytes
+  }
+}
+
+/** Ids whose bytes are shared. Ids count from one per connection, so most connections use the first few. */
+const SHARED_IDS_BOUND = 64
+
+/** Notices sent in one step. */
+const NOTICES_PER_STEP = 100
+
+/** A subscription, and where it began. */
+export type Subscription = {
+  readonly kind: SubscriptionName
+  readonly subscriber: Subscriber
+  /** Logs with a smaller number were sent before it opened. */
+  readonly firstIndex: number
+  /** Blocks up to this one were sealed before; null where no head was known. */
+  head: number | null
+  /** The head before a reorganisation, and the number of logs sent by then. */
+  beforeReorg: { readonly head: number; readonly sentCount: number } | null
+}
+
+/** All subscriptions with the same filter. */
+type SubscriberGroup = {
+  readonly kind: SubscriptionName
+  readonly termCount: number
+  readonly matches: (log: Log) => boolean
+  readonly members: Set<Subscription>
+}
+
+/** Maps logs and heads to the subscriptions that match. */
+export class SubscriberIndex {
+  readonly #groups = new Map<string, SubscriberGroup>()
+  readonly #groupKeyOf = new Map<Subscription, string>()
+  #termCount = 0
+  #noticeCount = 0
+
+  has(kind: SubscriptionName): boolean {
+    return [...this.#groups.values()].some((group) => group.kind === kind)
+  }
+
+  /** Adds a subscription; throws where there is no room for one more filter. */
+  add(subscription: Subscription, filter: LogFilter): void {
+    const groupKey = groupKeyOf(subscription.kind, filter)
+    const group = this.#groups.get(groupKey) ?? this.#addGroup(groupKey, subscription.kind, filter)
+    group.members.add(subscription)
+    this.#groupKeyOf.set(subscription, groupKey)
+  }
+
+  remove(subscription: Subscription): void {
+    const groupKey = this.#groupKeyOf.get(subscription) ?? ''
+    this.#groupKeyOf.delete(subscription)
+    const group = this.#groups.get(groupKey)
+    group?.members.delete(subscription)
+    if (group?.members.size !== 0) return
+    this.#groups.delete(groupKey)
+    this.#termCount -= group.termCount
+  }
+
+  /** Sends a log to every subscription that matches it and passes `isFor`. Without one the notice is not made. */
+  *publishLog(
+    kind: SubscriptionName,
+    log: Log,
+    makeNotice: () => SubscriptionNotice,
+    isFor: (subscription: Subscription) => boolean,
+  ): Steps<void> {
+    let notice: SubscriptionNotice | null = null
+    for (const group of this.#groups.values()) {
+      if (group.kind !== kind || !group.matches(log)) continue
+      for (const subscription of group.members) {
+        if (!isFor(subscription)) continue
+        notice ??= makeNotice()
+        subscription.subscriber.notify(notice)
+        this.#noticeCount += 1
+        if (this.#noticeCount % NOTICES_PER_STEP === 0) yield
+      }
+    }
+  }
+
+  /** A reorganisation from this block on: the blocks that replace it are new to every subscription. */
+  rollBack(from: number, sentCount: number): void {
+    for (const subscription of this.#groupKeyOf.keys()) {
+      const { head } = subscription
+      if (head === null || head < from) continue
+      subscription.beforeReorg ??= { head, sentCount }
+      subscription.head = from - 1
+    }
+  }
+
+  publishHead(text: string): void {
+    const notice = new SubscriptionNotice(text, false)
+    for (const { kind, members } of this.#groups.values()) {
+      if (kind === 'newHeads') for (const { subscriber } of members) subscriber.notify(notice)
+    }
+  }
+
+  #addGroup(groupKey: string, kind: SubscriptionName, filter: LogFilter): SubscriberGroup {
+    const termCount = countTerms(filter)
+    // The empty filter is one group for all clients, so it is always accepted.
+    if (termCount > 0 && (this.#groups.size >= FILTERS_BOUND || this.#termCount + termCount > TERMS_BOUND))
+      throw new RpcError(errorCodes.limitExceeded, 'too many different filters are in use now; come back later, or ask for less')
+    const group = { kind, termCount, matches: logMatcher(filter), members: new Set<Subscription>() }
+    this.#groups.set(groupKey, group)
+    this.#termCount += termCount
+    return group
+  }
+}
+
+/** How many addresses and topics a filter names. */
+export const countTerms = ({ address, topics }: LogFilter): number =>
+  [address ?? []].flat().length + (topics ?? []).flat().filter((topic) => topic !== null).length
+
+/** Equal for every spelling of the same filter. */
+const groupKeyOf = (kind: SubscriptionName, { address, topics }: LogFilter): string =>
+  `${kind} ${JSON.stringify([normalized(address), (topics ?? []).map(normalized)])}`
+
+const normalized = (terms: string | readonly string[] | null | undefined): readonly string[] =>
+  [...new Set([terms ?? []].flat().map((term) => term.toLowerCase()))].sort()

@@ -1,0 +1,134 @@
+import type { Hex } from '../../../protocol/fields.ts'
+import { LogFilter } from '../../chain/rpc/method-params.ts'
+import type { ChainEvent } from '../../chain/source/source.ts'
+import { formatPath } from '../call.ts'
+import { errorCodes, RpcError } from '../rpc-error.ts'
+import { HeadFeed } from './head-feed.ts'
+import { LogFeed } from './log-feed.ts'
+import {
+  countTerms,
+  type Subscriber,
+  SubscriberIndex,
+  type Subscription,
+  type SubscriptionName,
+  subscriptionNames,
+} from './subscriber-index.ts'
+import type { UnlistedContracts } from './unlisted-contracts.ts'
+
+type Options = {
+  /** Whether a token of the list has this address. */
+  readonly isListed: (address: Hex) => boolean
+  /** Whether any list has been read yet. */
+  readonly hasList: () => boolean
+  /** Follows contracts that are not listed; null where that is not allowed. */
+  readonly unlistedContracts: UnlistedContracts | null
+  /** The sealed block of a number, as the node has it. */
+  readonly readBlock: (number: number) => Promise<unknown>
+  /** Resolves a moment later. */
+  readonly delay: () => Promise<unknown>
+}
+
+/** How many unlisted addresses an error names. */
+const NAMED_BOUND = 3
+
+/** All subscriptions of all clients, fed by one upstream subscription. */
+export class Subscriptions {
+  readonly #options: Options
+  readonly #subscribers = new SubscriberIndex()
+  readonly #logFeed: LogFeed
+  readonly #headFeed: HeadFeed
+
+  constructor(options: Options) {
+    this.#options = options
+    this.#logFeed = new LogFeed({ subscribers: this.#subscribers, isListed: options.isListed })
+    this.#headFeed = new HeadFeed({
+      hasListeners: () => this.#subscribers.has('newHeads'),
+      readBlock: options.readBlock,
+      publish: (header) => this.#subscribers.publishHead(header),
+      delay: options.delay,
+    })
+  }
+
+  receive(event: ChainEvent): void {
+    this.#logFeed.receive(event)
+    this.#headFeed.receive(event)
+  }
+
+  /**
+   * Opens a subscription with the params of `eth_subscribe`; the returned function ends it. `charge` receives the
+   * number of terms of the filter first, and may refuse it.
+   */
+  open(params: unknown, subscriber: Subscriber, charge: (termCount: number) => void = () => {}): () => void {
+    const [name, filterParam, ...others] = Array.isArray(params) ? params : []
+    const kind = subscriptionNames.find((candidate) => candidate === name)
+    if (!kind)
+      throw new RpcError(errorCodes.invalidParams, `invalid params: params[0] must be one of ${subscriptionNames.join(', ')}`)
+    if (others.length > 0) throw new RpcError(errorCodes.invalidParams, 'invalid params: a kind and a filter, and nothing else')
+    if (kind === 'newHeads') return this.#add(this.#subscribers, this.#logFeed, { kind, subscriber }, {})
+    const filter = readFilter(filterParam)
+    charge(countTerms(filter))
+    return this.#openLogs(kind, filter, subscriber)
+  }
+
+  #openLogs(kind: SubscriptionName, filter: LogFilter, subscriber: Subscriber): () => void {
+    const { isListed, unlistedContracts } = this.#options
+    const addresses = [...new Set([filter.address ?? []].flat().map((address) => address.toLowerCase() as Hex))]
+    const listed = addresses.filter(isListed)
+    const unlisted = addresses.filter((address) => !isListed(address))
+    if (unlisted.length > 0 && !unlistedContracts) throw this.#unlistedError(unlisted)
+    const closers: (() => void)[] = []
+    try {
+      if (unlisted.length === 0 || listed.length > 0)
+        closers.push(this.#add(this.#subscribers, this.#logFeed, { kind, subscriber }, { ...filter, address: listed }))
+      if (unlistedContracts && unlisted.length > 0) {
+        closers.push(unlistedContracts.watch(unlisted, subscriber.client))
+        closers.push(
+          this.#add(
+            unlistedContracts.subscribers,
+            unlistedContracts.logFeed,
+            { kind, subscriber },
+            { ...filter, address: unlisted },
+          ),
+        )
+      }
+    } catch (failure) {
+      for (const close of closers) close()
+      throw failure
+    }
+    return () => {
+      for (const close of closers) close()
+    }
+  }
+
+  #add(
+    subscribers: SubscriberIndex,
+    logFeed: LogFeed,
+    target: Pick<Subscription, 'kind' | 'subscriber'>,
+    filter: LogFilter,
+  ): () => void {
+    const subscription = { ...target, ...logFeed.subscriptionStart }
+    subscribers.add(subscription, filter)
+    return () => subscribers.remove(subscription)
+  }
+
+  #unlistedError(unlisted: readonly Hex[]): RpcError {
+    if (!this.#options.hasList())
+      return new RpcError(errorCodes.serverError, 'the list of tokenized stocks has not been read yet; try again in a moment')
+    const named = unlisted.slice(0, NAMED_BOUND).join(', ') + (unlisted.length > NAMED_BOUND ? ', …' : '')
+    return new RpcError(
+      errorCodes.invalidParams,
+      `invalid params: not a listed tokenized stock: ${named}. Subscriptions are served for listed tokens only, from one upstream subscription; eth_getLogs answers about any contract`,
+    )
+  }
+}
+
+/** No filter, or an empty one, means all listed tokens. */
+function readFilter(filterParam: unknown): LogFilter {
+  const parsed = LogFilter.safeParse(filterParam ?? {})
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw new RpcError(
+    errorCodes.invalidParams,
+    `invalid params: params[1]${formatPath(issue?.path ?? [])} must be ${issue?.message ?? 'a filter'}`,
+  )
+}

@@ -1,0 +1,52 @@
+import type { Hex } from '../../../protocol/fields.ts'
+import type { IngestState } from '../ingest-state.ts'
+import type { Moment } from '../moment.ts'
+import { type Publication, UNPLACED } from '../publication.ts'
+import { correctMultiplier } from './enrich.ts'
+import { changedFields, type FactDraft, type PublishedFact, replaceDraft } from './fact.ts'
+
+/** Publishes other content for the same key. */
+export function amend(state: IngestState, published: PublishedFact, fact: FactDraft, moment: Moment): Publication {
+  return amendment(state, published, replaceDraft(published, fact), moment)
+}
+
+/** The update about a published fact that was another before. */
+export function amendment({ tokens }: IngestState, published: PublishedFact, before: FactDraft, moment: Moment): Publication {
+  const { address, key } = before
+  const { time: _time, ...update } = published.draft
+  return {
+    draft: {
+      type: 'amend',
+      symbol: tokens.get(address)?.symbol ?? before.symbol,
+      address,
+      time: moment.time,
+      key,
+      of: before.type,
+      was: UNPLACED,
+      changed: changedFields(before, update),
+      update,
+    },
+    fact: published,
+  }
+}
+
+/** Amends the facts of a token that were published with another multiplier than the one in force at their position. */
+export function correctMultipliers(
+  state: IngestState,
+  address: Hex,
+  moment: Moment,
+  isAffected: (published: PublishedFact) => boolean = () => true,
+): readonly Publication[] {
+  const token = state.tokens.get(address)
+  if (!token) return []
+  return state.ledger.factsOf(address).flatMap(({ published, sealed }) => {
+    const before = published.draft
+    if (!('shares' in before) || !isAffected(published)) return []
+    const { timestamp } = before.block
+    const block = sealed ? { ...sealed, timestamp: sealed.timestamp ?? timestamp } : { ...before.block, hash: null }
+    const tx = { ...before.tx, index: published.txIndex }
+    const stage = sealed ? 'sealed' : 'preconfirmed'
+    const fact = correctMultiplier({ ...before, stage, block, tx, time: moment.time }, token, state.chainTime)
+    return fact ? [amend(state, published, fact, moment)] : []
+  })
+}

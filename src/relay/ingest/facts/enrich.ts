@@ -1,0 +1,267 @@
+import { amountOf, parseDecimal, referenceValueOf, sharesOf } from '../../../protocol/decimal.ts'
+import type { Ingest, Nav } from '../../../protocol/fields.ts'
+import type { DraftOf } from '../../../protocol/updates.ts'
+import type { DecodedEvent } from '../../chain/logs/events.ts'
+import type { DecodedLog } from '../../chain/logs/fold-logs.ts'
+import type { Log } from '../../chain/logs/log-schema.ts'
+import { formatCap, multiplierChangeIn, recordChangeIn, type TokenLog } from '../../tokens/apply-log.ts'
+import { applyRecordChanges } from '../../tokens/list/record.ts'
+import { multiplierAt } from '../../tokens/multiplier.ts'
+import { navReadingAt } from '../../tokens/nav-history.ts'
+import { applyPauseChange, pausedAt } from '../../tokens/pauses.ts'
+import type { Token } from '../../tokens/token.ts'
+import { featureName, isoFromSecondsOrNull } from '../../tokens/token-drafts.ts'
+import type { ChainTime } from '../ingest-state.ts'
+import type { Moment } from '../moment.ts'
+import type { FactDraft } from './fact.ts'
+
+/** How and when a log was received, and what enriching it depends on beside its token. */
+export type Origin = {
+  readonly via: Ingest['source']
+  readonly sealed: boolean
+  readonly late: boolean
+  readonly receivedAt: number
+  /** For logs whose block has no time, or none that is believed. */
+  readonly chainTime: ChainTime | null
+}
+
+const ZERO_ADDRESS = `0x${'0'.repeat(40)}`
+
+type CommonFields = Pick<DraftOf<'transfer'>, 'symbol' | 'address' | 'time'>
+type KeyFields = Pick<DraftOf<'transfer'>, 'key' | 'stage' | 'late'>
+type LocationFields = Pick<DraftOf<'transfer'>, 'block' | 'tx'>
+/** The fields that the update of every on-chain fact shares. */
+type FactFields = {
+  readonly common: CommonFields
+  readonly keyFields: KeyFields
+  readonly location: LocationFields
+  readonly origin: Origin
+  readonly moment: Moment
+}
+
+/** The update of a log: the log joined with its token, as of the log's chain position and as far as is known now. */
+export function enrich(decodedLog: DecodedLog, token: Token, origin: Origin, moment: Moment): FactDraft {
+  const { log, decoded } = decodedLog
+  const { symbol, address } = token
+  const fields: FactFields = {
+    common: { symbol, address, time: moment.time },
+    keyFields: { key: log.key, stage: origin.sealed ? 'sealed' : 'preconfirmed', late: origin.late },
+    location: locationOf(log, origin, moment),
+    origin,
+    moment,
+  }
+  switch (decoded.event) {
+    case 'Transfer':
+      return buildMovement(decodedLog, decoded, token, fields)
+    case 'Approval':
+      return buildApproval(decoded, token, fields)
+    case 'MultiplierUpdated':
+    case 'UIMultiplierUpdated':
+    case 'UIMultiplierUpdateCancelled':
+      return buildMultiplier(decodedLog, token, fields)
+    case 'Paused':
+    case 'Unpaused':
+      return buildPause(log, decoded, token, fields)
+    case 'Announcement':
+      return buildAction(decodedLog, decoded, fields)
+    case 'NameUpdated':
+    case 'SymbolUpdated':
+    case 'ContractURIUpdated':
+    case 'ExtraMetadataUpdated':
+    case 'SupplyCapUpdated':
+      return buildTokenChange(decodedLog, token, fields)
+    default:
+      return { type: 'log', ...fields.common, ...fields.keyFields, topics: [...log.topics], data: log.data, ...fields.location }
+  }
+}
+
+type DecodedEventOf<Event extends DecodedEvent['event']> = Extract<DecodedEvent, { event: Event }>
+
+function buildMovement(
+  { log, memo, isSeized }: DecodedLog,
+  decoded: DecodedEventOf<'Transfer'>,
+  token: Token,
+  fields: FactFields,
+): FactDraft {
+  const { from, to, amount: raw } = decoded
+  const { decimals } = token
+  const { origin, moment } = fields
+  const multiplier = multiplierAtLog(token, log, origin)
+  const nav = navFor(token, log, origin, moment)
+  const price = nav.price === null ? null : moment.decimalOf(nav.price)
+  const { symbol, address, time } = fields.common
+  const { key, stage, late } = fields.keyFields
+  const { block, tx } = fields.location
+  // Field by field: spreads take twice as long, and most logs are movements.
+  return {
+    type: isSeized ? 'seize' : from === ZERO_ADDRESS ? 'mint' : to === ZERO_ADDRESS ? 'burn' : 'transfer',
+    symbol,
+    address,
+    time,
+    key,
+    stage,
+    late,
+    from,
+    to,
+    raw: raw.toString(),
+    amount: decimals === null ? null : amountOf(raw, decimals),
+    multiplier,
+    shares: sharesAt(token, raw, multiplier, moment.decimalOf),
+    reference_value: decimals === null || !price ? null : referenceValueOf(raw, decimals, price),
+    nav,
+    memo,
+    block,
+    tx,
+    ingest: ingestOf(fields),
+  }
+}
+
+/** Whether enriching a log of a sealed block would only repeat what was published. That is so for nearly all movements. */
+export function isMovementPublishedAs(
+  published: FactDraft,
+  { log, decoded, memo, isSeized }: DecodedLog,
+  token: Token,
+  chainTime: ChainTime | null,
+  moment: Moment,
+): boolean {
+  if (decoded.event !== 'Transfer' || !('shares' in published)) return false
+  const { from, to, amount: raw } = decoded
+  if (published.from !== from || published.to !== to || published.memo !== memo) return false
+  if ((published.type === 'seize') !== isSeized || published.address !== log.address) return false
+  if (published.tx.index !== log.transactionIndex || published.raw !== raw.toString()) return false
+  const multiplier = multiplierAtLog(token, log, { sealed: true, chainTime })
+  return published.multiplier === multiplier && published.shares === sharesAt(token, raw, multiplier, moment.decimalOf)
+}
+
+function sharesAt({ decimals }: Token, raw: bigint, multiplier: string | null, parse: Moment['decimalOf']): string | null {
+  const parsedMultiplier = multiplier === null ? null : parse(multiplier)
+  return decimals === null || !parsedMultiplier ? null : sharesOf(raw, parsedMultiplier, decimals)
+}
+
+/** The multiplier as of a log's chain position. */
+function multiplierAtLog(
+  token: Token,
+  { blockNumber: block, logIndex, blockTimestamp }: Log,
+  { sealed, chainTime }: Pick<Origin, 'sealed' | 'chainTime'>,
+): string | null {
+  const timestamp = believedTime(block, blockTimestamp, sealed, chainTime)
+  return multiplierAt(token.multiplierHistory, { block, logIndex, timestamp }).value
+}
+
+/** The time by which a log is priced. Above the blocks with a believed time, what a log says of its own block is one message. */
+function believedTime(block: number, claimed: number | null, isSealed: boolean, chainTime: ChainTime | null): number | null {
+  const isBelieved = isSealed || !chainTime || block <= chainTime.number
+  return (isBelieved ? claimed : null) ?? chainTime?.timestamp ?? null
+}
+
+function buildApproval(
+  { owner, spender, amount: raw }: DecodedEventOf<'Approval'>,
+  { decimals }: Token,
+  fields: FactFields,
+): FactDraft {
+  const amount = decimals === null ? null : amountOf(raw, decimals)
+  const { common, keyFields, location } = fields
+  const ingest = ingestOf(fields)
+  return { type: 'approval', ...common, ...keyFields, owner, spender, raw: raw.toString(), amount, ...location, ingest }
+}
+
+function buildMultiplier(decodedLog: DecodedLog, token: Token, { common, keyFields, location, origin }: FactFields): FactDraft {
+  const { log } = decodedLog
+  const change = multiplierChangeIn(decodedLog, origin.chainTime?.timestamp ?? null)
+  const phase = change?.phase ?? 'effective'
+  const from = change?.from ?? multiplierAtLog(token, log, origin)
+  const effective_at = isoFromSecondsOrNull(change?.effectiveAt ?? null)
+  return {
+    type: 'multiplier',
+    ...common,
+    phase,
+    from,
+    to: change?.to ?? null,
+    effective_at,
+    source: 'log',
+    ...keyFields,
+    ...location,
+  }
+}
+
+function buildPause(
+  log: Log,
+  decoded: DecodedEventOf<'Paused' | 'Unpaused'>,
+  token: Token,
+  { common, keyFields, location }: FactFields,
+): FactDraft {
+  const change = decoded.event === 'Paused' ? 'paused' : 'unpaused'
+  const features = decoded.features
+  const before = pausedAt(token.pauseHistory, { block: log.blockNumber, logIndex: log.logIndex })
+  const paused = applyPauseChange(before, { kind: change, features })
+  return {
+    type: 'pause',
+    ...common,
+    change,
+    features: features.map(featureName),
+    feature_ids: [...features],
+    paused: paused.map(featureName),
+    source: 'log',
+    ...keyFields,
+    ...location,
+  }
+}
+
+function buildAction(
+  { enclosedKeys }: DecodedLog,
+  decoded: DecodedEventOf<'Announcement'>,
+  { common, keyFields, location }: FactFields,
+): FactDraft {
+  const { id, description, uri } = decoded
+  return { type: 'action', ...common, ...keyFields, action_id: id, description, uri, keys: [...enclosedKeys], ...location }
+}
+
+/** A changed field of the record, with the record just before and just after this log. */
+function buildTokenChange(decodedLog: TokenLog, token: Token, { common, keyFields, location }: FactFields): FactDraft {
+  const { log, decoded } = decodedLog
+  const field = recordChangeIn(decodedLog)
+  const name = field?.field ?? 'contract_uri'
+  const earlierChanges = token.recordChanges.filter(
+    (change) => change.block < log.blockNumber || (change.block === log.blockNumber && change.logIndex < log.logIndex),
+  )
+  const before = applyRecordChanges(token.lastListed.record, earlierChanges)
+  const record = field ? applyRecordChanges(before, [field]) : before
+  const previousFields =
+    decoded.event === 'SupplyCapUpdated' ? { supply_cap: formatCap(decoded.from) } : name in before ? { [name]: before[name] } : {}
+  return {
+    type: 'token',
+    ...common,
+    change: 'changed',
+    changed: [name],
+    token: record,
+    before: previousFields,
+    source: 'log',
+    ...keyFields,
+    ...location,
+  }
+}
+
+const ingestOf = ({ origin, moment }: FactFields): Ingest => moment.ingestOf(origin.via, origin.receivedAt)
+
+/** The NAV known now. For a backfilled log, the newest NAV that was known when its block was made; whether it was frozen is unknown. */
+function navFor({ navHistory, navReading, frozen }: Token, { blockTimestamp }: Log, { via }: Origin, moment: Moment): Nav {
+  const isPast = via === 'backfill' && blockTimestamp !== null
+  return isPast ? moment.navOf(navReadingAt(navHistory, blockTimestamp * 1_000), null) : moment.navOf(navReading, frozen)
+}
+
+const locationOf = (log: Log, { sealed }: Origin, moment: Moment): LocationFields => ({
+  block: moment.blockOf(log.blockNumber, sealed ? log.blockHash : null, log.blockTimestamp),
+  tx: { hash: log.transactionHash, index: log.transactionIndex, log_index: log.logIndex },
+})
+
+/** A published movement with the multiplier as of its chain position; null if it has that already. */
+export function correctMultiplier(published: FactDraft, token: Token, chainTime: ChainTime | null): FactDraft | null {
+  if (!('shares' in published)) return null
+  const { number: block, timestamp } = published.block
+  const claimed = timestamp === null ? null : Date.parse(timestamp) / 1_000
+  const time = believedTime(block, claimed, published.stage === 'sealed', chainTime)
+  const position = { block, logIndex: published.tx.log_index, timestamp: time }
+  const { value: multiplier } = multiplierAt(token.multiplierHistory, position)
+  if (multiplier === published.multiplier) return null
+  return { ...published, multiplier, shares: sharesAt(token, BigInt(published.raw), multiplier, parseDecimal) }
+}

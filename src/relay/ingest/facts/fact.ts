@@ -1,0 +1,78 @@
+import type { Draft, DraftOf, UpdateType } from '../../../protocol/updates.ts'
+
+/** The fields that come from the log alone: no source, time, block or NAV. */
+const contentFields = {
+  transfer: ['from', 'to', 'raw', 'memo'],
+  mint: ['from', 'to', 'raw', 'memo'],
+  burn: ['from', 'to', 'raw', 'memo'],
+  seize: ['from', 'to', 'raw', 'memo'],
+  approval: ['owner', 'spender', 'raw'],
+  multiplier: ['phase', 'to', 'effective_at'],
+  pause: ['change', 'feature_ids'],
+  action: ['action_id', 'description', 'uri'],
+  token: ['changed'],
+  log: ['topics', 'data'],
+} as const satisfies Partial<Record<UpdateType, readonly string[]>>
+
+/** Types of updates that publish one on-chain fact. */
+export type FactType = keyof typeof contentFields
+
+type KeyedDraft<Type extends UpdateType> = DraftOf<Type> & {
+  readonly [Name in 'key' | 'stage' | 'late' | 'block' | 'tx']: DraftOf<'transfer'>[Name]
+}
+/** An update that publishes one on-chain fact. Of some types only those that come from a log, not from the list or clock. */
+export type FactDraft = { [Type in FactType]: KeyedDraft<Type> }[FactType]
+
+/** A fact as last published, and whether its key is open or sealed. */
+export type PublishedFact = {
+  draft: FactDraft
+  /** No part of the key: the key stays when an earlier transaction leaves the block. */
+  txIndex: number
+  state: 'open' | 'sealed'
+  /** The number of the update that published or last amended it; 0 before it is placed. */
+  seq: number
+}
+
+/** Gives a published fact another content. Returns what it was before. */
+export function replaceDraft(published: PublishedFact, fact: FactDraft): FactDraft {
+  const before = published.draft
+  published.draft = { ...fact, late: before.late }
+  published.txIndex = fact.tx.index
+  return before
+}
+
+const isFactType = (type: UpdateType): type is FactType => type in contentFields
+export const isFact = (draft: Draft): draft is FactDraft => isFactType(draft.type) && 'key' in draft && draft.key !== undefined
+
+/** Whether two facts have the same content, at any log index of their transaction. */
+export function isSameContent(a: FactDraft, b: FactDraft): boolean {
+  if (a.type !== b.type || a.address !== b.address) return false
+  if ('shares' in a && 'shares' in b) return a.raw === b.raw && a.from === b.from && a.to === b.to && a.memo === b.memo
+  if (a.type === 'approval' && b.type === 'approval') return a.raw === b.raw && a.owner === b.owner && a.spender === b.spender
+  return contentOf(a) === contentOf(b)
+}
+
+/** The content as text, for a lookup. */
+export const contentOf = (fact: FactDraft): string => {
+  const values = contentFields[fact.type].map((name): unknown => Reflect.get(fact, name))
+  const record = fact.type === 'token' ? fact.changed.map((name) => fact.token[name]) : []
+  return JSON.stringify([fact.type, fact.address, ...values, ...record])
+}
+
+/** Whether two facts of the same content also agree in what they derive from other logs. If not, the fact is amended. */
+export function hasSameDetail(a: FactDraft, b: FactDraft): boolean {
+  if ('shares' in a && 'shares' in b) return a.multiplier === b.multiplier && a.shares === b.shares
+  if (a.type === 'multiplier' && b.type === 'multiplier') return a.from === b.from
+  return a.type !== 'action' || b.type !== 'action' || a.keys.join() === b.keys.join()
+}
+
+/** Fields that may differ between two updates of the same fact. */
+const volatileFields: ReadonlySet<string> = new Set(['id', 'prev', 'time', 'stage', 'late', 'nav', 'block', 'ingest', 'symbol'])
+
+/** The names of the fields in which two updates of a key differ. */
+export function changedFields(before: object, now: object): string[] {
+  const [old, current] = [new Map(Object.entries(before)), new Map(Object.entries(now))]
+  const names = new Set([...old.keys(), ...current.keys()])
+  const differs = (a: unknown, b: unknown) => a !== b && JSON.stringify(a) !== JSON.stringify(b)
+  return [...names].filter((name) => !volatileFields.has(name) && differs(old.get(name), current.get(name)))
+}

@@ -1,0 +1,327 @@
+import { createHash } from 'node:crypto'
+import type { Hex } from '../../../protocol/fields.ts'
+import type { DraftOf } from '../../../protocol/updates.ts'
+import type { Log } from '../../chain/logs/log-schema.ts'
+import type { OpenKey, OpenKeys } from '../../chain/sealed/block-logs.ts'
+import { type Cursor, DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from '../../chain/sealed/recent-blocks.ts'
+import { type FactDraft, type FactType, type PublishedFact, replaceDraft } from './fact.ts'
+import { type Amendment, matchFacts } from './match-facts.ts'
+
+/** Beyond this many keys the oldest settled block is forgotten. */
+const KEYS_BOUND = 262_144
+/** Beyond this many open keys a pre-confirmed log is published only when its block is settled. */
+const OPEN_BOUND = 100_000
+/** No real block is pre-confirmed this far above the newest settled one; its key would stay open for ever. */
+const AHEAD_BOUND_BLOCKS = 100_000
+/** The digest of a block's keys: long enough to notice a difference, short enough to read out. */
+const DIGEST_BYTES = 16
+
+/** A log that is folded into a fact. */
+type Part = Pick<Log, 'key' | 'address' | 'logIndex'>
+
+/** The facts of a sealed block, and the logs that are folded into them; both in log order. */
+export type BlockContents = { readonly facts: readonly FactDraft[]; readonly parts: readonly Part[] }
+
+/** What a seal says of a token's logs in a block, in log order. */
+type TokenSeal = Pick<DraftOf<'seal'>, 'keys' | 'types' | 'digest'> & { readonly address: Hex; readonly symbol: string | null }
+
+/** What settling a block publishes, in this order. */
+export type Settlement = Omit<ReturnType<typeof matchFacts>, 'amendments' | 'additions'> & {
+  /** The same key with other content, and the fact before. */
+  readonly amendments: readonly (Pick<Amendment, 'published'> & { readonly before: FactDraft })[]
+  /** Published only now. */
+  readonly additions: readonly PublishedFact[]
+  /** One per token whose logs in the block no seal lists yet. */
+  readonly seals: readonly TokenSeal[]
+}
+
+type SealedBlockRef = { readonly number: number; readonly hash: Hex; readonly timestamp: string | null }
+
+type LedgerBlock = {
+  readonly facts: Map<string, PublishedFact>
+  /** The last seal of each token in this block: the block hash and the digest. */
+  readonly seals: Map<Hex, string>
+  /** The end of the tape when the first fact of the block was added. A restart reads from the lowest one. */
+  readonly restartSeq: number
+  sealed: SealedBlockRef | null
+  open: number
+  /** When the first of the open keys was published, in steady time. */
+  openSince: number
+}
+
+/** Which keys have been published, and which of them are open or sealed. Retracted keys are gone. */
+export class Ledger implements OpenKeys {
+  readonly #blocks = new Map<number, LedgerBlock>()
+  readonly #openBlocks = new Set<LedgerBlock>()
+  /** The published facts of each transaction, in any block, so that a moved transaction is found again. */
+  readonly #factsByTx = new Map<Hex, PublishedFact | Set<PublishedFact>>()
+  #size = 0
+  #open = 0
+  #settled: number | null = null
+  #safe: number | null = null
+  #mayGoBack = false
+
+  /** No block up to this one can be pre-confirmed any more. */
+  get settled(): number | null {
+    return this.#settled
+  }
+
+  get openCount(): number {
+    return this.#open
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  at(number: number): readonly OpenKey[] {
+    const facts = this.#blocks.get(number)?.facts.values() ?? []
+    return Array.from(facts, ({ draft: { key, address, tx } }) => ({ key, address, tx: tx.hash }))
+  }
+
+  publishedBlocksBetween(from: number, to: number): readonly number[] {
+    const published = [...this.#blocks].filter(([number, block]) => number >= from && number <= to && block.facts.size > 0)
+    return published.map(([number]) => number).sort((a, b) => a - b)
+  }
+
+  get sealedInPreviousRun(): readonly Cursor[] {
+    const sealed = [...this.#blocks.values()].flatMap(({ sealed }) => sealed ?? [])
+    return sealed.sort((a, b) => a.number - b.number)
+  }
+
+  find(block: number, key: string): PublishedFact | undefined {
+    return this.#blocks.get(block)?.facts.get(key)
+  }
+
+  /** Whether another block of this number was settled before. */
+  isReplaced(hash: Hex, block: number): boolean {
+    return (this.#blocks.get(block)?.sealed?.hash ?? hash) !== hash
+  }
+
+  /** Whether the block with this hash has a seal of a token. */
+  isSealedBy(hash: Hex, block: number, address: Hex): boolean {
+    return this.#blocks.get(block)?.seals.get(address)?.startsWith(hash) === true
+  }
+
+  /** Whether a block has a published fact of a token. */
+  hasFactOf(address: Hex, block: number): boolean {
+    return [...(this.#blocks.get(block)?.facts.values() ?? [])].some(({ draft }) => draft.address === address)
+  }
+
+  /** Whether a pre-confirmed log is new: its key is not published, and its block can still be open. */
+  canPublish(block: number, key: string): boolean {
+    if (this.#settled !== null && (block <= this.#settled || block > this.#settled + AHEAD_BOUND_BLOCKS)) return false
+    return this.#open < OPEN_BOUND && !this.#blocks.get(block)?.facts.has(key)
+  }
+
+  /** Whether other keys than these are published for a transaction. */
+  hasOtherKeys(tx: Hex, keys: ReadonlySet<string>): boolean {
+    return this.#factsOfTx(tx).some(({ draft }) => !keys.has(draft.key))
+  }
+
+  /** The published facts of a token in chain order, each with its block if it is sealed. */
+  factsOf(address: Hex): readonly { readonly published: PublishedFact; readonly sealed: SealedBlockRef | null }[] {
+    const facts = [...this.#blocks].flatMap(([number, { facts, sealed }]) =>
+      [...facts.values()]
+        .filter(({ draft }) => draft.address === address)
+        .map((published) => ({ number, published, sealed: published.state === 'sealed' ? sealed : null })),
+    )
+    const logIndexOf = ({ draft }: PublishedFact) => draft.tx.log_index
+    return facts.sort((a, b) => a.number - b.number || logIndexOf(a.published) - logIndexOf(b.published))
+  }
+
+  /** Adds a fact that was published at this steady time. `end` is the end of the tape before this batch. */
+  add(draft: FactDraft, state: PublishedFact['state'], end: number, at: number): PublishedFact {
+    const published: PublishedFact = { draft, txIndex: draft.tx.index, state, seq: 0 }
+    const block = this.#openBlock(draft.block.number, end)
+    this.#remove(block, draft.key)
+    block.facts.set(draft.key, published)
+    this.#size += 1
+    const sameTransaction = this.#factsByTx.get(draft.tx.hash)
+    if (sameTransaction instanceof Set) sameTransaction.add(published)
+    else this.#factsByTx.set(draft.tx.hash, sameTransaction ? new Set([sameTransaction, published]) : published)
+    if (state === 'open' && block.open === 0) block.openSince = at
+    if (state === 'open') this.#countOpen(block, 1)
+    if (this.#size > KEYS_BOUND) this.#forgetOldest()
+    return published
+  }
+
+  retract(block: number, key: string): void {
+    const ledgerBlock = this.#blocks.get(block)
+    if (ledgerBlock) this.#remove(ledgerBlock, key)
+  }
+
+  /** Applies a seal that the previous run published. It counts as missing where the tape has evicted one of its facts. */
+  restoreSeal(block: SealedBlockRef, { address, keys, types, digest }: Omit<TokenSeal, 'symbol'>): void {
+    const ledgerBlock = this.#blocks.get(block.number)
+    if (!ledgerBlock) return
+    ledgerBlock.sealed = block
+    const isWhole = keys.every((key, index) => types[index] === 'part' || ledgerBlock.facts.has(key))
+    if (isWhole) ledgerBlock.seals.set(address, `${block.hash} ${digest}`)
+    for (const key of keys) this.#markSealed(ledgerBlock, ledgerBlock.facts.get(key))
+  }
+
+  /** The chain may have been reorganised: settling may go back to a lower block. */
+  expectReorg(): void {
+    this.#mayGoBack = true
+  }
+
+  /**
+   * Settling has reached this block. A restart settles some blocks again, and only a reorganisation opens settled ones. Blocks
+   * above `keepFrom` may still be backfilled, or settled again by a restart, so the ledger keeps their keys.
+   */
+  setSettled(block: number, keepFrom: number = block): void {
+    this.#settled = this.#mayGoBack ? block : Math.max(block, this.#settled ?? block)
+    this.#mayGoBack = false
+    this.#forgetSettled(keepFrom)
+  }
+
+  /** No block below this one is settled again. */
+  setSafe(block: number): void {
+    this.#safe = Math.max(block, this.#safe ?? block)
+  }
+
+  /** The number on the tape after which a restart must read. */
+  restartSeq(end: number): number {
+    let oldestSeq = end
+    for (const block of this.#blocks.values()) oldestSeq = Math.min(oldestSeq, block.restartSeq)
+    return oldestSeq
+  }
+
+  /** The number on the tape after which every open key was published; null without open keys. */
+  get openSeq(): number | null {
+    let oldestSeq: number | null = null
+    for (const { restartSeq } of this.#openBlocks) oldestSeq = Math.min(oldestSeq ?? restartSeq, restartSeq)
+    return oldestSeq
+  }
+
+  /** When the oldest open key was published, in steady time; null without open keys. */
+  get oldestOpenAt(): number | null {
+    let oldest: number | null = null
+    for (const { openSince } of this.#openBlocks) oldest = Math.min(oldest ?? openSince, openSince)
+    return oldest
+  }
+
+  /**
+   * Settles a block, for the first time or again. The contents are complete for `addresses` only. `end` is the end of the
+   * tape before this batch.
+   */
+  settle(block: SealedBlockRef, contents: BlockContents, addresses: ReadonlySet<Hex>, end: number): Settlement {
+    const { retractions, ...matched } = matchFacts({
+      published: this.#blocks.get(block.number)?.facts ?? new Map(),
+      sealed: contents.facts,
+      addresses,
+      sealedElsewhere: (facts) => this.#sealedElsewhere(facts, block.number),
+    })
+    for (const { published } of retractions) this.retract(block.number, published.draft.key)
+    const amendments = matched.amendments.map(({ published, fact }) => ({ published, before: replaceDraft(published, fact) }))
+    const additions = matched.additions.map(({ fact, isMoved }) =>
+      // A moved fact was published in time, under its old key.
+      this.add(isMoved ? { ...fact, late: false } : fact, 'sealed', end, 0),
+    )
+    return { retractions, amendments, additions, seals: this.#seal(block, contents, addresses) }
+  }
+
+  /** Marks the block's keys as sealed, and returns a seal for each token whose last seal differs. */
+  #seal(block: SealedBlockRef, { facts, parts }: BlockContents, addresses: ReadonlySet<Hex>): Settlement['seals'] {
+    const ledgerBlock = this.#blocks.get(block.number)
+    if (!ledgerBlock) return []
+    ledgerBlock.sealed = block
+    const logs: Part[] = facts.map(({ key, address, tx }) => ({ key, address, logIndex: tx.log_index }))
+    const byAddress = Map.groupBy(parts.length > 0 ? [...logs, ...parts].sort(byLogIndex) : logs, ({ address }) => address)
+    const seals: TokenSeal[] = []
+    for (const [address, tokenLogs] of byAddress) {
+      const keys = tokenLogs.map(({ key }) => key)
+      const published = keys.map((key) => ledgerBlock.facts.get(key))
+      for (const fact of published) this.#markSealed(ledgerBlock, fact)
+      const digest = digestOf(keys)
+      const signature = `${block.hash} ${digest}`
+      if (ledgerBlock.seals.get(address) === signature) continue
+      ledgerBlock.seals.set(address, signature)
+      const symbol = published.find((fact) => fact)?.draft.symbol ?? null
+      seals.push({ address, symbol, keys, types: published.map((fact): FactType | 'part' => fact?.draft.type ?? 'part'), digest })
+    }
+    for (const address of ledgerBlock.seals.keys())
+      if (!byAddress.has(address) && addresses.has(address)) ledgerBlock.seals.delete(address)
+    return seals
+  }
+
+  #sealedElsewhere(facts: readonly FactDraft[], block: number): readonly FactDraft[] {
+    const transactions = new Set(facts.map(({ tx }) => tx.hash))
+    const published = this.#blocks.get(block)?.facts
+    return [...transactions]
+      .flatMap((tx) => this.#factsOfTx(tx))
+      .filter((fact) => fact.state === 'sealed' && published?.get(fact.draft.key) !== fact)
+      .map(({ draft }) => draft)
+  }
+
+  #factsOfTx(tx: Hex): readonly PublishedFact[] {
+    const facts = this.#factsByTx.get(tx)
+    if (facts instanceof Set) return [...facts]
+    return facts ? [facts] : []
+  }
+
+  #openBlock(number: number, end: number): LedgerBlock {
+    let block = this.#blocks.get(number)
+    if (!block) {
+      block = { facts: new Map(), seals: new Map(), restartSeq: end, sealed: null, open: 0, openSince: 0 }
+      this.#blocks.set(number, block)
+    }
+    return block
+  }
+
+  #countOpen(block: LedgerBlock, change: 1 | -1): void {
+    block.open += change
+    this.#open += change
+    if (block.open === 0) this.#openBlocks.delete(block)
+    else this.#openBlocks.add(block)
+  }
+
+  #markSealed(block: LedgerBlock, published: PublishedFact | undefined): void {
+    if (published?.state !== 'open') return
+    published.state = 'sealed'
+    this.#countOpen(block, -1)
+  }
+
+  #remove(block: LedgerBlock, key: string): void {
+    const published = block.facts.get(key)
+    if (!published) return
+    block.facts.delete(key)
+    this.#size -= 1
+    if (published.state === 'open') this.#countOpen(block, -1)
+    const { hash } = published.draft.tx
+    const sameTransaction = this.#factsByTx.get(hash)
+    if (sameTransaction instanceof Set) sameTransaction.delete(published)
+    if (sameTransaction === published || (sameTransaction instanceof Set && sameTransaction.size === 0))
+      this.#factsByTx.delete(hash)
+  }
+
+  #forgetOldest(): void {
+    for (const [number, block] of this.#blocks) {
+      if (block.open > 0 || block.facts.size === 0) continue
+      return this.#forgetBlock(number, block)
+    }
+  }
+
+  /** Forgets blocks that no reorganisation can reach. A block with an open key is never forgotten. */
+  #forgetSettled(keepFrom: number): void {
+    const settled = this.#settled ?? 0
+    // Without a safe block any block may be replaced, as deep as a rollback goes.
+    const finalBlock = Math.min(this.#safe ?? 0, settled - RECENT_BLOCKS_BOUND)
+    const keepAbove = Math.min(keepFrom, Math.max(finalBlock, settled - DEPTH_BOUND_BLOCKS))
+    for (const [number, block] of this.#blocks) if (number < keepAbove && block.open === 0) this.#forgetBlock(number, block)
+  }
+
+  #forgetBlock(number: number, block: LedgerBlock): void {
+    for (const key of block.facts.keys()) this.#remove(block, key)
+    this.#blocks.delete(number)
+  }
+}
+
+const byLogIndex = (a: Part, b: Part): number => a.logIndex - b.logIndex
+
+const digestOf = (keys: readonly string[]): string =>
+  createHash('sha256')
+    .update(keys.join('\n'))
+    .digest('hex')
+    .slice(0, 2 * DIGEST_BYTES)

@@ -1,0 +1,124 @@
+import type { Hex } from '../../../protocol/fields.ts'
+import { contentOf, type FactDraft, hasSameDetail, isSameContent, type PublishedFact } from './fact.ts'
+
+/** What was published of a block, and what its sealed block contains. */
+type BlockFacts = {
+  readonly published: ReadonlyMap<string, PublishedFact>
+  readonly sealed: readonly FactDraft[]
+  /** The sealed facts are complete for these tokens only; keys of others stay that the block lacks. */
+  readonly addresses: ReadonlySet<Hex>
+  /** The sealed facts of these facts' transactions in other blocks. */
+  readonly sealedElsewhere: (facts: readonly FactDraft[]) => readonly FactDraft[]
+}
+
+type Retraction = {
+  readonly published: PublishedFact
+  readonly reason: 'reorg' | 'replaced' | 'not_sealed'
+  /** The key that contains the fact now. */
+  readonly by: string | null
+}
+
+/** The same key with another fact. */
+export type Amendment = { readonly published: PublishedFact; readonly fact: FactDraft }
+
+/** How published facts become those of the sealed block. `isMoved`: published before under another log index of its transaction. */
+type MatchedFacts = {
+  readonly retractions: readonly Retraction[]
+  readonly amendments: readonly Amendment[]
+  readonly additions: readonly { readonly fact: FactDraft; readonly isMoved: boolean }[]
+}
+
+/** Compares what was published of a block with its sealed facts. A key with the same content stays. */
+export function matchFacts(block: BlockFacts): MatchedFacts {
+  const { published, sealed } = block
+  const amendments: Amendment[] = []
+  const unmatched = new Map<string, FactDraft>()
+  for (const fact of sealed) {
+    const known = published.get(fact.key)
+    if (!known || !isSameContent(known.draft, fact)) {
+      unmatched.set(fact.key, fact)
+      continue
+    }
+    known.txIndex = fact.tx.index
+    if (!hasSameDetail(known.draft, fact)) amendments.push({ published: known, fact })
+  }
+  const hasMissing = sealed.length - unmatched.size < published.size
+  const missing = hasMissing ? findMissing(block) : []
+  const moves = findMoves(missing, unmatched, sealed)
+  const movedTo = new Set([...moves.values()].filter((key) => unmatched.has(key)))
+  const keysElsewhere = keysByContent(missing.length > 0 ? block.sealedElsewhere(missing.map(({ draft }) => draft)) : [])
+  const retractions: Retraction[] = []
+  for (const lost of missing) {
+    const { key, address } = lost.draft
+    const fact = unmatched.get(key)
+    if (fact && !moves.has(key) && !movedTo.has(key) && fact.address === address) {
+      amendments.push({ published: lost, fact })
+      unmatched.delete(key)
+      continue
+    }
+    const by = moves.get(key) ?? nextKey(keysElsewhere, lost.draft) ?? null
+    retractions.push({ published: lost, reason: by !== null ? 'replaced' : lost.state === 'sealed' ? 'reorg' : 'not_sealed', by })
+  }
+  return {
+    retractions,
+    amendments: amendments.sort((a, b) => byLogIndex(a.fact, b.fact)),
+    additions: [...unmatched.values()].map((fact) => ({ fact, isMoved: movedTo.has(fact.key) })),
+  }
+}
+
+/** The published facts that the sealed block lacks or has with other content, in log order. */
+function findMissing({ published, sealed, addresses }: BlockFacts): readonly PublishedFact[] {
+  const sealedByKey = new Map(sealed.map((fact) => [fact.key, fact]))
+  const isMissing = ({ draft }: PublishedFact) => {
+    const fact = sealedByKey.get(draft.key)
+    // A key that the block contains is known, whatever else the block lacks.
+    return fact ? !isSameContent(draft, fact) : addresses.has(draft.address)
+  }
+  return [...published.values()].filter(isMissing).sort((a, b) => byLogIndex(a.draft, b.draft))
+}
+
+/**
+ * Maps the key of each missing fact to the key under which its transaction contains the same content now. Each fact takes
+ * a new key of its own while there are any; after that several facts share one.
+ */
+function findMoves(
+  missing: readonly PublishedFact[],
+  unmatched: ReadonlyMap<string, FactDraft>,
+  sealed: readonly FactDraft[],
+): ReadonlyMap<string, string> {
+  if (missing.length === 0) return new Map()
+  const transactions = new Set(missing.map(({ draft }) => draft.tx.hash))
+  const isOfMissing = ({ tx }: FactDraft) => transactions.has(tx.hash)
+  const freeKeys = keysByContent([...unmatched.values()].filter(isOfMissing))
+  const allKeys = keysByContent(sealed.filter(isOfMissing))
+  const moves = new Map<string, string>()
+  if (freeKeys.size === 0 && allKeys.size === 0) return moves
+  for (const { draft } of missing) {
+    const content = contentKey(draft)
+    const newKey = freeKeys.get(content)?.shift() ?? allKeys.get(content)?.[0]
+    if (newKey !== undefined) moves.set(draft.key, newKey)
+  }
+  return moves
+}
+
+/** The keys of facts in log order, by transaction and content. */
+function keysByContent(facts: readonly FactDraft[]): Map<string, string[]> {
+  const keys = new Map<string, string[]>()
+  for (const fact of facts.toSorted(byLogIndex)) {
+    const content = contentKey(fact)
+    const matchingKeys = keys.get(content)
+    if (matchingKeys) matchingKeys.push(fact.key)
+    else keys.set(content, [fact.key])
+  }
+  return keys
+}
+
+/** Takes the next key with the same content. The last key is never used up. */
+function nextKey(keys: ReadonlyMap<string, string[]>, fact: FactDraft): string | undefined {
+  const matchingKeys = keys.size === 0 ? undefined : keys.get(contentKey(fact))
+  return matchingKeys && matchingKeys.length > 1 ? matchingKeys.shift() : matchingKeys?.[0]
+}
+
+const contentKey = (fact: FactDraft): string => `${fact.tx.hash} ${contentOf(fact)}`
+
+const byLogIndex = (a: FactDraft, b: FactDraft): number => a.tx.log_index - b.tx.log_index

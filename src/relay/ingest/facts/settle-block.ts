@@ -1,0 +1,206 @@
+import type { Block, Hex } from '../../../protocol/fields.ts'
+import type { DraftOf } from '../../../protocol/updates.ts'
+import { addressSetOf } from '../../chain/logs/address-set.ts'
+import type { DecodedLog } from '../../chain/logs/fold-logs.ts'
+import type { FoldedBlock } from '../../chain/logs/log-folder.ts'
+import type { SealedBlock } from '../../chain/sealed/block-logs.ts'
+import { advanceTime, observeBlockTime } from '../chain-time.ts'
+import { blockFieldOf } from '../head.ts'
+import type { IngestState } from '../ingest-state.ts'
+import type { Moment } from '../moment.ts'
+import { settleRounds } from '../nav-rounds.ts'
+import { addAll, NOTHING, type Publication, UNPLACED, withoutFacts } from '../publication.ts'
+import { applyDueSchedules, applySealedLogs, currentValue } from '../token-updates.ts'
+import { amendment, correctMultipliers } from './amend.ts'
+import { enrich, isMovementPublishedAs, type Origin } from './enrich.ts'
+import type { FactDraft, PublishedFact } from './fact.ts'
+import type { BlockContents, Settlement } from './ledger.ts'
+
+/** A sealed block whose logs are decoded and folded. */
+export type DecodedBlock = Omit<SealedBlock, 'logs'> & FoldedBlock
+
+/**
+ * `late`: a fact that this block publishes first counts as late. `newest`: the newest sealed block. `settlesAllBefore`: all blocks
+ * before this one are settled, so no unread log can have cancelled a schedule that is due.
+ */
+type SettleOptions = { readonly late: boolean; readonly newest: number; readonly settlesAllBefore: boolean }
+
+/** Part of what settling a block publishes. The last one says how many of the block's logs are of unlisted tokens. */
+type SettledPart = { readonly publications: readonly Publication[]; readonly unlisted?: number }
+
+/** A block with logs that cannot be read proves of no token that a fact is not in it, so nothing is retracted. */
+const NO_ADDRESSES: ReadonlySet<Hex> = new Set()
+
+const NO_CHANGES: Settlement = { retractions: [], amendments: [], additions: [], seals: [] }
+
+/** Updates of a settled block that one turn of the event loop publishes and writes. */
+const SETTLED_PER_TURN = 500
+
+/**
+ * Reconciles what was published with a sealed block: publishes, amends, retracts and seals. A large block takes several turns,
+ * and each part is written by itself. All seals are in the last one: a restart settles a block again that is written in part.
+ */
+export function* settleBlock(
+  state: IngestState,
+  block: DecodedBlock,
+  options: SettleOptions,
+  moment: Moment,
+): Generator<SettledPart, SettledPart> {
+  const isLarge = block.decodedLogs.length > SETTLED_PER_TURN
+  // This turn has decoded the logs.
+  if (isLarge) yield pause
+  const { opening, facts, parts, queried, correctedAddresses, unlisted } = applyLogs(state, block, options, moment)
+  // A block that corrects others stays whole: after a crash nothing would show that corrections are missing.
+  const isSplit = correctedAddresses.length === 0
+  let publications: Publication[] = [...opening]
+  if (isLarge && isSplit) {
+    yield { publications }
+    publications = []
+  }
+  const blockField = blockFieldOf(block)
+  const [contents, complete] = block.isPartial
+    ? [partialContents(state, block, { facts, parts }), NO_ADDRESSES]
+    : [{ facts, parts }, queried]
+  const settlement = isPartialReplacement(state, block)
+    ? NO_CHANGES
+    : state.ledger.settle({ ...blockField, hash: block.hash }, contents, complete, state.tapeEnd)
+  if (isLarge && isSplit) yield pause
+  for (const publication of publishFacts(state, settlement, blockField, moment)) {
+    publications.push(publication)
+    if (publications.length < SETTLED_PER_TURN || !isSplit) continue
+    yield { publications }
+    publications = []
+  }
+  addAll(publications, publishSeals(state, settlement, blockField, moment))
+  if (options.settlesAllBefore) addAll(publications, advanceTime(state, block, moment))
+  // Sealed facts above the newest block belong to a replaced chain: their blocks are settled again. A backfilled block
+  // also corrects the facts above it, because their blocks are not settled again.
+  const isAffected = ({ state, draft }: PublishedFact) =>
+    state === 'open' || draft.block.number < block.number || options.newest > block.number
+  for (const address of correctedAddresses) addAll(publications, correctMultipliers(state, address, moment, isAffected))
+  return { publications, unlisted }
+}
+
+/** A fact that the replaced block sealed may be in this one too. Only a whole reading shows it. */
+const isPartialReplacement = ({ ledger }: IngestState, { isPartial, hash, number }: DecodedBlock): boolean =>
+  isPartial === true && ledger.isReplaced(hash, number)
+
+/**
+ * Whether the block can be settled for a token. One with logs that cannot be read cannot if a reading of it has sealed the token
+ * before, since that one may have had more.
+ */
+function isSettleable(state: IngestState, block: DecodedBlock, address: Hex): boolean {
+  const { isPartial, hash, number } = block
+  return !isPartial || !(isPartialReplacement(state, block) || state.ledger.isSealedBy(hash, number, address))
+}
+
+/**
+ * The facts and parts that can be settled of a block with logs that cannot be read. A published fact that is part of another now
+ * is neither sealed nor retracted.
+ */
+function partialContents(state: IngestState, block: DecodedBlock, { facts, parts }: BlockContents): BlockContents {
+  return {
+    facts: facts.filter(({ address }) => isSettleable(state, block, address)),
+    parts: parts.filter(({ address, key }) => isSettleable(state, block, address) && !state.ledger.find(block.number, key)),
+  }
+}
+
+/** Applies the logs of a block to chain time, price feeds and tokens, and makes its facts. */
+function applyLogs(state: IngestState, block: DecodedBlock, { late, settlesAllBefore }: SettleOptions, moment: Moment) {
+  const time = settlesAllBefore ? block.timestamp : null
+  const queried = addressSetOf(block.addresses)
+  // The facts of this block are amended with it, as sealed ones.
+  const isElsewhere = ({ draft }: PublishedFact) => draft.block.number !== block.number || !queried.has(draft.address)
+  const timeBefore = settlesAllBefore ? advanceTime(state, block, moment, isElsewhere) : observeBlockTime(state, block, moment)
+  const { decodedLogs, parts, rounds, unlisted } = listedLogsOf(state, block)
+  const roundDrafts = settleRounds(state, block, rounds, moment)
+  const logsByAddress = Map.groupBy(decodedLogs, ({ log }) => log.address)
+  const touched = new Set([...logsByAddress.keys(), ...state.changedByLogs].filter((address) => queried.has(address)))
+  // Logs that are not settled are not published, so they change no token either.
+  const correctedAddresses = [...touched]
+    .sort()
+    .filter((address) => isSettleable(state, block, address))
+    .filter((address) => applySealedLogs(state, block, address, logsByAddress.get(address) ?? [], moment))
+  // Schedules that the block added and that are due at its own time take effect before its facts are published.
+  const scheduleDrafts =
+    time === null ? [] : [...state.scheduled].flatMap((address) => applyDueSchedules(state, address, time, moment).drafts)
+  const origin: Origin = { via: block.via, sealed: true, late, receivedAt: moment.at, chainTime: state.chainTime }
+  const facts = factsOf(state, decodedLogs, origin, moment)
+  const opening = [...timeBefore, ...withoutFacts([...roundDrafts, ...scheduleDrafts])]
+  return { opening, facts, parts, queried, correctedAddresses, unlisted }
+}
+
+/** Nothing to write before the next turn. */
+const pause: SettledPart = { publications: NOTHING }
+
+/** Publishes in the order that the contract names. The seals follow. */
+function* publishFacts(
+  state: IngestState,
+  { retractions, amendments, additions }: Settlement,
+  block: Block,
+  moment: Moment,
+): Generator<Publication> {
+  for (const retraction of retractions) yield retract(state, retraction, block, moment)
+  for (const { published, before } of amendments) yield amendment(state, published, before, moment)
+  for (const fact of additions) yield { draft: fact.draft, fact }
+}
+
+function publishSeals(state: IngestState, { additions, seals }: Settlement, block: Block, moment: Moment): readonly Publication[] {
+  const lateKeys = new Set(additions.flatMap(({ draft }) => (draft.late ? [draft.key] : [])))
+  return seals.map((seal) => ({ draft: sealDraft(state, seal, lateKeys, block, moment), fact: null }))
+}
+
+function retract(
+  state: IngestState,
+  { published, reason, by }: Settlement['retractions'][number],
+  block: Block,
+  { time }: Moment,
+): Publication {
+  const { address, key, type: of, symbol: publishedSymbol } = published.draft
+  const symbol = state.tokens.get(address)?.symbol ?? publishedSymbol
+  const now = currentValue(state, address, of)
+  return { draft: { type: 'retract', symbol, address, time, key, of, was: UNPLACED, reason, by, now, block }, fact: published }
+}
+
+function sealDraft(
+  { tokens }: IngestState,
+  { address, symbol: publishedSymbol, keys, types, digest }: Settlement['seals'][number],
+  lateKeys: ReadonlySet<string>,
+  block: Block,
+  { time }: Moment,
+): DraftOf<'seal'> {
+  const symbol = tokens.get(address)?.symbol ?? publishedSymbol ?? address
+  const late_keys = lateKeys.size === 0 ? [] : keys.filter((key) => lateKeys.has(key))
+  return { type: 'seal', symbol, address, time, block, keys, types, late_keys, count: keys.length, digest }
+}
+
+/** The logs of tokens that are listed or that already have published facts in this block, and the rounds of the price feeds. */
+function listedLogsOf({ tokens, feedAddresses, ledger }: IngestState, block: DecodedBlock) {
+  const isRound = ({ address }: { readonly address: Hex }) => feedAddresses.has(address)
+  const isListed = ({ address }: { readonly address: Hex }) => {
+    const token = tokens.get(address)
+    return token !== undefined && (token.state !== 'delisted' || ledger.hasFactOf(address, block.number))
+  }
+  const logs = block.decodedLogs.filter(({ log }) => !isRound(log))
+  const decodedLogs = logs.filter(({ log }) => isListed(log))
+  const parts = block.parts.filter(isListed)
+  return {
+    decodedLogs,
+    parts,
+    rounds: block.decodedLogs.flatMap(({ log }) => (isRound(log) ? [log] : [])),
+    unlisted: logs.length - decodedLogs.length + block.parts.length - parts.length,
+  }
+}
+
+function factsOf(state: IngestState, decodedLogs: readonly DecodedLog[], origin: Origin, moment: Moment): readonly FactDraft[] {
+  const facts: FactDraft[] = []
+  for (const decodedLog of decodedLogs) {
+    const { address, blockNumber, key } = decodedLog.log
+    const token = state.tokens.get(address)
+    if (!token) continue
+    const published = state.ledger.find(blockNumber, key)?.draft
+    const isPublished = published && isMovementPublishedAs(published, decodedLog, token, origin.chainTime, moment)
+    facts.push(isPublished ? published : enrich(decodedLog, token, origin, moment))
+  }
+  return facts
+}

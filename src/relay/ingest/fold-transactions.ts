@@ -1,0 +1,50 @@
+import type { ContractAnswer } from '../chain/contracts/call-poller.ts'
+import type { LogFolder, PendingLog, ReceivedLogs } from '../chain/logs/log-folder.ts'
+import type { PoolsRead } from '../chain/pools/pool-poller.ts'
+import type { ChainEvent } from '../chain/source/source.ts'
+import type { ListReading } from '../tokens/list/list-poller.ts'
+import type { DecodedBlock } from './facts/settle-block.ts'
+import type { BatchTimes } from './moment.ts'
+
+/** The events of one turn of the event loop, and its times. */
+export type Batch<Event> = BatchTimes & { readonly events: readonly Event[] }
+
+/** What the pipeline receives. */
+export type IngestEvent = ChainEvent | ContractAnswer | PoolsRead | ({ readonly type: 'list' } & ListReading)
+
+/** The same with decoded logs. */
+export type FoldedEvent =
+  | Exclude<IngestEvent, { type: 'logs' | 'sealed' }>
+  | { readonly type: 'pendingLogs'; readonly pendingLogs: readonly PendingLog[]; readonly repeated: number }
+  | (Omit<Extract<ChainEvent, { type: 'sealed' }>, 'blocks'> & { readonly blocks: readonly DecodedBlock[] })
+
+/** Events that may overtake logs, because they do not depend on published facts. */
+const passThroughTypes: ReadonlySet<IngestEvent['type']> = new Set(['head', 'status', 'finality', 'unreadable'])
+
+/** Decodes the logs of a batch, and folds those of one transaction. */
+export function foldTransactions({ events, ...times }: Batch<IngestEvent>, folder: LogFolder): Batch<FoldedEvent> {
+  const folded: FoldedEvent[] = []
+  let received: ReceivedLogs[] = []
+  const foldReceived = () => {
+    if (received.length > 0) folded.push({ type: 'pendingLogs', ...folder.fold(received) })
+    received = []
+  }
+  for (const event of events) {
+    if (event.type === 'logs') {
+      received.push(event)
+      continue
+    }
+    if (!passThroughTypes.has(event.type)) foldReceived()
+    folded.push(foldEvent(folder, event))
+  }
+  foldReceived()
+  return { ...times, events: folded }
+}
+
+function foldEvent(folder: LogFolder, event: Exclude<IngestEvent, { type: 'logs' }>): FoldedEvent {
+  if (event.type === 'reorg') folder.reopenFrom(event.from)
+  if (event.type !== 'sealed') return event
+  const blocks = event.blocks.map(({ logs, ...block }): DecodedBlock => ({ ...block, ...folder.foldBlock({ ...block, logs }) }))
+  folder.forgetSettled(event.newest)
+  return { ...event, blocks }
+}

@@ -1,0 +1,60 @@
+import { type Decimal, parseDecimal } from '../../protocol/decimal.ts'
+import type { Block, Hex, Ingest, Nav } from '../../protocol/fields.ts'
+import { type NavReading, type NavTiming, navAt } from '../tokens/nav.ts'
+import { isoFromSecondsOrNull } from '../tokens/token-drafts.ts'
+
+/** When a batch arrived (ms): in steady time, and as the wall clock shows it. */
+export type BatchTimes = { readonly at: number; readonly wallTime: number }
+
+/** The time at which a batch is reduced. Logs of one batch share what follows from it, in time and in memory. */
+export type Moment = NavTiming & {
+  /** The steady time, for what measures time. `now` is what the wall clock shows. */
+  readonly at: number
+  /** `now` as text. */
+  readonly time: string
+  readonly navOf: (reading: NavReading, frozen: boolean | null) => Nav
+  /** A block, by its time in seconds. */
+  readonly blockOf: (number: number, hash: Hex | null, timestamp: number | null) => Block
+  /** How logs were received, and when, in steady time. */
+  readonly ingestOf: (via: Ingest['source'], receivedAt: number) => Ingest
+  /** A multiplier or price. */
+  readonly decimalOf: (text: string) => Decimal | null
+}
+
+export function openMoment({ at, wallTime: now }: BatchTimes, staleMs: number): Moment {
+  const time = new Date(now).toISOString()
+  const navs = new Map<boolean | null, Map<NavReading, Nav>>()
+  const decimals = new Map<string, Decimal | null>()
+  // Neighbouring logs are of one block and arrived together.
+  let block: { readonly of: Block; readonly timestamp: number | null } | null = null
+  let ingest: { readonly of: Ingest; readonly receivedAt: number } | null = null
+  return {
+    at,
+    now,
+    staleMs,
+    time,
+    navOf: (reading, frozen) => {
+      const sameNavs = getOrAdd(navs, frozen, () => new Map<NavReading, Nav>())
+      return getOrAdd(sameNavs, reading, () => navAt(reading, now, staleMs, frozen))
+    },
+    blockOf: (number, hash, timestamp) => {
+      if (block?.of.number !== number || block.of.hash !== hash || block.timestamp !== timestamp)
+        block = { of: { number, hash, timestamp: isoFromSecondsOrNull(timestamp) }, timestamp }
+      return block.of
+    },
+    ingestOf: (source, receivedAt) => {
+      if (ingest?.of.source !== source || ingest.receivedAt !== receivedAt)
+        ingest = { of: { source, received_at: new Date(receivedAt + now - at).toISOString(), published_at: time }, receivedAt }
+      return ingest.of
+    },
+    decimalOf: (text) => getOrAdd(decimals, text, () => parseDecimal(text)),
+  }
+}
+
+function getOrAdd<Key, Value>(values: Map<Key, Value>, key: Key, create: () => Value): Value {
+  const known = values.get(key)
+  if (known !== undefined) return known
+  const created = create()
+  values.set(key, created)
+  return created
+}

@@ -1,0 +1,94 @@
+import { isDeepStrictEqual } from 'node:util'
+import { txOf } from '../../protocol/key.ts'
+import type { Draft } from '../../protocol/updates.ts'
+import { addressSetOf } from '../chain/logs/address-set.ts'
+import type { Log } from '../chain/logs/log-schema.ts'
+import type { OpenKey, SealedBlock } from '../chain/sealed/block-logs.ts'
+import { updateNav } from '../tokens/list/list-diff.ts'
+import { addRound, applySealedRounds, type NavHistory } from '../tokens/nav-history.ts'
+import {
+  aggregatorAddresses,
+  applyFeedCall,
+  type FeedContractState,
+  findFeed,
+  type PriceFeed,
+  roundFromCall,
+  roundFromLog,
+} from '../tokens/price-feeds.ts'
+import type { Token } from '../tokens/token.ts'
+import type { IngestState } from './ingest-state.ts'
+import type { Moment } from './moment.ts'
+import { applyChanges, setToken } from './token-updates.ts'
+
+// The rounds of the price feeds, from contracts, pre-confirmed logs and sealed blocks.
+
+/** Applies the aggregator and newest round of a feed. */
+export function applyFeedAnswer(state: IngestState, answer: FeedContractState, moment: Moment): readonly Draft[] {
+  const feeds = applyFeedCall(state.feeds, answer)
+  if (!isDeepStrictEqual(feeds, state.feeds)) {
+    state.feeds = feeds
+    state.feedAddresses = new Set(aggregatorAddresses(feeds))
+  }
+  const round = roundFromCall(answer)
+  const feed = state.feeds.find(({ proxy }) => proxy === answer.proxy)
+  const token = feed && tokenOfFeed(state, feed)
+  return token && round ? updateRounds(state, token, addRound(token.navHistory, round), moment) : []
+}
+
+/** Applies a pre-confirmed round. A settled block has applied its own rounds already. Other logs of an aggregator are ignored. */
+export function applyPendingRound(state: IngestState, log: Log, moment: Moment): readonly Draft[] {
+  const { settled } = state.ledger
+  const match = settled === null || log.blockNumber > settled ? findFeed(state.feeds, log.address) : null
+  const token = match && tokenOfFeed(state, match.feed)
+  const round = match && roundFromLog(log, match.aggregator, false)
+  return token && round ? updateRounds(state, token, addRound(token.navHistory, round), moment) : []
+}
+
+/** Applies all rounds of a sealed block, for the feeds whose logs were read. Only a block that can be read whole removes a round. */
+export function settleRounds(
+  state: IngestState,
+  { number, addresses, isPartial }: Pick<SealedBlock, 'number' | 'addresses' | 'isPartial'>,
+  logs: readonly Log[],
+  moment: Moment,
+): readonly Draft[] {
+  const queried = addressSetOf(addresses)
+  return state.feeds.flatMap((feed) => {
+    const token = feed.aggregators.some(({ address }) => queried.has(address)) ? tokenOfFeed(state, feed) : undefined
+    if (!token) return []
+    const rounds = logs.flatMap((log) => {
+      const aggregator = feed.aggregators.find(({ address }) => address === log.address)
+      return (aggregator && roundFromLog(log, aggregator, true)) ?? []
+    })
+    const { navHistory } = token
+    const settled = isPartial ? rounds.reduce(addRound, navHistory) : applySealedRounds(navHistory, number, rounds)
+    return updateRounds(state, token, settled, moment)
+  })
+}
+
+/** The unsealed rounds of a block. An answer without them may be too early. */
+export function openRoundsAt(state: IngestState, block: number): readonly OpenKey[] {
+  return state.feeds.flatMap((feed) => {
+    const address = feed.aggregators.at(-1)?.address
+    const rounds = tokenOfFeed(state, feed)?.navHistory.feed ?? []
+    return rounds.flatMap(({ position, key, sealed }) =>
+      address && position?.block === block && key && !sealed ? [{ key, address, tx: txOf(key) }] : [],
+    )
+  })
+}
+
+function updateRounds(state: IngestState, token: Token, navHistory: NavHistory, moment: Moment): readonly Draft[] {
+  const updated = navHistory === token.navHistory ? token : { ...token, navHistory }
+  if (token.state === 'listed') return applyChanges(state, updateNav(updated, moment))
+  setToken(state, updated)
+  return []
+}
+
+function tokenOfFeed(state: IngestState, { token, proxy }: PriceFeed): Token | undefined {
+  const { tokens, tokenByFeed } = state
+  const address = tokenByFeed.get(proxy)
+  if (address) return tokens.get(address)
+  const found = state.directory?.find(token)
+  if (found?.kind !== 'found') return undefined
+  tokenByFeed.set(proxy, found.token.address)
+  return found.token
+}

@@ -1,0 +1,49 @@
+import { audit, buffer, concatMap, connect, filter, map, merge, type Observable, type SchedulerLike, tap } from 'rxjs'
+import { inTurns, stepsInTurns } from '../../lib/turns.ts'
+import type { LogFolder } from '../chain/logs/log-folder.ts'
+import type { Entry, Tape } from '../tape/tape.ts'
+import { type Batch, foldTransactions, type IngestEvent } from './fold-transactions.ts'
+import type { IngestState } from './ingest-state.ts'
+import { type LogCounts, reduce } from './reduce.ts'
+import { splitFolded, splitReceived } from './split-batch.ts'
+
+export type PipelineInputs = {
+  readonly tokenLists: Observable<IngestEvent>
+  /** The answers of token and feed contracts. */
+  readonly contractReads: Observable<IngestEvent>
+  /** What the pools hold. */
+  readonly poolReads: Observable<IngestEvent>
+  readonly chainEvents: Observable<IngestEvent>
+  readonly folder: LogFolder
+  readonly state: IngestState
+  readonly tape: Pick<Tape, 'append'>
+  readonly clock: SchedulerLike
+  readonly wallTime: () => number
+  /** Resolves at the end of the turn of the event loop. */
+  readonly tick: () => Promise<unknown>
+  readonly count: (counts: LogCounts, oldestOpenAt: number | null) => void
+}
+
+/** Everything that happens to a token, in order of arrival, on the tape. */
+export const pipeline = (inputs: PipelineInputs): Observable<readonly Entry[]> => {
+  const { tokenLists, contractReads, poolReads, chainEvents, folder, state, tape, clock, wallTime, tick, count } = inputs
+  return merge(tokenLists, contractReads, poolReads, chainEvents).pipe(
+    batchPerTick(tick, clock, wallTime), // what one turn of the event loop brings: one reduction, one write
+    inTurns(splitReceived), // thousands of logs at once take several turns
+    map((batch) => foldTransactions(batch, folder)), // each log is decoded once; a Memo or Seized explains the transfer before it
+    inTurns(splitFolded),
+    stepsInTurns((batch) => reduce(state, batch)), // pure: no clock, no sockets, no tape reads; a large block in parts
+    tap(({ counts, oldestOpenAt }) => count(counts, oldestOpenAt)),
+    filter(({ updates, notes }) => updates.length > 0 || notes.size > 0),
+    concatMap(({ updates, notes, keepAfter }) => tape.append(updates, notes, keepAfter)),
+  )
+}
+
+/** Collects the events of one turn of the event loop, and adds its times. */
+const batchPerTick =
+  <Event>(tick: PipelineInputs['tick'], clock: SchedulerLike, wallTime: () => number) =>
+  (events: Observable<Event>): Observable<Batch<Event>> =>
+    events.pipe(
+      connect((sharedEvents) => sharedEvents.pipe(buffer(sharedEvents.pipe(audit(tick))))),
+      map((batch) => ({ at: clock.now(), wallTime: wallTime(), events: batch })),
+    )

@@ -1,0 +1,74 @@
+import type { Block, Hex } from '../../protocol/fields.ts'
+import type { Draft, DraftOf } from '../../protocol/updates.ts'
+import type { PoolsRead } from '../chain/pools/pool-poller.ts'
+import { isSameQuote, type QuoteFields, quoteFrom, withNav, withQuote } from '../tokens/quotes.ts'
+import type { Token } from '../tokens/token.ts'
+import { isoFromSecondsOrNull } from '../tokens/token-drafts.ts'
+import type { IngestState } from './ingest-state.ts'
+import type { Moment } from './moment.ts'
+
+// The prices of the pools against the NAVs.
+
+/** Applies what a batch read of the pools. Only a price, state or basis that changed is published. */
+export function applyPoolAnswer(state: IngestState, { block, pools }: PoolsRead, moment: Moment): readonly Draft[] {
+  const { minDepth } = state.quoteSettings
+  const order = state.quoteSettings.pools.map(({ id }) => id)
+  const readBlock = block && moment.blockOf(block.number, block.hash, block.timestamp)
+  return [...pools].flatMap(([pool, reading]) => {
+    const token = state.tokens.get(pool.token)
+    if (token?.state !== 'listed') return []
+    const nav = moment.navOf(token.navReading, token.frozen)
+    const isRead = reading.kind === 'read' && token.decimals !== null
+    const at = isRead && readBlock ? readBlock : newestHead(state)
+    const quote = quoteFrom({ pool, reading, block: at }, { decimals: token.decimals, nav, minDepth })
+    state.readPools.add(pool.id)
+    const quotes = state.quotes.get(token.address) ?? []
+    const before = quotes.find(({ venue }) => venue.pool === pool.id)
+    if (before && isSameQuote(before, quote)) return []
+    setQuotes(state, token, withQuote(quotes, quote, order))
+    return [quoteDraft(token, quote, moment)]
+  })
+}
+
+/** The NAV of a token was published: what its quotes are compared with may be fresh or held now. */
+export function requote(state: IngestState, { address, nav }: DraftOf<'nav'>, moment: Moment): readonly Draft[] {
+  const token = state.tokens.get(address)
+  const quotes = state.quotes.get(address)
+  if (!token || !quotes) return []
+  const requoted = quotes.map((quote) => {
+    const compared = state.readPools.has(quote.venue.pool) ? withNav(quote, nav) : quote
+    return compared.basis === quote.basis ? quote : compared
+  })
+  const changed = requoted.filter((quote) => !quotes.includes(quote))
+  if (changed.length === 0) return []
+  setQuotes(state, token, requoted)
+  return changed.map((quote) => quoteDraft(token, quote, moment))
+}
+
+/** The token is delisted, and its pools are not read any more. */
+export function dropQuotes(state: IngestState, address: Hex): void {
+  if (state.quotes.delete(address)) state.changedQuotes.add(address)
+}
+
+function setQuotes(state: IngestState, { address }: Token, quotes: readonly QuoteFields[]): void {
+  state.quotes.set(address, quotes)
+  state.changedQuotes.add(address)
+}
+
+const quoteDraft = ({ symbol, address }: Token, quote: QuoteFields, { time }: Moment): DraftOf<'quote'> => ({
+  type: 'quote',
+  symbol,
+  address,
+  time,
+  ...quote,
+})
+
+/** Where nothing was read: the newest sealed head, with its hash and time if it is settled. */
+function newestHead({ head, cursor, newestSettled }: IngestState): Block {
+  const number = head.sealed ?? 0
+  return {
+    number,
+    hash: cursor?.number === number ? cursor.hash : null,
+    timestamp: newestSettled?.number === number ? isoFromSecondsOrNull(newestSettled.timestamp) : null,
+  }
+}

@@ -1,0 +1,256 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Draft } from '../../protocol/updates.ts'
+import type { ContractAnswer } from '../chain/contracts/call-poller.ts'
+import type { Cursor } from '../chain/sealed/recent-blocks.ts'
+import {
+  headNote,
+  listOrderNote,
+  listReadNote,
+  Notes,
+  newestSettledNote,
+  quoteNotes,
+  sessionNote,
+  statusNote,
+  tokenNotes,
+} from '../tape/notes.ts'
+import { advanceAheadBlock, observeClaimedTime } from './chain-time.ts'
+import { correctMultipliers } from './facts/amend.ts'
+import { publishPending } from './facts/pending-facts.ts'
+import { settleBlock } from './facts/settle-block.ts'
+import type { Batch, FoldedEvent } from './fold-transactions.ts'
+import { applyFinality, applyStatus, raiseHead, recordNewestSettled } from './head.ts'
+import type { IngestState } from './ingest-state.ts'
+import { applySession } from './market-session.ts'
+import { type Moment, openMoment } from './moment.ts'
+import { applyFeedAnswer } from './nav-rounds.ts'
+import { applyPoolAnswer, dropQuotes, requote } from './pool-quotes.ts'
+import { addAll, forAllTokens, NOTHING, type Publication, place, withoutFacts } from './publication.ts'
+import { chainTimeNote, feedsNote, restartPointNote } from './restore.ts'
+import {
+  advancePosition,
+  applyFirstHead,
+  applyFrozen,
+  applyList,
+  applyReorg,
+  applySubscribed,
+  applyTokenAnswer,
+  markHole,
+} from './token-updates.ts'
+
+/** What was received and not published. */
+export type LogCounts = { readonly repeated: number; readonly unlisted: number; readonly unreadable: number }
+
+/** What a batch writes: its updates and notes. Updates after `keepAfter` must not be evicted. */
+export type Reduction = {
+  readonly updates: readonly Draft[]
+  readonly notes: Notes
+  readonly keepAfter: number | undefined
+  readonly counts: LogCounts
+  /** When the oldest open key was published, in steady time; null without open keys. */
+  readonly oldestOpenAt: number | null
+}
+
+/** What one event publishes, and what it brings that is not published. */
+type EventOutput = { readonly publications: readonly Publication[] } & Partial<LogCounts>
+
+/**
+ * Applies a batch to the state, and returns what it publishes. Takes nothing from elsewhere: the tape is only written. A large
+ * block comes in parts, each with the notes of what changed until then.
+ */
+export function* reduce(state: IngestState, { events, ...times }: Batch<FoldedEvent>): Generator<Reduction, Reduction> {
+  const moment = openMoment(times, state.staleMs)
+  // What is open now is not evicted before its end is written.
+  const { openSeq } = state.ledger
+  state.tapeEnd = state.nextSeq - 1
+  let part = openPart(state)
+  // The previous run may have had a calendar.
+  if (!state.sessionAt) state.session = null
+  for (const event of events) {
+    const { chainTime } = state
+    const steps = applyEvent(state, event, moment)
+    for (let step = steps.next(); ; step = steps.next()) {
+      addOutput(part, state, step.value, moment)
+      if (step.done) break
+      yield closePart(part, state, openSeq)
+      part = openPart(state)
+    }
+    if (state.chainTime?.timestamp !== chainTime?.timestamp && !isBackfilled(event))
+      addOutput(part, state, { publications: applySession(state, moment) }, moment)
+  }
+  return closePart(part, state, null)
+}
+
+/** The time of blocks from before an interruption is not the present. */
+const isBackfilled = (event: FoldedEvent): boolean => event.type === 'sealed' && event.blocks.every(({ via }) => via === 'backfill')
+
+/** Updates and counts, and the state before them. */
+type ReductionPart = {
+  readonly before: IngestState
+  readonly updates: Draft[]
+  readonly counts: { -readonly [Name in keyof LogCounts]: number }
+}
+
+const openPart = (state: IngestState): ReductionPart => ({
+  before: { ...state },
+  updates: [],
+  counts: { repeated: 0, unlisted: 0, unreadable: 0 },
+})
+
+function addOutput({ updates, counts }: ReductionPart, state: IngestState, output: EventOutput, moment: Moment): void {
+  const { publications, repeated = 0, unlisted = 0, unreadable = 0 } = output
+  counts.repeated += repeated
+  counts.unlisted += unlisted
+  counts.unreadable += unreadable
+  for (const publication of publications) {
+    const { draft } = publication
+    if (draft.type === 'token' && draft.change === 'delisted') dropQuotes(state, draft.address)
+    const requoted = draft.type === 'nav' ? withoutFacts(requote(state, draft, moment)) : NOTHING
+    for (const one of [publication, ...requoted]) {
+      updates.push(place(one, state.nextSeq, state.epoch))
+      state.nextSeq += 1
+    }
+  }
+}
+
+function closePart({ before, updates, counts }: ReductionPart, state: IngestState, openSeqBefore: number | null): Reduction {
+  const { openSeq, oldestOpenAt } = state.ledger
+  return { updates, notes: takeNotes(before, state), keepAfter: openSeqBefore ?? openSeq ?? undefined, counts, oldestOpenAt }
+}
+
+function* applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Generator<EventOutput, EventOutput> {
+  if (event.type === 'head' || event.type === 'pendingLogs' || event.type === 'sealed') state.chainSeenAt = moment.at
+  switch (event.type) {
+    case 'pendingLogs': {
+      const { pending, repeated, ...step } = publishPending(state, event.pendingLogs, moment)
+      raiseHead(state, { pending })
+      return { ...step, repeated: repeated + event.repeated }
+    }
+    case 'sealed':
+      return yield* applySealed(state, event, moment)
+    case 'list':
+      return stepOf(applyList(state, event, moment))
+    case 'token':
+    case 'feed':
+      return { publications: applyAnswer(state, event, moment) }
+    case 'oracle':
+      return stepOf(applyFrozen(state, event, moment))
+    case 'pools':
+      return stepOf(applyPoolAnswer(state, event, moment))
+    case 'subscribed':
+      return stepOf(applySubscribed(state, event.addresses, moment))
+    case 'head': {
+      const { pending, sealed, timestamp, isPushed = false } = event
+      const claim = { number: pending ?? sealed ?? 0, timestamp }
+      const placed = sealed === null ? [] : applyFirstHead(state, sealed, moment)
+      const corrections = placed.flatMap(({ address }) => correctMultipliers(state, address, moment))
+      const timed = observeClaimedTime(state, claim, !isPushed, moment)
+      // Nothing else is kept of a single message. Its block is settled soon, or a head asked for says the same.
+      if (!isPushed) raiseHead(state, event)
+      return { publications: [...corrections, ...timed] }
+    }
+    case 'cursor':
+      state.ledger.setSettled(event.cursor.number)
+      recordNewestSettled(state, { number: event.cursor.number, timestamp: event.timestamp })
+      return { publications: advanceCursor(state, { ...event, restartCursor: event.cursor }, moment) }
+    case 'finality':
+      return { publications: applyFinality(state, event, moment) }
+    case 'status':
+      return { publications: applyStatus(state, event, moment) }
+    case 'hole':
+      return { publications: applyHole(state, event, moment) }
+    case 'reorg':
+      state.ledger.expectReorg()
+      if (state.cursor && state.cursor.number >= event.from) state.cursor = { number: event.from - 1, hash: null }
+      return stepOf(applyReorg(state, event.from, moment))
+    case 'unreadable':
+      return { publications: NOTHING, unreadable: event.count }
+  }
+}
+
+const stepOf = (drafts: readonly Draft[]): EventOutput => ({ publications: withoutFacts(drafts) })
+
+function applyAnswer(
+  state: IngestState,
+  answer: Extract<ContractAnswer, { type: 'token' | 'feed' }>,
+  moment: Moment,
+): readonly Publication[] {
+  if (answer.type === 'feed') return withoutFacts(applyFeedAnswer(state, answer, moment))
+  const { drafts, isMultiplierChanged } = applyTokenAnswer(state, answer, moment)
+  const corrections = isMultiplierChanged ? correctMultipliers(state, answer.address, moment) : NOTHING
+  return [...withoutFacts(drafts), ...corrections]
+}
+
+function* applySealed(
+  state: IngestState,
+  event: Extract<FoldedEvent, { type: 'sealed' }>,
+  moment: Moment,
+): Generator<EventOutput, EventOutput> {
+  const { blocks, newest, cursor, restartCursor } = event
+  const isPreconfirming = state.status?.source === 'pendingLogs' || state.status?.source === 'poll'
+  state.ledger.setSettled(newest, Math.min(restartCursor.number, blocks[0]?.number ?? newest))
+  let publications: Publication[] = []
+  let unlisted = 0
+  for (const block of blocks) {
+    const late = isPreconfirming || block.via === 'backfill'
+    const steps = settleBlock(state, block, { late, newest, settlesAllBefore: block.number <= cursor.number }, moment)
+    for (let step = steps.next(); ; step = steps.next()) {
+      addAll(publications, step.value.publications)
+      unlisted += step.value.unlisted ?? 0
+      if (step.done) break
+      yield { publications }
+      publications = []
+    }
+    recordNewestSettled(state, block)
+  }
+  advancePosition(state, newest, Number.MAX_SAFE_INTEGER)
+  raiseHead(state, { sealed: newest })
+  addAll(publications, advanceCursor(state, event, moment))
+  return { publications, unlisted }
+}
+
+function applyHole(state: IngestState, event: Extract<FoldedEvent, { type: 'hole' }>, moment: Moment): readonly Publication[] {
+  const { from: first, to: last } = event.blocks
+  const changedTokens = markHole(state, event.blocks)
+  const hole = forAllTokens({ type: 'hole', blocks: { first, last }, reason: event.reason }, moment.time)
+  // Newer blocks may have been settled before, and their logs taken as the whole history.
+  const corrections = changedTokens.flatMap(({ address }) =>
+    correctMultipliers(state, address, moment, ({ draft }) => draft.block.number <= last),
+  )
+  return [hole, ...corrections, ...advanceCursor(state, event, moment)]
+}
+
+/** All blocks up to the cursor are settled. A restart goes on reading from `restartCursor`. */
+function advanceCursor(
+  state: IngestState,
+  { cursor, restartCursor }: { readonly cursor: Cursor; readonly restartCursor: Cursor },
+  moment: Moment,
+): readonly Publication[] {
+  state.cursor = cursor
+  state.restartCursor = restartCursor
+  state.began = Math.min(state.began ?? restartCursor.number, restartCursor.number)
+  return advanceAheadBlock(state, moment)
+}
+
+/** The notes of what a batch changed. */
+function takeNotes(before: IngestState, state: IngestState): Notes {
+  const { head, status, newestSettled, chainTime, listReadAt, listOrder, feeds, restartCursor, ledger, session } = state
+  const notes = new Notes()
+  if (head !== before.head) notes.set(headNote, head)
+  if (status !== before.status) notes.set(statusNote, status)
+  if (newestSettled !== before.newestSettled) notes.set(newestSettledNote, newestSettled)
+  if (chainTime && !isDeepStrictEqual(chainTime, before.chainTime)) notes.set(chainTimeNote, chainTime)
+  if (listReadAt !== before.listReadAt) notes.set(listReadNote, listReadAt)
+  if (listOrder !== before.listOrder) notes.set(listOrderNote, listOrder)
+  if (feeds !== before.feeds) notes.set(feedsNote, feeds)
+  if (restartCursor && restartCursor !== before.restartCursor) {
+    const { number: block, hash } = restartCursor
+    const [settled, seq] = [ledger.settled ?? block, ledger.restartSeq(state.tapeEnd)]
+    notes.set(restartPointNote, { block, hash, settled, seq, began: state.began ?? block })
+  }
+  for (const address of state.changedTokens) notes.set(tokenNotes.at(address), state.tokens.get(address) ?? null)
+  state.changedTokens.clear()
+  for (const address of state.changedQuotes) notes.set(quoteNotes.at(address), state.quotes.get(address) ?? [])
+  state.changedQuotes.clear()
+  if (session !== before.session) notes.set(sessionNote, { session })
+  return notes
+}

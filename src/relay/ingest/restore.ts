@@ -1,0 +1,174 @@
+import { z } from 'zod'
+import { BoundedMap } from '../../lib/bounded-map.ts'
+import { nextTurn } from '../../lib/turns.ts'
+import { Address, Bytes32, type Head, type Hex } from '../../protocol/fields.ts'
+import type { Draft, Update } from '../../protocol/updates.ts'
+import type { Cursor } from '../chain/sealed/recent-blocks.ts'
+import {
+  defineNote,
+  headNote,
+  listOrderNote,
+  listReadNote,
+  newestSettledNote,
+  quoteNotes,
+  sessionNote,
+  statusNote,
+  tokenNotes,
+} from '../tape/notes.ts'
+import type { Entry, Tape } from '../tape/tape.ts'
+import { UNKNOWN_POSITION } from '../tokens/chain-position.ts'
+import { Directory } from '../tokens/directory.ts'
+import { aggregatorAddresses, type FeedSetting, openFeeds, type PriceFeed } from '../tokens/price-feeds.ts'
+import type { TokenQuotes } from '../tokens/quotes.ts'
+import { Decimals } from '../tokens/stored-token.ts'
+import { CLAIMED_TIMES_BOUND } from './chain-time.ts'
+import { isFact, replaceDraft } from './facts/fact.ts'
+import { Ledger } from './facts/ledger.ts'
+import type { ChainTime, IngestState, QuoteSettings } from './ingest-state.ts'
+import { trackToken } from './token-updates.ts'
+
+/** The block after which a restart continues. */
+export type RestartPoint = {
+  readonly block: number
+  readonly hash: Hex | null
+  /** The newest settled block. */
+  readonly settled: number
+  /** The number on the tape after which it reads. */
+  readonly seq: number
+  /** The block above which the first run began to settle; older relays did not write it. */
+  readonly began?: number | undefined
+}
+
+const Aggregator = z.object({ address: Address, phase: z.int(), decimals: Decimals })
+
+export const restartPointNote = defineNote<RestartPoint>(
+  'restart-point',
+  z.object({ block: z.int(), hash: Bytes32.nullable(), settled: z.int(), seq: z.int(), began: z.int().optional() }),
+)
+export const chainTimeNote = defineNote<ChainTime>('chain-time', z.object({ number: z.int(), timestamp: z.number() }))
+/** The aggregators behind the proxy of each feed, as of the last answer. */
+export const feedsNote = defineNote<readonly PriceFeed[]>(
+  'feeds',
+  z.array(z.object({ token: z.string(), proxy: Address, aggregators: z.array(Aggregator) })),
+)
+
+/** Updates per page when the ledger is filled. */
+const RESTORE_PAGE = 1_000
+
+const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
+
+export type StateSettings = {
+  readonly staleMs: number
+  readonly feeds: readonly FeedSetting[]
+  readonly quotes: QuoteSettings
+  /** Whether a registry says which feeds are frozen. */
+  readonly hasRegistry: boolean
+  readonly sessionAt: IngestState['sessionAt']
+}
+
+/** The state in which the previous run left the tape. */
+export async function restoreState(tape: Tape, settings: StateSettings): Promise<IngestState> {
+  const { staleMs, feeds: feedSettings, quotes: quoteSettings, hasRegistry, sessionAt } = settings
+  const restartPoint = tape.note(restartPointNote)
+  const cursor: Cursor | null = restartPoint ? { number: restartPoint.block, hash: restartPoint.hash } : null
+  const head = tape.note(headNote) ?? unknownHead
+  const newestSettled = tape.note(newestSettledNote) ?? null
+  const tokens = [...tape.notes(tokenNotes).values()].map((token) => (hasRegistry ? token : { ...token, frozen: null }))
+  const feeds = openFeeds(feedSettings, tape.note(feedsNote))
+  const directory = feeds.length > 0 || quoteSettings.pools.length > 0 ? new Directory(tokens) : null
+  const [scheduled, changedByLogs] = [new Set<Hex>(), new Set<Hex>()]
+  for (const token of tokens) trackToken({ scheduled, changedByLogs }, token)
+  return {
+    epoch: tape.epoch,
+    nextSeq: tape.next(),
+    tapeEnd: tape.end(),
+    staleMs,
+    ledger: await restoreLedger(tape, restartPoint),
+    head,
+    newestSettled,
+    status: tape.note(statusNote) ?? null,
+    cursor,
+    restartCursor: cursor,
+    began: restartPoint?.began ?? null,
+    chainTime: tape.note(chainTimeNote) ?? newestSettled,
+    claimedTimes: new BoundedMap(CLAIMED_TIMES_BOUND),
+    aheadBlock: null,
+    tokens: new Map(tokens.map((token) => [token.address, token])),
+    directory,
+    changedTokens: new Set(),
+    scheduled,
+    changedByLogs,
+    listReadAt: tape.note(listReadNote) ?? null,
+    listOrder: tape.note(listOrderNote) ?? null,
+    position: restartPoint ? UNKNOWN_POSITION : { block: 0, logIndex: Number.MAX_SAFE_INTEGER },
+    chainSeenAt: null,
+    feeds,
+    feedAddresses: new Set(aggregatorAddresses(feeds)),
+    tokenByFeed: new Map(),
+    quoteSettings,
+    ...restoreQuotes(tape, quoteSettings, directory),
+    readPools: new Set(),
+    sessionAt,
+    session: tape.note(sessionNote)?.session ?? null,
+  }
+}
+
+/** The quotes of the pools that are in the settings as they were then. */
+function restoreQuotes(
+  tape: Tape,
+  { pools }: QuoteSettings,
+  directory: Directory | null,
+): Pick<IngestState, 'quotes' | 'changedQuotes'> {
+  const [quotes, changedQuotes] = [new Map<Hex, TokenQuotes>(), new Set<Hex>()]
+  for (const [key, stored] of tape.notes(quoteNotes)) {
+    const isOf = (token: string) => {
+      const found = directory?.find(token)
+      return found?.kind === 'found' && found.token.address === key
+    }
+    const kept = stored.filter(({ venue }) =>
+      pools.some(
+        ({ id, kind, token, currency }) =>
+          id === venue.pool && kind === venue.kind && currency.address === venue.currency.address && isOf(token),
+      ),
+    )
+    const address = key as Hex
+    if (kept.length < stored.length) changedQuotes.add(address)
+    if (kept.length > 0) quotes.set(address, kept)
+  }
+  return { quotes, changedQuotes }
+}
+
+/** Fills a ledger with what the previous run published. */
+async function restoreLedger(tape: Tape, restartPoint: RestartPoint | undefined): Promise<Ledger> {
+  const ledger = new Ledger()
+  let seq = restartPoint?.seq ?? tape.oldest()
+  for (;;) {
+    const page = await tape.readAfter(seq, RESTORE_PAGE)
+    for (const entry of page) restoreEntry(ledger, entry)
+    seq = page.at(-1)?.seq ?? seq
+    if (page.length < RESTORE_PAGE) break
+    await nextTurn()
+  }
+  if (restartPoint) ledger.setSettled(restartPoint.settled, restartPoint.block)
+  return ledger
+}
+
+/** A pre-confirmed key is open until a seal lists it or a retraction names it. */
+function restoreEntry(ledger: Ledger, { update, seq }: Entry): void {
+  if (update.type === 'retract') return ledger.retract(update.block.number, update.key)
+  if (update.type === 'seal' && update.block.hash !== null)
+    return ledger.restoreSeal({ ...update.block, hash: update.block.hash }, update)
+  if (update.type === 'amend') return restoreAmend(ledger, update, seq)
+  const { id: _id, prev: _prev, ...rest } = update
+  const draft: Draft = rest
+  if (!isFact(draft)) return
+  ledger.add(draft, draft.stage === 'preconfirmed' ? 'open' : 'sealed', seq - 1, Date.parse(draft.time)).seq = seq
+}
+
+function restoreAmend(ledger: Ledger, { update, time }: Extract<Update, { type: 'amend' }>, seq: number): void {
+  const draft: Draft = { ...update, time }
+  const published = isFact(draft) ? ledger.find(draft.block.number, draft.key) : undefined
+  if (!published || !isFact(draft)) return
+  replaceDraft(published, draft)
+  published.seq = seq
+}

@@ -1,0 +1,72 @@
+import { catchError, EMPTY, from, mergeAll, Observable, type SchedulerLike, switchMap, tap, throwError } from 'rxjs'
+import type { Hex } from '../../protocol/fields.ts'
+import type { Rpc } from '../chain/rpc/client.ts'
+import { type ChainEvent, source } from '../chain/source/source.ts'
+import type { SourceSettings } from '../chain/source/source-settings.ts'
+import { tokenNotes } from '../tape/notes.ts'
+import type { Peers } from '../tape/peers.ts'
+import { NotLeadingError, type Tape } from '../tape/tape.ts'
+import { isSameList, listedAddresses } from '../tokens/list/list-diff.ts'
+
+type StandbyInputs = {
+  readonly endpoints: { readonly rpcUrls: readonly string[] }
+  readonly sourceSettings: SourceSettings
+  readonly rpc: Rpc
+  readonly tape: Pick<Tape, 'follow' | 'notes'>
+  readonly onChainEvent: (event: ChainEvent) => void
+  /** The ingesters that share the tape; null where this process is none of them. */
+  readonly peers: Peers | null
+  readonly clock: SchedulerLike
+  readonly warn: (kind: string, detail: unknown) => void
+}
+
+/** Follows the chain while another process writes the tape: for the leader, and for those in this process who need chain events. */
+export function openStandby(inputs: StandbyInputs): Observable<ChainEvent> {
+  const { endpoints, sourceSettings, rpc, tape, onChainEvent, peers, clock, warn } = inputs
+  if (endpoints.rpcUrls.length === 0) return EMPTY
+  const { request, confirmChain, leaveEndpoint } = rpc
+  const addresses = listedTokens(tape)
+  const options = { ...sourceSettings, ...fromNow, request, confirmChain, leaveEndpoint, addresses, clock, warn }
+  return source(options).pipe(
+    tap((event) => {
+      onChainEvent(event)
+      peers?.share(event)
+    }),
+  )
+}
+
+/** Runs the ingest while this process leads, and the standby otherwise. */
+export const whileLeading = <Published>(
+  leadership: Observable<boolean>,
+  openIngest: () => Promise<Observable<Published>>,
+  standby: Observable<unknown>,
+): Observable<unknown> =>
+  leadership.pipe(switchMap((isLeading) => (isLeading ? from(openIngest()).pipe(mergeAll(), endWithoutLead) : standby)))
+
+/** The lead may end while the ingest still writes. */
+const endWithoutLead = <Value>(values: Observable<Value>): Observable<Value> =>
+  values.pipe(catchError((failure: unknown) => (failure instanceof NotLeadingError ? EMPTY : throwError(() => failure))))
+
+/** The tokens on the list, as the tape has them. */
+const listedTokens = (tape: StandbyInputs['tape']): Observable<readonly Hex[]> =>
+  new Observable((subscriber) => {
+    let listed: readonly Hex[] = []
+    const update = () => {
+      const tokens = new Map([...tape.notes(tokenNotes).values()].map((token) => [token.address, token]))
+      const now = [...listedAddresses(tokens)].sort()
+      if (isSameList(listed, now)) return
+      listed = now
+      subscriber.next(now)
+    }
+    update()
+    return tape.follow((_, notes) => {
+      if (notes.notes(tokenNotes).size > 0) update()
+    })
+  })
+
+/** Nothing is settled here, and no key is open. */
+const fromNow = {
+  openKeys: { at: () => [], publishedBlocksBetween: () => [], sealedInPreviousRun: [] },
+  cursor: null,
+  head: { pending: null, sealed: null, safe: null, finalized: null },
+}

@@ -1,0 +1,55 @@
+import { z } from 'zod'
+import { ChainIdentity } from '../chain/rpc/chain-id.ts'
+import type { Config } from '../config/config.ts'
+import { defineNote, Notes } from '../tape/notes.ts'
+import { type Tape, WrongTapeError } from '../tape/tape.ts'
+
+type TapeChainInputs = {
+  readonly config: Pick<Config, 'CHAIN_ID' | 'DATA_DIR' | 'NATS_URL' | 'NATS_STREAM'>
+  readonly endpoints: { readonly rpcUrls: readonly string[] }
+  /** Called when the upstream turns out to be of another chain than the tape, and no setting says which is right. */
+  readonly onFailure: (failure: unknown) => void
+}
+
+const chainIdNote = defineNote<number>('chain', z.int())
+
+/** The chain of this tape. A tape never holds two chains: their positions and keys would mean nothing. */
+export function openTapeChain(
+  tape: Pick<Tape, 'note' | 'follow'>,
+  { config, endpoints, onFailure }: TapeChainInputs,
+): ChainIdentity {
+  const tapeChainId = tape.note(chainIdNote)
+  if (tapeChainId === undefined) {
+    const chain = new ChainIdentity(config.CHAIN_ID ?? null, 'CHAIN_ID')
+    // Another process may be the first to know it.
+    const unfollow = tape.follow((_, notes) => {
+      const id = notes.note(chainIdNote)
+      if (id === undefined) return
+      unfollow()
+      if (chain.findMismatch(id)) onFailure(wrongTape(config, id, `and this process is of chain ${chain.id}`))
+    })
+    return chain
+  }
+  if (config.CHAIN_ID === tapeChainId) return new ChainIdentity(tapeChainId, 'CHAIN_ID')
+  if (config.CHAIN_ID !== undefined) throw wrongTape(config, tapeChainId, `CHAIN_ID says ${config.CHAIN_ID}`)
+  const chain = new ChainIdentity(tapeChainId, `the tape in DATA_DIR ${config.DATA_DIR}`, () => {
+    if (!chain.isConfirmed && chain.isWrong(endpoints.rpcUrls))
+      onFailure(wrongTape(config, tapeChainId, 'and every upstream URL is of another chain'))
+  })
+  return chain
+}
+
+const wrongTape = ({ NATS_URL, NATS_STREAM, DATA_DIR }: TapeChainInputs['config'], chainId: number, other: string) =>
+  new WrongTapeError(
+    NATS_URL
+      ? `NATS_STREAM ${NATS_STREAM} holds the tape of chain ${chainId}, ${other}: name another stream`
+      : `DATA_DIR ${DATA_DIR} holds the tape of chain ${chainId}, ${other}: name another folder`,
+  )
+
+/** Writes the chain, once it is known, in one transaction with the batch: what a chain brought is never on a tape of no chain. */
+export const appendWithChain =
+  (tape: Pick<Tape, 'note' | 'append'>, chain: ChainIdentity): Tape['append'] =>
+  (drafts, notes = new Notes(), keepAfter) => {
+    if (chain.id !== null && tape.note(chainIdNote) !== chain.id) notes.set(chainIdNote, chain.id)
+    return tape.append(drafts, notes, keepAfter)
+  }

@@ -1,0 +1,186 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Hex } from '../../protocol/fields.ts'
+import type { Draft, DraftOf, UpdateType } from '../../protocol/updates.ts'
+import type { SealedBlock } from '../chain/sealed/block-logs.ts'
+import { applyCall, placeReports, rollBackReports, type TokenContractState, type TokenReport } from '../tokens/apply-call.ts'
+import { applyLog, applySealedBlock, type TokenLog } from '../tokens/apply-log.ts'
+import { type KeyedPosition, UNKNOWN_POSITION } from '../tokens/chain-position.ts'
+import {
+  addressesOf,
+  diffFullList,
+  diffPartialList,
+  isSameList,
+  markListed,
+  refreshNavs,
+  type TokenChanges,
+  updateNav,
+} from '../tokens/list/list-diff.ts'
+import type { ListReading } from '../tokens/list/list-poller.ts'
+import { addHole, type MultiplierChange, markScheduleApplied, pendingSchedules } from '../tokens/multiplier.ts'
+import { type Token, withDerivedState } from '../tokens/token.ts'
+import { featureName, multiplierDraft } from '../tokens/token-drafts.ts'
+import type { IngestState } from './ingest-state.ts'
+import type { Moment } from './moment.ts'
+
+// What the list, the contracts, the logs and chain time change in the tokens, and what that publishes beside on-chain facts.
+
+/** A list that is read later than this after the chain was last seen may know blocks that the relay does not. */
+const UNSEEN_CHAIN_MS = 10_000
+
+/** Compares a list or a part of it with the tokens. Behind the last part comes what concerns the other tokens. */
+export function applyList(state: IngestState, list: ListReading, moment: Moment): readonly Draft[] {
+  if (!list.tokens) return applyChanges(state, refreshNavs(state.tokens, moment, list.unread))
+  const { tokens, partial, more } = list
+  if (state.chainSeenAt !== null && moment.at - state.chainSeenAt > UNSEEN_CHAIN_MS) state.position = UNKNOWN_POSITION
+  const timing = { ...moment, at: state.position }
+  if (more) return applyChanges(state, diffPartialList(state.tokens, tokens, timing))
+  const all = list.all ?? addressesOf(state.tokens, tokens)
+  const changes = partial ? diffPartialList(state.tokens, tokens, timing) : diffFullList(state.tokens, tokens, timing, all)
+  const drafts = applyChanges(state, changes)
+  // Tokens that the list omits but that still count as listed come last in the order.
+  const order = partial && all.missing.length > 0 ? [...all.order, ...all.missing] : all.order
+  state.listReadAt = moment.at
+  if (!state.listOrder || !isSameList(state.listOrder, order)) state.listOrder = order
+  // Their NAVs grow older too.
+  return drafts.concat(applyChanges(state, refreshNavs(state.tokens, moment, all.missing)))
+}
+
+/** The logs of these addresses arrive from now on. */
+export const applySubscribed = (state: IngestState, addresses: readonly Hex[], moment: Moment): readonly Draft[] =>
+  applyChanges(state, markListed(state.tokens, addresses, moment))
+
+/** What an event about one token publishes, and whether it changes the multiplier history. */
+type TokenStep = { readonly drafts: readonly Draft[]; readonly isMultiplierChanged: boolean }
+
+/** Applies the answer of a token contract. */
+export function applyTokenAnswer(state: IngestState, answer: TokenContractState, moment: Moment): TokenStep {
+  const token = state.tokens.get(answer.address)
+  if (!token) return { drafts: [], isMultiplierChanged: false }
+  return applyReport(state, token, applyCall(token, answer, moment))
+}
+
+/** The registry of the oracle says whether the feed of a token is frozen. */
+export function applyFrozen(
+  state: IngestState,
+  { address, frozen }: { readonly address: Hex; readonly frozen: boolean | null },
+  moment: Moment,
+): readonly Draft[] {
+  const token = state.tokens.get(address)
+  if (!token || token.frozen === frozen) return []
+  const after = { ...token, frozen }
+  if (token.state === 'listed') return applyChanges(state, updateNav(after, moment))
+  setToken(state, after)
+  return []
+}
+
+/** Another chain has replaced this block and all above it. Until its blocks are settled again, its published facts stand. */
+export const applyReorg = (state: IngestState, from: number, moment: Moment): readonly Draft[] =>
+  [...state.tokens.values()].flatMap((token) => applyReport(state, token, rollBackReports(token, from, moment)).drafts)
+
+/** The head of the chain is known: a list that was read before comes after it. Returns the tokens whose history that changes. */
+export function applyFirstHead(state: IngestState, head: number, moment: Moment): readonly Token[] {
+  if (state.position !== UNKNOWN_POSITION) return []
+  const block = Math.max(head, state.head.sealed ?? 0, state.head.pending ?? 0)
+  state.position = { block, logIndex: Number.MAX_SAFE_INTEGER }
+  return [...state.tokens.values()].filter((token) => setToken(state, placeReports(token, block, moment).after))
+}
+
+const applyReport = (state: IngestState, token: Token, { after, drafts }: TokenReport): TokenStep => ({
+  drafts: token.state === 'listed' ? drafts : [],
+  isMultiplierChanged: setToken(state, after),
+})
+
+/** Applies a pre-confirmed log. Returns whether it changes the multiplier history. */
+export function applyPendingLog(state: IngestState, tokenLog: TokenLog, moment: Moment): boolean {
+  const token = state.tokens.get(tokenLog.log.address)
+  return token !== undefined && setToken(state, applyLog(token, tokenLog, state.chainTime?.timestamp ?? null, moment))
+}
+
+/** Applies all logs of a token in a sealed block. Returns whether they change the multiplier history. */
+export function applySealedLogs(
+  state: IngestState,
+  block: Pick<SealedBlock, 'number' | 'isPartial'>,
+  address: Hex,
+  logs: readonly TokenLog[],
+  moment: Moment,
+): boolean {
+  const token = state.tokens.get(address)
+  return token !== undefined && setToken(state, applySealedBlock(token, block, logs, state.chainTime?.timestamp ?? null, moment))
+}
+
+/** A log arrived, or a sealed block was settled. */
+export function advancePosition(state: IngestState, block: number, logIndex: number): void {
+  const { position } = state
+  if (block > position.block || (block === position.block && logIndex > position.logIndex)) state.position = { block, logIndex }
+}
+
+/** These blocks could not be read, so changes in them are missing. Returns the tokens whose history that changes. */
+export const markHole = (state: IngestState, blocks: { readonly from: number; readonly to: number }): readonly Token[] =>
+  [...state.tokens.values()].filter((token) =>
+    setToken(state, { ...token, multiplierHistory: addHole(token.multiplierHistory, blocks) }),
+  )
+
+/** Applies the schedules of a token that are due at this time, in seconds; no log reports it. */
+export function applyDueSchedules(state: IngestState, address: Hex, time: number, moment: Moment): TokenStep {
+  const token = state.tokens.get(address)
+  const schedules = token ? pendingSchedules(token.multiplierHistory) : []
+  const due = schedules.filter(({ effectiveAt }) => effectiveAt !== null && effectiveAt <= time)
+  const drafts = due.flatMap((schedule) => applySchedule(state, address, schedule, moment))
+  return { drafts, isMultiplierChanged: due.length > 0 }
+}
+
+function applySchedule(state: IngestState, address: Hex, schedule: MultiplierChange, moment: Moment): readonly Draft[] {
+  const token = state.tokens.get(address)
+  if (!token) return []
+  const after = withDerivedState({ ...token, multiplierHistory: markScheduleApplied(token.multiplierHistory, schedule) }, moment)
+  setToken(state, after)
+  // A schedule from a log was published, so its effect is too, also before listing and after delisting.
+  if (token.state !== 'listed' && schedule.key === null) return []
+  const { to, effectiveAt } = schedule
+  // Another multiplier may be in force already.
+  const from = token.multiplier === after.multiplier ? schedule.from : token.multiplier
+  return [{ ...multiplierDraft(after, moment, { from, effectiveAt, source: 'clock' }), to }]
+}
+
+/** The current value that updates of this type carry: multiplier, paused features or record. */
+export function currentValue({ tokens }: IngestState, address: Hex, type: UpdateType): DraftOf<'retract'>['now'] {
+  const token = tokens.get(address)
+  if (!token) return null
+  if (type === 'multiplier') return { multiplier: token.multiplier }
+  if (type === 'pause') return { paused: token.paused.map(featureName) }
+  return type === 'token' ? { token: token.record } : null
+}
+
+export function applyChanges(state: IngestState, { drafts, tokens }: TokenChanges): readonly Draft[] {
+  for (const token of tokens) setToken(state, token)
+  return drafts
+}
+
+/** Returns whether the multiplier history changed. */
+export function setToken(state: IngestState, token: Token): boolean {
+  const before = state.tokens.get(token.address)
+  if (before && isSameToken(before, token)) return false
+  state.tokens.set(token.address, token)
+  state.changedTokens.add(token.address)
+  state.directory?.set(token)
+  trackToken(state, token)
+  return !isDeepStrictEqual(before?.multiplierHistory, token.multiplierHistory)
+}
+
+/** Notes whether a token waits for a schedule, and whether a log changed it. */
+export function trackToken({ scheduled, changedByLogs }: Pick<IngestState, 'scheduled' | 'changedByLogs'>, token: Token): void {
+  const { address, multiplierHistory, pauseHistory, recordChanges } = token
+  if (pendingSchedules(multiplierHistory).length > 0) scheduled.add(address)
+  else scheduled.delete(address)
+  if ([multiplierHistory.changes, pauseHistory.changes, recordChanges].some(hasLogChange)) changedByLogs.add(address)
+  else changedByLogs.delete(address)
+}
+
+const hasLogChange = (changes: readonly KeyedPosition[]): boolean => changes.some(({ key }) => key !== null)
+
+/** Two versions of a token share most of their fields, so that few are compared in depth. */
+function isSameToken(a: Token, b: Token): boolean {
+  if (a === b) return true
+  const names = Object.keys({ ...a, ...b }) as (keyof Token)[]
+  return names.every((name) => a[name] === b[name] || isDeepStrictEqual(a[name], b[name]))
+}

@@ -1,0 +1,111 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import type { Hex } from '../../../protocol/fields.ts'
+import type { UpdateType } from '../../../protocol/updates.ts'
+import type { HistoryFilter } from '../tape.ts'
+import { LOST, maskOf, namesOf } from './key-types.ts'
+
+/** Updates that the index treats alike: of one token (null for updates of all tokens) and one type. */
+export type Channel = {
+  readonly address: Hex | null
+  readonly type: UpdateType
+  /** The types under which the keys were published that these updates follow; 0 where they follow none. */
+  readonly keyTypes: number
+  readonly evictable: boolean
+}
+
+/** A channel number fits into two bytes. */
+const CHANNELS_BOUND = 65_536
+/** The number of a place without an update. */
+export const NO_CHANNEL = 0
+/** Holds all updates whose channel would be one too many. Every reader reads it. */
+const OVERFLOW_CHANNEL = 1
+
+/** Why a reader reads a channel: never, only where publications may be evicted, for its key types, or for its type. */
+export const relevance = { none: 0, ifLost: 1, followed: 2, typeMatches: 3 } as const
+
+/** Types of updates that follow a key. */
+export const followerTypes: ReadonlySet<UpdateType> = new Set(['seal', 'retract', 'amend'])
+
+/** Numbers every channel, for as long as the tape exists. */
+export class Channels {
+  readonly #numbers = new Map<string, number>()
+  readonly #channels: (Channel | null)[] = [null, null]
+  /** Numbers not written yet. */
+  #unsaved: number[] = []
+  readonly #write: StatementSync
+
+  constructor(database: DatabaseSync) {
+    this.#write = database.prepare(
+      'INSERT OR REPLACE INTO channels (number, address, type, key_types, evictable) VALUES (?, ?, ?, ?, ?)',
+    )
+    for (const row of database.prepare('SELECT number, address, type, key_types, evictable FROM channels').all()) {
+      const { number, key_types, evictable, ...rest } = row as unknown as ChannelRow
+      this.#set(number, { ...rest, keyTypes: maskOf(key_types.split(' ')), evictable: evictable === 1 })
+    }
+  }
+
+  /** The number of a channel; a new channel gets one now. */
+  numberOf(channel: Channel): number {
+    const known = this.#numbers.get(channelName(channel))
+    if (known !== undefined) return known
+    const number = this.#channels.length
+    if (number >= CHANNELS_BOUND) return OVERFLOW_CHANNEL
+    this.#set(number, channel)
+    this.#unsaved.push(number)
+    return number
+  }
+
+  /** One more than the highest number. */
+  get size(): number {
+    return this.#channels.length
+  }
+
+  /** Whether eviction by count may take the updates of a channel. */
+  isEvictable(number: number): boolean {
+    return this.#channels[number]?.evictable ?? false
+  }
+
+  /** The relevance of each channel to a filter. */
+  relevanceOf({ tokens, types, followersOf }: HistoryFilter): Uint8Array {
+    const all = new Uint8Array(this.#channels.length)
+    const wantedMask = followersOf ? maskOf(followersOf) | LOST : 0
+    all[OVERFLOW_CHANNEL] = relevance.followed
+    for (const [number, channel] of this.#channels.entries()) {
+      if (!channel || !(tokens === null || channel.address === null || tokens.has(channel.address))) continue
+      if (types.has(channel.type)) all[number] = relevance.typeMatches
+      else if ((channel.keyTypes & wantedMask) !== 0) all[number] = relevance.followed
+      else if (wantedMask !== 0 && followerTypes.has(channel.type)) all[number] = relevance.ifLost
+    }
+    return all
+  }
+
+  /** Writes the numbers given since the last commit. */
+  save(): void {
+    for (const number of this.#unsaved) {
+      const { address, type, keyTypes, evictable } = this.#channels[number] as Channel
+      this.#write.run(number, address, type, namesOf(keyTypes).join(' '), evictable ? 1 : 0)
+    }
+  }
+
+  /** The transaction was committed. */
+  markSaved(): void {
+    if (this.#unsaved.length > 0) this.#unsaved = []
+  }
+
+  #set(number: number, channel: Channel): void {
+    while (this.#channels.length < number) this.#channels.push(null)
+    this.#channels[number] = channel
+    this.#numbers.set(channelName(channel), number)
+  }
+}
+
+type ChannelRow = {
+  readonly number: number
+  readonly address: Hex | null
+  readonly type: UpdateType
+  readonly key_types: string
+  readonly evictable: number
+}
+
+const channelName = ({ address, type, keyTypes, evictable }: Channel): string =>
+  `${address} ${type} ${keyTypes} ${evictable ? 1 : 0}`

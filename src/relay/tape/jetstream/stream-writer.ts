@@ -1,0 +1,270 @@
+import type { Draft } from '../../../protocol/updates.ts'
+import { type BatchMessage, encodeBatch } from '../batch-message.ts'
+import { defineNote, Notes } from '../notes.ts'
+import { type Entry, NotLeadingError } from '../tape.ts'
+import { type NatsStream, RefusedError, StreamMovedError, type StreamPlace } from './nats-stream.ts'
+
+/** A leader that has nothing to write says this often that it is there. */
+export const RENEW_MS = 500
+/** The delay before a batch is sent again that got no answer. */
+const RETRY_MS = 200
+/** Updates that wait for the stream. Beyond it the leader gives up, and catches up from the chain later. */
+const QUEUE_BOUND = 50_000
+/** Updates that one message of the stream takes, unless one append has more. */
+const MESSAGE_UPDATES_BOUND = 2_000
+/** A new reader begins at a checkpoint, so the stream has to hold one. */
+const [CHECKPOINT_MS, CHECKPOINT_UPDATES] = [300_000, 65_536]
+/** One that is asked for is written this long after the last one at the earliest. */
+const CHECKPOINT_REST_MS = 1_000
+/** How long a leader that stops may take to write what waits. */
+const RESIGN_TIMEOUT_MS = 2_000
+
+/** The tape that is written. */
+type WrittenTape = {
+  /** The last message of the stream that this process has seen. */
+  readonly seenSeq: () => number
+  readonly number: (drafts: readonly Draft[]) => readonly Entry[]
+  /** A batch with these updates and notes. */
+  readonly batchOf: (entries: readonly Entry[], notes: Notes, options: { keepAfter: number; resigns: boolean }) => BatchMessage
+  /** A batch with all notes and no updates. */
+  readonly checkpoint: () => BatchMessage
+  /** Takes over a message that is stored. */
+  readonly apply: (place: StreamPlace, batch: BatchMessage, entries: readonly Entry[]) => void
+}
+
+type Options = {
+  readonly stream: NatsStream
+  readonly tape: WrittenTape
+  /** Names this process in the ids of its messages. */
+  readonly writerId: string
+  readonly uptime: () => number
+  readonly onLeadership: (isLeading: boolean) => void
+  /** NATS answers that it does not store a message. */
+  readonly onRefusal: (reason: string) => void
+  /** Called when the copy in this process cannot be written. */
+  readonly onFailure: (failure: unknown) => void
+  readonly warn: (kind: string, detail: unknown) => void
+}
+
+type QueuedAppend = {
+  readonly drafts: readonly Draft[]
+  readonly notes: Notes
+  readonly keepAfter: number
+  readonly resolve: (entries: readonly Entry[]) => void
+  readonly reject: (failure: Error) => void
+}
+
+/**
+ * Writes batches to the stream while this process leads. One message is on its way at a time, and what comes meanwhile goes out
+ * together. Each message names the last one before it: the server refuses it if somebody else has written.
+ */
+export class StreamWriter {
+  readonly #options: Options
+  #isLeading = false
+  #isClosing = false
+  readonly #queue: QueuedAppend[] = []
+  #queuedUpdates = 0
+  #wake: () => void = () => {}
+  #writing: Promise<void> = Promise.resolve()
+  #messageCount = 0
+  /** Counts how often this process began to lead: what belongs to an earlier time ends. */
+  #term = 0
+  #checkpointAt = 0
+  #isCheckpointAsked = false
+  #updatesSinceCheckpoint = 0
+
+  constructor(options: Options) {
+    this.#options = options
+  }
+
+  get isLeading(): boolean {
+    return this.#isLeading
+  }
+
+  append(drafts: readonly Draft[], notes: Notes, keepAfter: number): Promise<readonly Entry[]> {
+    return new Promise((resolve, reject) => {
+      if (!this.#isLeading) return reject(notLeading())
+      this.#queue.push({ drafts, notes, keepAfter, resolve, reject })
+      this.#queuedUpdates += drafts.length
+      if (this.#queuedUpdates > QUEUE_BOUND) this.#stepDown(`${this.#queuedUpdates} updates wait for NATS`)
+      this.#wake()
+    })
+  }
+
+  /** Tries to become the leader: of those who saw the last message, the first to write wins. Returns whether it did. */
+  async lead(): Promise<boolean> {
+    if (this.#isLeading || this.#isClosing) return this.#isLeading
+    try {
+      await this.#publishCheckpoint()
+    } catch (failure) {
+      if (failure instanceof StreamMovedError) return false
+      throw failure
+    }
+    return !this.#isClosing
+  }
+
+  /** This process leads from now on. */
+  start(): void {
+    this.#isLeading = true
+    this.#term += 1
+    this.#writing = this.#writeQueue()
+    this.#options.onLeadership(true)
+  }
+
+  /**
+   * A batch came. One of another process ends the lead: a leader that was paused learns here that another one has led, and the
+   * server would not refuse it any more once it has received all of that.
+   */
+  onBatch(id: string): void {
+    if (!id.startsWith(`${this.#options.writerId}.`)) this.#stepDown('another ingester has written')
+  }
+
+  /** Another process has no checkpoint to begin with. */
+  offerCheckpoint(): void {
+    if (this.#options.uptime() - this.#checkpointAt < CHECKPOINT_REST_MS) return
+    this.#isCheckpointAsked = true
+    this.#wake()
+  }
+
+  /** Writes what waits, and that this leader stops. */
+  async close(): Promise<void> {
+    this.#isClosing = true
+    this.#wake()
+    const timeout = new Promise((resolve) => setTimeout(resolve, RESIGN_TIMEOUT_MS).unref())
+    await Promise.race([this.#writing, timeout])
+    this.#isLeading = false
+    this.#rejectQueue()
+  }
+
+  async #writeQueue(): Promise<void> {
+    const term = this.#term
+    try {
+      for (let isLast = false; this.#isLeading && term === this.#term && !isLast; ) {
+        if (this.#queue.length === 0 && !this.#isClosing) await this.#sleep()
+        if (!this.#isLeading || term !== this.#term) return
+        if (this.#isCheckpointDue) await this.#publishCheckpoint()
+        isLast = this.#isClosing && this.#queue.length === 0
+        await this.#writeBatch(isLast)
+      }
+    } catch (failure) {
+      if (term === this.#term) this.#stepDown(failure instanceof Error ? failure.message : String(failure))
+      // Anything else than the loss of the lead concerns the copy in this process.
+      if (!(failure instanceof StreamMovedError || failure instanceof NotLeadingError)) this.#options.onFailure(failure)
+    }
+  }
+
+  /** Writes what waits in one message; also where nothing waits, so that others see that the leader is there. */
+  async #writeBatch(resigns: boolean): Promise<void> {
+    const taken = this.#takeBatch()
+    const encodedBatch = this.#encode(taken, resigns)
+    if (!encodedBatch) return
+    const { message, entries } = encodedBatch
+    try {
+      await this.#publish(message, entries)
+    } catch (failure) {
+      for (const { reject } of taken) reject(notLeading())
+      throw failure
+    }
+    let from = 0
+    for (const { drafts, resolve } of taken) {
+      resolve(entries.slice(from, from + drafts.length))
+      from += drafts.length
+    }
+    this.#updatesSinceCheckpoint += entries.length
+  }
+
+  /** Null for what has no JSON: whoever appended it is told, and nothing is written. */
+  #encode(taken: readonly QueuedAppend[], resigns: boolean) {
+    const { tape } = this.#options
+    try {
+      const notes = new Notes()
+      for (const append of taken) for (const [name, value] of append.notes) notes.set(defineNote(name), value)
+      const entries = tape.number(taken.flatMap(({ drafts }) => drafts))
+      const keepAfter = Math.min(...taken.map((append) => append.keepAfter))
+      return { entries, message: encoded(tape.batchOf(entries, notes, { keepAfter, resigns })) }
+    } catch (failure) {
+      for (const { reject } of taken) reject(failure instanceof Error ? failure : new Error(String(failure)))
+      return null
+    }
+  }
+
+  #takeBatch(): readonly QueuedAppend[] {
+    let [count, updates] = [0, 0]
+    for (const { drafts } of this.#queue) {
+      if (count > 0 && updates + drafts.length > MESSAGE_UPDATES_BOUND) break
+      count += 1
+      updates += drafts.length
+    }
+    this.#queuedUpdates -= updates
+    return this.#queue.splice(0, count)
+  }
+
+  async #publishCheckpoint(): Promise<void> {
+    await this.#publish(encoded(this.#options.tape.checkpoint()), [])
+    this.#checkpointAt = this.#options.uptime()
+    this.#updatesSinceCheckpoint = 0
+    this.#isCheckpointAsked = false
+  }
+
+  get #isCheckpointDue(): boolean {
+    const isOld = this.#options.uptime() - this.#checkpointAt >= CHECKPOINT_MS
+    return isOld || this.#isCheckpointAsked || this.#updatesSinceCheckpoint >= CHECKPOINT_UPDATES
+  }
+
+  /** Stores a message, and then takes it over. */
+  async #publish({ batch, bytes }: EncodedBatch, entries: readonly Entry[]): Promise<void> {
+    const { tape, writerId } = this.#options
+    this.#messageCount += 1
+    const id = `${writerId}.${this.#messageCount}`
+    tape.apply(await this.#store(id, bytes, tape.seenSeq()), batch, entries)
+  }
+
+  /** A leader repeats a message until the server answers, because only the server knows whether it has it. Others try once. */
+  async #store(id: string, bytes: Uint8Array, after: number): Promise<StreamPlace> {
+    const { stream, onRefusal, warn } = this.#options
+    const term = this.#term
+    for (;;) {
+      try {
+        return await stream.publish(id, bytes, after)
+      } catch (failure) {
+        if (failure instanceof StreamMovedError) throw failure
+        if (failure instanceof RefusedError) onRefusal(failure.message)
+        else if (stream.isConnected) warn('NATS does not answer', { detail: failure instanceof Error ? failure.message : failure })
+        if (!this.#isLeading || this.#isClosing || term !== this.#term) throw notLeading()
+      }
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+      if (!this.#isLeading || term !== this.#term) throw notLeading()
+    }
+  }
+
+  #stepDown(why: string): void {
+    if (!this.#isLeading) return
+    this.#isLeading = false
+    if (!this.#isClosing) this.#options.warn('this ingester does not lead any more', { why })
+    this.#options.onLeadership(false)
+    this.#rejectQueue()
+    this.#wake()
+  }
+
+  #rejectQueue(): void {
+    for (const { reject } of this.#queue.splice(0)) reject(notLeading())
+    this.#queuedUpdates = 0
+  }
+
+  /** Ends when something is to be written. */
+  #sleep(): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, RENEW_MS)
+      this.#wake = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+}
+
+type EncodedBatch = { readonly batch: BatchMessage; readonly bytes: Uint8Array }
+
+const encoded = (batch: BatchMessage): EncodedBatch => ({ batch, bytes: encodeBatch(batch) })
+
+const notLeading = () => new NotLeadingError('another ingester writes the tape')

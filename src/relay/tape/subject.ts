@@ -1,0 +1,36 @@
+import type { Hex } from '../../protocol/fields.ts'
+import { blockOf } from '../../protocol/key.ts'
+import type { Update } from '../../protocol/updates.ts'
+
+// A subject is what an update is looked up by: its on-chain key, or the block and token of a seal. It is one integer,
+// because an index of whole keys costs more than writing the update. Several keys may share one, so a reader compares.
+
+/** Subjects per block: the first half for keys by log index, the second half for seals by address. */
+const SUBJECTS_PER_BLOCK = 2 ** 21
+const HALF = SUBJECTS_PER_BLOCK / 2
+/** Higher block numbers begin at 0 again, so that every subject is a safe integer. */
+const BLOCKS_BOUND = 2 ** 32
+/** As many hex digits of an address as fit into a half. */
+const ADDRESS_DIGITS = 5
+
+const firstSubjectOf = (block: number): number => (block % BLOCKS_BOUND) * SUBJECTS_PER_BLOCK
+
+/** Null for a text that is no key. */
+export function subjectOfKey(key: string): number | null {
+  const subject = firstSubjectOf(blockOf(key)) + (Number(key.slice(key.lastIndexOf('-') + 1)) % HALF)
+  return Number.isSafeInteger(subject) ? subject : null
+}
+
+export const subjectOfSeal = (address: Hex, block: number): number =>
+  firstSubjectOf(block) + HALF + Number.parseInt(address.slice(-ADDRESS_DIGITS), 16)
+
+/** The first and the last subject of the seals of a block. */
+export const sealSubjectsOf = (block: number): readonly [number, number] => {
+  const first = firstSubjectOf(block) + HALF
+  return [first, first + HALF - 1]
+}
+
+export function subjectOf(update: Update): number | null {
+  if (update.type === 'seal') return subjectOfSeal(update.address, update.block.number)
+  return 'key' in update && update.key ? subjectOfKey(update.key) : null
+}

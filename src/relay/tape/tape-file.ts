@@ -1,0 +1,462 @@
+import type { DatabaseSync } from 'node:sqlite'
+import type { Hex } from '../../protocol/fields.ts'
+import { formatPosition } from '../../protocol/position.ts'
+import type { Draft, Update } from '../../protocol/updates.ts'
+import { Checkpoints } from './checkpoints.ts'
+import { Eviction, type EvictionBounds } from './eviction.ts'
+import { TapeIndex } from './index/index.ts'
+import { type ChannelSeqs, LastSeqs } from './last-seqs.ts'
+import { type DiskFailure, diskFailureOf, MemoryOverlay } from './memory-overlay.ts'
+import { defineNote, type Note, type NoteFamily, Notes } from './notes.ts'
+import { entryOf, prepareRows, type TapeRow } from './row.ts'
+import { addClockSteps, Runs } from './runs.ts'
+import { damaged, isDamage, openDatabase } from './schema.ts'
+import { sealSubjectsOf, subjectOf, subjectOfKey, subjectOfSeal } from './subject.ts'
+import {
+  type CountEstimate,
+  type Entry,
+  type Follower,
+  type HistoryFilter,
+  type HistoryReader,
+  type SearchableTape,
+  type StoredText,
+  TapeError,
+} from './tape.ts'
+
+const EPOCH_CHARS = 6
+
+/** What the log says of the disk. */
+const UNWRITABLE = 'the tape cannot be written: updates are kept in memory until it can; free space on the disk of DATA_DIR'
+const UNFLUSHED = 'the tape cannot be flushed to the disk: updates are kept in memory until a restart; repair the disk first'
+const WRITABLE_AGAIN = 'the tape is on the disk again, with all updates that were kept in memory'
+
+/** Where a tape begins that continues one of elsewhere: after this number of this epoch. */
+export type TapeOrigin = { readonly epoch: string; readonly epochBeganAt: number; readonly end: number }
+
+export type TapeFileOptions = EvictionBounds & {
+  /** A folder, or `:memory:` for a tape that is gone when it closes. */
+  readonly dir: string
+  readonly random: () => number
+  /** What the times of updates show. Without it `now`. */
+  readonly wallTime?: () => number
+  readonly warn?: (kind: string, detail: unknown) => void
+  /** Receives the duration of each transaction that writes a batch. */
+  readonly onCommit?: (seconds: number) => void
+  /** Where the tape begins if the file is new; without it at 0 of a new epoch. */
+  readonly origin?: TapeOrigin | null
+}
+
+/** Opens a tape in a file. A failure names the folder. */
+export function openTapeFile<Opened>(options: TapeFileOptions, open: (database: DatabaseSync) => Opened): Opened {
+  const database = openDatabase(options.dir, options.warn)
+  try {
+    return open(database)
+  } catch (failure) {
+    database.close()
+    if (failure instanceof TapeError) throw failure
+    const message = failure instanceof Error ? failure.message : String(failure)
+    if (isDamage(failure)) throw new TapeError(damaged(options.dir, message))
+    throw new TapeError(`DATA_DIR ${options.dir} holds a tape that cannot be read (${message}): name another folder`)
+  }
+}
+
+/** A tape in one SQLite file, written by one process. Who appends to it, and with which numbers, is left to its heirs. */
+export abstract class TapeFile implements SearchableTape {
+  readonly epoch: string
+  readonly epochBeganAt: number
+  /** The age of the epoch when the file was opened. */
+  protected readonly sinceEpochMs: number
+  /** Whether the file was empty. */
+  protected readonly isNew: boolean
+  readonly #database: DatabaseSync
+  readonly #followers = new Set<Follower>()
+  readonly #lastSeqs: LastSeqs
+  readonly #eviction: Eviction
+  readonly #notes = new Notes()
+  readonly #statements: ReturnType<typeof prepareStatements>
+  readonly #index: TapeIndex
+  readonly #checkpoints: Checkpoints
+  readonly #runs: Runs
+  readonly #overlay: MemoryOverlay
+  readonly #options: TapeFileOptions
+  #end: number
+  #next: number
+  /** By how much the wall clock was set since the start. */
+  readonly #clockStepsMs: () => number
+  /** The latest time written, without the steps of the wall clock. Later rows get at least this time. */
+  #time: number
+
+  constructor(database: DatabaseSync, options: TapeFileOptions) {
+    this.#database = database
+    this.#options = options
+    this.#overlay = new MemoryOverlay(database, options.now)
+    this.#statements = prepareStatements(database)
+    this.#checkpoints = new Checkpoints(database)
+    const { now, wallTime = now, random, origin } = options
+    this.#clockStepsMs = () => wallTime() - now()
+    const openedAt = wallTime()
+    const saved = readMeta(database)
+    this.isNew = saved === null
+    const meta = saved ?? metaOf(origin ?? { epoch: randomEpoch(random), epochBeganAt: openedAt, end: 0 })
+    this.epoch = meta.get('epoch') ?? ''
+    this.epochBeganAt = Number(meta.get('epoch_began_at'))
+    this.sinceEpochMs = openedAt - this.epochBeganAt
+    const last = database.prepare('SELECT seq, time FROM tape ORDER BY seq DESC LIMIT 1')
+    // The tape itself may be empty or end earlier: every update may have been evicted.
+    const savedEnd = Number(meta.get('end') ?? 0)
+    this.#end = Math.max(Number(last.get()?.seq ?? 0), savedEnd)
+    this.#next = this.#end + 1
+    this.#eviction = new Eviction(database, options, meta)
+    this.#lastSeqs = new LastSeqs(database, savedEnd)
+    this.#runs = new Runs(database)
+    const readKey = (key: string) => this.readKey(key)
+    this.#index = new TapeIndex(database, { oldest: this.#eviction.oldest, end: this.#end, readKey })
+    for (const row of database.prepare('SELECT name, value FROM notes').all()) {
+      this.#notes.set(defineNote(String(row.name)), JSON.parse(String(row.value)))
+    }
+    this.#inTransaction(() => {
+      if (this.isInFile) addClockSteps(database)
+      for (const name of ['epoch', 'epoch_began_at']) this.#statements.writeMeta.run(name, meta.get(name) ?? '')
+      this.#save()
+    })
+    this.#time = Number(last.get()?.time ?? 0)
+    this.#lastSeqs.onCommit()
+    this.#flush(() => this.#checkpoints.complete())
+  }
+
+  reach?(seq: number): Promise<void>
+
+  abstract append(drafts: readonly Draft[], notes?: Notes, keepAfter?: number): Promise<readonly Entry[]>
+
+  /** Updates that are written from now on begin with this number. It is on the disk before anybody receives it. */
+  protected beginRun(first: number): void {
+    this.#next = first
+    this.#inTransaction(() => this.#recordRun(first))
+    this.#flush(() => this.#checkpoints.complete())
+  }
+
+  /** The updates with the numbers that they get when they are written next. */
+  protected number(drafts: readonly Draft[], first = this.#next): readonly Entry[] {
+    const seqBefore = this.#lastSeqs.openNumbering()
+    return drafts.map((draft, index) => {
+      const seq = first + index
+      const previousSeq = seqBefore(draft, seq)
+      const id = formatPosition(this.epoch, seq)
+      const prev = previousSeq === undefined ? null : formatPosition(this.epoch, previousSeq)
+      // A spread that comes first is copied much faster than one that comes later.
+      return { seq, update: { ...draft, id, prev } as Update, text: textOf(draft, id, prev) }
+    })
+  }
+
+  /** Writes numbered updates with the notes in one transaction, then delivers both to the followers. Notes of this file are not delivered. */
+  protected write(
+    entries: readonly Entry[],
+    notes: Notes,
+    keepAfter: number,
+    { ownNotes = new Notes(), lastSeqs = [] }: { readonly ownNotes?: Notes; readonly lastSeqs?: ChannelSeqs } = {},
+  ): void {
+    if (this.#overlay.isRetryDue) this.#returnToFile()
+    if (this.#overlay.isFull) throw new TapeError(`${lossOf(this.#overlay)}, and there is no room for more in memory`)
+    const end = entries.at(-1)?.seq ?? this.#end
+    const startedAt = performance.now()
+    const { time, eviction } = this.#inTransaction(() => {
+      const first = entries[0]?.seq ?? 0
+      // A run of another process, where this one did not see its beginning.
+      if (first > this.#end + 1 && first !== this.#runs.first) this.#recordRun(first)
+      const time = this.#writeEntries(entries)
+      this.#lastSeqs.addAll(lastSeqs)
+      this.#writeNotes(notes)
+      this.#writeNotes(ownNotes)
+      this.#index.save()
+      // Also for a batch without updates: the head note is written all the time, so old updates go even in a quiet time.
+      const added = entries.length
+      const eviction = this.isInFile ? this.#eviction.run({ added, end, keepAfter }) : this.#eviction.grow(added)
+      const isSaveDue = lastSeqs.length > 0 || this.#lastSeqs.isSaveDue(end, eviction.state.oldest)
+      if (isSaveDue) this.#lastSeqs.save(end)
+      if (isSaveDue || eviction.evicted.length > 0) this.#eviction.save(end, eviction.state)
+      return { time, eviction }
+    })
+    this.#options.onCommit?.((performance.now() - startedAt) / 1_000)
+    this.#index.onCommit(eviction.evicted, eviction.state.oldest)
+    this.#eviction.onCommit(eviction.state)
+    this.#lastSeqs.onCommit()
+    this.#time = time
+    this.#end = end
+    if (entries.length > 0) this.#next = end + 1
+    this.#notes.merge(notes)
+    this.#notes.merge(ownNotes)
+    for (const deliver of this.#followers) deliver(entries, notes, keepAfter)
+    const chars = entries.reduce((sum, { text }) => sum + text.length, 0)
+    this.#overlay.onCommit(entries.length, chars)
+    this.#flush(() => this.#checkpoints.onCommit(chars))
+  }
+
+  /** All notes, and the last number of each token and type: with the updates after it, all that a tape is. */
+  protected get checkpoint(): { readonly notes: Notes; readonly lastSeqs: ChannelSeqs } {
+    return { notes: this.#notes, lastSeqs: this.#lastSeqs.all }
+  }
+
+  /** Whether positions that are given now survive the process. */
+  get isDurable(): boolean {
+    return this.isInFile
+  }
+
+  /** Why what stores the tape for several processes stores nothing now. */
+  get refusal(): string | null {
+    return null
+  }
+
+  /** Whether it is written to its file, and not to memory because the disk fails. */
+  get isInFile(): boolean {
+    return this.#overlay.failure === null
+  }
+
+  follow(deliver: Follower): () => void {
+    this.#followers.add(deliver)
+    return () => this.#followers.delete(deliver)
+  }
+
+  readAfter(seq: number, limit: number): readonly Entry[] {
+    return this.#readRowsAfter(seq, limit).map(entryOf)
+  }
+
+  readTextsAfter(seq: number, limit: number): readonly StoredText[] {
+    return this.#readRowsAfter(seq, limit).map(([seq, text]) => ({ seq, text }))
+  }
+
+  openReader(filter: HistoryFilter): HistoryReader {
+    return this.#index.openReader(filter)
+  }
+
+  estimateCount(filter: HistoryFilter, after: number, countLimit: number): CountEstimate {
+    return this.#index.estimateCount(filter, after, countLimit)
+  }
+
+  readKey(key: string): readonly Entry[] {
+    const subject = subjectOfKey(key)
+    return this.#readSubjects(subject, subject).filter(({ update }) => 'key' in update && update.key === key)
+  }
+
+  sealsOfToken(address: Hex, block: number): readonly Entry[] {
+    const subject = subjectOfSeal(address, block)
+    return sealsOf(block, this.#readSubjects(subject, subject)).filter(({ update }) => update.address === address)
+  }
+
+  sealsOfBlock(block: number): readonly Entry[] {
+    return sealsOf(block, this.#readSubjects(...sealSubjectsOf(block)))
+  }
+
+  seqBefore(time: number): number {
+    let [low, high] = [0, this.#end + 1]
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2)
+      const row = this.#statements.firstFrom.get(middle)
+      if (row && Number(row.time) < time) low = Number(row.seq) + 1
+      else high = middle
+    }
+    const found = this.#statements.firstFrom.get(low)
+    return found ? Number(found.seq) - 1 : this.#end
+  }
+
+  note<Value>(note: Note<Value>): Value | undefined {
+    return this.#notes.note(note)
+  }
+
+  notes<Value>(family: NoteFamily<Value>): ReadonlyMap<string, Value> {
+    return this.#notes.notes(family)
+  }
+
+  oldest(): number {
+    return this.#eviction.oldest
+  }
+
+  end(): number {
+    return this.#end
+  }
+
+  next(): number {
+    return this.#next
+  }
+
+  lostAfter(seq: number): number | null {
+    return this.#runs.lostAfter(seq)
+  }
+
+  /**
+   * Keeps the file as it is now, so that another process can copy it, until `release` is called, which says whether it stayed so. What is
+   * written meanwhile is beside it. (If this process opened the file to copy it, it would lose its lock.) A tape in memory writes the copy itself.
+   */
+  holdForCopy(path: string): { readonly source: string | null; readonly release: () => boolean } {
+    const source = this.#database.location()
+    if (source !== null) return { source, release: this.#checkpoints.hold() }
+    this.#database.prepare('VACUUM INTO ?').run(path)
+    return { source, release: () => true }
+  }
+
+  /** How many updates it holds, in how many bytes, and when the oldest was written. */
+  measure(): { readonly rows: number; readonly bytes: number; readonly oldestTime: number | null } {
+    const { page_count, page_size } = this.#statements.size.get() ?? {}
+    const oldest = this.#statements.firstFrom.get(0)
+    return {
+      rows: this.#eviction.count,
+      bytes: Number(page_count) * Number(page_size),
+      oldestTime: oldest ? Number(oldest.time) : null,
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#followers.clear()
+    try {
+      this.#inTransaction(() => this.#save())
+      if (this.#overlay.failure?.isUnflushed === false) this.#returnToFile()
+      this.#flush(() => this.#checkpoints.complete())
+      if (!this.isInFile) throw new TapeError(lossOf(this.#overlay))
+    } finally {
+      this.#database.close()
+    }
+  }
+
+  #recordRun(first: number): void {
+    this.#runs.begin(first, { oldest: this.oldest(), end: this.#end })
+  }
+
+  /** Returns the latest time written. */
+  #writeEntries(entries: readonly Entry[]): number {
+    let time = this.#time
+    const stepsMs = this.#clockStepsMs()
+    for (const entry of entries) {
+      const { seq, update, text } = entry
+      time = Math.max(time, Date.parse(update.time) - stepsMs)
+      this.#lastSeqs.add(update, seq)
+      this.#statements.writeUpdate.run(seq, time, this.#index.add(entry) ? 1 : 0, text, subjectOf(update))
+    }
+    return time
+  }
+
+  #writeNotes(notes: Notes): void {
+    for (const [name, value] of notes) {
+      if (value === null) this.#statements.deleteNote.run(name)
+      else this.#statements.writeNote.run(name, JSON.stringify(value))
+    }
+  }
+
+  #save(): void {
+    this.#lastSeqs.save(this.#end)
+    this.#eviction.save(this.#end)
+  }
+
+  #readRowsAfter(seq: number, limit: number): readonly TapeRow[] {
+    return this.#statements.readAfter.all(seq, limit) as unknown as TapeRow[]
+  }
+
+  #readSubjects(first: number | null, last: number | null): readonly Entry[] {
+    return (this.#statements.readSubjects.all(first, last) as unknown as TapeRow[]).map(entryOf)
+  }
+
+  /** Runs in a transaction of the file. Where the disk fails, and until it works again, in memory. */
+  #inTransaction<Result>(write: () => Result): Result {
+    try {
+      return this.#tryTransaction(write)
+    } catch (error) {
+      const failure = diskFailureOf(error)
+      if (!failure || !this.isInFile) {
+        const message = error instanceof Error ? error.message : String(error)
+        throw new TapeError(isDamage(error) ? damaged(this.#options.dir, message) : `the tape cannot be written: ${message}`)
+      }
+      this.#leaveFile(failure)
+      return this.#tryTransaction(write)
+    }
+  }
+
+  #tryTransaction<Result>(write: () => Result): Result {
+    const { begin, commit, rollback } = this.#statements
+    try {
+      begin.run()
+      const result = write()
+      commit.run()
+      return result
+    } catch (failure) {
+      this.#index.onRollback()
+      this.#eviction.onRollback()
+      this.#lastSeqs.onRollback()
+      if (this.#database.isTransaction) rollback.run()
+      this.#runs.onRollback()
+      throw failure
+    }
+  }
+
+  /** Nothing is flushed while the tape is written to memory. */
+  #flush(flush: () => void): void {
+    if (!this.isInFile) return
+    try {
+      flush()
+    } catch (error) {
+      const failure = diskFailureOf(error)
+      if (!failure) throw error
+      this.#leaveFile(failure)
+    }
+  }
+
+  #leaveFile(failure: DiskFailure): void {
+    this.#overlay.open(failure)
+    const { dir, warn } = this.#options
+    warn?.(failure.isUnflushed ? UNFLUSHED : UNWRITABLE, { reason: failure.message, dir })
+  }
+
+  #returnToFile(): void {
+    try {
+      this.#overlay.moveToFile()
+    } catch (error) {
+      if (!diskFailureOf(error)) throw error
+      return
+    }
+    this.#flush(() => this.#checkpoints.complete())
+    if (this.isInFile) this.#options.warn?.(WRITABLE_AGAIN, { dir: this.#options.dir })
+  }
+}
+
+const prepareStatements = (database: DatabaseSync) => ({
+  begin: database.prepare('BEGIN IMMEDIATE'),
+  commit: database.prepare('COMMIT'),
+  rollback: database.prepare('ROLLBACK'),
+  writeUpdate: database.prepare('INSERT INTO tape (seq, time, evictable, text, subject) VALUES (?, ?, ?, ?, ?)'),
+  writeNote: database.prepare('INSERT OR REPLACE INTO notes (name, value) VALUES (?, ?)'),
+  deleteNote: database.prepare('DELETE FROM notes WHERE name = ?'),
+  writeMeta: database.prepare('INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)'),
+  readAfter: prepareRows(database, 'SELECT seq, text FROM tape WHERE seq > ? ORDER BY seq LIMIT ?'),
+  readSubjects: prepareRows(database, 'SELECT seq, text FROM tape WHERE subject BETWEEN ? AND ? ORDER BY seq'),
+  size: database.prepare('SELECT page_count, page_size FROM pragma_page_count, pragma_page_size'),
+  firstFrom: database.prepare('SELECT seq, time FROM tape WHERE seq >= ? ORDER BY seq LIMIT 1'),
+})
+
+/** The lines of `meta`; null in a new file. */
+function readMeta(database: DatabaseSync): ReadonlyMap<string, string> | null {
+  const rows = database.prepare('SELECT name, value FROM meta').all()
+  const meta = new Map(rows.map(({ name, value }) => [String(name), String(value)]))
+  return meta.has('epoch') ? meta : null
+}
+
+/** Those of a tape that begins there. */
+const metaOf = ({ epoch, epochBeganAt, end }: TapeOrigin): ReadonlyMap<string, string> =>
+  new Map(
+    Object.entries({ epoch, epoch_began_at: String(epochBeganAt), end: String(end), oldest: String(end), counted: String(end) }),
+  )
+
+const sealsOf = (block: number, entries: readonly Entry[]): readonly Entry[] =>
+  entries.filter(({ update }) => update.type === 'seal' && update.block.number === block)
+
+/** The update as JSON, in the field order of the contract: the position follows the type, which comes first in every draft. */
+function textOf(draft: Draft, id: string, prev: string | null): string {
+  const json = JSON.stringify(draft)
+  const afterType = json.indexOf(',')
+  return `${json.slice(0, afterType)},"id":"${id}","prev":${prev === null ? null : `"${prev}"`}${json.slice(afterType)}`
+}
+
+function randomEpoch(random: () => number): string {
+  let epoch = ''
+  while (epoch.length < EPOCH_CHARS) epoch += Math.floor(random() * 36).toString(36)
+  return epoch
+}
+
+const lossOf = ({ failure, count }: MemoryOverlay): string =>
+  `the tape cannot be written to the disk (${failure?.message}): ${count} updates are in memory only`

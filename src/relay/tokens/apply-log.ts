@@ -1,0 +1,124 @@
+import { formatDecimal } from '../../protocol/decimal.ts'
+import type { DecodedEvent } from '../chain/logs/events.ts'
+import type { Log } from '../chain/logs/log-schema.ts'
+import { dropUnsealed, type KeyedPosition } from './chain-position.ts'
+import { addRecordChange, type RecordChange } from './list/record.ts'
+import { addLogChange, dropUnsealedMultiplierChanges, MULTIPLIER_DECIMALS, type MultiplierChange } from './multiplier.ts'
+import type { NavTiming } from './nav.ts'
+import { addPauseChange, dropUnsealedPauseChanges } from './pauses.ts'
+import { type Token, withDerivedState } from './token.ts'
+import { NEVER_SECONDS } from './token-drafts.ts'
+
+/** A log of a token, with its meaning. */
+export type TokenLog = { readonly log: Log; readonly decoded: DecodedEvent }
+
+/** Most logs are of these events, and change nothing but balances and allowances. */
+const changesToken = ({ decoded: { event } }: TokenLog): boolean => event !== 'Transfer' && event !== 'Approval'
+
+/** The on-chain cap of a token without a cap. */
+const NO_CAP = 2n ** 128n - 1n
+
+export const formatMultiplier = (value: bigint): string => formatDecimal({ units: value, scale: MULTIPLIER_DECIMALS })
+
+/** Chain time in seconds. Chain time reaches no year after 9999, so all such seconds are one, which means never. */
+export const clampSeconds = (second: bigint): number => (second < BigInt(NEVER_SECONDS) ? Number(second) : NEVER_SECONDS)
+
+/** The meaning of a multiplier event at its block's time; `chainTime` where the log has no time. */
+export function multiplierChangeIn({ log, decoded }: TokenLog, chainTime: number | null): MultiplierChange | null {
+  const timestamp = log.blockTimestamp ?? chainTime
+  const position = { block: log.blockNumber, logIndex: log.logIndex, key: log.key }
+  const commonFields = { ...position, source: 'log', timestamp, isApplied: false } as const
+  switch (decoded.event) {
+    case 'UIMultiplierUpdated': {
+      const effectiveAt = clampSeconds(decoded.effectiveAt)
+      const phase = timestamp !== null && effectiveAt <= timestamp ? 'effective' : 'scheduled'
+      return { ...commonFields, phase, from: formatMultiplier(decoded.from), to: formatMultiplier(decoded.to), effectiveAt }
+    }
+    // This event does not contain the previous value.
+    case 'MultiplierUpdated':
+      return { ...commonFields, phase: 'effective', from: null, to: formatMultiplier(decoded.to), effectiveAt: timestamp }
+    case 'UIMultiplierUpdateCancelled': {
+      const effectiveAt = clampSeconds(decoded.effectiveAt)
+      return { ...commonFields, phase: 'cancelled', from: null, to: formatMultiplier(decoded.to), effectiveAt }
+    }
+    default:
+      return null
+  }
+}
+
+/** The change of the record that an event contains. */
+export function recordChangeIn({ log, decoded }: TokenLog): RecordChange | null {
+  const position = { block: log.blockNumber, logIndex: log.logIndex, key: log.key, entry: null }
+  switch (decoded.event) {
+    case 'NameUpdated':
+      return { ...position, field: 'name', value: decoded.name }
+    case 'SymbolUpdated':
+      return { ...position, field: 'symbol', value: decoded.symbol }
+    case 'ExtraMetadataUpdated':
+      return { ...position, field: 'extra_metadata', entry: decoded.name, value: decoded.value }
+    case 'SupplyCapUpdated':
+      return { ...position, field: 'supply_cap', value: formatCap(decoded.to) }
+    default:
+      return null
+  }
+}
+
+export const formatCap = (cap: bigint): string | null => (cap === NO_CAP ? null : cap.toString())
+
+export function applyLog(token: Token, tokenLog: TokenLog, chainTime: number | null, timing: NavTiming): Token {
+  if (!changesToken(tokenLog)) return token
+  const { log, decoded } = tokenLog
+  const multiplierChange = multiplierChangeIn(tokenLog, chainTime)
+  if (multiplierChange)
+    return withDerivedState({ ...token, multiplierHistory: addLogChange(token.multiplierHistory, multiplierChange) }, timing)
+  const recordChange = recordChangeIn(tokenLog)
+  if (recordChange) return withDerivedState({ ...token, recordChanges: addRecordChange(token.recordChanges, recordChange) }, timing)
+  if (decoded.event !== 'Paused' && decoded.event !== 'Unpaused') return token
+  const kind = decoded.event === 'Paused' ? 'paused' : 'unpaused'
+  const change = { block: log.blockNumber, logIndex: log.logIndex, key: log.key, kind, features: decoded.features } as const
+  return withDerivedState({ ...token, pauseHistory: addPauseChange(token.pauseHistory, change) }, timing)
+}
+
+/**
+ * Applies the logs of a sealed block, and drops earlier changes of that block that it does not contain. One with logs that cannot be
+ * read may contain any that these logs do not name.
+ */
+export function applySealedBlock(
+  token: Token,
+  { number: block, isPartial }: { readonly number: number; readonly isPartial?: true },
+  tokenLogs: readonly TokenLog[],
+  chainTime: number | null,
+  timing: NavTiming,
+) {
+  const changes = tokenLogs.filter(changesToken)
+  const unread = isPartial ? changedKeysBeside(token, tokenLogs) : []
+  // A key may now stand for another event, so each history keeps only the keys of its own events.
+  const keysOf = (isRelevant: (tokenLog: TokenLog) => boolean) =>
+    new Set([...changes.filter(isRelevant).map(({ log }) => log.key), ...unread])
+  const multiplierHistory = dropUnsealedMultiplierChanges(
+    token.multiplierHistory,
+    block,
+    keysOf((tokenLog) => multiplierChangeIn(tokenLog, chainTime) !== null),
+  )
+  const pauseHistory = dropUnsealedPauseChanges(
+    token.pauseHistory,
+    block,
+    keysOf(({ decoded: { event } }) => event === 'Paused' || event === 'Unpaused'),
+  )
+  const recordChanges = dropUnsealed(
+    token.recordChanges,
+    block,
+    keysOf((tokenLog) => recordChangeIn(tokenLog) !== null),
+  )
+  const isUnchanged =
+    multiplierHistory === token.multiplierHistory && pauseHistory === token.pauseHistory && recordChanges === token.recordChanges
+  const kept = isUnchanged ? token : withDerivedState({ ...token, multiplierHistory, pauseHistory, recordChanges }, timing)
+  return changes.reduce((known, tokenLog) => applyLog(known, tokenLog, chainTime, timing), kept)
+}
+
+/** The keys of a token's changes that are none of these logs. */
+function changedKeysBeside({ multiplierHistory, pauseHistory, recordChanges }: Token, tokenLogs: readonly TokenLog[]) {
+  const read = new Set(tokenLogs.map(({ log }) => log.key))
+  const changes: readonly KeyedPosition[] = [...multiplierHistory.changes, ...pauseHistory.changes, ...recordChanges]
+  return changes.flatMap(({ key }) => (key === null || read.has(key) ? [] : [key]))
+}

@@ -1,0 +1,194 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Hex } from '../../../protocol/fields.ts'
+import type { Draft } from '../../../protocol/updates.ts'
+import type { ChainPosition } from '../chain-position.ts'
+import { addReportedChange, isSameDouble, isSupersededByLog, type MultiplierHistory, newMultiplierHistory } from '../multiplier.ts'
+import { isSameNav, type NavReading, type NavTiming, navAt } from '../nav.ts'
+import { addListReading, currentNav, emptyNavHistory } from '../nav-history.ts'
+import { addPauseChange, type PauseHistory } from '../pauses.ts'
+import { type ListedMultiplier, type Token, withDerivedState } from '../token.ts'
+import { multiplierDraft, navDraft, pauseDrafts, tokenDraft } from '../token-drafts.ts'
+import type { ListedToken } from './list-parser.ts'
+import { dropChangesOverriddenByList } from './record.ts'
+
+/** Every token as last published. */
+export type TokenTable = ReadonlyMap<Hex, Token>
+
+/** Result of a comparison: the messages to publish, and the changed tokens. */
+export type TokenChanges = { readonly drafts: readonly Draft[]; readonly tokens: readonly Token[] }
+
+/** When the list arrived: by the clock, and after which log of the chain. */
+export type ListTiming = NavTiming & { readonly at: ChainPosition }
+
+/** The addresses of a whole list in its order, and those of known tokens that it lacks. */
+export type ListedAddresses = { readonly order: readonly Hex[]; readonly missing: readonly Hex[] }
+
+/** How many refreshes a multiplier stays that only lists have told and that the list leaves out. */
+const OMISSIONS_BOUND = 3
+
+/** Record fields whose changes have their own message types. */
+const SEPARATELY_PUBLISHED_FIELDS: ReadonlySet<string> = new Set([
+  'nav_price',
+  'nav_price_updated_at',
+  'multiplier',
+  'paused_features',
+])
+
+/** Compares the table with a full list, or with the last part of one. Identity is the address, and a missing token is delisted. */
+export function diffFullList(
+  table: TokenTable,
+  list: readonly ListedToken[],
+  timing: ListTiming,
+  { missing } = addressesOf(table, list),
+): TokenChanges {
+  const delisted = missing.flatMap((address) => {
+    const token = table.get(address)
+    return token && token.state !== 'delisted' ? [delistToken(token, timing)] : []
+  })
+  return mergeChanges([diffPartialList(table, list, timing), ...delisted])
+}
+
+/** The addresses of a list that came in one part. */
+export function addressesOf(table: TokenTable, list: readonly ListedToken[]): ListedAddresses {
+  const order = list.map(({ address }) => address)
+  const listed = new Set(order)
+  return { order, missing: listedAddresses(table).filter((address) => !listed.has(address)) }
+}
+
+/** Compares only the tokens that a list contains; others may be missing by mistake. */
+export function diffPartialList(table: TokenTable, list: readonly ListedToken[], timing: ListTiming): TokenChanges {
+  const changes = list.map((listed) => diffToken(table.get(listed.address), listed, timing))
+  return mergeChanges(changes)
+}
+
+/** The NAVs of tokens that were not read may have become stale. */
+export function refreshNavs(table: TokenTable, timing: NavTiming, unread: readonly Hex[] = [...table.keys()]): TokenChanges {
+  const changes = unread.flatMap((address) => {
+    const token = table.get(address)
+    return token?.state === 'listed' ? [updateNav(token, timing)] : []
+  })
+  return mergeChanges(changes)
+}
+
+/** The relay receives the logs of these addresses from now on, so awaited tokens become listed. */
+export function markListed(table: TokenTable, addresses: readonly Hex[], timing: NavTiming): TokenChanges {
+  const awaited = addresses.flatMap((address) => {
+    const token = table.get(address)
+    return token?.state === 'awaited' ? [{ ...token, state: 'listed' as const }] : []
+  })
+  return mergeChanges(awaited.map((token) => introduce(token, timing)))
+}
+
+/** A listener that hears of a token for the first time needs its values too. */
+function introduce(token: Token, timing: NavTiming): TokenChanges {
+  const { drafts, tokens } = updateNav(token, timing)
+  const listing = tokenDraft(token, timing, { change: 'listed', changed: [], before: null })
+  const multiplier =
+    token.multiplier === null ? [] : [multiplierDraft(token, timing, { from: null, effectiveAt: null, source: 'list' })]
+  return { drafts: [listing, ...multiplier, ...drafts], tokens }
+}
+
+const mergeChanges = (changes: readonly TokenChanges[]): TokenChanges => ({
+  drafts: changes.flatMap((change) => change.drafts),
+  tokens: changes.flatMap((change) => change.tokens),
+})
+
+function delistToken(token: Token, timing: NavTiming): TokenChanges {
+  const after: Token = { ...token, state: 'delisted', publishedNav: null }
+  const drafts = token.state === 'listed' ? [tokenDraft(token, timing, { change: 'delisted', changed: [], before: null })] : []
+  return { drafts, tokens: [after] }
+}
+
+function diffToken(before: Token | undefined, listed: ListedToken, timing: ListTiming): TokenChanges {
+  const after = mergeListed(before, listed, timing)
+  if (!before || after.state === 'awaited') return { drafts: [], tokens: before && isDeepStrictEqual(before, after) ? [] : [after] }
+  const navChanges = updateNav(after, timing)
+  const drafts = [
+    ...recordDrafts(before, after, timing),
+    ...(before.multiplier === after.multiplier
+      ? []
+      : [multiplierDraft(after, timing, { from: before.multiplier, effectiveAt: null, source: 'list' })]),
+    ...pauseDrafts(before, after, timing),
+    ...navChanges.drafts,
+  ]
+  const updated = navChanges.tokens[0] ?? after
+  return { drafts, tokens: isDeepStrictEqual(before, updated) ? [] : [updated] }
+}
+
+function mergeListed(before: Token | undefined, listed: ListedToken, timing: ListTiming): Token {
+  const { address, isin, decimals, supply, record } = listed
+  const multiplier = listedMultiplier(before, listed)
+  const recordChanges = before ? dropChangesOverriddenByList(before.recordChanges, before.lastListed.record, record) : []
+  const token = {
+    ...before,
+    address,
+    formerSymbols: before?.formerSymbols ?? [],
+    isin,
+    decimals,
+    supply,
+    lastListed: { ...multiplier, paused: listed.paused, record },
+    multiplierHistory: before ? multiplierAfterList(before, multiplier, timing) : newMultiplierHistory(listed.multiplier),
+    pauseHistory: before ? pausesAfterList(before, listed, timing) : { initial: listed.paused, changes: [] },
+    recordChanges,
+    navHistory: addListReading(before?.navHistory ?? emptyNavHistory, listed.nav, timing),
+    publishedNav: before?.publishedNav ?? null,
+    frozen: before?.frozen ?? null,
+    state: before?.state === 'listed' ? ('listed' as const) : ('awaited' as const),
+  }
+  return withDerivedState(token, timing)
+}
+
+/** The list's multiplier. One that it leaves out stays for a few refreshes, and where a log or a call has told another for ever. */
+function listedMultiplier(before: Token | undefined, { multiplier }: ListedToken): ListedMultiplier {
+  if (multiplier !== null || !before) return { multiplier }
+  const { multiplier: known, omissions = 0 } = before.lastListed
+  if (before.multiplierSource !== 'list') return { multiplier: known }
+  return omissions < OMISSIONS_BOUND ? { multiplier: known, omissions: omissions + 1 } : { multiplier: null }
+}
+
+/** The list is a secondary source: it counts only when its own value changed, and differs from the known one. */
+function multiplierAfterList(before: Token, { multiplier }: ListedMultiplier, { at }: ListTiming): MultiplierHistory {
+  const { multiplierHistory, scheduled } = before
+  const isRepeated = multiplier === before.lastListed.multiplier || isSameDouble(multiplier, before.multiplier)
+  // The list may apply a schedule before any block does.
+  const isAhead = scheduled && isSameDouble(multiplier, scheduled.to)
+  if (isRepeated || isAhead || isSupersededByLog(multiplierHistory, multiplier)) return multiplierHistory
+  const change = { key: null, source: 'list', phase: 'effective', from: null, to: multiplier } as const
+  return addReportedChange(multiplierHistory, { ...at, ...change, effectiveAt: null, timestamp: null, isApplied: false })
+}
+
+function pausesAfterList(before: Token, { paused }: ListedToken, { at }: ListTiming): PauseHistory {
+  const { pauseHistory } = before
+  if (isDeepStrictEqual(paused, before.lastListed.paused) || isDeepStrictEqual(paused, before.paused)) return pauseHistory
+  return addPauseChange(pauseHistory, { ...at, key: null, kind: 'all', features: paused })
+}
+
+function recordDrafts(before: Token, after: Token, timing: NavTiming): Draft[] {
+  const fields = new Set([...Object.keys(before.record), ...Object.keys(after.record)])
+  const names = [...fields].filter(
+    (name) => !SEPARATELY_PUBLISHED_FIELDS.has(name) && !isDeepStrictEqual(before.record[name], after.record[name]),
+  )
+  if (names.length === 0) return []
+  const formerFields = Object.fromEntries(names.flatMap((name) => (name in before.record ? [[name, before.record[name]]] : [])))
+  return [tokenDraft(after, timing, { change: 'changed', changed: names, before: formerFields })]
+}
+
+/** Publishes the NAV if its price, time or state differs from the last published one. */
+export function updateNav(token: Token, timing: NavTiming): TokenChanges {
+  const { reading, source } = currentNav(token.navHistory, timing)
+  const { publishedNav } = token
+  const nav = navAt(reading, timing.now, timing.staleMs, token.frozen)
+  const isUnchanged = publishedNav ? isSameNav(publishedNav, nav) : nav.state === 'missing' && !nav.frozen
+  const updated = isSameReading(reading, token.navReading) ? token : { ...token, navReading: reading }
+  if (isUnchanged) return { drafts: [], tokens: token.state === 'listed' ? [updated] : [] }
+  return { drafts: [navDraft(token, timing, { nav, before: publishedNav, source })], tokens: [{ ...updated, publishedNav: nav }] }
+}
+
+const isSameReading = (a: NavReading, b: NavReading): boolean => a.price === b.price && a.updatedAt === b.updatedAt
+
+export const isSameList = (a: readonly Hex[], b: readonly Hex[]): boolean =>
+  a === b || (a.length === b.length && a.every((address, index) => address === b[index]))
+
+/** The addresses of all tokens that are not delisted. */
+export const listedAddresses = (table: TokenTable): Hex[] =>
+  [...table.values()].flatMap((token) => (token.state === 'delisted' ? [] : [token.address]))

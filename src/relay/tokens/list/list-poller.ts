@@ -1,0 +1,236 @@
+import { catchError, defer, mergeMap, type Observable, of, repeat, type SchedulerLike, timer } from 'rxjs'
+import { withJitter } from '../../../lib/backoff.ts'
+import { chunk, inTurns, nextTurn } from '../../../lib/turns.ts'
+import type { Hex } from '../../../protocol/fields.ts'
+import { failureReason, splitCredentials } from '../../chain/rpc/client.ts'
+import { readBody } from '../../chain/rpc/response-body.ts'
+import { isSameList, type ListedAddresses } from './list-diff.ts'
+import { type ListedToken, type ParsedList, parseList, parseListInSteps } from './list-parser.ts'
+
+/**
+ * Fetches the list; a simulation may replace it. `last` is the last answer that could be parsed, and is returned again
+ * when the upstream answers 304.
+ */
+export type FetchList = (last: Buffer | null) => Promise<Buffer>
+
+/** The upstream answered, but with no list. */
+class ListFetchError extends Error {
+  /** How long the upstream asks to wait; zero or less where it does not. */
+  readonly retryAfterMs: number
+
+  constructor(message: string, retryAfterMs: number) {
+    super(message)
+    this.retryAfterMs = retryAfterMs
+  }
+}
+
+const DEADLINE_MS = 10_000
+/** About 13,000 real records. A longer answer is refused as soon as this much of it was read, after decompression. */
+const LIST_BOUND_BYTES = 8 * 2 ** 20
+/** A longer tag is not sent back. */
+const ETAG_BOUND_CHARS = 1_024
+/** The longest wait that an upstream may ask for. */
+const RETRY_AFTER_BOUND_MS = 300_000
+/** A list that lost tokens is accepted after this many equal answers over at least this long. */
+const CONFIRMATIONS = 3
+const CONFIRMATION_MS = 10_000
+/** A longer list is parsed and handed on in many turns of the event loop. */
+const ONE_TURN_BYTES = 128 * 1_024
+const TOKENS_PER_TURN = 100
+/** Each wait varies, so that relays do not poll at the same time. What the upstream asks for is never shortened. */
+const REFRESH_JITTER = [0.9, 1.1] as const
+const RETRY_AFTER_JITTER = [1, 1.1] as const
+
+type Options = {
+  readonly fetch: FetchList
+  readonly refreshMs: number
+  readonly known: readonly Hex[]
+  readonly clock: SchedulerLike
+  readonly random: () => number
+  readonly warn: (kind: string, detail: unknown) => void
+  readonly onUnreadable: (count: number) => void
+  /** Counts the reads. */
+  readonly onRead?: (outcome: 'ok' | 'failed') => void
+}
+
+/**
+ * The tokens of one answer; `partial` where missing tokens may still be listed. A long list comes in several parts: all
+ * but the last are partial and have `more` behind them, and the last has the addresses of `all`.
+ */
+export type PolledList = {
+  readonly tokens: readonly ListedToken[]
+  readonly partial: boolean
+  readonly more?: boolean
+  readonly all?: ListedAddresses
+}
+
+/** The same, or null tokens where the last good list stays and only time passed, for all tokens or the `unread` ones. */
+export type ListReading =
+  | (Omit<PolledList, 'partial'> & { readonly partial?: boolean })
+  | { readonly tokens: null; readonly unread?: readonly Hex[] }
+
+/** Emits the list at every refresh, or null where it could not be read and the last good one stays. */
+export function pollList(options: Options): Observable<PolledList | null> {
+  const { fetch, refreshMs, clock, random, warn, onUnreadable, onRead } = options
+  return defer(() => {
+    const shrinkGuard = new ShrinkGuard(options.known, clock)
+    let last: ReadAnswer | null = null
+    let all: ListedAddresses = { order: [], missing: [] }
+    let retryAfterMs = 0
+    const accept = async (body: Buffer): Promise<readonly PolledList[]> => {
+      // The same text need not be parsed again, but still counts as a confirmation.
+      last = last?.body.equals(body) ? { ...last, body } : { body, ...(await readAnswer(body)) }
+      const { list, order, byAddress, skipped } = last
+      if (skipped.length > 0) {
+        onUnreadable(skipped.length)
+        warn('list records skipped', { count: skipped.length, first: skipped[0] })
+      }
+      const { isConfirmed, missing } = shrinkGuard.check(byAddress)
+      all = unlessSame(all, { order, missing })
+      if (!isConfirmed) warn('list shrank, waiting for confirmation', { tokens: byAddress.size })
+      // Its tokens count at once, even if others are missing.
+      onRead?.('ok')
+      return partsOf(list, all, !isConfirmed)
+    }
+    const read = () => {
+      retryAfterMs = 0
+      return defer(() => fetch(last?.body ?? null)).pipe(
+        mergeMap(accept),
+        inTurns((parts) => parts),
+        catchError((failure: unknown) => {
+          if (failure instanceof ListFetchError) retryAfterMs = failure.retryAfterMs
+          onRead?.('failed')
+          warn('list unreadable', { reason: failureReason(failure) })
+          return of(null)
+        }),
+      )
+    }
+    const nextDelayMs = () => {
+      const drawn = random()
+      const retryDelayMs = Math.min(withJitter(retryAfterMs, RETRY_AFTER_JITTER, drawn), RETRY_AFTER_BOUND_MS)
+      return Math.max(withJitter(refreshMs, REFRESH_JITTER, drawn), retryDelayMs)
+    }
+    return defer(read).pipe(repeat({ delay: () => timer(nextDelayMs(), clock) }))
+  })
+}
+
+/** The last answer that could be parsed. */
+type ReadAnswer = {
+  readonly body: Buffer
+  readonly list: readonly ListedToken[]
+  readonly order: readonly Hex[]
+  readonly byAddress: ParsedList['tokens']
+  readonly skipped: readonly string[]
+}
+
+async function readAnswer(body: Buffer): Promise<Omit<ReadAnswer, 'body'>> {
+  const { tokens, skipped } = await parseInTurns(body)
+  return { list: [...tokens.values()], order: [...tokens.keys()], byAddress: tokens, skipped }
+}
+
+async function parseInTurns(body: Buffer): Promise<ParsedList> {
+  if (body.length <= ONE_TURN_BYTES) return parseList(body)
+  const steps = parseListInSteps(body)
+  for (;;) {
+    await nextTurn()
+    const step = steps.next()
+    if (step.done) return step.value
+  }
+}
+
+/** A long list is handed on in parts. */
+function partsOf(tokens: readonly ListedToken[], all: ListedAddresses, partial: boolean): readonly PolledList[] {
+  if (tokens.length <= TOKENS_PER_TURN) return [{ tokens, partial }]
+  const parts = chunk(tokens, TOKENS_PER_TURN)
+  return parts.map((part, index) =>
+    index === parts.length - 1 ? { tokens: part, partial, all } : { tokens: part, partial: true, more: true },
+  )
+}
+
+/** Most lists name the same tokens as the one before. The same object shows that at once. */
+const unlessSame = (before: ListedAddresses, now: ListedAddresses): ListedAddresses =>
+  isSameList(before.order, now.order) && isSameList(before.missing, now.missing) ? before : now
+
+/** Accepts a list that lost tokens only after enough equal answers over enough time. */
+class ShrinkGuard {
+  readonly #clock: SchedulerLike
+  #known: Pick<ReadonlySet<Hex>, 'has' | 'keys'>
+  #candidate: ParsedList['tokens'] | null = null
+  #confirmations = 0
+  #candidateSince = 0
+
+  constructor(known: readonly Hex[], clock: SchedulerLike) {
+    this.#known = new Set(known)
+    this.#clock = clock
+  }
+
+  /** Whether the list is accepted, and the known tokens that it lacks. */
+  check(tokens: ParsedList['tokens']): { readonly isConfirmed: boolean; readonly missing: readonly Hex[] } {
+    const missing = tokens === this.#known ? [] : [...this.#known.keys()].filter((address) => !tokens.has(address))
+    const hasLostTokens = tokens.size === 0 || missing.length > 0
+    const isConfirmed = !hasLostTokens || this.#confirm(tokens)
+    if (isConfirmed) this.#candidate = null
+    // New tokens are listed at once, so they too may only disappear with confirmation.
+    this.#known = isConfirmed ? tokens : new Set([...this.#known.keys(), ...tokens.keys()])
+    return { isConfirmed, missing }
+  }
+
+  #confirm(candidate: ParsedList['tokens']): boolean {
+    const now = this.#clock.now()
+    const before = this.#candidate
+    if (!before || before.size !== candidate.size || !hasAll(before, candidate.keys())) {
+      this.#confirmations = 0
+      this.#candidateSince = now
+    }
+    this.#candidate = candidate
+    this.#confirmations += 1
+    return this.#confirmations >= CONFIRMATIONS && now - this.#candidateSince >= CONFIRMATION_MS
+  }
+}
+
+function hasAll(tokens: ParsedList['tokens'], addresses: Iterable<Hex>): boolean {
+  for (const address of addresses) if (!tokens.has(address)) return false
+  return true
+}
+
+/** Fetches the list over HTTP, with its ETag, so that an unchanged list is not sent again. */
+export function fetchList(baseUrl: string, deadlineMs = DEADLINE_MS): FetchList {
+  const { address, authHeaders } = splitCredentials(`${baseUrl}/v1/tokenized-stocks`)
+  let cached: { readonly body: Buffer; readonly etag: string } | null = null
+  return async (last) => {
+    // With the tag of a text that could not be parsed, the upstream would answer 304 for ever.
+    const etag = cached !== null && cached.body === last ? cached.etag : null
+    const response = await fetch(address, {
+      headers: { accept: 'application/json', ...authHeaders, ...(etag !== null && { 'if-none-match': etag }) },
+      redirect: 'error',
+      signal: AbortSignal.timeout(deadlineMs),
+    })
+    if (response.status === 304 && etag !== null && last !== null) return last
+    if (response.status !== 200) {
+      await response.body?.cancel()
+      throw new ListFetchError(`HTTP ${response.status}`, retryAfterOf(response.headers))
+    }
+    const body = await readBody(response, LIST_BOUND_BYTES)
+    if (!body) throw new ListFetchError(`the list is longer than ${LIST_BOUND_BYTES} bytes`, 0)
+    const newEtag = etagOf(response.headers)
+    cached = newEtag === null ? null : { body, etag: newEtag }
+    return body
+  }
+}
+
+/** A weak or strong entity tag. Anything else may have another meaning in a request: `*` matches every list. */
+function etagOf(headers: Headers): string | null {
+  const etag = headers.get('etag') ?? ''
+  return etag.length <= ETAG_BOUND_CHARS && /^(W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/.test(etag) ? etag : null
+}
+
+/** Seconds, or a date minus the answer's own date, so that no clock needs to be right. */
+function retryAfterOf(headers: Headers): number {
+  const retryAfter = headers.get('retry-after') ?? ''
+  const ms = /^\d+$/.test(retryAfter)
+    ? Number(retryAfter) * 1_000
+    : parseHttpDate(retryAfter) - parseHttpDate(headers.get('date') ?? '')
+  return Number.isNaN(ms) ? 0 : ms
+}
+
+const parseHttpDate = (date: string): number => (date.endsWith(' GMT') ? Date.parse(date) : Number.NaN)

@@ -1,0 +1,158 @@
+import { isDeepStrictEqual } from 'node:util'
+import { formatDecimal } from '../../protocol/decimal.ts'
+import { type ChainPosition, isBefore } from './chain-position.ts'
+import type { NavTiming } from './nav.ts'
+import { isInFuture, type NavReading, navAt } from './nav.ts'
+
+/** One round of a feed, from a log or a call. */
+export type Round = NavReading & {
+  /** Counts the aggregators of a feed; each counts its own rounds from the start. */
+  readonly phase: number
+  /** Decimal text, since a double cannot hold every round number. */
+  readonly round: string
+  /** Position of the log; null for a call. */
+  readonly position: ChainPosition | null
+  readonly key: string | null
+  /** Whether it was read from a sealed block. */
+  readonly sealed: boolean
+}
+
+/** A token's NAVs: those of the list by time, and the rounds of its feed in order, both newest last. */
+export type NavHistory = { readonly list: readonly NavReading[]; readonly feed: readonly Round[] }
+
+/** The current NAV and its source. `missed`: the list has a newer round that never arrived from the feed. */
+type CurrentNav = { readonly reading: NavReading; readonly source: 'list' | 'log'; readonly missed: boolean }
+
+export const emptyNavHistory: NavHistory = { list: [], feed: [] }
+
+/** How many readings of each source are kept; beyond it the oldest is dropped. */
+const ROUNDS_BOUND = 64
+
+const NO_READING: NavReading = { price: null, updatedAt: null }
+
+/**
+ * Feed and list are compared by time, since the list has no round numbers. At equal times the feed wins, even with a
+ * zero or negative answer. A round without a readable time also wins, since nothing can be called newer.
+ */
+export function currentNav(history: NavHistory, { now }: NavTiming): CurrentNav {
+  const newest = newestRound(history, now)
+  const listed = history.list.findLast((reading) => isUsable(reading, history, now)) ?? NO_READING
+  if (!newest) return { reading: listed, source: 'list', missed: false }
+  const missed = isLater(listed.updatedAt, newest.updatedAt) && !history.feed.some((round) => round.updatedAt === listed.updatedAt)
+  return missed ? { reading: listed, source: 'list', missed } : { reading: toReading(newest), source: 'log', missed }
+}
+
+/** The last round that is not older than one before it, since the time of a NAV never goes back. Of each round the last report counts. */
+function newestRound({ feed }: NavHistory, now: number): Round | undefined {
+  const reports = feed.filter((round, index) => {
+    const next = feed[index + 1]
+    return !next || !isSameRound(round, next)
+  })
+  return reports.findLast((round, index) => !reports.some((earlier, nth) => nth < index && holdsBack(earlier, round, now)))
+}
+
+/**
+ * Whether an earlier round shows that this one is old. A time in the future shows nothing: it would hold back all that follow.
+ * Nor does what the previous aggregator published after it was replaced.
+ */
+function holdsBack(earlier: Round, { updatedAt, phase, position }: Round, now: number): boolean {
+  if (earlier.updatedAt === null || !isLater(earlier.updatedAt, updatedAt) || isInFuture(earlier.updatedAt, now)) return false
+  return earlier.phase === phase || !earlier.position || !position || isBefore(earlier.position, position)
+}
+
+/** The newest NAV published by a time, even if the relay received it later. */
+export function navReadingAt(history: NavHistory, timeMs: number): NavReading {
+  let latest: NavReading | null = null
+  const listed = history.list.filter((reading) => isUsable(reading, history, timeMs))
+  for (const reading of [...listed, ...history.feed]) {
+    if (reading.updatedAt !== null && reading.updatedAt <= timeMs && !isLater(latest?.updatedAt ?? null, reading.updatedAt))
+      latest = reading
+  }
+  return latest ? toReading(latest) : NO_READING
+}
+
+/**
+ * Adds the list's reading. An invalid one (zero, garbage, missing, without a readable time or in the future) counts as
+ * newest unless a valid price is later, and only until the next reading; earlier prices are kept. A price with an older
+ * time never displaces a newer one, since several machines may serve the list.
+ */
+export function addListReading(history: NavHistory, reading: NavReading, { now }: NavTiming): NavHistory {
+  const { price, updatedAt } = reading
+  const prices = history.list.slice(0, history.list.findLastIndex((known) => hasValidPrice(known, now)) + 1)
+  const earlier = prices.filter((known) => isLater(updatedAt, known.updatedAt))
+  const later = prices.filter((known) => isLater(known.updatedAt, updatedAt))
+  const readings = hasValidPrice(reading, now)
+    ? [...earlier, { price, updatedAt }, ...later]
+    : later.length > 0
+      ? prices
+      : [...prices, { price, updatedAt }]
+  const list = readings.slice(-ROUNDS_BOUND)
+  return isDeepStrictEqual(list, history.list) ? history : { ...history, list }
+}
+
+/**
+ * Adds a round from a log or a call. It replaces the round with its key, even with other content, but only a sealed
+ * round replaces a sealed one. Rounds are ordered by phase and number, not by arrival.
+ */
+export function addRound(history: NavHistory, round: Round): NavHistory {
+  const existing = history.feed.find((known) => isSameReport(known, round))
+  if (existing?.sealed && !round.sealed) return history
+  const others = history.feed.filter((known) => known !== existing)
+  const feed = [...others, round].sort(compareRounds).slice(-ROUNDS_BOUND)
+  return isDeepStrictEqual(feed, history.feed) ? history : { ...history, feed }
+}
+
+/**
+ * Removes the rounds of these logs, so that the previous value is current again, although older than the published one. A call's
+ * answer for such a round is removed too, since it may include that log; a valid one comes again with the next call.
+ */
+export function removeRounds(history: NavHistory, keys: ReadonlySet<string>): NavHistory {
+  const removed = history.feed.filter(({ key }) => key !== null && keys.has(key))
+  if (removed.length === 0) return history
+  const isRemoved = (round: Round) =>
+    removed.includes(round) || (round.key === null && removed.some((log) => isSameRound(round, log)))
+  return { ...history, feed: history.feed.filter((round) => !isRemoved(round)) }
+}
+
+/** Adds the rounds of a sealed block, and removes earlier rounds of that block that it does not contain. */
+export function applySealedRounds(history: NavHistory, block: number, sealed: readonly Round[]): NavHistory {
+  const keys = new Set(sealed.map(({ key }) => key))
+  const unsealedKeys = history.feed.flatMap(({ position, key }) =>
+    position?.block === block && key !== null && !keys.has(key) ? [key] : [],
+  )
+  const kept = removeRounds(history, new Set(unsealedKeys))
+  return sealed.reduce((known, round) => addRound(known, { ...round, sealed: true }), kept)
+}
+
+/** A feed's answer as exact text. */
+export const priceOf = (answer: bigint, decimals: number): string => formatDecimal({ units: answer, scale: decimals })
+
+/**
+ * Without a feed, every reading of the list counts, even an invalid one; beside a feed, only valid prices do. A time in
+ * the future is checked on every call, since the clock may reach it or be set.
+ */
+const isUsable = (listed: NavReading, { feed }: NavHistory, now: number): boolean => feed.length === 0 || hasValidPrice(listed, now)
+
+/** Its age does not matter here. */
+const hasValidPrice = (reading: NavReading, now: number): boolean => navAt(reading, now, 0, null).price !== null
+
+/** False where a time is unknown. */
+const isLater = (a: number | null, b: number | null): boolean => a !== null && b !== null && a > b
+
+const toReading = ({ price, updatedAt }: NavReading): NavReading => ({ price, updatedAt })
+
+const isSameRound = (a: Round, b: Round): boolean => a.phase === b.phase && a.round === b.round
+
+const isSameReport = (a: Round, b: Round): boolean => a.key === b.key && (a.key !== null || isSameRound(a, b))
+
+/** A new aggregator may start at round 1, so the phase comes first. Of one round, a sealed log wins, then a call. */
+const compareRounds = (a: Round, b: Round): number =>
+  a.phase - b.phase ||
+  Number(BigInt(a.round) - BigInt(b.round)) ||
+  priorityOf(a) - priorityOf(b) ||
+  comparePositions(a.position, b.position)
+
+const priorityOf = ({ sealed, key }: Round): number => (sealed ? 2 : 0) + (key === null ? 0 : 1)
+
+const comparePositions = (a: ChainPosition | null, b: ChainPosition | null): number =>
+  a && b ? Number(isBefore(b, a)) - Number(isBefore(a, b)) : 0

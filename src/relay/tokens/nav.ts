@@ -1,0 +1,41 @@
+import { formatDecimal, parseDecimal } from '../../protocol/decimal.ts'
+import type { Nav } from '../../protocol/fields.ts'
+
+/** A NAV as it was read; its age is not judged yet. */
+export type NavReading = {
+  /** The number's text as the list wrote it; null where it is missing. */
+  readonly price: string | null
+  /** When it was published (ms); null where it cannot be parsed. */
+  readonly updatedAt: number | null
+}
+
+/** The clock, and the age from which a NAV is stale. */
+export type NavTiming = { readonly now: number; readonly staleMs: number }
+
+/** A time further ahead of the relay's clock is invalid. */
+const CLOCK_SKEW_BOUND_MS = 120_000
+
+/** Whether a NAV claims a time that has not come yet. */
+export const isInFuture = (updatedAt: number, now: number): boolean => updatedAt - now > CLOCK_SKEW_BOUND_MS
+
+/**
+ * The state of a reading at a time. Zero, negative, garbage and future values are never published as a price. `frozen` is what the
+ * registry of the oracle says of the feed now.
+ */
+export function navAt({ price, updatedAt }: NavReading, now: number, boundMs: number, frozen: boolean | null): Nav {
+  const bound_s = Math.floor(boundMs / 1_000)
+  if (price === null) return { price: null, updated_at: null, age_s: null, state: 'missing', bound_s, frozen }
+  const updated_at = updatedAt === null ? null : new Date(updatedAt).toISOString()
+  const value = parseDecimal(price)
+  const ageMs = updatedAt === null ? null : now - updatedAt
+  const isAhead = updatedAt !== null && isInFuture(updatedAt, now)
+  const age_s = ageMs === null || isAhead ? null : Math.max(0, Math.floor(ageMs / 1_000))
+  if (!value || value.units <= 0n || ageMs === null || isAhead) {
+    return { price: null, updated_at, age_s, state: 'invalid', bound_s, frozen }
+  }
+  return { price: formatDecimal(value), updated_at, age_s, state: ageMs > boundMs ? 'stale' : 'fresh', bound_s, frozen }
+}
+
+/** Compares NAVs without their age, which changes all the time. */
+export const isSameNav = (a: Nav, b: Nav): boolean =>
+  a.price === b.price && a.updated_at === b.updated_at && a.state === b.state && a.frozen === b.frozen

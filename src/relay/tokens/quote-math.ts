@@ -1,0 +1,77 @@
+import { compareDecimals, type Decimal, formatDecimal, parseDecimal, tenTo } from '../../protocol/decimal.ts'
+import { type PoolState, SQRT_PRICE_BOUNDS } from '../chain/pools/pool.ts'
+
+type Terms = {
+  /** Whether the token, and not its currency, comes first in the pool. */
+  readonly isToken0: boolean
+  readonly tokenDecimals: number
+  readonly currencyDecimals: number
+  /** A pool with less depth is thin. */
+  readonly minDepth: Decimal
+}
+
+export type PoolJudgement = {
+  readonly state: 'ok' | 'thin' | 'empty'
+  readonly price: string | null
+  readonly depth: string | null
+}
+
+const PRICE_DECIMALS = 8
+const DEPTH_DECIMALS = 2
+const BPS_DECIMALS = 2
+const BPS = 10_000n
+const Q96 = 2n ** 96n
+/** √1.01 − 1: how far the root of the price moves while the price moves by 1 %. */
+const ROOT_MOVE: Decimal = { units: 49_875_621n, scale: 10 }
+
+/** Whether a pool can be traded in, and at which price. Only a pool that is `ok` has one. */
+export function judgePool(pool: PoolState, { isToken0, tokenDecimals, currencyDecimals, minDepth }: Terms): PoolJudgement {
+  const { sqrtPriceX96, liquidity } = pool
+  const isAtBound = sqrtPriceX96 <= SQRT_PRICE_BOUNDS.min || sqrtPriceX96 >= SQRT_PRICE_BOUNDS.max
+  if (liquidity === 0n || isAtBound) return { state: 'empty', price: null, depth: null }
+  const depth = depthOf({ ...pool, isToken0, currencyDecimals })
+  const price = priceOf(sqrtPriceX96, isToken0, tokenDecimals, currencyDecimals)
+  const isThin = price === null || compareDecimals(decimalOf(depth), minDepth) < 0
+  return isThin ? { state: 'thin', price: null, depth } : { state: 'ok', price, depth }
+}
+
+/** Units of the currency for one token; null where that rounds to 0. */
+export function priceOf(sqrtPriceX96: bigint, isToken0: boolean, tokenDecimals: number, currencyDecimals: number): string | null {
+  const [root, unit] = isToken0 ? [sqrtPriceX96, Q96] : [Q96, sqrtPriceX96]
+  const units = divideHalfEven(root * root * tenTo(tokenDecimals + PRICE_DECIMALS), unit * unit * tenTo(currencyDecimals))
+  return units === 0n ? null : formatDecimal({ units, scale: PRICE_DECIMALS })
+}
+
+/** Units of the currency that buy the token until it costs 1 % more, if the liquidity in range went on; rounded down. */
+export function depthOf({
+  sqrtPriceX96,
+  liquidity,
+  isToken0,
+  currencyDecimals,
+}: PoolState & Pick<Terms, 'isToken0' | 'currencyDecimals'>): string {
+  const [root, unit] = isToken0 ? [sqrtPriceX96, Q96] : [Q96, sqrtPriceX96]
+  const units = (liquidity * root * ROOT_MOVE.units * tenTo(DEPTH_DECIMALS)) / (unit * tenTo(ROOT_MOVE.scale + currencyDecimals))
+  return formatDecimal({ units, scale: DEPTH_DECIMALS })
+}
+
+/** How far a price is above the NAV, in hundredths of a percent. */
+export function basisBps(price: string, navPrice: string): string {
+  const [a, b] = [decimalOf(price), decimalOf(navPrice)]
+  const [paid, value] = [a.units * tenTo(b.scale), b.units * tenTo(a.scale)]
+  return formatDecimal({ units: divideHalfEven((paid - value) * BPS * tenTo(BPS_DECIMALS), value), scale: BPS_DECIMALS })
+}
+
+/** Rounds to the nearest whole number, and halves to the even one. The divisor is positive. */
+function divideHalfEven(dividend: bigint, divisor: bigint): bigint {
+  const magnitude = dividend < 0n ? -dividend : dividend
+  const [whole, rest] = [magnitude / divisor, magnitude % divisor]
+  const isUp = 2n * rest > divisor || (2n * rest === divisor && whole % 2n === 1n)
+  const rounded = isUp ? whole + 1n : whole
+  return dividend < 0n ? -rounded : rounded
+}
+
+function decimalOf(text: string): Decimal {
+  const decimal = parseDecimal(text)
+  if (!decimal) throw new RangeError(`${text} is not a decimal number`)
+  return decimal
+}

@@ -1,0 +1,63 @@
+import type { Decimal } from '../../protocol/decimal.ts'
+import type { Block, Hex, Nav } from '../../protocol/fields.ts'
+import type { DraftOf } from '../../protocol/updates.ts'
+import { isToken0, type Pool } from '../chain/pools/pool.ts'
+import type { PoolReading } from '../chain/pools/pool-queries.ts'
+import { basisBps, judgePool } from './quote-math.ts'
+
+/** What a quote says, without its place on the tape. */
+export type QuoteFields = Omit<DraftOf<'quote'>, 'type' | 'symbol' | 'address' | 'time'>
+
+/** The quotes of a token as last published, in the order of its pools in the settings. */
+export type TokenQuotes = readonly QuoteFields[]
+
+const UNREADABLE = { state: 'unreadable', price: null, depth: null } as const
+
+/** The quote that a reading gives. The price is in the currency for one token, as the NAV is: neither takes the multiplier. */
+export function quoteFrom(
+  { pool, reading, block }: { readonly pool: Pool; readonly reading: PoolReading; readonly block: Block },
+  { decimals, nav, minDepth }: { readonly decimals: number | null; readonly nav: Nav; readonly minDepth: Decimal },
+): QuoteFields {
+  const { kind, id, currency } = pool
+  const isRead = reading.kind === 'read' && decimals !== null
+  const { state, price, depth } = isRead
+    ? judgePool(reading, { isToken0: isToken0(pool), tokenDecimals: decimals, currencyDecimals: currency.decimals, minDepth })
+    : UNREADABLE
+  const { symbol, address } = currency
+  const fee_bps = isRead ? reading.feeBps : null
+  return {
+    venue: { kind, pool: id, fee_bps, currency: { symbol, address } },
+    price,
+    state,
+    depth,
+    ...basisOf(price, nav),
+    nav,
+    block,
+  }
+}
+
+/** The same price against another NAV. */
+export const withNav = (quote: QuoteFields, nav: Nav): QuoteFields => ({ ...quote, ...basisOf(quote.price, nav), nav })
+
+/** Against a held value the difference is the drift of the market, and no premium. */
+const basisOf = (price: string | null, nav: Nav): Pick<QuoteFields, 'basis_bps' | 'basis'> =>
+  price === null || nav.price === null
+    ? { basis_bps: null, basis: null }
+    : { basis_bps: basisBps(price, nav.price), basis: nav.state === 'fresh' && nav.frozen !== true ? 'premium' : 'drift' }
+
+/** Whether two quotes of a pool say the same to a client. */
+export const isSameQuote = (a: QuoteFields, b: QuoteFields): boolean =>
+  a.price === b.price && a.state === b.state && a.basis === b.basis
+
+/** The quotes with this one, in the order of the pools. */
+export function withQuote(quotes: TokenQuotes, quote: QuoteFields, order: readonly Hex[]): TokenQuotes {
+  const others = quotes.filter(({ venue }) => venue.pool !== quote.venue.pool)
+  return [...others, quote].sort((a, b) => order.indexOf(a.venue.pool) - order.indexOf(b.venue.pool))
+}
+
+/** The quote of the deepest pool with a price; without any, that of the first pool. */
+export function mainQuote(quotes: TokenQuotes): QuoteFields | null {
+  const priced = quotes.filter(({ state }) => state === 'ok')
+  const [deepest] = priced.toSorted((a, b) => Number(b.depth) - Number(a.depth))
+  return deepest ?? quotes[0] ?? null
+}

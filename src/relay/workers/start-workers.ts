@@ -1,0 +1,343 @@
+import cluster, { type Worker } from 'node:cluster'
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ChainEvent } from '../chain/source/source.ts'
+import { randomTokenSecret } from '../config/key-settings.ts'
+import { ListenError } from '../edge/http/server.ts'
+import { type MetricsJson, mergeMetrics } from '../metrics.ts'
+import { openWriter, type Relay, type RelayOptions } from '../relay.ts'
+import { encodeBatch } from '../tape/batch-message.ts'
+import type { Notes } from '../tape/notes.ts'
+import { TAPE_FILE_NAME } from '../tape/schema.ts'
+import type { Entry } from '../tape/tape.ts'
+import { makeFolder, removeLeftovers, UsageFile } from './usage-file.ts'
+import type { WorkerOrder, WorkerReport } from './worker-messages.ts'
+
+/** A worker that does not take so many bytes of orders is stuck, and is replaced. */
+const UNSENT_BOUND_BYTES = 128 * 2 ** 20
+/** The delay before a worker is replaced that has ended; doubled each time it ends soon, up to the bound. */
+const [RESTART_MS, RESTART_BOUND_MS, SOON_MS] = [250, 30_000, 10_000]
+const METRICS_TIMEOUT_MS = 1_000
+const CUT_CHECK_MS = 250
+/** How soon a copy is tried again that the disk does not allow. */
+const COPY_RETRY_MS = 1_000
+/** How much longer than DRAIN_MS a worker may take to end. */
+const EXTRA_STOP_MS = 2_000
+
+/** A process that serves clients. Before it has its copy of the tape, batches wait for it. */
+type Member = {
+  readonly slot: number
+  readonly worker: Worker
+  readonly startedAt: number
+  /** Batches that wait for the copy; null once it is made. */
+  waiting: Uint8Array[] | null
+  /** Ends the hold of the file that is copied. */
+  release: () => boolean
+  unsentBytes: number
+}
+
+/** One process writes the tape, and others serve it behind one port. The port is open when all of them listen. */
+export async function startWorkers(options: RelayOptions): Promise<Relay> {
+  const workers = new Workers(options)
+  try {
+    await workers.open()
+    await workers.listening
+  } catch (failure) {
+    await workers.stop()
+    throw failure
+  }
+  return {
+    port: await workers.listening,
+    whenListed: workers.listed,
+    announceStop: () => workers.announceStop(),
+    stop: () => workers.stop(),
+  }
+}
+
+class Workers {
+  readonly #options: RelayOptions
+  readonly #folder: string
+  readonly #tokenSecret: string
+  #usage: UsageFile | null = null
+  readonly #members = new Map<number, Member>()
+  readonly #listening = Promise.withResolvers<number>()
+  readonly #listed = Promise.withResolvers<void>()
+  readonly #listeningSlots = new Set<number>()
+  /** The last delay of each place before its worker was replaced. */
+  readonly #restartDelays = new Map<number, number>()
+  readonly #measuring = new Map<number, (json: MetricsJson) => void>()
+  #writer: Awaited<ReturnType<typeof openWriter>> | null = null
+  /** The port that is open. */
+  #port: number
+  /** What the workers ask for. They share one socket only where all ask for the same. */
+  #sharedPort: number
+  readonly #copyQueue: Member[] = []
+  #isCopying = false
+  #copies = 0
+  #requests = 0
+  #isCut = false
+  #isStopAnnounced = false
+  #isStopping = false
+  #reopening: Promise<void> = Promise.resolve()
+  readonly #cutTimer: NodeJS.Timeout
+
+  constructor(options: RelayOptions) {
+    this.#options = options
+    const { DATA_DIR: dir, PORT: port, TOKEN_SECRET: secret = randomTokenSecret() } = options.config
+    this.#tokenSecret = secret
+    this.#port = port
+    this.#sharedPort = port
+    removeLeftovers()
+    this.#folder = dir === ':memory:' ? makeFolder('workers') : join(dir, 'workers')
+    this.#cutTimer = setInterval(() => this.#checkCut(), CUT_CHECK_MS)
+    cluster.setupPrimary({ serialization: 'advanced' })
+  }
+
+  /** The port, once all workers listen on it. */
+  get listening(): Promise<number> {
+    return this.#listening.promise
+  }
+
+  get listed(): Promise<void> {
+    return this.#listed.promise
+  }
+
+  async open(): Promise<void> {
+    const writer = await openWriter({
+      ...this.#options,
+      onChainEvent: (event) => this.#sendEvent(event),
+      reopen: (why) => {
+        this.#reopening = this.#reopening.then(() => this.#reopen(why)).catch(this.#options.onFailure)
+      },
+    })
+    this.#writer = writer
+    // Only now: before the tape is open, the folder may be that of another relay.
+    rmSync(this.#folder, { recursive: true, force: true })
+    mkdirSync(this.#folder, { recursive: true })
+    this.#usage = new UsageFile()
+    writer.tape.follow((entries, notes, keepAfter) => this.#sendBatch(entries, notes, keepAfter))
+    for (let slot = 1; slot <= this.#options.config.WORKERS; slot += 1) this.#fork(slot)
+  }
+
+  announceStop(): void {
+    this.#isStopAnnounced = true
+    for (const member of this.#members.values()) this.#send(member, { do: 'announceStop' })
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true
+    clearInterval(this.#cutTimer)
+    await this.#reopening
+    await this.#stopMembers()
+    this.#closeUsage()
+    if (this.#writer) rmSync(this.#folder, { recursive: true, force: true })
+    await this.#writer?.stop()
+  }
+
+  async #reopen(why: string): Promise<void> {
+    if (this.#isStopping) return
+    this.#options.log.warn({ why }, 'the tape does not continue: the workers start anew')
+    const writer = this.#writer
+    this.#writer = null
+    await this.#stopMembers()
+    this.#closeUsage()
+    await writer?.stop()
+    this.#sharedPort = this.#port
+    await this.open()
+  }
+
+  #closeUsage(): void {
+    this.#usage?.close()
+    this.#usage = null
+  }
+
+  #fork(slot: number): void {
+    const worker = cluster.fork()
+    const member: Member = { slot, worker, startedAt: performance.now(), waiting: [], release: () => true, unsentBytes: 0 }
+    this.#members.set(slot, member)
+    worker.once('online', () => {
+      this.#copyQueue.push(member)
+      this.#giveNextCopy()
+    })
+    worker.on('message', (report: WorkerReport) => this.#onReport(member, report))
+    // It ends then, and that is enough.
+    worker.process.on('error', () => {})
+    worker.once('exit', (code, signal) => this.#onExit(member, signal ?? `exit code ${code}`))
+    closeLastConnectionAtExit(worker)
+  }
+
+  /** Lets the next worker copy the tape, one at a time. What is written from now on follows. */
+  #giveNextCopy(): void {
+    const tape = this.#writer?.tape
+    const usage = this.#usage
+    if (!tape || !usage || this.#isCopying) return
+    // A worker copies the file, so it waits while the disk fails.
+    if (!tape.isInFile) return void setTimeout(() => this.#giveNextCopy(), COPY_RETRY_MS).unref()
+    const member = this.#copyQueue.shift()
+    if (!member) return
+    if (member.worker.isDead()) return this.#giveNextCopy()
+    this.#isCopying = true
+    this.#copies += 1
+    const dir = join(this.#folder, `copy-${this.#copies}`)
+    // The folder may be gone where it is among the temporary files.
+    mkdirSync(dir, { recursive: true })
+    if (usage.renew()) for (const each of this.#members.values()) this.#send(each, { do: 'moveUsage', file: usage.path })
+    const { source, release } = tape.holdForCopy(join(dir, TAPE_FILE_NAME))
+    member.waiting = []
+    member.release = () => {
+      member.release = () => true
+      this.#isCopying = false
+      const isUnchanged = release()
+      this.#giveNextCopy()
+      return isUnchanged
+    }
+    const given = { endpoints: this.#options.endpoints, usageFile: usage.path, tokenSecret: this.#tokenSecret }
+    this.#send(member, { do: 'start', ...given, dir, source, port: this.#sharedPort })
+    this.#send(member, { do: 'cut', isCut: this.#isCut })
+  }
+
+  #onCopy(member: Member): void {
+    // The next one makes a whole copy.
+    if (!member.release()) return kill(member)
+    const waiting = member.waiting ?? []
+    member.waiting = null
+    member.unsentBytes = 0
+    for (const bytes of waiting) this.#send(member, { do: 'batch', bytes }, bytes.length)
+  }
+
+  #onReport(member: Member, report: WorkerReport): void {
+    switch (report.did) {
+      case 'copy':
+        return this.#onCopy(member)
+      case 'listen':
+        this.#port = report.port
+        this.#listeningSlots.add(member.slot)
+        if (this.#isStopAnnounced) this.#send(member, { do: 'announceStop' })
+        if (this.#listeningSlots.size === this.#options.config.WORKERS) this.#listening.resolve(report.port)
+        return
+      case 'list':
+        return this.#listed.resolve()
+      case 'fail':
+        return this.#listening.reject(new ListenError(report.message))
+      case 'askMetrics':
+        return void this.#answerMetrics(member, report.request)
+      case 'measure':
+        this.#measuring.get(report.request)?.(report.json)
+        this.#measuring.delete(report.request)
+        return
+    }
+  }
+
+  #onExit(member: Member, how: string): void {
+    if (this.#members.get(member.slot) === member) this.#members.delete(member.slot)
+    member.release()
+    if (!this.#isStopping) this.#usage?.forget(member.worker.id)
+    if (this.#isStopping || !this.#writer) return
+    this.#options.log.error({ worker: member.slot, how }, 'a worker has ended, and another one takes its place')
+    setTimeout(() => {
+      if (!this.#isStopping && this.#writer && !this.#members.has(member.slot)) this.#fork(member.slot)
+    }, this.#restartDelayOf(member)).unref()
+  }
+
+  #restartDelayOf({ slot, startedAt }: Member): number {
+    const isSoon = performance.now() - startedAt < SOON_MS
+    const delayMs = isSoon ? Math.min(RESTART_BOUND_MS, 2 * (this.#restartDelays.get(slot) ?? RESTART_MS / 2)) : RESTART_MS
+    this.#restartDelays.set(slot, delayMs)
+    return delayMs
+  }
+
+  #sendBatch(entries: readonly Entry[], notes: Notes, keepAfter: number): void {
+    if (this.#members.size === 0 || !this.#writer) return
+    const { tape } = this.#writer
+    const bytes = encodeBatch({
+      ...{ epoch: tape.epoch, epochBeganAt: tape.epochBeganAt, after: 0, first: entries[0]?.seq ?? 0 },
+      texts: entries.map(({ text }) => text),
+      notes: Object.fromEntries(notes),
+      keepAfter: Number.isFinite(keepAfter) ? keepAfter : null,
+      ...{ lastSeqs: null, resigns: false },
+    })
+    for (const member of this.#members.values()) {
+      if (!member.waiting) this.#send(member, { do: 'batch', bytes }, bytes.length)
+      else if (member.unsentBytes + bytes.length > UNSENT_BOUND_BYTES) kill(member)
+      else {
+        member.waiting.push(bytes)
+        member.unsentBytes += bytes.length
+      }
+    }
+  }
+
+  #sendEvent(event: ChainEvent): void {
+    for (const member of this.#members.values()) if (!member.waiting) this.#send(member, { do: 'chainEvent', event })
+  }
+
+  #send(member: Member, order: WorkerOrder, bytes = 0): void {
+    if (!member.worker.isConnected()) return
+    member.unsentBytes += bytes
+    if (member.unsentBytes > UNSENT_BOUND_BYTES) return kill(member)
+    member.worker.send(order, () => {
+      member.unsentBytes -= bytes
+    })
+  }
+
+  #checkCut(): void {
+    const isCut = this.#writer?.isCut() ?? true
+    if (isCut === this.#isCut) return
+    this.#isCut = isCut
+    for (const member of this.#members.values()) this.#send(member, { do: 'cut', isCut })
+  }
+
+  /** The metrics of all processes, added up. */
+  async #answerMetrics(asking: Member, request: number): Promise<void> {
+    const measured = await Promise.all([...this.#members.values()].map((member) => this.#measure(member)))
+    const text = await mergeMetrics([await this.#options.metrics.json(), ...measured.filter((json) => json !== null)])
+    this.#send(asking, { do: 'measured', request, text })
+  }
+
+  /** Null where the worker does not answer in time. */
+  #measure(member: Member): Promise<MetricsJson | null> {
+    this.#requests += 1
+    const request = this.#requests
+    return new Promise((resolve) => {
+      const timeout = setTimeout(() => {
+        this.#measuring.delete(request)
+        resolve(null)
+      }, METRICS_TIMEOUT_MS)
+      this.#measuring.set(request, (json) => {
+        clearTimeout(timeout)
+        resolve(json)
+      })
+      this.#send(member, { do: 'measure', request })
+    })
+  }
+
+  async #stopMembers(): Promise<void> {
+    const deadlineMs = this.#options.config.DRAIN_MS + EXTRA_STOP_MS
+    await Promise.all(
+      [...this.#members.values()].map(async (member) => {
+        const { worker } = member
+        if (worker.isDead()) return
+        const ended = new Promise((resolve) => worker.once('exit', resolve))
+        this.#send(member, { do: 'stop' })
+        const deadline = setTimeout(() => kill(member), deadlineMs)
+        await ended
+        clearTimeout(deadline)
+      }),
+    )
+    this.#members.clear()
+  }
+}
+
+/** Node hands a worker one connection at a time, and leaves it open for ever where the worker dies before it takes it. */
+function closeLastConnectionAtExit({ process: child }: Worker): void {
+  const send = child.send.bind(child) as (...args: readonly unknown[]) => boolean
+  let last: { close(): unknown } | null = null
+  child.send = (...args: readonly unknown[]) => {
+    const [, handle] = args
+    if (typeof handle === 'object' && handle && 'close' in handle) last = handle as { close(): unknown }
+    return send(...args)
+  }
+  // Where the worker took it, this is closed already.
+  child.once('exit', () => last?.close())
+}
+
+const kill = ({ worker }: Member): void => void worker.process.kill('SIGKILL')

@@ -1,0 +1,135 @@
+import type { Message } from '../generated/messages.ts'
+import { errorOf } from './http-requests.ts'
+import type { StreamState, TransportName } from './options.ts'
+import { RelayError } from './relay-error.ts'
+import { type ConnectionEnd, endOf, type OpenConnection } from './transport.ts'
+
+/** What a connection needs from outside. The simulation has a network and a clock of its own. */
+export type Environment = {
+  readonly open: Readonly<Record<TransportName, OpenConnection>>
+  /** Without it: WebSocket, and SSE where a WebSocket does not open. */
+  readonly transport: TransportName | undefined
+  readonly now: () => number
+  readonly random: () => number
+  /** Calls back once. Returns what cancels it. */
+  readonly after: (ms: number, callback: () => void) => () => void
+}
+
+type ConnectionHandlers = {
+  /** The parameters of the next connection. */
+  readonly query: () => URLSearchParams
+  readonly onMessage: (message: Message) => void
+  readonly onState: (change: Partial<StreamState>) => void
+  /** The relay refuses the stream for good. */
+  readonly onRefusal: (refusal: RelayError) => void
+}
+
+/** The first message must come within this time. */
+const CONNECT_BOUND_MS = 10_000
+/** A relay that misses this many heartbeats is gone. */
+const MISSED_HEARTBEATS = 3
+/** The first wait before a new connection, and the longest. Each failure doubles it. */
+const RETRY_MS = 500
+const RETRY_BOUND_MS = 30_000
+/** The longest wait that a server may ask for. */
+const REQUESTED_BOUND_MS = 3_600_000
+
+/** Keeps one connection open: it leaves a silent one, and comes back by the rule of the close code. */
+export class Connection {
+  readonly #environment: Environment
+  readonly #handlers: ConnectionHandlers
+  #transport: TransportName
+  #hasHello = false
+  #attempts = 0
+  #retryMs = 0
+  #lastMessageAt = 0
+  #silenceMs = CONNECT_BOUND_MS
+  #disconnect: () => void = () => {}
+  #cancelTimer: () => void = () => {}
+
+  constructor(environment: Environment, handlers: ConnectionHandlers) {
+    this.#environment = environment
+    this.#handlers = handlers
+    this.#transport = environment.transport ?? 'websocket'
+  }
+
+  /** Opens a new connection in place of the one before. */
+  open(): void {
+    this.close()
+    this.#hasHello = false
+    this.#retryMs = 0
+    this.#silenceMs = CONNECT_BOUND_MS
+    this.#lastMessageAt = this.#environment.now()
+    this.#handlers.onState({ phase: 'connecting', transport: this.#transport, retryMs: null, attempts: this.#attempts })
+    this.#watch()
+    let isCurrent = true
+    const close = this.#environment.open[this.#transport](this.#handlers.query(), {
+      onMessage: (text) => isCurrent && this.#receive(text),
+      onRetry: (ms) => {
+        if (isCurrent) this.#retryMs = ms
+      },
+      onEnd: (end) => isCurrent && this.#end(end),
+    })
+    this.#disconnect = () => {
+      isCurrent = false
+      close()
+    }
+  }
+
+  /** Ends the connection without a failure. */
+  close(): void {
+    this.#cancelTimer()
+    this.#disconnect()
+  }
+
+  #receive(text: string): void {
+    this.#lastMessageAt = this.#environment.now()
+    let message: Message | null = null
+    try {
+      message = JSON.parse(text)
+    } catch {
+      // It is no message then.
+    }
+    if (!message?.type) return this.#end({ reason: 'no message came' })
+    switch (message.type) {
+      case 'hello':
+        this.#hasHello = true
+        this.#silenceMs = MISSED_HEARTBEATS * 1_000 * message.heartbeat_s
+        this.#handlers.onState({ phase: 'replaying' })
+        break
+      case 'heartbeat':
+        this.#attempts = 0
+        break
+      case 'bye':
+        this.#retryMs = message.retry_ms
+        break
+      case 'error':
+        return this.#end(endOf(errorOf(message.code, message)))
+    }
+    this.#handlers.onMessage(message)
+  }
+
+  /** Rather one timer now and then than a new one for every message. */
+  #watch(): void {
+    const leftMs = this.#lastMessageAt + this.#silenceMs - this.#environment.now()
+    if (leftMs <= 0) return this.#end({ reason: 'the relay is silent' })
+    this.#cancelTimer = this.#environment.after(leftMs, () => this.#watch())
+  }
+
+  #end({ code = 0, reason, refusal }: ConnectionEnd): void {
+    this.close()
+    if (refusal) return this.#handlers.onRefusal(refusal)
+    if (code >= 4_000 && code < 4_100) return this.#handlers.onRefusal(new RelayError(code, reason.split(' ')[0] ?? '', reason))
+    if (!this.#hasHello && !this.#environment.transport && code < 4_000) {
+      // A proxy may forbid the WebSocket. Over HTTP the relay also says why it refuses.
+      const isBlocked = this.#transport === 'websocket'
+      this.#transport = isBlocked ? 'sse' : 'websocket'
+      if (isBlocked) return this.open()
+    }
+    const backoffMs = Math.min(RETRY_MS * 2 ** this.#attempts, RETRY_BOUND_MS) * (0.5 + this.#environment.random())
+    const waitMs = Math.round(Math.min(this.#retryMs, REQUESTED_BOUND_MS) + backoffMs)
+    this.#attempts += 1
+    this.#handlers.onState({ phase: 'waiting', reason, retryMs: waitMs, attempts: this.#attempts })
+    this.#cancelTimer = this.#environment.after(waitMs, () => this.open())
+  }
+}

@@ -1,0 +1,69 @@
+import type { ServiceStatus, Update } from '../generated/messages.ts'
+import type { Http } from './http-requests.ts'
+import { isNotAfter } from './position-order.ts'
+import { type SelectionFilters, selectionQuery, setGiven, timeText } from './selection-query.ts'
+
+/** Which messages of the tape to read. `after` and `before` are exclusive positions, `through` is inclusive. */
+export type HistoryOptions = SelectionFilters & {
+  readonly since?: string | Date
+  readonly until?: string | Date
+  readonly after?: string
+  readonly before?: string
+  readonly through?: string
+  /** `desc` begins with the newest. */
+  readonly order?: 'asc' | 'desc'
+  /** The most messages to yield. */
+  readonly limit?: number
+  readonly signal?: AbortSignal
+}
+
+/** The most messages that the relay puts on a page. */
+const PAGE_BOUND = 1_000
+
+type Page = { readonly events: readonly Update[]; readonly next: string | null }
+
+/** The stored messages of a selection, read page by page as they are taken. */
+export async function* readHistory(
+  http: Http,
+  symbols: string | readonly string[],
+  options: HistoryOptions,
+): AsyncGenerator<Update> {
+  const { after, before, through, order = 'asc', limit = Number.POSITIVE_INFINITY } = options
+  const { since, until, signal = new AbortController().signal } = options
+  const query = setGiven(selectionQuery(symbols, options), {
+    ...{ since: timeText(since), until: timeText(until), after, before, through, order },
+    limit: Math.max(1, Math.min(limit, PAGE_BOUND)),
+  })
+  let left = limit
+  for await (const events of pages(http, 'v1/events', query, signal)) {
+    for (const update of events) {
+      if (left === 0) return
+      left -= 1
+      yield update
+    }
+    if (left === 0) return
+  }
+}
+
+/** What a gap left out. Throws when a part of it is not stored any more. */
+export async function* readBackfill(http: Http, path: string, signal: AbortSignal): AsyncGenerator<Update> {
+  const { pathname, searchParams } = new URL(path, http.urlOf(''))
+  const from = searchParams.get('after') ?? ''
+  searchParams.set('limit', String(PAGE_BOUND))
+  for await (const events of pages(http, pathname, searchParams, signal)) yield* events
+  // The pages are whole only if nothing was deleted meanwhile.
+  const { tape } = await http.getJson<ServiceStatus>('v1/status', undefined, signal)
+  if (!isNotAfter(tape.oldest, from)) throw new Error(`deleted up to ${tape.oldest}`)
+}
+
+async function* pages(http: Http, path: string, query: URLSearchParams, signal?: AbortSignal): AsyncGenerator<readonly Update[]> {
+  for (;;) {
+    const { events, next } = await http.getJson<Page>(path, query, signal)
+    yield events
+    if (next === null) return
+    if (query.get('order') === 'desc') {
+      query.delete('through')
+      query.set('before', next)
+    } else query.set('after', next)
+  }
+}

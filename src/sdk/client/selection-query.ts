@@ -1,0 +1,20 @@
+import type { Update } from '../generated/messages.ts'
+import type { StreamOptions } from './options.ts'
+
+/** What a stream and the history both select by. */
+export type SelectionFilters = Pick<StreamOptions<Update['type']>, 'types' | 'stage' | 'minValue' | 'minShares' | 'party'>
+
+/** The query parameters of a selection. */
+export function selectionQuery(symbols: string | readonly string[], options: SelectionFilters): URLSearchParams {
+  const { types, stage, minValue, minShares, party } = options
+  const query = new URLSearchParams({ symbols: String(symbols) })
+  return setGiven(query, { types, stage, min_value: minValue, min_shares: minShares, party })
+}
+
+/** Sets the parameters that have a value. */
+export function setGiven(query: URLSearchParams, given: Readonly<Record<string, unknown>>): URLSearchParams {
+  for (const [name, value] of Object.entries(given)) if (value !== undefined) query.set(name, String(value))
+  return query
+}
+
+export const timeText = (time?: string | Date): string | undefined => (time instanceof Date ? time.toISOString() : time)

@@ -1,0 +1,308 @@
+// Programs that compile without this library have no Symbol.asyncDispose, which the declarations name.
+/// <reference lib="esnext.disposable" preserve="true" />
+
+import type { Message, Update } from '../generated/messages.ts'
+import { Connection, type Environment } from './connection.ts'
+import { readBackfill } from './history-reader.ts'
+import type { Http } from './http-requests.ts'
+import { ItemQueue, type QueueEntry } from './item-queue.ts'
+import { gapOf, type Loss, LossDetector } from './loss-detector.ts'
+import type { Gap, StreamItem, StreamOptions, StreamState } from './options.ts'
+import { isNotAfter } from './position-order.ts'
+import { GapError } from './relay-error.ts'
+import { selectionQuery, setGiven, timeText } from './selection-query.ts'
+
+const QUEUE_BOUND = 10_000
+/** Filled messages that are remembered. */
+const FILLED_BOUND = 100_000
+
+type FoundLoss = Pick<Loss, 'received' | 'type' | 'count' | 'due'>
+
+/** The messages of the tape. A newer relay may send others, which a client ignores. */
+const updateTypes =
+  'transfer mint burn seize approval multiplier pause action token nav log retract amend seal hole finality status quote session'.split(
+    ' ',
+  )
+
+/** A stream as its consumer sees it. */
+export type Updates<Item> = AsyncIterableIterator<Item, undefined> & {
+  readonly state: StreamState
+  /** Where a new stream continues after what the consumer has finished with. */
+  readonly position: string | null
+  /** Ends the stream. The position is saved when it returns. */
+  close(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/** Where the messages come from. */
+export type StreamSource = Environment & { readonly http: Http; readonly heartbeatS: number }
+
+/**
+ * The messages of a selection. The stream connects when the first one is asked for, resumes by itself, drops repeats and
+ * proves that nothing is missing. It ends when it is closed, or throws when the relay refuses it for good.
+ */
+export class UpdateStream implements Updates<StreamItem> {
+  readonly #source: StreamSource
+  readonly #options: StreamOptions
+  readonly #query: URLSearchParams
+  readonly #losses: LossDetector
+  readonly #connection: Connection
+  readonly #queue = new ItemQueue<StreamItem>()
+  readonly #queueBound: number
+  readonly #abort = new AbortController()
+  #state: Omit<StreamState, 'position' | 'queued'> = {
+    phase: 'connecting',
+    transport: null,
+    source: null,
+    head: null,
+    demo: null,
+    rejected: [],
+    reason: null,
+    retryMs: null,
+    attempts: 0,
+  }
+  #started: Promise<void> | null = null
+  /** Calls of `next` follow each other. */
+  #turn: Promise<unknown> = Promise.resolve()
+  /** The newest position received. */
+  #received: string | null = null
+  /** Snapshots come before the next update. A connection that ends before them must not resume without them. */
+  #awaitsSnapshots = false
+  #current: QueueEntry<StreamItem> | null = null
+  #filling: AsyncGenerator<StreamItem> | null = null
+  /** What was filled: one loss may be found by its chain and by its number. */
+  readonly #filled = new Set<string>()
+  #finished: string | null = null
+  #saved: string | null = null
+  #saving: Promise<void> | null = null
+
+  constructor(source: StreamSource, symbols: string | readonly string[], options: StreamOptions) {
+    this.#source = source
+    this.#options = options
+    this.#queueBound = options.queueBound ?? QUEUE_BOUND
+    this.#query = selectionQuery(symbols, options)
+    this.#losses = new LossDetector(this.#query)
+    this.#connection = new Connection(source, {
+      query: () => this.#connectionQuery(),
+      onMessage: (message) => this.#receive(message),
+      onState: (change) => this.#setState(change),
+      onRefusal: (refusal) => this.#end(refusal),
+    })
+    options.signal?.addEventListener('abort', () => void this.close(), { signal: this.#abort.signal })
+  }
+
+  get state(): StreamState {
+    return { ...this.#state, position: this.#finished, queued: this.#queue.size }
+  }
+
+  get position(): string | null {
+    return this.#finished
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  /** Asking for the next item says that the one before it is finished. */
+  next(): Promise<IteratorResult<StreamItem, undefined>> {
+    const turn = this.#turn.then(() => this.#take())
+    this.#turn = turn.catch(() => {})
+    return turn
+  }
+
+  async return(): Promise<IteratorResult<StreamItem, undefined>> {
+    await this.close()
+    return { done: true, value: undefined }
+  }
+
+  async close(): Promise<void> {
+    this.#queue.clear()
+    this.#current = null
+    this.#filling = null
+    this.#end(null)
+    this.#abort.abort()
+    await this.#saving
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  async #start(): Promise<void> {
+    const { store, signal } = this.#options
+    this.#received = (await store?.load()) ?? null
+    this.#saved = this.#received
+    this.#finished = this.#received
+    if (signal?.aborted) return this.#end(null)
+    if (!this.#abort.signal.aborted) this.#connection.open()
+  }
+
+  #connectionQuery(): URLSearchParams {
+    const { since, snapshot } = this.#options
+    return setGiven(new URLSearchParams(this.#query), {
+      heartbeat: this.#source.heartbeatS,
+      since: this.#received === null ? timeText(since) : this.#losses.resumeFrom(this.#received),
+      snapshot: this.#awaitsSnapshots && snapshot !== false ? 'always' : snapshot,
+    })
+  }
+
+  #receive(message: Message): void {
+    switch (message.type) {
+      case 'hello':
+        return this.#setState({ source: message.source, head: message.head, demo: message.demo })
+      case 'subscribed':
+        this.#losses.startConnection(message.id)
+        if (message.id !== null) this.#advance(message.id)
+        this.#awaitsSnapshots ||= message.resume !== 'full'
+        return this.#setState({ rejected: message.rejected })
+      case 'snapshot':
+        return this.#push({ item: message, position: null })
+      case 'gap': {
+        const received = this.#losses.seen
+        const due = this.#losses.restart(message.from, message.id)
+        if (!due) this.#received = null
+        this.#advance(message.id)
+        this.#awaitsSnapshots = true
+        return this.#pushGap(message, { received, due })
+      }
+      case 'live':
+        this.#awaitsSnapshots = false
+        this.#setState({ phase: 'live', reason: null })
+        return this.#prove(this.#losses.receiveLive(message.replayed, message.id), message.id)
+      case 'heartbeat':
+        this.#prove(this.#losses.receiveCount(message.sent, message.id), message.id)
+        return this.#setState({ source: message.source, head: message.head })
+    }
+    if ('prev' in message) this.#receiveUpdate(message)
+  }
+
+  #receiveUpdate(update: Update): void {
+    if (this.#losses.isRepeat(update, this.#received)) return
+    const loss = this.#losses.receive(update)
+    if (loss) this.#pushGap(gapOf(loss, this.#received ?? loss.from), loss)
+    if (update.type === 'status') this.#setState({ source: update.source, head: update.head })
+    this.#awaitsSnapshots = false
+    this.#advance(update.id)
+    this.#push({
+      position: this.#losses.hasDue ? null : this.#received,
+      ...(updateTypes.includes(update.type) && { item: update }),
+    })
+  }
+
+  /** The relay reports up to where everything was sent. */
+  #prove(loss: Loss | null, id: string): void {
+    // As after a gap of the relay, which sends them only to a new connection.
+    const needsSnapshots = loss?.query === null
+    this.#awaitsSnapshots ||= needsSnapshots
+    if (loss) this.#pushGap(gapOf(loss, id), loss)
+    this.#advance(id)
+    if (needsSnapshots && this.#state.phase !== 'closed') this.#connection.open()
+    if (!this.#awaitsSnapshots) this.#queue.push({ position: this.#received })
+  }
+
+  #advance(id: string): void {
+    if (this.#received === null || !isNotAfter(id, this.#received)) this.#received = id
+  }
+
+  #pushGap(gap: Gap, loss: FoundLoss): void {
+    const { backfill } = gap
+    // A position at the relay's own gap would keep the snapshots that follow from a restarted program.
+    const position = gap.reason === 'missed' ? gap.id : null
+    // Without the ids that were received, the history would repeat them.
+    if (this.#options.fill && backfill !== null && loss.received !== null)
+      return this.#push({ position, fill: () => this.#fill(gap, backfill, loss) })
+    if (this.#options.strict) this.#end(new GapError(gap))
+    else this.#push({ item: gap, position })
+  }
+
+  /** What a gap left out, and the gap itself where that cannot be read. */
+  async *#fill(gap: Gap, backfill: string, loss: FoundLoss): AsyncGenerator<StreamItem> {
+    let left = loss.count ?? 0
+    const due = new Set(loss.due)
+    try {
+      for await (const update of readBackfill(this.#source.http, backfill, this.#abort.signal)) {
+        const { id, type } = update
+        // A repetition that was lost on the way is counted as missing, but the program has it.
+        if (due.delete(id)) left -= 1
+        if (loss.received?.has(id) || (loss.type ?? type) !== type || this.#filled.has(id)) continue
+        if (this.#filled.size === FILLED_BOUND) this.#filled.clear()
+        this.#filled.add(id)
+        left -= 1
+        yield update
+      }
+      // The history of the sealed view leaves out facts whose own messages are deleted.
+      if (due.size > 0 || (left > 0 && this.#options.stage === 'sealed')) throw new Error('messages are missing')
+    } catch (failure) {
+      if (this.#abort.signal.aborted) return
+      this.#setState({ reason: `a gap is not filled: ${failure}` })
+      if (this.#options.strict) throw new GapError(gap)
+      yield gap
+    }
+  }
+
+  #push(entry: QueueEntry<StreamItem>): void {
+    this.#queue.push(entry)
+    if (this.#queue.size < this.#queueBound || this.#awaitsSnapshots || this.#state.phase === 'closed') return
+    // A WebSocket cannot be slowed down. The relay keeps what comes, and a new connection gets it later.
+    this.#connection.close()
+    this.#setState({ phase: 'paused' })
+  }
+
+  async #take(): Promise<IteratorResult<StreamItem, undefined>> {
+    try {
+      this.#started ??= this.#start()
+      await this.#started
+      for (;;) {
+        const filled = await this.#filling?.next()
+        if (filled?.done === false) return filled
+        this.#filling = null
+        this.#finish()
+        this.#current = await this.#queue.take()
+        if (this.#current === null) return { done: true, value: undefined }
+        if (this.#state.phase === 'paused' && this.#queue.size <= this.#queueBound / 2) this.#connection.open()
+        if (this.#current.item) return { done: false, value: this.#current.item }
+        this.#filling = this.#current.fill?.() ?? null
+      }
+    } catch (failure) {
+      await this.close()
+      throw failure
+    }
+  }
+
+  /** The consumer is done with the current entry. */
+  #finish(): void {
+    const position = this.#current?.position ?? null
+    this.#current = null
+    if (position === null) return
+    this.#finished = position
+    this.#saving ??= this.#save().finally(() => {
+      this.#saving = null
+    })
+  }
+
+  /** One save at a time; the next one takes the newest position. */
+  async #save(): Promise<void> {
+    const { store } = this.#options
+    try {
+      while (store && this.#finished !== null && this.#saved !== this.#finished) {
+        const position = this.#finished
+        await store.save(position)
+        this.#saved = position
+      }
+    } catch (failure) {
+      this.#end(failure instanceof Error ? failure : new Error(String(failure)))
+    }
+  }
+
+  #end(failure: Error | null): void {
+    if (this.#state.phase === 'closed') return
+    this.#connection.close()
+    this.#queue.end(failure)
+    this.#setState({ phase: 'closed', reason: failure?.message ?? null, retryMs: null })
+  }
+
+  #setState(change: Partial<StreamState>): void {
+    this.#state = { ...this.#state, ...change }
+    this.#options.onState?.(this.state)
+  }
+}

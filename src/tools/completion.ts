@@ -1,0 +1,46 @@
+import { type Command, type CommandFlags, EXIT_OK, UsageError } from '../lib/command.ts'
+import { nearestName } from '../lib/nearest-name.ts'
+import { bashScript, type CompletedCommand, fishScript, zshScript } from './completion-scripts.ts'
+
+const usage = `stocktape completion bash|zsh|fish
+
+Prints a script that completes commands and flags. To load it in each new shell:
+
+  bash   echo 'eval "$(stocktape completion bash)"' >> ~/.bashrc
+  zsh    echo 'eval "$(stocktape completion zsh)"' >> ~/.zshrc    (after compinit)
+  fish   stocktape completion fish > ~/.config/fish/completions/stocktape.fish
+`
+
+const scripts: ReadonlyMap<string, (commands: readonly CompletedCommand[]) => string> = new Map([
+  ['bash', bashScript],
+  ['zsh', zshScript],
+  ['fish', fishScript],
+])
+
+export const completionShells: readonly string[] = [...scripts.keys()]
+export const completionFlags: CommandFlags = { help: { type: 'boolean', short: 'h', description: 'explain the command' } }
+
+/** The nearest shell is named up to this many edits. */
+const SUGGESTION_BOUND_EDITS = 2
+
+/** Prints the completion script of a shell for these commands, which load when they are needed. */
+export const openCompletion =
+  (loadCommands: () => Promise<readonly CompletedCommand[]>): Command =>
+  async (args) => {
+    if (args.includes('--help') || args.includes('-h')) {
+      process.stdout.write(usage)
+      return EXIT_OK
+    }
+    const [shell = '', ...others] = args
+    const script = scripts.get(shell)
+    if (!script || others.length > 0) throw new UsageError(mistakeOf(shell, others))
+    process.stdout.write(script(await loadCommands()))
+    return EXIT_OK
+  }
+
+function mistakeOf(shell: string, others: readonly string[]): string {
+  if (shell === '') return `name a shell: ${completionShells.join(', ')}`
+  if (scripts.has(shell)) return `one shell is enough, and '${others[0]}' is one more`
+  const nearest = nearestName(shell, completionShells, SUGGESTION_BOUND_EDITS)
+  return `'${shell}' is none of ${completionShells.join(', ')}.${nearest === undefined ? '' : ` Did you mean ${nearest}?`}`
+}

@@ -1,0 +1,399 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { type WebSocket, WebSocketServer } from 'ws'
+import type { Message } from '../../protocol/notices.ts'
+import type { Update } from '../../protocol/updates.ts'
+import type { ScriptedTape } from './scripted-tape.ts'
+
+const HEARTBEAT_MS = 1_000
+/** Connections that no scenario has taken yet. A client that opens more is out of control. */
+const WAITING_BOUND = 100
+/** The longest message of a client. */
+const MESSAGE_BOUND_BYTES = 4_096
+
+export type ClientTransport = 'websocket' | 'sse' | 'ndjson'
+
+/** How a connection begins, where it is not as usual. */
+export type Beginning = {
+  /** A gap in place of an honoured position. */
+  readonly gap?: (from: string) => Extract<Message, { type: 'gap' }>
+  /** Messages that are sent again before those that follow the position. */
+  readonly repeated?: readonly Update[]
+  /** Messages of the tape that are not sent although the connection goes on. */
+  readonly dropped?: readonly Update[]
+}
+
+/** The connection of a client: what it asked for, and what it is sent. */
+export class ScriptedConnection {
+  readonly transport: ClientTransport
+  readonly query: URLSearchParams
+  readonly arrivedAt = performance.now()
+  readonly #tape: () => ScriptedTape
+  readonly #carrier: Carrier
+  #heartbeats: NodeJS.Timeout | null = null
+  #sent = 0
+  #position: string
+  /** Up to where the client was told how many messages it was sent, and where that was before its newest message. */
+  #counted: string
+  provenBefore: string
+  isAccepted = false
+  isClosed = false
+
+  constructor(transport: ClientTransport, query: URLSearchParams, carrier: Carrier, tape: () => ScriptedTape) {
+    this.transport = transport
+    this.query = query
+    this.#carrier = carrier
+    this.#tape = tape
+    this.#position = tape().end
+    this.#counted = this.#position
+    this.provenBefore = this.#position
+    carrier.onClose(() => this.#end())
+  }
+
+  /** The position after which the client asks to continue; null where it begins at the present or at a time. */
+  get since(): string | null {
+    const since = this.query.get('since')
+    return since !== null && /^[0-9a-z]+\.\d+(?:\.\d+)?$/.test(since) ? since : null
+  }
+
+  get hasValueFilter(): boolean {
+    return ['min_value', 'min_shares', 'party'].some((name) => this.query.has(name))
+  }
+
+  /** Opens the stream as the relay does: hello, subscribed, gap or replay, live. */
+  accept({ gap, repeated = [], dropped = [] }: Beginning = {}): void {
+    const tape = this.#tape()
+    const { since } = this
+    this.isAccepted = true
+    this.#carrier.accept()
+    const gapMessage = gap?.(since ?? tape.start) ?? (since !== null && !tape.has(since) ? epochGap(tape, since) : undefined)
+    const start =
+      gapMessage?.id ?? since ?? (this.query.get('since') === null || this.query.get('since') === 'now' ? tape.end : tape.start)
+    this.#position = start
+    this.#counted = start
+    this.provenBefore = start
+    this.send(tape.hello(gapMessage ? null : start))
+    this.send(this.#subscribed(gapMessage ? null : start, since !== null))
+    if (gapMessage) this.send(gapMessage)
+    if (this.query.get('snapshot') !== 'false' && (gapMessage || since === null)) this.send(tape.snapshot(start))
+    const replay = [...repeated, ...tape.after(start)].filter((message) => !dropped.includes(message) && this.#selects(message))
+    for (const message of replay) this.publish(message)
+    // What was dropped counts as sent: that is how a client with value filters notices.
+    this.#sent += dropped.length
+    this.#position = tape.end
+    this.send({ type: 'live', id: tape.end, replayed: this.#sent })
+    this.#counted = tape.end
+    this.#heartbeats = setInterval(() => this.heartbeat(), HEARTBEAT_MS)
+  }
+
+  publish(message: Update): void {
+    if (!this.#selects(message)) return
+    this.send(message)
+    this.#sent += 1
+    this.#position = message.id
+    this.provenBefore = this.#counted
+  }
+
+  /** A message of the tape gets lost on its way. */
+  drop(message: Update): void {
+    if (!this.#selects(message)) return
+    this.#sent += 1
+    this.#position = message.id
+  }
+
+  heartbeat(): void {
+    if (this.transport === 'ndjson' && !this.query.has('heartbeat')) return
+    this.send(this.#tape().heartbeat(this.#position, this.#sent))
+    this.#counted = this.#position
+  }
+
+  send(message: Message | { readonly type: string }): void {
+    if (!this.isClosed) this.#carrier.send(JSON.stringify(message))
+  }
+
+  /** Nothing comes any more, and the connection stays open. */
+  silence(): void {
+    if (this.#heartbeats) clearInterval(this.#heartbeats)
+  }
+
+  /** Ends with a close code; a stream over HTTP just ends. */
+  close(code: number, reason: string): void {
+    this.#end()
+    this.#carrier.close(code, reason)
+  }
+
+  /** The connection breaks. */
+  cut(): void {
+    this.#end()
+    this.#carrier.cut()
+  }
+
+  /** Refuses the connection with a status of HTTP, before it is a stream. */
+  refuse(status: number, record: object, headers: Readonly<Record<string, string>> = {}): void {
+    this.#end()
+    this.#carrier.refuse(status, JSON.stringify(record), headers)
+  }
+
+  /** Refuses towards an EventSource, which gives up at any status but 200. */
+  refuseAsEvent(retryMs: number, error: object): void {
+    this.#end()
+    this.#carrier.refuse(200, `retry: ${retryMs}\n\ndata: ${JSON.stringify(error)}\n\n`, { 'content-type': 'text/event-stream' })
+  }
+
+  #selects({ type }: Update): boolean {
+    const types = this.query.get('types')
+    return types === null || types === '*' || ['seal', 'retract', 'amend', ...types.split(',')].includes(type)
+  }
+
+  #subscribed(id: string | null, isResumed: boolean): Message {
+    const types = this.query.get('types')?.split(',') ?? []
+    const resume = id === null ? 'gap' : isResumed ? 'full' : 'none'
+    const nothing = { min_value: null, min_shares: null, party: null, rejected: [] }
+    return { type: 'subscribed', id, symbols: ['AAPLc'], types, stage: 'preconfirmed', ...nothing, resume }
+  }
+
+  #end(): void {
+    this.isClosed = true
+    this.silence()
+  }
+}
+
+const epochGap = (tape: ScriptedTape, from: string): Extract<Message, { type: 'gap' }> => ({
+  type: 'gap',
+  id: tape.start,
+  reason: 'epoch',
+  from,
+  to: tape.start,
+  backfill: null,
+})
+
+/** What carries a connection. Nothing is answered before `accept` or `refuse`. */
+type Carrier = {
+  accept(): void
+  send(text: string): void
+  close(code: number, reason: string): void
+  cut(): void
+  refuse(status: number, body: string, headers: Readonly<Record<string, string>>): void
+  onClose(callback: () => void): void
+}
+
+/** A relay that does what a scenario says. It shares no code with the real one, except for the types of its messages. */
+export class ScriptedRelay {
+  readonly #server: Server
+  readonly #webSockets = new WebSocketServer({ noServer: true, maxPayload: MESSAGE_BOUND_BYTES })
+  readonly #waiting: ScriptedConnection[] = []
+  readonly #connections: ScriptedConnection[] = []
+  #wake: () => void = () => {}
+  tape: ScriptedTape
+
+  private constructor(server: Server, tape: ScriptedTape) {
+    this.#server = server
+    this.tape = tape
+    server.on('request', (request, response) => this.#onRequest(request, response))
+    server.on('upgrade', (request, socket, head) => this.#onUpgrade(request, socket, head))
+  }
+
+  static async open(tape: ScriptedTape): Promise<ScriptedRelay> {
+    const server = createServer()
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    return new ScriptedRelay(server, tape)
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  /** All connections so far. */
+  get connections(): readonly ScriptedConnection[] {
+    return this.#connections
+  }
+
+  /** The newest connection that was answered with a stream. */
+  get lastAccepted(): ScriptedConnection | undefined {
+    return this.#connections.findLast(({ isAccepted }) => isAccepted)
+  }
+
+  /** The next connection that no scenario has taken; null if none comes in time. */
+  async nextConnection(withinMs: number): Promise<ScriptedConnection | null> {
+    const until = performance.now() + withinMs
+    while (this.#waiting.length === 0) {
+      const leftMs = until - performance.now()
+      if (leftMs <= 0) return null
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, leftMs)
+        this.#wake = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    }
+    return this.#waiting.shift() ?? null
+  }
+
+  async close(): Promise<void> {
+    for (const connection of this.#connections) connection.cut()
+    this.#server.closeAllConnections()
+    this.#webSockets.close()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+
+  #add(transport: ClientTransport, query: URLSearchParams, carrier: Carrier): void {
+    const connection = new ScriptedConnection(transport, query, carrier, () => this.tape)
+    if (this.#waiting.length >= WAITING_BOUND) return connection.cut()
+    this.#connections.push(connection)
+    this.#waiting.push(connection)
+    this.#wake()
+  }
+
+  #onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    socket.on('error', () => socket.destroy())
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://relay')
+    if (pathname !== '/v1/ws') return void socket.end('HTTP/1.1 404 Not Found\r\nconnection: close\r\n\r\n')
+    const query = withLastEventId(searchParams, request)
+    // Without symbols in the URL, the client subscribes with its first message.
+    if (query.has('symbols')) return this.#add('websocket', query, new WebSocketCarrier(this.#webSockets, request, socket, head))
+    const carrier = new WebSocketCarrier(this.#webSockets, request, socket, head)
+    carrier.accept()
+    carrier.onFirstMessage((text) => this.#add('websocket', subscriptionOf(text), carrier))
+  }
+
+  #onRequest(request: IncomingMessage, response: ServerResponse): void {
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://relay')
+    if (pathname.startsWith('/v1/stream')) {
+      const format = searchParams.get('format') ?? (request.headers.accept?.includes('ndjson') ? 'ndjson' : 'sse')
+      const transport = format === 'ndjson' ? 'ndjson' : 'sse'
+      return this.#add(transport, withLastEventId(searchParams, request), new ResponseCarrier(response, transport))
+    }
+    response.setHeader('content-type', 'application/json')
+    response.end(JSON.stringify(this.#answer(pathname, searchParams)))
+  }
+
+  /** The parts of the HTTP interface with which a client fills a gap or draws a page. */
+  #answer(pathname: string, query: URLSearchParams): object {
+    const { tape } = this
+    if (pathname === '/v1/snapshot') return { as_of: tape.end, snapshots: [tape.snapshot(tape.end)], rejected: [] }
+    if (pathname === '/v1/status')
+      return { demo: false, source: 'pendingLogs', tape: { epoch: tape.epoch, oldest: tape.start, end: tape.end, durable: true } }
+    if (pathname === '/v1/events') {
+      const types = query.get('types')?.split(',')
+      const isUpTo = (id: string) => Number(id.split('.')[1]) <= Number((query.get('through') ?? tape.end).split('.')[1])
+      const events = tape
+        .after(query.get('after') ?? tape.start)
+        .filter(({ id, type }) => isUpTo(id) && types?.includes(type) !== false)
+      return { events, next: null }
+    }
+    return { code: 404, message: 'The scripted relay does not serve this path.', details: [] }
+  }
+}
+
+function withLastEventId(query: URLSearchParams, { headers }: IncomingMessage): URLSearchParams {
+  const lastEventId = headers['last-event-id']
+  if (typeof lastEventId === 'string' && lastEventId !== '') query.set('since', lastEventId)
+  return query
+}
+
+/** The parameters of a `subscribe` message. */
+function subscriptionOf(text: string): URLSearchParams {
+  const query = new URLSearchParams()
+  try {
+    for (const [name, value] of Object.entries(JSON.parse(text))) if (value !== null) query.set(name, String(value))
+  } catch {
+    // The scenario sees a client without a selection.
+  }
+  return query
+}
+
+class WebSocketCarrier implements Carrier {
+  readonly #open: (accepted: (webSocket: WebSocket) => void) => void
+  readonly #socket: Duplex
+  #webSocket: WebSocket | null = null
+  #onFirstMessage: ((text: string) => void) | null = null
+
+  constructor(server: WebSocketServer, request: IncomingMessage, socket: Duplex, head: Buffer) {
+    this.#socket = socket
+    this.#open = (accepted) => server.handleUpgrade(request, socket, head, accepted)
+  }
+
+  accept(): void {
+    if (this.#webSocket || this.#socket.destroyed) return
+    this.#open((webSocket) => {
+      this.#webSocket = webSocket
+      webSocket.on('error', () => webSocket.terminate())
+      webSocket.on('message', (data) => {
+        this.#onFirstMessage?.(String(data))
+        this.#onFirstMessage = null
+      })
+    })
+  }
+
+  onFirstMessage(callback: (text: string) => void): void {
+    this.#onFirstMessage = callback
+  }
+
+  send(text: string): void {
+    this.#webSocket?.send(text)
+  }
+
+  close(code: number, reason: string): void {
+    this.accept()
+    this.#webSocket?.close(code, reason)
+  }
+
+  cut(): void {
+    this.#socket.destroy()
+  }
+
+  refuse(status: number, body: string, headers: Readonly<Record<string, string>>): void {
+    if (this.#webSocket) return this.#webSocket.terminate()
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+    this.#socket.end(
+      `HTTP/1.1 ${status} Refused\r\nconnection: close\r\n${lines.join('')}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    )
+  }
+
+  onClose(callback: () => void): void {
+    this.#socket.on('close', callback)
+  }
+}
+
+const contentTypes = { sse: 'text/event-stream; charset=utf-8', ndjson: 'application/x-ndjson; charset=utf-8' } as const
+
+class ResponseCarrier implements Carrier {
+  readonly #response: ServerResponse
+  readonly #transport: 'sse' | 'ndjson'
+
+  constructor(response: ServerResponse, transport: 'sse' | 'ndjson') {
+    this.#response = response
+    this.#transport = transport
+  }
+
+  accept(): void {
+    this.#response.writeHead(200, { 'content-type': contentTypes[this.#transport], 'cache-control': 'no-cache, no-transform' })
+    if (this.#transport === 'sse') this.#response.write(': stocktape.v1\nretry: 1000\n\n')
+    else this.#response.flushHeaders()
+  }
+
+  send(text: string): void {
+    if (this.#transport === 'ndjson') return void this.#response.write(`${text}\n`)
+    const { id, type } = JSON.parse(text)
+    this.#response.write(`${type === 'heartbeat' ? 'event: heartbeat\n' : ''}${id ? `id: ${id}\n` : ''}data: ${text}\n\n`)
+  }
+
+  close(): void {
+    this.#response.end()
+  }
+
+  cut(): void {
+    this.#response.destroy()
+  }
+
+  refuse(status: number, body: string, headers: Readonly<Record<string, string>>): void {
+    this.#response.writeHead(status, { 'content-type': 'application/json', ...headers })
+    this.#response.end(body)
+  }
+
+  onClose(callback: () => void): void {
+    this.#response.on('close', callback)
+  }
+}

@@ -1,0 +1,177 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import type { Update } from '../../protocol/updates.ts'
+import { JudgedClient } from './judged-client.ts'
+import { type Beginning, type ScriptedConnection, ScriptedRelay } from './scripted-relay.ts'
+import { ScriptedTape } from './scripted-tape.ts'
+
+/** How long a client may take: to connect at first, to come back, and to print what it received. */
+const CONNECT_MS = 15_000
+const RETURN_MS = 12_000
+const PRINT_MS = 10_000
+/** A client that must not come back is watched this long. */
+export const WATCH_MS = 4_000
+
+/** A rule of the contract that the client does not keep. */
+export class BrokenRule extends Error {}
+/** A rule that does not concern this client. */
+export class NotApplicable extends Error {}
+
+/** One scenario: a scripted relay, and a client that follows it. */
+export class ScenarioStage {
+  readonly #command: readonly string[]
+  /** The client keeps its position here. */
+  readonly #folder: string
+  readonly relay: ScriptedRelay
+  #client: JudgedClient | null = null
+
+  private constructor(command: readonly string[], relay: ScriptedRelay) {
+    this.#command = command
+    this.relay = relay
+    this.#folder = mkdtempSync(join(tmpdir(), 'stocktape-conform-'))
+  }
+
+  static async open(command: readonly string[], name: string): Promise<ScenarioStage> {
+    return new ScenarioStage(command, await ScriptedRelay.open(new ScriptedTape(`c${name.replace(/[^a-z0-9]/g, '')}`)))
+  }
+
+  get tape(): ScriptedTape {
+    return this.relay.tape
+  }
+
+  get client(): JudgedClient {
+    if (!this.#client) throw new Error('the client has not started')
+    return this.#client
+  }
+
+  startClient(): void {
+    const { url } = this.relay
+    const environment = { STOCKTAPE_URL: url, STOCKTAPE_SYMBOLS: 'AAPLc', STOCKTAPE_POSITION: join(this.#folder, 'position') }
+    this.#client = new JudgedClient(
+      this.#command.map((word) => word.replaceAll('{url}', url)),
+      { ...process.env, ...environment },
+    )
+  }
+
+  /** The first connection, not answered yet. */
+  async firstConnection(): Promise<ScriptedConnection> {
+    this.startClient()
+    const connection = await this.relay.nextConnection(CONNECT_MS)
+    if (connection) return connection
+    const { ended, stderr } = this.client
+    const how = ended === null ? '' : `; it ended with ${ended}`
+    throw new BrokenRule(`the client did not connect within ${CONNECT_MS / 1_000} s${how}${stderr && `: ${lastLine(stderr)}`}`)
+  }
+
+  /** A client that is live and has printed two movements. */
+  async openLive(beginning?: Beginning): Promise<ScriptedConnection> {
+    const connection = await this.firstConnection()
+    connection.accept(beginning)
+    await this.publishAndExpect(connection, this.tape.transfer(), this.tape.transfer())
+    return connection
+  }
+
+  /** The connection with which the client comes back. */
+  async nextConnection(withinMs = RETURN_MS): Promise<ScriptedConnection> {
+    const connection = await this.relay.nextConnection(withinMs)
+    if (!connection) throw new BrokenRule(`the client did not come back within ${withinMs / 1_000} s${this.#howItEnded()}`)
+    return connection
+  }
+
+  /**
+   * The same, where it has to ask for a position: the last one that it was given, or an earlier one up to which it had
+   * proven that nothing was missing. A heartbeat that was sent after its newest message may not have arrived.
+   */
+  async nextResume(last: string, withinMs?: number): Promise<ScriptedConnection> {
+    const proven = this.relay.lastAccepted?.provenBefore ?? last
+    const connection = await this.nextConnection(withinMs)
+    const { since } = connection
+    if (since === null) throw new BrokenRule(`the client came back without a position; it had received ${last}`)
+    const isBetween = seqOf(since) >= seqOf(proven) && seqOf(since) <= seqOf(last)
+    if (!isBetween || since.split('.')[0] !== last.split('.')[0])
+      throw new BrokenRule(`the client came back with ${since}; it had received ${last}, and all messages up to ${proven}`)
+    return connection
+  }
+
+  async publishAndExpect(connection: ScriptedConnection, ...messages: readonly Update[]): Promise<void> {
+    for (const message of messages) connection.publish(message)
+    await this.expectPrinted(...messages)
+  }
+
+  /** Each message is printed once, in order, as it was sent. */
+  async expectPrinted(...messages: readonly Update[]): Promise<void> {
+    for (const message of messages) {
+      const { type, id } = message
+      const isPrinted = await this.client.until(
+        () => this.client.lines.some((line) => line.id === id && line.type === type),
+        PRINT_MS,
+      )
+      const line = this.client.lines.find((line) => line.id === id && line.type === type)
+      if (!isPrinted || !line) throw new BrokenRule(`the client did not print the ${type} ${id}${this.#howItEnded()}`)
+      const difference = differenceOf(message, line)
+      if (difference !== null) throw new BrokenRule(`of the ${type} ${id} the client printed ${difference}`)
+    }
+    this.expectOrder()
+  }
+
+  /** Nothing that was printed is repeated or out of order. */
+  expectOrder(): void {
+    const printed = this.client.lines.filter((line) => 'prev' in line && typeof line.id === 'string')
+    const ids = printed.map(({ id }) => String(id))
+    const repeated = ids.find((id, index) => ids.indexOf(id) < index)
+    if (repeated !== undefined) throw new BrokenRule(`the client printed ${repeated} twice`)
+  }
+
+  /** A gap that the client printed, from the relay or its own. */
+  async expectGap(reasons: readonly string[], what: string): Promise<void> {
+    const isGap = () => this.client.lines.some(({ type, reason }) => type === 'gap' && reasons.includes(String(reason)))
+    if (!(await this.client.until(isGap, PRINT_MS)))
+      throw new BrokenRule(`the client printed no gap ${reasons.join(' or ')}: ${what}${this.#howItEnded()}`)
+  }
+
+  /** The client keeps away, or ends. */
+  async expectAway(why: string): Promise<void> {
+    const connection = await this.relay.nextConnection(WATCH_MS)
+    if (connection)
+      throw new BrokenRule(
+        `the client came back after ${Math.round(connection.arrivedAt - this.#lastArrival(connection))} ms, although ${why}`,
+      )
+  }
+
+  async close(): Promise<void> {
+    await this.#client?.end()
+    await this.relay.close()
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+
+  #lastArrival(connection: ScriptedConnection): number {
+    return this.relay.connections.findLast((other) => other !== connection)?.arrivedAt ?? 0
+  }
+
+  #howItEnded(): string {
+    const { ended, unreadable, stderr } = this.client
+    if (unreadable !== null) return `; on standard output it printed a line that is no message: ${unreadable}`
+    return ended === null ? '' : `; it had ended with ${ended}${stderr && `: ${lastLine(stderr)}`}`
+  }
+}
+
+const seqOf = (position: string): number => Number(position.split('.')[1])
+const lastLine = (text: string): string => text.trimEnd().split('\n').at(-1)?.slice(0, 200) ?? ''
+
+/** The first field that the client changed; null if it printed the message as it was sent. */
+function differenceOf(message: Update, line: object): string | null {
+  const printed = new Map<string, unknown>(Object.entries(line))
+  for (const [name, value] of Object.entries(message)) {
+    if (!printed.has(name)) return `no ${name}`
+    const given = printed.get(name)
+    if (!isDeepStrictEqual(given, value)) return `${name} ${short(given)}, and not ${short(value)}`
+  }
+  return null
+}
+
+const short = (value: unknown): string => {
+  const text = JSON.stringify(value) ?? 'nothing'
+  return text.length > 100 ? `${text.slice(0, 100)}…` : text
+}

@@ -1,0 +1,38 @@
+import { sanitize } from '../../protocol/readable-line.ts'
+import type { Examination } from './examination.ts'
+import type { Finding } from './finding.ts'
+
+const signs: Readonly<Record<Finding['state'], string>> = { ok: '✓', warn: '!', fail: '✗', skip: '-' }
+const colours: Readonly<Record<Finding['state'], string>> = {
+  ok: '\u001b[32m',
+  warn: '\u001b[33m',
+  fail: '\u001b[31m',
+  skip: '\u001b[2m',
+}
+const RESET = '\u001b[0m'
+
+const headings: Readonly<Record<string, string>> = { rpc: 'node', ws: 'socket', receipts: 'node for receipts', list: 'list' }
+
+const NAME_WIDTH = 13
+const ADVICE_INDENT = ' '.repeat(4 + 5 + NAME_WIDTH)
+
+/** The findings in lines, by upstream, and the verdict behind them. */
+export function examinationText({ findings, verdict }: Examination, { isColoured }: { readonly isColoured: boolean }): string {
+  const line = ({ state, message, advice }: Pick<Finding, 'state' | 'message' | 'advice'>, name: string): string => {
+    const sign = `${signs[state]} ${state.padEnd(4)}`
+    const first = `  ${isColoured ? `${colours[state]}${sign}${RESET}` : sign} ${name.padEnd(NAME_WIDTH)}${sanitize(message)}\n`
+    return advice === undefined ? first : `${first}${ADVICE_INDENT}→ ${sanitize(advice)}\n`
+  }
+  const groups = Map.groupBy(findings, ({ id, target }) => `${headings[roleOf(id)]}  ${target}`)
+  const parts = [...groups].map(
+    ([heading, group]) => `${heading}\n${group.map((finding) => line(finding, nameOf(finding.id))).join('')}`,
+  )
+  const { ok, message, advice } = verdict
+  const state = !ok ? 'fail' : verdict.reason === 'ok' ? 'ok' : 'warn'
+  const title = ok ? 'the relay can run on these' : 'the relay cannot run on these'
+  parts.push(`${title}\n${line({ state, message, ...(advice !== null && { advice }) }, 'source')}`)
+  return parts.join('\n')
+}
+
+const roleOf = (id: string): string => id.slice(0, id.indexOf('.'))
+const nameOf = (id: string): string => id.slice(id.indexOf('.') + 1).replaceAll('_', ' ')

@@ -1,0 +1,254 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { SchedulerLike } from 'rxjs'
+import { createRedactor, redactDeep } from '../../lib/redact.ts'
+import type { Hex } from '../../protocol/fields.ts'
+import { HexQuantity } from '../../relay/chain/logs/log-schema.ts'
+import { ChainIdentity } from '../../relay/chain/rpc/chain-id.ts'
+import { UpstreamError } from '../../relay/chain/rpc/error.ts'
+import type { Config, UpstreamEndpoints } from '../../relay/config/config.ts'
+import { EndpointProbe } from './endpoint-probe.ts'
+import { adviceFor, type Finding, fail, type NamedOutcome, type Outcome, ok, originOf, skip, timeUp, warn } from './finding.ts'
+import { lagOutcome, type SeenHead } from './head-lag.ts'
+import { type ListReport, probeList } from './list-probe.ts'
+import { runRpcChecks } from './rpc-checks.ts'
+import { socketFindings } from './socket-findings.ts'
+import { probeSocket, type SocketReport } from './socket-probe.ts'
+import { type Trial, trySource } from './source-trial.ts'
+import { type Verdict, verdictOf } from './verdict.ts'
+
+type ExaminationInputs = {
+  readonly config: Config
+  readonly endpoints: UpstreamEndpoints
+  readonly timeoutMs: number
+  readonly clock: SchedulerLike
+  readonly wallTime: () => number
+  readonly random: () => number
+}
+
+/** All findings, in the order of the settings, and what the relay would do. */
+export type Examination = { readonly verdict: Verdict; readonly findings: readonly Finding[] }
+
+/** The part of the time for which the source may run: by default long enough to see a silent socket where blocks take two seconds. */
+const TRIAL_SHARE = 0.8
+/** How long sockets are still watched when the source is decided. */
+const SOCKET_GRACE_MS = 2_000
+/** The part of the time that checks with tokens wait for the list. */
+const LIST_SHARE = 0.5
+
+/** Examines all upstreams at the same time, while the relay's own source runs on them. */
+export async function examine(inputs: ExaminationInputs): Promise<Examination> {
+  const { config, endpoints, timeoutMs, wallTime } = inputs
+  const [deadline, trialDeadline] = [AbortSignal.timeout(timeoutMs), AbortSignal.timeout(TRIAL_SHARE * timeoutMs)]
+  const list = probeList({ stocksUrl: endpoints.stocksUrl, config, timeoutMs, wallTime })
+  const addresses = list.then((read) => read.addresses)
+  const shared = { ...inputs, deadline, addresses: inTime(addresses, timeoutMs * LIST_SHARE) }
+  const receiptsUrls = config.RECEIPTS_RPC_URL ?? []
+  const nodes = Promise.all(endpoints.rpcUrls.map((url) => examineNode(url, receiptsUrls.length === 0, shared)))
+  const receipts = Promise.all(receiptsUrls.map((url) => examineReceipts(url, shared)))
+  const trial = trySource({ ...inputs, addresses, deadline: endingEarly(trialDeadline, nodes, areUnreachable) })
+  const socketDeadline = endingEarly(
+    trialDeadline,
+    trial.then(() => wait(SOCKET_GRACE_MS, undefined, { ref: false })),
+  )
+  const sockets = Promise.all(
+    endpoints.wsUrls.map((url) => examineSocket(url, { ...shared, socketDeadline, mayEnd: nodes.then(() => {}) })),
+  )
+  const examined = [
+    ...withLags(await nodes, await sockets),
+    ...(await sockets).map(withSocket(await trial, (await list).addresses.length > 0)),
+    ...(await receipts),
+  ]
+  return conclude(inputs, examined, await list, await trial)
+}
+
+function conclude(
+  { config, endpoints }: ExaminationInputs,
+  examined: readonly ExaminedEndpoint[],
+  list: ListReport,
+  trial: Trial,
+): Examination {
+  const { rpcUrls, wsUrls, stocksUrl } = endpoints
+  const urls = [...rpcUrls, ...wsUrls, ...(config.RECEIPTS_RPC_URL ?? []), stocksUrl].filter((url) => url !== '')
+  const redact = createRedactor(urls)
+  const chain = new ChainIdentity(config.CHAIN_ID ?? null, 'CHAIN_ID')
+  const findings = [...examined.flatMap((endpoint) => withChain(endpoint, chain)), ...list.findings]
+  return {
+    verdict: verdictOf(trial, { hasTokens: list.addresses.length > 0, isReachable: !areUnreachable(examined) }),
+    findings: findings.map(({ value, ...finding }) => ({
+      ...finding,
+      ...(value !== undefined && { value: redactDeep(value, redact) }),
+      message: printable(redact(finding.message)),
+    })),
+  }
+}
+
+/** An upstream's text goes to a terminal, so it must not control it. */
+const printable = (text: string): string => text.replaceAll(/\p{Cc}+/gu, ' ').slice(0, MESSAGE_BOUND_CHARS)
+
+const MESSAGE_BOUND_CHARS = 300
+
+/** An endpoint with its chain id, if it answers. */
+type ExaminedEndpoint = {
+  readonly role: 'rpc' | 'ws' | 'receipts'
+  readonly target: string
+  readonly chainId: number | null
+  readonly reach: Outcome
+  readonly outcomes: readonly NamedOutcome[]
+  /** Its newest block at the beginning and at the end. */
+  readonly heads: readonly SeenHead[]
+}
+
+type ExaminedSocket = ExaminedEndpoint & { readonly socket: SocketReport }
+
+type EndpointInputs = ExaminationInputs & { readonly deadline: AbortSignal; readonly addresses: Promise<readonly Hex[]> }
+
+const settingOf = {
+  rpc: 'UPSTREAM_RPC_URL (--rpc)',
+  ws: 'UPSTREAM_WS_URL (--ws)',
+  receipts: 'RECEIPTS_RPC_URL (--receipts)',
+} as const
+
+type CheckEndpoint = (probe: EndpointProbe, report: (name: string, outcome: Outcome) => void) => Promise<void>
+
+async function examineEndpoint(
+  role: ExaminedEndpoint['role'],
+  url: string,
+  { deadline, wallTime }: EndpointInputs,
+  check: CheckEndpoint,
+): Promise<ExaminedEndpoint> {
+  const probe = new EndpointProbe(url, deadline, wallTime)
+  const outcomes: [string, Outcome][] = []
+  const endpoint = { role, target: originOf(url), outcomes }
+  try {
+    const chainId = await readChainId(probe)
+    // The first answer took the connection too.
+    const before = await readHead(probe)
+    const reach = ok(`answers in ${probe.roundTripMs} ms`, probe.roundTripMs)
+    await check(probe, (name, outcome) => outcomes.push([name, outcome]))
+    return { ...endpoint, chainId, reach, heads: [...before, ...(await readHead(probe))] }
+  } catch (failure) {
+    if (!(failure instanceof UpstreamError)) throw failure
+    return { ...endpoint, chainId: null, reach: fail(failure.message, adviceFor(failure, settingOf[role])), heads: [] }
+  }
+}
+
+/** The newest block, with the time of the request: the endpoint had it then or later. */
+async function readHead(probe: EndpointProbe): Promise<readonly SeenHead[]> {
+  const at = performance.now()
+  try {
+    const number = HexQuantity.safeParse(await probe.ask('eth_blockNumber')).data
+    return number === undefined ? [] : [{ number, at }]
+  } catch (failure) {
+    if (failure instanceof UpstreamError) return []
+    throw failure
+  }
+}
+
+/** Null from a node without the method: it cannot be checked, and the relay uses it. */
+async function readChainId(probe: EndpointProbe): Promise<number | null> {
+  try {
+    return HexQuantity.safeParse(await probe.request('eth_chainId', [])).data ?? null
+  } catch (failure) {
+    if (failure instanceof UpstreamError && failure.kind === 'unknown_method') return null
+    throw failure
+  }
+}
+
+const examineNode = (url: string, hasReceipts: boolean, inputs: EndpointInputs): Promise<ExaminedEndpoint> =>
+  examineEndpoint('rpc', url, inputs, async (probe, report) => {
+    report('client', await clientOutcome(probe))
+    await runRpcChecks({ ...inputs, probe, pools: inputs.endpoints.pools }, report)
+    if (hasReceipts) report('receipts', await receiptsOutcome(probe, inputs))
+  })
+
+const examineReceipts = (url: string, inputs: EndpointInputs): Promise<ExaminedEndpoint> =>
+  examineEndpoint('receipts', url, inputs, async (probe, report) => report('receipts', await receiptsOutcome(probe, inputs)))
+
+type WatchInputs = EndpointInputs & { readonly socketDeadline: AbortSignal; readonly mayEnd: Promise<void> }
+
+async function examineSocket(url: string, inputs: WatchInputs): Promise<ExaminedSocket> {
+  const { addresses, socketDeadline, mayEnd } = inputs
+  const [endpoint, socket] = await Promise.all([
+    examineEndpoint('ws', url, inputs, async () => {}),
+    probeSocket({ url, addresses, mayEnd, deadline: socketDeadline }),
+  ])
+  return { ...endpoint, socket }
+}
+
+const withSocket =
+  (trial: Trial, hasTokens: boolean) =>
+  ({ socket, ...endpoint }: ExaminedSocket): ExaminedEndpoint => ({
+    ...endpoint,
+    outcomes: socketFindings(socket, trial, hasTokens),
+  })
+
+/** The nodes with their distance to the newest block that was seen anywhere before they were asked. */
+const withLags = (nodes: readonly ExaminedEndpoint[], sockets: readonly ExaminedSocket[]): readonly ExaminedEndpoint[] =>
+  nodes.map((node) => {
+    const others = [...nodes.filter((other) => other !== node), ...sockets]
+    const seen = others.flatMap(({ chainId, heads }) => (chainId === node.chainId ? heads : []))
+    const pushed = sockets.flatMap(({ chainId, socket }) => (chainId === node.chainId ? socket.heads : []))
+    const outcome = lagOutcome(node.heads, [...seen, ...pushed])
+    return outcome ? { ...node, outcomes: [...node.outcomes, ['lag', outcome]] } : node
+  })
+
+/** The findings of an endpoint. Of one that does not answer, or is of another chain, the rest says nothing. */
+function withChain({ role, target, chainId, reach, outcomes }: ExaminedEndpoint, chain: ChainIdentity): readonly Finding[] {
+  const findings = (...named: readonly NamedOutcome[]): readonly Finding[] =>
+    named.map(([name, outcome]) => ({ id: `${role}.${name}`, target, ...outcome }))
+  if (reach.state !== 'ok') return findings(['reach', reach])
+  if (chainId === null) return findings(['reach', reach], ['chain', skip('the node does not answer eth_chainId')], ...outcomes)
+  const mismatch = chain.findMismatch(chainId)
+  if (mismatch === null) return findings(['reach', reach], ['chain', ok(`chain ${chainId}`, chainId)], ...outcomes)
+  const advice = `the relay does not use it: correct ${settingOf[role]}, or CHAIN_ID`
+  return findings(['reach', reach], ['chain', fail(mismatch, advice, chainId)])
+}
+
+async function clientOutcome(probe: EndpointProbe): Promise<Outcome> {
+  try {
+    const version = await probe.ask('web3_clientVersion')
+    return typeof version === 'string'
+      ? ok(version.slice(0, CLIENT_BOUND_CHARS), version)
+      : skip('the node does not say what it is')
+  } catch (failure) {
+    if (failure instanceof UpstreamError) return skip('the node does not say what it is')
+    throw failure
+  }
+}
+
+const CLIENT_BOUND_CHARS = 120
+
+async function receiptsOutcome(probe: EndpointProbe, { deadline }: EndpointInputs): Promise<Outcome> {
+  try {
+    await probe.request('eth_getBlockReceipts', ['latest'])
+    return ok('eth_getBlockReceipts answers', true)
+  } catch (failure) {
+    if (!(failure instanceof UpstreamError)) throw failure
+    if (deadline.aborted) return timeUp
+    const advice = 'only clients of /rpc that ask for receipts need it: RECEIPTS_RPC_URL (--receipts) names a node that has it'
+    return warn(`eth_getBlockReceipts: ${failure.message}`, advice, false)
+  }
+}
+
+/** The list, or no tokens where it takes too long. */
+const inTime = (addresses: Promise<readonly Hex[]>, ms: number): Promise<readonly Hex[]> =>
+  Promise.race([
+    addresses,
+    new Promise<readonly Hex[]>((resolve) => {
+      setTimeout(() => resolve([]), ms).unref()
+    }),
+  ])
+
+const areUnreachable = (nodes: readonly ExaminedEndpoint[]): boolean => nodes.every(({ reach }) => reach.state === 'fail')
+
+/** Ends when the time is up, or before that if the result is such that there is nothing more to find out. */
+function endingEarly<T>(deadline: AbortSignal, result: Promise<T>, ends: (value: T) => boolean = () => true): AbortSignal {
+  const early = new AbortController()
+  result.then(
+    (value) => {
+      if (ends(value)) early.abort()
+    },
+    () => early.abort(),
+  )
+  return AbortSignal.any([deadline, early.signal])
+}

@@ -1,0 +1,129 @@
+import { z } from 'zod'
+import type { Hex } from '../../protocol/fields.ts'
+import { type LinkSignal, SubscriptionSocket } from '../../relay/chain/link/subscription-socket.ts'
+import { Header, isSealed, readLogs } from '../../relay/chain/logs/log-schema.ts'
+import { ChainIdentity } from '../../relay/chain/rpc/chain-id.ts'
+import { parseJson } from '../../relay/chain/rpc/json-text.ts'
+import { reasonOf } from './finding.ts'
+import type { SeenHead } from './head-lag.ts'
+
+/** What one socket did while it was open. */
+export type SocketReport = {
+  /** The first heads that it pushed. */
+  readonly heads: readonly SeenHead[]
+  readonly isHeadsRefused: boolean
+  /** Which logs the node pushes; null before it has accepted a subscription. */
+  readonly subscribed: 'pendingLogs' | 'logs' | null
+  /** Why it refused pre-confirmed logs. */
+  readonly refusal: string | null
+  readonly pushedLogs: number
+  /** How long after the subscription the first log came. */
+  readonly firstLogMs: number | null
+  /** `one`: a log per message. `list`: the older shape, all pending logs in each message. */
+  readonly shape: 'one' | 'list' | null
+  /** Why the socket ended by itself. */
+  readonly endedWith: string | null
+  readonly watchedMs: number
+}
+
+type SocketInputs = {
+  readonly url: string
+  readonly addresses: Promise<readonly Hex[]>
+  /** Resolves when the heads are not needed any more. */
+  readonly mayEnd: Promise<void>
+  readonly deadline: AbortSignal
+}
+
+const noReport: SocketReport = {
+  ...{ heads: [], isHeadsRefused: false, subscribed: null, refusal: null },
+  ...{ pushedLogs: 0, firstLogMs: null, shape: null, endedWith: null, watchedMs: 0 },
+}
+
+const Pushed = z.object({ method: z.literal('eth_subscription'), params: z.object({ result: z.unknown() }) })
+const Refusal = z.object({ message: z.string(), code: z.number().nullable() })
+/** Asked for where there is no list: a node would take no address as all of them. */
+const PLACEHOLDER: Hex = `0x${'0'.repeat(39)}1`
+const COMPLETE_CHECK_MS = 50
+/** No chain has more blocks in the time of an examination. */
+const HEADS_BOUND = 1_000
+
+/** Subscribes as the relay does, until heads and logs came or the time is up. */
+export function probeSocket({ url, addresses, mayEnd, deadline }: SocketInputs): Promise<SocketReport> {
+  const record = new SocketRecord()
+  const startedAt = performance.now()
+  const socket = new SubscriptionSocket(url, {
+    chain: new ChainIdentity(null, ''),
+    now: () => performance.now(),
+    warn: (kind, detail) => record.warn(kind, detail),
+    onMessage: (json) => record.readShape(json),
+  })
+  return new Promise((resolve) => {
+    const finish = (endedWith: string | null) => {
+      clearInterval(timer)
+      subscription.unsubscribe()
+      socket.unsubscribe()
+      resolve({ ...record.report, endedWith, watchedMs: performance.now() - startedAt })
+    }
+    const subscription = socket.signals.subscribe({
+      next: (signal) => record.take(signal),
+      error: (failure: unknown) => finish(reasonOf(failure)),
+    })
+    let mayFinish = false
+    const allowEnd = () => {
+      mayFinish = true
+    }
+    mayEnd.then(allowEnd, allowEnd)
+    const timer = setInterval(() => mayFinish && record.isComplete && finish(null), COMPLETE_CHECK_MS)
+    void addresses.then((list) => socket.setAddresses(list.length > 0 ? list : [PLACEHOLDER]))
+    if (deadline.aborted) finish(null)
+    else deadline.addEventListener('abort', () => finish(null), { once: true })
+  })
+}
+
+/** Collects what a socket does. */
+class SocketRecord {
+  #report = noReport
+  #subscribedAt: number | null = null
+
+  get report(): SocketReport {
+    return this.#report
+  }
+
+  get isComplete(): boolean {
+    const { heads, isHeadsRefused, pushedLogs, refusal } = this.#report
+    return (heads.length > 0 || isHeadsRefused) && (pushedLogs > 0 || refusal !== null)
+  }
+
+  take(signal: LinkSignal): void {
+    const { heads, pushedLogs, firstLogMs } = this.#report
+    if (signal.type === 'head') {
+      const header = Header.safeParse(signal.header).data ?? null
+      if (isSealed(header) && heads.length < HEADS_BOUND)
+        this.#learn({ heads: [...heads, { number: header.number, at: performance.now() }] })
+    } else if (signal.type === 'live') {
+      this.#subscribedAt ??= performance.now()
+      this.#learn({ subscribed: signal.subscription })
+    } else if (signal.type === 'log' && signal.subscription === 'pendingLogs') {
+      const sinceMs = Math.round(performance.now() - (this.#subscribedAt ?? performance.now()))
+      this.#learn({ pushedLogs: pushedLogs + readLogs(signal.log).logs.length, firstLogMs: firstLogMs ?? sinceMs })
+    }
+  }
+
+  warn(kind: string, detail: unknown): void {
+    if (kind === 'upstream refuses newHeads') this.#learn({ isHeadsRefused: true })
+    const { message, code } = Refusal.safeParse(detail).data ?? { message: 'it gives no reason', code: null }
+    if (kind === 'upstream refuses pendingLogs') this.#learn({ refusal: `${code ?? ''} ${message}`.trim() })
+  }
+
+  /** Logs that arrive together are emitted together, so only the text shows how they came. */
+  readShape(json: Buffer): void {
+    if (this.#report.shape !== null) return
+    const result = Pushed.safeParse(parseJson(json)).data?.params.result
+    if (Array.isArray(result)) this.#learn({ shape: 'list' })
+    else if (result !== undefined && readLogs(result).logs.length > 0) this.#learn({ shape: 'one' })
+  }
+
+  #learn(news: Partial<SocketReport>): void {
+    this.#report = { ...this.#report, ...news }
+  }
+}

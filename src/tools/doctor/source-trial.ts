@@ -1,0 +1,122 @@
+import { concat, from, NEVER, type SchedulerLike } from 'rxjs'
+import type { Hex, SourceName, SourceReason } from '../../protocol/fields.ts'
+import { ChainIdentity } from '../../relay/chain/rpc/chain-id.ts'
+import { Rpc } from '../../relay/chain/rpc/client.ts'
+import type { OpenKeys } from '../../relay/chain/sealed/block-logs.ts'
+import { type ChainEvent, source } from '../../relay/chain/source/source.ts'
+import { sourceSettingsOf } from '../../relay/chain/source/source-settings.ts'
+import type { Config, UpstreamEndpoints } from '../../relay/config/config.ts'
+
+type TrialInputs = {
+  readonly config: Config
+  readonly endpoints: UpstreamEndpoints
+  readonly addresses: Promise<readonly Hex[]>
+  readonly clock: SchedulerLike
+  readonly random: () => number
+  /** Ends the trial at the latest. */
+  readonly deadline: AbortSignal
+}
+
+/** What the relay's source reported while it ran. */
+export type Trial = {
+  readonly source: SourceName
+  readonly reason: SourceReason
+  readonly isWrongChain: boolean
+  /** Whether the time was enough for a first status. */
+  readonly isDecided: boolean
+  /** Whether the chain moved on. */
+  readonly hasNewBlocks: boolean
+  /** Logs of listed tokens in blocks that began when logs could be pushed. */
+  readonly sealedLogs: number
+}
+
+/** A status that stays the same for this long is not the first guess any more. */
+const STEADY_MS = 2_500
+/** The block that is being built at the first head may have lost its first logs, and the one after it too. */
+const UNCOUNTED_BLOCKS = 2
+
+/**
+ * Runs the source of the relay on these endpoints until its status is steady: the decision is the relay's own. Until the
+ * first status a relay reports `down`, `unreachable`.
+ */
+export async function trySource({ config, endpoints, addresses, clock, random, deadline }: TrialInputs): Promise<Trial> {
+  const chain = new ChainIdentity(config.CHAIN_ID ?? null, 'CHAIN_ID')
+  const shared = { chain, random, warn: () => {} }
+  const rpc = new Rpc({ ...shared, urls: endpoints.rpcUrls, now: () => clock.now() })
+  const events = source({
+    ...sourceSettingsOf({ ...shared, config, endpoints, clock }),
+    request: rpc.request,
+    leaveEndpoint: rpc.leaveEndpoint,
+    confirmChain: rpc.confirmChain,
+    addresses: concat(from(addresses.then(notEmpty)), NEVER),
+    openKeys: noOpenKeys,
+    cursor: null,
+    head: { pending: null, sealed: null, safe: null, finalized: null },
+    clock,
+    warn: shared.warn,
+  })
+  const trial = new RunningTrial()
+  const reading = () => ({ ...trial.reading, isWrongChain: chain.isWrong(endpoints.rpcUrls) })
+  return new Promise((resolve, reject) => {
+    const finish = () => {
+      clearInterval(steadyTimer)
+      clearTimeout(listlessTimer)
+      subscription.unsubscribe()
+      resolve(reading())
+    }
+    const subscription = events.subscribe({ next: (event) => trial.take(event, clock.now()), error: reject })
+    const steadyTimer = setInterval(() => trial.isSteady(clock.now()) && finish(), STEADY_CHECK_MS)
+    let listlessTimer: NodeJS.Timeout | undefined
+    // Without a list the source may never be decided.
+    const onList = (list: readonly Hex[]) => {
+      if (list.length === 0) listlessTimer = setTimeout(finish, STEADY_MS).unref()
+    }
+    addresses.then(onList, reject)
+    if (deadline.aborted) finish()
+    else deadline.addEventListener('abort', finish, { once: true })
+  })
+}
+
+const STEADY_CHECK_MS = 100
+
+/** Without a list the source stays without addresses, as in the relay. */
+const notEmpty = (addresses: readonly Hex[]): readonly Hex[] | Promise<never> =>
+  addresses.length > 0 ? addresses : new Promise<never>(() => {})
+
+/** Nothing is published, so no key is open. */
+const noOpenKeys: OpenKeys = { at: () => [], publishedBlocksBetween: () => [], sealedInPreviousRun: [] }
+
+/** What the events so far say. */
+class RunningTrial {
+  #status: Pick<Trial, 'source' | 'reason'> | null = null
+  #statusAt = 0
+  #firstHead: number | null = null
+  #hasNewBlocks = false
+  #sealedLogs = 0
+  #hasPushed = false
+
+  get reading(): Omit<Trial, 'isWrongChain'> {
+    const { source, reason } = this.#status ?? { source: 'down', reason: 'unreachable' }
+    return { source, reason, isDecided: this.#status !== null, hasNewBlocks: this.#hasNewBlocks, sealedLogs: this.#sealedLogs }
+  }
+
+  take(event: ChainEvent, at: number): void {
+    if (event.type === 'status') {
+      this.#status = { source: event.source, reason: event.reason }
+      this.#statusAt = at
+    } else if (event.type === 'head' && event.sealed !== null) {
+      this.#hasNewBlocks = this.#firstHead !== null
+      this.#firstHead ??= event.sealed
+    } else if (event.type === 'logs' && event.via === 'pendingLogs') this.#hasPushed ||= event.logs.length > 0
+    else if (event.type === 'sealed') {
+      const countsFrom = (this.#firstHead ?? Number.POSITIVE_INFINITY) + UNCOUNTED_BLOCKS
+      for (const { number, logs } of event.blocks) if (number >= countsFrom) this.#sealedLogs += logs.length
+    }
+  }
+
+  /** Pushed logs are the source by default, so that is steady only once some came. */
+  isSteady(at: number): boolean {
+    if (this.#status === null || at - this.#statusAt < STEADY_MS) return false
+    return this.#status.source !== 'pendingLogs' || this.#hasPushed
+  }
+}

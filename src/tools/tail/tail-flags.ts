@@ -1,0 +1,91 @@
+import { parseArgs } from 'node:util'
+import { type CommandFlags, UsageError } from '../../lib/command.ts'
+import { nearestName } from '../../lib/nearest-name.ts'
+import type { StreamOptions, Update } from '../../sdk/client/index.ts'
+
+const text = (description: string) => ({ type: 'string', description }) as const
+const boolean = (description: string) => ({ type: 'boolean', description }) as const
+
+export const tailFlags = {
+  url: text('the relay (http://127.0.0.1:8080, or STOCKTAPE_URL)'),
+  key: text('an API key, for a relay that requires one (or STOCKTAPE_KEY)'),
+  since: text('a position, start, a duration (90s, 5m, 2h) or an RFC 3339 time; default: now'),
+  types: text('message types separated by commas, or *'),
+  stage: { ...text('sealed: only facts of sealed blocks'), choices: ['preconfirmed', 'sealed'] },
+  'min-value': text('only movements of at least this reference value: 2500, 10k, 1.5m'),
+  'min-shares': text('only movements of at least this many shares'),
+  party: text('only movements from or to this address'),
+  json: boolean('NDJSON messages as on the wire, instead of readable lines'),
+  tui: boolean('a live table instead of lines; q ends it'),
+  color: boolean('colours also without a terminal; --no-color for none, as NO_COLOR'),
+  help: { ...boolean('explain the command'), short: 'h' },
+} as const satisfies CommandFlags
+
+const flagColumn = 2 + Math.max(...Object.keys(tailFlags).map(({ length }) => length))
+
+export const tailUsage = `stocktape tail SYMBOL [SYMBOL ...] [--since 5m] [--types transfer,quote] [--min-value 10k] [--json | --tui]
+
+  ${'SYMBOL'.padEnd(flagColumn)}  a symbol in upper or lower case, an address, isin:..., or * for all
+${Object.entries(tailFlags)
+  .map(([name, { description }]) => `  ${`--${name}`.padEnd(flagColumn)}  ${description}`)
+  .join('\n')}
+
+It reconnects by itself and loses nothing. Messages go to standard output, all else to standard error.
+Ctrl-C prints totals and the position to continue from.
+Exit codes: 0 after Ctrl-C or when the reader of the pipe leaves, 1 when the relay cannot be reached or ends the stream, 2 for a mistake.
+`
+
+export type TailRequest = ReturnType<typeof parse>['values'] & { readonly symbols: readonly string[] }
+
+/** A flag is named up to this many edits. */
+const SUGGESTION_BOUND_EDITS = 2
+const suffixDigits: Readonly<Record<string, number>> = { '': 0, k: 3, m: 6, b: 9 }
+
+export function readTailFlags(args: readonly string[]): TailRequest {
+  const { values, positionals } = parse(args)
+  if (values.help) return { ...values, symbols: positionals }
+  if (positionals.length === 0) throw new UsageError('name at least one symbol, or * for all')
+  if (values.json && values.tui) throw new UsageError('--json and --tui exclude each other')
+  return { ...values, symbols: positionals }
+}
+
+/** What the flags select. Names and values are checked by the relay. */
+export function selectionOf(request: TailRequest): StreamOptions {
+  const { since, types, stage, party } = request
+  if (stage !== undefined && stage !== 'sealed' && stage !== 'preconfirmed')
+    throw new UsageError(`--stage must be sealed or preconfirmed, not ${stage}`)
+  return {
+    ...(since !== undefined && { since }),
+    ...(types !== undefined && { types: types === '*' ? types : (types.split(',') as Update['type'][]) }),
+    ...(stage !== undefined && { stage }),
+    ...(party !== undefined && { party }),
+    ...(request['min-value'] !== undefined && { minValue: readAmount('--min-value', request['min-value']) }),
+    ...(request['min-shares'] !== undefined && { minShares: readAmount('--min-shares', request['min-shares']) }),
+  }
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options: tailFlags, allowPositionals: true, allowNegative: true })
+  } catch (mistake) {
+    throw new UsageError(flagMistake(mistake instanceof Error ? mistake.message : String(mistake)))
+  }
+}
+
+/** The first sentence of Node's message, and the nearest flag. */
+function flagMistake(message: string): string {
+  const [sentence = ''] = message.split(/\.\s/)
+  const unknown = /^Unknown option '--([^']*)'/.exec(message)?.[1]
+  const nearest = unknown === undefined ? undefined : nearestName(unknown, Object.keys(tailFlags), SUGGESTION_BOUND_EDITS)
+  return nearest === undefined ? sentence : `${sentence}; did you mean --${nearest}?`
+}
+
+/** `10k` as `10000`: exact, because a number with a point may not survive as one. */
+export function readAmount(flag: string, text: string): string {
+  const [, whole = '', fraction = '', suffix = ''] = /^(\d{1,30})(?:\.(\d{1,30}))?([kmb]?)$/i.exec(text) ?? []
+  if (whole === '') throw new UsageError(`${flag} must be an amount such as 2500, 10k or 1.5m, not ${text}`)
+  const digits = suffixDigits[suffix.toLowerCase()] ?? 0
+  const shifted = fraction.padEnd(digits, '0')
+  const rest = shifted.slice(digits)
+  return `${whole}${shifted.slice(0, digits)}${rest && `.${rest}`}`.replace(/^0+(?=\d)/, '')
+}

@@ -1,0 +1,66 @@
+import { BoundedMap } from '../../lib/bounded-map.ts'
+import type { Message } from '../../protocol/notices.ts'
+import { formatTextLine } from '../../protocol/readable-line.ts'
+import type { StreamItem } from '../../sdk/client/index.ts'
+import type { Colour, Paint } from '../terminal.ts'
+
+/** Movements that are remembered, so that a retraction can say what it takes back. */
+const REMEMBERED_BOUND = 10_000
+
+const typeColours: Readonly<Record<string, Colour>> = {
+  transfer: 'cyan',
+  mint: 'green',
+  burn: 'magenta',
+  seize: 'red',
+  nav: 'blue',
+  quote: 'blue',
+  retract: 'red',
+  amend: 'yellow',
+  hole: 'red',
+  gap: 'red',
+}
+/** Words of a line that stand out. Each also says in words what its colour says. */
+const wordColours: readonly (readonly [RegExp, Colour])[] = [
+  [/\bpreconfirmed\b/, 'yellow'],
+  [/\bsealed\b/, 'green'],
+  [/\blate\b/, 'magenta'],
+  [/\b(?:stale|frozen|invalid|missing|thin|empty|unreadable|down)\b/, 'magenta'],
+]
+
+/** Writes items as lines for people: the lines of `/v1/tail`, in colour, where a retraction names what it takes back. */
+export class TailLines {
+  readonly #paint: Paint
+  readonly #movements = new BoundedMap<string, string>(REMEMBERED_BOUND)
+
+  constructor(paint: Paint) {
+    this.#paint = paint
+  }
+
+  lineOf(item: StreamItem): string {
+    if (item.type === 'gap') return this.#paint('red', textOf(item).replace('# gap', '# GAP'))
+    if (item.type === 'snapshot') return this.#paint('dim', textOf(item))
+    const text = textOf(item)
+    if (item.type === 'retract') return this.#paint('red', `${text.replace('retracted', 'RETRACTED')}${this.#takenBack(item.key)}`)
+    if ('shares' in item)
+      this.#movements.set(
+        item.key,
+        `${item.amount ?? item.raw}${item.reference_value === null ? '' : ` = ${item.reference_value} USD`}`,
+      )
+    return this.#coloured(item.type, text)
+  }
+
+  #takenBack(key: string): string {
+    const movement = this.#movements.get(key)
+    return movement === undefined ? '' : `; takes back ${movement}`
+  }
+
+  #coloured(type: string, text: string): string {
+    const [, time = '', symbol = '', name = '', rest = ''] = /^(\S+)( +\S+ +)(\S+)(.*)$/s.exec(text) ?? []
+    let content = rest
+    for (const [word, colour] of wordColours) content = content.replace(word, (found) => this.#paint(colour, found))
+    return `${this.#paint('dim', time)}${this.#paint('bold', symbol)}${this.#paint(typeColours[type] ?? 'dim', name)}${content}`
+  }
+}
+
+/** The types of the SDK are printed from the schemas of these messages. A gap that it found itself reads like the relay's. */
+const textOf = (item: StreamItem): string => formatTextLine(item as unknown as Message)

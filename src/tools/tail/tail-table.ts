@@ -1,0 +1,144 @@
+import { EXIT_INTERRUPTED } from '../../lib/command.ts'
+import { sanitize } from '../../protocol/readable-line.ts'
+import { book, type StockState, type StreamItem, type StreamState, type Updates } from '../../sdk/client/index.ts'
+import { type Paint, withColours } from '../terminal.ts'
+
+/** The screen is drawn at most this often. */
+const DRAW_INTERVAL_MS = 100
+/** Movements below the table. */
+const RECENT_BOUND = 200
+
+const enterScreen = '\u001b[?1049h\u001b[?25l'
+const leaveScreen = '\u001b[?25h\u001b[?1049l'
+const home = '\u001b[H'
+const clearToEndOfLine = '\u001b[K'
+const clearBelow = '\u001b[J'
+
+type Row = { readonly time: string; readonly text: string; readonly stage: string }
+
+/** A live table until the stream ends or q is pressed. The terminal is restored at every end. */
+export async function runTailTable(stream: Updates<StreamItem>, onItem: (item: StreamItem) => void): Promise<void> {
+  const { stdout, stdin } = process
+  const stocks = book(undefined, { movements: 1 })
+  const recent = new Map<string, Row>()
+  let isDirty = true
+  const draw = () => {
+    if (!isDirty) return
+    isDirty = false
+    const size = { columns: stdout.columns || 80, rows: stdout.rows || 24 }
+    const lines = tableLines(
+      { stocks: stocks.all(), recent: [...recent.values()].reverse(), state: stream.state },
+      size,
+      withColours,
+    )
+    stdout.write(`${home}${lines.map((line) => `${line}${clearToEndOfLine}`).join('\r\n')}${clearBelow}`)
+  }
+  const markDirty = () => {
+    isDirty = true
+  }
+  let isEnding = false
+  const onKey = (key: Buffer) => {
+    const isInterrupt = String(key) === '\u0003'
+    // In raw mode Ctrl-C is a key. The second one ends the program at once.
+    if (isInterrupt && isEnding) process.exit(EXIT_INTERRUPTED)
+    if (!isInterrupt && !['q', 'Q'].includes(String(key))) return
+    isEnding = true
+    void stream.close()
+  }
+  const restore = () => {
+    stdout.write(leaveScreen)
+    if (stdin.isTTY) stdin.setRawMode(false)
+  }
+  process.on('exit', restore)
+  stdout.write(enterScreen)
+  if (stdin.isTTY) stdin.setRawMode(true)
+  stdin.on('data', onKey)
+  stdout.on('resize', markDirty)
+  // The age of a NAV and the state of the connection change without a message.
+  const second = setInterval(markDirty, 1_000)
+  const timer = setInterval(draw, DRAW_INTERVAL_MS)
+  try {
+    for await (const item of stream) {
+      stocks.apply(item)
+      onItem(item)
+      addTo(recent, item)
+      markDirty()
+    }
+  } finally {
+    clearInterval(second)
+    clearInterval(timer)
+    stdin.off('data', onKey)
+    stdin.pause()
+    stdout.off('resize', markDirty)
+    process.off('exit', restore)
+    restore()
+  }
+}
+
+/** Keeps the newest movements, with the stage that each has reached. */
+function addTo(recent: Map<string, Row>, item: StreamItem): void {
+  if ('shares' in item) {
+    const { key, time, symbol, type, amount, raw, reference_value: value, stage } = item
+    recent.set(key, {
+      time,
+      stage,
+      text: `${symbol.padEnd(8)} ${type.padEnd(9)} ${amount ?? raw}${value === null ? '' : ` = ${value} USD`}`,
+    })
+    for (const oldest of recent.keys()) {
+      if (recent.size <= RECENT_BOUND) break
+      recent.delete(oldest)
+    }
+  }
+  const setStage = (key: string, stage: string) => {
+    const row = recent.get(key)
+    if (row) recent.set(key, { ...row, stage })
+  }
+  if (item.type === 'retract') setStage(item.key, 'RETRACTED')
+  if (item.type === 'seal') for (const key of item.keys) setStage(key, 'sealed')
+}
+
+type TableContent = { readonly stocks: readonly StockState[]; readonly recent: readonly Row[]; readonly state: StreamState }
+type Size = { readonly columns: number; readonly rows: number }
+
+/** The screen as lines. Half of it is the table, the rest the newest movements; columns that do not fit are left out. */
+export function tableLines({ stocks, recent, state }: TableContent, { columns, rows }: Size, paint: Paint): readonly string[] {
+  const body = Math.max(0, rows - 4)
+  const shown = [...stocks].sort((a, b) => (a.symbol < b.symbol ? -1 : 1)).slice(0, Math.max(1, Math.ceil(body / 2)))
+  const hidden = stocks.length - shown.length
+  const fit = (text: string) => sanitize(text).slice(0, columns)
+  const movements = recent.slice(0, Math.max(0, body - shown.length)).map(({ time, text, stage }) => {
+    const line = fit(`${time.slice(11, 19)} ${stage.padEnd(13)} ${text}`)
+    return stage === 'RETRACTED' ? paint('red', line) : line
+  })
+  return [
+    paint('bold', fit(rowOf(headings))),
+    ...shown.map((stock) => fit(rowOf(cellsOf(stock)))),
+    paint('dim', fit(hidden > 0 ? `… ${hidden} more` : '')),
+    ...movements,
+    paint(state.phase === 'live' ? 'green' : 'red', fit(footerOf(state))),
+  ].slice(0, rows)
+}
+
+const widths = [9, 12, 9, 22, 22, 9, 12]
+const headings = ['symbol', 'NAV', 'state', 'quote', 'basis', 'session', 'paused']
+const rowOf = (cells: readonly string[]): string =>
+  cells.map((cell, index) => cell.slice(0, widths[index]).padEnd(widths[index] ?? 0)).join(' ')
+
+function cellsOf({ symbol, nav, quote, session, paused }: StockState): readonly string[] {
+  const basis = quote?.basis_bps == null ? '' : `${quote.basis_bps} bps ${quote.basis}`
+  const price = quote === null ? '' : `${quote.price ?? quote.state} ${quote.venue.currency.symbol}`
+  return [symbol, nav.price ?? '–', nav.frozen ? 'frozen' : nav.state, price, basis, session?.state ?? '', paused.join(' ')]
+}
+
+/** A basis takes the currency of the pool as one dollar, so the footer says it. */
+const footerOf = ({ phase, transport, source, head, position, reason, demo, rejected }: StreamState): string =>
+  [
+    phase === 'live' ? `live over ${transport}` : `${phase}: ${reason ?? ''}`,
+    ...(rejected.length > 0 ? [`unknown: ${rejected.map(({ symbol }) => symbol).join(' ')}`] : []),
+    `source ${source ?? '?'}`,
+    `sealed ${head?.sealed ?? '?'}`,
+    position ?? '',
+    ...(demo ? ['built-in chain, nothing is real'] : []),
+    'basis: the currency counts as 1 USD',
+    'q quits',
+  ].join(' · ')

@@ -1,0 +1,155 @@
+import { once } from 'node:events'
+import { type Command, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, UsageError } from '../../lib/command.ts'
+import { sanitize } from '../../protocol/readable-line.ts'
+import { connect, type RelayClient, RelayError, type StreamItem, type StreamState, type Updates } from '../../sdk/client/index.ts'
+import { paintFor } from '../terminal.ts'
+import { readTailFlags, selectionOf, type TailRequest, tailUsage } from './tail-flags.ts'
+import { TailLines } from './tail-line.ts'
+import { runTailTable } from './tail-table.ts'
+import { TailTotals } from './tail-totals.ts'
+
+const DEFAULT_URL = 'http://127.0.0.1:8080'
+
+/** Prints the updates of some symbols, from a running relay. It reconnects and loses nothing. */
+export const tail: Command = async (args) => {
+  const request = readTailFlags(args)
+  if (request.help) {
+    process.stdout.write(tailUsage)
+    return EXIT_OK
+  }
+  if (request.tui && !process.stdout.isTTY) throw new UsageError('--tui needs a terminal')
+  const relay = openRelay(request)
+  const unreachable = await checkRelay(relay)
+  if (unreachable !== null) {
+    warn(unreachable)
+    return EXIT_FAILED
+  }
+  const reporter = new StateReporter()
+  const stream = relay.updates(request.symbols, {
+    ...selectionOf(request),
+    onState: (state) => reporter.report(state, request.tui),
+  })
+  const ending = endOnSignals(stream)
+  try {
+    await follow(stream, request, ending)
+    return EXIT_OK
+  } catch (failure) {
+    if (!(failure instanceof RelayError)) throw failure
+    warn(adviceOf(failure))
+    return reporter.wasLive || failure.code >= 4_000 ? EXIT_FAILED : EXIT_USAGE
+  }
+}
+
+function openRelay({ url, key }: TailRequest): RelayClient {
+  const base = url ?? process.env.STOCKTAPE_URL ?? DEFAULT_URL
+  if (!/^https?:$/.test(URL.parse(base)?.protocol ?? '')) throw new UsageError(`--url ${base} is not an http or https URL`)
+  const apiKey = key ?? process.env.STOCKTAPE_KEY
+  return connect(base, apiKey ? { key: apiKey } : {})
+}
+
+/** A relay that cannot be reached at all is a mistake in the URL more often than a relay that is about to start. */
+async function checkRelay(relay: RelayClient): Promise<string | null> {
+  try {
+    await relay.status()
+  } catch (failure) {
+    if (failure instanceof RelayError) {
+      // Any other refusal is left to the stream, which knows which ones pass.
+      if (failure.code === 401) throw new UsageError(adviceOf(failure))
+      return null
+    }
+    const cause = failure instanceof Error && failure.cause instanceof Error ? `: ${failure.cause.message}` : ''
+    return `no answer from ${new URL(relay.url).origin}${cause}; is the relay running? (stocktape serve)`
+  }
+  return null
+}
+
+const adviceOf = ({ code, message }: RelayError): string =>
+  code === 401 ? 'the relay requires an API key: use --key or STOCKTAPE_KEY' : message
+
+async function follow(stream: Updates<StreamItem>, request: TailRequest, ending: Ending): Promise<void> {
+  const startedAt = performance.now()
+  const totals = new TailTotals()
+  if (request.tui) await runTailTable(stream, (item) => totals.add(item))
+  else {
+    const isTerminal = process.stdout.isTTY === true
+    const lines = new TailLines(paintFor({ flag: request.color, isTerminal, env: process.env }))
+    for await (const item of stream) {
+      await print(request.json ? JSON.stringify(item) : lines.lineOf(item), ending.signal)
+      totals.add(item)
+    }
+  }
+  if (ending.isPipeClosed) return
+  for (const line of totals.lines(performance.now() - startedAt)) warn(line)
+  if (stream.position !== null) warn(`continue with: stocktape tail ${continuation(request, stream.position)}`)
+}
+
+/** The command line that goes on at a position. */
+function continuation({ symbols, since: _, help: _help, ...flags }: TailRequest, position: string): string {
+  const given = Object.entries({ ...flags, key: undefined, since: position }).flatMap(([name, value]) =>
+    value === undefined ? [] : value === true ? [`--${name}`] : value === false ? [`--no-${name}`] : [`--${name}`, String(value)],
+  )
+  return [...symbols, ...given]
+    .map((word) => (/^[\w.,:/%=+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`))
+    .join(' ')
+}
+
+/** Says on standard error what happens to the connection. */
+class StateReporter {
+  #lastPhase: StreamState['phase'] | null = null
+  #lostAt = 0
+  #rejected = ''
+  wasLive = false
+
+  report({ phase, reason, retryMs, position, transport, source, head, demo, rejected }: StreamState, isSilent = false): void {
+    const isNew = phase !== this.#lastPhase
+    this.#lastPhase = phase
+    if (isSilent) {
+      this.wasLive ||= phase === 'live'
+      return
+    }
+    const unknown = rejected.map(
+      ({ symbol, suggest }) => `${symbol} is unknown${suggest.length > 0 ? `; did you mean ${suggest.join(', ')}?` : ''}`,
+    )
+    if (unknown.join() !== this.#rejected) for (const line of unknown) warn(line)
+    this.#rejected = unknown.join()
+    if (phase === 'waiting' && isNew) {
+      this.#lostAt ||= performance.now()
+      warn(`${reason}; continuing at ${position ?? 'the present'} in ${retryMs} ms`)
+    }
+    if (phase !== 'live' || !isNew) return
+    if (this.#lostAt > 0) warn(`live again after ${((performance.now() - this.#lostAt) / 1_000).toFixed(1)} s`)
+    if (!this.wasLive)
+      warn(
+        `live over ${transport}, source ${source}, sealed ${head?.sealed ?? 'unknown'}, pending ${head?.pending ?? 'unknown'}${demo ? ', the built-in chain: nothing here is real' : ''}`,
+      )
+    this.#lostAt = 0
+    this.wasLive = true
+  }
+}
+
+/** How the program comes to its end. */
+type Ending = { isPipeClosed: boolean; readonly signal: AbortSignal }
+
+/** The first signal ends the stream in order, the second one ends the program at once. A reader that left ends it quietly. */
+function endOnSignals(stream: Updates<StreamItem>): Ending {
+  const abort = new AbortController()
+  const ending = { isPipeClosed: false, signal: abort.signal }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.on(signal, () => {
+      if (abort.signal.aborted) process.exit(EXIT_INTERRUPTED)
+      abort.abort()
+      void stream.close()
+    })
+  process.stdout.on('error', () => {
+    ending.isPipeClosed = true
+    void stream.close()
+  })
+  return ending
+}
+
+/** Resolves when the reader of the pipe keeps up, has left, or is not waited for any more. */
+async function print(line: string, signal: AbortSignal): Promise<void> {
+  if (!process.stdout.write(`${line}\n`) && !signal.aborted) await once(process.stdout, 'drain', { signal }).catch(() => {})
+}
+
+const warn = (text: string): void => void process.stderr.write(`stocktape tail: ${sanitize(text)}\n`)

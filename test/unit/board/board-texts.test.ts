@@ -1,0 +1,235 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { ServerClock } from '../../../src/board/feed/server-clock.ts'
+import { programFor } from '../../../src/board/pages/copy-as.ts'
+import { type BoardRoute, emptyFilter, formatRoute, parseRoute } from '../../../src/board/shared/board-route.ts'
+import {
+  formatAmount,
+  formatBps,
+  formatCount,
+  formatDecimal,
+  formatPrice,
+  formatShare,
+  formatSignedMoney,
+} from '../../../src/board/shared/number-text.ts'
+import { navStateOf, navWords, stageByHead } from '../../../src/board/shared/state-words.ts'
+import { basisOf } from '../../../src/board/shared/stock-texts.ts'
+import { formatCountdown, formatDuration, formatMoment } from '../../../src/board/shared/time-text.ts'
+import { wallPageOf } from '../../../src/board/symbols/symbol-order.ts'
+import type { ReferenceValue, StockState } from '../../../src/sdk/client/index.ts'
+
+describe('a number', () => {
+  it.each([
+    [formatDecimal('1234567.891', 2), '1,234,567.89'],
+    [formatDecimal('0.005', 2), '0.0050'],
+    [formatDecimal('-0.004', 1), '−0.0040'],
+    [formatDecimal('999.995', 2), '1,000.00'],
+    [formatDecimal('0', 2), '0.00'],
+    [formatDecimal('1.5', 0), '2'],
+    [formatDecimal('1e21', 2), '–'],
+    [formatDecimal(null, 2), '–'],
+    [formatPrice('327.1949'), '327.19'],
+    [formatPrice('0.12345'), '0.1235'],
+    [formatAmount('12.5'), '12.5'],
+    [formatAmount('0.00000123'), '0.0000012'],
+    [formatAmount('20'), '20'],
+    [formatCount(108_804_445), '108,804,445'],
+    [formatSignedMoney(12_400), '+$12.4 k'],
+    [formatSignedMoney(-999_960), '−$1.0 M'],
+    [formatSignedMoney(-0.2), '$0'],
+    [formatBps('4.9'), '+4.9'],
+    [formatBps('-12300.25'), '−12,300'],
+    [formatShare(9_999, 10_000), '99.99 %'],
+    [formatShare(99_999, 100_000), '99.99 %'],
+    [formatShare(7, 7), '100 %'],
+    [formatShare(0, 0), '–'],
+  ])('is shown as %s', (text, expected) => {
+    expect(text).toBe(expected)
+  })
+
+  it('is never rounded away: what is not 0 has a digit that is not 0', () => {
+    const decimal = fc.tuple(fc.nat(5), fc.integer({ min: 1, max: 99 }), fc.integer({ min: 0, max: 14 }))
+    fc.assert(
+      fc.property(decimal, fc.integer({ min: 0, max: 6 }), ([whole, digits, zeros], places) => {
+        expect(formatDecimal(`${whole}.${'0'.repeat(zeros)}${digits}`, places)).toMatch(/[1-9]/)
+      }),
+    )
+  })
+})
+
+describe('a time', () => {
+  const friday = new Date(2026, 10, 20, 20, 0)
+  it.each([
+    [formatDuration(240), '0.2 s'],
+    [formatDuration(39_900), '39 s'],
+    [formatDuration(119_999), '119 s'],
+    [formatDuration(120_000), '2 min'],
+    [formatDuration(23 * 3_600_000), '23 h'],
+    [formatDuration(49 * 3_600_000), '2 d'],
+    [formatCountdown(249_000), '4:09'],
+    [formatCountdown(3_849_000), '1:04:09'],
+    [formatCountdown(187_200_000), '2 d 4 h'],
+    [formatMoment(friday.toISOString(), friday.getTime() + 3_600_000), '20:00'],
+    [formatMoment(friday.toISOString(), friday.getTime() + 86_400_000), 'Fri 20:00'],
+    [formatMoment(friday.toISOString(), friday.getTime() + 9 * 86_400_000), 'Nov 20 20:00'],
+  ])('is shown as %s', (text, expected) => {
+    expect(text).toBe(expected)
+  })
+
+  it('follows the clock of the relay where that of the reader is wrong', () => {
+    let readerMs = 1_000_000
+    const clock = new ServerClock(() => readerMs)
+    clock.observe(new Date(readerMs - 300).toISOString())
+    expect(clock.nowMs()).toBe(readerMs)
+    const wrong = new ServerClock(() => readerMs)
+    wrong.observe(new Date(readerMs + 60_000 - 900).toISOString())
+    wrong.observe(new Date(readerMs + 60_000 - 200).toISOString())
+    readerMs += 5_000
+    expect(wrong.nowMs()).toBe(readerMs + 59_800)
+    // The reader's clock is set while the page is open.
+    for (let nth = 0; nth < 3; nth += 1) {
+      readerMs += 61_000
+      wrong.observe(new Date(readerMs - 100).toISOString())
+    }
+    expect(wrong.nowMs()).toBe(readerMs)
+  })
+})
+
+describe('a NAV', () => {
+  const friday = new Date(2026, 10, 20, 20, 0).toISOString()
+  const nav: ReferenceValue = { price: '1', updated_at: friday, age_s: 1, state: 'fresh', bound_s: 93_600, frozen: false }
+  const closed = { market: 'XNYS', state: 'closed', until: null, reason: null } as const
+  const sunday = Date.parse(friday) + 40 * 3_600_000
+  it.each([
+    [nav, closed, 'fresh', 'fresh'],
+    [{ ...nav, state: 'stale' }, closed, 'stale', 'held since Fri 20:00 · market closed'],
+    [
+      { ...nav, state: 'stale' },
+      { ...closed, reason: 'Thanksgiving' },
+      'stale',
+      'held since Fri 20:00 · market closed (Thanksgiving)',
+    ],
+    [{ ...nav, state: 'stale' }, { ...closed, state: 'open' }, 'stale', 'held since Fri 20:00 · older than 26 h'],
+    [{ ...nav, state: 'stale' }, null, 'stale', 'held since Fri 20:00 · older than 26 h'],
+    [{ ...nav, frozen: true }, closed, 'frozen', 'frozen for a corporate action'],
+    [{ ...nav, price: null, updated_at: null, state: 'missing', frozen: true }, closed, 'missing', 'missing'],
+    [{ ...nav, price: null, state: 'invalid' }, closed, 'invalid', 'invalid'],
+  ] as const)('says how far it can be trusted: %o in %o', (value, session, state, words) => {
+    expect([navStateOf(value), navWords(value, session, sunday)]).toEqual([state, words])
+  })
+})
+
+describe('the basis', () => {
+  const nav = { price: '200', updated_at: null, age_s: 1, state: 'fresh', bound_s: 9, frozen: false } as const
+  const quoteAt = (price: string | null, navPrice: string, basis_bps: string | null) =>
+    ({ price, basis_bps, nav: { ...nav, price: navPrice } }) as StockState['quote']
+  it.each([
+    ['as the relay computed it, where it is of the same NAV', nav, quoteAt('201', '200', '50'), { bps: '50', kind: 'premium' }],
+    [
+      'anew, where the NAV has changed since',
+      { ...nav, price: '202' },
+      quoteAt('201', '200', '50'),
+      { bps: '-49.50', kind: 'premium' },
+    ],
+    ['as a drift, where the NAV is held', { ...nav, state: 'stale' }, quoteAt('200', '200', '0'), { bps: '0', kind: 'drift' }],
+    [
+      'without a sign, where it is nothing',
+      { ...nav, price: '200.0000001' },
+      quoteAt('200', '200', '0'),
+      { bps: '0.00', kind: 'premium' },
+    ],
+    ['not at all without a price', nav, quoteAt(null, '200', null), null],
+    ['not at all without a NAV', { ...nav, price: null, state: 'missing' }, quoteAt('200', '200', '0'), null],
+    ['not at all without a pool', nav, null, null],
+  ] as const)('is shown %s', (_, shownNav, quote, expected) => {
+    expect(basisOf({ nav: shownNav, quote })).toEqual(expected)
+  })
+})
+
+it.each([
+  [10, 'finalized'],
+  [11, 'safe'],
+  [20, 'safe'],
+  [21, 'sealed'],
+] as const)('a sealed block %i is %s by the watermarks', (block, stage) => {
+  expect(stageByHead(block, { safe: 20, finalized: 10 })).toBe(stage)
+})
+
+describe('the URL', () => {
+  const text = fc.stringMatching(/^[A-Za-z0-9.&=?#/%+ö-]{1,12}$/)
+  const word = fc.stringMatching(/^[A-Za-z0-9.%ö-]{1,12}$/)
+  const route: fc.Arbitrary<BoardRoute> = fc.record({
+    page: fc.oneof(
+      fc.constantFrom({ name: 'symbols' } as const, { name: 'source' } as const, { name: 'play' } as const),
+      text.map((symbol) => ({ name: 'symbol', symbol: `x${symbol}` }) as const),
+      text.map((key) => ({ name: 'fact', key }) as const),
+    ),
+    filter: fc.record({ symbols: fc.array(word), types: fc.array(word), minValue: fc.oneof(fc.constant(''), word), party: word }),
+    view: fc.record({
+      layout: fc.constantFrom('table', 'tiles'),
+      sort: fc.constantFrom('symbol', 'nav', 'basis', 'flow'),
+      isDescending: fc.boolean(),
+      search: fc.oneof(fc.constant(''), text),
+      pins: fc.array(word),
+      isWall: fc.boolean(),
+    }),
+  })
+
+  it('holds everything that is selected', () => {
+    fc.assert(
+      fc.property(route, (shown) => {
+        expect(parseRoute(formatRoute(shown))).toEqual(shown)
+      }),
+    )
+  })
+
+  it.each(['', '#', '#/', '#/?sort=nothing&layout=x&wall=%', '#/%E0%A4%A'])('shows something for %o', (hash) => {
+    expect(parseRoute(hash).view.sort).toBe('symbol')
+  })
+})
+
+describe('a copied program', () => {
+  const base = new URL('http://127.0.0.1:8080/')
+  const filter = { symbols: ['AAPLc', "x'; rm -rf ~"], types: ['transfer', 'mint'], minValue: '10000', party: '' }
+
+  it('has the parameters of the protocol', () => {
+    const query = 'symbols=AAPLc,x%27%3B%20rm%20-rf%20~&types=transfer,mint&min_value=10000'
+    for (const kind of ['curl', 'wscat', 'Python'] as const)
+      expect(programFor(kind, filter, base).replaceAll("'", '%27')).toContain(query)
+    expect(programFor('curl', emptyFilter, base)).toBe("curl -N 'http://127.0.0.1:8080/v1/stream?symbols=*&format=ndjson'")
+    expect(programFor('wscat', emptyFilter, base)).toBe("npx wscat -c 'ws://127.0.0.1:8080/v1/ws?symbols=*'")
+    expect(programFor('TypeScript', { ...filter, symbols: ['AAPLc'] }, base)).toContain(
+      '.updates(["AAPLc"], {"types":["transfer","mint"],"minValue":"10000"})',
+    )
+  })
+
+  it('keeps its quotation, also where the URL holds quotes', () => {
+    expect(programFor('curl', filter, base).replaceAll("'\\''", '').split("'")).toHaveLength(3)
+  })
+})
+
+it.each([
+  ['all at once where they fit', 9, 620, [[0, 9]]],
+  [
+    'page after page, the last one short',
+    15,
+    620,
+    [
+      [0, 9],
+      [9, 15],
+    ],
+  ],
+  [
+    'one row at least',
+    4,
+    0,
+    [
+      [0, 3],
+      [3, 4],
+    ],
+  ],
+  ['none', 0, 620, [[0, 0]]],
+] as const)('a wall shows the symbols %s', (_, count, heightPx, pages) => {
+  const shown = [...pages, ...pages].map((_, turn) => wallPageOf(count, heightPx, turn * 15_000))
+  expect(shown.map(({ from, until }) => [from, until])).toEqual([...pages, ...pages])
+})

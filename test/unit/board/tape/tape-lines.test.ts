@@ -1,0 +1,151 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type TapeLine, TapeLines } from '../../../../src/board/tape/tape-lines.ts'
+import type { Update } from '../../../../src/sdk/client/index.ts'
+
+let seq = 0
+const update = (fields: object) => {
+  seq += 1
+  return { id: `e.${seq}`, symbol: 'A', address: '0xa', time: new Date(seq * 1_000).toISOString(), ...fields } as unknown as Update
+}
+const transfer = (key: string, more: object = {}) =>
+  update({ type: 'transfer', key, stage: 'preconfirmed', late: false, block: { number: 1, hash: null }, ...more })
+const seal = (...keys: string[]) => update({ type: 'seal', keys, block: { number: 1, hash: '0xb' } })
+const retract = (key: string, reason = 'not_sealed') => update({ type: 'retract', key, reason, by: null })
+const amend = (key: string, memo: string) =>
+  update({
+    type: 'amend',
+    key,
+    changed: ['memo'],
+    update: { type: 'transfer', key, stage: 'preconfirmed', memo, block: { number: 1, hash: null } },
+  })
+const session = () => update({ type: 'session', symbol: '*', address: null })
+
+const shown = (lines: TapeLines) =>
+  lines.all.map(({ id, content, isSealed, retraction, amended }) => [id, content, isSealed, retraction?.reason, amended])
+
+const applied = (updates: readonly Update[]) => {
+  const lines = new TapeLines()
+  for (const item of updates) lines.apply(item)
+  return lines
+}
+const last = (lines: TapeLines): TapeLine => {
+  const line = lines.at(lines.newest)
+  if (!line) throw new Error('there is no line')
+  return line
+}
+
+describe('a line of the tape', () => {
+  it('becomes sealed in its place, with the hash of the block', () => {
+    const lines = applied([transfer('k'), session()])
+    lines.apply(seal('k'))
+    expect(lines.all.map(({ isSealed }) => isSealed)).toEqual([true, false])
+    expect(lines.find('k')?.content).toMatchObject({ block: { hash: '0xb' } })
+  })
+
+  it('stays where it was when it is retracted, and a seal of another block revives it', () => {
+    const lines = applied([transfer('k'), session(), retract('k', 'reorg')])
+    expect(lines.all.map(({ retraction }) => retraction?.reason)).toEqual(['reorg', undefined])
+    lines.apply(seal('k'))
+    expect(lines.find('k')).toMatchObject({ retraction: null, isSealed: true })
+  })
+
+  it('is another line when the fact is published again', () => {
+    const lines = applied([transfer('k'), retract('k'), transfer('k'), seal('k')])
+    expect(lines.all.map(({ isSealed, retraction }) => [isSealed, retraction?.reason])).toEqual([
+      [false, 'not_sealed'],
+      [true, undefined],
+    ])
+  })
+
+  it('has the content of its newest amend, at its own time and position', () => {
+    const told = transfer('k')
+    const lines = applied([told, amend('k', '0x1'), amend('k', '0x2')])
+    expect(last(lines)).toMatchObject({ amended: ['memo', 'memo'], content: { memo: '0x2', id: told.id, time: told.time } })
+  })
+
+  it('is another object after a change, and the same one otherwise', () => {
+    const lines = applied([transfer('k'), transfer('l')])
+    const [k, l] = lines.all
+    lines.apply(seal('k'))
+    expect([lines.all[0] === k, lines.all[1] === l]).toEqual([false, true])
+  })
+
+  it('ends as the newest one of a fact that was published twice, also when it is read later', () => {
+    const updates = [transfer('k'), retract('k'), transfer('k'), seal('k')]
+    const lines = new TapeLines()
+    lines.prepend(updates.slice(3), true)
+    lines.prepend(updates.slice(0, 3).reverse(), false)
+    expect(shown(lines)).toEqual(shown(applied(updates)))
+    lines.apply(retract('k', 'reorg'))
+    expect(lines.all.map(({ retraction }) => retraction?.reason)).toEqual(['not_sealed', 'reorg'])
+  })
+
+  it('keeps its number when older ones are read', () => {
+    const [older, newer] = [transfer('old'), transfer('new')]
+    const lines = applied([newer])
+    lines.prepend([older], false)
+    expect(lines.all.map(({ nth, id }) => [nth, id])).toEqual([
+      [0, 'old'],
+      [1, 'new'],
+    ])
+    expect([lines.at(0)?.id, lines.at(1)?.id, lines.at(2)]).toEqual(['old', 'new', undefined])
+  })
+})
+
+describe('the list', () => {
+  const keys = ['a', 'b', 'c', 'd']
+  const event = fc.oneof(
+    fc.constantFrom(...keys).map((key) => () => transfer(key)),
+    fc.subarray(keys, { minLength: 1 }).map((some) => () => seal(...some)),
+    fc.constantFrom(...keys).map((key) => () => retract(key)),
+    fc.tuple(fc.constantFrom(...keys), fc.string()).map(
+      ([key, memo]) =>
+        () =>
+          amend(key, memo),
+    ),
+    fc.constant(session),
+  )
+
+  it('is the same whether messages came live or were read later, page by page', () => {
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 40 }), fc.integer({ min: 1, max: 7 }), fc.nat(40), (events, pageSize, live) => {
+        const updates = events.map((make) => make())
+        const split = Math.max(0, updates.length - live)
+        const lines = new TapeLines()
+        for (const item of updates.slice(split)) lines.apply(item)
+        for (let end = split; end > 0; end -= pageSize) {
+          const start = Math.max(0, end - pageSize)
+          lines.prepend(updates.slice(start, end).reverse(), start > 0)
+        }
+        expect(shown(lines)).toEqual(shown(applied(updates)))
+        expect(lines.all.every(({ nth }, index) => lines.at(nth) === lines.all[index])).toBe(true)
+      }),
+    )
+  })
+
+  const manyTransfers = (count: number) => Array.from({ length: count }, (_, nth) => transfer(String(nth)))
+
+  it('drops its oldest lines beyond its bound, and knows from where to read them again', () => {
+    const many = manyTransfers(21_000)
+    const lines = applied(many)
+    expect([lines.all.length, lines.all[0]?.id, lines.hasOlder]).toEqual([20_000, '1000', true])
+    expect([lines.find('999'), lines.find('1000')?.nth, lines.newest]).toEqual([undefined, 1_001, 21_000])
+    expect(lines.droppedBefore).toBe(many[1_000]?.id)
+    lines.prepend(many.slice(0, 1_000).reverse(), false)
+    expect([lines.at(1)?.id, lines.droppedBefore]).toEqual(['0', null])
+  })
+
+  it('keeps more while a reader is away from the newest, and is short again after that', () => {
+    const lines = new TapeLines()
+    lines.isHeld = true
+    const many = manyTransfers(41_002)
+    for (const item of many.slice(0, 40_999)) lines.apply(item)
+    expect([lines.all.length, lines.hasRoom]).toEqual([40_999, false])
+    for (const item of many.slice(40_999, 41_001)) lines.apply(item)
+    expect(lines.all.length).toBe(40_001)
+    lines.isHeld = false
+    for (const item of many.slice(41_001)) lines.apply(item)
+    expect([lines.all.length, lines.hasRoom, lines.at(lines.newest)?.id]).toEqual([20_000, true, '41001'])
+  })
+})

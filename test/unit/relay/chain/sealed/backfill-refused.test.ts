@@ -1,0 +1,287 @@
+import { describe, expect, it } from 'vitest'
+import { UpstreamError } from '../../../../../src/relay/chain/rpc/error.ts'
+import type { RpcRequest } from '../fake-chain.ts'
+import { apple, keyOf, tesla } from '../node-json.ts'
+import { openBackfill } from './backfill-fixture.ts'
+import { range } from './sealed-blocks-fixture.ts'
+
+/** The block range of a request; null if it has none. */
+const rangeOf = ({ params }: RpcRequest): readonly [from: number, to: number] | null => {
+  const { fromBlock, toBlock } = (params[0] ?? {}) as { fromBlock?: string; toBlock?: string }
+  return fromBlock ? [Number(fromBlock), Number(toBlock)] : null
+}
+const rangeSizes = (chain: { requestedRanges: () => readonly (readonly [number, number | 'pending'])[] }) =>
+  chain.requestedRanges().map(([from, to]) => Number(to) - from + 1)
+
+describe('a backfill page that is too large', () => {
+  it('is halved until it fits, without delay', async () => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    chain.rangeBound = 300
+    const log = chain.addLog(5)
+    add(1, 2_000)
+    await advance(0)
+    expect(rangeSizes(chain).slice(0, 4)).toEqual([2_000, 1_000, 500, 250])
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+    expect(settledEvents.cursors().at(-1)).toBe(10_000)
+  })
+
+  it('grows again after some successful pages', async () => {
+    const { chain, add, advance } = openBackfill()
+    chain.rangeBound = 100
+    add(1, 2_000)
+    await advance(0)
+    chain.rangeBound = 2_000
+    add(2_001, 10_000)
+    await advance(0)
+    expect(Math.max(...rangeSizes(chain).slice(-6))).toBeGreaterThan(500)
+    expect(chain.requestedRanges().at(-1)?.[1]).toBe(10_000)
+  })
+
+  it('becomes the range that the node suggests, in decimal', async () => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    chain.rangeHint = 'decimal'
+    chain.resultsBound = 10
+    for (const block of range(1, 40)) chain.addLog(block * 5)
+    add(1, 200)
+    await advance(0)
+    // The first 54 blocks have ten logs, so half of the page would be too large.
+    expect(rangeSizes(chain).slice(0, 2)).toEqual([200, 54])
+    expect(settledEvents.logKeys()).toHaveLength(40)
+  })
+
+  it('becomes the range that the node suggests, in hex', async () => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    chain.rangeHint = 'hex'
+    chain.resultsBound = 10
+    for (const block of range(1, 40)) chain.addLog(block * 5)
+    add(1, 200)
+    await advance(0)
+    expect(rangeSizes(chain).slice(0, 2)).toEqual([200, 54])
+    expect(settledEvents.logKeys()).toHaveLength(40)
+  })
+
+  it.each(['retry with the range 5-9', 'retry with the range 1-0', 'use a range between 5 and 9', 'range 1–'])(
+    'is halved when the node suggests "%s", which is no part of it',
+    async (hint) => {
+      const { chain, add, advance } = openBackfill()
+      chain.override = () => {
+        chain.override = () => undefined
+        throw new UpstreamError('too_large', `query exceeds max results, ${hint}`)
+      }
+      add(1, 200)
+      await advance(0)
+      expect(rangeSizes(chain).slice(0, 2)).toEqual([200, 100])
+    },
+  )
+
+  it('with one block is read contract by contract', async () => {
+    const { chain, settledEvents, list, add, advance } = openBackfill()
+    list.addresses = [apple, tesla]
+    chain.resultsBound = 2
+    const logs = [chain.addLog(5), chain.addLog(5, tesla), chain.addLog(5)]
+    const other = chain.addLog(6)
+    add(1, 10)
+    await advance(0)
+    expect(settledEvents.logKeys()).toEqual([...logs, other].map(keyOf))
+    expect(settledEvents.holes()).toEqual([])
+  })
+
+  it('with one contract in one block is finally a hole of just that block', async () => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    chain.resultsBound = 2
+    const before = chain.addLog(4)
+    for (let log = 0; log < 3; log += 1) chain.addLog(5)
+    const after = chain.addLog(6)
+    add(1, 10)
+    await advance(1_000)
+    expect(settledEvents.holes()).toEqual([])
+    await advance(5_000)
+    expect(settledEvents.holes()).toEqual(['5-5 too_large'])
+    expect(settledEvents.logKeys()).toEqual([before, after].map(keyOf))
+  })
+
+  it('is halved even after failed connections before it', async () => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    chain.rangeBound = 500
+    const log = chain.addLog(1_234)
+    chain.failure = new UpstreamError('unreachable', 'ECONNREFUSED')
+    add(1, 2_000)
+    await advance(10_000)
+    chain.failure = null
+    await advance(5_000)
+    expect(settledEvents.holes()).toEqual([])
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+  })
+
+  it('is halved after timeouts too', async () => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    const log = chain.addLog(1_234)
+    chain.override = (request) => {
+      const blocks = rangeOf(request)
+      if (!blocks || blocks[1] - blocks[0] < 500) return undefined
+      throw new UpstreamError('unreachable', 'The operation was aborted due to timeout')
+    }
+    add(1, 2_000)
+    await advance(10_000)
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+    expect(settledEvents.holes()).toEqual([])
+  })
+})
+
+describe('a backfill page that the node cuts without an error', () => {
+  it.each([
+    ['inside a block', 25, 3],
+    ['between two blocks', 24, 3],
+    ['inside its only block', 10, 40],
+    ['at a round count', 1_000, 40],
+  ])('%s loses no log', async (_, cutAfter, logsPerBlock) => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    chain.cutAfter = cutAfter
+    const logs = range(1, 60).flatMap((block) => range(1, logsPerBlock).map(() => chain.addLog(block)))
+    add(1, 2_000)
+    await advance(0)
+    expect(settledEvents.logKeys()).toEqual(logs.map(keyOf))
+    expect(settledEvents.holes()).toEqual([])
+  })
+
+  it('is found with two requests more, beside the one for the last header', async () => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    for (const block of range(1, 60)) chain.addLog(block * 30)
+    add(1, 2_000)
+    await advance(0)
+    expect(settledEvents.logKeys()).toHaveLength(60)
+    expect(rangeSizes(chain)).toEqual([2_000, 201])
+    expect(chain.requests).toHaveLength(5)
+  })
+})
+
+describe('a backfill page that the node has pruned in part', () => {
+  it('is a hole of exactly the pruned blocks, and the others are emitted', async () => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    chain.oldestLogBlock = 777
+    const [lost, available] = [chain.addLog(776), chain.addLog(777)]
+    add(1, 3_000)
+    await advance(0)
+    expect(settledEvents.holes()).toEqual(['1-776 pruned'])
+    expect(settledEvents.logKeys()).toEqual([keyOf(available)])
+    expect(settledEvents.logKeys()).not.toContain(keyOf(lost))
+    expect(settledEvents.cursors()).toEqual([0, 776, 2_776, 10_000])
+  })
+
+  it('is one hole if the node has none of it', async () => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    chain.oldestLogBlock = 5_000
+    add(1, 3_000)
+    await advance(0)
+    expect(settledEvents.holes()).toEqual(['1-3000 pruned'])
+    expect(settledEvents.cursors().at(-1)).toBe(10_000)
+  })
+
+  it('still settles published keys, if their blocks can be read by themselves', async () => {
+    const { chain, openKeys, settledEvents, add, advance } = openBackfill()
+    chain.oldestLogBlock = 777
+    const log = chain.addLog(500)
+    openKeys.add(log)
+    openKeys.add({ block: 600 })
+    chain.override = ({ params }) => {
+      const query = JSON.stringify(params)
+      return query.includes(chain.hashOf(500)) ? [chain.nodeLogOf(log)] : undefined
+    }
+    add(1, 1_000)
+    await advance(60_000)
+    expect(settledEvents.holes()).toEqual(['1-499 pruned', '501-776 pruned'])
+    expect(settledEvents.blocks().map(({ number, logs }) => [number, logs.length])).toEqual([[500, 1]])
+  })
+
+  it('is retried with delays when another node behind the URL still has it', async () => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    const log = chain.addLog(500)
+    chain.override = (request) => {
+      const blocks = rangeOf(request)
+      if (!blocks || blocks[0] === blocks[1]) return undefined
+      throw new UpstreamError('gone', 'pruned history unavailable')
+    }
+    add(1, 1_000)
+    await advance(1_000)
+    expect(chain.requests.length).toBeLessThan(100)
+    chain.override = () => undefined
+    await advance(2_000)
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+    expect(settledEvents.holes()).toEqual([])
+  })
+})
+
+describe('a hole', () => {
+  it('is reported before the published blocks in it, and the cursor passes it with them', async () => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    chain.addLog(160)
+    add(1, 100)
+    add(101, 200, 'backfill_bound')
+    add(201, 300)
+    await advance(0)
+    const cursorsAt = (number: number) => ({ cursor: { number, hash: null }, restartCursor: { number, hash: null } })
+    expect(settledEvents.all.slice(1, 3)).toEqual([
+      { type: 'hole', blocks: { from: 101, to: 200 }, reason: 'backfill_bound', ...cursorsAt(100) },
+      { type: 'sealed', blocks: [], newest: 10_000, ...cursorsAt(200) },
+    ])
+    expect(settledEvents.logKeys()).toEqual([])
+  })
+
+  it.each([
+    [[50], ['1-49', '51-100']],
+    [[1], ['2-100']],
+    [[100], ['1-99']],
+    [
+      [1, 2, 50, 51, 100],
+      ['3-49', '52-99'],
+    ],
+  ])('leaves out the blocks with published keys, %j: they are settled', async (blocks, holes) => {
+    const { chain, openKeys, settledEvents, add, advance } = openBackfill()
+    for (const block of blocks) openKeys.add(chain.addLog(block))
+    add(1, 100, 'backfill_bound')
+    await advance(0)
+    expect(settledEvents.blockNumbers()).toEqual(blocks)
+    expect(settledEvents.logKeys()).toHaveLength(blocks.length)
+    expect(settledEvents.holes()).toEqual(holes.map((hole) => `${hole} backfill_bound`))
+  })
+
+  it('is not reported if each of its blocks has published keys', async () => {
+    const { chain, openKeys, settledEvents, add, advance } = openBackfill()
+    for (const block of range(5, 7)) openKeys.add(chain.addLog(block))
+    add(5, 7, 'backfill_bound')
+    await advance(0)
+    expect(settledEvents.blockNumbers()).toEqual([5, 6, 7])
+    expect(settledEvents.holes()).toEqual([])
+  })
+
+  it.each([
+    [[50], [], ['1-50 pruned', '51-100 backfill_bound']],
+    [[20, 50], [], ['1-50 pruned', '51-100 backfill_bound']],
+    [[100], [], ['1-100 pruned']],
+    [[50], [30, 80], ['1-29 backfill_bound', '31-50 pruned', '51-79 backfill_bound', '81-100 backfill_bound']],
+  ])('is one of pruned blocks up to the last one with published keys that the node lacks, %j', async (lacked, kept, holes) => {
+    const { chain, openKeys, settledEvents, add, advance } = openBackfill()
+    for (const block of lacked) openKeys.add({ block })
+    for (const block of kept) openKeys.add(chain.addLog(block))
+    chain.override = ({ params: [number] }) => (lacked.includes(Number(number)) ? null : undefined)
+    add(1, 100, 'backfill_bound')
+    await advance(1_000)
+    expect(settledEvents.holes()).toEqual([])
+    await advance(1_000)
+    expect(settledEvents.holes()).toEqual(holes)
+    expect(settledEvents.blockNumbers()).toEqual(kept)
+  })
+
+  it('waits for an unreachable node', async () => {
+    const { chain, openKeys, settledEvents, add, advance } = openBackfill()
+    openKeys.add({ block: 50 })
+    chain.failure = new UpstreamError('unreachable', 'ECONNREFUSED')
+    add(1, 100, 'backfill_bound')
+    await advance(60_000)
+    expect(settledEvents.all).toEqual([])
+    chain.failure = null
+    await advance(2_000)
+    expect(settledEvents.holes()).toEqual(['1-49 backfill_bound', '51-100 backfill_bound'])
+    expect(settledEvents.blockNumbers()).toEqual([50])
+  })
+})

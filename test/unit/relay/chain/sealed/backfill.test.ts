@@ -1,0 +1,248 @@
+import { describe, expect, it } from 'vitest'
+import { UpstreamError } from '../../../../../src/relay/chain/rpc/error.ts'
+import { apple, keyOf, tesla } from '../node-json.ts'
+import { openBackfill } from './backfill-fixture.ts'
+import { range } from './sealed-blocks-fixture.ts'
+
+describe('a backfill', () => {
+  it.each([2_000, 500, 10, 5])('in pages of at most %i blocks skips no block and reads none twice', async (bound) => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    chain.rangeBound = bound
+    const blocks = [1, 2, 250, 499, 500, 501, 1_999, 2_000, 2_001, 2_500]
+    const logs = blocks.map((block) => chain.addLog(block))
+    add(1, 2_500)
+    await advance(0)
+    expect(settledEvents.logKeys()).toEqual(logs.map(keyOf))
+    const read = chain.requestedRanges().filter(([from, to]) => Number(to) - from < bound)
+    let next = 1
+    for (const [from, to] of read) {
+      expect(from).toBe(next)
+      next = Number(to) + 1
+    }
+    expect(next).toBe(2_501)
+    expect(settledEvents.cursors().at(-1)).toBe(10_000)
+  })
+
+  it('emits blocks in order, with their logs and addresses', async () => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    const [second, first] = [chain.addLog(30), chain.addLog(20)]
+    chain.addLog(20)
+    add(1, 100)
+    await advance(0)
+    expect(
+      settledEvents.blocks().map(({ number, hash, logs, addresses, via }) => [number, hash, logs.length, addresses, via]),
+    ).toEqual([
+      [first.block, chain.hashOf(20), 2, [apple], 'backfill'],
+      [second.block, chain.hashOf(30), 1, [apple], 'backfill'],
+    ])
+    expect(settledEvents.ofType('sealed')[0]?.newest).toBe(10_000)
+  })
+
+  it('emits the end of an empty page', async () => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    add(1, 100)
+    await advance(0)
+    const cursor = { number: 10_000, hash: chain.hashOf(10_000) }
+    expect(settledEvents.all).toEqual([{ type: 'sealed', blocks: [], newest: 10_000, cursor, restartCursor: cursor }])
+  })
+
+  it('moves the cursor with each page, finally to the newest block', async () => {
+    const { chain, settledEvents, ranges, add, advance } = openBackfill()
+    chain.rangeBound = 1_000
+    add(1, 2_500)
+    const newest = { number: 10_000, hash: chain.hashOf(10_000) }
+    expect(ranges.cursor).toEqual({ number: 0, hash: null })
+    await advance(0)
+    expect(settledEvents.cursors()).toEqual([1_000, 2_000, 10_000])
+    expect(ranges.cursor).toEqual(newest)
+  })
+
+  it('reads ranges that are added meanwhile, one after the other', async () => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    chain.delayMs = 50
+    const logs = [chain.addLog(50), chain.addLog(250)]
+    add(1, 100)
+    await advance(20)
+    add(201, 300)
+    await advance(1_000)
+    expect(settledEvents.logKeys()).toEqual(logs.map(keyOf))
+    expect(chain.requestedRanges()).toEqual([
+      [1, 100],
+      [201, 300],
+    ])
+  })
+
+  it('keeps the cursor at the lowest unread block', async () => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    chain.rangeBound = 500
+    add(3_001, 4_000)
+    add(2_001, 2_500)
+    await advance(0)
+    expect(settledEvents.cursors()).toEqual([2_000, 2_000, 10_000])
+  })
+
+  it('keeps a bounded number of ranges, and rather reads too much than too little', async () => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    const logs = range(0, 99).map((part) => chain.addLog(100 * part + 5))
+    chain.delayMs = 1
+    for (const part of range(0, 99)) add(100 * part + 1, 100 * part + 10)
+    await advance(1_000)
+    expect(settledEvents.logKeys()).toEqual(logs.map(keyOf))
+    expect(chain.requestedRanges().length).toBeLessThan(70)
+  })
+
+  it('splits a page with many logs into batches, but no block', async () => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    for (const block of range(1, 4)) for (let log = 0; log < 300; log += 1) chain.addLog(block)
+    for (let log = 0; log < 1_200; log += 1) chain.addLog(5)
+    add(1, 10)
+    await advance(0)
+    expect(settledEvents.ofType('sealed').map(({ blocks }) => blocks.map(({ logs }) => logs.length))).toEqual([
+      [300],
+      [300],
+      [300],
+      [300],
+      [1_200],
+    ])
+    expect(settledEvents.cursors()).toEqual([1, 2, 3, 4, 10_000])
+  })
+
+  it('reads the header of a block whose logs lack its hash or time', async () => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    const log = chain.addLog(50)
+    chain.override = ({ method, params }) => {
+      if (method !== 'eth_getLogs' || !JSON.stringify(params).includes('fromBlock')) return undefined
+      return [{ ...chain.nodeLogOf(log), blockTimestamp: undefined }]
+    }
+    add(1, 100)
+    await advance(0)
+    expect(settledEvents.blocks()).toMatchObject([{ number: 50, timestamp: 1_795_000_010, logs: [{ key: keyOf(log) }] }])
+    expect(chain.requestedHeaders()).toEqual([100, 50])
+  })
+
+  it('finds the block with logs that cannot be read, counts them, and reports a hole before it emits the rest', async () => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    const [log, other] = [chain.addLog(50), chain.addLog(60)]
+    chain.override = ({ method, params }) => {
+      const { fromBlock, toBlock, blockHash } = (params[0] ?? {}) as Record<string, string>
+      const isRead = blockHash === chain.hashOf(50) || (Number(fromBlock) <= 50 && Number(toBlock) >= 50)
+      return method === 'eth_getLogs' && isRead ? [unreadable, chain.nodeLogOf(log), unreadable] : undefined
+    }
+    const unreadable = { ...chain.nodeLogOf(other), data: '0x1' }
+    add(1, 100)
+    await advance(1_500)
+    expect(settledEvents.ofType('unreadable')).toEqual([{ type: 'unreadable', count: 2 }])
+    expect(settledEvents.holes()).toEqual(['50-50 unreadable'])
+    expect(settledEvents.logKeys()).toEqual([log, other].map(keyOf))
+    expect(settledEvents.blocks()).toMatchObject([{ number: 50, isPartial: true }, { number: 60 }])
+  })
+
+  it('refuses an answer with logs of other blocks', async () => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    const [log, other] = [chain.addLog(50), chain.addLog(5_000)]
+    chain.override = ({ method }) => (method === 'eth_getLogs' ? [log, other].map(chain.nodeLogOf) : undefined)
+    add(1, 100)
+    await advance(1_000)
+    expect(settledEvents.all).toEqual([])
+    chain.override = () => undefined
+    await advance(2_000)
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+  })
+})
+
+describe('a backfill of blocks with published keys', () => {
+  it('reads each of these blocks by itself', async () => {
+    const { chain, openKeys, settledEvents, add, advance } = openBackfill()
+    const log = chain.addLog(50)
+    openKeys.add(log)
+    openKeys.add({ block: 60 })
+    chain.addLog(70)
+    add(1, 100)
+    await advance(0)
+    expect(chain.requestedHashes()).toEqual([50, 60].map((block) => chain.hashOf(block)))
+    expect(settledEvents.blocks().map(({ number, logs }) => [number, logs.length])).toEqual([
+      [50, 1],
+      [60, 0],
+      [70, 1],
+    ])
+  })
+
+  it('reads addresses that are no longer listed too', async () => {
+    const { chain, openKeys, settledEvents, add, advance } = openBackfill()
+    const log = chain.addLog(50, tesla)
+    openKeys.add(log)
+    add(1, 100)
+    await advance(0)
+    expect(chain.requestedAddresses()[0]).toEqual([apple, tesla])
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+  })
+
+  it('doubts a block that returns no logs', async () => {
+    const { chain, openKeys, settledEvents, add, advance } = openBackfill()
+    const log = chain.addLog(50)
+    openKeys.add(log)
+    chain.hideLogs(50, 3)
+    add(1, 100)
+    await advance(400)
+    expect(settledEvents.all).toEqual([])
+    await advance(2_000)
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+  })
+
+  it('believes one block no sooner because it believed another', async () => {
+    const { chain, openKeys, settledEvents, add, advance } = openBackfill()
+    for (const block of [50, 60]) openKeys.add(chain.addLog(block))
+    chain.hideLogs(50)
+    add(1, 100)
+    await advance(1_499)
+    expect(settledEvents.all).toEqual([])
+    // Answers take long only now: the reads of the second block, and of the page before.
+    chain.hideLogs(60, 2)
+    await advance(5_000)
+    expect(settledEvents.blocks().map(({ number, logs }) => [number, logs.length])).toEqual([
+      [50, 0],
+      [60, 1],
+    ])
+  })
+})
+
+describe('a backfill on a failing node', () => {
+  it('is retried, and emits nothing twice', async () => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    chain.rangeBound = 100
+    const logs = range(1, 10).map((part) => chain.addLog(part * 95))
+    let questions = 0
+    chain.override = () => {
+      questions += 1
+      if (questions % 3 === 0) throw new UpstreamError('unreachable', 'HTTP 503')
+      return undefined
+    }
+    add(1, 1_000)
+    await advance(60_000)
+    expect(settledEvents.logKeys()).toEqual(logs.map(keyOf))
+  })
+
+  it('waits longer each time, up to two seconds', async () => {
+    const { chain, warnings, add, advance } = openBackfill()
+    chain.failure = new UpstreamError('busy', 'over rate limit')
+    add(1, 100)
+    await advance(1_500)
+    expect(chain.requests.length).toBe(5)
+    await advance(60_000)
+    expect(chain.requests.length).toBeGreaterThan(30)
+    expect(chain.requests.length).toBeLessThan(40)
+    expect(new Set(warnings)).toEqual(new Set(['backfill waits']))
+  })
+
+  it('waits for a lagging node, though it returns no logs', async () => {
+    const { chain, settledEvents, add, advance } = openBackfill()
+    const log = chain.addLog(50)
+    chain.lagBlocks = 10_000 - 60
+    add(1, 100)
+    await advance(10_000)
+    expect(settledEvents.all).toEqual([])
+    chain.lagBlocks = 0
+    await advance(2_000)
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+  })
+})

@@ -1,0 +1,149 @@
+import { VirtualTimeScheduler } from 'rxjs'
+import { describe, expect, it } from 'vitest'
+import { BlockReader } from '../../../../../src/relay/chain/rpc/block-reader.ts'
+import { UpstreamError } from '../../../../../src/relay/chain/rpc/error.ts'
+import { addressesToQuery, MissingLogsError, readBlock } from '../../../../../src/relay/chain/sealed/block-logs.ts'
+import { FakeChain } from '../fake-chain.ts'
+import { apple, keyOf, sealedLog, tesla, txHash, word } from '../node-json.ts'
+import { FakeOpenKeys, sealedHeader } from './sealed-blocks-fixture.ts'
+
+const HEAD = 1_000
+const NOW = 5_000_000
+
+const openReader = () => {
+  const clock = new VirtualTimeScheduler()
+  clock.frame = NOW
+  const chain = new FakeChain(HEAD)
+  const openKeysOfChain = new FakeOpenKeys()
+  const settle = async (block = HEAD, { acceptsMissing = false } = {}) => {
+    const node = new BlockReader(chain.request)
+    const { signal } = new AbortController()
+    const header = sealedHeader(chain.headerOf(block))
+    const { confirmChain } = chain
+    const context = { node, confirmChain, openKeys: openKeysOfChain, addresses: () => [apple], clock, signal }
+    const { logs } = await readBlock(context, header, acceptsMissing)
+    return logs.map(({ key }) => key)
+  }
+  return { chain, openKeysOfChain, settle }
+}
+
+describe('the logs that settle a block', () => {
+  it('are read once if they include all open keys', async () => {
+    const { chain, openKeysOfChain, settle } = openReader()
+    const logs = [chain.addLog(HEAD), chain.addLog(HEAD)]
+    for (const log of logs) openKeysOfChain.add(log)
+    expect(await settle()).toEqual(logs.map(keyOf))
+    expect(chain.requests).toHaveLength(1)
+  })
+
+  it('may lack an open key if its transaction has another log', async () => {
+    const { chain, openKeysOfChain, settle } = openReader()
+    const log = chain.addLog(HEAD)
+    openKeysOfChain.add(log)
+    openKeysOfChain.add({ ...log, index: 7 })
+    expect(await settle()).toEqual([keyOf(log)])
+    expect(chain.requestedHeaders()).toEqual([])
+  })
+
+  it('may lack an open key if the block does not list its transaction', async () => {
+    const { chain, openKeysOfChain, settle } = openReader()
+    const log = chain.addLog(HEAD)
+    openKeysOfChain.add({ block: HEAD, index: 7 })
+    expect(await settle()).toEqual([keyOf(log)])
+    expect(chain.requestedHeaders()).toEqual([HEAD])
+  })
+
+  it('are doubted if the block lists the transaction', async () => {
+    const { chain, openKeysOfChain, settle } = openReader()
+    openKeysOfChain.add(chain.addLog(HEAD))
+    chain.hideLogs(HEAD)
+    await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
+    expect(await settle(HEAD, { acceptsMissing: true })).toEqual([])
+  })
+
+  it('are doubted if they lack a key that was published during the read', async () => {
+    const { chain, openKeysOfChain, settle } = openReader()
+    const log = chain.addLog(HEAD)
+    chain.override = ({ method }) => {
+      if (method !== 'eth_getLogs') return undefined
+      openKeysOfChain.add(log)
+      return []
+    }
+    await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
+  })
+
+  it('are doubted if the block lists one of two transactions', async () => {
+    const { chain, openKeysOfChain, settle } = openReader()
+    openKeysOfChain.add(chain.addLog(HEAD))
+    openKeysOfChain.add({ block: HEAD, index: 7, tx: txHash(HEAD, 7) })
+    chain.hideLogs(HEAD)
+    await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
+  })
+
+  it('are doubted if the block lists no transactions', async () => {
+    const { chain, openKeysOfChain, settle } = openReader()
+    openKeysOfChain.add({ block: HEAD })
+    chain.listsTransactions = false
+    await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
+    chain.override = ({ method }) => (method === 'eth_getLogs' ? undefined : { ...chain.headerOf(HEAD), transactions: 5 })
+    await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
+  })
+
+  it('are refused if the node has another block there', async () => {
+    const { chain, openKeysOfChain, settle } = openReader()
+    openKeysOfChain.add({ block: HEAD })
+    chain.override = ({ method }) =>
+      method === 'eth_getLogs' ? undefined : { ...chain.headerOf(HEAD), hash: word(77), parentHash: word(76) }
+    await expect(settle()).rejects.toMatchObject({ kind: 'behind' })
+  })
+
+  it('are read by number from a node without support for block hashes', async () => {
+    const { chain, settle } = openReader()
+    chain.supportsBlockHash = false
+    const log = chain.addLog(HEAD)
+    expect(await settle()).toEqual([keyOf(log)])
+    expect(chain.requestedRanges()).toEqual([[HEAD, HEAD]])
+    chain.override = ({ params }) => (params[0] === '0x3e8' ? null : undefined)
+    await expect(settle()).rejects.toMatchObject({ kind: 'behind' })
+  })
+
+  it('are refused by number if they belong to another block', async () => {
+    const { chain, settle } = openReader()
+    chain.supportsBlockHash = false
+    for (const blockHash of [null, word(77)]) {
+      chain.override = ({ params }) =>
+        JSON.stringify(params).includes('fromBlock') ? [{ ...sealedLog({ block: HEAD }), blockHash }] : undefined
+      await expect(settle()).rejects.toMatchObject({ kind: 'behind' })
+    }
+  })
+
+  it.each([
+    ['lack an open key', { block: HEAD, index: 7 }, 1],
+    ['have an open key of another token', { block: HEAD, index: 0, address: tesla }, 1],
+    ['include all open keys', { block: HEAD, index: 0 }, 0],
+  ])('are of a chain that was confirmed in the last minute if they %s', async (_, openKey, times) => {
+    const { chain, openKeysOfChain, settle } = openReader()
+    chain.addLog(HEAD)
+    openKeysOfChain.add(openKey)
+    await settle()
+    expect(chain.confirmations).toEqual(Array(times).fill({ answeredSince: NOW, askedAfter: NOW - 60_000 }))
+    chain.chainFailure = new UpstreamError('wrong_chain', 'it is of chain 1')
+    if (times > 0) await expect(settle()).rejects.toBe(chain.chainFailure)
+  })
+
+  it('retract nothing, and need no chain, if one of them cannot be read', async () => {
+    const { chain, openKeysOfChain, settle } = openReader()
+    openKeysOfChain.add({ block: HEAD, index: 7 })
+    chain.override = ({ method }) => (method === 'eth_getLogs' ? [{}] : undefined)
+    await expect(settle()).rejects.toBeInstanceOf(MissingLogsError)
+    expect(await settle(HEAD, { acceptsMissing: true })).toEqual([])
+    expect(chain.confirmations).toEqual([])
+  })
+
+  it('are read for listed tokens and those with open keys, each once', () => {
+    const openKeys = [tesla, apple, tesla].map((address, index) => ({ key: `${index}`, address, tx: txHash(1) }))
+    expect(addressesToQuery([apple], openKeys)).toEqual([apple, tesla])
+    const listed = [apple, tesla]
+    expect(addressesToQuery(listed, openKeys)).toBe(listed)
+  })
+})

@@ -1,0 +1,177 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { BlockReader } from '../../../../../src/relay/chain/rpc/block-reader.ts'
+import {
+  binarySearch,
+  findForkPoint,
+  findRollbackTarget,
+  firstWithinAge,
+} from '../../../../../src/relay/chain/sealed/block-search.ts'
+import { DEPTH_BOUND_BLOCKS, RecentBlocks } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
+import { FakeChain } from '../fake-chain.ts'
+import { timestampOf } from '../node-json.ts'
+import { range, sealedHeader } from './sealed-blocks-fixture.ts'
+
+const HEAD = 10_000
+const { signal } = new AbortController()
+
+describe('a binary search', () => {
+  it('finds the lowest match anywhere, in as few steps as possible', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(10_000), fc.nat(10_000), fc.nat(20_000), async (low, length, first) => {
+        const high = low + length
+        let steps = 0
+        const result = await binarySearch(low, high, async (number) => {
+          steps += 1
+          expect(number).toBeGreaterThanOrEqual(low)
+          expect(number).toBeLessThan(high)
+          return number >= first
+        })
+        expect(result).toBe(Math.min(high, Math.max(low, first)))
+        expect(steps).toBeLessThanOrEqual(Math.ceil(Math.log2(length + 2)))
+      }),
+    )
+  })
+})
+
+/** Settled blocks, and the current chain. */
+const openSettled = (from: number, to: number) => {
+  const chain = new FakeChain(HEAD)
+  const recentBlocks = new RecentBlocks()
+  for (const number of range(from, to))
+    recentBlocks.add(number, { hash: chain.hashOf(number), logCount: 0, addresses: [], settledAt: 0 })
+  const searchBelow = (number: number) => findForkPoint(new BlockReader(chain.request), recentBlocks, number, signal)
+  return { chain, recentBlocks, searchBelow }
+}
+
+describe('the fork point', () => {
+  it('is found anywhere below a replaced block, as far as blocks are kept', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 1_000 }), fc.nat(1_100), async (remembered, depth) => {
+        const { chain, searchBelow } = openSettled(HEAD - remembered, HEAD)
+        if (depth > 0) chain.reorganise(depth)
+        const standing = await searchBelow(HEAD)
+        if (depth > remembered) expect(standing).toBeNull()
+        else {
+          const last = depth > 0 ? HEAD - depth : HEAD - 1
+          expect(standing?.number).toBeLessThanOrEqual(last)
+          expect(standing?.number).toBeGreaterThanOrEqual(HEAD - Math.max(1, 2 * depth))
+          expect(standing?.hash).toBe(chain.hashOf(standing?.number ?? 0))
+        }
+      }),
+    )
+  })
+
+  it('is found in a few requests', async () => {
+    const { chain, searchBelow } = openSettled(HEAD - 1_000, HEAD)
+    chain.reorganise(900)
+    expect(await searchBelow(HEAD)).toMatchObject({ number: HEAD - 1_000 })
+    expect(chain.requests.length).toBeLessThanOrEqual(11)
+  })
+
+  it('may be a block without a known hash, and gets its current hash', async () => {
+    const { chain, recentBlocks, searchBelow } = openSettled(HEAD - 1, HEAD)
+    recentBlocks.add(HEAD - 1, { hash: null, logCount: null, addresses: [], settledAt: 0 })
+    chain.reorganise(5)
+    expect(await searchBelow(HEAD)).toEqual({ number: HEAD - 1, hash: chain.hashOf(HEAD - 1) })
+  })
+
+  it.each([
+    ['stands above one that is canonical', 10, HEAD - 3],
+    ['lies above one that is replaced', 500, HEAD - 600],
+  ])('is the block of unknown hash that %s, or below it', async (_, depth, expected) => {
+    const { chain, recentBlocks, searchBelow } = openSettled(HEAD, HEAD)
+    const unknown = { hash: null, logCount: null, addresses: [], settledAt: 0 }
+    recentBlocks.rollBackTo({ number: HEAD - 600, hash: chain.hashOf(HEAD - 600) })
+    recentBlocks.add(HEAD - 100, { ...unknown, hash: chain.hashOf(HEAD - 100) })
+    recentBlocks.add(HEAD - 3, unknown)
+    chain.reorganise(depth)
+    expect(await searchBelow(HEAD)).toMatchObject({ number: expected })
+  })
+
+  it('is null without a kept block below', async () => {
+    const { searchBelow } = openSettled(HEAD, HEAD)
+    expect(await searchBelow(HEAD)).toBeNull()
+    expect(await searchBelow(HEAD - 5)).toBeNull()
+  })
+
+  it('is not searched on a lagging node', async () => {
+    const { chain, searchBelow } = openSettled(HEAD - 10, HEAD)
+    chain.lagBlocks = 5
+    await expect(searchBelow(HEAD)).rejects.toMatchObject({ kind: 'behind' })
+  })
+})
+
+describe('a rollback', () => {
+  const oldest = HEAD - 6_000
+  it.each([
+    ['within the depth bound loses nothing', 1_500, 0, null],
+    ['of nearly the depth bound loses nothing', DEPTH_BOUND_BLOCKS - 1, 0, null],
+    ['beyond it loses all that may be replaced', 4_500, 0, { from: oldest + 1, to: HEAD - DEPTH_BOUND_BLOCKS }],
+    ['to a safe block loses nothing', 2_000, HEAD - 3_000, null],
+    ['beyond the bound to a safe block loses the blocks between', 4_500, HEAD - 5_000, { from: HEAD - 4_999, to: HEAD - 4_096 }],
+    ['of a safe block and recent ones loses nothing', 1_010, HEAD - 200, null],
+    ['of a safe block and older ones loses what the ledger forgot', 1_500, HEAD - 200, { from: HEAD - 1_499, to: HEAD - 1_024 }],
+  ])('%s', async (_, depth, safe, lost) => {
+    const { chain, recentBlocks } = openSettled(oldest, HEAD)
+    chain.reorganise(depth)
+    const target = await findRollbackTarget(new BlockReader(chain.request), recentBlocks, { number: HEAD, safe }, signal)
+    expect(target.lost).toEqual(lost)
+    expect(target.to.number).toBeLessThanOrEqual(lost ? lost.to : HEAD - depth)
+    expect(chain.requests.length).toBeLessThan(40)
+  })
+})
+
+it('a rollback on a node without old blocks loses nothing above the fork point', async () => {
+  const { chain, recentBlocks } = openSettled(HEAD - 6_000, HEAD)
+  chain.reorganise(1_500)
+  chain.override = ({ params }) => (Number(params[0]) < HEAD - 2_000 ? null : undefined)
+  const reader = new BlockReader(chain.request)
+  const target = await findRollbackTarget(reader, recentBlocks, { number: HEAD, safe: 0 }, signal)
+  expect(target).toEqual({ to: { number: HEAD - 2_000, hash: null }, lost: null })
+})
+
+describe('the first block within a bound of chain time', () => {
+  const open = () => {
+    const chain = new FakeChain(HEAD)
+    const first = (from: number, boundMs: number, head: unknown = chain.headerOf(HEAD)) =>
+      firstWithinAge(new BlockReader(chain.request), from, sealedHeader(head), boundMs, signal)
+    return { chain, first }
+  }
+
+  it('is the first of its second, or the start if that is later', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: HEAD }), fc.nat(3_000_000), async (from, boundMs) => {
+        const { first } = open()
+        const result = await first(from, boundMs)
+        const since = timestampOf(HEAD) - Math.floor(boundMs / 1_000)
+        expect(timestampOf(result)).toBeGreaterThanOrEqual(since)
+        expect(result === from || (result > from && timestampOf(result - 1) < since)).toBe(true)
+      }),
+    )
+  })
+
+  it('is found with one request if the whole range is within the bound', async () => {
+    const { chain, first } = open()
+    expect(await first(9_000, 1e9)).toBe(9_000)
+    expect(chain.requests).toHaveLength(1)
+  })
+
+  it('is the start if no time is known', async () => {
+    const { chain, first } = open()
+    expect(await first(9_000, 1_000, { ...chain.headerOf(HEAD), timestamp: null })).toBe(9_000)
+    expect(chain.requests).toEqual([])
+  })
+
+  it('is the start if the node has pruned it or lacks it', async () => {
+    const { chain, first } = open()
+    chain.override = ({ params }) => (Number(params[0]) < 9_500 ? null : undefined)
+    expect(await first(9_000, 1_000)).toBe(9_000)
+  })
+
+  it('is not before a block that the node lacks', async () => {
+    const { chain, first } = open()
+    chain.override = ({ params }) => (Number(params[0]) > 9_000 && Number(params[0]) < 9_990 ? null : undefined)
+    expect(await first(9_000, 100_000)).toBe(9_990)
+  })
+})

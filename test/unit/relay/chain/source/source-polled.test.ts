@@ -1,0 +1,225 @@
+import { BehaviorSubject, NEVER } from 'rxjs'
+import { describe, expect, it } from 'vitest'
+import type { Hex } from '../../../../../src/protocol/fields.ts'
+import { UpstreamError } from '../../../../../src/relay/chain/rpc/error.ts'
+import { apple, keyOf, tesla, timestampOf } from '../node-json.ts'
+import { HEAD, openSource, POLL_MS } from './source-fixture.ts'
+
+/** A source without a link. */
+const openPolled = (settings: Parameters<typeof openSource>[0] = {}) => openSource({ hasLink: false, ...settings })
+
+describe('a source without a link', () => {
+  it('emits the start, the pre-confirmed logs, their addresses and its status', async () => {
+    const { chain, advance, pendingLogs, statuses, ofType } = openPolled()
+    chain.addLog(HEAD)
+    const log = chain.addLog(HEAD + 1)
+    await advance(0)
+    expect(ofType('cursor').map(({ cursor }) => cursor)).toEqual([{ number: HEAD, hash: chain.hashOf(HEAD) }])
+    expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
+    expect(statuses()).toEqual(['poll ok'])
+    expect(ofType('subscribed')).toEqual([{ type: 'subscribed', addresses: [apple] }])
+    expect(ofType('head')).toEqual([
+      {
+        ...{ type: 'head', sealed: HEAD, pending: null, timestamp: timestampOf(HEAD) },
+        ...{ hash: chain.hashOf(HEAD), parentHash: chain.hashOf(HEAD - 1) },
+      },
+      { type: 'head', sealed: null, pending: HEAD + 1, timestamp: timestampOf(HEAD + 1) },
+    ])
+  })
+
+  it('settles every block', async () => {
+    const { advance, seal, sealedBlocks, statuses } = openPolled()
+    await advance(0)
+    for (const logs of [1, 0, 3]) await seal(logs, { announced: false, pushed: false })
+    expect(sealedBlocks().map(({ number, logs, via }) => [number, logs.length, via])).toEqual([
+      [HEAD + 1, 1, 'sealed'],
+      [HEAD + 2, 0, 'sealed'],
+      [HEAD + 3, 3, 'sealed'],
+    ])
+    expect(statuses()).toEqual(['poll ok'])
+  })
+
+  it('emits no log before a token is known', async () => {
+    const { chain, advance, pendingLogs, ofType } = openPolled({ addresses: NEVER })
+    chain.addLog(HEAD + 1)
+    await advance(2_000)
+    expect(pendingLogs()).toEqual([])
+    expect(ofType('subscribed')).toEqual([])
+    expect(chain.requestedAddresses()).toEqual([])
+  })
+
+  it('emits each log at the next poll, with the time of arrival', async () => {
+    const { chain, advance, ofType } = openPolled()
+    await advance(POLL_MS / 2)
+    const log = chain.addLog(HEAD + 1)
+    await advance(POLL_MS)
+    expect(ofType('logs').map(({ logs, receivedAt }) => [logs[0]?.key, receivedAt])).toEqual([[keyOf(log), POLL_MS]])
+  })
+
+  it('emits a log of a block that was sealed between two polls when that block is settled', async () => {
+    const { chain, advance, pendingLogs, sealedBlocks } = openPolled()
+    await advance(0)
+    const logs = [1, 2, 3, 4, 5].map((ahead) => chain.addLog(HEAD + ahead))
+    chain.head = HEAD + 4
+    await advance(POLL_MS)
+    expect(sealedBlocks().flatMap((block) => block.logs.map(({ key }) => key))).toEqual(logs.slice(0, 4).map(keyOf))
+    expect(pendingLogs()).toEqual([`${keyOf(logs[4] ?? { block: 0 })} poll`])
+  })
+
+  it('covers new tokens with the next poll, even if the block did not change', async () => {
+    const addresses = new BehaviorSubject<readonly Hex[]>([apple])
+    const { chain, advance, pendingLogs, ofType } = openPolled({ addresses })
+    const log = chain.addLog(HEAD + 1, tesla)
+    await advance(POLL_MS)
+    expect(pendingLogs()).toEqual([])
+    addresses.next([tesla])
+    await advance(POLL_MS)
+    expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
+    expect(ofType('subscribed').map((event) => event.addresses)).toEqual([[apple], [tesla]])
+  })
+
+  it('reports new tokens only after an answer', async () => {
+    const addresses = new BehaviorSubject<readonly Hex[]>([apple])
+    const { chain, advance, ofType } = openPolled({ addresses })
+    await advance(0)
+    chain.failure = new UpstreamError('busy', 'over rate limit')
+    addresses.next([apple, tesla])
+    await advance(2_000)
+    expect(ofType('subscribed')).toHaveLength(1)
+    chain.failure = null
+    await advance(POLL_MS)
+    expect(ofType('subscribed')).toHaveLength(2)
+  })
+
+  it('never repeats a request before it is answered', async () => {
+    const { chain, advance } = openPolled()
+    chain.delayMs = 700
+    chain.addLog(HEAD + 1)
+    await advance(5_000)
+    const looks = chain.requests.filter(({ params }) => params[0] === 'pending')
+    expect(looks.length).toBeLessThan(5)
+  })
+
+  it('backfills the blocks that were sealed before a restart', async () => {
+    const { chain, advance, ofType, sealedBlocks } = openPolled({ cursor: { number: HEAD - 3, hash: null } })
+    const log = chain.addLog(HEAD - 2)
+    await advance(POLL_MS)
+    expect(ofType('cursor')).toEqual([])
+    expect(sealedBlocks().map(({ number, via }) => [number, via])).toEqual([
+      [HEAD - 2, 'backfill'],
+      [HEAD - 1, 'backfill'],
+      [HEAD, 'backfill'],
+    ])
+    expect(sealedBlocks()[0]?.logs.map(({ key }) => key)).toEqual([keyOf(log)])
+  })
+
+  it('retracts nothing when nodes behind one URL have different heads', async () => {
+    const { chain, advance, sealedBlocks, statuses, warnings } = openPolled()
+    await advance(0)
+    const logs = [1, 2, 3, 4, 5, 6].map((ahead) => chain.addLog(HEAD + ahead))
+    for (const head of [2, 0, 3, 1, 5, 4, 6]) {
+      chain.lagBlocks = Math.max(0, chain.head - HEAD - head)
+      chain.head = Math.max(chain.head, HEAD + head)
+      await advance(POLL_MS)
+    }
+    chain.lagBlocks = 0
+    await advance(5_000)
+    expect(sealedBlocks().map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6].map((ahead) => HEAD + ahead))
+    expect(sealedBlocks().flatMap((block) => block.logs.map(({ key }) => key))).toEqual(logs.map(keyOf))
+    expect(warnings).not.toContain('the chain was reorganised')
+    expect(statuses()).toEqual(['poll ok'])
+  })
+
+  it('keeps polling when blocks are sealed within a poll', async () => {
+    const { chain, advance, statuses, sealedBlocks } = openPolled()
+    chain.override = ({ params }) => {
+      if (params[0] === 'latest') chain.head += 1
+      return undefined
+    }
+    await advance(20 * POLL_MS)
+    expect(statuses()).toEqual(['poll ok'])
+    expect(sealedBlocks().length).toBeGreaterThan(18)
+  })
+})
+
+describe('a polled pending block', () => {
+  it.each(['numberless', 'partial'] as const)('that is %s is pre-confirmed if it follows the latest', async (pending) => {
+    const { chain, advance, statuses, pendingLogs } = openPolled()
+    chain.pending = pending
+    const log = chain.addLog(HEAD + 1)
+    await advance(0)
+    expect(statuses()).toEqual(['poll ok'])
+    expect(pendingLogs()).toEqual([`${keyOf(log)} poll`])
+  })
+
+  it.each([
+    ['latest', 'sealed no_pending'],
+    ['null', 'sealed no_pending'],
+    ['refused', 'sealed no_pending'],
+  ] as const)('that is %s means no pre-confirmations, and blocks are settled', async (pending, status) => {
+    const { chain, advance, statuses, sealedBlocks, seal, warnings, pendingLogs } = openPolled()
+    chain.pending = pending
+    await advance(0)
+    expect(statuses()).toEqual([status])
+    await seal(1, { announced: false, pushed: false })
+    await advance(POLL_MS)
+    expect(sealedBlocks().map(({ number, logs }) => [number, logs.length])).toEqual([[HEAD + 1, 1]])
+    expect(pendingLogs()).toEqual([])
+    expect(statuses()).toEqual([status])
+    expect(warnings).not.toContain('polling failed')
+  })
+
+  it('far behind the head means no pre-confirmations either', async () => {
+    const { chain, advance, statuses } = openPolled()
+    chain.pending = 'behind'
+    await advance(POLL_MS)
+    expect(statuses()).toEqual(['sealed behind'])
+  })
+
+  it('equal to the latest of a node that is ahead of the others is not pre-confirmed', async () => {
+    const { chain, advance, statuses } = openPolled()
+    chain.pending = 'latest'
+    await advance(POLL_MS)
+    let requestCount = 0
+    chain.override = () => {
+      requestCount += 1
+      chain.lagBlocks = [0, 1, 1, 0, 2, 0, 1][requestCount % 7] ?? 0
+      return undefined
+    }
+    for (let poll = 0; poll < 100; poll += 1) {
+      chain.head += 1
+      await advance(POLL_MS)
+    }
+    expect(statuses()).toEqual(['sealed no_pending'])
+  })
+
+  it('that is partial is pre-confirmed even after the latest one was shown', async () => {
+    const { chain, advance, statuses, seal } = openPolled()
+    chain.pending = 'latest'
+    await advance(POLL_MS)
+    chain.pending = 'partial'
+    await seal(0, { pushed: false })
+    await advance(POLL_MS)
+    expect(statuses()).toEqual(['sealed no_pending', 'poll ok'])
+  })
+
+  it('missing between flashblocks does not change the source', async () => {
+    const { chain, advance, statuses } = openPolled()
+    for (let poll = 0; poll < 50; poll += 1) {
+      chain.pending = poll % 5 === 0 ? 'shown' : 'null'
+      await advance(POLL_MS)
+    }
+    expect(statuses()).toEqual(['poll ok'])
+  })
+
+  it('missing for longer changes the source, and so does its return', async () => {
+    const { chain, advance, statuses } = openPolled()
+    await advance(0)
+    chain.pending = 'null'
+    await advance(2_600)
+    expect(statuses()).toEqual(['poll ok', 'sealed no_pending'])
+    chain.pending = 'shown'
+    await advance(POLL_MS)
+    expect(statuses()).toEqual(['poll ok', 'sealed no_pending', 'poll ok'])
+  })
+})

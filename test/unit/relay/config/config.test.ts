@@ -1,0 +1,434 @@
+import { fileURLToPath } from 'node:url'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type Config, readConfig, settings } from '../../../../src/relay/config/config.ts'
+import { digestOf } from '../../../../src/relay/config/key-settings.ts'
+
+type Env = Readonly<Record<string, string>>
+
+const names = Object.keys(settings) as (keyof typeof settings)[]
+const flagOf = (name: string): string => `--${name.toLowerCase().replaceAll('_', '-')}`
+
+const configOf = (args: readonly string[], env: Env = {}): Config => {
+  const reading = readConfig(args, env)
+  if (reading.kind !== 'settings') throw new Error(JSON.stringify(reading))
+  return reading.config
+}
+const configErrorsOf = (args: readonly string[], env: Env = {}): readonly string[] => {
+  const reading = readConfig(args, env)
+  return reading.kind === 'mistakes' ? reading.lines : []
+}
+
+describe('a start without any settings', () => {
+  it('uses every default', () => {
+    expect(configOf([])).toMatchObject({
+      PORT: 8_080,
+      HOST: '127.0.0.1',
+      DATA_DIR: './data',
+      TAPE_RETENTION_MS: 86_400_000,
+      TAPE_BOUND: 1_000_000,
+      STOCKS_REFRESH_MS: 15_000,
+      NAV_STALE_MS: 93_600_000,
+      PENDING_POLL_MS: 200,
+      SILENCE_MS: 3_000,
+      BACKFILL_BOUND_MS: 21_600_000,
+      HEARTBEAT_MS: 15_000,
+      BACKLOG_BOUND_BYTES: 1_048_576,
+      BACKLOG_PATIENCE_MS: 5_000,
+      CLIENTS_BOUND: 20_000,
+      SELECTIONS_BOUND: 2_000,
+      REPLAY_BOUND: 100_000,
+      PRE_DRAIN_MS: 0,
+      DRAIN_MS: 10_000,
+      LOG_LEVEL: 'info',
+    })
+  })
+
+  it('leaves settings without a default absent', () => {
+    const config = configOf([])
+    const absent = names.filter((name) => settings[name].default === null)
+    expect(absent.length).toBeGreaterThan(0)
+    for (const name of absent) expect(config[name]).toBeUndefined()
+  })
+
+  it('has only defaults that their own setting accepts', () => {
+    for (const name of names) {
+      const { default: fallback, read } = settings[name]
+      if (fallback !== null) expect(() => read(fallback)).not.toThrow()
+    }
+  })
+})
+
+describe('a setting', () => {
+  it('comes from the environment', () => {
+    expect(configOf([], { PORT: '9000' }).PORT).toBe(9_000)
+  })
+
+  it('comes from a flag, with its value after = or as the next argument', () => {
+    expect(configOf(['--port=9000']).PORT).toBe(9_000)
+    expect(configOf(['--port', '9000']).PORT).toBe(9_000)
+  })
+
+  it('comes from the flag if both are given', () => {
+    expect(configOf(['--port=9000'], { PORT: '9001' }).PORT).toBe(9_000)
+    expect(configOf(['--port=9000'], { PORT: 'wrong' }).PORT).toBe(9_000)
+  })
+
+  it('comes from the default if its variable is empty', () => {
+    expect(configOf([], { PORT: '', NETWORK: '' })).toMatchObject({ PORT: 8_080 })
+    expect(configOf([], { NETWORK: '' }).NETWORK).toBeUndefined()
+  })
+
+  it('ignores variables of other programs', () => {
+    expect(configOf([], { Port: '1', port: '2', STOCKTAPE_PORT: '3', NODE_ENV: 'x' })).toEqual(configOf([]))
+  })
+
+  it('may be a list of URLs, tried in order', () => {
+    const config = configOf([], {
+      UPSTREAM_RPC_URL: ' https://one.example/v2/key , https://two.example/ ',
+      UPSTREAM_WS_URL: 'wss://one.example',
+      STOCKS_API_URL: 'https://api.example/',
+    })
+    expect(config.UPSTREAM_RPC_URL).toEqual(['https://one.example/v2/key', 'https://two.example'])
+    expect(config.UPSTREAM_WS_URL).toEqual(['wss://one.example'])
+    expect(config.STOCKS_API_URL).toBe('https://api.example')
+  })
+
+  it('may be at its bounds', () => {
+    expect(configOf([], { PORT: '0', DRAIN_MS: '0' })).toMatchObject({ PORT: 0, DRAIN_MS: 0 })
+    expect(configOf([], { PORT: '65535', CHAIN_ID: '8453' })).toMatchObject({ PORT: 65_535, CHAIN_ID: 8_453 })
+  })
+
+  it('may be a list of addresses and ranges', () => {
+    const list = configOf([], { TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.7 ,fd00::/8' }).TRUSTED_PROXIES
+    const contains = (address: string, family: 'ipv4' | 'ipv6' = 'ipv4') => list?.check(address, family)
+    expect(['10.9.9.9', '192.0.2.7', '192.0.2.8', '11.0.0.0'].map((one) => contains(one))).toEqual([true, true, false, false])
+    expect(['fd12::1', 'fe80::1'].map((one) => contains(one, 'ipv6'))).toEqual([true, false])
+  })
+
+  it('may be a list of origins or of keys', () => {
+    const config = configOf([], { ORIGINS: 'https://A.example/, http://localhost:3000', API_KEYS: 'one,two' })
+    expect(config.ORIGINS).toEqual(['https://a.example', 'http://localhost:3000'])
+    expect(config.API_KEYS).toEqual(['one', 'two'].map((key) => ({ digest: digestOf(key), limits: {} })))
+  })
+
+  it('may be keys by their hashes, with limits', () => {
+    const hash = digestOf('one').toString('hex')
+    expect(configOf([], { API_KEYS: `sha256:${hash} clients=5 rpc_rate=100, two replays=4` }).API_KEYS).toEqual([
+      { digest: digestOf('one'), limits: { clients: 5, rpc_rate: 100 } },
+      { digest: digestOf('two'), limits: { replays: 4 } },
+    ])
+  })
+
+  it.each(['sha256:abc', 'one clients=0', 'one clients=', 'one speed=5', 'one clients=5 two'])(
+    'of a key is refused: %s',
+    (text) => {
+      expect(configErrorsOf([], { API_KEYS: text })).toEqual([expect.stringMatching(/^API_KEYS must be letters/)])
+    },
+  )
+
+  it('may keep the tape in memory', () => {
+    expect(configOf(['--data-dir', ':memory:']).DATA_DIR).toBe(':memory:')
+  })
+})
+
+describe('a bad value', () => {
+  it.each(['API_KEYS', 'METRICS_TOKEN'])('of %s is not printed, because it is a secret', (name) => {
+    const lines = configErrorsOf([], { [name]: 'almost a secret' })
+    expect(lines).toEqual([expect.stringMatching(new RegExp(`^${name} must be letters`))])
+    expect(lines.join()).not.toContain('almost')
+  })
+
+  it('of TOKEN_SECRET is one that is short, and is not printed', () => {
+    expect(configErrorsOf([], { TOKEN_SECRET: 'x'.repeat(31) })).toEqual([
+      'TOKEN_SECRET must be at least 32 letters, digits and signs without spaces',
+    ])
+    expect(configOf([], { TOKEN_SECRET: 'x'.repeat(32) }).TOKEN_SECRET).toHaveLength(32)
+  })
+
+  it('of API_KEYS_FILE is reported at the start, and no line of the file is printed', () => {
+    expect(configErrorsOf([], { API_KEYS_FILE: '/nowhere' })).toEqual([
+      expect.stringMatching(/^API_KEYS_FILE must be a file that can be read \(ENOENT\)/),
+    ])
+    const lines = configErrorsOf([], { API_KEYS_FILE: fileURLToPath(import.meta.url) })
+    expect(lines).toEqual([expect.stringMatching(/^API_KEYS_FILE names a file whose lines must be letters/)])
+    expect(lines.join()).not.toContain('import')
+  })
+
+  const stocks = { STOCKS_API_URL: 'https://api.example' }
+
+  it.each([
+    ['PORT', 'eighty', /whole number from 0 to 65,535/],
+    ['PORT', '65536', /whole number from 0 to 65,535/],
+    ['PORT', '-1', /whole number from 0 to 65,535/],
+    ['PORT', '80.5', /whole number/],
+    ['PORT', '0x50', /whole number/],
+    ['PORT', '8e3', /whole number/],
+    ['PORT', ' 80', /whole number/],
+    ['HOST', '  ', /must not be empty/],
+    ['DATA_DIR', ' ', /must not be empty/],
+    ['STOCKS_API_URL', 'api.example', /a URL that begins with http:\/\/ or https:\/\//],
+    ['STOCKS_API_URL', 'ftp://api.example', /a URL that begins with http:\/\/ or https:\/\//],
+    ['NETWORK', 'mainnet', /one of base, base-sepolia/],
+    ['NETWORK', 'Base', /one of base, base-sepolia/],
+    ['CHAIN_ID', '0', /whole number from 1 to /],
+    ['CHAIN_ID', '9007199254740993', /whole number from 1 to /],
+    ['TAPE_RETENTION_MS', '1h', /whole number from /],
+    ['BACKLOG_BOUND_BYTES', '256k', /whole number from /],
+    ['CLIENTS_BOUND', '0', /whole number from 1 to /],
+    ['FEEDS', 'AAPLc', /pairs such as/],
+    ['CALENDAR', 'NYSE', /one of XNYS, none/],
+    ['POOL_MIN_DEPTH', '1e3', /whole number from 0 to /],
+    ['ORACLE_REGISTRY', '0x12', /an address, 0x and 40 hex digits/],
+    ['TRUSTED_PROXIES', 'proxy.example', /ranges such as 10\.0\.0\.0\/8, and "proxy\.example" is neither/],
+    ['TRUSTED_PROXIES', '10.0.0.0/33', /ranges such as/],
+    ['TRUSTED_PROXIES', '10.0.0.0/8/8', /ranges such as/],
+    ['TRUSTED_PROXIES', '10.0.0.0/', /ranges such as/],
+    ['TRUSTED_PROXIES', ' , ', /ranges such as/],
+    ['ORIGINS', 'example.com', /origins such as https:\/\/example\.com/],
+    ['ORIGINS', 'localhost:3000', /origins such as/],
+    ['EXPLORER_URL', 'javascript:alert(1)', /a URL that begins with http:\/\/ or https:\/\//],
+    ['EXPLORER_URL', 'explorer.example', /a URL that begins with http:\/\/ or https:\/\//],
+    ['LOG_LEVEL', 'verbose', /one of trace, debug, info, warn, error, fatal, silent/],
+  ])('of %s (%j) gives one line with the name and what the value must be', (name, value, must) => {
+    for (const lines of [configErrorsOf([], { [name]: value }), configErrorsOf([`${flagOf(name)}=${value}`])]) {
+      expect(lines).toHaveLength(1)
+      expect(lines[0]).toMatch(new RegExp(`^${name} must `))
+      expect(lines[0]).toMatch(must)
+      expect(lines[0]).toContain(JSON.stringify(value))
+    }
+  })
+
+  it.each([
+    ['UPSTREAM_RPC_URL', 'ws://one.example', /http:\/\/ or https:\/\//],
+    ['UPSTREAM_RPC_URL', 'https://one.example,two', /http:\/\/ or https:\/\//],
+    ['UPSTREAM_WS_URL', 'https://one.example', /ws:\/\/ or wss:\/\//],
+  ])('among the URLs of %s (%s) gives a line with the valid schemes', (name, value, must) => {
+    const [line] = configErrorsOf([], { ...stocks, [name]: value })
+    expect(line).toMatch(new RegExp(`^${name} must be a URL that begins with `))
+    expect(line).toMatch(must)
+  })
+
+  it('is one just beyond the bounds in its own error line', () => {
+    for (const name of names) {
+      const bounds = /from ([\d,]+) to ([\d,]+);/.exec(configErrorsOf([], { [name]: 'x' })[0] ?? '')
+      if (!bounds) continue
+      const [min = 0, max = 0] = bounds.slice(1).map((text) => Number(text.replaceAll(',', '')))
+      for (const good of [min, max]) expect(configOf([], { [name]: `${good}` })[name]).toBe(good)
+      for (const bad of [min - 1, max + 1]) expect(configErrorsOf([], { [name]: `${bad}` })).toHaveLength(1)
+    }
+  })
+
+  it('is reported with all other mistakes, one line each', () => {
+    const lines = configErrorsOf(['--heartbeat-ms=fast'], { PORT: 'eighty', LOG_LEVEL: 'verbose', DRAIN_MS: '5000' })
+    expect(lines.map((line) => line.split(' ')[0]).toSorted()).toEqual(['HEARTBEAT_MS', 'LOG_LEVEL', 'PORT'])
+  })
+
+  it('is reported in one line for any text', () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...names), fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }), (name, value) => {
+        for (const line of configErrorsOf([], { [name]: value })) {
+          expect(line).toMatch(/^[A-Z_]+ (must|is missing)/)
+          expect(line.split(/[\n\r]/)).toHaveLength(1)
+        }
+      }),
+      { numRuns: 200 },
+    )
+  })
+})
+
+describe('settings that contradict each other', () => {
+  it('are an upstream without the list', () => {
+    expect(configErrorsOf([], { UPSTREAM_RPC_URL: 'https://one.example' })).toEqual([
+      expect.stringMatching(/^STOCKS_API_URL is missing: /),
+    ])
+  })
+
+  it('are not an upstream with only a WebSocket, which is asked over it', () => {
+    const env = { UPSTREAM_WS_URL: 'wss://one.example', STOCKS_API_URL: 'https://api.example' }
+    expect(configOf([], env).UPSTREAM_WS_URL).toEqual(['wss://one.example'])
+  })
+
+  it('are a network and another chain id', () => {
+    const [line] = configErrorsOf([], { NETWORK: 'base-sepolia', CHAIN_ID: '8453' })
+    expect(line).toBe('CHAIN_ID 8453 contradicts NETWORK base-sepolia, whose chain id is 84532: leave one of them out')
+  })
+
+  it.each([
+    [{ NETWORK: 'base' }, 'NETWORK'],
+    [{ UPSTREAM_RPC_URL: 'https://one.example', STOCKS_API_URL: 'https://api.example' }, 'UPSTREAM_RPC_URL'],
+    [{ UPSTREAM_WS_URL: 'wss://one.example', STOCKS_API_URL: 'https://api.example' }, 'UPSTREAM_WS_URL'],
+  ])('are faults and an upstream: %o', (env, name) => {
+    const line = `FAULTS works only with the built-in chain: leave it out, or leave out ${name}`
+    expect(configErrorsOf(['--faults', 'drop=5%'], env)).toEqual([line])
+  })
+
+  it('are not the fault gap and a long tape, which it shortens', () => {
+    expect(configOf(['--faults', 'gap=10s'])).toMatchObject({ TAPE_RETENTION_MS: 5_000 })
+    expect(configOf(['--faults', 'gap=10s'], { TAPE_RETENTION_MS: '100' })).toMatchObject({ TAPE_RETENTION_MS: 100 })
+    expect(configOf(['--faults', 'drop=5%'])).toMatchObject({ TAPE_RETENTION_MS: 86_400_000 })
+  })
+
+  it('are not a network and its own chain id, which it implies', () => {
+    expect(configOf([], { NETWORK: 'base' }).CHAIN_ID).toBe(8_453)
+    expect(configOf([], { NETWORK: 'base-sepolia' }).CHAIN_ID).toBe(84_532)
+    expect(configOf([], { NETWORK: 'base', CHAIN_ID: '8453' }).CHAIN_ID).toBe(8_453)
+  })
+
+  it('are valid when a network provides the missing ones', () => {
+    expect(configOf([], { NETWORK: 'base', UPSTREAM_WS_URL: 'wss://one.example' }).NETWORK).toBe('base')
+  })
+})
+
+describe('a variable that is no setting', () => {
+  it.each([
+    ['UPSTREAM_RPC_URLS', /^UPSTREAM_RPC_URLS is not a setting\. Did you mean UPSTREAM_RPC_URL\? Try --help\.$/],
+    ['UPSTREAM_URL', /Did you mean UPSTREAM_(RPC|WS)_URL\?/],
+    ['STOCKS_URL', /Did you mean STOCKS_API_URL\?/],
+    ['TAPE_DIR', /^TAPE_DIR is not a setting\./],
+    ['TRUSTED_PROXY', /Did you mean TRUSTED_PROXIES\?/],
+    ['BACKLOG_BYTES', /^BACKLOG_BYTES is not a setting\./],
+  ])('stops the start if it begins like ours: %s', (name, message) => {
+    expect(configErrorsOf([], { [name]: 'https://x.example/SECRET' })).toEqual([expect.stringMatching(message)])
+    expect(configErrorsOf([], { [name]: 'https://x.example/SECRET' }).join()).not.toContain('SECRET')
+    expect(configErrorsOf([], { [name]: '' })).toEqual([])
+  })
+
+  it.each([
+    ['NETWROK', ['NETWROK is set, and is not a setting. Did you mean NETWORK?']],
+    ['CHAINID', ['CHAINID is set, and is not a setting. Did you mean CHAIN_ID?']],
+    ['UPSTREM_RPC_URL', ['UPSTREM_RPC_URL is set, and is not a setting. Did you mean UPSTREAM_RPC_URL?']],
+    ['NETWORKING', []],
+    ['PORTS', []],
+    ['Network', []],
+    ['UPSTREAM_SERVICE_HOST', []],
+    ['UPSTREAM_SERVICE_PORT', []],
+    ['UPSTREAM_SERVICE_PORT_HTTP', []],
+    ['TAPE_PORT', []],
+    ['TAPE_PORT_8080_TCP', []],
+    ['TAPE_PORT_8080_TCP_ADDR', []],
+    ['BACKLOG_PORT_53_UDP_PROTO', []],
+  ])('is a warning if it is one edit away from ours, and nothing else if not: %s', (name, warnings) => {
+    const result = readConfig([], { [name]: 'tcp://10.0.0.1:80' })
+    expect(result).toMatchObject({ kind: 'settings', warnings })
+  })
+})
+
+describe('--help', () => {
+  it.each([['--help'], ['-h'], ['--port=eighty', '--help']])('is printed for %s', (...args) => {
+    expect(readConfig(args, { PORT: 'eighty' }).kind).toBe('help')
+  })
+
+  it('lists every setting on its own line, with its flag, its meaning and its default', () => {
+    const reading = readConfig(['--help'], {})
+    if (reading.kind !== 'help') throw new Error('no help')
+    for (const name of names) {
+      const lines = reading.text.split('\n').filter((line) => line.includes(`${flagOf(name)} `))
+      expect(lines).toHaveLength(1)
+      const { default: fallback, description } = settings[name]
+      expect(lines[0]).toContain(` ${name} `)
+      expect(lines[0]).toContain(description)
+      if (fallback !== null) expect(lines[0]?.endsWith(`(${fallback})`)).toBe(true)
+    }
+  })
+})
+
+describe('a flag', () => {
+  it('that is unknown is reported with the nearest one', () => {
+    expect(configErrorsOf(['--prot=1'])).toEqual(["'--prot' is not a setting. Did you mean --port? Try --help."])
+  })
+
+  it('that is unknown hides no other mistake: each has a line', () => {
+    expect(configErrorsOf(['--prot=1', '--hots=2'], { LOG_LEVEL: 'x' })).toHaveLength(3)
+  })
+
+  it.each([[['--port', '--host', '::1']], [['--foo\nbar']]])('is reported without a line break: %j', (args) => {
+    for (const line of configErrorsOf(args)) expect(line).not.toContain('\n')
+  })
+
+  it.each([
+    [['--prot=80'], '--prot'],
+    [['-p'], '-p'],
+    [['--PORT=80'], '--PORT'],
+    [['--no-port'], '--no-port'],
+    [['start'], 'start'],
+    [['--port'], '--port'],
+  ])('that is unknown or incomplete is reported in one line that points to --help: %s', (args, named) => {
+    const lines = configErrorsOf(args)
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).toContain(`'${named}`)
+    expect(lines[0]).toMatch(/ Try --help\.$/)
+  })
+})
+
+describe('a check of several settings', () => {
+  it('runs only if each value is valid', () => {
+    expect(configErrorsOf([], { UPSTREAM_RPC_URL: 'https://x', STOCKS_API_URL: 'y' })).toHaveLength(1)
+    expect(configErrorsOf([], { UPSTREAM_RPC_URL: 'ftp://x', STOCKS_API_URL: 'https://y' })).toHaveLength(1)
+  })
+
+  it('reports a chain without a list, and a list without a chain', () => {
+    expect(configErrorsOf([], { UPSTREAM_RPC_URL: 'https://x' })).toEqual([expect.stringMatching(/^STOCKS_API_URL is missing/)])
+    expect(configErrorsOf([], { STOCKS_API_URL: 'https://x' })).toEqual([expect.stringMatching(/^UPSTREAM_RPC_URL is missing/)])
+  })
+})
+
+describe('a list of URLs', () => {
+  it('without any item is a mistake', () => {
+    expect(configErrorsOf([], { UPSTREAM_RPC_URL: ' , ', STOCKS_API_URL: 'https://y' })).toEqual([
+      expect.stringMatching(/^UPSTREAM_RPC_URL must /),
+    ])
+  })
+
+  it.each(['wss://x.example/v2/SECRET', 'wss://user:SECRET@x.example', 'wss://x.example?key=SECRET'])(
+    'is never printed with its key: %s',
+    (url) => {
+      const lines = configErrorsOf([], { UPSTREAM_RPC_URL: url, STOCKS_API_URL: 'https://y' })
+      expect(lines.join()).toContain('x.example')
+      expect(lines.join()).not.toContain('SECRET')
+    },
+  )
+})
+
+describe('the feeds', () => {
+  const one = `0x${'1a'.repeat(20)}`
+  const other = `0x${'2B'.repeat(20)}`
+  const feedsOf = (text: string) => configOf([], { FEEDS: text }).FEEDS
+
+  it('are pairs of a token, by its symbol or its address, and a proxy', () => {
+    expect(feedsOf(` AAPLc = ${one} ,${other}=${other},`)).toEqual([
+      { token: 'AAPLc', proxy: one },
+      { token: other.toLowerCase(), proxy: other.toLowerCase() },
+    ])
+  })
+
+  it('are absent if the variable is empty', () => {
+    expect(feedsOf('')).toBeUndefined()
+  })
+
+  it.each([
+    ['AAPLc', 'AAPLc', /pairs such as AAPLc=0x/],
+    [`AAPLc=${one},TSLAc`, 'TSLAc', /pairs/],
+    [`=${one}`, `=${one}`, /pairs/],
+    [',', '', /pairs/],
+    ['AAPLc=', 'AAPLc=', /pairs/],
+    ['AAPLc=0x12', 'AAPLc=0x12', /the address of a feed/],
+    [`AAPLc=${one}00`, `AAPLc=${one}00`, /the address of a feed/],
+    [`AAPLc=${one.replace('1a', 'zz')}`, `AAPLc=${one.replace('1a', 'zz')}`, /the address of a feed/],
+    [`AAPLc=0x${'0'.repeat(40)}`, `AAPLc=0x${'0'.repeat(40)}`, /the address of a feed/],
+    [`AAPLc=${one};TSLAc=${other}`, `AAPLc=${one};TSLAc=${other}`, /pairs/],
+    [`0xb2=${one}`, `0xb2=${one}`, /by its symbol or its address/],
+    [`AAPLc=${one},TSLAc=${one},aaplC=${other}`, 'aaplC', /each token once/],
+    [`${other}=${one},${other.toLowerCase()}=${other}`, other.toLowerCase(), /each token once/],
+  ])('%j are a mistake, and the line quotes %j', (given, bad, must) => {
+    const [line, ...others] = configErrorsOf([], { FEEDS: given })
+    expect(others).toEqual([])
+    expect(line).toMatch(/^FEEDS must /)
+    expect(line).toMatch(must)
+    expect(line?.split('; it is ')[0]).toContain(JSON.stringify(bad))
+  })
+})
+
+it('--version replaces a start', () => {
+  expect(readConfig(['--version'], { PORT: 'x' })).toEqual({ kind: 'version' })
+})

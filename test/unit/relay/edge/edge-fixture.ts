@@ -1,0 +1,184 @@
+import { onTestFinished } from 'vitest'
+import { nextTurn } from '../../../../src/lib/turns.ts'
+import type { Hex } from '../../../../src/protocol/fields.ts'
+import type { Message } from '../../../../src/protocol/notices.ts'
+import {
+  defaultSelectionOptions,
+  type SelectionOptions,
+  type StartPoint,
+  startPointFromLastEventId,
+} from '../../../../src/protocol/selection.ts'
+import type { Update } from '../../../../src/protocol/updates.ts'
+import { Hub } from '../../../../src/relay/edge/live/hub.ts'
+import { Listener } from '../../../../src/relay/edge/live/listener.ts'
+import { continueSession, type EdgeContext, startSession } from '../../../../src/relay/edge/live/session.ts'
+import { View } from '../../../../src/relay/edge/select/view.ts'
+import type { Transport } from '../../../../src/relay/edge/transport/encode.ts'
+import type { Outlet } from '../../../../src/relay/edge/transport/outlet.ts'
+import { openSqliteTape } from '../../../../src/relay/tape/sqlite.ts'
+import type { SearchableTape } from '../../../../src/relay/tape/tape.ts'
+import { assertValidMessage } from '../../../support/message-validator.ts'
+
+/** What a test listener requests; everything by default. */
+export type ListenRequest = {
+  readonly tokens?: readonly Hex[]
+  readonly options?: Partial<SelectionOptions>
+  readonly since?: StartPoint
+  readonly transport?: Transport
+  readonly heartbeatMs?: number
+  readonly address?: string
+  /** Bytes after which the outlet reports a backlog until the test drains it. */
+  readonly roomBytes?: number
+}
+
+type EdgeSettings = {
+  readonly bound?: number
+  readonly replay?: number
+  readonly clients?: number
+  /** A tape that the test opened and closes itself. */
+  readonly existingTape?: SearchableTape
+}
+
+/** The hub over a tape in memory, with listeners that record everything they are sent. */
+export function openEdge({ bound = 1_000_000, replay = 100_000, clients = 1_000, existingTape }: EdgeSettings = {}) {
+  const clock = { now: 1_000_000 }
+  const now = () => clock.now
+  const tape = existingTape ?? openSqliteTape({ dir: ':memory:', retentionMs: 60_000, bound, now, random: () => 0.5 })
+  const view = new View(tape)
+  const counters = { connected() {}, disconnected() {}, refused() {}, gap() {}, delivered() {}, held() {} }
+  const bounds = {
+    backlogBoundBytes: 262_144,
+    backlogPatienceMs: 5_000,
+    clientsBound: clients,
+    clientsPerAddressBound: clients,
+    selectionsBound: 10,
+    batchDelayBoundMs: 0,
+  }
+  const hub = new Hub({ tape, view, wallTime: now, uptime: now, random: () => 0.5, ...bounds, counters })
+  let isClosed = false
+  const append = tape.append.bind(tape)
+  // A delivery may take several turns; tests look at what was sent right after an append.
+  tape.append = async (...batch) => {
+    const entries = await append(...batch)
+    while (!isClosed && hub.deliveredSeq < tape.end()) await nextTurn()
+    return entries
+  }
+  const context: EdgeContext = {
+    hub,
+    view,
+    tape,
+    now,
+    wallTime: now,
+    uptime: now,
+    chainId: () => 1,
+    isWrongChain: () => false,
+    server: 'test',
+    demo: false,
+    heartbeatMs: 15_000,
+    staleMs: 1,
+    limits: { selections: 10, replay, backlog: 262_144, retentionMs: 60_000 },
+  }
+  const add = (outlet: Outlet, { tokens, options = {}, transport = 'ndjson', address = 'here', heartbeatMs }: ListenRequest) => {
+    const listener = new Listener({
+      ...{ id: 'one', transport, address, outlet, heartbeatMs: heartbeatMs ?? null, uptime: now() },
+      options: { ...defaultSelectionOptions, ...options },
+    })
+    listener.tokens = tokens ? new Set(tokens) : null
+    hub.add(listener)
+    return listener
+  }
+  const listen = (request: ListenRequest = {}) => {
+    const { since = { from: 'now' }, roomBytes } = request
+    const outlet = new RecordingOutlet(roomBytes ?? Number.POSITIVE_INFINITY)
+    const listener = add(outlet, request)
+    const subscription = { since, snapshot: false, onGap: 'replay' as const, rejected: [] }
+    listener.replayAgain = () => void continueSession(context, listener, subscription)
+    const started = startSession(context, listener, subscription)
+    return { listener, started, outlet, leave: () => hub.remove(listener) }
+  }
+  /** A listener that is live at once, without the messages that begin a stream. */
+  const addLive = (outlet: Outlet, request: ListenRequest = {}) => hub.join(add(outlet, request))
+  const close = async () => {
+    hub.close()
+    isClosed = true
+    if (!existingTape) await tape.close()
+  }
+  return { tape, hub, context, clock, listen, addLive, close }
+}
+
+/** The same, closed when the test ends. */
+export function openTestEdge(bounds: EdgeSettings = {}) {
+  const context = openEdge(bounds)
+  onTestFinished(() => context.close())
+  return context
+}
+
+/** The start point that resumes after a position. */
+export const sinceAfter = (position: string | null | undefined): StartPoint => startPointFromLastEventId(position ?? '')
+
+/** Records what it is given. One with little room reports a backlog until it is drained. */
+export class RecordingOutlet implements Outlet {
+  readonly writes: string[] = []
+  readonly #roomBytes: number
+  #unread = 0
+  takenBytes = 0
+  #resolveDrained: () => void = () => {}
+
+  constructor(roomBytes: number) {
+    this.#roomBytes = roomBytes
+  }
+
+  write(bytes: Buffer): void {
+    this.writes.push(String(bytes))
+    this.#unread += bytes.length
+  }
+
+  get backlog(): number {
+    return this.#unread > this.#roomBytes ? 100_000 : 0
+  }
+
+  drained(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#resolveDrained = resolve
+    })
+  }
+
+  /** Takes some bytes and keeps its backlog. */
+  takeSome(): void {
+    this.takenBytes += 1
+  }
+
+  drain(): void {
+    this.#unread = 0
+    this.takenBytes += 1
+    this.#resolveDrained()
+  }
+
+  ping(): boolean {
+    return false
+  }
+
+  end(): void {}
+
+  cut(): void {}
+
+  get lines(): readonly string[] {
+    return this.writes
+      .join('')
+      .split('\n')
+      .filter((line) => line !== '')
+  }
+
+  get messages(): readonly Message[] {
+    return this.lines.map((line) => assertValidMessage(JSON.parse(line)))
+  }
+
+  /** The updates, in their exact text. */
+  get publishedLines(): readonly string[] {
+    return this.lines.filter((line) => 'prev' in JSON.parse(line))
+  }
+
+  get updates(): readonly Update[] {
+    return this.publishedLines.map((line) => assertValidMessage(JSON.parse(line)))
+  }
+}

@@ -1,0 +1,177 @@
+import { describe, expect, it } from 'vitest'
+import { Refusal } from '../../../../../src/protocol/refusal.ts'
+import type { Draft } from '../../../../../src/protocol/updates.ts'
+import { readFact } from '../../../../../src/relay/edge/history/fact-life.ts'
+import { View } from '../../../../../src/relay/edge/select/view.ts'
+import { headNote, Notes } from '../../../../../src/relay/tape/notes.ts'
+import { apple, notesOfTokens, tesla } from '../../tape/update-drafts.ts'
+import { openTestEdge } from '../edge-fixture.ts'
+import { amendOf, pauseAt, retractOf, sealedAt, sealOf, transferAt } from '../fact-drafts.ts'
+
+const published = transferAt({ index: 1 })
+const other = transferAt({ index: 2 })
+/** A log that is folded into another: the seals list it as a part. */
+const foldedPosition = { index: 9 }
+const foldedKey = sealOf([foldedPosition]).keys[0] ?? ''
+
+type Head = Partial<Record<'safe' | 'finalized', number>>
+
+/** The fact of a key after these batches; `seqs` are the sequence numbers of its updates. */
+async function factAfter(batches: readonly (readonly Draft[])[], key: string = published.key, head: Head = {}) {
+  const { tape } = openTestEdge({ bound: 6 })
+  const heads = { pending: null, sealed: null, safe: head.safe ?? null, finalized: head.finalized ?? null }
+  const tokens = [apple, tesla].map((address) => ({ address, symbol: address }))
+  await tape.append([], notesOfTokens(tokens).set(headNote, heads))
+  for (const batch of batches) await tape.append(batch)
+  const fact = readFact(key, { tape, view: new View(tape) })
+  const entries = await tape.readAfter(0, 100)
+  const seqs = fact.texts.map((text) => entries.findIndex((entry) => entry.text === text) + 1)
+  return { ...fact, seqs }
+}
+const stageAfter = async (batches: readonly (readonly Draft[])[], key?: string, head?: Head) =>
+  (await factAfter(batches, key, head)).stage
+
+describe('the updates of one fact', () => {
+  it('are all updates about it in the tape order, with the seals that list it, in the same text', async () => {
+    const batches = [
+      [published, other],
+      [amendOf(published, { ...published, shares: '7' })],
+      [sealOf([published, other]), sealOf([], 7, 0, tesla)],
+      [sealOf([other], 8)],
+    ]
+    const { key, seqs } = await factAfter(batches)
+    expect(key).toBe(published.key)
+    expect(seqs).toEqual([1, 3, 4])
+  })
+
+  it('are found by a hash in capitals too', async () => {
+    const upper = published.key.replace(/0x[0-9a-f]+/, (hash) => `0x${hash.slice(2).toUpperCase()}`)
+    expect((await factAfter([[published]], upper)).key).toBe(published.key)
+  })
+
+  it('are the seals that list it, for a log folded into another', async () => {
+    const { seqs, stage } = await factAfter([[published], [sealOf([published, foldedPosition])]], foldedKey)
+    expect([seqs, stage]).toEqual([[2], 'sealed'])
+  })
+})
+
+describe('the stage of one fact', () => {
+  const sealed = [[published], [sealOf([published])]]
+
+  it('is preconfirmed while the key is open, after an amend too', async () => {
+    expect(await stageAfter([[published]])).toBe('preconfirmed')
+    expect(await stageAfter([[published], [amendOf(published, { ...published, shares: '7' })]])).toBe('preconfirmed')
+  })
+
+  it('is sealed once a seal lists the key or it is published as sealed', async () => {
+    expect(await stageAfter(sealed)).toBe('sealed')
+    expect(await stageAfter([[sealedAt(published)]])).toBe('sealed')
+    expect(await stageAfter([[published], [amendOf(published, sealedAt({ ...published, shares: '7' }))]])).toBe('sealed')
+  })
+
+  it('stays sealed after an amend, and when its block is sealed again with it', async () => {
+    const again = amendOf(published, sealedAt({ ...published, shares: '7' }))
+    expect(await stageAfter([...sealed, [again, sealOf([published], 7, 1)]])).toBe('sealed')
+  })
+
+  it('follows the safe and finalized heads by block number', async () => {
+    expect(await stageAfter(sealed, published.key, { safe: 6, finalized: 5 })).toBe('sealed')
+    expect(await stageAfter(sealed, published.key, { safe: 7, finalized: 6 })).toBe('safe')
+    expect(await stageAfter(sealed, published.key, { safe: 9, finalized: 7 })).toBe('finalized')
+  })
+
+  it('is never safe while the key is open or retracted', async () => {
+    expect(await stageAfter([[published]], published.key, { safe: 9, finalized: 9 })).toBe('preconfirmed')
+    expect(await stageAfter([[published], [retractOf(published)]], published.key, { safe: 9, finalized: 9 })).toBe('retracted')
+  })
+
+  it('is retracted after a retract, until the key is published anew', async () => {
+    const gone = [...sealed, [retractOf(published, 'reorg'), sealOf([], 7, 1)]]
+    expect(await stageAfter(gone)).toBe('retracted')
+    expect(await stageAfter([...gone, [sealedAt(published, 2), sealOf([published], 7, 2)]])).toBe('sealed')
+  })
+
+  it('is that of the new publication when the key is published again, after its older updates', async () => {
+    const batches = [...sealed, [retractOf(published, 'reorg'), sealOf([], 7, 1)]]
+    expect(await factAfter([...batches, [published]])).toMatchObject({ stage: 'preconfirmed', seqs: [1, 2, 3, 5] })
+    const again = [...batches, [published], [sealOf([published], 7, 2)]]
+    expect(await factAfter(again, published.key, { safe: 7 })).toMatchObject({ stage: 'safe', seqs: [1, 2, 3, 5, 6] })
+    expect(await stageAfter([...again, [retractOf(published, 'reorg')]])).toBe('retracted')
+  })
+
+  it('stays retracted where a seal lists its log as part of another fact', async () => {
+    const asPart = { ...sealOf([other, published], 7, 1), types: ['transfer', 'part'] as const }
+    const moved = [...sealed, [retractOf(published, 'reorg'), { ...asPart, types: [...asPart.types] }]]
+    expect(await stageAfter(moved, published.key, { safe: 9 })).toBe('retracted')
+  })
+
+  it('of a folded log ends with the block that held it', async () => {
+    const batches = [[published], [sealOf([published, foldedPosition])], [sealOf([published], 7, 1)]]
+    expect(await factAfter(batches, foldedKey)).toMatchObject({ stage: 'retracted', seqs: [2] })
+    const resealed = sealOf([published, foldedPosition], 7, 2)
+    expect(await stageAfter([...batches, [resealed]], foldedKey)).toBe('sealed')
+  })
+
+  it("is not changed by a seal of another token's block", async () => {
+    const elsewhere = { ...transferAt({ index: 1, address: tesla }), key: published.key }
+    const batches = [
+      [published],
+      [sealOf([published])],
+      [retractOf(published, 'reorg'), sealedAt(elsewhere), sealOf([elsewhere], 7, 1, tesla), sealOf([], 7, 1)],
+    ]
+    expect(await stageAfter(batches)).toBe('sealed')
+  })
+
+  it('comes from the remaining updates when the publication is evicted', async () => {
+    const corporate = pauseAt({ index: 3 })
+    const later = [4, 5, 6, 7].map((index) => transferAt({ index }))
+    const { stage, seqs } = await factAfter([[published], [sealOf([published, corporate])], later, [sealOf(later, 8)]])
+    expect([stage, seqs]).toEqual(['sealed', [1]])
+  })
+})
+
+describe('a fact of which eviction by count left only an amend', () => {
+  const later = [4, 5, 6, 7, 8, 9].map((index) => transferAt({ index }))
+  const batches = [[published], [amendOf(published, published)], [sealOf([published])], later]
+
+  it('is sealed, though the amend is preconfirmed', async () => {
+    expect(await factAfter(batches, published.key, { finalized: 7 })).toMatchObject({ stage: 'finalized', seqs: [1] })
+  })
+
+  it('is preconfirmed as long as its key is open, because its publication is kept', async () => {
+    const { tape } = openTestEdge({ bound: 7 })
+    for (const batch of [[published], [amendOf(published, published)], later]) await tape.append(batch, new Notes(), 0)
+    expect(readFact(published.key, { tape, view: new View(tape) })).toMatchObject({ stage: 'preconfirmed' })
+  })
+})
+
+describe('a fact that cannot be read', () => {
+  const refusalOf = async (key: string): Promise<Refusal> => {
+    const failure = await factAfter([[published]], key).catch((error: unknown) => error)
+    if (failure instanceof Refusal) return failure
+    throw new Error('it was not refused')
+  }
+
+  it.each([
+    '',
+    '7',
+    'k3f9a1.7',
+    '7-0xab-1',
+    published.key.replace('7-', '07-'),
+    `${published.key}-1`,
+    published.key.replace('0x', ''),
+  ])('is refused with the format of a key: %s', async (key) => {
+    const { code, message, details } = await refusalOf(key)
+    expect([code, details]).toEqual([400, { parameter: 'key' }])
+    expect(message).toContain('<block number>-<transaction hash>-<log index>')
+  })
+
+  it('is unknown when it was never published, and the refusal explains folded logs', async () => {
+    for (const key of [other.key, foldedKey]) {
+      const { code, reason, message } = await refusalOf(key)
+      expect([code, reason]).toEqual([404, 'unknown_key'])
+      expect(message).toContain(key)
+      expect(message).toContain('seal')
+    }
+  })
+})

@@ -1,0 +1,41 @@
+import { readHistoryQuery } from '../../../../../src/relay/edge/history/query.ts'
+import { WorkQueue } from '../../../../../src/relay/edge/limits/work-queue.ts'
+import { View } from '../../../../../src/relay/edge/select/view.ts'
+import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'
+import { apple, notesOfTokens, tesla } from '../../tape/update-drafts.ts'
+import type { ArbitrarySelection } from '../arbitrary-tape.ts'
+import { openTestEdge } from '../edge-fixture.ts'
+
+/** The notes of two listed tokens. */
+export const tokenNotes = notesOfTokens([
+  { address: apple, symbol: 'AAPLc', isin: null, formerSymbols: [] },
+  { address: tesla, symbol: 'TSLAc', isin: null, formerSymbols: [] },
+])
+
+export type QueryParameters = Readonly<Record<string, string | number>>
+
+/** A test edge with the two tokens listed. */
+export async function openNamedEdge(bounds: { readonly bound?: number; readonly existingTape?: SearchableTape } = {}) {
+  const edge = openTestEdge(bounds)
+  await edge.tape.append([], tokenNotes)
+  return edge
+}
+
+export const historyReaderOf = (tape: SearchableTape) => ({ tape, workQueue: new WorkQueue(), isGone: () => false })
+
+/** The query that these URL parameters make at this time. */
+export function queryAt(now: number, tape: SearchableTape, parameters: QueryParameters) {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(parameters)) query.set(name, String(value))
+  return readHistoryQuery(query, { tape, view: new View(tape), now: () => now, wallTime: () => now })
+}
+
+/** A selection as URL parameters. */
+export const parametersOf = ({ tokens, stage, types, min }: ArbitrarySelection): QueryParameters => ({
+  ...(tokens ? { symbols: tokens.join() } : {}),
+  ...(min === null ? {} : { min_value: min }),
+  stage,
+  types: types.join(),
+})
+
+export const idOf = (text: string): string => JSON.parse(text).id

@@ -1,0 +1,327 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { Refusal } from '../../../../../src/protocol/refusal.ts'
+import { readPage } from '../../../../../src/relay/edge/history/history-page.ts'
+import { WorkQueue } from '../../../../../src/relay/edge/limits/work-queue.ts'
+import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'
+import { tesla, token } from '../../tape/update-drafts.ts'
+import {
+  type ArbitrarySelection,
+  batchesOf,
+  listenRequestOf,
+  ArbitrarySelection as Selections,
+  TapeActions,
+} from '../arbitrary-tape.ts'
+import { openEdge, openTestEdge } from '../edge-fixture.ts'
+import { approvalAt, at, pauseAt, sealOf, transferAt } from '../fact-drafts.ts'
+import { historyReaderOf, idOf, openNamedEdge, parametersOf, type QueryParameters, queryAt, tokenNotes } from './history-fixture.ts'
+
+/** More pages than any history of these tests has; a longer one means a loop. */
+const PAGES_BOUND = 500
+
+/** The page that a client gets for these URL parameters. */
+const pageOf = async (tape: SearchableTape, parameters: QueryParameters) =>
+  readPage(historyReaderOf(tape), await queryAt(at, tape, parameters))
+
+/** All pages as texts; `between` runs between two of them. */
+async function pagesOf(tape: SearchableTape, parameters: QueryParameters, between: () => Promise<unknown> = async () => {}) {
+  const pages: (readonly string[])[] = []
+  const cursorParameter = parameters.order === 'desc' ? 'before' : 'after'
+  for (let cursor: QueryParameters = {}; ; ) {
+    const { texts, next } = await pageOf(tape, { ...parameters, ...cursor })
+    pages.push(texts)
+    if (next === null) return pages
+    expect(pages.length).toBeLessThan(PAGES_BOUND)
+    cursor = { [cursorParameter]: next }
+    await between()
+  }
+}
+
+/** The updates that a stream of this selection sends from the start. */
+async function streamOf({ listen }: ReturnType<typeof openEdge>, selected: ArbitrarySelection): Promise<readonly string[]> {
+  const { outlet, started, leave } = listen({ ...listenRequestOf(selected), since: { from: 'start' } })
+  await started
+  leave()
+  return outlet.publishedLines
+}
+
+const Limits = fc.oneof(fc.integer({ min: 1, max: 7 }), fc.constant(1_000))
+
+describe('pages of history', () => {
+  it('form the stream together, for any limit, order, view and selection', async () => {
+    await fc.assert(
+      fc.asyncProperty(TapeActions, Selections, Limits, async (actions, selected, limit) => {
+        const edge = openEdge()
+        try {
+          await edge.tape.append([], tokenNotes)
+          for (const batch of batchesOf(actions)) await edge.tape.append(batch)
+          const expected = await streamOf(edge, selected)
+          const parameters = { ...parametersOf(selected), limit }
+          const ascending = await pagesOf(edge.tape, parameters)
+          expect(ascending.flat()).toEqual(expected)
+          const descending = await pagesOf(edge.tape, { ...parameters, order: 'desc' })
+          expect(descending.flat()).toEqual(expected.toReversed())
+          for (const page of [...ascending, ...descending]) expect(page.length).toBeLessThanOrEqual(limit)
+        } finally {
+          await edge.close()
+        }
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('hold the updates between two positions, both exclusive, in either order', async () => {
+    await fc.assert(
+      fc.asyncProperty(TapeActions, Selections, Limits, fc.nat(), fc.nat(), async (actions, selected, limit, first, second) => {
+        const edge = openEdge()
+        try {
+          await edge.tape.append([], tokenNotes)
+          for (const batch of batchesOf(actions)) await edge.tape.append(batch)
+          const expected = await streamOf(edge, selected)
+          if (expected.length === 0) return
+          const [from, to] = [first % expected.length, second % expected.length]
+          const [after, before] = [from, to].map((index) => idOf(expected[index] ?? ''))
+          const parameters = { ...parametersOf(selected), limit, after: after ?? '', before: before ?? '' }
+          const between = expected.slice(from + 1, Math.max(to, from + 1))
+          expect((await pagesOf(edge.tape, parameters)).flat()).toEqual(between)
+          expect((await pagesOf(edge.tape, { ...parameters, order: 'desc' })).flat()).toEqual(between.toReversed())
+        } finally {
+          await edge.close()
+        }
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  it('hold each update exactly once while others are written', async () => {
+    await fc.assert(
+      fc.asyncProperty(TapeActions, Selections, Limits, async (actions, selected, limit) => {
+        const edge = openEdge()
+        try {
+          await edge.tape.append([], tokenNotes)
+          const batches = [...batchesOf(actions)]
+          const early = batches.splice(0, Math.ceil(batches.length / 2))
+          for (const batch of early) await edge.tape.append(batch)
+          const before = await streamOf(edge, selected)
+          const write = async () => edge.tape.append(batches.shift() ?? [])
+          const ascending = await pagesOf(edge.tape, { ...parametersOf(selected), limit }, write)
+          expect(ascending.flat()).toEqual((await streamOf(edge, selected)).slice(0, ascending.flat().length))
+          expect(ascending.flat().length).toBeGreaterThanOrEqual(before.length)
+          const known = await streamOf(edge, selected)
+          const descending = await pagesOf(edge.tape, { ...parametersOf(selected), limit, order: 'desc' }, write)
+          expect(descending.flat()).toEqual(known.toReversed())
+        } finally {
+          await edge.close()
+        }
+      }),
+      { numRuns: 150 },
+    )
+  })
+})
+
+/** The refusal of a request. */
+async function refusalOf(
+  tape: SearchableTape,
+  parameters: QueryParameters,
+): Promise<Pick<Refusal, 'code' | 'message' | 'details'>> {
+  const failure = await pageOf(tape, parameters).catch((error: unknown) => error)
+  if (!(failure instanceof Refusal)) throw new Error('it was not refused')
+  return failure
+}
+
+describe('a page', () => {
+  it('holds a hundred updates of all tokens, without approvals, by default', async () => {
+    const { tape } = await openNamedEdge()
+    await tape.append([approvalAt({ index: 0 }), transferAt({ index: 1, address: tesla })])
+    await tape.append(Array.from({ length: 199 }, (_, index) => transferAt({ index: 2 + index })))
+    const { texts, next } = await pageOf(tape, {})
+    expect(texts.map(idOf)).toEqual(Array.from({ length: 100 }, (_, index) => `${tape.epoch}.${index + 2}`))
+    expect(next).toBe(`${tape.epoch}.101`)
+    const rest = await pageOf(tape, { after: next ?? '' })
+    expect([rest.texts.length, rest.next]).toEqual([100, null])
+  })
+
+  it('ends at the end of the tape, or newest first at its start', async () => {
+    const { tape } = await openNamedEdge()
+    await tape.append([transferAt({ index: 1 }), transferAt({ index: 2 }), transferAt({ index: 3 })])
+    const [first, second, third] = [1, 2, 3].map((seq) => `${tape.epoch}.${seq}`)
+    const idsOf = async (parameters: QueryParameters) => (await pageOf(tape, parameters)).texts.map(idOf)
+    expect(await idsOf({ order: 'desc' })).toEqual([third, second, first])
+    expect(await pageOf(tape, { order: 'desc', limit: 2 })).toMatchObject({ next: second })
+    expect(await pageOf(tape, { order: 'desc', limit: 2, before: second ?? '' })).toMatchObject({ next: null })
+    expect(await pageOf(tape, { limit: 3 })).toMatchObject({ next: null })
+    expect(await pageOf(tape, { after: third ?? '' })).toEqual({ texts: [], next: null })
+    expect(await pageOf(tape, { after: `${tape.epoch}.99`, order: 'desc' })).toEqual({ texts: [], next: null })
+    expect(await idsOf({ before: `${tape.epoch}.99` })).toEqual([first, second, third])
+    expect(await idsOf({ after: third ?? '', before: first ?? '' })).toEqual([])
+  })
+
+  it('holds updates that eviction spared before the oldest position', async () => {
+    const { tape } = await openNamedEdge({ bound: 3 })
+    const [spared] = await tape.append([pauseAt({ index: 1 }), transferAt({ index: 2 })])
+    const kept = await tape.append([transferAt({ index: 3 }), transferAt({ index: 4 })])
+    expect(tape.oldest()).toBe(2)
+    const { texts } = await pageOf(tape, { after: `${tape.epoch}.0` })
+    expect(texts).toEqual([spared, ...kept].map((entry) => entry?.text))
+  })
+
+  it('is empty and has a cursor when a long scan found nothing', async () => {
+    const { tape } = await openNamedEdge()
+    for (let turn = 0; turn < 50; turn += 1) {
+      await tape.append(Array.from({ length: 500 }, (_, index) => transferAt({ index: turn * 500 + index })))
+    }
+    const [found] = await tape.append([transferAt({ index: 0 }, { reference_value: '9000000.00' })])
+    for (const order of ['asc', 'desc'] as const) {
+      const pages = await pagesOf(tape, { min_value: 1_000_000, types: 'transfer', order })
+      expect(pages.length).toBeGreaterThan(2)
+      expect(pages.flat()).toEqual([found?.text])
+    }
+  })
+
+  it('of one token skips the updates of busy other tokens without empty pages', async () => {
+    const { tape } = await openNamedEdge()
+    const [first] = await tape.append([transferAt({ index: 0, address: tesla })])
+    for (let turn = 0; turn < 50; turn += 1) {
+      await tape.append(Array.from({ length: 500 }, (_, index) => transferAt({ index: turn * 500 + index })))
+    }
+    const [last] = await tape.append([transferAt({ index: 1, address: tesla })])
+    expect(await pagesOf(tape, { symbols: 'TSLAc' })).toEqual([[first?.text, last?.text]])
+  })
+
+  it('stops when its text is large, and the next page continues', async () => {
+    const { tape } = await openNamedEdge()
+    const long = { ...token({ at }), token: { text: 'x'.repeat(1_000_000) } }
+    const entries = await tape.append(Array.from({ length: 12 }, () => long))
+    const pages = await pagesOf(tape, { limit: 1_000 })
+    expect(pages.map((page) => page.length)).toEqual([5, 5, 2])
+    expect(pages.flat()).toEqual(entries.map(({ text }) => text))
+  })
+
+  it('continues inside a seal in the sealed view, in both orders', async () => {
+    const { tape } = await openNamedEdge()
+    const facts = [1, 2, 3].map((index) => transferAt({ index }))
+    await tape.append([...facts, sealOf(facts)])
+    const at = (position: string) => `${tape.epoch}.${position}`
+    const parameters = { stage: 'sealed', limit: 2 }
+    expect((await pageOf(tape, parameters)).next).toBe(at('4.2'))
+    expect((await pageOf(tape, { ...parameters, after: at('4.2') })).texts.map(idOf)).toEqual([at('4.3'), at('4')])
+    const newest = await pageOf(tape, { ...parameters, order: 'desc' })
+    expect(newest.texts.map(idOf)).toEqual([at('4'), at('4.3')])
+    expect(newest.next).toBe(at('4.3'))
+    const older = await pageOf(tape, { ...parameters, order: 'desc', before: newest.next ?? '' })
+    expect(older.texts.map(idOf)).toEqual([at('4.2'), at('4.1')])
+    // Outside the sealed view such a position is just before the seal.
+    expect((await pageOf(tape, { after: at('4.2') })).texts.map(idOf)).toEqual([at('4')])
+    expect((await pageOf(tape, { before: at('4.2'), order: 'desc', limit: 1 })).texts.map(idOf)).toEqual([at('3')])
+  })
+})
+
+describe('a request that cannot be answered', () => {
+  it.each<[string, QueryParameters, number, string]>([
+    ['a limit of zero', { limit: 0 }, 400, 'limit'],
+    ['a limit above a thousand', { limit: 1_001 }, 400, 'limit'],
+    ['a limit that is not a plain number', { limit: '1e2' }, 400, 'limit'],
+    ['an unknown order', { order: 'newest' }, 400, 'order'],
+    ['an unreadable position', { after: 'yesterday' }, 400, 'after'],
+    ['an unreadable end', { before: 'k.-1' }, 400, 'before'],
+    ['an empty position', { after: '' }, 400, 'after'],
+    ['no symbol', { symbols: ',' }, 400, 'symbols'],
+    ['an unknown type', { types: 'transfers' }, 400, 'types'],
+    ['a position of another tape', { after: 'zzzzz9.7' }, 410, 'after'],
+    ['an end of another tape, far beyond this one', { before: 'zzzzz9.999' }, 410, 'before'],
+  ])('%s is refused with its parameter', async (_, parameters, code, parameter) => {
+    const { tape } = await openNamedEdge()
+    const refusal = await refusalOf(tape, parameters)
+    expect(refusal).toMatchObject({ code, details: { parameter } })
+    expect(refusal.message).toMatch(new RegExp(`^${parameter}: .*\\.$`))
+  })
+
+  it('is one with unknown symbols only, not one with some known', async () => {
+    const { tape } = await openNamedEdge()
+    expect(await refusalOf(tape, { symbols: 'TSLX' })).toMatchObject({ code: 404, details: { suggest: ['TSLAc'] } })
+    const [, tesla1] = await tape.append([transferAt({ index: 1 }), transferAt({ index: 1, address: tesla })])
+    expect((await pageOf(tape, { symbols: 'TSLX,tsla' })).texts).toEqual([tesla1?.text])
+  })
+
+  it('is any request before the first list', async () => {
+    const { tape } = openTestEdge()
+    expect(await refusalOf(tape, {})).toMatchObject({ code: 503, reason: 'no_list' })
+  })
+})
+
+describe('a long read', () => {
+  /** Counts the turns of the event loop during the work. */
+  async function turnsDuring(work: Promise<unknown>): Promise<number> {
+    let turns = 0
+    let over = false
+    const count = () => {
+      turns += 1
+      if (!over) setImmediate(count)
+    }
+    setImmediate(count)
+    await work
+    over = true
+    return turns
+  }
+
+  it('yields to the event loop again and again, with many reads at once too', async () => {
+    const { tape } = await openNamedEdge()
+    for (let turn = 0; turn < 10; turn += 1) {
+      await tape.append(Array.from({ length: 500 }, (_, index) => transferAt({ index: turn * 500 + index })))
+    }
+    const workQueue = new WorkQueue()
+    const query = await queryAt(at, tape, { min_value: 1_000_000, types: 'transfer' })
+    const read = () => workQueue.run('here', () => readPage({ ...historyReaderOf(tape), workQueue }, query))
+    const alone = await turnsDuring(read())
+    expect(alone).toBeGreaterThan(20)
+    // One slice per turn: three reads take three times as many turns.
+    expect(await turnsDuring(Promise.all([read(), read(), read()]))).toBeGreaterThan(2.5 * alone)
+  })
+
+  it('of seals counts every key that it looks up as work', async () => {
+    const { tape } = await openNamedEdge()
+    for (let block = 0; block < 25; block += 1) {
+      const facts = Array.from({ length: 250 }, (_, index) => transferAt({ block, index }))
+      await tape.append([...facts, sealOf(facts, block)])
+    }
+    const parameters = { types: 'transfer', min_value: 1_000_000 }
+    // The updates alone would fit on two.
+    expect(await pagesOf(tape, parameters)).toHaveLength(4)
+    expect(await turnsDuring(pageOf(tape, parameters))).toBeGreaterThan(30)
+  })
+
+  it('ends at the end of the tape at the time of the request, not inside a later seal', async () => {
+    const { tape } = await openNamedEdge()
+    const fact = transferAt({ index: 1 })
+    await tape.append([fact])
+    const query = await queryAt(at, tape, { stage: 'sealed' })
+    const [seal] = await tape.append([sealOf([fact])])
+    expect(await readPage(historyReaderOf(tape), query)).toEqual({ texts: [], next: null })
+    expect((await pageOf(tape, { stage: 'sealed' })).texts.map(idOf)).toEqual([`${seal?.update.id}.1`, seal?.update.id])
+  })
+
+  it('ends when its client is gone', async () => {
+    const { tape } = await openNamedEdge()
+    await tape.append(Array.from({ length: 2_000 }, (_, index) => transferAt({ index })))
+    const query = await queryAt(at, tape, { limit: 1_000 })
+    let checks = 0
+    const { texts } = await readPage({ ...historyReaderOf(tape), isGone: () => ++checks > 3 }, query)
+    expect(texts.length).toBeLessThan(1_000)
+  })
+
+  it('is refused when too many run, and allowed again when they end', async () => {
+    const workQueue = new WorkQueue()
+    const ends: (() => void)[] = []
+    const runAll = (client: string) =>
+      Array.from({ length: 32 }, () => workQueue.run(client, () => new Promise<void>((end) => ends.push(end))))
+    const works = runAll('here')
+    // One client leaves room for another.
+    await expect(workQueue.run('here', async () => {})).rejects.toMatchObject({ code: 503, reason: 'busy' })
+    works.push(...runAll('there'))
+    await expect(workQueue.run('elsewhere', async () => {})).rejects.toMatchObject({ code: 503, reason: 'busy' })
+    while (ends.length < works.length) await workQueue.nextSlice()
+    for (const end of ends) end()
+    await Promise.all(works)
+    expect(await workQueue.run('here', async () => 'done')).toBe('done')
+  })
+})

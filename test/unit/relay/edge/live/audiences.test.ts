@@ -1,0 +1,138 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { runAtOnce } from '../../../../../src/lib/turns.ts'
+import { parseDecimal } from '../../../../../src/protocol/decimal.ts'
+import type { Hex } from '../../../../../src/protocol/fields.ts'
+import { defaultSelectionOptions, type SelectionOptions } from '../../../../../src/protocol/selection.ts'
+import type { Update } from '../../../../../src/protocol/updates.ts'
+import { Audiences } from '../../../../../src/relay/edge/live/audiences.ts'
+import { Listener } from '../../../../../src/relay/edge/live/listener.ts'
+import { concatBytes, Frame } from '../../../../../src/relay/edge/select/frame.ts'
+import { KeyLookup } from '../../../../../src/relay/edge/select/key-history.ts'
+import { createMatcher } from '../../../../../src/relay/edge/select/match.ts'
+import type { Transport } from '../../../../../src/relay/edge/transport/encode.ts'
+
+const addresses = Array.from({ length: 6 }, (_, index): Hex => `0x${String(index + 1).repeat(40)}`)
+const noHistory = new KeyLookup({ readKey: () => [], sealsOfToken: () => [] })
+
+/** An update with the fields that matching reads; the others only make it distinct. */
+function frameOf(seq: number, type: 'transfer' | 'nav' | 'status', address: Hex, padding: number): Frame {
+  const update = {
+    ...{ type, id: `k.${seq}`, address: type === 'status' ? null : address },
+    ...(type === 'transfer' ? { stage: 'preconfirmed', reference_value: `${seq % 7}.00`, padding: 'x'.repeat(padding) } : {}),
+  } as unknown as Update
+  return new Frame({ seq, update, text: JSON.stringify(update) }, noHistory)
+}
+
+const backlogs = { mayWrite: () => true, hold: () => {} }
+/** The bytes of a slow listener are never free. */
+const isHeld = () => true
+
+/** Records the bytes it is given. A slow one keeps the buffers themselves, so a reused buffer would show. */
+class RecordingListener {
+  readonly writes: Buffer[] = []
+  readonly listener: Listener
+  readonly #slow: boolean
+
+  constructor(tokens: ReadonlySet<Hex> | null, options: Partial<SelectionOptions>, transport: Transport, isSlow: boolean) {
+    this.#slow = isSlow
+    const outlet = {
+      write: (bytes: Buffer) => void this.writes.push(this.#slow ? bytes : Buffer.from(bytes)),
+      backlog: isSlow ? 1 : 0,
+      takenBytes: 0,
+      drained: async () => {},
+      ping: () => false,
+      end: () => {},
+      cut: () => {},
+    }
+    const init = { id: 'one', transport, address: 'here', outlet, heartbeatMs: null, uptime: 0 }
+    this.listener = new Listener({ ...init, options: { ...defaultSelectionOptions, ...options } })
+    this.listener.tokens = tokens
+  }
+
+  get text(): string {
+    return Buffer.concat(this.writes).toString()
+  }
+}
+
+const anyTokens = fc.option(
+  fc.subarray(addresses).map((chosen) => new Set(chosen)),
+  { nil: null },
+)
+const anyOptions = fc.constantFrom<Partial<SelectionOptions>>(
+  {},
+  { types: ['transfer'] },
+  { types: ['nav', 'status'] },
+  { minValue: parseDecimal('3') },
+  { stage: 'sealed' },
+)
+const anyListener = fc.record({
+  tokens: anyTokens,
+  options: anyOptions,
+  transport: fc.constantFrom<Transport>('ws', 'sse', 'sse-named', 'ndjson'),
+  slow: fc.boolean(),
+})
+const anyMessage = fc.record({
+  type: fc.constantFrom('transfer' as const, 'transfer' as const, 'nav' as const, 'status' as const),
+  address: fc.constantFrom(...addresses),
+  // Some batches exceed the shared write buffer.
+  padding: fc.oneof({ weight: 200, arbitrary: fc.constant(10) }, { weight: 1, arbitrary: fc.constant(300_000) }),
+})
+const anyBatch = fc.oneof(
+  { weight: 5, arbitrary: fc.array(anyMessage, { minLength: 1, maxLength: 12 }) },
+  { weight: 1, arbitrary: fc.array(anyMessage, { minLength: 150, maxLength: 300 }) },
+)
+
+describe('a live listener', () => {
+  it('receives exactly what its selection matches, in order, beside any other listeners, slow ones too', () => {
+    fc.assert(
+      fc.property(fc.array(anyListener, { maxLength: 12 }), fc.array(anyBatch, { maxLength: 6 }), (selected, batches) => {
+        const audiences = new Audiences(isHeld)
+        const readers = selected.map(
+          ({ tokens, options, transport, slow }) => new RecordingListener(tokens, options, transport, slow),
+        )
+        for (const { listener } of readers) audiences.assign(listener)
+        let seq = 0
+        const written = batches.map((batch) =>
+          batch.map(({ type, address, padding }) => {
+            seq += 1
+            return frameOf(seq, type, address, padding)
+          }),
+        )
+        for (const frames of written) audiences.deliver(frames, frames, backlogs)
+        for (const { listener, text, writes } of readers) {
+          const match = createMatcher({ tokens: listener.tokens, options: listener.options })
+          const expected = written.map((frames) => runAtOnce(match(frames))).filter((frames) => frames.length > 0)
+          expect(text).toBe(expected.map((frames) => concatBytes(frames, listener.transport).toString()).join(''))
+          expect(writes).toHaveLength(expected.length)
+          expect(listener.sent).toBe(expected.flat().length)
+        }
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  it('can change its selection and disconnect at any time', () => {
+    const audiences = new Audiences(isHeld)
+    const [first, second] = [
+      new RecordingListener(new Set(), {}, 'ndjson', false),
+      new RecordingListener(null, {}, 'ndjson', false),
+    ]
+    for (const { listener } of [first, second]) audiences.assign(listener)
+    const deliver = (seq: number) => {
+      const frames = [frameOf(seq, 'nav', addresses[0] ?? '0x', 0)]
+      audiences.deliver(frames, frames, backlogs)
+    }
+    deliver(1)
+    first.listener.tokens = new Set(addresses.slice(0, 1))
+    audiences.assign(first.listener)
+    deliver(2)
+    audiences.remove(second.listener)
+    deliver(3)
+    expect([first, second].map(({ text }) => text.match(/k\.\d/g))).toEqual([
+      ['k.2', 'k.3'],
+      ['k.1', 'k.2'],
+    ])
+    expect([first, second].map(({ listener }) => audiences.has(listener))).toEqual([true, false])
+  })
+})

@@ -1,0 +1,42 @@
+import { constants, inflateRawSync } from 'node:zlib'
+import { expect, it } from 'vitest'
+import type { Update } from '../../../../../src/protocol/updates.ts'
+import { BatchEncoder } from '../../../../../src/relay/edge/live/batch-encoder.ts'
+import { Frame } from '../../../../../src/relay/edge/select/frame.ts'
+import { KeyLookup } from '../../../../../src/relay/edge/select/key-history.ts'
+import { deflateFrames } from '../../../../../src/relay/edge/transport/deflate.ts'
+import type { Compression } from '../../../../../src/relay/edge/transport/deflate-offer.ts'
+import { encode } from '../../../../../src/relay/edge/transport/encode.ts'
+
+const noHistory = new KeyLookup({ readKey: () => [], sealsOfToken: () => [] })
+const framesOf = (count: number): readonly Frame[] =>
+  Array.from({ length: count }, (_, at) => {
+    const update = { type: 'nav', id: `k.${at}`, symbol: 'AAPLc' } as Update
+    return new Frame({ seq: at, update, text: JSON.stringify(update) }, noHistory)
+  })
+
+/** The same frames in each form. */
+const plain = (frames: readonly Frame[]) => Buffer.concat(frames.map(({ entry }) => encode('ws', entry.update, entry.text)))
+const together = (frames: readonly Frame[]) => Buffer.concat(deflateFrames(frames.map(({ entry }) => entry.text)))
+const alone = (frames: readonly Frame[]) => Buffer.concat(frames.map((frame) => frame.deflatedBytes))
+
+const recipients = (compression: Compression, size: number) => ({ transport: 'ws', compression, listeners: { size } }) as const
+
+it.each([
+  ['uncompressed', 'none', 1_000, plain],
+  ['compressed together', 'batch', 128, together],
+  ['uncompressed', 'batch', 127, plain],
+  ['compressed alone', 'message', 1_000, alone],
+  ['compressed alone', 'message', 1, alone],
+] as const)('the messages of a batch are %s for compression %s and %i listeners', (_, compression, size, expected) => {
+  const frames = framesOf(20)
+  expect(new BatchEncoder(() => false).encode(frames, recipients(compression, size))).toEqual(expected(frames))
+})
+
+it('a lone message is compressed once for all audiences, the small ones too', () => {
+  const [frames, encoder] = [framesOf(1), new BatchEncoder(() => false)]
+  const bytes = encoder.encode(frames, recipients('message', 1))
+  for (const size of [1, 1_000]) expect(encoder.encode(frames, recipients('batch', size))).toBe(bytes)
+  const payload = Buffer.concat([bytes.subarray(2), Buffer.of(0, 0, 0xff, 0xff)])
+  expect(inflateRawSync(payload, { finishFlush: constants.Z_SYNC_FLUSH }).toString()).toBe(frames[0]?.entry.text)
+})

@@ -1,0 +1,385 @@
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import { parseDecimal } from '../../../../../src/protocol/decimal.ts'
+import type { SelectionOptions } from '../../../../../src/protocol/selection.ts'
+import { type Draft, Update } from '../../../../../src/protocol/updates.ts'
+import { apple, navChange, status, tesla } from '../../tape/update-drafts.ts'
+import { type ListenRequest, openTestEdge, sinceAfter } from '../edge-fixture.ts'
+import { amendOf, approvalAt, at, blockHash, pauseAt, retractOf, sealedAt, sealOf, transferAt } from '../fact-drafts.ts'
+
+const first = transferAt({ index: 1 })
+const second = transferAt({ index: 2 })
+const third = transferAt({ index: 3 })
+const sealedOnly = { stage: 'sealed' as const }
+
+const sequenceOf = ({ id }: Update): string => id.slice(id.indexOf('.') + 1)
+/** The type and position of each update, as in `transfer 4.1`. */
+const summarise = (updates: readonly Update[]) => updates.map((update) => `${update.type} ${sequenceOf(update)}`)
+
+/** The updates that a live listener receives in the sealed view; a later replay receives exactly the same. */
+async function receivedBy(request: ListenRequest, ...batches: readonly (readonly Draft[])[]): Promise<readonly Update[]> {
+  const { tape, listen } = openTestEdge()
+  const options = { ...request.options, ...sealedOnly }
+  const live = listen({ ...request, options })
+  await live.started
+  for (const batch of batches) await tape.append(batch)
+  const later = listen({ ...request, options, since: { from: 'start' } })
+  await later.started
+  expect(later.outlet.publishedLines).toEqual(live.outlet.publishedLines)
+  expect(later.listener.sent).toBe(live.listener.sent)
+  expect(later.outlet.messages.find(({ type }) => type === 'live')).toMatchObject({ replayed: live.listener.sent })
+  return live.outlet.updates
+}
+const summariesFor = async (options: Partial<SelectionOptions>, ...batches: readonly (readonly Draft[])[]) =>
+  summarise(await receivedBy({ options }, ...batches))
+
+describe('a pre-confirmed fact', () => {
+  it('is emitted just before the seal that lists it, in the order of the keys', async () => {
+    const batches = [[second, status({ at })], [first], [sealOf([first, second])]]
+    expect(await summariesFor({}, ...batches)).toEqual(['status 2', 'transfer 4.1', 'transfer 4.2', 'seal 4'])
+  })
+
+  it('keeps all fields and their order except for stage, block hash, id and prev', async () => {
+    const [transfer] = await receivedBy({}, [first], [sealOf([first])])
+    const { type, ...rest } = { ...first, time: new Date(at).toISOString() }
+    const original = { type, id: transfer?.id, prev: null, ...rest, stage: 'sealed' }
+    const block = { ...first.block, hash: blockHash(7) }
+    expect(JSON.stringify(transfer)).toBe(JSON.stringify({ ...original, block }))
+    expect(JSON.stringify(Update.parse(transfer))).toBe(JSON.stringify(transfer))
+    expect(transfer?.id).toMatch(/\.2\.1$/)
+  })
+
+  it('has the content of its last amend and the time of its publication', async () => {
+    const memo = `0x${'ab'.repeat(32)}` as const
+    const later = { ...first, time: new Date(at + 5_000).toISOString() }
+    const settled = sealedAt({ ...later, memo })
+    const batches = [[first], [amendOf(later, { ...later, shares: '7' })], [amendOf(later, settled), sealOf([first])]]
+    const updates = await receivedBy({}, ...batches)
+    expect(summarise(updates)).toEqual(['transfer 4.1', 'seal 4'])
+    const [transfer] = updates
+    expect(JSON.stringify(Update.parse(transfer))).toBe(JSON.stringify(transfer))
+    expect(transfer).toMatchObject({ stage: 'sealed', memo, time: first.time, prev: null })
+  })
+
+  it('that is never sealed is not emitted, and neither is its retract', async () => {
+    expect(await summariesFor({}, [first, second], [retractOf(first), sealOf([second])])).toEqual(
+      ['transfer 4.2', 'seal 4'].map((text) => text.replace('4.2', '4.1')),
+    )
+  })
+
+  it('is numbered by its place in the seal, with holes for late and folded logs', async () => {
+    const late = sealedAt(second)
+    const batches = [
+      [first, third],
+      [late, sealOf([{ index: 9 }, first, late, third])],
+    ]
+    expect(await summariesFor({}, ...batches)).toEqual(['transfer 3', 'transfer 4.2', 'transfer 4.4', 'seal 4'])
+  })
+
+  it('is emitted once when its block is sealed again', async () => {
+    const batches = [[first], [sealOf([first])], [sealedAt(second), sealOf([first, second], 7, 1)], [sealOf([first], 7, 2)]]
+    expect(await summariesFor({}, ...batches)).toEqual(['transfer 2.1', 'seal 2', 'transfer 3', 'seal 4', 'seal 5'])
+  })
+
+  it('is emitted once when two seals come in one batch', async () => {
+    expect(await summariesFor({}, [first], [sealOf([first]), sealOf([first], 7, 1)])).toEqual(['transfer 2.1', 'seal 2', 'seal 3'])
+  })
+
+  it('has the block hash of the seal that emits it', async () => {
+    const [transfer] = await receivedBy({}, [first], [sealOf([first], 7, 3)])
+    expect(transfer).toMatchObject({ block: { hash: blockHash(7, 3) } })
+  })
+
+  it('is not emitted by seals of other tokens and blocks', async () => {
+    const other = transferAt({ index: 1, address: tesla })
+    const next = transferAt({ index: 1, block: 8 })
+    const batches = [[first, other, next], [sealOf([other], 7, 0, tesla)], [sealOf([first])], [sealOf([next], 8)]]
+    expect(await summariesFor({}, ...batches)).toEqual([
+      ...['transfer 4.1', 'seal 4', 'transfer 5.1', 'seal 5'],
+      ...['transfer 6.1', 'seal 6'],
+    ])
+    expect(summarise(await receivedBy({ tokens: [apple] }, ...batches))).toEqual([
+      ...['transfer 5.1', 'seal 5', 'transfer 6.1', 'seal 6'],
+    ])
+  })
+})
+
+describe('an update without a pre-confirmed stage', () => {
+  it('is emitted at its own position, in the same bytes', async () => {
+    const { tape, listen } = openTestEdge()
+    const batch = await tape.append([sealedAt(first), navChange({ at }), status({ at }), sealOf([first])])
+    const { outlet, started } = listen({ options: sealedOnly, since: { from: 'start' } })
+    await started
+    expect(outlet.publishedLines).toEqual(batch.map(({ text }) => text))
+  })
+})
+
+describe('a retract or amend', () => {
+  it('comes for a key that was emitted', async () => {
+    const batches = [[first], [sealOf([first])], [amendOf(first, sealedAt(second))], [retractOf(first, 'reorg')]]
+    expect(await summariesFor({}, ...batches)).toEqual(['transfer 2.1', 'seal 2', 'amend 3', 'retract 4'])
+  })
+
+  it('comes for a key that was published as sealed', async () => {
+    const late = sealedAt(first)
+    expect(await summariesFor({}, [late, sealOf([late])], [retractOf(late, 'reorg')])).toEqual([
+      'transfer 1',
+      'seal 2',
+      'retract 3',
+    ])
+  })
+
+  it('ends a key: a new publication is emitted anew', async () => {
+    const ends = [[sealOf([first])], [retractOf(first, 'reorg')]]
+    const batches = [[first], ...ends, [first], [amendOf(first, first)], ...ends, [sealedAt(first), sealOf([first])]]
+    expect(await summariesFor({}, ...batches)).toEqual([
+      ...['transfer 2.1', 'seal 2', 'retract 3'],
+      ...['transfer 6.1', 'seal 6', 'retract 7'],
+      ...['transfer 8', 'seal 9'],
+    ])
+  })
+
+  it('comes to selections that received the key, judged by the emitted content', async () => {
+    const large = { ...first, reference_value: '5000.00' }
+    const options = { types: ['transfer' as const], minValue: parseDecimal('1000') }
+    // This view never emitted the large one, only the small one.
+    const shrunk = [[large], [amendOf(large, sealedAt(first)), sealOf([large])], [retractOf(large, 'reorg')]]
+    expect(await summariesFor(options, ...shrunk)).toEqual([])
+    const grown = [[first], [amendOf(first, sealedAt(large)), sealOf([first])], [retractOf(first, 'reorg')]]
+    expect(await summariesFor(options, ...grown)).toEqual(['transfer 3.1', 'seal 3', 'retract 4'])
+  })
+})
+
+describe('a selection', () => {
+  it('matches the emitted content', async () => {
+    const large = { ...second, reference_value: '5000.00' }
+    const batches = [[first, large, approvalAt({ index: 5 })], [sealOf([first, large, approvalAt({ index: 5 })])]]
+    expect(await summariesFor({ minValue: parseDecimal('1000') }, ...batches)).toEqual(['transfer 4.2', 'seal 4'])
+    expect(await summariesFor({ types: ['approval'] }, ...batches)).toEqual(['approval 4.3', 'seal 4'])
+    expect(await summariesFor({ types: ['seal'] }, ...batches)).toEqual(['seal 4'])
+    expect(await summariesFor({ types: ['nav'] }, ...batches)).toEqual([])
+  })
+})
+
+describe('a fact that the tape no longer keeps', () => {
+  const options = sealedOnly
+
+  it('is not emitted, and the seal that lists it comes to every selection that might have matched', async () => {
+    const { tape, listen } = openTestEdge({ bound: 2 })
+    await tape.append([first, second])
+    const { outlet, listener, started } = listen({ options: { ...options, types: ['transfer'] } })
+    await started
+    await tape.append([status({ at })])
+    await tape.append([sealOf([first, second])])
+    while (listener.state !== 'live') await yieldToEventLoop()
+    expect(tape.readKey(second.key)).toEqual([])
+    expect(summarise(outlet.updates)).toEqual(['seal 4'])
+  })
+
+  it('may have been emitted: its retract or amend comes, unless that shows that it was never sealed', async () => {
+    const { tape, listen } = openTestEdge()
+    const { outlet, started } = listen({ options: { ...options, types: ['nav'] } })
+    await started
+    await tape.append([retractOf(first, 'not_sealed'), amendOf(first, first)])
+    await tape.append([retractOf(first, 'reorg'), retractOf(first, 'replaced'), amendOf(first, sealedAt(first))])
+    expect(summarise(outlet.updates)).toEqual(['retract 3', 'retract 4', 'amend 5'])
+  })
+
+  it('does not include seals of kept publications: nothing is emitted twice on a full tape', async () => {
+    const pause = pauseAt({ index: 1 })
+    const { tape, listen } = openTestEdge({ bound: 3 })
+    const { outlet, started } = listen({ options })
+    await started
+    await tape.append([pause, sealOf([pause])])
+    for (let block = 20; block < 30; block += 1) await tape.append([transferAt({ block })])
+    await tape.append([sealOf([pause], 7, 1)])
+    expect(summarise(outlet.updates)).toEqual(['pause 2.1', 'seal 2', 'seal 13'])
+  })
+})
+
+describe('a resume in the sealed view', () => {
+  const batches = [[first, second, third], [sealOf([first, second, third])], [status({ at })]]
+  const all = ['transfer 4.1', 'transfer 4.2', 'transfer 4.3', 'seal 4', 'status 5']
+  const resumed = async (position: string, options: Partial<SelectionOptions> = sealedOnly) => {
+    const { tape, listen } = openTestEdge()
+    for (const batch of batches) await tape.append(batch)
+    const { outlet, started, listener } = listen({ options, since: sinceAfter(`${tape.epoch}.${position}`) })
+    await started
+    return { summarise: summarise(outlet.updates), messages: outlet.messages, sent: listener.sent, epoch: tape.epoch }
+  }
+
+  it.each([
+    ['1', all],
+    ['3', all],
+    ['4.1', all.slice(1)],
+    ['4.2', all.slice(2)],
+    ['4.3', all.slice(3)],
+    ['4.99', all.slice(3)],
+    ['4', all.slice(4)],
+    ['5', []],
+    ['5.1', all.slice(4)],
+  ])('continues after %s with the next update', async (position, rest) => {
+    const { summarise, sent, messages, epoch } = await resumed(position)
+    expect(summarise).toEqual(rest)
+    expect(sent).toBe(rest.length)
+    expect(messages.find(({ type }) => type === 'live')).toMatchObject({ replayed: rest.length, id: `${epoch}.5` })
+  })
+
+  it('reports the requested position as its start', async () => {
+    const { messages, epoch } = await resumed('4.2')
+    expect(messages.slice(0, 2)).toMatchObject([
+      { type: 'hello', id: `${epoch}.4.2` },
+      { type: 'subscribed', id: `${epoch}.4.2`, resume: 'full' },
+    ])
+  })
+
+  it('outside the sealed view starts just before the seal', async () => {
+    const { summarise, messages, epoch } = await resumed('4.2', {})
+    expect(summarise).toEqual(['seal 4', 'status 5'])
+    expect(messages[0]).toMatchObject({ type: 'hello', id: `${epoch}.3` })
+  })
+
+  it.each(['6', '6.1'])('reports a gap for a position ahead of the tape: %s', async (position) => {
+    const { messages, epoch } = await resumed(position)
+    const gap = { type: 'gap', reason: 'ahead', from: `${epoch}.${position}`, to: `${epoch}.5` }
+    expect(messages.find(({ type }) => type === 'gap')).toMatchObject(gap)
+  })
+
+  it('reports an expired gap when the seal itself may be evicted', async () => {
+    const { tape, listen } = openTestEdge({ bound: 1 })
+    for (const batch of batches) await tape.append(batch)
+    expect(tape.oldest()).toBe(4)
+    const { outlet, started } = listen({ options: sealedOnly, since: sinceAfter(`${tape.epoch}.4.2`) })
+    await started
+    const gap = { reason: 'expired', from: `${tape.epoch}.4.2`, to: `${tape.epoch}.4` }
+    expect(outlet.messages.find(({ type }) => type === 'gap')).toMatchObject(gap)
+    expect(summarise(outlet.updates)).toEqual(['status 5'])
+  })
+})
+
+describe('a replay of the sealed view', () => {
+  const many = Array.from({ length: 450 }, (_, index) => transferAt({ index }))
+
+  it('waits for the reader inside a seal too, and tracks its position there', async () => {
+    const { tape, hub, listen } = openTestEdge()
+    await tape.append(many)
+    await tape.append([sealOf(many)])
+    const { outlet, listener } = listen({ options: sealedOnly, since: { from: 'start' }, roomBytes: 1_000 })
+    const positions = new Set<string | null>()
+    while (listener.state !== 'live') {
+      await yieldToEventLoop()
+      if (outlet.publishedLines.length > 0) positions.add(hub.positionOf(listener))
+      outlet.drain()
+    }
+    expect(summarise(outlet.updates)).toEqual([...many.map((_, index) => `transfer 451.${index + 1}`), 'seal 451'])
+    const within = [100, 200, 300, 400].map((n) => `${tape.epoch}.451.${n}`)
+    expect([...positions]).toEqual([...within, `${tape.epoch}.451`])
+  })
+
+  it('is counted by the updates that it emits', async () => {
+    const { tape, listen } = openTestEdge({ replay: 300 })
+    await tape.append(many)
+    await tape.append([sealOf(many)])
+    const gapsOf = async (position: string, options: Partial<SelectionOptions>) => {
+      const { outlet, started } = listen({ options, since: sinceAfter(`${tape.epoch}.${position}`) })
+      await started
+      return outlet.messages.flatMap((message) => (message.type === 'gap' ? [message.reason] : []))
+    }
+    expect(await gapsOf('450', sealedOnly)).toEqual(['long'])
+    expect(await gapsOf('451.149', sealedOnly)).toEqual(['long'])
+    expect(await gapsOf('451.151', sealedOnly)).toEqual([])
+    expect(await gapsOf('450', {})).toEqual([])
+    expect(await gapsOf('450', { ...sealedOnly, types: ['seal'] })).toEqual([])
+  })
+})
+
+describe('a replay that meets keys whose publication was evicted', () => {
+  const facts = Array.from({ length: 5 }, (_, index) => transferAt({ index }))
+
+  async function replayed(options: Partial<SelectionOptions>, position?: string) {
+    const { tape, listen } = openTestEdge({ bound: 4 })
+    await tape.append([transferAt({ block: 6 }), sealOf([transferAt({ block: 6 })], 6)])
+    for (const fact of facts) await tape.append([fact])
+    await tape.append([sealOf(facts)])
+    const since = position === undefined ? { from: 'start' as const } : sinceAfter(`${tape.epoch}.${position}`)
+    const { outlet, started } = listen({ options: { ...sealedOnly, ...options }, since })
+    await started
+    return outlet.messages.flatMap((message) => {
+      if (message.type === 'gap') return [`gap ${message.reason} ${message.from} to ${message.id}`.replaceAll(`${tape.epoch}.`, '')]
+      return 'prev' in message ? summarise([message]) : []
+    })
+  }
+
+  it('says so with a gap before the first key that it can give', async () => {
+    const given = ['transfer 8.3', 'transfer 8.4', 'transfer 8.5', 'seal 8']
+    expect(await replayed({}, '4')).toEqual(['gap expired 4 to 8.2', ...given])
+    expect(await replayed({}, '8.1')).toEqual(['gap expired 8.1 to 8.2', ...given])
+    expect(await replayed({}, '8.2')).toEqual(given)
+    expect(await replayed({}, '8.3')).toEqual(given.slice(1))
+  })
+
+  it('says nothing from the start, or where the selection lacks none of them', async () => {
+    expect(await replayed({})).toEqual(['transfer 8.3', 'transfer 8.4', 'transfer 8.5', 'seal 8'])
+    expect(await replayed({ types: ['seal'] }, '4')).toEqual(['seal 8'])
+    expect(await replayed({ types: ['approval'] }, '4')).toEqual(['seal 8'])
+  })
+})
+
+describe('a live listener of the sealed view that lacks keys whose publication was evicted', () => {
+  async function received(options: Partial<SelectionOptions>, evictedCount: number, count: number) {
+    const { tape, listen } = openTestEdge({ bound: count - evictedCount + 1 })
+    const { listener, outlet, started } = listen({ options })
+    await started
+    const facts = Array.from({ length: count }, (_, index) => transferAt({ index }))
+    for (const fact of facts) await tape.append([fact])
+    await tape.append([sealOf(facts)])
+    while (listener.state !== 'live') await yieldToEventLoop()
+    await tape.append([transferAt({ block: 8 })])
+    await tape.append([sealOf([transferAt({ block: 8 })], 8)])
+    return outlet.messages.slice(3).flatMap((message) => {
+      if (message.type === 'gap') return [`gap ${message.reason} ${message.from} to ${message.id}`.replaceAll(`${tape.epoch}.`, '')]
+      if (message.type === 'live') return [`live ${message.id}`.replaceAll(`${tape.epoch}.`, '')]
+      return 'prev' in message ? summarise([message]) : []
+    })
+  }
+
+  it.each<[string, number, number]>([
+    ['of a short seal', 5, 2],
+    ['of a seal that is delivered in parts', 600, 6],
+    ['of half of such a seal', 600, 300],
+  ])('gets a gap, the rest and live again: %s', async (_, count, evicted) => {
+    const seal = count + 1
+    const given = Array.from({ length: count - evicted }, (_, index) => `transfer ${seal}.${evicted + index + 1}`)
+    expect(await received(sealedOnly, evicted, count)).toEqual([
+      `gap expired ${count} to ${seal}.${evicted}`,
+      ...given,
+      `seal ${seal}`,
+      `live ${seal}`,
+      `transfer ${seal + 2}.1`,
+      `seal ${seal + 2}`,
+    ])
+  })
+
+  it('is not interrupted where its selection lacks none of them', async () => {
+    expect(await received({ ...sealedOnly, types: ['seal'] }, 2, 5)).toEqual(['seal 6', 'seal 8'])
+    expect(await received({ types: ['transfer'] }, 2, 5)).not.toContainEqual(expect.stringMatching(/gap|live/))
+  })
+})
+
+describe('a heartbeat in the sealed view', () => {
+  it('carries the id of the last seal sent and the count of updates', async () => {
+    const { tape, hub, listen, clock } = openTestEdge()
+    const { outlet, started } = listen({ options: { ...sealedOnly, types: ['transfer'] }, heartbeatMs: 1_000 })
+    await started
+    await tape.append([first, second])
+    clock.now += 1_000
+    hub.sendHeartbeats()
+    await tape.append([sealOf([first, second])])
+    clock.now += 1_000
+    hub.sendHeartbeats()
+    expect(outlet.messages.filter(({ type }) => type === 'heartbeat')).toMatchObject([
+      { id: `${tape.epoch}.2`, sent: 0 },
+      { id: `${tape.epoch}.3`, sent: 3 },
+    ])
+  })
+})

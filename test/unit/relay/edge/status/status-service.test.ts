@@ -1,0 +1,162 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { HOUR_MS } from '../../../../../src/relay/edge/status/hourly-score.ts'
+import { StatusService } from '../../../../../src/relay/edge/status/status-service.ts'
+import { TimePerSource } from '../../../../../src/relay/edge/status/time-per-source.ts'
+import { listOrderNote, listReadNote, Notes, newestSettledNote, statusNote } from '../../../../../src/relay/tape/notes.ts'
+import { openSqliteTape } from '../../../../../src/relay/tape/sqlite.ts'
+import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'
+import { status as statusDraft } from '../../tape/update-drafts.ts'
+import { openTestEdge } from '../edge-fixture.ts'
+import { sealOf, transferAt } from '../fact-drafts.ts'
+
+const random = () => 0.5
+const noon = Date.parse('2026-11-20T12:00:00Z')
+const secondsBySource = (given: Partial<Record<'pendingLogs' | 'poll' | 'sealed' | 'down', number>>) => ({
+  ...{ pendingLogs: 0, poll: 0, sealed: 0, down: 0 },
+  ...given,
+})
+
+describe('the source uptime', () => {
+  it('counts the time in each source, hour by hour', () => {
+    const uptime = new TimePerSource([], 'pendingLogs', noon + HOUR_MS - 30_000)
+    uptime.setSource('poll', noon + HOUR_MS - 500)
+    uptime.setSource('pendingLogs', noon + HOUR_MS + 1_250)
+    expect(uptime.seconds(noon, noon + HOUR_MS + 2_000)).toEqual(secondsBySource({ pendingLogs: 29.5, poll: 0.5 }))
+    expect(uptime.seconds(noon + HOUR_MS, noon + HOUR_MS + 2_000)).toEqual(secondsBySource({ pendingLogs: 0.75, poll: 1.25 }))
+    expect(uptime.seconds(noon - HOUR_MS, noon + HOUR_MS + 2_000)).toEqual(secondsBySource({}))
+  })
+
+  it('adds up to a full hour when it is read often', () => {
+    const uptime = new TimePerSource([], 'poll', noon)
+    for (let at = noon; at <= noon + HOUR_MS + 10_000; at += 10_000) uptime.seconds(noon, at)
+    expect(uptime.seconds(noon, noon + HOUR_MS + 10_000)).toEqual(secondsBySource({ poll: 3_600 }))
+  })
+
+  it('does not count time in which the process slept', () => {
+    const uptime = new TimePerSource([], 'poll', noon)
+    uptime.note(noon + 10_000)
+    uptime.note(noon + 200_000)
+    expect(uptime.seconds(noon, noon + 201_000)).toEqual(secondsBySource({ poll: 11 }))
+  })
+
+  it('counts no time twice when the clock goes back', () => {
+    const uptime = new TimePerSource([], 'poll', noon)
+    uptime.note(noon + 10_000)
+    uptime.note(noon + 5_000)
+    expect(uptime.seconds(noon, noon + 12_000)).toEqual(secondsBySource({ poll: 12 }))
+    uptime.note(noon - HOUR_MS)
+    expect(uptime.seconds(noon - HOUR_MS, noon - HOUR_MS + 3_000)).toEqual(secondsBySource({ poll: 3 }))
+  })
+
+  it('never counts more than an hour in one hour, with the clock set far back', () => {
+    const uptime = new TimePerSource([], 'poll', noon)
+    let at = noon
+    for (; at < noon + 3_500_000; at += 10_000) uptime.note(at)
+    for (at -= 1_800_000; at < noon + HOUR_MS; at += 10_000) uptime.note(at)
+    expect(uptime.seconds(noon, at)).toEqual(secondsBySource({ poll: 3_600 }))
+  })
+
+  it('keeps only the hours that are shown', () => {
+    let note = new TimePerSource([], 'poll', noon).note(noon)
+    for (let hour = 0; hour < 100; hour += 1)
+      note = new TimePerSource(note, 'poll', noon + hour * HOUR_MS).note(noon + hour * HOUR_MS + 1)
+    expect(note.map(({ hour }) => hour)).toEqual(Array.from({ length: 25 }, (_, index) => noon + (75 + index) * HOUR_MS))
+    expect(new TimePerSource(note, 'poll', noon).note(noon)).toEqual([])
+  })
+})
+
+describe('the service status', () => {
+  async function openStatus(existingTape?: SearchableTape) {
+    const { context, clock, tape } = openTestEdge(existingTape ? { existingTape } : {})
+    clock.now = noon
+    const opened: StatusService[] = []
+    const open = async () => {
+      const status = await StatusService.open(context, () => 0)
+      opened.push(status)
+      return status
+    }
+    onTestFinished(async () => {
+      for (const status of opened) await status.close()
+    })
+    const secondsNow = (status: StatusService) => status.read().score?.at(-1)?.seconds
+    const appendStatus = (source: 'pendingLogs' | 'poll') => {
+      const draft = { ...statusDraft({ at: clock.now }), source }
+      return tape.append([draft], new Notes().set(statusNote, draft))
+    }
+    return { clock, tape, edge: context, open, appendStatus, secondsNow }
+  }
+
+  it('is unknown on an empty tape', async () => {
+    const { open, tape } = await openStatus()
+    const { score, ...rest } = (await open()).read()
+    expect(rest).toEqual({
+      ...{ chain_id: 1, demo: false, source: 'down', reason: 'no_list', since: null },
+      head: { pending: null, sealed: null, safe: null, finalized: null },
+      lag_ms: null,
+      stocks: { read_at: null, age_s: null, count: null },
+      tape: { epoch: tape.epoch, oldest: `${tape.epoch}.0`, end: `${tape.epoch}.0`, durable: true },
+      clients: { ws: 0, sse: 0, ndjson: 0, text: 0, rpc: 0 },
+    })
+    expect(score).toHaveLength(1)
+  })
+
+  it('reports the lag of the newest sealed block, never negative', async () => {
+    const { open, tape, clock } = await openStatus()
+    const status = await open()
+    await tape.append([], new Notes().set(newestSettledNote, { number: 7, timestamp: noon / 1_000 + 2 }))
+    expect(status.read().lag_ms).toBe(0)
+    clock.now = noon + 3_500
+    expect(status.read().lag_ms).toBe(1_500)
+  })
+
+  it('reports the age of the list in whole seconds and its number of tokens', async () => {
+    const { open, tape, clock } = await openStatus()
+    const status = await open()
+    await tape.append([], new Notes().set(listReadNote, noon).set(listOrderNote, []))
+    clock.now += 2_999
+    expect(status.read().stocks).toEqual({ read_at: '2026-11-20T12:00:00.000Z', age_s: 2, count: 0 })
+  })
+
+  it('continues from the saved uptime and does not count an outage', async () => {
+    const { open, appendStatus, clock, secondsNow } = await openStatus()
+    const status = await open()
+    await appendStatus('pendingLogs')
+    clock.now += 10_000
+    await appendStatus('poll')
+    clock.now += 2_000
+    await status.close()
+    clock.now += 600_000
+    const again = await open()
+    clock.now += 1_000
+    expect(secondsNow(again)).toEqual(secondsBySource({ pendingLogs: 10, poll: 3 }))
+  })
+
+  it('loses the unsaved uptime of a run that crashed', async () => {
+    const { open, appendStatus, clock, secondsNow } = await openStatus()
+    const status = await open()
+    await appendStatus('poll')
+    clock.now += 10_000
+    await status.save()
+    clock.now += 9_999
+    const again = await open()
+    expect(secondsNow(again)).toEqual(secondsBySource({ poll: 10 }))
+  })
+
+  it('is read in less than a millisecond after a day of counting', async () => {
+    const tape = openSqliteTape({ dir: ':memory:', retentionMs: 100 * HOUR_MS, bound: 10_000, now: () => noon, random })
+    onTestFinished(() => tape.close())
+    const { open, clock } = await openStatus(tape)
+    const status = await open()
+    for (let hour = 0; hour < 30; hour += 1) {
+      const fact = { ...transferAt({ index: hour }), time: new Date(clock.now).toISOString() }
+      await tape.append([fact])
+      clock.now += hour
+      await tape.append([{ ...sealOf([fact]), time: new Date(clock.now).toISOString() }])
+      clock.now += HOUR_MS
+    }
+    const from = performance.now()
+    for (let time = 0; time < 100; time += 1) JSON.stringify(status.read())
+    expect((performance.now() - from) / 100).toBeLessThan(1)
+    expect(status.read().score?.map(({ sealed }) => sealed)).toEqual([...Array(24).fill(1), 0])
+  })
+})

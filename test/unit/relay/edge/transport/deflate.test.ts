@@ -1,0 +1,59 @@
+import { constants, inflateRawSync } from 'node:zlib'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { DEFLATE_WINDOW_BITS, deflateFrames } from '../../../../../src/relay/edge/transport/deflate.ts'
+
+const FLUSH_END = Buffer.of(0, 0, 0xff, 0xff)
+
+/** The payloads of compressed text frames with two-byte or four-byte headers. */
+const payloadsOf = (frames: readonly Buffer[]): readonly Buffer[] =>
+  frames.map((frame) => {
+    const [first, length] = frame
+    expect(first).toBe(0xc1)
+    const payload = frame.subarray(length === 126 ? 4 : 2)
+    expect(length === 126 ? frame.readUInt16BE(2) : length).toBe(payload.length)
+    return payload
+  })
+
+/** Inflates as a client that keeps the smallest window that may be negotiated; short chunks make it use that window. */
+const inflate = (frames: readonly Buffer[]): string =>
+  inflateRawSync(Buffer.concat(payloadsOf(frames).flatMap((payload) => [payload, FLUSH_END])), {
+    windowBits: DEFLATE_WINDOW_BITS,
+    chunkSize: 64,
+    finishFlush: constants.Z_SYNC_FLUSH,
+  }).toString()
+
+/** Texts that repeat each other, some of them empty or longer than the window. */
+const texts = fc.array(
+  fc
+    .tuple(fc.constantFrom('', 'a', '株', '{"type":"transfer","symbol":"AAPLc"}'), fc.string(), fc.nat(400))
+    .map(([repeated, own, times]) => repeated.repeat(times) + own),
+  { minLength: 1, maxLength: 8 },
+)
+
+describe('compressed messages', () => {
+  it('are read by a client that keeps its window and has received other messages before', () => {
+    fc.assert(
+      fc.property(texts, texts, (before, after) => {
+        expect(inflate([...deflateFrames(before), ...deflateFrames(after)])).toBe([...before, ...after].join(''))
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  it('of one call need nothing from before it', () => {
+    fc.assert(
+      fc.property(texts, (batch) => {
+        expect(inflate(deflateFrames(batch))).toBe(batch.join(''))
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  it('are shorter after a similar message of the same call', () => {
+    const [first, second] = deflateFrames(
+      ['0x11aa', '0x22bb'].map((hash) => JSON.stringify({ type: 'transfer', symbol: 'AAPLc', hash })),
+    )
+    expect(second?.length).toBeLessThan((first?.length ?? 0) / 2)
+  })
+})

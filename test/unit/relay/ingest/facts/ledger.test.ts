@@ -1,0 +1,173 @@
+import { describe, expect, it } from 'vitest'
+import type { Hex } from '../../../../../src/protocol/fields.ts'
+import { decodeLog } from '../../../../../src/relay/chain/logs/events.ts'
+import { foldAlone } from '../../../../../src/relay/chain/logs/fold-logs.ts'
+import { DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
+import { enrich } from '../../../../../src/relay/ingest/facts/enrich.ts'
+import type { FactDraft } from '../../../../../src/relay/ingest/facts/fact.ts'
+import { Ledger } from '../../../../../src/relay/ingest/facts/ledger.ts'
+import { openMoment } from '../../../../../src/relay/ingest/moment.ts'
+import { blockHash } from '../../chain/node-json.ts'
+import { APPLE, NOON, tokenOf } from '../../tokens/stock-records.ts'
+import { logAt } from '../reducer-fixture.ts'
+
+const address = APPLE as Hex
+const addresses: ReadonlySet<Hex> = new Set([address])
+
+const moment = openMoment({ at: NOON, wallTime: NOON }, 1)
+const factAt = (block: number, index = 0, raw = 1n): FactDraft => {
+  const log = logAt({ block, index, raw, address })
+  const origin = { via: 'sealed', sealed: true, late: true, receivedAt: NOON, chainTime: null } as const
+  return enrich(foldAlone({ log, decoded: decodeLog(log) }), tokenOf(), origin, moment)
+}
+const publish = (ledger: Ledger, block: number, index = 0, end = 0) => {
+  const fact = factAt(block, index)
+  const isNew = ledger.canPublish(block, fact.key)
+  if (isNew) ledger.add(fact, 'open', end, 0)
+  return isNew
+}
+const settle = (ledger: Ledger, block: number, facts: readonly FactDraft[] = []) => {
+  ledger.setSettled(block)
+  return ledger.settle({ number: block, hash: blockHash(block), timestamp: null }, { facts, parts: [] }, addresses, 0)
+}
+
+describe('a pre-confirmed log', () => {
+  it('is new once', () => {
+    const ledger = new Ledger()
+    expect([1, 2, 3].map(() => publish(ledger, 5))).toEqual([true, false, false])
+  })
+
+  it('is new again at another position', () => {
+    const ledger = new Ledger()
+    expect([publish(ledger, 5, 0), publish(ledger, 5, 1), publish(ledger, 6, 0)]).toEqual([true, true, true])
+  })
+
+  it('may arrive late and out of order while its block is open', () => {
+    const ledger = new Ledger()
+    expect([9, 7, 8, 7].map((block) => publish(ledger, block))).toEqual([true, true, true, false])
+  })
+
+  it('of a settled block is not new, published or not', () => {
+    const ledger = new Ledger()
+    publish(ledger, 5)
+    settle(ledger, 5, [factAt(5)])
+    expect([publish(ledger, 5), publish(ledger, 5, 1), publish(ledger, 4), publish(ledger, 6)]).toEqual([false, false, false, true])
+  })
+
+  it('of an impossibly high block is not new', () => {
+    const ledger = new Ledger()
+    settle(ledger, 5)
+    expect(publish(ledger, 2 ** 50)).toBe(false)
+  })
+})
+
+describe('an open key', () => {
+  it('is found by its block', () => {
+    const ledger = new Ledger()
+    for (const block of [7, 5, 9]) publish(ledger, block)
+    expect(ledger.publishedBlocksBetween(5, 8)).toEqual([5, 7])
+    expect(ledger.at(7)).toMatchObject([{ key: factAt(7).key, address, tx: factAt(7).tx.hash }])
+    settle(ledger, 5, [factAt(5)])
+    expect([ledger.openCount, ledger.size]).toEqual([2, 3])
+  })
+
+  it('is never forgotten, however old it is', () => {
+    const ledger = new Ledger()
+    publish(ledger, 5)
+    ledger.setSettled(10 * DEPTH_BOUND_BLOCKS)
+    expect(ledger.openCount).toBe(1)
+    expect(
+      ledger.settle({ number: 5, hash: blockHash(5), timestamp: null }, { facts: [], parts: [] }, addresses, 0).retractions,
+    ).toHaveLength(1)
+  })
+
+  it('beyond the bound waits until its block is settled', () => {
+    const ledger = new Ledger()
+    const bound = 100_000
+    const fact = factAt(7)
+    for (let index = 0; index < bound; index += 1) ledger.add({ ...fact, key: `7-${index}` }, 'open', 0, 0)
+    expect(publish(ledger, 8)).toBe(false)
+    settle(ledger, 7)
+    expect(settle(ledger, 8, [factAt(8)]).additions).toHaveLength(1)
+    expect(publish(ledger, 9)).toBe(true)
+  })
+})
+
+describe('a settled key', () => {
+  it('is remembered while a reorganisation can reach it', () => {
+    const ledger = new Ledger()
+    settle(ledger, 100, [factAt(100)])
+    ledger.setSafe(101)
+    ledger.setSettled(100 + RECENT_BLOCKS_BOUND)
+    expect(ledger.size).toBe(1)
+    ledger.setSettled(101 + RECENT_BLOCKS_BOUND)
+    expect(ledger.size).toBe(0)
+  })
+
+  it.each([100, null])('is remembered longer while the safe block is %s, up to a bound', (safe) => {
+    const ledger = new Ledger()
+    settle(ledger, 100, [factAt(100)])
+    if (safe !== null) ledger.setSafe(safe)
+    ledger.setSettled(100 + DEPTH_BOUND_BLOCKS)
+    expect(ledger.size).toBe(1)
+    ledger.setSettled(101 + DEPTH_BOUND_BLOCKS)
+    expect(ledger.size).toBe(0)
+  })
+
+  it('is remembered while blocks around it are being caught up', () => {
+    const ledger = new Ledger()
+    settle(ledger, 100, [factAt(100)])
+    ledger.setSafe(200)
+    ledger.setSettled(101 + RECENT_BLOCKS_BOUND, 50)
+    expect(ledger.size).toBe(1)
+    ledger.setSettled(102 + RECENT_BLOCKS_BOUND)
+    expect(ledger.size).toBe(0)
+  })
+
+  it('beyond the bound is forgotten, oldest block first, but never an open key', () => {
+    const ledger = new Ledger()
+    const bound = 262_144
+    publish(ledger, 1)
+    const fact = factAt(2)
+    for (let index = 0; index < bound; index += 1) {
+      const number = 2 + Math.floor(index / 1_000)
+      ledger.add({ ...fact, key: `${number}-${index}`, block: { ...fact.block, number } }, 'sealed', 0, 0)
+    }
+    expect(ledger.size).toBeLessThanOrEqual(bound)
+    expect(ledger.openCount).toBe(1)
+    expect(ledger.find(2, '2-0')).toBeUndefined()
+    expect(ledger.find(4, '4-2000')).toBeDefined()
+  })
+})
+
+describe('the restart position', () => {
+  it('is where the tape ended when the oldest remembered block was added', () => {
+    const ledger = new Ledger()
+    publish(ledger, 100, 0, 40)
+    publish(ledger, 101, 0, 50)
+    publish(ledger, 100, 1, 60)
+    expect(ledger.restartSeq(70)).toBe(40)
+  })
+
+  it('is the end of the tape if the ledger is empty', () => {
+    expect(new Ledger().restartSeq(70)).toBe(70)
+  })
+
+  it('moves on as blocks are forgotten', () => {
+    const ledger = new Ledger()
+    publish(ledger, 100, 0, 40)
+    publish(ledger, 150, 0, 50)
+    settle(ledger, 100, [factAt(100)])
+    settle(ledger, 150, [factAt(150)])
+    ledger.setSafe(200)
+    ledger.setSettled(120 + RECENT_BLOCKS_BOUND)
+    expect(ledger.restartSeq(70)).toBe(50)
+  })
+
+  it('is the lowest one if blocks are added out of order', () => {
+    const ledger = new Ledger()
+    publish(ledger, 101, 0, 40)
+    publish(ledger, 100, 0, 50)
+    expect(ledger.restartSeq(70)).toBe(40)
+  })
+})

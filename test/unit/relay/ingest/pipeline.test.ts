@@ -1,0 +1,312 @@
+import { asyncScheduler, NEVER, Subject } from 'rxjs'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import type { Hex } from '../../../../src/protocol/fields.ts'
+import { LogFolder } from '../../../../src/relay/chain/logs/log-folder.ts'
+import type { Log } from '../../../../src/relay/chain/logs/log-schema.ts'
+import type { ChainEvent } from '../../../../src/relay/chain/source/source.ts'
+import { connectPipeline } from '../../../../src/relay/ingest/ingest.ts'
+import type { LogCounts } from '../../../../src/relay/ingest/reduce.ts'
+import { listOrderNote, statusNote } from '../../../../src/relay/tape/notes.ts'
+import type { SearchableTape } from '../../../../src/relay/tape/tape.ts'
+import type { PolledList } from '../../../../src/relay/tokens/list/list-poller.ts'
+import { txHash } from '../chain/node-json.ts'
+import { openTestTape } from '../tape/test-tape.ts'
+import { APPLE, apple, parsedList, TESLA, tesla } from '../tokens/stock-records.ts'
+import {
+  logAt,
+  openReducer,
+  pendingLogEvent,
+  publishedKeys,
+  readUpdates,
+  sealedEventOfLogs,
+  transactionEvent,
+} from './reducer-fixture.ts'
+import { memo, transfer } from './token-logs.ts'
+
+const address = APPLE as Hex
+
+const waitUntil = (tape: SearchableTape, condition: () => boolean | Promise<boolean>): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const check = async () => {
+      if (!(await condition())) return
+      stop()
+      resolve()
+    }
+    const stop = tape.follow(() => void check().catch(reject))
+    void check().catch(reject)
+  })
+
+const openTape = async () => {
+  const openedTape = await openTestTape()
+  onTestFinished(() => openedTape.close())
+  return openedTape
+}
+
+const completeList = (tokens: PolledList['tokens']): PolledList => ({ tokens, partial: false })
+
+/** 1,200 logs of block 5. */
+const logsOf = (raw: bigint): readonly Log[] =>
+  Array.from({ length: 1_200 }, (_, index) => logAt({ block: 5, index, tx: txHash(5, 0), address, raw }))
+
+/** Runs a pipeline whose lists and chain events the test sends. */
+const runPipeline = async (tape: SearchableTape) => {
+  const { state } = await openReducer(tape)
+  const lists = new Subject<PolledList | null>()
+  const events = new Subject<ChainEvent>()
+  const requestedAddresses: (readonly Hex[])[] = []
+  const batchSizes: number[] = []
+  let failure: unknown = null
+  const counted: LogCounts[] = []
+  const subscription = connectPipeline({
+    lists,
+    chainEvents: (addresses) => {
+      addresses.subscribe((list) => requestedAddresses.push(list))
+      return events
+    },
+    folder: new LogFolder(),
+    state,
+    tape,
+    contractReads: () => NEVER,
+    poolReads: NEVER,
+    clock: asyncScheduler,
+    wallTime: () => asyncScheduler.now(),
+    tick: () => Promise.resolve(),
+    count: (counts) => counted.push(counts),
+  }).subscribe({
+    next: (entries) => batchSizes.push(entries.length),
+    error: (error) => {
+      failure = error
+    },
+  })
+  onTestFinished(() => subscription.unsubscribe())
+  return { lists, events, requestedAddresses, batchSizes, counted, failure: () => failure, stop: () => subscription.unsubscribe() }
+}
+
+describe('a batch', () => {
+  it('of several logs is one append', async () => {
+    const { tape } = await openTape()
+    const { lists, events, batchSizes } = await runPipeline(tape)
+    lists.next(completeList(parsedList(apple())))
+    events.next({ type: 'subscribed', addresses: [address] })
+    for (let index = 0; index < 5; index += 1) events.next(pendingLogEvent({ block: 5, index, address }))
+    await waitUntil(tape, async () => (await publishedKeys(tape)).length === 5)
+    expect(batchSizes).toEqual([8])
+    expect((await readUpdates(tape)).map(({ type }) => type)).toEqual(['token', 'multiplier', 'nav', ...Array(5).fill('transfer')])
+  })
+
+  it('folds a memo into the transfer of the same turn, and amends the transfer of an earlier turn', async () => {
+    const { tape } = await openTape()
+    const { lists, events } = await runPipeline(tape)
+    const pushLog = (log: Log) => events.next(transactionEvent([log]))
+    const at = (block: number, index: number) => ({ block, index, tx: txHash(block), address })
+    lists.next(completeList(parsedList(apple())))
+    events.next({ type: 'subscribed', addresses: [address] })
+    for (const log of [transfer(at(5, 0), 1n), memo(at(5, 1), txHash(7)), transfer(at(6, 0), 2n)]) pushLog(log)
+    await waitUntil(tape, async () => (await publishedKeys(tape)).length === 2)
+    pushLog(memo(at(6, 1), txHash(8)))
+    await waitUntil(tape, async () => (await readUpdates(tape)).length === 6)
+    expect((await readUpdates(tape)).slice(3)).toMatchObject([
+      { type: 'transfer', raw: '1', memo: txHash(7) },
+      { type: 'transfer', raw: '2', memo: null },
+      { type: 'amend', changed: ['memo'], update: { raw: '2', memo: txHash(8) } },
+    ])
+  })
+
+  it.each([
+    ['one message of one transaction', (logs: readonly Log[]) => [transactionEvent(logs)]],
+    ['one message for each log', (logs: readonly Log[]) => logs.map((log) => transactionEvent([log]))],
+  ])('of 3,000 logs in %s is written in parts of 500, and folds as one', async (_, eventsOf) => {
+    const { tape } = await openTape()
+    const { lists, events, batchSizes } = await runPipeline(tape)
+    lists.next(completeList(parsedList(apple())))
+    events.next({ type: 'subscribed', addresses: [address] })
+    await waitUntil(tape, () => tape.end() > 0)
+    const at = (index: number) => ({ block: 5, index, tx: txHash(5, 0), address })
+    const logs = Array.from({ length: 2_499 }, (_, index) => logAt(at(index)))
+    const others = Array.from({ length: 500 }, (_, index) => logAt({ ...at(index + 2_500), tx: txHash(5, 1) }))
+    for (const event of eventsOf([...logs, memo(at(2_499), txHash(7)), ...others])) events.next(event)
+    await waitUntil(tape, async () => (await publishedKeys(tape)).length === 2_999)
+    expect(batchSizes.slice(1)).toEqual([500, 500, 500, 500, 499, 500])
+    const updates = (await readUpdates(tape)).filter((update) => update.type === 'transfer')
+    expect(updates.map(({ tx }) => tx.log_index)).toEqual([...logs, ...others].map(({ logIndex }) => logIndex))
+    expect(updates[2_498]?.memo).toBe(txHash(7))
+  })
+
+  it.each([
+    ['logs that were not announced', [], logsOf(1n), 'transfer'],
+    ['logs that replace others', logsOf(2n), logsOf(1n), 'amend'],
+    ['retracted logs', logsOf(1n), [], 'retract'],
+  ])('with a sealed block of 1,200 %s is written in parts of 500, with the seal and what came meanwhile last', async (...row) => {
+    const [, announced, sealed, type] = row
+    const { tape } = await openTape()
+    const { lists, events, batchSizes } = await runPipeline(tape)
+    lists.next(completeList(parsedList(apple())))
+    events.next({ type: 'subscribed', addresses: [address] })
+    events.next({ type: 'status', source: 'pendingLogs', reason: 'ok' })
+    if (announced.length > 0) events.next(transactionEvent(announced))
+    await waitUntil(tape, () => tape.end() >= 4 + announced.length)
+    const [{ length: batchesBefore }, end] = [batchSizes, tape.end()]
+    events.next(sealedEventOfLogs(5, sealed))
+    setImmediate(() => events.next({ type: 'status', source: 'poll', reason: 'silent' }))
+    await waitUntil(tape, () => tape.end() > end && tape.note(statusNote)?.source === 'poll')
+    const updates = (await tape.readAfter(end, 2_000)).map(({ update }) => update)
+    const types = [...Array(1_200).fill(type), ...(sealed.length > 0 ? ['seal'] : []), 'status']
+    expect(updates.map((update) => update.type)).toEqual(types)
+    expect(Math.max(...batchSizes.slice(batchesBefore))).toBe(500)
+    const indexes = updates.flatMap((update) => ('key' in update ? [Number(update.key?.split('-')[2])] : []))
+    expect(indexes).toEqual(Array.from({ length: 1_200 }, (_, index) => index))
+  })
+
+  it('of many memos without transfers looks up each transaction once', async () => {
+    const { tape } = await openTape()
+    const { state, publish } = await openReducer(tape)
+    await publish({ type: 'list', tokens: parsedList(apple()) }, { type: 'subscribed', addresses: [address] })
+    const lookUps = vi.spyOn(state.ledger, 'hasOtherKeys')
+    const logs = Array.from({ length: 5 }, (_, index) => memo({ block: 5, index, tx: txHash(5, 0), address }, txHash(7)))
+    const written = await publish(transactionEvent(logs))
+    expect(written).toHaveLength(5)
+    expect(lookUps).toHaveBeenCalledTimes(1)
+  })
+
+  it('without updates or notes is not written', async () => {
+    const { tape } = await openTape()
+    const { lists, events, batchSizes } = await runPipeline(tape)
+    lists.next(completeList(parsedList(apple())))
+    events.next({ type: 'subscribed', addresses: [address] })
+    await waitUntil(tape, () => tape.end() > 0)
+    events.next({ type: 'unreadable', count: 1 })
+    await new Promise(setImmediate)
+    events.next(pendingLogEvent({ block: 5, address }))
+    await waitUntil(tape, async () => (await publishedKeys(tape)).length === 1)
+    expect(batchSizes).toEqual([3, 1])
+  })
+
+  it('keeps lists and logs in the order of arrival', async () => {
+    const { tape } = await openTape()
+    const { lists, events } = await runPipeline(tape)
+    lists.next(completeList(parsedList(apple())))
+    events.next({ type: 'subscribed', addresses: [address] })
+    events.next(pendingLogEvent({ block: 5, index: 0, address }))
+    lists.next(completeList(parsedList(apple({ symbol: 'B' }))))
+    events.next(pendingLogEvent({ block: 5, index: 1, address }))
+    lists.next(completeList(parsedList(apple({ symbol: 'C' }))))
+    events.next(pendingLogEvent({ block: 5, index: 2, address }))
+    await waitUntil(tape, async () => (await publishedKeys(tape)).length === 3)
+    expect((await readUpdates(tape)).map(({ type, symbol }) => `${type} ${symbol}`)).toEqual([
+      'token AAPLc',
+      'multiplier AAPLc',
+      'nav AAPLc',
+      'transfer AAPLc',
+      'token B',
+      'transfer B',
+      'token C',
+      'transfer C',
+    ])
+  })
+
+  it('waits until the one before it is written', async () => {
+    const { tape } = await openTape()
+    const { lists, events } = await runPipeline(tape)
+    const appended: string[] = []
+    const { append } = tape
+    tape.append = async (drafts, notes, keepAfter) => {
+      appended.push('start')
+      await new Promise(setImmediate)
+      const entries = await append.call(tape, drafts, notes, keepAfter)
+      appended.push('done')
+      return entries
+    }
+    lists.next(completeList(parsedList(apple())))
+    events.next({ type: 'subscribed', addresses: [address] })
+    for (let index = 0; index < 3; index += 1) {
+      events.next(pendingLogEvent({ block: 5, index, address }))
+      await new Promise(setImmediate)
+    }
+    await waitUntil(tape, async () => (await publishedKeys(tape)).length === 3)
+    await new Promise(setImmediate)
+    expect(appended.length).toBeGreaterThan(2)
+    expect(appended).toEqual(appended.map((_, index) => (index % 2 === 0 ? 'start' : 'done')))
+  })
+})
+
+describe('the pipeline', () => {
+  it('subscribes to the tokens of each list that differs, and never to an empty list', async () => {
+    const { tape } = await openTape()
+    const { lists, requestedAddresses } = await runPipeline(tape)
+    expect(requestedAddresses).toEqual([])
+    lists.next(null)
+    lists.next(completeList([]))
+    lists.next(completeList(parsedList(tesla(), apple())))
+    lists.next(completeList(parsedList(apple({ symbol: 'APPL' }), tesla())))
+    lists.next(null)
+    lists.next(completeList(parsedList(apple())))
+    expect(requestedAddresses).toEqual([[TESLA, APPLE], [APPLE]])
+  })
+
+  it('subscribes again to the same tokens after an empty list', async () => {
+    const { tape } = await openTape()
+    const { lists, requestedAddresses } = await runPipeline(tape)
+    for (const list of [parsedList(apple()), [], parsedList(apple())]) lists.next(completeList(list))
+    expect(requestedAddresses).toEqual([[APPLE], [APPLE]])
+  })
+
+  it('stays subscribed to tokens that a partial list omits', async () => {
+    const { tape } = await openTape()
+    const { lists, requestedAddresses } = await runPipeline(tape)
+    lists.next(completeList(parsedList(apple())))
+    lists.next({ tokens: parsedList(tesla()), partial: true })
+    expect(requestedAddresses).toEqual([[APPLE], [TESLA, APPLE]])
+  })
+
+  it('takes a long list in parts, and subscribes and delists after the last one', async () => {
+    const { tape } = await openTape()
+    const { lists, events, requestedAddresses } = await runPipeline(tape)
+    const [first, second, third] = parsedList(apple(), tesla(), apple({ contract_address: `0x${'1'.repeat(40)}`, symbol: 'C' }))
+    if (!first || !second || !third) throw new Error('three tokens are needed')
+    lists.next({ tokens: [first], partial: true, more: true })
+    expect(requestedAddresses).toEqual([])
+    const orderOf = (...tokens: PolledList['tokens']) => tokens.map((token) => token.address)
+    lists.next({ tokens: [second, third], partial: false, all: { order: orderOf(first, second, third), missing: [] } })
+    expect(requestedAddresses).toEqual([[first, second, third].map((token) => token.address).sort()])
+    events.next({ type: 'subscribed', addresses: [first.address, second.address, third.address] })
+    await waitUntil(tape, async () => (await readUpdates(tape)).filter(({ type }) => type === 'token').length === 3)
+    lists.next({ tokens: [third], partial: true, more: true })
+    lists.next({ tokens: [first], partial: false, all: { order: orderOf(third, first), missing: [second.address] } })
+    await waitUntil(tape, async () => (await readUpdates(tape)).filter(({ type }) => type === 'token').length === 4)
+    expect((await readUpdates(tape)).at(-1)).toMatchObject({ type: 'token', change: 'delisted', address: second.address })
+    expect(tape.note(listOrderNote)).toEqual([third.address, first.address])
+  })
+
+  it('subscribes after a restart to the listed tokens before any list', async () => {
+    const { tape, reopen } = await openTape()
+    const { lists, events, stop } = await runPipeline(tape)
+    lists.next(completeList(parsedList(apple(), tesla())))
+    events.next({ type: 'subscribed', addresses: [address] })
+    await waitUntil(tape, () => tape.end() > 0)
+    lists.next(completeList(parsedList(apple())))
+    await waitUntil(tape, async () => (await readUpdates(tape)).length === 3)
+    await new Promise(setImmediate)
+    stop()
+    expect((await runPipeline(await reopen())).requestedAddresses).toEqual([[APPLE]])
+  })
+
+  it('fails when its tape fails', async () => {
+    const { tape } = await openTape()
+    const { lists, events, failure } = await runPipeline(tape)
+    tape.append = () => Promise.reject(new Error('disk is full'))
+    lists.next(completeList(parsedList(apple())))
+    events.next({ type: 'subscribed', addresses: [address] })
+    await new Promise(setImmediate)
+    expect(failure()).toMatchObject({ message: 'disk is full' })
+  })
+
+  it('writes nothing once it is unsubscribed', async () => {
+    const { tape } = await openTape()
+    const { lists, events, stop } = await runPipeline(tape)
+    lists.next(completeList(parsedList(apple())))
+    stop()
+    events.next({ type: 'subscribed', addresses: [address] })
+    await new Promise(setImmediate)
+    expect(tape.end()).toBe(0)
+  })
+})

@@ -1,0 +1,135 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { Update } from '../../../../src/protocol/updates.ts'
+import type { Pool } from '../../../../src/relay/chain/pools/pool.ts'
+import type { PoolsRead } from '../../../../src/relay/chain/pools/pool-poller.ts'
+import type { PoolReading } from '../../../../src/relay/chain/pools/pool-queries.ts'
+import type { PoolSetting } from '../../../../src/relay/config/pool-settings.ts'
+import type { IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
+import { quoteNotes } from '../../../../src/relay/tape/notes.ts'
+import type { Entry } from '../../../../src/relay/tape/tape.ts'
+import { openTestTape } from '../tape/test-tape.ts'
+import { APPLE, apple, NOON } from '../tokens/stock-records.ts'
+import { listEvent, openReducer, subscribedEvent } from './reducer-fixture.ts'
+
+const USDC = { symbol: 'USDC', address: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', decimals: 6 } as const
+const pool: Pool = { token: APPLE, kind: 'uniswap_v3', id: `0x${'1'.repeat(40)}`, manager: null, currency: USDC }
+const second: Pool = { ...pool, kind: 'slipstream', id: `0x${'2'.repeat(40)}` }
+const block = { number: 100, hash: null, timestamp: NOON / 1_000 }
+
+/** The reading of a pool with this price, which stands after the currency in the pool. */
+const priced = (price: number, liquidity = 10n ** 16n): PoolReading => ({
+  kind: 'read',
+  sqrtPriceX96: BigInt(Math.round(Math.sqrt(100 / price) * 2 ** 40)) << 56n,
+  liquidity,
+  feeBps: '30',
+})
+const read = (...pools: readonly (readonly [Pool, PoolReading])[]): PoolsRead => ({ type: 'pools', block, pools: new Map(pools) })
+const oracle = (frozen: boolean | null) => ({ type: 'oracle', address: APPLE, frozen }) as const
+
+/** Checks an update against the contract and summarises it. */
+const summarise = ({ update, text }: Entry): string => {
+  expect(JSON.stringify(Update.parse(JSON.parse(text)))).toBe(text)
+  if (update.type === 'quote')
+    return `quote ${update.venue.kind} ${update.state} ${update.price && Number(update.price).toFixed(2)} ${update.basis}`
+  return update.type === 'nav' ? `nav ${update.nav.price} ${update.nav.state} ${update.nav.frozen}` : update.type
+}
+
+const openWithPools = async (settings: readonly PoolSetting[] = [pool, second]) => {
+  const openedTape = await openTestTape()
+  onTestFinished(() => openedTape.close())
+  const open = async (pools = settings, hasRegistry = true) => {
+    const quotes = { pools, minDepth: { units: 1_000n, scale: 0 } }
+    const fixture = await openReducer(openedTape.tape, { now: NOON }, [], { quotes, hasRegistry })
+    const publish = async (...events: readonly IngestEvent[]) => (await fixture.publish(...events)).map(summarise)
+    return { ...fixture, publish }
+  }
+  const first = await open()
+  await first.publish(listEvent(apple()), subscribedEvent)
+  return { ...first, tape: openedTape.tape, restart: open }
+}
+
+describe('a quote', () => {
+  it('is published when the price, state or basis of a pool changed, and not otherwise', async () => {
+    const { publish } = await openWithPools()
+    expect(await publish(read([pool, priced(330)]))).toEqual(['quote uniswap_v3 ok 330.00 premium'])
+    expect(await publish(read([pool, { ...priced(330, 10n ** 17n), feeBps: '5' } as PoolReading]))).toEqual([])
+    expect(await publish(read([pool, priced(331)], [second, priced(332)]))).toEqual([
+      'quote uniswap_v3 ok 331.00 premium',
+      'quote slipstream ok 332.00 premium',
+    ])
+    expect(await publish(read([pool, priced(331, 0n)]))).toEqual(['quote uniswap_v3 empty null null'])
+    expect(await publish(read([pool, { kind: 'unreadable', reason: 'no answer' }]))).toEqual([
+      'quote uniswap_v3 unreadable null null',
+    ])
+  })
+
+  it('follows a NAV that is frozen, stale or gone, where its basis changes', async () => {
+    const { publish, clock } = await openWithPools()
+    await publish(read([pool, priced(330)], [second, priced(330, 0n)]))
+    expect(await publish(oracle(false))).toEqual(['nav 324.3014 fresh false'])
+    expect(await publish(oracle(true))).toEqual(['nav 324.3014 fresh true', 'quote uniswap_v3 ok 330.00 drift'])
+    expect(await publish(oracle(true))).toEqual([])
+    expect(await publish(oracle(null))).toEqual(['nav 324.3014 fresh null', 'quote uniswap_v3 ok 330.00 premium'])
+    clock.now += 93_600_000
+    expect(await publish(listEvent(apple()))).toEqual(['nav 324.3014 stale null', 'quote uniswap_v3 ok 330.00 drift'])
+    const renewed = apple({ nav_price: 300, nav_price_updated_at: new Date(clock.now).toISOString() })
+    expect(await publish(listEvent(renewed))).toEqual(['nav 300 fresh null', 'quote uniswap_v3 ok 330.00 premium'])
+    const dearer = apple({ nav_price: 301, nav_price_updated_at: new Date(clock.now + 1).toISOString() })
+    expect(await publish(listEvent(dearer))).toEqual(['nav 301 fresh null'])
+  })
+
+  it('is not published for a token that is not listed', async () => {
+    const { publish } = await openWithPools()
+    expect(await publish(listEvent(), read([pool, priced(330)]))).toEqual(['token'])
+  })
+
+  it('is compared with the last one after a restart, and forgotten with its pool', async () => {
+    const { publish, restart, tape } = await openWithPools()
+    await publish(read([pool, priced(330)], [second, priced(331)]))
+    const again = await restart()
+    expect(await again.publish(read([pool, priced(330)]))).toEqual([])
+    expect(again.state.quotes.get(APPLE)?.map(({ venue }) => venue.kind)).toEqual(['uniswap_v3', 'slipstream'])
+    const without = await restart([second])
+    await without.publish(read([second, priced(331)]))
+    expect(tape.note(quoteNotes.at(APPLE))?.map(({ venue }) => venue.kind)).toEqual(['slipstream'])
+    await (await restart([])).publish(listEvent(apple()))
+    expect(tape.note(quoteNotes.at(APPLE))).toEqual([])
+  })
+
+  it('of the previous run is not published again before its pool is read', async () => {
+    const { publish, restart } = await openWithPools()
+    await publish(read([pool, priced(330)]))
+    const again = await restart()
+    again.clock.now += 93_600_000
+    expect(await again.publish(listEvent(apple()))).toEqual(['nav 324.3014 stale null'])
+    expect(await again.publish(read([pool, priced(330)]))).toEqual(['quote uniswap_v3 ok 330.00 drift'])
+  })
+
+  it('ends with the listing of its token', async () => {
+    const { publish, tape } = await openWithPools()
+    await publish(read([pool, priced(330)]))
+    expect(await publish(listEvent())).toEqual(['token'])
+    expect(tape.note(quoteNotes.at(APPLE))).toEqual([])
+    expect(await publish(listEvent(apple()), subscribedEvent)).toEqual(['token', 'multiplier', 'nav 324.3014 fresh null'])
+    expect(await publish(read([pool, priced(330)]))).toEqual(['quote uniswap_v3 ok 330.00 premium'])
+  })
+
+  it.each<[string, Partial<PoolSetting>]>([
+    ['token', { token: '0xb2000000000000000000001e800a7f5189430cd0' }],
+    ['kind', { kind: 'slipstream' }],
+    ['currency', { currency: { ...USDC, address: `0x${'9'.repeat(40)}` } }],
+  ])('is forgotten after a restart with another %s for its pool', async (_, other) => {
+    const { publish, restart } = await openWithPools([pool])
+    await publish(read([pool, priced(330)]))
+    expect((await restart([{ ...pool, ...other }])).state.quotes.size).toBe(0)
+    expect((await restart()).state.quotes.size).toBe(1)
+  })
+
+  it('is no drift because of a registry that is not known any more', async () => {
+    const { publish, restart } = await openWithPools()
+    await publish(oracle(true))
+    const without = await restart([pool], false)
+    expect(await without.publish(listEvent(apple()))).toEqual(['nav 324.3014 fresh null'])
+    expect(await without.publish(read([pool, priced(330)]))).toEqual(['quote uniswap_v3 ok 330.00 premium'])
+  })
+})

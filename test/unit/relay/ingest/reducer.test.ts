@@ -1,0 +1,366 @@
+import fc from 'fast-check'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Hex } from '../../../../src/protocol/fields.ts'
+import { DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from '../../../../src/relay/chain/sealed/recent-blocks.ts'
+import type { IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
+import { restartPointNote } from '../../../../src/relay/ingest/restore.ts'
+import { headNote } from '../../../../src/relay/tape/notes.ts'
+import type { SearchableTape } from '../../../../src/relay/tape/tape.ts'
+import { blockHash, keyOf } from '../chain/node-json.ts'
+import { openTestTape } from '../tape/test-tape.ts'
+import { APPLE, apple, NOON, TESLA, tesla } from '../tokens/stock-records.ts'
+import {
+  holeEvent,
+  listEvent,
+  logAt,
+  openReducer,
+  pendingLogEvent,
+  publishedKeys,
+  readUpdates,
+  sealedEvent,
+  statusEvent,
+  subscribedEvent,
+  transactionEvent,
+} from './reducer-fixture.ts'
+
+const address = APPLE as Hex
+const cursorEvent = (number: number): IngestEvent => ({
+  type: 'cursor',
+  cursor: { number, hash: blockHash(number) },
+  timestamp: null,
+})
+
+const openTape = async () => {
+  const openedTape = await openTestTape()
+  onTestFinished(() => openedTape.close())
+  return openedTape
+}
+/** A reducer on an empty tape, with one listed token. */
+const openListed = async () => {
+  const openedTape = await openTape()
+  const fixture = await openReducer(openedTape.tape)
+  await fixture.publish(listEvent(apple()), subscribedEvent)
+  return { openedTape, ...fixture }
+}
+
+describe('a log', () => {
+  it('is published once, from every source and after its block', async () => {
+    const { publish, counts, openedTape } = await openListed()
+    const log = { block: 5, address }
+    await publish(pendingLogEvent(log), pendingLogEvent(log), pendingLogEvent(log, { via: 'poll' }))
+    await publish(sealedEvent(5, [{ address }]), pendingLogEvent(log))
+    expect(await publishedKeys(openedTape.tape)).toEqual([keyOf(log)])
+    expect(counts.repeated).toBe(3)
+  })
+
+  it('of an unlisted token is counted and not published, sealed or not', async () => {
+    const { publish, counts, openedTape } = await openListed()
+    await publish(pendingLogEvent({ block: 5, address: TESLA as Hex }), sealedEvent(5, [{ address: TESLA as Hex }]))
+    expect(await publishedKeys(openedTape.tape)).toEqual([])
+    expect(counts.unlisted).toBe(2)
+  })
+
+  it('of a delisted token is not published', async () => {
+    const { publish, openedTape } = await openListed()
+    await publish({ type: 'list', tokens: [] })
+    await publish(pendingLogEvent({ block: 5, address }), sealedEvent(5, [{ address }]))
+    expect(await publishedKeys(openedTape.tape)).toEqual([])
+  })
+
+  it('is enriched with its token in the order of arrival, also within a batch', async () => {
+    const { publish, openedTape } = await openListed()
+    await publish(
+      pendingLogEvent({ block: 5, address }),
+      listEvent(apple({ symbol: 'APPL', multiplier: 2 })),
+      pendingLogEvent({ block: 5, index: 1, address }),
+    )
+    expect((await readUpdates(openedTape.tape)).slice(3)).toMatchObject([
+      { type: 'transfer', symbol: 'AAPLc', multiplier: '1' },
+      { type: 'token', symbol: 'APPL', changed: ['symbol'] },
+      { type: 'multiplier', from: '1', to: '2' },
+      { type: 'transfer', symbol: 'APPL', multiplier: '2' },
+    ])
+  })
+})
+
+describe('a source status', () => {
+  it('is published when it changes, with its time and the head', async () => {
+    const { publish, clock, openedTape } = await openListed()
+    await publish({ type: 'head', sealed: 100, pending: null, timestamp: null }, statusEvent('poll'))
+    clock.now += 1_000
+    await publish(statusEvent('poll'))
+    await publish(statusEvent('down'))
+    const statuses = (await readUpdates(openedTape.tape)).filter(({ type }) => type === 'status')
+    expect(statuses).toMatchObject([
+      {
+        symbol: '*',
+        address: null,
+        source: 'poll',
+        reason: 'ok',
+        since: new Date(NOON).toISOString(),
+        head: { sealed: 100, pending: null },
+      },
+      { source: 'down', reason: 'unreachable', since: new Date(NOON + 1_000).toISOString() },
+    ])
+  })
+
+  it('is not published again after a restart', async () => {
+    const { publish, openedTape } = await openListed()
+    await publish(statusEvent('poll'))
+    const again = await openReducer(await openedTape.crash())
+    expect(await again.publish(statusEvent('poll'))).toEqual([])
+  })
+})
+
+describe('an event', () => {
+  it('of a hole is published for all tokens', async () => {
+    const { publish, openedTape } = await openListed()
+    expect(await publish(holeEvent(3, 9))).toMatchObject([
+      { update: { type: 'hole', symbol: '*', address: null, blocks: { first: 3, last: 9 }, reason: 'pruned' } },
+    ])
+    expect(openedTape.tape.note(restartPointNote)).toMatchObject({ block: 9 })
+  })
+
+  it('of finality is published for all tokens and kept in the head', async () => {
+    const { publish, openedTape } = await openListed()
+    const block = { number: 90, hash: blockHash(90), parentHash: null, timestamp: 1_795_000_018 }
+    expect(await publish({ type: 'finality', stage: 'safe', block })).toMatchObject([
+      {
+        update: {
+          type: 'finality',
+          symbol: '*',
+          address: null,
+          stage: 'safe',
+          block: { number: 90, hash: blockHash(90), timestamp: '2026-11-18T11:06:58.000Z' },
+        },
+      },
+    ])
+    expect(openedTape.tape.note(headNote)).toMatchObject({ safe: 90, finalized: null })
+  })
+
+  it('of unreadable logs is counted', async () => {
+    const { publish, counts } = await openListed()
+    expect(await publish({ type: 'unreadable', count: 3 })).toEqual([])
+    expect(counts.unreadable).toBe(3)
+  })
+
+  it('of a head only raises the head beside the tape', async () => {
+    const { publish, openedTape } = await openListed()
+    await publish({ type: 'head', sealed: 100, pending: 101, timestamp: null })
+    await publish({ type: 'head', sealed: 98, pending: null, timestamp: null })
+    expect(openedTape.tape.note(headNote)).toMatchObject({ sealed: 100, pending: 101 })
+    await publish(pendingLogEvent({ block: 105, address }))
+    expect(openedTape.tape.note(headNote)).toMatchObject({ sealed: 100, pending: 105 })
+  })
+
+  it('of a failed list makes a NAV stale once it is too old', async () => {
+    const { publish, clock } = await openListed()
+    clock.now += 30 * 3_600_000
+    expect(await publish({ type: 'list', tokens: null })).toMatchObject([
+      { update: { type: 'nav', nav: { state: 'stale' }, before: { state: 'fresh' } } },
+    ])
+    expect(await publish({ type: 'list', tokens: null })).toEqual([])
+  })
+})
+
+describe('a restart of the reducer', () => {
+  it('restores the tokens and publishes none of them again', async () => {
+    const { publish, state, openedTape } = await openListed()
+    await publish(listEvent(apple({ symbol: 'APPL' }), tesla()), subscribedEvent)
+    const tokens = new Map(state.tokens)
+    const again = await openReducer(await openedTape.crash())
+    expect(again.state.tokens).toEqual(tokens)
+    expect(
+      await again.publish(listEvent(apple({ symbol: 'APPL' }), tesla()), subscribedEvent, { type: 'list', tokens: null }),
+    ).toEqual([])
+  })
+
+  it('lists an awaited token once its logs are subscribed to', async () => {
+    const { publish, openedTape } = await openListed()
+    await publish(listEvent(apple(), tesla()))
+    const again = await openReducer(await openedTape.crash())
+    expect(await again.publish(subscribedEvent)).toMatchObject([
+      { update: { type: 'token', symbol: 'TSLAc', change: 'listed' } },
+      { update: { type: 'multiplier', from: null, to: '1', source: 'list' } },
+      { update: { type: 'nav' } },
+    ])
+  })
+
+  it('resumes at the block up to which all are settled', async () => {
+    const { publish, state, openedTape } = await openListed()
+    expect(state.restartCursor).toBeNull()
+    await publish(sealedEvent(100, []))
+    const cursorEvent = { number: 100, hash: blockHash(100) }
+    expect((await openReducer(await openedTape.crash())).state.restartCursor).toEqual(cursorEvent)
+    expect((await openReducer(await openedTape.reopen())).state.restartCursor).toEqual(cursorEvent)
+  })
+
+  it('knows above which block the first run began', async () => {
+    const { publish, openedTape } = await openListed()
+    await publish(sealedEvent(100, [], { restartCursor: 99 }), sealedEvent(101, []))
+    const second = await openReducer(await openedTape.crash())
+    expect(second.state.began).toBe(99)
+    await second.publish(sealedEvent(102, []))
+    expect((await openReducer(await openedTape.crash())).state.began).toBe(99)
+  })
+
+  it('resumes before the newest blocks if earlier ones are not settled', async () => {
+    const { publish, openedTape } = await openListed()
+    await publish(sealedEvent(200, [{ address }], { cursor: 100 }))
+    const { state } = await openReducer(await openedTape.crash())
+    expect(state.restartCursor).toEqual({ number: 100, hash: null })
+    expect(state.ledger.find(200, keyOf({ block: 200 }))).toMatchObject({ state: 'sealed' })
+  })
+
+  it('restores the keys after the restart point, and before it as deep as a reorganisation reaches', async () => {
+    const { publish, openedTape } = await openListed()
+    await publish(pendingLogEvent({ block: 90, address }))
+    await publish(sealedEvent(90, [{ address }]), cursorEvent(99))
+    await publish(pendingLogEvent({ block: 100, address }))
+    await publish(sealedEvent(100, [{ address }]))
+    await publish(pendingLogEvent({ block: 101, address }), pendingLogEvent({ block: 101, index: 1, address }))
+    for (const end of [openedTape.reopen, openedTape.crash]) {
+      const { publish: again, state } = await openReducer(await end())
+      expect(await again(sealedEvent(90, [{ address }]), sealedEvent(100, [{ address }]))).toEqual([])
+      expect(state.ledger.openCount).toBe(2)
+    }
+    expect(await publishedKeys(openedTape.tape)).toHaveLength(4)
+  })
+
+  it('restores the keys of blocks that are settled again, however far the newest block is', async () => {
+    const { publish, openedTape } = await openListed()
+    await publish(sealedEvent(99, [{ address }]), sealedEvent(100, [], { restartCursor: 98 }))
+    await publish(sealedEvent(100 + 2 * DEPTH_BOUND_BLOCKS, [], { cursor: 100, restartCursor: 98 }))
+    const { publish: again } = await openReducer(await openedTape.crash())
+    expect(await again(sealedEvent(99, [{ address }]))).toEqual([])
+  })
+
+  it('restores the keys before the first restart point', async () => {
+    const { publish, openedTape } = await openListed()
+    await publish(pendingLogEvent({ block: 100, address }))
+    const { publish: again, counts } = await openReducer(await openedTape.crash())
+    await again(pendingLogEvent({ block: 100, address }))
+    expect(counts.repeated).toBe(1)
+    expect(await publishedKeys(openedTape.tape)).toHaveLength(1)
+  })
+
+  it('restores the keys twice in a row', async () => {
+    const { publish, openedTape } = await openListed()
+    await publish(cursorEvent(99))
+    await publish(pendingLogEvent({ block: 100, address }))
+    const once = await openReducer(await openedTape.crash())
+    await once.publish({ type: 'list', tokens: null })
+    const twice = await openReducer(await openedTape.crash())
+    await twice.publish(pendingLogEvent({ block: 100, address }))
+    expect(twice.counts.repeated).toBe(1)
+  })
+
+  it('reads the tape from the oldest block that it needs', async () => {
+    const { publish, openedTape } = await openListed()
+    await publish(cursorEvent(10))
+    const end = 2 * RECENT_BLOCKS_BOUND
+    for (let block = 11; block <= end; block += 1)
+      await publish(pendingLogEvent({ block, address }), sealedEvent(block, [{ address }]))
+    const safe = { number: end, hash: blockHash(end), parentHash: null, timestamp: null }
+    await publish({ type: 'finality', stage: 'safe', block: safe }, pendingLogEvent({ block: end + 1, address }))
+    await publish(sealedEvent(end + 1, [{ address }]))
+    const readSeqs: number[] = []
+    const { tape } = openedTape
+    const watched: SearchableTape = Object.assign(Object.create(tape), {
+      epoch: tape.epoch,
+      note: tape.note.bind(tape),
+      notes: tape.notes.bind(tape),
+      end: () => tape.end(),
+      next: () => tape.next(),
+      readAfter: (seq: number, limit: number) => {
+        readSeqs.push(seq)
+        return tape.readAfter(seq, limit)
+      },
+    })
+    await openReducer(watched)
+    const first = (await tape.readAfter(readSeqs[0] ?? 0, 1))[0]?.update
+    expect(first).toMatchObject({ block: { number: end + 1 - RECENT_BLOCKS_BOUND } })
+  })
+
+  it('in the middle of a large block completes that block', async () => {
+    const positions = (from: number, to: number, raw = 1n) =>
+      Array.from({ length: to - from }, (_, index) => ({ index: from + index, raw, address }))
+    const announced = transactionEvent(positions(0, 600).map((position) => logAt({ ...position, block: 101 })))
+    // 300 announced logs are not sealed, 300 others are sealed with another amount, and 600 were not announced.
+    const block = sealedEvent(101, [...positions(300, 600, 2n), ...positions(600, 1_200)])
+    for (const writtenParts of [1, 2, 3]) {
+      const { publish, publishParts, openedTape } = await openListed()
+      await publish(statusEvent('pendingLogs'), cursorEvent(100), announced)
+      expect(await publishParts(writtenParts, block)).toEqual([500, 500, 201].slice(0, writtenParts))
+      const { publishParts: again, state } = await openReducer(await openedTape.crash())
+      expect(state.restartCursor?.number).toBe(writtenParts < 3 ? 100 : 101)
+      await again(3, block)
+      const updates = await readUpdates(openedTape.tape)
+      const keysOf = (type: string) => updates.flatMap((update) => (update.type === type && 'key' in update ? update.key : []))
+      for (const type of ['transfer', 'retract', 'amend']) expect(keysOf(type)).toEqual([...new Set(keysOf(type))])
+      expect(['transfer', 'retract', 'amend'].map((type) => keysOf(type).length)).toEqual([1_200, 300, 300])
+      expect(updates.flatMap((update) => (update.type === 'seal' ? update.count : []))).toEqual([900])
+      expect(state.ledger.openCount).toBe(0)
+    }
+  })
+
+  it('at any moment publishes every key once and ends it once', async () => {
+    const Step = fc.oneof(
+      { weight: 4, arbitrary: fc.constantFrom('log' as const, 'lost log' as const, 'dropped log' as const) },
+      { weight: 2, arbitrary: fc.constant('batch' as const) },
+      { weight: 3, arbitrary: fc.constant('seal' as const) },
+      { weight: 2, arbitrary: fc.constantFrom('crash' as const, 'reopen' as const) },
+    )
+    await fc.assert(
+      fc.asyncProperty(fc.array(Step, { maxLength: 30 }), async (steps) => {
+        const openedTape = await openTestTape()
+        try {
+          const chain: { block: number; index: number; kept: boolean }[] = []
+          let head = 100
+          let fixture = await openReducer(openedTape.tape)
+          let batch: IngestEvent[] = []
+          await fixture.publish(listEvent(apple()), subscribedEvent, cursorEvent(head))
+          const settle = (block: number) => {
+            const kept = chain.filter((log) => log.block === block && log.kept)
+            batch.push(
+              sealedEvent(
+                block,
+                kept.map(({ index }) => ({ index, address })),
+                { newest: head },
+              ),
+            )
+          }
+          for (const step of steps) {
+            if (step === 'batch') {
+              await fixture.publish(...batch)
+              batch = []
+            } else if (step === 'seal') settle(++head)
+            else if (step === 'crash' || step === 'reopen') {
+              // The unfinished batch is lost; the chain is read again from the cursor on.
+              batch = []
+              fixture = await openReducer(await openedTape[step]())
+              for (let block = (fixture.state.restartCursor?.number ?? head) + 1; block <= head; block += 1) settle(block)
+            } else {
+              const log = { block: head + 1, index: chain.filter(({ block }) => block === head + 1).length }
+              chain.push({ ...log, kept: step !== 'dropped log' })
+              if (step !== 'lost log') batch.push(pendingLogEvent({ ...log, address }))
+            }
+          }
+          settle(++head)
+          await fixture.publish(...batch)
+          const published = await publishedKeys(openedTape.tape)
+          expect(new Set(published).size).toBe(published.length)
+          const updates = await readUpdates(openedTape.tape)
+          const sealed = updates.flatMap((update) => (update.type === 'seal' ? update.keys : []))
+          const retracted = updates.flatMap((update) => (update.type === 'retract' ? [update.key] : []))
+          expect(sealed).toEqual(chain.filter(({ kept }) => kept).map(keyOf))
+          expect([...sealed, ...retracted].sort()).toEqual([...published].sort())
+          expect(fixture.state.ledger.openCount).toBe(0)
+        } finally {
+          await openedTape.close()
+        }
+      }),
+      { numRuns: 40 },
+    )
+  })
+})

@@ -1,0 +1,26 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+import { MarketCalendar } from '../../../../src/relay/market/calendar.ts'
+import { xnysDays } from '../../../../src/relay/market/xnys-days.ts'
+
+const pathOf = (file: string): string => fileURLToPath(new URL(`../../../../src/${file}`, import.meta.url))
+const committed = readFileSync(pathOf('relay/market/xnys-days.ts'), 'utf8')
+
+it('is what its generator prints', () => {
+  expect(execFileSync(process.execPath, [pathOf('build/generate-xnys-days.ts')], { encoding: 'utf8' })).toBe(committed)
+})
+
+it('names its source and its end', () => {
+  expect(committed).toMatch(/^ \* Source: NYSE Rule 7\.2, .+\.$/m)
+  expect(committed).toContain(` * Valid to: ${new MarketCalendar().sessionAt(0).valid_to},`)
+})
+
+it('has each day once, in order, between the first and the last', () => {
+  for (const days of [xnysDays.holidays, xnysDays.earlyCloses]) {
+    const dates = days.map(([date]) => date)
+    expect(dates).toEqual([...new Set(dates)].sort())
+    expect([xnysDays.first < (dates[0] ?? ''), xnysDays.last > (dates.at(-1) ?? '')]).toEqual([true, true])
+  }
+})

@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest'
+import { mergeMetrics, openMetrics } from '../../../src/relay/metrics.ts'
+
+describe('a gauge that is measured', () => {
+  it('has no series before something measures it, then the value at each reading', async () => {
+    const metrics = openMetrics()
+    const seriesOf = async () => (await metrics.text()).match(/^stocktape_tape_rows.*$/gm)
+    expect(await seriesOf()).toBeNull()
+    let rows = 7
+    metrics.tapeRows.measureBy(() => rows)
+    expect(await seriesOf()).toEqual(['stocktape_tape_rows 7'])
+    rows = 8
+    expect(await seriesOf()).toEqual(['stocktape_tape_rows 8'])
+  })
+
+  it('drops a series that is no longer measured', async () => {
+    const metrics = openMetrics()
+    let symbol = 'AAPLc'
+    metrics.navAge.measureBy(() => [[{ symbol }, 3]])
+    await metrics.text()
+    symbol = 'TSLAc'
+    expect((await metrics.text()).match(/^stocktape_nav_age_seconds.*$/gm)).toEqual(['stocktape_nav_age_seconds{symbol="TSLAc"} 3'])
+  })
+})
+
+it('metrics of several processes become one: what each holds is added, what all of them know is not', async () => {
+  const [writer, first, second] = [openMetrics(), openMetrics(), openMetrics()]
+  writer.updates.inc({ type: 'transfer' }, 5)
+  writer.tapeCommitSeconds.observe(0.002)
+  for (const [metrics, listeners, block] of [
+    [first, 2, 100],
+    [second, 3, 101],
+  ] as const) {
+    metrics.listeners.inc({ transport: 'ws' }, listeners)
+    metrics.headBlock.measureBy(() => [[{ stage: 'sealed' }, block]])
+    metrics.replays.measureBy(() => listeners)
+  }
+  const text = await mergeMetrics(await Promise.all([writer, first, second].map((metrics) => metrics.json())))
+  expect(text.split('\n')).toEqual(
+    expect.arrayContaining([
+      'stocktape_updates_total{type="transfer"} 5',
+      'stocktape_listeners{transport="ws"} 5',
+      'stocktape_replays 5',
+      'stocktape_head_block{stage="sealed"} 101',
+      'stocktape_tape_commit_seconds_count 1',
+    ]),
+  )
+})

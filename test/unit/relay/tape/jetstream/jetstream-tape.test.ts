@@ -1,0 +1,424 @@
+import { randomUUID } from 'node:crypto'
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { performance } from 'node:perf_hooks'
+import { DiscardPolicy, jetstreamManager, type StreamConfig } from '@nats-io/jetstream'
+import { connect } from '@nats-io/transport-node'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { encodeBatch } from '../../../../../src/relay/tape/batch-message.ts'
+import type { JetStreamTape } from '../../../../../src/relay/tape/jetstream/jetstream-tape.ts'
+import { NatsStream } from '../../../../../src/relay/tape/jetstream/nats-stream.ts'
+import { openJetStreamTape } from '../../../../../src/relay/tape/jetstream/open-jetstream-tape.ts'
+import { NotLeadingError, TapeError } from '../../../../../src/relay/tape/tape.ts'
+import { hasNats, NatsServer } from '../../../../support/nats-server.ts'
+import { type OpenTapeFixture, tapeContract } from '../tape-contract.ts'
+import { createTempFolder, openTestTape, unboundedOptions } from '../test-tape.ts'
+import { oneOfEach, otherLog, transfer } from '../update-drafts.ts'
+
+const NOON = Date.parse('2026-11-20T12:00:00Z')
+
+/** A stream that an operator changes. */
+type RefusingStream = {
+  readonly tape: JetStreamTape
+  readonly warnings: readonly string[]
+  readonly update: (change: Partial<StreamConfig>) => Promise<void>
+  /** Gives the server another configuration. */
+  readonly reload: (config: string) => void
+}
+
+describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
+  let nats: NatsServer
+  beforeAll(async () => {
+    nats = await NatsServer.start()
+  })
+  afterAll(() => nats.remove())
+
+  const openFixture =
+    (losesFile: boolean): OpenTapeFixture =>
+    async (bounds = {}) => {
+      const root = mkdtempSync(join(tmpdir(), 'stocktape-tape-'))
+      const clock = { now: NOON }
+      const name = `T${randomUUID().replaceAll('-', '')}`
+      let images = 0
+      let dir = join(root, 'tape')
+      const openTape = async (): Promise<JetStreamTape> => {
+        const tape = await openJetStreamTape({
+          ...unboundedOptions,
+          ...bounds,
+          ...{ dir, now: () => clock.now, uptime: () => performance.now(), mayLead: true },
+          nats: { urls: [nats.url], credentialsFile: undefined, name, replicas: 1 },
+          warn: () => {},
+          onUnreadable: () => {},
+          onFailure: (failure) => {
+            throw failure
+          },
+          onReset: (why) => {
+            throw new Error(why)
+          },
+        })
+        if (!tape.isLeading) await new Promise<void>((resolve) => tape.onLeadership((isLeading) => isLeading && resolve()))
+        return tape
+      }
+      let tape = await openTape()
+      const leave = async () => {
+        images += 1
+        const image = join(root, `image-${images}`)
+        if (!losesFile) cpSync(dir, image, { recursive: true })
+        await tape.close()
+        dir = image
+        tape = await openTape()
+        return tape
+      }
+      return {
+        get tape() {
+          return tape
+        },
+        clock,
+        async reopen() {
+          await tape.close()
+          tape = await openTape()
+          return tape
+        },
+        crash: leave,
+        async close() {
+          await tape.close()
+          rmSync(root, { recursive: true, force: true })
+        },
+      }
+    }
+
+  it('has the same bytes as the embedded tape, but for epoch and numbers', async () => {
+    const drafts = [...oneOfEach({ at: NOON }), ...oneOfEach({ at: NOON + 1 })]
+    const textsOf = async (open: OpenTapeFixture) => {
+      const fixture = await open()
+      await fixture.tape.append(drafts.slice(0, 5))
+      await fixture.tape.append(drafts.slice(5))
+      const entries = await fixture.tape.readAfter(0, 1_000)
+      const first = entries[0]?.seq ?? 0
+      await fixture.close()
+      return entries.map(({ text }) => text.replace(/"[0-9a-z]{6}\.(\d+)"/g, (_, seq) => `"epoch.${Number(seq) - first}"`))
+    }
+    const texts = await textsOf(openFixture(false))
+    expect(texts).toHaveLength(drafts.length)
+    expect(texts).toEqual(await textsOf(openTestTape))
+  })
+
+  it.each([
+    ['a user and a password', ['--user', 'relay', '--pass', 'se:cret'], 'relay:se%3Acret'],
+    ['a token', ['--auth', 'se-cret'], 'se-cret'],
+  ])('reaches a server that asks for %s, and no server with wrong ones', async (_, flags, login) => {
+    const server = await NatsServer.start(flags)
+    onTestFinished(() => server.remove())
+    const warnings: unknown[] = []
+    const connect = (user: string) => {
+      const settings = { urls: [server.url.replace('//', `//${user}@`)], credentialsFile: undefined, name: 'T', replicas: 1 }
+      const stream = new NatsStream({ ...settings, maxAgeMs: 60_000, maxMessages: 10 }, (kind, detail) =>
+        warnings.push([kind, detail]),
+      )
+      onTestFinished(() => stream.close())
+      return stream.whenConnected(1_000)
+    }
+    expect(await connect(login)).toBe(true)
+    expect(warnings).toEqual([])
+    expect(await connect('nobody:wrong')).toBe(false)
+    expect(JSON.stringify(warnings)).toMatch(/NATS cannot be reached.*Authorization/i)
+    expect(JSON.stringify(warnings)).not.toContain('wrong')
+  })
+
+  it('ends the process where its copy cannot be written, and sends nothing again', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'stocktape-tape-'))
+    onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
+    const failures: unknown[] = []
+    const tape = await openJetStreamTape({
+      ...{ ...unboundedOptions, dir, uptime: () => performance.now(), mayLead: true },
+      nats: { urls: [nats.url], credentialsFile: undefined, name: 'FULL', replicas: 1 },
+      ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {} },
+      onFailure: (failure) => failures.push(failure),
+    })
+    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    await tape.closeFile()
+    await expect(tape.append([transfer({ at: NOON })])).rejects.toThrow()
+    await vi.waitFor(() => expect(failures).toEqual([expect.any(Error)]))
+    expect(tape.isLeading).toBe(false)
+  })
+
+  it('takes over the new epoch of another process where the stream has lost messages', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'stocktape-tape-'))
+    const settings = { urls: [nats.url], credentialsFile: undefined, name: 'LOST', replicas: 1 }
+    const open = () =>
+      openJetStreamTape({
+        ...{ ...unboundedOptions, dir, uptime: () => performance.now(), mayLead: true },
+        nats: settings,
+        ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
+      })
+    const tape = await open()
+    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    await tape.append([transfer({ at: NOON })])
+    await tape.close()
+    const connection = await connect({ servers: nats.url.replace('nats://', '') })
+    const { streams } = await jetstreamManager(connection)
+    await streams.delete(settings.name)
+    const other = new NatsStream({ ...settings, maxAgeMs: 1e9, maxMessages: 1e6 }, () => {})
+    await other.whenConnected(1_000)
+    await other.ensure()
+    const batch = { epoch: 'another', epochBeganAt: tape.epochBeganAt + 1, after: 7, first: 0, texts: [], notes: {} }
+    await other.publish('other.1', encodeBatch({ ...batch, keepAfter: null, lastSeqs: [], resigns: false }), 0)
+    const reopened = await open()
+    onTestFinished(async () => {
+      for (const opened of [reopened, other, connection]) await opened.close()
+      rmSync(dir, { recursive: true, force: true })
+    })
+    expect([reopened.epoch, reopened.end()]).toEqual(['another', 7])
+  })
+
+  it('gives up the lead when a batch of another process comes, as after a pause', async () => {
+    const settings = { urls: [nats.url], credentialsFile: undefined, name: 'PAUSED', replicas: 1 }
+    const tape = await openJetStreamTape({
+      ...{ ...unboundedOptions, dir: ':memory:', uptime: () => performance.now(), mayLead: true },
+      nats: settings,
+      ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
+    })
+    const other = new NatsStream({ ...settings, maxAgeMs: 1e9, maxMessages: 1e6 }, () => {})
+    onTestFinished(async () => {
+      await tape.close()
+      await other.close()
+    })
+    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    const changes: boolean[] = []
+    tape.onLeadership((isLeading) => changes.push(isLeading))
+    const batch = { epoch: tape.epoch, epochBeganAt: tape.epochBeganAt, after: tape.end(), first: 0, texts: [], notes: {} }
+    const bytes = encodeBatch({ ...batch, keepAfter: null, lastSeqs: null, resigns: false })
+    await vi.waitFor(async () => other.publish('other.1', bytes, (await other.extent())?.last ?? 0))
+    await vi.waitFor(() => expect(changes[0]).toBe(false))
+  })
+
+  it('does not take a batch twice, under its own id or another', async () => {
+    const settings = { urls: [nats.url], credentialsFile: undefined, name: 'TWICE', replicas: 1 }
+    const tape = await openJetStreamTape({
+      ...{ ...unboundedOptions, dir: ':memory:', uptime: () => performance.now(), mayLead: true },
+      nats: settings,
+      ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
+    })
+    const other = new NatsStream({ ...settings, maxAgeMs: 1e9, maxMessages: 1e6 }, () => {})
+    onTestFinished(async () => {
+      await tape.close()
+      await other.close()
+    })
+    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    await other.whenConnected(1_000)
+    await tape.append([transfer({ at: NOON })])
+    const { seq, id } = tape.point
+    const stored = await other.stored(seq)
+    if (!stored?.bytes) throw new Error('no batch is stored')
+    for (const again of [id, 'another.1']) await other.publish(again, stored.bytes, seq - 1).catch(() => null)
+    await tape.append([transfer({ at: NOON, nth: 1 })])
+    expect(await tape.readAfter(0, 10)).toHaveLength(2)
+    const extent = await other.extent()
+    const ids = await Promise.all(
+      Array.from({ length: (extent?.last ?? 0) - seq + 1 }, async (_, nth) => (await other.stored(seq + nth))?.id),
+    )
+    expect(ids.filter((one) => one === id || one === 'another.1')).toEqual([id])
+  })
+
+  it('gives up the lead where too much waits for a server that hangs, and leads again later', async () => {
+    const server = await NatsServer.start()
+    onTestFinished(() => server.remove())
+    const tape = await openJetStreamTape({
+      ...{ ...unboundedOptions, dir: ':memory:', uptime: () => performance.now(), mayLead: true },
+      nats: { urls: [server.url], credentialsFile: undefined, name: 'HUNG', replicas: 1 },
+      ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
+    })
+    onTestFinished(() => tape.close())
+    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    const [first] = await tape.append([transfer({ at: NOON })])
+    server.signal('SIGSTOP')
+    const thousand = Array.from({ length: 1_000 }, (_, nth) => transfer({ at: NOON, nth }))
+    const appends = Array.from({ length: 60 }, () => tape.append(thousand).catch((failure: unknown) => failure))
+    expect(tape.isLeading).toBe(false)
+    for (const failure of await Promise.all(appends)) expect(failure).toBeInstanceOf(NotLeadingError)
+    server.signal('SIGCONT')
+    await vi.waitFor(() => expect(tape.isLeading).toBe(true), { timeout: 15_000 })
+    const [next] = await tape.append([transfer({ at: NOON })])
+    const entries = await tape.readAfter(0, 10_000)
+    // The server may have stored the message that was on its way, whole.
+    expect([0, 1_000, 2_000]).toContain(entries.length - 2)
+    expect([entries[0], entries.at(-1)]).toEqual([first, next])
+  })
+
+  const denied = 'authorization { users = [{ user: relay, password: secret, permissions: { publish: { deny: "refused" } } }] }'
+  const refused = async (use: (refusing: RefusingStream) => Promise<void>, config = '') => {
+    const folder = createTempFolder()
+    const file = join(folder, 'nats.conf')
+    writeFileSync(file, config)
+    const server = await NatsServer.start(['-c', file])
+    const url = server.url.replace('//', '//relay:secret@')
+    const warnings: string[] = []
+    const tape = await openJetStreamTape({
+      ...{ ...unboundedOptions, dir: ':memory:', uptime: () => performance.now(), mayLead: true },
+      nats: { urls: [url], credentialsFile: undefined, name: 'REFUSED', replicas: 1 },
+      ...{ onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
+      warn: (kind, detail) => warnings.push([kind, ...Object.values(detail as object)].join(': ')),
+    })
+    const connection = await connect({ servers: url.replace(/.*@/, ''), user: 'relay', pass: 'secret' })
+    onTestFinished(async () => {
+      await tape.close()
+      await connection.close()
+      await server.remove()
+      rmSync(folder, { recursive: true })
+    })
+    const { streams } = await jetstreamManager(connection)
+    const update = async (change: Partial<StreamConfig>) => void (await streams.update('REFUSED', change))
+    const reload = (changed: string) => {
+      writeFileSync(file, changed)
+      server.signal('SIGHUP')
+    }
+    await use({ tape, warnings, update, reload })
+  }
+
+  it.each<[string, RegExp, (refusing: RefusingStream) => unknown, ((refusing: RefusingStream) => unknown) | null]>([
+    [
+      'is full and drops nothing',
+      /maximum messages exceeded/,
+      ({ update }) => update({ max_msgs: 1, discard: DiscardPolicy.New }),
+      ({ update }) => update({ max_msgs: 1_000, discard: DiscardPolicy.Old }),
+    ],
+    ['is sealed', /sealed/, ({ update }) => update({ sealed: true }), null],
+    [
+      'has another subject',
+      /no stream takes the subject refused/,
+      ({ update }) => update({ subjects: ['elsewhere'] }),
+      ({ update }) => update({ subjects: ['refused'] }),
+    ],
+    ['takes nothing from this user', /Permissions Violation for Publish to "refused"/, ({ reload }) => reload(denied), null],
+  ])('says in the words of NATS that nothing is stored where the stream %s', async (_, words, cause, end) => {
+    await refused(
+      async (refusing) => {
+        const { tape, warnings } = refusing
+        await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+        await tape.append([transfer({ at: NOON })])
+        expect([tape.refusal, tape.isDurable]).toEqual([null, true])
+        await cause(refusing)
+        const appended = tape.append([transfer({ at: NOON, nth: 1 })]).catch(() => null)
+        await vi.waitFor(() => expect(tape.refusal).toMatch(words), { timeout: 5_000 })
+        expect([tape.isDurable, warnings.at(-1)]).toEqual([false, expect.stringMatching(words)])
+        if (!end) return
+        await end(refusing)
+        await appended
+        await vi.waitFor(() => expect([tape.refusal, tape.isDurable]).toEqual([null, true]), { timeout: 5_000 })
+        expect(await tape.readAfter(0, 10)).toHaveLength(2)
+      },
+      denied.replace('deny: "refused"', 'deny: "nothing"'),
+    )
+  })
+
+  it('says in the words of NATS that nothing is stored where it has no space', async () => {
+    await refused(
+      async ({ tape, warnings }) => {
+        await vi.waitFor(() => expect(tape.refusal).toMatch(/insufficient|resource|storage/), { timeout: 5_000 })
+        expect([tape.isDurable, warnings.at(-1)]).toEqual([false, expect.stringMatching(/insufficient|resource|storage/)])
+      },
+      `jetstream { max_file_store: 100 }\n${denied.replace('deny: "refused"', 'deny: "nothing"')}`,
+    )
+  })
+
+  const openLimited = async (config: string) => {
+    const folder = createTempFolder()
+    const file = join(folder, 'nats.conf')
+    writeFileSync(file, config)
+    const server = await NatsServer.start(['-c', file])
+    const opened: { close: () => Promise<unknown> }[] = []
+    onTestFinished(async () => {
+      for (const one of opened.reverse()) await one.close()
+      await server.remove()
+      rmSync(folder, { recursive: true })
+    })
+    const open = async (mayLead: boolean) => {
+      const tape = await openJetStreamTape({
+        ...{ ...unboundedOptions, dir: ':memory:', uptime: () => performance.now(), mayLead },
+        nats: { urls: [server.url], credentialsFile: undefined, name: 'LIMITED', replicas: 1 },
+        ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
+      })
+      opened.push(tape)
+      return tape
+    }
+    const limitStream = async (max_msg_size: number) => {
+      const connection = await connect({ servers: server.url.replace('nats://', '') })
+      const { streams } = await jetstreamManager(connection)
+      const subjects = ['limited']
+      await streams.update('LIMITED', { max_msg_size }).catch(() => streams.add({ name: 'LIMITED', subjects, max_msg_size }))
+      await connection.close()
+    }
+    const restart = async (changed: string) => {
+      await server.kill()
+      writeFileSync(file, changed)
+      await server.start()
+    }
+    return { open, limitStream, restart }
+  }
+
+  type Limited = Awaited<ReturnType<typeof openLimited>>
+  it.each<[string, string, ((limited: Limited) => Promise<void>) | null]>([
+    ['the server has', 'max_payload: 20000', null],
+    ['the server has after a restart', '', ({ restart }) => restart('max_payload: 20000')],
+    ['the stream has from now on', '', ({ limitStream }) => limitStream(20_000)],
+  ])('stores a large batch, and one large update, in parts that keep to the limit that %s', async (_, config, change) => {
+    const limited = await openLimited(config)
+    const tape = await limited.open(true)
+    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    await tape.append([transfer({ at: NOON })])
+    await change?.(limited)
+    await tape.append(Array.from({ length: 600 }, (_, nth) => transfer({ at: NOON, nth: nth + 2 })))
+    await tape.append([{ ...otherLog({ at: NOON }), data: `0x${'ab'.repeat(50_000)}` }])
+    const written = await tape.readAfter(0, 1_000)
+    expect(written).toHaveLength(602)
+    const reader = await limited.open(false)
+    expect(await reader.readAfter(0, 1_000)).toEqual(written)
+  })
+
+  it.each<[string, string, number | null]>([
+    ['max_payload of NATS is 2000 bytes, and the tape needs at least 16384: raise it', 'max_payload: 2000', null],
+    ['max_msg_size of the stream LIMITED is 16383 bytes, and the tape needs at least 16384: raise it', '', 16_383],
+  ])('refuses to start to write with one line: %s', async (line, config, streamLimit) => {
+    const limited = await openLimited(config)
+    if (streamLimit !== null) await limited.limitStream(streamLimit)
+    await expect(limited.open(true)).rejects.toThrow(new TapeError(line))
+    // An edge reads what was stored before.
+    await limited.open(false)
+  })
+
+  it('says which limit is too low where a server comes back with it', async () => {
+    const limited = await openLimited('')
+    const tape = await limited.open(true)
+    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    await limited.restart('max_payload: 2000')
+    await vi.waitFor(() => expect(tape.refusal).toMatch(/max_payload of NATS is 2000 bytes/), { timeout: 10_000 })
+    await limited.restart('')
+    await vi.waitFor(() => expect(tape.refusal).toBe(null), { timeout: 10_000 })
+  })
+
+  it('begins a new epoch in an empty folder after a purge, once no leader is heard', async () => {
+    const open = () =>
+      openJetStreamTape({
+        ...{ ...unboundedOptions, random: Math.random, dir: ':memory:', uptime: () => performance.now(), mayLead: true },
+        nats: { urls: [nats.url], credentialsFile: undefined, name: 'PURGED', replicas: 1 },
+        ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
+      })
+    const tape = await open()
+    await vi.waitFor(() => expect(tape.isLeading).toBe(true))
+    await tape.append([transfer({ at: NOON })])
+    await tape.close()
+    const connection = await connect({ servers: nats.url.replace('nats://', '') })
+    const { streams } = await jetstreamManager(connection)
+    await streams.purge('PURGED')
+    await connection.close()
+    const other = await open()
+    onTestFinished(() => other.close())
+    await vi.waitFor(() => expect(other.isLeading).toBe(true))
+    expect(other.epoch).not.toBe(tape.epoch)
+    expect(await other.append([transfer({ at: NOON })])).toHaveLength(1)
+  })
+
+  tapeContract('the tape over NATS', openFixture(false))
+  tapeContract('a tape over NATS whose file is lost', openFixture(true))
+})

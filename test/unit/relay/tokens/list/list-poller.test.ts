@@ -1,0 +1,355 @@
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { asyncScheduler, VirtualTimeScheduler } from 'rxjs'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import type { Hex } from '../../../../../src/protocol/fields.ts'
+import { fetchList, type PolledList, pollList } from '../../../../../src/relay/tokens/list/list-poller.ts'
+import { APPLE, apple, listBody, TESLA, tesla } from '../stock-records.ts'
+
+const twoTokens = listBody(apple(), tesla())
+const oneToken = listBody(apple())
+const noTokens = listBody()
+
+/** A poller with virtual time; `next` waits for the next answer. */
+const openListPoller = ({
+  known = [],
+  refreshMs = 15_000,
+  random = () => 0.5,
+}: {
+  known?: Hex[]
+  refreshMs?: number
+  random?: () => number
+} = {}) => {
+  const clock = new VirtualTimeScheduler(undefined, Number.POSITIVE_INFINITY)
+  const answers: (() => Promise<Buffer>)[] = []
+  const warnings: string[] = []
+  const previousTexts: (string | null)[] = []
+  let unreadable = 0
+  let fetchCount = 0
+  let onReading: (reading: PolledList | null) => void = () => {}
+  const start = () =>
+    pollList({
+      fetch: (last) => {
+        fetchCount += 1
+        previousTexts.push(last === null ? null : String(last))
+        return (answers.shift() ?? (() => Promise.reject(new Error('unexpected request'))))()
+      },
+      refreshMs,
+      known,
+      clock,
+      random,
+      warn: (kind) => warnings.push(kind),
+      onUnreadable: (count) => {
+        unreadable += count
+      },
+    }).subscribe((reading) => onReading(reading))
+  let last: PolledList | null = null
+  let subscription: ReturnType<typeof start> | undefined
+  onTestFinished(() => subscription?.unsubscribe())
+  return {
+    clock,
+    warnings,
+    previousTexts,
+    /** The addresses in the last answer, full or partial. */
+    lastAddresses: () => (last ? addressesOf(last) : []),
+    fetchCount: () => fetchCount,
+    unreadable: () => unreadable,
+    /** The addresses of the next answer if it is accepted as the full list; else null. */
+    next: async (answer: string | Error | (() => never)) => {
+      answers.push(() => {
+        if (typeof answer === 'function') return answer()
+        return typeof answer === 'string' ? Promise.resolve(Buffer.from(answer)) : Promise.reject(answer)
+      })
+      const reading = new Promise<PolledList | null>((resolve) => {
+        onReading = resolve
+      })
+      if (subscription) clock.flush()
+      else subscription = start()
+      last = await reading
+      return last === null || last.partial ? null : addressesOf(last)
+    },
+  }
+}
+
+const addressesOf = (reading: PolledList) => reading.tokens.map(({ address }) => address)
+
+describe('the list poller', () => {
+  it('polls at once, and then at every refresh', async () => {
+    const { next, clock } = openListPoller()
+    const times: number[] = []
+    for (const answer of [twoTokens, twoTokens, twoTokens]) {
+      expect(await next(answer)).toEqual([APPLE, TESLA])
+      times.push(clock.now())
+    }
+    expect(times).toEqual([0, 15_000, 30_000])
+  })
+
+  it.each([
+    [0, 13_500],
+    [1, 16_500],
+  ])('varies the wait, so that relays do not poll together: with random %d it waits %d ms', async (random, ms) => {
+    const { next, clock } = openListPoller({ random: () => random })
+    await next(twoTokens)
+    await next(twoTokens)
+    expect(clock.now()).toBeCloseTo(ms)
+  })
+
+  it.each<[string, string | Error]>([
+    ['an error', new Error('HTTP 503')],
+    ['HTML', '<html>'],
+    ['an error record', '{"code":13,"message":"internal","details":[]}'],
+    ['a truncated answer', twoTokens.slice(0, -9)],
+    ['an empty answer', ''],
+  ])('keeps the list after %s, and goes on', async (_, wrong) => {
+    const { next, warnings } = openListPoller()
+    await next(twoTokens)
+    expect(await next(wrong)).toBeNull()
+    expect(await next(wrong)).toBeNull()
+    expect(warnings).toEqual(['list unreadable', 'list unreadable'])
+    expect(await next(twoTokens)).toEqual([APPLE, TESLA])
+  })
+
+  it('counts skipped records, and accepts the others', async () => {
+    const { next, unreadable, warnings } = openListPoller()
+    expect(await next(listBody('null', apple(), '{}'))).toEqual([APPLE])
+    expect(unreadable()).toBe(2)
+    expect(warnings).toEqual(['list records skipped'])
+  })
+
+  it('emits a list that lost a token at once as partial', async () => {
+    const { next, lastAddresses } = openListPoller()
+    await next(twoTokens)
+    expect(await next(oneToken)).toBeNull()
+    expect(lastAddresses()).toEqual([APPLE])
+  })
+
+  it('needs a confirmation too for the loss of a token from a partial list', async () => {
+    const { next, lastAddresses } = openListPoller()
+    await next(oneToken)
+    expect(await next(listBody(tesla()))).toBeNull()
+    expect(lastAddresses()).toEqual([TESLA])
+    expect(await next(oneToken)).toBeNull()
+  })
+
+  it('accepts a longer list at once', async () => {
+    const { next } = openListPoller()
+    await next(oneToken)
+    expect(await next(twoTokens)).toEqual([APPLE, TESLA])
+  })
+
+  it('accepts a list with renamed tokens at once', async () => {
+    const { next } = openListPoller()
+    await next(twoTokens)
+    expect(await next(listBody(tesla({ symbol: 'T' }), apple({ symbol: 'A' })))).toEqual([TESLA, APPLE])
+  })
+
+  it('goes on polling during an outage of a day, and accepts the list after it', async () => {
+    const { next, clock } = openListPoller({ refreshMs: 3_600_000 })
+    await next(twoTokens)
+    for (let hour = 1; hour <= 24; hour += 1) {
+      expect(await next(new Error('timed out'))).toBeNull()
+      expect(clock.now()).toBe(hour * 3_600_000)
+    }
+    expect(await next(twoTokens)).toEqual([APPLE, TESLA])
+  })
+
+  it('loses no token while two machines answer, of which one lags', async () => {
+    const { next, lastAddresses } = openListPoller()
+    for (let times = 0; times < 6; times += 1) {
+      expect(await next(twoTokens)).toEqual([APPLE, TESLA])
+      expect(await next(oneToken)).toBeNull()
+      expect(lastAddresses()).toEqual([APPLE])
+    }
+  })
+
+  it('goes on after a request that could not be sent', async () => {
+    const { next } = openListPoller()
+    await next(twoTokens)
+    expect(
+      await next(() => {
+        throw new Error('out of sockets')
+      }),
+    ).toBeNull()
+    expect(await next(twoTokens)).toEqual([APPLE, TESLA])
+  })
+
+  it('fetches with the last text that was a list', async () => {
+    const { next, previousTexts } = openListPoller()
+    for (const answer of [twoTokens, '<html>', new Error('HTTP 503'), oneToken, twoTokens]) await next(answer)
+    expect(previousTexts).toEqual([null, twoTokens, twoTokens, twoTokens, oneToken])
+  })
+
+  it('never has two requests in flight', async () => {
+    const { next, fetchCount, clock } = openListPoller()
+    await next(twoTokens)
+    clock.flush()
+    clock.flush()
+    expect(fetchCount()).toBe(2)
+  })
+})
+
+describe('a long list', () => {
+  const records = Array.from({ length: 900 }, (_, at) =>
+    apple({ contract_address: `0x${String(at + 1).padStart(40, '0')}`, description: 'x'.repeat(300) }),
+  )
+
+  /** The parts of each answer, and in how many turns of the event loop they came. */
+  async function readParts(...answers: readonly string[]) {
+    const parts: PolledList[] = []
+    let turns = 0
+    const bodies = answers.map((answer) => Buffer.from(answer))
+    const complete = Promise.withResolvers<void>()
+    const subscription = pollList({
+      fetch: () => {
+        const body = bodies.shift()
+        if (body) return Promise.resolve(body)
+        complete.resolve()
+        return new Promise(() => {})
+      },
+      ...{ refreshMs: 1, known: [], clock: asyncScheduler, random: () => 0.5, warn: () => {}, onUnreadable: () => {} },
+    }).subscribe((list) => list && parts.push(list))
+    onTestFinished(() => subscription.unsubscribe())
+    const countTurns = setInterval(() => (turns += 1), 0)
+    await complete.promise
+    clearInterval(countTurns)
+    return { parts, turns }
+  }
+
+  it('comes in parts, and the last one has the addresses of all', async () => {
+    const { parts, turns } = await readParts(listBody(...records))
+    expect(parts.map(({ tokens, partial, more }) => [tokens.length, partial, more])).toEqual([
+      ...Array.from({ length: 8 }, () => [100, true, true]),
+      [100, false, undefined],
+    ])
+    const all = parts.flatMap(({ tokens }) => tokens.map(({ address }) => address))
+    expect(all).toEqual(records.map((record) => record.contract_address))
+    expect(parts.at(-1)?.all).toEqual({ order: all, missing: [] })
+    expect(turns).toBeGreaterThan(2)
+  })
+
+  it('is partial to its last part while it lacks known tokens', async () => {
+    const { parts } = await readParts(listBody(...records, tesla()), listBody(...records))
+    expect(parts.filter(({ more }) => !more).map(({ partial }) => partial)).toEqual([false, true])
+    expect(parts.at(-1)?.all?.missing).toEqual([tesla().contract_address])
+  })
+})
+
+describe('a list that lost tokens', () => {
+  it('is accepted at its third equal answer', async () => {
+    const { next, warnings } = openListPoller()
+    await next(twoTokens)
+    expect(await next(oneToken)).toBeNull()
+    expect(await next(oneToken)).toBeNull()
+    expect(warnings).toEqual(Array(2).fill('list shrank, waiting for confirmation'))
+    expect(await next(oneToken)).toEqual([APPLE])
+    expect(await next(oneToken)).toEqual([APPLE])
+  })
+
+  it('is accepted after ten seconds at the earliest, even if it is repeated often', async () => {
+    const { next, clock } = openListPoller({ refreshMs: 1_000 })
+    await next(twoTokens)
+    let answer: readonly string[] | null = null
+    const since = clock.now() + 1_000
+    for (let times = 0; times < 30 && answer === null; times += 1) answer = await next(oneToken)
+    expect(answer).toEqual([APPLE])
+    expect(clock.now() - since).toBe(10_000)
+  })
+
+  it('is not accepted while its tokens keep changing', async () => {
+    const { next } = openListPoller()
+    await next(twoTokens)
+    for (const answer of [oneToken, noTokens, oneToken, listBody(tesla()), oneToken, oneToken])
+      expect(await next(answer)).toBeNull()
+    expect(await next(twoTokens)).toEqual([APPLE, TESLA])
+    expect(await next(oneToken)).toBeNull()
+    expect(await next(oneToken)).toBeNull()
+    expect(await next(oneToken)).toEqual([APPLE])
+  })
+
+  it('is confirmed also in another order and with other prices', async () => {
+    const { next } = openListPoller()
+    const gold = apple({ contract_address: '0xb20000000000000000000000000000000000601d' })
+    await next(listBody(apple(), tesla(), gold))
+    expect(await next(listBody(apple(), tesla()))).toBeNull()
+    expect(await next(listBody(tesla({ nav_price: 1 }), apple()))).toBeNull()
+    expect(await next(listBody(apple({ nav_price: 2 }), tesla()))).toEqual([APPLE, TESLA])
+  })
+
+  it('needs confirmation too if it gained others', async () => {
+    const { next } = openListPoller()
+    await next(oneToken)
+    expect(await next(listBody(tesla()))).toBeNull()
+  })
+
+  it('is compared with the tokens from before a restart', async () => {
+    const { next } = openListPoller({ known: [APPLE, TESLA] })
+    expect(await next(oneToken)).toBeNull()
+    expect(await next(twoTokens)).toEqual([APPLE, TESLA])
+  })
+
+  it('is accepted at the third answer if it is empty', async () => {
+    const { next } = openListPoller()
+    expect(await next(noTokens)).toBeNull()
+    expect(await next(noTokens)).toBeNull()
+    expect(await next(noTokens)).toEqual([])
+  })
+})
+
+describe('the list over HTTP', () => {
+  afterEach(() => vi.restoreAllMocks())
+  const serve = async (answer: RequestListener) => {
+    const fetchCount: (string | undefined)[] = []
+    const server = createServer((request, response) => {
+      fetchCount.push(request.url)
+      answer(request, response)
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onTestFinished(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    return { url, fetchCount, fetch: fetchList(url) }
+  }
+
+  it('is fetched in full from its path', async () => {
+    const { fetch, fetchCount } = await serve((_, response) => response.end(twoTokens))
+    expect(String(await fetch(null))).toBe(twoTokens)
+    expect(fetchCount).toEqual(['/v1/tokenized-stocks'])
+  })
+
+  it.each([204, 304, 400, 404, 429, 500, 503])('is refused with the status %d', async (status) => {
+    const { fetch } = await serve((_, response) =>
+      response.writeHead(status).end(status === 204 || status === 304 ? '' : twoTokens),
+    )
+    await expect(fetch(null)).rejects.toThrow(`HTTP ${status}`)
+  })
+
+  it('is refused with a redirect', async () => {
+    const elsewhere = await serve((_, response) => response.end(twoTokens))
+    const { fetch } = await serve((_, response) => response.writeHead(302, { location: elsewhere.url }).end())
+    await expect(fetch(null)).rejects.toThrow()
+    expect(elsewhere.fetchCount).toEqual([])
+  })
+
+  it('is refused if it breaks off', async () => {
+    const { fetch } = await serve((_, response) => {
+      response.writeHead(200, { 'content-length': '1000' }).write(twoTokens.slice(0, 30))
+      response.destroy()
+    })
+    await expect(fetch(null)).rejects.toThrow()
+  })
+
+  it('has a deadline for its last byte', async () => {
+    const deadline = new AbortController()
+    const fetchCount = vi.spyOn(AbortSignal, 'timeout').mockImplementation(() => deadline.signal)
+    const { fetch } = await serve((_, response) => {
+      response.writeHead(200).write(twoTokens.slice(0, 30))
+      setImmediate(() => deadline.abort(new DOMException('too slow', 'TimeoutError')))
+    })
+    await expect(fetch(null)).rejects.toThrow('too slow')
+    expect(fetchCount).toHaveBeenCalledWith(10_000)
+  })
+})

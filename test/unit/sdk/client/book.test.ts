@@ -1,0 +1,198 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import { book, type StockState } from '../../../../src/sdk/client/book.ts'
+import type { StreamItem } from '../../../../src/sdk/client/options.ts'
+import { gap } from './fake-relay.ts'
+
+const A = '0xa'
+const fresh = { price: '10', updated_at: null, age_s: 1, state: 'fresh', bound_s: 9, frozen: null }
+const quote = (pool: string, price: string | null, depth: string | null, state = 'ok') => ({
+  venue: { pool },
+  ...{ price, depth, state, basis: null, basis_bps: null },
+})
+const quoteOf = (pool: string, price: string | null, depth: string | null, state = 'ok') => ({
+  type: 'quote',
+  ...quote(pool, price, depth, state),
+})
+const scheduled = (key: string, to = '3') => ({ type: 'multiplier', phase: 'scheduled', source: 'log', key, to, effective_at: 'T' })
+const transfer = (key: string, more: object = {}) => ({
+  type: 'transfer',
+  ...{ key, stage: 'preconfirmed', shares: '1', memo: null, block: { number: 1, hash: null } },
+  ...more,
+})
+const snapshotOf = (symbol = 'A', address = A, as_of = 'e.10', more: object = {}) => ({
+  type: 'snapshot',
+  ...{ id: as_of, as_of, symbol, address, token: { symbol }, multiplier: '1', scheduled: null, paused: [], nav: fresh },
+  ...{ quote: quote('0x1', '10', '5'), session: { state: 'open' }, ...more },
+})
+
+let seq = 10
+/** A message after the snapshot, of the first stock unless it says otherwise. */
+const next = (message: object): StreamItem => {
+  seq += 1
+  return { id: `e.${seq}`, prev: null, symbol: 'A', address: A, ...message } as unknown as StreamItem
+}
+
+function bookOf(...messages: readonly object[]) {
+  const stocks = book()
+  stocks.apply(snapshotOf() as unknown as StreamItem)
+  for (const message of messages) stocks.apply('as_of' in message || 'reason' in message ? (message as StreamItem) : next(message))
+  return stocks
+}
+
+const stagesOf = (state: StockState | undefined) => state?.movements.map(({ key, stage, type }) => `${key} ${type} ${stage}`)
+
+describe('a book', () => {
+  it.each<[string, readonly object[], object]>([
+    ['a snapshot', [], { symbol: 'A', multiplier: '1', nav: { price: '10' }, quote: { price: '10' }, session: { state: 'open' } }],
+    ['a nav', [{ type: 'nav', nav: { ...fresh, price: '11' } }], { nav: { price: '11' } }],
+    ['a pause', [{ type: 'pause', paused: ['MINT'] }], { paused: ['MINT'] }],
+    ['a session', [{ type: 'session', symbol: '*', address: null, state: 'post' }], { session: { state: 'post' } }],
+    ['a record', [{ type: 'token', change: 'changed', token: { symbol: 'A', name: 'New' } }], { token: { name: 'New' } }],
+    ['another symbol', [{ type: 'token', change: 'changed', symbol: 'AA', token: { symbol: 'AA' } }], { symbol: 'AA' }],
+    ['a schedule', [scheduled('k')], { multiplier: '1', scheduled: { to: '3', effective_at: 'T' } }],
+    ['its effect', [scheduled('k'), { type: 'multiplier', phase: 'effective', to: '3' }], { multiplier: '3', scheduled: null }],
+    [
+      'its cancellation',
+      [scheduled('k'), { type: 'multiplier', phase: 'cancelled', to: '3' }],
+      { multiplier: '1', scheduled: null },
+    ],
+    [
+      'its retraction',
+      [scheduled('k'), { type: 'retract', key: 'k', of: 'multiplier', now: { multiplier: '1' } }],
+      { scheduled: null },
+    ],
+    [
+      'the retraction of a multiplier',
+      [scheduled('k'), { type: 'retract', key: 'other', of: 'multiplier', now: { multiplier: '2' } }],
+      { multiplier: '2', scheduled: { to: '3' } },
+    ],
+    ['an amended schedule', [scheduled('k'), { type: 'amend', key: 'k', update: scheduled('k', '4') }], { scheduled: { to: '4' } }],
+    ['the retraction of a pause', [{ type: 'retract', key: 'k', of: 'pause', now: { paused: ['BURN'] } }], { paused: ['BURN'] }],
+    [
+      'the retraction of a record',
+      [{ type: 'retract', key: 'k', of: 'token', now: { token: { name: 'Old' } } }],
+      { token: { name: 'Old' } },
+    ],
+    ['a multiplier that nobody knows any more', [{ type: 'multiplier', phase: 'effective', to: null }], { multiplier: null }],
+    ['a deeper pool', [quoteOf('0x2', '11', '6')], { quote: { price: '11' } }],
+    ['a pool that is less deep', [quoteOf('0x2', '11', '4')], { quote: { price: '10' } }],
+    ['a pool without a price', [quoteOf('0x1', null, null, 'empty'), quoteOf('0x2', '11', '4')], { quote: { price: '11' } }],
+    [
+      'no pool with a price',
+      [quoteOf('0x2', null, null, 'empty'), quoteOf('0x1', null, null, 'thin')],
+      { quote: { state: 'thin' } },
+    ],
+    ['what the snapshot includes already', [{ type: 'nav', id: 'e.9', nav: { ...fresh, price: '9' } }], { nav: { price: '10' } }],
+    [
+      'a session that the snapshot includes already',
+      [{ type: 'session', id: 'e.9', symbol: '*', address: null, state: 'pre' }],
+      { session: { state: 'open' } },
+    ],
+    ['types that it does not know', [{ type: 'weather' }, { type: 'finality', symbol: '*', address: null }], { multiplier: '1' }],
+  ])('knows %s', (_, messages, expected) => {
+    const stocks = bookOf(...messages)
+    expect(stocks.all()).toHaveLength(1)
+    expect(stocks.all()[0]).toMatchObject(expected)
+  })
+
+  it.each<[string, readonly object[], readonly string[]]>([
+    ['newest first', [transfer('1'), transfer('2')], ['2 transfer preconfirmed', '1 transfer preconfirmed']],
+    ['sealed', [transfer('1'), { type: 'seal', keys: ['1'], block: { hash: '0x' } }], ['1 transfer sealed']],
+    ['retracted', [transfer('1'), { type: 'retract', key: '1', now: null }], ['1 transfer retracted']],
+    [
+      'amended, also in its type',
+      [transfer('1'), { type: 'amend', key: '1', update: transfer('1', { type: 'seize' }) }],
+      ['1 seize preconfirmed'],
+    ],
+    [
+      'retold after a retraction, once',
+      [transfer('1'), { type: 'retract', key: '1', now: null }, transfer('1', { stage: 'sealed' })],
+      ['1 transfer sealed'],
+    ],
+    [
+      'no more than the bound',
+      [transfer('1'), transfer('2'), transfer('3')],
+      ['3 transfer preconfirmed', '2 transfer preconfirmed'],
+    ],
+    ['older than the snapshot', [{ id: 'e.9', ...transfer('1') }], ['1 transfer preconfirmed']],
+    [
+      'that it never heard of',
+      [
+        { type: 'seal', keys: ['7'], block: {} },
+        { type: 'retract', key: '7', now: null },
+      ],
+      [],
+    ],
+  ])('keeps movements: %s', (_, messages, expected) => {
+    const stocks = book(undefined, { movements: 2 })
+    for (const item of [snapshotOf(), ...messages.map(next)]) stocks.apply(item as unknown as StreamItem)
+    expect(stagesOf(stocks.get('A'))).toEqual(expected)
+  })
+
+  it('lists and delists', () => {
+    const listed = { type: 'token', change: 'listed', symbol: 'B', address: '0xb', token: { symbol: 'B' } }
+    const stocks = bookOf(listed, { type: 'nav', symbol: 'B', address: '0xb', nav: fresh })
+    expect(stocks.get('B')).toMatchObject({ address: '0xb', multiplier: null, nav: { price: '10' }, movements: [] })
+    const before = stocks.all()
+    stocks.apply(next({ type: 'token', change: 'delisted', symbol: 'B', address: '0xb', token: {} }))
+    expect(stocks.get('B')).toBeUndefined()
+    expect([before.length, stocks.all().length]).toEqual([2, 1])
+  })
+
+  it('forgets the stocks that have no snapshot after a gap, and says so', async () => {
+    const stocks = bookOf(snapshotOf('B', '0xb'), transfer('1'), gap('f.5', 'e.20', 'epoch'), snapshotOf('A', A, 'f.5'))
+    expect(stocks.all()).toHaveLength(2)
+    let calls = 0
+    await sleep(1)
+    stocks.subscribe(() => (calls += 1))
+    stocks.apply({ ...next({ type: 'finality', symbol: '*', address: null }), id: 'f.6' } as StreamItem)
+    await sleep(1)
+    expect([stocks.all().map(({ symbol }) => symbol), calls]).toEqual([['A'], 1])
+    expect(stagesOf(stocks.get('A'))).toEqual(['1 transfer preconfirmed'])
+    stocks.apply({ ...next({ type: 'nav', nav: { ...fresh, price: '1' } }), id: 'f.6' } as StreamItem)
+    expect(stocks.get(A)?.nav.price).toBe('1')
+  })
+
+  it('keeps its stocks where a gap is followed by no snapshots, or is only a loss', () => {
+    for (const reason of ['expired', 'missed']) {
+      const stocks = bookOf(snapshotOf('B', '0xb'), gap('e.50', 'e.20', reason), { type: 'nav', nav: fresh })
+      expect(stocks.all()).toHaveLength(2)
+    }
+  })
+
+  it('makes a new object for each change, and only for that', () => {
+    const stocks = bookOf(snapshotOf('B', '0xb'))
+    const [a, b, all] = [stocks.get('A'), stocks.get('B'), stocks.all()]
+    stocks.apply(next({ type: 'finality', symbol: '*', address: null }))
+    expect(stocks.all()).toBe(all)
+    stocks.apply(next({ type: 'nav', nav: { ...fresh, price: '11' } }))
+    expect(stocks.get('B')).toBe(b)
+    expect(stocks.get('A')).not.toBe(a)
+    expect(a?.nav.price).toBe('10')
+  })
+
+  it('calls its listeners once for a burst, and never after they left', async () => {
+    const stocks = bookOf()
+    let calls = 0
+    const leave = stocks.subscribe(() => (calls += 1))
+    for (let times = 0; times < 5; times += 1) stocks.apply(next({ type: 'nav', nav: fresh }))
+    await sleep(1)
+    expect(calls).toBe(1)
+    stocks.apply(next({ type: 'nav', nav: fresh }))
+    leave()
+    await sleep(1)
+    expect(calls).toBe(1)
+  })
+
+  it('follows a stream to its end, and fails as it does', async () => {
+    async function* items(failure?: Error) {
+      yield snapshotOf() as unknown as StreamItem
+      if (failure) throw failure
+    }
+    const stocks = book(items())
+    await stocks.done
+    expect(stocks.get('A')?.symbol).toBe('A')
+    await expect(book(items(new Error('refused'))).done).rejects.toThrow('refused')
+  })
+})

@@ -1,0 +1,217 @@
+import { setImmediate as settlePromises } from 'node:timers/promises'
+import type { Http } from '../../../../src/sdk/client/http-requests.ts'
+import type { StreamItem, StreamOptions, StreamState, TransportName } from '../../../../src/sdk/client/options.ts'
+import type { OpenConnection } from '../../../../src/sdk/client/transport.ts'
+import { type StreamSource, UpdateStream } from '../../../../src/sdk/client/update-stream.ts'
+
+type Events = Parameters<OpenConnection>[1]
+type Timer = { readonly atMs: number; readonly callback: () => void }
+type Answer = (path: string, query: URLSearchParams, signal: AbortSignal | undefined) => unknown
+
+const HEARTBEAT_S = 5
+const nowhere = { pending: null, sealed: null, safe: null, finalized: null }
+
+/** A relay without a network, in virtual time. A test sends each message by itself. */
+export class FakeRelay {
+  readonly connections: FakeConnection[] = []
+  readonly requests: string[] = []
+  readonly #timers = new Set<Timer>()
+  nowMs = 0
+  /** What `Math.random` would give: 0.5 waits exactly as long as the backoff says. */
+  random = 0.5
+  answer: Answer = () => {
+    throw new Error('nothing answers')
+  }
+
+  get timerCount(): number {
+    return this.#timers.size
+  }
+
+  get last(): FakeConnection {
+    const last = this.connections.at(-1)
+    if (!last) throw new Error('nothing has connected')
+    return last
+  }
+
+  get #http(): Http {
+    return {
+      headers: {},
+      urlOf: (path) => new URL(path.replace(/^\//, ''), 'http://relay/'),
+      getJson: async <Body>(path: string, query = new URLSearchParams(), signal?: AbortSignal) => {
+        this.requests.push(`${path.replace(/^\//, '')}?${query}`)
+        return (await this.answer(path.replace(/^\//, ''), query, signal)) as Body
+      },
+    }
+  }
+
+  source(transport?: TransportName): StreamSource {
+    const opener =
+      (name: TransportName): OpenConnection =>
+      (query, events) => {
+        const connection = new FakeConnection(name, query, events)
+        this.connections.push(connection)
+        return () => {
+          connection.isOpen = false
+        }
+      }
+    return {
+      http: this.#http,
+      open: { websocket: opener('websocket'), sse: opener('sse') },
+      transport,
+      heartbeatS: HEARTBEAT_S,
+      now: () => this.nowMs,
+      random: () => this.random,
+      after: (ms, callback) => {
+        const timer = { atMs: this.nowMs + ms, callback }
+        this.#timers.add(timer)
+        return () => this.#timers.delete(timer)
+      },
+    }
+  }
+
+  /** Lets time pass. All promises settle before and after each timer. */
+  async advance(ms: number): Promise<void> {
+    const end = this.nowMs + ms
+    for (;;) {
+      await settlePromises()
+      const [next] = [...this.#timers].filter(({ atMs }) => atMs <= end).sort((a, b) => a.atMs - b.atMs)
+      if (!next) break
+      this.nowMs = Math.max(this.nowMs, next.atMs)
+      this.#timers.delete(next)
+      next.callback()
+    }
+    this.nowMs = Math.max(this.nowMs, end)
+  }
+
+  /** Lets time pass until the next timer has run. */
+  async skip(): Promise<void> {
+    await this.advance(0)
+    await this.advance(Math.min(...[...this.#timers].map(({ atMs }) => atMs)) - this.nowMs)
+  }
+
+  /** A stream and a consumer that takes everything. */
+  read(options: StreamOptions = {}, transport?: TransportName): Reader {
+    const states: StreamState[] = []
+    const onState = (state: StreamState) => states.push(state)
+    const stream = new UpdateStream(this.source(transport), '*', { onState, ...options })
+    return new Reader(stream, states)
+  }
+}
+
+/** One connection as the relay sees it. */
+class FakeConnection {
+  readonly transport: TransportName
+  readonly query: URLSearchParams
+  readonly #events: Events
+  isOpen = true
+
+  constructor(transport: TransportName, query: URLSearchParams, events: Events) {
+    this.transport = transport
+    this.query = query
+    this.#events = events
+  }
+
+  get since(): string | null {
+    return this.query.get('since')
+  }
+
+  send(...messages: readonly object[]): this {
+    for (const message of messages) this.sendText(JSON.stringify(message))
+    return this
+  }
+
+  sendText(text: string): void {
+    if (this.isOpen) this.#events.onMessage(text)
+  }
+
+  /** What stands before the first message of a stream that begins after a position. */
+  start(id: string | null, resume: 'none' | 'full' | 'gap' = 'none'): this {
+    return this.send(hello(id), { type: 'subscribed', id, symbols: ['*'], rejected: [], resume })
+  }
+
+  /** A stream that begins after a position, and has nothing to replay. */
+  live(id: string, resume: 'none' | 'full' = 'none'): this {
+    return this.start(id, resume).send({ type: 'live', id, replayed: 0 })
+  }
+
+  end(code = 1_006, more: Partial<Parameters<Events['onEnd']>[0]> = {}): void {
+    if (!this.isOpen) return
+    this.isOpen = false
+    this.#events.onEnd({ code, reason: `closed with ${code}`, ...more } as Parameters<Events['onEnd']>[0])
+  }
+
+  retry(ms: number): void {
+    this.#events.onRetry(ms)
+  }
+}
+
+/** A consumer that takes what it may. */
+export class Reader {
+  readonly stream: UpdateStream
+  readonly states: readonly StreamState[]
+  readonly items: StreamItem[] = []
+  readonly done: Promise<void>
+  failure: unknown = null
+  isDone = false
+  #isPaused = false
+  #resume: () => void = () => {}
+
+  constructor(stream: UpdateStream, states: readonly StreamState[]) {
+    this.stream = stream
+    this.states = states
+    this.done = this.#read()
+  }
+
+  /** What was received, in a form that tests compare: ids, and a gap as its range. */
+  get received(): readonly string[] {
+    return this.items.map(textOf)
+  }
+
+  /** The item that comes next is not finished until `resume`. */
+  pause(): void {
+    this.#isPaused = true
+  }
+
+  resume(): void {
+    this.#isPaused = false
+    this.#resume()
+  }
+
+  async #read(): Promise<void> {
+    try {
+      for await (const item of this.stream) {
+        this.items.push(item)
+        if (this.#isPaused) await new Promise<void>((resolve) => (this.#resume = resolve))
+      }
+    } catch (failure) {
+      this.failure = failure
+    }
+    this.isDone = true
+  }
+}
+
+function textOf(item: StreamItem): string {
+  if (item.type === 'gap') return `gap ${item.reason} (${item.from}, ${item.to}]`
+  return item.type === 'snapshot' ? `snapshot ${item.symbol} ${item.as_of}` : (item.id ?? '')
+}
+
+export const hello = (id: string | null, heartbeatS = HEARTBEAT_S) => ({
+  type: 'hello',
+  id,
+  heartbeat_s: heartbeatS,
+  source: 'pendingLogs',
+  head: nowhere,
+  demo: true,
+})
+
+export const heartbeat = (id: string, sent: number) => ({ type: 'heartbeat', id, sent, source: 'pendingLogs', head: nowhere })
+
+export const gap = (id: string, from: string | null, reason = 'expired', backfill: string | null = null) => ({
+  type: 'gap',
+  ...{ id, reason, from, to: id, backfill },
+})
+
+export const snapshot = (symbol: string, id: string) => ({ type: 'snapshot', symbol, address: `0x${symbol}`, id, as_of: id })
+
+/** A message of one token's NAVs, which form a chain. */
+export const nav = (id: string, prev: string | null, address = '0xa') => ({ type: 'nav', id, prev, address, symbol: 'A' })

@@ -1,0 +1,167 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { connect } from '../../../../src/sdk/client/connect.ts'
+
+type Handle = (request: IncomingMessage, response: ServerResponse) => unknown
+
+/** A server that answers as a test says, and remembers what was asked. */
+async function serve(handle: Handle): Promise<{ url: string; requests: string[] }> {
+  const requests: string[] = []
+  const server = createServer((request, response) => {
+    requests.push(request.url ?? '')
+    handle(request, response)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests }
+}
+
+const refuse = (response: ServerResponse, code: number, reason: string, headers: Record<string, string> = {}) =>
+  response
+    .writeHead(code, headers)
+    .end(JSON.stringify({ code, message: `No: ${reason}.`, details: [{ '@type': `stocktape/${reason}`, suggest: ['AAPLc'] }] }))
+
+const idOf = (seq: number) => ({ id: `e.${seq}` })
+
+/** A history of seven messages, three on a page. */
+const handleHistory: Handle = ({ url = '' }, response) => {
+  const { searchParams } = new URL(url, 'http://x')
+  const seqOf = (name: string, otherwise: number) => Number(searchParams.get(name)?.slice(2) ?? otherwise)
+  const through = seqOf('through', 7)
+  const all = [1, 2, 3, 4, 5, 6, 7].filter((seq) => seq > seqOf('after', 0) && seq < seqOf('before', 8) && seq <= through)
+  const isDesc = searchParams.get('order') === 'desc'
+  const page = (isDesc ? all.toReversed() : all).slice(0, Math.min(3, Number(searchParams.get('limit'))))
+  const next = page.length === all.length ? null : `e.${page.at(-1)}`
+  response.end(JSON.stringify({ events: page.map(idOf), next }))
+}
+
+describe('the history', () => {
+  it.each<[object, readonly number[], string]>([
+    [{}, [1, 2, 3, 4, 5, 6, 7], '/v1/events?symbols=AAPLc&order=asc&limit=1000'],
+    [{ order: 'desc' }, [7, 6, 5, 4, 3, 2, 1], '/v1/events?symbols=AAPLc&order=desc&limit=1000'],
+    [{ limit: 4 }, [1, 2, 3, 4], '/v1/events?symbols=AAPLc&order=asc&limit=4'],
+    [{ limit: 3 }, [1, 2, 3], '/v1/events?symbols=AAPLc&order=asc&limit=3'],
+    [{ limit: 0 }, [], '/v1/events?symbols=AAPLc&order=asc&limit=1'],
+    [{ after: 'e.2', before: 'e.5' }, [3, 4], '/v1/events?symbols=AAPLc&after=e.2&before=e.5&order=asc&limit=1000'],
+    [{ through: 'e.6', order: 'desc' }, [6, 5, 4, 3, 2, 1], '/v1/events?symbols=AAPLc&through=e.6&order=desc&limit=1000'],
+    [
+      { since: new Date(0), until: '5m', types: ['nav'], minValue: 1 },
+      [1, 2, 3, 4, 5, 6, 7],
+      '/v1/events?symbols=AAPLc&types=nav&min_value=1&since=1970-01-01T00%3A00%3A00.000Z&until=5m&order=asc&limit=1000',
+    ],
+  ])('%j', async (options, expected, first) => {
+    const { url, requests } = await serve(handleHistory)
+    const found: string[] = []
+    for await (const { id } of connect(url).history('AAPLc', options)) found.push(id)
+    expect(found).toEqual(expected.map((seq) => `e.${seq}`))
+    expect(requests[0]).toBe(first)
+  })
+
+  it('reads a page only when it is taken', async () => {
+    const { url, requests } = await serve(handleHistory)
+    for await (const { id } of connect(url).history('AAPLc')) if (id === 'e.3') break
+    expect(requests).toHaveLength(1)
+  })
+})
+
+describe('a request', () => {
+  it.each([
+    [400, 'bad_request'],
+    [401, 'unauthorized'],
+    [404, 'unknown_symbol'],
+  ])('that is refused with %i throws', async (code, reason) => {
+    const { url, requests } = await serve((_, response) => refuse(response, code, reason))
+    await expect(connect(url).status()).rejects.toMatchObject({
+      ...{ name: 'RelayError', code, reason, message: `No: ${reason}.`, suggest: ['AAPLc'] },
+    })
+    expect(requests).toHaveLength(1)
+  })
+
+  it('that a proxy refuses has a message too', async () => {
+    const { url } = await serve((_, response) => response.writeHead(404).end('<html>'))
+    await expect(connect(url).status()).rejects.toMatchObject({ code: 404, reason: '', message: 'HTTP 404' })
+  })
+
+  it('that is refused for the moment is repeated, until its signal aborts', async () => {
+    const abort = new AbortController()
+    const { url, requests } = await serve((_, response) => {
+      refuse(response, 429, 'too_many', { 'retry-after': '86400' })
+      setTimeout(() => abort.abort(new Error('enough')), 20)
+    })
+    const history = connect(url).history('*', { signal: abort.signal })
+    await expect(history[Symbol.asyncIterator]().next()).rejects.toThrow('enough')
+    expect(requests).toHaveLength(1)
+  })
+
+  it('for history that breaks is repeated, and any other fails at once', async () => {
+    const { url, requests } = await serve((_, response) => {
+      if (requests.length > 2) return response.end('{"events":[{"id":"a.1"}],"next":null}')
+      response.writeHead(200, { 'content-length': '99' }).write('{')
+      return response.destroy()
+    })
+    await expect(connect(url).status()).rejects.toThrow()
+    expect(requests).toHaveLength(1)
+    expect(await Array.fromAsync(connect(url).history('*'))).toEqual([{ id: 'a.1' }])
+    expect(requests).toHaveLength(3)
+  })
+
+  it('goes below the path of the relay, with the key', async () => {
+    const keys: (string | undefined)[] = []
+    const { url, requests } = await serve(({ headers }, response) => {
+      keys.push(headers.authorization)
+      if (requests.at(-1)?.endsWith('APPL')) return refuse(response, 404, 'unknown_symbol')
+      return response.end('{"snapshots":[],"rejected":[]}')
+    })
+    const relay = connect(`${url}/stocks`, { key: 'k' })
+    await relay.status()
+    await relay.snapshots(['AAPLc', 'TSLAc'])
+    await expect(relay.snapshot('APPL')).rejects.toMatchObject({ code: 404, reason: 'unknown_symbol' })
+    expect(requests).toEqual(['/stocks/v1/status', '/stocks/v1/snapshot?symbols=AAPLc%2CTSLAc', '/stocks/v1/snapshot?symbols=APPL'])
+    expect(new Set(keys)).toEqual(new Set(['Bearer k']))
+    expect([relay.url, relay.rpcUrl]).toEqual([`${url}/stocks/`, `${url}/stocks/rpc`])
+  })
+})
+
+describe('an event stream', () => {
+  const hello = '{"type":"hello","id":"e.1","heartbeat_s":5,"source":"down","head":null,"demo":true}'
+  const subscribed = '{"type":"subscribed","id":"e.1","rejected":[],"resume":"none"}'
+  const nav = '{"type":"nav","id":"e.2","prev":null,"address":"0xa","symbol":"Ä€"}'
+
+  it('is read whatever pieces its bytes come in', async () => {
+    const bytes = Buffer.from(`: hi\nretry: 1000\n\ndata: ${hello}\n\ndata: ${subscribed}\n\nid: e.2\ndata: ${nav}\n\n`)
+    const { url } = await serve(async (_, response) => {
+      for (const byte of bytes) {
+        response.write(Buffer.of(byte))
+        await new Promise(setImmediate)
+      }
+    })
+    const stream = connect(url, { transport: 'sse' }).updates('*')
+    expect(await stream.next()).toMatchObject({ value: { id: 'e.2', symbol: 'Ä€' } })
+    await stream.close()
+  })
+
+  it.each([
+    [401, 'unauthorized'],
+    [404, 'unknown_symbol'],
+  ])('that is refused with %i ends, also where a WebSocket was tried first', async (code, reason) => {
+    const { url, requests } = await serve((_, response) => refuse(response, code, reason))
+    await expect(connect(url).updates('APPL').next()).rejects.toMatchObject({ code, reason, suggest: ['AAPLc'] })
+    expect([...new Set(requests.map((path) => path.split('?')[0]))]).toEqual(['/v1/ws', '/v1/stream'])
+  })
+
+  it('that is refused for the moment waits as long as the relay asks', async () => {
+    const { url } = await serve((_, response) => refuse(response, 503, 'full', { 'retry-after': '7' }))
+    const waiting = Promise.withResolvers<number>()
+    const stream = connect(url, { transport: 'sse' }).updates('*', {
+      onState: ({ phase, retryMs }) => phase === 'waiting' && waiting.resolve(retryMs ?? 0),
+    })
+    const next = stream.next()
+    expect(await waiting.promise).toBeGreaterThanOrEqual(7_000)
+    await stream.close()
+    expect(await next).toMatchObject({ done: true })
+  })
+})

@@ -1,0 +1,597 @@
+import { describe, expect, it } from 'vitest'
+import type { StreamOptions } from '../../../../src/sdk/client/options.ts'
+import { comparePositions } from '../../../../src/sdk/client/position-order.ts'
+import { UpdateStream } from '../../../../src/sdk/client/update-stream.ts'
+import { FakeRelay, gap, heartbeat, nav, snapshot } from './fake-relay.ts'
+
+async function loadAndAbort(abort: AbortController): Promise<string> {
+  abort.abort()
+  return 'e.1'
+}
+
+/** A store that remembers all that was saved. */
+function storeOf(position: string | null = null) {
+  const saved: string[] = []
+  return { saved, load: () => position, save: (position: string) => void saved.push(position) }
+}
+
+/** What proves that nothing is missing differs between them: the chains of `prev`, or the number alone. */
+const selections: [string, StreamOptions][] = [
+  ['all types', {}],
+  ['some types', { types: ['nav'] }],
+  ['a value filter', { minValue: 1 }],
+  ['the sealed view', { stage: 'sealed' }],
+]
+
+const page = (events: readonly object[], next: string | null = null) => ({ events, next })
+const statusOf = (oldest: string) => ({ tape: { oldest } })
+
+describe('a stream that breaks', () => {
+  it('connects only when it is read, and goes on after the newest message', async () => {
+    const relay = new FakeRelay()
+    const stream = new UpdateStream(relay.source(), ['AAPLc', 'TSLAc'], { types: ['nav'], minShares: 2 })
+    await relay.advance(60_000)
+    expect(relay.connections).toHaveLength(0)
+    const first = stream.next()
+    await relay.advance(0)
+    expect(String(relay.last.query)).toBe('symbols=AAPLc%2CTSLAc&types=nav&min_shares=2&heartbeat=5')
+    relay.last.live('e.1').send(nav('e.2', null))
+    expect(await first).toMatchObject({ done: false, value: { id: 'e.2' } })
+    await stream.close()
+    expect(await stream.next()).toEqual({ done: true, value: undefined })
+    expect(relay.timerCount).toBe(0)
+  })
+
+  it.each([
+    ['before hello', (relay: FakeRelay) => relay.last, null],
+    ['after hello', (relay: FakeRelay) => relay.last.start('e.1'), 'e.1'],
+    ['after one of its snapshots', (relay: FakeRelay) => relay.last.start('e.1').send(snapshot('A', 'e.1')), 'e.1'],
+    ['after a gap', (relay: FakeRelay) => relay.last.start(null, 'gap').send(gap('e.1', 'd.9', 'epoch')), 'e.1'],
+  ])('%s gets all snapshots again', async (_, begin, since) => {
+    const relay = new FakeRelay()
+    const reader = relay.read({}, 'websocket')
+    await relay.advance(0)
+    begin(relay).end()
+    await relay.advance(1_000)
+    expect(relay.last.since).toBe(since)
+    expect(relay.last.query.get('snapshot')).toBe(since === null ? null : 'always')
+    relay.last.start('e.1', 'full').send(snapshot('A', 'e.2'), snapshot('B', 'e.2'), nav('e.2', null))
+    relay.last.send({ type: 'live', id: 'e.2', replayed: 1 }).end()
+    await relay.advance(1_000)
+    expect(relay.last.query.get('snapshot')).toBeNull()
+    expect(reader.received.slice(-3)).toEqual(['snapshot A e.2', 'snapshot B e.2', 'e.2'])
+    await reader.stream.close()
+  })
+
+  it('never asks for snapshots where it shall have none', async () => {
+    const relay = new FakeRelay()
+    const reader = relay.read({ snapshot: false })
+    await relay.advance(0)
+    relay.last.start('e.1').end()
+    await relay.advance(1_000)
+    expect(relay.last.query.get('snapshot')).toBe('false')
+    await reader.stream.close()
+  })
+
+  it.each<[string, StreamOptions]>(selections)(
+    'finds what was lost just before, and yields no message twice: %s',
+    async (_, options) => {
+      const relay = new FakeRelay()
+      const reader = relay.read(options)
+      await relay.advance(0)
+      relay.last.live('e.1').send(nav('e.2', null), heartbeat('e.2', 1))
+      // e.3, of another token, is lost.
+      relay.last.send(nav('e.4', 'e.2')).end()
+      await relay.advance(1_000)
+      relay.last.start(relay.last.since, 'full')
+      const replay = relay.last.since === 'e.2' ? [nav('e.3', null, '0xb'), nav('e.4', 'e.2')] : []
+      relay.last.send(...replay, { type: 'live', id: 'e.4', replayed: replay.length })
+      relay.last.send(nav('e.5', 'e.4'), nav('e.6', 'e.3', '0xb'), heartbeat('e.6', 2 + replay.length))
+      await relay.advance(0)
+      expect(reader.received).toEqual(['e.2', 'e.4', 'e.3', 'e.5', 'e.6'])
+      await reader.stream.close()
+    },
+  )
+
+  it.each<[string, boolean, string]>([
+    ['filled', true, 'e.3'],
+    ['reported as missing', false, 'gap missed (e.2, e.3]'],
+  ])('does not yield later what it has %s: a chain comes in order', async (_, fill, instead) => {
+    const relay = new FakeRelay()
+    const reader = relay.read({ fill })
+    relay.answer = (path) => (path === 'v1/status' ? statusOf('e.1') : page([nav('e.3', 'e.2')]))
+    await relay.advance(0)
+    relay.last.live('e.1').send(nav('e.2', null), nav('e.4', 'e.3'))
+    await relay.advance(0)
+    relay.last.end()
+    await relay.advance(1_000)
+    relay.last.start('e.1', 'full').send(nav('e.2', null), nav('e.3', 'e.2'), nav('e.4', 'e.3'))
+    relay.last.send({ type: 'live', id: 'e.4', replayed: 3 }, nav('e.5', 'e.4'), heartbeat('e.5', 4))
+    await relay.advance(0)
+    expect(reader.received).toEqual(['e.2', instead, 'e.4', 'e.5'])
+    await reader.stream.close()
+  })
+})
+
+describe('a gap of the relay', () => {
+  /** A stream that lacks e.3, of another token, when its connection breaks and the relay answers with a gap. */
+  const breakBefore = async (options: StreamOptions, reason: string, id: string, backfill: string | null = null) => {
+    const relay = new FakeRelay()
+    const reader = relay.read(options)
+    await relay.advance(0)
+    relay.last.live('e.1').send(nav('e.2', null), heartbeat('e.2', 1), nav('e.4', 'e.2')).end()
+    await relay.advance(1_000)
+    const { since } = relay.last
+    relay.last.start(null, 'gap').send(gap(id, since, reason, backfill && `${backfill}&after=${since}&through=${id}`))
+    return { relay, reader }
+  }
+
+  describe.each(selections)('with %s', (_, options) => {
+    it.each([
+      ['expired', 'e.9'],
+      ['ahead', 'e.3'],
+      ['epoch', 'f.9'],
+    ])('%s after a break begins where a heartbeat last proved the stream', async (reason, id) => {
+      const { relay, reader } = await breakBefore(options, reason, id)
+      relay.last.send({ type: 'live', id, replayed: 0 })
+      await relay.advance(0)
+      expect(reader.received).toEqual(['e.2', 'e.4', `gap ${reason} (e.2, ${id}]`])
+      await reader.stream.close()
+    })
+
+    it('that is filled after a break yields what was lost before it, and nothing twice', async () => {
+      const { relay, reader } = await breakBefore({ ...options, fill: true }, 'long', 'e.9', '/v1/events?symbols=*')
+      const stored = [nav('e.3', null, '0xb'), nav('e.4', 'e.2'), nav('e.9', 'e.4')]
+      const isAfter = (position: string) => stored.filter(({ id }) => (comparePositions(id, position) ?? 0) > 0)
+      relay.answer = (path, query) => (path === 'v1/status' ? statusOf('e.1') : page(isAfter(query.get('after') ?? '')))
+      relay.last.send({ type: 'live', id: 'e.9', replayed: 0 })
+      await relay.advance(0)
+      expect(reader.received).toEqual(['e.2', 'e.4', 'e.3', 'e.9'])
+      await reader.stream.close()
+    })
+
+    it('in front of what was received ends in repetitions, of which none is called missing', async () => {
+      const { relay, reader } = await breakBefore(options, 'expired', 'e.3')
+      relay.last.send(nav('e.4', 'e.2'), { type: 'live', id: 'e.4', replayed: 1 }, nav('e.5', 'e.4'), heartbeat('e.5', 2))
+      await relay.advance(0)
+      expect(reader.received).toEqual(['e.2', 'e.4', 'gap expired (e.2, e.3]', 'e.5'])
+      await reader.stream.close()
+    })
+
+    it('in the middle of a replay hides nothing that was lost before it', async () => {
+      const relay = new FakeRelay()
+      const reader = relay.read(options)
+      await relay.advance(0)
+      relay.last.start('e.1').send(nav('e.2', null), nav('e.4', 'e.2'), gap('e.9', 'e.4'), nav('e.10', 'e.8'))
+      relay.last.send({ type: 'live', id: 'e.10', replayed: 4 })
+      await relay.advance(0)
+      expect(reader.received).toEqual(['e.2', 'e.4', 'gap expired (e.4, e.9]', 'e.10', 'gap missed (e.1, e.10]'])
+      await reader.stream.close()
+    })
+  })
+})
+
+describe('a tape that has lost its end', () => {
+  /** A stream has e.3, which only came to it, when the relay starts again and goes on at e.100. */
+  const resumeAfterLoss = async (options: StreamOptions, ...replay: readonly object[]) => {
+    const relay = new FakeRelay()
+    const store = storeOf()
+    const reader = relay.read({ store, ...options })
+    await relay.advance(0)
+    relay.last.live('e.1').send(nav('e.2', null), heartbeat('e.2', 1), nav('e.3', 'e.2')).end()
+    await relay.advance(1_000)
+    relay.last.start(relay.last.since, 'full').send(...replay)
+    await relay.advance(0)
+    return { relay, reader, store }
+  }
+  const lost = nav('e.100', 'e.2')
+  const live = (id: string, replayed: number) => ({ type: 'live', id, replayed })
+
+  describe.each(selections)('with %s', (_, options) => {
+    it.each([false, true])('is a gap from the last proven position, and snapshots follow; filled: %s', async (fill) => {
+      const { relay, reader, store } = await resumeAfterLoss({ ...options, fill }, lost, live('e.100', 1))
+      expect(relay.connections).toHaveLength(3)
+      expect(relay.last.since).toBe('e.100')
+      expect(relay.last.query.get('snapshot')).toBe('always')
+      // A program that starts again now resumes from what the tape has lost, and gets a gap of the relay.
+      expect(store.saved.at(-1)).toBe('e.3')
+      relay.last.start('e.100', 'full').send(snapshot('A', 'e.100'), live('e.100', 0))
+      await relay.advance(0)
+      expect(reader.received).toEqual(['e.2', 'e.3', 'e.100', 'gap expired (e.2, e.100]', 'snapshot A e.100'])
+      expect(store.saved.at(-1)).toBe('e.100')
+      relay.last.end()
+      await relay.advance(1_000)
+      relay.last.live('e.100', 'full').send(nav('e.101', 'e.100'), heartbeat('e.101', 1))
+      await relay.advance(0)
+      expect(reader.received.slice(5)).toEqual(['e.101'])
+      await reader.stream.close()
+    })
+
+    it('is none where the relay repeats everything, or has a gap over it', async () => {
+      const { reader } = await resumeAfterLoss(options, nav('e.3', 'e.2'), live('e.3', 1))
+      expect(reader.received).toEqual(['e.2', 'e.3'])
+      await reader.stream.close()
+      const evicted = await resumeAfterLoss(options, gap('e.9', 'e.2'), lost, live('e.100', 1))
+      expect(evicted.reader.received).toEqual(['e.2', 'e.3', 'gap expired (e.2, e.9]', 'e.100'])
+      await evicted.reader.stream.close()
+    })
+
+    it('is found only once the relay has passed the position: another relay may be behind', async () => {
+      const { relay, reader, store } = await resumeAfterLoss(options, live('e.2', 0))
+      relay.last.send(nav('e.3', 'e.2'), heartbeat('e.3', 1))
+      await relay.advance(0)
+      expect(reader.received).toEqual(['e.2', 'e.3'])
+      expect(store.saved.at(-1)).toBe('e.3')
+      await reader.stream.close()
+      const late = await resumeAfterLoss(options, live('e.2', 0), lost)
+      expect(late.reader.received).toEqual(['e.2', 'e.3', 'e.100'])
+      expect(late.store.saved.at(-1)).toBe('e.3')
+      late.relay.last.send(heartbeat('e.100', 1))
+      await late.relay.advance(0)
+      expect(late.reader.received.at(-1)).toBe('gap expired (e.2, e.100]')
+      await late.reader.stream.close()
+    })
+
+    it('is not what a repetition that is lost on the way looks like', async () => {
+      const { reader } = await resumeAfterLoss(options, lost, live('e.100', 2))
+      expect(reader.received.at(-1)).toBe('gap missed (e.2, e.100]')
+      await reader.stream.close()
+    })
+  })
+
+  it.each([
+    ['is a gap where the relay fills one without it', [], ['gap long (e.2, e.100]']],
+    ['is none where the history still has it', [nav('e.3', 'e.2')], []],
+  ])('%s', async (_, stored, gaps) => {
+    const backfill = '/v1/events?symbols=*&after=e.2&through=e.100'
+    const { relay, reader } = await resumeAfterLoss({ fill: true })
+    relay.answer = (path) => (path === 'v1/status' ? statusOf('e.1') : page([...stored, lost]))
+    relay.last.send(gap('e.100', 'e.2', 'long', backfill), live('e.100', 0))
+    await relay.advance(0)
+    expect(reader.received).toEqual(['e.2', 'e.3', 'e.100', ...gaps])
+    await reader.stream.close()
+  })
+
+  it('ends a strict stream, which does not connect again', async () => {
+    const { relay, reader } = await resumeAfterLoss({ strict: true, fill: true }, lost, live('e.100', 1))
+    expect(String(reader.failure)).toContain('Messages are missing from e.2 to e.100')
+    expect(relay.connections).toHaveLength(2)
+    expect(relay.timerCount).toBe(0)
+  })
+})
+
+describe('a slow consumer', () => {
+  it.each([1, 2, 5])('disconnects at a bound of %i and loses nothing, snapshots neither', async (queueBound) => {
+    const relay = new FakeRelay()
+    const reader = relay.read({ queueBound })
+    const tape = Array.from({ length: 20 }, (_, index) => nav(`e.${index + 1}`, index ? `e.${index}` : null))
+    await relay.advance(0)
+    let served = 0
+    for (let turn = 0; turn < 100 && reader.items.length < 22; turn += 1) {
+      if (served < relay.connections.length) {
+        served = relay.connections.length
+        const { since } = relay.last
+        const isFull = since !== null && relay.last.query.get('snapshot') !== 'always'
+        relay.last.start(since ?? 'e.0', isFull ? 'full' : 'none')
+        if (!isFull) relay.last.send(snapshot('A', 'e.0'), snapshot('B', 'e.0'))
+        relay.last.send(...tape.slice(Number((since ?? 'e.0').slice(2))))
+      }
+      await relay.advance(10)
+    }
+    expect(reader.received).toEqual(['snapshot A e.0', 'snapshot B e.0', ...tape.map(({ id }) => id)])
+    expect(reader.states.some(({ phase }) => phase === 'paused')).toBe(true)
+    await reader.stream.close()
+    expect(relay.timerCount).toBe(0)
+  })
+
+  it('keeps no more than the newest of many heartbeats', async () => {
+    const relay = new FakeRelay()
+    const reader = relay.read()
+    await relay.advance(0)
+    reader.pause()
+    relay.last.live('e.1').send(nav('e.2', null))
+    await relay.advance(0)
+    for (let seq = 3; seq < 100; seq += 1) relay.last.send(heartbeat(`e.${seq}`, 1))
+    expect(reader.stream.state.queued).toBe(1)
+    await reader.stream.close()
+  })
+})
+
+describe('a stored position', () => {
+  it('is never ahead of what the consumer has finished with', async () => {
+    const relay = new FakeRelay()
+    const store = storeOf()
+    const reader = relay.read({ store })
+    await relay.advance(0)
+    reader.pause()
+    relay.last.start('e.1').send(snapshot('A', 'e.1'), snapshot('B', 'e.1'))
+    relay.last.send({ type: 'live', id: 'e.1', replayed: 0 }, nav('e.2', null), heartbeat('e.9', 1))
+    const expected: [string[], string[]][] = [
+      [['snapshot A e.1'], []],
+      [['snapshot B e.1'], []],
+      [['e.2'], ['e.1']],
+    ]
+    for (const [received, saved] of expected) {
+      await relay.advance(0)
+      expect([reader.received.slice(-1), store.saved]).toEqual([received, saved])
+      reader.resume()
+      reader.pause()
+    }
+    await relay.advance(0)
+    expect(store.saved).toEqual(['e.1', 'e.2', 'e.9'])
+    await reader.stream.close()
+  })
+
+  it('is saved as soon as a stream without messages is live', async () => {
+    const relay = new FakeRelay()
+    const store = storeOf()
+    const reader = relay.read({ store, snapshot: false })
+    await relay.advance(0)
+    relay.last.live('e.1')
+    await relay.advance(0)
+    expect(store.saved).toEqual(['e.1'])
+    await reader.stream.close()
+  })
+
+  it('stays before a gap until the snapshots after it are finished', async () => {
+    const relay = new FakeRelay()
+    const store = storeOf('e.1')
+    const reader = relay.read({ store })
+    await relay.advance(0)
+    expect(relay.last.since).toBe('e.1')
+    relay.last.start(null, 'gap').send(gap('e.5', 'e.1'), snapshot('A', 'e.5'))
+    await relay.advance(0)
+    expect([reader.received, store.saved]).toEqual([['gap expired (e.1, e.5]', 'snapshot A e.5'], []])
+    relay.last.send({ type: 'live', id: 'e.5', replayed: 0 })
+    await relay.advance(0)
+    expect(store.saved).toEqual(['e.5'])
+    await reader.stream.close()
+  })
+
+  it('of another tape is given up where the new one begins', async () => {
+    const relay = new FakeRelay()
+    const store = storeOf('d.900')
+    const reader = relay.read({ store })
+    await relay.advance(0)
+    relay.last.start(null, 'gap').send(gap('e.5', 'd.900', 'epoch'), { type: 'live', id: 'e.5', replayed: 0 })
+    relay.last.send(nav('e.6', 'e.4'), heartbeat('e.6', 1))
+    await relay.advance(0)
+    expect(reader.received).toEqual(['gap epoch (d.900, e.5]', 'e.6'])
+    expect(store.saved.at(-1)).toBe('e.6')
+    await reader.stream.close()
+  })
+
+  it('is the newest one when a slow store is done, and closing waits for it', async () => {
+    const relay = new FakeRelay()
+    const saved: string[] = []
+    let finish: (() => void) | undefined
+    const save = (position: string) => {
+      saved.push(position)
+      return new Promise<void>((resolve) => (finish = resolve))
+    }
+    const reader = relay.read({ store: { load: async () => null, save } })
+    await relay.advance(0)
+    relay.last.live('e.1').send(nav('e.2', null), nav('e.3', 'e.2'), nav('e.4', 'e.3'))
+    await relay.advance(0)
+    let isClosed = false
+    const closed = reader.stream.close().then(() => (isClosed = true))
+    await relay.advance(0)
+    expect([saved, isClosed]).toEqual([['e.1'], false])
+    finish?.()
+    await relay.advance(0)
+    finish?.()
+    await closed
+    expect(saved).toEqual(['e.1', 'e.4'])
+  })
+
+  it.each(['load', 'save'] as const)('that cannot %s ends the stream with the failure', async (method) => {
+    const relay = new FakeRelay()
+    const fail = () => {
+      throw new Error('the disk is full')
+    }
+    const reader = relay.read({ store: { ...storeOf(), [method]: fail } })
+    await relay.advance(0)
+    relay.connections.at(-1)?.live('e.1').send(nav('e.2', null))
+    await relay.advance(0)
+    expect(reader.failure).toEqual(new Error('the disk is full'))
+    expect([reader.stream.state.phase, relay.timerCount]).toEqual(['closed', 0])
+  })
+})
+
+describe('a strict stream', () => {
+  it('ends at a loss: nothing after it is yielded or stored', async () => {
+    const relay = new FakeRelay()
+    const store = storeOf()
+    const reader = relay.read({ store, strict: true })
+    await relay.advance(0)
+    relay.last.live('e.1').send(nav('e.2', null), nav('e.4', 'e.3'), nav('e.5', 'e.4'))
+    await relay.advance(0)
+    expect(reader.failure).toMatchObject({ name: 'GapError', gap: { reason: 'missed', from: 'e.2', to: 'e.3' } })
+    expect([reader.received, store.saved.at(-1)]).toEqual([['e.2'], 'e.2'])
+  })
+
+  it('does not come back after a loss at its bound', async () => {
+    const relay = new FakeRelay()
+    const reader = relay.read({ strict: true, queueBound: 1 })
+    await relay.advance(0)
+    relay.last.live('e.1').send(nav('e.4', 'e.3'))
+    await relay.advance(60_000)
+    expect([reader.isDone, relay.connections.length, relay.timerCount]).toEqual([true, 1, 0])
+  })
+})
+
+describe('a gap that is filled', () => {
+  const lossy = async (options: StreamOptions) => {
+    const relay = new FakeRelay()
+    const store = storeOf()
+    const reader = relay.read({ fill: true, store, ...options })
+    await relay.advance(0)
+    relay.last.live('e.1').send(nav('e.2', null), nav('e.5', 'e.4'), heartbeat('e.5', 4))
+    return { relay, store, reader }
+  }
+
+  it.each<[string, StreamOptions]>([
+    ['found by its chain', {}],
+    ['found by its number', { minValue: 1 }],
+  ])('yields each missing message once, page by page: %s', async (_, options) => {
+    const { relay, reader, store } = await lossy(options)
+    const missing = [nav('e.3', 'e.2'), nav('e.4', 'e.3')]
+    relay.answer = (path, query) => {
+      if (path === 'v1/status') return statusOf('e.1')
+      if (query.get('after') === 'e.3') return page([missing[1] as object, nav('e.5', 'e.4')])
+      return page([missing[0] as object], 'e.3')
+    }
+    await relay.advance(0)
+    expect([...reader.received].sort()).toEqual(['e.2', 'e.3', 'e.4', 'e.5'])
+    expect(store.saved.at(-1)).toBe('e.5')
+    await reader.stream.close()
+  })
+
+  it.each<[string, FakeRelay['answer']]>([
+    ['the history fails', () => Promise.reject(new Error('no answer'))],
+    ['a page fails', (_, query) => (query.get('after') === 'e.3' ? Promise.reject(new Error('no')) : page([], 'e.3'))],
+    ['a part is deleted', (path) => (path === 'v1/status' ? statusOf('e.3') : page([]))],
+  ])('comes as a gap where %s', async (_, answer) => {
+    const { relay, reader } = await lossy({})
+    relay.answer = answer
+    await relay.advance(0)
+    expect(reader.received).toContain('gap missed (e.2, e.4]')
+    expect(reader.states.some(({ reason }) => reason?.startsWith('a gap is not filled: '))).toBe(true)
+    await reader.stream.close()
+  })
+
+  it('of the sealed view comes as a gap too where the history gives less than is missing', async () => {
+    const { relay, reader } = await lossy({ stage: 'sealed' })
+    relay.answer = (path) =>
+      path === 'v1/status' ? statusOf('e.1') : page([nav('e.2', null), nav('e.3', 'e.2'), nav('e.5', 'e.4')])
+    await relay.advance(0)
+    expect(reader.received).toEqual(['e.2', 'e.5', 'e.3', 'gap missed (e.1, e.5]'])
+    await reader.stream.close()
+  })
+
+  it('is not finished when the stream is closed meanwhile', async () => {
+    const { relay, reader, store } = await lossy({})
+    relay.answer = (_, __, signal) => new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)))
+    await relay.advance(0)
+    await reader.stream.close()
+    await relay.advance(0)
+    expect([reader.isDone, reader.failure, store.saved.at(-1)]).toEqual([true, null, 'e.2'])
+    expect(await reader.stream.next()).toMatchObject({ done: true })
+  })
+
+  it('is over when the consumer leaves in the middle', async () => {
+    const { relay, reader, store } = await lossy({})
+    relay.answer = (path) => (path === 'v1/status' ? statusOf('e.1') : page([nav('e.3', 'e.2'), nav('e.4', 'e.3')]))
+    reader.pause()
+    await relay.advance(0)
+    reader.resume()
+    reader.pause()
+    await relay.advance(0)
+    expect(reader.received).toEqual(['e.2', 'e.3'])
+    await reader.stream.close()
+    expect(await reader.stream.next()).toMatchObject({ done: true })
+    expect(store.saved.at(-1)).toBe('e.2')
+  })
+
+  it('is still filled before a strict stream ends at a later one', async () => {
+    const { relay, reader, store } = await lossy({ strict: true })
+    let answer: (page: object) => void = () => {}
+    relay.answer = (path) => (path === 'v1/status' ? statusOf('e.1') : new Promise((resolve) => (answer = resolve)))
+    await relay.advance(0)
+    relay.last.send(gap('e.9', 'e.5'))
+    relay.answer = (path) => (path === 'v1/status' ? statusOf('e.1') : page([]))
+    answer(page([nav('e.3', 'e.2'), nav('e.4', 'e.3')]))
+    await relay.advance(0)
+    expect(reader.failure).toMatchObject({ gap: { reason: 'expired' } })
+    expect([...reader.received].sort()).toEqual(['e.2', 'e.3', 'e.4', 'e.5'])
+    expect(store.saved.at(-1)).toBe('e.5')
+  })
+})
+
+describe('a stream that ends', () => {
+  it.each<[string, (stream: UpdateStream, abort: AbortController) => unknown]>([
+    ['close()', (stream) => stream.close()],
+    ['return()', (stream) => stream.return()],
+    ['its signal', (_, abort) => abort.abort()],
+    ['disposal', (stream) => stream[Symbol.asyncDispose]()],
+  ])('by %s leaves nothing behind', async (_, end) => {
+    const relay = new FakeRelay()
+    const abort = new AbortController()
+    const reader = relay.read({ signal: abort.signal })
+    await relay.advance(0)
+    relay.last.live('e.1').send(nav('e.2', null))
+    await relay.advance(0)
+    await end(reader.stream, abort)
+    await reader.done
+    await relay.advance(60_000)
+    expect(reader.failure).toBeNull()
+    expect([relay.last.isOpen, relay.connections.length, relay.timerCount]).toEqual([false, 1, 0])
+    expect(reader.stream.state).toMatchObject({ phase: 'closed', reason: null })
+  })
+
+  it('leaves no listener at a signal that lives on', async () => {
+    const relay = new FakeRelay()
+    const { signal } = new AbortController()
+    let listeners = 0
+    const add = signal.addEventListener.bind(signal)
+    signal.addEventListener = (...[type, listener, options]: Parameters<typeof add>) => {
+      listeners += 1
+      if (typeof options === 'object') options.signal?.addEventListener('abort', () => (listeners -= 1))
+      add(type, listener, options)
+    }
+    const reader = relay.read({ signal })
+    await relay.advance(0)
+    expect(listeners).toBe(1)
+    await reader.stream.close()
+    expect(listeners).toBe(0)
+  })
+
+  it.each(['before it is read', 'while it loads its position'])('%s never connects', async (moment) => {
+    const relay = new FakeRelay()
+    const abort = new AbortController()
+    if (moment === 'before it is read') abort.abort()
+    const store = { ...storeOf(), load: () => loadAndAbort(abort) }
+    const reader = relay.read({ signal: abort.signal, store })
+    await relay.advance(60_000)
+    expect([reader.isDone, reader.failure, relay.connections.length]).toEqual([true, null, 0])
+  })
+
+  it('ends every call that waits, and a second loop at once', async () => {
+    const relay = new FakeRelay()
+    const stream = new UpdateStream(relay.source(), '*', {})
+    const calls = [stream.next(), stream.next(), stream.next()]
+    await relay.advance(0)
+    relay.last.live('e.1').send(nav('e.2', null))
+    expect(await calls[0]).toMatchObject({ value: { id: 'e.2' } })
+    await stream.close()
+    expect(await Promise.all(calls.slice(1))).toEqual([
+      { done: true, value: undefined },
+      { done: true, value: undefined },
+    ])
+    for await (const item of stream) expect.unreachable(`${item.id}`)
+  })
+
+  it('passes on what the loop throws, and disconnects', async () => {
+    const relay = new FakeRelay()
+    const stream = new UpdateStream(relay.source(), '*', {})
+    const loop = (async () => {
+      for await (const _ of stream) throw new Error('my own')
+    })()
+    await relay.advance(0)
+    relay.last.live('e.1').send(nav('e.2', null))
+    await expect(loop).rejects.toThrow('my own')
+    expect([relay.last.isOpen, relay.timerCount]).toEqual([false, 0])
+  })
+})
+
+it('ignores types and fields that it does not know, and proves by them too', async () => {
+  const relay = new FakeRelay()
+  const reader = relay.read()
+  await relay.advance(0)
+  relay.last.live('e.1').send({ type: 'weather', id: 'e.9' }, { ...nav('e.2', null), mood: 1 })
+  relay.last.send({ ...nav('e.3', null), type: 'weather' }, heartbeat('e.3', 2))
+  await relay.advance(0)
+  expect(reader.received).toEqual(['e.2'])
+  expect(reader.stream.position).toBe('e.3')
+  await reader.stream.close()
+})
