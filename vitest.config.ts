@@ -11,7 +11,7 @@ export const slowFiles = [
   'test/unit/{argument-bounds,relay/chain/any-json,relay/edge/history/export}.test.ts',
   'test/unit/{main.test.ts,tools/{completion,tail/tail}.test.ts,build/build-board.test.ts}',
   'test/unit/devnet/{devnet-main,devnet-restart}.test.ts',
-  'test/unit/relay/{configured-tape.test.ts,tape/jetstream/*.test.ts}',
+  'test/unit/relay/tape/{open-tape.test.ts,jetstream/*.test.ts}',
   'test/unit/docs/{asyncapi,typescript-types}.test.ts',
 ]
 

@@ -14,7 +14,11 @@ type CommandEntry = {
 const entries: Readonly<Record<string, CommandEntry>> = {
   serve: {
     summary: 'run the relay; also without a command',
-    run: async (args) => (await import('./relay/serve.ts')).serve(args),
+    run: async (args) =>
+      (await import('./relay/serve.ts')).serve(args, {
+        startBuiltInChain: async (faults) => (await import('./devnet/built-in-chain.ts')).startBuiltInChain(faults),
+        loadDocuments: async () => (await import('./docs/documents.ts')).documents,
+      }),
     flags: async () => (await import('./relay/config/config.ts')).settingFlags,
   },
   tail: {

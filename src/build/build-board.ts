@@ -52,7 +52,7 @@ async function build(vite: typeof import('vite')): Promise<readonly NewFile[]> {
   const result = await vite.build({
     configFile: false,
     root: join(root, 'src/board'),
-    base: '../board/',
+    base: './',
     logLevel: 'warn',
     // No settings of a folder above this one.
     css: { postcss: {} },

@@ -3,7 +3,7 @@ import { closeCodes } from '../protocol/close-codes.ts'
 import { StreamQuery } from '../protocol/selection.ts'
 import { examplesOf } from './examples.ts'
 import { CAVEAT, serviceDescription } from './openapi.ts'
-import { SCHEMA_REF_PREFIX } from './route-table.ts'
+import { SCHEMA_REF_PREFIX } from './route-texts.ts'
 import { type JsonSchema, messageTypes, namedSchemas, querySchema } from './schemas.ts'
 
 const { updates, notices, requests } = messageTypes

@@ -7,21 +7,12 @@ import { page } from './page.ts'
 import { publishedSchemas } from './schemas.ts'
 import { typescriptTypes } from './typescript-types.ts'
 
-export type Document = {
-  readonly type: string
-  /** As they are sent: each answer would else hold a copy of its own until its client has read it. */
-  readonly bytes: Uint8Array<ArrayBuffer>
-  readonly etag: string
-  /** Null for a document that is not a page. */
-  readonly contentSecurityPolicy: string | null
-}
-
 const JSON_TYPE = 'application/json'
 const SCHEMA_TYPE = 'application/schema+json'
 const ETAG_BYTES = 16
 
 /** Every document by its path. They never change while the process runs, so they are built once. */
-export const documents: ReadonlyMap<string, Document> = new Map([
+export const documents = new Map([
   ['/openapi.json', documentOf(JSON_TYPE, prettyJson(openApi()))],
   ['/asyncapi.json', documentOf(JSON_TYPE, prettyJson(asyncApi()))],
   ['/llms.txt', documentOf('text/plain; charset=utf-8', llms())],
@@ -33,7 +24,7 @@ export const documents: ReadonlyMap<string, Document> = new Map([
   ),
 ])
 
-function documentOf(type: string, body: string, contentSecurityPolicy: string | null = null): Document {
+function documentOf(type: string, body: string, contentSecurityPolicy: string | null = null) {
   const digest = createHash('sha256').update(body).digest('hex')
   return { type, bytes: new TextEncoder().encode(body), etag: `"${digest.slice(0, 2 * ETAG_BYTES)}"`, contentSecurityPolicy }
 }

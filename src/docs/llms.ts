@@ -1,11 +1,12 @@
+import { quickStartLines } from '../protocol/quick-start.ts'
 import { defaultTypes } from '../protocol/updates.ts'
 import { closeCodesText } from './asyncapi.ts'
 import { CAVEAT, openApi, serviceDescription } from './openapi.ts'
 import type { Recipe } from './program-recipes.ts'
 import { recipes } from './recipes.ts'
-import { routes } from './route-table.ts'
+import { describedRoutes } from './route-texts.ts'
 import { messageTypes } from './schemas.ts'
-import { ORIGIN, quickStartLines } from './snippets.ts'
+import { ORIGIN } from './snippets.ts'
 
 /** The llms.txt document: what a language model needs to use the service. */
 export function llms(): string {
@@ -45,7 +46,7 @@ ${recipes.map(recipeText).join('\n\n')}
 
 ## Routes
 
-${routes.map(({ method, path, summary }) => `- \`${method.toUpperCase()} ${path}\`: ${summary}`).join('\n')}
+${describedRoutes.map(({ method, path, summary }) => `- \`${method.toUpperCase()} ${path}\`: ${summary}`).join('\n')}
 
 ## Documents
 

@@ -2,7 +2,15 @@ import type { z } from 'zod'
 import { version } from '../lib/version.ts'
 import { ErrorRecord } from '../protocol/refusal.ts'
 import { examplesOf } from './examples.ts'
-import { anyRefusal, jsonContent, type Media, type Route, refusals, routes, SCHEMA_REF_PREFIX } from './route-table.ts'
+import {
+  anyRefusal,
+  type DescribedRoute,
+  describedRoutes,
+  jsonContent,
+  type Media,
+  refusals,
+  SCHEMA_REF_PREFIX,
+} from './route-texts.ts'
 import { type JsonSchema, messageTypes, namedSchemas, querySchema } from './schemas.ts'
 
 /** Every document must contain this sentence. */
@@ -32,8 +40,8 @@ export function openApi() {
     servers: [{ url: '/', description: 'The relay that serves this document.' }],
     // A key is needed only if the relay is configured to require one.
     security: [{}, { bearer: [] }, { key: [] }],
-    tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name })),
-    paths: Object.fromEntries(routes.map((route) => [route.path, { [route.method]: operationOf(route) }])),
+    tags: [...new Set(describedRoutes.map(({ tag }) => tag))].map((name) => ({ name })),
+    paths: Object.fromEntries(describedRoutes.map((route) => [route.path, { [route.method]: operationOf(route) }])),
     components: {
       schemas,
       responses: Object.fromEntries(
@@ -62,7 +70,7 @@ const oneOf = (description: string, types: readonly string[]) => ({
   discriminator: { propertyName: 'type', mapping: Object.fromEntries(types.map((type) => [type, SCHEMA_REF_PREFIX + type])) },
 })
 
-function operationOf(route: Route) {
+function operationOf(route: DescribedRoute) {
   const { id, tag, summary, description, pathParameters = {}, requestHeaders = {}, query, body, responses, refusals, curl } = route
   const parameters = [
     ...Object.entries(pathParameters).map(([name, { description, example }]) => ({
@@ -90,7 +98,7 @@ function operationOf(route: Route) {
 
 type OpenApiResponse = ReturnType<typeof responseOf> | { readonly $ref: string }
 
-const responseOf = ({ description, content, headers }: Route['responses'][number]) => ({
+const responseOf = ({ description, content, headers }: DescribedRoute['responses'][number]) => ({
   description,
   ...(content ? { content: content satisfies Media } : {}),
   ...(headers

@@ -1,16 +1,10 @@
 import { readFileSync } from 'node:fs'
+import { quickStartLines } from '../protocol/quick-start.ts'
 
 /** Code to copy. Tests run it unchanged. */
 
 /** The page at `/docs` replaces it with its own origin. */
 export const ORIGIN = 'http://127.0.0.1:8080'
-
-/** The first three lines that a new user needs: text, WebSocket, browser. */
-export const quickStartLines = (host: string, symbol: string): readonly string[] => [
-  `curl -N http://${host}/v1/tail/${symbol}`,
-  `npx wscat -c 'ws://${host}/v1/ws?symbols=${symbol}'`,
-  `new EventSource('http://${host}/v1/stream/${symbol}').onmessage = (message) => console.log(JSON.parse(message.data))`,
-]
 
 export type Snippet = {
   readonly id: 'curl' | 'wscat' | 'browser' | 'typescript' | 'python' | 'go'

@@ -38,11 +38,6 @@ export function urls(...schemes: readonly string[]) {
   return (text: string): readonly string[] => itemsOf(text).map(url(...schemes))
 }
 
-export function streamName(text: string): string {
-  if (/^[A-Za-z0-9_-]{1,64}$/.test(text)) return text
-  throw new SettingError('must be up to 64 letters, digits, - and _')
-}
-
 /** Reads the text of a setting. One that takes only a few texts has all of them as choices. */
 export type SettingReader<Value> = { (text: string): Value; readonly choices?: readonly string[] }
 
@@ -62,27 +57,6 @@ export const bool: SettingReader<boolean> = Object.assign(
   },
   { choices: ['true', 'false'] },
 )
-
-/** A token by its symbol or its address, and the proxy contract of its price feed. */
-export type FeedPair = { readonly token: string; readonly proxy: `0x${string}` }
-
-export function feeds(text: string): readonly FeedPair[] {
-  const pairs = itemsOf(text).map(feed)
-  const duplicate = pairs.find(({ token }, index) => pairs.findIndex((other) => isSameName(other.token, token)) < index)
-  if (duplicate) throw new SettingError(`must name each token once, and ${redacted(duplicate.token)} appears twice`)
-  return pairs
-}
-
-function feed(item: string): FeedPair {
-  const [token = '', proxy = '', ...others] = item.split('=').map((part) => part.trim())
-  if (token === '' || proxy === '' || others.length > 0)
-    throw new SettingError(`must be pairs such as AAPLc=0x…, and ${redacted(item)} is not one`)
-  const address = addressOf(proxy)
-  if (address === null) throw new SettingError(`must name the address of a feed, and ${redacted(item)} does not`)
-  if (/^0x/i.test(token) && addressOf(token) === null)
-    throw new SettingError(`must name a token by its symbol or its address, and ${redacted(item)} does not`)
-  return { token: addressOf(token) ?? token, proxy: address }
-}
 
 export const isSameName = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase()
 

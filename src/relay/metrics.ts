@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@prometheus-io/client'
+import type { Update } from '../protocol/updates.ts'
 
 /** A value of a gauge and the labels that name its series. */
 export type Sample = readonly [labels: Readonly<Record<string, string>>, value: number]
@@ -35,7 +36,7 @@ export function openMetrics() {
       for (const name of misnamedMetrics) registry.removeSingleMetric(name)
     },
     ...withUpstreamCounter(openChainMetrics(make)),
-    ...openPublishedMetrics(make),
+    ...withPublishedCounter(openPublishedMetrics(make)),
     ...openTapeMetrics(make),
     ...withDisconnectCounter(openListenerMetrics(make)),
   }
@@ -77,6 +78,21 @@ const openPublishedMetrics = ({ counter, measured, seconds }: Maker) => ({
   keys: counter('keys_total', 'Keys by what was published about them', ['event']),
   oldestOpenKey: measured('oldest_open_key_seconds', 'Age of the oldest key that is neither sealed nor retracted', 'max'),
   deliverySeconds: seconds('delivery_seconds', 'From the receipt of a log to the end of its writes to all listeners', ['source']),
+})
+
+/** Counts what was written to the tape. */
+const withPublishedCounter = (metrics: ReturnType<typeof openPublishedMetrics>) => ({
+  ...metrics,
+  countPublished: (entries: readonly { readonly update: Update }[]): void => {
+    const { updates, keys } = metrics
+    for (const { update } of entries) {
+      updates.inc({ type: update.type })
+      if (update.type === 'seal') keys.inc({ event: 'sealed' }, update.keys.length)
+      else if (update.type === 'retract') keys.inc({ event: 'retracted' })
+      else if (update.type === 'amend') keys.inc({ event: 'amended' })
+      else if ('late' in update) keys.inc({ event: update.late ? 'late' : (update.stage ?? 'preconfirmed') })
+    }
+  },
 })
 
 /** Counts a request to an upstream. `failed` is the kind of its error. */

@@ -1,18 +1,18 @@
 import cluster from 'node:cluster'
 import { isIPv6 } from 'node:net'
-import { join } from 'node:path'
 import { setTimeout as setTimeoutPromise } from 'node:timers/promises'
-import { quickStartLines } from '../docs/snippets.ts'
-import { type Command, EXIT_FAILED, EXIT_OK, EXIT_USAGE } from '../lib/command.ts'
+import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from '../lib/command.ts'
 import { version } from '../lib/version.ts'
-import { type Config, readConfig, type UpstreamEndpoints } from './config/config.ts'
+import { quickStartLines } from '../protocol/quick-start.ts'
+import { type Config, type ConfigResult, noUpstream, readConfig, type Upstream, withUpstream } from './config/config.ts'
+import type { LoadDocuments } from './edge/http/documents-handler.ts'
 import { ListenError } from './edge/http/server.ts'
 import { type Logger, openLog } from './log.ts'
 import { openMetrics } from './metrics.ts'
-import type { Relay } from './relay.ts'
-import { startRelay } from './start-relay.ts'
+import { type Relay, type RelayOptions, startRelay } from './relay.ts'
 import { TapeError, WrongTapeError } from './tape/tape.ts'
-import { isDemo, noUpstream, openDemoChain, upstreamEndpoints } from './upstream.ts'
+
+/** The process of a relay: settings, signals, exit codes, the banner, and one process or several. */
 
 /** A process group may get one signal twice within milliseconds. Only a later one forces the exit. */
 const FORCED_EXIT_AFTER_MS = 1_000
@@ -22,47 +22,63 @@ const FIRST_LIST_TIMEOUT_MS = 5_000
 const print = (line: string) => process.stdout.write(`${line}\n`)
 const printError = (line: string) => process.stderr.write(`stocktape: ${line}\n`)
 
+/** What a relay is given that is no part of it. Both are loaded only when they are asked for. */
+export type Companions = {
+  readonly startBuiltInChain: (faults: Config['process']['faults']) => Promise<BuiltInChain>
+  readonly loadDocuments: LoadDocuments
+}
+type BuiltInChain = { readonly upstream: Upstream; stop(): Promise<void> }
+
 /** Runs the relay. Resolves once it listens: from then on, signals and failures end the process. */
-export const serve: Command = async (args) => {
+export async function serve(args: readonly string[], { startBuiltInChain, loadDocuments }: Companions): Promise<number> {
   const result = readConfig(args, process.env)
-  if (result.kind === 'help') {
-    process.stdout.write(result.text)
-    return EXIT_OK
-  }
-  if (result.kind === 'version') {
-    print(version)
-    return EXIT_OK
-  }
-  if (result.kind === 'mistakes') {
-    for (const line of result.lines) printError(line)
-    return EXIT_USAGE
-  }
+  if (result.kind !== 'settings') return printResult(result)
   if (!cluster.isWorker) for (const warning of result.warnings) printError(warning)
-  if (isDemo(result.config) && !result.config.DEMO) {
+  const { isBuiltIn } = result.config.chain
+  if (isBuiltIn && !result.config.process.demo) {
     printError(noUpstream)
     return EXIT_FAILED
   }
-  const config = isDemo(result.config) ? withDemoTape(result.config) : result.config
-  const log = openLog(config.LOG_LEVEL)
+  const log = openLog(result.config.process.logLevel)
   if (cluster.isWorker) {
     const { runWorker } = await import('./workers/run-worker.ts')
-    runWorker(config, log)
+    runWorker(result.config, { log, loadDocuments })
     return EXIT_OK
   }
+  const builtInChain = isBuiltIn ? await startBuiltInChain(result.config.process.faults) : null
+  const config = builtInChain ? withUpstream(result.config, builtInChain.upstream) : result.config
+  const relay = await start(config, { log, loadDocuments }, builtInChain)
+  await Promise.race([relay.whenListed, new Promise((resolve) => setTimeout(resolve, FIRST_LIST_TIMEOUT_MS).unref())])
+  printBanner(config, relay)
+  return EXIT_OK
+}
+
+function printResult(result: Exclude<ConfigResult, { kind: 'settings' }>): number {
+  if (result.kind === 'help') process.stdout.write(result.text)
+  if (result.kind === 'version') print(version)
+  if (result.kind !== 'mistakes') return EXIT_OK
+  for (const line of result.lines) printError(line)
+  return EXIT_USAGE
+}
+
+/** Starts the relay, in one process or in several, and sees to its end. */
+async function start(
+  config: Config,
+  given: Pick<RelayOptions, 'log' | 'loadDocuments'>,
+  builtInChain: BuiltInChain | null,
+): Promise<Relay> {
   const metrics = openMetrics()
   metrics.addProcess()
-  const devnet = isDemo(config) ? await openDemoChain(config.FAULTS) : null
-  const endpoints = upstreamEndpoints(config, devnet)
   let relay: Relay | null = null
   const shutdown = openShutdown(
-    log,
+    given.log,
     async () => {
       await relay?.stop()
-      await devnet?.stop()
+      await builtInChain?.stop()
     },
     async () => {
       relay?.announceStop()
-      await setTimeoutPromise(config.PRE_DRAIN_MS)
+      await setTimeoutPromise(config.process.preDrainMs)
     },
   )
   process.on('uncaughtException', (failure) => shutdown.onFailure(failure))
@@ -70,34 +86,28 @@ export const serve: Command = async (args) => {
   process.on('SIGTERM', shutdown.onSignal)
   process.on('SIGINT', shutdown.onSignal)
   try {
-    const start = config.WORKERS > 1 ? (await import('./workers/start-workers.ts')).startWorkers : startRelay
-    relay = await start({ config, endpoints, log, metrics, onFailure: shutdown.onFailure })
+    const open = config.process.workers > 1 ? (await import('./workers/start-workers.ts')).startWorkers : startRelay
+    relay = await open({ config, ...given, metrics, onFailure: shutdown.onFailure })
+    return relay
   } catch (failure) {
     if (!(failure instanceof ListenError || failure instanceof TapeError)) throw failure
     printError(failure.message)
     process.exit(EXIT_USAGE)
   }
-  await Promise.race([relay.whenListed, new Promise((resolve) => setTimeout(resolve, FIRST_LIST_TIMEOUT_MS).unref())])
-  printBanner(config, relay, endpoints)
-  return EXIT_OK
 }
-
-/** The tape of the built-in chain has a folder of its own, so that it never stands where the tape of a real chain belongs. */
-const withDemoTape = (config: Config): Config =>
-  config.DATA_DIR === ':memory:' ? config : { ...config, DATA_DIR: join(config.DATA_DIR, 'demo') }
 
 /** The host as a URL has it: an address of IPv6 stands in brackets. */
 const hostInUrl = (host: string): string => (host === '0.0.0.0' || host === '::' ? 'localhost' : isIPv6(host) ? `[${host}]` : host)
 
-function printBanner(config: Config, relay: Relay, { demo }: UpstreamEndpoints): void {
-  const host = `${hostInUrl(config.HOST)}:${relay.port}`
-  const copy = config.NATS_URL === undefined ? '' : `the stream ${config.NATS_STREAM} of NATS, with a copy in `
-  print(`stocktape listens on http://${host}, the tape is in ${copy}${config.DATA_DIR}`)
-  if (config.ROLE === 'ingest') {
+function printBanner({ process: own, chain, tape }: Config, relay: Relay): void {
+  const host = `${hostInUrl(own.host)}:${relay.port}`
+  const copy = tape.natsUrl === undefined ? '' : `the stream ${tape.natsStream} of NATS, with a copy in `
+  print(`stocktape listens on http://${host}, the tape is in ${copy}${tape.dataDir}`)
+  if (own.role === 'ingest') {
     print('This process only writes the tape: it serves /healthz, /readyz, /metrics and /v1/status.')
     return
   }
-  if (demo) {
+  if (chain.isBuiltIn) {
     print('No upstream is set, so this is the built-in chain: nothing on it is real. See --help for the settings.')
     print('Its token TESTc retracts, splits and pauses on schedule (docs/test-token.md), and --faults makes more go wrong.')
   }

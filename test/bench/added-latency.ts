@@ -9,7 +9,7 @@ import { performance } from 'node:perf_hooks'
 import { readConfig } from '../../src/relay/config/config.ts'
 import { openLog } from '../../src/relay/log.ts'
 import { openMetrics } from '../../src/relay/metrics.ts'
-import { startRelay } from '../../src/relay/start-relay.ts'
+import { startRelay } from '../../src/relay/relay.ts'
 import type { LatencyCommand, LatencyReply } from './latency-process.ts'
 import { type Percentiles, percentilesOf } from './result-table.ts'
 
@@ -68,21 +68,20 @@ async function command<Done extends LatencyReply['done']>(
 
 const dir = await mkdtemp(join(tmpdir(), 'stocktape-bench-'))
 const upstream = await command({ do: 'upstream' })
-const parsed = readConfig(['--port', '0', '--data-dir', dir, '--log-level', 'warn'], {})
+const settings = {
+  PORT: '0',
+  DATA_DIR: dir,
+  UPSTREAM_RPC_URL: upstream.rpcUrl,
+  UPSTREAM_WS_URL: upstream.wsUrl,
+  STOCKS_API_URL: upstream.url,
+}
+const parsed = readConfig([], settings)
 if (parsed.kind !== 'settings') throw new Error('the settings of the benchmark are invalid')
 const relay = await startRelay({
   config: parsed.config,
-  endpoints: {
-    rpcUrls: [upstream.rpcUrl],
-    wsUrls: [upstream.wsUrl],
-    stocksUrl: upstream.url,
-    feeds: [],
-    pools: [],
-    oracleRegistry: null,
-    demo: false,
-  },
   log: openLog('warn'),
   metrics: openMetrics(),
+  loadDocuments: async () => new Map(),
   onFailure: (failure) => {
     throw failure
   },

@@ -53,7 +53,13 @@ type FactDraft = MovementDraft | DraftOf<'approval' | 'log' | 'pause' | 'multipl
 /** Writes a tape as after a busy day, batch by batch as the ingest does. Returns what is on it. */
 export async function generateFullTape(settings: TapeSettings): Promise<GeneratedTape> {
   const { dir, updates, now, head } = settings
-  const tape = openSqliteTape({ dir, retentionMs: DAY_MS, bound: updates + 10_000, now: () => now, random: Math.random })
+  const tape = openSqliteTape({
+    dataDir: dir,
+    tapeRetentionMs: DAY_MS,
+    tapeBound: updates + 10_000,
+    now: () => now,
+    random: Math.random,
+  })
   try {
     const counts: Partial<Record<UpdateType, number>> = {}
     const [keys, times]: [string[], string[]] = [[], []]

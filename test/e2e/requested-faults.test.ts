@@ -1,9 +1,9 @@
 import { describe, expect, it, type TestContext } from 'vitest'
 import { startDevnet } from '../../src/devnet/devnet.ts'
-import { readConfig } from '../../src/relay/config/config.ts'
+import { readConfig, withUpstream } from '../../src/relay/config/config.ts'
 import { openLog } from '../../src/relay/log.ts'
 import { openMetrics } from '../../src/relay/metrics.ts'
-import { startRelay } from '../../src/relay/start-relay.ts'
+import { startRelay } from '../../src/relay/relay.ts'
 import { listenNdjson, type TestListener } from '../support/test-listener.ts'
 
 /** A relay with these faults, on a chain with fast blocks. */
@@ -12,21 +12,20 @@ const openFaulty = async (
   { onTestFinished }: Pick<TestContext, 'onTestFinished'>,
   transactionsPerFlashblock = 1,
 ) => {
-  const settings = { PORT: '0', DATA_DIR: ':memory:', LOG_LEVEL: 'silent', SILENCE_MS: '500', STOCKS_REFRESH_MS: '200' }
+  const settings = { PORT: '0', DATA_DIR: ':memory:', SILENCE_MS: '500', STOCKS_REFRESH_MS: '200' }
   const parsed = readConfig([], { ...settings, FAULTS: faults })
   if (parsed.kind !== 'settings') throw new Error(JSON.stringify(parsed))
-  const { config } = parsed
   const pace = { blockMs: 200, flashblockMs: 100, transactionsPerFlashblock }
-  const devnet = await startDevnet({ ...pace, requestedFaults: config.FAULTS ?? {} })
+  const devnet = await startDevnet({ ...pace, requestedFaults: parsed.config.process.faults ?? {} })
   onTestFinished(() => devnet.stop())
   const relay = await startRelay({
-    config,
-    endpoints: {
-      ...{ rpcUrls: [devnet.rpcUrl], wsUrls: [devnet.wsUrl], stocksUrl: devnet.url },
-      ...{ feeds: [], pools: [], oracleRegistry: null, demo: true },
-    },
-    log: openLog(config.LOG_LEVEL),
+    config: withUpstream(parsed.config, {
+      chain: { upstreamRpcUrl: [devnet.rpcUrl], upstreamWsUrl: [devnet.wsUrl], isBuiltIn: true },
+      tokens: { stocksApiUrl: devnet.url, feeds: [], pools: [], oracleRegistry: null },
+    }),
+    log: openLog('silent'),
     metrics: openMetrics(),
+    loadDocuments: async () => new Map(),
     onFailure: (failure) => {
       throw failure
     },

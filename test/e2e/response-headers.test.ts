@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { routes } from '../../src/docs/route-table.ts'
+import { routes as routeTable } from '../../src/protocol/routes.ts'
 import { openTestStack } from '../support/test-stack.ts'
 import { openedOnce } from './gateway/node-and-gateway.ts'
+
+const routes = Object.values(routeTable)
 
 const stack = openedOnce((lifecycle) => openTestStack({}, lifecycle))
 

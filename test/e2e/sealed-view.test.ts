@@ -24,7 +24,7 @@ async function openRelayOnWrittenTape() {
   ]
   const { tokens } = diffFullList(new Map(), [...parseList(Buffer.from(JSON.stringify({ tokens: records }))).tokens.values()], {
     now: 0,
-    staleMs: 1_000,
+    navStaleMs: 1_000,
     at: { block: 0, logIndex: 0 },
   })
   await tape.append([], notesOfTokens(tokens))
@@ -45,7 +45,7 @@ async function openRelayOnWrittenTape() {
     countRefusal: () => {},
   }
   const app = openApp({
-    ...{ streams, nodeRoutes: [], listCacheControl: '' },
+    ...{ streams, nodeRoutes: [], loadDocuments: async () => new Map(), listCacheControl: '' },
     metrics: async () => '',
     metricsToken: undefined,
     unreadyReasons: () => [],

@@ -66,7 +66,13 @@ async function open(logs: number) {
   if (parsed.kind !== 'settings') throw new Error(JSON.stringify(parsed))
   const { config } = parsed
   const now = () => at
-  const tape = openSqliteTape({ dir: ':memory:', retentionMs: config.TAPE_RETENTION_MS, bound: 1e6, now, random: () => 0.5 })
+  const tape = openSqliteTape({
+    dataDir: ':memory:',
+    tapeRetentionMs: config.tape.tapeRetentionMs,
+    tapeBound: 1e6,
+    now,
+    random: () => 0.5,
+  })
   const { gated, followers } = gatedTape(tape)
   const metrics = openMetrics()
   const live = openLiveEdge({
@@ -74,11 +80,10 @@ async function open(logs: number) {
     uptime: () => performance.now(),
     isCut: () => false,
     chain: { id: 1, isWrong: () => false },
-    endpoints: { demo: false, rpcUrls: [] },
     warn: () => {},
   })
   const status = () => ({}) as never
-  const server = await openHttpEdge({ ...live, config, metrics, parts: [], status })
+  const server = await openHttpEdge({ ...live, config, metrics, parts: [], status, loadDocuments: async () => new Map() })
   const draftsOf = (block: number) => Array.from({ length: logs }, (_, index) => transferAt({ block, index }))
   const write = async (what: 'logs' | 'amends' | 'seal' | 'retracts', block: number, notes = new Notes()) => {
     const facts = draftsOf(block)

@@ -103,9 +103,9 @@ it(`memory stays flat over ${HOURS} hours, and every log gets its end`, async ()
   const clock = new VirtualClock()
   const traffic = new DayTraffic(clock)
   const tape = openSqliteTape({
-    dir: ':memory:',
-    retentionMs: HOURS * HOUR_MS,
-    bound: TAPE_BOUND,
+    dataDir: ':memory:',
+    tapeRetentionMs: HOURS * HOUR_MS,
+    tapeBound: TAPE_BOUND,
     now: () => clock.now(),
     random: () => 0.5,
   })
@@ -135,7 +135,7 @@ it(`memory stays flat over ${HOURS} hours, and every log gets its end`, async ()
       silenceMs: 3_000,
       finalityPollMs: 10_000,
       backfillBoundMs: HOURS * HOUR_MS,
-      staleMs: 365 * 24 * HOUR_MS,
+      navStaleMs: 365 * 24 * HOUR_MS,
       feeds: [],
       ...noQuotes,
     },

@@ -85,6 +85,6 @@ export class RestartableTape {
 
   #open(): SearchableTape {
     const { bound = UPDATES_BOUND, wallTime, random } = this.#options
-    return openSqliteTape({ dir: this.#dir, retentionMs: RETENTION_MS, bound, now: this.now, wallTime, random })
+    return openSqliteTape({ dataDir: this.#dir, tapeRetentionMs: RETENTION_MS, tapeBound: bound, now: this.now, wallTime, random })
   }
 }

@@ -45,8 +45,11 @@ export class SimulatedEdge {
       server: 'simulation',
       demo: false,
       heartbeatMs: HEARTBEAT_MS,
-      staleMs: 1,
-      limits: { selections: bounds.selectionsBound, replay: REPLAY_BOUND, backlog: bounds.backlogBoundBytes, retentionMs: 1 },
+      navStaleMs: 1,
+      selectionsBound: bounds.selectionsBound,
+      replayBound: REPLAY_BOUND,
+      backlogBoundBytes: bounds.backlogBoundBytes,
+      tapeRetentionMs: 1,
     }
     const sendHeartbeats = (): (() => void) =>
       clock.runAfter(HEARTBEAT_CHECK_MS, () => {

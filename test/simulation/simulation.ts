@@ -234,7 +234,7 @@ export class Simulation {
       onChainEvent: (event) => this.checker.receive(event),
       lists: (knownTokens) =>
         pollList({
-          ...{ fetch, refreshMs: REFRESH_MS, known: knownTokens, clock, random: () => random.next(), warn },
+          ...{ fetch, stocksRefreshMs: REFRESH_MS, known: knownTokens, clock, random: () => random.next(), warn },
           onUnreadable: () => {},
         }),
       clock,
@@ -245,7 +245,7 @@ export class Simulation {
         silenceMs: SILENCE_MS,
         finalityPollMs: FINALITY_POLL_MS,
         backfillBoundMs: settings.backfillBoundMs,
-        staleMs: settings.staleMs,
+        navStaleMs: settings.staleMs,
         feeds: feedsOf(activeFaults),
         ...noQuotes,
       },

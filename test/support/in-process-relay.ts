@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import type { Devnet } from '../../src/devnet/devnet.ts'
-import { configuredPools, readConfig } from '../../src/relay/config/config.ts'
+import { documents } from '../../src/docs/documents.ts'
+import { readConfig } from '../../src/relay/config/config.ts'
 import { openLog } from '../../src/relay/log.ts'
 import { openMetrics } from '../../src/relay/metrics.ts'
-import { startRelay } from '../../src/relay/start-relay.ts'
+import { startRelay } from '../../src/relay/relay.ts'
 
 /** A relay in this process, over real sockets, with intervals short enough for tests. */
 export type TestRelay = {
@@ -74,17 +75,9 @@ async function openOneRelay(devnet: Upstream, settings: Record<string, string> =
   const { config } = parsed
   const relay = await startRelay({
     config,
-    endpoints: {
-      rpcUrls: config.UPSTREAM_RPC_URL ?? config.UPSTREAM_WS_URL ?? [],
-      wsUrls: config.UPSTREAM_WS_URL ?? [],
-      stocksUrl: config.STOCKS_API_URL ?? '',
-      feeds: config.FEEDS ?? [],
-      pools: configuredPools(config, []),
-      oracleRegistry: config.ORACLE_REGISTRY ?? null,
-      demo: false,
-    },
-    log: openLog(config.LOG_LEVEL),
+    log: openLog(config.process.logLevel),
     metrics: openMetrics(),
+    loadDocuments: async () => documents,
     onFailure: (failure) => {
       throw failure
     },

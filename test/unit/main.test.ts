@@ -1,6 +1,6 @@
 import { describe, expect, it, type TestContext } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
-import { settings } from '../../src/relay/config/config.ts'
+import { settings } from '../../src/relay/config/settings.ts'
 import { ChildProgram } from '../support/child-program.ts'
 
 async function stocktape({ onTestFinished }: TestContext, ...args: readonly string[]) {
@@ -15,7 +15,7 @@ describe.concurrent('stocktape', () => {
     const { code, stdout, stderr } = await stocktape(context, ...args)
     expect([code, stderr]).toEqual([0, ''])
     for (const command of ['serve', 'tail', 'doctor']) expect(stdout).toMatch(new RegExp(`^  stocktape ${command} +\\w`, 'm'))
-    for (const [name, { description }] of Object.entries(settings)) expect(stdout).toContain(` ${name.padEnd(20)} ${description}`)
+    for (const [name, { description }] of settings) expect(stdout).toContain(` ${name.padEnd(20)} ${description}`)
   })
 
   it.for([

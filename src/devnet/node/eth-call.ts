@@ -1,6 +1,6 @@
 import { decodeFunctionData, encodeAbiParameters, parseAbi, parseAbiParameters } from 'viem/utils'
 import { z } from 'zod'
-import { blockTags } from '../../relay/chain/rpc/method-params.ts'
+import { blockTags } from '../../protocol/json-rpc-methods.ts'
 import { codeKey } from '../chain/account-state.ts'
 import { type HexString, toLowerHex } from '../chain/hex.ts'
 import type { ExecutionContext } from '../chain/state-dependent-transaction.ts'

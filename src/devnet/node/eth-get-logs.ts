@@ -1,4 +1,4 @@
-import { logMatcher, type Params } from '../../relay/chain/rpc/method-params.ts'
+import { logMatcher, type Params } from '../../protocol/json-rpc-methods.ts'
 import type { DevnetLog } from '../chain/block-types.ts'
 import { type HexString, toLowerHex } from '../chain/hex.ts'
 import { CallError } from './json-rpc.ts'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { WebSocket } from 'ws'
-import { LogFilter, logMatcher } from '../../relay/chain/rpc/method-params.ts'
+import { LogFilter, logMatcher } from '../../protocol/json-rpc-methods.ts'
 import type { DevnetBlock, DevnetLog } from '../chain/block-types.ts'
 import type { HexString } from '../chain/hex.ts'
 import { type DevnetSubscriptionKind, type Faults, subscriptionKinds } from '../faults/faults.ts'

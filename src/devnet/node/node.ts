@@ -1,4 +1,4 @@
-import type { AnyBlock, blockTags } from '../../relay/chain/rpc/method-params.ts'
+import type { AnyBlock, blockTags } from '../../protocol/json-rpc-methods.ts'
 import type { DevnetBlock } from '../chain/block-types.ts'
 import { quantity, toLowerHex } from '../chain/hex.ts'
 import type { FaultController } from '../faults/apply.ts'

@@ -1,4 +1,4 @@
-import { type Method, methods } from '../../relay/chain/rpc/method-params.ts'
+import { type Method, methods } from '../../protocol/json-rpc-methods.ts'
 import type { RequestKind } from './node-server.ts'
 
 /** Counted are each method, over HTTP or a socket, and each kind of request, also when it is refused. */

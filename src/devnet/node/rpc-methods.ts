@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { type AnyBlock, type Method, methods } from '../../relay/chain/rpc/method-params.ts'
+import { type AnyBlock, type Method, methods } from '../../protocol/json-rpc-methods.ts'
 import { codeKey, etherKey, nonceKey, storageKey } from '../chain/account-state.ts'
 import { quantity, toLowerHex, toWord } from '../chain/hex.ts'
 import { answerEthCall, CallParams } from './eth-call.ts'

@@ -1,229 +1,50 @@
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { requestedFaults } from '../../lib/fault-settings.ts'
 import { nearestName } from '../../lib/nearest-name.ts'
-import {
-  address,
-  bool,
-  type FeedPair,
-  feeds,
-  integer,
-  key,
-  nonEmptyText,
-  oneOf,
-  origins,
-  ranges,
-  redacted,
-  SecretSettingError,
-  SettingError,
-  type SettingReader,
-  streamName,
-  url,
-  urls,
-} from '../../lib/setting-readers.ts'
-import { keyEntries, keysFile, tokenSecret } from './key-settings.ts'
-import {
-  type NamedPool,
-  type PoolSetting,
-  poolContradictions,
-  pools,
-  type QuoteToken,
-  quoteTokens,
-  withCurrencies,
-} from './pool-settings.ts'
+import { redacted, SecretSettingError, SettingError, type SettingReader } from '../../lib/setting-readers.ts'
+import type { Hex } from '../../protocol/fields.ts'
+import type { FeedSetting } from './feeds.ts'
+import { networks } from './networks.ts'
+import { type PoolSetting, poolContradictions, type QuoteToken, withCurrencies } from './pools.ts'
+import { type AnySetting, type SettingGroups, settingGroups, settings } from './settings.ts'
 
-/** A setting: its default as one would type it, its help text, and the parser of its text. */
-type SettingDefinition<Value, Default extends string | null> = {
-  readonly default: Default
-  readonly description: string
-  readonly read: SettingReader<Value>
+/** `PENDING_POLL_MS` in the code: `pendingPollMs`. */
+type CodeName<Name extends string> = Name extends `${infer First}_${infer Others}`
+  ? `${Lowercase<First>}${Capitalize<CodeName<Others>>}`
+  : Lowercase<Name>
+type GroupName = keyof SettingGroups
+type ValueOf<Setting> = Setting extends { readonly read: SettingReader<infer Value>; readonly default: infer Default }
+  ? Default extends null
+    ? Value | undefined
+    : Value
+  : never
+
+/** The settings as they were given; those with a default are always present. */
+type GivenSettings = {
+  readonly [G in GroupName]: {
+    readonly [N in keyof SettingGroups[G] & string as CodeName<N>]: ValueOf<SettingGroups[G][N]>
+  }
 }
 
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
-const gibibyte = 2 ** 30
+/** Where the relay connects to the chain and reads the list: as given, or what the network implies, or the built-in chain. */
+export type Upstream = {
+  readonly chain: {
+    readonly upstreamRpcUrl: readonly string[]
+    readonly upstreamWsUrl: readonly string[]
+    /** Whether no upstream is set, so that the built-in chain is meant. */
+    readonly isBuiltIn: boolean
+  }
+  readonly tokens: {
+    readonly stocksApiUrl: string
+    readonly feeds: readonly FeedSetting[]
+    readonly pools: readonly PoolSetting[]
+    readonly oracleRegistry: Hex | null
+  }
+}
 
-/** Every setting: an environment variable, or the same as a flag. `--help` and the README's table show these texts. */
-export const settings = {
-  PORT: setting('8080', 'port to listen on; 0 takes any free port', integer(0, 65_535)),
-  HOST: setting('127.0.0.1', 'address to listen on; the container image sets 0.0.0.0', nonEmptyText),
-  UPSTREAM_RPC_URL: setting(
-    null,
-    'JSON-RPC over HTTP: URLs separated by commas, tried in order; without it the relay asks UPSTREAM_WS_URL; without both and NETWORK the built-in chain runs',
-    urls('http:', 'https:'),
-  ),
-  UPSTREAM_WS_URL: setting(
-    null,
-    'JSON-RPC over WebSocket: URLs separated by commas, tried in order; without it the relay polls',
-    urls('ws:', 'wss:'),
-  ),
-  RECEIPTS_RPC_URL: setting(
-    null,
-    'JSON-RPC for eth_getBlockReceipts: URLs separated by commas, tried in order; without it the relay asks UPSTREAM_RPC_URL',
-    urls('http:', 'https:'),
-  ),
-  STOCKS_API_URL: setting(null, 'base URL of the Tokenized Stocks Read API', url('http:', 'https:')),
-  NETWORK: setting(
-    null,
-    'base or base-sepolia: the public endpoints, no key needed; implies CHAIN_ID',
-    oneOf('base', 'base-sepolia'),
-  ),
-  DEMO: setting(
-    'true',
-    'whether the built-in chain runs if no upstream is set; its tape is in DATA_DIR/demo; the container image sets false',
-    bool,
-  ),
-  CHAIN_ID: setting(
-    null,
-    'the chain id; an upstream with another one is not used; without it the relay asks the upstream at start',
-    integer(1, 2 ** 53 - 1),
-  ),
-  FEEDS: setting(
-    null,
-    'proxy contract of the price feed of each token: AAPLc=0x… or 0x…=0x…, separated by commas; built in for NETWORK=base',
-    feeds,
-  ),
-  CALENDAR: setting('XNYS', 'the calendar of the market of the underlying stocks, or none', oneOf('XNYS', 'none')),
-  POOLS: setting(
-    null,
-    'pools where the tokens trade: AAPLc/USDC=uniswap_v3:0x…, slipstream:0x… or uniswap_v4:0x<pool id>@0x<pool manager>, separated by commas; without /… the first of QUOTE_TOKENS; built in for NETWORK=base',
-    pools,
-  ),
-  QUOTE_TOKENS: setting(
-    null,
-    'what the tokens trade against, each taken as one dollar: USDC:0x…:6 with the decimals, separated by commas; built in for NETWORK',
-    quoteTokens,
-  ),
-  POOL_MIN_DEPTH: setting('1000', 'a pool with less depth, in units of its currency, gives no price', integer(0, 2 ** 53 - 1)),
-  ORACLE_REGISTRY: setting(
-    null,
-    'contract that says whether the price feed of a token is frozen; built in for NETWORK=base',
-    address,
-  ),
-  DATA_DIR: setting('./data', 'directory of the tape; :memory: keeps nothing', nonEmptyText),
-  TAPE_RETENTION_MS: setting('86400000', 'how long a message stays on the tape', integer(1, 366 * dayMs)),
-  TAPE_BOUND: setting('1000000', 'how many messages the tape holds before it deletes old ones', integer(1, 100_000_000)),
-  NATS_URL: setting(
-    null,
-    'NATS with JetStream: URLs separated by commas, with user:password@ or token@ where needed; then the tape is a stream there, for any number of processes, and DATA_DIR has a copy',
-    urls('nats:', 'tls:'),
-  ),
-  NATS_CREDENTIALS: setting(null, 'file with the credentials for NATS', nonEmptyText),
-  NATS_STREAM: setting('STOCKTAPE', 'name of the stream; its subject is the same in lower case', streamName),
-  NATS_REPLICAS: setting('1', 'how many servers of the NATS cluster store the stream', integer(1, 5)),
-  ROLE: setting(
-    'relay',
-    'relay does all; ingest only writes the tape, and serves health, metrics and status; edge only serves it, and needs no upstream',
-    oneOf('relay', 'ingest', 'edge'),
-  ),
-  WORKERS: setting(
-    '1',
-    'how many processes serve clients on this machine, behind one port; one more writes the tape if it is more than 1',
-    integer(1, 64),
-  ),
-  STOCKS_REFRESH_MS: setting('15000', 'how often the token list and the NAVs are read', integer(100, hourMs)),
-  NAV_STALE_MS: setting('93600000', 'a NAV older than this is stale', integer(1, 366 * dayMs)),
-  PENDING_POLL_MS: setting('200', 'how often the pending state is polled when nothing is pushed', integer(10, 60_000)),
-  SILENCE_MS: setting('3000', 'how long an upstream may fail before the source is down', integer(100, hourMs)),
-  FINALITY_POLL_MS: setting('10000', 'how often the safe and the finalized block are polled', integer(100, hourMs)),
-  BACKFILL_BOUND_MS: setting(
-    '21600000',
-    'how far back the relay reads missed blocks after a restart, in milliseconds of block time',
-    integer(0, 366 * dayMs),
-  ),
-  HEARTBEAT_MS: setting('15000', 'default of the heartbeat parameter', integer(100, 60_000)),
-  BACKLOG_BOUND_BYTES: setting(
-    '1048576',
-    'unsent bytes that a client may have; one that has more for longer than BACKLOG_PATIENCE_MS, or 16 times as many, is disconnected as too slow and receives the position to resume from',
-    integer(1, gibibyte),
-  ),
-  BACKLOG_PATIENCE_MS: setting('5000', 'how long a client may have more unsent bytes than BACKLOG_BOUND_BYTES', integer(0, hourMs)),
-  CLIENTS_BOUND: setting('20000', 'how many clients may connect', integer(1, 1_000_000)),
-  CLIENTS_PER_ADDRESS_BOUND: setting(
-    '200',
-    'how many clients may connect from one address; for IPv6, a /64 network counts as one address',
-    integer(1, 1_000_000),
-  ),
-  TRUSTED_PROXIES: setting(
-    null,
-    'proxies that are trusted to give the client address in X-Forwarded-For: addresses and ranges such as 10.0.0.0/8, separated by commas',
-    ranges,
-  ),
-  COMPRESSION: setting('true', 'whether messages are compressed for WebSocket listeners that offer permessage-deflate', bool),
-  RPC_RATE: setting(
-    '50',
-    'JSON-RPC requests per second and address; burst: twice the rate, at least 100; at most a fifth of them may be eth_getLogs',
-    integer(1, 1_000_000),
-  ),
-  RPC_OPEN: setting('false', 'whether eth_subscribe serves contracts that are not listed', bool),
-  SELECTIONS_BOUND: setting(
-    '2000',
-    'how many different selections with min_value, min_shares or party may be in use at the same time',
-    integer(1, 1_000_000),
-  ),
-  REPLAY_BOUND: setting('100000', 'messages in one replay; if there are more, a gap comes instead', integer(1, 100_000_000)),
-  API_KEYS: setting(
-    null,
-    'API keys separated by commas, each as it is or as sha256: and the hex digits of its hash; limits may follow a key, such as clients=500 rpc_rate=100 replays=4; a client must send one of them; without it no key is needed',
-    keyEntries,
-  ),
-  API_KEYS_FILE: setting(
-    null,
-    'file with more API keys, one in each line; it is read again within a second of a change, and clients of a key that is gone are disconnected',
-    keysFile,
-  ),
-  TOKEN_SECRET: setting(
-    null,
-    'what the tokens of POST /v1/token are signed with, at least 32 characters; random at each start without it; edges behind one balancer need the same',
-    tokenSecret,
-  ),
-  ORIGINS: setting(
-    null,
-    'origins whose web pages may connect, such as https://example.com, separated by commas; without it pages of every origin may connect',
-    origins,
-  ),
-  METRICS_TOKEN: setting(null, 'token that gives access to the metrics from other machines', key),
-  EXPLORER_URL: setting(
-    null,
-    'block explorer that the board links to, such as https://explorer.example; it opens /address/… and /tx/… there',
-    url('http:', 'https:'),
-  ),
-  FAULTS: setting(
-    null,
-    'only with the built-in chain: what goes wrong, such as reorg=2%,drop=5%,late=5%,silent=30s,gap; docs/faults.md has all of it',
-    requestedFaults,
-  ),
-  PRE_DRAIN_MS: setting(
-    '0',
-    'how long the relay goes on after the signal to stop, unready, so that a balancer takes it out first',
-    integer(0, hourMs),
-  ),
-  DRAIN_MS: setting('10000', 'how long the relay may take to stop', integer(0, hourMs)),
-  LOG_LEVEL: setting(
-    'info',
-    'trace, debug, info, warn, error, fatal or silent',
-    oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
-  ),
-} as const
-
-type Settings = typeof settings
-type SettingName = keyof Settings
-type SettingValue<N extends SettingName> = ReturnType<Settings[N]['read']>
-
-/** The parsed settings; those with a default are always present. */
+/** All settings of a process, a sub-tree for each part. */
 export type Config = {
-  readonly [N in SettingName]: Settings[N]['default'] extends null ? SettingValue<N> | undefined : SettingValue<N>
-}
-
-/** Where the relay connects to the chain and reads the list. */
-export type UpstreamEndpoints = {
-  readonly rpcUrls: readonly string[]
-  readonly wsUrls: readonly string[]
-  readonly stocksUrl: string
-  readonly feeds: readonly FeedPair[]
-  readonly pools: readonly PoolSetting[]
-  readonly oracleRegistry: `0x${string}` | null
-  /** Whether the chain is the built-in one. */
-  readonly demo: boolean
+  readonly [G in GroupName]: G extends keyof Upstream ? Omit<GivenSettings[G], keyof Upstream[G]> & Upstream[G] : GivenSettings[G]
 }
 
 export type ConfigResult =
@@ -233,16 +54,17 @@ export type ConfigResult =
   | { readonly kind: 'mistakes'; readonly lines: readonly string[] }
 
 const flagOf = (name: string): string => name.toLowerCase().replaceAll('_', '-')
-const settingNames = Object.keys(settings) as SettingName[]
+const codeNameOf = (name: string): string => name.toLowerCase().replaceAll(/_([a-z])/g, (_, letter) => letter.toUpperCase())
+const settingNames = [...settings.keys()]
 
 /** The flags of `serve`. */
 export const settingFlags = {
-  ...Object.fromEntries(settingNames.map((name) => [flagOf(name), flagDefinition(settings[name])])),
+  ...Object.fromEntries([...settings].map(([name, definition]) => [flagOf(name), flagDefinition(definition)])),
   help: { type: 'boolean', short: 'h', description: 'explain the settings' },
   version: { type: 'boolean', description: 'print the version' },
 } as const
 
-function flagDefinition({ description, read }: SettingDefinition<unknown, string | null>) {
+function flagDefinition({ description, read }: AnySetting) {
   return { type: 'string', description, ...(read.choices && { choices: read.choices }) } as const
 }
 
@@ -258,48 +80,77 @@ export function readConfig(
   const { flags, requestedInfo, lines } = readFlags(args)
   if (requestedInfo === 'help') return { kind: 'help', text: `stocktape [serve]: run the relay\n\n${settingsText()}` }
   if (requestedInfo === 'version') return { kind: 'version' }
-  const values: Record<string, unknown> = {}
-  for (const name of settingNames) {
-    const given = flags.get(name) ?? (env[name] || settings[name].default)
-    if (given === null) continue
+  const read = (name: string, setting: AnySetting): unknown => {
+    const text = flags.get(name) ?? (env[name] || setting.default)
+    if (text === null) return undefined
     try {
-      values[name] = settings[name].read(given)
+      return setting.read(text)
     } catch (mistake) {
       if (!(mistake instanceof SettingError)) throw mistake
-      lines.push(`${name} ${mistake.message}${mistake instanceof SecretSettingError ? '' : `; it is ${redacted(given)}`}`)
+      lines.push(`${name} ${mistake.message}${mistake instanceof SecretSettingError ? '' : `; it is ${redacted(text)}`}`)
+      return undefined
     }
   }
+  const given = Object.fromEntries(
+    Object.entries(settingGroups).map(([group, inside]) => [
+      group,
+      Object.fromEntries(Object.entries<AnySetting>(inside).map(([name, setting]) => [codeNameOf(name), read(name, setting)])),
+    ]),
+  ) as GivenSettings
   lines.push(...refusedVariables(env))
-  const config = values as Config
-  if (lines.length === 0) lines.push(...contradictions(config, isListOptional))
+  if (lines.length === 0) lines.push(...contradictions(given, isListOptional))
   if (lines.length > 0) return { kind: 'mistakes', lines }
-  return { kind: 'settings', config: withShortTape(withChainOfNetwork(config)), warnings: misspeltVariables(env) }
+  return { kind: 'settings', config: withImplied(given), warnings: misspeltVariables(env) }
 }
 
-/** The chain ids of the networks. */
-const networkChainIds = { base: 8_453, 'base-sepolia': 84_532 } as const
+const quoteTokensOf = ({ tokens: { quoteTokens }, chain: { network } }: GivenSettings): readonly QuoteToken[] =>
+  quoteTokens ?? (network ? networks[network].quoteTokens : [])
 
-/** USDC of the networks. */
-const networkQuoteTokens: Readonly<Record<keyof typeof networkChainIds, readonly QuoteToken[]>> = {
-  base: [{ symbol: 'USDC', address: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', decimals: 6 }],
-  'base-sepolia': [{ symbol: 'USDC', address: '0x036cbd53842c5426634e7929541ec2318f3dcf7e', decimals: 6 }],
+/** With what the network implies, and the built-in chain and its faults. */
+function withImplied(given: GivenSettings): Config {
+  const { chain, tokens, tape, process: own } = given
+  const network = chain.network && networks[chain.network]
+  const isBuiltIn = own.role !== 'edge' && upstreamNameOf(given) === undefined
+  return {
+    ...given,
+    chain: {
+      ...chain,
+      ...(network && { chainId: network.chainId }),
+      upstreamRpcUrl: chain.upstreamRpcUrl ?? (network ? [network.rpcUrl] : (chain.upstreamWsUrl ?? [])),
+      upstreamWsUrl: chain.upstreamWsUrl ?? [],
+      isBuiltIn,
+    },
+    tokens: {
+      ...tokens,
+      stocksApiUrl: tokens.stocksApiUrl ?? network?.stocksApiUrl ?? '',
+      feeds: tokens.feeds ?? network?.feeds ?? [],
+      pools: withCurrencies(tokens.pools ?? network?.pools ?? [], quoteTokensOf(given)),
+      oracleRegistry: tokens.oracleRegistry ?? network?.oracleRegistry ?? null,
+    },
+    tape: {
+      ...tape,
+      // The tape of the built-in chain has a folder of its own: it never stands where the tape of a real chain belongs.
+      ...(isBuiltIn && tape.dataDir !== ':memory:' && { dataDir: join(tape.dataDir, 'demo') }),
+      // Shorter than the absence of the relay, so that a client that returns has missed something.
+      ...(own.faults?.gap && { tapeRetentionMs: Math.min(tape.tapeRetentionMs, Math.ceil(own.faults.gap.lengthMs / 2)) }),
+    },
+  }
 }
 
-const quoteTokensOf = ({ QUOTE_TOKENS, NETWORK }: Config): readonly QuoteToken[] =>
-  QUOTE_TOKENS ?? (NETWORK ? networkQuoteTokens[NETWORK] : [])
+export const upstreamOf = ({ chain, tokens }: Config): Upstream => {
+  const { upstreamRpcUrl, upstreamWsUrl, isBuiltIn } = chain
+  const { stocksApiUrl, feeds, pools, oracleRegistry } = tokens
+  return { chain: { upstreamRpcUrl, upstreamWsUrl, isBuiltIn }, tokens: { stocksApiUrl, feeds, pools, oracleRegistry } }
+}
 
-/** The pools of the settings, or else those that are built in. */
-export const configuredPools = (config: Config, builtIn: readonly NamedPool[]): readonly PoolSetting[] =>
-  withCurrencies(config.POOLS ?? builtIn, quoteTokensOf(config))
+export const withUpstream = (config: Config, { chain, tokens }: Upstream): Config => ({
+  ...config,
+  chain: { ...config.chain, ...chain },
+  tokens: { ...config.tokens, ...tokens },
+})
 
-const withChainOfNetwork = (config: Config): Config =>
-  config.NETWORK === undefined ? config : { ...config, CHAIN_ID: networkChainIds[config.NETWORK] }
-
-/** With the fault `gap` the tape is shorter than the absence of the relay, so that a client that returns has missed something. */
-const withShortTape = (config: Config): Config =>
-  config.FAULTS?.gap === undefined
-    ? config
-    : { ...config, TAPE_RETENTION_MS: Math.min(config.TAPE_RETENTION_MS, Math.ceil(config.FAULTS.gap.lengthMs / 2)) }
+export const noUpstream =
+  'no upstream is set, and DEMO is false: set UPSTREAM_RPC_URL and STOCKS_API_URL, or NETWORK=base, or DEMO=true for the built-in chain'
 
 /** A variable that begins like this is meant for the relay: a misspelt one must not start the built-in chain instead. */
 const OWN_PREFIX = /^(UPSTREAM|STOCKS|TAPE|TRUSTED|BACKLOG)_/
@@ -368,29 +219,37 @@ const flagSuggestionFor = (rawName: string): string =>
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
 
 /** Settings that are valid alone and contradict each other. */
-function contradictions(config: Config, isListOptional: boolean): string[] {
-  const { NETWORK: network, CHAIN_ID: chainId } = config
-  const lines = [...poolContradictions(config.POOLS ?? [], quoteTokensOf(config))]
-  if (config.ROLE !== 'relay' && config.NATS_URL === undefined)
-    lines.push(`NATS_URL is missing: ROLE ${config.ROLE} shares the tape with other processes through NATS`)
-  const upstream = (['NETWORK', 'UPSTREAM_RPC_URL', 'UPSTREAM_WS_URL'] as const).find((name) => config[name] !== undefined)
-  if (config.FAULTS !== undefined && upstream !== undefined)
+function contradictions(given: GivenSettings, isListOptional: boolean): string[] {
+  const { process: own, chain, tokens, tape } = given
+  const lines = [...poolContradictions(tokens.pools ?? [], quoteTokensOf(given))]
+  if (own.role !== 'relay' && tape.natsUrl === undefined)
+    lines.push(`NATS_URL is missing: ROLE ${own.role} shares the tape with other processes through NATS`)
+  const upstream = upstreamNameOf(given)
+  if (own.faults !== undefined && upstream !== undefined)
     lines.push(`FAULTS works only with the built-in chain: leave it out, or leave out ${upstream}`)
-  if (config.ROLE === 'ingest' && config.WORKERS > 1)
-    lines.push('WORKERS serve clients, and ROLE ingest has none: leave one of them out')
-  if (network !== undefined) {
-    const implied = networkChainIds[network]
-    if (chainId !== undefined && chainId !== implied)
-      lines.push(`CHAIN_ID ${chainId} contradicts NETWORK ${network}, whose chain id is ${implied}: leave one of them out`)
+  if (own.role === 'ingest' && own.workers > 1) lines.push('WORKERS serve clients, and ROLE ingest has none: leave one of them out')
+  if (chain.network !== undefined) {
+    const { chainId } = networks[chain.network]
+    if (chain.chainId !== undefined && chain.chainId !== chainId)
+      lines.push(
+        `CHAIN_ID ${chain.chainId} contradicts NETWORK ${chain.network}, whose chain id is ${chainId}: leave one of them out`,
+      )
     return lines
   }
-  if (config.UPSTREAM_RPC_URL === undefined && config.UPSTREAM_WS_URL === undefined) {
-    if (config.STOCKS_API_URL !== undefined) lines.push('UPSTREAM_RPC_URL is missing: STOCKS_API_URL needs an upstream beside it')
+  if (upstreamNameOf(given) === undefined) {
+    if (tokens.stocksApiUrl !== undefined) lines.push('UPSTREAM_RPC_URL is missing: STOCKS_API_URL needs an upstream beside it')
     return lines
   }
-  if (config.STOCKS_API_URL === undefined && !isListOptional && config.ROLE !== 'edge')
+  if (tokens.stocksApiUrl === undefined && !isListOptional && own.role !== 'edge')
     lines.push('STOCKS_API_URL is missing: the relay learns from the list which tokens to follow')
   return lines
+}
+
+/** The setting that names the upstream. */
+function upstreamNameOf({ chain: { network, upstreamRpcUrl, upstreamWsUrl } }: GivenSettings): string | undefined {
+  if (network !== undefined) return 'NETWORK'
+  if (upstreamRpcUrl !== undefined) return 'UPSTREAM_RPC_URL'
+  return upstreamWsUrl === undefined ? undefined : 'UPSTREAM_WS_URL'
 }
 
 /** Every setting with its default and meaning. */
@@ -398,17 +257,9 @@ export const settingsText = (): string =>
   [
     'Each setting is an environment variable or a flag. Without any, a built-in chain runs.',
     '',
-    ...settingNames.map((name) => {
-      const { default: fallback, description } = settings[name]
-      return `  --${flagOf(name).padEnd(22)} ${name.padEnd(20)} ${description}${fallback === null ? '' : ` (${fallback})`}`
-    }),
+    ...[...settings].map(
+      ([name, { default: fallback, description }]) =>
+        `  --${flagOf(name).padEnd(22)} ${name.padEnd(20)} ${description}${fallback === null ? '' : ` (${fallback})`}`,
+    ),
     '',
   ].join('\n')
-
-function setting<Value, Default extends string | null>(
-  fallback: Default,
-  description: string,
-  read: SettingReader<Value>,
-): SettingDefinition<Value, Default> {
-  return { default: fallback, description, read }
-}

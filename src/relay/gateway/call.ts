@@ -1,4 +1,4 @@
-import { type AnyBlock, LOGS_RANGE_BOUND, type Method, methods, type Params } from '../chain/rpc/method-params.ts'
+import { type AnyBlock, LOGS_RANGE_BOUND, type Method, methods, type Params } from '../../protocol/json-rpc-methods.ts'
 import type { ChainState } from './chain-state.ts'
 import { errorCodes, RpcError } from './rpc-error.ts'
 

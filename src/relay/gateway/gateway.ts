@@ -6,12 +6,13 @@ import { createRedactor } from '../../lib/redact.ts'
 import { closeCodeOf } from '../../protocol/close-codes.ts'
 import type { Hex } from '../../protocol/fields.ts'
 import { Refusal } from '../../protocol/refusal.ts'
+import { routes } from '../../protocol/routes.ts'
 import type { ChainIdentity } from '../chain/rpc/chain-id.ts'
 import { type RawRequestFn, Rpc } from '../chain/rpc/client.ts'
 import type { UpstreamError } from '../chain/rpc/error.ts'
 import { parseJson } from '../chain/rpc/json-text.ts'
 import { type ChainEvent, source } from '../chain/source/source.ts'
-import type { SourceSettings } from '../chain/source/source-settings.ts'
+import { fromNow, type SourceSettings } from '../chain/source/source-settings.ts'
 import type { Config } from '../config/config.ts'
 import type { KeyLimits } from '../config/key-settings.ts'
 import { ByteBudget } from '../edge/limits/byte-budget.ts'
@@ -29,7 +30,6 @@ import { RPC_CHUNKS_BOUND, RPC_MESSAGE_BOUND_BYTES, RpcSockets } from './rpc-soc
 import { Subscriptions } from './subscriptions/subscriptions.ts'
 import { UnlistedContracts } from './subscriptions/unlisted-contracts.ts'
 
-const PATH = '/rpc'
 /** Bytes of long answers that no client has taken yet: in total, and of one address. */
 const UNSENT_BOUND_BYTES = 256 * 2 ** 20
 const UNSENT_SHARE_BYTES = 64 * 2 ** 20
@@ -47,7 +47,6 @@ const noUpstream = new Refusal(404, 'no_upstream', `There is no JSON-RPC here: $
 
 type GatewayInputs = {
   readonly config: Config
-  readonly endpoints: { readonly rpcUrls: readonly string[]; readonly wsUrls: readonly string[] }
   readonly sourceSettings: SourceSettings
   readonly chain: ChainIdentity
   /** The tokens that the list names. */
@@ -71,11 +70,11 @@ export function openGateway(inputs: GatewayInputs) {
   const { config, metrics, connections, addressOf, uptime, sharedUsage = null } = inputs
   const chainState = new ChainState()
   const answers = openAnswers(inputs, chainState)
-  const unlistedContracts = config.RPC_OPEN ? new UnlistedContracts(inputs.clock) : null
+  const unlistedContracts = config.gateway.rpcOpen ? new UnlistedContracts(inputs.clock) : null
   const subscriptions = openSubscriptions(inputs, { answers, chainState, unlistedContracts })
   const shared = {
     backend: { answers, chainState },
-    rates: new RateLimiter(config.RPC_RATE, sharedUsage, inputs.limitsOf),
+    rates: new RateLimiter(config.gateway.rpcRate, sharedUsage, inputs.limitsOf),
     unsentBudget: new ByteBudget(UNSENT_BOUND_BYTES, UNSENT_SHARE_BYTES),
     uptime,
   }
@@ -85,7 +84,7 @@ export function openGateway(inputs: GatewayInputs) {
     subscriptions,
     filterBudget: new ByteBudget(Number.POSITIVE_INFINITY, FILTER_WEIGHT_BOUND),
     connections,
-    backlogBoundBytes: config.BACKLOG_BOUND_BYTES,
+    backlogBoundBytes: config.edge.backlogBoundBytes,
     idPrefix: `0x${randomBytes(ID_PREFIX_BYTES).toString('hex')}`,
     connectionMetrics: {
       opened: () => {
@@ -98,23 +97,17 @@ export function openGateway(inputs: GatewayInputs) {
       },
     },
   })
-  const pingTimer = setInterval(() => void sockets.heartbeat(), config.HEARTBEAT_MS)
+  const pingTimer = setInterval(() => void sockets.heartbeat(), config.edge.heartbeatMs)
   return {
-    routes: [
-      {
-        method: 'post',
-        path: PATH,
-        handle: (incoming: IncomingMessage, outgoing: ServerResponse) => http.handle(incoming, outgoing),
-      },
-    ],
+    routes: [{ id: 'rpc', handle: (incoming: IncomingMessage, outgoing: ServerResponse) => http.handle(incoming, outgoing) }],
     webSocketRoutes: [
       {
-        path: PATH,
+        path: routes.rpc.path,
         messageBoundBytes: RPC_MESSAGE_BOUND_BYTES,
         chunksBound: RPC_CHUNKS_BOUND,
         compresses: false,
         refusalFor: (address: string, forbidden: Refusal | null) =>
-          forbidden ?? (inputs.endpoints.rpcUrls.length === 0 ? noUpstream : sockets.refusalFor(address)),
+          forbidden ?? (config.chain.upstreamRpcUrl.length === 0 ? noUpstream : sockets.refusalFor(address)),
         accept: (webSocket: ServerWebSocket, socket: Socket, { address }: { readonly address: string }) =>
           sockets.accept(webSocket, socket, address),
       },
@@ -135,8 +128,8 @@ export function openGateway(inputs: GatewayInputs) {
 /** A client's question must not stop the use of an endpoint that answers the other questions. */
 const isEndpointFault = ({ kind }: UpstreamError): boolean => kind === 'wrong_chain'
 
-function openAnswers({ config, endpoints, metrics, uptime, ...ports }: GatewayInputs, chainState: ChainState): Answers {
-  const receiptsUrls = config.RECEIPTS_RPC_URL ?? []
+function openAnswers({ config, metrics, uptime, ...ports }: GatewayInputs, chainState: ChainState): Answers {
+  const { upstreamRpcUrl, upstreamWsUrl, receiptsRpcUrl = [] } = config.chain
   const openForwarder = (urls: readonly string[]): RawRequestFn => {
     if (urls.length === 0) return () => Promise.reject(new RpcError(errorCodes.serverError, NO_UPSTREAM))
     const rpc = new Rpc({ urls, ...ports, isEndpointFault, onAnswer: metrics.countUpstreamRequest })
@@ -146,11 +139,11 @@ function openAnswers({ config, endpoints, metrics, uptime, ...ports }: GatewayIn
     }
   }
   return new Answers({
-    forward: openForwarder(endpoints.rpcUrls),
-    forwardReceipts: receiptsUrls.length > 0 ? openForwarder(receiptsUrls) : null,
+    forward: openForwarder(upstreamRpcUrl),
+    forwardReceipts: receiptsRpcUrl.length > 0 ? openForwarder(receiptsRpcUrl) : null,
     chainState,
     chainId: () => ports.chain.id,
-    redact: createRedactor([...endpoints.rpcUrls, ...endpoints.wsUrls, ...receiptsUrls]),
+    redact: createRedactor([...upstreamRpcUrl, ...upstreamWsUrl, ...receiptsRpcUrl]),
     uptime,
   })
 }
@@ -173,11 +166,11 @@ function openSubscriptions(
 }
 
 function followUnlisted(
-  { endpoints, metrics, sourceSettings, clock, warn, ...ports }: GatewayInputs,
+  { config, metrics, sourceSettings, clock, warn, ...ports }: GatewayInputs,
   unlistedContracts: UnlistedContracts,
 ): Observable<ChainEvent> {
   const { request, confirmChain } = new Rpc({
-    urls: endpoints.rpcUrls,
+    urls: config.chain.upstreamRpcUrl,
     ...ports,
     warn,
     isEndpointFault,
@@ -188,6 +181,3 @@ function followUnlisted(
   )
   return events.pipe(tap((event) => unlistedContracts.logFeed.receive(event)))
 }
-
-/** Nothing of a previous run is kept about unlisted contracts. */
-const fromNow = { cursor: null, head: { pending: null, sealed: null, safe: null, finalized: null } }

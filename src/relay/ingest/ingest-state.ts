@@ -2,7 +2,7 @@ import type { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Decimal } from '../../protocol/decimal.ts'
 import type { Head, Hex } from '../../protocol/fields.ts'
 import type { Cursor } from '../chain/sealed/recent-blocks.ts'
-import type { PoolSetting } from '../config/pool-settings.ts'
+import type { PoolSetting } from '../config/pools.ts'
 import type { MarketSession } from '../market/calendar.ts'
 import type { SealedBlockTime, SourceStatusNote } from '../tape/notes.ts'
 import type { ChainPosition } from '../tokens/chain-position.ts'
@@ -16,7 +16,7 @@ import type { Ledger } from './facts/ledger.ts'
 export type QuoteSettings = {
   readonly pools: readonly PoolSetting[]
   /** A pool with less depth has no price. */
-  readonly minDepth: Decimal
+  readonly poolMinDepth: Decimal
 }
 
 /** A block and its time, in seconds. */
@@ -34,7 +34,7 @@ export type IngestState = {
   /** The end of the tape before this batch. */
   tapeEnd: number
   /** The age from which a NAV is stale. */
-  readonly staleMs: number
+  readonly navStaleMs: number
   readonly ledger: Ledger
   head: Head
   newestSettled: SealedBlockTime | null

@@ -22,11 +22,12 @@ import { PoolPoller } from '../chain/pools/pool-poller.ts'
 import type { ConfirmChain, RequestBatchFn, RequestFn } from '../chain/rpc/client.ts'
 import type { OpenKeys } from '../chain/sealed/block-logs.ts'
 import { type ChainEvent, type SourceOptions, source } from '../chain/source/source.ts'
-import type { PoolSetting } from '../config/pool-settings.ts'
+import type { FeedSetting } from '../config/feeds.ts'
+import type { PoolSetting } from '../config/pools.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
 import { isSameList, listedAddresses } from '../tokens/list/list-diff.ts'
 import type { PolledList } from '../tokens/list/list-poller.ts'
-import { aggregatorAddresses, applyFeedCall, type FeedSetting, type PriceFeed } from '../tokens/price-feeds.ts'
+import { aggregatorAddresses, applyFeedCall, type PriceFeed } from '../tokens/price-feeds.ts'
 import type { IngestEvent } from './fold-transactions.ts'
 import type { IngestState } from './ingest-state.ts'
 import { ListedPools } from './listed-pools.ts'
@@ -59,10 +60,10 @@ export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 
     readonly silenceMs: number
     readonly finalityPollMs: number
     readonly backfillBoundMs: number
-    readonly staleMs: number
+    readonly navStaleMs: number
     /** The price feeds that publish NAVs on chain. */
     readonly feeds: readonly FeedSetting[]
-    readonly refreshMs: number
+    readonly stocksRefreshMs: number
     readonly pools: readonly PoolSetting[]
     readonly poolMinDepth: number
     readonly oracleRegistry: Hex | null
@@ -75,9 +76,9 @@ export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 
 /** Restores the state from the tape. The returned pipeline runs and writes while it is subscribed to. */
 export async function openIngest(inputs: IngestInputs): Promise<Observable<readonly Entry[]>> {
   const { tape, request, confirmChain, link, linkCount = 1, leaveEndpoint = () => {}, lists, clock, settings, warn } = inputs
-  const { refreshMs, pools, oracleRegistry } = settings
-  const minDepth = { units: BigInt(settings.poolMinDepth), scale: 0 }
-  const state = await restoreState(tape, { ...settings, quotes: { pools, minDepth }, hasRegistry: oracleRegistry !== null })
+  const { stocksRefreshMs, pools, oracleRegistry } = settings
+  const poolMinDepth = { units: BigInt(settings.poolMinDepth), scale: 0 }
+  const state = await restoreState(tape, { ...settings, quotes: { pools, poolMinDepth }, hasRegistry: oracleRegistry !== null })
   const folder = new LogFolder()
   const findLog: FindLog = (block, transaction, logIndex) => folder.find(block, transaction, logIndex)
   /** The block from which on the contracts' answers are in doubt. */
@@ -87,7 +88,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
       request,
       tokens,
       feeds: of(settings.feeds.map(({ proxy }) => proxy)),
-      registry: oracleRegistry && { address: oracleRegistry, intervalMs: refreshMs },
+      registry: oracleRegistry && { address: oracleRegistry, stocksRefreshMs },
       // Read as of the settled block: above it a log may report the same change later, or be retracted.
       head: () => state.cursor,
       // A hole may contain changes that no log will report, and what was read of a replaced block does not hold.
@@ -97,7 +98,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
     })
   const poller = new PoolPoller({
     requestBatch: inputs.requestBatch,
-    intervalMs: refreshMs,
+    stocksRefreshMs,
     tag: () => (state.status?.source === 'sealed' ? 'latest' : 'pending'),
     sealedHead: () => state.head.sealed,
     clock,

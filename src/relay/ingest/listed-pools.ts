@@ -3,7 +3,7 @@ import type { Hex } from '../../protocol/fields.ts'
 import { type Movement, movementTypes, type Update } from '../../protocol/updates.ts'
 import { type Pool, poolAccount } from '../chain/pools/pool.ts'
 import type { PoolPoller } from '../chain/pools/pool-poller.ts'
-import type { PoolSetting } from '../config/pool-settings.ts'
+import type { PoolSetting } from '../config/pools.ts'
 import type { Entry } from '../tape/tape.ts'
 import type { IngestState } from './ingest-state.ts'
 

@@ -11,7 +11,7 @@ import type { Moment } from './moment.ts'
 
 /** Applies what a batch read of the pools. Only a price, state or basis that changed is published. */
 export function applyPoolAnswer(state: IngestState, { block, pools }: PoolsRead, moment: Moment): readonly Draft[] {
-  const { minDepth } = state.quoteSettings
+  const { poolMinDepth } = state.quoteSettings
   const order = state.quoteSettings.pools.map(({ id }) => id)
   const readBlock = block && moment.blockOf(block.number, block.hash, block.timestamp)
   return [...pools].flatMap(([pool, reading]) => {
@@ -20,7 +20,7 @@ export function applyPoolAnswer(state: IngestState, { block, pools }: PoolsRead,
     const nav = moment.navOf(token.navReading, token.frozen)
     const isRead = reading.kind === 'read' && token.decimals !== null
     const at = isRead && readBlock ? readBlock : newestHead(state)
-    const quote = quoteFrom({ pool, reading, block: at }, { decimals: token.decimals, nav, minDepth })
+    const quote = quoteFrom({ pool, reading, block: at }, { decimals: token.decimals, nav, poolMinDepth })
     state.readPools.add(pool.id)
     const quotes = state.quotes.get(token.address) ?? []
     const before = quotes.find(({ venue }) => venue.pool === pool.id)

@@ -4,6 +4,7 @@ import { nextTurn } from '../../lib/turns.ts'
 import { Address, Bytes32, type Head, type Hex } from '../../protocol/fields.ts'
 import type { Draft, Update } from '../../protocol/updates.ts'
 import type { Cursor } from '../chain/sealed/recent-blocks.ts'
+import type { FeedSetting } from '../config/feeds.ts'
 import {
   defineNote,
   headNote,
@@ -18,7 +19,7 @@ import {
 import type { Entry, Tape } from '../tape/tape.ts'
 import { UNKNOWN_POSITION } from '../tokens/chain-position.ts'
 import { Directory } from '../tokens/directory.ts'
-import { aggregatorAddresses, type FeedSetting, openFeeds, type PriceFeed } from '../tokens/price-feeds.ts'
+import { aggregatorAddresses, openFeeds, type PriceFeed } from '../tokens/price-feeds.ts'
 import type { TokenQuotes } from '../tokens/quotes.ts'
 import { Decimals } from '../tokens/stored-token.ts'
 import { CLAIMED_TIMES_BOUND } from './chain-time.ts'
@@ -58,7 +59,7 @@ const RESTORE_PAGE = 1_000
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
 
 export type StateSettings = {
-  readonly staleMs: number
+  readonly navStaleMs: number
   readonly feeds: readonly FeedSetting[]
   readonly quotes: QuoteSettings
   /** Whether a registry says which feeds are frozen. */
@@ -68,7 +69,7 @@ export type StateSettings = {
 
 /** The state in which the previous run left the tape. */
 export async function restoreState(tape: Tape, settings: StateSettings): Promise<IngestState> {
-  const { staleMs, feeds: feedSettings, quotes: quoteSettings, hasRegistry, sessionAt } = settings
+  const { navStaleMs, feeds: feedSettings, quotes: quoteSettings, hasRegistry, sessionAt } = settings
   const restartPoint = tape.note(restartPointNote)
   const cursor: Cursor | null = restartPoint ? { number: restartPoint.block, hash: restartPoint.hash } : null
   const head = tape.note(headNote) ?? unknownHead
@@ -82,7 +83,7 @@ export async function restoreState(tape: Tape, settings: StateSettings): Promise
     epoch: tape.epoch,
     nextSeq: tape.next(),
     tapeEnd: tape.end(),
-    staleMs,
+    navStaleMs,
     ledger: await restoreLedger(tape, restartPoint),
     head,
     newestSettled,

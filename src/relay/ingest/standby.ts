@@ -2,14 +2,15 @@ import { catchError, EMPTY, from, mergeAll, Observable, type SchedulerLike, swit
 import type { Hex } from '../../protocol/fields.ts'
 import type { Rpc } from '../chain/rpc/client.ts'
 import { type ChainEvent, source } from '../chain/source/source.ts'
-import type { SourceSettings } from '../chain/source/source-settings.ts'
+import { fromNow, type SourceSettings } from '../chain/source/source-settings.ts'
+import type { Config } from '../config/config.ts'
 import { tokenNotes } from '../tape/notes.ts'
 import type { Peers } from '../tape/peers.ts'
 import { NotLeadingError, type Tape } from '../tape/tape.ts'
 import { isSameList, listedAddresses } from '../tokens/list/list-diff.ts'
 
 type StandbyInputs = {
-  readonly endpoints: { readonly rpcUrls: readonly string[] }
+  readonly config: { readonly chain: Pick<Config['chain'], 'upstreamRpcUrl'> }
   readonly sourceSettings: SourceSettings
   readonly rpc: Rpc
   readonly tape: Pick<Tape, 'follow' | 'notes'>
@@ -22,8 +23,8 @@ type StandbyInputs = {
 
 /** Follows the chain while another process writes the tape: for the leader, and for those in this process who need chain events. */
 export function openStandby(inputs: StandbyInputs): Observable<ChainEvent> {
-  const { endpoints, sourceSettings, rpc, tape, onChainEvent, peers, clock, warn } = inputs
-  if (endpoints.rpcUrls.length === 0) return EMPTY
+  const { config, sourceSettings, rpc, tape, onChainEvent, peers, clock, warn } = inputs
+  if (config.chain.upstreamRpcUrl.length === 0) return EMPTY
   const { request, confirmChain, leaveEndpoint } = rpc
   const addresses = listedTokens(tape)
   const options = { ...sourceSettings, ...fromNow, request, confirmChain, leaveEndpoint, addresses, clock, warn }
@@ -63,10 +64,3 @@ const listedTokens = (tape: StandbyInputs['tape']): Observable<readonly Hex[]> =
       if (notes.notes(tokenNotes).size > 0) update()
     })
   })
-
-/** Nothing is settled here, and no key is open. */
-const fromNow = {
-  openKeys: { at: () => [], publishedBlocksBetween: () => [], sealedInPreviousRun: [] },
-  cursor: null,
-  head: { pending: null, sealed: null, safe: null, finalized: null },
-}

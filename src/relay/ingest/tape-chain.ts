@@ -5,8 +5,10 @@ import { defineNote, Notes } from '../tape/notes.ts'
 import { type Tape, WrongTapeError } from '../tape/tape.ts'
 
 type TapeChainInputs = {
-  readonly config: Pick<Config, 'CHAIN_ID' | 'DATA_DIR' | 'NATS_URL' | 'NATS_STREAM'>
-  readonly endpoints: { readonly rpcUrls: readonly string[] }
+  readonly config: {
+    readonly chain: Pick<Config['chain'], 'chainId' | 'upstreamRpcUrl'>
+    readonly tape: Pick<Config['tape'], 'dataDir' | 'natsUrl' | 'natsStream'>
+  }
   /** Called when the upstream turns out to be of another chain than the tape, and no setting says which is right. */
   readonly onFailure: (failure: unknown) => void
 }
@@ -14,13 +16,11 @@ type TapeChainInputs = {
 const chainIdNote = defineNote<number>('chain', z.int())
 
 /** The chain of this tape. A tape never holds two chains: their positions and keys would mean nothing. */
-export function openTapeChain(
-  tape: Pick<Tape, 'note' | 'follow'>,
-  { config, endpoints, onFailure }: TapeChainInputs,
-): ChainIdentity {
+export function openTapeChain(tape: Pick<Tape, 'note' | 'follow'>, { config, onFailure }: TapeChainInputs): ChainIdentity {
+  const { chainId: givenId = null, upstreamRpcUrl } = config.chain
   const tapeChainId = tape.note(chainIdNote)
   if (tapeChainId === undefined) {
-    const chain = new ChainIdentity(config.CHAIN_ID ?? null, 'CHAIN_ID')
+    const chain = new ChainIdentity(givenId, 'CHAIN_ID')
     // Another process may be the first to know it.
     const unfollow = tape.follow((_, notes) => {
       const id = notes.note(chainIdNote)
@@ -30,20 +30,20 @@ export function openTapeChain(
     })
     return chain
   }
-  if (config.CHAIN_ID === tapeChainId) return new ChainIdentity(tapeChainId, 'CHAIN_ID')
-  if (config.CHAIN_ID !== undefined) throw wrongTape(config, tapeChainId, `CHAIN_ID says ${config.CHAIN_ID}`)
-  const chain = new ChainIdentity(tapeChainId, `the tape in DATA_DIR ${config.DATA_DIR}`, () => {
-    if (!chain.isConfirmed && chain.isWrong(endpoints.rpcUrls))
+  if (givenId === tapeChainId) return new ChainIdentity(tapeChainId, 'CHAIN_ID')
+  if (givenId !== null) throw wrongTape(config, tapeChainId, `CHAIN_ID says ${givenId}`)
+  const chain = new ChainIdentity(tapeChainId, `the tape in DATA_DIR ${config.tape.dataDir}`, () => {
+    if (!chain.isConfirmed && chain.isWrong(upstreamRpcUrl))
       onFailure(wrongTape(config, tapeChainId, 'and every upstream URL is of another chain'))
   })
   return chain
 }
 
-const wrongTape = ({ NATS_URL, NATS_STREAM, DATA_DIR }: TapeChainInputs['config'], chainId: number, other: string) =>
+const wrongTape = ({ tape: { natsUrl, natsStream, dataDir } }: TapeChainInputs['config'], chainId: number, other: string) =>
   new WrongTapeError(
-    NATS_URL
-      ? `NATS_STREAM ${NATS_STREAM} holds the tape of chain ${chainId}, ${other}: name another stream`
-      : `DATA_DIR ${DATA_DIR} holds the tape of chain ${chainId}, ${other}: name another folder`,
+    natsUrl
+      ? `NATS_STREAM ${natsStream} holds the tape of chain ${chainId}, ${other}: name another stream`
+      : `DATA_DIR ${dataDir} holds the tape of chain ${chainId}, ${other}: name another folder`,
   )
 
 /** Writes the chain, once it is known, in one transaction with the batch: what a chain brought is never on a tape of no chain. */

@@ -2,8 +2,8 @@ import type { DatabaseSync } from 'node:sqlite'
 import { prepareRows } from './row.ts'
 
 export type EvictionBounds = {
-  readonly retentionMs: number
-  readonly bound: number
+  readonly tapeRetentionMs: number
+  readonly tapeBound: number
   /** Updates over the bound that may be kept for open keys; by default as many as keys can be open. */
   readonly openGrowth?: number
   /** The wall clock without its steps: a clock that is set wrongly must not evict the tape. */
@@ -54,16 +54,16 @@ export class Eviction {
    * evictable updates: see `isEvictable` in the index.
    */
   run({ added, end, keepAfter }: { readonly added: number; readonly end: number; readonly keepAfter: number }): EvictionResult {
-    const { bound, openGrowth = OPEN_GROWTH, retentionMs, now } = this.#bounds
-    const step = Math.min(STEP, bound * STEP_PART)
+    const { tapeBound, openGrowth = OPEN_GROWTH, tapeRetentionMs, now } = this.#bounds
+    const step = Math.min(STEP, tapeBound * STEP_PART)
     const countBounds = [
-      { last: Math.min(keepAfter, end), countBound: bound },
-      { last: end, countBound: bound + openGrowth },
+      { last: Math.min(keepAfter, end), countBound: tapeBound },
+      { last: end, countBound: tapeBound + openGrowth },
     ]
     const limit = EVICTION_BOUND + added
     let { count, oldest, clearedUpTo } = this.#state
     count += added
-    const evicted = this.#evictByAge(now() - retentionMs, keepAfter, limit)
+    const evicted = this.#evictByAge(now() - tapeRetentionMs, keepAfter, limit)
     for (const { last, countBound } of countBounds) {
       const excess = count - evicted.length - countBound
       if (excess <= step || last <= clearedUpTo) continue

@@ -35,7 +35,7 @@ export type TapeOrigin = { readonly epoch: string; readonly epochBeganAt: number
 
 export type TapeFileOptions = EvictionBounds & {
   /** A folder, or `:memory:` for a tape that is gone when it closes. */
-  readonly dir: string
+  readonly dataDir: string
   readonly random: () => number
   /** What the times of updates show. Without it `now`. */
   readonly wallTime?: () => number
@@ -48,15 +48,15 @@ export type TapeFileOptions = EvictionBounds & {
 
 /** Opens a tape in a file. A failure names the folder. */
 export function openTapeFile<Opened>(options: TapeFileOptions, open: (database: DatabaseSync) => Opened): Opened {
-  const database = openDatabase(options.dir, options.warn)
+  const database = openDatabase(options.dataDir, options.warn)
   try {
     return open(database)
   } catch (failure) {
     database.close()
     if (failure instanceof TapeError) throw failure
     const message = failure instanceof Error ? failure.message : String(failure)
-    if (isDamage(failure)) throw new TapeError(damaged(options.dir, message))
-    throw new TapeError(`DATA_DIR ${options.dir} holds a tape that cannot be read (${message}): name another folder`)
+    if (isDamage(failure)) throw new TapeError(damaged(options.dataDir, message))
+    throw new TapeError(`DATA_DIR ${options.dataDir} holds a tape that cannot be read (${message}): name another folder`)
   }
 }
 
@@ -361,7 +361,7 @@ export abstract class TapeFile implements SearchableTape {
       const failure = diskFailureOf(error)
       if (!failure || !this.isInFile) {
         const message = error instanceof Error ? error.message : String(error)
-        throw new TapeError(isDamage(error) ? damaged(this.#options.dir, message) : `the tape cannot be written: ${message}`)
+        throw new TapeError(isDamage(error) ? damaged(this.#options.dataDir, message) : `the tape cannot be written: ${message}`)
       }
       this.#leaveFile(failure)
       return this.#tryTransaction(write)
@@ -399,7 +399,7 @@ export abstract class TapeFile implements SearchableTape {
 
   #leaveFile(failure: DiskFailure): void {
     this.#overlay.open(failure)
-    const { dir, warn } = this.#options
+    const { dataDir: dir, warn } = this.#options
     warn?.(failure.isUnflushed ? UNFLUSHED : UNWRITABLE, { reason: failure.message, dir })
   }
 
@@ -411,7 +411,7 @@ export abstract class TapeFile implements SearchableTape {
       return
     }
     this.#flush(() => this.#checkpoints.complete())
-    if (this.isInFile) this.#options.warn?.(WRITABLE_AGAIN, { dir: this.#options.dir })
+    if (this.isInFile) this.#options.warn?.(WRITABLE_AGAIN, { dir: this.#options.dataDir })
   }
 }
 

@@ -1,17 +1,10 @@
 import type { Hex } from '../../protocol/fields.ts'
 import { decodeLog } from '../chain/logs/events.ts'
 import type { Log } from '../chain/logs/log-schema.ts'
+import type { FeedSetting } from '../config/feeds.ts'
 import { clampSeconds } from './apply-log.ts'
 import { priceOf, type Round } from './nav-history.ts'
 import { NEVER_SECONDS } from './token-drafts.ts'
-
-/** A price feed in the settings: its token, by symbol or address, and its proxy. */
-export type FeedSetting = {
-  readonly token: string
-  readonly proxy: Hex
-  /** The aggregator at the time of the setting. The relay receives its logs until the proxy answers with another. */
-  readonly aggregator?: Hex
-}
 
 /** The contract behind a proxy that publishes the rounds; a new one has a higher phase. */
 type Aggregator = { readonly address: Hex; readonly phase: number; readonly decimals: number }

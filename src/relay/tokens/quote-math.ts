@@ -7,7 +7,7 @@ type Terms = {
   readonly tokenDecimals: number
   readonly currencyDecimals: number
   /** A pool with less depth is thin. */
-  readonly minDepth: Decimal
+  readonly poolMinDepth: Decimal
 }
 
 export type PoolJudgement = {
@@ -25,13 +25,13 @@ const Q96 = 2n ** 96n
 const ROOT_MOVE: Decimal = { units: 49_875_621n, scale: 10 }
 
 /** Whether a pool can be traded in, and at which price. Only a pool that is `ok` has one. */
-export function judgePool(pool: PoolState, { isToken0, tokenDecimals, currencyDecimals, minDepth }: Terms): PoolJudgement {
+export function judgePool(pool: PoolState, { isToken0, tokenDecimals, currencyDecimals, poolMinDepth }: Terms): PoolJudgement {
   const { sqrtPriceX96, liquidity } = pool
   const isAtBound = sqrtPriceX96 <= SQRT_PRICE_BOUNDS.min || sqrtPriceX96 >= SQRT_PRICE_BOUNDS.max
   if (liquidity === 0n || isAtBound) return { state: 'empty', price: null, depth: null }
   const depth = depthOf({ ...pool, isToken0, currencyDecimals })
   const price = priceOf(sqrtPriceX96, isToken0, tokenDecimals, currencyDecimals)
-  const isThin = price === null || compareDecimals(decimalOf(depth), minDepth) < 0
+  const isThin = price === null || compareDecimals(decimalOf(depth), poolMinDepth) < 0
   return isThin ? { state: 'thin', price: null, depth } : { state: 'ok', price, depth }
 }
 

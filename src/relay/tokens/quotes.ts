@@ -16,12 +16,12 @@ const UNREADABLE = { state: 'unreadable', price: null, depth: null } as const
 /** The quote that a reading gives. The price is in the currency for one token, as the NAV is: neither takes the multiplier. */
 export function quoteFrom(
   { pool, reading, block }: { readonly pool: Pool; readonly reading: PoolReading; readonly block: Block },
-  { decimals, nav, minDepth }: { readonly decimals: number | null; readonly nav: Nav; readonly minDepth: Decimal },
+  { decimals, nav, poolMinDepth }: { readonly decimals: number | null; readonly nav: Nav; readonly poolMinDepth: Decimal },
 ): QuoteFields {
   const { kind, id, currency } = pool
   const isRead = reading.kind === 'read' && decimals !== null
   const { state, price, depth } = isRead
-    ? judgePool(reading, { isToken0: isToken0(pool), tokenDecimals: decimals, currencyDecimals: currency.decimals, minDepth })
+    ? judgePool(reading, { isToken0: isToken0(pool), tokenDecimals: decimals, currencyDecimals: currency.decimals, poolMinDepth })
     : UNREADABLE
   const { symbol, address } = currency
   const fee_bps = isRead ? reading.feeBps : null

@@ -3,19 +3,20 @@ import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EMPTY, Subject } from 'rxjs'
 import type { ChainEvent } from '../chain/source/source.ts'
-import type { Config } from '../config/config.ts'
+import { type Config, withUpstream } from '../config/config.ts'
 import { ListenError } from '../edge/http/server.ts'
 import { SharedUsage } from '../edge/limits/shared-usage.ts'
-import type { Logger } from '../log.ts'
 import { openMetrics } from '../metrics.ts'
-import { openServer, type Relay, tapePorts } from '../relay.ts'
+import { openServer, type Relay, type RelayOptions, tapePorts } from '../relay.ts'
 import { TAPE_FILE_NAME } from '../tape/schema.ts'
 import type { WorkerOrder, WorkerReport } from './worker-messages.ts'
 import { openWorkerTape, type WorkerTape } from './worker-tape.ts'
 
+type GivenOptions = Pick<RelayOptions, 'log' | 'loadDocuments'>
+
 /** Serves clients with the tape that the process writes which started this one. Ends with it, or when it says so. */
-export function runWorker(config: Config, log: Logger): void {
-  const worker = new ServingWorker(config, log)
+export function runWorker(config: Config, given: GivenOptions): void {
+  const worker = new ServingWorker(config, given)
   process.on('message', (order: WorkerOrder) => worker.execute(order))
   process.once('disconnect', () => worker.stop())
   // A signal to the process group is for the process that writes: it stops the workers.
@@ -26,7 +27,7 @@ export function runWorker(config: Config, log: Logger): void {
 
 class ServingWorker {
   readonly #config: Config
-  readonly #log: Logger
+  readonly #given: GivenOptions
   readonly #metrics = openMetrics()
   readonly #chainEvents = new Subject<ChainEvent>()
   readonly #answers = new Map<number, (text: string) => void>()
@@ -36,9 +37,9 @@ class ServingWorker {
   #isCut = false
   #requests = 0
 
-  constructor(config: Config, log: Logger) {
+  constructor(config: Config, given: GivenOptions) {
     this.#config = config
-    this.#log = log
+    this.#given = given
     this.#metrics.addProcess()
   }
 
@@ -78,21 +79,21 @@ class ServingWorker {
   }
 
   onFailure(failure: unknown): void {
-    this.#log.fatal(failure instanceof Error ? failure : { failure }, 'the worker cannot go on')
+    this.#given.log.fatal(failure instanceof Error ? failure : { failure }, 'the worker cannot go on')
     process.exit(1)
   }
 
-  async #start({ dir, source, endpoints, usageFile, tokenSecret, port }: Extract<WorkerOrder, { do: 'start' }>): Promise<void> {
+  async #start({ dir, source, upstream, usageFile, tokenSecret, port }: Extract<WorkerOrder, { do: 'start' }>): Promise<void> {
     if (source) await copyFile(source, join(dir, TAPE_FILE_NAME))
-    const { TAPE_RETENTION_MS: retentionMs, TAPE_BOUND: bound } = this.#config
-    const tape = openWorkerTape({ dir, retentionMs, bound, ...tapePorts })
+    const config = withUpstream(this.#config, upstream)
+    const tape = openWorkerTape({ ...config.tape, dataDir: dir, ...tapePorts })
     this.#tape = tape
     const sharedUsage = new SharedUsage(usageFile, cluster.worker?.id ?? 0)
     this.#usage = sharedUsage
     report({ did: 'copy' })
     const options = {
-      config: { ...this.#config, PORT: port, TOKEN_SECRET: tokenSecret },
-      ...{ endpoints, log: this.#log },
+      config: { ...config, process: { ...config.process, port }, edge: { ...config.edge, tokenSecret } },
+      ...this.#given,
       metrics: { ...this.#metrics, text: () => this.#askMetrics() },
       sharedUsage,
       onFailure: (failure: unknown) => this.onFailure(failure),

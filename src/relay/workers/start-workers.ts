@@ -2,6 +2,7 @@ import cluster, { type Worker } from 'node:cluster'
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ChainEvent } from '../chain/source/source.ts'
+import { upstreamOf } from '../config/config.ts'
 import { randomTokenSecret } from '../config/key-settings.ts'
 import { ListenError } from '../edge/http/server.ts'
 import { type MetricsJson, mergeMetrics } from '../metrics.ts'
@@ -83,12 +84,12 @@ class Workers {
 
   constructor(options: RelayOptions) {
     this.#options = options
-    const { DATA_DIR: dir, PORT: port, TOKEN_SECRET: secret = randomTokenSecret() } = options.config
-    this.#tokenSecret = secret
-    this.#port = port
-    this.#sharedPort = port
+    const { process: own, tape, edge } = options.config
+    this.#tokenSecret = edge.tokenSecret ?? randomTokenSecret()
+    this.#port = own.port
+    this.#sharedPort = own.port
     removeLeftovers()
-    this.#folder = dir === ':memory:' ? makeFolder('workers') : join(dir, 'workers')
+    this.#folder = tape.dataDir === ':memory:' ? makeFolder('workers') : join(tape.dataDir, 'workers')
     this.#cutTimer = setInterval(() => this.#checkCut(), CUT_CHECK_MS)
     cluster.setupPrimary({ serialization: 'advanced' })
   }
@@ -116,7 +117,7 @@ class Workers {
     mkdirSync(this.#folder, { recursive: true })
     this.#usage = new UsageFile()
     writer.tape.follow((entries, notes, keepAfter) => this.#sendBatch(entries, notes, keepAfter))
-    for (let slot = 1; slot <= this.#options.config.WORKERS; slot += 1) this.#fork(slot)
+    for (let slot = 1; slot <= this.#options.config.process.workers; slot += 1) this.#fork(slot)
   }
 
   announceStop(): void {
@@ -191,7 +192,7 @@ class Workers {
       this.#giveNextCopy()
       return isUnchanged
     }
-    const given = { endpoints: this.#options.endpoints, usageFile: usage.path, tokenSecret: this.#tokenSecret }
+    const given = { upstream: upstreamOf(this.#options.config), usageFile: usage.path, tokenSecret: this.#tokenSecret }
     this.#send(member, { do: 'start', ...given, dir, source, port: this.#sharedPort })
     this.#send(member, { do: 'cut', isCut: this.#isCut })
   }
@@ -213,7 +214,7 @@ class Workers {
         this.#port = report.port
         this.#listeningSlots.add(member.slot)
         if (this.#isStopAnnounced) this.#send(member, { do: 'announceStop' })
-        if (this.#listeningSlots.size === this.#options.config.WORKERS) this.#listening.resolve(report.port)
+        if (this.#listeningSlots.size === this.#options.config.process.workers) this.#listening.resolve(report.port)
         return
       case 'list':
         return this.#listed.resolve()
@@ -311,7 +312,7 @@ class Workers {
   }
 
   async #stopMembers(): Promise<void> {
-    const deadlineMs = this.#options.config.DRAIN_MS + EXTRA_STOP_MS
+    const deadlineMs = this.#options.config.process.drainMs + EXTRA_STOP_MS
     await Promise.all(
       [...this.#members.values()].map(async (member) => {
         const { worker } = member

@@ -1,12 +1,13 @@
 import type { ChainEvent } from '../chain/source/source.ts'
-import type { UpstreamEndpoints } from '../config/config.ts'
+import type { Upstream } from '../config/config.ts'
 import type { MetricsJson } from '../metrics.ts'
 
 /** What the process that writes the tape sends to one that serves it. */
 export type WorkerOrder =
   | {
       readonly do: 'start'
-      readonly endpoints: UpstreamEndpoints
+      /** Where the upstream is: the worker does not know the built-in chain. */
+      readonly upstream: Upstream
       /** The folder of the worker's copy of the tape, and the file of the shared counts. */
       readonly dir: string
       /** The file to copy; null where the copy is there. */

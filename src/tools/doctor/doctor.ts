@@ -2,8 +2,7 @@ import { parseArgs } from 'node:util'
 import { type Command, type CommandFlags, EXIT_FAILED, EXIT_OK, EXIT_USAGE, UsageError } from '../../lib/command.ts'
 import { nearestName } from '../../lib/nearest-name.ts'
 import { openSteadyClock, schedulerOn } from '../../lib/steady-clock.ts'
-import { type ConfigResult, readConfig } from '../../relay/config/config.ts'
-import { isDemo, noUpstream, openDemoChain, upstreamEndpoints } from '../../relay/upstream.ts'
+import { type ConfigResult, noUpstream, readConfig, withUpstream } from '../../relay/config/config.ts'
 import { examine } from './examination.ts'
 import { examinationText } from './examination-text.ts'
 import { showProgress } from './progress.ts'
@@ -64,20 +63,19 @@ export const doctor: Command = async (args) => {
     return EXIT_USAGE
   }
   for (const warning of result.warnings) printError(warning)
-  const { config } = result
-  const isOnDemo = isDemo(config)
-  if (isOnDemo && !config.DEMO) {
+  const { isBuiltIn } = result.config.chain
+  if (isBuiltIn && !result.config.process.demo) {
     printError(noUpstream)
     return EXIT_FAILED
   }
-  const devnet = isOnDemo ? await openDemoChain() : null
-  if (devnet) printError('no upstream is set, so this examines the built-in chain: nothing on it is real')
+  const builtInChain = isBuiltIn ? await (await import('../../devnet/built-in-chain.ts')).startBuiltInChain() : null
+  if (builtInChain) printError('no upstream is set, so this examines the built-in chain: nothing on it is real')
   const now = openSteadyClock(Date.now, () => performance.now())
   const stopProgress = showProgress(process.stderr, timeoutMs)
-  const endpoints = upstreamEndpoints(config, devnet)
+  const config = builtInChain ? withUpstream(result.config, builtInChain.upstream) : result.config
   const ports = { clock: schedulerOn(now), wallTime: Date.now, random: Math.random }
-  const examination = await examine({ config, endpoints, timeoutMs, ...ports }).finally(stopProgress)
-  await devnet?.stop()
+  const examination = await examine({ config, timeoutMs, ...ports }).finally(stopProgress)
+  await builtInChain?.stop()
   const { ok, source, reason } = examination.verdict
   const isColoured = process.stdout.isTTY === true && !process.env.NO_COLOR
   const text = values.json

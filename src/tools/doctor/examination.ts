@@ -5,7 +5,7 @@ import type { Hex } from '../../protocol/fields.ts'
 import { HexQuantity } from '../../relay/chain/logs/log-schema.ts'
 import { ChainIdentity } from '../../relay/chain/rpc/chain-id.ts'
 import { UpstreamError } from '../../relay/chain/rpc/error.ts'
-import type { Config, UpstreamEndpoints } from '../../relay/config/config.ts'
+import type { Config } from '../../relay/config/config.ts'
 import { EndpointProbe } from './endpoint-probe.ts'
 import { adviceFor, type Finding, fail, type NamedOutcome, type Outcome, ok, originOf, skip, timeUp, warn } from './finding.ts'
 import { lagOutcome, type SeenHead } from './head-lag.ts'
@@ -18,7 +18,6 @@ import { type Verdict, verdictOf } from './verdict.ts'
 
 type ExaminationInputs = {
   readonly config: Config
-  readonly endpoints: UpstreamEndpoints
   readonly timeoutMs: number
   readonly clock: SchedulerLike
   readonly wallTime: () => number
@@ -37,21 +36,21 @@ const LIST_SHARE = 0.5
 
 /** Examines all upstreams at the same time, while the relay's own source runs on them. */
 export async function examine(inputs: ExaminationInputs): Promise<Examination> {
-  const { config, endpoints, timeoutMs, wallTime } = inputs
+  const { config, timeoutMs, wallTime } = inputs
+  const { upstreamRpcUrl, upstreamWsUrl, receiptsRpcUrl = [] } = config.chain
   const [deadline, trialDeadline] = [AbortSignal.timeout(timeoutMs), AbortSignal.timeout(TRIAL_SHARE * timeoutMs)]
-  const list = probeList({ stocksUrl: endpoints.stocksUrl, config, timeoutMs, wallTime })
+  const list = probeList({ config: config.tokens, timeoutMs, wallTime })
   const addresses = list.then((read) => read.addresses)
   const shared = { ...inputs, deadline, addresses: inTime(addresses, timeoutMs * LIST_SHARE) }
-  const receiptsUrls = config.RECEIPTS_RPC_URL ?? []
-  const nodes = Promise.all(endpoints.rpcUrls.map((url) => examineNode(url, receiptsUrls.length === 0, shared)))
-  const receipts = Promise.all(receiptsUrls.map((url) => examineReceipts(url, shared)))
+  const nodes = Promise.all(upstreamRpcUrl.map((url) => examineNode(url, receiptsRpcUrl.length === 0, shared)))
+  const receipts = Promise.all(receiptsRpcUrl.map((url) => examineReceipts(url, shared)))
   const trial = trySource({ ...inputs, addresses, deadline: endingEarly(trialDeadline, nodes, areUnreachable) })
   const socketDeadline = endingEarly(
     trialDeadline,
     trial.then(() => wait(SOCKET_GRACE_MS, undefined, { ref: false })),
   )
   const sockets = Promise.all(
-    endpoints.wsUrls.map((url) => examineSocket(url, { ...shared, socketDeadline, mayEnd: nodes.then(() => {}) })),
+    upstreamWsUrl.map((url) => examineSocket(url, { ...shared, socketDeadline, mayEnd: nodes.then(() => {}) })),
   )
   const examined = [
     ...withLags(await nodes, await sockets),
@@ -62,15 +61,16 @@ export async function examine(inputs: ExaminationInputs): Promise<Examination> {
 }
 
 function conclude(
-  { config, endpoints }: ExaminationInputs,
+  { config }: ExaminationInputs,
   examined: readonly ExaminedEndpoint[],
   list: ListReport,
   trial: Trial,
 ): Examination {
-  const { rpcUrls, wsUrls, stocksUrl } = endpoints
-  const urls = [...rpcUrls, ...wsUrls, ...(config.RECEIPTS_RPC_URL ?? []), stocksUrl].filter((url) => url !== '')
+  const { upstreamRpcUrl, upstreamWsUrl, receiptsRpcUrl = [], chainId = null } = config.chain
+  const { stocksApiUrl } = config.tokens
+  const urls = [...upstreamRpcUrl, ...upstreamWsUrl, ...receiptsRpcUrl, stocksApiUrl].filter((url) => url !== '')
   const redact = createRedactor(urls)
-  const chain = new ChainIdentity(config.CHAIN_ID ?? null, 'CHAIN_ID')
+  const chain = new ChainIdentity(chainId, 'CHAIN_ID')
   const findings = [...examined.flatMap((endpoint) => withChain(endpoint, chain)), ...list.findings]
   return {
     verdict: verdictOf(trial, { hasTokens: list.addresses.length > 0, isReachable: !areUnreachable(examined) }),
@@ -157,7 +157,7 @@ async function readChainId(probe: EndpointProbe): Promise<number | null> {
 const examineNode = (url: string, hasReceipts: boolean, inputs: EndpointInputs): Promise<ExaminedEndpoint> =>
   examineEndpoint('rpc', url, inputs, async (probe, report) => {
     report('client', await clientOutcome(probe))
-    await runRpcChecks({ ...inputs, probe, pools: inputs.endpoints.pools }, report)
+    await runRpcChecks({ ...inputs, probe, pools: inputs.config.tokens.pools }, report)
     if (hasReceipts) report('receipts', await receiptsOutcome(probe, inputs))
   })
 

@@ -9,8 +9,7 @@ import { counted, type Finding, fail, type Outcome, ok, originOf, reasonOf, warn
 export type ListReport = { readonly findings: readonly Finding[]; readonly addresses: readonly Hex[] }
 
 type ListInputs = {
-  readonly stocksUrl: string
-  readonly config: Config
+  readonly config: Pick<Config['tokens'], 'stocksApiUrl' | 'navStaleMs'>
   readonly timeoutMs: number
   readonly wallTime: () => number
 }
@@ -20,18 +19,19 @@ const NAMED_RECORDS_BOUND = 3
 const HOUR_S = 3_600
 
 /** Reads the list once, with the parser of the relay. */
-export async function probeList({ stocksUrl, config, timeoutMs, wallTime }: ListInputs): Promise<ListReport> {
-  if (stocksUrl === '') return { findings: [missingList], addresses: [] }
-  const target = originOf(stocksUrl)
+export async function probeList({ config, timeoutMs, wallTime }: ListInputs): Promise<ListReport> {
+  const { stocksApiUrl, navStaleMs } = config
+  if (stocksApiUrl === '') return { findings: [missingList], addresses: [] }
+  const target = originOf(stocksApiUrl)
   const finding = (id: string, outcome: Outcome): Finding => ({ id: `list.${id}`, target, ...outcome })
   const startedAt = performance.now()
   try {
-    const body = await fetchList(stocksUrl, timeoutMs)(null)
+    const body = await fetchList(stocksApiUrl, timeoutMs)(null)
     const reach = finding('reach', ok(`answers in ${Math.round(performance.now() - startedAt)} ms, ${body.length} bytes`))
     const { tokens, skipped } = parseList(body)
     const listed = [...tokens.values()]
     const checks = [finding('tokens', tokensOutcome(listed)), finding('records', recordsOutcome(skipped))]
-    const navs = listed.length === 0 ? [] : [finding('navs', navsOutcome(listed, config.NAV_STALE_MS, wallTime()))]
+    const navs = listed.length === 0 ? [] : [finding('navs', navsOutcome(listed, navStaleMs, wallTime()))]
     return { findings: [reach, ...checks, ...navs], addresses: [...tokens.keys()].sort() }
   } catch (failure) {
     const advice = 'check STOCKS_API_URL (--stocks): the relay publishes nothing before it has read a list'
@@ -67,8 +67,8 @@ function recordsOutcome(skipped: readonly string[]): Outcome {
   )
 }
 
-function navsOutcome(listed: readonly ListedToken[], staleMs: number, now: number): Outcome {
-  const navs = listed.map(({ nav }) => navAt(nav, now, staleMs, null))
+function navsOutcome(listed: readonly ListedToken[], navStaleMs: number, now: number): Outcome {
+  const navs = listed.map(({ nav }) => navAt(nav, now, navStaleMs, null))
   const count = (state: Nav['state']) => navs.filter((nav) => nav.state === state).length
   const value = { fresh: count('fresh'), stale: count('stale'), missing: count('missing'), invalid: count('invalid') }
   const ages = navs.flatMap(({ age_s }) => age_s ?? [])

@@ -1,16 +1,16 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Hex } from '../../protocol/fields.ts'
+import { LOGS_RANGE_BOUND } from '../../protocol/json-rpc-methods.ts'
 import { isSealed, type SealedHeader } from '../../relay/chain/logs/log-schema.ts'
 import { poolQueries } from '../../relay/chain/pools/pool-queries.ts'
 import { BlockReader } from '../../relay/chain/rpc/block-reader.ts'
 import { UpstreamError } from '../../relay/chain/rpc/error.ts'
-import { LOGS_RANGE_BOUND } from '../../relay/chain/rpc/method-params.ts'
 import { PageSize } from '../../relay/chain/sealed/backfill-page.ts'
 import { noPendingMemory, type PendingMemory } from '../../relay/chain/source/pending-block.ts'
 import { type PollResult, pollPending, readLatest } from '../../relay/chain/source/polls.ts'
 import { initialState, NO_PENDING_MIN_POLLS, STALE_HEAD_MS } from '../../relay/chain/source/state.ts'
 import type { Config } from '../../relay/config/config.ts'
-import type { PoolSetting } from '../../relay/config/pool-settings.ts'
+import type { PoolSetting } from '../../relay/config/pools.ts'
 import type { EndpointProbe } from './endpoint-probe.ts'
 import { counted, fail, type Outcome, ok, skip, timeUp, warn } from './finding.ts'
 
@@ -136,7 +136,7 @@ type PendingReading = { readonly memory: PendingMemory; readonly latest: SealedH
 
 /** Polls as the relay does. Between two flashblocks a node may show no pending block, so it takes several polls. */
 async function readPendingBlock({ reader, latest, config, wallTime }: CheckContext): Promise<PendingReading> {
-  const state = initialState(0, config.SILENCE_MS, wallTime())
+  const state = initialState(0, config.chain.silenceMs, wallTime())
   const { signal } = new AbortController()
   let reading: PendingReading = { memory: noPendingMemory, latest }
   for (let polls = 1; ; polls += 1) {
@@ -149,7 +149,7 @@ async function readPendingBlock({ reader, latest, config, wallTime }: CheckConte
       if (result.type === 'pending') reading = { ...reading, memory: result.memory }
     }
     if (reading.memory.status === 'preconfirmed' || polls === NO_PENDING_MIN_POLLS) return reading
-    await wait(config.PENDING_POLL_MS)
+    await wait(config.chain.pendingPollMs)
   }
 }
 

@@ -2,14 +2,12 @@ import { concat, from, NEVER, type SchedulerLike } from 'rxjs'
 import type { Hex, SourceName, SourceReason } from '../../protocol/fields.ts'
 import { ChainIdentity } from '../../relay/chain/rpc/chain-id.ts'
 import { Rpc } from '../../relay/chain/rpc/client.ts'
-import type { OpenKeys } from '../../relay/chain/sealed/block-logs.ts'
 import { type ChainEvent, source } from '../../relay/chain/source/source.ts'
-import { sourceSettingsOf } from '../../relay/chain/source/source-settings.ts'
-import type { Config, UpstreamEndpoints } from '../../relay/config/config.ts'
+import { fromNow, sourceSettingsOf } from '../../relay/chain/source/source-settings.ts'
+import type { Config } from '../../relay/config/config.ts'
 
 type TrialInputs = {
   readonly config: Config
-  readonly endpoints: UpstreamEndpoints
   readonly addresses: Promise<readonly Hex[]>
   readonly clock: SchedulerLike
   readonly random: () => number
@@ -39,24 +37,23 @@ const UNCOUNTED_BLOCKS = 2
  * Runs the source of the relay on these endpoints until its status is steady: the decision is the relay's own. Until the
  * first status a relay reports `down`, `unreachable`.
  */
-export async function trySource({ config, endpoints, addresses, clock, random, deadline }: TrialInputs): Promise<Trial> {
-  const chain = new ChainIdentity(config.CHAIN_ID ?? null, 'CHAIN_ID')
+export async function trySource({ config, addresses, clock, random, deadline }: TrialInputs): Promise<Trial> {
+  const { chainId = null, upstreamRpcUrl } = config.chain
+  const chain = new ChainIdentity(chainId, 'CHAIN_ID')
   const shared = { chain, random, warn: () => {} }
-  const rpc = new Rpc({ ...shared, urls: endpoints.rpcUrls, now: () => clock.now() })
+  const rpc = new Rpc({ ...shared, urls: upstreamRpcUrl, now: () => clock.now() })
   const events = source({
-    ...sourceSettingsOf({ ...shared, config, endpoints, clock }),
+    ...sourceSettingsOf({ ...shared, config: config.chain, clock }),
+    ...fromNow,
     request: rpc.request,
     leaveEndpoint: rpc.leaveEndpoint,
     confirmChain: rpc.confirmChain,
     addresses: concat(from(addresses.then(notEmpty)), NEVER),
-    openKeys: noOpenKeys,
-    cursor: null,
-    head: { pending: null, sealed: null, safe: null, finalized: null },
     clock,
     warn: shared.warn,
   })
   const trial = new RunningTrial()
-  const reading = () => ({ ...trial.reading, isWrongChain: chain.isWrong(endpoints.rpcUrls) })
+  const reading = () => ({ ...trial.reading, isWrongChain: chain.isWrong(upstreamRpcUrl) })
   return new Promise((resolve, reject) => {
     const finish = () => {
       clearInterval(steadyTimer)
@@ -82,9 +79,6 @@ const STEADY_CHECK_MS = 100
 /** Without a list the source stays without addresses, as in the relay. */
 const notEmpty = (addresses: readonly Hex[]): readonly Hex[] | Promise<never> =>
   addresses.length > 0 ? addresses : new Promise<never>(() => {})
-
-/** Nothing is published, so no key is open. */
-const noOpenKeys: OpenKeys = { at: () => [], publishedBlocksBetween: () => [], sealedInPreviousRun: [] }
 
 /** What the events so far say. */
 class RunningTrial {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { methods } from '../../../src/relay/chain/rpc/method-params.ts'
+import { methods } from '../../../src/protocol/json-rpc-methods.ts'
 import { quantity } from './node-and-gateway.ts'
 import {
   bodyText,

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, onTestFinished } from 'vitest'
 import { type RawData, WebSocket } from 'ws'
 import { z } from 'zod'
 import type { Devnet } from '../../../src/devnet/devnet.ts'
-import { methods } from '../../../src/relay/chain/rpc/method-params.ts'
+import { methods } from '../../../src/protocol/json-rpc-methods.ts'
 import { openTestStack, type TestStack } from '../../support/test-stack.ts'
 import { openedOnce } from './node-and-gateway.ts'
 

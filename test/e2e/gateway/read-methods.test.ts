@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { blockTags } from '../../../src/relay/chain/rpc/method-params.ts'
+import { blockTags } from '../../../src/protocol/json-rpc-methods.ts'
 import { ALICE, BlockSchema, BOB, LogSchema, rpcCall, rpcResult, ZERO_HASH } from '../../unit/devnet/devnet-client.ts'
 import { expectSameAnswer, gatewayWithTransfers, openGatewayForTest, quantity } from './node-and-gateway.ts'
 

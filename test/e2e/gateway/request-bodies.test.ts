@@ -165,9 +165,9 @@ describe('a slow body', () => {
     }
     const streams = { edge: { hub: { isDraining: false } }, authorize: () => null } as never
     const rpcHttp = new RpcHttpHandler({ backend: { answers, chainState }, ...shared })
-    const route: NodeRoute = { method: 'post', path: '/rpc', handle: (...exchange) => rpcHttp.handle(...exchange) }
+    const route: NodeRoute = { id: 'rpc', handle: (...exchange) => rpcHttp.handle(...exchange) }
     const app = openApp({
-      ...{ streams, nodeRoutes: [route], listCacheControl: '' },
+      ...{ streams, nodeRoutes: [route], listCacheControl: '', loadDocuments: async () => new Map() },
       metrics: async () => '',
       metricsToken: undefined,
       unreadyReasons: () => [],

@@ -48,7 +48,7 @@ async function openRpcSockets(clientsBound = 10) {
       uptime,
     },
     ...{ backlogBoundBytes: 262_144, idPrefix: '0x', connectionMetrics: { opened: () => {}, closed: () => {} } },
-    connections: new ConnectionLimits({ clientsBound, perAddressBound: 10 }),
+    connections: new ConnectionLimits({ clientsBound, clientsPerAddressBound: 10 }),
   })
   // The types of ws lack `closeTimeout`.
   const sockets = new WebSocketServer({ noServer: true, WebSocket: ServerWebSocket, ...{ closeTimeout: 500 } })

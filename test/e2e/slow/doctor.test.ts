@@ -9,7 +9,6 @@ import { type Devnet, type DevnetOptions, startDevnet } from '../../../src/devne
 import type { Faults } from '../../../src/devnet/faults/faults.ts'
 import { openSteadyClock, schedulerOn } from '../../../src/lib/steady-clock.ts'
 import { readConfig } from '../../../src/relay/config/config.ts'
-import { upstreamEndpoints } from '../../../src/relay/upstream.ts'
 import { type Examination, examine } from '../../../src/tools/doctor/examination.ts'
 import { serveList, startAnvil } from '../../support/anvil-node.ts'
 import { ChildProgram } from '../../support/child-program.ts'
@@ -34,9 +33,8 @@ const now = openSteadyClock(Date.now, () => performance.now())
 async function examineSettings(settings: Settings, timeoutMs = TIMEOUT_MS): Promise<Examination> {
   const result = readConfig([], settings, { isListOptional: true })
   if (result.kind !== 'settings') throw new Error(JSON.stringify(result))
-  const endpoints = upstreamEndpoints(result.config, null)
   const ports = { clock: schedulerOn(now), wallTime: Date.now, random: Math.random }
-  return examine({ config: result.config, endpoints, timeoutMs, ...ports })
+  return examine({ config: result.config, timeoutMs, ...ports })
 }
 
 /** Little happens on a devnet of these tests, since many of them run at the same time. */

@@ -126,7 +126,7 @@ const toBigInt = (value: { toString(): string }): bigint => BigInt(value.toStrin
 function expectSameAsSdk(side: Pool, state: ContractState): readonly string[] {
   const pairs = DECIMALS.flatMap((tokenDecimals) => DECIMALS.map((currencyDecimals) => [tokenDecimals, currencyDecimals] as const))
   return pairs.map(([tokenDecimals, currencyDecimals]) => {
-    const judged = judgePool(state, { isToken0: isToken0(side), tokenDecimals, currencyDecimals, minDepth: MIN_DEPTH })
+    const judged = judgePool(state, { isToken0: isToken0(side), tokenDecimals, currencyDecimals, poolMinDepth: MIN_DEPTH })
     if (state.liquidity === 0n || state.sqrtPriceX96 === MIN || state.sqrtPriceX96 === MAX) {
       expect(judged).toEqual({ state: 'empty', price: null, depth: null })
       return judged.state

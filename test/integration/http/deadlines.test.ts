@@ -10,7 +10,7 @@ async function openConnection(boundsMs = shortDeadlines): Promise<RawConnection>
   const ports = { authorize: () => null, clientAddressOf: () => 'here', countRefusal() {} }
   const streams = { edge: { hub: { isDraining: false } }, ...ports } as never
   const app = openApp({
-    ...{ streams, nodeRoutes: [], listCacheControl: '' },
+    ...{ streams, nodeRoutes: [], loadDocuments: async () => new Map(), listCacheControl: '' },
     metrics: async () => '',
     metricsToken: undefined,
     unreadyReasons: () => [],

@@ -48,7 +48,7 @@ describe('the build of the board', () => {
     expect(await board.build()).toEqual({ code: 0, stderr: '' })
     const first = board.built()
     expect(Object.keys(first)).toEqual([
-      expect.stringMatching(/^dist\/web\/assets\/index-[\w-]+\.js$/),
+      expect.stringMatching(/^dist\/board\/assets\/index-[\w-]+\.js$/),
       'dist/board/index.html',
       'dist/board/licenses.md',
     ])

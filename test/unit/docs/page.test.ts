@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { documents } from '../../../src/docs/documents.ts'
 import { recipes } from '../../../src/docs/recipes.ts'
-import { routes } from '../../../src/docs/route-table.ts'
+import { describedRoutes as routes } from '../../../src/docs/route-texts.ts'
 import { messageTypes } from '../../../src/docs/schemas.ts'
 import { snippets } from '../../../src/docs/snippets.ts'
 

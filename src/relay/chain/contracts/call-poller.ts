@@ -2,10 +2,10 @@ import { defer, ignoreElements, merge, type Observable, type SchedulerLike, tap 
 import { observe, wait } from '../../../lib/async-loop.ts'
 import { chunk, nextTurn } from '../../../lib/turns.ts'
 import type { Hex } from '../../../protocol/fields.ts'
+import { isCallMethod } from '../../../protocol/json-rpc-methods.ts'
 import { addressSetOf } from '../logs/address-set.ts'
 import type { RequestFn } from '../rpc/client.ts'
 import { UpstreamError } from '../rpc/error.ts'
-import { isCallMethod } from '../rpc/method-params.ts'
 import { type BlockRef, type FeedCallResult, readFeed, readFrozen, readToken, type TokenCallResult } from './contract-reads.ts'
 
 /** The state that a contract returned. */
@@ -36,7 +36,7 @@ type Options = {
   /** The proxies of the price feeds. */
   readonly feeds: Observable<readonly Hex[]>
   /** The contract that says whether a feed is frozen, and how often it is asked for each token. */
-  readonly registry: { readonly address: Hex; readonly intervalMs: number } | null
+  readonly registry: { readonly address: Hex; readonly stocksRefreshMs: number } | null
   /** The settled block to read tokens at. */
   readonly head: () => BlockRef | null
   /** What was read at this block or above is read again. */
@@ -199,7 +199,7 @@ class ContractPoller {
   async #pollOracle(contract: PolledContract, request: RequestFn): Promise<ContractAnswer | null> {
     const { registry, clock } = this.#options
     if (!registry) return null
-    this.#scheduleIn(contract, Math.max(registry.intervalMs, this.#contracts.oracle.size * ORACLE_PAUSE_MS))
+    this.#scheduleIn(contract, Math.max(registry.stocksRefreshMs, this.#contracts.oracle.size * ORACLE_PAUSE_MS))
     const frozen = await readFrozen(request, registry.address, contract.address)
     contract.answeredAt = clock.now()
     return { type: 'oracle', address: contract.address, frozen }

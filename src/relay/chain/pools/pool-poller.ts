@@ -19,7 +19,7 @@ const LOGGED_POOLS_BOUND = 10
 type Options = {
   readonly requestBatch: RequestBatchFn
   /** How often every pool is read. */
-  readonly intervalMs: number
+  readonly stocksRefreshMs: number
   /** Where to read now. */
   readonly tag: () => 'pending' | 'latest'
   /** The newest known sealed block. */
@@ -67,9 +67,9 @@ export class PoolPoller {
   }
 
   answers(): Observable<PoolsRead> {
-    const { intervalMs, clock } = this.#options
+    const { stocksRefreshMs, clock } = this.#options
     return merge(
-      interval(intervalMs, clock).pipe(
+      interval(stocksRefreshMs, clock).pipe(
         tap(() => this.read(this.#pools)),
         ignoreElements(),
       ),

@@ -1,6 +1,6 @@
 import type { Hex } from '../../../protocol/fields.ts'
+import { LOGS_RANGE_BOUND } from '../../../protocol/json-rpc-methods.ts'
 import type { Log } from '../logs/log-schema.ts'
-import { LOGS_RANGE_BOUND } from '../rpc/method-params.ts'
 import type { SealedBlock } from './block-logs.ts'
 
 /** A range of blocks, both ends included. */

@@ -5,8 +5,7 @@ import type { ChainIdentity } from '../rpc/chain-id.ts'
 import type { SourceOptions } from './source.ts'
 
 type SourceSettingsInputs = {
-  readonly config: Config
-  readonly endpoints: { readonly wsUrls: readonly string[] }
+  readonly config: Config['chain']
   readonly chain: ChainIdentity
   readonly clock: SchedulerLike
   readonly random: () => number
@@ -21,11 +20,18 @@ export type SourceSettings = Pick<
   'link' | 'linkCount' | 'pendingPollMs' | 'silenceMs' | 'finalityPollMs' | 'backfillBoundMs'
 >
 
-export const sourceSettingsOf = ({ config, endpoints: { wsUrls: urls }, ...ports }: SourceSettingsInputs): SourceSettings => ({
-  link: urls.length === 0 ? null : (inputs) => link({ ...inputs, urls, ...ports }),
-  linkCount: urls.length,
-  pendingPollMs: config.PENDING_POLL_MS,
-  silenceMs: config.SILENCE_MS,
-  finalityPollMs: config.FINALITY_POLL_MS,
-  backfillBoundMs: config.BACKFILL_BOUND_MS,
-})
+export function sourceSettingsOf({ config, ...ports }: SourceSettingsInputs): SourceSettings {
+  const { upstreamWsUrl: urls, pendingPollMs, silenceMs, finalityPollMs, backfillBoundMs } = config
+  return {
+    link: urls.length === 0 ? null : (inputs) => link({ ...inputs, urls, ...ports }),
+    linkCount: urls.length,
+    ...{ pendingPollMs, silenceMs, finalityPollMs, backfillBoundMs },
+  }
+}
+
+/** The options of a source that starts at the head, without a past: nothing was settled before, and no key is open. */
+export const fromNow = {
+  openKeys: { at: () => [], publishedBlocksBetween: () => [], sealedInPreviousRun: [] },
+  cursor: null,
+  head: { pending: null, sealed: null, safe: null, finalized: null },
+} satisfies Partial<SourceOptions>

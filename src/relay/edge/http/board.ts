@@ -3,10 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
-import type { Context, Handler, Hono } from 'hono'
+import type { Context, Handler } from 'hono'
 import { publicHeaders } from '../transport/exposed-headers.ts'
-import type { Env } from './handlers.ts'
-import { methodNotAllowed, sendRefusal, unknownPath } from './refusals.ts'
+import type { Env, Handlers } from './handlers.ts'
+import { sendRefusal, unknownPath } from './refusals.ts'
 import { matchesEtag } from './token-list-routes.ts'
 
 /** A file of the board, ready to send. */
@@ -59,29 +59,23 @@ const pageHeaders = {
 /** The name of an asset changes with its content. */
 const assetHeaders = { 'cache-control': 'public, max-age=31536000, immutable' }
 
+/** The files that the page loads. Their path is in no document: it is for the page alone, and changes with every build. */
+type BoardAssets = { readonly asset: Handler<Env> }
+export const ASSET_PATTERN = '/assets/:file'
+
 /** Serves the board from memory. Without a build, the root leads to the documentation. */
-export function registerBoard(app: Hono<Env>, settings: BoardSettings, folder = builtBoard): void {
+export function boardHandlers(settings: BoardSettings, folder = builtBoard): Handlers<'home'> & BoardAssets {
   const files = readBoard(folder, settings)
-  app.get(
-    '/',
-    files ? (c) => sendFile(c, files.page, pageHeaders) : (c) => c.body(null, 302, { ...publicHeaders, location: '/docs' }),
-  )
-  const sendAsset: Handler<Env> = (c) => {
-    const asset = files?.assets.get(c.req.param('file') ?? '')
-    if (asset) return sendFile(c, asset, assetHeaders)
+  const home: Handler<Env> = (c) =>
+    files ? sendFile(c, files.page, pageHeaders) : c.body(null, 302, { ...publicHeaders, location: '/docs' })
+  const asset: Handler<Env> = (c) => {
+    const file = files?.assets.get(c.req.param('file') ?? '')
+    if (file) return sendFile(c, file, assetHeaders)
     // While a new version is deployed, another process may have this file already.
     c.header('cache-control', 'no-store')
     return sendRefusal(c, unknownPath)
   }
-  app.get('/assets/:file', sendAsset)
-}
-
-export function refuseOtherBoardMethods(app: Hono<Env>): void {
-  for (const path of ['/', '/assets/:file'])
-    app.all(path, (c) => {
-      c.header('allow', 'GET, HEAD, OPTIONS')
-      return sendRefusal(c, methodNotAllowed(c.req.method, 'use GET.'))
-    })
+  return { home, asset }
 }
 
 /** Null where the board was not built or cannot be read: the feed does not need it. */

@@ -1,6 +1,5 @@
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
-import { documents } from '../../../docs/documents.ts'
 import { publicHeaders } from '../transport/exposed-headers.ts'
 import type { Env, Handlers } from './handlers.ts'
 import { unknownSchema } from './refusals.ts'
@@ -9,9 +8,22 @@ import { matchesEtag } from './token-list-routes.ts'
 /** How long others may keep a document: a new version of the service may have another one. */
 const MAX_AGE_S = 300
 
+/** A document as it is sent. */
+type PublishedDocument = {
+  readonly type: string
+  /** As they are sent: each answer would else hold a copy of its own until its client has read it. */
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly etag: string
+  /** Null for a document that is not a page. */
+  readonly contentSecurityPolicy: string | null
+}
+
+/** Makes or reads the documents, by their paths. They never change while the process runs. */
+export type LoadDocuments = () => Promise<ReadonlyMap<string, PublishedDocument>>
+
 /** Sends the document at the path of a request. Only a schema can be missing. */
-function sendDocument(c: Context<Env>): Response {
-  const found = documents.get(c.req.path)
+async function sendDocument(c: Context<Env>, loadDocuments: LoadDocuments): Promise<Response> {
+  const found = (await loadDocuments()).get(c.req.path)
   if (!found) throw unknownSchema(c.req.param('type') ?? '')
   const { type, bytes, etag, contentSecurityPolicy } = found
   const headers = {
@@ -31,13 +43,10 @@ function sendDocument(c: Context<Env>): Response {
   return RESPONSE_ALREADY_SENT
 }
 
-/** The documents, the schemas and the page. */
-export const documentHandlers: Handlers = {
-  openapi: sendDocument,
-  asyncapi: sendDocument,
-  docs: sendDocument,
-  llms: sendDocument,
-  types: sendDocument,
-  contract: sendDocument,
-  schema: sendDocument,
+type DocumentRoute = 'openapi' | 'asyncapi' | 'docs' | 'llms' | 'types' | 'contract' | 'schema'
+
+/** The documents, the schemas and the page. They are loaded when the first of them is asked for. */
+export const documentHandlers = (loadDocuments: LoadDocuments): Handlers<DocumentRoute> => {
+  const send = (c: Context<Env>) => sendDocument(c, loadDocuments)
+  return { openapi: send, asyncapi: send, docs: send, llms: send, types: send, contract: send, schema: send }
 }

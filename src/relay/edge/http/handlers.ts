@@ -1,12 +1,12 @@
 import type { HttpBindings } from '@hono/node-server'
 import type { Context, Handler } from 'hono'
-import type { RouteId } from '../../../docs/route-table.ts'
+import type { RouteId } from '../../../protocol/routes.ts'
 import type { StreamServices } from '../live/http-stream.ts'
 
 export type Env = { Bindings: HttpBindings }
 
-/** What answers a route, by the route's id in the table. */
-export type Handlers = Readonly<Partial<Record<RouteId, Handler<Env>>>>
+/** What answers some routes, by their names in the table. */
+export type Handlers<Id extends RouteId = RouteId> = Readonly<Record<Id, Handler<Env>>>
 
 export const queryOf = (c: Context<Env>): URLSearchParams => new URL(c.req.url).searchParams
 

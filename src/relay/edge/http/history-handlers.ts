@@ -11,7 +11,7 @@ import type { StreamServices } from '../live/http-stream.ts'
 import { authorizedQuery, type Env, type Handlers, queryOf, sendJson } from './handlers.ts'
 
 /** The whole history as lines, written on the raw response. A request for a page is left to the next handler. */
-export const exportHandlers = (streams: StreamServices, workQueue: WorkQueue): Handlers => ({
+export const exportHandlers = (streams: StreamServices, workQueue: WorkQueue): Handlers<'events'> => ({
   events: async (c, next) => {
     if (!wantsNdjson(c)) return next()
     const { incoming, outgoing } = c.env
@@ -22,7 +22,7 @@ export const exportHandlers = (streams: StreamServices, workQueue: WorkQueue): H
   },
 })
 
-export const historyHandlers = ({ edge, clientAddressOf }: StreamServices, workQueue: WorkQueue): Handlers => ({
+export const historyHandlers = ({ edge, clientAddressOf }: StreamServices, workQueue: WorkQueue): Handlers<'events' | 'fact'> => ({
   events: async (c) => {
     const historyQuery = await readHistoryQuery(queryOf(c), edge)
     const context = { tape: edge.tape, workQueue, isGone: () => c.env.outgoing.destroyed }

@@ -2,14 +2,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { Hono } from 'hono'
 import { cors } from 'hono/cors'
-import { type Route, routes } from '../../../docs/route-table.ts'
 import { Refusal } from '../../../protocol/refusal.ts'
+import { type RouteId, routeIds, routes } from '../../../protocol/routes.ts'
 import { WorkQueue } from '../limits/work-queue.ts'
 import type { StreamServices } from '../live/http-stream.ts'
 import { EXPOSED_HEADERS } from '../transport/exposed-headers.ts'
 import { internalError } from '../transport/shared-refusals.ts'
-import { refuseOtherBoardMethods, registerBoard } from './board.ts'
-import { documentHandlers } from './documents-handler.ts'
+import { ASSET_PATTERN, boardHandlers } from './board.ts'
+import { documentHandlers, type LoadDocuments } from './documents-handler.ts'
 import { authorizedQuery, type Env, type Handlers } from './handlers.ts'
 import { exportHandlers, historyHandlers } from './history-handlers.ts'
 import { methodNotAllowed, onlyIngests, sendRefusal, unknownPath } from './refusals.ts'
@@ -18,14 +18,17 @@ import { streamHandlers } from './stream-handlers.ts'
 import { accessTokenHandlers } from './token-handler.ts'
 import { tokenListHandlers } from './token-list-routes.ts'
 
-/** A route of another part of the relay, over node's own request and response. */
-export type NodeRoute = Pick<Route, 'method' | 'path'> & {
+/** The routes that other parts of the relay serve, over node's own request and response. */
+type PartRoute = 'rpc'
+export type NodeRoute = {
+  readonly id: PartRoute
   readonly handle: (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>
 }
 
 type Options = Omit<ServiceReports, 'demo'> & {
   readonly streams: StreamServices
   readonly nodeRoutes: readonly NodeRoute[]
+  readonly loadDocuments: LoadDocuments
   /** For how long the list may be kept by others, and by whom. */
   readonly listCacheControl: string
   /** A block explorer, for the links of the board. */
@@ -34,27 +37,34 @@ type Options = Omit<ServiceReports, 'demo'> & {
   readonly onlyServiceRoutes?: boolean
 }
 
-const serviceRoutes: ReadonlySet<string> = new Set(['status', 'health', 'ready', 'metrics'])
+const serviceRoutes = ['status', 'health', 'ready', 'metrics'] as const satisfies readonly RouteId[]
 
-/** Every route over plain HTTP, as the route table lists them. */
-export function openApp({ streams, nodeRoutes, listCacheControl, explorerUrl, onlyServiceRoutes, ...reports }: Options): Hono<Env> {
+/** Every route over plain HTTP, as the route table lists them. One without a handler does not compile. */
+export function openApp(options: Options): Hono<Env> {
+  const { streams, nodeRoutes, loadDocuments, listCacheControl, explorerUrl, onlyServiceRoutes, ...reports } = options
   const app = new Hono<Env>()
   const workQueue = new WorkQueue()
-  const rawHandlers = { ...streamHandlers(streams), ...exportHandlers(streams, workQueue), ...nodeHandlers(streams, nodeRoutes) }
-  const handlers = {
+  const { asset, ...page } = boardHandlers({ explorerUrl, demo: streams.edge.demo })
+  // Of raw answers and of what never changes: no middleware may touch the first, and it would copy the others.
+  const first = {
+    ...streamHandlers(streams),
+    ...exportHandlers(streams, workQueue),
+    ...nodeHandlers(streams, nodeRoutes),
+    ...documentHandlers(loadDocuments),
+    ...page,
+  }
+  const others = {
     ...serviceHandlers({ ...reports, demo: streams.edge.demo }),
     ...historyHandlers(streams, workQueue),
     ...accessTokenHandlers(streams),
     ...tokenListHandlers(streams, workQueue, listCacheControl),
   }
-  const servicePaths = new Set(routes.flatMap(({ id, path }) => (serviceRoutes.has(id) ? [path] : [])))
+  const served = { ...first, ...others } satisfies Handlers<Exclude<RouteId, PartRoute>>
+  const servicePaths: readonly string[] = serviceRoutes.map((id) => routes[id].path)
   if (onlyServiceRoutes)
-    app.use('*', async (c, next) => (servicePaths.has(c.req.path) ? await next() : sendRefusal(c, onlyIngests)))
-  // Before any middleware: it must not touch an answer that is already being written on the raw response.
-  register(app, rawHandlers)
-  // And it would copy what never changes for each answer.
-  register(app, documentHandlers)
-  registerBoard(app, { explorerUrl, demo: streams.edge.demo })
+    app.use('*', async (c, next) => (servicePaths.includes(c.req.path) ? await next() : sendRefusal(c, onlyIngests)))
+  register(app, first)
+  app.get(ASSET_PATTERN, asset)
   app.use(
     cors({
       origin: '*',
@@ -67,18 +77,17 @@ export function openApp({ streams, nodeRoutes, listCacheControl, explorerUrl, on
     authorizedQuery(c, streams)
     await next()
   })
-  register(app, handlers)
-  refuseOtherBoardMethods(app)
-  refuseOtherMethods(app, { ...rawHandlers, ...documentHandlers, ...handlers })
+  register(app, others)
+  refuseOtherMethods(app, served)
   app.notFound((c) => sendRefusal(c, unknownPath))
   app.onError((failure, c) => sendRefusal(c, failure instanceof Refusal ? failure : internalError))
   return app
 }
 
-function nodeHandlers(streams: StreamServices, nodeRoutes: readonly NodeRoute[]): Handlers {
+function nodeHandlers(streams: StreamServices, nodeRoutes: readonly NodeRoute[]): Partial<Handlers<PartRoute>> {
   return Object.fromEntries(
-    nodeRoutes.map(({ method, path, handle }): [string, Handlers['rpc']] => [
-      idOf(method, path),
+    nodeRoutes.map(({ id, handle }): [PartRoute, Handlers[PartRoute]] => [
+      id,
       async (c) => {
         authorizedQuery(c, streams)
         await handle(c.env.incoming, c.env.outgoing)
@@ -88,29 +97,26 @@ function nodeHandlers(streams: StreamServices, nodeRoutes: readonly NodeRoute[])
   )
 }
 
-function idOf(method: string, path: string): string {
-  const route = routes.find((candidate) => candidate.method === method && candidate.path === path)
-  if (!route) throw new Error(`${method} ${path} is not in the route table`)
-  return route.id
-}
-
-function register(app: Hono<Env>, handlers: Handlers): void {
-  for (const route of routes) {
-    const handler = handlers[route.id]
-    if (handler) app[route.method](patternOf(route), handler)
+function register(app: Hono<Env>, handlers: Partial<Handlers>): void {
+  for (const id of routeIds) {
+    const handler = handlers[id]
+    if (handler) app[routes[id].method](patternOf(id), handler)
   }
 }
 
 /** Answers what a served path does not with 405, which names what it does. */
-function refuseOtherMethods(app: Hono<Env>, served: Handlers): void {
-  for (const route of routes) {
-    if (!served[route.id]) continue
-    app.all(patternOf(route), (c) => {
-      c.header('allow', route.method === 'get' ? 'GET, HEAD, OPTIONS' : 'POST, OPTIONS')
-      return sendRefusal(c, methodNotAllowed(c.req.method, route.otherMethods ?? 'use GET.'))
+function refuseOtherMethods(app: Hono<Env>, served: Partial<Handlers>): void {
+  const refuse = (pattern: string, allow: string, advice = 'use GET.') =>
+    app.all(pattern, (c) => {
+      c.header('allow', allow)
+      return sendRefusal(c, methodNotAllowed(c.req.method, advice))
     })
+  for (const id of routeIds) {
+    const { method, otherMethods } = routes[id]
+    if (served[id]) refuse(patternOf(id), method === 'get' ? 'GET, HEAD, OPTIONS' : 'POST, OPTIONS', otherMethods)
   }
+  refuse(ASSET_PATTERN, 'GET, HEAD, OPTIONS')
 }
 
 /** A path of the table as Hono writes it. What follows a parameter, such as `.json`, is left to the handler. */
-const patternOf = ({ path }: Route): string => path.replace(/\{(\w+)\}.*/, ':$1')
+const patternOf = (id: RouteId): string => routes[id].path.replace(/\{(\w+)\}.*/, ':$1')

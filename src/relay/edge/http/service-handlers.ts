@@ -20,7 +20,13 @@ export type ServiceReports = {
 }
 
 /** How the service is, and the path that leads elsewhere. */
-export const serviceHandlers = ({ metrics, metricsToken, unreadyReasons, status, demo }: ServiceReports): Handlers => ({
+export const serviceHandlers = ({
+  metrics,
+  metricsToken,
+  unreadyReasons,
+  status,
+  demo,
+}: ServiceReports): Handlers<'socket' | 'status' | 'health' | 'ready' | 'metrics'> => ({
   socket: (c) => {
     c.header('upgrade', 'websocket')
     return sendRefusal(c, upgradeRequired)

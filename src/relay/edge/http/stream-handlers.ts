@@ -7,7 +7,7 @@ import { authorizedQuery, type Env, type Handlers, queryOf } from './handlers.ts
 import { sendRefusal } from './refusals.ts'
 
 /** The streams over plain HTTP, written on the raw response. */
-export function streamHandlers(streams: StreamServices): Handlers {
+export function streamHandlers(streams: StreamServices): Handlers<'stream' | 'streamOne' | 'tail'> {
   const stream = (c: Context<Env>, symbols: string | null, format?: 'text'): Response => {
     try {
       return open(c, symbols, format)

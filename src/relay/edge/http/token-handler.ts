@@ -4,7 +4,7 @@ import { type Handlers, sendJson } from './handlers.ts'
 import { noKeys } from './refusals.ts'
 
 /** Gives a token for a key, so that a page needs no key in its URLs. A token gives no other one: it would last for ever. */
-export const accessTokenHandlers = ({ keys }: Pick<StreamServices, 'keys'>): Handlers => ({
+export const accessTokenHandlers = ({ keys }: Pick<StreamServices, 'keys'>): Handlers<'accessToken'> => ({
   accessToken: (c) => {
     if (!keys) throw noKeys
     const client = keys.clientOfKey(bearerTokenOf(c.req.header('authorization')) ?? '')

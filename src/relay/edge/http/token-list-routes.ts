@@ -73,7 +73,11 @@ async function renderList(listed: readonly Token[]): Promise<RenderedList> {
 export const matchesEtag = (ifNoneMatch: string | undefined, etag: string): boolean =>
   (ifNoneMatch ?? '').split(',').some((candidate) => candidate.trim() === '*' || candidate.trim().replace(/^W\//, '') === etag)
 
-export function tokenListHandlers({ edge, clientAddressOf }: StreamServices, workQueue: WorkQueue, cacheControl: string): Handlers {
+export function tokenListHandlers(
+  { edge, clientAddressOf }: StreamServices,
+  workQueue: WorkQueue,
+  cacheControl: string,
+): Handlers<'tokens' | 'snapshot' | 'token'> {
   const tokenLists = new TokenListCache(edge.view, edge.now)
   return {
     tokens: async (c) => {
@@ -98,7 +102,7 @@ async function readSnapshots(query: URLSearchParams, edge: EdgeContext): Promise
   const { tokens, rejected } = resolveKnownSymbols(edge.view, symbols)
   edge.hub.flush()
   const asOf = edge.hub.position(edge.tape.end())
-  const state = { id: asOf, asOf, now: edge.wallTime(), staleMs: edge.staleMs }
+  const state = { id: asOf, asOf, now: edge.wallTime(), navStaleMs: edge.navStaleMs }
   const texts: string[] = []
   for (const [index, token] of tokensOf(edge, tokens).entries()) {
     if (index % SNAPSHOTS_PER_TURN === SNAPSHOTS_PER_TURN - 1) await nextTurn()
@@ -109,7 +113,7 @@ async function readSnapshots(query: URLSearchParams, edge: EdgeContext): Promise
 
 /** The current state of a token, and the position of its newest update. */
 async function readToken(selector: string, context: EdgeContext, workQueue: WorkQueue): Promise<TokenDetails> {
-  const { view, tape, hub, wallTime, staleMs } = context
+  const { view, tape, hub, wallTime, navStaleMs } = context
   const { tokens, rejected } = resolveSymbols(view, [selector])
   const [address] = tokens ?? []
   // The selector `*` selects all tokens, and none in particular.
@@ -122,7 +126,7 @@ async function readToken(selector: string, context: EdgeContext, workQueue: Work
     type: _type,
     id: _id,
     ...snapshot
-  } = snapshotOf(token, view, { id: null, asOf: hub.position(tape.end()), now: wallTime(), staleMs })
+  } = snapshotOf(token, view, { id: null, asOf: hub.position(tape.end()), now: wallTime(), navStaleMs })
   return { ...snapshot, last: seq === null ? null : hub.position(seq) }
 }
 

@@ -7,13 +7,13 @@ const REPLAYS_PER_ADDRESS_BOUND = 2
 
 type ConnectionBounds = {
   readonly clientsBound: number
-  readonly perAddressBound: number
+  readonly clientsPerAddressBound: number
   /** The limits of a client that counts by its key. */
   readonly limitsOf?: (client: string) => KeyLimits | undefined
   /** The counts of all processes that serve one port; null where this is the only one. */
   readonly shared?: SharedUsage | null
   /** How many processes there are: each takes its share of the replays, at least one. */
-  readonly processes?: number
+  readonly workers?: number
 }
 /** A connected client and the address that it counts for. */
 type ConnectedClient = { readonly address: string }
@@ -38,9 +38,9 @@ export class ConnectionLimits {
   /** The limit that refuses another connection from this address; null if there is room. */
   exceededLimit(address: string): Extract<CloseReason, 'full' | 'too_many_connections'> | null {
     const { clientsBound, shared, limitsOf } = this.#bounds
-    const perAddressBound = limitsOf?.(address)?.clients ?? this.#bounds.perAddressBound
+    const clientsPerAddressBound = limitsOf?.(address)?.clients ?? this.#bounds.clientsPerAddressBound
     const ofAddress = shared ? shared.count(address) : (this.#usageByAddress.get(address)?.listeners ?? 0)
-    if (ofAddress >= perAddressBound) return 'too_many_connections'
+    if (ofAddress >= clientsPerAddressBound) return 'too_many_connections'
     return (shared ? shared.count(ALL) : this.#listeners) >= clientsBound ? 'full' : null
   }
 
@@ -69,9 +69,9 @@ export class ConnectionLimits {
   async acquireReplaySlot(client: ConnectedClient): Promise<() => void> {
     const usage = this.#usageByAddress.get(client.address)
     if (!usage) return noop
-    const { processes = 1, limitsOf } = this.#bounds
+    const { workers = 1, limitsOf } = this.#bounds
     const replays = limitsOf?.(client.address)?.replays ?? REPLAYS_PER_ADDRESS_BOUND
-    const replaysBound = Math.max(1, Math.floor(replays / processes))
+    const replaysBound = Math.max(1, Math.floor(replays / workers))
     if (usage.replays < replaysBound) usage.replays += 1
     else if (!(await new Promise<boolean>((resolve) => usage.waiting.set(client, resolve)))) return noop
     return () => {

@@ -16,11 +16,11 @@ const TOKEN = /^t\.([0-9a-f]{16})\.([0-9]{1,12})\.([A-Za-z0-9_-]{43})$/
 
 type KeyRingOptions = {
   /** The keys of the settings. */
-  readonly entries: readonly KeyEntry[]
+  readonly apiKeys: readonly KeyEntry[]
   /** A file with more of them. */
-  readonly file: string | undefined
+  readonly apiKeysFile: string | undefined
   /** Proves tokens. Processes whose clients change between them share it. */
-  readonly secret: string
+  readonly tokenSecret: string
   readonly wallTime: () => number
   readonly warn: (kind: string, detail: unknown) => void
   /** Called with the names of the clients whose keys are gone. */
@@ -36,8 +36,8 @@ export class KeyRing {
 
   constructor(options: KeyRingOptions) {
     this.#options = options
-    this.#byClient = byClient(options.entries)
-    const { file } = options
+    this.#byClient = byClient(options.apiKeys)
+    const { apiKeysFile: file } = options
     if (file === undefined) return
     this.#attempt(() => this.#take(readFileSync(file, 'utf8')))
     this.#timer = setInterval(() => void this.#read(file), FILE_CHECK_MS)
@@ -87,7 +87,7 @@ export class KeyRing {
   }
 
   #proofOf(name: string, endS: number): string {
-    return createHmac('sha256', this.#options.secret).update(`stocktape token ${name} ${endS}`).digest('base64url')
+    return createHmac('sha256', this.#options.tokenSecret).update(`stocktape token ${name} ${endS}`).digest('base64url')
   }
 
   async #read(file: string): Promise<void> {
@@ -101,7 +101,7 @@ export class KeyRing {
   /** Takes the keys of the file. */
   #take(text: string): void {
     if (text === this.#fileText) return
-    const current = byClient([...this.#options.entries, ...keyEntriesOfFile(text)])
+    const current = byClient([...this.#options.apiKeys, ...keyEntriesOfFile(text)])
     this.#fileText = text
     const revoked = new Set([...this.#byClient.keys()].filter((client) => !current.has(client)))
     this.#byClient = current

@@ -23,8 +23,8 @@ type Backlog = {
 }
 
 type Options = {
-  readonly boundBytes: number
-  readonly patienceMs: number
+  readonly backlogBoundBytes: number
+  readonly backlogPatienceMs: number
   /** Monotonic milliseconds. */
   readonly uptime: () => number
 }
@@ -53,18 +53,18 @@ export class Backlogs {
 
   /** Whether a listener is fast enough for another write. */
   keepsUp(listener: Listener): boolean {
-    const { boundBytes, patienceMs, uptime } = this.#options
+    const { backlogBoundBytes, backlogPatienceMs, uptime } = this.#options
     const overdue = listener.overdueBytes()
-    if (overdue <= boundBytes) {
+    if (overdue <= backlogBoundBytes) {
       const backlog = this.#backlogs.get(listener)
       if (backlog) backlog.overSince = null
       return true
     }
-    if (overdue > AT_ONCE_FACTOR * boundBytes) return false
+    if (overdue > AT_ONCE_FACTOR * backlogBoundBytes) return false
     const backlog = this.#backlogOf(listener)
     const now = uptime()
     backlog.overSince ??= now
-    return now - backlog.overSince < patienceMs
+    return now - backlog.overSince < backlogPatienceMs
   }
 
   /** Holds bytes that were just written, because the listener has a backlog now. */
@@ -94,17 +94,17 @@ export class Backlogs {
     if (!backlog) return
     const { outlet } = listener
     if (outlet.backlog === 0) return this.#delete(listener, backlog)
-    if (listener.overdueBytes() <= this.#options.boundBytes) backlog.overSince = null
+    if (listener.overdueBytes() <= this.#options.backlogBoundBytes) backlog.overSince = null
     const { takenBytes } = outlet
     while (backlog.pieces[0] && backlog.pieces[0].end <= takenBytes) this.#releaseFirst(backlog)
   }
 
   /** Ends connections, the one farthest behind first, until the rest holds no more memory than allowed. */
-  enforceHeldBound(cut: (listener: Listener) => void, boundBytes = HELD_BOUND_BYTES): void {
-    if (this.heldBytes <= boundBytes) return
+  enforceHeldBound(cut: (listener: Listener) => void, backlogBoundBytes = HELD_BOUND_BYTES): void {
+    if (this.heldBytes <= backlogBoundBytes) return
     const waitsSince = ([, { pieces }]: [Listener, Backlog]) => pieces[0]?.writtenAt ?? Number.POSITIVE_INFINITY
     for (const [listener, backlog] of [...this.#backlogs].sort((one, other) => waitsSince(one) - waitsSince(other))) {
-      if (this.heldBytes <= boundBytes) return
+      if (this.heldBytes <= backlogBoundBytes) return
       cut(listener)
       this.#delete(listener, backlog)
     }

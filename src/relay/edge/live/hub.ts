@@ -48,7 +48,7 @@ type Options = {
   readonly clientsPerAddressBound: number
   /** The counts of all processes that serve one port. */
   readonly sharedUsage?: SharedUsage | null
-  readonly processes?: number
+  readonly workers?: number
   readonly selectionsBound: number
   /** The longest that an update waits for others to share its write. */
   readonly batchDelayBoundMs: number
@@ -88,16 +88,16 @@ export class Hub {
 
   constructor(options: Options) {
     this.#options = options
-    const { clientsBound, clientsPerAddressBound: perAddressBound, batchDelayBoundMs: delayBoundMs } = options
+    const { clientsBound, clientsPerAddressBound, batchDelayBoundMs: delayBoundMs } = options
     this.connectionLimits = new ConnectionLimits({
       clientsBound,
-      perAddressBound,
+      clientsPerAddressBound,
       shared: options.sharedUsage ?? null,
-      processes: options.processes ?? 1,
+      workers: options.workers ?? 1,
       limitsOf: options.limitsOf,
     })
     this.#backlogs = new Backlogs({
-      ...{ boundBytes: options.backlogBoundBytes, patienceMs: options.backlogPatienceMs, uptime: options.uptime },
+      ...{ backlogBoundBytes: options.backlogBoundBytes, backlogPatienceMs: options.backlogPatienceMs, uptime: options.uptime },
     })
     this.#audiences = new Audiences(this.#backlogs.isHeld)
     this.#delivery = new Delivery({

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { BlockList } from 'node:net'
+import { isWithin, type RecurringWindow } from '../../../lib/recurring-window.ts'
 import { version } from '../../../lib/version.ts'
 import { closeCodeOf } from '../../../protocol/close-codes.ts'
 import type { Config } from '../../config/config.ts'
@@ -11,7 +12,6 @@ import { clientAddressOf } from '../limits/client-address.ts'
 import { KeyRing } from '../limits/key-ring.ts'
 import type { SharedUsage } from '../limits/shared-usage.ts'
 import { View } from '../select/view.ts'
-import { runAbsences } from './absences.ts'
 import { countDeliveries } from './delivery-times.ts'
 import type { StreamServices } from './http-stream.ts'
 import { Hub } from './hub.ts'
@@ -20,6 +20,8 @@ import type { EdgeContext } from './session.ts'
 
 /** How often the hub checks whose heartbeat is due. */
 const HEARTBEAT_CHECK_MS = 250
+/** How often it is checked whether an absence has begun or ended. */
+const ABSENCE_CHECK_MS = 100
 /** The longest that an update waits to share one write with those that follow it: a burst comes in a few reads. */
 const BATCH_DELAY_BOUND_MS = 10
 /** Where no proxy is trusted, the address of a client is that of its socket. */
@@ -32,7 +34,6 @@ type LiveInputs = {
   readonly isCut: () => boolean
   /** The chain, once its id is known. */
   readonly chain: { readonly id: number | null; readonly isWrong: (urls: readonly string[]) => boolean }
-  readonly endpoints: { readonly demo: boolean; readonly rpcUrls: readonly string[] }
   readonly metrics: Metrics
   readonly sharedUsage?: SharedUsage | null
   readonly now: () => number
@@ -57,21 +58,21 @@ export function openLiveEdge(inputs: LiveInputs) {
     edge: openContext(inputs, view, hub),
     random,
     createConnectionId: randomUUID,
-    compression: config.COMPRESSION,
+    compression: config.edge.compression,
     warn,
     countRefusal: (code) => inputs.metrics.refusals.inc({ code }),
-    authorize: createAuthorizer({ origins: config.ORIGINS, keys }),
+    authorize: createAuthorizer({ origins: config.edge.origins, keys }),
     keys,
     clientAddressOf: (incoming) =>
       keyClientOf(incoming, keys) ??
-      clientAddressOf(incoming, config.TRUSTED_PROXIES ?? noTrustedProxies, () =>
+      clientAddressOf(incoming, config.edge.trustedProxies ?? noTrustedProxies, () =>
         warn('X-Forwarded-For from an address that is not in TRUSTED_PROXIES is not believed', {}),
       ),
   }
   const { isWrongChain } = streams.edge
   let isStopping = false
   const readiness = openReadiness({ tape, view, now: inputs.now, isWrongChain, isStopping: () => isStopping || hub.isDraining })
-  const absence = config.FAULTS?.gap
+  const absence = config.process.faults?.gap
   const stopAbsences = absence ? runAbsences(absence, inputs.wallTime, (isAway) => setAway(hub, isAway)) : () => {}
   const heartbeatTimer = setInterval(() => void hub.sendHeartbeats(), HEARTBEAT_CHECK_MS)
   return {
@@ -101,14 +102,29 @@ export function openLiveEdge(inputs: LiveInputs) {
   }
 }
 
+/**
+ * A fault on request: from time to time the relay disconnects its clients and is away, but not right after its start.
+ * Returns the function that stops it.
+ */
+function runAbsences(window: RecurringWindow, wallTime: () => number, setAway: (isAway: boolean) => void): () => void {
+  let hasBeenPresent = false
+  const timer = setInterval(() => {
+    const isDue = isWithin(window, wallTime())
+    hasBeenPresent ||= !isDue
+    setAway(isDue && hasBeenPresent)
+  }, ABSENCE_CHECK_MS)
+  return () => clearInterval(timer)
+}
+
 const setAway = (hub: Hub, isAway: boolean): void => {
   if (isAway === hub.isDraining) return
   isAway ? hub.drain() : hub.reopen()
 }
 
 function openKeys({ config, wallTime, warn }: LiveInputs, onRevoked: (clients: ReadonlySet<string>) => void): KeyRing | null {
-  const { API_KEYS: entries = [], API_KEYS_FILE: file, TOKEN_SECRET: secret = randomTokenSecret() } = config
-  return entries.length === 0 && file === undefined ? null : new KeyRing({ entries, file, secret, wallTime, warn, onRevoked })
+  const { apiKeys = [], apiKeysFile, tokenSecret = randomTokenSecret() } = config.edge
+  if (apiKeys.length === 0 && apiKeysFile === undefined) return null
+  return new KeyRing({ apiKeys, apiKeysFile, tokenSecret, wallTime, warn, onRevoked })
 }
 
 /** The client that the key of a request stands for; null without a valid one. */
@@ -122,14 +138,11 @@ const openHub = (
   { config, metrics, tape, wallTime, uptime, random, sharedUsage = null }: LiveInputs,
   view: View,
   limitsOf: (client: string) => KeyLimits | undefined,
-): Hub =>
-  new Hub({
-    ...{ tape, view, wallTime, uptime, random, sharedUsage, processes: config.WORKERS, limitsOf },
-    backlogBoundBytes: config.BACKLOG_BOUND_BYTES,
-    backlogPatienceMs: config.BACKLOG_PATIENCE_MS,
-    clientsBound: config.CLIENTS_BOUND,
-    clientsPerAddressBound: config.CLIENTS_PER_ADDRESS_BOUND,
-    selectionsBound: config.SELECTIONS_BOUND,
+): Hub => {
+  const { backlogBoundBytes, backlogPatienceMs, clientsBound, clientsPerAddressBound, selectionsBound } = config.edge
+  return new Hub({
+    ...{ backlogBoundBytes, backlogPatienceMs, clientsBound, clientsPerAddressBound, selectionsBound },
+    ...{ tape, view, wallTime, uptime, random, sharedUsage, workers: config.process.workers, limitsOf },
     batchDelayBoundMs: BATCH_DELAY_BOUND_MS,
     counters: {
       connected: (transport) => metrics.listeners.inc({ transport }),
@@ -140,21 +153,20 @@ const openHub = (
       held: (bytes) => metrics.heldBytes.set(bytes),
     },
   })
+}
 
-const openContext = ({ config, tape, now, wallTime, uptime, chain, endpoints }: LiveInputs, view: View, hub: Hub): EdgeContext => ({
+const openContext = ({ config, tape, now, wallTime, uptime, chain }: LiveInputs, view: View, hub: Hub): EdgeContext => ({
+  heartbeatMs: config.edge.heartbeatMs,
+  selectionsBound: config.edge.selectionsBound,
+  replayBound: config.edge.replayBound,
+  backlogBoundBytes: config.edge.backlogBoundBytes,
   ...{ hub, view, tape, now, wallTime, uptime },
   chainId: () => chain.id,
-  isWrongChain: () => chain.isWrong(endpoints.rpcUrls),
-  demo: endpoints.demo,
+  isWrongChain: () => chain.isWrong(config.chain.upstreamRpcUrl),
+  demo: config.chain.isBuiltIn,
   server: `stocktape/${version}`,
-  heartbeatMs: config.HEARTBEAT_MS,
-  staleMs: config.NAV_STALE_MS,
-  limits: {
-    selections: config.SELECTIONS_BOUND,
-    replay: config.REPLAY_BOUND,
-    backlog: config.BACKLOG_BOUND_BYTES,
-    retentionMs: config.TAPE_RETENTION_MS,
-  },
+  navStaleMs: config.tokens.navStaleMs,
+  tapeRetentionMs: config.tape.tapeRetentionMs,
 })
 
 const whenListed = (tape: Pick<EdgeContext['tape'], 'follow'>, view: View): Promise<void> =>

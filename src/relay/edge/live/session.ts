@@ -42,8 +42,11 @@ export type EdgeContext = {
   readonly server: string
   readonly demo: boolean
   readonly heartbeatMs: number
-  readonly staleMs: number
-  readonly limits: { readonly selections: number; readonly replay: number; readonly backlog: number; readonly retentionMs: number }
+  readonly navStaleMs: number
+  readonly selectionsBound: number
+  readonly replayBound: number
+  readonly backlogBoundBytes: number
+  readonly tapeRetentionMs: number
 }
 
 /** A first subscription with its symbols resolved. */
@@ -56,11 +59,8 @@ export type FirstSubscription = {
 }
 
 /** Sends `hello`. `id` is the start of the stream; null if it is unknown or a gap comes before it. */
-export function sendHello(
-  { hub, view, tape, chainId, server, demo, heartbeatMs, limits }: EdgeContext,
-  listener: Listener,
-  id: string | null,
-): void {
+export function sendHello(edge: EdgeContext, listener: Listener, id: string | null): void {
+  const { hub, view, tape, chainId, server, demo, heartbeatMs } = edge
   listener.sendNotice({
     type: 'hello',
     id,
@@ -73,11 +73,11 @@ export function sendHello(
     heartbeat_s: Math.max(1, Math.round((listener.heartbeatMs ?? heartbeatMs) / 1_000)),
     limits: {
       symbols_max: SYMBOLS_BOUND,
-      selections_max: limits.selections,
-      replay_max: limits.replay,
-      backlog_bytes: limits.backlog,
+      selections_max: edge.selectionsBound,
+      replay_max: edge.replayBound,
+      backlog_bytes: edge.backlogBoundBytes,
       message_bytes: MESSAGE_BOUND_BYTES,
-      retention_ms: limits.retentionMs,
+      retention_ms: edge.tapeRetentionMs,
     },
     source: view.source,
     head: view.head,
@@ -106,12 +106,12 @@ const isRecent = ({ hub, tape }: EdgeContext, since: StartPoint): boolean =>
   (since.from === 'position' && since.position?.epoch === tape.epoch && resumeAfter(since.position) >= hub.recentSinceSeq)
 
 async function startStream(edge: EdgeContext, listener: Listener, subscription: FirstSubscription): Promise<void> {
-  const { hub, tape, now, wallTime, limits } = edge
+  const { hub, tape, now, wallTime, replayBound } = edge
   const selection = { tokens: listener.tokens, options: listener.options }
   if (!isConnected(listener)) return
   hub.flush()
   const isGone = () => !isConnected(listener)
-  const resumeContext = { tape, now: now(), wallTime: wallTime(), onGap: subscription.onGap, replayBound: limits.replay, isGone }
+  const resumeContext = { tape, now: now(), wallTime: wallTime(), onGap: subscription.onGap, replayBound, isGone }
   const start = await findResumePoint(subscription.since, selection, resumeContext)
   if (!isConnected(listener)) return
   const { seq, n } = start.after
@@ -184,12 +184,12 @@ export const tokensOf = ({ view }: EdgeContext, tokens: Listener['tokens']): rea
     : [...tokens].flatMap((address) => view.token(address) ?? []).sort((a, b) => (a.symbol < b.symbol ? -1 : 1))
 
 export function sendSnapshot(
-  { hub, tape, view, wallTime, staleMs }: EdgeContext,
+  { hub, tape, view, wallTime, navStaleMs }: EdgeContext,
   listener: Listener,
   id: string,
   token: Token,
 ): void {
-  listener.sendNotice(snapshotOf(token, view, { id, asOf: hub.position(tape.end()), now: wallTime(), staleMs }))
+  listener.sendNotice(snapshotOf(token, view, { id, asOf: hub.position(tape.end()), now: wallTime(), navStaleMs }))
 }
 
 /** Sends a snapshot of every selected token, at the reader's pace because there may be many. */

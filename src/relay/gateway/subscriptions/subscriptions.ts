@@ -1,5 +1,5 @@
 import type { Hex } from '../../../protocol/fields.ts'
-import { LogFilter } from '../../chain/rpc/method-params.ts'
+import { LogFilter } from '../../../protocol/json-rpc-methods.ts'
 import type { ChainEvent } from '../../chain/source/source.ts'
 import { formatPath } from '../call.ts'
 import { errorCodes, RpcError } from '../rpc-error.ts'

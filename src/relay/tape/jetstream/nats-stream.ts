@@ -22,6 +22,7 @@ import {
   PermissionViolationError,
   RequestError,
 } from '@nats-io/transport-node'
+import type { Config } from '../../config/config.ts'
 
 /** How long the server may take to answer a request. */
 const REQUEST_TIMEOUT_MS = 2_000
@@ -50,12 +51,10 @@ const MESSAGE_TOO_LARGE = 10_054
 const STREAM_NOT_FOUND = 10_059
 const MESSAGE_NOT_FOUND = 10_037
 
-export type StreamSettings = {
-  readonly urls: readonly string[]
-  readonly credentialsFile: string | undefined
+export type StreamSettings = Pick<Config['tape'], 'natsCredentials' | 'natsReplicas'> & {
+  readonly natsUrl: readonly string[]
   /** The name of the stream, and the subject of its messages in lower case. */
-  readonly name: string
-  readonly replicas: number
+  readonly natsStream: string
   readonly maxAgeMs: number
   readonly maxMessages: number
 }
@@ -105,7 +104,7 @@ export class NatsStream {
   /** Null without a stream. */
   async extent(): Promise<StreamExtent | null> {
     try {
-      const { state, config } = await (await this.#manager()).streams.info(this.#settings.name)
+      const { state, config } = await (await this.#manager()).streams.info(this.#settings.natsStream)
       this.#streamLimitBytes = config.max_msg_size > 0 ? config.max_msg_size : Number.POSITIVE_INFINITY
       return { first: state.first_seq, last: state.last_seq }
     } catch (failure) {
@@ -116,7 +115,7 @@ export class NatsStream {
 
   /** Why messages are too small here for the tape; null where they are not. Another server may have another limit. */
   get limitFault(): string | null {
-    const { name } = this.#settings
+    const { natsStream: name } = this.#settings
     const [limit, setting] =
       this.#streamLimitBytes < this.#serverLimitBytes
         ? [this.#streamLimitBytes, `max_msg_size of the stream ${name}`]
@@ -127,14 +126,14 @@ export class NatsStream {
 
   /** Creates the stream, or gives it these settings. */
   async ensure(): Promise<void> {
-    const { name, replicas, maxAgeMs, maxMessages } = this.#settings
+    const { natsStream: name, natsReplicas, maxAgeMs, maxMessages } = this.#settings
     const { streams } = await this.#manager()
     const limits = {
       max_age: nanos(maxAgeMs),
       max_msgs: maxMessages,
       duplicate_window: nanos(Math.min(DUPLICATE_WINDOW_MS, maxAgeMs)),
     }
-    const config = { subjects: [this.#subject], num_replicas: replicas, ...limits }
+    const config = { subjects: [this.#subject], num_replicas: natsReplicas, ...limits }
     const fixed = { storage: StorageType.File, retention: RetentionPolicy.Limits, discard: DiscardPolicy.Old }
     try {
       if ((await this.extent()) === null) await streams.add({ name, ...config, ...fixed })
@@ -148,7 +147,7 @@ export class NatsStream {
   /** A message or a part of one; null if it is not kept any more. */
   async stored(seq: number): Promise<{ readonly id: string; readonly bytes: Uint8Array } | null> {
     try {
-      const message = await (await this.#manager()).streams.getMessage(this.#settings.name, { seq })
+      const message = await (await this.#manager()).streams.getMessage(this.#settings.natsStream, { seq })
       return message && { id: message.header.get(ID_HEADER), bytes: message.data }
     } catch (failure) {
       if (isApiError(failure, MESSAGE_NOT_FOUND)) return null
@@ -198,7 +197,7 @@ export class NatsStream {
    */
   async follow(after: number, receive: (message: StreamMessage) => boolean, signal: AbortSignal): Promise<void> {
     const start = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: after + 1 }
-    const consumer = await (await this.#client()).consumers.get(this.#settings.name, start)
+    const consumer = await (await this.#client()).consumers.get(this.#settings.natsStream, start)
     const assembler = new PartAssembler()
     const ended = Promise.withResolvers<void>()
     let isEnded = false
@@ -270,7 +269,7 @@ export class NatsStream {
   }
 
   get #subject(): string {
-    return this.#settings.name.toLowerCase()
+    return this.#settings.natsStream.toLowerCase()
   }
 
   async #client(): Promise<JetStreamClient> {
@@ -330,15 +329,15 @@ async function watchStatus(messages: ConsumerMessages, onHeard: () => void, end:
 }
 
 /** The servers, and what they ask for. The library takes nothing but an address from a URL. */
-function serversOf({ urls, credentialsFile }: StreamSettings) {
-  const parsed = urls.map((url) => new URL(url))
+function serversOf({ natsUrl, natsCredentials }: StreamSettings) {
+  const parsed = natsUrl.map((url) => new URL(url))
   const { username = '', password = '' } = parsed.find((url) => url.username !== '') ?? {}
   const user = decodeURIComponent(username)
   return {
     servers: parsed.map(({ host }) => host),
     ...(parsed.some(({ protocol }) => protocol === 'tls:') && { tls: {} }),
     ...(user !== '' && (password === '' ? { token: user } : { user, pass: decodeURIComponent(password) })),
-    ...(credentialsFile && { authenticator: credsAuthenticator(readFileSync(credentialsFile)) }),
+    ...(natsCredentials && { authenticator: credsAuthenticator(readFileSync(natsCredentials)) }),
   }
 }
 

@@ -25,7 +25,7 @@ const [EXTRA_AGE_PART, EXTRA_AGE_MS] = [1.25, 900_000]
 const WRITER_ID_BYTES = 6
 
 type Options = Omit<JetStreamTapeOptions, 'origin' | 'stream' | 'writerId' | 'start'> & {
-  readonly nats: Pick<StreamSettings, 'urls' | 'credentialsFile' | 'name' | 'replicas'>
+  readonly nats: Pick<StreamSettings, 'natsUrl' | 'natsCredentials' | 'natsStream' | 'natsReplicas'>
   /** Whether this process may write. An edge only reads. */
   readonly mayLead: boolean
   /** Called when the tape does not continue with the stream any more. It has to be closed and opened again. */
@@ -34,9 +34,9 @@ type Options = Omit<JetStreamTapeOptions, 'origin' | 'stream' | 'writerId' | 'st
 
 /** Connects to NATS, and brings the file of this process up to the end of the stream. Without NATS the tape is what the file has. */
 export async function openJetStreamTape(options: Options): Promise<JetStreamTape> {
-  const { nats, retentionMs, bound, warn } = options
-  const maxAgeMs = Math.ceil(retentionMs * EXTRA_AGE_PART) + EXTRA_AGE_MS
-  const maxMessages = 2 * bound + Math.ceil(maxAgeMs / RENEW_MS)
+  const { nats, tapeRetentionMs, tapeBound, warn } = options
+  const maxAgeMs = Math.ceil(tapeRetentionMs * EXTRA_AGE_PART) + EXTRA_AGE_MS
+  const maxMessages = 2 * tapeBound + Math.ceil(maxAgeMs / RENEW_MS)
   const stream = new NatsStream({ ...nats, maxAgeMs, maxMessages }, warn)
   const file = new CopyFile(options, stream)
   try {
@@ -65,9 +65,10 @@ class CopyFile {
 
   /** Begins a tape after a message of the stream: one of elsewhere from its origin on, or the first of a new epoch. */
   async beginAnew(origin: TapeOrigin | null, seq: number): Promise<void> {
-    const { dir } = this.#options
+    const { dataDir } = this.#options
     await this.tape.closeFile()
-    if (dir !== ':memory:') for (const end of ['', '-wal', '-shm']) rmSync(join(dir, `${TAPE_FILE_NAME}${end}`), { force: true })
+    if (dataDir !== ':memory:')
+      for (const end of ['', '-wal', '-shm']) rmSync(join(dataDir, `${TAPE_FILE_NAME}${end}`), { force: true })
     this.tape = this.#open(origin, { seq, id: '', isComplete: origin === null, hasResigned: origin === null })
   }
 

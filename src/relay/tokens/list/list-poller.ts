@@ -43,7 +43,7 @@ const RETRY_AFTER_JITTER = [1, 1.1] as const
 
 type Options = {
   readonly fetch: FetchList
-  readonly refreshMs: number
+  readonly stocksRefreshMs: number
   readonly known: readonly Hex[]
   readonly clock: SchedulerLike
   readonly random: () => number
@@ -71,7 +71,7 @@ export type ListReading =
 
 /** Emits the list at every refresh, or null where it could not be read and the last good one stays. */
 export function pollList(options: Options): Observable<PolledList | null> {
-  const { fetch, refreshMs, clock, random, warn, onUnreadable, onRead } = options
+  const { fetch, stocksRefreshMs, clock, random, warn, onUnreadable, onRead } = options
   return defer(() => {
     const shrinkGuard = new ShrinkGuard(options.known, clock)
     let last: ReadAnswer | null = null
@@ -108,7 +108,7 @@ export function pollList(options: Options): Observable<PolledList | null> {
     const nextDelayMs = () => {
       const drawn = random()
       const retryDelayMs = Math.min(withJitter(retryAfterMs, RETRY_AFTER_JITTER, drawn), RETRY_AFTER_BOUND_MS)
-      return Math.max(withJitter(refreshMs, REFRESH_JITTER, drawn), retryDelayMs)
+      return Math.max(withJitter(stocksRefreshMs, REFRESH_JITTER, drawn), retryDelayMs)
     }
     return defer(read).pipe(repeat({ delay: () => timer(nextDelayMs(), clock) }))
   })

@@ -132,8 +132,8 @@ describe('a pool', () => {
       pools.map(async (pool) => {
         const terms = { isToken0: BigInt(pool.token) < BigInt(pool.currency.address), currencyDecimals: 6 }
         const sqrtPriceX96 = await rootAt(devnet, pool, 'latest')
-        const minDepth = { units: 1_000n, scale: 0 }
-        return judgePool({ sqrtPriceX96, liquidity: pool.liquidity }, { ...terms, tokenDecimals: 8, minDepth }).state
+        const poolMinDepth = { units: 1_000n, scale: 0 }
+        return judgePool({ sqrtPriceX96, liquidity: pool.liquidity }, { ...terms, tokenDecimals: 8, poolMinDepth }).state
       }),
     )
     expect(states.filter((state) => state !== 'ok').sort()).toEqual(['empty', 'thin'])

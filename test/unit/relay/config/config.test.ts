@@ -1,18 +1,25 @@
 import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Config, readConfig, settings } from '../../../../src/relay/config/config.ts'
+import { type Config, readConfig } from '../../../../src/relay/config/config.ts'
 import { digestOf } from '../../../../src/relay/config/key-settings.ts'
+import { settings } from '../../../../src/relay/config/settings.ts'
 
 type Env = Readonly<Record<string, string>>
 
-const names = Object.keys(settings) as (keyof typeof settings)[]
+/** The settings of all parts. */
+type AllSettings = Config['process'] & Config['chain'] & Config['tokens'] & Config['tape'] & Config['edge'] & Config['gateway']
+
+const names = [...settings.keys()]
+const codeNameOf = (name: string) =>
+  name.toLowerCase().replaceAll(/_([a-z])/g, (_, letter) => letter.toUpperCase()) as keyof AllSettings
 const flagOf = (name: string): string => `--${name.toLowerCase().replaceAll('_', '-')}`
 
-const configOf = (args: readonly string[], env: Env = {}): Config => {
+const configOf = (args: readonly string[], env: Env = {}): AllSettings => {
   const reading = readConfig(args, env)
   if (reading.kind !== 'settings') throw new Error(JSON.stringify(reading))
-  return reading.config
+  const { process, chain, tokens, tape, edge, gateway } = reading.config
+  return { ...process, ...chain, ...tokens, ...tape, ...edge, ...gateway }
 }
 const configErrorsOf = (args: readonly string[], env: Env = {}): readonly string[] => {
   const reading = readConfig(args, env)
@@ -22,38 +29,46 @@ const configErrorsOf = (args: readonly string[], env: Env = {}): readonly string
 describe('a start without any settings', () => {
   it('uses every default', () => {
     expect(configOf([])).toMatchObject({
-      PORT: 8_080,
-      HOST: '127.0.0.1',
-      DATA_DIR: './data',
-      TAPE_RETENTION_MS: 86_400_000,
-      TAPE_BOUND: 1_000_000,
-      STOCKS_REFRESH_MS: 15_000,
-      NAV_STALE_MS: 93_600_000,
-      PENDING_POLL_MS: 200,
-      SILENCE_MS: 3_000,
-      BACKFILL_BOUND_MS: 21_600_000,
-      HEARTBEAT_MS: 15_000,
-      BACKLOG_BOUND_BYTES: 1_048_576,
-      BACKLOG_PATIENCE_MS: 5_000,
-      CLIENTS_BOUND: 20_000,
-      SELECTIONS_BOUND: 2_000,
-      REPLAY_BOUND: 100_000,
-      PRE_DRAIN_MS: 0,
-      DRAIN_MS: 10_000,
-      LOG_LEVEL: 'info',
+      port: 8_080,
+      host: '127.0.0.1',
+      dataDir: 'data/demo',
+      tapeRetentionMs: 86_400_000,
+      tapeBound: 1_000_000,
+      stocksRefreshMs: 15_000,
+      navStaleMs: 93_600_000,
+      pendingPollMs: 200,
+      silenceMs: 3_000,
+      backfillBoundMs: 21_600_000,
+      heartbeatMs: 15_000,
+      backlogBoundBytes: 1_048_576,
+      backlogPatienceMs: 5_000,
+      clientsBound: 20_000,
+      selectionsBound: 2_000,
+      replayBound: 100_000,
+      preDrainMs: 0,
+      drainMs: 10_000,
+      logLevel: 'info',
     })
   })
 
   it('leaves settings without a default absent', () => {
     const config = configOf([])
-    const absent = names.filter((name) => settings[name].default === null)
+    const implied = ['UPSTREAM_RPC_URL', 'UPSTREAM_WS_URL', 'STOCKS_API_URL', 'FEEDS', 'POOLS', 'ORACLE_REGISTRY']
+    const absent = [...settings].flatMap(([name, setting]) => (setting.default === null && !implied.includes(name) ? [name] : []))
     expect(absent.length).toBeGreaterThan(0)
-    for (const name of absent) expect(config[name]).toBeUndefined()
+    for (const name of absent) expect(config[codeNameOf(name)]).toBeUndefined()
+    expect(config).toMatchObject({
+      upstreamRpcUrl: [],
+      upstreamWsUrl: [],
+      stocksApiUrl: '',
+      feeds: [],
+      pools: [],
+      oracleRegistry: null,
+    })
   })
 
   it('has only defaults that their own setting accepts', () => {
-    for (const name of names) {
-      const { default: fallback, read } = settings[name]
+    for (const { default: fallback, read } of settings.values()) {
       if (fallback !== null) expect(() => read(fallback)).not.toThrow()
     }
   })
@@ -61,22 +76,22 @@ describe('a start without any settings', () => {
 
 describe('a setting', () => {
   it('comes from the environment', () => {
-    expect(configOf([], { PORT: '9000' }).PORT).toBe(9_000)
+    expect(configOf([], { PORT: '9000' }).port).toBe(9_000)
   })
 
   it('comes from a flag, with its value after = or as the next argument', () => {
-    expect(configOf(['--port=9000']).PORT).toBe(9_000)
-    expect(configOf(['--port', '9000']).PORT).toBe(9_000)
+    expect(configOf(['--port=9000']).port).toBe(9_000)
+    expect(configOf(['--port', '9000']).port).toBe(9_000)
   })
 
   it('comes from the flag if both are given', () => {
-    expect(configOf(['--port=9000'], { PORT: '9001' }).PORT).toBe(9_000)
-    expect(configOf(['--port=9000'], { PORT: 'wrong' }).PORT).toBe(9_000)
+    expect(configOf(['--port=9000'], { PORT: '9001' }).port).toBe(9_000)
+    expect(configOf(['--port=9000'], { PORT: 'wrong' }).port).toBe(9_000)
   })
 
   it('comes from the default if its variable is empty', () => {
-    expect(configOf([], { PORT: '', NETWORK: '' })).toMatchObject({ PORT: 8_080 })
-    expect(configOf([], { NETWORK: '' }).NETWORK).toBeUndefined()
+    expect(configOf([], { PORT: '', NETWORK: '' })).toMatchObject({ port: 8_080 })
+    expect(configOf([], { NETWORK: '' }).network).toBeUndefined()
   })
 
   it('ignores variables of other programs', () => {
@@ -89,18 +104,18 @@ describe('a setting', () => {
       UPSTREAM_WS_URL: 'wss://one.example',
       STOCKS_API_URL: 'https://api.example/',
     })
-    expect(config.UPSTREAM_RPC_URL).toEqual(['https://one.example/v2/key', 'https://two.example'])
-    expect(config.UPSTREAM_WS_URL).toEqual(['wss://one.example'])
-    expect(config.STOCKS_API_URL).toBe('https://api.example')
+    expect(config.upstreamRpcUrl).toEqual(['https://one.example/v2/key', 'https://two.example'])
+    expect(config.upstreamWsUrl).toEqual(['wss://one.example'])
+    expect(config.stocksApiUrl).toBe('https://api.example')
   })
 
   it('may be at its bounds', () => {
-    expect(configOf([], { PORT: '0', DRAIN_MS: '0' })).toMatchObject({ PORT: 0, DRAIN_MS: 0 })
-    expect(configOf([], { PORT: '65535', CHAIN_ID: '8453' })).toMatchObject({ PORT: 65_535, CHAIN_ID: 8_453 })
+    expect(configOf([], { PORT: '0', DRAIN_MS: '0' })).toMatchObject({ port: 0, drainMs: 0 })
+    expect(configOf([], { PORT: '65535', CHAIN_ID: '8453' })).toMatchObject({ port: 65_535, chainId: 8_453 })
   })
 
   it('may be a list of addresses and ranges', () => {
-    const list = configOf([], { TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.7 ,fd00::/8' }).TRUSTED_PROXIES
+    const list = configOf([], { TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.7 ,fd00::/8' }).trustedProxies
     const contains = (address: string, family: 'ipv4' | 'ipv6' = 'ipv4') => list?.check(address, family)
     expect(['10.9.9.9', '192.0.2.7', '192.0.2.8', '11.0.0.0'].map((one) => contains(one))).toEqual([true, true, false, false])
     expect(['fd12::1', 'fe80::1'].map((one) => contains(one, 'ipv6'))).toEqual([true, false])
@@ -108,13 +123,13 @@ describe('a setting', () => {
 
   it('may be a list of origins or of keys', () => {
     const config = configOf([], { ORIGINS: 'https://A.example/, http://localhost:3000', API_KEYS: 'one,two' })
-    expect(config.ORIGINS).toEqual(['https://a.example', 'http://localhost:3000'])
-    expect(config.API_KEYS).toEqual(['one', 'two'].map((key) => ({ digest: digestOf(key), limits: {} })))
+    expect(config.origins).toEqual(['https://a.example', 'http://localhost:3000'])
+    expect(config.apiKeys).toEqual(['one', 'two'].map((key) => ({ digest: digestOf(key), limits: {} })))
   })
 
   it('may be keys by their hashes, with limits', () => {
     const hash = digestOf('one').toString('hex')
-    expect(configOf([], { API_KEYS: `sha256:${hash} clients=5 rpc_rate=100, two replays=4` }).API_KEYS).toEqual([
+    expect(configOf([], { API_KEYS: `sha256:${hash} clients=5 rpc_rate=100, two replays=4` }).apiKeys).toEqual([
       { digest: digestOf('one'), limits: { clients: 5, rpc_rate: 100 } },
       { digest: digestOf('two'), limits: { replays: 4 } },
     ])
@@ -128,7 +143,7 @@ describe('a setting', () => {
   )
 
   it('may keep the tape in memory', () => {
-    expect(configOf(['--data-dir', ':memory:']).DATA_DIR).toBe(':memory:')
+    expect(configOf(['--data-dir', ':memory:']).dataDir).toBe(':memory:')
   })
 })
 
@@ -143,7 +158,7 @@ describe('a bad value', () => {
     expect(configErrorsOf([], { TOKEN_SECRET: 'x'.repeat(31) })).toEqual([
       'TOKEN_SECRET must be at least 32 letters, digits and signs without spaces',
     ])
-    expect(configOf([], { TOKEN_SECRET: 'x'.repeat(32) }).TOKEN_SECRET).toHaveLength(32)
+    expect(configOf([], { TOKEN_SECRET: 'x'.repeat(32) }).tokenSecret).toHaveLength(32)
   })
 
   it('of API_KEYS_FILE is reported at the start, and no line of the file is printed', () => {
@@ -214,7 +229,7 @@ describe('a bad value', () => {
       const bounds = /from ([\d,]+) to ([\d,]+);/.exec(configErrorsOf([], { [name]: 'x' })[0] ?? '')
       if (!bounds) continue
       const [min = 0, max = 0] = bounds.slice(1).map((text) => Number(text.replaceAll(',', '')))
-      for (const good of [min, max]) expect(configOf([], { [name]: `${good}` })[name]).toBe(good)
+      for (const good of [min, max]) expect(configOf([], { [name]: `${good}` })[codeNameOf(name)]).toBe(good)
       for (const bad of [min - 1, max + 1]) expect(configErrorsOf([], { [name]: `${bad}` })).toHaveLength(1)
     }
   })
@@ -246,7 +261,7 @@ describe('settings that contradict each other', () => {
 
   it('are not an upstream with only a WebSocket, which is asked over it', () => {
     const env = { UPSTREAM_WS_URL: 'wss://one.example', STOCKS_API_URL: 'https://api.example' }
-    expect(configOf([], env).UPSTREAM_WS_URL).toEqual(['wss://one.example'])
+    expect(configOf([], env).upstreamWsUrl).toEqual(['wss://one.example'])
   })
 
   it('are a network and another chain id', () => {
@@ -264,19 +279,19 @@ describe('settings that contradict each other', () => {
   })
 
   it('are not the fault gap and a long tape, which it shortens', () => {
-    expect(configOf(['--faults', 'gap=10s'])).toMatchObject({ TAPE_RETENTION_MS: 5_000 })
-    expect(configOf(['--faults', 'gap=10s'], { TAPE_RETENTION_MS: '100' })).toMatchObject({ TAPE_RETENTION_MS: 100 })
-    expect(configOf(['--faults', 'drop=5%'])).toMatchObject({ TAPE_RETENTION_MS: 86_400_000 })
+    expect(configOf(['--faults', 'gap=10s'])).toMatchObject({ tapeRetentionMs: 5_000 })
+    expect(configOf(['--faults', 'gap=10s'], { TAPE_RETENTION_MS: '100' })).toMatchObject({ tapeRetentionMs: 100 })
+    expect(configOf(['--faults', 'drop=5%'])).toMatchObject({ tapeRetentionMs: 86_400_000 })
   })
 
   it('are not a network and its own chain id, which it implies', () => {
-    expect(configOf([], { NETWORK: 'base' }).CHAIN_ID).toBe(8_453)
-    expect(configOf([], { NETWORK: 'base-sepolia' }).CHAIN_ID).toBe(84_532)
-    expect(configOf([], { NETWORK: 'base', CHAIN_ID: '8453' }).CHAIN_ID).toBe(8_453)
+    expect(configOf([], { NETWORK: 'base' }).chainId).toBe(8_453)
+    expect(configOf([], { NETWORK: 'base-sepolia' }).chainId).toBe(84_532)
+    expect(configOf([], { NETWORK: 'base', CHAIN_ID: '8453' }).chainId).toBe(8_453)
   })
 
   it('are valid when a network provides the missing ones', () => {
-    expect(configOf([], { NETWORK: 'base', UPSTREAM_WS_URL: 'wss://one.example' }).NETWORK).toBe('base')
+    expect(configOf([], { NETWORK: 'base', UPSTREAM_WS_URL: 'wss://one.example' }).network).toBe('base')
   })
 })
 
@@ -322,10 +337,9 @@ describe('--help', () => {
   it('lists every setting on its own line, with its flag, its meaning and its default', () => {
     const reading = readConfig(['--help'], {})
     if (reading.kind !== 'help') throw new Error('no help')
-    for (const name of names) {
+    for (const [name, { default: fallback, description }] of settings) {
       const lines = reading.text.split('\n').filter((line) => line.includes(`${flagOf(name)} `))
       expect(lines).toHaveLength(1)
-      const { default: fallback, description } = settings[name]
       expect(lines[0]).toContain(` ${name} `)
       expect(lines[0]).toContain(description)
       if (fallback !== null) expect(lines[0]?.endsWith(`(${fallback})`)).toBe(true)
@@ -393,7 +407,7 @@ describe('a list of URLs', () => {
 describe('the feeds', () => {
   const one = `0x${'1a'.repeat(20)}`
   const other = `0x${'2B'.repeat(20)}`
-  const feedsOf = (text: string) => configOf([], { FEEDS: text }).FEEDS
+  const feedsOf = (text: string) => configOf([], { FEEDS: text }).feeds
 
   it('are pairs of a token, by its symbol or its address, and a proxy', () => {
     expect(feedsOf(` AAPLc = ${one} ,${other}=${other},`)).toEqual([
@@ -403,7 +417,7 @@ describe('the feeds', () => {
   })
 
   it('are absent if the variable is empty', () => {
-    expect(feedsOf('')).toBeUndefined()
+    expect(feedsOf('')).toEqual([])
   })
 
   it.each([

@@ -43,7 +43,8 @@ type EdgeSettings = {
 export function openEdge({ bound = 1_000_000, replay = 100_000, clients = 1_000, existingTape }: EdgeSettings = {}) {
   const clock = { now: 1_000_000 }
   const now = () => clock.now
-  const tape = existingTape ?? openSqliteTape({ dir: ':memory:', retentionMs: 60_000, bound, now, random: () => 0.5 })
+  const tape =
+    existingTape ?? openSqliteTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeBound: bound, now, random: () => 0.5 })
   const view = new View(tape)
   const counters = { connected() {}, disconnected() {}, refused() {}, gap() {}, delivered() {}, held() {} }
   const bounds = {
@@ -75,8 +76,11 @@ export function openEdge({ bound = 1_000_000, replay = 100_000, clients = 1_000,
     server: 'test',
     demo: false,
     heartbeatMs: 15_000,
-    staleMs: 1,
-    limits: { selections: 10, replay, backlog: 262_144, retentionMs: 60_000 },
+    navStaleMs: 1,
+    selectionsBound: 10,
+    replayBound: replay,
+    backlogBoundBytes: 262_144,
+    tapeRetentionMs: 60_000,
   }
   const add = (outlet: Outlet, { tokens, options = {}, transport = 'ndjson', address = 'here', heartbeatMs }: ListenRequest) => {
     const listener = new Listener({

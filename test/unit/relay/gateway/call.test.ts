@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { methods } from '../../../../src/relay/chain/rpc/method-params.ts'
+import { methods } from '../../../../src/protocol/json-rpc-methods.ts'
 import { readCall } from '../../../../src/relay/gateway/call.ts'
 import { ChainState } from '../../../../src/relay/gateway/chain-state.ts'
 import { RpcError } from '../../../../src/relay/gateway/rpc-error.ts'

@@ -471,7 +471,7 @@ describe('a restart', () => {
   })
 
   it('ends an open key whose publication is older than the retention', async () => {
-    const openedTape = await openTestTape({ retentionMs: 1_000 })
+    const openedTape = await openTestTape({ tapeRetentionMs: 1_000 })
     onTestFinished(() => openedTape.close())
     const { publish } = await openReducer(openedTape.tape)
     const lists = [listEvent(apple()), subscribedEvent, statusEvent('pendingLogs')]
@@ -505,7 +505,7 @@ describe('a restart', () => {
   })
 
   it('publishes an evicted fact of a block that is settled again with a seal', async () => {
-    const openedTape = await openTestTape({ retentionMs: 1_000 })
+    const openedTape = await openTestTape({ tapeRetentionMs: 1_000 })
     onTestFinished(() => openedTape.close())
     const { publish } = await openReducer(openedTape.tape, openedTape.clock)
     await publish(listEvent(apple()), subscribedEvent, statusEvent('pendingLogs'), pendingLogEvent(movedAt(0, 1n)))

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Hex } from '../../../../src/protocol/fields.ts'
 import type { Pool } from '../../../../src/relay/chain/pools/pool.ts'
-import type { PoolSetting } from '../../../../src/relay/config/pool-settings.ts'
+import type { PoolSetting } from '../../../../src/relay/config/pools.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
 import { ListedPools } from '../../../../src/relay/ingest/listed-pools.ts'
 import { openTestTape } from '../tape/test-tape.ts'
@@ -22,7 +22,7 @@ const openPools = async () => {
   const openedTape = await openTestTape()
   onTestFinished(() => openedTape.close())
   const open = async () => {
-    const quotes = { pools: settings, minDepth: { units: 1n, scale: 0 } }
+    const quotes = { pools: settings, poolMinDepth: { units: 1n, scale: 0 } }
     const fixture = await openReducer(openedTape.tape, { now: NOON }, [], { quotes })
     const calls: string[] = []
     const warnings: unknown[] = []

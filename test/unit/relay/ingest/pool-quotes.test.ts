@@ -3,7 +3,7 @@ import { Update } from '../../../../src/protocol/updates.ts'
 import type { Pool } from '../../../../src/relay/chain/pools/pool.ts'
 import type { PoolsRead } from '../../../../src/relay/chain/pools/pool-poller.ts'
 import type { PoolReading } from '../../../../src/relay/chain/pools/pool-queries.ts'
-import type { PoolSetting } from '../../../../src/relay/config/pool-settings.ts'
+import type { PoolSetting } from '../../../../src/relay/config/pools.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
 import { quoteNotes } from '../../../../src/relay/tape/notes.ts'
 import type { Entry } from '../../../../src/relay/tape/tape.ts'
@@ -38,7 +38,7 @@ const openWithPools = async (settings: readonly PoolSetting[] = [pool, second]) 
   const openedTape = await openTestTape()
   onTestFinished(() => openedTape.close())
   const open = async (pools = settings, hasRegistry = true) => {
-    const quotes = { pools, minDepth: { units: 1_000n, scale: 0 } }
+    const quotes = { pools, poolMinDepth: { units: 1_000n, scale: 0 } }
     const fixture = await openReducer(openedTape.tape, { now: NOON }, [], { quotes, hasRegistry })
     const publish = async (...events: readonly IngestEvent[]) => (await fixture.publish(...events)).map(summarise)
     return { ...fixture, publish }

@@ -4,11 +4,11 @@ import { LogFolder } from '../../../../src/relay/chain/logs/log-folder.ts'
 import { type Log, readLogs } from '../../../../src/relay/chain/logs/log-schema.ts'
 import type { SealedBlock } from '../../../../src/relay/chain/sealed/block-logs.ts'
 import type { ChainEvent } from '../../../../src/relay/chain/source/source.ts'
+import type { FeedSetting } from '../../../../src/relay/config/feeds.ts'
 import { foldTransactions, type IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
 import { type LogCounts, type Reduction, reduce } from '../../../../src/relay/ingest/reduce.ts'
 import { restoreState } from '../../../../src/relay/ingest/restore.ts'
 import type { SearchableTape } from '../../../../src/relay/tape/tape.ts'
-import type { FeedSetting } from '../../../../src/relay/tokens/price-feeds.ts'
 import { blockHash, pendingLog, timestampOf } from '../chain/node-json.ts'
 import { APPLE, NOON, parsedList, type StockRecord, TESLA } from '../tokens/stock-records.ts'
 
@@ -127,9 +127,9 @@ export const openReducer = async (
   const counts = { repeated: 0, unlisted: 0, unreadable: 0 }
   const state = await restoreState(tape, {
     ...{
-      staleMs: 93_600_000,
+      navStaleMs: 93_600_000,
       feeds,
-      quotes: { pools: [], minDepth: { units: 1_000n, scale: 0 } },
+      quotes: { pools: [], poolMinDepth: { units: 1_000n, scale: 0 } },
       hasRegistry: true,
       sessionAt: null,
     },

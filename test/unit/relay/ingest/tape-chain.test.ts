@@ -8,7 +8,7 @@ import { status } from '../tape/update-drafts.ts'
 const [FIRST, SECOND] = ['http://first', 'http://second']
 
 const openTape = () => {
-  const tape = openSqliteTape({ dir: ':memory:', retentionMs: 1e9, bound: 1_000, now: Date.now, random: Math.random })
+  const tape = openSqliteTape({ dataDir: ':memory:', tapeRetentionMs: 1e9, tapeBound: 1_000, now: Date.now, random: Math.random })
   onTestFinished(() => tape.close())
   return tape
 }
@@ -18,9 +18,12 @@ async function checkUrls(tapeChain: number | null, CHAIN_ID: number | undefined,
   const tape = openTape()
   await appendWithChain(tape, new ChainIdentity(tapeChain, ''))([])
   const failures: unknown[] = []
-  const config = { CHAIN_ID, DATA_DIR: '/data', NATS_URL: undefined, NATS_STREAM: 'STOCKTAPE' }
+  const config = {
+    chain: { chainId: CHAIN_ID, upstreamRpcUrl: [FIRST, SECOND] },
+    tape: { dataDir: '/data', natsUrl: undefined, natsStream: 'STOCKTAPE' },
+  }
   const onFailure = (failure: unknown) => failures.push(failure)
-  const chain = openTapeChain(tape, { config, endpoints: { rpcUrls: [FIRST, SECOND] }, onFailure })
+  const chain = openTapeChain(tape, { config, onFailure })
   const mismatches = answers.map(([url, chainId]) => chain.checkUrl(url, chainId))
   return { used: mismatches.map((mismatch) => mismatch === null), isWrong: chain.isWrong([FIRST, SECOND]), failures }
 }

@@ -25,7 +25,13 @@ function openOnSmallDisk() {
   // The wall clock may be set while the steady one goes on.
   const [clock, warnings] = [{ now: at, stepMs: 0 }, [] as string[]]
   const wallTime = () => clock.now + clock.stepMs
-  const options = { ...unboundedOptions, dir, now: () => clock.now, wallTime, warn: (kind: string) => void warnings.push(kind) }
+  const options = {
+    ...unboundedOptions,
+    dataDir: dir,
+    now: () => clock.now,
+    wallTime,
+    warn: (kind: string) => void warnings.push(kind),
+  }
   let database: DatabaseSync | null = null
   const open = () =>
     openTapeFile(options, (opened) => {
@@ -39,7 +45,7 @@ function openOnSmallDisk() {
     openCopy: () => {
       const copy = join(root, `copy-${Math.random()}`)
       cpSync(dir, copy, { recursive: true })
-      return openSqliteTape({ ...unboundedOptions, dir: copy, now: () => clock.now })
+      return openSqliteTape({ ...unboundedOptions, dataDir: copy, now: () => clock.now })
     },
     // Below its size a file keeps the pages that it has.
     fill: () => allowPages(1),
@@ -135,7 +141,7 @@ describe('a tape whose disk is full', () => {
     const written = await tape.append([transfer({ at: at + stepMs, nth: 1 })])
     await tape.close()
     disk.clock.now += 1_000 + stepMs
-    const options = { ...unboundedOptions, dir: disk.dir, now: () => disk.clock.now }
+    const options = { ...unboundedOptions, dataDir: disk.dir, now: () => disk.clock.now }
     const restarted = openTapeFile(options, (database) => {
       // A smaller file than it has: even what a start writes has no room.
       database.exec('PRAGMA main.max_page_count = 1; PRAGMA main.cache_size = 1')
@@ -163,7 +169,7 @@ describe('a tape whose disk is full', () => {
     await fc.assert(
       fc.asyncProperty(TapeActions, fc.array(fc.nat({ max: 20 }), { maxLength: 6 }), async (actions, changes) => {
         const disk = openOnSmallDisk()
-        const [tape, sound] = [disk.open(), openSqliteTape({ ...unboundedOptions, dir: ':memory:', now: () => disk.clock.now })]
+        const [tape, sound] = [disk.open(), openSqliteTape({ ...unboundedOptions, dataDir: ':memory:', now: () => disk.clock.now })]
         let isFull = false
         for (const [index, batch] of batchesOf(actions).entries()) {
           if (changes.includes(index)) {

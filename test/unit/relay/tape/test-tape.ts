@@ -8,7 +8,7 @@ const NOON = Date.parse('2026-11-20T12:00:00Z')
 
 export const createTempFolder = (): string => mkdtempSync(join(tmpdir(), 'stocktape-tape-'))
 
-export const unboundedOptions = { retentionMs: 365 * 86_400_000, bound: 1_000_000, now: () => NOON, random: () => 0.5 }
+export const unboundedOptions = { tapeRetentionMs: 365 * 86_400_000, tapeBound: 1_000_000, now: () => NOON, random: () => 0.5 }
 
 /** An embedded tape in its own folder. */
 export const openTestTape: OpenTapeFixture = async (bounds = {}) => {
@@ -16,7 +16,7 @@ export const openTestTape: OpenTapeFixture = async (bounds = {}) => {
   const clock = { now: NOON }
   let images = 0
   let dir = join(root, 'tape')
-  const openTape = () => openSqliteTape({ ...unboundedOptions, ...bounds, dir, now: () => clock.now })
+  const openTape = () => openSqliteTape({ ...unboundedOptions, ...bounds, dataDir: dir, now: () => clock.now })
   let tape = openTape()
   return {
     get tape() {

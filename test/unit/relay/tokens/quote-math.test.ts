@@ -118,7 +118,7 @@ describe('the basis', () => {
 })
 
 describe('a pool', () => {
-  const terms = { isToken0: true, tokenDecimals: 8, currencyDecimals: 6, minDepth: { units: 1_000n, scale: 0 } }
+  const terms = { isToken0: true, tokenDecimals: 8, currencyDecimals: 6, poolMinDepth: { units: 1_000n, scale: 0 } }
   const deep = { sqrtPriceX96: Q96, liquidity: 10n ** 15n }
   /** The least liquidity with a depth of 1,000 at a root of 1. */
   const enough = 200_498_756_698n
@@ -137,7 +137,7 @@ describe('a pool', () => {
     [
       'of little depth where none is required',
       { ...deep, liquidity: 1n },
-      { ...terms, minDepth: { units: 0n, scale: 0 } },
+      { ...terms, poolMinDepth: { units: 0n, scale: 0 } },
       { state: 'ok', price: '100', depth: '0' },
     ],
     ['without liquidity', { ...deep, liquidity: 0n }, terms, { state: 'empty', price: null, depth: null }],
@@ -155,14 +155,19 @@ describe('a pool', () => {
 
   it('has a price only if it is ok, and a depth unless it is empty', () => {
     const depths = fc.bigInt({ min: 0n, max: 10n ** 9n }).map((units) => ({ units, scale: 0 }))
-    const anyTerms = fc.record({ isToken0: fc.boolean(), tokenDecimals: decimals, currencyDecimals: decimals, minDepth: depths })
+    const anyTerms = fc.record({
+      isToken0: fc.boolean(),
+      tokenDecimals: decimals,
+      currencyDecimals: decimals,
+      poolMinDepth: depths,
+    })
     const pools = fc.record({ sqrtPriceX96: roots, liquidity: fc.oneof(liquidities, fc.constant(0n)) })
     fc.assert(
       fc.property(pools, anyTerms, (pool, terms) => {
         const { state, price, depth } = judgePool(pool, terms)
         expect(price !== null).toBe(state === 'ok')
         expect(depth === null).toBe(state === 'empty')
-        if (state === 'ok') expect(unitsOf(depth ?? '0', 2)).toBeGreaterThanOrEqual(100n * terms.minDepth.units)
+        if (state === 'ok') expect(unitsOf(depth ?? '0', 2)).toBeGreaterThanOrEqual(100n * terms.poolMinDepth.units)
       }),
       RUNS,
     )

@@ -21,14 +21,14 @@ const ROOT = 50_108_279_220_000_000_000_000_000_000n
 const DEEP = { kind: 'read', sqrtPriceX96: ROOT, liquidity: 10n ** 16n, feeBps: '30' } as const
 const nav = (fields: Partial<Nav> = {}): Nav => ({ ...navAt({ price: '250', updatedAt: NOW }, NOW, BOUND_MS, null), ...fields })
 const quote = (
-  fields: { decimals?: number | null; nav?: Nav; minDepth?: bigint; reading?: Parameters<typeof quoteFrom>[0]['reading'] } = {},
+  fields: { decimals?: number | null; nav?: Nav; poolMinDepth?: bigint; reading?: Parameters<typeof quoteFrom>[0]['reading'] } = {},
 ) =>
   quoteFrom(
     { pool, reading: fields.reading ?? DEEP, block },
     {
       decimals: fields.decimals === undefined ? 8 : fields.decimals,
       nav: fields.nav ?? nav(),
-      minDepth: { units: fields.minDepth ?? 1_000n, scale: 0 },
+      poolMinDepth: { units: fields.poolMinDepth ?? 1_000n, scale: 0 },
     },
   )
 
@@ -47,7 +47,7 @@ describe('a quote', () => {
     ['of a pool that cannot be read', { reading: { kind: 'unreadable', reason: 'no answer' } }, 'unreadable'],
     ['of a token with unknown decimals', { decimals: null }, 'unreadable'],
     ['of a pool without liquidity', { reading: { ...DEEP, liquidity: 0n } }, 'empty'],
-    ['of a pool with little depth', { minDepth: 10n ** 15n }, 'thin'],
+    ['of a pool with little depth', { poolMinDepth: 10n ** 15n }, 'thin'],
   ])('%s has neither a price nor a basis', (_, fields, state) => {
     const { depth: _depth, ...rest } = quote(fields)
     expect(rest).toMatchObject({ state, price: null, basis_bps: null, basis: null })
@@ -120,7 +120,7 @@ describe('the quotes of a token', () => {
 
   it('are led by the deepest one with a price, or by the first one where none has a price', () => {
     const ok = (depth: string) => ({ ...quote(), depth })
-    const thin = { ...quote({ minDepth: 10n ** 15n }), depth: '99999' }
+    const thin = { ...quote({ poolMinDepth: 10n ** 15n }), depth: '99999' }
     expect(mainQuote([ok('9.5'), ok('10000'), thin])?.depth).toBe('10000')
     expect(mainQuote([{ ...thin, depth: '1' }, thin])?.depth).toBe('1')
     expect(mainQuote([])).toBeNull()

@@ -51,7 +51,7 @@ const openCallPoller = ({
   const subscription = pollContracts({
     ...lists,
     request: contracts.request,
-    registry: registry && { address: registry, intervalMs: REFRESH_MS },
+    registry: registry && { address: registry, stocksRefreshMs: REFRESH_MS },
     head: () => chain.head,
     refreshFrom: refresh,
     clock,

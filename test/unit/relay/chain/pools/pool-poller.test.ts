@@ -37,7 +37,7 @@ const openPoller = ({ delayMs = 0 } = {}) => {
   const answers: PoolsRead[] = []
   const poller = new PoolPoller({
     requestBatch: node.requestBatch,
-    intervalMs: INTERVAL_MS,
+    stocksRefreshMs: INTERVAL_MS,
     tag: () => 'latest',
     sealedHead: () => known.head,
     clock,

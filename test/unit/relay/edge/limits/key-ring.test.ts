@@ -11,17 +11,17 @@ import { KeyRing } from '../../../../../src/relay/edge/limits/key-ring.ts'
 const WAIT_TIMEOUT_MS = 5_000
 const TOKEN_LIFE_S = 61
 const secret = 'a secret of this start'
-type Options = { secret?: string; wallTime?: () => number; file?: string; onRevoked?: () => void }
+type Options = { tokenSecret?: string; wallTime?: () => number; apiKeysFile?: string; onRevoked?: () => void }
 
 const ringOf = (text: string, options: Options = {}) => {
   const warn = vi.fn()
   const ring = new KeyRing({
-    secret,
+    tokenSecret: secret,
     wallTime: Date.now,
-    file: undefined,
+    apiKeysFile: undefined,
     onRevoked: () => {},
     ...options,
-    entries: text ? keyEntries(text) : [],
+    apiKeys: text ? keyEntries(text) : [],
     warn,
   })
   onTestFinished(() => ring.close())
@@ -37,7 +37,7 @@ describe('a token', () => {
     const elsewhere = ringOf(`three,sha256:${digestOf('one').toString('hex')}`).ring
     expect(elsewhere.clientOf(token)).toBe(elsewhere.clientOf('one'))
     expect(ringOf('two').ring.clientOf(token)).toBeNull()
-    expect(ringOf('one', { secret: 'another start' }).ring.clientOf(token)).toBeNull()
+    expect(ringOf('one', { tokenSecret: 'another start' }).ring.clientOf(token)).toBeNull()
   })
 
   it('cannot be made by who reads the hash of a key', () => {
@@ -96,7 +96,7 @@ describe('a file of keys', () => {
     const file = join(folder, 'keys')
     writeFileSync(file, '# people\none clients=7 # of one\n\ntwo\n')
     const onRevoked = vi.fn()
-    const { ring, warn } = ringOf('zero', { file, onRevoked })
+    const { ring, warn } = ringOf('zero', { apiKeysFile: file, onRevoked })
     await vi.waitUntil(() => ring.clientOf('two') !== null, WAIT_TIMEOUT_MS)
     const client = ring.clientOf('one') ?? ''
     expect([ring.limitsOf(client), ring.clientsBound]).toEqual([{ clients: 7 }, 7])

@@ -19,9 +19,9 @@ const first = transferAt({ index: 1 })
 const second = transferAt({ index: 2 })
 
 /** A tape that writes every update at the time of the clock. */
-function openScoredTape({ bound = 1_000_000, retentionMs = 365 * 24 * HOUR_MS } = {}) {
+function openScoredTape({ bound = 1_000_000, tapeRetentionMs = 365 * 24 * HOUR_MS } = {}) {
   const clock = { now: noon }
-  const tape = openSqliteTape({ dir: ':memory:', retentionMs, bound, now: () => clock.now, random: () => 0.5 })
+  const tape = openSqliteTape({ dataDir: ':memory:', tapeRetentionMs, tapeBound: bound, now: () => clock.now, random: () => 0.5 })
   const write = (...drafts: readonly Draft[]) => tape.append(drafts.map((draft) => ({ ...draft, time: iso(clock.now) })))
   const openTracker = async () => {
     const tracker = await ScoreTracker.open(tape, clock.now)
@@ -119,7 +119,7 @@ describe('the score', () => {
   })
 
   it('leaves out the hour in which eviction removed updates, by count or by age', async () => {
-    for (const bounds of [{ bound: 2 }, { retentionMs: HOUR_MS }]) {
+    for (const bounds of [{ bound: 2 }, { tapeRetentionMs: HOUR_MS }]) {
       const { clock, write, openTracker } = openTestTape(bounds)
       const { hours } = await openTracker()
       await write(transferAt({ index: 4 }))
@@ -251,7 +251,7 @@ describe('a tape that is read again', () => {
   })
 
   it('catches up when followed updates are evicted before they are read', async () => {
-    const { tape, write, clock } = openTestTape({ retentionMs: HOUR_MS })
+    const { tape, write, clock } = openTestTape({ tapeRetentionMs: HOUR_MS })
     await write(...Array.from({ length: 1_500 }, (_, index) => transferAt({ block: 1, index })))
     const tracker = await ScoreTracker.open(tape, clock.now)
     await write(transferAt({ block: 2 }))
@@ -302,8 +302,8 @@ const toThreeDigits = (ms: number): number => (ms < 10_000 ? ms : Number(String(
 /** A tape that evicts nothing, one that keeps a few hours, and one that keeps more hours than are shown. */
 const bounds = fc.constantFrom(
   {},
-  { bound: SMALL_BOUND, retentionMs: 5 * HOUR_MS },
-  { bound: SMALL_BOUND, retentionMs: 40 * HOUR_MS },
+  { bound: SMALL_BOUND, tapeRetentionMs: 5 * HOUR_MS },
+  { bound: SMALL_BOUND, tapeRetentionMs: 40 * HOUR_MS },
 )
 
 /** An action on one of a few keys, and its delay after the action before it. */

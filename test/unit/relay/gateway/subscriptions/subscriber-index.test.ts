@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { runAtOnce } from '../../../../../src/lib/turns.ts'
-import type { LogFilter } from '../../../../../src/relay/chain/rpc/method-params.ts'
+import type { LogFilter } from '../../../../../src/protocol/json-rpc-methods.ts'
 import { RpcError } from '../../../../../src/relay/gateway/rpc-error.ts'
 import {
   SubscriberIndex,

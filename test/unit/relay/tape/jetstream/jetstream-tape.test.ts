@@ -46,8 +46,8 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
         const tape = await openJetStreamTape({
           ...unboundedOptions,
           ...bounds,
-          ...{ dir, now: () => clock.now, uptime: () => performance.now(), mayLead: true },
-          nats: { urls: [nats.url], credentialsFile: undefined, name, replicas: 1 },
+          ...{ dataDir: dir, now: () => clock.now, uptime: () => performance.now(), mayLead: true },
+          nats: { natsUrl: [nats.url], natsCredentials: undefined, natsStream: name, natsReplicas: 1 },
           warn: () => {},
           onUnreadable: () => {},
           onFailure: (failure) => {
@@ -112,7 +112,12 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     onTestFinished(() => server.remove())
     const warnings: unknown[] = []
     const connect = (user: string) => {
-      const settings = { urls: [server.url.replace('//', `//${user}@`)], credentialsFile: undefined, name: 'T', replicas: 1 }
+      const settings = {
+        natsUrl: [server.url.replace('//', `//${user}@`)],
+        natsCredentials: undefined,
+        natsStream: 'T',
+        natsReplicas: 1,
+      }
       const stream = new NatsStream({ ...settings, maxAgeMs: 60_000, maxMessages: 10 }, (kind, detail) =>
         warnings.push([kind, detail]),
       )
@@ -131,8 +136,8 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
     const failures: unknown[] = []
     const tape = await openJetStreamTape({
-      ...{ ...unboundedOptions, dir, uptime: () => performance.now(), mayLead: true },
-      nats: { urls: [nats.url], credentialsFile: undefined, name: 'FULL', replicas: 1 },
+      ...{ ...unboundedOptions, dataDir: dir, uptime: () => performance.now(), mayLead: true },
+      nats: { natsUrl: [nats.url], natsCredentials: undefined, natsStream: 'FULL', natsReplicas: 1 },
       ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {} },
       onFailure: (failure) => failures.push(failure),
     })
@@ -145,10 +150,10 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
 
   it('takes over the new epoch of another process where the stream has lost messages', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'stocktape-tape-'))
-    const settings = { urls: [nats.url], credentialsFile: undefined, name: 'LOST', replicas: 1 }
+    const settings = { natsUrl: [nats.url], natsCredentials: undefined, natsStream: 'LOST', natsReplicas: 1 }
     const open = () =>
       openJetStreamTape({
-        ...{ ...unboundedOptions, dir, uptime: () => performance.now(), mayLead: true },
+        ...{ ...unboundedOptions, dataDir: dir, uptime: () => performance.now(), mayLead: true },
         nats: settings,
         ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
       })
@@ -158,7 +163,7 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     await tape.close()
     const connection = await connect({ servers: nats.url.replace('nats://', '') })
     const { streams } = await jetstreamManager(connection)
-    await streams.delete(settings.name)
+    await streams.delete(settings.natsStream)
     const other = new NatsStream({ ...settings, maxAgeMs: 1e9, maxMessages: 1e6 }, () => {})
     await other.whenConnected(1_000)
     await other.ensure()
@@ -173,9 +178,9 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
   })
 
   it('gives up the lead when a batch of another process comes, as after a pause', async () => {
-    const settings = { urls: [nats.url], credentialsFile: undefined, name: 'PAUSED', replicas: 1 }
+    const settings = { natsUrl: [nats.url], natsCredentials: undefined, natsStream: 'PAUSED', natsReplicas: 1 }
     const tape = await openJetStreamTape({
-      ...{ ...unboundedOptions, dir: ':memory:', uptime: () => performance.now(), mayLead: true },
+      ...{ ...unboundedOptions, dataDir: ':memory:', uptime: () => performance.now(), mayLead: true },
       nats: settings,
       ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
     })
@@ -194,9 +199,9 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
   })
 
   it('does not take a batch twice, under its own id or another', async () => {
-    const settings = { urls: [nats.url], credentialsFile: undefined, name: 'TWICE', replicas: 1 }
+    const settings = { natsUrl: [nats.url], natsCredentials: undefined, natsStream: 'TWICE', natsReplicas: 1 }
     const tape = await openJetStreamTape({
-      ...{ ...unboundedOptions, dir: ':memory:', uptime: () => performance.now(), mayLead: true },
+      ...{ ...unboundedOptions, dataDir: ':memory:', uptime: () => performance.now(), mayLead: true },
       nats: settings,
       ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
     })
@@ -225,8 +230,8 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     const server = await NatsServer.start()
     onTestFinished(() => server.remove())
     const tape = await openJetStreamTape({
-      ...{ ...unboundedOptions, dir: ':memory:', uptime: () => performance.now(), mayLead: true },
-      nats: { urls: [server.url], credentialsFile: undefined, name: 'HUNG', replicas: 1 },
+      ...{ ...unboundedOptions, dataDir: ':memory:', uptime: () => performance.now(), mayLead: true },
+      nats: { natsUrl: [server.url], natsCredentials: undefined, natsStream: 'HUNG', natsReplicas: 1 },
       ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
     })
     onTestFinished(() => tape.close())
@@ -255,8 +260,8 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     const url = server.url.replace('//', '//relay:secret@')
     const warnings: string[] = []
     const tape = await openJetStreamTape({
-      ...{ ...unboundedOptions, dir: ':memory:', uptime: () => performance.now(), mayLead: true },
-      nats: { urls: [url], credentialsFile: undefined, name: 'REFUSED', replicas: 1 },
+      ...{ ...unboundedOptions, dataDir: ':memory:', uptime: () => performance.now(), mayLead: true },
+      nats: { natsUrl: [url], natsCredentials: undefined, natsStream: 'REFUSED', natsReplicas: 1 },
       ...{ onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
       warn: (kind, detail) => warnings.push([kind, ...Object.values(detail as object)].join(': ')),
     })
@@ -335,8 +340,8 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
     })
     const open = async (mayLead: boolean) => {
       const tape = await openJetStreamTape({
-        ...{ ...unboundedOptions, dir: ':memory:', uptime: () => performance.now(), mayLead },
-        nats: { urls: [server.url], credentialsFile: undefined, name: 'LIMITED', replicas: 1 },
+        ...{ ...unboundedOptions, dataDir: ':memory:', uptime: () => performance.now(), mayLead },
+        nats: { natsUrl: [server.url], natsCredentials: undefined, natsStream: 'LIMITED', natsReplicas: 1 },
         ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
       })
       opened.push(tape)
@@ -400,8 +405,8 @@ describe.skipIf(!hasNats)('the tape over NATS JetStream', () => {
   it('begins a new epoch in an empty folder after a purge, once no leader is heard', async () => {
     const open = () =>
       openJetStreamTape({
-        ...{ ...unboundedOptions, random: Math.random, dir: ':memory:', uptime: () => performance.now(), mayLead: true },
-        nats: { urls: [nats.url], credentialsFile: undefined, name: 'PURGED', replicas: 1 },
+        ...{ ...unboundedOptions, random: Math.random, dataDir: ':memory:', uptime: () => performance.now(), mayLead: true },
+        nats: { natsUrl: [nats.url], natsCredentials: undefined, natsStream: 'PURGED', natsReplicas: 1 },
         ...{ warn: () => {}, onUnreadable: () => {}, onReset: () => {}, onFailure: () => {} },
       })
     const tape = await open()

@@ -33,7 +33,7 @@ function openTape() {
   const seen = { unreadable: 0, warnings: [] as [string, unknown][], failures: [] as unknown[] }
   const options = {
     ...unboundedOptions,
-    ...{ dir: ':memory:', writerId: 'reader', uptime: () => 0, stream: noStream },
+    ...{ dataDir: ':memory:', writerId: 'reader', uptime: () => 0, stream: noStream },
     ...{ origin: { epoch: EPOCH, epochBeganAt: NOON, end: END }, start: { seq: 0, id: '', isComplete: true, hasResigned: false } },
     warn: (kind: string, detail: unknown) => void seen.warnings.push([kind, detail]),
     onUnreadable: () => {

@@ -37,7 +37,7 @@ const openListPoller = async (random = 0.5) => {
         requestTimes.push(clock.now())
         return fetch(last)
       },
-      refreshMs: REFRESH_MS,
+      stocksRefreshMs: REFRESH_MS,
       known: [],
       clock,
       random: () => random,

@@ -14,11 +14,11 @@ const noTokens = listBody()
 /** A poller with virtual time; `next` waits for the next answer. */
 const openListPoller = ({
   known = [],
-  refreshMs = 15_000,
+  stocksRefreshMs = 15_000,
   random = () => 0.5,
 }: {
   known?: Hex[]
-  refreshMs?: number
+  stocksRefreshMs?: number
   random?: () => number
 } = {}) => {
   const clock = new VirtualTimeScheduler(undefined, Number.POSITIVE_INFINITY)
@@ -35,7 +35,7 @@ const openListPoller = ({
         previousTexts.push(last === null ? null : String(last))
         return (answers.shift() ?? (() => Promise.reject(new Error('unexpected request'))))()
       },
-      refreshMs,
+      stocksRefreshMs,
       known,
       clock,
       random,
@@ -145,7 +145,7 @@ describe('the list poller', () => {
   })
 
   it('goes on polling during an outage of a day, and accepts the list after it', async () => {
-    const { next, clock } = openListPoller({ refreshMs: 3_600_000 })
+    const { next, clock } = openListPoller({ stocksRefreshMs: 3_600_000 })
     await next(twoTokens)
     for (let hour = 1; hour <= 24; hour += 1) {
       expect(await next(new Error('timed out'))).toBeNull()
@@ -207,7 +207,7 @@ describe('a long list', () => {
         complete.resolve()
         return new Promise(() => {})
       },
-      ...{ refreshMs: 1, known: [], clock: asyncScheduler, random: () => 0.5, warn: () => {}, onUnreadable: () => {} },
+      ...{ stocksRefreshMs: 1, known: [], clock: asyncScheduler, random: () => 0.5, warn: () => {}, onUnreadable: () => {} },
     }).subscribe((list) => list && parts.push(list))
     onTestFinished(() => subscription.unsubscribe())
     const countTurns = setInterval(() => (turns += 1), 0)
@@ -247,7 +247,7 @@ describe('a list that lost tokens', () => {
   })
 
   it('is accepted after ten seconds at the earliest, even if it is repeated often', async () => {
-    const { next, clock } = openListPoller({ refreshMs: 1_000 })
+    const { next, clock } = openListPoller({ stocksRefreshMs: 1_000 })
     await next(twoTokens)
     let answer: readonly string[] | null = null
     const since = clock.now() + 1_000

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { configuredPools, readConfig } from '../../../../src/relay/config/config.ts'
-import { basePools } from '../../../../src/relay/tokens/base-pools.ts'
+import { readConfig } from '../../../../src/relay/config/config.ts'
+import { basePools } from '../../../../src/relay/config/pools.ts'
 
 const one = `0x${'1a'.repeat(20)}`
 const other = `0x${'2B'.repeat(20)}`
@@ -10,7 +10,7 @@ const USDC = `USDC:${one}:6`
 const read = (env: Readonly<Record<string, string>>) => {
   const result = readConfig([], env)
   if (result.kind !== 'settings') throw new Error(JSON.stringify(result))
-  return configuredPools(result.config, env.NETWORK === 'base' ? basePools : [])
+  return result.config.tokens.pools
 }
 const mistakesOf = (env: Readonly<Record<string, string>>): readonly string[] => {
   const result = readConfig([], env)

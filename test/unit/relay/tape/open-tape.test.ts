@@ -1,10 +1,10 @@
 import { performance } from 'node:perf_hooks'
 import { asyncScheduler, firstValueFrom } from 'rxjs'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { readConfig } from '../../../src/relay/config/config.ts'
-import { openConfiguredTape } from '../../../src/relay/configured-tape.ts'
-import { openMetrics } from '../../../src/relay/metrics.ts'
-import { hasNats, NatsServer } from '../../support/nats-server.ts'
+import { readConfig } from '../../../../src/relay/config/config.ts'
+import { openMetrics } from '../../../../src/relay/metrics.ts'
+import { openTape } from '../../../../src/relay/tape/open-tape.ts'
+import { hasNats, NatsServer } from '../../../support/nats-server.ts'
 
 it.skipIf(!hasNats)('a tape over NATS that leads before anybody asks says so to who asks later', async () => {
   const nats = await NatsServer.start()
@@ -12,7 +12,7 @@ it.skipIf(!hasNats)('a tape over NATS that leads before anybody asks says so to 
   const parsed = readConfig([], { NATS_URL: nats.url, DATA_DIR: ':memory:' })
   if (parsed.kind !== 'settings') throw new Error(JSON.stringify(parsed))
   const metrics = openMetrics()
-  const { tape, leadership } = await openConfiguredTape({
+  const { tape, leadership } = await openTape({
     ...{ config: parsed.config, metrics, now: Date.now, wallTime: Date.now, random: Math.random },
     ...{ uptime: () => performance.now(), clock: asyncScheduler, warn: () => {}, onReset: () => {}, onFailure: () => {} },
   })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { tokens } from '../../../../src/devnet/tokens/listed.ts'
 import { Address } from '../../../../src/protocol/fields.ts'
-import { baseFeeds } from '../../../../src/relay/tokens/base-feeds.ts'
+import { baseFeeds } from '../../../../src/relay/config/feeds.ts'
 
 describe('the price feeds on Base', () => {
   it('are thirteen, with distinct tokens, proxies and aggregators', () => {

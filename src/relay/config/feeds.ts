@@ -1,13 +1,37 @@
+import { addressOf, isSameName, itemsOf, redacted, SettingError } from '../../lib/setting-readers.ts'
 import type { Hex } from '../../protocol/fields.ts'
 
-/** A token's price feed: its proxy, and the aggregator behind it, which emits a log for each round. */
-export type BaseFeed = { readonly token: Hex; readonly proxy: Hex; readonly aggregator: Hex }
+/** A price feed: its token, by symbol or address, and its proxy. */
+export type FeedSetting = {
+  readonly token: string
+  readonly proxy: Hex
+  /** The aggregator at the time of the setting, which emits a log for each round. It holds until the proxy answers with another. */
+  readonly aggregator?: Hex
+}
+
+export function feeds(text: string): readonly FeedSetting[] {
+  const pairs = itemsOf(text).map(feed)
+  const duplicate = pairs.find(({ token }, index) => pairs.findIndex((other) => isSameName(other.token, token)) < index)
+  if (duplicate) throw new SettingError(`must name each token once, and ${redacted(duplicate.token)} appears twice`)
+  return pairs
+}
+
+function feed(item: string): FeedSetting {
+  const [token = '', proxy = '', ...others] = item.split('=').map((part) => part.trim())
+  if (token === '' || proxy === '' || others.length > 0)
+    throw new SettingError(`must be pairs such as AAPLc=0x…, and ${redacted(item)} is not one`)
+  const address = addressOf(proxy)
+  if (address === null) throw new SettingError(`must name the address of a feed, and ${redacted(item)} does not`)
+  if (/^0x/i.test(token) && addressOf(token) === null)
+    throw new SettingError(`must name a token by its symbol or its address, and ${redacted(item)} does not`)
+  return { token: addressOf(token) ?? token, proxy: address }
+}
 
 /**
  * Chainlink's tokenized-equity feeds on Base, each with 8 decimals. A feed belongs to a token address, since symbols
  * change. Aggregators are sometimes replaced: these were read on 2026-09-02 and hold until the proxy itself answers.
  */
-export const baseFeeds: readonly BaseFeed[] = [
+export const baseFeeds: readonly Required<FeedSetting>[] = [
   // AAPLc
   {
     token: '0xb200000000000000000000c2e324d24d7eecd1fb',

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { LogFilter, logMatcher, methods } from '../../../../../src/relay/chain/rpc/method-params.ts'
+import { LogFilter, logMatcher, methods } from '../../../src/protocol/json-rpc-methods.ts'
 
 const addresses = ['0xaa', '0xbb', '0xcc'].map((start) => start.padEnd(42, '0'))
 const words = ['0x11', '0x22', '0xee'].map((start) => start.padEnd(66, '0'))

@@ -1,60 +1,28 @@
 import type { z } from 'zod'
 import { AccessToken } from '../protocol/access-token.ts'
 import { schemaRegistry } from '../protocol/fields.ts'
-import { EventsPage, EventsQuery, OneFact } from '../protocol/history.ts'
-import { SnapshotQuery, StreamQuery } from '../protocol/selection.ts'
+import { EventsPage, OneFact } from '../protocol/history.ts'
+import { type RouteId, routeIds, routes } from '../protocol/routes.ts'
 import { Health, Readiness, ServiceStatus } from '../protocol/status.ts'
 import { Snapshots, TokenDetails, TokenList } from '../protocol/token-list.ts'
 import { examplesOf, statusExample } from './examples.ts'
 import { ORIGIN } from './snippets.ts'
 
-/** The parameters and answers of one route. */
-export type Route = {
-  readonly method: 'get' | 'post'
-  readonly path: string
-  readonly id: RouteId
+/** What the documents say of a route, beside its path and parameters. */
+type RouteText = {
   readonly tag: string
   readonly summary: string
   readonly description?: string
   readonly pathParameters?: Readonly<Record<string, { readonly description: string; readonly example: string }>>
-  readonly query?: z.ZodObject
   /** Request headers by name, with their meaning. */
   readonly requestHeaders?: Readonly<Record<string, string>>
   readonly body?: Media
   readonly responses: readonly RouteResponse[]
   /** The statuses of its error records. */
   readonly refusals: readonly (keyof typeof refusals)[]
-  /** The advice to a client that uses another method; GET where none is given. */
-  readonly otherMethods?: string
   /** Shell commands to copy. */
   readonly curl: string
 }
-
-/** Names a route for its handler, and as the operation of the OpenAPI document. */
-export type RouteId =
-  | 'tail'
-  | 'streamOne'
-  | 'stream'
-  | 'socket'
-  | 'events'
-  | 'fact'
-  | 'snapshot'
-  | 'tokens'
-  | 'token'
-  | 'accessToken'
-  | 'rpc'
-  | 'status'
-  | 'health'
-  | 'ready'
-  | 'metrics'
-  | 'home'
-  | 'schema'
-  | 'openapi'
-  | 'asyncapi'
-  | 'docs'
-  | 'llms'
-  | 'types'
-  | 'contract'
 
 export type Media = Readonly<Record<string, { readonly schema: unknown; readonly example?: unknown }>>
 
@@ -131,45 +99,40 @@ const streamResponse: RouteResponse = {
   },
 }
 
-/** Every route over plain HTTP, in the order in which a new user needs them. Handlers and documents follow it. */
-export const routes: readonly Route[] = [
-  {
-    ...{ method: 'get', path: '/v1/tail/{symbol}', id: 'tail', tag: 'Listen' },
+const routeTexts: Readonly<Record<RouteId, RouteText>> = {
+  tail: {
+    tag: 'Listen',
     summary: 'Readable lines, one per message',
     description: 'For people: the stream as text. Control, escape and bidirectional characters are replaced.',
     pathParameters: symbolParameter,
-    query: StreamQuery.omit({ symbols: true, format: true, events: true }),
     requestHeaders: resumeHeaders,
     responses: [{ status: 200, description: 'Lines for as long as the connection lasts.', content: { 'text/plain': textContent } }],
     refusals: [400, 401, 403, 404, 429, 503],
     curl: `curl -N ${ORIGIN}/v1/tail/AAPLc`,
   },
-  {
-    ...{ method: 'get', path: '/v1/stream/{symbol}', id: 'streamOne', tag: 'Listen' },
+  streamOne: {
+    tag: 'Listen',
     summary: 'The messages of one token as server-sent events or NDJSON',
     description: streamDescription,
     pathParameters: symbolParameter,
-    query: StreamQuery.omit({ symbols: true }),
     requestHeaders: resumeHeaders,
     responses: [streamResponse],
     refusals: [400, 401, 403, 404, 429, 503],
     curl: `curl -N '${ORIGIN}/v1/stream/AAPLc?format=ndjson'`,
   },
-  {
-    ...{ method: 'get', path: '/v1/stream', id: 'stream', tag: 'Listen' },
+  stream: {
+    tag: 'Listen',
     summary: 'The messages of several tokens, or of all, as server-sent events or NDJSON',
     description: `${streamDescription} If there is no room, a browser gets 200, a retry and an error, because EventSource never reconnects after another status.`,
-    query: StreamQuery,
     requestHeaders: resumeHeaders,
     responses: [streamResponse],
     refusals: [400, 401, 403, 404, 429, 503],
     curl: `curl -N '${ORIGIN}/v1/stream?symbols=*&types=transfer,seal,retract&since=5m'`,
   },
-  {
-    ...{ method: 'get', path: '/v1/ws', id: 'socket', tag: 'Listen' },
+  socket: {
+    tag: 'Listen',
     summary: 'The same over WebSocket; asyncapi.json describes its messages',
     description: `${streamDescription} The query has the same options as a subscribe message; without symbols the relay waits for one.`,
-    query: StreamQuery.omit({ format: true, events: true }),
     requestHeaders: resumeHeaders,
     responses: [
       { status: 101, description: 'The connection is now a WebSocket. A mistake in the query becomes an error message on it.' },
@@ -177,12 +140,11 @@ export const routes: readonly Route[] = [
     refusals: [400, 426, 503],
     curl: `npx wscat -c '${ORIGIN.replace('http', 'ws')}/v1/ws?symbols=AAPLc'`,
   },
-  {
-    ...{ method: 'get', path: '/v1/events', id: 'events', tag: 'History' },
+  events: {
+    tag: 'History',
     summary: 'Past messages, page by page or all at once',
     description:
       'The same objects as the stream, matched by the same rules, with either stage. For the next page, repeat the query and set after to next; with order=desc, set before to next. next is null when there are no more messages. A short or empty page is not necessarily the last. NDJSON returns the whole range instead of a page; it is complete if the answer ends normally.',
-    query: EventsQuery,
     responses: [
       {
         status: 200,
@@ -197,8 +159,8 @@ export const routes: readonly Route[] = [
     refusals: [400, 401, 403, 404, 410, 429, 503],
     curl: `curl -s '${ORIGIN}/v1/events?symbols=AAPLc&order=desc&limit=10'\ncurl -s '${ORIGIN}/v1/events?symbols=AAPLc&since=1h&format=ndjson' > AAPLc.ndjson`,
   },
-  {
-    ...{ method: 'get', path: '/v1/events/{key}', id: 'fact', tag: 'History' },
+  fact: {
+    tag: 'History',
     summary: 'All messages about one on-chain fact',
     description: 'Every stored message about it, oldest first, including the seals that list it, and its current stage.',
     pathParameters: { key: { description: 'The key of a message.', example: String(transfer?.key) } },
@@ -212,12 +174,11 @@ export const routes: readonly Route[] = [
     refusals: [400, 401, 403, 404],
     curl: `key=$(curl -s '${ORIGIN}/v1/events?types=transfer&limit=1' | grep -o '[0-9]*-0x[0-9a-f]*-[0-9]*' | head -n 1)\ncurl -s "${ORIGIN}/v1/events/$key"`,
   },
-  {
-    ...{ method: 'get', path: '/v1/snapshot', id: 'snapshot', tag: 'Tokens' },
+  snapshot: {
+    tag: 'Tokens',
     summary: 'The state of several tokens, or of all, at one position',
     description:
       'One consistent cut: whole snapshot messages, and the position that they include. Draw them, then listen with since=as_of: nothing is lost or repeated. It is the state of the default stage: with stage=sealed, what it shows as pre-confirmed comes again at its seal.',
-    query: SnapshotQuery,
     responses: [
       {
         status: 200,
@@ -232,8 +193,8 @@ export const routes: readonly Route[] = [
     refusals: [400, 401, 403, 404, 503],
     curl: `curl -s '${ORIGIN}/v1/snapshot?symbols=AAPLc,TSLAc'`,
   },
-  {
-    ...{ method: 'get', path: '/v1/tokenized-stocks', id: 'tokens', tag: 'Tokens' },
+  tokens: {
+    tag: 'Tokens',
     summary: 'The list of tokenized stocks',
     description: 'Exactly the list answer of the Tokenized Stocks Read API, as last read.',
     requestHeaders: etagRequestHeaders,
@@ -249,8 +210,8 @@ export const routes: readonly Route[] = [
     refusals: [401, 403, 503],
     curl: `curl -s ${ORIGIN}/v1/tokenized-stocks`,
   },
-  {
-    ...{ method: 'get', path: '/v1/tokenized-stocks/{selector}', id: 'token', tag: 'Tokens' },
+  token: {
+    tag: 'Tokens',
     summary: 'The current state of one token',
     description: 'The fields of a snapshot, and the position of the newest message about the token.',
     pathParameters: { selector: { description: 'A symbol, an address, or isin:…', example: 'AAPLc' } },
@@ -260,12 +221,11 @@ export const routes: readonly Route[] = [
     refusals: [401, 403, 404, 503],
     curl: `curl -s ${ORIGIN}/v1/tokenized-stocks/AAPLc`,
   },
-  {
-    ...{ method: 'post', path: '/v1/token', id: 'accessToken', tag: 'Service' },
+  accessToken: {
+    tag: 'Service',
     summary: 'A token in place of a key',
     description:
       'Takes a key as "Authorization: Bearer …" and gives a token that opens connections as key=… in a URL for a minute: a page needs no key in the URL of its EventSource. Where no key is required, there is none.',
-    otherMethods: 'use POST with the key as a bearer token.',
     responses: [
       {
         status: 200,
@@ -276,8 +236,8 @@ export const routes: readonly Route[] = [
     refusals: [401, 403, 404],
     curl: `curl -s -X POST -H 'authorization: Bearer <key>' ${ORIGIN}/v1/token`,
   },
-  {
-    ...{ method: 'post', path: '/rpc', id: 'rpc', tag: 'JSON-RPC' },
+  rpc: {
+    tag: 'JSON-RPC',
     summary: 'JSON-RPC 2.0, as a node answers it',
     description:
       'eth_getBlockByNumber, eth_getLogs, eth_getBlockReceipts, eth_getStorageAt, eth_getTransactionCount, eth_getCode, eth_getBalance, eth_chainId and eth_blockNumber, with pending state. A WebSocket at the same path also has eth_subscribe (pendingLogs, logs, newHeads). A batch holds up to 100 requests.',
@@ -295,25 +255,24 @@ export const routes: readonly Route[] = [
       { status: 503, description: 'No room now.', content: rpcContent() },
     ],
     refusals: [401],
-    otherMethods: 'use POST with a JSON-RPC body, or connect with ws:// for subscriptions.',
     curl: `curl -s ${ORIGIN}/rpc -d '{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'`,
   },
-  {
-    ...{ method: 'get', path: '/v1/status', id: 'status', tag: 'Status' },
+  status: {
+    tag: 'Status',
     summary: 'The current source of the feed, and how its pre-confirmations ended',
     responses: [{ status: 200, description: 'The status.', content: jsonContent(ServiceStatus, statusExample) }],
     refusals: [401, 403],
     curl: `curl -s ${ORIGIN}/v1/status`,
   },
-  {
-    ...{ method: 'get', path: '/healthz', id: 'health', tag: 'Status' },
+  health: {
+    tag: 'Status',
     summary: 'Whether the process answers',
     responses: [{ status: 200, description: 'The process answers.', content: jsonContent(Health, { status: 'ok' }) }],
     refusals: [],
     curl: `curl -s ${ORIGIN}/healthz`,
   },
-  {
-    ...{ method: 'get', path: '/readyz', id: 'ready', tag: 'Status' },
+  ready: {
+    tag: 'Status',
     summary: 'Whether the service is ready',
     responses: [
       { status: 200, description: 'Ready.', content: jsonContent(Readiness, { status: 'ready', reasons: [], demo: false }) },
@@ -326,16 +285,16 @@ export const routes: readonly Route[] = [
     refusals: [],
     curl: `curl -s ${ORIGIN}/readyz`,
   },
-  {
-    ...{ method: 'get', path: '/metrics', id: 'metrics', tag: 'Status' },
+  metrics: {
+    tag: 'Status',
     summary: 'Metrics as Prometheus text',
     description: 'For this machine only, unless METRICS_TOKEN is set and the request sends it.',
     responses: [{ status: 200, description: 'Metrics.', content: { 'text/plain': textContent } }],
     refusals: [403],
     curl: `curl -s ${ORIGIN}/metrics`,
   },
-  {
-    ...{ method: 'get', path: '/', id: 'home', tag: 'Documentation' },
+  home: {
+    tag: 'Documentation',
     summary: 'The board: all symbols and the tape as a page',
     responses: [
       { status: 200, description: 'The page.', content: { 'text/html': { schema: { type: 'string' } } } },
@@ -346,8 +305,8 @@ export const routes: readonly Route[] = [
     refusals: [],
     curl: `curl -sL ${ORIGIN}`,
   },
-  {
-    ...{ method: 'get', path: '/schemas/{type}.json', id: 'schema', tag: 'Documentation' },
+  schema: {
+    tag: 'Documentation',
     summary: 'The JSON Schema of one message type, or of all',
     pathParameters: {
       type: { description: 'A message type, or message for all that a listener can receive.', example: 'transfer' },
@@ -364,29 +323,32 @@ export const routes: readonly Route[] = [
     refusals: [404],
     curl: `curl -s ${ORIGIN}/schemas/transfer.json`,
   },
-  ...(
-    [
-      ['/openapi.json', 'openapi', 'This document: OpenAPI 3.1', 'application/json'],
-      ['/asyncapi.json', 'asyncapi', 'Every message and its sender: AsyncAPI 3.0', 'application/json'],
-      ['/docs', 'docs', 'Both as a page, with code to copy', 'text/html'],
-      ['/llms.txt', 'llms', 'What a language model needs to know', 'text/plain'],
-      ['/types.ts', 'types', 'Every message as a TypeScript type', 'text/plain'],
-      ['/docs/contract', 'contract', 'What a client may rely on, in Markdown', 'text/plain'],
-    ] as const
-  ).map(
-    ([path, id, summary, type]): Route => ({
-      ...{ method: 'get', path, id, summary, tag: 'Documentation' },
-      responses: [
-        {
-          status: 200,
-          description: summary,
-          content: { [type]: { schema: { type: type === 'application/json' ? 'object' : 'string' } } },
-        },
-        notModified,
-      ],
-      requestHeaders: etagRequestHeaders,
-      refusals: [],
-      curl: `curl -s ${ORIGIN}${path}`,
-    }),
-  ),
-]
+  openapi: documentText('openapi', 'This document: OpenAPI 3.1', 'application/json'),
+  asyncapi: documentText('asyncapi', 'Every message and its sender: AsyncAPI 3.0', 'application/json'),
+  docs: documentText('docs', 'Both as a page, with code to copy', 'text/html'),
+  llms: documentText('llms', 'What a language model needs to know', 'text/plain'),
+  types: documentText('types', 'Every message as a TypeScript type', 'text/plain'),
+  contract: documentText('contract', 'What a client may rely on, in Markdown', 'text/plain'),
+}
+
+function documentText(id: RouteId, summary: string, type: string): RouteText {
+  return {
+    tag: 'Documentation',
+    summary,
+    responses: [
+      {
+        status: 200,
+        description: summary,
+        content: { [type]: { schema: { type: type === 'application/json' ? 'object' : 'string' } } },
+      },
+      notModified,
+    ],
+    requestHeaders: etagRequestHeaders,
+    refusals: [],
+    curl: `curl -s ${ORIGIN}${routes[id].path}`,
+  }
+}
+
+/** Every route with what is said of it, in the order of the table. */
+export const describedRoutes = routeIds.map((id) => ({ id, ...routes[id], ...routeTexts[id] }))
+export type DescribedRoute = (typeof describedRoutes)[number]

@@ -1,12 +1,12 @@
 import { defer, Observable, type SchedulerLike, startWith } from 'rxjs'
-import type { Config } from './config/config.ts'
-import type { Metrics } from './metrics.ts'
-import { Peers } from './tape/peers.ts'
-import { openSqliteTape } from './tape/sqlite.ts'
-import type { TapeFile, TapeFileOptions } from './tape/tape-file.ts'
+import type { Config } from '../config/config.ts'
+import type { Metrics } from '../metrics.ts'
+import { Peers } from './peers.ts'
+import { openSqliteTape } from './sqlite.ts'
+import type { TapeFile, TapeFileOptions } from './tape-file.ts'
 
 type TapeInputs = Required<Pick<TapeFileOptions, 'now' | 'wallTime' | 'random' | 'warn'>> & {
-  readonly config: Config
+  readonly config: Pick<Config, 'process' | 'tape'>
   readonly metrics: Metrics
   readonly uptime: () => number
   readonly clock: SchedulerLike
@@ -16,7 +16,7 @@ type TapeInputs = Required<Pick<TapeFileOptions, 'now' | 'wallTime' | 'random' |
 }
 
 /** The tape of the settings. What is null is of a tape that is shared with other processes. */
-export type ConfiguredTape = {
+export type RelayTape = {
   readonly tape: TapeFile
   /** Whether this process writes the tape, with every change of it. */
   readonly leadership: Observable<boolean> | null
@@ -30,28 +30,21 @@ export type ConfiguredTape = {
 const PEER_LOGS = 'pending'
 
 /** Opens the tape in a file, or with NATS_URL in a stream. NATS is loaded only then. */
-export async function openConfiguredTape({
-  config,
-  metrics,
-  onReset,
-  onFailure,
-  uptime,
-  clock,
-  ...ports
-}: TapeInputs): Promise<ConfiguredTape> {
-  const { DATA_DIR: dir, TAPE_RETENTION_MS: retentionMs, TAPE_BOUND: bound, NATS_URL: urls } = config
+export async function openTape({ config, metrics, onReset, onFailure, uptime, clock, ...ports }: TapeInputs): Promise<RelayTape> {
+  const { natsUrl } = config.tape
   const onCommit = (seconds: number) => metrics.tapeCommitSeconds.observe(seconds)
-  const options = { dir, retentionMs, bound, onCommit, ...ports }
-  if (!urls) {
+  const options = { ...config.tape, onCommit, ...ports }
+  if (!natsUrl) {
     const tape = openSqliteTape(options)
     measureTape(metrics, tape, ports.now)
     return { tape, leadership: null, peers: null, isCut: () => false }
   }
-  const { openJetStreamTape } = await import('./tape/jetstream/open-jetstream-tape.ts')
+  const { openJetStreamTape } = await import('./jetstream/open-jetstream-tape.ts')
+  const mayLead = config.process.role !== 'edge'
   const tape = await openJetStreamTape({
     ...options,
-    ...{ uptime, onReset, onFailure, mayLead: config.ROLE !== 'edge', onUnreadable: () => metrics.streamUnreadable.inc() },
-    nats: { urls, credentialsFile: config.NATS_CREDENTIALS, name: config.NATS_STREAM, replicas: config.NATS_REPLICAS },
+    ...{ uptime, onReset, onFailure, mayLead, onUnreadable: () => metrics.streamUnreadable.inc() },
+    nats: { ...config.tape, natsUrl },
   })
   measureTape(metrics, tape, ports.now)
   metrics.leads.measureBy(() => (tape.isLeading ? 1 : 0))
@@ -60,7 +53,7 @@ export async function openConfiguredTape({
     send: (bytes: Uint8Array) => tape.send(PEER_LOGS, bytes),
     listen: (receive: (bytes: Uint8Array) => void) => tape.listen(PEER_LOGS, receive),
   }
-  const peers = config.ROLE === 'edge' ? null : new Peers(channel, clock)
+  const peers = mayLead ? new Peers(channel, clock) : null
   // The tape may lead before anybody subscribes.
   const leadership = defer(() => changes.pipe(startWith(tape.isLeading)))
   return { tape, peers, leadership, isCut: () => tape.isCut }

@@ -1,0 +1,53 @@
+import type { z } from 'zod'
+import { EventsQuery } from './history.ts'
+import { SnapshotQuery, StreamQuery } from './selection.ts'
+
+/** A path over plain HTTP, and what may be asked there. */
+type RouteDefinition = {
+  readonly method: 'get' | 'post'
+  /** `{name}` stands for one part of the path. */
+  readonly path: string
+  /** The parameters of the query string. */
+  readonly query?: z.ZodObject
+  /** The advice to a client that uses another method; GET where none is given. */
+  readonly otherMethods?: string
+}
+
+/**
+ * Every route over plain HTTP, in the order in which a new user needs them. The handlers, the 405 answers and the documents
+ * follow this table: one that lacks a route does not compile.
+ */
+const table = {
+  tail: { method: 'get', path: '/v1/tail/{symbol}', query: StreamQuery.omit({ symbols: true, format: true, events: true }) },
+  streamOne: { method: 'get', path: '/v1/stream/{symbol}', query: StreamQuery.omit({ symbols: true }) },
+  stream: { method: 'get', path: '/v1/stream', query: StreamQuery },
+  socket: { method: 'get', path: '/v1/ws', query: StreamQuery.omit({ format: true, events: true }) },
+  events: { method: 'get', path: '/v1/events', query: EventsQuery },
+  fact: { method: 'get', path: '/v1/events/{key}' },
+  snapshot: { method: 'get', path: '/v1/snapshot', query: SnapshotQuery },
+  tokens: { method: 'get', path: '/v1/tokenized-stocks' },
+  token: { method: 'get', path: '/v1/tokenized-stocks/{selector}' },
+  accessToken: { method: 'post', path: '/v1/token', otherMethods: 'use POST with the key as a bearer token.' },
+  rpc: {
+    ...{ method: 'post', path: '/rpc' },
+    otherMethods: 'use POST with a JSON-RPC body, or connect with ws:// for subscriptions.',
+  },
+  status: { method: 'get', path: '/v1/status' },
+  health: { method: 'get', path: '/healthz' },
+  ready: { method: 'get', path: '/readyz' },
+  metrics: { method: 'get', path: '/metrics' },
+  home: { method: 'get', path: '/' },
+  schema: { method: 'get', path: '/schemas/{type}.json' },
+  openapi: { method: 'get', path: '/openapi.json' },
+  asyncapi: { method: 'get', path: '/asyncapi.json' },
+  docs: { method: 'get', path: '/docs' },
+  llms: { method: 'get', path: '/llms.txt' },
+  types: { method: 'get', path: '/types.ts' },
+  contract: { method: 'get', path: '/docs/contract' },
+} as const satisfies Readonly<Record<string, RouteDefinition>>
+
+/** Names a route for its handler, and as the operation of the OpenAPI document. */
+export type RouteId = keyof typeof table
+
+export const routes: Readonly<Record<RouteId, RouteDefinition>> = table
+export const routeIds = Object.keys(table) as readonly RouteId[]

@@ -1,0 +1,229 @@
+import { requestedFaults } from '../../lib/fault-settings.ts'
+import {
+  address,
+  bool,
+  integer,
+  key,
+  nonEmptyText,
+  oneOf,
+  origins,
+  ranges,
+  SettingError,
+  type SettingReader,
+  url,
+  urls,
+} from '../../lib/setting-readers.ts'
+import { feeds } from './feeds.ts'
+import { keyEntries, keysFile, tokenSecret } from './key-settings.ts'
+import { networkNames } from './networks.ts'
+import { pools, quoteTokens } from './pools.ts'
+
+/** A setting: its default as one would type it, its help text, and the parser of its text. */
+type SettingDefinition<Value, Default extends string | null> = {
+  readonly default: Default
+  readonly description: string
+  readonly read: SettingReader<Value>
+}
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+const gibibyte = 2 ** 30
+
+/**
+ * Every setting, by the part of the relay that it is for: an environment variable, or the same as a flag. `--help` and the
+ * README's table show these texts. `PENDING_POLL_MS` of `chain` is `--pending-poll-ms`, and `config.chain.pendingPollMs`.
+ */
+export const settingGroups = {
+  process: {
+    PORT: setting('8080', 'port to listen on; 0 takes any free port', integer(0, 65_535)),
+    HOST: setting('127.0.0.1', 'address to listen on; the container image sets 0.0.0.0', nonEmptyText),
+    ROLE: setting(
+      'relay',
+      'relay does all; ingest only writes the tape, and serves health, metrics and status; edge only serves it, and needs no upstream',
+      oneOf('relay', 'ingest', 'edge'),
+    ),
+    WORKERS: setting(
+      '1',
+      'how many processes serve clients on this machine, behind one port; one more writes the tape if it is more than 1',
+      integer(1, 64),
+    ),
+    DEMO: setting(
+      'true',
+      'whether the built-in chain runs if no upstream is set; its tape is in DATA_DIR/demo; the container image sets false',
+      bool,
+    ),
+    FAULTS: setting(
+      null,
+      'only with the built-in chain: what goes wrong, such as reorg=2%,drop=5%,late=5%,silent=30s,gap; docs/faults.md has all of it',
+      requestedFaults,
+    ),
+    PRE_DRAIN_MS: setting(
+      '0',
+      'how long the relay goes on after the signal to stop, unready, so that a balancer takes it out first',
+      integer(0, hourMs),
+    ),
+    DRAIN_MS: setting('10000', 'how long the relay may take to stop', integer(0, hourMs)),
+    LOG_LEVEL: setting(
+      'info',
+      'trace, debug, info, warn, error, fatal or silent',
+      oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
+    ),
+  },
+  chain: {
+    UPSTREAM_RPC_URL: setting(
+      null,
+      'JSON-RPC over HTTP: URLs separated by commas, tried in order; without it the relay asks UPSTREAM_WS_URL; without both and NETWORK the built-in chain runs',
+      urls('http:', 'https:'),
+    ),
+    UPSTREAM_WS_URL: setting(
+      null,
+      'JSON-RPC over WebSocket: URLs separated by commas, tried in order; without it the relay polls',
+      urls('ws:', 'wss:'),
+    ),
+    RECEIPTS_RPC_URL: setting(
+      null,
+      'JSON-RPC for eth_getBlockReceipts: URLs separated by commas, tried in order; without it the relay asks UPSTREAM_RPC_URL',
+      urls('http:', 'https:'),
+    ),
+    NETWORK: setting(null, 'base or base-sepolia: the public endpoints, no key needed; implies CHAIN_ID', oneOf(...networkNames)),
+    CHAIN_ID: setting(
+      null,
+      'the chain id; an upstream with another one is not used; without it the relay asks the upstream at start',
+      integer(1, 2 ** 53 - 1),
+    ),
+    PENDING_POLL_MS: setting('200', 'how often the pending state is polled when nothing is pushed', integer(10, 60_000)),
+    SILENCE_MS: setting('3000', 'how long an upstream may fail before the source is down', integer(100, hourMs)),
+    FINALITY_POLL_MS: setting('10000', 'how often the safe and the finalized block are polled', integer(100, hourMs)),
+    BACKFILL_BOUND_MS: setting(
+      '21600000',
+      'how far back the relay reads missed blocks after a restart, in milliseconds of block time',
+      integer(0, 366 * dayMs),
+    ),
+  },
+  tokens: {
+    STOCKS_API_URL: setting(null, 'base URL of the Tokenized Stocks Read API', url('http:', 'https:')),
+    STOCKS_REFRESH_MS: setting('15000', 'how often the token list and the NAVs are read', integer(100, hourMs)),
+    NAV_STALE_MS: setting('93600000', 'a NAV older than this is stale', integer(1, 366 * dayMs)),
+    FEEDS: setting(
+      null,
+      'proxy contract of the price feed of each token: AAPLc=0x… or 0x…=0x…, separated by commas; built in for NETWORK=base',
+      feeds,
+    ),
+    ORACLE_REGISTRY: setting(
+      null,
+      'contract that says whether the price feed of a token is frozen; built in for NETWORK=base',
+      address,
+    ),
+    POOLS: setting(
+      null,
+      'pools where the tokens trade: AAPLc/USDC=uniswap_v3:0x…, slipstream:0x… or uniswap_v4:0x<pool id>@0x<pool manager>, separated by commas; without /… the first of QUOTE_TOKENS; built in for NETWORK=base',
+      pools,
+    ),
+    QUOTE_TOKENS: setting(
+      null,
+      'what the tokens trade against, each taken as one dollar: USDC:0x…:6 with the decimals, separated by commas; built in for NETWORK',
+      quoteTokens,
+    ),
+    POOL_MIN_DEPTH: setting('1000', 'a pool with less depth, in units of its currency, gives no price', integer(0, 2 ** 53 - 1)),
+    CALENDAR: setting('XNYS', 'the calendar of the market of the underlying stocks, or none', oneOf('XNYS', 'none')),
+  },
+  tape: {
+    DATA_DIR: setting('./data', 'directory of the tape; :memory: keeps nothing', nonEmptyText),
+    TAPE_RETENTION_MS: setting('86400000', 'how long a message stays on the tape', integer(1, 366 * dayMs)),
+    TAPE_BOUND: setting('1000000', 'how many messages the tape holds before it deletes old ones', integer(1, 100_000_000)),
+    NATS_URL: setting(
+      null,
+      'NATS with JetStream: URLs separated by commas, with user:password@ or token@ where needed; then the tape is a stream there, for any number of processes, and DATA_DIR has a copy',
+      urls('nats:', 'tls:'),
+    ),
+    NATS_CREDENTIALS: setting(null, 'file with the credentials for NATS', nonEmptyText),
+    NATS_STREAM: setting('STOCKTAPE', 'name of the stream; its subject is the same in lower case', streamName),
+    NATS_REPLICAS: setting('1', 'how many servers of the NATS cluster store the stream', integer(1, 5)),
+  },
+  edge: {
+    HEARTBEAT_MS: setting('15000', 'default of the heartbeat parameter', integer(100, 60_000)),
+    COMPRESSION: setting('true', 'whether messages are compressed for WebSocket listeners that offer permessage-deflate', bool),
+    BACKLOG_BOUND_BYTES: setting(
+      '1048576',
+      'unsent bytes that a client may have; one that has more for longer than BACKLOG_PATIENCE_MS, or 16 times as many, is disconnected as too slow and receives the position to resume from',
+      integer(1, gibibyte),
+    ),
+    BACKLOG_PATIENCE_MS: setting(
+      '5000',
+      'how long a client may have more unsent bytes than BACKLOG_BOUND_BYTES',
+      integer(0, hourMs),
+    ),
+    REPLAY_BOUND: setting('100000', 'messages in one replay; if there are more, a gap comes instead', integer(1, 100_000_000)),
+    CLIENTS_BOUND: setting('20000', 'how many clients may connect', integer(1, 1_000_000)),
+    CLIENTS_PER_ADDRESS_BOUND: setting(
+      '200',
+      'how many clients may connect from one address; for IPv6, a /64 network counts as one address',
+      integer(1, 1_000_000),
+    ),
+    SELECTIONS_BOUND: setting(
+      '2000',
+      'how many different selections with min_value, min_shares or party may be in use at the same time',
+      integer(1, 1_000_000),
+    ),
+    TRUSTED_PROXIES: setting(
+      null,
+      'proxies that are trusted to give the client address in X-Forwarded-For: addresses and ranges such as 10.0.0.0/8, separated by commas',
+      ranges,
+    ),
+    ORIGINS: setting(
+      null,
+      'origins whose web pages may connect, such as https://example.com, separated by commas; without it pages of every origin may connect',
+      origins,
+    ),
+    API_KEYS: setting(
+      null,
+      'API keys separated by commas, each as it is or as sha256: and the hex digits of its hash; limits may follow a key, such as clients=500 rpc_rate=100 replays=4; a client must send one of them; without it no key is needed',
+      keyEntries,
+    ),
+    API_KEYS_FILE: setting(
+      null,
+      'file with more API keys, one in each line; it is read again within a second of a change, and clients of a key that is gone are disconnected',
+      keysFile,
+    ),
+    TOKEN_SECRET: setting(
+      null,
+      'what the tokens of POST /v1/token are signed with, at least 32 characters; random at each start without it; edges behind one balancer need the same',
+      tokenSecret,
+    ),
+    METRICS_TOKEN: setting(null, 'token that gives access to the metrics from other machines', key),
+    EXPLORER_URL: setting(
+      null,
+      'block explorer that the board links to, such as https://explorer.example; it opens /address/… and /tx/… there',
+      url('http:', 'https:'),
+    ),
+  },
+  gateway: {
+    RPC_RATE: setting(
+      '50',
+      'JSON-RPC requests per second and address; burst: twice the rate, at least 100; at most a fifth of them may be eth_getLogs',
+      integer(1, 1_000_000),
+    ),
+    RPC_OPEN: setting('false', 'whether eth_subscribe serves contracts that are not listed', bool),
+  },
+} as const
+
+export type SettingGroups = typeof settingGroups
+export type AnySetting = SettingDefinition<unknown, string | null>
+
+/** All settings by name. */
+export const settings: ReadonlyMap<string, AnySetting> = new Map(
+  Object.values(settingGroups).flatMap((group) => Object.entries<AnySetting>(group)),
+)
+
+function setting<Value, Default extends string | null>(
+  fallback: Default,
+  description: string,
+  read: SettingReader<Value>,
+): SettingDefinition<Value, Default> {
+  return { default: fallback, description, read }
+}
+
+function streamName(text: string): string {
+  if (/^[A-Za-z0-9_-]{1,64}$/.test(text)) return text
+  throw new SettingError('must be up to 64 letters, digits, - and _')
+}
