@@ -1,6 +1,5 @@
 #!/usr/bin/env node
-import { type Command, type CommandFlags, EXIT_OK, EXIT_USAGE, UsageError } from './lib/command.ts'
-import { nearestName } from './lib/nearest-name.ts'
+import { adviceFor, type Command, type CommandFlags, EXIT_OK, EXIT_USAGE, UsageError } from './lib/flags.ts'
 
 type CommandEntry = {
   readonly summary: string
@@ -51,9 +50,6 @@ const entries: Readonly<Record<string, CommandEntry>> = {
 }
 const commands = new Map(Object.entries(entries))
 
-/** The nearest command is named up to this many edits. */
-const SUGGESTION_BOUND_EDITS = 2
-
 /** As in package.json. An older one lacks modules that the relay imports, and npm only warns about it. */
 const OLDEST_NODE = [22, 18] as const
 
@@ -87,8 +83,7 @@ async function runCommand(name: string, args: readonly string[]): Promise<number
 }
 
 function unknownCommand(name: string): string {
-  const nearest = nearestName(name, commands.keys(), SUGGESTION_BOUND_EDITS)
-  return `'${name.replace(/\s+/g, ' ')}' is not a command.${nearest === undefined ? '' : ` Did you mean ${nearest}?`} Try --help.`
+  return `'${name.replace(/\s+/g, ' ')}' is not a command. ${adviceFor(name, commands.keys())}`
 }
 
 async function printHelp(): Promise<number> {

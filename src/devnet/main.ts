@@ -1,34 +1,32 @@
-import { parseArgs } from 'node:util'
 import { z } from 'zod'
 import { type RequestedFaults, requestedFaults } from '../lib/fault-settings.ts'
+import { type CommandFlags, flagLines, helpFlag, readFlags } from '../lib/flags.ts'
 import { SettingError } from '../lib/setting-readers.ts'
 import { type Devnet, startDevnet } from './devnet.ts'
 
+const flags = {
+  port: { type: 'string', description: 'port to listen on (9545; 0 for any free port)' },
+  seed: { type: 'string', description: 'another seed is another chain (stocktape)' },
+  'block-ms': { type: 'string', description: 'time between blocks, in milliseconds (2000)' },
+  'flash-ms': { type: 'string', description: 'time between flashblocks, in milliseconds (200)' },
+  receipts: { type: 'boolean', description: 'answer eth_getBlockReceipts, which is refused otherwise, as on public endpoints' },
+  calls: { type: 'boolean', description: 'answer eth_call, which is refused otherwise' },
+  calendar: {
+    type: 'boolean',
+    description:
+      'splits, dividends, pauses, seizures, listings and rounds, also with blocks of under a second; --no-calendar for only the market',
+  },
+  faults: {
+    type: 'string',
+    description: 'what goes wrong, such as reorg=2%,drop=5%,late=5%,silent=30s; docs/faults.md has all of it',
+  },
+  ...helpFlag,
+} as const satisfies CommandFlags
+
 const HELP = `The devnet: a chain with tokenized stocks, pre-confirmations and a market, on a loopback port.
 
-  --port <n>       port to listen on (9545; 0 for any free port)
-  --seed <text>    another seed is another chain (stocktape)
-  --block-ms <n>   time between blocks, in milliseconds (2000)
-  --flash-ms <n>   time between flashblocks, in milliseconds (200)
-  --receipts       answer eth_getBlockReceipts, which is refused otherwise, as on public endpoints
-  --calls          answer eth_call, which is refused otherwise
-  --calendar       splits, dividends, pauses, seizures, listings and rounds, also with blocks of under a second;
-                   --no-calendar for only the market
-  --faults <list>  what goes wrong, such as reorg=2%,drop=5%,late=5%,silent=30s; docs/faults.md has all of it
-  --help           show this text
+${flagLines(flags)}
 `
-
-const flags = {
-  port: { type: 'string' },
-  seed: { type: 'string' },
-  'block-ms': { type: 'string' },
-  'flash-ms': { type: 'string' },
-  receipts: { type: 'boolean' },
-  calls: { type: 'boolean' },
-  calendar: { type: 'boolean' },
-  faults: { type: 'string' },
-  help: { type: 'boolean' },
-} as const
 
 const wholeNumber = (min: number, max: number) => {
   const error = `a whole number from ${min} to ${max}`
@@ -51,7 +49,7 @@ const Settings = z.object({
 })
 
 const main = async (): Promise<void> => {
-  const settings = Settings.parse(parseArgs({ options: flags, allowNegative: true }).values)
+  const settings = Settings.parse(readFlags(flags, process.argv.slice(2)).values)
   if (settings.help) return print(HELP)
   const devnet = await startDevnet({
     port: settings.port,

@@ -1,7 +1,7 @@
 import cluster from 'node:cluster'
 import { isIPv6 } from 'node:net'
 import { setTimeout as setTimeoutPromise } from 'node:timers/promises'
-import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from '../lib/command.ts'
+import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from '../lib/flags.ts'
 import { version } from '../lib/version.ts'
 import { quickStartLines } from '../protocol/quick-start.ts'
 import { type Config, type ConfigResult, noUpstream, readConfig, type Upstream, withUpstream } from './config/config.ts'

@@ -1,4 +1,4 @@
-import type { CommandFlags } from '../lib/command.ts'
+import type { CommandFlags } from '../lib/flags.ts'
 
 /** What a shell can complete of a command. */
 export type CompletedCommand = {

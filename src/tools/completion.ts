@@ -1,5 +1,4 @@
-import { type Command, type CommandFlags, EXIT_OK, UsageError } from '../lib/command.ts'
-import { nearestName } from '../lib/nearest-name.ts'
+import { adviceFor, type Command, type CommandFlags, EXIT_OK, helpFlag, UsageError } from '../lib/flags.ts'
 import { bashScript, type CompletedCommand, fishScript, zshScript } from './completion-scripts.ts'
 
 const usage = `stocktape completion bash|zsh|fish
@@ -18,10 +17,7 @@ const scripts: ReadonlyMap<string, (commands: readonly CompletedCommand[]) => st
 ])
 
 export const completionShells: readonly string[] = [...scripts.keys()]
-export const completionFlags: CommandFlags = { help: { type: 'boolean', short: 'h', description: 'explain the command' } }
-
-/** The nearest shell is named up to this many edits. */
-const SUGGESTION_BOUND_EDITS = 2
+export const completionFlags: CommandFlags = helpFlag
 
 /** Prints the completion script of a shell for these commands, which load when they are needed. */
 export const openCompletion =
@@ -41,6 +37,5 @@ export const openCompletion =
 function mistakeOf(shell: string, others: readonly string[]): string {
   if (shell === '') return `name a shell: ${completionShells.join(', ')}`
   if (scripts.has(shell)) return `one shell is enough, and '${others[0]}' is one more`
-  const nearest = nearestName(shell, completionShells, SUGGESTION_BOUND_EDITS)
-  return `'${shell}' is none of ${completionShells.join(', ')}.${nearest === undefined ? '' : ` Did you mean ${nearest}?`}`
+  return `'${shell}' is none of ${completionShells.join(', ')}. ${adviceFor(shell, completionShells)}`
 }

@@ -1,35 +1,66 @@
 import { availableParallelism } from 'node:os'
-import { parseArgs } from 'node:util'
+import { type CommandFlags, EXIT_USAGE, flagLines, helpFlag, readFlags, UsageError } from '../../src/lib/flags.ts'
+import { parseJson } from '../../src/lib/json.ts'
 import { ReachReport } from './reach-report.ts'
 import { describeFailure } from './shrink-failure.ts'
 import { inputFor, runSimulation, type SimulationInput } from './simulation-run.ts'
 import { runTasks } from './worker-pool.ts'
 
-/**
- * `npm run simulate -- --seeds 20000` runs that many seeds, from `--from` on. `--reach` prints what they reached: how often each
- * fault was active, which pairs of faults never were at once, how the source changed, which evidence never came in a state of the
- * source, and which branches of src/relay/chain and src/relay/ingest never ran. `--seed 25`, or `--world` with a line that an earlier run
- * printed, runs one simulation and prints what the relay writes and warns. The variables SEEDS, FROM, SEED and WORLD do the same.
- */
+const flags = {
+  seeds: { type: 'string', description: 'how many seeds to run, two at the same time (200)' },
+  from: { type: 'string', description: 'the first of them (1)' },
+  reach: {
+    type: 'boolean',
+    description:
+      'what they reached: how long each fault was active, pairs that never were at once, how the source changed, which evidence never came, branches of src/relay/chain and src/relay/ingest that never ran',
+  },
+  seed: { type: 'string', description: 'run one seed, and print what the relay writes and warns' },
+  world: { type: 'string', description: 'the same for a world that an earlier run printed' },
+  ...helpFlag,
+} as const satisfies CommandFlags
+
+const usage = `npm run simulate -- [--seeds 20000] [--from 1] [--reach] | --seed 25 | --world '{…}'
+
+Runs simulated worlds: the relay on a chain, a node and a network with faults, in virtual time. Each seed is one world,
+and each law that it breaks is printed with the smallest world that still breaks it.
+
+${flagLines(flags)}
+
+The variables SEEDS, FROM, SEED and WORLD do the same. Exit codes: 0 all laws held, 1 some did not, 2 a mistake.
+`
 
 const { env } = process
-const { values } = parseArgs({
-  options: {
-    seeds: { type: 'string', default: env.SEEDS ?? '200' },
-    from: { type: 'string', default: env.FROM ?? '1' },
-    seed: { type: 'string', ...(env.SEED === undefined ? {} : { default: env.SEED }) },
-    world: { type: 'string', ...(env.WORLD === undefined ? {} : { default: env.WORLD }) },
-    reach: { type: 'boolean', default: false },
-  },
-})
 const print = (line: string) => process.stdout.write(`${line}\n`)
 
 // `| head` closes the pipe early, which is not an error.
 process.stdout.on('error', () => process.exit())
 
-if (values.seed !== undefined || values.world !== undefined) {
-  await runOne(values.world === undefined ? inputFor(Number(values.seed)) : JSON.parse(values.world))
-} else await runMany(Number(values.from), Number(values.seeds), values.reach ? new ReachReport() : null)
+try {
+  await run(readFlags(flags, process.argv.slice(2)).values)
+} catch (mistake) {
+  if (!(mistake instanceof UsageError)) throw mistake
+  process.stderr.write(`simulate: ${mistake.message}\n`)
+  process.exitCode = EXIT_USAGE
+}
+
+async function run({ help, reach, ...given }: ReturnType<typeof readFlags<typeof flags>>['values']): Promise<void> {
+  if (help) return void process.stdout.write(usage)
+  const { seeds = env.SEEDS ?? '200', from = env.FROM ?? '1', seed = env.SEED, world = env.WORLD } = given
+  if (world !== undefined) return runOne(readWorld(world))
+  if (seed !== undefined) return runOne(inputFor(wholeNumber('--seed', seed)))
+  await runMany(wholeNumber('--from', from), wholeNumber('--seeds', seeds), reach ? new ReachReport() : null)
+}
+
+function wholeNumber(flag: string, text: string): number {
+  if (/^\d{1,9}$/.test(text)) return Number(text)
+  throw new UsageError(`${flag} must be a whole number, not ${text}`)
+}
+
+function readWorld(text: string): SimulationInput {
+  const world: unknown = parseJson(text)
+  if (typeof world === 'object' && world !== null && 'settings' in world && 'faults' in world) return world as SimulationInput
+  throw new UsageError('--world must be a line that an earlier run printed, such as {"settings":{…},"faults":[…]}')
+}
 
 async function runOne({ settings, faults }: SimulationInput): Promise<void> {
   print(JSON.stringify(settings))

@@ -37,7 +37,7 @@ describe.concurrent('stocktape', () => {
     [['AAPLc'], "stocktape: 'AAPLc' is not a command. Try --help.\n"],
     [['help', 'srve'], "stocktape: 'srve' is not a command. Did you mean serve? Try --help.\n"],
     [['constructor'], "stocktape: 'constructor' is not a command. Try --help.\n"],
-    [['doctor', '--rcp=1'], "stocktape doctor: Unknown option '--rcp', did you mean --rpc?; try --help\n"],
+    [['doctor', '--rcp=1'], "stocktape doctor: Unknown option '--rcp'. Did you mean --rpc? Try --help.\n"],
     [['--prot=1'], "stocktape: '--prot' is not a setting. Did you mean --port? Try --help.\n"],
     [['serve', '--prot=1'], "stocktape: '--prot' is not a setting. Did you mean --port? Try --help.\n"],
     [['serve', 'tail'], "stocktape: 'tail' is not a flag. Try --help.\n"],

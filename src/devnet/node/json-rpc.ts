@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { parseJson } from '../../lib/json.ts'
 
 /** How many calls one batch may hold. */
 const BATCH_BOUND = 100
@@ -42,14 +43,6 @@ export const handleRequest = (text: string, call: RpcHandler): RpcReply => {
 export const errorReply = (error: CallError): RpcReply => serialize(errorAnswer(null, error))
 
 const serialize = ({ status, body }: RpcAnswer): RpcReply => ({ status, text: JSON.stringify(body) })
-
-const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
 
 const answerRequest = (request: unknown, call: RpcHandler): RpcAnswer => {
   const parsed = RpcRequest.safeParse(request)

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { adviceFor } from '../../lib/flags.ts'
 import { nearestName } from '../../lib/nearest-name.ts'
 import { redacted, SecretSettingError, SettingError, type SettingReader } from '../../lib/setting-readers.ts'
 import type { Hex } from '../../protocol/fields.ts'
@@ -157,8 +158,7 @@ const OWN_PREFIX = /^(UPSTREAM|STOCKS|TAPE|TRUSTED|BACKLOG)_/
 /** Container platforms set such variables for each service that they run. */
 const SERVICE_LINK = /_SERVICE_HOST$|_SERVICE_PORT(_\w+)?$|_PORT$|_PORT_\d+_(TCP|UDP)(_\w+)?$/
 /** The nearest setting is named up to this many edits. */
-const SUGGESTION_BOUND_EDITS = 8
-const FLAG_SUGGESTION_BOUND_EDITS = 2
+const SETTING_BOUND_EDITS = 8
 /** Shorter names are likely to be those of other programs. */
 const MIN_MISSPELT_CHARS = 6
 
@@ -168,7 +168,7 @@ const unknownVariables = (env: Readonly<Record<string, string | undefined>>): re
 const refusedVariables = (env: Readonly<Record<string, string | undefined>>): readonly string[] =>
   unknownVariables(env)
     .filter((name) => OWN_PREFIX.test(name))
-    .map((name) => `${oneLine(name)} is not a setting.${suggestionFor(name, settingNames, SUGGESTION_BOUND_EDITS)} Try --help.`)
+    .map((name) => `${oneLine(name)} is not a setting. ${adviceFor(name, settingNames, { boundEdits: SETTING_BOUND_EDITS })}`)
 
 /** Variables of other programs pass. One that is a single edit away from a setting is worth a warning. */
 const misspeltVariables = (env: Readonly<Record<string, string | undefined>>): readonly string[] =>
@@ -180,11 +180,6 @@ const misspeltVariables = (env: Readonly<Record<string, string | undefined>>): r
     )
     return nearest === undefined ? [] : [`${oneLine(name)} is set, and is not a setting. Did you mean ${nearest}?`]
   })
-
-const suggestionFor = (name: string, known: readonly string[], bound: number): string => {
-  const nearest = nearestName(name, known, bound)
-  return nearest === undefined ? '' : ` Did you mean ${nearest}?`
-}
 
 type Flags = {
   readonly flags: ReadonlyMap<string, string>
@@ -202,19 +197,14 @@ function readFlags(args: readonly string[]): Flags {
     if (token.kind !== 'option') continue
     const name = settingNames.find((one) => flagOf(one) === token.name)
     if (token.name === 'help' || token.name === 'version') requestedInfo ??= token.name
-    else if (!name) lines.push(`'${oneLine(token.rawName)}' is not a setting.${flagSuggestionFor(token.rawName)} Try --help.`)
+    else if (!name) lines.push(`'${oneLine(token.rawName)}' is not a setting. ${adviceFor(token.rawName, flagNames)}`)
     else if (token.value === undefined || token.value.startsWith('--')) lines.push(`'${token.rawName}' needs a value. Try --help.`)
     else flags.set(name, token.value)
   }
   return { flags, requestedInfo, lines }
 }
 
-const flagSuggestionFor = (rawName: string): string =>
-  suggestionFor(
-    rawName,
-    settingNames.map((name) => `--${flagOf(name)}`),
-    FLAG_SUGGESTION_BOUND_EDITS,
-  )
+const flagNames = settingNames.map((name) => `--${flagOf(name)}`)
 
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
 

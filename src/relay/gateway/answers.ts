@@ -1,8 +1,8 @@
+import { parseShallowJson } from '../../lib/json.ts'
 import { redactDeep } from '../../lib/redact.ts'
 import { methods } from '../../protocol/json-rpc-methods.ts'
 import { ANSWER_BOUND_BYTES, type RawRequestFn } from '../chain/rpc/client.ts'
 import { UpstreamError } from '../chain/rpc/error.ts'
-import { parseJson } from '../chain/rpc/json-text.ts'
 import { AnswerCache, type ChainVersion, isStillValid, maxAgeMs, type Validity } from './answer-cache.ts'
 import type { ValidatedCall } from './call.ts'
 import type { ChainState } from './chain-state.ts'
@@ -127,7 +127,7 @@ export class Answers {
       case 'pending':
         return 'pending'
       case 'head':
-        return method === 'eth_blockNumber' && Number(parseJson(result)) < (head ?? 0) ? null : 'head'
+        return method === 'eth_blockNumber' && Number(parseShallowJson(result) ?? 0) < (head ?? 0) ? null : 'head'
       case 'chain':
         return 'sealed'
       case 'hash':

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { EMPTY, type Observable, type SchedulerLike, tap } from 'rxjs'
+import { parseShallowJson } from '../../lib/json.ts'
 import { createRedactor } from '../../lib/redact.ts'
 import { closeCodeOf } from '../../protocol/close-codes.ts'
 import type { Hex } from '../../protocol/fields.ts'
@@ -10,7 +11,6 @@ import { routes } from '../../protocol/routes.ts'
 import type { ChainIdentity } from '../chain/rpc/chain-id.ts'
 import { type RawRequestFn, Rpc } from '../chain/rpc/client.ts'
 import type { UpstreamError } from '../chain/rpc/error.ts'
-import { parseJson } from '../chain/rpc/json-text.ts'
 import { type ChainEvent, source } from '../chain/source/source.ts'
 import { fromNow, type SourceSettings } from '../chain/source/source-settings.ts'
 import type { Config } from '../config/config.ts'
@@ -160,7 +160,7 @@ function openSubscriptions(
     delay: () => new Promise((resolve) => setTimeout(resolve, HEAD_RETRY_MS)),
     readBlock: async (number) => {
       const call = readCall('eth_getBlockByNumber', [`0x${number.toString(16)}`, false], chainState)
-      return parseJson(await answers.answerForAll(call))
+      return parseShallowJson(await answers.answerForAll(call))
     },
   })
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { parseJson } from '../../lib/json.ts'
 import type { ChannelSeqs } from './last-seqs.ts'
 import { SEQ_BOUND } from './runs.ts'
 import { SCHEMA_VERSION } from './schema.ts'
@@ -70,12 +71,4 @@ function splitHead(bytes: Uint8Array): readonly [head: string, texts: string | n
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
   const end = text.indexOf('\n')
   return end === -1 ? [text, null] : [text.slice(0, end), text.slice(end + 1)]
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
 }

@@ -1,7 +1,7 @@
 import { from, merge, Observable, type SchedulerLike } from 'rxjs'
 import { z } from 'zod'
+import { parseShallowJson } from '../../lib/json.ts'
 import type { Hex } from '../../protocol/fields.ts'
-import { parseJson } from '../chain/rpc/json-text.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 
 /** A new leader also publishes what it received in this time before, up to this number of logs: the last leader may not have. */
@@ -55,7 +55,7 @@ export class Peers {
   #received(): Observable<PeerEvent> {
     return new Observable((subscriber) => {
       const listening = this.#channel.listen((bytes) => {
-        const message = Message.safeParse(parseJson(Buffer.from(bytes)))
+        const message = Message.safeParse(parseShallowJson(Buffer.from(bytes)))
         // Clocks of other machines differ, so the time is when it came here.
         if (message.success) subscriber.next({ type: 'logs', ...message.data, receivedAt: this.#clock.now() })
       })

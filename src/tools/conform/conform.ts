@@ -1,8 +1,16 @@
 import { accessSync, constants, existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { parseArgs } from 'node:util'
-import { type Command, type CommandFlags, EXIT_FAILED, EXIT_OK, UsageError } from '../../lib/command.ts'
-import { nearestName } from '../../lib/nearest-name.ts'
+import {
+  adviceFor,
+  type Command,
+  type CommandFlags,
+  EXIT_FAILED,
+  EXIT_OK,
+  flagLines,
+  helpFlag,
+  readFlags,
+  UsageError,
+} from '../../lib/flags.ts'
 import { judge, type RuleVerdict, summary, verdictLines } from './report.ts'
 import { type Rule, rules } from './rules.ts'
 
@@ -11,7 +19,7 @@ export const conformFlags = {
   list: { type: 'boolean', description: 'print the rules and end' },
   json: { type: 'boolean', description: 'one JSON object: ok, verdicts' },
   jobs: { type: 'string', description: 'how many scenarios run at the same time (4)' },
-  help: { type: 'boolean', short: 'h', description: 'explain the command' },
+  ...helpFlag,
 } as const satisfies CommandFlags
 
 const usage = `stocktape conform [--only RULE[,RULE]] [--json] [--jobs 4] [--] COMMAND [ARGUMENT ...]
@@ -24,26 +32,26 @@ prints each message that it received as a line of JSON on standard output, after
 messages are missing, it prints {"type":"gap","reason":"missed"}, or reads them from /v1/events and prints them.
 All else goes to its standard error. A client that keeps its position does so in the file STOCKTAPE_POSITION.
 
-${Object.entries(conformFlags)
-  .map(([name, { description }]) => `  ${`--${name}`.padEnd(8)} ${description}`)
-  .join('\n')}
+${flagLines(conformFlags)}
 
 Exit codes: 0 all rules are kept, 1 some are broken, 2 a mistake in the arguments.
 `
 
 const JOBS = 4
 const JOBS_BOUND = 32
-const SUGGESTION_BOUND_EDITS = 3
+/** The nearest rule is suggested up to this many edits. */
+const RULE_BOUND_EDITS = 3
 
 export const conform: Command = async (args) => {
-  const { values, positionals } = readFlags(args)
+  const [own, command] = splitCommand(args)
+  const { values } = readFlags(conformFlags, own)
   if (values.help) return print(usage, EXIT_OK)
   const chosen = chooseRules(values.only)
   if (values.list)
     return print(`${chosen.map(({ name, section, sentence }) => `${name.padEnd(22)} ${section} ${sentence}\n`).join('')}`, EXIT_OK)
   const jobs = readJobs(values.jobs)
-  checkCommand(positionals)
-  const verdicts = await judgeAll(chosen, positionals, jobs, (verdict) => {
+  checkCommand(command)
+  const verdicts = await judgeAll(chosen, command, jobs, (verdict) => {
     if (!values.json) process.stdout.write(`${verdictLines(verdict).join('\n')}\n`)
   })
   const isOk = verdicts.every(({ outcome }) => outcome !== 'broken')
@@ -77,19 +85,11 @@ export async function judgeAll(
   return verdicts.filter((verdict) => verdict !== undefined)
 }
 
-function readFlags(args: readonly string[]) {
-  try {
-    // Flags after the command belong to the command.
-    const start = args.findIndex((word, index) => word === '--' || (!word.startsWith('-') && !takesValue(args[index - 1])))
-    const own = start < 0 ? args : args.slice(0, start)
-    const command = start < 0 ? [] : args.slice(args[start] === '--' ? start + 1 : start)
-    return { values: parseArgs({ args: [...own], options: conformFlags }).values, positionals: command }
-  } catch (mistake) {
-    const message = mistake instanceof Error ? mistake.message : String(mistake)
-    const unknown = /^Unknown option '--([^']*)'/.exec(message)?.[1]
-    const nearest = unknown === undefined ? undefined : nearestName(unknown, Object.keys(conformFlags), SUGGESTION_BOUND_EDITS)
-    throw new UsageError(`${message.split(/\.\s/)[0]}${nearest === undefined ? '' : `; did you mean --${nearest}?`}`)
-  }
+/** The flags, and the command with its own: they begin with the first word that is no flag, or after `--`. */
+function splitCommand(args: readonly string[]): readonly [own: readonly string[], command: readonly string[]] {
+  const start = args.findIndex((word, index) => word === '--' || (!word.startsWith('-') && !takesValue(args[index - 1])))
+  if (start < 0) return [args, []]
+  return [args.slice(0, start), args.slice(args[start] === '--' ? start + 1 : start)]
 }
 
 const takesValue = (word: string | undefined): boolean => word === '--only' || word === '--jobs'
@@ -99,12 +99,8 @@ function chooseRules(only: string | undefined): readonly Rule[] {
   return only.split(',').map((name) => {
     const rule = rules.find((rule) => rule.name === name)
     if (rule) return rule
-    const nearest = nearestName(
-      name,
-      rules.map((rule) => rule.name),
-      SUGGESTION_BOUND_EDITS,
-    )
-    throw new UsageError(`there is no rule ${name}${nearest === undefined ? '' : `; did you mean ${nearest}?`} --list prints all`)
+    const names = rules.map((rule) => rule.name)
+    throw new UsageError(`there is no rule ${name}. ${adviceFor(name, names, { boundEdits: RULE_BOUND_EDITS, help: '--list' })}`)
   })
 }
 

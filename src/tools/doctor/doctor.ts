@@ -1,6 +1,14 @@
-import { parseArgs } from 'node:util'
-import { type Command, type CommandFlags, EXIT_FAILED, EXIT_OK, EXIT_USAGE, UsageError } from '../../lib/command.ts'
-import { nearestName } from '../../lib/nearest-name.ts'
+import {
+  type Command,
+  type CommandFlags,
+  EXIT_FAILED,
+  EXIT_OK,
+  EXIT_USAGE,
+  flagLines,
+  helpFlag,
+  readFlags,
+  UsageError,
+} from '../../lib/flags.ts'
 import { openSteadyClock, schedulerOn } from '../../lib/steady-clock.ts'
 import { type ConfigResult, noUpstream, readConfig, withUpstream } from '../../relay/config/config.ts'
 import { examine } from './examination.ts'
@@ -19,19 +27,15 @@ export const doctorFlags = {
   receipts: { type: 'string', description: 'JSON-RPC for eth_getBlockReceipts, as RECEIPTS_RPC_URL' },
   timeout: { type: 'string', description: 'how long the examination may take: 500ms, 10s (10s)' },
   json: { type: 'boolean', description: 'one JSON object: ok, source, reason, checks' },
-  help: { type: 'boolean', short: 'h', description: 'explain the command' },
+  ...helpFlag,
 } as const satisfies CommandFlags
-
-const flagLines = Object.entries(doctorFlags)
-  .map(([name, { description }]) => `  --${name.padEnd(9)} ${description}`)
-  .join('\n')
 
 const usage = `stocktape doctor [--rpc URL[,URL]] [--ws URL[,URL]] [--stocks URL] [--network base|base-sepolia] [--receipts URL] [--timeout 10s] [--json]
 
 Examines the upstreams of a relay: what they answer, which source the relay would use and why, and what to change.
 Without flags it reads the settings of the relay from the environment. Without any, it examines the built-in chain.
 
-${flagLines}
+${flagLines(doctorFlags)}
 
 ✓ ok, ! works with a restriction, ✗ does not work, - not known. Of a URL only scheme, host and port are printed.
 Exit codes: 0 the relay can run on these, 1 it cannot, 2 a mistake in the arguments or settings.
@@ -46,12 +50,11 @@ const settingsByFlag = [
   ['receipts', 'RECEIPTS_RPC_URL'],
 ] as const
 
-const SUGGESTION_BOUND_EDITS = 2
 const DEFAULT_TIMEOUT = '10s'
 const TIMEOUT_BOUNDS_MS = { min: 100, max: 300_000 }
 
 export const doctor: Command = async (args) => {
-  const values = readFlags(args)
+  const { values } = readFlags(doctorFlags, args)
   if (values.help) {
     process.stdout.write(usage)
     return EXIT_OK
@@ -87,21 +90,7 @@ export const doctor: Command = async (args) => {
 
 const printError = (line: string): void => void process.stderr.write(`stocktape doctor: ${line}\n`)
 
-type DoctorFlags = ReturnType<typeof parseFlags>['values']
-
-const parseFlags = (args: readonly string[]) => parseArgs({ args: [...args], options: doctorFlags, allowPositionals: false })
-
-function readFlags(args: readonly string[]): DoctorFlags {
-  try {
-    return parseFlags(args).values
-  } catch (mistake) {
-    const [sentence = ''] = mistake instanceof Error ? mistake.message.split(/\.\s/) : [String(mistake)]
-    const [, given] = /^Unknown option '(--?[\w-]+)'/.exec(sentence) ?? []
-    const known = Object.keys(doctorFlags).map((name) => `--${name}`)
-    const nearest = given === undefined ? undefined : nearestName(given, known, SUGGESTION_BOUND_EDITS)
-    throw new UsageError(`${sentence}${nearest === undefined ? '' : `, did you mean ${nearest}?`}; try --help`)
-  }
-}
+type DoctorFlags = ReturnType<typeof readFlags<typeof doctorFlags>>['values']
 
 function readTimeoutMs(text: string): number {
   const [, digits, unit] = /^(\d{1,6})(ms|s)$/.exec(text) ?? []
@@ -116,7 +105,7 @@ function readSettings(values: DoctorFlags): ConfigResult {
   const given = settingsByFlag.flatMap(([flag, name]) => {
     const value = values[flag]
     // An empty variable counts as absent, and would start the built-in chain here.
-    if (value === '') throw new UsageError(`--${flag} is empty; try --help`)
+    if (value === '') throw new UsageError(`--${flag} is empty. Try --help.`)
     return value === undefined ? [] : [[name, value]]
   })
   return readConfig([], { ...process.env, ...Object.fromEntries(given) }, { isListOptional: true })

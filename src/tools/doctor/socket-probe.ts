@@ -1,9 +1,9 @@
 import { z } from 'zod'
+import { parseShallowJson } from '../../lib/json.ts'
 import type { Hex } from '../../protocol/fields.ts'
 import { type LinkSignal, SubscriptionSocket } from '../../relay/chain/link/subscription-socket.ts'
 import { Header, isSealed, readLogs } from '../../relay/chain/logs/log-schema.ts'
 import { ChainIdentity } from '../../relay/chain/rpc/chain-id.ts'
-import { parseJson } from '../../relay/chain/rpc/json-text.ts'
 import { reasonOf } from './finding.ts'
 import type { SeenHead } from './head-lag.ts'
 
@@ -118,7 +118,7 @@ class SocketRecord {
   /** Logs that arrive together are emitted together, so only the text shows how they came. */
   readShape(json: Buffer): void {
     if (this.#report.shape !== null) return
-    const result = Pushed.safeParse(parseJson(json)).data?.params.result
+    const result = Pushed.safeParse(parseShallowJson(json)).data?.params.result
     if (Array.isArray(result)) this.#learn({ shape: 'list' })
     else if (result !== undefined && readLogs(result).logs.length > 0) this.#learn({ shape: 'one' })
   }

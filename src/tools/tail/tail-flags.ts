@@ -1,6 +1,4 @@
-import { parseArgs } from 'node:util'
-import { type CommandFlags, UsageError } from '../../lib/command.ts'
-import { nearestName } from '../../lib/nearest-name.ts'
+import { type CommandFlags, flagLines, helpFlag, readFlags, UsageError } from '../../lib/flags.ts'
 import type { StreamOptions, Update } from '../../sdk/client/index.ts'
 
 const text = (description: string) => ({ type: 'string', description }) as const
@@ -18,31 +16,25 @@ export const tailFlags = {
   json: boolean('NDJSON messages as on the wire, instead of readable lines'),
   tui: boolean('a live table instead of lines; q ends it'),
   color: boolean('colours also without a terminal; --no-color for none, as NO_COLOR'),
-  help: { ...boolean('explain the command'), short: 'h' },
+  ...helpFlag,
 } as const satisfies CommandFlags
-
-const flagColumn = 2 + Math.max(...Object.keys(tailFlags).map(({ length }) => length))
 
 export const tailUsage = `stocktape tail SYMBOL [SYMBOL ...] [--since 5m] [--types transfer,quote] [--min-value 10k] [--json | --tui]
 
-  ${'SYMBOL'.padEnd(flagColumn)}  a symbol in upper or lower case, an address, isin:..., or * for all
-${Object.entries(tailFlags)
-  .map(([name, { description }]) => `  ${`--${name}`.padEnd(flagColumn)}  ${description}`)
-  .join('\n')}
+  SYMBOL        a symbol in upper or lower case, an address, isin:..., or * for all
+${flagLines(tailFlags)}
 
 It reconnects by itself and loses nothing. Messages go to standard output, all else to standard error.
 Ctrl-C prints totals and the position to continue from.
 Exit codes: 0 after Ctrl-C or when the reader of the pipe leaves, 1 when the relay cannot be reached or ends the stream, 2 for a mistake.
 `
 
-export type TailRequest = ReturnType<typeof parse>['values'] & { readonly symbols: readonly string[] }
+export type TailRequest = ReturnType<typeof readFlags<typeof tailFlags>>['values'] & { readonly symbols: readonly string[] }
 
-/** A flag is named up to this many edits. */
-const SUGGESTION_BOUND_EDITS = 2
 const suffixDigits: Readonly<Record<string, number>> = { '': 0, k: 3, m: 6, b: 9 }
 
 export function readTailFlags(args: readonly string[]): TailRequest {
-  const { values, positionals } = parse(args)
+  const { values, positionals } = readFlags(tailFlags, args, true)
   if (values.help) return { ...values, symbols: positionals }
   if (positionals.length === 0) throw new UsageError('name at least one symbol, or * for all')
   if (values.json && values.tui) throw new UsageError('--json and --tui exclude each other')
@@ -62,22 +54,6 @@ export function selectionOf(request: TailRequest): StreamOptions {
     ...(request['min-value'] !== undefined && { minValue: readAmount('--min-value', request['min-value']) }),
     ...(request['min-shares'] !== undefined && { minShares: readAmount('--min-shares', request['min-shares']) }),
   }
-}
-
-function parse(args: readonly string[]) {
-  try {
-    return parseArgs({ args: [...args], options: tailFlags, allowPositionals: true, allowNegative: true })
-  } catch (mistake) {
-    throw new UsageError(flagMistake(mistake instanceof Error ? mistake.message : String(mistake)))
-  }
-}
-
-/** The first sentence of Node's message, and the nearest flag. */
-function flagMistake(message: string): string {
-  const [sentence = ''] = message.split(/\.\s/)
-  const unknown = /^Unknown option '--([^']*)'/.exec(message)?.[1]
-  const nearest = unknown === undefined ? undefined : nearestName(unknown, Object.keys(tailFlags), SUGGESTION_BOUND_EDITS)
-  return nearest === undefined ? sentence : `${sentence}; did you mean --${nearest}?`
 }
 
 /** `10k` as `10000`: exact, because a number with a point may not survive as one. */

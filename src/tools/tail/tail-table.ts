@@ -1,4 +1,4 @@
-import { EXIT_INTERRUPTED } from '../../lib/command.ts'
+import { EXIT_INTERRUPTED } from '../../lib/flags.ts'
 import { sanitize } from '../../protocol/readable-line.ts'
 import { book, type StockState, type StreamItem, type StreamState, type Updates } from '../../sdk/client/index.ts'
 import { type Paint, withColours } from '../terminal.ts'

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { type Command, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, UsageError } from '../../lib/command.ts'
+import { type Command, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, UsageError } from '../../lib/flags.ts'
 import { sanitize } from '../../protocol/readable-line.ts'
 import { connect, type RelayClient, RelayError, type StreamItem, type StreamState, type Updates } from '../../sdk/client/index.ts'
 import { paintFor } from '../terminal.ts'

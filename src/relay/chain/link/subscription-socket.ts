@@ -1,11 +1,11 @@
 import { Subject } from 'rxjs'
 import { WebSocket } from 'ws'
 import { z } from 'zod'
+import { parseShallowJson } from '../../../lib/json.ts'
 import type { Hex } from '../../../protocol/fields.ts'
 import { HexQuantity } from '../logs/log-schema.ts'
 import type { ChainIdentity } from '../rpc/chain-id.ts'
 import { classifyHandshake } from '../rpc/error.ts'
-import { parseJson } from '../rpc/json-text.ts'
 import { requestText } from '../rpc/request-text.ts'
 
 /** The events of one upstream socket. A clean close is a failure too. */
@@ -281,7 +281,7 @@ export class SubscriptionSocket {
   }
 
   #handleMessage(json: Buffer, receivedAt: number): void {
-    const message = parseJson(json)
+    const message = parseShallowJson(json)
     const notification = readNotification(message)
     if (notification) return this.#handleNotification(notification, receivedAt)
     this.#emitLogs()

@@ -1,5 +1,5 @@
+import { parseShallowJson } from '../../../lib/json.ts'
 import { nextTurn } from '../../../lib/turns.ts'
-import { parseJson } from './json-text.ts'
 
 /** Bytes that are parsed, or searched, in one turn of the event loop: each takes one to three milliseconds. */
 const PARSED_BYTES_PER_TURN = 128 * 1_024
@@ -30,7 +30,7 @@ export class LongList {
     for (let from = 1; from < end; await nextTurn()) {
       const between = this.#text.indexOf(BETWEEN_ITEMS, from + this.#partBytes)
       const to = between < 0 ? end : between + 1
-      const part = parseJson(Buffer.concat([LIST_START, this.#text.subarray(from, to), LIST_END]))
+      const part = parseShallowJson(Buffer.concat([LIST_START, this.#text.subarray(from, to), LIST_END]))
       // If all parts up to here are lists, each of them ends where an item ends. If not, the cut is inside an item.
       if (!Array.isArray(part)) return yield this.#itemsFrom(parsed)
       yield part

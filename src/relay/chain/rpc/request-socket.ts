@@ -1,7 +1,7 @@
 import { WebSocket } from 'ws'
 import { z } from 'zod'
+import { parseShallowJson } from '../../../lib/json.ts'
 import { classifyHandshake, UpstreamError } from './error.ts'
-import { parseJson } from './json-text.ts'
 import { answerIdOf } from './raw-result.ts'
 import { type JsonRpcRequest, requestText } from './request-text.ts'
 
@@ -104,12 +104,12 @@ const OPEN_BRACKET = '['.charCodeAt(0)
 
 /** The id of one request of a batch; null if the answer has none. */
 function firstIdOf(answer: Buffer): number | null {
-  const items = z.array(z.unknown()).safeParse(parseJson(answer)).data ?? []
+  const items = z.array(z.unknown()).safeParse(parseShallowJson(answer)).data ?? []
   return items.map((item) => AnswerId.safeParse(item).data?.id).find((id) => id !== undefined) ?? null
 }
 
 /** The id of an answer in another form, such as an error; null if it has none. */
-const parsedIdOf = (answer: Buffer): number | null => AnswerId.safeParse(parseJson(answer)).data?.id ?? null
+const parsedIdOf = (answer: Buffer): number | null => AnswerId.safeParse(parseShallowJson(answer)).data?.id ?? null
 
 /** `ws` ends the socket at an answer that is too long. Which request asked for it is unknown: each may ask for less. */
 const errorOf = (failure: Error): UpstreamError =>

@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import { isNestedDeeper, NESTING_BOUND, parseShallowJson } from '../../../lib/json.ts'
 import { classify, UpstreamError } from './error.ts'
-import { isNestedDeeper, NESTING_BOUND, parseJson } from './json-text.ts'
 import { LongList } from './long-list.ts'
 import { sliceResult } from './raw-result.ts'
 
@@ -30,7 +30,7 @@ const Answer = z.union([
 export type ParseAnswer<T> = (response: Response, body: Buffer, id: number) => T
 
 export const parseResult: ParseAnswer<unknown> = (response, body, id) => {
-  const answer = Answer.safeParse(parseJson(body))
+  const answer = Answer.safeParse(parseShallowJson(body))
   if (answer.data && 'error' in answer.data) throw classify(response, answer.data.error)
   if (!response.ok) throw classify(response, null)
   if (!answer.success) throw unreadable(body)
@@ -53,7 +53,7 @@ export type BatchAnswer = { readonly ok: true; readonly result: unknown } | { re
 export const parseBatch =
   (count: number): ParseAnswer<readonly BatchAnswer[]> =>
   (response, body, firstId) => {
-    const items = parseJson(body)
+    const items = parseShallowJson(body)
     // One answer instead of many refuses the batch.
     if (!Array.isArray(items)) {
       parseResult(response, body, firstId)

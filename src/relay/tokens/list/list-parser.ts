@@ -1,8 +1,8 @@
 import { z } from 'zod'
+import { isNestedDeeper, parseJson } from '../../../lib/json.ts'
 import { formatDecimal, parseDecimal } from '../../../protocol/decimal.ts'
 import type { Hex, TokenRecord } from '../../../protocol/fields.ts'
 import { HexAddress } from '../../chain/logs/log-schema.ts'
-import { isNestedDeeper } from '../../chain/rpc/json-text.ts'
 import { ExactNumber, exactNumbersIn, isFiniteNumber } from '../exact-number.ts'
 import type { NavReading } from '../nav.ts'
 import { findRecords, ListError } from './list-records.ts'
@@ -54,7 +54,7 @@ export function parseList(body: Buffer): ParsedList {
  */
 export function* parseListInSteps(body: Buffer): Generator<undefined, ParsedList> {
   const { envelope, ranges } = yield* findRecords(body)
-  if (!Envelope.safeParse(parseJson(envelope)).success) throw new ListError('the answer has no array of tokens')
+  if (!Envelope.safeParse(readJson(envelope)).success) throw new ListError('the answer has no array of tokens')
   const tokens = new Map<Hex, ListedToken>()
   const skipped: string[] = []
   let stepEnd = STEP_BYTES
@@ -76,16 +76,14 @@ function tooLarge(record: Buffer): string | null {
   return isNestedDeeper(record, RECORD_BOUND_DEPTH) ? `nested deeper than ${RECORD_BOUND_DEPTH} levels` : null
 }
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw new ListError('the answer is not JSON')
-  }
+function readJson(text: string): unknown {
+  const value = parseJson(text)
+  if (value === undefined) throw new ListError('the answer is not JSON')
+  return value
 }
 
 function parseRecord(text: string): ListedToken | string {
-  const item = parseJson(text)
+  const item = readJson(text)
   if (typeof item !== 'object' || item === null || Array.isArray(item)) return 'not an object'
   const fields = new Map<string, unknown>([...Object.entries(item), ...exactNumbersIn(text)])
   const address = HexAddress.safeParse(fields.get('contract_address')).data

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { examples } from '../../../../src/docs/examples.ts'
-import { UsageError } from '../../../../src/lib/command.ts'
+import { UsageError } from '../../../../src/lib/flags.ts'
 import type { StockState, StreamItem, StreamState } from '../../../../src/sdk/client/index.ts'
 import { readAmount, readTailFlags, selectionOf } from '../../../../src/tools/tail/tail-flags.ts'
 import { TailLines } from '../../../../src/tools/tail/tail-line.ts'
@@ -92,8 +92,8 @@ describe('an amount', () => {
 describe('the flags of tail', () => {
   it.each<[readonly string[], string]>([
     [[], 'name at least one symbol, or * for all'],
-    [['AAPLc', '--sinc', '5m'], "Unknown option '--sinc'; did you mean --since?"],
-    [['AAPLc', '--xyzzyx'], "Unknown option '--xyzzyx'"],
+    [['AAPLc', '--sinc', '5m'], "Unknown option '--sinc'. Did you mean --since? Try --help."],
+    [['AAPLc', '--xyzzyx'], "Unknown option '--xyzzyx'. Try --help."],
     [['AAPLc', '--json', '--tui'], '--json and --tui exclude each other'],
     [['AAPLc', '--stage', 'safe'], '--stage must be sealed or preconfirmed, not safe'],
   ])('%j are refused: %s', (args, message) => {

@@ -4,15 +4,18 @@ export const NESTING_BOUND = 1_024
 const [QUOTE, BACKSLASH] = [0x22, 0x5c]
 const [OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET] = [0x7b, 0x7d, 0x5b, 0x5d]
 
-/** Null if an upstream's text is not JSON, or nested too deep. */
-export function parseJson(json: Buffer): unknown {
-  if (isNestedDeeper(json, NESTING_BOUND)) return null
+/** Undefined if a text is not JSON. */
+export function parseJson(text: string): unknown {
   try {
-    return JSON.parse(json.toString('utf8'))
+    return JSON.parse(text)
   } catch {
-    return null
+    return undefined
   }
 }
+
+/** The same for the bytes of an upstream: undefined also if they are nested too deep. */
+export const parseShallowJson = (json: Buffer): unknown =>
+  isNestedDeeper(json, NESTING_BOUND) ? undefined : parseJson(json.toString('utf8'))
 
 /** Whether JSON has more levels of lists and objects than these. Each takes two bytes, so a short text is not searched. */
 export function isNestedDeeper(json: Buffer, levels: number): boolean {

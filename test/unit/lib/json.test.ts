@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { isNestedDeeper, parseJson } from '../../../../../src/relay/chain/rpc/json-text.ts'
+import { isNestedDeeper, parseShallowJson } from '../../../src/lib/json.ts'
 
 afterEach(() => vi.restoreAllMocks())
 
@@ -15,7 +15,7 @@ describe('a text from an upstream', () => {
     ['2,000 brackets in a string', `["${nested(2_000)}"]`],
     ['2,000 brackets in a string after an escaped quote', `["\\"${nested(2_000)}\\\\"]`],
   ])('with %s is parsed', (_, text) => {
-    expect(parseJson(Buffer.from(text))).toEqual(JSON.parse(text))
+    expect(parseShallowJson(Buffer.from(text))).toEqual(JSON.parse(text))
   })
 
   it.each<[string, string]>([
@@ -26,7 +26,7 @@ describe('a text from an upstream', () => {
     ['14,000,000 brackets that never close', '['.repeat(14_000_000)],
   ])('with %s is not parsed', (_, text) => {
     const parse = vi.spyOn(JSON, 'parse')
-    expect(parseJson(Buffer.from(text))).toBeNull()
+    expect(parseShallowJson(Buffer.from(text))).toBeUndefined()
     expect(parse).not.toHaveBeenCalled()
   })
 
