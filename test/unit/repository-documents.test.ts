@@ -42,6 +42,23 @@ describe('the README', () => {
 })
 
 describe('the architecture page', () => {
+  const page = read('docs/architecture.md')
+  const pathOf = (file: string): string | undefined =>
+    ['src/relay', 'src'].map((folder) => join(folder, file)).find((path) => existsSync(join(root, path)))
+  const importsOf = (path: string): readonly string[] =>
+    [...read(path).matchAll(/from '(\.[^']+)'/g)].map(([, specifier = '']) => join(dirname(path), specifier))
+
+  it.each(['log', 'sealed block', 'resume'])('follows the path of a %s from file to file', (what) => {
+    const [, section = ''] = new RegExp(`^## The path of a ${what}\\n([\\s\\S]+?)^## `, 'm').exec(page) ?? []
+    const lines = section.split('\n').filter((line) => /^\d+\. /.test(line))
+    expect(lines.length).toBeGreaterThan(5)
+    expect(lines.length).toBeLessThanOrEqual(12)
+    const named = [...new Set([...lines.join('\n').matchAll(/`([\w/-]+\.ts)`/g)].map(([, file = '']) => pathOf(file) ?? file))]
+    const areJoined = (one: string, other: string) => importsOf(one).includes(other) || importsOf(other).includes(one)
+    const apart = named.filter((path, index) => index > 0 && !named.slice(0, index).some((before) => areJoined(before, path)))
+    expect(apart).toEqual([])
+  })
+
   it('quotes the pipeline as it is', () => {
     const [, quote = ''] = /```ts\n([\s\S]+?)\n```/.exec(read('docs/architecture.md')) ?? []
     expect(quote).toContain('tape.append')
