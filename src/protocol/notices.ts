@@ -14,6 +14,7 @@ import {
   TokenRecord,
 } from './fields.ts'
 import type { Update } from './updates.ts'
+import { filterFields } from './value-filters.ts'
 
 /** Messages about the connection itself; they are not on the tape. An `id` is the position to resume from. */
 
@@ -78,9 +79,7 @@ const Subscribed = registerSchema(
     symbols: z.array(z.string()).describe('The full set of symbols now.'),
     types: z.array(z.string()).describe('The message types, in the order of this contract; * for all.'),
     stage: Stage,
-    min_value: DecimalText.nullable(),
-    min_shares: DecimalText.nullable(),
-    party: Address.nullable(),
+    ...filterFields,
     rejected: z.array(RejectedSymbol),
     resume: z
       .enum(['none', 'full', 'gap'])

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { nearestName } from '../lib/nearest-name.ts'
-import { type Decimal, parseDecimal } from './decimal.ts'
-import { Address, type Hex, Stage } from './fields.ts'
+import { Stage } from './fields.ts'
 import { POSITION_BOUND_BYTES, type Position, parsePosition } from './position.ts'
 import { Refusal } from './refusal.ts'
 import { defaultTypes, type UpdateType, updateTypes } from './updates.ts'
+import { type FilterValues, filterNames, filterOptions, noFilters } from './value-filters.ts'
 
 /**
  * The selection of a client. The same parameters come as a query string (SSE, NDJSON, text, a WebSocket's URL) or in a
@@ -90,24 +90,6 @@ const Types = z
     return updateTypes.filter((type) => names.includes(type))
   })
 
-const decimalMessage = 'must be a decimal number such as 10000 or 0.5'
-
-const MinimumDecimal = z
-  .string()
-  .regex(/^\d{1,40}(\.\d{1,40})?$/, decimalMessage)
-  .transform((text, context): Decimal => {
-    const value = parseDecimal(text)
-    if (value) return value
-    context.addIssue(decimalMessage)
-    return z.NEVER
-  })
-
-const Party = z
-  .string()
-  .meta({ pattern: '^0[xX][0-9a-fA-F]{40}$' })
-  .transform((text) => text.toLowerCase())
-  .pipe(z.custom<Hex>((text) => Address.safeParse(text).success, 'must be an address of 40 hex digits'))
-
 const SymbolName = z.string().min(1, 'is empty').max(SYMBOL_BOUND_CHARS, `is longer than ${SYMBOL_BOUND_CHARS} characters`)
 
 export const Symbols = z
@@ -130,9 +112,6 @@ const descriptions = {
     'true: a snapshot of each token comes first, but not after a position that the relay can continue from; always: also then; false: never. Default: true.',
   on_gap:
     'Where the stream continues after a gap expired or epoch. replay: at the oldest message; skip: at the end, and backfill names what was left out. Default: replay.',
-  min_value: 'Only movements whose reference_value is at least this; a null value does not pass.',
-  min_shares: 'Only movements whose shares are at least this; a null value does not pass.',
-  party: 'Only movements from or to this address.',
 } as const
 
 /** The options of a selection as given: an absent one keeps the current value, null clears it. */
@@ -145,40 +124,23 @@ export const SelectionPatch = z.object({
     .nullish()
     .describe(descriptions.snapshot),
   on_gap: oneOf(['replay', 'skip']).nullish().describe(descriptions.on_gap),
-  min_value: MinimumDecimal.nullish().describe(descriptions.min_value),
-  min_shares: MinimumDecimal.nullish().describe(descriptions.min_shares),
-  party: Party.nullish().describe(descriptions.party),
+  ...filterOptions,
 })
 export type SelectionPatch = z.infer<typeof SelectionPatch>
 export type OnGap = NonNullable<SelectionPatch['on_gap']>
 
 /** What a selection asks of an update, apart from symbols. */
-export type SelectionOptions = {
-  readonly types: readonly UpdateType[]
-  readonly stage: Stage
-  readonly minValue: Decimal | null
-  readonly minShares: Decimal | null
-  readonly party: Hex | null
-}
+export type SelectionOptions = FilterValues & { readonly types: readonly UpdateType[]; readonly stage: Stage }
 
-export const defaultSelectionOptions: SelectionOptions = {
-  types: defaultTypes,
-  stage: 'preconfirmed',
-  minValue: null,
-  minShares: null,
-  party: null,
-}
+export const defaultSelectionOptions: SelectionOptions = { types: defaultTypes, stage: 'preconfirmed', ...noFilters }
 
 /** The current options with the given ones applied. */
 export function patchOptions(current: SelectionOptions, patch: SelectionPatch): SelectionOptions {
-  const pick = <Value>(given: Value | null | undefined, before: Value | null): Value | null =>
-    given === undefined ? before : given
+  const filters = Object.fromEntries(filterNames.map((name) => [name, patch[name] === undefined ? current[name] : patch[name]]))
   return {
     types: patch.types === undefined ? current.types : (patch.types ?? defaultTypes),
     stage: patch.stage === undefined ? current.stage : (patch.stage ?? defaultSelectionOptions.stage),
-    minValue: pick(patch.min_value, current.minValue),
-    minShares: pick(patch.min_shares, current.minShares),
-    party: pick(patch.party, current.party),
+    ...(filters as FilterValues),
   }
 }
 
@@ -210,7 +172,7 @@ export const SelectionQuery = z.object({
     .describe(Symbols.description ?? ''),
   types: z.string().transform(commaList).pipe(Types).optional().describe(descriptions.types),
   stage: oneOf(Stage.options).optional().describe(descriptions.stage),
-  ...SelectionPatch.pick({ min_value: true, min_shares: true, party: true }).shape,
+  ...filterOptions,
 })
 
 /** The query string of every streaming route. */

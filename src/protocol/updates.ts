@@ -338,6 +338,9 @@ export const updateTypes: readonly UpdateType[] = Update.options.map((schema) =>
 /** The types of a selection that names none. */
 export const defaultTypes: readonly UpdateType[] = updateTypes.filter((type) => type !== 'approval' && type !== 'log')
 
+/** The types that tell what became of a fact. */
+export const followingTypes = ['seal', 'retract', 'amend'] as const satisfies readonly UpdateType[]
+
 /** An ERC-20 movement of any of its four types. */
 export type Movement = UpdateOf<'transfer' | 'mint' | 'burn' | 'seize'>
 export const movementTypes: ReadonlySet<UpdateType> = new Set(['transfer', 'mint', 'burn', 'seize'])

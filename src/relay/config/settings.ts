@@ -13,6 +13,7 @@ import {
   url,
   urls,
 } from '../../lib/setting-readers.ts'
+import { anyFilter } from '../../protocol/value-filters.ts'
 import { feeds } from './feeds.ts'
 import { keyEntries, keysFile, tokenSecret } from './key-settings.ts'
 import { networkNames } from './networks.ts'
@@ -162,7 +163,7 @@ export const settingGroups = {
     ),
     SELECTIONS_BOUND: setting(
       '2000',
-      'how many different selections with min_value, min_shares or party may be in use at the same time',
+      `how many different selections with ${anyFilter} may be in use at the same time`,
       integer(1, 1_000_000),
     ),
     TRUSTED_PROXIES: setting(

@@ -90,7 +90,7 @@ export class Connection {
     } catch {
       // It is no message then.
     }
-    if (!message?.type) return this.#end({ reason: 'no message came' })
+    if (!message?.type) return this.#end({ reason: 'not a message' })
     switch (message.type) {
       case 'hello':
         this.#hasHello = true

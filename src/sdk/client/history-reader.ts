@@ -36,12 +36,9 @@ export async function* readHistory(
   })
   let left = limit
   for await (const events of pages(http, 'v1/events', query, signal)) {
-    for (const update of events) {
-      if (left === 0) return
-      left -= 1
-      yield update
-    }
-    if (left === 0) return
+    yield* events.slice(0, left)
+    left -= events.length
+    if (left <= 0) return
   }
 }
 

@@ -26,7 +26,7 @@ export type Http = {
 
 export function createHttp(url: string | URL, { key }: ConnectOptions): Http {
   const base = new URL(url)
-  if (!base.pathname.endsWith('/')) base.pathname += '/'
+  base.pathname = base.pathname.replace(/\/?$/, '/')
   const urlOf: Http['urlOf'] = (path, query) => new URL(path.replace(/^\//, '') + (query?.size ? `?${query}` : ''), base)
   const headers: Record<string, string> = key ? { authorization: `Bearer ${key}` } : {}
   const getJson = async <Body>(path: string, query?: URLSearchParams, signal?: AbortSignal): Promise<Body> => {
@@ -72,4 +72,4 @@ export function errorOf(code: number, { message = `HTTP ${code}`, reason, detail
 }
 
 /** What `Retry-After` asks for, or 0. */
-export const retryAfterMs = (response: Response): number => 1_000 * Number(response.headers.get('retry-after') ?? 0) || 0
+export const retryAfterMs = (response: Response): number => 1_000 * Number(response.headers.get('retry-after')) || 0

@@ -1,4 +1,5 @@
 export type * from '../generated/messages.ts'
+export type { ValueFilters } from '../generated/names.ts'
 export { type Book, type BookOptions, book, type MovementState, type StockState } from './book.ts'
 export { connect, type RelayClient, type SnapshotCut } from './connect.ts'
 export type { HistoryOptions } from './history-reader.ts'

@@ -1,3 +1,4 @@
+import { filterParameters, followingTypes } from '../generated/names.ts'
 import type { Gap } from './options.ts'
 import { isNotAfter } from './position-order.ts'
 
@@ -8,9 +9,6 @@ const CHAINS_BOUND = 100_000
  * be filled, and a connection that breaks before is resumed after the newest one.
  */
 const SEEN_BOUND = 100_000
-
-/** The types that come to a listener that did not name them, and then not all of them. */
-const conditionalTypes = ['seal', 'retract', 'amend']
 
 /** A message of the tape, as far as the proof reads it. */
 export type ChainedMessage = {
@@ -47,7 +45,7 @@ export type Loss = {
 export class LossDetector {
   readonly #selection: URLSearchParams
   readonly #hasChains: boolean
-  /** Empty: the types by default, all of which have chains. */
+  /** `*` also for the types by default: all of them have chains. */
   readonly #types: readonly string[]
   #lastIds = new Map<string, string>()
   /** Where the unbroken stream begins. */
@@ -67,8 +65,8 @@ export class LossDetector {
 
   constructor(selection: URLSearchParams) {
     this.#selection = selection
-    this.#types = selection.get('types')?.split(',') ?? []
-    const hasFilter = ['min_value', 'min_shares', 'party'].some((name) => selection.has(name))
+    this.#types = (selection.get('types') ?? '*').split(',')
+    const hasFilter = filterParameters.some(([, name]) => selection.has(name))
     this.#hasChains = !hasFilter && selection.get('stage') !== 'sealed'
   }
 
@@ -182,8 +180,7 @@ export class LossDetector {
   }
 
   #hasChain(type: string): boolean {
-    if (!this.#hasChains) return false
-    return this.#types.length === 0 || this.#types[0] === '*' || this.#types.includes(type) || !conditionalTypes.includes(type)
+    return this.#hasChains && (this.#types.includes('*') || this.#types.includes(type) || !followingTypes.includes(type))
   }
 }
 

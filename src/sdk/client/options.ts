@@ -1,4 +1,5 @@
 import type { GapMessage, Head, SnapshotMessage, Source, SubscribedMessage, Update } from '../generated/messages.ts'
+import type { ValueFilters } from '../generated/names.ts'
 
 /** How to reach the relay. */
 export type ConnectOptions = {
@@ -13,17 +14,13 @@ export type ConnectOptions = {
 export type TransportName = 'websocket' | 'sse'
 
 /** What to receive, and how the stream begins and behaves. */
-export type StreamOptions<Type extends Update['type'] = Update['type']> = {
+export type StreamOptions<Type extends Update['type'] = Update['type']> = ValueFilters & {
   /** The message types, or `*` for all. By default all but `approval` and `log`. */
   readonly types?: readonly Type[] | '*'
   /** `sealed` delivers facts only when their block is sealed. */
   readonly stage?: 'preconfirmed' | 'sealed'
   /** A position (exclusive), `start`, a duration (`90s`, `5m`, `2h`) or a time. By default the present. */
   readonly since?: string | Date
-  readonly minValue?: string | number
-  readonly minShares?: string | number
-  /** Only movements from or to this address. */
-  readonly party?: string
   /** `true` (default): snapshots come first, unless a position was resumed. `always`, or `false` for never. */
   readonly snapshot?: boolean | 'always'
   /** Throws a `GapError` instead of yielding a gap. */

@@ -1,14 +1,15 @@
 import type { Update } from '../generated/messages.ts'
+import { filterParameters, type ValueFilters } from '../generated/names.ts'
 import type { StreamOptions } from './options.ts'
 
 /** What a stream and the history both select by. */
-export type SelectionFilters = Pick<StreamOptions<Update['type']>, 'types' | 'stage' | 'minValue' | 'minShares' | 'party'>
+export type SelectionFilters = Pick<StreamOptions<Update['type']>, 'types' | 'stage' | keyof ValueFilters>
 
 /** The query parameters of a selection. */
 export function selectionQuery(symbols: string | readonly string[], options: SelectionFilters): URLSearchParams {
-  const { types, stage, minValue, minShares, party } = options
   const query = new URLSearchParams({ symbols: String(symbols) })
-  return setGiven(query, { types, stage, min_value: minValue, min_shares: minShares, party })
+  for (const [option, name] of filterParameters) setGiven(query, { [name]: options[option] })
+  return setGiven(query, { types: options.types, stage: options.stage })
 }
 
 /** Sets the parameters that have a value. */

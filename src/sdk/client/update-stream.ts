@@ -2,6 +2,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import type { Message, Update } from '../generated/messages.ts'
+import { updateTypes } from '../generated/names.ts'
 import { Connection, type Environment } from './connection.ts'
 import { readBackfill } from './history-reader.ts'
 import type { Http } from './http-requests.ts'
@@ -17,12 +18,6 @@ const QUEUE_BOUND = 10_000
 const FILLED_BOUND = 100_000
 
 type FoundLoss = Pick<Loss, 'received' | 'type' | 'count' | 'due'>
-
-/** The messages of the tape. A newer relay may send others, which a client ignores. */
-const updateTypes =
-  'transfer mint burn seize approval multiplier pause action token nav log retract amend seal hole finality status quote session'.split(
-    ' ',
-  )
 
 /** A stream as its consumer sees it. */
 export type Updates<Item> = AsyncIterableIterator<Item, undefined> & {

@@ -1,4 +1,5 @@
 import type { MovementState, StockState, Update } from '../client/index.ts'
+import { namedTypes } from '../generated/names.ts'
 import type { TapeUnion } from './tape-union.ts'
 
 /** What a component shows. */
@@ -14,14 +15,12 @@ export type TapeSelection<Type extends Update['type'] = Update['type']> = {
 }
 
 const LIMIT = 50
-/** The types that a stream carries only if they are named. */
-const unusualTypes: readonly Update['type'][] = ['approval', 'log']
 
 export const symbolsOf = ({ symbols }: TapeSelection): readonly string[] => [symbols].flat()
 
 export const unionOf = (selection: TapeSelection): TapeUnion => ({
   symbols: symbolsOf(selection),
-  isEveryType: selection.types === '*' || unusualTypes.some((type) => selection.types?.includes(type)),
+  isEveryType: selection.types === '*' || namedTypes.some((type) => selection.types?.includes(type as Update['type'])),
 })
 
 export function selectsStock(symbols: readonly string[], { symbol, address, token }: StockState): boolean {
@@ -55,7 +54,7 @@ export function updatesOf<Type extends Update['type']>(
 }
 
 const selectsType = ({ types }: TapeSelection, type: Update['type']): boolean =>
-  types === '*' || (types?.includes(type) ?? !unusualTypes.includes(type))
+  types === '*' || (types?.includes(type) ?? !namedTypes.includes(type))
 
 function passesValue(selection: TapeSelection, update: Update, keys: Set<string>): boolean {
   if (selection.minValue === undefined) return true

@@ -3,7 +3,8 @@ import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { Message } from '../../protocol/notices.ts'
-import type { Update } from '../../protocol/updates.ts'
+import { followingTypes, type Update } from '../../protocol/updates.ts'
+import { filterNames, noFilters } from '../../protocol/value-filters.ts'
 import type { ScriptedTape } from './scripted-tape.ts'
 
 const HEARTBEAT_MS = 1_000
@@ -58,7 +59,7 @@ export class ScriptedConnection {
   }
 
   get hasValueFilter(): boolean {
-    return ['min_value', 'min_shares', 'party'].some((name) => this.query.has(name))
+    return filterNames.some((name) => this.query.has(name))
   }
 
   /** Opens the stream as the relay does: hello, subscribed, gap or replay, live. */
@@ -143,14 +144,13 @@ export class ScriptedConnection {
 
   #selects({ type }: Update): boolean {
     const types = this.query.get('types')
-    return types === null || types === '*' || ['seal', 'retract', 'amend', ...types.split(',')].includes(type)
+    return types === null || types === '*' || [...followingTypes, ...types.split(',')].includes(type)
   }
 
   #subscribed(id: string | null, isResumed: boolean): Message {
     const types = this.query.get('types')?.split(',') ?? []
     const resume = id === null ? 'gap' : isResumed ? 'full' : 'none'
-    const nothing = { min_value: null, min_shares: null, party: null, rejected: [] }
-    return { type: 'subscribed', id, symbols: ['AAPLc'], types, stage: 'preconfirmed', ...nothing, resume }
+    return { type: 'subscribed', id, symbols: ['AAPLc'], types, stage: 'preconfirmed', ...noFilters, rejected: [], resume }
   }
 
   #end(): void {
@@ -178,7 +178,7 @@ type Carrier = {
   onClose(callback: () => void): void
 }
 
-/** A relay that does what a scenario says. It shares no code with the real one, except for the types of its messages. */
+/** A relay that does what a scenario says. It shares no code with the real one, except for the types and names of the contract. */
 export class ScriptedRelay {
   readonly #server: Server
   readonly #webSockets = new WebSocketServer({ noServer: true, maxPayload: MESSAGE_BOUND_BYTES })

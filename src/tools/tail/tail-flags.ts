@@ -1,8 +1,19 @@
 import { type CommandFlags, flagLines, helpFlag, readFlags, UsageError } from '../../lib/flags.ts'
-import type { StreamOptions, Update } from '../../sdk/client/index.ts'
+import { type FilterName, filterNames, valueFilters } from '../../protocol/value-filters.ts'
+import type { StreamOptions, Update, ValueFilters } from '../../sdk/client/index.ts'
+import { filterParameters } from '../../sdk/generated/names.ts'
 
 const text = (description: string) => ({ type: 'string', description }) as const
 const boolean = (description: string) => ({ type: 'boolean', description }) as const
+
+/** The flag of a value filter: `min-value`. */
+type FlagOf<Name extends string> = Name extends `${infer First}_${infer Others}` ? `${First}-${FlagOf<Others>}` : Name
+const flagOf = (name: FilterName) => name.replaceAll('_', '-') as FlagOf<FilterName>
+const helpOf = ({ description, isNumber }: (typeof valueFilters)[FilterName]): string =>
+  `${description.charAt(0).toLowerCase()}${description.slice(1, -1)}${isNumber ? ': 2500, 10k, 1.5m' : ''}`
+const filterFlags = Object.fromEntries(filterNames.map((name) => [flagOf(name), text(helpOf(valueFilters[name]))])) as Readonly<
+  Record<FlagOf<FilterName>, ReturnType<typeof text>>
+>
 
 export const tailFlags = {
   url: text('the relay (http://127.0.0.1:8080, or STOCKTAPE_URL)'),
@@ -10,9 +21,7 @@ export const tailFlags = {
   since: text('a position, start, a duration (90s, 5m, 2h) or an RFC 3339 time; default: now'),
   types: text('message types separated by commas, or *'),
   stage: { ...text('sealed: only facts of sealed blocks'), choices: ['preconfirmed', 'sealed'] },
-  'min-value': text('only movements of at least this reference value: 2500, 10k, 1.5m'),
-  'min-shares': text('only movements of at least this many shares'),
-  party: text('only movements from or to this address'),
+  ...filterFlags,
   json: boolean('NDJSON messages as on the wire, instead of readable lines'),
   tui: boolean('a live table instead of lines; q ends it'),
   color: boolean('colours also without a terminal; --no-color for none, as NO_COLOR'),
@@ -43,17 +52,25 @@ export function readTailFlags(args: readonly string[]): TailRequest {
 
 /** What the flags select. Names and values are checked by the relay. */
 export function selectionOf(request: TailRequest): StreamOptions {
-  const { since, types, stage, party } = request
+  const { since, types, stage } = request
   if (stage !== undefined && stage !== 'sealed' && stage !== 'preconfirmed')
     throw new UsageError(`--stage must be sealed or preconfirmed, not ${stage}`)
   return {
     ...(since !== undefined && { since }),
     ...(types !== undefined && { types: types === '*' ? types : (types.split(',') as Update['type'][]) }),
     ...(stage !== undefined && { stage }),
-    ...(party !== undefined && { party }),
-    ...(request['min-value'] !== undefined && { minValue: readAmount('--min-value', request['min-value']) }),
-    ...(request['min-shares'] !== undefined && { minShares: readAmount('--min-shares', request['min-shares']) }),
+    ...filtersOf(request),
   }
+}
+
+function filtersOf(request: TailRequest): ValueFilters {
+  const given = filterParameters.flatMap(([option, name]) => {
+    const flag = flagOf(name as FilterName)
+    const value = request[flag]
+    if (value === undefined) return []
+    return [[option, valueFilters[name as FilterName].isNumber ? readAmount(`--${flag}`, value) : value]]
+  })
+  return Object.fromEntries(given)
 }
 
 /** `10k` as `10000`: exact, because a number with a point may not survive as one. */

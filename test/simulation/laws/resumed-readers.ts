@@ -1,5 +1,6 @@
 import { formatPosition, parsePosition } from '../../../src/protocol/position.ts'
 import { updateTypes } from '../../../src/protocol/updates.ts'
+import { noFilters } from '../../../src/protocol/value-filters.ts'
 import { findResumePoint, type ResumePoint } from '../../../src/relay/edge/live/resume.ts'
 import type { Entry } from '../../../src/relay/tape/tape.ts'
 import { SeededRandom } from '../seeded-random.ts'
@@ -13,10 +14,7 @@ const REPLAY_BOUND = Number.MAX_SAFE_INTEGER
 const READ_BOUND = 1_000_000
 
 /** All tokens and types, no filters. */
-const everything = {
-  tokens: null,
-  options: { types: updateTypes, stage: 'preconfirmed', minValue: null, minShares: null, party: null },
-} as const
+const everything = { tokens: null, options: { types: updateTypes, stage: 'preconfirmed', ...noFilters } } as const
 
 /** The store's end when a run began, and the first number that the run gave. */
 type TapeRun = { readonly storedEnd: number; first: number | null }

@@ -288,8 +288,8 @@ describe('the options of a selection', () => {
   const current: SelectionOptions = {
     types: ['transfer'],
     stage: 'sealed',
-    minValue: { units: 1n, scale: 0 },
-    minShares: { units: 2n, scale: 0 },
+    min_value: { units: 1n, scale: 0 },
+    min_shares: { units: 2n, scale: 0 },
     party,
   }
   const patchOf = (given: unknown) => SelectionPatch.parse(given)
@@ -298,8 +298,8 @@ describe('the options of a selection', () => {
     expect(patchOptions(defaultSelectionOptions, patchOf({}))).toEqual({
       types: defaultTypes,
       stage: 'preconfirmed',
-      minValue: null,
-      minShares: null,
+      min_value: null,
+      min_shares: null,
       party: null,
     })
   })
@@ -312,13 +312,13 @@ describe('the options of a selection', () => {
     expect(patchOptions(current, patchOf({ types: ['nav'], min_value: '5' }))).toEqual({
       ...current,
       types: ['nav'],
-      minValue: { units: 5n, scale: 0 },
+      min_value: { units: 5n, scale: 0 },
     })
   })
 
   it('are cleared one by one by null', () => {
-    expect(patchOptions(current, patchOf({ min_value: null }))).toEqual({ ...current, minValue: null })
-    expect(patchOptions(current, patchOf({ min_shares: null }))).toEqual({ ...current, minShares: null })
+    expect(patchOptions(current, patchOf({ min_value: null }))).toEqual({ ...current, min_value: null })
+    expect(patchOptions(current, patchOf({ min_shares: null }))).toEqual({ ...current, min_shares: null })
     expect(patchOptions(current, patchOf({ party: null }))).toEqual({ ...current, party: null })
     expect(patchOptions(current, patchOf({ types: null }))).toEqual({ ...current, types: defaultTypes })
   })

@@ -1,8 +1,8 @@
-import { formatDecimal } from '../../../protocol/decimal.ts'
 import type { Hex } from '../../../protocol/fields.ts'
 import { formatPosition, type TapePosition } from '../../../protocol/position.ts'
 import type { SelectionOptions } from '../../../protocol/selection.ts'
 import { defaultTypes, updateTypes } from '../../../protocol/updates.ts'
+import { shownFilters } from '../../../protocol/value-filters.ts'
 import type { Directory } from '../../tokens/directory.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 
@@ -19,9 +19,7 @@ export function backfillUrlOf({ tokens, options }: Selection, { epoch, after, up
     ['symbols', tokens && symbolsOf(tokens, directory)],
     ['types', typesOf(options)],
     ['stage', options.stage],
-    ['min_value', options.minValue && formatDecimal(options.minValue)],
-    ['min_shares', options.minShares && formatDecimal(options.minShares)],
-    ['party', options.party],
+    ...Object.entries(shownFilters(options)),
     ['after', formatPosition(epoch, after.seq, after.n)],
     // What the sealed view emits just before the next seal was not skipped; it comes live.
     ['before', formatPosition(epoch, next, options.stage === 'sealed' ? 1 : null)],

@@ -4,6 +4,7 @@ import type { Stage } from '../../../protocol/fields.ts'
 import type { NoticeOf } from '../../../protocol/notices.ts'
 import { formatPosition, type TapePosition } from '../../../protocol/position.ts'
 import { Refusal } from '../../../protocol/refusal.ts'
+import { anyFilter } from '../../../protocol/value-filters.ts'
 import type { KeyLimits } from '../../config/key-settings.ts'
 import type { Notes } from '../../tape/notes.ts'
 import type { Entry, SearchableTape } from '../../tape/tape.ts'
@@ -200,7 +201,7 @@ export class Hub {
   /** Why a selection is refused; null if it is allowed. Audiences with value filters are rarely shared, so they are bounded. */
   selectionRefusal(selection: Selection, listener?: Listener): Refusal | null {
     if (this.#audiences.filteredCountWith(selection, listener) <= this.#options.selectionsBound) return null
-    const advice = 'Too many different value filters are in use now; leave out min_value, min_shares and party.'
+    const advice = `Too many different value filters are in use now; leave out ${anyFilter}.`
     return new Refusal(429, 'too_many_selections', advice)
   }
 

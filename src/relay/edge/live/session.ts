@@ -1,10 +1,10 @@
 import { chunk, nextTurn, runAtOnce, runInTurns, type Steps } from '../../../lib/turns.ts'
-import { formatDecimal } from '../../../protocol/decimal.ts'
 import type { NoticeOf, RejectedSymbol } from '../../../protocol/notices.ts'
 import { resumeAfter, type TapePosition } from '../../../protocol/position.ts'
 import { MESSAGE_BOUND_BYTES } from '../../../protocol/requests.ts'
 import { type OnGap, type StartPoint, SYMBOLS_BOUND } from '../../../protocol/selection.ts'
 import { updateTypes } from '../../../protocol/updates.ts'
+import { shownFilters } from '../../../protocol/value-filters.ts'
 import type { Entry, SearchableTape } from '../../tape/tape.ts'
 import type { Token } from '../../tokens/token.ts'
 import type { Selection } from '../select/compiled-selection.ts'
@@ -161,7 +161,7 @@ export function subscribedNotice(
   },
 ): NoticeOf<'subscribed'> {
   const symbols = listener.tokens === null ? ['*'] : tokensOf(edge, listener.tokens).map((token) => token.symbol)
-  const { types, stage, minValue, minShares, party } = listener.options
+  const { types, stage } = listener.options
   return {
     type: 'subscribed',
     req: answer.req,
@@ -169,9 +169,7 @@ export function subscribedNotice(
     symbols,
     types: types.length === updateTypes.length ? ['*'] : [...types],
     stage,
-    min_value: minValue && formatDecimal(minValue),
-    min_shares: minShares && formatDecimal(minShares),
-    party,
+    ...shownFilters(listener.options),
     rejected: [...answer.rejected],
     resume: answer.resume,
   }

@@ -1,6 +1,7 @@
 import type { Steps } from '../../../lib/turns.ts'
-import { movementTypes, type Update, type UpdateType } from '../../../protocol/updates.ts'
-import { createContentMatcher, hasValueFilter, includesToken, type Selection } from './compiled-selection.ts'
+import type { Update, UpdateType } from '../../../protocol/updates.ts'
+import { leftOutTypes } from '../../../protocol/value-filters.ts'
+import { createContentMatcher, includesToken, type Selection } from './compiled-selection.ts'
 import type { Frame } from './frame.ts'
 import type { FactContent } from './key-history.ts'
 import { contentsEmitted } from './sealed-view.ts'
@@ -31,7 +32,7 @@ export function createMatcher(selection: Selection): Matcher {
 /** A seal, retract or amend matches if the selection names its type, or if an earlier update of its key matched. */
 function createFrameMatcher(selection: Selection): (frame: Frame) => boolean | Steps<boolean> {
   const types: ReadonlySet<UpdateType> = new Set(selection.options.types)
-  const isFiltered = hasValueFilter(selection.options)
+  const leftOut = leftOutTypes(selection.options)
   const matchesContent = createContentMatcher(selection)
   const matchedEarlier = createEarlierMatcher(selection, matchesContent)
   return (frame) => {
@@ -43,7 +44,7 @@ function createFrameMatcher(selection: Selection): (frame: Frame) => boolean | S
       case 'amend':
         return (
           includesToken(selection, update.address) &&
-          ((types.has(update.type) && !(isFiltered && movementTypes.has(update.of))) ||
+          ((types.has(update.type) && !leftOut.has(update.of)) ||
             (update.type === 'amend' && matchesContent(update.update)) ||
             matchedEarlier(frame, [update.key]))
         )

@@ -85,5 +85,5 @@ export const listenRequestOf = ({
   min,
 }: ArbitrarySelection): ListenRequest & { readonly options: Partial<SelectionOptions> } => ({
   ...(tokens ? { tokens } : {}),
-  options: { stage, types, minValue: min === null ? null : { units: BigInt(min), scale: 0 } },
+  options: { stage, types, min_value: min === null ? null : { units: BigInt(min), scale: 0 } },
 })

@@ -51,7 +51,7 @@ describe('the history', () => {
     [
       { since: new Date(0), until: '5m', types: ['nav'], minValue: 1 },
       [1, 2, 3, 4, 5, 6, 7],
-      '/v1/events?symbols=AAPLc&types=nav&min_value=1&since=1970-01-01T00%3A00%3A00.000Z&until=5m&order=asc&limit=1000',
+      '/v1/events?symbols=AAPLc&min_value=1&types=nav&since=1970-01-01T00%3A00%3A00.000Z&until=5m&order=asc&limit=1000',
     ],
   ])('%j', async (options, expected, first) => {
     const { url, requests } = await serve(handleHistory)

@@ -34,7 +34,7 @@ describe('a stream that breaks', () => {
     expect(relay.connections).toHaveLength(0)
     const first = stream.next()
     await relay.advance(0)
-    expect(String(relay.last.query)).toBe('symbols=AAPLc%2CTSLAc&types=nav&min_shares=2&heartbeat=5')
+    expect(String(relay.last.query)).toBe('symbols=AAPLc%2CTSLAc&min_shares=2&types=nav&heartbeat=5')
     relay.last.live('e.1').send(nav('e.2', null))
     expect(await first).toMatchObject({ done: false, value: { id: 'e.2' } })
     await stream.close()

@@ -7,6 +7,7 @@ import { defaultSelectionOptions, type SelectionOptions } from '../../../../../s
 import type { Update } from '../../../../../src/protocol/updates.ts'
 import { Audiences } from '../../../../../src/relay/edge/live/audiences.ts'
 import { Listener } from '../../../../../src/relay/edge/live/listener.ts'
+import { optionsKey } from '../../../../../src/relay/edge/select/compiled-selection.ts'
 import { concatBytes, Frame } from '../../../../../src/relay/edge/select/frame.ts'
 import { KeyLookup } from '../../../../../src/relay/edge/select/key-history.ts'
 import { createMatcher } from '../../../../../src/relay/edge/select/match.ts'
@@ -16,10 +17,17 @@ const addresses = Array.from({ length: 6 }, (_, index): Hex => `0x${String(index
 const noHistory = new KeyLookup({ readKey: () => [], sealsOfToken: () => [] })
 
 /** An update with the fields that matching reads; the others only make it distinct. */
+const PARTY = `0x${'1a'.repeat(20)}` as const
+const OTHER_PARTY = `0x${'2b'.repeat(20)}` as const
+const amountsOf = (seq: number) => ({
+  ...{ stage: 'preconfirmed', reference_value: `${seq % 7}.00`, shares: `${seq % 5}` },
+  ...{ from: OTHER_PARTY, to: seq % 3 === 0 ? PARTY : OTHER_PARTY },
+})
+
 function frameOf(seq: number, type: 'transfer' | 'nav' | 'status', address: Hex, padding: number): Frame {
   const update = {
     ...{ type, id: `k.${seq}`, address: type === 'status' ? null : address },
-    ...(type === 'transfer' ? { stage: 'preconfirmed', reference_value: `${seq % 7}.00`, padding: 'x'.repeat(padding) } : {}),
+    ...(type === 'transfer' && { ...amountsOf(seq), padding: 'x'.repeat(padding) }),
   } as unknown as Update
   return new Frame({ seq, update, text: JSON.stringify(update) }, noHistory)
 }
@@ -59,13 +67,15 @@ const anyTokens = fc.option(
   fc.subarray(addresses).map((chosen) => new Set(chosen)),
   { nil: null },
 )
-const anyOptions = fc.constantFrom<Partial<SelectionOptions>>(
-  {},
-  { types: ['transfer'] },
-  { types: ['nav', 'status'] },
-  { minValue: parseDecimal('3') },
-  { stage: 'sealed' },
-)
+/** One selection for each option; a new option has to be here too. */
+const optionCases = {
+  types: { types: ['transfer'] },
+  stage: { stage: 'sealed' },
+  min_value: { min_value: parseDecimal('3') },
+  min_shares: { min_shares: parseDecimal('3') },
+  party: { party: PARTY },
+} as const satisfies { readonly [Name in keyof SelectionOptions]: Pick<SelectionOptions, Name> }
+const anyOptions = fc.constantFrom<Partial<SelectionOptions>>({}, ...Object.values(optionCases), { types: ['nav', 'status'] })
 const anyListener = fc.record({
   tokens: anyTokens,
   options: anyOptions,
@@ -82,6 +92,12 @@ const anyBatch = fc.oneof(
   { weight: 5, arbitrary: fc.array(anyMessage, { minLength: 1, maxLength: 12 }) },
   { weight: 1, arbitrary: fc.array(anyMessage, { minLength: 150, maxLength: 300 }) },
 )
+
+it('selections that differ in any option have different keys, and equal ones the same', () => {
+  const selections = [{}, ...Object.values(optionCases)].map((given) => ({ ...defaultSelectionOptions, ...given }))
+  expect(new Set(selections.map(optionsKey)).size).toBe(selections.length)
+  for (const options of selections) expect(optionsKey(structuredClone(options))).toBe(optionsKey(options))
+})
 
 describe('a live listener', () => {
   it('receives exactly what its selection matches, in order, beside any other listeners, slow ones too', () => {

@@ -18,7 +18,7 @@ const large = transferAt({ index: 2 }, { reference_value: '5000.00' })
 const grownTransfer = { ...small, reference_value: '6000.00' }
 const shrunkTransfer = { ...large, reference_value: '1.00' }
 const allowance = approvalAt({ index: 3 })
-const largeOnly = { minValue: minimum('1000') }
+const largeOnly = { min_value: minimum('1000') }
 
 /** The updates that a live listener receives; a later replay receives exactly the same. */
 async function receivedBy(request: ListenRequest, ...batches: readonly (readonly Draft[])[]): Promise<readonly Update[]> {
@@ -55,7 +55,7 @@ describe('a retract', () => {
 
   it.each<[string, Partial<SelectionOptions>]>([
     ['min_value', largeOnly],
-    ['min_shares', { minShares: minimum('2') }],
+    ['min_shares', { min_shares: minimum('2') }],
     ['party', { party: `0x${'ee'.repeat(20)}` }],
   ])('of a movement that %s filtered out is filtered out too', async (_, options) => {
     expect(await receivedTypes(options, [small], [retractOf(small)])).toEqual([])
@@ -197,7 +197,7 @@ describe('a selection that changes', () => {
     hub.join(listener)
     await tape.append([retractOf(small)])
     listener.tokens = new Set([apple, tesla])
-    listener.options = { ...listener.options, minValue: minimum('1000') }
+    listener.options = { ...listener.options, min_value: minimum('1000') }
     hub.join(listener)
     await tape.append([retractOf(transferAt({ address: tesla }))])
     expect(outlet.updates.map(({ type }) => type)).toEqual(['transfer', 'transfer'])
@@ -244,7 +244,7 @@ describe('a key lookup', () => {
     const { lookups, memory } = counting()
     const batch = [new Frame(entryOf(sealOf([small, large])), new KeyLookup(memory))]
     for (const value of ['1000', '2000', '3000']) {
-      expect(matcherOf({ types: ['transfer'], minValue: minimum(value) })(batch)).toHaveLength(1)
+      expect(matcherOf({ types: ['transfer'], min_value: minimum(value) })(batch)).toHaveLength(1)
     }
     expect(matcherOf({ types: ['approval'] })(batch)).toHaveLength(0)
     expect(matcherOf({ stage: 'sealed' })(batch)).toHaveLength(3)

@@ -141,7 +141,7 @@ describe('a retract or amend', () => {
 
   it('comes to selections that received the key, judged by the emitted content', async () => {
     const large = { ...first, reference_value: '5000.00' }
-    const options = { types: ['transfer' as const], minValue: parseDecimal('1000') }
+    const options = { types: ['transfer' as const], min_value: parseDecimal('1000') }
     // This view never emitted the large one, only the small one.
     const shrunk = [[large], [amendOf(large, sealedAt(first)), sealOf([large])], [retractOf(large, 'reorg')]]
     expect(await summariesFor(options, ...shrunk)).toEqual([])
@@ -154,7 +154,7 @@ describe('a selection', () => {
   it('matches the emitted content', async () => {
     const large = { ...second, reference_value: '5000.00' }
     const batches = [[first, large, approvalAt({ index: 5 })], [sealOf([first, large, approvalAt({ index: 5 })])]]
-    expect(await summariesFor({ minValue: parseDecimal('1000') }, ...batches)).toEqual(['transfer 4.2', 'seal 4'])
+    expect(await summariesFor({ min_value: parseDecimal('1000') }, ...batches)).toEqual(['transfer 4.2', 'seal 4'])
     expect(await summariesFor({ types: ['approval'] }, ...batches)).toEqual(['approval 4.3', 'seal 4'])
     expect(await summariesFor({ types: ['seal'] }, ...batches)).toEqual(['seal 4'])
     expect(await summariesFor({ types: ['nav'] }, ...batches)).toEqual([])

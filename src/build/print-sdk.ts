@@ -1,0 +1,48 @@
+import { writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import '../protocol/history.ts'
+import '../protocol/status.ts'
+import { typescriptTypes } from '../docs/typescript-types.ts'
+import { defaultTypes, followingTypes, updateTypes } from '../protocol/updates.ts'
+import { filterNames, valueFilters } from '../protocol/value-filters.ts'
+
+/** Prints `src/sdk/generated`: what the SDK knows of the contract, for it imports nothing of the relay. */
+
+const [folder = fileURLToPath(new URL('../sdk/generated/', import.meta.url))] = process.argv.slice(2)
+const write = (file: string, text: string) => writeFileSync(`${folder}/${file}`, text)
+
+/** `min_value` as an option of the SDK. */
+const optionOf = (name: string): string => name.replaceAll(/_([a-z])/g, (_, letter) => letter.toUpperCase())
+const list = (names: readonly string[]): string => `'${names.join(' ')}'.split(' ')`
+
+const filterOptions = filterNames
+  .map((name) => {
+    const { description, isNumber } = valueFilters[name]
+    return `  /** ${description} */\n  readonly ${optionOf(name)}?: ${isNumber ? 'string | number' : 'string'}\n`
+  })
+  .join('')
+
+write('messages.ts', typescriptTypes())
+write(
+  'names.ts',
+  `// The names of stocktape.v1 that a client must know, made from the tables of the relay.
+
+/** The messages of the tape. A newer relay may send others, which a client ignores. */
+export const updateTypes: readonly string[] = ${list(updateTypes)}
+
+/** The types that a listener receives only if it names them. */
+export const namedTypes: readonly string[] = ${list(updateTypes.filter((type) => !defaultTypes.includes(type)))}
+
+/** The types that tell what became of a fact: a listener that did not name them receives those of its facts. */
+export const followingTypes: readonly string[] = ${list(followingTypes)}
+
+/** Only facts that pass these filters. A stream with one of them has no chains of \`prev\`. */
+export type ValueFilters = {
+${filterOptions}}
+
+/** Each of them, and its parameter. */
+export const filterParameters: readonly (readonly [option: keyof ValueFilters, parameter: string])[] = [${filterNames
+    .map((name) => `['${optionOf(name)}', '${name}']`)
+    .join(', ')}]
+`,
+)

@@ -1,0 +1,126 @@
+import { z } from 'zod'
+import { compareDecimals, type Decimal, formatDecimal, parseDecimal } from './decimal.ts'
+import { Address, DecimalText, type Hex } from './fields.ts'
+import { type Movement, movementTypes, type UpdateType } from './updates.ts'
+
+/**
+ * The filters that look into a message. Each is a parameter of a query, an option of a `subscribe`, a field of `subscribed`
+ * and a flag of `tail`. All of these are derived from the table below, and so are the key of an audience, the link to what a
+ * replay skipped, and the names in the SDK, which proves completeness in another way where a filter is set.
+ */
+
+/** What the filters look at. */
+type FilteredContent = Pick<Movement, 'reference_value' | 'shares' | 'from' | 'to'>
+
+type ValueFilter<Value> = {
+  readonly description: string
+  /** Whether a program may give it as a number, and a person as `10k`. */
+  readonly isNumber: boolean
+  /** Reads the text of a query, or of a `subscribe`. */
+  readonly read: z.ZodType<Value, string>
+  /** How `subscribed` and a URL show the value. */
+  readonly shown: z.ZodType<string>
+  show(value: Value): string
+  /** The types that it may leave out; others pass. */
+  readonly types: ReadonlySet<UpdateType>
+  /** Whether a message of these types passes. */
+  passes(content: FilteredContent, value: Value): boolean
+}
+
+const decimalMessage = 'must be a decimal number such as 10000 or 0.5'
+
+const MinimumDecimal = z
+  .string()
+  .regex(/^\d{1,40}(\.\d{1,40})?$/, decimalMessage)
+  .transform((text, context): Decimal => {
+    const value = parseDecimal(text)
+    if (value) return value
+    context.addIssue(decimalMessage)
+    return z.NEVER
+  })
+
+const AnyCaseAddress = z
+  .string()
+  .meta({ pattern: '^0[xX][0-9a-fA-F]{40}$' })
+  .transform((text) => text.toLowerCase())
+  .pipe(z.custom<Hex>((text) => Address.safeParse(text).success, 'must be an address of 40 hex digits'))
+
+/** At least this decimal; a null value does not pass. */
+const minimumOf = (field: 'reference_value' | 'shares', description: string): ValueFilter<Decimal> => ({
+  description,
+  isNumber: true,
+  read: MinimumDecimal,
+  shown: DecimalText,
+  show: formatDecimal,
+  types: movementTypes,
+  passes: (content, minimum) => {
+    const text = content[field]
+    const value = text === null ? null : parseDecimal(text)
+    return value !== null && compareDecimals(value, minimum) >= 0
+  },
+})
+
+const partyFilter: ValueFilter<Hex> = {
+  description: 'Only movements from or to this address.',
+  isNumber: false,
+  read: AnyCaseAddress,
+  shown: Address,
+  show: (address) => address,
+  types: movementTypes,
+  passes: ({ from, to }, address) => from === address || to === address,
+}
+
+export const valueFilters = {
+  min_value: minimumOf('reference_value', 'Only movements whose reference_value is at least this; a null value does not pass.'),
+  min_shares: minimumOf('shares', 'Only movements whose shares are at least this; a null value does not pass.'),
+  party: partyFilter,
+} as const
+
+export type FilterName = keyof typeof valueFilters
+type FilterValue<Name extends FilterName> = z.infer<(typeof valueFilters)[Name]['read']>
+/** The values of a selection; null is no filter. */
+export type FilterValues = { readonly [Name in FilterName]: FilterValue<Name> | null }
+
+export const filterNames = Object.keys(valueFilters) as readonly FilterName[]
+/** For a sentence: `min_value, min_shares or party`. */
+export const anyFilter = `${filterNames.slice(0, -1).join(', ')} or ${filterNames.at(-1)}`
+
+const mapFilters = <Mapped>(map: (filter: ValueFilter<unknown>, name: FilterName) => Mapped) =>
+  Object.fromEntries(filterNames.map((name) => [name, map(valueFilters[name], name)])) as Record<FilterName, Mapped>
+
+export const noFilters = mapFilters(() => null) as { readonly [Name in FilterName]: null }
+
+/** The options of a query or a `subscribe`: an absent one keeps the current value, null clears it. */
+export const filterOptions = mapFilters(({ read, description }) => read.nullish().describe(description)) as {
+  readonly [Name in FilterName]: z.ZodOptional<z.ZodNullable<(typeof valueFilters)[Name]['read']>>
+}
+
+/** The fields of `subscribed`. */
+export const filterFields = mapFilters(({ shown }) => shown.nullable()) as {
+  readonly [Name in FilterName]: z.ZodNullable<(typeof valueFilters)[Name]['shown']>
+}
+
+/** The values as `subscribed` and URLs show them. */
+export const shownFilters = (values: FilterValues) =>
+  mapFilters((filter, name) => (values[name] === null ? null : filter.show(values[name]))) as {
+    readonly [Name in FilterName]: z.infer<(typeof valueFilters)[Name]['shown']> | null
+  }
+
+export const hasValueFilter = (values: FilterValues): boolean => filterNames.some((name) => values[name] !== null)
+
+/** The types of which a selection may leave messages out. */
+export const leftOutTypes = (values: FilterValues): ReadonlySet<UpdateType> =>
+  new Set(filterNames.flatMap((name) => (values[name] === null ? [] : [...valueFilters[name].types])))
+
+/** Tests whether every filter that is set lets a message pass; null if none is set. */
+export function filterTestOf(values: FilterValues): ((content: { readonly type: UpdateType }) => boolean) | null {
+  const tests = filterNames.flatMap((name) => {
+    const { types, passes } = valueFilters[name] as ValueFilter<never>
+    const value = values[name] as never
+    // A message of these types has the fields that the filter looks at.
+    return value === null
+      ? []
+      : [(content: { readonly type: UpdateType }) => !types.has(content.type) || passes(content as never, value)]
+  })
+  return tests.length === 0 ? null : (content) => tests.every((passes) => passes(content))
+}
