@@ -16,5 +16,5 @@ it('a report of what a seed reaches lists faults, pairs of them, changes of the 
   for (const { kind } of inputFor(1).faults) expect(text).toMatch(new RegExp(`^${kind} +1 +\\d+$`, 'm'))
   expect(text).toMatch(/^pairs of faults at once: \d+ of \d+$/m)
   expect(text).toMatch(/^ {2}start → \w+ ok: 1$/m)
-  expect(text).toMatch(/^ {2}src\/chain\/sealed\/\S+\.ts:\d+ .+$/m)
+  expect(text).toMatch(/^ {2}src\/relay\/chain\/sealed\/\S+\.ts:\d+ .+$/m)
 })

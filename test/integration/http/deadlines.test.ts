@@ -1,4 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { documents } from '../../../src/docs/documents.ts'
 import { openApp } from '../../../src/relay/edge/http/routes.ts'
 import { listen } from '../../../src/relay/edge/http/server.ts'
 import { formatRequest, openRawConnection, type RawConnection } from './raw-connection.ts'
@@ -10,7 +11,7 @@ async function openConnection(boundsMs = shortDeadlines): Promise<RawConnection>
   const ports = { authorize: () => null, clientAddressOf: () => 'here', countRefusal() {} }
   const streams = { edge: { hub: { isDraining: false } }, ...ports } as never
   const app = openApp({
-    ...{ streams, nodeRoutes: [], loadDocuments: async () => new Map(), listCacheControl: '' },
+    ...{ streams, nodeRoutes: [], loadDocuments: async () => documents, listCacheControl: '' },
     metrics: async () => '',
     metricsToken: undefined,
     unreadyReasons: () => [],
