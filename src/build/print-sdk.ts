@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import '../protocol/history.ts'
 import '../protocol/status.ts'
 import { typescriptTypes } from '../docs/typescript-types.ts'
+import { camelCaseOf } from '../lib/camel-case.ts'
 import { defaultTypes, followingTypes, updateTypes } from '../protocol/updates.ts'
 import { filterNames, valueFilters } from '../protocol/value-filters.ts'
 
@@ -11,14 +12,12 @@ import { filterNames, valueFilters } from '../protocol/value-filters.ts'
 const [folder = fileURLToPath(new URL('../sdk/generated/', import.meta.url))] = process.argv.slice(2)
 const write = (file: string, text: string) => writeFileSync(`${folder}/${file}`, text)
 
-/** `min_value` as an option of the SDK. */
-const optionOf = (name: string): string => name.replaceAll(/_([a-z])/g, (_, letter) => letter.toUpperCase())
 const list = (names: readonly string[]): string => `'${names.join(' ')}'.split(' ')`
 
 const filterOptions = filterNames
   .map((name) => {
     const { description, isNumber } = valueFilters[name]
-    return `  /** ${description} */\n  readonly ${optionOf(name)}?: ${isNumber ? 'string | number' : 'string'}\n`
+    return `  /** ${description} */\n  readonly ${camelCaseOf(name)}?: ${isNumber ? 'string | number' : 'string'}\n`
   })
   .join('')
 
@@ -42,7 +41,7 @@ ${filterOptions}}
 
 /** Each of them, and its parameter. */
 export const filterParameters: readonly (readonly [option: keyof ValueFilters, parameter: string])[] = [${filterNames
-    .map((name) => `['${optionOf(name)}', '${name}']`)
+    .map((name) => `['${camelCaseOf(name)}', '${name}']`)
     .join(', ')}]
 `,
 )

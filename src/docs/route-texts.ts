@@ -8,7 +8,7 @@ import { Snapshots, TokenDetails, TokenList } from '../protocol/token-list.ts'
 import { examplesOf, statusExample } from './examples.ts'
 import { ORIGIN } from './snippets.ts'
 
-/** What the documents say of a route, beside its path and parameters. */
+/** The text of a route in the documents, beside its path and parameters. */
 type RouteText = {
   readonly tag: string
   readonly summary: string

@@ -31,7 +31,7 @@ export const helpFlag = { help: { type: 'boolean', short: 'h', description: 'exp
 /** The nearest name is suggested up to this many edits. */
 const SUGGESTION_BOUND_EDITS = 2
 
-/** What to do about a name that is not known: the nearest one, as a question, and the help. */
+/** Advice about a name that is not known: the nearest one, as a question, and the help. */
 export function adviceFor(
   name: string,
   known: Iterable<string>,
@@ -55,8 +55,8 @@ export function readFlags<const Flags extends CommandFlags>(flags: Flags, args: 
 }
 
 /** The flags with their descriptions, one line each, for a help text. */
-export function flagLines(flags: CommandFlags, width = 0): string {
-  const column = Math.max(width, ...Object.keys(flags).map(({ length }) => length)) + 2
+export function flagLines(flags: CommandFlags): string {
+  const column = Math.max(...Object.keys(flags).map(({ length }) => length)) + 2
   return Object.entries(flags)
     .map(([name, { description = '' }]) => `  ${`--${name}`.padEnd(column)}  ${description}`)
     .join('\n')

@@ -13,7 +13,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** The same for the bytes of an upstream: undefined also if they are nested too deep. */
+/** Parses bytes of an upstream. Undefined if they are not JSON, or nested too deep. */
 export const parseShallowJson = (json: Buffer): unknown =>
   isNestedDeeper(json, NESTING_BOUND) ? undefined : parseJson(json.toString('utf8'))
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { parseJson } from '../lib/json.ts'
 import { registerSchema } from './fields.ts'
 import { RequestId } from './notices.ts'
 import { Refusal } from './refusal.ts'
@@ -38,12 +39,8 @@ export type Request = z.infer<typeof Request>
 /** A client's message as a request. Null stands for a binary message. */
 export function readRequest(text: string | null): Request {
   if (text === null) throw new Refusal(400, 'binary', 'Messages are JSON text, not binary.')
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(text)
-  } catch {
-    throw new Refusal(400, 'bad_json', 'The message is not JSON.')
-  }
+  const parsed = parseJson(text)
+  if (parsed === undefined) throw new Refusal(400, 'bad_json', 'The message is not JSON.')
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     throw new Refusal(400, 'bad_message', 'A message is a JSON object with a type.')
   }

@@ -6,10 +6,10 @@ import { type Movement, movementTypes, type UpdateType } from './updates.ts'
 /**
  * The filters that look into a message. Each is a parameter of a query, an option of a `subscribe`, a field of `subscribed`
  * and a flag of `tail`. All of these are derived from the table below, and so are the key of an audience, the link to what a
- * replay skipped, and the names in the SDK, which proves completeness in another way where a filter is set.
+ * replay skipped, and the names in the SDK, which proves completeness in another way if a filter is set.
  */
 
-/** What the filters look at. */
+/** The fields that filters look at; every message of their types has them. */
 type FilteredContent = Pick<Movement, 'reference_value' | 'shares' | 'from' | 'to'>
 
 type ValueFilter<Value> = {
@@ -112,15 +112,15 @@ export const hasValueFilter = (values: FilterValues): boolean => filterNames.som
 export const leftOutTypes = (values: FilterValues): ReadonlySet<UpdateType> =>
   new Set(filterNames.flatMap((name) => (values[name] === null ? [] : [...valueFilters[name].types])))
 
+type Typed = { readonly type: UpdateType }
+
 /** Tests whether every filter that is set lets a message pass; null if none is set. */
-export function filterTestOf(values: FilterValues): ((content: { readonly type: UpdateType }) => boolean) | null {
+export function filterTestOf(values: FilterValues): ((content: Typed) => boolean) | null {
   const tests = filterNames.flatMap((name) => {
-    const { types, passes } = valueFilters[name] as ValueFilter<never>
-    const value = values[name] as never
-    // A message of these types has the fields that the filter looks at.
-    return value === null
-      ? []
-      : [(content: { readonly type: UpdateType }) => !types.has(content.type) || passes(content as never, value)]
+    const filter: ValueFilter<unknown> = valueFilters[name]
+    const value = values[name]
+    const mayBeLeftOut = (content: Typed): content is Typed & FilteredContent => filter.types.has(content.type)
+    return value === null ? [] : [(content: Typed) => !mayBeLeftOut(content) || filter.passes(content, value)]
   })
   return tests.length === 0 ? null : (content) => tests.every((passes) => passes(content))
 }

@@ -190,7 +190,7 @@ async function openCountedIngest(
   context: RelayContext & { readonly rpc: Rpc; readonly onChainEvent: (event: ChainEvent) => void },
 ) {
   const { config, sourceSettings, rpc, chain, tape, metrics, clock, wallTime, random, warn, peers } = context
-  const { link, linkCount, ...intervals } = sourceSettings
+  const { link, linkCount = 1, ...intervals } = sourceSettings
   const onUnreadable = (count: number) => metrics.upstreamUnreadable.inc(count)
   const calendar = openCalendar(config.tokens.calendar)
   let oldestOpenAt: number | null = null
@@ -198,7 +198,7 @@ async function openCountedIngest(
   const published = await openIngest({
     ...{ tape, append: appendWithChain(tape, chain), clock, wallTime, warn, onChainEvent: context.onChainEvent },
     ...{ request: rpc.request, requestBatch: rpc.requestBatch, confirmChain: rpc.confirmChain, leaveEndpoint: rpc.leaveEndpoint },
-    ...{ link, ...(linkCount !== undefined && { linkCount }), ...(peers && { peerLogs: peers.logs }) },
+    ...{ link, linkCount, ...(peers && { peerLogs: peers.logs }) },
     lists: (known) =>
       pollList({
         fetch: fetchList(config.tokens.stocksApiUrl),

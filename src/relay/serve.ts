@@ -22,8 +22,8 @@ const FIRST_LIST_TIMEOUT_MS = 5_000
 const print = (line: string) => process.stdout.write(`${line}\n`)
 const printError = (line: string) => process.stderr.write(`stocktape: ${line}\n`)
 
-/** What a relay is given that is no part of it. Both are loaded only when they are asked for. */
-export type Companions = {
+/** Two things that are no part of a relay and are handed to it. Each is loaded only when it is asked for. */
+type Companions = {
   readonly startBuiltInChain: (faults: Config['process']['faults']) => Promise<BuiltInChain>
   readonly loadDocuments: LoadDocuments
 }

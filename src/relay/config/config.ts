@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { camelCaseOf } from '../../lib/camel-case.ts'
 import { adviceFor } from '../../lib/flags.ts'
 import { nearestName } from '../../lib/nearest-name.ts'
 import { redacted, SecretSettingError, SettingError, type SettingReader } from '../../lib/setting-readers.ts'
@@ -27,7 +28,7 @@ type GivenSettings = {
   }
 }
 
-/** Where the relay connects to the chain and reads the list: as given, or what the network implies, or the built-in chain. */
+/** Where the relay connects to the chain and reads the list: as given, as the network implies, or the built-in chain. */
 export type Upstream = {
   readonly chain: {
     readonly upstreamRpcUrl: readonly string[]
@@ -55,7 +56,6 @@ export type ConfigResult =
   | { readonly kind: 'mistakes'; readonly lines: readonly string[] }
 
 const flagOf = (name: string): string => name.toLowerCase().replaceAll('_', '-')
-const codeNameOf = (name: string): string => name.toLowerCase().replaceAll(/_([a-z])/g, (_, letter) => letter.toUpperCase())
 const settingNames = [...settings.keys()]
 
 /** The flags of `serve`. */
@@ -78,7 +78,7 @@ export function readConfig(
   env: Readonly<Record<string, string | undefined>>,
   { isListOptional = false }: { readonly isListOptional?: boolean } = {},
 ): ConfigResult {
-  const { flags, requestedInfo, lines } = readFlags(args)
+  const { flags, requestedInfo, lines } = readSettingFlags(args)
   if (requestedInfo === 'help') return { kind: 'help', text: `stocktape [serve]: run the relay\n\n${settingsText()}` }
   if (requestedInfo === 'version') return { kind: 'version' }
   const read = (name: string, setting: AnySetting): unknown => {
@@ -95,7 +95,7 @@ export function readConfig(
   const given = Object.fromEntries(
     Object.entries(settingGroups).map(([group, inside]) => [
       group,
-      Object.fromEntries(Object.entries<AnySetting>(inside).map(([name, setting]) => [codeNameOf(name), read(name, setting)])),
+      Object.fromEntries(Object.entries<AnySetting>(inside).map(([name, setting]) => [camelCaseOf(name), read(name, setting)])),
     ]),
   ) as GivenSettings
   lines.push(...refusedVariables(env))
@@ -187,7 +187,7 @@ type Flags = {
   readonly lines: string[]
 }
 
-function readFlags(args: readonly string[]): Flags {
+function readSettingFlags(args: readonly string[]): Flags {
   const { tokens } = parseArgs({ args: [...args], options: settingFlags, strict: false, allowPositionals: true, tokens: true })
   const flags = new Map<string, string>()
   const lines: string[] = []
@@ -226,7 +226,7 @@ function contradictions(given: GivenSettings, isListOptional: boolean): string[]
       )
     return lines
   }
-  if (upstreamNameOf(given) === undefined) {
+  if (upstream === undefined) {
     if (tokens.stocksApiUrl !== undefined) lines.push('UPSTREAM_RPC_URL is missing: STOCKS_API_URL needs an upstream beside it')
     return lines
   }

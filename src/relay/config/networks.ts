@@ -2,7 +2,7 @@ import type { Hex } from '../../protocol/fields.ts'
 import { baseFeeds, type FeedSetting } from './feeds.ts'
 import { basePools, type NamedPool, type QuoteToken } from './pools.ts'
 
-/** What NETWORK implies: the public endpoints, which need no key, and the contracts of the chain. */
+/** A network that NETWORK may name: its public endpoints, which need no key, and its contracts. */
 type Network = {
   readonly chainId: number
   readonly rpcUrl: string

@@ -1,3 +1,4 @@
+import { parseJson } from '../../lib/json.ts'
 import { errorCodes, RpcError } from './rpc-error.ts'
 
 /** How many requests one batch may hold: what ethers sends by default. */
@@ -33,11 +34,9 @@ const batchTooLong = (count: number): RpcError =>
 export const isInvalidRequest = (request: ClientRequest | InvalidRequest): request is InvalidRequest => 'error' in request
 
 function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw new RpcError(errorCodes.parseError, 'parse error: the body is not JSON')
-  }
+  const body = parseJson(text)
+  if (body === undefined) throw new RpcError(errorCodes.parseError, 'parse error: the body is not JSON')
+  return body
 }
 
 function readRequest(body: unknown, idText: string | undefined): ClientRequest | InvalidRequest {

@@ -1,7 +1,7 @@
+import { camelCaseOf } from '../../lib/camel-case.ts'
 import { type CommandFlags, flagLines, helpFlag, readFlags, UsageError } from '../../lib/flags.ts'
 import { type FilterName, filterNames, valueFilters } from '../../protocol/value-filters.ts'
 import type { StreamOptions, Update, ValueFilters } from '../../sdk/client/index.ts'
-import { filterParameters } from '../../sdk/generated/names.ts'
 
 const text = (description: string) => ({ type: 'string', description }) as const
 const boolean = (description: string) => ({ type: 'boolean', description }) as const
@@ -64,11 +64,10 @@ export function selectionOf(request: TailRequest): StreamOptions {
 }
 
 function filtersOf(request: TailRequest): ValueFilters {
-  const given = filterParameters.flatMap(([option, name]) => {
-    const flag = flagOf(name as FilterName)
-    const value = request[flag]
+  const given = filterNames.flatMap((name) => {
+    const value = request[flagOf(name)]
     if (value === undefined) return []
-    return [[option, valueFilters[name as FilterName].isNumber ? readAmount(`--${flag}`, value) : value]]
+    return [[camelCaseOf(name), valueFilters[name].isNumber ? readAmount(`--${flagOf(name)}`, value) : value]]
   })
   return Object.fromEntries(given)
 }

@@ -14,7 +14,7 @@ type SourceSettingsInputs = {
   readonly onLoss?: (endpoint: string) => void
 }
 
-/** What every source of this process shares: how it opens the upstream socket, and its intervals. */
+/** The options that every source of this process shares: how it opens the upstream socket, and its intervals. */
 export type SourceSettings = Pick<
   SourceOptions,
   'link' | 'linkCount' | 'pendingPollMs' | 'silenceMs' | 'finalityPollMs' | 'backfillBoundMs'

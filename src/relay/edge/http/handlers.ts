@@ -5,7 +5,7 @@ import type { StreamServices } from '../live/http-stream.ts'
 
 export type Env = { Bindings: HttpBindings }
 
-/** What answers some routes, by their names in the table. */
+/** The handlers of some routes, by their names in the table. */
 export type Handlers<Id extends RouteId = RouteId> = Readonly<Record<Id, Handler<Env>>>
 
 export const queryOf = (c: Context<Env>): URLSearchParams => new URL(c.req.url).searchParams

@@ -45,7 +45,7 @@ export function openApp(options: Options): Hono<Env> {
   const app = new Hono<Env>()
   const workQueue = new WorkQueue()
   const { asset, ...page } = boardHandlers({ explorerUrl, demo: streams.edge.demo })
-  // Of raw answers and of what never changes: no middleware may touch the first, and it would copy the others.
+  // These are registered before any middleware: it must not touch a raw answer, and would copy one that never changes.
   const first = {
     ...streamHandlers(streams),
     ...exportHandlers(streams, workQueue),

@@ -100,11 +100,11 @@ export class Backlogs {
   }
 
   /** Ends connections, the one farthest behind first, until the rest holds no more memory than allowed. */
-  enforceHeldBound(cut: (listener: Listener) => void, backlogBoundBytes = HELD_BOUND_BYTES): void {
-    if (this.heldBytes <= backlogBoundBytes) return
+  enforceHeldBound(cut: (listener: Listener) => void, heldBoundBytes = HELD_BOUND_BYTES): void {
+    if (this.heldBytes <= heldBoundBytes) return
     const waitsSince = ([, { pieces }]: [Listener, Backlog]) => pieces[0]?.writtenAt ?? Number.POSITIVE_INFINITY
     for (const [listener, backlog] of [...this.#backlogs].sort((one, other) => waitsSince(one) - waitsSince(other))) {
-      if (this.heldBytes <= backlogBoundBytes) return
+      if (this.heldBytes <= heldBoundBytes) return
       cut(listener)
       this.#delete(listener, backlog)
     }

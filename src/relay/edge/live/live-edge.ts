@@ -20,7 +20,7 @@ import type { EdgeContext } from './session.ts'
 
 /** How often the hub checks whose heartbeat is due. */
 const HEARTBEAT_CHECK_MS = 250
-/** How often it is checked whether an absence has begun or ended. */
+/** Interval between checks whether an absence has begun or ended. */
 const ABSENCE_CHECK_MS = 100
 /** The longest that an update waits to share one write with those that follow it: a burst comes in a few reads. */
 const BATCH_DELAY_BOUND_MS = 10

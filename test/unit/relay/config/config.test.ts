@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { camelCaseOf } from '../../../../src/lib/camel-case.ts'
 import { type Config, readConfig } from '../../../../src/relay/config/config.ts'
 import { digestOf } from '../../../../src/relay/config/key-settings.ts'
 import { settings } from '../../../../src/relay/config/settings.ts'
@@ -11,8 +12,7 @@ type Env = Readonly<Record<string, string>>
 type AllSettings = Config['process'] & Config['chain'] & Config['tokens'] & Config['tape'] & Config['edge'] & Config['gateway']
 
 const names = [...settings.keys()]
-const codeNameOf = (name: string) =>
-  name.toLowerCase().replaceAll(/_([a-z])/g, (_, letter) => letter.toUpperCase()) as keyof AllSettings
+const codeNameOf = (name: string) => camelCaseOf(name) as keyof AllSettings
 const flagOf = (name: string): string => `--${name.toLowerCase().replaceAll('_', '-')}`
 
 const configOf = (args: readonly string[], env: Env = {}): AllSettings => {
