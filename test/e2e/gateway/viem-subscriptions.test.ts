@@ -1,5 +1,5 @@
 import { createPublicClient, http, type Log, type PublicClient, parseAbiItem } from 'viem'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Devnet } from '../../../src/devnet/devnet.ts'
 import {
   blockHashesAbove,
@@ -18,7 +18,7 @@ import { collectNotifications, viemWebSocketClient, waitForSubscriptions } from 
 
 const event = parseAbiItem('event Transfer(address indexed from, address indexed to, uint256 amount)')
 
-/** Watches all that viem can watch; what it receives. */
+/** Watches all that viem can watch, until the test ends; what it receives. */
 function watchAll(client: PublicClient, devnet: Devnet, fromBlock?: bigint) {
   const received = {
     blocks: [] as (string | null)[],
@@ -30,12 +30,18 @@ function watchAll(client: PublicClient, devnet: Devnet, fromBlock?: bigint) {
   const onError = ({ message }: Error) => void received.failures.push(message)
   const into = (list: string[]) => (logs: readonly Log[]) => void list.push(...logs.map(logPosition))
   const address = devnet.list.addressOf('AAPLc')
-  client.watchEvent({ onLogs: into(received.logs), onError, fromBlock })
-  client.watchEvent({ address, event, onLogs: (logs) => into(received.ofToken)(logs), onError, fromBlock })
   const contract = { address, abi: [event], eventName: 'Transfer' } as const
-  client.watchContractEvent({ ...contract, onLogs: into(received.ofContract), onError, fromBlock })
   const onBlock = ({ hash }: { hash: string | null }) => received.blocks.push(hash)
-  client.watchBlocks({ onBlock, onError, emitMissed: true, emitOnBegin: true })
+  const watches = [
+    client.watchEvent({ onLogs: into(received.logs), onError, fromBlock }),
+    client.watchEvent({ address, event, onLogs: (logs) => into(received.ofToken)(logs), onError, fromBlock }),
+    client.watchContractEvent({ ...contract, onLogs: into(received.ofContract), onError, fromBlock }),
+    client.watchBlocks({ onBlock, onError, emitMissed: true, emitOnBegin: true }),
+  ]
+  // A client that polls would ask on, and reach whatever listens on the same port next.
+  onTestFinished(() => {
+    for (const unwatch of watches) unwatch()
+  })
   return received
 }
 
