@@ -16,7 +16,7 @@ type CommandFlag = {
 }
 
 export const EXIT_OK = 0
-/** What was asked for failed. */
+/** The command ran, and failed. */
 export const EXIT_FAILED = 1
 /** The user made a mistake. */
 export const EXIT_USAGE = 2

@@ -57,7 +57,7 @@ const uptime = () => performance.now()
 const now = openSteadyClock(Date.now, uptime)
 /** `wallTime` is for what shows a time; everything that measures one asks `now` or `clock`. */
 const ports = { clock: schedulerOn(now), now, wallTime: Date.now, uptime, random: Math.random }
-/** What an opener of tapes outside of this file needs of the clocks. */
+/** The clocks of a tape that is opened without a relay. */
 export const tapePorts = { now, wallTime: ports.wallTime, random: ports.random }
 
 /** Starts a relay. Where its tape has to be opened anew, the relay is, too: on the same port, and clients come back to it. */

@@ -2,7 +2,7 @@ import type { RequestedFaults } from '../../lib/fault-settings.ts'
 import { isWithin, type RecurringWindow } from '../../lib/recurring-window.ts'
 import type { Faults } from './faults.ts'
 
-/** How often it is checked whether a window has begun or ended. */
+/** The interval of the checks whether a window has begun or ended. */
 const CHECK_MS = 50
 
 const windowNames = ['silent', 'refused', 'sealed', 'disconnect', 'outage'] as const

@@ -4,7 +4,7 @@ import type { Update, UpdateType } from '../../../protocol/updates.ts'
 import { filterTestOf, shownFilters } from '../../../protocol/value-filters.ts'
 import type { FactContent } from './key-history.ts'
 
-/** What one listener receives: the updates of these tokens (null for all) that pass its options. */
+/** The selection of one listener: the updates of these tokens (null for all) that pass its options. */
 export type Selection = { readonly tokens: ReadonlySet<Hex> | null; readonly options: SelectionOptions }
 
 /**
