@@ -80,7 +80,11 @@ export function openApp(options: Options): Hono<Env> {
   register(app, others)
   refuseOtherMethods(app, served)
   app.notFound((c) => sendRefusal(c, unknownPath))
-  app.onError((failure, c) => sendRefusal(c, failure instanceof Refusal ? failure : internalError))
+  app.onError((failure, c) => {
+    if (failure instanceof Refusal) return sendRefusal(c, failure)
+    streams.warn('a request failed', { path: c.req.path, failure: String(failure) })
+    return sendRefusal(c, internalError)
+  })
   return app
 }
 

@@ -45,4 +45,16 @@ describe('the routes', () => {
     expect((await fetchFrom(openTestApp([]), 'GET', '/rpc')).status).toBe(404)
     expect((await fetchFrom(openTestApp([]), 'POST', '/rpc')).status).toBe(404)
   })
+
+  it('that fail are answered with 500 without the cause, which is logged', async () => {
+    const warnings: unknown[] = []
+    const streams = { edge: { view: {} }, warn: (...warning: unknown[]) => warnings.push(warning) }
+    const loadDocuments = () => Promise.reject(new Error('no such file'))
+    const app = openApp({ streams, nodeRoutes: [], loadDocuments } as never)
+    expect((await fetchFrom(app, 'GET', '/unknown')).status).toBe(404)
+    expect(warnings).toEqual([])
+    const response = await fetchFrom(app, 'GET', '/openapi.json')
+    expect([response.status, await response.text()]).toEqual([500, expect.not.stringContaining('no such file')])
+    expect(warnings).toEqual([['a request failed', { path: '/openapi.json', failure: 'Error: no such file' }]])
+  })
 })
