@@ -3,7 +3,7 @@ import { nearestName } from '../lib/nearest-name.ts'
 import { Stage } from './fields.ts'
 import { POSITION_BOUND_BYTES, type Position, parsePosition } from './position.ts'
 import { Refusal } from './refusal.ts'
-import { defaultTypes, type UpdateType, updateTypes } from './updates.ts'
+import { defaultTypes, namedTypes, type UpdateType, updateTypes } from './updates.ts'
 import { type FilterValues, filterNames, filterOptions, noFilters } from './value-filters.ts'
 
 /**
@@ -105,7 +105,7 @@ const StartPointText = z.string().transform((text, context): StartPoint => {
 })
 
 const descriptions = {
-  types: 'Message types, or * for all. Default: all except approval and log.',
+  types: `Message types, or * for all. Default: all except ${namedTypes.join(' and ')}.`,
   stage: 'sealed: a fact comes only when its block is sealed. Default: preconfirmed.',
   since: 'Where to begin: now, start, a position (exclusive), a duration back (90s, 5m, 2h), or an RFC 3339 time. Default: now.',
   snapshot:

@@ -175,9 +175,40 @@ const OtherLog = registerSchema(
   z.object({ ...updateFields('log'), ...factFields, topics: z.array(Bytes32).max(4), data: scalars.Data, ...locationFields }),
 )
 
-/** The messages about one on-chain fact, which a `retract` or an `amend` can follow. */
-const factSchemas = [Transfer, Mint, Burn, Seize, Approval, Multiplier, Pause, Action, Token, OtherLog] as const
-const FactType = z.enum(factSchemas.map((schema) => schema.shape.type.value))
+/**
+ * What the relay and its clients do with each type. A type that lacks a column does not compile; everything else about
+ * types is derived from here, and printed into the SDK.
+ */
+type UpdateRow = {
+  readonly schema: z.ZodObject<{ readonly type: z.ZodLiteral<string> } & z.ZodRawShape>
+  /**
+   * Three kinds have a key, which a retract or an amend may follow: `movement` of tokens, `change` of a token's state, and
+   * any other `event`. `fate` tells what became of a key. `state` and `reading` have no key; a reading is repeated all the
+   * time, and the next one replaces it.
+   */
+  readonly kind: 'movement' | 'change' | 'event' | 'fate' | 'state' | 'reading'
+  /** Whether a selection that names no types contains it. */
+  readonly isDefault: boolean
+  /** Whether eviction by count may delete it. `byKeys`: if it may delete every publication of its keys. */
+  readonly isEvictable: boolean | 'byKeys'
+}
+
+const factRows = {
+  transfer: { schema: Transfer, kind: 'movement', isDefault: true, isEvictable: true },
+  mint: { schema: Mint, kind: 'movement', isDefault: true, isEvictable: true },
+  burn: { schema: Burn, kind: 'movement', isDefault: true, isEvictable: true },
+  seize: { schema: Seize, kind: 'movement', isDefault: true, isEvictable: true },
+  approval: { schema: Approval, kind: 'event', isDefault: false, isEvictable: true },
+  multiplier: { schema: Multiplier, kind: 'change', isDefault: true, isEvictable: false },
+  pause: { schema: Pause, kind: 'change', isDefault: true, isEvictable: false },
+  action: { schema: Action, kind: 'event', isDefault: true, isEvictable: false },
+  token: { schema: Token, kind: 'change', isDefault: true, isEvictable: false },
+  log: { schema: OtherLog, kind: 'event', isDefault: false, isEvictable: true },
+} as const satisfies Readonly<Record<string, UpdateRow>>
+
+type FactTypeName = keyof typeof factRows
+const factTypeNames = Object.keys(factRows) as [FactTypeName, ...FactTypeName[]]
+const FactType = z.enum(factTypeNames)
 
 const Retract = registerSchema(
   'retract',
@@ -203,25 +234,16 @@ const Retract = registerSchema(
   }),
 )
 
-/** A message as an `amend` carries it: without the fields that the tape adds. */
-const withoutTapeFields = <Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>) => {
-  const { id: _id, prev: _prev, time: _time, ...rest } = schema.shape
-  return z.object(rest as Omit<Shape, 'id' | 'prev' | 'time'>)
-}
+type TapeField = 'id' | 'prev' | 'time'
+type Amended = { readonly [Type in FactTypeName]: Omit<z.infer<(typeof factRows)[Type]['schema']>, TapeField> }[FactTypeName]
 
 const AmendedMessage = z
-  .union([
-    withoutTapeFields(Transfer),
-    withoutTapeFields(Mint),
-    withoutTapeFields(Burn),
-    withoutTapeFields(Seize),
-    withoutTapeFields(Approval),
-    withoutTapeFields(Multiplier),
-    withoutTapeFields(Pause),
-    withoutTapeFields(Action),
-    withoutTapeFields(Token),
-    withoutTapeFields(OtherLog),
-  ])
+  .union(
+    factTypeNames.map((type) => {
+      const { schema }: UpdateRow = factRows[type]
+      return schema.omit({ id: true, prev: true, time: true }) as unknown as z.ZodType<Amended>
+    }),
+  )
   .describe('The whole new message, without id, prev and time.')
 
 const Amend = registerSchema(
@@ -304,29 +326,28 @@ const Session = registerSchema(
   z.object({ ...globalUpdateFields('session'), ...sessionFields }),
 )
 
-export const Update = z.discriminatedUnion('type', [
-  Transfer,
-  Mint,
-  Burn,
-  Seize,
-  Approval,
-  Multiplier,
-  Pause,
-  Action,
-  Token,
-  NavChange,
-  OtherLog,
-  Retract,
-  Amend,
-  Seal,
-  Hole,
-  Finality,
-  Status,
-  Quote,
-  Session,
-])
-export type Update = z.infer<typeof Update>
-export type UpdateType = Update['type']
+export const updateRows = {
+  ...factRows,
+  nav: { schema: NavChange, kind: 'reading', isDefault: true, isEvictable: false },
+  retract: { schema: Retract, kind: 'fate', isDefault: true, isEvictable: false },
+  amend: { schema: Amend, kind: 'fate', isDefault: true, isEvictable: false },
+  seal: { schema: Seal, kind: 'fate', isDefault: true, isEvictable: 'byKeys' },
+  hole: { schema: Hole, kind: 'state', isDefault: true, isEvictable: false },
+  finality: { schema: Finality, kind: 'reading', isDefault: true, isEvictable: false },
+  status: { schema: Status, kind: 'state', isDefault: true, isEvictable: false },
+  quote: { schema: Quote, kind: 'reading', isDefault: true, isEvictable: true },
+  session: { schema: Session, kind: 'state', isDefault: true, isEvictable: false },
+} as const satisfies Readonly<Record<string, UpdateRow>>
+
+export type UpdateType = keyof typeof updateRows
+type UpdateSchema = (typeof updateRows)[UpdateType]['schema']
+
+export const updateTypes = Object.keys(updateRows) as readonly UpdateType[]
+export const Update = z.discriminatedUnion(
+  'type',
+  updateTypes.map((type): UpdateSchema => updateRows[type].schema) as [UpdateSchema, ...UpdateSchema[]],
+)
+export type Update = z.infer<UpdateSchema>
 type UpdateOf<Type extends UpdateType> = Extract<Update, { type: Type }>
 
 type WithoutTapeFields<Message> = Message extends unknown ? Omit<Message, 'id' | 'prev'> : never
@@ -334,13 +355,21 @@ type WithoutTapeFields<Message> = Message extends unknown ? Omit<Message, 'id' |
 export type Draft = WithoutTapeFields<Update>
 export type DraftOf<Type extends UpdateType> = Extract<Draft, { type: Type }>
 
-export const updateTypes: readonly UpdateType[] = Update.options.map((schema) => schema.shape.type.value)
+type Kind = UpdateRow['kind']
+type TypeOfKind<K extends Kind> = { [Type in UpdateType]: (typeof updateRows)[Type]['kind'] extends K ? Type : never }[UpdateType]
+
+export const typesOfKind = <const K extends Kind>(...kinds: readonly K[]): readonly TypeOfKind<K>[] =>
+  updateTypes.filter((type): type is TypeOfKind<K> => kinds.some((kind) => kind === updateRows[type].kind))
+
 /** The types of a selection that names none. */
-export const defaultTypes: readonly UpdateType[] = updateTypes.filter((type) => type !== 'approval' && type !== 'log')
-
+export const defaultTypes: readonly UpdateType[] = updateTypes.filter((type) => updateRows[type].isDefault)
+/** The types that a selection must name. */
+export const namedTypes = updateTypes.filter((type) => !updateRows[type].isDefault)
 /** The types that tell what became of a fact. */
-export const followingTypes = ['seal', 'retract', 'amend'] as const satisfies readonly UpdateType[]
+export const followingTypes = typesOfKind('fate')
+/** The types that concern every token. */
+export const globalTypes = updateTypes.filter((type) => updateRows[type].schema.shape.address instanceof z.ZodNull)
 
-/** An ERC-20 movement of any of its four types. */
-export type Movement = UpdateOf<'transfer' | 'mint' | 'burn' | 'seize'>
-export const movementTypes: ReadonlySet<UpdateType> = new Set(['transfer', 'mint', 'burn', 'seize'])
+/** An ERC-20 movement of any of its types. */
+export type Movement = UpdateOf<TypeOfKind<'movement'>>
+export const movementTypes: ReadonlySet<UpdateType> = new Set(typesOfKind('movement'))

@@ -12,6 +12,7 @@ import {
   type StreamState,
   type Update,
 } from '../../sdk/client/index.ts'
+import { followingTypes, namedTypes, readingTypes, stateTypes, updateTypes } from '../../sdk/generated/names.ts'
 import { PriceSeries } from '../chart/price-series.ts'
 import type { BoardFilter } from '../shared/board-route.ts'
 import { TapeLines } from '../tape/tape-lines.ts'
@@ -35,10 +36,8 @@ const STATUS_INTERVAL_MS = 5_000
 const BUSY_MESSAGES = 20
 const BUSY_INTERVAL_MS = 100
 
-/** What the symbols are made of. It comes beside the types that the filter names. */
-const stateTypes = ['multiplier', 'pause', 'token', 'nav', 'hole', 'finality', 'status', 'quote', 'session'] as const
-/** What the tape lists unless the filter names types: readings would drown the rest. */
-const listedTypes = ['transfer', 'mint', 'burn', 'seize', 'multiplier', 'pause', 'action', 'token', 'hole', 'status', 'session']
+/** Listed on the tape unless the filter names types: readings would drown the rest. */
+const listedTypes = updateTypes.filter((type) => ![...namedTypes, ...readingTypes, ...followingTypes].includes(type))
 
 type Type = Update['type']
 type HistoryEnd = { readonly through: string } | { readonly before: string }
@@ -127,7 +126,7 @@ export class BoardFeed {
 
   /** A supply that the list reports anew every few seconds is a reading too. */
   #isLine(item: Update | Gap): boolean {
-    if (item.type === 'gap' || item.type === 'seal' || item.type === 'retract' || item.type === 'amend') return true
+    if (item.type === 'gap' || followingTypes.includes(item.type)) return true
     const isSupply = item.type === 'token' && item.changed.join() === 'total_supply'
     return this.lists(item.type) && !(isSupply && this.filter.types.length === 0)
   }

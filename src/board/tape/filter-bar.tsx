@@ -1,8 +1,6 @@
 import { useState } from 'preact/hooks'
 import { type BoardFilter, emptyFilter } from '../shared/board-route.ts'
-
-/** The types that the filter offers. */
-const types = 'transfer mint burn seize approval multiplier pause action token nav quote session status log'.split(' ')
+import { lineTypes } from './tape-lines.ts'
 
 type FilterProps = { readonly filter: BoardFilter; readonly onChange: (filter: BoardFilter) => void }
 
@@ -85,7 +83,7 @@ export function FilterForm({ filter, onChange }: FilterProps) {
       </label>
       <fieldset class="wide">
         <legend>Types</legend>
-        {types.map((type) => (
+        {lineTypes.map((type) => (
           <label key={type} class="check">
             <input type="checkbox" checked={draft.types.includes(type)} onChange={() => toggle(type)} />
             {type}

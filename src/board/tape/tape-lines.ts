@@ -1,8 +1,11 @@
 import type { Gap, RetractMessage, StreamItem, Update } from '../../sdk/client/index.ts'
+import { updateTypes } from '../../sdk/generated/names.ts'
 
 /** Messages that change a line, or that say more about the whole chain than a reader wants in a list. */
-type Unlisted = 'seal' | 'retract' | 'amend' | 'finality'
-export type LineUpdate = Exclude<Update, { type: Unlisted }>
+const unlisted = ['seal', 'retract', 'amend', 'finality'] as const
+export type LineUpdate = Exclude<Update, { type: (typeof unlisted)[number] }>
+/** The types that a filter of the tape offers. */
+export const lineTypes = updateTypes.filter((type) => !unlisted.some((other) => other === type))
 
 /** One line of the tape. A change makes a new object, so that two lines compare by identity. */
 export type TapeLine = {

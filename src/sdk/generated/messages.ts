@@ -939,7 +939,7 @@ export type SessionMessage = {
 
 /** A page of history. A short or empty page is not necessarily the last. */
 export type EventsPage = {
-  readonly events: readonly (TransferMessage | MintMessage | BurnMessage | SeizeMessage | ApprovalMessage | MultiplierMessage | PauseMessage | ActionMessage | TokenMessage | NavMessage | LogMessage | RetractMessage | AmendMessage | SealMessage | HoleMessage | FinalityMessage | StatusMessage | QuoteMessage | SessionMessage)[]
+  readonly events: readonly (TransferMessage | MintMessage | BurnMessage | SeizeMessage | ApprovalMessage | MultiplierMessage | PauseMessage | ActionMessage | TokenMessage | LogMessage | NavMessage | RetractMessage | AmendMessage | SealMessage | HoleMessage | FinalityMessage | StatusMessage | QuoteMessage | SessionMessage)[]
   /** For the next page, set after to it; with order=desc, set before to it. Null when there are no more messages. */
   readonly next: Position | null
 }
@@ -948,7 +948,7 @@ export type EventsPage = {
 export type OneFact = {
   readonly key: Key
   /** Oldest first, including the seals that list the key. */
-  readonly updates: readonly (TransferMessage | MintMessage | BurnMessage | SeizeMessage | ApprovalMessage | MultiplierMessage | PauseMessage | ActionMessage | TokenMessage | NavMessage | LogMessage | RetractMessage | AmendMessage | SealMessage | HoleMessage | FinalityMessage | StatusMessage | QuoteMessage | SessionMessage)[]
+  readonly updates: readonly (TransferMessage | MintMessage | BurnMessage | SeizeMessage | ApprovalMessage | MultiplierMessage | PauseMessage | ActionMessage | TokenMessage | LogMessage | NavMessage | RetractMessage | AmendMessage | SealMessage | HoleMessage | FinalityMessage | StatusMessage | QuoteMessage | SessionMessage)[]
   /** The current stage of the fact. */
   readonly stage: "preconfirmed" | "sealed" | "safe" | "finalized" | "retracted"
 }
@@ -1270,7 +1270,7 @@ export type SubscribeRequest = {
   /** Symbols in upper or lower case, with or without the trailing c, former symbols, addresses, isin:…, or * for all. */
   readonly symbols?: readonly (string)[]
   /** Message types, or * for all. Default: all except approval and log. */
-  readonly types?: readonly ("transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "nav" | "log" | "retract" | "amend" | "seal" | "hole" | "finality" | "status" | "quote" | "session" | "*")[] | null
+  readonly types?: readonly ("transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log" | "nav" | "retract" | "amend" | "seal" | "hole" | "finality" | "status" | "quote" | "session" | "*")[] | null
   /** sealed: a fact comes only when its block is sealed. Default: preconfirmed. */
   readonly stage?: Stage | null
   /** Where to begin: now, start, a position (exclusive), a duration back (90s, 5m, 2h), or an RFC 3339 time. Default: now. */
@@ -1316,7 +1316,7 @@ export type PingRequest = {
 }
 
 /** A message of the tape. */
-export type Update = TransferMessage | MintMessage | BurnMessage | SeizeMessage | ApprovalMessage | MultiplierMessage | PauseMessage | ActionMessage | TokenMessage | NavMessage | LogMessage | RetractMessage | AmendMessage | SealMessage | HoleMessage | FinalityMessage | StatusMessage | QuoteMessage | SessionMessage
+export type Update = TransferMessage | MintMessage | BurnMessage | SeizeMessage | ApprovalMessage | MultiplierMessage | PauseMessage | ActionMessage | TokenMessage | LogMessage | NavMessage | RetractMessage | AmendMessage | SealMessage | HoleMessage | FinalityMessage | StatusMessage | QuoteMessage | SessionMessage
 
 /** A message of a connection. */
 export type Notice = HelloMessage | SubscribedMessage | UnsubscribedMessage | SnapshotMessage | LiveMessage | HeartbeatMessage | GapMessage | ErrorMessage | ByeMessage | PongMessage

@@ -3,7 +3,7 @@ import { chunk, nextTurn } from '../../../lib/turns.ts'
 import type { Hex } from '../../../protocol/fields.ts'
 import { readParameters, SnapshotQuery } from '../../../protocol/selection.ts'
 import type { TokenDetails } from '../../../protocol/token-list.ts'
-import { updateTypes } from '../../../protocol/updates.ts'
+import { globalTypes, updateTypes } from '../../../protocol/updates.ts'
 import type { HistoryReader, SearchableTape } from '../../tape/tape.ts'
 import type { Token } from '../../tokens/token.ts'
 import type { WorkQueue } from '../limits/work-queue.ts'
@@ -13,9 +13,7 @@ import { listUnavailable, resolveKnownSymbols, resolveSymbols, unknownSymbol } f
 import { snapshotOf, type View } from '../select/view.ts'
 import { type Handlers, queryOf, sendJson } from './handlers.ts'
 
-/** These types concern every listener and belong to no token. */
-const globalTypes: ReadonlySet<string> = new Set(['status', 'hole', 'finality', 'session'])
-const tokenTypes = new Set(updateTypes.filter((type) => !globalTypes.has(type)))
+const tokenTypes = new Set(updateTypes.filter((type) => !globalTypes.includes(type)))
 /** Bytes of the digest in an ETag. */
 const ETAG_BYTES = 16
 

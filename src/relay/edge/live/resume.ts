@@ -3,7 +3,7 @@ import type { Stage } from '../../../protocol/fields.ts'
 import type { NoticeOf } from '../../../protocol/notices.ts'
 import { formatPosition, parsePosition, resumeAfter, type TapePosition } from '../../../protocol/position.ts'
 import type { OnGap, SelectionOptions, StartPoint } from '../../../protocol/selection.ts'
-import type { UpdateType } from '../../../protocol/updates.ts'
+import { typesOfKind, type UpdateType } from '../../../protocol/updates.ts'
 import { hasValueFilter } from '../../../protocol/value-filters.ts'
 import type { HistoryFilter, SearchableTape, Tape } from '../../tape/tape.ts'
 import type { Selection } from '../select/compiled-selection.ts'
@@ -27,7 +27,7 @@ export type ResumePoint = {
 }
 
 /** Types that both views emit at their own position and that no value filter drops. */
-const unconditionalTypes: ReadonlySet<UpdateType> = new Set(['seal', 'nav', 'hole', 'finality', 'status', 'quote', 'session'])
+const unconditionalTypes: ReadonlySet<UpdateType> = new Set([...typesOfKind('state', 'reading'), 'seal'])
 const START = 0
 /** Updates read at once when a replay is counted. */
 const MEASURE_PAGE = 100

@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { Hex } from '../../../protocol/fields.ts'
-import type { UpdateType } from '../../../protocol/updates.ts'
+import { typesOfKind, type UpdateType } from '../../../protocol/updates.ts'
 import type { HistoryFilter } from '../tape.ts'
 import { LOST, maskOf, namesOf } from './key-types.ts'
 
@@ -24,7 +24,7 @@ const OVERFLOW_CHANNEL = 1
 export const relevance = { none: 0, ifLost: 1, followed: 2, typeMatches: 3 } as const
 
 /** Types of updates that follow a key. */
-export const followerTypes: ReadonlySet<UpdateType> = new Set(['seal', 'retract', 'amend'])
+export const followerTypes: ReadonlySet<UpdateType> = new Set(typesOfKind('fate'))
 
 /** Numbers every channel, for as long as the tape exists. */
 export class Channels {

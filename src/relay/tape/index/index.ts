@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import { movementTypes, type Update, type UpdateType } from '../../../protocol/updates.ts'
+import { type Update, updateRows } from '../../../protocol/updates.ts'
 import { entryOf, prepareRows, type TapeRow } from '../row.ts'
 import type { CountEstimate, Entry, HistoryFilter, HistoryReader } from '../tape.ts'
 import { Channels, followerTypes } from './channels.ts'
@@ -98,15 +98,15 @@ export class TapeIndex {
   }
 }
 
-const isEvictableType = (type: UpdateType | 'part'): boolean =>
-  type === 'part' || type === 'approval' || type === 'log' || type === 'quote' || movementTypes.has(type)
-
 /**
  * Whether eviction by count may take an update. A seal is evictable only if all its keys are: as long as a publication is
  * kept, so is every seal that lists it, and it stays known whether the key was sealed.
  */
-const isEvictable = (update: Update): boolean =>
-  update.type === 'seal' ? update.types.every(isEvictableType) : isEvictableType(update.type)
+function isEvictable(update: Update): boolean {
+  const { isEvictable: rule } = updateRows[update.type]
+  if (rule !== 'byKeys') return rule
+  return update.type !== 'seal' || update.types.every((type) => type === 'part' || updateRows[type].isEvictable)
+}
 
 /** Every reader also finds the updates in the overflow channel, so each one is matched again. */
 const matchesFilter = ({ tokens, types, followersOf }: HistoryFilter, { update: { address, type } }: Entry): boolean =>
