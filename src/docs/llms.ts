@@ -1,4 +1,4 @@
-import { quickStartLines } from '../protocol/quick-start.ts'
+import { quickStartLines } from '../protocol/routes.ts'
 import { defaultTypes, namedTypes } from '../protocol/updates.ts'
 import { closeCodesText } from './asyncapi.ts'
 import { CAVEAT, openApi, serviceDescription } from './openapi.ts'

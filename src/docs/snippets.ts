@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { quickStartLines } from '../protocol/quick-start.ts'
+import { quickStartLines } from '../protocol/routes.ts'
 
 /** Code to copy. Tests run it unchanged. */
 

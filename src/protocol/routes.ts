@@ -51,3 +51,10 @@ export type RouteId = keyof typeof table
 
 export const routes: Readonly<Record<RouteId, RouteDefinition>> = table
 export const routeIds = Object.keys(table) as readonly RouteId[]
+
+/** The first three lines that a new user needs: text, WebSocket, browser. */
+export const quickStartLines = (host: string, symbol: string): readonly string[] => [
+  `curl -N http://${host}/v1/tail/${symbol}`,
+  `npx wscat -c 'ws://${host}/v1/ws?symbols=${symbol}'`,
+  `new EventSource('http://${host}/v1/stream/${symbol}').onmessage = (message) => console.log(JSON.parse(message.data))`,
+]

@@ -3,6 +3,7 @@ import { nearestName } from '../lib/nearest-name.ts'
 import { Stage } from './fields.ts'
 import { POSITION_BOUND_BYTES, type Position, parsePosition } from './position.ts'
 import { Refusal } from './refusal.ts'
+import { DEFAULT_FORMAT, formatNames, formatOf } from './transports.ts'
 import { defaultTypes, namedTypes, type UpdateType, updateTypes } from './updates.ts'
 import { type FilterValues, filterNames, filterOptions, noFilters } from './value-filters.ts'
 
@@ -175,15 +176,20 @@ export const SelectionQuery = z.object({
   ...filterOptions,
 })
 
+const titlesWithoutHeartbeats = formatNames
+  .map(formatOf)
+  .flatMap(({ title, hasHeartbeats }) => (hasHeartbeats ? [] : [title]))
+  .join(' or ')
+
 /** The query string of every streaming route. */
 export const StreamQuery = SelectionQuery.extend({
   since: SelectionPatch.shape.since,
   snapshot: Snapshot.optional().describe(descriptions.snapshot),
   on_gap: SelectionPatch.shape.on_gap,
   heartbeat: HeartbeatSeconds.optional().describe(
-    'Seconds between two heartbeats, 1 to 60. Default: 15; NDJSON has none unless this is given.',
+    `Seconds between two heartbeats, 1 to 60. Default: 15; ${titlesWithoutHeartbeats} has none unless this is given.`,
   ),
-  format: oneOf(['sse', 'ndjson', 'text']).optional().describe('Default: ndjson if Accept names it, else sse.'),
+  format: oneOf(formatNames).optional().describe(`Default: what Accept names, else ${DEFAULT_FORMAT}.`),
   events: oneOf(['named'])
     .optional()
     .describe('named: every SSE message has its type as event:; otherwise only heartbeats have an event: line.'),

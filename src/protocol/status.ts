@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { Head, PositionText, registerSchema, SourceName, SourceReason, Time } from './fields.ts'
+import { mapFormats } from './transports.ts'
 
-/** The state of the service, over plain HTTP. */
+/** Answers over plain HTTP: the state of the service, and an access token. */
 
 const Count = z.int().nonnegative()
 const Seconds = z.number().nonnegative()
@@ -76,9 +77,7 @@ export const ServiceStatus = registerSchema(
     clients: z
       .object({
         ws: Count.describe('WebSockets at /v1/ws.'),
-        sse: Count.describe('Server-sent events.'),
-        ndjson: Count.describe('NDJSON.'),
-        text: Count.describe('Plain text.'),
+        ...mapFormats(({ title }) => Count.describe(`${title}.`)),
         rpc: Count.describe('WebSockets at /rpc.'),
       })
       .describe('Clients connected now, by transport.'),
@@ -104,5 +103,15 @@ export const Readiness = registerSchema(
     status: z.enum(['ready', 'unready']).describe('Whether the service can serve clients now.'),
     reasons: z.array(z.string()).describe('Why it is not ready; empty when it is.'),
     demo: z.boolean().describe('Whether the upstream is the built-in chain: nothing on it is real.'),
+  }),
+)
+
+/** A short-lived token in place of a key. */
+export const AccessToken = registerSchema(
+  'AccessToken',
+  'A token that stands for a key for about a minute.',
+  z.object({
+    token: z.string().describe('Goes into key=… of a URL, or into the Authorization header.'),
+    expires_at: Time.describe('When it opens no further connection. Those that are open stay.'),
   }),
 )

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
-import { quickStartLines } from '../../src/protocol/quick-start.ts'
+import { quickStartLines } from '../../src/protocol/routes.ts'
 import { Update } from '../../src/protocol/updates.ts'
 import { settings } from '../../src/relay/config/settings.ts'
 import { faultTable } from '../simulation/fault-table.ts'

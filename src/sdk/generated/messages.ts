@@ -1055,6 +1055,14 @@ export type Readiness = {
   readonly demo: boolean
 }
 
+/** A token that stands for a key for about a minute. */
+export type AccessToken = {
+  /** Goes into key=… of a URL, or into the Authorization header. */
+  readonly token: string
+  /** When it opens no further connection. Those that are open stay. */
+  readonly expires_at: Time
+}
+
 /** The first message of every connection: the server, the oldest and the newest position of the tape, and the limits. */
 export type HelloMessage = {
   readonly type: "hello"

@@ -3,11 +3,14 @@ import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { Message } from '../../protocol/notices.ts'
+import { contentTypeOf, formatOf, framings } from '../../protocol/transports.ts'
 import { followingTypes, type Update } from '../../protocol/updates.ts'
 import { filterNames, noFilters } from '../../protocol/value-filters.ts'
 import type { ScriptedTape } from './scripted-tape.ts'
 
 const HEARTBEAT_MS = 1_000
+/** How long a browser waits before it reconnects. */
+const RETRY_MS = 1_000
 /** Connections that no scenario has taken yet. A client that opens more is out of control. */
 const WAITING_BOUND = 100
 /** The longest message of a client. */
@@ -104,7 +107,7 @@ export class ScriptedConnection {
   }
 
   heartbeat(): void {
-    if (this.transport === 'ndjson' && !this.query.has('heartbeat')) return
+    if (this.transport !== 'websocket' && !formatOf(this.transport).hasHeartbeats && !this.query.has('heartbeat')) return
     this.send(this.#tape().heartbeat(this.#position, this.#sent))
     this.#counted = this.#position
   }
@@ -357,8 +360,6 @@ class WebSocketCarrier implements Carrier {
   }
 }
 
-const contentTypes = { sse: 'text/event-stream; charset=utf-8', ndjson: 'application/x-ndjson; charset=utf-8' } as const
-
 class ResponseCarrier implements Carrier {
   readonly #response: ServerResponse
   readonly #transport: 'sse' | 'ndjson'
@@ -369,15 +370,13 @@ class ResponseCarrier implements Carrier {
   }
 
   accept(): void {
-    this.#response.writeHead(200, { 'content-type': contentTypes[this.#transport], 'cache-control': 'no-cache, no-transform' })
-    if (this.#transport === 'sse') this.#response.write(': stocktape.v1\nretry: 1000\n\n')
-    else this.#response.flushHeaders()
+    this.#response.writeHead(200, { 'content-type': contentTypeOf(this.#transport), 'cache-control': 'no-cache, no-transform' })
+    this.#response.flushHeaders()
+    this.#response.write(formatOf(this.#transport).preface(RETRY_MS))
   }
 
   send(text: string): void {
-    if (this.#transport === 'ndjson') return void this.#response.write(`${text}\n`)
-    const { id, type } = JSON.parse(text)
-    this.#response.write(`${type === 'heartbeat' ? 'event: heartbeat\n' : ''}${id ? `id: ${id}\n` : ''}data: ${text}\n\n`)
+    this.#response.write(framings[this.#transport](JSON.parse(text), text))
   }
 
   close(): void {

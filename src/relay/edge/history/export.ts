@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { resumeAfter } from '../../../protocol/position.ts'
 import { defaultSelectionOptions } from '../../../protocol/selection.ts'
+import { contentTypeOf } from '../../../protocol/transports.ts'
 import type { SearchableTape, Tape } from '../../tape/tape.ts'
 import type { WorkQueue } from '../limits/work-queue.ts'
 import type { StreamServices } from '../live/http-stream.ts'
@@ -18,7 +19,7 @@ const CHUNK_BOUNDS = { messages: 100, chars: 131_072 }
 const OLDEST_CHUNK_BOUNDS = { messages: 1_000, chars: 1_048_576 }
 
 export const exportHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<string, string> => ({
-  'content-type': 'application/x-ndjson; charset=utf-8',
+  'content-type': contentTypeOf('ndjson'),
   'cache-control': 'no-store',
   'x-accel-buffering': 'no',
   'access-control-allow-origin': '*',

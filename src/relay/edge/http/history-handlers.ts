@@ -2,6 +2,7 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
 import { accepts } from 'hono/accepts'
 import { refuseUnknown } from '../../../protocol/selection.ts'
+import { formatOf } from '../../../protocol/transports.ts'
 import { exportHeaders, openExport } from '../history/export.ts'
 import { readFact } from '../history/fact-life.ts'
 import { keptSinceHeaders, readPage } from '../history/history-page.ts'
@@ -40,7 +41,7 @@ export const historyHandlers = ({ edge, clientAddressOf }: StreamServices, workQ
 
 /** Whether a request is for lines and not for a page. The URL decides; the header only where the URL names no format. */
 function wantsNdjson(c: Context<Env>): boolean {
-  const supports = ['application/json', 'application/x-ndjson']
+  const supports = ['application/json', formatOf('ndjson').mediaType]
   const format = queryOf(c).get('format')
   if (format !== null) return format === 'ndjson'
   return accepts(c, { header: 'Accept', supports, default: 'application/json' }) === supports[1]

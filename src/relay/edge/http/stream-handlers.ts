@@ -2,6 +2,7 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
 import { accepts } from 'hono/accepts'
 import { Refusal } from '../../../protocol/refusal.ts'
+import { DEFAULT_FORMAT, type FormatName, formatNames, formatOf } from '../../../protocol/transports.ts'
 import { openStream, type StreamServices, streamHeadersOf } from '../live/http-stream.ts'
 import { authorizedQuery, type Env, type Handlers, queryOf } from './handlers.ts'
 import { sendRefusal } from './refusals.ts'
@@ -13,7 +14,8 @@ export function streamHandlers(streams: StreamServices): Handlers<'stream' | 'st
       return open(c, symbols, format)
     } catch (failure) {
       if (!(failure instanceof Refusal)) throw failure
-      return sendRefusal(c, failure, format ?? (queryOf(c).get('format') === 'text' ? 'text' : 'json'))
+      const named = formatNames.find((name) => name === (format ?? queryOf(c).get('format')))
+      return sendRefusal(c, failure, named && formatOf(named).refusesInWords ? 'text' : 'json')
     }
   }
   const open = (c: Context<Env>, symbols: string | null, format?: 'text'): Response => {
@@ -32,8 +34,10 @@ export function streamHandlers(streams: StreamServices): Handlers<'stream' | 'st
   }
 }
 
-function acceptedFormatOf(c: Context<Env>): 'ndjson' | 'sse' {
-  const ndjson = 'application/x-ndjson'
-  const supports = ['text/event-stream', ndjson]
-  return accepts(c, { header: 'Accept', supports, default: 'text/event-stream' }) === ndjson ? 'ndjson' : 'sse'
+const negotiable = formatNames.filter((name) => formatOf(name).isNegotiable)
+
+function acceptedFormatOf(c: Context<Env>): FormatName {
+  const supports = negotiable.map((name) => formatOf(name).mediaType)
+  const accepted = accepts(c, { header: 'Accept', supports, default: formatOf(DEFAULT_FORMAT).mediaType })
+  return negotiable.find((name) => formatOf(name).mediaType === accepted) ?? DEFAULT_FORMAT
 }

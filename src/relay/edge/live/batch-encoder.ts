@@ -1,7 +1,7 @@
+import type { Transport } from '../../../protocol/transports.ts'
 import type { Frame } from '../select/frame.ts'
 import { deflateFrames } from '../transport/deflate.ts'
 import type { Compression } from '../transport/deflate-offer.ts'
-import type { Transport } from '../transport/encode.ts'
 import { WriteBuffer } from './write-buffer.ts'
 
 /**

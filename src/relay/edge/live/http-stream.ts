@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Refusal } from '../../../protocol/refusal.ts'
-import { defaultSelectionOptions, patchOptions, readStreamQuery, type StreamQuery } from '../../../protocol/selection.ts'
+import { defaultSelectionOptions, patchOptions, readStreamQuery } from '../../../protocol/selection.ts'
+import { contentTypeOf, type FormatName, formatOf, variantsOf } from '../../../protocol/transports.ts'
 import type { Authorizer } from '../limits/auth.ts'
 import type { KeyRing } from '../limits/key-ring.ts'
 import { resolveKnownSymbols } from '../select/symbols.ts'
-import type { Transport } from '../transport/encode.ts'
 import { publicHeaders, safetyHeaders } from '../transport/exposed-headers.ts'
 import type { Outlet } from '../transport/outlet.ts'
 import { SocketOutlet } from '../transport/socket-outlet.ts'
@@ -22,22 +22,14 @@ const RETRY_SPREAD_MS = 2_000
 const SOON_RETRY_MS = 2_000
 const OVERLOAD_RETRY_MS = 30_000
 
-type Format = NonNullable<StreamQuery['format']>
-
-const contentTypes: Readonly<Record<Format, string>> = {
-  sse: 'text/event-stream; charset=utf-8',
-  ndjson: 'application/x-ndjson; charset=utf-8',
-  text: 'text/plain; charset=utf-8',
-}
-
 /** One request for a stream. `format` is set where the path fixes it. */
 export type StreamRequest = {
   readonly incoming: IncomingMessage
   readonly outgoing: ServerResponse
   readonly query: URLSearchParams
-  readonly format: StreamQuery['format']
+  readonly format: FormatName | undefined
   /** The format that the `Accept` header names; it counts only where path and query name none. */
-  readonly acceptedFormat: Format
+  readonly acceptedFormat: FormatName
 }
 
 export type StreamServices = {
@@ -105,12 +97,14 @@ function startStream(streams: StreamServices, request: StreamRequest, resolved: 
   const { edge, random, createConnectionId, clientAddressOf } = streams
   const { incoming, outgoing } = request
   const { query, format, choice, options, since } = resolved
+  const { hasHeartbeats, preface } = formatOf(format)
   const address = clientAddressOf(incoming)
   const retryMs = Math.round(RETRY_LEAST_MS + random() * RETRY_SPREAD_MS)
   const refusal = edge.hub.refusal({ tokens: choice.tokens, options }, address)
   if (refusal) throw refusal
-  const heartbeatMs = query.heartbeat ? query.heartbeat * 1_000 : format === 'ndjson' ? null : edge.heartbeatMs
-  const transport: Transport = format !== 'sse' ? format : query.events === 'named' ? 'sse-named' : 'sse'
+  const heartbeatMs = query.heartbeat ? query.heartbeat * 1_000 : hasHeartbeats ? edge.heartbeatMs : null
+  const [usual, named = usual] = variantsOf(format)
+  const transport = query.events === 'named' ? named : usual
   const socket = takeOver(incoming, outgoing)
   const outlet = new ResponseOutlet(socket)
   const listener = new Listener({
@@ -118,7 +112,7 @@ function startStream(streams: StreamServices, request: StreamRequest, resolved: 
     uptime: edge.uptime(),
   })
   listener.tokens = choice.tokens
-  socket.write(`${responseHeadOf(format, edge.wallTime())}${format === 'sse' ? `: stocktape.v1\nretry: ${retryMs}\n\n` : ''}`)
+  socket.write(`${responseHeadOf(format, edge.wallTime())}${preface(retryMs)}`)
   removeOnClose(edge.hub, listener, socket)
   const exceeded = edge.hub.add(listener)
   if (exceeded) return edge.hub.disconnect(listener, exceeded)
@@ -139,8 +133,8 @@ function removeOnClose(hub: EdgeContext['hub'], listener: Listener, socket: Sock
 /** The `Last-Event-ID` of a request; empty without one. */
 export const lastEventIdOf = ({ headers }: IncomingMessage): string => [headers['last-event-id']].flat()[0] ?? ''
 
-const headersOf = (format: Format): Record<string, string> => ({
-  'content-type': contentTypes[format],
+const headersOf = (format: FormatName): Record<string, string> => ({
+  'content-type': contentTypeOf(format),
   'cache-control': 'no-cache, no-transform',
   'x-accel-buffering': 'no',
   ...publicHeaders,
@@ -148,7 +142,7 @@ const headersOf = (format: Format): Record<string, string> => ({
 })
 
 /** The head of the response, written by hand because the stream is written to the raw socket. */
-const responseHeadOf = (format: Format, time: number): string =>
+const responseHeadOf = (format: FormatName, time: number): string =>
   `HTTP/1.1 200 OK\r\n${Object.entries(headersOf(format))
     .map(([name, value]) => `${name}: ${value}\r\n`)
     .join('')}date: ${new Date(time).toUTCString()}\r\nconnection: close\r\n\r\n`

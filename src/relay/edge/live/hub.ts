@@ -4,6 +4,7 @@ import type { Stage } from '../../../protocol/fields.ts'
 import type { NoticeOf } from '../../../protocol/notices.ts'
 import { formatPosition, type TapePosition } from '../../../protocol/position.ts'
 import { Refusal } from '../../../protocol/refusal.ts'
+import { type Transport, transports } from '../../../protocol/transports.ts'
 import { anyFilter } from '../../../protocol/value-filters.ts'
 import type { KeyLimits } from '../../config/key-settings.ts'
 import type { Notes } from '../../tape/notes.ts'
@@ -12,7 +13,6 @@ import { ConnectionLimits } from '../limits/connections.ts'
 import type { SharedUsage } from '../limits/shared-usage.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 import type { View } from '../select/view.ts'
-import type { Transport } from '../transport/encode.ts'
 import { goingAway } from '../transport/shared-refusals.ts'
 import type { BacklogCheck } from './audience.ts'
 import { Audiences } from './audiences.ts'
@@ -34,6 +34,7 @@ const limitRefusals = {
 
 /** The name under which the listeners of a transport are counted in all processes. */
 const countName = (transport: Transport): string => `listeners ${transport}`
+const countsByTransport = () => Object.fromEntries(transports.map((name) => [name, 0])) as Record<Transport, number>
 
 type Options = {
   readonly tape: SearchableTape
@@ -78,7 +79,7 @@ export class Hub {
   readonly #listeners = new Set<Listener>()
   readonly #backlogs: Backlogs
   readonly #audiences: Audiences
-  readonly #listenerCounts: Record<Transport, number> = { ws: 0, sse: 0, 'sse-named': 0, ndjson: 0, text: 0 }
+  readonly #listenerCounts: Record<Transport, number> = countsByTransport()
   /** Connection counts of the whole relay, the gateway's sockets included. */
   readonly connectionLimits: ConnectionLimits
   readonly #delivery: Delivery
@@ -117,13 +118,9 @@ export class Hub {
     return this.#isDraining
   }
 
-  /** Connected listeners by transport, of all processes that serve the port. */
-  get listenerCounts(): Readonly<Record<Transport, number>> {
-    const { sharedUsage } = this.#options
-    if (!sharedUsage) return this.#listenerCounts
-    const counts = { ...this.#listenerCounts }
-    for (const transport of Object.keys(counts) as Transport[]) counts[transport] = sharedUsage.count(countName(transport))
-    return counts
+  /** Connected listeners of a transport, of all processes that serve the port. */
+  listenerCount(transport: Transport): number {
+    return this.#options.sharedUsage?.count(countName(transport)) ?? this.#listenerCounts[transport]
   }
 
   /** The limit that refuses another connection from this address; null if there is room. */

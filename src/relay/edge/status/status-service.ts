@@ -1,4 +1,5 @@
 import type { HourScore, ServiceStatus } from '../../../protocol/status.ts'
+import { mapFormats, type Transport, variantsOf } from '../../../protocol/transports.ts'
 import { Notes } from '../../tape/notes.ts'
 import { NotLeadingError } from '../../tape/tape.ts'
 import type { EdgeContext } from '../live/session.ts'
@@ -97,8 +98,9 @@ export class StatusService {
   }
 
   #clients(): ServiceStatus['clients'] {
-    const { ws, sse, 'sse-named': named, ndjson, text } = this.#context.hub.listenerCounts
-    return { ws, sse: sse + named, ndjson, text, rpc: this.#rpcClientCount() }
+    const { hub } = this.#context
+    const count = (variants: readonly Transport[]) => variants.reduce((sum, name) => sum + hub.listenerCount(name), 0)
+    return { ws: count(['ws']), ...mapFormats((_format, name) => count(variantsOf(name))), rpc: this.#rpcClientCount() }
   }
 
   #score(nowMs: number): HourScore[] | null {

@@ -1,31 +1,9 @@
 import type { Message } from '../../../protocol/notices.ts'
-import { formatTextLine } from '../../../protocol/readable-line.ts'
+import { framings, type Transport } from '../../../protocol/transports.ts'
 
-/** The formats in which a message reaches a listener. */
-export type Transport = 'ws' | 'sse' | 'sse-named' | 'ndjson' | 'text'
-
-/** One message in the bytes of a transport. `text` is its JSON, serialized once for all transports. */
-export function encode(transport: Transport, message: Message, text: string): Buffer {
-  switch (transport) {
-    case 'ws':
-      return wsFrame(Buffer.from(text))
-    case 'sse':
-      return sseEvent(message, text, message.type === 'heartbeat')
-    case 'sse-named':
-      return sseEvent(message, text, true)
-    case 'ndjson':
-      return Buffer.from(`${text}\n`)
-    case 'text':
-      return Buffer.from(`${formatTextLine(message)}\n`)
-  }
-}
-
-/** JSON text contains no raw line breaks, so one `data:` line always holds it. */
-function sseEvent(message: Message, text: string, isNamed: boolean): Buffer {
-  const id = 'id' in message && message.id !== null ? `id: ${message.id}\n` : ''
-  const event = isNamed ? `event: ${message.type}\n` : ''
-  return Buffer.from(`${event}${id}data: ${text}\n\n`)
-}
+/** One message in the bytes of a transport. `json` is the message serialized, once for all transports. */
+export const encode = (transport: Transport, message: Message, json: string): Buffer =>
+  transport === 'ws' ? wsFrame(Buffer.from(json)) : Buffer.from(framings[transport](message, json))
 
 /** An unmasked, unfragmented text frame (RFC 6455 §5.2), built once and written unchanged to every socket. */
 export const wsFrame = (payload: Buffer): Buffer => Buffer.concat([wsHeader(payload.length), payload])

@@ -8,12 +8,12 @@ import {
   type StartPoint,
   startPointFromLastEventId,
 } from '../../../../src/protocol/selection.ts'
+import type { Transport } from '../../../../src/protocol/transports.ts'
 import type { Update } from '../../../../src/protocol/updates.ts'
 import { Hub } from '../../../../src/relay/edge/live/hub.ts'
 import { Listener } from '../../../../src/relay/edge/live/listener.ts'
 import { continueSession, type EdgeContext, startSession } from '../../../../src/relay/edge/live/session.ts'
 import { View } from '../../../../src/relay/edge/select/view.ts'
-import type { Transport } from '../../../../src/relay/edge/transport/encode.ts'
 import type { Outlet } from '../../../../src/relay/edge/transport/outlet.ts'
 import { openSqliteTape } from '../../../../src/relay/tape/sqlite.ts'
 import type { SearchableTape } from '../../../../src/relay/tape/tape.ts'

@@ -4,6 +4,7 @@ import { runAtOnce } from '../../../../../src/lib/turns.ts'
 import { parseDecimal } from '../../../../../src/protocol/decimal.ts'
 import type { Hex } from '../../../../../src/protocol/fields.ts'
 import { defaultSelectionOptions, type SelectionOptions } from '../../../../../src/protocol/selection.ts'
+import type { Transport } from '../../../../../src/protocol/transports.ts'
 import type { Update } from '../../../../../src/protocol/updates.ts'
 import { Audiences } from '../../../../../src/relay/edge/live/audiences.ts'
 import { Listener } from '../../../../../src/relay/edge/live/listener.ts'
@@ -11,7 +12,6 @@ import { optionsKey } from '../../../../../src/relay/edge/select/compiled-select
 import { concatBytes, Frame } from '../../../../../src/relay/edge/select/frame.ts'
 import { KeyLookup } from '../../../../../src/relay/edge/select/key-history.ts'
 import { createMatcher } from '../../../../../src/relay/edge/select/match.ts'
-import type { Transport } from '../../../../../src/relay/edge/transport/encode.ts'
 
 const addresses = Array.from({ length: 6 }, (_, index): Hex => `0x${String(index + 1).repeat(40)}`)
 const noHistory = new KeyLookup({ readKey: () => [], sealsOfToken: () => [] })
