@@ -1,6 +1,10 @@
+import { quoteFields, sessionFields } from '../protocol/fields.ts'
+import { typesOfKind, type UpdateType } from '../protocol/updates.ts'
 import { type JsonSchema, messageTypes, namedSchemas } from './schemas.ts'
 
 const REF_PREFIX = '#/'
+const factTypes = typesOfKind('movement', 'event', 'change')
+const onChainFields = ['key', 'stage', 'late', 'block', 'tx']
 /** The fields of the Read API's record. The relay passes records on as they are, so none of them is certain. */
 const recordFields = {
   contract_address: 'string',
@@ -16,20 +20,64 @@ const recordFields = {
   nav_price_updated_at: 'string',
 } as const
 
+type Fields = ReadonlyMap<string, string>
+
+/** Fields that several messages have, printed once. Their texts are those of one message that has them all. */
+type SharedPart = { readonly name: string; readonly description: string; readonly fields: Fields }
+
+const movements = typesOfKind('movement')
+const TYPE_PARAMETER = 'Type'
+
 /** The messages as TypeScript types, from the schemas that check them. */
 export function typescriptTypes(): string {
   const schemas = namedSchemas(REF_PREFIX)
+  const partOf = (name: string, description: string, like: UpdateType, fields: readonly string[]): SharedPart => {
+    const all = fieldsOf(schemas[like] ?? {})
+    return { name, description, fields: new Map(fields.map((field) => [field, all.get(field) ?? ''])) }
+  }
+  const common = ['type', 'id', 'prev', 'symbol', 'address', 'time']
+  const parts = [
+    partOf('TokenUpdate<Type>', 'The fields of every message about one token.', 'transfer', common),
+    partOf('GlobalUpdate<Type>', 'The fields of every message that concerns all tokens.', 'status', common),
+    partOf('OnChain', 'A fact on the chain: its name, how certain it is, and its place.', 'transfer', onChainFields),
+    partOf('QuoteReading', 'The price of a token in a pool.', 'quote', Object.keys(quoteFields)),
+    partOf('MarketHours', 'The state of the market of the underlying stocks.', 'session', Object.keys(sessionFields)),
+  ]
   const declare = (name: string, type: string, description: unknown) =>
     `${commentOf({ description })}export type ${name} = ${type}\n`
   const declareUnion = (name: string, types: readonly string[], description: string) =>
     declare(name, types.map(typeNameOf).join(' | '), description)
+  const declareSchema = ([name, schema]: readonly [string, JsonSchema]): string => {
+    if (name === 'TokenRecord') return declare(name, recordType, schema.description)
+    const isMovement = movements.some((type) => type === name)
+    return declare(typeNameOf(name), isMovement ? `Movement<"${name}">` : typeOf(schema, parts), schema.description)
+  }
+  const movement = fieldsOf(schemas[movements[0] ?? ''] ?? {})
   const { updates, notices, requests } = messageTypes
   return indent(
     [
       '// The messages of stocktape.v1, made from the schemas of the relay that serves this file.\n',
-      ...Object.entries(schemas).map(([name, schema]) =>
-        declare(typeNameOf(name), name === 'TokenRecord' ? recordType : typeOf(schema), schema.description),
+      ...Object.entries(schemas)
+        .filter(([name]) => !isMessage(name))
+        .map(declareSchema),
+      ...parts.map(({ name, description, fields }) =>
+        declare(name.replace('<Type>', '<Type extends string>'), literalOf(withType(fields, TYPE_PARAMETER)), description),
       ),
+      declare('FromLog<Other extends string>', fromLogType, 'A change that a log tells, or another source.'),
+      declare(
+        'Movement<Type extends string>',
+        composed(withType(movement, TYPE_PARAMETER), parts),
+        'Tokens moved, were issued or destroyed.',
+      ),
+      declare(
+        'Amended<Fact>',
+        "Fact extends unknown ? Omit<Fact, 'id' | 'prev' | 'time'> : never",
+        'A message as an amend contains it: without the fields that the tape adds.',
+      ),
+      ...Object.entries(schemas)
+        .filter(([name]) => isMessage(name))
+        .map(declareSchema),
+      declareUnion('FactMessage', factTypes, 'A message about one fact on the chain, which a retract or an amend can follow.'),
       declareUnion('Update', updates, 'A message of the tape.'),
       declareUnion('Notice', notices, 'A message of a connection.'),
       declare(
@@ -41,6 +89,11 @@ export function typescriptTypes(): string {
     ].join('\n'),
   )
 }
+
+const isMessage = (name: string): boolean =>
+  Object.values(messageTypes)
+    .flat()
+    .some((type) => type === name)
 
 /** Indents the lines inside of braces. */
 function indent(text: string): string {
@@ -80,20 +133,21 @@ ${Object.entries(recordFields)
   .join('')}  readonly [field: string]: unknown
 }`
 
-function typeOf(schema: JsonSchema): string {
+/** A schema as a type; an object takes what it can from the parts. */
+function typeOf(schema: JsonSchema, parts: readonly SharedPart[] = []): string {
   const { $ref, anyOf, oneOf, allOf, type, enum: values, const: value } = schema
   if (typeof $ref === 'string') return typeNameOf($ref.slice(REF_PREFIX.length))
   const options = anyOf ?? oneOf
-  if (options) return unionOf(options.map(typeOf))
-  if (allOf) return allOf.map(typeOf).join(' & ')
+  if (options) return unionOf(options.map((option) => typeOf(option, parts)))
+  if (allOf) return allOf.map((one) => typeOf(one, parts)).join(' & ')
   if (value !== undefined) return JSON.stringify(value)
   if (values) return unionOf(values.map((one: unknown) => JSON.stringify(one)))
-  if (Array.isArray(type)) return unionOf(type.map((one) => typeOf({ ...schema, type: one })))
+  if (Array.isArray(type)) return unionOf(type.map((one) => typeOf({ ...schema, type: one }, parts)))
   switch (type) {
     case 'object':
-      return objectType(schema)
+      return objectType(schema, parts)
     case 'array':
-      return `readonly (${schema.items ? typeOf(schema.items as JsonSchema) : 'unknown'})[]`
+      return arrayOf(schema.items ? typeOf(schema.items, parts) : 'unknown')
     case 'integer':
     case 'number':
       return 'number'
@@ -106,28 +160,51 @@ function typeOf(schema: JsonSchema): string {
   }
 }
 
-const unionOf = (types: readonly string[]): string => [...new Set(types)].join(' | ')
+const arrayOf = (type: string): string => `readonly ${/^\w+$/.test(type) ? type : `(${type})`}[]`
 
-function objectType(schema: JsonSchema): string {
+const unionOf = (types: readonly string[]): string => [...new Set(types)].join(' | ').replace(everyUpdate, 'Update')
+const everyUpdate = messageTypes.updates.map(typeNameOf).join(' | ')
+
+function objectType(schema: JsonSchema, parts: readonly SharedPart[]): string {
   const { properties = {}, required = [], additionalProperties } = schema
-  const names = Object.keys(properties)
-  if (names.length === 0) return `{ readonly [name: string]: ${additionalProperties === false ? 'never' : 'unknown'} }`
-  const field = (name: string, isRequired = required.includes(name)) => {
-    const fieldSchema = properties[name] as JsonSchema
-    return `${commentOf(fieldSchema)}readonly ${/^\w+$/.test(name) ? name : JSON.stringify(name)}${isRequired ? '' : '?'}: ${typeOf(fieldSchema)}\n`
-  }
-  const { source } = properties as Record<string, JsonSchema>
-  const sources: readonly unknown[] = source?.enum ?? []
-  const ofLogs = names.filter((name) => !required.includes(name))
-  // A change that a log brought has the place of that log; any other has none.
-  if (!names.includes('key') || required.includes('key') || !sources.includes('log'))
-    return `{\n${names.map((name) => field(name)).join('')}${additionalProperties ? 'readonly [name: string]: unknown\n' : ''}}`
-  const common = names.filter((name) => name !== 'source' && !ofLogs.includes(name))
-  const others = unionOf(sources.filter((one) => one !== 'log').map((one) => JSON.stringify(one)))
-  return `{
-${common.map((name) => field(name)).join('')}} & ({
-readonly source: "log"
-${ofLogs.map((name) => field(name, true)).join('')}} | {
-readonly source: ${others}
-${ofLogs.map((name) => `readonly ${name}?: never\n`).join('')}})`
+  if (Object.keys(properties).length === 0)
+    return `{ readonly [name: string]: ${additionalProperties === false ? 'never' : 'unknown'} }`
+  const fields = fieldsOf(schema, parts)
+  const others = isOfLog(properties, required) && properties.source?.enum?.filter((one) => one !== 'log')
+  if (!others) return composed(fields, parts, additionalProperties ? 'readonly [name: string]: unknown\n' : '')
+  const own = new Map([...fields].filter(([name]) => name !== 'source' && !onChainFields.includes(name)))
+  return `${composed(own, parts)} & FromLog<${unionOf(others.map((one) => JSON.stringify(one)))}>`
 }
+
+/** Whether only a change that a log tells has the place of that log. */
+const isOfLog = (properties: NonNullable<JsonSchema['properties']>, required: readonly string[]): boolean =>
+  'key' in properties && !required.includes('key') && properties.source?.enum?.includes('log') === true
+
+const fromLogType = `{ readonly source: "log" } & OnChain | { readonly source: Other } & { readonly [Field in keyof OnChain]?: never }`
+
+/** Each field of an object as a line of its type, with its comment. */
+function fieldsOf({ properties = {}, required = [] }: JsonSchema, parts: readonly SharedPart[] = []): Fields {
+  const textOf = (name: string, schema: JsonSchema) => {
+    const type = name === 'update' && schema.anyOf ? 'Amended<FactMessage>' : typeOf(schema, parts)
+    return `${commentOf(schema)}readonly ${/^\w+$/.test(name) ? name : JSON.stringify(name)}${required.includes(name) ? '' : '?'}: ${type}\n`
+  }
+  return new Map(Object.entries(properties).map(([name, schema]) => [name, textOf(name, schema)]))
+}
+
+/** An object of these fields: the parts whose fields are all among them, and the rest. */
+function composed(fields: Fields, parts: readonly SharedPart[], more = ''): string {
+  const type = /: (.+)\n$/.exec(fields.get('type') ?? '')?.[1] ?? ''
+  const found = parts.filter((part) => [...part.fields].every(([name, text]) => isSameField(name, text, fields.get(name))))
+  const rest = new Map([...fields].filter(([name]) => !found.some((part) => part.fields.has(name))))
+  const names = found.map(({ name }) => name.replace(TYPE_PARAMETER, type))
+  return [...names, ...(rest.size > 0 || more !== '' ? [literalOf(rest, more)] : [])].join(' & ')
+}
+
+/** The type of a message is the parameter of a part. */
+const isSameField = (name: string, text: string, other: string | undefined): boolean =>
+  name === 'type' ? other !== undefined : text === other
+
+const withType = (fields: Fields, type: string): Fields =>
+  fields.has('type') ? new Map(fields).set('type', `readonly type: ${type}\n`) : fields
+
+const literalOf = (fields: Fields, more = ''): string => `{\n${[...fields.values()].join('')}${more}}`

@@ -14,15 +14,6 @@ const documents = globSync(['*.md', '.github/*.md', 'docs/**/*.md', 'src/**/*.md
 const readme = read('README.md')
 
 describe('the README', () => {
-  it('lists every setting with its default and meaning, and no other', () => {
-    const rows = [...readme.matchAll(/^\| `([A-Z_]+)` \| (.+?) \| (.+) \|$/gm)].map(([, name, value, meaning]) => [
-      name,
-      value === '–' ? null : value,
-      meaning,
-    ])
-    expect(rows).toEqual([...settings].map(([name, setting]) => [name, setting.default, setting.description]))
-  })
-
   it.each(['docs/compose.yaml', 'docs/fly-cluster.toml', 'fly.toml'])('has a deployment in %s that sets only settings', (path) => {
     const names = [...read(path).matchAll(/^ +([A-Z][A-Z_]+)(?::| =)/gm)].map(([, name = '']) => name)
     expect(names.length).toBeGreaterThan(3)

@@ -31,8 +31,8 @@ const dayMs = 24 * hourMs
 const gibibyte = 2 ** 30
 
 /**
- * Every setting, by the part of the relay that it is for: an environment variable, or the same as a flag. `--help` and the
- * README's table show these texts. `PENDING_POLL_MS` of `chain` is `--pending-poll-ms`, and `config.chain.pendingPollMs`.
+ * Every setting, by the part of the relay that it is for: an environment variable, or the same as a flag. `--help` and
+ * `docs/configuration.md` show these texts. `PENDING_POLL_MS` of `chain` is `--pending-poll-ms`, and `config.chain.pendingPollMs`.
  */
 export const settingGroups = {
   process: {
@@ -207,6 +207,16 @@ export const settingGroups = {
     RPC_OPEN: setting('false', 'whether eth_subscribe serves contracts that are not listed', bool),
   },
 } as const
+
+/** The headings of the groups, for people. */
+export const groupTitles: Readonly<Record<keyof typeof settingGroups, string>> = {
+  process: 'The process',
+  chain: 'The chain',
+  tokens: 'Tokens, reference values and pools',
+  tape: 'The tape',
+  edge: 'Clients',
+  gateway: 'JSON-RPC',
+}
 
 export type SettingGroups = typeof settingGroups
 export type AnySetting = SettingDefinition<unknown, string | null>

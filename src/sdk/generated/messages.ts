@@ -132,814 +132,9 @@ export type ErrorRecord = {
   })[]
 }
 
-/** Tokens moved from one holder to another. */
-export type TransferMessage = {
-  readonly type: "transfer"
-  /** The position of this message. Reconnect with it to receive what follows. */
-  readonly id: Position
-  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
-  readonly prev: Position | null
-  /** The token's symbol; * concerns all tokens. */
-  readonly symbol: string
-  /** The token's contract. Unlike the symbol it never changes. */
-  readonly address: Address
-  /** When it was written to the tape. */
-  readonly time: Time
-  readonly key: Key
-  readonly stage: Stage
-  /** First published when its block was already sealed; not new. */
-  readonly late: boolean
-  /** The sender; the zero address for a mint. */
-  readonly from: Address
-  /** The recipient; the zero address for a burn. */
-  readonly to: Address
-  readonly raw: Raw
-  /** raw / 10^decimals; null if the decimals are unknown. */
-  readonly amount: Decimal | null
-  /** The multiplier as of the log's position in the chain; 1 means that there is no multiplier, null is unknown. */
-  readonly multiplier: Decimal | null
-  /** floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token contract does. */
-  readonly shares: Decimal | null
-  /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
-  readonly reference_value: Money | null
-  readonly nav: ReferenceValue
-  /** The memo of the movement; null if there is none. */
-  readonly memo: Word | null
-  readonly block: Block
-  readonly tx: Tx
-  readonly ingest: Ingest
-}
-
-/** Tokens were issued. */
-export type MintMessage = {
-  readonly type: "mint"
-  /** The position of this message. Reconnect with it to receive what follows. */
-  readonly id: Position
-  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
-  readonly prev: Position | null
-  /** The token's symbol; * concerns all tokens. */
-  readonly symbol: string
-  /** The token's contract. Unlike the symbol it never changes. */
-  readonly address: Address
-  /** When it was written to the tape. */
-  readonly time: Time
-  readonly key: Key
-  readonly stage: Stage
-  /** First published when its block was already sealed; not new. */
-  readonly late: boolean
-  /** The sender; the zero address for a mint. */
-  readonly from: Address
-  /** The recipient; the zero address for a burn. */
-  readonly to: Address
-  readonly raw: Raw
-  /** raw / 10^decimals; null if the decimals are unknown. */
-  readonly amount: Decimal | null
-  /** The multiplier as of the log's position in the chain; 1 means that there is no multiplier, null is unknown. */
-  readonly multiplier: Decimal | null
-  /** floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token contract does. */
-  readonly shares: Decimal | null
-  /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
-  readonly reference_value: Money | null
-  readonly nav: ReferenceValue
-  /** The memo of the movement; null if there is none. */
-  readonly memo: Word | null
-  readonly block: Block
-  readonly tx: Tx
-  readonly ingest: Ingest
-}
-
-/** Tokens were destroyed. */
-export type BurnMessage = {
-  readonly type: "burn"
-  /** The position of this message. Reconnect with it to receive what follows. */
-  readonly id: Position
-  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
-  readonly prev: Position | null
-  /** The token's symbol; * concerns all tokens. */
-  readonly symbol: string
-  /** The token's contract. Unlike the symbol it never changes. */
-  readonly address: Address
-  /** When it was written to the tape. */
-  readonly time: Time
-  readonly key: Key
-  readonly stage: Stage
-  /** First published when its block was already sealed; not new. */
-  readonly late: boolean
-  /** The sender; the zero address for a mint. */
-  readonly from: Address
-  /** The recipient; the zero address for a burn. */
-  readonly to: Address
-  readonly raw: Raw
-  /** raw / 10^decimals; null if the decimals are unknown. */
-  readonly amount: Decimal | null
-  /** The multiplier as of the log's position in the chain; 1 means that there is no multiplier, null is unknown. */
-  readonly multiplier: Decimal | null
-  /** floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token contract does. */
-  readonly shares: Decimal | null
-  /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
-  readonly reference_value: Money | null
-  readonly nav: ReferenceValue
-  /** The memo of the movement; null if there is none. */
-  readonly memo: Word | null
-  readonly block: Block
-  readonly tx: Tx
-  readonly ingest: Ingest
-}
-
-/** The issuer seized tokens from a holder. */
-export type SeizeMessage = {
-  readonly type: "seize"
-  /** The position of this message. Reconnect with it to receive what follows. */
-  readonly id: Position
-  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
-  readonly prev: Position | null
-  /** The token's symbol; * concerns all tokens. */
-  readonly symbol: string
-  /** The token's contract. Unlike the symbol it never changes. */
-  readonly address: Address
-  /** When it was written to the tape. */
-  readonly time: Time
-  readonly key: Key
-  readonly stage: Stage
-  /** First published when its block was already sealed; not new. */
-  readonly late: boolean
-  /** The sender; the zero address for a mint. */
-  readonly from: Address
-  /** The recipient; the zero address for a burn. */
-  readonly to: Address
-  readonly raw: Raw
-  /** raw / 10^decimals; null if the decimals are unknown. */
-  readonly amount: Decimal | null
-  /** The multiplier as of the log's position in the chain; 1 means that there is no multiplier, null is unknown. */
-  readonly multiplier: Decimal | null
-  /** floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token contract does. */
-  readonly shares: Decimal | null
-  /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
-  readonly reference_value: Money | null
-  readonly nav: ReferenceValue
-  /** The memo of the movement; null if there is none. */
-  readonly memo: Word | null
-  readonly block: Block
-  readonly tx: Tx
-  readonly ingest: Ingest
-}
-
-/** An allowance was set. Sent only if types names it. */
-export type ApprovalMessage = {
-  readonly type: "approval"
-  /** The position of this message. Reconnect with it to receive what follows. */
-  readonly id: Position
-  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
-  readonly prev: Position | null
-  /** The token's symbol; * concerns all tokens. */
-  readonly symbol: string
-  /** The token's contract. Unlike the symbol it never changes. */
-  readonly address: Address
-  /** When it was written to the tape. */
-  readonly time: Time
-  readonly key: Key
-  readonly stage: Stage
-  /** First published when its block was already sealed; not new. */
-  readonly late: boolean
-  /** The holder of the tokens. */
-  readonly owner: Address
-  /** The address that may move them. */
-  readonly spender: Address
-  readonly raw: Raw
-  /** raw / 10^decimals; null if the decimals are unknown. */
-  readonly amount: Decimal | null
-  readonly block: Block
-  readonly tx: Tx
-  readonly ingest: Ingest
-}
-
-/** A corporate action on the multiplier. A scheduled one takes effect when chain time reaches effective_at; its effective message comes before the first movement that uses it. */
-export type MultiplierMessage = {
-  readonly type: "multiplier"
-  /** The position of this message. Reconnect with it to receive what follows. */
-  readonly id: Position
-  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
-  readonly prev: Position | null
-  /** The token's symbol; * concerns all tokens. */
-  readonly symbol: string
-  /** The token's contract. Unlike the symbol it never changes. */
-  readonly address: Address
-  /** When it was written to the tape. */
-  readonly time: Time
-  readonly phase: "scheduled" | "effective" | "cancelled"
-  /** The former multiplier. */
-  readonly from: Decimal | null
-  /** The multiplier from effective_at on. */
-  readonly to: Decimal | null
-  /** The block time from which the new multiplier is used. */
-  readonly effective_at: Time | null
-} & ({
-  readonly source: "log"
-  readonly key: Key
-  readonly stage: Stage
-  /** First published when its block was already sealed; not new. */
-  readonly late: boolean
-  readonly block: Block
-  readonly tx: Tx
-} | {
-  readonly source: "clock" | "list"
-  readonly key?: never
-  readonly stage?: never
-  readonly late?: never
-  readonly block?: never
-  readonly tx?: never
-})
-
-/** Features of a token were paused or unpaused. */
-export type PauseMessage = {
-  readonly type: "pause"
-  /** The position of this message. Reconnect with it to receive what follows. */
-  readonly id: Position
-  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
-  readonly prev: Position | null
-  /** The token's symbol; * concerns all tokens. */
-  readonly symbol: string
-  /** The token's contract. Unlike the symbol it never changes. */
-  readonly address: Address
-  /** When it was written to the tape. */
-  readonly time: Time
-  readonly change: "paused" | "unpaused"
-  /** The features that changed, by name: TRANSFER, MINT, BURN, SEIZE, or UNKNOWN_<n>. */
-  readonly features: readonly (string)[]
-  /** Their numbers in the contract. */
-  readonly feature_ids: readonly (number)[]
-  /** The names of all features that are paused after this change. */
-  readonly paused: readonly (string)[]
-} & ({
-  readonly source: "log"
-  readonly key: Key
-  readonly stage: Stage
-  /** First published when its block was already sealed; not new. */
-  readonly late: boolean
-  readonly block: Block
-  readonly tx: Tx
-} | {
-  readonly source: "list"
-  readonly key?: never
-  readonly stage?: never
-  readonly late?: never
-  readonly block?: never
-  readonly tx?: never
-})
-
-/** The issuer announced a corporate action. */
-export type ActionMessage = {
-  readonly type: "action"
-  /** The position of this message. Reconnect with it to receive what follows. */
-  readonly id: Position
-  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
-  readonly prev: Position | null
-  /** The token's symbol; * concerns all tokens. */
-  readonly symbol: string
-  /** The token's contract. Unlike the symbol it never changes. */
-  readonly address: Address
-  /** When it was written to the tape. */
-  readonly time: Time
-  readonly key: Key
-  readonly stage: Stage
-  /** First published when its block was already sealed; not new. */
-  readonly late: boolean
-  readonly action_id: string
-  /** The issuer's own text; show it as plain text. */
-  readonly description: string
-  /** The issuer's own text; show it as plain text. */
-  readonly uri: string
-  /** The facts between the start log and the end log; each has its own message. */
-  readonly keys: readonly (Key)[]
-  readonly block: Block
-  readonly tx: Tx
-}
-
-/** A token was listed or delisted, or its record changed. */
-export type TokenMessage = {
-  readonly type: "token"
-  /** The position of this message. Reconnect with it to receive what follows. */
-  readonly id: Position
-  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
-  readonly prev: Position | null
-  /** The token's symbol; * concerns all tokens. */
-  readonly symbol: string
-  /** The token's contract. Unlike the symbol it never changes. */
-  readonly address: Address
-  /** When it was written to the tape. */
-  readonly time: Time
-  readonly change: "listed" | "delisted" | "changed"
-  /** The names of the changed fields, without those that have their own message type. */
-  readonly changed: readonly (string)[]
-  readonly token: TokenRecord
-  /** The former values of the changed fields. */
-  readonly before: TokenRecord | null
-} & ({
-  readonly source: "log"
-  readonly key: Key
-  readonly stage: Stage
-  /** First published when its block was already sealed; not new. */
-  readonly late: boolean
-  readonly block: Block
-  readonly tx: Tx
-} | {
-  readonly source: "list"
-  readonly key?: never
-  readonly stage?: never
-  readonly late?: never
-  readonly block?: never
-  readonly tx?: never
-})
-
-/** The reference value of a token, its time or its state changed. */
-export type NavMessage = {
-  readonly type: "nav"
-  /** The position of this message. Reconnect with it to receive what follows. */
-  readonly id: Position
-  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
-  readonly prev: Position | null
-  /** The token's symbol; * concerns all tokens. */
-  readonly symbol: string
-  /** The token's contract. Unlike the symbol it never changes. */
-  readonly address: Address
-  /** When it was written to the tape. */
-  readonly time: Time
-  readonly nav: ReferenceValue
-  /** The former NAV; null if there was none. */
-  readonly before: ReferenceValue | null
-  /** Where the change comes from. */
-  readonly source: "list" | "log"
-}
-
-/** A log of a listed token that has no message type of its own. Sent only if types names it. */
-export type LogMessage = {
-  readonly type: "log"
-  /** The position of this message. Reconnect with it to receive what follows. */
-  readonly id: Position
-  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
-  readonly prev: Position | null
-  /** The token's symbol; * concerns all tokens. */
-  readonly symbol: string
-  /** The token's contract. Unlike the symbol it never changes. */
-  readonly address: Address
-  /** When it was written to the tape. */
-  readonly time: Time
-  readonly key: Key
-  readonly stage: Stage
-  /** First published when its block was already sealed; not new. */
-  readonly late: boolean
-  readonly topics: readonly (Word)[]
-  readonly data: string
-  readonly block: Block
-  readonly tx: Tx
-}
-
-/** A published fact did not happen. */
-export type RetractMessage = {
-  readonly type: "retract"
-  /** The position of this message. Reconnect with it to receive what follows. */
-  readonly id: Position
-  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
-  readonly prev: Position | null
-  /** The token's symbol; * concerns all tokens. */
-  readonly symbol: string
-  /** The token's contract. Unlike the symbol it never changes. */
-  readonly address: Address
-  /** When it was written to the tape. */
-  readonly time: Time
-  readonly key: Key
-  /** The type under which it was published. */
-  readonly of: "transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log"
-  /** The position of the last message that published or amended it. */
-  readonly was: Position
-  /** replaced: the same content is sealed under the key in by; reorg: the fact had been sealed; not_sealed: neither. */
-  readonly reason: "reorg" | "replaced" | "not_sealed"
-  readonly by: Key | null
-  /** The value that is valid again, for multiplier, pause and token; else null. */
-  readonly now: {
-    readonly multiplier: Decimal | null
-  } | {
-    readonly paused: readonly (string)[]
-  } | {
-    readonly token: TokenRecord
-  } | null
-  /** The sealed block that proves the retract. */
-  readonly block: Block
-}
-
-/** The content of a published fact changed. Its type may change too. */
-export type AmendMessage = {
-  readonly type: "amend"
-  /** The position of this message. Reconnect with it to receive what follows. */
-  readonly id: Position
-  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
-  readonly prev: Position | null
-  /** The token's symbol; * concerns all tokens. */
-  readonly symbol: string
-  /** The token's contract. Unlike the symbol it never changes. */
-  readonly address: Address
-  /** When it was written to the tape. */
-  readonly time: Time
-  readonly key: Key
-  /** The type under which it was published. */
-  readonly of: "transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log"
-  /** The position of the last message that published or amended it. */
-  readonly was: Position
-  /** The names of the changed fields. */
-  readonly changed: readonly (string)[]
-  /** The whole new message, without id, prev and time. */
-  readonly update: {
-    readonly type: "transfer"
-    /** The token's symbol; * concerns all tokens. */
-    readonly symbol: string
-    /** The token's contract. Unlike the symbol it never changes. */
-    readonly address: Address
-    readonly key: Key
-    readonly stage: Stage
-    /** First published when its block was already sealed; not new. */
-    readonly late: boolean
-    /** The sender; the zero address for a mint. */
-    readonly from: Address
-    /** The recipient; the zero address for a burn. */
-    readonly to: Address
-    readonly raw: Raw
-    /** raw / 10^decimals; null if the decimals are unknown. */
-    readonly amount: Decimal | null
-    /** The multiplier as of the log's position in the chain; 1 means that there is no multiplier, null is unknown. */
-    readonly multiplier: Decimal | null
-    /** floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token contract does. */
-    readonly shares: Decimal | null
-    /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
-    readonly reference_value: Money | null
-    readonly nav: ReferenceValue
-    /** The memo of the movement; null if there is none. */
-    readonly memo: Word | null
-    readonly block: Block
-    readonly tx: Tx
-    readonly ingest: Ingest
-  } | {
-    readonly type: "mint"
-    /** The token's symbol; * concerns all tokens. */
-    readonly symbol: string
-    /** The token's contract. Unlike the symbol it never changes. */
-    readonly address: Address
-    readonly key: Key
-    readonly stage: Stage
-    /** First published when its block was already sealed; not new. */
-    readonly late: boolean
-    /** The sender; the zero address for a mint. */
-    readonly from: Address
-    /** The recipient; the zero address for a burn. */
-    readonly to: Address
-    readonly raw: Raw
-    /** raw / 10^decimals; null if the decimals are unknown. */
-    readonly amount: Decimal | null
-    /** The multiplier as of the log's position in the chain; 1 means that there is no multiplier, null is unknown. */
-    readonly multiplier: Decimal | null
-    /** floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token contract does. */
-    readonly shares: Decimal | null
-    /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
-    readonly reference_value: Money | null
-    readonly nav: ReferenceValue
-    /** The memo of the movement; null if there is none. */
-    readonly memo: Word | null
-    readonly block: Block
-    readonly tx: Tx
-    readonly ingest: Ingest
-  } | {
-    readonly type: "burn"
-    /** The token's symbol; * concerns all tokens. */
-    readonly symbol: string
-    /** The token's contract. Unlike the symbol it never changes. */
-    readonly address: Address
-    readonly key: Key
-    readonly stage: Stage
-    /** First published when its block was already sealed; not new. */
-    readonly late: boolean
-    /** The sender; the zero address for a mint. */
-    readonly from: Address
-    /** The recipient; the zero address for a burn. */
-    readonly to: Address
-    readonly raw: Raw
-    /** raw / 10^decimals; null if the decimals are unknown. */
-    readonly amount: Decimal | null
-    /** The multiplier as of the log's position in the chain; 1 means that there is no multiplier, null is unknown. */
-    readonly multiplier: Decimal | null
-    /** floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token contract does. */
-    readonly shares: Decimal | null
-    /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
-    readonly reference_value: Money | null
-    readonly nav: ReferenceValue
-    /** The memo of the movement; null if there is none. */
-    readonly memo: Word | null
-    readonly block: Block
-    readonly tx: Tx
-    readonly ingest: Ingest
-  } | {
-    readonly type: "seize"
-    /** The token's symbol; * concerns all tokens. */
-    readonly symbol: string
-    /** The token's contract. Unlike the symbol it never changes. */
-    readonly address: Address
-    readonly key: Key
-    readonly stage: Stage
-    /** First published when its block was already sealed; not new. */
-    readonly late: boolean
-    /** The sender; the zero address for a mint. */
-    readonly from: Address
-    /** The recipient; the zero address for a burn. */
-    readonly to: Address
-    readonly raw: Raw
-    /** raw / 10^decimals; null if the decimals are unknown. */
-    readonly amount: Decimal | null
-    /** The multiplier as of the log's position in the chain; 1 means that there is no multiplier, null is unknown. */
-    readonly multiplier: Decimal | null
-    /** floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token contract does. */
-    readonly shares: Decimal | null
-    /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
-    readonly reference_value: Money | null
-    readonly nav: ReferenceValue
-    /** The memo of the movement; null if there is none. */
-    readonly memo: Word | null
-    readonly block: Block
-    readonly tx: Tx
-    readonly ingest: Ingest
-  } | {
-    readonly type: "approval"
-    /** The token's symbol; * concerns all tokens. */
-    readonly symbol: string
-    /** The token's contract. Unlike the symbol it never changes. */
-    readonly address: Address
-    readonly key: Key
-    readonly stage: Stage
-    /** First published when its block was already sealed; not new. */
-    readonly late: boolean
-    /** The holder of the tokens. */
-    readonly owner: Address
-    /** The address that may move them. */
-    readonly spender: Address
-    readonly raw: Raw
-    /** raw / 10^decimals; null if the decimals are unknown. */
-    readonly amount: Decimal | null
-    readonly block: Block
-    readonly tx: Tx
-    readonly ingest: Ingest
-  } | {
-    readonly type: "multiplier"
-    /** The token's symbol; * concerns all tokens. */
-    readonly symbol: string
-    /** The token's contract. Unlike the symbol it never changes. */
-    readonly address: Address
-    readonly phase: "scheduled" | "effective" | "cancelled"
-    /** The former multiplier. */
-    readonly from: Decimal | null
-    /** The multiplier from effective_at on. */
-    readonly to: Decimal | null
-    /** The block time from which the new multiplier is used. */
-    readonly effective_at: Time | null
-  } & ({
-    readonly source: "log"
-    readonly key: Key
-    readonly stage: Stage
-    /** First published when its block was already sealed; not new. */
-    readonly late: boolean
-    readonly block: Block
-    readonly tx: Tx
-  } | {
-    readonly source: "clock" | "list"
-    readonly key?: never
-    readonly stage?: never
-    readonly late?: never
-    readonly block?: never
-    readonly tx?: never
-  }) | {
-    readonly type: "pause"
-    /** The token's symbol; * concerns all tokens. */
-    readonly symbol: string
-    /** The token's contract. Unlike the symbol it never changes. */
-    readonly address: Address
-    readonly change: "paused" | "unpaused"
-    /** The features that changed, by name: TRANSFER, MINT, BURN, SEIZE, or UNKNOWN_<n>. */
-    readonly features: readonly (string)[]
-    /** Their numbers in the contract. */
-    readonly feature_ids: readonly (number)[]
-    /** The names of all features that are paused after this change. */
-    readonly paused: readonly (string)[]
-  } & ({
-    readonly source: "log"
-    readonly key: Key
-    readonly stage: Stage
-    /** First published when its block was already sealed; not new. */
-    readonly late: boolean
-    readonly block: Block
-    readonly tx: Tx
-  } | {
-    readonly source: "list"
-    readonly key?: never
-    readonly stage?: never
-    readonly late?: never
-    readonly block?: never
-    readonly tx?: never
-  }) | {
-    readonly type: "action"
-    /** The token's symbol; * concerns all tokens. */
-    readonly symbol: string
-    /** The token's contract. Unlike the symbol it never changes. */
-    readonly address: Address
-    readonly key: Key
-    readonly stage: Stage
-    /** First published when its block was already sealed; not new. */
-    readonly late: boolean
-    readonly action_id: string
-    /** The issuer's own text; show it as plain text. */
-    readonly description: string
-    /** The issuer's own text; show it as plain text. */
-    readonly uri: string
-    /** The facts between the start log and the end log; each has its own message. */
-    readonly keys: readonly (Key)[]
-    readonly block: Block
-    readonly tx: Tx
-  } | {
-    readonly type: "token"
-    /** The token's symbol; * concerns all tokens. */
-    readonly symbol: string
-    /** The token's contract. Unlike the symbol it never changes. */
-    readonly address: Address
-    readonly change: "listed" | "delisted" | "changed"
-    /** The names of the changed fields, without those that have their own message type. */
-    readonly changed: readonly (string)[]
-    readonly token: TokenRecord
-    /** The former values of the changed fields. */
-    readonly before: TokenRecord | null
-  } & ({
-    readonly source: "log"
-    readonly key: Key
-    readonly stage: Stage
-    /** First published when its block was already sealed; not new. */
-    readonly late: boolean
-    readonly block: Block
-    readonly tx: Tx
-  } | {
-    readonly source: "list"
-    readonly key?: never
-    readonly stage?: never
-    readonly late?: never
-    readonly block?: never
-    readonly tx?: never
-  }) | {
-    readonly type: "log"
-    /** The token's symbol; * concerns all tokens. */
-    readonly symbol: string
-    /** The token's contract. Unlike the symbol it never changes. */
-    readonly address: Address
-    readonly key: Key
-    readonly stage: Stage
-    /** First published when its block was already sealed; not new. */
-    readonly late: boolean
-    readonly topics: readonly (Word)[]
-    readonly data: string
-    readonly block: Block
-    readonly tx: Tx
-  }
-}
-
-/** A block with logs of this token was sealed. Lists all of them, and replaces an earlier seal of the same block number. */
-export type SealMessage = {
-  readonly type: "seal"
-  /** The position of this message. Reconnect with it to receive what follows. */
-  readonly id: Position
-  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
-  readonly prev: Position | null
-  /** The token's symbol; * concerns all tokens. */
-  readonly symbol: string
-  /** The token's contract. Unlike the symbol it never changes. */
-  readonly address: Address
-  /** When it was written to the tape. */
-  readonly time: Time
-  readonly block: Block
-  /** The keys of all logs of the token in this block, in log order. */
-  readonly keys: readonly (Key)[]
-  /** For each key the type under which it was published, or part if the message of another key contains the log. */
-  readonly types: readonly ("transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log" | "part")[]
-  /** The keys that are first published now with late: true. */
-  readonly late_keys: readonly (Key)[]
-  /** The number of keys. */
-  readonly count: number
-  /** The first 16 bytes, in hex, of SHA-256 over the keys joined by line feeds. */
-  readonly digest: string
-}
-
-/** Sealed blocks could not be read; their logs are not on the tape. */
-export type HoleMessage = {
-  readonly type: "hole"
-  /** The position of this message. Reconnect with it to receive what follows. */
-  readonly id: Position
-  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
-  readonly prev: Position | null
-  readonly symbol: "*"
-  readonly address: null
-  /** When it was written to the tape. */
-  readonly time: Time
-  /** The first and the last block that could not be read, both included. */
-  readonly blocks: {
-    readonly first: number
-    readonly last: number
-  }
-  /** Why: for example pruned, backfill_bound, or reorg where the chain was replaced deeper than can be rolled back. */
-  readonly reason: string
-}
-
-/** The safe or the finalized block moved. */
-export type FinalityMessage = {
-  readonly type: "finality"
-  /** The position of this message. Reconnect with it to receive what follows. */
-  readonly id: Position
-  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
-  readonly prev: Position | null
-  readonly symbol: "*"
-  readonly address: null
-  /** When it was written to the tape. */
-  readonly time: Time
-  readonly stage: "safe" | "finalized"
-  /** The newest block at that stage. */
-  readonly block: Block
-}
-
-/** The source of events or its reason changed. */
-export type StatusMessage = {
-  readonly type: "status"
-  /** The position of this message. Reconnect with it to receive what follows. */
-  readonly id: Position
-  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
-  readonly prev: Position | null
-  readonly symbol: "*"
-  readonly address: null
-  /** When it was written to the tape. */
-  readonly time: Time
-  readonly source: Source
-  /** Since when this source and reason are valid. */
-  readonly since: Time
-  readonly reason: SourceReason
-  readonly head: Head
-}
-
-/** The token's price in a pool on the chain changed: a reading, never sealed or retracted. The next one replaces it. */
-export type QuoteMessage = {
-  readonly type: "quote"
-  /** The position of this message. Reconnect with it to receive what follows. */
-  readonly id: Position
-  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
-  readonly prev: Position | null
-  /** The token's symbol; * concerns all tokens. */
-  readonly symbol: string
-  /** The token's contract. Unlike the symbol it never changes. */
-  readonly address: Address
-  /** When it was written to the tape. */
-  readonly time: Time
-  readonly venue: Venue
-  /** Units of the currency for one token; only in the state ok. Not a price to trade at. */
-  readonly price: Decimal | null
-  /** thin: less depth than POOL_MIN_DEPTH; empty: no liquidity in range; unreadable: no usable answer. */
-  readonly state: "ok" | "thin" | "empty" | "unreadable"
-  /** Units of the currency that buy the token up to one percent above the price. */
-  readonly depth: Decimal | null
-  /** (price / nav.price − 1) × 10,000, rounded half even to two decimals; the currency is taken as one dollar. */
-  readonly basis_bps: Decimal | null
-  /** premium: against a fresh NAV; drift: against a NAV that is stale or frozen, which the market may have left. */
-  readonly basis: "premium" | "drift" | null
-  readonly nav: ReferenceValue
-  /** The block whose state was read; without a hash it is pre-confirmed. */
-  readonly block: Block
-}
-
-/** The market of the underlying stocks opened or closed. */
-export type SessionMessage = {
-  readonly type: "session"
-  /** The position of this message. Reconnect with it to receive what follows. */
-  readonly id: Position
-  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
-  readonly prev: Position | null
-  readonly symbol: "*"
-  readonly address: null
-  /** When it was written to the tape. */
-  readonly time: Time
-  /** The market of the underlying stocks, such as XNYS. */
-  readonly market: string
-  /** unknown: the calendar does not reach so far. */
-  readonly state: "pre" | "open" | "post" | "overnight" | "closed" | "unknown"
-  /** When this state began. */
-  readonly since: Time | null
-  /** When the next state begins. */
-  readonly until: Time | null
-  /** The name of the holiday or early close; null otherwise. */
-  readonly reason: string | null
-  /** Where the calendar ends. */
-  readonly valid_to: Time
-}
-
 /** A page of history. A short or empty page is not necessarily the last. */
 export type EventsPage = {
-  readonly events: readonly (TransferMessage | MintMessage | BurnMessage | SeizeMessage | ApprovalMessage | MultiplierMessage | PauseMessage | ActionMessage | TokenMessage | LogMessage | NavMessage | RetractMessage | AmendMessage | SealMessage | HoleMessage | FinalityMessage | StatusMessage | QuoteMessage | SessionMessage)[]
+  readonly events: readonly Update[]
   /** For the next page, set after to it; with order=desc, set before to it. Null when there are no more messages. */
   readonly next: Position | null
 }
@@ -948,7 +143,7 @@ export type EventsPage = {
 export type OneFact = {
   readonly key: Key
   /** Oldest first, including the seals that list the key. */
-  readonly updates: readonly (TransferMessage | MintMessage | BurnMessage | SeizeMessage | ApprovalMessage | MultiplierMessage | PauseMessage | ActionMessage | TokenMessage | LogMessage | NavMessage | RetractMessage | AmendMessage | SealMessage | HoleMessage | FinalityMessage | StatusMessage | QuoteMessage | SessionMessage)[]
+  readonly updates: readonly Update[]
   /** The current stage of the fact. */
   readonly stage: "preconfirmed" | "sealed" | "safe" | "finalized" | "retracted"
 }
@@ -1036,7 +231,7 @@ export type ServiceStatus = {
     readonly rpc: number
   }
   /** The hours on the tape, oldest first, the current one last; null while they are being counted. */
-  readonly score: readonly (HourScore)[] | null
+  readonly score: readonly HourScore[] | null
 }
 
 /** The answer of /healthz. */
@@ -1050,7 +245,7 @@ export type Readiness = {
   /** Whether the service can serve clients now. */
   readonly status: "ready" | "unready"
   /** Why it is not ready; empty when it is. */
-  readonly reasons: readonly (string)[]
+  readonly reasons: readonly string[]
   /** Whether the upstream is the built-in chain: nothing on it is real. */
   readonly demo: boolean
 }
@@ -1062,6 +257,273 @@ export type AccessToken = {
   /** When it opens no further connection. Those that are open stay. */
   readonly expires_at: Time
 }
+
+/** Why the symbol or the name of a token may mislead a reader. mixed_scripts: letters of several scripts, such as Latin and Cyrillic; hidden_characters: characters that nobody sees; direction_override: characters that change the order in which a text is shown; looks_like_another: the symbol or the name looks like that of another listed token, or the symbol is the same. */
+export type TokenWarning = "mixed_scripts" | "hidden_characters" | "direction_override" | "looks_like_another"
+
+/** The fields of every message about one token. */
+export type TokenUpdate<Type extends string> = {
+  readonly type: Type
+  /** The position of this message. Reconnect with it to receive what follows. */
+  readonly id: Position
+  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  readonly prev: Position | null
+  /** The token's symbol; * concerns all tokens. */
+  readonly symbol: string
+  /** The token's contract. Unlike the symbol it never changes. */
+  readonly address: Address
+  /** When it was written to the tape. */
+  readonly time: Time
+}
+
+/** The fields of every message that concerns all tokens. */
+export type GlobalUpdate<Type extends string> = {
+  readonly type: Type
+  /** The position of this message. Reconnect with it to receive what follows. */
+  readonly id: Position
+  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  readonly prev: Position | null
+  readonly symbol: "*"
+  readonly address: null
+  /** When it was written to the tape. */
+  readonly time: Time
+}
+
+/** A fact on the chain: its name, how certain it is, and its place. */
+export type OnChain = {
+  readonly key: Key
+  readonly stage: Stage
+  /** First published when its block was already sealed; not new. */
+  readonly late: boolean
+  readonly block: Block
+  readonly tx: Tx
+}
+
+/** The price of a token in a pool. */
+export type QuoteReading = {
+  readonly venue: Venue
+  /** Units of the currency for one token; only in the state ok. Not a price to trade at. */
+  readonly price: Decimal | null
+  /** thin: less depth than POOL_MIN_DEPTH; empty: no liquidity in range; unreadable: no usable answer. */
+  readonly state: "ok" | "thin" | "empty" | "unreadable"
+  /** Units of the currency that buy the token up to one percent above the price. */
+  readonly depth: Decimal | null
+  /** (price / nav.price − 1) × 10,000, rounded half even to two decimals; the currency is taken as one dollar. */
+  readonly basis_bps: Decimal | null
+  /** premium: against a fresh NAV; drift: against a NAV that is stale or frozen, which the market may have left. */
+  readonly basis: "premium" | "drift" | null
+  readonly nav: ReferenceValue
+  /** The block whose state was read; without a hash it is pre-confirmed. */
+  readonly block: Block
+}
+
+/** The state of the market of the underlying stocks. */
+export type MarketHours = {
+  /** The market of the underlying stocks, such as XNYS. */
+  readonly market: string
+  /** unknown: the calendar does not reach so far. */
+  readonly state: "pre" | "open" | "post" | "overnight" | "closed" | "unknown"
+  /** When this state began. */
+  readonly since: Time | null
+  /** When the next state begins. */
+  readonly until: Time | null
+  /** The name of the holiday or early close; null otherwise. */
+  readonly reason: string | null
+  /** Where the calendar ends. */
+  readonly valid_to: Time
+}
+
+/** A change that a log tells, or another source. */
+export type FromLog<Other extends string> = { readonly source: "log" } & OnChain | { readonly source: Other } & { readonly [Field in keyof OnChain]?: never }
+
+/** Tokens moved, were issued or destroyed. */
+export type Movement<Type extends string> = TokenUpdate<Type> & OnChain & {
+  /** The sender; the zero address for a mint. */
+  readonly from: Address
+  /** The recipient; the zero address for a burn. */
+  readonly to: Address
+  readonly raw: Raw
+  /** raw / 10^decimals; null if the decimals are unknown. */
+  readonly amount: Decimal | null
+  /** The multiplier as of the log's position in the chain; 1 means that there is no multiplier, null is unknown. */
+  readonly multiplier: Decimal | null
+  /** floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token contract does. */
+  readonly shares: Decimal | null
+  /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
+  readonly reference_value: Money | null
+  readonly nav: ReferenceValue
+  /** The memo of the movement; null if there is none. */
+  readonly memo: Word | null
+  readonly ingest: Ingest
+}
+
+/** A message as an amend contains it: without the fields that the tape adds. */
+export type Amended<Fact> = Fact extends unknown ? Omit<Fact, 'id' | 'prev' | 'time'> : never
+
+/** Tokens moved from one holder to another. */
+export type TransferMessage = Movement<"transfer">
+
+/** Tokens were issued. */
+export type MintMessage = Movement<"mint">
+
+/** Tokens were destroyed. */
+export type BurnMessage = Movement<"burn">
+
+/** The issuer seized tokens from a holder. */
+export type SeizeMessage = Movement<"seize">
+
+/** An allowance was set. Sent only if types names it. */
+export type ApprovalMessage = TokenUpdate<"approval"> & OnChain & {
+  /** The holder of the tokens. */
+  readonly owner: Address
+  /** The address that may move them. */
+  readonly spender: Address
+  readonly raw: Raw
+  /** raw / 10^decimals; null if the decimals are unknown. */
+  readonly amount: Decimal | null
+  readonly ingest: Ingest
+}
+
+/** A corporate action on the multiplier. A scheduled one takes effect when chain time reaches effective_at; its effective message comes before the first movement that uses it. */
+export type MultiplierMessage = TokenUpdate<"multiplier"> & {
+  readonly phase: "scheduled" | "effective" | "cancelled"
+  /** The former multiplier. */
+  readonly from: Decimal | null
+  /** The multiplier from effective_at on. */
+  readonly to: Decimal | null
+  /** The block time from which the new multiplier is used. */
+  readonly effective_at: Time | null
+} & FromLog<"clock" | "list">
+
+/** Features of a token were paused or unpaused. */
+export type PauseMessage = TokenUpdate<"pause"> & {
+  readonly change: "paused" | "unpaused"
+  /** The features that changed, by name: TRANSFER, MINT, BURN, SEIZE, or UNKNOWN_<n>. */
+  readonly features: readonly string[]
+  /** Their numbers in the contract. */
+  readonly feature_ids: readonly number[]
+  /** The names of all features that are paused after this change. */
+  readonly paused: readonly string[]
+} & FromLog<"list">
+
+/** The issuer announced a corporate action. */
+export type ActionMessage = TokenUpdate<"action"> & OnChain & {
+  readonly action_id: string
+  /** The issuer's own text; show it as plain text. */
+  readonly description: string
+  /** The issuer's own text; show it as plain text. */
+  readonly uri: string
+  /** The facts between the start log and the end log; each has its own message. */
+  readonly keys: readonly Key[]
+}
+
+/** A token was listed or delisted, or its record changed. */
+export type TokenMessage = TokenUpdate<"token"> & {
+  readonly change: "listed" | "delisted" | "changed"
+  /** The names of the changed fields, without those that have their own message type. */
+  readonly changed: readonly string[]
+  readonly token: TokenRecord
+  /** The former values of the changed fields. */
+  readonly before: TokenRecord | null
+} & FromLog<"list">
+
+/** The reference value of a token, its time or its state changed. */
+export type NavMessage = TokenUpdate<"nav"> & {
+  readonly nav: ReferenceValue
+  /** The former NAV; null if there was none. */
+  readonly before: ReferenceValue | null
+  /** Where the change comes from. */
+  readonly source: "list" | "log"
+}
+
+/** A log of a listed token that has no message type of its own. Sent only if types names it. */
+export type LogMessage = TokenUpdate<"log"> & OnChain & {
+  readonly topics: readonly Word[]
+  readonly data: string
+}
+
+/** A published fact did not happen. */
+export type RetractMessage = TokenUpdate<"retract"> & {
+  readonly key: Key
+  /** The type under which it was published. */
+  readonly of: "transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log"
+  /** The position of the last message that published or amended it. */
+  readonly was: Position
+  /** replaced: the same content is sealed under the key in by; reorg: the fact had been sealed; not_sealed: neither. */
+  readonly reason: "reorg" | "replaced" | "not_sealed"
+  readonly by: Key | null
+  /** The value that is valid again, for multiplier, pause and token; else null. */
+  readonly now: {
+    readonly multiplier: Decimal | null
+  } | {
+    readonly paused: readonly string[]
+  } | {
+    readonly token: TokenRecord
+  } | null
+  /** The sealed block that proves the retract. */
+  readonly block: Block
+}
+
+/** The content of a published fact changed. Its type may change too. */
+export type AmendMessage = TokenUpdate<"amend"> & {
+  readonly key: Key
+  /** The type under which it was published. */
+  readonly of: "transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log"
+  /** The position of the last message that published or amended it. */
+  readonly was: Position
+  /** The names of the changed fields. */
+  readonly changed: readonly string[]
+  /** The whole new message, without id, prev and time. */
+  readonly update: Amended<FactMessage>
+}
+
+/** A block with logs of this token was sealed. Lists all of them, and replaces an earlier seal of the same block number. */
+export type SealMessage = TokenUpdate<"seal"> & {
+  readonly block: Block
+  /** The keys of all logs of the token in this block, in log order. */
+  readonly keys: readonly Key[]
+  /** For each key the type under which it was published, or part if the message of another key contains the log. */
+  readonly types: readonly ("transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log" | "part")[]
+  /** The keys that are first published now with late: true. */
+  readonly late_keys: readonly Key[]
+  /** The number of keys. */
+  readonly count: number
+  /** The first 16 bytes, in hex, of SHA-256 over the keys joined by line feeds. */
+  readonly digest: string
+}
+
+/** Sealed blocks could not be read; their logs are not on the tape. */
+export type HoleMessage = GlobalUpdate<"hole"> & {
+  /** The first and the last block that could not be read, both included. */
+  readonly blocks: {
+    readonly first: number
+    readonly last: number
+  }
+  /** Why: for example pruned, backfill_bound, or reorg where the chain was replaced deeper than can be rolled back. */
+  readonly reason: string
+}
+
+/** The safe or the finalized block moved. */
+export type FinalityMessage = GlobalUpdate<"finality"> & {
+  readonly stage: "safe" | "finalized"
+  /** The newest block at that stage. */
+  readonly block: Block
+}
+
+/** The source of events or its reason changed. */
+export type StatusMessage = GlobalUpdate<"status"> & {
+  readonly source: Source
+  /** Since when this source and reason are valid. */
+  readonly since: Time
+  readonly reason: SourceReason
+  readonly head: Head
+}
+
+/** The token's price in a pool on the chain changed: a reading, never sealed or retracted. The next one replaces it. */
+export type QuoteMessage = TokenUpdate<"quote"> & QuoteReading
+
+/** The market of the underlying stocks opened or closed. */
+export type SessionMessage = GlobalUpdate<"session"> & MarketHours
 
 /** The first message of every connection: the server, the oldest and the newest position of the tape, and the limits. */
 export type HelloMessage = {
@@ -1110,9 +572,9 @@ export type SubscribedMessage = {
   /** Where the stream starts; null when a gap follows. */
   readonly id: Position | null
   /** The full set of symbols now. */
-  readonly symbols: readonly (string)[]
+  readonly symbols: readonly string[]
   /** The message types, in the order of this contract; * for all. */
-  readonly types: readonly (string)[]
+  readonly types: readonly string[]
   readonly stage: Stage
   readonly min_value: Decimal | null
   readonly min_shares: Decimal | null
@@ -1122,7 +584,7 @@ export type SubscribedMessage = {
     readonly symbol: string
     readonly reason: "unknown_symbol" | "ambiguous_symbol"
     /** Close known symbols. */
-    readonly suggest: readonly (string)[]
+    readonly suggest: readonly string[]
   })[]
   /** none: no position was given; full: the stream continues from it; gap: a gap follows. */
   readonly resume: "none" | "full" | "gap"
@@ -1133,11 +595,8 @@ export type UnsubscribedMessage = {
   readonly type: "unsubscribed"
   /** The client's own identifier for its request, returned with the answer. */
   readonly req?: number | string
-  readonly symbols: readonly (string)[]
+  readonly symbols: readonly string[]
 }
-
-/** Why the symbol or the name of a token may mislead a reader. mixed_scripts: letters of several scripts, such as Latin and Cyrillic; hidden_characters: characters that nobody sees; direction_override: characters that change the order in which a text is shown; looks_like_another: the symbol or the name looks like that of another listed token, or the symbol is the same. */
-export type TokenWarning = "mixed_scripts" | "hidden_characters" | "direction_override" | "looks_like_another"
 
 /** The state of a token at as_of. */
 export type SnapshotMessage = {
@@ -1149,7 +608,7 @@ export type SnapshotMessage = {
   readonly as_of: Position
   readonly token: TokenRecord
   /** Why the symbol or the name may mislead a reader; empty where nothing does. */
-  readonly token_warnings: readonly (TokenWarning)[]
+  readonly token_warnings: readonly TokenWarning[]
   /** The multiplier from tokens to shares; 1 means that there is no multiplier, null is unknown. */
   readonly multiplier: Decimal | null
   /** Where the multiplier comes from; call is a read of the token contract. */
@@ -1160,44 +619,16 @@ export type SnapshotMessage = {
     readonly effective_at: Time | null
   } | null
   /** The names of the paused features. */
-  readonly paused: readonly (string)[]
+  readonly paused: readonly string[]
   readonly supply: {
     readonly tokens: Decimal | null
     readonly shares: Decimal | null
   }
   readonly nav: ReferenceValue
   /** The latest quote of the deepest pool in the state ok, or of the first pool; null before any pool was read. */
-  readonly quote: {
-    readonly venue: Venue
-    /** Units of the currency for one token; only in the state ok. Not a price to trade at. */
-    readonly price: Decimal | null
-    /** thin: less depth than POOL_MIN_DEPTH; empty: no liquidity in range; unreadable: no usable answer. */
-    readonly state: "ok" | "thin" | "empty" | "unreadable"
-    /** Units of the currency that buy the token up to one percent above the price. */
-    readonly depth: Decimal | null
-    /** (price / nav.price − 1) × 10,000, rounded half even to two decimals; the currency is taken as one dollar. */
-    readonly basis_bps: Decimal | null
-    /** premium: against a fresh NAV; drift: against a NAV that is stale or frozen, which the market may have left. */
-    readonly basis: "premium" | "drift" | null
-    readonly nav: ReferenceValue
-    /** The block whose state was read; without a hash it is pre-confirmed. */
-    readonly block: Block
-  } | null
+  readonly quote: QuoteReading | null
   /** The session of the market; null without a calendar. */
-  readonly session: {
-    /** The market of the underlying stocks, such as XNYS. */
-    readonly market: string
-    /** unknown: the calendar does not reach so far. */
-    readonly state: "pre" | "open" | "post" | "overnight" | "closed" | "unknown"
-    /** When this state began. */
-    readonly since: Time | null
-    /** When the next state begins. */
-    readonly until: Time | null
-    /** The name of the holiday or early close; null otherwise. */
-    readonly reason: string | null
-    /** Where the calendar ends. */
-    readonly valid_to: Time
-  } | null
+  readonly session: MarketHours | null
 }
 
 /** The replay is over; live messages follow. */
@@ -1276,7 +707,7 @@ export type SubscribeRequest = {
   readonly type: "subscribe"
   readonly req?: number | string | null
   /** Symbols in upper or lower case, with or without the trailing c, former symbols, addresses, isin:…, or * for all. */
-  readonly symbols?: readonly (string)[]
+  readonly symbols?: readonly string[]
   /** Message types, or * for all. Default: all except approval and log. */
   readonly types?: readonly ("transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log" | "nav" | "retract" | "amend" | "seal" | "hole" | "finality" | "status" | "quote" | "session" | "*")[] | null
   /** sealed: a fact comes only when its block is sealed. Default: preconfirmed. */
@@ -1300,7 +731,7 @@ export type UnsubscribeRequest = {
   readonly type: "unsubscribe"
   readonly req?: number | string | null
   /** Symbols in upper or lower case, with or without the trailing c, former symbols, addresses, isin:…, or * for all. */
-  readonly symbols: readonly (string)[]
+  readonly symbols: readonly string[]
 }
 
 /** Asks for the current selection. */
@@ -1322,6 +753,9 @@ export type PingRequest = {
   readonly type: "ping"
   readonly req?: number | string | null
 }
+
+/** A message about one fact on the chain, which a retract or an amend can follow. */
+export type FactMessage = TransferMessage | MintMessage | BurnMessage | SeizeMessage | ApprovalMessage | MultiplierMessage | PauseMessage | ActionMessage | TokenMessage | LogMessage
 
 /** A message of the tape. */
 export type Update = TransferMessage | MintMessage | BurnMessage | SeizeMessage | ApprovalMessage | MultiplierMessage | PauseMessage | ActionMessage | TokenMessage | LogMessage | NavMessage | RetractMessage | AmendMessage | SealMessage | HoleMessage | FinalityMessage | StatusMessage | QuoteMessage | SessionMessage

@@ -22,6 +22,11 @@ export function describe(message: Message): string {
       if (message.source === 'log') return message.key
       // @ts-expect-error Only the change of a log has a key.
       return message.key
+    case 'amend':
+      if (message.update.type === 'mint') return message.update.raw
+      if (message.update.type === 'pause' && message.update.source === 'log') return message.update.key
+      // @ts-expect-error The new message has no position of its own.
+      return message.update.id
     case 'gap':
       return message.backfill ?? message.to
     // @ts-expect-error There is no such message.

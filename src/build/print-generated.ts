@@ -1,4 +1,5 @@
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import '../protocol/history.ts'
 import '../protocol/status.ts'
@@ -6,11 +7,19 @@ import { typescriptTypes } from '../docs/typescript-types.ts'
 import { camelCaseOf } from '../lib/camel-case.ts'
 import { followingTypes, namedTypes, typesOfKind, updateTypes } from '../protocol/updates.ts'
 import { filterNames, valueFilters } from '../protocol/value-filters.ts'
+import { type AnySetting, groupTitles, settingGroups } from '../relay/config/settings.ts'
 
-/** Prints `src/sdk/generated`: what the SDK knows of the contract, for it imports nothing of the relay. */
+/**
+ * Prints the files that are made from the tables: `src/sdk/generated`, which is all that the SDK knows of the contract, for
+ * it imports nothing of the relay; and `docs/configuration.md`. An argument names another root to print into.
+ */
 
-const [folder = fileURLToPath(new URL('../sdk/generated/', import.meta.url))] = process.argv.slice(2)
-const write = (file: string, text: string) => writeFileSync(`${folder}/${file}`, text)
+const [root = fileURLToPath(new URL('../../', import.meta.url))] = process.argv.slice(2)
+function write(file: string, text: string): void {
+  const path = join(root, file)
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(path, text)
+}
 
 /** Shorter than an array. The comment lets a bundler leave out the lists that a page does not use. */
 const list = (names: readonly string[]): string => `/* @__PURE__ */ '${names.join(' ')}'.split(' ')`
@@ -22,9 +31,9 @@ const filterOptions = filterNames
   })
   .join('')
 
-write('messages.ts', typescriptTypes())
+write('src/sdk/generated/messages.ts', typescriptTypes())
 write(
-  'names.ts',
+  'src/sdk/generated/names.ts',
   `// The names of stocktape.v1 that a client must know, made from the tables of the relay.
 
 /** The messages of the tape. A newer relay may send others, which a client ignores. */
@@ -51,4 +60,26 @@ export const filterParameters: readonly (readonly [option: keyof ValueFilters, p
     .map((name) => `['${camelCaseOf(name)}', '${name}']`)
     .join(', ')}]
 `,
+)
+
+const settingRow = ([name, { default: fallback, description }]: readonly [string, AnySetting]): string =>
+  `| \`${name}\` | ${fallback ?? '–'} | ${description} |\n`
+
+const settingSections = Object.entries(settingGroups).map(
+  ([group, settings]) => `
+## ${groupTitles[group as keyof typeof settingGroups]}
+
+| name | default | |
+|---|---|---|
+${Object.entries<AnySetting>(settings).map(settingRow).join('')}`,
+)
+
+write(
+  'docs/configuration.md',
+  `# Configuration
+
+Each setting is an environment variable, or a flag of the same name: \`PENDING_POLL_MS\` is \`--pending-poll-ms\`. A flag wins over
+the environment. \`npm start -- --help\` prints the same texts. The relay does not start with a misspelt setting; it only warns
+if the variable may belong to another program.
+${settingSections.join('')}`,
 )
