@@ -193,22 +193,30 @@ type UpdateRow = {
   readonly isEvictable: boolean | 'byKeys'
 }
 
-const factRows = {
-  transfer: { schema: Transfer, kind: 'movement', isDefault: true, isEvictable: true },
-  mint: { schema: Mint, kind: 'movement', isDefault: true, isEvictable: true },
-  burn: { schema: Burn, kind: 'movement', isDefault: true, isEvictable: true },
-  seize: { schema: Seize, kind: 'movement', isDefault: true, isEvictable: true },
-  approval: { schema: Approval, kind: 'event', isDefault: false, isEvictable: true },
-  multiplier: { schema: Multiplier, kind: 'change', isDefault: true, isEvictable: false },
-  pause: { schema: Pause, kind: 'change', isDefault: true, isEvictable: false },
-  action: { schema: Action, kind: 'event', isDefault: true, isEvictable: false },
-  token: { schema: Token, kind: 'change', isDefault: true, isEvictable: false },
-  log: { schema: OtherLog, kind: 'event', isDefault: false, isEvictable: true },
-} as const satisfies Readonly<Record<string, UpdateRow>>
+type FactRow = UpdateRow & {
+  /** The fields that come from the log alone, without source, time, block and NAV: two facts that agree in them are alike. */
+  readonly content: readonly string[]
+}
 
-type FactTypeName = keyof typeof factRows
-const factTypeNames = Object.keys(factRows) as [FactTypeName, ...FactTypeName[]]
-const FactType = z.enum(factTypeNames)
+const movementContent = ['from', 'to', 'raw', 'memo']
+
+export const factRows = {
+  transfer: { schema: Transfer, kind: 'movement', isDefault: true, isEvictable: true, content: movementContent },
+  mint: { schema: Mint, kind: 'movement', isDefault: true, isEvictable: true, content: movementContent },
+  burn: { schema: Burn, kind: 'movement', isDefault: true, isEvictable: true, content: movementContent },
+  seize: { schema: Seize, kind: 'movement', isDefault: true, isEvictable: true, content: movementContent },
+  approval: { schema: Approval, kind: 'event', isDefault: false, isEvictable: true, content: ['owner', 'spender', 'raw'] },
+  multiplier: { schema: Multiplier, kind: 'change', isDefault: true, isEvictable: false, content: ['phase', 'to', 'effective_at'] },
+  pause: { schema: Pause, kind: 'change', isDefault: true, isEvictable: false, content: ['change', 'feature_ids'] },
+  action: { schema: Action, kind: 'event', isDefault: true, isEvictable: false, content: ['action_id', 'description', 'uri'] },
+  token: { schema: Token, kind: 'change', isDefault: true, isEvictable: false, content: ['changed'] },
+  log: { schema: OtherLog, kind: 'event', isDefault: false, isEvictable: true, content: ['topics', 'data'] },
+} as const satisfies Readonly<Record<string, FactRow>>
+
+/** Types of updates that publish one on-chain fact. */
+export type FactType = keyof typeof factRows
+const factTypeNames = Object.keys(factRows) as [FactType, ...FactType[]]
+const FactTypeText = z.enum(factTypeNames)
 
 const Retract = registerSchema(
   'retract',
@@ -216,7 +224,7 @@ const Retract = registerSchema(
   z.object({
     ...updateFields('retract'),
     key: Key,
-    of: FactType.describe('The type under which it was published.'),
+    of: FactTypeText.describe('The type under which it was published.'),
     was: PositionText.describe('The position of the last message that published or amended it.'),
     reason: z
       .enum(['reorg', 'replaced', 'not_sealed'])
@@ -235,7 +243,7 @@ const Retract = registerSchema(
 )
 
 type TapeField = 'id' | 'prev' | 'time'
-type Amended = { readonly [Type in FactTypeName]: Omit<z.infer<(typeof factRows)[Type]['schema']>, TapeField> }[FactTypeName]
+type Amended = { readonly [Type in FactType]: Omit<z.infer<(typeof factRows)[Type]['schema']>, TapeField> }[FactType]
 
 const AmendedMessage = z
   .union(
@@ -252,7 +260,7 @@ const Amend = registerSchema(
   z.object({
     ...updateFields('amend'),
     key: Key,
-    of: FactType.describe('The type under which it was published.'),
+    of: FactTypeText.describe('The type under which it was published.'),
     was: PositionText.describe('The position of the last message that published or amended it.'),
     changed: z.array(z.string()).describe('The names of the changed fields.'),
     update: AmendedMessage,
@@ -267,7 +275,7 @@ const Seal = registerSchema(
     block: Block,
     keys: z.array(Key).describe('The keys of all logs of the token in this block, in log order.'),
     types: z
-      .array(z.enum([...FactType.options, 'part']))
+      .array(z.enum([...FactTypeText.options, 'part']))
       .describe('For each key the type under which it was published, or part if the message of another key contains the log.'),
     late_keys: z.array(Key).describe('The keys that are first published now with late: true.'),
     count: z.int().nonnegative().describe('The number of keys.'),

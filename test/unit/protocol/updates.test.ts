@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { examplesOf } from '../../../src/docs/examples.ts'
-import { defaultTypes, movementTypes, Update, updateTypes } from '../../../src/protocol/updates.ts'
+import { defaultTypes, factRows, movementTypes, Update, updateTypes } from '../../../src/protocol/updates.ts'
 
 /** The contract's tables: the common fields of every message, then the fields of each type. */
 const commonFields = 'type id prev symbol address time'
@@ -50,6 +50,10 @@ describe('the schemas of the tape', () => {
     expect(Object.keys(read.block).join(' ')).toBe('number hash timestamp')
     expect(Object.keys(read.tx).join(' ')).toBe('hash index log_index')
     expect(Object.keys(read.ingest).join(' ')).toBe('source received_at published_at')
+  })
+
+  it.each(Object.values(factRows))('compare facts by fields that they have', ({ schema, content }) => {
+    expect(Object.keys(schema.shape)).toEqual(expect.arrayContaining([...content]))
   })
 
   it('default to all types but approval and log', () => {

@@ -1,21 +1,4 @@
-import type { Draft, DraftOf, UpdateType } from '../../../protocol/updates.ts'
-
-/** The fields that come from the log alone: no source, time, block or NAV. */
-const contentFields = {
-  transfer: ['from', 'to', 'raw', 'memo'],
-  mint: ['from', 'to', 'raw', 'memo'],
-  burn: ['from', 'to', 'raw', 'memo'],
-  seize: ['from', 'to', 'raw', 'memo'],
-  approval: ['owner', 'spender', 'raw'],
-  multiplier: ['phase', 'to', 'effective_at'],
-  pause: ['change', 'feature_ids'],
-  action: ['action_id', 'description', 'uri'],
-  token: ['changed'],
-  log: ['topics', 'data'],
-} as const satisfies Partial<Record<UpdateType, readonly string[]>>
-
-/** Types of updates that publish one on-chain fact. */
-export type FactType = keyof typeof contentFields
+import { type Draft, type DraftOf, type FactType, factRows, type UpdateType } from '../../../protocol/updates.ts'
 
 type KeyedDraft<Type extends UpdateType> = DraftOf<Type> & {
   readonly [Name in 'key' | 'stage' | 'late' | 'block' | 'tx']: DraftOf<'transfer'>[Name]
@@ -41,7 +24,7 @@ export function replaceDraft(published: PublishedFact, fact: FactDraft): FactDra
   return before
 }
 
-const isFactType = (type: UpdateType): type is FactType => type in contentFields
+const isFactType = (type: UpdateType): type is FactType => type in factRows
 export const isFact = (draft: Draft): draft is FactDraft => isFactType(draft.type) && 'key' in draft && draft.key !== undefined
 
 /** Whether two facts have the same content, at any log index of their transaction. */
@@ -54,7 +37,7 @@ export function isSameContent(a: FactDraft, b: FactDraft): boolean {
 
 /** The content as text, for a lookup. */
 export const contentOf = (fact: FactDraft): string => {
-  const values = contentFields[fact.type].map((name): unknown => Reflect.get(fact, name))
+  const values = factRows[fact.type].content.map((name): unknown => Reflect.get(fact, name))
   const record = fact.type === 'token' ? fact.changed.map((name) => fact.token[name]) : []
   return JSON.stringify([fact.type, fact.address, ...values, ...record])
 }

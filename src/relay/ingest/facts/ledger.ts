@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { Hex } from '../../../protocol/fields.ts'
-import type { DraftOf } from '../../../protocol/updates.ts'
+import type { DraftOf, FactType } from '../../../protocol/updates.ts'
 import type { Log } from '../../chain/logs/log-schema.ts'
 import type { OpenKey, OpenKeys } from '../../chain/sealed/block-logs.ts'
 import { type Cursor, DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from '../../chain/sealed/recent-blocks.ts'
-import { type FactDraft, type FactType, type PublishedFact, replaceDraft } from './fact.ts'
+import { type FactDraft, type PublishedFact, replaceDraft } from './fact.ts'
 import { type Amendment, matchFacts } from './match-facts.ts'
 
 /** Beyond this many keys the oldest settled block is forgotten. */
