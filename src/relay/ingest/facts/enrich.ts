@@ -70,7 +70,11 @@ export function enrich(decodedLog: DecodedLog, token: Token, origin: Origin, mom
     case 'ExtraMetadataUpdated':
     case 'SupplyCapUpdated':
       return buildTokenChange(decodedLog, token, fields)
-    default:
+    case 'Memo':
+    case 'Seized':
+    case 'EndAnnouncement':
+    case 'AnswerUpdated':
+    case 'other':
       return { type: 'log', ...fields.common, ...fields.keyFields, topics: [...log.topics], data: log.data, ...fields.location }
   }
 }
