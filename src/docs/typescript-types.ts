@@ -138,6 +138,7 @@ function typeOf(schema: JsonSchema, parts: readonly SharedPart[] = []): string {
   const { $ref, anyOf, oneOf, allOf, type, enum: values, const: value } = schema
   if (typeof $ref === 'string') return typeNameOf($ref.slice(REF_PREFIX.length))
   const options = anyOf ?? oneOf
+  if (options && isAnyFact(options)) return 'Amended<FactMessage>'
   if (options) return unionOf(options.map((option) => typeOf(option, parts)))
   if (allOf) return allOf.map((one) => typeOf(one, parts)).join(' & ')
   if (value !== undefined) return JSON.stringify(value)
@@ -159,6 +160,10 @@ function typeOf(schema: JsonSchema, parts: readonly SharedPart[] = []): string {
       return 'unknown'
   }
 }
+
+/** Whether these are the messages of all facts, written out. */
+const isAnyFact = (options: readonly JsonSchema[]): boolean =>
+  options.map(({ properties }) => properties?.type?.const).join() === factTypes.join()
 
 const arrayOf = (type: string): string => `readonly ${/^\w+$/.test(type) ? type : `(${type})`}[]`
 
@@ -184,10 +189,8 @@ const fromLogType = `{ readonly source: "log" } & OnChain | { readonly source: O
 
 /** Each field of an object as a line of its type, with its comment. */
 function fieldsOf({ properties = {}, required = [] }: JsonSchema, parts: readonly SharedPart[] = []): Fields {
-  const textOf = (name: string, schema: JsonSchema) => {
-    const type = name === 'update' && schema.anyOf ? 'Amended<FactMessage>' : typeOf(schema, parts)
-    return `${commentOf(schema)}readonly ${/^\w+$/.test(name) ? name : JSON.stringify(name)}${required.includes(name) ? '' : '?'}: ${type}\n`
-  }
+  const nameOf = (name: string) => `${/^\w+$/.test(name) ? name : JSON.stringify(name)}${required.includes(name) ? '' : '?'}`
+  const textOf = (name: string, schema: JsonSchema) => `${commentOf(schema)}readonly ${nameOf(name)}: ${typeOf(schema, parts)}\n`
   return new Map(Object.entries(properties).map(([name, schema]) => [name, textOf(name, schema)]))
 }
 

@@ -3,7 +3,7 @@ import { nearestName } from '../lib/nearest-name.ts'
 import { Stage } from './fields.ts'
 import { POSITION_BOUND_BYTES, type Position, parsePosition } from './position.ts'
 import { Refusal } from './refusal.ts'
-import { DEFAULT_FORMAT, formatNames, formatOf } from './transports.ts'
+import { DEFAULT_FORMAT, formatNames, formatOf, negotiableFormats } from './transports.ts'
 import { defaultTypes, namedTypes, type UpdateType, updateTypes } from './updates.ts'
 import { type FilterValues, filterNames, filterOptions, noFilters } from './value-filters.ts'
 
@@ -176,6 +176,7 @@ export const SelectionQuery = z.object({
   ...filterOptions,
 })
 
+const otherNegotiable = negotiableFormats.filter((name) => name !== DEFAULT_FORMAT).join(' or ')
 const titlesWithoutHeartbeats = formatNames
   .map(formatOf)
   .flatMap(({ title, hasHeartbeats }) => (hasHeartbeats ? [] : [title]))
@@ -189,7 +190,7 @@ export const StreamQuery = SelectionQuery.extend({
   heartbeat: HeartbeatSeconds.optional().describe(
     `Seconds between two heartbeats, 1 to 60. Default: 15; ${titlesWithoutHeartbeats} has none unless this is given.`,
   ),
-  format: oneOf(formatNames).optional().describe(`Default: what Accept names, else ${DEFAULT_FORMAT}.`),
+  format: oneOf(formatNames).optional().describe(`Default: ${otherNegotiable} if Accept names it, else ${DEFAULT_FORMAT}.`),
   events: oneOf(['named'])
     .optional()
     .describe('named: every SSE message has its type as event:; otherwise only heartbeats have an event: line.'),

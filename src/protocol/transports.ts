@@ -10,7 +10,7 @@ import { formatTextLine } from './readable-line.ts'
 type Framing = (message: Message, json: string) => string
 
 type HttpFormat = {
-  /** What the documents and `/v1/status` call it. */
+  /** Its name in the documents and in `/v1/status`. */
   readonly title: string
   readonly mediaType: string
   /** Whether an `Accept` header may choose it; of equals the first row. */
@@ -73,6 +73,8 @@ export type Transport = 'ws' | HttpVariant
 export const DEFAULT_FORMAT: FormatName = 'sse'
 export const formatNames = Object.keys(httpFormats) as readonly FormatName[]
 export const formatOf = (name: FormatName): HttpFormat => httpFormats[name]
+/** The formats that an `Accept` header may choose. */
+export const negotiableFormats = formatNames.filter((name) => formatOf(name).isNegotiable)
 export const mapFormats = <Mapped>(map: (format: HttpFormat, name: FormatName) => Mapped) =>
   Object.fromEntries(formatNames.map((name) => [name, map(httpFormats[name], name)])) as Record<FormatName, Mapped>
 

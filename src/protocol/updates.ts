@@ -176,8 +176,8 @@ const OtherLog = registerSchema(
 )
 
 /**
- * What the relay and its clients do with each type. A type that lacks a column does not compile; everything else about
- * types is derived from here, and printed into the SDK.
+ * A row for each type says how the relay and its clients treat it. A type that lacks a column does not compile; everything
+ * else about types is derived from the rows, and printed into the SDK.
  */
 type UpdateRow = {
   readonly schema: z.ZodObject<{ readonly type: z.ZodLiteral<string> } & z.ZodRawShape>

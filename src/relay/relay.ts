@@ -60,7 +60,7 @@ const ports = { clock: schedulerOn(now), now, wallTime: Date.now, uptime, random
 /** The clocks of a tape that is opened without a relay. */
 export const tapePorts = { now, wallTime: ports.wallTime, random: ports.random }
 
-/** Starts a relay. Where its tape has to be opened anew, the relay is, too: on the same port, and clients come back to it. */
+/** Starts a relay. If its tape must be opened again, the relay closes and opens on the same port, and clients reconnect. */
 export async function startRelay(options: RelayOptions): Promise<Relay> {
   let isStopped = false
   let reopening: Promise<unknown> = Promise.resolve()

@@ -2,7 +2,7 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
 import { accepts } from 'hono/accepts'
 import { Refusal } from '../../../protocol/refusal.ts'
-import { DEFAULT_FORMAT, type FormatName, formatNames, formatOf } from '../../../protocol/transports.ts'
+import { DEFAULT_FORMAT, type FormatName, formatNames, formatOf, negotiableFormats } from '../../../protocol/transports.ts'
 import { openStream, type StreamServices, streamHeadersOf } from '../live/http-stream.ts'
 import { authorizedQuery, type Env, type Handlers, queryOf } from './handlers.ts'
 import { sendRefusal } from './refusals.ts'
@@ -34,10 +34,8 @@ export function streamHandlers(streams: StreamServices): Handlers<'stream' | 'st
   }
 }
 
-const negotiable = formatNames.filter((name) => formatOf(name).isNegotiable)
-
 function acceptedFormatOf(c: Context<Env>): FormatName {
-  const supports = negotiable.map((name) => formatOf(name).mediaType)
+  const supports = negotiableFormats.map((name) => formatOf(name).mediaType)
   const accepted = accepts(c, { header: 'Accept', supports, default: formatOf(DEFAULT_FORMAT).mediaType })
-  return negotiable.find((name) => formatOf(name).mediaType === accepted) ?? DEFAULT_FORMAT
+  return negotiableFormats.find((name) => formatOf(name).mediaType === accepted) ?? DEFAULT_FORMAT
 }
