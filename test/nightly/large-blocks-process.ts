@@ -62,14 +62,14 @@ function gatedTape(tape: SearchableTape) {
 }
 
 async function open(logs: number) {
-  const parsed = readConfig([], { PORT: '0', LOG_LEVEL: 'silent', CLIENTS_PER_ADDRESS_BOUND: '1000' })
+  const parsed = readConfig([], { PORT: '0', MAX_CLIENTS_PER_ADDRESS: '1000' })
   if (parsed.kind !== 'settings') throw new Error(JSON.stringify(parsed))
   const { config } = parsed
   const now = () => at
   const tape = openSqliteTape({
     dataDir: ':memory:',
     tapeRetentionMs: config.tape.tapeRetentionMs,
-    tapeBound: 1e6,
+    tapeMaxMessages: 1e6,
     now,
     random: () => 0.5,
   })

@@ -17,11 +17,11 @@ const HEARTBEAT_CHECK_MS = 250
 const HEARTBEAT_MS = 15_000
 const REPLAY_BOUND = 100_000
 const bounds = {
-  backlogBoundBytes: 1_048_576,
+  maxBacklogBytes: 1_048_576,
   backlogPatienceMs: 5_000,
-  clientsBound: 10,
-  clientsPerAddressBound: 10,
-  selectionsBound: 10,
+  maxClients: 10,
+  maxClientsPerAddress: 10,
+  maxSelections: 10,
   batchDelayBoundMs: 0,
 }
 const counters = { connected() {}, disconnected() {}, refused() {}, gap() {}, delivered() {}, held() {} }
@@ -45,10 +45,10 @@ export class SimulatedEdge {
       server: 'simulation',
       demo: false,
       heartbeatMs: HEARTBEAT_MS,
-      navStaleMs: 1,
-      selectionsBound: bounds.selectionsBound,
-      replayBound: REPLAY_BOUND,
-      backlogBoundBytes: bounds.backlogBoundBytes,
+      navStaleAfterMs: 1,
+      maxSelections: bounds.maxSelections,
+      maxReplay: REPLAY_BOUND,
+      maxBacklogBytes: bounds.maxBacklogBytes,
       tapeRetentionMs: 1,
     }
     const sendHeartbeats = (): (() => void) =>

@@ -19,7 +19,7 @@ type Options = Omit<SettlementContext, 'emit' | 'signal'> & {
   /** The newest safe block of the previous run. */
   readonly safe: number | null
   /** How far back to catch up, in chain time. */
-  readonly backfillBoundMs: number
+  readonly backfillLimitMs: number
   /** A step that fails for this long counts as an outage. */
   readonly silenceMs: number
 }

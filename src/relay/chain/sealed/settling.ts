@@ -40,7 +40,7 @@ type Options = SettlementContext & {
   /** Notified of everything that may need a step. */
   readonly wakeUp: WakeUp
   /** How far back to catch up, in chain time. */
-  readonly backfillBoundMs: number
+  readonly backfillLimitMs: number
 }
 
 /** A block that the node refuses to give. */
@@ -202,12 +202,12 @@ export class Settling {
 
   /** After an outage: skips blocks beyond the backfill bound and reports them as missing. */
   async #limitCatchUp(settled: Cursor, { number }: SealedHeader): Promise<void> {
-    const { node, heads, outage, backfillBoundMs, signal } = this.#options
+    const { node, heads, outage, backfillLimitMs, signal } = this.#options
     if (await rollBackIfReplaced(this.#options, settled)) return
     // By the false time of one pushed message all blocks would be too old.
     const announced = heads.announced(number)
     const head = announced?.isPushed === false ? announced.header : await readHeader(node, number, signal)
-    const first = await firstWithinAge(node, settled.number + 1, head, backfillBoundMs, signal)
+    const first = await firstWithinAge(node, settled.number + 1, head, backfillLimitMs, signal)
     outage.isUnbounded = false
     if (first > settled.number + 1) this.#skip(settled, { number: first - 1, hash: null }, 'backfill_bound')
   }

@@ -17,15 +17,15 @@ type SourceSettingsInputs = {
 /** The options that every source of this process shares: how it opens the upstream socket, and its intervals. */
 export type SourceSettings = Pick<
   SourceOptions,
-  'link' | 'linkCount' | 'pendingPollMs' | 'silenceMs' | 'finalityPollMs' | 'backfillBoundMs'
+  'link' | 'linkCount' | 'pendingPollMs' | 'silenceMs' | 'finalityPollMs' | 'backfillLimitMs'
 >
 
 export function sourceSettingsOf({ config, ...ports }: SourceSettingsInputs): SourceSettings {
-  const { upstreamWsUrl: urls, pendingPollMs, silenceMs, finalityPollMs, backfillBoundMs } = config
+  const { upstreamWsUrl: urls, pendingPollMs, silenceMs, finalityPollMs, backfillLimitMs } = config
   return {
     link: urls.length === 0 ? null : (inputs) => link({ ...inputs, urls, ...ports }),
     linkCount: urls.length,
-    ...{ pendingPollMs, silenceMs, finalityPollMs, backfillBoundMs },
+    ...{ pendingPollMs, silenceMs, finalityPollMs, backfillLimitMs },
   }
 }
 

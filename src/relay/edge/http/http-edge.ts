@@ -35,8 +35,8 @@ export function openHttpEdge({ config, streams, parts, metrics, ...reports }: Ht
   const address = {
     host: own.host,
     port: own.port,
-    clientsBound: edge.clientsBound,
-    perAddressBound: () => Math.max(edge.clientsPerAddressBound, streams.keys?.clientsBound ?? 0),
+    maxClients: edge.maxClients,
+    maxPerAddress: () => Math.max(edge.maxClientsPerAddress, streams.keys?.maxClients ?? 0),
     trustedProxies: edge.trustedProxies,
   }
   return listen(app, { streams, webSocketRoutes, refusal }, address)

@@ -61,9 +61,9 @@ export type EdgeServer = {
 type ListenAddress = {
   readonly host: string
   readonly port: number
-  readonly clientsBound: number
+  readonly maxClients: number
   /** It changes with the keys, some of which may have more clients. */
-  readonly perAddressBound?: () => number
+  readonly maxPerAddress?: () => number
   /** A proxy brings the clients of many addresses, so its own has no bound. */
   readonly trustedProxies?: BlockList | undefined
 }
@@ -75,11 +75,11 @@ export async function listen(
   boundsMs: Readonly<typeof BOUNDS_MS> = BOUNDS_MS,
 ): Promise<EdgeServer> {
   const { clientAddressOf, countRefusal } = services.streams
-  const { clientsBound, perAddressBound = () => clientsBound, trustedProxies } = address
+  const { maxClients, maxPerAddress = () => maxClients, trustedProxies } = address
   const connections = new TcpConnections({
     idleBoundMs: boundsMs.idle,
-    bound: clientsBound + SPARE_CONNECTIONS,
-    perAddressBound: () => perAddressBound() + SPARE_CONNECTIONS_PER_ADDRESS,
+    bound: maxClients + SPARE_CONNECTIONS,
+    maxPerAddress: () => maxPerAddress() + SPARE_CONNECTIONS_PER_ADDRESS,
     trustedProxies,
     countRefusal,
   })
@@ -99,7 +99,7 @@ export async function listen(
     requests.run(incoming, outgoing)
   })
   server.timeout = boundsMs.answer
-  server.maxConnections = clientsBound + SPARE_CONNECTIONS + CONNECTIONS_CLOSING
+  server.maxConnections = maxClients + SPARE_CONNECTIONS + CONNECTIONS_CLOSING
   // One more shows that a request has too many: Node leaves out the rest.
   server.maxHeadersCount = HEADERS_BOUND + 1
   server.maxRequestsPerSocket = REQUESTS_BOUND

@@ -17,7 +17,7 @@ type TcpBounds = {
   readonly idleBoundMs: number
   /** How many may be open, in all and from one address; for IPv6, a /64 network counts as one address. */
   readonly bound: number
-  readonly perAddressBound: () => number
+  readonly maxPerAddress: () => number
   readonly trustedProxies: BlockList | undefined
   readonly countRefusal: StreamServices['countRefusal']
 }
@@ -46,11 +46,11 @@ export class TcpConnections {
 
   /** Takes a connection, or cuts one: this one where its address has too many, else the oldest that never asked anything. */
   add(socket: Socket): void {
-    const { bound, perAddressBound, countRefusal } = this.#bounds
+    const { bound, maxPerAddress, countRefusal } = this.#bounds
     const network = this.#networkOf(socket)
     const count = this.#countByNetwork.get(network) ?? 0
     const isFull = () => this.#sockets.size >= bound && !this.#idleSockets.cutOldest()
-    if ((network !== '' && count >= perAddressBound()) || isFull()) {
+    if ((network !== '' && count >= maxPerAddress()) || isFull()) {
       countRefusal('none')
       return void socket.destroy()
     }

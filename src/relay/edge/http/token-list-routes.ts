@@ -100,7 +100,7 @@ async function readSnapshots(query: URLSearchParams, edge: EdgeContext): Promise
   const { tokens, rejected } = resolveKnownSymbols(edge.view, symbols)
   edge.hub.flush()
   const asOf = edge.hub.position(edge.tape.end())
-  const state = { id: asOf, asOf, now: edge.wallTime(), navStaleMs: edge.navStaleMs }
+  const state = { id: asOf, asOf, now: edge.wallTime(), navStaleAfterMs: edge.navStaleAfterMs }
   const texts: string[] = []
   for (const [index, token] of tokensOf(edge, tokens).entries()) {
     if (index % SNAPSHOTS_PER_TURN === SNAPSHOTS_PER_TURN - 1) await nextTurn()
@@ -111,7 +111,7 @@ async function readSnapshots(query: URLSearchParams, edge: EdgeContext): Promise
 
 /** The current state of a token, and the position of its newest update. */
 async function readToken(selector: string, context: EdgeContext, workQueue: WorkQueue): Promise<TokenDetails> {
-  const { view, tape, hub, wallTime, navStaleMs } = context
+  const { view, tape, hub, wallTime, navStaleAfterMs } = context
   const { tokens, rejected } = resolveSymbols(view, [selector])
   const [address] = tokens ?? []
   // The selector `*` selects all tokens, and none in particular.
@@ -124,7 +124,7 @@ async function readToken(selector: string, context: EdgeContext, workQueue: Work
     type: _type,
     id: _id,
     ...snapshot
-  } = snapshotOf(token, view, { id: null, asOf: hub.position(tape.end()), now: wallTime(), navStaleMs })
+  } = snapshotOf(token, view, { id: null, asOf: hub.position(tape.end()), now: wallTime(), navStaleAfterMs })
   return { ...snapshot, last: seq === null ? null : hub.position(seq) }
 }
 

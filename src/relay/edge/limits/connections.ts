@@ -6,8 +6,8 @@ import type { SharedUsage } from './shared-usage.ts'
 const REPLAYS_PER_ADDRESS_BOUND = 2
 
 type ConnectionBounds = {
-  readonly clientsBound: number
-  readonly clientsPerAddressBound: number
+  readonly maxClients: number
+  readonly maxClientsPerAddress: number
   /** The limits of a client that counts by its key. */
   readonly limitsOf?: (client: string) => KeyLimits | undefined
   /** The counts of all processes that serve one port; null where this is the only one. */
@@ -37,11 +37,11 @@ export class ConnectionLimits {
 
   /** The limit that refuses another connection from this address; null if there is room. */
   exceededLimit(address: string): Extract<CloseReason, 'full' | 'too_many_connections'> | null {
-    const { clientsBound, shared, limitsOf } = this.#bounds
-    const clientsPerAddressBound = limitsOf?.(address)?.clients ?? this.#bounds.clientsPerAddressBound
+    const { maxClients, shared, limitsOf } = this.#bounds
+    const maxClientsPerAddress = limitsOf?.(address)?.clients ?? this.#bounds.maxClientsPerAddress
     const ofAddress = shared ? shared.count(address) : (this.#usageByAddress.get(address)?.listeners ?? 0)
-    if (ofAddress >= clientsPerAddressBound) return 'too_many_connections'
-    return (shared ? shared.count(ALL) : this.#listeners) >= clientsBound ? 'full' : null
+    if (ofAddress >= maxClientsPerAddress) return 'too_many_connections'
+    return (shared ? shared.count(ALL) : this.#listeners) >= maxClients ? 'full' : null
   }
 
   /** Counts a client. Returns the limit that it exceeds, and then it does not count: another process may have been faster. */

@@ -70,7 +70,7 @@ export class KeyRing {
   }
 
   /** The greatest number of clients that a key may have. */
-  get clientsBound(): number {
+  get maxClients(): number {
     return Math.max(0, ...[...this.#byClient.values()].map(({ limits }) => limits.clients ?? 0))
   }
 

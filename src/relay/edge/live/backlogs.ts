@@ -23,7 +23,7 @@ type Backlog = {
 }
 
 type Options = {
-  readonly backlogBoundBytes: number
+  readonly maxBacklogBytes: number
   readonly backlogPatienceMs: number
   /** Monotonic milliseconds. */
   readonly uptime: () => number
@@ -53,14 +53,14 @@ export class Backlogs {
 
   /** Whether a listener is fast enough for another write. */
   keepsUp(listener: Listener): boolean {
-    const { backlogBoundBytes, backlogPatienceMs, uptime } = this.#options
+    const { maxBacklogBytes, backlogPatienceMs, uptime } = this.#options
     const overdue = listener.overdueBytes()
-    if (overdue <= backlogBoundBytes) {
+    if (overdue <= maxBacklogBytes) {
       const backlog = this.#backlogs.get(listener)
       if (backlog) backlog.overSince = null
       return true
     }
-    if (overdue > AT_ONCE_FACTOR * backlogBoundBytes) return false
+    if (overdue > AT_ONCE_FACTOR * maxBacklogBytes) return false
     const backlog = this.#backlogOf(listener)
     const now = uptime()
     backlog.overSince ??= now
@@ -94,7 +94,7 @@ export class Backlogs {
     if (!backlog) return
     const { outlet } = listener
     if (outlet.backlog === 0) return this.#delete(listener, backlog)
-    if (listener.overdueBytes() <= this.#options.backlogBoundBytes) backlog.overSince = null
+    if (listener.overdueBytes() <= this.#options.maxBacklogBytes) backlog.overSince = null
     const { takenBytes } = outlet
     while (backlog.pieces[0] && backlog.pieces[0].end <= takenBytes) this.#releaseFirst(backlog)
   }

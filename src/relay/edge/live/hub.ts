@@ -42,16 +42,16 @@ type Options = {
   readonly wallTime: () => number
   readonly uptime: () => number
   readonly random: () => number
-  readonly backlogBoundBytes: number
+  readonly maxBacklogBytes: number
   readonly backlogPatienceMs: number
-  readonly clientsBound: number
+  readonly maxClients: number
   /** The limits of a client that counts by its key. */
   readonly limitsOf?: (client: string) => KeyLimits | undefined
-  readonly clientsPerAddressBound: number
+  readonly maxClientsPerAddress: number
   /** The counts of all processes that serve one port. */
   readonly sharedUsage?: SharedUsage | null
   readonly workers?: number
-  readonly selectionsBound: number
+  readonly maxSelections: number
   /** The longest that an update waits for others to share its write. */
   readonly batchDelayBoundMs: number
   /** Metrics of connections. */
@@ -90,16 +90,16 @@ export class Hub {
 
   constructor(options: Options) {
     this.#options = options
-    const { clientsBound, clientsPerAddressBound, batchDelayBoundMs: delayBoundMs } = options
+    const { maxClients, maxClientsPerAddress, batchDelayBoundMs: delayBoundMs } = options
     this.connectionLimits = new ConnectionLimits({
-      clientsBound,
-      clientsPerAddressBound,
+      maxClients,
+      maxClientsPerAddress,
       shared: options.sharedUsage ?? null,
       workers: options.workers ?? 1,
       limitsOf: options.limitsOf,
     })
     this.#backlogs = new Backlogs({
-      ...{ backlogBoundBytes: options.backlogBoundBytes, backlogPatienceMs: options.backlogPatienceMs, uptime: options.uptime },
+      ...{ maxBacklogBytes: options.maxBacklogBytes, backlogPatienceMs: options.backlogPatienceMs, uptime: options.uptime },
     })
     this.#audiences = new Audiences(this.#backlogs.isHeld)
     this.#delivery = new Delivery({
@@ -197,7 +197,7 @@ export class Hub {
 
   /** Why a selection is refused; null if it is allowed. Audiences with value filters are rarely shared, so they are bounded. */
   selectionRefusal(selection: Selection, listener?: Listener): Refusal | null {
-    if (this.#audiences.filteredCountWith(selection, listener) <= this.#options.selectionsBound) return null
+    if (this.#audiences.filteredCountWith(selection, listener) <= this.#options.maxSelections) return null
     const advice = `Too many different value filters are in use now; leave out ${anyFilter}.`
     return new Refusal(429, 'too_many_selections', advice)
   }

@@ -139,9 +139,9 @@ const openHub = (
   view: View,
   limitsOf: (client: string) => KeyLimits | undefined,
 ): Hub => {
-  const { backlogBoundBytes, backlogPatienceMs, clientsBound, clientsPerAddressBound, selectionsBound } = config.edge
+  const { maxBacklogBytes, backlogPatienceMs, maxClients, maxClientsPerAddress, maxSelections } = config.edge
   return new Hub({
-    ...{ backlogBoundBytes, backlogPatienceMs, clientsBound, clientsPerAddressBound, selectionsBound },
+    ...{ maxBacklogBytes, backlogPatienceMs, maxClients, maxClientsPerAddress, maxSelections },
     ...{ tape, view, wallTime, uptime, random, sharedUsage, workers: config.process.workers, limitsOf },
     batchDelayBoundMs: BATCH_DELAY_BOUND_MS,
     counters: {
@@ -157,15 +157,15 @@ const openHub = (
 
 const openContext = ({ config, tape, now, wallTime, uptime, chain }: LiveInputs, view: View, hub: Hub): EdgeContext => ({
   heartbeatMs: config.edge.heartbeatMs,
-  selectionsBound: config.edge.selectionsBound,
-  replayBound: config.edge.replayBound,
-  backlogBoundBytes: config.edge.backlogBoundBytes,
+  maxSelections: config.edge.maxSelections,
+  maxReplay: config.edge.maxReplay,
+  maxBacklogBytes: config.edge.maxBacklogBytes,
   ...{ hub, view, tape, now, wallTime, uptime },
   chainId: () => chain.id,
   isWrongChain: () => chain.isWrong(config.chain.upstreamRpcUrl),
   demo: config.chain.isBuiltIn,
   server: `stocktape/${version}`,
-  navStaleMs: config.tokens.navStaleMs,
+  navStaleAfterMs: config.tokens.navStaleAfterMs,
   tapeRetentionMs: config.tape.tapeRetentionMs,
 })
 

@@ -37,7 +37,7 @@ type ResumeContext = {
   readonly now: number
   readonly wallTime: number
   readonly onGap: OnGap
-  readonly replayBound: number
+  readonly maxReplay: number
   /** Whether the listener has disconnected. */
   readonly isGone: () => boolean
 }
@@ -119,33 +119,29 @@ function thenEvicted(loss: ResumePoint, kept: number, { epoch }: Tape): ResumePo
   return { after: evicted.to, resume: 'gap', gaps: [...loss.gaps, evicted] }
 }
 
-async function isTooLong(
-  after: TapePosition,
-  selection: Selection,
-  { tape, replayBound, isGone }: ResumeContext,
-): Promise<boolean> {
+async function isTooLong(after: TapePosition, selection: Selection, { tape, maxReplay, isGone }: ResumeContext): Promise<boolean> {
   const { tokens, options } = selection
   const from = resumeAfter(after)
   // The sealed view may emit updates published before the position, each of them once and only if kept.
   const isSealed = options.stage === 'sealed'
-  if (from === tape.end() || tape.end() - (isSealed ? START : after.seq) <= replayBound) return false
+  if (from === tape.end() || tape.end() - (isSealed ? START : after.seq) <= maxReplay) return false
   const extent = async (wanted: HistoryFilter, seq: number) => {
     await nextTurn()
-    return tape.estimateCount(wanted, seq, replayBound)
+    return tape.estimateCount(wanted, seq, maxReplay)
   }
-  if ((await extent({ tokens, types: unconditionalTypesOf(options) }, from)).least > replayBound) return true
+  if ((await extent({ tokens, types: unconditionalTypesOf(options) }, from)).least > maxReplay) return true
   const types = new Set(options.types)
   const wanted = { tokens, types, followersOf: types }
   const { most } = await extent(wanted, isSealed ? START : from)
-  if (most <= replayBound) return false
+  if (most <= maxReplay) return false
   const match = createMatcher(selection)
   const read = tape.openReader(wanted)
   let count = 0
-  for (let seq: number | null = from; count <= replayBound && !isGone(); ) {
+  for (let seq: number | null = from; count <= maxReplay && !isGone(); ) {
     const { entries, reached } = await read({ after: seq, before: tape.end() + 1, order: 'asc', limit: MEASURE_PAGE })
     const matched = await runInTurns(match(framesOf(entries, tape)))
     count += matched.filter((frame) => isAfter(frame, after)).length
-    if (reached === null) return count > replayBound
+    if (reached === null) return count > maxReplay
     seq = reached
     await nextTurn()
   }

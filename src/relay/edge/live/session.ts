@@ -42,10 +42,10 @@ export type EdgeContext = {
   readonly server: string
   readonly demo: boolean
   readonly heartbeatMs: number
-  readonly navStaleMs: number
-  readonly selectionsBound: number
-  readonly replayBound: number
-  readonly backlogBoundBytes: number
+  readonly navStaleAfterMs: number
+  readonly maxSelections: number
+  readonly maxReplay: number
+  readonly maxBacklogBytes: number
   readonly tapeRetentionMs: number
 }
 
@@ -73,9 +73,9 @@ export function sendHello(edge: EdgeContext, listener: Listener, id: string | nu
     heartbeat_s: Math.max(1, Math.round((listener.heartbeatMs ?? heartbeatMs) / 1_000)),
     limits: {
       symbols_max: SYMBOLS_BOUND,
-      selections_max: edge.selectionsBound,
-      replay_max: edge.replayBound,
-      backlog_bytes: edge.backlogBoundBytes,
+      selections_max: edge.maxSelections,
+      replay_max: edge.maxReplay,
+      backlog_bytes: edge.maxBacklogBytes,
       message_bytes: MESSAGE_BOUND_BYTES,
       retention_ms: edge.tapeRetentionMs,
     },
@@ -106,12 +106,12 @@ const isRecent = ({ hub, tape }: EdgeContext, since: StartPoint): boolean =>
   (since.from === 'position' && since.position?.epoch === tape.epoch && resumeAfter(since.position) >= hub.recentSinceSeq)
 
 async function startStream(edge: EdgeContext, listener: Listener, subscription: FirstSubscription): Promise<void> {
-  const { hub, tape, now, wallTime, replayBound } = edge
+  const { hub, tape, now, wallTime, maxReplay } = edge
   const selection = { tokens: listener.tokens, options: listener.options }
   if (!isConnected(listener)) return
   hub.flush()
   const isGone = () => !isConnected(listener)
-  const resumeContext = { tape, now: now(), wallTime: wallTime(), onGap: subscription.onGap, replayBound, isGone }
+  const resumeContext = { tape, now: now(), wallTime: wallTime(), onGap: subscription.onGap, maxReplay, isGone }
   const start = await findResumePoint(subscription.since, selection, resumeContext)
   if (!isConnected(listener)) return
   const { seq, n } = start.after
@@ -182,12 +182,12 @@ export const tokensOf = ({ view }: EdgeContext, tokens: Listener['tokens']): rea
     : [...tokens].flatMap((address) => view.token(address) ?? []).sort((a, b) => (a.symbol < b.symbol ? -1 : 1))
 
 export function sendSnapshot(
-  { hub, tape, view, wallTime, navStaleMs }: EdgeContext,
+  { hub, tape, view, wallTime, navStaleAfterMs }: EdgeContext,
   listener: Listener,
   id: string,
   token: Token,
 ): void {
-  listener.sendNotice(snapshotOf(token, view, { id, asOf: hub.position(tape.end()), now: wallTime(), navStaleMs }))
+  listener.sendNotice(snapshotOf(token, view, { id, asOf: hub.position(tape.end()), now: wallTime(), navStaleAfterMs }))
 }
 
 /** Sends a snapshot of every selected token, at the reader's pace because there may be many. */

@@ -156,7 +156,7 @@ export class View {
 export function snapshotOf(
   token: Token,
   view: Pick<View, 'quotesOf' | 'session' | 'warnings'>,
-  context: { id: string | null; asOf: string; now: number; navStaleMs: number },
+  context: { id: string | null; asOf: string; now: number; navStaleAfterMs: number },
 ): NoticeOf<'snapshot'> {
   return {
     type: 'snapshot',
@@ -171,7 +171,7 @@ export function snapshotOf(
     scheduled: token.scheduled && { to: token.scheduled.to, effective_at: isoFromSecondsOrNull(token.scheduled.effectiveAt) },
     paused: token.paused.map(featureName),
     supply: supplyOf(token),
-    nav: navAt(token.navReading, context.now, context.navStaleMs, token.frozen),
+    nav: navAt(token.navReading, context.now, context.navStaleAfterMs, token.frozen),
     quote: mainQuote(view.quotesOf(token.address)),
     session: view.session,
   }

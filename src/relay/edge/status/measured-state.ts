@@ -29,10 +29,10 @@ export function measureState(metrics: Metrics, context: EdgeContext): void {
   metrics.replayBytes.measureBy(() => hub.measure().replayBytes)
 }
 
-function measureTokens(metrics: Metrics, { view, now, wallTime, navStaleMs }: EdgeContext): void {
+function measureTokens(metrics: Metrics, { view, now, wallTime, navStaleAfterMs }: EdgeContext): void {
   const navs = () =>
     (view.listed ?? []).map(({ symbol, address, navReading, frozen }) => ({
-      ...{ symbol, address, nav: navAt(navReading, wallTime(), navStaleMs, frozen) },
+      ...{ symbol, address, nav: navAt(navReading, wallTime(), navStaleAfterMs, frozen) },
     }))
   const firstNavs = () => navs().slice(0, NAV_SERIES_BOUND)
   metrics.tokens.measureBy(() => {

@@ -177,7 +177,7 @@ function recordDrafts(before: Token, after: Token, timing: NavTiming): Draft[] {
 export function updateNav(token: Token, timing: NavTiming): TokenChanges {
   const { reading, source } = currentNav(token.navHistory, timing)
   const { publishedNav } = token
-  const nav = navAt(reading, timing.now, timing.navStaleMs, token.frozen)
+  const nav = navAt(reading, timing.now, timing.navStaleAfterMs, token.frozen)
   const isUnchanged = publishedNav ? isSameNav(publishedNav, nav) : nav.state === 'missing' && !nav.frozen
   const updated = isSameReading(reading, token.navReading) ? token : { ...token, navReading: reading }
   if (isUnchanged) return { drafts: [], tokens: token.state === 'listed' ? [updated] : [] }

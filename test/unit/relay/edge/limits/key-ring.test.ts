@@ -99,7 +99,7 @@ describe('a file of keys', () => {
     const { ring, warn } = ringOf('zero', { apiKeysFile: file, onRevoked })
     await vi.waitUntil(() => ring.clientOf('two') !== null, WAIT_TIMEOUT_MS)
     const client = ring.clientOf('one') ?? ''
-    expect([ring.limitsOf(client), ring.clientsBound]).toEqual([{ clients: 7 }, 7])
+    expect([ring.limitsOf(client), ring.maxClients]).toEqual([{ clients: 7 }, 7])
     writeFileSync(file, 'two\nthree\n')
     await vi.waitUntil(() => ring.clientOf('three') !== null, WAIT_TIMEOUT_MS)
     expect(['zero', 'one', 'two'].map((key) => ring.clientOf(key) !== null)).toEqual([true, false, true])

@@ -34,7 +34,7 @@ class ManualOutlet implements Outlet {
 
 function openBacklogs() {
   const clock = { now: 0 }
-  const backlogs = new Backlogs({ backlogBoundBytes: BOUND_BYTES, backlogPatienceMs: PATIENCE_MS, uptime: () => clock.now })
+  const backlogs = new Backlogs({ maxBacklogBytes: BOUND_BYTES, backlogPatienceMs: PATIENCE_MS, uptime: () => clock.now })
   const listen = () => {
     const outlet = new ManualOutlet()
     const init = { id: 'one', transport: 'ndjson' as const, address: 'here', heartbeatMs: null, uptime: 0 }
