@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, type TestContext, vi } from 'vitest'
 import { WebSocket } from 'ws'
@@ -290,6 +290,27 @@ describe('a relay with two workers', () => {
     test.onTestFinished(() => second.kill())
     expect(await second.waitForExit()).toBe(2)
     expect(second.stderr).toMatch(/^stocktape: port \d+ on 127\.0\.0\.1 is in use[^\n]*\n$/)
+  })
+
+  it('of the built-in chain keeps its tape in memory, and reads its secret from the file that the file of --env-file names', async (test) => {
+    const folder = await createTempFolder(test)
+    writeFileSync(join(folder, 'token'), 'from-file\n')
+    writeFileSync(join(folder, 'env'), `METRICS_TOKEN_FILE=${join(folder, 'token')}\nTRUSTED_PROXIES=127.0.0.1\n`)
+    const env = { PATH: process.env.PATH, WORKERS: String(WORKERS), PORT: '0', TMPDIR: folder }
+    const relay = new ChildProgram([...startCommand, '--env-file', join(folder, 'env')], { env })
+    test.onTestFinished(() => relay.kill())
+    const url = await relay.listeningUrl()
+    expect(relay.stdout).toContain('the tape is in memory\n')
+    const statusFor = async (token: string) => {
+      const headers = { authorization: `Bearer ${token}`, 'x-forwarded-for': '192.0.2.1' }
+      return (await fetch(`${url}/metrics`, { headers })).status
+    }
+    expect([await statusFor('from-file'), await statusFor('another')]).toEqual([200, 403])
+    const listeners = await listenMany(test, url, 6)
+    for (const listener of listeners) await listener.until(() => tapeUpdatesOf(listener).length >= 10, '10 updates')
+    relay.signal('SIGTERM')
+    expect(await relay.waitForExit()).toBe(0)
+    expect(readdirSync(folder).toSorted()).toEqual(['env', 'token'])
   })
 
   it.skipIf(!hasNats)('serves a tape over NATS, as an edge', async (test) => {
