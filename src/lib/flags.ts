@@ -28,7 +28,7 @@ export const EXIT_INTERRUPTED = 130
 export class UsageError extends Error {}
 
 /** A text that the user asked for instead of a run: it goes to standard output, then exit code 0. */
-export class RequestedText extends Error {}
+class RequestedText extends Error {}
 
 /** The flags that every command has. */
 export const commonFlags = {
