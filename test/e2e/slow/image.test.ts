@@ -143,7 +143,7 @@ it.each([
 it('the relay refuses to start without an upstream, and names the settings', async () => {
   const env = { ...image.env, PATH: process.env.PATH, PORT: '0', HOST: '127.0.0.1', DATA_DIR: data }
   const refused = new ChildProgram([process.execPath, ...image.command.slice(1)], { cwd: app, env, ...unprivileged })
-  expect(await refused.waitForExit()).toBe(1)
+  expect(await refused.waitForExit()).toBe(2)
   expect(refused.stderr).toMatch(/^stocktape: no upstream is set, .*UPSTREAM_RPC_URL.*DEMO=true.*\n$/)
 })
 
