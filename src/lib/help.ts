@@ -11,21 +11,29 @@ const MAX_COLUMNS = 100
 const MAX_TERM_COLUMNS = 26
 
 /** The help of a command, with an empty line between its parts. */
-export const helpText = (...parts: readonly HelpPart[]): string => `${parts.map((part) => linesOf(part).join('\n')).join('\n\n')}\n`
+export function helpText(...parts: readonly HelpPart[]): string {
+  const lengths = parts.flatMap(termsOf).map(([term]) => term.length)
+  const termColumns = Math.max(0, ...lengths.filter((length) => length <= MAX_TERM_COLUMNS))
+  return `${parts.map((part) => linesOf(part, termColumns).join('\n')).join('\n\n')}\n`
+}
 
 export const flagTerms = (flags: CommandFlags): readonly HelpTerm[] =>
   Object.entries(flags).map(([name, { short, description = '' }]) => [`--${name}${short ? `, -${short}` : ''}`, description])
 
-function linesOf(part: HelpPart): readonly string[] {
+function termsOf(part: HelpPart): readonly HelpTerm[] {
+  if (typeof part === 'string') return []
+  return 'heading' in part ? part.terms : part
+}
+
+function linesOf(part: HelpPart, termColumns: number): readonly string[] {
   if (typeof part === 'string') return part.split('\n').flatMap((line) => (line.startsWith(' ') ? [line] : wrapped(line, '', '')))
-  if ('heading' in part) return [part.heading, ...linesOf(part.terms)]
-  const termColumns = Math.min(MAX_TERM_COLUMNS, Math.max(...part.map(([{ length }]) => length)))
   const margin = ' '.repeat(2 + termColumns + 2)
-  return part.flatMap(([term, text]) =>
+  const terms = termsOf(part).flatMap(([term, text]) =>
     term.length > termColumns
       ? [`  ${term}`, ...wrapped(text, margin, margin)]
       : wrapped(text, `  ${term}`.padEnd(margin.length), margin),
   )
+  return 'heading' in part ? [part.heading, ...terms] : terms
 }
 
 function wrapped(text: string, first: string, others: string): readonly string[] {

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
 import { amountOf, amountText, sizeUnits, timeUnits } from './units.ts'
 
@@ -119,6 +120,18 @@ export function ranges(text: string): BlockList {
     list.addSubnet(address, prefixLength, version === 6 ? 'ipv6' : 'ipv4')
   }
   return list
+}
+
+/** The path of a file, which is read later, and again after a change. */
+export function readableFile(path: string): string {
+  try {
+    readFileSync(path)
+    return path
+  } catch (failure) {
+    throw new SettingError(
+      `must be a file that can be read (${failure instanceof Error && 'code' in failure ? failure.code : 'unknown'})`,
+    )
+  }
 }
 
 export function nonEmptyText(text: string): string {

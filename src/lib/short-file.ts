@@ -4,8 +4,8 @@ import { SettingError } from './setting-readers.ts'
 /** A file with a setting or some of them is no longer. */
 const MAX_BYTES = 64 * 2 ** 10
 
-/** The text of a file that a setting names. A mistake names the path, never the text. */
-export function readShortFile(path: string): string {
+/** The text of a file that a setting or a flag names. A mistake has that name and the path, never the text. */
+export function readShortFile(name: string, path: string): string {
   try {
     const file = openSync(path, 'r')
     try {
@@ -18,7 +18,7 @@ export function readShortFile(path: string): string {
     }
   } catch (failure) {
     const code = failure instanceof Error && 'code' in failure ? failure.code : 'unknown'
-    throw new SettingError(`names a file that cannot be read (${code}): ${JSON.stringify(path)}`)
+    throw new SettingError(`${name} names a file that cannot be read (${code}): ${JSON.stringify(path)}`)
   }
-  throw new SettingError(`names a file of more than ${MAX_BYTES / 2 ** 10}KiB: ${JSON.stringify(path)}`)
+  throw new SettingError(`${name} names a file of more than ${MAX_BYTES / 2 ** 10}KiB: ${JSON.stringify(path)}`)
 }

@@ -17,14 +17,8 @@ export const textsOfFlags = (values: Readonly<Record<string, string | boolean | 
 export const withoutEmpty = (env: Readonly<Record<string, string | undefined>>): Texts =>
   Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value ? [[name, value]] : [])))
 
-export function readEnvFile(path: string | undefined): Texts {
-  if (path === undefined) return {}
-  try {
-    return withoutEmpty(parseEnv(readShortFile(path)))
-  } catch (failure) {
-    throw failure instanceof SettingError ? new SettingError(`--env-file ${failure.message}`) : failure
-  }
-}
+export const readEnvFile = (path: string | undefined): Texts =>
+  path === undefined ? {} : withoutEmpty(parseEnv(readShortFile('--env-file', path)))
 
 /** Reads a setting from the first layer that has it, or that names a file with it. */
 export function readSetting(name: string, setting: AnySetting, layers: readonly Texts[]): unknown {
@@ -32,19 +26,12 @@ export function readSetting(name: string, setting: AnySetting, layers: readonly 
   for (const { [name]: text, [file]: path } of layers) {
     if (setting.mayHoldSecret && path !== undefined) {
       if (text !== undefined) throw new SettingError(`${name} and ${file} are both set: leave one of them out`)
-      return readText(`${file} names a file whose text`, setting, fileText(file, path), false)
+      const fileText = readShortFile(file, path).replace(/[\r\n]+$/, '')
+      return readText(`${file} names a file whose text`, setting, fileText, false)
     }
     if (text !== undefined) return readText(name, setting, text)
   }
   return setting.default === null ? undefined : setting.read(setting.default)
-}
-
-function fileText(file: string, path: string): string {
-  try {
-    return readShortFile(path).replace(/[\r\n]+$/, '')
-  } catch (mistake) {
-    throw mistake instanceof SettingError ? new SettingError(`${file} ${mistake.message}`) : mistake
-  }
 }
 
 function readText(subject: string, { read }: AnySetting, text: string, isShown = true): unknown {
