@@ -26,8 +26,8 @@ const list = (names: readonly string[]): string => `/* @__PURE__ */ '${names.joi
 
 const filterOptions = filterNames
   .map((name) => {
-    const { description, isNumber } = valueFilters[name]
-    return `  /** ${description} */\n  readonly ${camelCaseOf(name)}?: ${isNumber ? 'string | number' : 'string'}\n`
+    const { description, form } = valueFilters[name]
+    return `  /** ${description} */\n  readonly ${camelCaseOf(name)}?: ${form === 'number' ? 'string | number' : 'string | readonly string[]'}\n`
   })
   .join('')
 

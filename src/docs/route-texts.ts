@@ -167,7 +167,7 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
       {
         status: 200,
         description: 'Every stored message about it.',
-        content: jsonContent(OneFact, { key: transfer?.key, updates: [transfer, seal], stage: 'sealed' }),
+        content: jsonContent(OneFact, { key: transfer?.key, events: [transfer, seal], stage: 'sealed' }),
       },
     ],
     refusals: [400, 401, 403, 404],

@@ -75,8 +75,8 @@ function Heads({ head }: { readonly head: Head | null }) {
 function SessionText({ feed, nowMs }: StripProps) {
   const session = feed.book.all()[0]?.session
   if (!session) return <p class="strip-session" />
-  const { market, state, until } = session
-  const next = until === null ? '' : `, ${state === 'open' ? 'until' : 'changes'} ${formatMoment(until, nowMs)}`
+  const { market, state, ends_at } = session
+  const next = ends_at === null ? '' : `, ${state === 'open' ? 'until' : 'changes'} ${formatMoment(ends_at, nowMs)}`
   return (
     <p class="strip-session" title={`${market}: the exchange on which the stocks are listed`}>
       {market} {sessionWords(session)}
@@ -119,7 +119,7 @@ function connectionTrouble({ state, status, failure, interruptions }: BoardFeed)
 function sourceTrouble({ state, status }: BoardFeed, nowMs: number): Trouble | null {
   const source = state?.source ?? status?.source
   const reason = status?.reason && status.reason !== 'ok' ? `: ${reasonSentence(status.reason)}` : ''
-  const since = status?.since ? ` since ${formatMoment(status.since, nowMs)}` : ''
+  const since = status?.started_at ? ` since ${formatMoment(status.started_at, nowMs)}` : ''
   if (source === 'down')
     return { level: 'bad', text: `Source down${since}${reason}. Nothing new arrives; history and NAV still work` }
   if (source === 'poll') return { level: 'fair', text: `Polling instead of pushing${since}${reason}` }

@@ -15,7 +15,7 @@ export type TapeLine = {
   readonly id: string
   readonly content: LineUpdate | Gap
   readonly isSealed: boolean
-  readonly retraction: Pick<RetractMessage, 'reason' | 'by' | 'time'> | null
+  readonly retraction: Pick<RetractMessage, 'reason' | 'replaced_by' | 'time'> | null
   /** The fields that an amend changed. */
   readonly amended: readonly string[]
 }
@@ -71,8 +71,8 @@ export class TapeLines {
         for (const key of item.keys) this.#end(key, (line) => ({ ...sealedIn(line, item.block), isSealed: true, retraction: null }))
         return
       case 'retract': {
-        const { reason, by, time } = item
-        return this.#end(item.key, (line) => ({ ...line, retraction: { reason, by, time } }))
+        const { reason, replaced_by, time } = item
+        return this.#end(item.key, (line) => ({ ...line, retraction: { reason, replaced_by, time } }))
       }
       case 'amend': {
         const { update, changed } = item

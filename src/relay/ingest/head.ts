@@ -53,8 +53,8 @@ export function applyStatus(
   { time }: Moment,
 ): readonly Publication[] {
   if (state.status?.source === source && state.status.reason === reason) return NOTHING
-  state.status = { source, reason, since: time }
-  return [forAllTokens({ type: 'status', source, since: time, reason, head: state.head }, time)]
+  state.status = { source, reason, started_at: time }
+  return [forAllTokens({ type: 'status', source, started_at: time, reason, head: state.head }, time)]
 }
 
 export const blockFieldOf = ({ number, hash, timestamp }: Pick<SealedBlock, 'number' | 'hash' | 'timestamp'>): Block => ({

@@ -139,11 +139,11 @@ function applySchedule(state: IngestState, address: Hex, schedule: MultiplierCha
   const { to, effectiveAt } = schedule
   // Another multiplier may be in force already.
   const from = token.multiplier === after.multiplier ? schedule.from : token.multiplier
-  return [{ ...multiplierDraft(after, moment, { from, effectiveAt, source: 'clock' }), to }]
+  return [{ ...multiplierDraft(after, moment, { from, effectiveAt, source: 'clock' }), multiplier: to }]
 }
 
 /** The current value that updates of this type carry: multiplier, paused features or record. */
-export function currentValue({ tokens }: IngestState, address: Hex, type: UpdateType): DraftOf<'retract'>['now'] {
+export function currentValue({ tokens }: IngestState, address: Hex, type: UpdateType): DraftOf<'retract'>['restored'] {
   const token = tokens.get(address)
   if (!token) return null
   if (type === 'multiplier') return { multiplier: token.multiplier }

@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { TapeError } from './tape.ts'
 
 /** Raised with every change of a table or of the JSON in a note. No older tape is migrated. */
-export const SCHEMA_VERSION = 4
+export const SCHEMA_VERSION = 5
 
 /** The file of the tape in its folder. */
 export const TAPE_FILE_NAME = 'tape.sqlite'

@@ -40,8 +40,8 @@ export function multiplierDraft(
     type: 'multiplier',
     ...commonFields(token, timing),
     phase: 'effective',
-    from,
-    to: token.multiplier,
+    previous: from,
+    multiplier: token.multiplier,
     effective_at,
     source,
   }

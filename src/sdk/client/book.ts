@@ -131,10 +131,12 @@ class StockBook implements Book {
   #applyContent(entry: BookEntry, content: StateChange): void {
     switch (content.type) {
       case 'multiplier': {
-        const { phase, to, effective_at } = content
+        const { phase, multiplier, effective_at } = content
         entry.scheduledBy = phase === 'scheduled' ? content.key : undefined
-        if (phase === 'effective') return this.#change(entry, { multiplier: to, scheduled: null })
-        return this.#change(entry, { scheduled: phase === 'scheduled' && to !== null ? { to, effective_at } : null })
+        if (phase === 'effective') return this.#change(entry, { multiplier, scheduled: null })
+        return this.#change(entry, {
+          scheduled: phase === 'scheduled' && multiplier !== null ? { multiplier, effective_at } : null,
+        })
       }
       case 'pause':
         return this.#change(entry, { paused: content.paused })
@@ -144,9 +146,9 @@ class StockBook implements Book {
     }
   }
 
-  #applyRetract(entry: BookEntry, { key, now }: RetractMessage): void {
+  #applyRetract(entry: BookEntry, { key, restored }: RetractMessage): void {
     if (key === entry.scheduledBy) this.#change(entry, { scheduled: null })
-    else if (now) this.#change(entry, now)
+    else if (restored) this.#change(entry, restored)
   }
 
   #applyToMovements(entry: BookEntry, update: Update): void {
@@ -199,7 +201,7 @@ const newStock = ({ symbol, address, token }: TokenMessage): StockState => ({
   multiplier: null,
   scheduled: null,
   paused: [],
-  nav: { price: null, updated_at: null, age_s: null, state: 'missing', bound_s: 0, frozen: null },
+  nav: { price: null, updated_at: null, age_s: null, state: 'missing', stale_after_s: 0, frozen: null },
   quote: null,
   session: null,
   movements: [],

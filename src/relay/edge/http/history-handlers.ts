@@ -35,7 +35,7 @@ export const historyHandlers = ({ edge, clientAddressOf }: StreamServices, workQ
   fact: (c) => {
     refuseUnknown('parameter', queryOf(c).keys(), [])
     const { key, texts, stage } = readFact(c.req.param('key') ?? '', edge)
-    return sendJson(c, `{"key":"${key}","updates":[${texts.join(',')}],"stage":"${stage}"}`)
+    return sendJson(c, `{"key":"${key}","events":[${texts.join(',')}],"stage":"${stage}"}`)
   },
 })
 

@@ -15,7 +15,7 @@ type SkippedRange = { readonly epoch: string; readonly after: TapePosition; read
 /** The history URL of a skipped range; its pages, followed by `next`, hold exactly that range. */
 export function backfillUrlOf({ tokens, options }: Selection, { epoch, after, upTo }: SkippedRange, directory: Directory): string {
   const next = upTo + 1
-  const parameters: readonly (readonly [string, string | null | undefined])[] = [
+  const parameters: readonly (readonly [string, string | readonly string[] | null])[] = [
     ['symbols', tokens && symbolsOf(tokens, directory)],
     ['types', typesOf(options)],
     ['stage', options.stage],

@@ -147,7 +147,7 @@ function sendGap({ hub, tape, view }: EdgeContext, listener: Listener, { reason,
   const skipped = skippedAfter && { epoch: tape.epoch, after: skippedAfter, upTo: to.seq }
   const id = hub.position(to.seq, to.n)
   const backfill = skipped && backfillUrlOf(selection, skipped, view.directory)
-  listener.sendNotice({ type: 'gap', id, reason, from, to: id, backfill })
+  listener.sendNotice({ type: 'gap', id, reason, after: from, through: id, backfill })
   hub.countGap(reason)
 }
 

@@ -44,7 +44,7 @@ function createFrameMatcher(selection: Selection): (frame: Frame) => boolean | S
       case 'amend':
         return (
           includesToken(selection, update.address) &&
-          ((types.has(update.type) && !leftOut.has(update.of)) ||
+          ((types.has(update.type) && !leftOut.has(update.fact_type)) ||
             (update.type === 'amend' && matchesContent(update.update)) ||
             matchedEarlier(frame, [update.key]))
         )

@@ -23,7 +23,7 @@ import { TokenWarnings } from '../../tokens/token-warnings.ts'
 
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
 
-type ReportedStatus = Omit<SourceStatusNote, 'since'> & { readonly since: string | null }
+type ReportedStatus = Omit<SourceStatusNote, 'started_at'> & { readonly started_at: string | null }
 
 /** Where a token stands among all; another state of it takes its place. */
 type TokenSlot = { token: Token }
@@ -50,7 +50,7 @@ export class View {
   constructor(tape: NoteReader, isCut: () => boolean = () => false) {
     this.#isCut = isCut
     this.#head = unknownHead
-    this.#status = { source: 'down', reason: 'unreachable', since: null }
+    this.#status = { source: 'down', reason: 'unreachable', started_at: null }
     this.apply(tape)
   }
 
@@ -88,8 +88,8 @@ export class View {
   }
 
   /** When the source or its reason last changed; null before the first status. */
-  get since(): string | null {
-    return this.#status.since
+  get startedAt(): string | null {
+    return this.#status.started_at
   }
 
   /** The newest settled block whose time is known. */
@@ -168,7 +168,10 @@ export function snapshotOf(
     token_warnings: [...view.warnings.of(token)],
     multiplier: token.multiplier,
     multiplier_source: token.multiplierSource,
-    scheduled: token.scheduled && { to: token.scheduled.to, effective_at: isoFromSecondsOrNull(token.scheduled.effectiveAt) },
+    scheduled: token.scheduled && {
+      multiplier: token.scheduled.to,
+      effective_at: isoFromSecondsOrNull(token.scheduled.effectiveAt),
+    },
     paused: token.paused.map(featureName),
     supply: supplyOf(token),
     nav: navAt(token.navReading, context.now, context.navStaleMs, token.frozen),

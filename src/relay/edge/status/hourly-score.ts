@@ -8,6 +8,8 @@ export const HOUR_MS = 3_600_000
 export const SHOWN_HOURS_BOUND = 25
 /** Hours kept: those shown, and some more for a clock that was set wrong. */
 const KEPT_HOURS_BOUND = 32
+/** A fact of an older block was read after an interruption: it counts as backfilled, not as late. */
+const LATE_MAX_MS = 60_000
 /** Open keys at most, as many as the ingest has. */
 const OPEN_KEYS_BOUND = 131_072
 /**
@@ -99,10 +101,14 @@ export class HourlyScore {
     }
   }
 
-  #countPublished(hour: HourCounter, { key, stage, late }: PublishedFields, time: number): boolean {
-    if (late) hour.late += 1
+  #countPublished(hour: HourCounter, { key, stage, late, block }: PublishedFields, time: number): boolean {
+    if (late) {
+      const ageMs = block?.timestamp ? time - Date.parse(block.timestamp) : Number.POSITIVE_INFINITY
+      if (ageMs <= LATE_MAX_MS) hour.late += 1
+      else hour.backfilled += 1
+    }
     if (stage === 'preconfirmed' && key !== undefined) {
-      hour.told += 1
+      hour.published += 1
       this.#openSince.set(key, time)
       this.#openedSinceRebuild += 1
       if (this.#openedSinceRebuild >= Math.max(REBUILD_AFTER_KEYS, this.#openSince.size)) this.#rebuildOpenSince()
@@ -136,6 +142,7 @@ type PublishedFields = {
   readonly key?: string | undefined
   readonly stage?: string | undefined
   readonly late?: boolean | undefined
+  readonly block?: { readonly timestamp: string | null } | undefined
 }
 
 /** The counts of one hour while it is being counted. */
@@ -143,8 +150,9 @@ class HourCounter {
   readonly start: number
   /** The sequence number of its last update. */
   lastSeq = 0
-  told = 0
+  published = 0
   late = 0
+  backfilled = 0
   retracted = 0
   amended = 0
   cached: { readonly first: number; readonly row: HourCounts } | null = null
@@ -167,11 +175,11 @@ class HourCounter {
   /** The counts as shown when `first` is the first hour. Seals of earlier publications are not counted. */
   row(first: number): HourCounts {
     if (this.cached?.first !== first) {
-      const { told, late, retracted, amended } = this
+      const { published, late, backfilled, retracted, amended } = this
       const leads = [...this.#leadsByHour].flatMap(([publishedHour, one]) => (publishedHour >= first ? [one] : []))
       const sealed = leads.reduce((sum, { total }) => sum + total, 0)
       const lead_ms = { p50: percentile(50, leads), p95: percentile(95, leads) }
-      const row = { hour: new Date(this.start).toISOString(), told, sealed, late, retracted, amended, lead_ms }
+      const row = { hour: new Date(this.start).toISOString(), published, sealed, late, backfilled, retracted, amended, lead_ms }
       this.cached = { first, row }
     }
     return this.cached.row

@@ -13,7 +13,7 @@ export function measureState(metrics: Metrics, context: EdgeContext): void {
   const { hub, view, now } = context
   const ageOf = (time: number) => Math.max(0, now() - time) / 1_000
   metrics.source.measureBy(() => sources.map((source): Sample => [{ source }, view.source === source ? 1 : 0]))
-  metrics.sourceAge.measureBy(() => (view.since === null ? null : ageOf(Date.parse(view.since))))
+  metrics.sourceAge.measureBy(() => (view.startedAt === null ? null : ageOf(Date.parse(view.startedAt))))
   metrics.headBlock.measureBy(() =>
     Object.entries(view.head).flatMap(([stage, block]): Sample[] => (block === null ? [] : [[{ stage }, block]])),
   )

@@ -72,7 +72,7 @@ export class StatusService {
       demo,
       source: view.source,
       reason: this.#reason(),
-      since: view.since,
+      started_at: view.startedAt,
       head: view.head,
       lag_ms: view.newestSettled && Math.max(0, now() - view.newestSettled.timestamp * 1_000),
       stocks: this.#stocks(),

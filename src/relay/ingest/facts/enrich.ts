@@ -173,14 +173,14 @@ function buildMultiplier(decodedLog: DecodedLog, token: Token, { common, keyFiel
   const { log } = decodedLog
   const change = multiplierChangeIn(decodedLog, origin.chainTime?.timestamp ?? null)
   const phase = change?.phase ?? 'effective'
-  const from = change?.from ?? multiplierAtLog(token, log, origin)
+  const previous = change?.from ?? multiplierAtLog(token, log, origin)
   const effective_at = isoFromSecondsOrNull(change?.effectiveAt ?? null)
   return {
     type: 'multiplier',
     ...common,
     phase,
-    from,
-    to: change?.to ?? null,
+    previous,
+    multiplier: change?.to ?? null,
     effective_at,
     source: 'log',
     ...keyFields,

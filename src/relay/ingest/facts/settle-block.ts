@@ -152,14 +152,17 @@ function publishSeals(state: IngestState, { additions, seals }: Settlement, bloc
 
 function retract(
   state: IngestState,
-  { published, reason, by }: Settlement['retractions'][number],
+  { published, reason, replacedBy: replaced_by }: Settlement['retractions'][number],
   block: Block,
   { time }: Moment,
 ): Publication {
-  const { address, key, type: of, symbol: publishedSymbol } = published.draft
+  const { address, key, type: fact_type, symbol: publishedSymbol } = published.draft
   const symbol = state.tokens.get(address)?.symbol ?? publishedSymbol
-  const now = currentValue(state, address, of)
-  return { draft: { type: 'retract', symbol, address, time, key, of, was: UNPLACED, reason, by, now, block }, fact: published }
+  const restored = currentValue(state, address, fact_type)
+  return {
+    draft: { type: 'retract', symbol, address, time, key, fact_type, fact_id: UNPLACED, reason, replaced_by, restored, block },
+    fact: published,
+  }
 }
 
 function sealDraft(

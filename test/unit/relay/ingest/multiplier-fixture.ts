@@ -27,11 +27,11 @@ export const summarise = ({ update, text }: Entry): string => {
     case 'transfer':
       return `${update.stage} ${shortKey(update.key)} ${update.raw} x ${update.multiplier} = ${update.shares}${update.late ? ' late' : ''}`
     case 'multiplier':
-      return `${update.phase} ${update.from} to ${update.to} by ${update.source}${update.late ? ' late' : ''}`
+      return `${update.phase} ${update.previous} to ${update.multiplier} by ${update.source}${update.late ? ' late' : ''}`
     case 'retract':
-      return `retract ${shortKey(update.key)} ${update.reason} now ${JSON.stringify(update.now)}`
+      return `retract ${shortKey(update.key)} ${update.reason} now ${JSON.stringify(update.restored)}`
     case 'amend':
-      return `amend ${shortKey(update.key)} ${update.changed.join()}: ${'multiplier' in update.update ? update.update.multiplier : ''} ${'stage' in update.update ? update.update.stage : ''}`
+      return `amend ${shortKey(update.key)} ${update.changed.join()}: ${'shares' in update.update ? update.update.multiplier : ''} ${'stage' in update.update ? update.update.stage : ''}`
     case 'seal':
       return `seal ${update.keys.map(shortKey).join()} as ${update.types.join()}`
     default:

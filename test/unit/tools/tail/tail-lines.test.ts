@@ -25,8 +25,8 @@ describe('a line of tail', () => {
   })
 
   it('marks a gap that the client found itself', () => {
-    const gap = { type: 'gap', id: 'a.5', reason: 'missed', from: 'a.2', to: 'a.5', backfill: null } as const
-    expect(new TailLines(withoutColours).lineOf(gap)).toBe('# GAP: missed, from a.2 to a.5')
+    const gap = { type: 'gap', id: 'a.5', reason: 'missed', after: 'a.2', through: 'a.5', backfill: null } as const
+    expect(new TailLines(withoutColours).lineOf(gap)).toBe('# GAP: missed, after a.2 through a.5')
   })
 
   it('is the same text with and without colours, and text from outside brings none', () => {

@@ -48,7 +48,11 @@ describe('the backfill link', () => {
     ['all types', ['AAPLc'], { types: updateTypes }],
     ['some types', null, { types: ['transfer', 'nav'] }],
     ['the sealed view', ['AAPLc', 'TSLAc'], { stage: 'sealed' }],
-    ['filters', ['AAPLc'], { min_value: parseDecimal('10000.50'), min_shares: parseDecimal('0.000001'), party: addressOf(9) }],
+    [
+      'filters',
+      ['AAPLc'],
+      { min_value: parseDecimal('10000.50'), min_shares: parseDecimal('0.000001'), account: [addressOf(8), addressOf(9)] },
+    ],
   ])('names the same selection: %s', async (_, symbols, options) => {
     const { query, selection } = await queryFromLink(symbols, options)
     const written = ({ min_value, min_shares, ...rest }: SelectionOptions) => ({ ...rest, value: min_value, shares: min_shares })

@@ -170,7 +170,7 @@ describe('a replay', () => {
     expect(blocks).toEqual([...blocks].sort((a, b) => a - b))
     expect(blocks.at(-1)).toBe(9_000)
     for (const gap of gaps) {
-      const oldest = Number(gap.to.split('.')[1])
+      const oldest = Number(gap.through.split('.')[1])
       expect(blockNumbersOf(messages.slice(messages.indexOf(gap)))[0]).toBeGreaterThan(oldest)
     }
   })
@@ -202,7 +202,7 @@ describe('a replay of the sealed view', () => {
       .slice(2, -1)
       .map((message) =>
         message.type === 'gap'
-          ? `gap from ${placeOf(message.from)} to ${placeOf(message.to)}`
+          ? `gap from ${placeOf(message.after)} to ${placeOf(message.through)}`
           : `${message.type} ${'id' in message && placeOf(message.id)}`,
       )
     expect(lines.join(', ')).toBe(gets)

@@ -146,6 +146,7 @@ describe('a symbol that no token matches', () => {
     expect(unknownSymbol((await resolveIn(['APPL'])).rejected).record).toEqual({
       code: 404,
       message: "No tokenized stock 'APPL'. Did you mean AAPLc?",
+      reason: 'unknown_symbol',
       details: [{ '@type': 'stocktape/unknown_symbol', suggest: ['AAPLc'] }],
     })
     expect(unknownSymbol((await resolveIn(['ZZZZZZZZ'])).rejected).message).toBe("No tokenized stock 'ZZZZZZZZ'.")

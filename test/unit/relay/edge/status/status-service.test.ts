@@ -90,7 +90,7 @@ describe('the service status', () => {
     const { open, tape } = await openStatus()
     const { score, ...rest } = (await open()).read()
     expect(rest).toEqual({
-      ...{ chain_id: 1, demo: false, source: 'down', reason: 'no_list', since: null },
+      ...{ chain_id: 1, demo: false, source: 'down', reason: 'no_list', started_at: null },
       head: { pending: null, sealed: null, safe: null, finalized: null },
       lag_ms: null,
       stocks: { read_at: null, age_s: null, count: null },

@@ -88,7 +88,7 @@ describe('a movement', () => {
         updated_at: '2026-11-20T11:30:03.000Z',
         age_s: 1_797,
         state: 'fresh',
-        bound_s: 93_600,
+        stale_after_s: 93_600,
         frozen: null,
       },
       memo: null,
