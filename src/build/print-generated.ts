@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import '../protocol/history.ts'
@@ -32,6 +32,7 @@ const filterOptions = filterNames
   .join('')
 
 write('src/sdk/generated/messages.ts', typescriptTypes())
+write('src/sdk/generated/key-life.ts', readFileSync(new URL('../protocol/key-life.ts', import.meta.url), 'utf8'))
 write(
   'src/sdk/generated/names.ts',
   `// The names of stocktape.v1 that a client must know, made from the tables of the relay.

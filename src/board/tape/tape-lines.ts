@@ -1,4 +1,5 @@
 import type { Gap, RetractMessage, StreamItem, Update } from '../../sdk/client/index.ts'
+import { followedKeys, stageAfter } from '../../sdk/generated/key-life.ts'
 import { updateTypes } from '../../sdk/generated/names.ts'
 
 /** Messages that change a line, or that say more about the whole chain than a reader wants in a list. */
@@ -68,7 +69,8 @@ export class TapeLines {
   apply(item: Exclude<StreamItem, { type: 'snapshot' }>): void {
     switch (item.type) {
       case 'seal':
-        for (const key of item.keys) this.#end(key, (line) => ({ ...sealedIn(line, item.block), isSealed: true, retraction: null }))
+        for (const key of followedKeys(item))
+          this.#end(key, (line) => ({ ...sealedIn(line, item.block), isSealed: true, retraction: null }))
         return
       case 'retract': {
         const { reason, replaced_by, time } = item
@@ -80,7 +82,7 @@ export class TapeLines {
           ...line,
           // The message as it would have been, had it come so at first: it keeps its position and time.
           content: { ...line.content, ...update } as LineUpdate,
-          isSealed: line.isSealed || ('stage' in update && update.stage === 'sealed'),
+          isSealed: stageAfter(line.isSealed ? 'sealed' : 'preconfirmed', item) === 'sealed',
           amended: [...line.amended, ...changed],
         }))
       }

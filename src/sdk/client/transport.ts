@@ -33,7 +33,7 @@ export const webSocketOpener =
     if (key) url.searchParams.set('key', key)
     const socket = new WebSocket(url, SUBPROTOCOL)
     socket.onmessage = ({ data }) => onMessage(String(data))
-    socket.onclose = ({ code, reason }) => onEnd({ code, reason: reason || `closed with ${code}` })
+    socket.onclose = ({ code, reason }) => onEnd({ code, reason: reason || `closed: ${code}` })
     return () => socket.close()
   }
 

@@ -278,7 +278,7 @@ it('each program continues after a restart of the relay and of its own, and ends
   await writePositions('othertape.1')
   for (const { name, program } of start()) {
     if (name === 'TypeScript') await program.waitForOutput('stderr', /gap: epoch after othertape\.1 through \w+\.\d+/)
-    else await program.waitForOutput('stdout', /"type":"gap".*"reason":"epoch","from":"othertape\.1"/)
+    else await program.waitForOutput('stdout', /"type":"gap".*"reason":"epoch","after":"othertape\.1"/)
   }
   process.stdout.write('TypeScript, Python, Go received every transfer once over a restart\n')
 })

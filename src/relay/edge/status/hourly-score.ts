@@ -1,3 +1,4 @@
+import { followedKeys, keyEventOf } from '../../../protocol/key-life.ts'
 import type { HourScore } from '../../../protocol/status.ts'
 import type { Update } from '../../../protocol/updates.ts'
 import { LeadHistogram, percentile } from './lead-histogram.ts'
@@ -8,8 +9,6 @@ export const HOUR_MS = 3_600_000
 export const SHOWN_HOURS_BOUND = 25
 /** Hours kept: those shown, and some more for a clock that was set wrong. */
 const KEPT_HOURS_BOUND = 32
-/** A fact of an older block was read after an interruption: it counts as backfilled, not as late. */
-const LATE_MAX_MS = 60_000
 /** Open keys at most, as many as the ingest has. */
 const OPEN_KEYS_BOUND = 131_072
 /**
@@ -85,37 +84,23 @@ export class HourlyScore {
 
   /** Whether the update changed a count. */
   #count(hour: HourCounter, update: ScoredEntry['update'], time: number): boolean {
-    switch (update.type) {
-      case 'retract':
-        this.#openSince.delete(update.key)
-        hour.retracted += 1
-        return true
-      case 'amend':
-        hour.amended += 1
-        return true
-      case 'seal':
-        for (const key of update.keys) this.#countSealed(hour, key, time)
-        return update.keys.length > 0
-      default:
-        return 'late' in update && this.#countPublished(hour, update, time)
+    const event = keyEventOf(update)
+    if (event === null) return false
+    if (event === 'sealed') {
+      for (const key of followedKeys(update)) this.#countSealed(hour, key, time)
+    } else {
+      hour[event] += 1
+      if (event === 'retracted') for (const key of followedKeys(update)) this.#openSince.delete(key)
+      if (event === 'preconfirmed' && 'key' in update && update.key !== undefined) this.#open(update.key, time)
     }
+    return true
   }
 
-  #countPublished(hour: HourCounter, { key, stage, late, block }: PublishedFields, time: number): boolean {
-    if (late) {
-      const ageMs = block?.timestamp ? time - Date.parse(block.timestamp) : Number.POSITIVE_INFINITY
-      if (ageMs <= LATE_MAX_MS) hour.late += 1
-      else hour.backfilled += 1
-    }
-    if (stage === 'preconfirmed' && key !== undefined) {
-      hour.published += 1
-      this.#openSince.set(key, time)
-      this.#openedSinceRebuild += 1
-      if (this.#openedSinceRebuild >= Math.max(REBUILD_AFTER_KEYS, this.#openSince.size)) this.#rebuildOpenSince()
-      if (this.#openSince.size > OPEN_KEYS_BOUND) this.#forgetOldest()
-      return true
-    }
-    return late === true
+  #open(key: string, time: number): void {
+    this.#openSince.set(key, time)
+    this.#openedSinceRebuild += 1
+    if (this.#openedSinceRebuild >= Math.max(REBUILD_AFTER_KEYS, this.#openSince.size)) this.#rebuildOpenSince()
+    if (this.#openSince.size > OPEN_KEYS_BOUND) this.#forgetOldest()
   }
 
   #rebuildOpenSince(): void {
@@ -138,19 +123,12 @@ export class HourlyScore {
   }
 }
 
-type PublishedFields = {
-  readonly key?: string | undefined
-  readonly stage?: string | undefined
-  readonly late?: boolean | undefined
-  readonly block?: { readonly timestamp: string | null } | undefined
-}
-
 /** The counts of one hour while it is being counted. */
 class HourCounter {
   readonly start: number
   /** The sequence number of its last update. */
   lastSeq = 0
-  published = 0
+  preconfirmed = 0
   late = 0
   backfilled = 0
   retracted = 0
@@ -175,7 +153,7 @@ class HourCounter {
   /** The counts as shown when `first` is the first hour. Seals of earlier publications are not counted. */
   row(first: number): HourCounts {
     if (this.cached?.first !== first) {
-      const { published, late, backfilled, retracted, amended } = this
+      const { preconfirmed: published, late, backfilled, retracted, amended } = this
       const leads = [...this.#leadsByHour].flatMap(([publishedHour, one]) => (publishedHour >= first ? [one] : []))
       const sealed = leads.reduce((sum, { total }) => sum + total, 0)
       const lead_ms = { p50: percentile(50, leads), p95: percentile(95, leads) }

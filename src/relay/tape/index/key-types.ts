@@ -1,3 +1,4 @@
+import { contentsBefore, followedKeys } from '../../../protocol/key-life.ts'
 import { type Update, type UpdateType, updateTypes } from '../../../protocol/updates.ts'
 import type { Entry } from '../tape.ts'
 
@@ -79,11 +80,9 @@ export class OpenKeyTypes {
     this.#oldGeneration = new Map()
   }
 
-  #addSeal({ keys, types }: Extract<Update, { type: 'seal' }>, seq: number): KeyTypes {
+  #addSeal(seal: Extract<Update, { type: 'seal' }>, seq: number): KeyTypes {
     let [mask, first] = [0, NO_SEQ]
-    for (const [index, key] of keys.entries()) {
-      // A part has no publication of its own.
-      if (types[index] === 'part') continue
+    for (const key of followedKeys(seal)) {
       const keyTypes = keyTypesOf(this.#find(key, seq))
       mask |= keyTypes.mask
       first = Math.min(first, keyTypes.followsFrom)
@@ -123,14 +122,7 @@ export class OpenKeyTypes {
 const keyTypesOf = (openKey: OpenKeyType | null): KeyTypes => openKey ?? { mask: LOST, followsFrom: NO_SEQ }
 
 function keyTypeBefore(entries: readonly Entry[], before: number): OpenKeyType | null {
-  let openKey: OpenKeyType | null = null
-  for (const { seq, update } of entries) {
-    if (seq >= before) break
-    if (update.type === 'retract') openKey = null
-    else if (update.type === 'amend') {
-      if (openKey) openKey.mask |= bitOf(update.update.type)
-    } else if (openKey) openKey.mask |= bitOf(update.type)
-    else openKey = { mask: bitOf(update.type), followsFrom: seq }
-  }
-  return openKey
+  const contents = contentsBefore(entries, before)
+  const [first] = contents
+  return first ? { mask: maskOf(contents.map(({ content }) => content.type)), followsFrom: first.seq } : null
 }
