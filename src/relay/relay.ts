@@ -163,7 +163,7 @@ async function openServing({ openParts = [openGateway], ...context }: RelayConte
     },
     /** Runs the relay until it is stopped. */
     run: (activities: readonly Observable<unknown>[]): Relay => {
-      const subscription = run([...activities, ...parts.map(({ activity }) => activity)], context)
+      const subscription = run(activities, context)
       const stop = async () => {
         // Every client is sent its position.
         for (const { drain } of [live, ...parts]) drain()

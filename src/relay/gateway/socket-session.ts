@@ -178,7 +178,7 @@ export class RpcSession {
       weight = newWeight
     }
     try {
-      const close = subscriptions.open(params, { id, client: this.address, notify: (notice) => this.#notify(id, notice) }, charge)
+      const close = subscriptions.open(params, { id, notify: (notice) => this.#notify(id, notice) }, charge)
       this.#closeById.set(id, () => {
         close()
         releaseWeight()

@@ -30,13 +30,7 @@ async function openRpcSockets(clientsBound = 10) {
     ...{ forwardReceipts: null, chainState, chainId: () => 1, redact: (text: string) => text, uptime },
   })
   const readBlock = async () => null
-  const subscriptions = new Subscriptions({
-    isListed: () => true,
-    hasList: () => true,
-    unlistedContracts: null,
-    readBlock,
-    delay: async () => {},
-  })
+  const subscriptions = new Subscriptions({ isListed: () => true, hasList: () => true, readBlock, delay: async () => {} })
   subscriptions.receive(headEvent(10))
   const rpcSockets = new RpcSockets({
     ...{

@@ -2,7 +2,7 @@ import { nextTurn, runAtOnce, runForTurn, type Steps } from '../../../lib/turns.
 import type { Hex } from '../../../protocol/fields.ts'
 import { addressSetOf } from '../../chain/logs/address-set.ts'
 import type { Log } from '../../chain/logs/log-schema.ts'
-import type { OpenKeys, SealedBlock } from '../../chain/sealed/block-logs.ts'
+import type { SealedBlock } from '../../chain/sealed/block-logs.ts'
 import { RECENT_BLOCKS_BOUND } from '../../chain/sealed/recent-blocks.ts'
 import type { ChainEvent } from '../../chain/source/source.ts'
 import { isSameLog, logToJson } from './log-json.ts'
@@ -41,8 +41,7 @@ type Options = {
  * Sends each log once, in order of arrival, and once more with `removed: true` when it turns out wrong. Nodes
  * themselves repeat logs and miss removals.
  */
-export class LogFeed implements OpenKeys {
-  readonly sealedInPreviousRun = []
+export class LogFeed {
   readonly #options: Options
   readonly #blocks = new Map<number, SentBlock>()
   readonly #queue: ChainEvent[] = []
@@ -71,19 +70,6 @@ export class LogFeed implements OpenKeys {
   /** Where a subscription that opens now begins. */
   get subscriptionStart(): Pick<Subscription, 'firstIndex' | 'head' | 'beforeReorg'> {
     return { firstIndex: this.#sentCount, head: this.#head, beforeReorg: null }
-  }
-
-  at(number: number) {
-    return [...(this.#blocks.get(number)?.pending.values() ?? [])].map(({ log }) => ({
-      key: log.key,
-      address: log.address,
-      tx: log.transactionHash,
-    }))
-  }
-
-  publishedBlocksBetween(from: number, to: number): readonly number[] {
-    const sent = [...this.#blocks].filter(([number, { pending }]) => number >= from && number <= to && pending.size > 0)
-    return sent.map(([number]) => number).sort((a, b) => a - b)
   }
 
   /** Handles events in their order. A large one takes several turns of the event loop, so that it holds up nothing else. */

@@ -113,7 +113,6 @@ export function openLogFeed(listed: readonly Hex[] = [apple, tesla]) {
   const listedAddresses = new Set(listed)
   const logFeed = new LogFeed({ subscribers, isListed: (address) => listedAddresses.has(address) })
   return {
-    logFeed,
     listedAddresses,
     receive: (...events: readonly ChainEvent[]) => {
       for (const event of events) logFeed.receive(event)

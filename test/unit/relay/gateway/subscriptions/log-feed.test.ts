@@ -153,19 +153,6 @@ describe('a sealed block', () => {
   })
 })
 
-describe('the open keys of the log feed', () => {
-  it('are the logs that it sent of a block, and their blocks', () => {
-    const { logFeed, receive } = openStarted()
-    receive(pendingLogEvent(readNodeLog({ block: 12 })), pendingLogEvent(one), pendingLogEvent(two))
-    expect(logFeed.at(11)).toEqual([one, two].map((log) => ({ key: log.key, address: apple, tx: log.transactionHash })))
-    expect(logFeed.at(13)).toEqual([])
-    expect(logFeed.publishedBlocksBetween(0, 11)).toEqual([11])
-    expect(logFeed.publishedBlocksBetween(11, 20)).toEqual([11, 12])
-    receive(sealedEvent({ number: 11 }))
-    expect(logFeed.publishedBlocksBetween(11, 20)).toEqual([12])
-  })
-})
-
 describe('a block of many logs', () => {
   it('is sent in turns of the event loop, and what follows waits for it', async () => {
     const { receive, subscribe } = openStarted()
