@@ -1,4 +1,4 @@
-import type { Hex } from './fields.ts'
+import type { Hex } from '../lib/hex.ts'
 
 /** The permanent name of an on-chain fact. It has no block hash, because that is null until the block is sealed. */
 export const formatKey = (block: number, tx: Hex, logIndex: number): string => `${block}-${tx}-${logIndex}`

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { seededRandom } from '../../src/devnet/life/random.ts'
-import type { Hex } from '../../src/protocol/fields.ts'
+import type { Hex } from '../../src/lib/hex.ts'
 import { formatKey } from '../../src/protocol/key.ts'
 import type { Draft, DraftOf, UpdateType } from '../../src/protocol/updates.ts'
 import { restartPointNote } from '../../src/relay/ingest/restore.ts'

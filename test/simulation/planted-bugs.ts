@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { map } from 'rxjs'
-import type { Hex } from '../../src/protocol/fields.ts'
+import type { Hex } from '../../src/lib/hex.ts'
 import type { Draft, DraftOf, Update } from '../../src/protocol/updates.ts'
 import type { RequestFn } from '../../src/relay/chain/rpc/client.ts'
 import { restartPointNote } from '../../src/relay/ingest/restore.ts'

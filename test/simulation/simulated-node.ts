@@ -1,4 +1,4 @@
-import type { Hex } from '../../src/protocol/fields.ts'
+import type { Hex } from '../../src/lib/hex.ts'
 import { UpstreamError } from '../../src/relay/chain/rpc/error.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import type { NodeView } from './node-view.ts'

@@ -1,5 +1,5 @@
+import type { Hex } from '../../lib/hex.ts'
 import type { TransactionOutcome } from '../chain/block-types.ts'
-import type { HexString } from '../chain/hex.ts'
 import { type Faults, noFaults } from './faults.ts'
 
 /** How many transactions may be marked to be dropped, moved or changed. */
@@ -7,12 +7,12 @@ const OUTCOMES_BOUND = 10_000
 
 /** The fault settings, and the decisions that need counters. */
 export const createFaultController = (cutSockets: () => void) => {
-  const outcomes = new Map<HexString, TransactionOutcome>()
+  const outcomes = new Map<Hex, TransactionOutcome>()
   const isNthFlashblock = createNthCounter()
   const isNthTransaction = createNthCounter()
   const isNthSeal = createNthCounter()
   const isNthRequest = createNthCounter()
-  const setOutcome = (hash: HexString, outcome: TransactionOutcome) => {
+  const setOutcome = (hash: Hex, outcome: TransactionOutcome) => {
     if (outcomes.size >= OUTCOMES_BOUND) throw new Error(`no more than ${OUTCOMES_BOUND} transactions can be marked`)
     outcomes.set(hash, outcome)
   }
@@ -40,7 +40,7 @@ export const createFaultController = (cutSockets: () => void) => {
   return {
     faults,
     consume,
-    outcomeOf: ({ hash }: { hash: HexString }): TransactionOutcome => {
+    outcomeOf: ({ hash }: { hash: Hex }): TransactionOutcome => {
       const outcome = outcomes.get(hash)
       outcomes.delete(hash)
       const isDropped = isNthTransaction(faults.dropEvery)

@@ -1,6 +1,7 @@
 import type { RequestedFaults } from '../../lib/fault-settings.ts'
+import type { Hex } from '../../lib/hex.ts'
 import type { DevnetTransaction, EmittedLog, TransactionOutcome } from '../chain/block-types.ts'
-import { digest, type HexString } from '../chain/hex.ts'
+import { digest } from '../chain/hashes.ts'
 import { seededRandom } from '../life/random.ts'
 import { testFeed } from '../tokens/feeds.ts'
 import { testToken } from '../tokens/listed.ts'
@@ -9,7 +10,7 @@ import { testToken } from '../tokens/listed.ts'
 const LOST_IN_REORG = 0.1
 
 /** No list has it. */
-const NOBODY: HexString = `0x${'dead'.repeat(10)}`
+const NOBODY: Hex = `0x${'dead'.repeat(10)}`
 
 /** The requested faults that happen by chance. The seed decides: the same transaction or block has the same fate. */
 export const createChances = ({ reorg, drop, late }: RequestedFaults, seed: string) => {

@@ -1,5 +1,5 @@
 import { parseUnits, stringToHex } from 'viem/utils'
-import { type HexString, ZERO_ADDRESS } from '../chain/hex.ts'
+import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
 import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import { addMemo, addSeizure, buildTransfer, type TokenTransfer } from '../chain/transactions.ts'
 import { changeContractUri, changeMetadata, changeName, changeSupplyCap, changeSymbol, pause, unpause } from '../tokens/admin.ts'
@@ -29,7 +29,7 @@ export const frozenFeed = { symbol: 'GOOGLc', fromBlock: 28, untilBlock: 64 } as
 export const NAME_DELAY_BLOCKS = 10
 
 /** The operator acts for the issuer, with the custodian's tokens, and seizes the debtor's. */
-type Actors = { custodian: HexString; operator: HexString; debtor: HexString }
+type Actors = { custodian: Hex; operator: Hex; debtor: Hex }
 
 /**
  * The corporate actions of every cycle, in order; each is undone later in the cycle. The best-known tokens (AAPLc,
@@ -41,7 +41,7 @@ export const createCorporateActions = ({ custodian, operator, debtor }: Actors):
     const call = first && others.length === 0 ? first : multicall(calls)
     return buildTokenCall({ token: findToken(symbol).address, sender: operator }, call)
   }
-  const transferOf = (symbol: string, from: HexString, to: HexString, amount: string): TokenTransfer => {
+  const transferOf = (symbol: string, from: Hex, to: Hex, amount: string): TokenTransfer => {
     return { token: findToken(symbol).address, from, to, raw: parseUnits(amount, TOKEN_DECIMALS) }
   }
   const transferWithMemo = (symbol: string, amount: string, memo: string): DeferredTransaction => {
@@ -52,7 +52,7 @@ export const createCorporateActions = ({ custodian, operator, debtor }: Actors):
     const transfer = transferOf(symbol, debtor, custodian, amount)
     return () => addSeizure(buildTransfer(transfer, operator), transfer, encodeMemo(memo))
   }
-  const moveLateToken = (from: HexString, to: HexString, amount: string): DeferredTransaction => {
+  const moveLateToken = (from: Hex, to: Hex, amount: string): DeferredTransaction => {
     const transfer = transferOf(lateToken.symbol, from, to, amount)
     return () => buildTransfer(transfer, operator)
   }
@@ -96,7 +96,7 @@ export const createCorporateActions = ({ custodian, operator, debtor }: Actors):
   ]
 }
 
-const freezeFeed = (operator: HexString): readonly ScriptEntry[] => {
+const freezeFeed = (operator: Hex): readonly ScriptEntry[] => {
   const { symbol, fromBlock, untilBlock } = frozenFeed
   const { address } = findToken(symbol)
   return [
@@ -122,4 +122,4 @@ const findToken = (symbol: string) => {
 
 const parseMultiplier = (multiplier: string): bigint => parseUnits(multiplier, MULTIPLIER_DECIMALS)
 
-const encodeMemo = (memo: string): HexString => stringToHex(memo, { size: 32 })
+const encodeMemo = (memo: string): Hex => stringToHex(memo, { size: 32 })

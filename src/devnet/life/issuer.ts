@@ -1,5 +1,5 @@
 import { parseUnits } from 'viem/utils'
-import { type HexString, toLowerHex } from '../chain/hex.ts'
+import { type Hex, toLowerHex } from '../../lib/hex.ts'
 import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import { addMemo, addSeizure, buildFundedTransfer, senderOf, type TokenTransfer } from '../chain/transactions.ts'
 import { changeContractUri, changeMetadata, changeName, changeSupplyCap, changeSymbol, pause, unpause } from '../tokens/admin.ts'
@@ -21,7 +21,7 @@ type Split = { to: string; effectiveAt?: number }
 type AnnouncementRequest = { id: string; description?: string; uri?: string }
 
 /** A transfer with a memo of 32 bytes; `from` and `to` default to the custodian. */
-type MemoTransfer = { from?: string; to?: string; raw: bigint; memo: HexString }
+type MemoTransfer = { from?: string; to?: string; raw: bigint; memo: Hex }
 
 /**
  * Issuer actions for tests. Each puts a transaction into the next flashblock and returns its hash.
@@ -29,29 +29,27 @@ type MemoTransfer = { from?: string; to?: string; raw: bigint; memo: HexString }
  */
 export type IssuerActions = {
   /** Changes the multiplier, now or later. A second schedule is refused; an immediate change cancels the first. */
-  split: (split: TokenRef & Split) => HexString
+  split: (split: TokenRef & Split) => Hex
   /** Cancels the pending schedule. */
-  cancelSplit: (token: TokenRef) => HexString
+  cancelSplit: (token: TokenRef) => Hex
   /** A cash dividend: announced, with the multiplier changed in the same transaction. */
-  dividend: (dividend: TokenRef & AnnouncementRequest & { to: string }) => HexString
+  dividend: (dividend: TokenRef & AnnouncementRequest & { to: string }) => Hex
   /** Announces a split; without `split`, only a notice. */
-  announce: (announcement: TokenRef & AnnouncementRequest & { split?: Split }) => HexString
+  announce: (announcement: TokenRef & AnnouncementRequest & { split?: Split }) => Hex
   /** Pauses features, by their ordinals. */
-  pause: (pause: TokenRef & { features: readonly number[] }) => HexString
-  unpause: (unpause: TokenRef & { features: readonly number[] }) => HexString
+  pause: (pause: TokenRef & { features: readonly number[] }) => Hex
+  unpause: (unpause: TokenRef & { features: readonly number[] }) => Hex
   /** Takes tokens away from a holder: Transfer, Memo, Seized. */
-  seize: (seizure: TokenRef & MemoTransfer) => HexString
+  seize: (seizure: TokenRef & MemoTransfer) => Hex
   /** A transfer, mint or burn with a memo: Transfer, Memo. */
-  transferWithMemo: (transfer: TokenRef & MemoTransfer) => HexString
+  transferWithMemo: (transfer: TokenRef & MemoTransfer) => Hex
   /** Another name, another symbol, or both in one transaction. */
-  rename: (names: TokenRef & { to?: string; name?: string }) => HexString
+  rename: (names: TokenRef & { to?: string; name?: string }) => Hex
   /** Freezes the token's feed in the oracle's registry, or ends that. Emits no log. */
-  freezeFeed: (token: TokenRef) => HexString
-  unfreezeFeed: (token: TokenRef) => HexString
+  freezeFeed: (token: TokenRef) => Hex
+  unfreezeFeed: (token: TokenRef) => Hex
   /** Changes other token details, in the order of these fields. */
-  updateDetails: (
-    details: TokenRef & { uri?: string; metadata?: Readonly<Record<string, string>>; supplyCap?: bigint },
-  ) => HexString
+  updateDetails: (details: TokenRef & { uri?: string; metadata?: Readonly<Record<string, string>>; supplyCap?: bigint }) => Hex
 }
 
 /**
@@ -64,11 +62,11 @@ export type SwapRequest = { kind?: DevnetPool['kind']; price?: string; sqrtPrice
 export type RoundRequest = TokenRef & { price: string; round?: number | bigint; updatedAt?: number }
 
 type IssuerInputs = {
-  inject: (transaction: DeferredTransaction) => HexString
-  addressOf: (symbol: string) => HexString
-  custodian: HexString
-  operator: HexString
-  trader: HexString
+  inject: (transaction: DeferredTransaction) => Hex
+  addressOf: (symbol: string) => Hex
+  custodian: Hex
+  operator: Hex
+  trader: Hex
 }
 
 /** Actions of the issuer, of traders and of the price feeds, for tests. */
@@ -79,7 +77,7 @@ export const createIssuer = (inputs: IssuerInputs) => ({
 })
 
 const createTokenActions = ({ inject, addressOf, operator }: IssuerInputs) => {
-  const submit = (symbol: string, ...calls: readonly TokenCall[]): HexString => {
+  const submit = (symbol: string, ...calls: readonly TokenCall[]): Hex => {
     const [first, ...others] = calls
     if (!first) throw new Error('there is nothing to do')
     const call = others.length === 0 ? first : multicall(calls)
@@ -135,7 +133,7 @@ const createFeedActions = ({ inject, addressOf, operator }: IssuerInputs) => {
     if (!feed) throw new Error(`${symbol} has no feed`)
     return feed
   }
-  const publishRound = ({ symbol, price, round, updatedAt }: RoundRequest): HexString =>
+  const publishRound = ({ symbol, price, round, updatedAt }: RoundRequest): Hex =>
     inject(
       buildRoundTransaction(feedOf(symbol), operator, {
         answer: parseUnits(price, FEED_DECIMALS),
@@ -143,13 +141,13 @@ const createFeedActions = ({ inject, addressOf, operator }: IssuerInputs) => {
         ...(updatedAt !== undefined && { updatedAt: BigInt(updatedAt) }),
       }),
     )
-  const swapAggregator = (symbol: string): HexString => inject(buildAggregatorSwap(feedOf(symbol), operator))
+  const swapAggregator = (symbol: string): Hex => inject(buildAggregatorSwap(feedOf(symbol), operator))
   return { publishRound, swapAggregator }
 }
 
 const createSwapAction =
   ({ inject, addressOf, trader }: IssuerInputs) =>
-  (symbol: string, { kind = 'uniswap_v3', price, sqrtPriceX96, liquidity }: SwapRequest): HexString => {
+  (symbol: string, { kind = 'uniswap_v3', price, sqrtPriceX96, liquidity }: SwapRequest): Hex => {
     const token = addressOf(symbol)
     const pool = pools.find((candidate) => candidate.token === token && candidate.kind === kind)
     if (!pool) throw new Error(`${symbol} has no pool ${kind}`)

@@ -1,4 +1,4 @@
-import { digest } from '../chain/hex.ts'
+import { digest } from '../chain/hashes.ts'
 
 /** Returns numbers from 0 (included) to 1 (excluded). */
 export type RandomSource = () => number

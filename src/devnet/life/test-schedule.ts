@@ -1,5 +1,5 @@
 import { parseUnits, stringToHex } from 'viem/utils'
-import { type HexString, ZERO_ADDRESS } from '../chain/hex.ts'
+import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
 import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import { addMemo, addSeizure, buildTransfer, type TokenTransfer } from '../chain/transactions.ts'
 import { changeName, pause, unpause } from '../tokens/admin.ts'
@@ -13,7 +13,7 @@ import { MULTIPLIER_DECIMALS } from '../tokens/storage.ts'
 export const TEST_CYCLE_S = 600
 
 /** One run of the schedule: the second of Unix time when it begins, two holders, and the issuer. */
-export type TestCycle = { startS: number; holder: HexString; partner: HexString; issuer: HexString }
+export type TestCycle = { startS: number; holder: Hex; partner: Hex; issuer: Hex }
 
 /** Something that happens in every run. `docs/test-token.md` shows what, and the messages that it brings. */
 export type TestStep = {
@@ -163,7 +163,7 @@ function burnOf(amount: string) {
   return ({ holder }: TestCycle): TokenTransfer => tokens(amount, holder, ZERO_ADDRESS)
 }
 
-function tokens(amount: string, from: HexString, to: HexString): TokenTransfer {
+function tokens(amount: string, from: Hex, to: Hex): TokenTransfer {
   return { token: testToken.address, from, to, raw: parseUnits(amount, TOKEN_DECIMALS) }
 }
 
@@ -191,6 +191,6 @@ function splitNotice({ startS }: TestCycle) {
   return { id: `TESTc-split-${startS}`, description: 'Two for one', uri: 'https://example.invalid/testc/split' }
 }
 
-function memo(text: string): HexString {
+function memo(text: string): Hex {
   return stringToHex(text, { size: 32 })
 }

@@ -1,5 +1,5 @@
+import type { Hex } from '../../lib/hex.ts'
 import type { DevnetBlock, DevnetLog, DevnetTransaction, TransactionOutcome, UnsignedTransaction } from '../chain/block-types.ts'
-import type { HexString } from '../chain/hex.ts'
 import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import type { FaultController } from '../faults/apply.ts'
 import type { createChances } from '../faults/chances.ts'
@@ -76,8 +76,8 @@ export const createBlockProducer = ({ world, replica, faultController, chances, 
     onChange()
     return block
   }
-  const reorg = (depth: number, dropped: readonly HexString[] = [], moved: readonly HexString[] = []) => {
-    const outcomes = new Map<HexString, TransactionOutcome>()
+  const reorg = (depth: number, dropped: readonly Hex[] = [], moved: readonly Hex[] = []) => {
+    const outcomes = new Map<Hex, TransactionOutcome>()
     for (const hash of dropped) outcomes.set(hash, 'dropped')
     for (const hash of moved) outcomes.set(hash, 'moved')
     return replaceBlocks(depth, ({ hash }) => outcomes.get(hash) ?? 'kept')

@@ -1,15 +1,16 @@
 import { keccak256 } from 'viem/utils'
+import { type Hex, quantity, toWord, ZERO_WORD } from '../../lib/hex.ts'
 import type { DevnetBlock, DevnetLog, DevnetTransaction, UnsignedTransaction } from '../chain/block-types.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
-import { digest, type HexString, quantity, toWord, ZERO_WORD } from '../chain/hex.ts'
+import { digest } from '../chain/hashes.ts'
 
 const BASE_FEE = 5_000_000n
 const GAS_LIMIT = 400_000_000
-const SEQUENCER: HexString = '0x4200000000000000000000000000000000000011'
+const SEQUENCER: Hex = '0x4200000000000000000000000000000000000011'
 /** The hash of an empty list of uncles. */
-const NO_UNCLES: HexString = '0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347'
+const NO_UNCLES: Hex = '0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347'
 /** The hash of an empty list of requests. */
-const NO_REQUESTS: HexString = '0xe3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
+const NO_REQUESTS: Hex = '0xe3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
 /** A block's header, as `newHeads` sends it. */
 export const headerJson = (block: DevnetBlock) => ({
@@ -100,7 +101,7 @@ const transactionJson = (block: DevnetBlock, transaction: DevnetTransaction, ind
   yParity: '0x0',
 })
 
-const rootOf = (block: DevnetBlock, rootName: string): HexString =>
+const rootOf = (block: DevnetBlock, rootName: string): Hex =>
   digest(rootName, block.number, ...block.transactions.map(({ hash }) => hash))
 
 const totalGasUsed = (transactions: readonly UnsignedTransaction[]) => transactions.reduce((sum, { gasUsed }) => sum + gasUsed, 0)
@@ -109,10 +110,10 @@ const dataSizeOf = (block: DevnetBlock) => block.transactions.reduce((sum, { inp
 
 /** How many bloom filter bits are cached. */
 const BLOOM_CACHE_BOUND = 10_000
-const bloomBitsCache = new Map<HexString, readonly number[]>()
+const bloomBitsCache = new Map<Hex, readonly number[]>()
 
 /** The three bits, of 2,048, that an address or topic sets. */
-const bloomBitsOf = (bytes: HexString): readonly number[] => {
+const bloomBitsOf = (bytes: Hex): readonly number[] => {
   const cached = bloomBitsCache.get(bytes)
   if (cached) return cached
   if (bloomBitsCache.size >= BLOOM_CACHE_BOUND) bloomBitsCache.clear()
@@ -122,7 +123,7 @@ const bloomBitsOf = (bytes: HexString): readonly number[] => {
   return bits
 }
 
-const bloomOf = (logs: readonly DevnetLog[]): HexString => {
+const bloomOf = (logs: readonly DevnetLog[]): Hex => {
   let bloom = 0n
   for (const { address, topics } of logs) {
     for (const bytes of [address, ...topics]) for (const bit of bloomBitsOf(bytes)) bloom |= 1n << BigInt(bit)

@@ -1,7 +1,7 @@
 import type { Abi, ContractEventName } from 'viem'
 import { encodeAbiParameters, encodeEventTopics, getAbiItem, parseAbi } from 'viem/utils'
+import type { Hex } from '../../lib/hex.ts'
 import type { EmittedLog } from '../chain/block-types.ts'
-import type { HexString } from '../chain/hex.ts'
 
 /** Functions and events of a token. */
 export const tokenAbi = parseAbi([
@@ -47,13 +47,13 @@ export const aggregatorAbi = parseAbi([
 /** The values of an event, by the names in its signature. */
 type EventArgs = Readonly<Record<string, unknown>>
 
-export const tokenLog = (address: HexString, event: ContractEventName<typeof tokenAbi>, args: EventArgs = {}): EmittedLog =>
+export const tokenLog = (address: Hex, event: ContractEventName<typeof tokenAbi>, args: EventArgs = {}): EmittedLog =>
   encodeLog(tokenAbi, address, event, args)
 
-export const aggregatorLog = (address: HexString, event: ContractEventName<typeof aggregatorAbi>, args: EventArgs): EmittedLog =>
+export const aggregatorLog = (address: Hex, event: ContractEventName<typeof aggregatorAbi>, args: EventArgs): EmittedLog =>
   encodeLog(aggregatorAbi, address, event, args)
 
-const encodeLog = (abi: Abi, address: HexString, eventName: string, args: EventArgs): EmittedLog => {
+const encodeLog = (abi: Abi, address: Hex, eventName: string, args: EventArgs): EmittedLog => {
   const topics = encodeEventTopics({ abi, eventName, args }).flatMap((topic) => topic ?? [])
   const item = getAbiItem({ abi, name: eventName })
   const inputs = item && 'inputs' in item ? item.inputs : []

@@ -1,4 +1,4 @@
-import { type HexString, toLowerHex } from '../chain/hex.ts'
+import { type Hex, toLowerHex } from '../../lib/hex.ts'
 
 export const TOKEN_DECIMALS = 8
 
@@ -7,7 +7,7 @@ export type DevnetToken = {
   /** As the list writes it, with checksum capitals. */
   contractAddress: string
   /** As logs write it, in lower case. */
-  address: HexString
+  address: Hex
   symbol: string
   name: string
   isin: string

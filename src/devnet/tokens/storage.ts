@@ -1,6 +1,6 @@
 import { parseUnits } from 'viem/utils'
+import { type Hex, toWord } from '../../lib/hex.ts'
 import { type ReadState, type StateValues, storageKey } from '../chain/account-state.ts'
-import { type HexString, toWord } from '../chain/hex.ts'
 import type { DevnetToken } from './listed.ts'
 
 export const MULTIPLIER_DECIMALS = 18
@@ -13,7 +13,7 @@ export const NO_CAP = 2n ** 128n - 1n
 const TEXT_BOUND_BYTES = 31
 
 // These slots follow balances, allowances and the supply.
-const keyOfSlot = (slot: bigint) => (token: HexString) => storageKey(token, toWord(slot))
+const keyOfSlot = (slot: bigint) => (token: Hex) => storageKey(token, toWord(slot))
 export const multiplierKey = keyOfSlot(3n)
 export const scheduledMultiplierKey = keyOfSlot(4n)
 export const effectiveAtKey = keyOfSlot(5n)
@@ -32,14 +32,14 @@ export const initialTokenValues = ({ address, name, symbol, multiplier }: Devnet
   ])
 
 /** The multiplier at a time, with 18 decimals. A schedule takes effect without a write. The default is 1. */
-export const multiplierAt = (readState: ReadState, token: HexString, timestamp: number): bigint => {
+export const multiplierAt = (readState: ReadState, token: Hex, timestamp: number): bigint => {
   const effectiveAt = readState(effectiveAtKey(token))
   const isEffective = effectiveAt !== 0n && effectiveAt <= timestamp
   return readState(isEffective ? scheduledMultiplierKey(token) : multiplierKey(token)) || ONE
 }
 
 /** Whether a schedule is pending at a time. */
-export const isScheduled = (readState: ReadState, token: HexString, timestamp: number): boolean =>
+export const isScheduled = (readState: ReadState, token: Hex, timestamp: number): boolean =>
   readState(effectiveAtKey(token)) > timestamp
 
 /** Features as bits of a number. */

@@ -1,3 +1,4 @@
+import { quantity } from '../../lib/hex.ts'
 import { parseShallowJson } from '../../lib/json.ts'
 import { redactDeep } from '../../lib/redact.ts'
 import { methods } from '../../protocol/json-rpc-methods.ts'
@@ -77,7 +78,7 @@ export class Answers {
   #answer(call: ValidatedCall, request: () => Promise<Buffer>): Buffer | Promise<Buffer> {
     const { chainState, chainId, uptime } = this.#options
     const chainNumber = call.method === 'eth_chainId' ? chainId() : null
-    if (chainNumber !== null) return Buffer.from(`"0x${chainNumber.toString(16)}"`)
+    if (chainNumber !== null) return Buffer.from(`"${quantity(chainNumber)}"`)
     return this.#cache.get(call.key, chainState, uptime()) ?? this.#share(call, request)
   }
 

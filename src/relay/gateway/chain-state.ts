@@ -1,5 +1,5 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
-import type { Hex } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
 import { RECENT_BLOCKS_BOUND } from '../chain/sealed/recent-blocks.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 

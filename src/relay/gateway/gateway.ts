@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { type Hex, quantity } from '../../lib/hex.ts'
 import { parseShallowJson } from '../../lib/json.ts'
 import { createRedactor } from '../../lib/redact.ts'
 import { closeCodeOf } from '../../protocol/close-codes.ts'
-import type { Hex } from '../../protocol/fields.ts'
 import { Refusal } from '../../protocol/refusal.ts'
 import { routes } from '../../protocol/routes.ts'
 import type { ChainIdentity } from '../chain/rpc/chain-id.ts'
@@ -146,7 +146,7 @@ function openSubscriptions({ view }: GatewayInputs, answers: Answers, chainState
     hasList: () => view.hasTokens,
     delay: () => new Promise((resolve) => setTimeout(resolve, HEAD_RETRY_MS)),
     readBlock: async (number) => {
-      const call = readCall('eth_getBlockByNumber', [`0x${number.toString(16)}`, false], chainState)
+      const call = readCall('eth_getBlockByNumber', [quantity(number), false], chainState)
       return parseShallowJson(await answers.answerForAll(call))
     },
   })

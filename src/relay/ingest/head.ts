@@ -1,7 +1,7 @@
+import { isoFromSecondsOrNull } from '../../lib/iso-time.ts'
 import type { Block, Head } from '../../protocol/fields.ts'
 import type { SealedBlock } from '../chain/sealed/block-logs.ts'
 import type { SourceStatusNote } from '../tape/notes.ts'
-import { isoFromSecondsOrNull } from '../tokens/token-drafts.ts'
 import type { BlockTime, IngestState } from './ingest-state.ts'
 import type { Moment } from './moment.ts'
 import { forAllTokens, NOTHING, type Publication } from './publication.ts'

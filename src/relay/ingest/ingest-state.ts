@@ -1,6 +1,7 @@
 import type { BoundedMap } from '../../lib/bounded-map.ts'
+import type { Hex } from '../../lib/hex.ts'
 import type { Decimal } from '../../protocol/decimal.ts'
-import type { Head, Hex } from '../../protocol/fields.ts'
+import type { Head } from '../../protocol/fields.ts'
 import type { Cursor } from '../chain/sealed/recent-blocks.ts'
 import type { PoolSetting } from '../config/pools.ts'
 import type { MarketSession } from '../market/calendar.ts'

@@ -13,8 +13,8 @@ import {
   startWith,
   tap,
 } from 'rxjs'
+import type { Hex } from '../../lib/hex.ts'
 import { chunk, inTurns } from '../../lib/turns.ts'
-import type { Hex } from '../../protocol/fields.ts'
 import { type ContractAnswer, pollContracts } from '../chain/contracts/call-poller.ts'
 import { LogFolder } from '../chain/logs/log-folder.ts'
 import type { FindLog } from '../chain/logs/log-schema.ts'

@@ -1,5 +1,5 @@
 import { catchError, EMPTY, from, mergeAll, Observable, type SchedulerLike, switchMap, tap, throwError } from 'rxjs'
-import type { Hex } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
 import type { Rpc } from '../chain/rpc/client.ts'
 import { type ChainEvent, source } from '../chain/source/source.ts'
 import { fromNow, type SourceSettings } from '../chain/source/source-settings.ts'

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Hex } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
 import type { Draft, DraftOf, UpdateType } from '../../protocol/updates.ts'
 import type { SealedBlock } from '../chain/sealed/block-logs.ts'
 import { applyCall, placeReports, rollBackReports, type TokenContractState, type TokenReport } from '../tokens/apply-call.ts'

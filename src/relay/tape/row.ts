@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import type { Hex } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
 import type { Update, UpdateType } from '../../protocol/updates.ts'
 import type { Entry } from './tape.ts'
 

@@ -1,4 +1,4 @@
-import type { Hex } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
 import { blockOf } from '../../protocol/key.ts'
 import type { Update } from '../../protocol/updates.ts'
 

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { Hex } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
 import { formatPosition } from '../../protocol/position.ts'
 import type { Draft, Update } from '../../protocol/updates.ts'
 import { Checkpoints } from './checkpoints.ts'

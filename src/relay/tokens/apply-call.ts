@@ -1,4 +1,4 @@
-import type { Hex } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
 import type { Draft } from '../../protocol/updates.ts'
 import { clampSeconds, formatMultiplier } from './apply-log.ts'
 import { type ChainPosition, isBefore, moveToEndOf, UNKNOWN_POSITION } from './chain-position.ts'

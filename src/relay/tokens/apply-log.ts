@@ -1,3 +1,4 @@
+import { NEVER_SECONDS } from '../../lib/iso-time.ts'
 import { formatDecimal } from '../../protocol/decimal.ts'
 import type { DecodedEvent } from '../chain/logs/events.ts'
 import type { Log } from '../chain/logs/log-schema.ts'
@@ -7,7 +8,6 @@ import { addLogChange, dropUnsealedMultiplierChanges, MULTIPLIER_DECIMALS, type 
 import type { NavTiming } from './nav.ts'
 import { addPauseChange, dropUnsealedPauseChanges } from './pauses.ts'
 import { type Token, withDerivedState } from './token.ts'
-import { NEVER_SECONDS } from './token-drafts.ts'
 
 /** A log of a token, with its meaning. */
 export type TokenLog = { readonly log: Log; readonly decoded: DecodedEvent }

@@ -1,5 +1,5 @@
+import { addressIn, type Hex } from '../../lib/hex.ts'
 import { editDistance } from '../../lib/nearest-name.ts'
-import type { Hex } from '../../protocol/fields.ts'
 import type { Token } from './token.ts'
 
 /** One token, several that share the name, or none, with similar names. */
@@ -53,8 +53,9 @@ export class Directory {
     const text = selector.trim()
     if (text === '') return lookupResult([], [])
     // Before any symbol, so that a token cannot take another's address as its symbol.
-    if (/^0x[0-9a-f]{40}$/i.test(text)) {
-      const token = this.#byAddress.get(text.toLowerCase())
+    const address = addressIn(text)
+    if (address !== null) {
+      const token = this.#byAddress.get(address)
       return lookupResult(token ? [token] : [], [])
     }
     const name = normalizeName(text)

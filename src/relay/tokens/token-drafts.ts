@@ -1,3 +1,4 @@
+import { isoFromSecondsOrNull } from '../../lib/iso-time.ts'
 import type { DraftOf } from '../../protocol/updates.ts'
 import type { NavTiming } from './nav.ts'
 import type { Token } from './token.ts'
@@ -12,13 +13,6 @@ const commonFields = ({ symbol, address }: Token, timing: NavTiming): Pick<Draft
 
 const featureNames = ['TRANSFER', 'MINT', 'BURN', 'SEIZE'] as const
 export const featureName = (ordinal: number): string => featureNames[ordinal] ?? `UNKNOWN_${ordinal}`
-
-/** The first second that RFC 3339 cannot write. */
-export const NEVER_SECONDS = Date.UTC(10_000, 0) / 1_000
-
-/** Null also for a time that RFC 3339 cannot write. */
-export const isoFromSecondsOrNull = (second: number | null): string | null =>
-  second === null || second >= NEVER_SECONDS ? null : new Date(second * 1_000).toISOString()
 
 export function tokenDraft(
   token: Token,

@@ -1,4 +1,5 @@
-import type { Hex, Nav, TokenRecord } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
+import type { Nav, TokenRecord } from '../../protocol/fields.ts'
 import { parseSymbol } from './list/list-parser.ts'
 import { applyRecordChanges, type RecordChange } from './list/record.ts'
 import { currentMultiplier, type MultiplierHistory, type MultiplierSource } from './multiplier.ts'

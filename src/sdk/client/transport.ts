@@ -1,5 +1,4 @@
-import type { Http } from './http-requests.ts'
-import { isTemporary, refusalOf, retryAfterMs } from './http-requests.ts'
+import { type Http, isTemporary, refusalOf, retryAfterMs } from './http-requests.ts'
 import type { RelayError } from './relay-error.ts'
 
 /** What a connection brings, until it ends. */

@@ -1,9 +1,10 @@
 import { z } from 'zod'
+import type { Hex } from '../../lib/hex.ts'
 import { parseShallowJson } from '../../lib/json.ts'
-import type { Hex } from '../../protocol/fields.ts'
 import { type LinkSignal, SubscriptionSocket } from '../../relay/chain/link/subscription-socket.ts'
-import { Header, isSealed, readLogs } from '../../relay/chain/logs/log-schema.ts'
+import { readLogs } from '../../relay/chain/logs/log-schema.ts'
 import { ChainIdentity } from '../../relay/chain/rpc/chain-id.ts'
+import { Header, isSealed } from '../../relay/chain/rpc/header.ts'
 import { reasonOf } from './finding.ts'
 import type { SeenHead } from './head-lag.ts'
 

@@ -1,5 +1,6 @@
 import { concat, from, NEVER, type SchedulerLike } from 'rxjs'
-import type { Hex, SourceName, SourceReason } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
+import type { SourceName, SourceReason } from '../../protocol/fields.ts'
 import { ChainIdentity } from '../../relay/chain/rpc/chain-id.ts'
 import { Rpc } from '../../relay/chain/rpc/client.ts'
 import { type ChainEvent, source } from '../../relay/chain/source/source.ts'

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 import type { DevnetTransaction } from '../../../src/devnet/chain/block-types.ts'
-import { digest } from '../../../src/devnet/chain/hex.ts'
+import { digest } from '../../../src/devnet/chain/hashes.ts'
 import { createChances } from '../../../src/devnet/faults/chances.ts'
 import { testToken, tokens } from '../../../src/devnet/tokens/listed.ts'
 import { faultDefinitions, requestedFaults } from '../../../src/lib/fault-settings.ts'

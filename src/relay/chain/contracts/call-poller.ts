@@ -1,7 +1,7 @@
 import { defer, ignoreElements, merge, type Observable, type SchedulerLike, tap } from 'rxjs'
 import { observe, wait } from '../../../lib/async-loop.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import { chunk, nextTurn } from '../../../lib/turns.ts'
-import type { Hex } from '../../../protocol/fields.ts'
 import { isCallMethod } from '../../../protocol/json-rpc-methods.ts'
 import { addressSetOf } from '../logs/address-set.ts'
 import type { RequestFn } from '../rpc/client.ts'

@@ -14,7 +14,7 @@ import {
   using,
 } from 'rxjs'
 import { retryWithBackoff } from '../../../lib/backoff.ts'
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import type { ChainIdentity } from '../rpc/chain-id.ts'
 import { hostOf } from '../rpc/client.ts'
 import { LinkError, type LinkSignal, SubscriptionSocket } from './subscription-socket.ts'

@@ -1,4 +1,4 @@
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 
 const sets = new WeakMap<readonly Hex[], ReadonlySet<Hex>>()
 

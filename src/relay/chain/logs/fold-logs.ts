@@ -1,4 +1,4 @@
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import type { DecodedEvent } from './events.ts'
 import type { Log } from './log-schema.ts'
 

@@ -1,4 +1,5 @@
-import type { Hex, Ingest } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import type { Ingest } from '../../../protocol/fields.ts'
 import { type DecodedEvent, decodeLog } from './events.ts'
 import { type DecodedLog, foldAlone, foldLogs, isFarRelated, isRelated } from './fold-logs.ts'
 import type { Log } from './log-schema.ts'

@@ -1,34 +1,10 @@
-import { z } from 'zod'
-import type { Hex } from '../../../protocol/fields.ts'
+import { ADDRESS_CHARS, type Hex, readHex, readQuantity, WORD_CHARS, ZERO_WORD } from '../../../lib/hex.ts'
+import { NEVER_SECONDS } from '../../../lib/iso-time.ts'
 import { formatKey } from '../../../protocol/key.ts'
-import { readHex, readQuantity } from './hex-reader.ts'
 
 /** An answer with more topics per log, or more logs, is garbage. */
 const TOPICS_BOUND = 4
 const LOGS_BOUND = 200_000
-
-/** The last second of year 9999. A later timestamp is garbage. */
-const TIMESTAMP_BOUND_S = Date.UTC(9999, 11, 31, 23, 59, 59) / 1_000
-
-const hexSchema = (pattern: RegExp) =>
-  z
-    .string()
-    .regex(pattern)
-    .transform((text) => text.toLowerCase() as Hex)
-
-export const HexAddress = hexSchema(/^0x[0-9a-fA-F]{40}$/)
-export const HexWord = hexSchema(/^0x[0-9a-fA-F]{64}$/)
-export const HexQuantity = z
-  .string()
-  .regex(/^0x[0-9a-fA-F]{1,64}$/)
-  .transform(Number)
-  .refine(Number.isSafeInteger)
-
-/** Unix seconds. An unreadable one becomes null, since it must not cost a log or a block. */
-const Timestamp = HexQuantity.refine((seconds) => seconds <= TIMESTAMP_BOUND_S)
-  .nullish()
-  .catch(null)
-  .transform((seconds) => seconds ?? null)
 
 /** A log with lower-case hex and numbers, whichever node sent it. */
 export type Log = {
@@ -107,7 +83,7 @@ function readLog(wire: WireRecord, findLog: FindLog): Log | null {
     data,
     blockNumber,
     blockHash: blockHash === ZERO_WORD ? null : blockHash,
-    blockTimestamp: timestamp !== null && timestamp <= TIMESTAMP_BOUND_S ? timestamp : null,
+    blockTimestamp: timestamp !== null && timestamp < NEVER_SECONDS ? timestamp : null,
     transactionHash,
     transactionIndex,
     logIndex,
@@ -169,25 +145,3 @@ const isPrimitive = (value: unknown): value is Primitive =>
   typeof value === 'string'
     ? value.length <= PRIMITIVE_BOUND_CHARS
     : value === null || typeof value === 'boolean' || Number.isFinite(value)
-
-const ADDRESS_CHARS = '0x'.length + 40
-const WORD_CHARS = '0x'.length + 64
-const ZERO_WORD: Hex = `0x${'0'.repeat(64)}`
-
-/** Some nodes send whole transactions where only hashes were requested. */
-const TransactionHash = z.union([HexWord, z.object({ hash: HexWord }).transform(({ hash }) => hash)])
-
-/** The fields of a block header that the relay uses. A pending one may lack number and hash. */
-export const Header = z.object({
-  number: HexQuantity.nullish().transform((number) => number ?? null),
-  hash: HexWord.nullish().transform((hash) => hash ?? null),
-  parentHash: HexWord.nullish().transform((hash) => hash ?? null),
-  timestamp: Timestamp,
-  gasUsed: HexQuantity.nullish().catch(null),
-  transactions: z.array(TransactionHash).nullish().catch(null),
-})
-export type Header = z.infer<typeof Header>
-
-export type SealedHeader = Header & { readonly number: number; readonly hash: Hex }
-
-export const isSealed = (header: Header | null): header is SealedHeader => header?.number != null && header.hash !== null

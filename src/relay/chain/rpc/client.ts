@@ -1,7 +1,7 @@
 import { backoffMs, withJitter } from '../../../lib/backoff.ts'
+import { readQuantity } from '../../../lib/hex.ts'
 import { chunk } from '../../../lib/turns.ts'
 import { isCallMethod, type Method, type NodeMethod, type NodeParams, type Params } from '../../../protocol/json-rpc-methods.ts'
-import { HexQuantity } from '../logs/log-schema.ts'
 import type { ChainIdentity } from './chain-id.ts'
 import { UpstreamError, type UpstreamErrorKind } from './error.ts'
 import { RequestSocket } from './request-socket.ts'
@@ -264,7 +264,7 @@ export class Rpc {
     const requestedAt = now()
     const request = { method: 'eth_blockNumber', params: [], parse: parseResult } as const
     const answer = await this.#requestFrom(endpoint, request).catch(() => null)
-    return now() - requestedAt > COMPARE_BOUND_MS ? null : (HexQuantity.safeParse(answer).data ?? null)
+    return now() - requestedAt > COMPARE_BOUND_MS ? null : readQuantity(answer)
   }
 
   #backOff(endpoint: Endpoint, error: UpstreamError): void {
@@ -312,9 +312,9 @@ export class Rpc {
   async #chainIdOf(endpoint: Endpoint, signal?: AbortSignal): Promise<number | null> {
     try {
       const answer = await this.#send(endpoint, { method: 'eth_chainId', params: [], parse: parseResult }, signal)
-      const chainId = HexQuantity.safeParse(answer)
-      if (!chainId.success && answer !== null) throw new UpstreamError('unreadable', 'eth_chainId is not a number')
-      return chainId.data ?? null
+      const chainId = readQuantity(answer)
+      if (chainId === null && answer !== null) throw new UpstreamError('unreadable', 'eth_chainId is not a number')
+      return chainId
     } catch (failure) {
       if (failure instanceof UpstreamError && failure.kind === 'unknown_method') return null
       throw failure

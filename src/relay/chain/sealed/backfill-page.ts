@@ -1,4 +1,4 @@
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import { LOGS_RANGE_BOUND } from '../../../protocol/json-rpc-methods.ts'
 import type { Log } from '../logs/log-schema.ts'
 import type { SealedBlock } from './block-logs.ts'

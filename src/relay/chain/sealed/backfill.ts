@@ -1,5 +1,5 @@
 import { wait } from '../../../lib/async-loop.ts'
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import type { Log } from '../logs/log-schema.ts'
 import { UpstreamError } from '../rpc/error.ts'
 import { type BlockRange, blockFromLogs, PageSize, rangesAround, splitIntoBatches } from './backfill-page.ts'

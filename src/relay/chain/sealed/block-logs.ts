@@ -1,10 +1,11 @@
 import type { SchedulerLike } from 'rxjs'
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import { addressSetOf } from '../logs/address-set.ts'
-import { isSealed, type Log, type Logs, type SealedHeader } from '../logs/log-schema.ts'
+import type { Log, Logs } from '../logs/log-schema.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
 import type { ConfirmChain } from '../rpc/client.ts'
 import { UpstreamError } from '../rpc/error.ts'
+import { isSealed, type SealedHeader } from '../rpc/header.ts'
 import type { BackfillRanges } from './backfill-ranges.ts'
 import type { Cursor } from './recent-blocks.ts'
 

@@ -1,6 +1,6 @@
 import { BoundedMap } from '../../../lib/bounded-map.ts'
-import type { Hex } from '../../../protocol/fields.ts'
-import type { SealedHeader } from '../logs/log-schema.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import type { SealedHeader } from '../rpc/header.ts'
 import type { RecentBlocks } from './recent-blocks.ts'
 
 /** A head that jumps further ahead is garbage. */

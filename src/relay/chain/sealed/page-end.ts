@@ -1,4 +1,4 @@
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import type { Log } from '../logs/log-schema.ts'
 import { UpstreamError } from '../rpc/error.ts'
 import type { BlockRange } from './backfill-page.ts'

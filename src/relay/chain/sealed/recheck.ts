@@ -1,7 +1,7 @@
 import type { SchedulerLike } from 'rxjs'
 import { WakeUp } from '../../../lib/async-loop.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import { chunk } from '../../../lib/turns.ts'
-import type { Hex } from '../../../protocol/fields.ts'
 import { addressSetOf } from '../logs/address-set.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
 import { UpstreamError } from '../rpc/error.ts'

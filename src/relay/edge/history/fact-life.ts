@@ -1,4 +1,5 @@
-import { type Hex, Key } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import { Key } from '../../../protocol/fields.ts'
 import type { FactStage } from '../../../protocol/history.ts'
 import { blockOf } from '../../../protocol/key.ts'
 import { Refusal } from '../../../protocol/refusal.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
+import type { Hex } from '../../../lib/hex.ts'
 import { chunk, nextTurn } from '../../../lib/turns.ts'
-import type { Hex } from '../../../protocol/fields.ts'
 import { readParameters, SnapshotQuery } from '../../../protocol/selection.ts'
 import type { TokenDetails } from '../../../protocol/token-list.ts'
 import { globalTypes, updateTypes } from '../../../protocol/updates.ts'

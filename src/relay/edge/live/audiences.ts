@@ -1,5 +1,5 @@
+import type { Hex } from '../../../lib/hex.ts'
 import { runAtOnce, type Steps } from '../../../lib/turns.ts'
-import type { Hex } from '../../../protocol/fields.ts'
 import type { TapePosition } from '../../../protocol/position.ts'
 import type { SelectionOptions } from '../../../protocol/selection.ts'
 import type { UpdateType } from '../../../protocol/updates.ts'

@@ -1,4 +1,4 @@
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import { formatPosition, type TapePosition } from '../../../protocol/position.ts'
 import type { SelectionOptions } from '../../../protocol/selection.ts'
 import { defaultTypes, updateTypes } from '../../../protocol/updates.ts'

@@ -1,4 +1,4 @@
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import type { Frame } from '../select/frame.ts'
 
 /** Picks the frames that match one set of options. */

@@ -1,4 +1,4 @@
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import type { Notice } from '../../../protocol/notices.ts'
 import type { SelectionOptions } from '../../../protocol/selection.ts'
 import type { Transport } from '../../../protocol/transports.ts'

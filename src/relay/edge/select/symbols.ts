@@ -1,4 +1,4 @@
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import type { RejectedSymbol } from '../../../protocol/notices.ts'
 import { Refusal } from '../../../protocol/refusal.ts'
 import type { View } from './view.ts'

@@ -1,5 +1,7 @@
+import type { Hex } from '../../../lib/hex.ts'
+import { isoFromSecondsOrNull } from '../../../lib/iso-time.ts'
 import { parseDecimal, sharesOf } from '../../../protocol/decimal.ts'
-import type { Head, Hex, SourceName, SourceReason } from '../../../protocol/fields.ts'
+import type { Head, SourceName, SourceReason } from '../../../protocol/fields.ts'
 import type { NoticeOf } from '../../../protocol/notices.ts'
 import {
   headNote,
@@ -18,7 +20,7 @@ import { Directory } from '../../tokens/directory.ts'
 import { navAt } from '../../tokens/nav.ts'
 import { mainQuote, type TokenQuotes } from '../../tokens/quotes.ts'
 import type { Token } from '../../tokens/token.ts'
-import { featureName, isoFromSecondsOrNull } from '../../tokens/token-drafts.ts'
+import { featureName } from '../../tokens/token-drafts.ts'
 import { TokenWarnings } from '../../tokens/token-warnings.ts'
 
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }

@@ -1,5 +1,5 @@
+import type { Hex } from '../../../lib/hex.ts'
 import { nextTurn, runAtOnce, runForTurn, type Steps } from '../../../lib/turns.ts'
-import type { Hex } from '../../../protocol/fields.ts'
 import { addressSetOf } from '../../chain/logs/address-set.ts'
 import type { Log } from '../../chain/logs/log-schema.ts'
 import type { SealedBlock } from '../../chain/sealed/block-logs.ts'

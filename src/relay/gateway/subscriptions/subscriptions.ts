@@ -1,4 +1,4 @@
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import { LogFilter } from '../../../protocol/json-rpc-methods.ts'
 import type { ChainEvent } from '../../chain/source/source.ts'
 import { formatPath } from '../call.ts'

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import type { DraftOf, FactType } from '../../../protocol/updates.ts'
 import type { Log } from '../../chain/logs/log-schema.ts'
 import type { OpenKey, OpenKeys } from '../../chain/sealed/block-logs.ts'

@@ -1,4 +1,5 @@
-import type { Block, Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import type { Block } from '../../../protocol/fields.ts'
 import type { DraftOf } from '../../../protocol/updates.ts'
 import { addressSetOf } from '../../chain/logs/address-set.ts'
 import type { DecodedLog } from '../../chain/logs/fold-logs.ts'

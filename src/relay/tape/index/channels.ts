@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import { typesOfKind, type UpdateType } from '../../../protocol/updates.ts'
 import type { HistoryFilter } from '../tape.ts'
 import { LOST, maskOf, namesOf } from './key-types.ts'

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import type { Draft } from '../../../protocol/updates.ts'
 import type { ChainPosition } from '../chain-position.ts'
 import { addReportedChange, isSameDouble, isSupersededByLog, type MultiplierHistory, newMultiplierHistory } from '../multiplier.ts'

@@ -1,7 +1,7 @@
 import { catchError, defer, mergeMap, type Observable, of, repeat, type SchedulerLike, timer } from 'rxjs'
 import { withJitter } from '../../../lib/backoff.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import { chunk, inTurns, nextTurn } from '../../../lib/turns.ts'
-import type { Hex } from '../../../protocol/fields.ts'
 import { failureReason, splitCredentials } from '../../chain/rpc/client.ts'
 import { readBody } from '../../chain/rpc/response-body.ts'
 import { isSameList, type ListedAddresses } from './list-diff.ts'

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { type HexString, toWord } from '../../../../src/devnet/chain/hex.ts'
 import { tokenBalanceKey } from '../../../../src/devnet/chain/transactions.ts'
 import type { Devnet } from '../../../../src/devnet/devnet.ts'
+import { type Hex, toWord } from '../../../../src/lib/hex.ts'
 import { decodeLog, eventNames } from '../decode-log.ts'
 import { CAROL, startManualDevnet, ZERO } from '../devnet-client.ts'
 
 const WAD = 10n ** 18n
-const MEMO: HexString = `0x${'4d'.repeat(32)}`
+const MEMO: Hex = `0x${'4d'.repeat(32)}`
 const symbol = 'TSLAc'
 
 const recordOf = (devnet: Devnet, which = symbol) => {
@@ -62,8 +62,8 @@ describe('an immediate split', () => {
   })
 
   it.each([
-    ['dropped', (devnet: Devnet, hash: HexString) => void devnet.faults.drop(hash), () => {}],
-    ['reorganised away', () => {}, (devnet: Devnet, hash: HexString) => void devnet.reorg(1, [hash])],
+    ['dropped', (devnet: Devnet, hash: Hex) => void devnet.faults.drop(hash), () => {}],
+    ['reorganised away', () => {}, (devnet: Devnet, hash: Hex) => void devnet.reorg(1, [hash])],
   ])('is undone when its transaction is %s', async (_, beforeSeal, afterSeal) => {
     const devnet = await startManualDevnet()
     const hash = devnet.issuer.split({ symbol, to: '2' })

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { of, VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../src/lib/hex.ts'
 import { readFeed, readFrozen, readToken } from '../../../../src/relay/chain/contracts/contract-reads.ts'
 import type { LinkSignal } from '../../../../src/relay/chain/link/subscription-socket.ts'
 import { PoolReader } from '../../../../src/relay/chain/pools/pool-reader.ts'

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
+import type { Hex } from '../../../../src/lib/hex.ts'
 import { nextTurn } from '../../../../src/lib/turns.ts'
-import type { Hex } from '../../../../src/protocol/fields.ts'
 import type { Message } from '../../../../src/protocol/notices.ts'
 import {
   defaultSelectionOptions,

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Hex } from '../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../src/lib/hex.ts'
 import { Update } from '../../../../src/protocol/updates.ts'
 import type { Log } from '../../../../src/relay/chain/logs/log-schema.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'

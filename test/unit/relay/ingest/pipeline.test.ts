@@ -1,6 +1,6 @@
 import { asyncScheduler, NEVER, Subject } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { Hex } from '../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../src/lib/hex.ts'
 import { LogFolder } from '../../../../src/relay/chain/logs/log-folder.ts'
 import type { Log } from '../../../../src/relay/chain/logs/log-schema.ts'
 import type { ChainEvent } from '../../../../src/relay/chain/source/source.ts'

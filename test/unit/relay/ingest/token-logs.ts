@@ -1,6 +1,6 @@
 import type { AbiParameter } from 'viem'
 import { encodeAbiParameters, encodeEventTopics, parseAbiItem } from 'viem/utils'
-import type { Hex } from '../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../src/lib/hex.ts'
 import type { Log } from '../../../../src/relay/chain/logs/log-schema.ts'
 import { alice, bob } from '../chain/node-json.ts'
 import { APPLE } from '../tokens/stock-records.ts'

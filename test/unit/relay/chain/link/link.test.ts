@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { BehaviorSubject, NEVER, of, Subject } from 'rxjs'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { apple, header, pendingLog, tesla } from '../node-json.ts'
 import { openFakeNode, openLink } from './fake-socket-node.ts'
 

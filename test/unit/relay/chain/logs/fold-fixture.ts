@@ -1,4 +1,4 @@
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import type { DecodedLog } from '../../../../../src/relay/chain/logs/fold-logs.ts'
 import { LogFolder } from '../../../../../src/relay/chain/logs/log-folder.ts'
 import { type Log, readLogs } from '../../../../../src/relay/chain/logs/log-schema.ts'

@@ -2,7 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { decodeLog } from '../../../../../src/relay/chain/logs/events.ts'
-import { Header, HexQuantity, readLogs } from '../../../../../src/relay/chain/logs/log-schema.ts'
+import { readLogs } from '../../../../../src/relay/chain/logs/log-schema.ts'
+import { Header } from '../../../../../src/relay/chain/rpc/header.ts'
 import { alice, apple, blockHash, bob, header, keyOf, pendingLog, sealedLog, TRANSFER, word, ZERO_WORD } from '../node-json.ts'
 
 const readOne = (value: unknown) => {
@@ -194,20 +195,25 @@ const hexSchema = (pattern: RegExp) =>
     .string()
     .regex(pattern)
     .transform((text) => text.toLowerCase())
+const QuantitySchema = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{1,64}$/)
+  .transform(Number)
+  .refine(Number.isSafeInteger)
 const WordSchema = hexSchema(/^0x[0-9a-fA-F]{64}$/)
 const LogSchema = z
   .looseObject({
     address: hexSchema(/^0x[0-9a-fA-F]{40}$/),
     topics: z.array(WordSchema).max(4),
     data: hexSchema(/^0x([0-9a-fA-F]{2})*$/),
-    blockNumber: HexQuantity,
+    blockNumber: QuantitySchema,
     blockHash: WordSchema.nullish(),
-    blockTimestamp: HexQuantity.refine((seconds) => seconds <= Date.UTC(9999, 11, 31, 23, 59, 59) / 1_000)
+    blockTimestamp: QuantitySchema.refine((seconds) => seconds <= Date.UTC(9999, 11, 31, 23, 59, 59) / 1_000)
       .nullish()
       .catch(null),
     transactionHash: WordSchema,
-    transactionIndex: HexQuantity,
-    logIndex: HexQuantity,
+    transactionIndex: QuantitySchema,
+    logIndex: QuantitySchema,
     removed: z.boolean().nullish(),
   })
   .transform(({ blockHash, blockTimestamp, removed, ...wire }) => {

@@ -1,6 +1,6 @@
 import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import type { Pool, VenueKind } from '../../../../../src/relay/chain/pools/pool.ts'
 import { PoolReader } from '../../../../../src/relay/chain/pools/pool-reader.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/error.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { BlockReader } from '../../../../../src/relay/chain/rpc/block-reader.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/error.ts'
 import { noPendingMemory } from '../../../../../src/relay/chain/source/pending-block.ts'

@@ -1,6 +1,6 @@
 import { BehaviorSubject } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import type { LinkSignal } from '../../../../../src/relay/chain/link/subscription-socket.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/error.ts'
 import { UNPROVEN_POLL_MS } from '../../../../../src/relay/chain/source/state.ts'

@@ -1,6 +1,6 @@
 import { BehaviorSubject } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { apple, keyOf, pendingLog, tesla } from '../node-json.ts'
 import { downSignal, HEAD, liveSignal, MINUTE_MS, openSource, POLL_MS, pendingLogSignal } from './source-fixture.ts'
 

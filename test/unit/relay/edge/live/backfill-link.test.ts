@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { parseDecimal } from '../../../../../src/protocol/decimal.ts'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
 import { defaultSelectionOptions, type SelectionOptions, SYMBOLS_BOUND } from '../../../../../src/protocol/selection.ts'
 import { updateTypes } from '../../../../../src/protocol/updates.ts'
 import { readHistoryQuery } from '../../../../../src/relay/edge/history/query.ts'

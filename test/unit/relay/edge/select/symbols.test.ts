@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { resolveSymbols, unknownSymbol } from '../../../../../src/relay/edge/select/symbols.ts'
 import { View } from '../../../../../src/relay/edge/select/view.ts'
 import { openSqliteTape } from '../../../../../src/relay/tape/sqlite.ts'

@@ -1,4 +1,4 @@
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import type { LogFilter } from '../../../../../src/protocol/json-rpc-methods.ts'
 import { type Log, readLogs } from '../../../../../src/relay/chain/logs/log-schema.ts'
 import type { ChainEvent } from '../../../../../src/relay/chain/source/source.ts'

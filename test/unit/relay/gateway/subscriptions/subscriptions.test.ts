@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { RpcError } from '../../../../../src/relay/gateway/rpc-error.ts'
 import { Subscriptions } from '../../../../../src/relay/gateway/subscriptions/subscriptions.ts'
 import { apple, pendingLog, tesla, word } from '../../chain/node-json.ts'

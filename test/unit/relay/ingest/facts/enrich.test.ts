@@ -1,7 +1,7 @@
 import Big from 'big.js'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { type Draft, type DraftOf, Update } from '../../../../../src/protocol/updates.ts'
 import { decodeLog } from '../../../../../src/relay/chain/logs/events.ts'
 import { foldAlone } from '../../../../../src/relay/chain/logs/fold-logs.ts'

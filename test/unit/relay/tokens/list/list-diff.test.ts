@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { type Draft, Update } from '../../../../../src/protocol/updates.ts'
 import { applyCall, type TokenReport } from '../../../../../src/relay/tokens/apply-call.ts'
 import {
