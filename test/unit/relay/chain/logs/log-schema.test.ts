@@ -3,8 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { decodeLog } from '../../../../../src/relay/chain/logs/events.ts'
 import { readLogs } from '../../../../../src/relay/chain/logs/log-schema.ts'
-import { Header } from '../../../../../src/relay/chain/rpc/header.ts'
-import { alice, apple, blockHash, bob, header, keyOf, pendingLog, sealedLog, TRANSFER, word, ZERO_WORD } from '../node-json.ts'
+import { alice, apple, blockHash, bob, keyOf, pendingLog, sealedLog, TRANSFER, word, ZERO_WORD } from '../node-json.ts'
 
 const readOne = (value: unknown) => {
   const { logs, unreadable } = readLogs(value)
@@ -298,22 +297,5 @@ describe('a log read by hand', () => {
       }),
       { numRuns },
     )
-  })
-})
-
-describe('a header', () => {
-  it('may lack number and hash while its block is being built', () => {
-    expect(Header.parse({ ...header(5), number: null, hash: null })).toMatchObject({ number: null, hash: null })
-    const { number: _number, hash: _hash, ...bare } = header(5)
-    expect(Header.parse(bare)).toMatchObject({ number: null, hash: null, parentHash: blockHash(4) })
-  })
-
-  it.each<[string, unknown]>([
-    ['null', null],
-    ['text', 'block'],
-    ['with a number that is not hex', { ...header(5), number: 'five' }],
-    ['with a hash that is too short', { ...header(5), hash: '0x12' }],
-  ])('is refused when it is %s', (_, value) => {
-    expect(Header.safeParse(value).success).toBe(false)
   })
 })
