@@ -103,8 +103,8 @@ export class SealedBlocks {
   }
 
   /** Whether a pushed block is too far ahead to be believed. */
-  isFarAhead(number: number): boolean {
-    return this.#heads.isFarAhead(number)
+  isOutOfReach(number: number): boolean {
+    return this.#heads.isOutOfReach(number)
   }
 
   /** Takes a pushed or polled head. */

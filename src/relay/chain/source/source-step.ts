@@ -192,7 +192,7 @@ const unreadableLogs = (count: number): readonly ChainEvent[] => (count > 0 ? [{
 
 /** Some nodes push sealed logs as pending ones. Settling publishes those. No real block is pre-confirmed far above the head. */
 const preconfirmedLogs = (logs: readonly Log[], sealed: SealedBlocks): readonly Log[] =>
-  logs.filter((log) => !log.removed && log.blockHash !== sealed.head?.hash && !sealed.isFarAhead(log.blockNumber))
+  logs.filter((log) => !log.removed && log.blockHash !== sealed.head?.hash && !sealed.isOutOfReach(log.blockNumber))
 
 /** Pushed logs are published, and are evidence about the stream. A log of an address without a subscription proves nothing. */
 function takePushedLogs(run: SourceRun, { logs, unreadable }: Logs, receivedAt: number, { sealed, at }: Context): SourceRun {

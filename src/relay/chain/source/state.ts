@@ -159,7 +159,7 @@ function learn(state: SourceState, evidence: Evidence, at: number): SourceState 
     }
     case 'pushed': {
       if (state.link !== 'pushing') return state
-      const pushed = missedLogs.afterTimelyPush(missed, evidence.newest, state.head ?? evidence.newest)
+      const pushed = missedLogs.afterTimelyPush(missed, evidence.newest)
       return pushed === missed && state.trust === 'proven' ? state : { ...state, missed: pushed, trust: 'proven' }
     }
     case 'pushed_late':

@@ -3,6 +3,7 @@ import { nextTurn, runAtOnce, runForTurn, type Steps } from '../../../lib/turns.
 import { addressSetOf } from '../../chain/logs/address-set.ts'
 import type { Log } from '../../chain/logs/log-schema.ts'
 import type { SealedBlock } from '../../chain/sealed/block-logs.ts'
+import { FAR_AHEAD_BLOCKS } from '../../chain/sealed/heads.ts'
 import { RECENT_BLOCKS_BOUND } from '../../chain/sealed/recent-blocks.ts'
 import type { ChainEvent } from '../../chain/source/source.ts'
 import { isSameLog, logToJson } from './log-json.ts'
@@ -10,8 +11,6 @@ import { type SubscriberIndex, type Subscription, SubscriptionNotice } from './s
 
 /** Bytes of remembered logs. Beyond it, a pre-confirmed log is sent only when it is sealed. */
 const LOGS_BOUND_BYTES = 32 * 2 ** 20
-/** A block this far above the newest settled one is garbage. */
-const AHEAD_BOUND_BLOCKS = 100_000
 /** How many reorganisations are remembered by their first block. */
 const DOUBTS_BOUND = 64
 /** Events that wait while a large one is sent in several turns. Beyond it, all are sent at once. */
@@ -124,7 +123,7 @@ export class LogFeed {
   *#receivePreconfirmed(log: Log): Steps<void> {
     const { key, address, blockNumber } = log
     const ahead = blockNumber - (this.#newestSettled ?? blockNumber - 1)
-    if (ahead <= 0 || ahead > AHEAD_BOUND_BLOCKS) return
+    if (ahead <= 0 || ahead > FAR_AHEAD_BLOCKS) return
     if (!this.#options.isListed(address) || this.#blocks.get(blockNumber)?.pending.has(key)) return
     if (this.#bytes >= LOGS_BOUND_BYTES) return
     yield* this.#publish('pending', blockNumber, { log, index: this.#sentCount, hash: null })

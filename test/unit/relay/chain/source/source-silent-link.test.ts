@@ -51,6 +51,13 @@ describe('a silent node with another one beside it', () => {
 })
 
 describe('a subscription that is accepted and never delivers', () => {
+  it('is silent also if it pushes a log of an impossible block', async () => {
+    const { emit, seal, statuses } = await openWithLiveLink('shown')
+    await emit(pendingLogSignal(pendingLog({ block: HEAD + 9_000_000 })))
+    for (const logs of [2, 1]) await seal(logs, unpushed)
+    expect(statuses()).toEqual(['pendingLogs ok', 'poll silent'])
+  })
+
   it('is silent after three missed logs in two blocks, and is replaced by polling', async () => {
     const { chain, advance, seal, statuses, pendingLogs } = await openWithLiveLink('shown')
     await seal(2, unpushed)
