@@ -1,8 +1,8 @@
 import { catchError, EMPTY, from, mergeAll, Observable, type SchedulerLike, switchMap, tap, throwError } from 'rxjs'
 import type { Hex } from '../../lib/hex.ts'
 import type { Rpc } from '../chain/rpc/client.ts'
-import { type ChainEvent, source } from '../chain/source/source.ts'
-import { fromNow, type SourceSettings } from '../chain/source/source-settings.ts'
+import { type ChainEvent, sourceFromNow } from '../chain/source/source.ts'
+import type { SourceSettings } from '../chain/source/source-settings.ts'
 import type { Config } from '../config/config.ts'
 import { tokenNotes } from '../tape/notes.ts'
 import type { Peers } from '../tape/peers.ts'
@@ -25,10 +25,7 @@ type StandbyInputs = {
 export function openStandby(inputs: StandbyInputs): Observable<ChainEvent> {
   const { config, sourceSettings, rpc, tape, onChainEvent, peers, clock, warn } = inputs
   if (config.chain.upstreamRpcUrl.length === 0) return EMPTY
-  const { request, confirmChain, leaveEndpoint } = rpc
-  const addresses = listedTokens(tape)
-  const options = { ...sourceSettings, ...fromNow, request, confirmChain, leaveEndpoint, addresses, clock, warn }
-  return source(options).pipe(
+  return sourceFromNow({ ...sourceSettings, endpoints: rpc, addresses: listedTokens(tape), clock, warn }).pipe(
     tap((event) => {
       onChainEvent(event)
       peers?.share(event)

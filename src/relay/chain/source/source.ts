@@ -111,6 +111,23 @@ export const source = (options: SourceOptions): Observable<ChainEvent> =>
     )
   })
 
+type PresentOptions = Omit<SourceOptions, 'openKeys' | 'cursor' | 'head' | 'request' | 'confirmChain' | 'leaveEndpoint'> & {
+  readonly endpoints: Pick<SourceOptions, 'request' | 'confirmChain' | 'leaveEndpoint'>
+}
+
+/** A source that starts at the head, without a past: nothing was settled before, and no key is open. */
+export const sourceFromNow = ({
+  endpoints: { request, confirmChain, leaveEndpoint },
+  ...options
+}: PresentOptions): Observable<ChainEvent> =>
+  source({
+    ...options,
+    ...{ request, confirmChain, leaveEndpoint },
+    openKeys: { at: () => [], publishedBlocksBetween: () => [], sealedInPreviousRun: [] },
+    cursor: null,
+    head: { pending: null, sealed: null, safe: null, finalized: null },
+  })
+
 /** Reports each request and each answer: requests that stay unanswered mean that the upstream is down. */
 const reportRequests =
   (request: RequestFn, report: (type: 'requested' | 'answered') => void): RequestFn =>
