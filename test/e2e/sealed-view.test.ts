@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openApp } from '../../src/relay/edge/http/routes.ts'
 import { listen } from '../../src/relay/edge/http/server.ts'
-import type { StreamServices } from '../../src/relay/edge/live/http-stream.ts'
+import type { StreamServices } from '../../src/relay/edge/live/edge-context.ts'
 import { diffFullList } from '../../src/relay/tokens/list/list-diff.ts'
 import { parseList } from '../../src/relay/tokens/list/list-parser.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../support/test-listener.ts'

@@ -4,8 +4,8 @@ import { formatPosition, type Position, resumeAfter, type TapePosition } from '.
 import { Refusal } from '../../../protocol/refusal.ts'
 import { defaultSelectionOptions, patchOptions, type StartPoint } from '../../../protocol/selection.ts'
 import type { Tape, TapeHistory } from '../../tape/tape.ts'
+import type { EdgeContext } from '../live/edge-context.ts'
 import { tapeTimeOf } from '../live/resume.ts'
-import type { EdgeContext } from '../live/session.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 import { resolveKnownSymbols } from '../select/symbols.ts'
 

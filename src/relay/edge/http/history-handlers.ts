@@ -8,7 +8,7 @@ import { readFact } from '../history/fact-life.ts'
 import { keptSinceHeaders, readPage } from '../history/history-page.ts'
 import { readHistoryQuery } from '../history/query.ts'
 import type { WorkQueue } from '../limits/work-queue.ts'
-import type { StreamServices } from '../live/http-stream.ts'
+import type { StreamServices } from '../live/edge-context.ts'
 import { authorizedQuery, type Env, type Handlers, queryOf, sendJson } from './handlers.ts'
 
 /** The whole history as lines, written on the raw response. A request for a page is left to the next handler. */

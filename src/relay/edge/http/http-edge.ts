@@ -1,6 +1,6 @@
 import type { Config } from '../../config/config.ts'
 import type { Metrics } from '../../metrics.ts'
-import type { StreamServices } from '../live/http-stream.ts'
+import type { StreamServices } from '../live/edge-context.ts'
 import type { LoadDocuments } from './documents-handler.ts'
 import { onlyIngests } from './refusals.ts'
 import { type NodeRoute, openApp } from './routes.ts'

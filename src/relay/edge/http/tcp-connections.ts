@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 import { ByteBudget } from '../limits/byte-budget.ts'
 import { networkAddressOf } from '../limits/client-address.ts'
 import { IdleSockets } from '../limits/idle-sockets.ts'
-import type { StreamServices } from '../live/http-stream.ts'
+import type { StreamServices } from '../live/edge-context.ts'
 import { isTaken } from '../transport/takeover.ts'
 
 /** Bytes of answers that wait for their clients: in all, and of one client. A page of history has up to four megabytes. */

@@ -1,5 +1,5 @@
 import { bearerTokenOf, keyRequired } from '../limits/auth.ts'
-import type { StreamServices } from '../live/http-stream.ts'
+import type { StreamServices } from '../live/edge-context.ts'
 import { type Handlers, sendJson } from './handlers.ts'
 import { noKeys } from './refusals.ts'
 

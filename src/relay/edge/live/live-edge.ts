@@ -13,10 +13,9 @@ import { KeyRing } from '../limits/key-ring.ts'
 import type { SharedUsage } from '../limits/shared-usage.ts'
 import { View } from '../select/view.ts'
 import { countDeliveries } from './delivery-times.ts'
-import type { StreamServices } from './http-stream.ts'
+import type { EdgeContext, StreamServices } from './edge-context.ts'
 import { Hub } from './hub.ts'
 import { openReadiness } from './readiness.ts'
-import type { EdgeContext } from './session.ts'
 
 /** How often the hub checks whose heartbeat is due. */
 const HEARTBEAT_CHECK_MS = 250

@@ -5,14 +5,14 @@ import { MESSAGE_BOUND_BYTES } from '../../../protocol/requests.ts'
 import { type OnGap, type StartPoint, SYMBOLS_BOUND } from '../../../protocol/selection.ts'
 import { updateTypes } from '../../../protocol/updates.ts'
 import { shownFilters } from '../../../protocol/value-filters.ts'
-import type { Entry, SearchableTape } from '../../tape/tape.ts'
+import type { Entry } from '../../tape/tape.ts'
 import type { Token } from '../../tokens/token.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 import { concatBytes, evictedOf, type Frame, framesOf, isAfter } from '../select/frame.ts'
 import { createMatcher, type Matcher } from '../select/match.ts'
-import { snapshotOf, type View } from '../select/view.ts'
+import { snapshotOf } from '../select/view.ts'
 import { backfillUrlOf } from './backfill-link.ts'
-import type { Hub } from './hub.ts'
+import type { EdgeContext } from './edge-context.ts'
 import type { Listener } from './listener.ts'
 import { findResumePoint, type ResumeGap, type ResumePoint } from './resume.ts'
 
@@ -24,30 +24,6 @@ const LOOKUPS_AT_ONCE = 250
 const REPLAY_AHEAD_BYTES = 65_536
 /** Snapshots that are made in one turn of the event loop. */
 export const SNAPSHOTS_PER_TURN = 100
-
-/** What every session of this relay shares. */
-export type EdgeContext = {
-  readonly hub: Hub
-  readonly view: View
-  readonly tape: SearchableTape
-  /** The wall clock without its steps: for ages, and for what the tape kept when. */
-  readonly now: () => number
-  /** For what shows a time. */
-  readonly wallTime: () => number
-  /** Monotonic milliseconds, unaffected by changes of the wall clock. */
-  readonly uptime: () => number
-  readonly chainId: () => number | null
-  /** Whether every upstream URL is of another chain. */
-  readonly isWrongChain: () => boolean
-  readonly server: string
-  readonly demo: boolean
-  readonly heartbeatMs: number
-  readonly navStaleMs: number
-  readonly selectionsBound: number
-  readonly replayBound: number
-  readonly backlogBoundBytes: number
-  readonly tapeRetentionMs: number
-}
 
 /** A first subscription with its symbols resolved. */
 export type FirstSubscription = {

@@ -13,7 +13,7 @@ import { resolveKnownSymbols, resolveSymbols, symbolsRequired } from '../select/
 import type { Compression } from '../transport/deflate-offer.ts'
 import { internalError } from '../transport/shared-refusals.ts'
 import type { WebSocketEvents, WebSocketOutlet } from '../transport/websocket-outlet.ts'
-import type { StreamServices } from './http-stream.ts'
+import type { StreamServices } from './edge-context.ts'
 import { Listener } from './listener.ts'
 import { continueSession, sendHello, sendSnapshot, startSession, subscribedNotice, tokensOf } from './session.ts'
 

@@ -1,7 +1,7 @@
 import type { Metrics, Sample } from '../../metrics.ts'
 import { navAt } from '../../tokens/nav.ts'
 import { mainQuote } from '../../tokens/quotes.ts'
-import type { EdgeContext } from '../live/session.ts'
+import type { EdgeContext } from '../live/edge-context.ts'
 
 /** Tokens with series of their own. The states of all are counted. */
 const NAV_SERIES_BOUND = 1_000
