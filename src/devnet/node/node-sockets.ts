@@ -5,7 +5,7 @@ import { LogFilter, logMatcher } from '../../protocol/json-rpc-methods.ts'
 import type { DevnetBlock, DevnetLog } from '../chain/block-types.ts'
 import { type DevnetSubscriptionKind, type Faults, subscriptionKinds } from '../faults/faults.ts'
 import { seededRandom, shuffled } from '../life/random.ts'
-import { headerJson } from './json.ts'
+import { headerJson } from './block-json.ts'
 import { CallError, errorReply, handleRequest, type RpcHandler } from './json-rpc.ts'
 import { parseParams } from './rpc-methods.ts'
 

@@ -8,7 +8,7 @@ import { closeCodeOf } from '../../protocol/close-codes.ts'
 import { Refusal } from '../../protocol/refusal.ts'
 import { routes } from '../../protocol/routes.ts'
 import type { ChainIdentity } from '../chain/rpc/chain-id.ts'
-import { type RawRequestFn, Rpc } from '../chain/rpc/client.ts'
+import { EndpointPool, type RawRequestFn } from '../chain/rpc/endpoint-pool.ts'
 import type { UpstreamError } from '../chain/rpc/error.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 import type { Config } from '../config/config.ts'
@@ -124,7 +124,7 @@ function openAnswers({ config, metrics, uptime, ...ports }: GatewayInputs, chain
   const { upstreamRpcUrl, upstreamWsUrl, receiptsRpcUrl = [] } = config.chain
   const openForwarder = (urls: readonly string[]): RawRequestFn => {
     if (urls.length === 0) return () => Promise.reject(new RpcError(errorCodes.serverError, NO_UPSTREAM))
-    const rpc = new Rpc({ urls, ...ports, isEndpointFault, onAnswer: metrics.countUpstreamRequest })
+    const rpc = new EndpointPool({ urls, ...ports, isEndpointFault, onAnswer: metrics.countUpstreamRequest })
     return (method, params) => {
       metrics.requestsForwarded.inc({ method })
       return rpc.requestRaw(method, params)

@@ -1,4 +1,4 @@
-import { ANSWER_BOUND_BYTES } from '../chain/rpc/client.ts'
+import { ANSWER_BOUND_BYTES } from '../chain/rpc/endpoint-pool.ts'
 import type { Answers } from './answers.ts'
 import { readCall } from './call.ts'
 import type { ChainState } from './chain-state.ts'

@@ -19,7 +19,7 @@ import { type ContractAnswer, pollContracts } from '../chain/contracts/call-poll
 import { LogFolder } from '../chain/logs/log-folder.ts'
 import type { FindLog } from '../chain/logs/log-schema.ts'
 import { PoolPoller } from '../chain/pools/pool-poller.ts'
-import type { ConfirmChain, RequestBatchFn, RequestFn } from '../chain/rpc/client.ts'
+import type { ConfirmChain, RequestBatchFn, RequestFn } from '../chain/rpc/endpoint-pool.ts'
 import type { OpenKeys } from '../chain/sealed/block-logs.ts'
 import { type ChainEvent, type SourceOptions, source } from '../chain/source/source.ts'
 import type { FeedSetting } from '../config/feeds.ts'

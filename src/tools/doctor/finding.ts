@@ -1,4 +1,4 @@
-import { failureReason } from '../../relay/chain/rpc/client.ts'
+import { failureReason } from '../../lib/http-fetch.ts'
 import { UpstreamError } from '../../relay/chain/rpc/error.ts'
 
 /** What one check found out about one upstream. */

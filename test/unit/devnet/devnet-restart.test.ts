@@ -7,7 +7,7 @@ import { supplyKey, tokenBalanceKey } from '../../../src/devnet/chain/transactio
 import { type DevnetOptions, startDevnet } from '../../../src/devnet/devnet.ts'
 import { TEST_CYCLE_S } from '../../../src/devnet/life/test-schedule.ts'
 import { CYCLE_BLOCKS } from '../../../src/devnet/life/trading.ts'
-import { receiptsJson } from '../../../src/devnet/node/json.ts'
+import { receiptsJson } from '../../../src/devnet/node/block-json.ts'
 import { poolContract, pools } from '../../../src/devnet/tokens/devnet-pools.ts'
 import { feeds, testFeed } from '../../../src/devnet/tokens/feeds.ts'
 import { testToken, tokens } from '../../../src/devnet/tokens/listed.ts'

@@ -2,7 +2,7 @@ import { parseAbiParameters, toFunctionSelector } from 'viem/utils'
 import { type Hex, quantity, readHex, toWord, WORD_CHARS } from '../../../lib/hex.ts'
 import { abiDecoder, addressFromWord, isAddressWord } from '../logs/abi-decoder.ts'
 import { BlockReader } from '../rpc/block-reader.ts'
-import type { RequestFn } from '../rpc/client.ts'
+import type { RequestFn } from '../rpc/endpoint-pool.ts'
 import { UpstreamError } from '../rpc/error.ts'
 import { type Header, isSealed } from '../rpc/header.ts'
 

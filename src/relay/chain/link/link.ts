@@ -15,8 +15,8 @@ import {
 } from 'rxjs'
 import { retryWithBackoff } from '../../../lib/backoff.ts'
 import type { Hex } from '../../../lib/hex.ts'
+import { hostOf } from '../../../lib/http-fetch.ts'
 import type { ChainIdentity } from '../rpc/chain-id.ts'
-import { hostOf } from '../rpc/client.ts'
 import { LinkError, type LinkSignal, SubscriptionSocket } from './subscription-socket.ts'
 
 /** How long another node than the first is used, unless it is lost. */

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type Hex, quantity } from '../../../lib/hex.ts'
 import { type FindLog, type Log, type Logs, readLogs, unreadableTxsOf } from '../logs/log-schema.ts'
-import type { RequestFn } from './client.ts'
+import type { RequestFn } from './endpoint-pool.ts'
 import { UpstreamError } from './error.ts'
 import { Header, type SealedHeader } from './header.ts'
 import { LongList } from './long-list.ts'

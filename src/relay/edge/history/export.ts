@@ -11,7 +11,7 @@ import { internalError } from '../transport/shared-refusals.ts'
 import { drainedOrClosed, SocketOutlet } from '../transport/socket-outlet.ts'
 import { EvictedError, guardEviction } from './eviction-guard.ts'
 import { keptSinceHeaders, type ReadContext, readChunk } from './history-page.ts'
-import { type HistoryQuery, justBefore } from './query.ts'
+import { type HistoryQuery, justBefore } from './resolve-query.ts'
 
 /** One chunk; about all that is held in memory for a client that does not read. */
 const CHUNK_BOUNDS = { messages: 100, chars: 131_072 }

@@ -1,7 +1,7 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { Hex } from '../../../../src/lib/hex.ts'
 import { createRedactor } from '../../../../src/lib/redact.ts'
-import type { RawRequestFn } from '../../../../src/relay/chain/rpc/client.ts'
+import type { RawRequestFn } from '../../../../src/relay/chain/rpc/endpoint-pool.ts'
 import type { ChainEvent } from '../../../../src/relay/chain/source/source.ts'
 import { Answers } from '../../../../src/relay/gateway/answers.ts'
 import { readCall } from '../../../../src/relay/gateway/call.ts'

@@ -1,6 +1,6 @@
 import type { SchedulerLike } from 'rxjs'
 import type { Hex } from '../../../../../src/lib/hex.ts'
-import type { RequestFn } from '../../../../../src/relay/chain/rpc/client.ts'
+import type { RequestFn } from '../../../../../src/relay/chain/rpc/endpoint-pool.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/error.ts'
 import { waitOn } from '../../../../support/virtual-time.ts'
 

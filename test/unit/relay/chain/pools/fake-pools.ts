@@ -1,5 +1,5 @@
 import type { SchedulerLike } from 'rxjs'
-import type { BatchRequest, RequestBatchFn } from '../../../../../src/relay/chain/rpc/client.ts'
+import type { BatchRequest, RequestBatchFn } from '../../../../../src/relay/chain/rpc/endpoint-pool.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/error.ts'
 import type { BatchAnswer } from '../../../../../src/relay/chain/rpc/rpc-answer.ts'
 import { waitOn } from '../../../../support/virtual-time.ts'

@@ -1,4 +1,4 @@
-import { readHistoryQuery } from '../../../../../src/relay/edge/history/query.ts'
+import { readHistoryQuery } from '../../../../../src/relay/edge/history/resolve-query.ts'
 import { WorkQueue } from '../../../../../src/relay/edge/limits/work-queue.ts'
 import { View } from '../../../../../src/relay/edge/select/view.ts'
 import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'

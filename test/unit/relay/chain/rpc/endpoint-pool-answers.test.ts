@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { errorResponder, failureOf, openEndpoint, openRpcClient, resultResponder } from './fake-endpoint.ts'
+import { errorResponder, failureOf, openEndpoint, openEndpointPool, resultResponder } from './fake-endpoint.ts'
 
 describe('an answer about one request', () => {
   it('that refuses one method causes no backoff', async () => {
@@ -8,7 +8,7 @@ describe('an answer about one request', () => {
         ? errorResponder(403, -32601, 'rpc method is not whitelisted')(request, response)
         : resultResponder('0x64')(request, response),
     )
-    const { rpc, blockNumber } = openRpcClient([node.url])
+    const { rpc, blockNumber } = openEndpointPool([node.url])
     const failure = await failureOf(rpc.request('eth_getBlockReceipts', ['latest']))
     expect(failure.kind).toBe('forbidden')
     expect(await blockNumber()).toBe('0x64')
@@ -17,7 +17,7 @@ describe('an answer about one request', () => {
   it('that lacks a block makes the next endpoint answer, without backoff of the first', async () => {
     const first = await openEndpoint(errorResponder(200, -32000, 'header not found'))
     const second = await openEndpoint(resultResponder('0x65'))
-    const { rpc, warnings, blockNumber } = openRpcClient([first.url, second.url])
+    const { rpc, warnings, blockNumber } = openEndpointPool([first.url, second.url])
     expect(await blockNumber()).toBe('0x65')
     expect(await blockNumber()).toBe('0x65')
     expect(first.methods()).toEqual(['eth_chainId', 'eth_blockNumber', 'eth_blockNumber'])

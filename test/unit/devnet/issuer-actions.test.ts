@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { tokenBalanceKey } from '../../../../src/devnet/chain/transactions.ts'
-import type { Devnet } from '../../../../src/devnet/devnet.ts'
-import { type Hex, toWord } from '../../../../src/lib/hex.ts'
-import { decodeLog, eventNames } from '../decode-log.ts'
-import { CAROL, startManualDevnet, ZERO } from '../devnet-client.ts'
+import { tokenBalanceKey } from '../../../src/devnet/chain/transactions.ts'
+import type { Devnet } from '../../../src/devnet/devnet.ts'
+import { type Hex, toWord } from '../../../src/lib/hex.ts'
+import { decodeLog, eventNames } from './decode-log.ts'
+import { CAROL, startManualDevnet, ZERO } from './devnet-client.ts'
 
 const WAD = 10n ** 18n
 const MEMO: Hex = `0x${'4d'.repeat(32)}`

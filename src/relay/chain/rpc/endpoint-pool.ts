@@ -1,12 +1,12 @@
 import { backoffMs, withJitter } from '../../../lib/backoff.ts'
 import { readQuantity } from '../../../lib/hex.ts'
+import { failureReason, hostOf, readResponseBody, splitCredentials } from '../../../lib/http-fetch.ts'
 import { chunk } from '../../../lib/turns.ts'
 import { isCallMethod, type Method, type NodeMethod, type NodeParams, type Params } from '../../../protocol/json-rpc-methods.ts'
 import type { ChainIdentity } from './chain-id.ts'
 import { UpstreamError, type UpstreamErrorKind } from './error.ts'
 import { RequestSocket } from './request-socket.ts'
 import { type JsonRpcRequest, requestText } from './request-text.ts'
-import { readBody } from './response-body.ts'
 import { type BatchAnswer, type ParseAnswer, parseBatch, parseLogsResult, parseRawResult, parseResult } from './rpc-answer.ts'
 
 /** One JSON-RPC request to the node, and its result. A long list of logs may be a `LongList`. */
@@ -90,7 +90,7 @@ type Options = {
 }
 
 /** Tries the endpoints in order, those that lag or hang last, backs off from a failing one, and refuses those of another chain. */
-export class Rpc {
+export class EndpointPool {
   readonly #options: Options
   readonly #endpoints: readonly Endpoint[]
   #lastId = 0
@@ -358,23 +358,6 @@ const isBatchRefusal = ({ kind, isRefused }: UpstreamError): boolean => isRefuse
 const asRequestSpecific = ({ kind, message, retryAfterMs, detail }: UpstreamError): UpstreamError =>
   new UpstreamError(kind, message, retryAfterMs, true, detail)
 
-/** An upstream's name for logs, without path and query, which may hold a key. */
-export const hostOf = (url: string): string => new URL(url).host
-
-/** Moves credentials from a URL to a header. `fetch` refuses them in a URL, and its error repeats the whole URL. */
-export function splitCredentials(text: string): {
-  readonly address: string
-  readonly authHeaders: Readonly<Record<string, string>>
-} {
-  const url = new URL(text)
-  const { username, password } = url
-  if (username === '' && password === '') return { address: text, authHeaders: {} }
-  url.username = ''
-  url.password = ''
-  const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
-  return { address: url.href, authHeaders: { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` } }
-}
-
 /** The way to an endpoint and back, by the scheme of its URL. */
 export function exchangeWith(url: string): Exchange {
   if (!/^wss?:/.test(url)) return (request, signal) => post(url, request, signal)
@@ -393,13 +376,7 @@ const post = async (url: string, payload: Parameters<Exchange>[0], signal: Abort
     redirect: 'error',
     signal,
   })
-  const body = await readBody(response, ANSWER_BOUND_BYTES)
+  const body = await readResponseBody(response, ANSWER_BOUND_BYTES)
   if (!body) throw new UpstreamError('too_large', `the answer is longer than ${ANSWER_BOUND_BYTES} bytes`)
   return { response, body }
-}
-
-/** The most specific reason: `fetch` hides it in the cause. */
-export function failureReason(failure: unknown): string {
-  if (!(failure instanceof Error)) return String(failure)
-  return failure.cause instanceof Error && failure.cause.message ? failure.cause.message : failure.message
 }

@@ -4,7 +4,7 @@ import {
   errorResponder,
   failureOf,
   openEndpoint,
-  openRpcClient,
+  openEndpointPool,
   type Responder,
   rawResponder,
   resultResponder,
@@ -18,12 +18,12 @@ const openContractEndpoint = (answering: Responder) =>
   )
 
 describe('an eth_call', () => {
-  const callContract = ({ rpc }: ReturnType<typeof openRpcClient>) =>
+  const callContract = ({ rpc }: ReturnType<typeof openEndpointPool>) =>
     rpc.request('eth_call', [{ to: apple, data: '0xa60bf13d' }, '0x64'])
 
   it('carries the contract and the selector', async () => {
     const node = await openContractEndpoint(resultResponder(word(1)))
-    expect(await callContract(openRpcClient([node.url]))).toBe(word(1))
+    expect(await callContract(openEndpointPool([node.url]))).toBe(word(1))
     expect(node.requests.at(-1)).toMatchObject({ method: 'eth_call', params: [{ to: apple, data: '0xa60bf13d' }, '0x64'] })
   })
 
@@ -41,7 +41,7 @@ describe('an eth_call', () => {
     ['gets another id', (_, response) => sendJson(response, { id: 999, result: '0x' }), 'unreadable'],
   ])('that %s causes no backoff of the endpoint', async (_, answering, kind) => {
     const node = await openContractEndpoint(answering)
-    const client = openRpcClient([node.url])
+    const client = openEndpointPool([node.url])
     const failure = await failureOf(callContract(client))
     expect(failure.kind).toBe(kind)
     expect(await client.blockNumber()).toBe('0x64')
@@ -52,19 +52,19 @@ describe('an eth_call', () => {
   it('that one endpoint refuses goes to the next', async () => {
     const first = await openContractEndpoint(errorResponder(403, -32601, 'rpc method is not whitelisted'))
     const second = await openContractEndpoint(resultResponder(word(1)))
-    expect(await callContract(openRpcClient([first.url, second.url]))).toBe(word(1))
+    expect(await callContract(openEndpointPool([first.url, second.url]))).toBe(word(1))
   })
 
   it('that reverts goes to no other endpoint', async () => {
     const first = await openContractEndpoint(errorResponder(200, 3, 'execution reverted'))
     const second = await openContractEndpoint(resultResponder(word(1)))
-    expect((await failureOf(callContract(openRpcClient([first.url, second.url])))).kind).toBe('reverted')
+    expect((await failureOf(callContract(openEndpointPool([first.url, second.url])))).kind).toBe('reverted')
     expect(second.requests).toEqual([])
   })
 
   it('is not sent to an endpoint of another chain', async () => {
     const node = await openEndpoint(resultResponder(word(1)), { chain: 1 })
-    const client = openRpcClient([node.url])
+    const client = openEndpointPool([node.url])
     expect((await failureOf(callContract(client))).kind).toBe('wrong_chain')
     expect(client.warnings.map(({ kind }) => kind)).toEqual(['upstream wrong_chain'])
     expect(node.methods()).toEqual(['eth_chainId'])

@@ -2,15 +2,15 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { failureReason, hostOf } from '../../../../../src/lib/http-fetch.ts'
 import { ChainIdentity } from '../../../../../src/relay/chain/rpc/chain-id.ts'
-import { failureReason, hostOf } from '../../../../../src/relay/chain/rpc/client.ts'
 import { LongList } from '../../../../../src/relay/chain/rpc/long-list.ts'
 import {
   CHAIN_ID,
   errorResponder,
   failureOf,
   openEndpoint,
-  openRpcClient,
+  openEndpointPool,
   type Responder,
   rawResponder,
   resultResponder,
@@ -25,7 +25,7 @@ describe('a request', () => {
   it('goes to the first endpoint, after a chain check, and returns the answer', async () => {
     const first = await openEndpoint(resultResponder('0x64'))
     const second = await openEndpoint(resultResponder('0x65'))
-    const { rpc, blockNumber } = openRpcClient([first.url, second.url])
+    const { rpc, blockNumber } = openEndpointPool([first.url, second.url])
     expect(await blockNumber()).toBe('0x64')
     expect(await rpc.request('eth_getBlockByNumber', ['latest', false])).toBe('0x64')
     expect(first.methods()).toEqual(['eth_chainId', 'eth_blockNumber', 'eth_getBlockByNumber'])
@@ -36,13 +36,13 @@ describe('a request', () => {
 
   it('may have a null result', async () => {
     const node = await openEndpoint(resultResponder(null))
-    expect(await openRpcClient([node.url]).blockNumber()).toBeNull()
+    expect(await openEndpointPool([node.url]).blockNumber()).toBeNull()
   })
 
   it('goes to the next endpoint after a failure, and back to the first after the backoff', async () => {
     const first = await openEndpoint(rawResponder(502, 'bad gateway'))
     const second = await openEndpoint(resultResponder('0x65'))
-    const { clock, blockNumber } = openRpcClient([first.url, second.url])
+    const { clock, blockNumber } = openEndpointPool([first.url, second.url])
     expect(await blockNumber()).toBe('0x65')
     first.respond = resultResponder('0x64')
     clock.now += 249
@@ -55,7 +55,7 @@ describe('a request', () => {
   it('backs off longer each time from an endpoint that keeps failing, up to a bound', async () => {
     const first = await openEndpoint(rawResponder(503))
     const second = await openEndpoint(resultResponder('0x65'))
-    const { clock, blockNumber } = openRpcClient([first.url, second.url])
+    const { clock, blockNumber } = openEndpointPool([first.url, second.url])
     const rests: number[] = []
     for (let failures = 0; failures < 9; failures += 1) {
       const before = first.requests.length
@@ -75,7 +75,7 @@ describe('a request', () => {
 
   it('backs off briefly again after an endpoint has answered', async () => {
     const node = await openEndpoint(rawResponder(503))
-    const { clock, blockNumber } = openRpcClient([node.url])
+    const { clock, blockNumber } = openEndpointPool([node.url])
     await failureOf(blockNumber())
     clock.now += 250
     await failureOf(blockNumber())
@@ -91,7 +91,7 @@ describe('a request', () => {
 
   it('fails at once while every endpoint is in backoff', async () => {
     const node = await openEndpoint(rawResponder(503))
-    const { blockNumber } = openRpcClient([node.url])
+    const { blockNumber } = openEndpointPool([node.url])
     await failureOf(blockNumber())
     const before = node.requests.length
     expect((await failureOf(blockNumber())).kind).toBe('unreachable')
@@ -101,14 +101,14 @@ describe('a request', () => {
   it('fails with the error of the last endpoint', async () => {
     const first = await openEndpoint(rawResponder(503))
     const second = await openEndpoint(errorResponder(429, -32016, 'over rate limit'))
-    const failure = await failureOf(openRpcClient([first.url, second.url]).blockNumber())
+    const failure = await failureOf(openEndpointPool([first.url, second.url]).blockNumber())
     expect(failure).toMatchObject({ kind: 'busy', message: expect.stringContaining('over rate limit') })
   })
 
   it('that is invalid goes to no other endpoint and causes no backoff', async () => {
     const first = await openEndpoint(errorResponder(200, -32602, 'invalid argument'))
     const second = await openEndpoint(resultResponder('0x65'))
-    const { blockNumber } = openRpcClient([first.url, second.url])
+    const { blockNumber } = openEndpointPool([first.url, second.url])
     expect((await failureOf(blockNumber())).kind).toBe('invalid')
     expect((await failureOf(blockNumber())).kind).toBe('invalid')
     expect(first.methods()).toEqual(['eth_chainId', 'eth_blockNumber', 'eth_blockNumber'])
@@ -117,13 +117,13 @@ describe('a request', () => {
 
   it('that is too large fails, so that the caller requests less', async () => {
     const node = await openEndpoint(errorResponder(200, -32602, 'query exceeds max block range 100000'))
-    expect((await failureOf(openRpcClient([node.url]).blockNumber())).kind).toBe('too_large')
+    expect((await failureOf(openEndpointPool([node.url]).blockNumber())).kind).toBe('too_large')
   })
 
   it('that is aborted during the chain check causes no backoff', async () => {
     const controller = new AbortController()
     const node = await openEndpoint(resultResponder('0x64'), { chain: () => controller.abort(new Error('enough')) })
-    const { rpc, warnings, blockNumber } = openRpcClient([node.url])
+    const { rpc, warnings, blockNumber } = openEndpointPool([node.url])
     await expect(rpc.request('eth_blockNumber', [], controller.signal)).rejects.toThrow('enough')
     node.chain = CHAIN_ID
     expect(await blockNumber()).toBe('0x64')
@@ -131,7 +131,7 @@ describe('a request', () => {
   })
 
   it('fails without any endpoint', async () => {
-    expect((await failureOf(openRpcClient([]).blockNumber())).kind).toBe('unreachable')
+    expect((await failureOf(openEndpointPool([]).blockNumber())).kind).toBe('unreachable')
   })
 })
 
@@ -142,7 +142,7 @@ describe('the chain behind answers', () => {
 
   it('is asked for again where it was asked for too early, once for all that wait', async () => {
     const node = await openEndpoint(resultResponder('0x64'))
-    const { rpc, clock, blockNumber } = openRpcClient([node.url])
+    const { rpc, clock, blockNumber } = openEndpointPool([node.url])
     await blockNumber()
     const confirm = () => rpc.confirmChain({ answeredSince: clock.now, askedAfter: clock.now - MINUTE_MS })
     clock.now += MINUTE_MS - 1
@@ -163,7 +163,7 @@ describe('the chain behind answers', () => {
   it('is another one now: its URL is of a wrong chain, and the next one is asked', async () => {
     const [first, second] = [await openEndpoint(resultResponder('0x64')), await openEndpoint(resultResponder('0x65'))]
     const chain = new ChainIdentity(CHAIN_ID, 'CHAIN_ID')
-    const { rpc, clock, blockNumber } = openRpcClient([first.url, second.url], chain)
+    const { rpc, clock, blockNumber } = openEndpointPool([first.url, second.url], chain)
     await blockNumber()
     first.chain = 1
     const confirm = () => rpc.confirmChain({ answeredSince: clock.now, askedAfter: clock.now })
@@ -184,7 +184,7 @@ describe('the chain behind answers', () => {
     const [arrived, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const first = await openEndpoint(resultResponder('0x64'))
     const second = await openEndpoint(resultResponder('0x65'))
-    const { rpc, clock, blockNumber } = openRpcClient([first.url, second.url])
+    const { rpc, clock, blockNumber } = openEndpointPool([first.url, second.url])
     await blockNumber()
     first.chain = 1
     first.respond = async (call, response) => {
@@ -205,7 +205,7 @@ describe('the chain behind answers', () => {
     ['is no answer', rawResponder(502), 'unreachable'],
   ])('stays unknown where the request %s, and the endpoint is used', async (_, respond, kind) => {
     const node = await openEndpoint(resultResponder('0x64'))
-    const { rpc, clock, blockNumber } = openRpcClient([node.url])
+    const { rpc, clock, blockNumber } = openEndpointPool([node.url])
     await blockNumber()
     node.chain = respond
     const confirm = () => rpc.confirmChain({ answeredSince: clock.now, askedAfter: clock.now })
@@ -218,7 +218,7 @@ describe('the chain behind answers', () => {
 
   it('cannot be asked for where a node does not know the method', async () => {
     const mute = await openEndpoint(resultResponder('0x64'), { chain: errorResponder(200, -32601, 'no such method') })
-    const { rpc, clock, blockNumber } = openRpcClient([mute.url])
+    const { rpc, clock, blockNumber } = openEndpointPool([mute.url])
     await blockNumber()
     await rpc.confirmChain({ answeredSince: clock.now, askedAfter: clock.now })
     expect(chainRequests(mute)).toBe(2)
@@ -228,13 +228,13 @@ describe('the chain behind answers', () => {
     const node = await openEndpoint(resultResponder('0x64'), { chain: errorResponder(200, -32601, 'no such method') })
     const chain = new ChainIdentity(CHAIN_ID, 'CHAIN_ID')
     chain.checkUrl(node.url, 1)
-    expect(await openRpcClient([node.url], chain).blockNumber()).toBe('0x64')
+    expect(await openEndpointPool([node.url], chain).blockNumber()).toBe('0x64')
   })
 
   it('is checked again where another part of the process finds it to be another one', async () => {
     const node = await openEndpoint(resultResponder('0x64'))
     const chain = new ChainIdentity(CHAIN_ID, 'CHAIN_ID')
-    const { blockNumber } = openRpcClient([node.url], chain)
+    const { blockNumber } = openEndpointPool([node.url], chain)
     await blockNumber()
     chain.checkUrl(node.url, 1)
     node.chain = 1
@@ -246,7 +246,7 @@ describe('an endpoint of another chain', () => {
   it('is refused with a reason, and not used for a minute', async () => {
     const wrong = await openEndpoint(resultResponder('0x1'), { chain: 1 })
     const right = await openEndpoint(resultResponder('0x65'))
-    const { clock, warnings, blockNumber } = openRpcClient([wrong.url, right.url])
+    const { clock, warnings, blockNumber } = openEndpointPool([wrong.url, right.url])
     expect(await blockNumber()).toBe('0x65')
     expect(wrong.methods()).toEqual(['eth_chainId'])
     expect(warnings).toEqual([
@@ -265,7 +265,7 @@ describe('an endpoint of another chain', () => {
 
   it('is detected when it changes after a failure', async () => {
     const node = await openEndpoint(resultResponder('0x64'))
-    const { clock, blockNumber } = openRpcClient([node.url])
+    const { clock, blockNumber } = openEndpointPool([node.url])
     await blockNumber()
     node.respond = rawResponder(502)
     await failureOf(blockNumber())
@@ -279,7 +279,7 @@ describe('an endpoint of another chain', () => {
     const chain = new ChainIdentity(null, '')
     const first = await openEndpoint(rawResponder(503))
     const second = await openEndpoint(resultResponder('0x65'), { chain: 1 })
-    const { blockNumber, warnings } = openRpcClient([first.url, second.url], chain)
+    const { blockNumber, warnings } = openEndpointPool([first.url, second.url], chain)
     expect((await failureOf(blockNumber())).kind).toBe('wrong_chain')
     expect(chain.id).toBe(CHAIN_ID)
     expect(warnings.at(-1)?.detail).toMatchObject({ message: `it is of chain 1, but the first endpoint says ${CHAIN_ID}` })
@@ -287,7 +287,7 @@ describe('an endpoint of another chain', () => {
 
   it('is not assumed when a node does not return its chain', async () => {
     const mute = await openEndpoint(resultResponder('0x64'), { chain: errorResponder(200, -32601, 'no such method') })
-    const { blockNumber } = openRpcClient([mute.url])
+    const { blockNumber } = openEndpointPool([mute.url])
     expect(await blockNumber()).toBe('0x64')
     await blockNumber()
     expect(mute.methods()).toEqual(['eth_chainId', 'eth_blockNumber', 'eth_blockNumber'])
@@ -296,7 +296,7 @@ describe('an endpoint of another chain', () => {
 
 describe('an answer', () => {
   const kindOf = async (answering: Responder) =>
-    (await failureOf(openRpcClient([(await openEndpoint(answering)).url]).blockNumber())).kind
+    (await failureOf(openEndpointPool([(await openEndpoint(answering)).url]).blockNumber())).kind
 
   it.each<[string, Responder, string]>([
     ['HTML with 200', rawResponder(200, '<html><body>maintenance</body></html>', { 'content-type': 'text/html' }), 'unreadable'],
@@ -327,7 +327,7 @@ describe('an answer', () => {
   it('that redirects is refused, and the target gets no request', async () => {
     const elsewhere = await openEndpoint(resultResponder('0x666'))
     const node = await openEndpoint(rawResponder(307, '', { location: elsewhere.url }))
-    expect((await failureOf(openRpcClient([node.url]).blockNumber())).kind).toBe('unreachable')
+    expect((await failureOf(openEndpointPool([node.url]).blockNumber())).kind).toBe('unreachable')
     expect(elsewhere.requests).toEqual([])
   })
 
@@ -344,7 +344,7 @@ describe('an answer', () => {
       response.on('drain', pour)
       pour()
     })
-    const failure = await failureOf(openRpcClient([node.url]).blockNumber())
+    const failure = await failureOf(openEndpointPool([node.url]).blockNumber())
     expect(failure).toMatchObject({ kind: 'too_large', message: 'the answer is longer than 16777216 bytes' })
     expect(sent).toBeLessThan(64)
   })
@@ -361,7 +361,7 @@ describe('an answer', () => {
       response.on('drain', pour)
       pour()
     })
-    expect((await failureOf(openRpcClient([node.url]).blockNumber())).kind).toBe('too_large')
+    expect((await failureOf(openEndpointPool([node.url]).blockNumber())).kind).toBe('too_large')
     expect(written).toBeLessThan(16)
   })
 
@@ -374,14 +374,14 @@ describe('an answer', () => {
         for (let from = 0; from < body.length; from += 50_001) response.write(body.subarray(from, from + 50_001))
         response.end()
       })
-      expect((await openRpcClient([node.url]).blockNumber()) === result).toBe(true)
+      expect((await openEndpointPool([node.url]).blockNumber()) === result).toBe(true)
     }
   })
 
   it('with a long list of logs, and no other long answer, is left to be read in parts', async () => {
     const logs = Array.from({ length: 300 }, (_, index) => ({ index, text: 'x'.repeat(300) }))
     const node = await openEndpoint(resultResponder(logs))
-    const { rpc } = openRpcClient([node.url])
+    const { rpc } = openEndpointPool([node.url])
     const answer = await rpc.request('eth_getLogs', [{ address: [], blockHash: '0x1' }])
     expect(answer).toBeInstanceOf(LongList)
     expect((await Array.fromAsync((answer as LongList).parts())).flat(1)).toEqual(logs)
@@ -398,7 +398,7 @@ describe('an answer', () => {
     const node = await openEndpoint(({ id }, response) =>
       response.end(`{"jsonrpc":"2.0","id":${id},"result":[{},${nested(100_000)}]}`),
     )
-    const answer = await openRpcClient([node.url]).rpc.request('eth_getLogs', [{ address: [], blockHash: '0x1' }])
+    const answer = await openEndpointPool([node.url]).rpc.request('eth_getLogs', [{ address: [], blockHash: '0x1' }])
     const failure = await failureOf(Array.fromAsync((answer as LongList).parts()))
     expect(failure).toMatchObject({ kind: 'unreadable', message: 'the answer is nested deeper than 1024 levels' })
   })
@@ -419,7 +419,7 @@ describe('an answer', () => {
     })
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
-    const failure = await failureOf(openRpcClient([node.url]).blockNumber())
+    const failure = await failureOf(openEndpointPool([node.url]).blockNumber())
     expect(failure).toMatchObject({ kind: 'unreachable', message: 'The operation was aborted due to timeout' })
   })
 
@@ -429,7 +429,7 @@ describe('an answer', () => {
     const { port } = gone.address() as AddressInfo
     gone.close()
     await once(gone, 'close')
-    const failure = await failureOf(openRpcClient([`http://127.0.0.1:${port}`]).blockNumber())
+    const failure = await failureOf(openEndpointPool([`http://127.0.0.1:${port}`]).blockNumber())
     expect(failure.kind).toBe('unreachable')
     expect(failure.message).toContain('ECONNREFUSED')
   })
@@ -439,7 +439,7 @@ describe('a Retry-After', () => {
   it('is obeyed', async () => {
     const busy = await openEndpoint(rawResponder(429, '', { 'retry-after': '7' }))
     const other = await openEndpoint(resultResponder('0x65'))
-    const { clock, blockNumber } = openRpcClient([busy.url, other.url])
+    const { clock, blockNumber } = openEndpointPool([busy.url, other.url])
     await blockNumber()
     const before = busy.requests.length
     clock.now += 6_999
@@ -452,7 +452,7 @@ describe('a Retry-After', () => {
 
   it('is obeyed for five minutes at most', async () => {
     const busy = await openEndpoint(rawResponder(503, '', { 'retry-after': '86400' }))
-    const { clock, blockNumber } = openRpcClient([busy.url])
+    const { clock, blockNumber } = openEndpointPool([busy.url])
     await failureOf(blockNumber())
     busy.respond = resultResponder('0x64')
     clock.now += 300_000
@@ -463,7 +463,7 @@ describe('a Retry-After', () => {
 describe('an error of an endpoint', () => {
   it('never contains the path, which may hold a key', async () => {
     const node = await openEndpoint(rawResponder(500, 'key-9f8e7d'))
-    const { warnings, blockNumber } = openRpcClient([node.url])
+    const { warnings, blockNumber } = openEndpointPool([node.url])
     const failure = await failureOf(blockNumber())
     expect(JSON.stringify([warnings, failure.message])).not.toContain('9f8e7d')
     expect(hostOf('wss://user:secret@base.example.com:8443/v2/key?apikey=key')).toBe('base.example.com:8443')

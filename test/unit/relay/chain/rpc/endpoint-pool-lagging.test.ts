@@ -1,15 +1,15 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { ChainIdentity } from '../../../../../src/relay/chain/rpc/chain-id.ts'
-import { type Exchange, Rpc } from '../../../../../src/relay/chain/rpc/client.ts'
-import { openEndpoint, openRpcClient, rawResponder, resultResponder } from './fake-endpoint.ts'
+import { EndpointPool, type Exchange } from '../../../../../src/relay/chain/rpc/endpoint-pool.ts'
+import { openEndpoint, openEndpointPool, rawResponder, resultResponder } from './fake-endpoint.ts'
 
 const hex = (number: number) => `0x${number.toString(16)}`
 
 /** Two endpoints with these heads, and a client that the test makes compare them. */
 const openTwo = async (heads: readonly [first: number, second: number]) => {
   const nodes = [await openEndpoint(resultResponder(hex(heads[0]))), await openEndpoint(resultResponder(hex(heads[1])))] as const
-  const client = openRpcClient(nodes.map(({ url }) => url))
+  const client = openEndpointPool(nodes.map(({ url }) => url))
   const { clock, warnings, blockNumber } = client
   const compare = async () => {
     const asked = nodes.map(({ requests }) => requests.length)
@@ -104,7 +104,7 @@ describe('of two endpoints', () => {
         const result = hex(method === 'eth_chainId' || url.endsWith('first') ? 100 : 101)
         return { response: new Response(), body: Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, result })) }
       }
-    const rpc = new Rpc({
+    const rpc = new EndpointPool({
       ...{ urls: ['http://first', 'http://second'], chain: new ChainIdentity(100, 'CHAIN_ID'), now: () => now, random: () => 0.5 },
       ...{ warn: (kind, detail) => warnings.push({ kind, detail }), exchange },
     })

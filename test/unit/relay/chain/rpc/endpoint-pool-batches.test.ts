@@ -1,8 +1,16 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import type { BatchRequest } from '../../../../../src/relay/chain/rpc/client.ts'
+import type { BatchRequest } from '../../../../../src/relay/chain/rpc/endpoint-pool.ts'
 import type { BatchAnswer } from '../../../../../src/relay/chain/rpc/rpc-answer.ts'
-import { errorResponder, failureOf, openEndpoint, openRpcClient, rawResponder, resultResponder, sendJson } from './fake-endpoint.ts'
+import {
+  errorResponder,
+  failureOf,
+  openEndpoint,
+  openEndpointPool,
+  rawResponder,
+  resultResponder,
+  sendJson,
+} from './fake-endpoint.ts'
 
 type Call = { readonly id: number; readonly method: string }
 
@@ -46,7 +54,7 @@ describe('a batch', () => {
     ],
   ])('is one request, answered %s', async (_, respond, expected) => {
     const node = await openBatchNode(respond)
-    const { rpc } = openRpcClient([node.url])
+    const { rpc } = openEndpointPool([node.url])
     expect((await rpc.requestBatch(batch)).map(textOf)).toEqual(expected)
     expect(node.requests.length).toBe(2)
   })
@@ -67,7 +75,7 @@ describe('a batch', () => {
         sendJson(response, { jsonrpc: '2.0', id: call.id, result: call.method })
       })
     })
-    const { rpc, clock, warnings } = openRpcClient([node.url])
+    const { rpc, clock, warnings } = openEndpointPool([node.url])
     const calls = [...batch.slice(0, 2), ...batch.slice(0, 1)]
     expect((await rpc.requestBatch(calls)).map(textOf)).toEqual(calls.map(({ method }) => method))
     expect(sent).toEqual(calls.map(({ method }) => `${method} beside 0`))
@@ -83,7 +91,7 @@ describe('a batch', () => {
 
   it('that gets no answer fails as a whole, and leaves its endpoint to required reads', async () => {
     const node = await openBatchNode((_, response) => response.destroy())
-    const { rpc, blockNumber } = openRpcClient([node.url])
+    const { rpc, blockNumber } = openEndpointPool([node.url])
     expect((await failureOf(rpc.requestBatch(batch))).kind).toBe('unreachable')
     expect(await blockNumber()).toBe('eth_blockNumber')
   })
@@ -99,7 +107,7 @@ describe('a batch', () => {
         sendJson(response, { jsonrpc: '2.0', id: call.id, result: name })
       })
     const [first, second] = [await openSingles('first', ['eth_blockNumber', 'eth_chainId']), await openSingles('second', [])]
-    const { rpc } = openRpcClient([first.url, second.url])
+    const { rpc } = openEndpointPool([first.url, second.url])
     const storage: BatchRequest = { method: 'eth_getStorageAt', params: [`0x${'1'.repeat(40)}`, '0x0', 'latest'] }
     const answers = await rpc.requestBatch([...batch.slice(0, 2), storage, ...batch.slice(1, 2)])
     expect(answers.map(textOf)).toEqual(['first', 'HTTP 429', 'first', 'HTTP 429'])
@@ -112,7 +120,7 @@ describe('a batch', () => {
     const second = await openBatchNode((calls, response) =>
       errorResponder(200, -32600, 'no batches')({ id: calls[0]?.id ?? 0, method: '', params: [] }, response),
     )
-    const { rpc } = openRpcClient([first.url, second.url])
+    const { rpc } = openEndpointPool([first.url, second.url])
     const calls = [...batch.slice(0, 2), ...batch.slice(0, 1)]
     expect((await rpc.requestBatch(calls)).map(textOf)).toEqual(calls.map(({ method }) => method))
     await rpc.requestBatch(calls)
@@ -126,7 +134,7 @@ describe('a batch', () => {
       if (garbage) rawResponder(200, '<html>')({ id: 0, method: '', params: [] }, response)
       else sendJson(response, answersOf(calls))
     })
-    const { rpc, warnings } = openRpcClient([node.url])
+    const { rpc, warnings } = openEndpointPool([node.url])
     expect((await failureOf(rpc.requestBatch(batch))).kind).toBe('unreadable')
     garbage = false
     expect((await rpc.requestBatch(batch)).map(textOf)).toEqual(methods)

@@ -3,7 +3,7 @@ import { type Update, updateRows } from '../../../protocol/updates.ts'
 import { entryOf, prepareRows, type TapeRow } from '../row.ts'
 import type { CountEstimate, Entry, HistoryFilter, HistoryReader } from '../tape.ts'
 import { Channels, followerTypes } from './channels.ts'
-import { OpenKeyTypes } from './key-types.ts'
+import { OpenKeyTypes } from './published-types.ts'
 import { type IndexedUpdate, ShelfIndex } from './shelves.ts'
 
 /** A page holds at most this much text, and one update more. */
