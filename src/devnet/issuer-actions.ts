@@ -2,14 +2,22 @@ import { parseUnits } from 'viem/utils'
 import { type Hex, toLowerHex } from '../lib/hex.ts'
 import type { DeferredTransaction } from './chain/state-dependent-transaction.ts'
 import { addMemo, addSeizure, buildFundedTransfer, senderOf, type TokenTransfer } from './chain/transactions.ts'
-import { changeContractUri, changeMetadata, changeName, changeSupplyCap, changeSymbol, pause, unpause } from './tokens/admin.ts'
+import {
+  changeContractUri,
+  changeMetadata,
+  changeName,
+  changeSupplyCap,
+  changeSymbol,
+  pause,
+  unpause,
+} from './tokens/admin-calls.ts'
 import { type DevnetPool, pools, rootOfPrice } from './tokens/devnet-pools.ts'
 import { buildAggregatorSwap, buildRoundTransaction, FEED_DECIMALS, feeds } from './tokens/feeds.ts'
 import { announce, buildTokenCall, multicall, type TokenCall } from './tokens/issuer-call.ts'
 import { cancelSchedule, changeMultiplier, scheduleMultiplier } from './tokens/multiplier-calls.ts'
 import { buildFeedFreeze } from './tokens/oracle-registry.ts'
-import { MULTIPLIER_DECIMALS } from './tokens/storage.ts'
 import { buildSwap } from './tokens/swap-call.ts'
+import { MULTIPLIER_DECIMALS } from './tokens/token-storage.ts'
 
 /** A token by its symbol on the list, or by the symbol that it was issued under. */
 type TokenRef = { symbol: string }

@@ -13,7 +13,7 @@ import { createPoolPrice } from './life/pool-price.ts'
 import { createQuietSwaps, createSwaps, type Swaps, swappableSupplyOf, traderOf } from './life/swaps.ts'
 import { createTestTokenLife } from './life/test-token.ts'
 import { actorAddress, CYCLE_BLOCKS, createMarket, cycleOf } from './life/trading.ts'
-import { type DevnetToken, tokens } from './tokens/listed.ts'
+import { type DevnetToken, tokens } from './tokens/issued-tokens.ts'
 import { registryValues } from './tokens/oracle-registry.ts'
 
 /** How many whole cycles of history a new chain has: some hundred blocks. */

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { openApp } from '../../src/relay/edge/http/routes.ts'
-import { listen } from '../../src/relay/edge/http/server.ts'
+import { openApp } from '../../src/relay/edge/http/http-app.ts'
+import { listen } from '../../src/relay/edge/http/http-server.ts'
 import type { StreamServices } from '../../src/relay/edge/live/edge-context.ts'
 import { diffFullList } from '../../src/relay/tokens/list/list-diff.ts'
 import { parseList } from '../../src/relay/tokens/list/list-parser.ts'

@@ -1,6 +1,6 @@
 import { encodeFunctionData, toEventSelector, toFunctionSelector } from 'viem/utils'
 import { type Hex, toWord, ZERO_ADDRESS } from '../../lib/hex.ts'
-import { tokenAbi, tokenLog } from '../tokens/abi.ts'
+import { tokenAbi, tokenLog } from '../tokens/contract-abis.ts'
 import { codeKey, mappingSlot, type StateWrite, storageKey } from './account-state.ts'
 import type { EmittedLog, UnsignedTransaction } from './block-types.ts'
 

@@ -2,9 +2,9 @@ import type { RequestedFaults } from '../../lib/fault-settings.ts'
 import type { Hex } from '../../lib/hex.ts'
 import type { DevnetTransaction, EmittedLog, TransactionOutcome } from '../chain/block-types.ts'
 import { digest } from '../chain/hashes.ts'
-import { seededRandom } from '../life/random.ts'
+import { seededRandom } from '../life/seeded-random.ts'
 import { testFeed } from '../tokens/feeds.ts'
-import { testToken } from '../tokens/listed.ts'
+import { testToken } from '../tokens/issued-tokens.ts'
 
 /** The share of the transactions of a reorg that are gone. */
 const LOST_IN_REORG = 0.1

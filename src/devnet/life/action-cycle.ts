@@ -3,8 +3,8 @@ import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/account-
 import { GAS_PRICE, GENESIS_MS } from '../chain/chain.ts'
 import { type DeferredTransaction, resolveTransaction } from '../chain/state-dependent-transaction.ts'
 import { supplyKey, TOKEN_CODE } from '../chain/transactions.ts'
-import { type DevnetToken, lateToken } from '../tokens/listed.ts'
-import { initialTokenValues } from '../tokens/storage.ts'
+import { type DevnetToken, lateToken } from '../tokens/issued-tokens.ts'
+import { initialTokenValues } from '../tokens/token-storage.ts'
 import { type Cycle, createCorporateActions, LISTED_FROM_BLOCK, LISTED_UNTIL_BLOCK } from './corporate-actions.ts'
 import { actorAddress, CYCLE_BLOCKS, cycleOf, OPENING_ETHER } from './trading.ts'
 

@@ -2,12 +2,20 @@ import { parseUnits, stringToHex } from 'viem/utils'
 import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
 import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import { addMemo, addSeizure, buildTransfer, type TokenTransfer } from '../chain/transactions.ts'
-import { changeContractUri, changeMetadata, changeName, changeSupplyCap, changeSymbol, pause, unpause } from '../tokens/admin.ts'
+import {
+  changeContractUri,
+  changeMetadata,
+  changeName,
+  changeSupplyCap,
+  changeSymbol,
+  pause,
+  unpause,
+} from '../tokens/admin-calls.ts'
+import { lateToken, TOKEN_DECIMALS, tokens } from '../tokens/issued-tokens.ts'
 import { announce, buildTokenCall, multicall, type TokenCall } from '../tokens/issuer-call.ts'
-import { lateToken, TOKEN_DECIMALS, tokens } from '../tokens/listed.ts'
 import { cancelSchedule, changeMultiplier, scheduleMultiplier } from '../tokens/multiplier-calls.ts'
 import { buildFeedFreeze } from '../tokens/oracle-registry.ts'
-import { MULTIPLIER_DECIMALS, NO_CAP } from '../tokens/storage.ts'
+import { MULTIPLIER_DECIMALS, NO_CAP } from '../tokens/token-storage.ts'
 
 /** A cycle's number, and the time in seconds of a block in it. */
 export type Cycle = { number: number; timestampOf: (blockInCycle: number) => number }

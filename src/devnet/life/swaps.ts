@@ -7,7 +7,7 @@ import { type DevnetPool, poolContract, pools, rootOfPrice } from '../tokens/dev
 import { poolValues } from '../tokens/pool-storage.ts'
 import { buildSwap, reserveBoundOf, reserveOf, SWAP_GAS } from '../tokens/swap-call.ts'
 import type { ReadPoolPrice } from './pool-price.ts'
-import { drawCount, pick, seededRandom } from './random.ts'
+import { drawCount, pick, seededRandom } from './seeded-random.ts'
 import { actorAddress, CYCLE_BLOCKS, OPENING_ETHER } from './trading.ts'
 
 /** Swaps for each transaction of the market. */

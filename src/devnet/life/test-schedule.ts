@@ -2,12 +2,12 @@ import { parseUnits, stringToHex } from 'viem/utils'
 import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
 import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import { addMemo, addSeizure, buildTransfer, type TokenTransfer } from '../chain/transactions.ts'
-import { changeName, pause, unpause } from '../tokens/admin.ts'
+import { changeName, pause, unpause } from '../tokens/admin-calls.ts'
 import { buildRoundTransaction, FEED_DECIMALS, testFeed } from '../tokens/feeds.ts'
+import { TOKEN_DECIMALS, testToken } from '../tokens/issued-tokens.ts'
 import { announce, buildTokenCall, type TokenCall } from '../tokens/issuer-call.ts'
-import { TOKEN_DECIMALS, testToken } from '../tokens/listed.ts'
 import { cancelSchedule, changeMultiplier, scheduleMultiplier } from '../tokens/multiplier-calls.ts'
-import { MULTIPLIER_DECIMALS } from '../tokens/storage.ts'
+import { MULTIPLIER_DECIMALS } from '../tokens/token-storage.ts'
 
 /** How long the schedule of the test token is. It begins at each full ten minutes of the hour, by block time. */
 export const TEST_CYCLE_S = 600

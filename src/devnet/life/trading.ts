@@ -4,9 +4,9 @@ import type { UnsignedTransaction } from '../chain/block-types.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
 import { digest } from '../chain/hashes.ts'
 import { buildApproval, buildTransfer, gasByKind, supplyKey, TOKEN_CODE, tokenBalanceKey } from '../chain/transactions.ts'
-import type { DevnetToken } from '../tokens/listed.ts'
-import { initialTokenValues } from '../tokens/storage.ts'
-import { drawCount, pick, type RandomSource, seededRandom } from './random.ts'
+import type { DevnetToken } from '../tokens/issued-tokens.ts'
+import { initialTokenValues } from '../tokens/token-storage.ts'
+import { drawCount, pick, type RandomSource, seededRandom } from './seeded-random.ts'
 
 /** Number of blocks in a cycle. Its second half undoes the trades of the first, in reverse order. */
 export const CYCLE_BLOCKS = 256

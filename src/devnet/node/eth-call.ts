@@ -15,7 +15,7 @@ import {
   pausedFeaturesKey,
   scheduledMultiplierKey,
   unpackFeatures,
-} from '../tokens/storage.ts'
+} from '../tokens/token-storage.ts'
 import { CallError } from './json-rpc.ts'
 import { answerManagerCall, answerPoolCall, answerRegistryCall } from './market-calls.ts'
 import { type DevnetNode, resolveStateBlock } from './node.ts'

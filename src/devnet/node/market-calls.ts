@@ -6,7 +6,7 @@ import { TOKEN_CODE } from '../chain/transactions.ts'
 import { isTokenFirst, pools } from '../tokens/devnet-pools.ts'
 import { isFeedFrozen } from '../tokens/oracle-registry.ts'
 import { poolLiquidityKey, readPoolState } from '../tokens/pool-storage.ts'
-import { multiplierAt } from '../tokens/storage.ts'
+import { multiplierAt } from '../tokens/token-storage.ts'
 import { createRevertError, decodeOrRevert } from './revert.ts'
 
 const poolViewAbi = parseAbi([

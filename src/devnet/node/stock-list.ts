@@ -1,5 +1,5 @@
 import { type Hex, toLowerHex } from '../../lib/hex.ts'
-import { type DevnetToken, TOKEN_DECIMALS } from '../tokens/listed.ts'
+import { type DevnetToken, TOKEN_DECIMALS } from '../tokens/issued-tokens.ts'
 import type { TokenListing } from './list-record.ts'
 
 /** A record of the list; no field is required. A multiplier given as text is served with exactly its digits. */

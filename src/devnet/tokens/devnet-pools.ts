@@ -1,6 +1,6 @@
 import type { Hex } from '../../lib/hex.ts'
 import { digest } from '../chain/hashes.ts'
-import { type DevnetToken, TOKEN_DECIMALS, tokens } from './listed.ts'
+import { type DevnetToken, TOKEN_DECIMALS, tokens } from './issued-tokens.ts'
 import { sqrtPriceOf } from './sqrt-price.ts'
 
 /** What every pool trades against. Its address is between those of the tokens, so that both orders occur in pools. */

@@ -4,8 +4,8 @@ import { codeKey, type ReadState, type StateValues, storageKey, writeValue } fro
 import { digest } from '../chain/hashes.ts'
 import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import { gasByKind } from '../chain/transactions.ts'
-import { aggregatorAbi, aggregatorLog } from './abi.ts'
-import { type DevnetToken, testToken, tokens } from './listed.ts'
+import { aggregatorAbi, aggregatorLog } from './contract-abis.ts'
+import { type DevnetToken, testToken, tokens } from './issued-tokens.ts'
 
 export const FEED_DECIMALS = 8
 

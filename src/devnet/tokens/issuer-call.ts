@@ -4,7 +4,7 @@ import type { StateWrite } from '../chain/account-state.ts'
 import type { EmittedLog } from '../chain/block-types.ts'
 import { afterWrites, type DeferredTransaction, type ExecutionContext } from '../chain/state-dependent-transaction.ts'
 import { gasByKind } from '../chain/transactions.ts'
-import { tokenAbi, tokenLog } from './abi.ts'
+import { tokenAbi, tokenLog } from './contract-abis.ts'
 
 /** The called token and its caller. */
 export type CallParties = { token: Hex; sender: Hex }

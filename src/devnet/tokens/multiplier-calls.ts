@@ -2,9 +2,9 @@ import { encodeFunctionData } from 'viem/utils'
 import type { Hex } from '../../lib/hex.ts'
 import { type ReadState, writeValue } from '../chain/account-state.ts'
 import type { EmittedLog } from '../chain/block-types.ts'
-import { tokenAbi, tokenLog } from './abi.ts'
+import { tokenAbi, tokenLog } from './contract-abis.ts'
 import { refusedEffects, type TokenCall } from './issuer-call.ts'
-import { effectiveAtKey, isScheduled, multiplierAt, multiplierKey, scheduledMultiplierKey } from './storage.ts'
+import { effectiveAtKey, isScheduled, multiplierAt, multiplierKey, scheduledMultiplierKey } from './token-storage.ts'
 
 /** Changes the multiplier now; a pending schedule is cancelled. */
 export const changeMultiplier =

@@ -3,13 +3,13 @@ import { parseShallowJson } from '../../lib/json.ts'
 import { redactDeep } from '../../lib/redact.ts'
 import { methods } from '../../protocol/json-rpc-methods.ts'
 import { ANSWER_BOUND_BYTES, type RawRequestFn } from '../chain/rpc/endpoint-pool.ts'
-import { UpstreamError } from '../chain/rpc/error.ts'
+import { UpstreamError } from '../chain/rpc/upstream-error.ts'
 import { AnswerCache, type ChainVersion, isStillValid, maxAgeMs, type Validity } from './answer-cache.ts'
-import type { ValidatedCall } from './call.ts'
 import type { ChainState } from './chain-state.ts'
 import { FairQueue } from './fair-queue.ts'
 import { errorCodes, RpcError } from './rpc-error.ts'
 import { UpstreamQuota } from './upstream-quota.ts'
+import type { ValidatedCall } from './validated-call.ts'
 
 /** This near to the head, another node behind the same name may lack the last blocks of a range. */
 const LATEST_BLOCKS = 8

@@ -8,9 +8,7 @@ import { TapeIndex } from './index/tape-index.ts'
 import { type ChannelSeqs, LastSeqs } from './last-seqs.ts'
 import { type DiskFailure, diskFailureOf, MemoryOverlay } from './memory-overlay.ts'
 import { defineNote, type Note, type NoteFamily, Notes } from './notes.ts'
-import { entryOf, prepareRows, type TapeRow } from './row.ts'
 import { addClockSteps, Runs } from './runs.ts'
-import { damaged, isDamage, openDatabase } from './schema.ts'
 import { sealSubjectsOf, subjectOf, subjectOfKey, subjectOfSeal } from './subject.ts'
 import {
   type CountEstimate,
@@ -22,6 +20,8 @@ import {
   type StoredText,
   TapeError,
 } from './tape.ts'
+import { entryOf, prepareRows, type TapeRow } from './tape-row.ts'
+import { damaged, isDamage, openDatabase } from './tape-schema.ts'
 
 const EPOCH_CHARS = 6
 

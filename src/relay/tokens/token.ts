@@ -1,7 +1,7 @@
 import type { Hex } from '../../lib/hex.ts'
 import type { Nav, TokenRecord } from '../../protocol/fields.ts'
 import { parseSymbol } from './list/list-parser.ts'
-import { applyRecordChanges, type RecordChange } from './list/record.ts'
+import { applyRecordChanges, type RecordChange } from './list/record-changes.ts'
 import { currentMultiplier, type MultiplierHistory, type MultiplierSource } from './multiplier.ts'
 import type { NavReading, NavTiming } from './nav.ts'
 import { currentNav, type NavHistory } from './nav-history.ts'

@@ -5,7 +5,7 @@ import { chunk, nextTurn } from '../../../lib/turns.ts'
 import { isCallMethod } from '../../../protocol/json-rpc-methods.ts'
 import { addressSetOf } from '../logs/memoized-address-set.ts'
 import type { RequestFn } from '../rpc/endpoint-pool.ts'
-import { UpstreamError } from '../rpc/error.ts'
+import { UpstreamError } from '../rpc/upstream-error.ts'
 import { type BlockRef, type FeedCallResult, readFeed, readFrozen, readToken, type TokenCallResult } from './contract-reads.ts'
 
 /** The state that a contract returned. */

@@ -3,8 +3,8 @@ import { type Hex, quantity, readHex, toWord, WORD_CHARS } from '../../../lib/he
 import { abiDecoder, addressFromWord, isAddressWord } from '../logs/abi-decoder.ts'
 import { BlockReader } from '../rpc/block-reader.ts'
 import type { RequestFn } from '../rpc/endpoint-pool.ts'
-import { UpstreamError } from '../rpc/error.ts'
 import { type Header, isSealed } from '../rpc/header.ts'
+import { UpstreamError } from '../rpc/upstream-error.ts'
 
 /** A settled block to read a contract at; the hash is null if it was never read. */
 export type BlockRef = { readonly number: number; readonly hash: Hex | null }

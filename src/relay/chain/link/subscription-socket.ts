@@ -4,8 +4,8 @@ import { z } from 'zod'
 import { type Hex, readQuantity } from '../../../lib/hex.ts'
 import { parseShallowJson } from '../../../lib/json.ts'
 import type { ChainIdentity } from '../rpc/chain-id.ts'
-import { classifyHandshake } from '../rpc/error.ts'
 import { requestText } from '../rpc/request-text.ts'
+import { classifyHandshake } from '../rpc/upstream-error.ts'
 
 /** The events of one upstream socket. A clean close is a failure too. */
 export type LinkSignal =

@@ -3,9 +3,9 @@ import { wait } from '../../../lib/async-loop.ts'
 import { BoundedMap } from '../../../lib/bounded-map.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import type { BatchRequest, RequestBatchFn } from '../rpc/endpoint-pool.ts'
-import { UpstreamError } from '../rpc/error.ts'
 import { Header, isSealed, type SealedHeader } from '../rpc/header.ts'
 import type { BatchAnswer } from '../rpc/rpc-answer.ts'
+import { UpstreamError } from '../rpc/upstream-error.ts'
 import type { Pool } from './pool.ts'
 import {
   learnFacts,

@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type Hex, quantity } from '../../../lib/hex.ts'
-import { type FindLog, type Log, type Logs, readLogs, unreadableTxsOf } from '../logs/log-schema.ts'
+import { type FindLog, type Log, type Logs, readLogs, unreadableTxsOf } from '../logs/read-logs.ts'
 import type { RequestFn } from './endpoint-pool.ts'
-import { UpstreamError } from './error.ts'
 import { Header, type SealedHeader } from './header.ts'
 import { LongList } from './long-list.ts'
+import { UpstreamError } from './upstream-error.ts'
 
 const isBehind = (failure: unknown): boolean => failure instanceof UpstreamError && failure.kind === 'behind'
 

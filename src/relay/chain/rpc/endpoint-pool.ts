@@ -4,10 +4,10 @@ import { failureReason, hostOf, readResponseBody, splitCredentials } from '../..
 import { chunk } from '../../../lib/turns.ts'
 import { isCallMethod, type Method, type NodeMethod, type NodeParams, type Params } from '../../../protocol/json-rpc-methods.ts'
 import type { ChainIdentity } from './chain-id.ts'
-import { UpstreamError, type UpstreamErrorKind } from './error.ts'
 import { RequestSocket } from './request-socket.ts'
 import { type JsonRpcRequest, requestText } from './request-text.ts'
 import { type BatchAnswer, type ParseAnswer, parseBatch, parseLogsResult, parseRawResult, parseResult } from './rpc-answer.ts'
+import { UpstreamError, type UpstreamErrorKind } from './upstream-error.ts'
 
 /** One JSON-RPC request to the node, and its result. A long list of logs may be a `LongList`. */
 export type RequestFn = <Q extends NodeMethod>(method: Q, params: NodeParams<Q>, signal?: AbortSignal) => Promise<unknown>

@@ -1,11 +1,11 @@
 import type { SchedulerLike } from 'rxjs'
 import type { Hex } from '../../../lib/hex.ts'
-import type { Log, Logs } from '../logs/log-schema.ts'
 import { addressSetOf } from '../logs/memoized-address-set.ts'
+import type { Log, Logs } from '../logs/read-logs.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
 import type { ConfirmChain } from '../rpc/endpoint-pool.ts'
-import { UpstreamError } from '../rpc/error.ts'
 import { isSealed, type SealedHeader } from '../rpc/header.ts'
+import { UpstreamError } from '../rpc/upstream-error.ts'
 import type { BackfillRanges } from './backfill-ranges.ts'
 import type { Cursor } from './recent-blocks.ts'
 

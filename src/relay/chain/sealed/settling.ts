@@ -1,6 +1,6 @@
 import type { WakeUp } from '../../../lib/async-loop.ts'
-import { UpstreamError, type UpstreamErrorKind } from '../rpc/error.ts'
 import type { SealedHeader } from '../rpc/header.ts'
+import { UpstreamError, type UpstreamErrorKind } from '../rpc/upstream-error.ts'
 import type { BackfillRanges } from './backfill-ranges.ts'
 import {
   type BlockReading,

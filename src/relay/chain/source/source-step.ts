@@ -1,8 +1,8 @@
 import type { Hex } from '../../../lib/hex.ts'
 import type { SourceName, SourceReason } from '../../../protocol/fields.ts'
 import type { LinkSignal } from '../link/subscription-socket.ts'
-import { type Log, type Logs, readLogs } from '../logs/log-schema.ts'
 import { addressSetOf } from '../logs/memoized-address-set.ts'
+import { type Log, type Logs, readLogs } from '../logs/read-logs.ts'
 import { Header, isSealed, type SealedHeader } from '../rpc/header.ts'
 import type { SettlementEvent } from '../sealed/block-logs.ts'
 import { type FinalityEvent, FinalityGate } from '../sealed/finality.ts'
@@ -11,7 +11,7 @@ import type { SealedBlocks } from '../sealed/sealed-blocks.ts'
 import type { ChainEvent } from './chain-event.ts'
 import { BEHIND_BLOCKS, noPendingMemory, type PendingMemory } from './pending-block.ts'
 import type { PollResult } from './polls.ts'
-import { type Evidence, initialState, isPushing, next, type SourceState, statusOf } from './state.ts'
+import { type Evidence, initialState, isPushing, next, type SourceState, statusOf } from './source-state.ts'
 
 type LogsEvent = Extract<ChainEvent, { type: 'logs' }>
 

@@ -6,7 +6,7 @@ import { DEFAULT_FORMAT, type FormatName, formatNames, formatOf, negotiableForma
 import type { StreamServices } from '../live/edge-context.ts'
 import { openStream, streamHeadersOf } from '../live/http-stream.ts'
 import { authorizedQuery, type Env, type Handlers, queryOf } from './handlers.ts'
-import { sendRefusal } from './refusals.ts'
+import { sendRefusal } from './http-refusals.ts'
 
 /** The streams over plain HTTP, written on the raw response. */
 export function streamHandlers(streams: StreamServices): Handlers<'stream' | 'streamOne' | 'tail'> {

@@ -8,9 +8,9 @@ import type { HistoryReader, SearchableTape } from '../../tape/tape.ts'
 import type { Token } from '../../tokens/token.ts'
 import type { WorkQueue } from '../limits/work-queue.ts'
 import type { EdgeContext, StreamServices } from '../live/edge-context.ts'
-import { SNAPSHOTS_PER_TURN, tokensOf } from '../live/session.ts'
+import { SNAPSHOTS_PER_TURN, tokensOf } from '../live/stream-session.ts'
+import { snapshotOf, type View } from '../select/state-view.ts'
 import { listUnavailable, resolveKnownSymbols, resolveSymbols, unknownSymbol } from '../select/symbols.ts'
-import { snapshotOf, type View } from '../select/view.ts'
 import { type Handlers, queryOf, sendJson } from './handlers.ts'
 
 const tokenTypes = new Set(updateTypes.filter((type) => !globalTypes.includes(type)))

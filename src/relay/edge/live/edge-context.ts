@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { SearchableTape } from '../../tape/tape.ts'
-import type { Authorizer } from '../limits/auth.ts'
-import type { KeyRing } from '../limits/key-ring.ts'
-import type { View } from '../select/view.ts'
+import type { KeyRing } from '../limits/api-key-ring.ts'
+import type { Authorizer } from '../limits/authorizer.ts'
+import type { View } from '../select/state-view.ts'
 import type { Hub } from './hub.ts'
 
 /** Everything that the sessions of this relay share. */

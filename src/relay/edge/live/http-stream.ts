@@ -7,10 +7,10 @@ import { resolveKnownSymbols } from '../select/symbols.ts'
 import { publicHeaders, safetyHeaders } from '../transport/exposed-headers.ts'
 import type { Outlet } from '../transport/outlet.ts'
 import { SocketOutlet } from '../transport/socket-outlet.ts'
-import { takeOver } from '../transport/takeover.ts'
+import { takeOver } from '../transport/socket-takeover.ts'
 import type { EdgeContext, StreamServices } from './edge-context.ts'
 import { Listener } from './listener.ts'
-import { continueSession, startSession } from './session.ts'
+import { continueSession, startSession } from './stream-session.ts'
 
 /** How long the last bytes of a stream may take before the connection is cut. */
 const END_BOUND_MS = 5_000

@@ -1,5 +1,5 @@
 import type { Hex } from '../../../lib/hex.ts'
-import { blockOf } from '../../../protocol/key.ts'
+import { blockOf } from '../../../protocol/fact-key.ts'
 import type { Update } from '../../../protocol/updates.ts'
 import type { Entry, TapeHistory } from '../../tape/tape.ts'
 

@@ -1,7 +1,7 @@
 import type { Hex } from '../../../lib/hex.ts'
 import { nextTurn, runAtOnce, runForTurn, type Steps } from '../../../lib/turns.ts'
-import type { Log } from '../../chain/logs/log-schema.ts'
 import { addressSetOf } from '../../chain/logs/memoized-address-set.ts'
+import type { Log } from '../../chain/logs/read-logs.ts'
 import type { SealedBlock } from '../../chain/sealed/block-logs.ts'
 import { FAR_AHEAD_BLOCKS } from '../../chain/sealed/heads.ts'
 import { RECENT_BLOCKS_BOUND } from '../../chain/sealed/recent-blocks.ts'

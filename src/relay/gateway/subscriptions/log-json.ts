@@ -1,5 +1,5 @@
 import { type Hex, quantity, ZERO_WORD } from '../../../lib/hex.ts'
-import type { Log } from '../../chain/logs/log-schema.ts'
+import type { Log } from '../../chain/logs/read-logs.ts'
 
 /** A log as a node sends it. `blockHash` is null while the log is pre-confirmed, even if the upstream gave one. */
 export function logToJson(log: Log, { blockHash, removed }: { blockHash: Hex | null; removed: boolean }): string {

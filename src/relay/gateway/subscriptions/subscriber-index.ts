@@ -1,6 +1,6 @@
 import type { Steps } from '../../../lib/turns.ts'
 import { type LogFilter, logMatcher } from '../../../protocol/json-rpc-methods.ts'
-import type { Log } from '../../chain/logs/log-schema.ts'
+import type { Log } from '../../chain/logs/read-logs.ts'
 import { errorCodes, RpcError } from '../rpc-error.ts'
 
 /** What clients can subscribe to. */

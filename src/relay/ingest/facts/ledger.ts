@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Hex } from '../../../lib/hex.ts'
 import type { DraftOf, FactType } from '../../../protocol/updates.ts'
-import type { Log } from '../../chain/logs/log-schema.ts'
+import type { Log } from '../../chain/logs/read-logs.ts'
 import type { OpenKey, OpenKeys } from '../../chain/sealed/block-logs.ts'
 import { FAR_AHEAD_BLOCKS } from '../../chain/sealed/heads.ts'
 import { type Cursor, DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from '../../chain/sealed/recent-blocks.ts'

@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { type Update, updateRows } from '../../../protocol/updates.ts'
-import { entryOf, prepareRows, type TapeRow } from '../row.ts'
 import type { CountEstimate, Entry, HistoryFilter, HistoryReader } from '../tape.ts'
+import { entryOf, prepareRows, type TapeRow } from '../tape-row.ts'
 import { Channels, followerTypes } from './channels.ts'
 import { OpenKeyTypes } from './published-types.ts'
 import { type IndexedUpdate, ShelfIndex } from './shelves.ts'

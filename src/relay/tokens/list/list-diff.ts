@@ -9,7 +9,7 @@ import { addListReading, currentNav, emptyNavHistory } from '../nav-history.ts'
 import { addPauseChange, type PauseHistory } from '../pauses.ts'
 import { type ListedMultiplier, type Token, withDerivedState } from '../token.ts'
 import type { ListedToken } from './list-parser.ts'
-import { dropChangesOverriddenByList } from './record.ts'
+import { dropChangesOverriddenByList } from './record-changes.ts'
 
 /** Every token as last published. */
 export type TokenTable = ReadonlyMap<Hex, Token>

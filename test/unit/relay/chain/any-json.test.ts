@@ -7,7 +7,7 @@ import type { LinkSignal } from '../../../../src/relay/chain/link/subscription-s
 import { PoolReader } from '../../../../src/relay/chain/pools/pool-reader.ts'
 import { BlockReader } from '../../../../src/relay/chain/rpc/block-reader.ts'
 import type { BatchRequest, RequestFn } from '../../../../src/relay/chain/rpc/endpoint-pool.ts'
-import { UpstreamError } from '../../../../src/relay/chain/rpc/error.ts'
+import { UpstreamError } from '../../../../src/relay/chain/rpc/upstream-error.ts'
 import { advanceClock } from '../../../support/virtual-time.ts'
 import { openFakeNode, openLink } from './link/fake-socket-node.ts'
 import { apple, blockHash, header, keyOf, pendingLog, sealedLog, word, words } from './node-json.ts'

@@ -1,7 +1,7 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { ANSWER_BOUND_BYTES } from '../../../../src/relay/chain/rpc/endpoint-pool.ts'
-import { classify } from '../../../../src/relay/chain/rpc/error.ts'
+import { classify } from '../../../../src/relay/chain/rpc/upstream-error.ts'
 import { RateLimiter } from '../../../../src/relay/gateway/rate-limit.ts'
 import { answerBody, type Caller, type Reply } from '../../../../src/relay/gateway/rpc-batch.ts'
 import { errorCodes, RpcError } from '../../../../src/relay/gateway/rpc-error.ts'

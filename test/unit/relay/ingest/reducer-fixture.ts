@@ -1,7 +1,7 @@
 import type { Hex } from '../../../../src/lib/hex.ts'
 import type { Update } from '../../../../src/protocol/updates.ts'
 import { LogFolder } from '../../../../src/relay/chain/logs/log-folder.ts'
-import { type Log, readLogs } from '../../../../src/relay/chain/logs/log-schema.ts'
+import { type Log, readLogs } from '../../../../src/relay/chain/logs/read-logs.ts'
 import type { SealedBlock } from '../../../../src/relay/chain/sealed/block-logs.ts'
 import type { ChainEvent } from '../../../../src/relay/chain/source/source.ts'
 import type { FeedSetting } from '../../../../src/relay/config/feeds.ts'

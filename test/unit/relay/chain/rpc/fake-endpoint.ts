@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished } from 'vitest'
 import { ChainIdentity } from '../../../../../src/relay/chain/rpc/chain-id.ts'
 import { EndpointPool } from '../../../../../src/relay/chain/rpc/endpoint-pool.ts'
-import { UpstreamError } from '../../../../../src/relay/chain/rpc/error.ts'
+import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 
 export const CHAIN_ID = 84_532
 

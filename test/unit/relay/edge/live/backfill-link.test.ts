@@ -5,7 +5,7 @@ import { defaultSelectionOptions, type SelectionOptions, SYMBOLS_BOUND } from '.
 import { updateTypes } from '../../../../../src/protocol/updates.ts'
 import { readHistoryQuery } from '../../../../../src/relay/edge/history/resolve-query.ts'
 import { backfillUrlOf } from '../../../../../src/relay/edge/live/backfill-link.ts'
-import { View } from '../../../../../src/relay/edge/select/view.ts'
+import { View } from '../../../../../src/relay/edge/select/state-view.ts'
 import { notesOfTokens } from '../../tape/update-drafts.ts'
 import { openTestEdge } from '../edge-fixture.ts'
 

@@ -1,6 +1,6 @@
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import type { LogFilter } from '../../../../../src/protocol/json-rpc-methods.ts'
-import { type Log, readLogs } from '../../../../../src/relay/chain/logs/log-schema.ts'
+import { type Log, readLogs } from '../../../../../src/relay/chain/logs/read-logs.ts'
 import type { ChainEvent } from '../../../../../src/relay/chain/source/source.ts'
 import { LogFeed } from '../../../../../src/relay/gateway/subscriptions/log-feed.ts'
 import {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { formatKey } from '../../../../../src/protocol/key.ts'
-import type { Log } from '../../../../../src/relay/chain/logs/log-schema.ts'
+import { formatKey } from '../../../../../src/protocol/fact-key.ts'
+import type { Log } from '../../../../../src/relay/chain/logs/read-logs.ts'
 import { headEvent, openLogFeed, pendingLogEvent, readNodeLog, sealedEvent } from './log-feed-fixture.ts'
 
 const at = (block: number, raw: bigint, index = 0): Log => readNodeLog({ block, raw, index })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { nextTurn } from '../../../../../src/lib/turns.ts'
-import { readLogs } from '../../../../../src/relay/chain/logs/log-schema.ts'
+import { readLogs } from '../../../../../src/relay/chain/logs/read-logs.ts'
 import { apple, pendingLog, sealedLog, tesla, txHash, ZERO_WORD } from '../../chain/node-json.ts'
 import { hashOf, headEvent, openLogFeed, pendingLogEvent, readNodeLog, sealedEvent } from './log-feed-fixture.ts'
 
