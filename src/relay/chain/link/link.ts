@@ -70,7 +70,7 @@ export const link = (options: Options): Observable<LinkSignal> =>
                   ignoreElements(),
                 ),
                 reconnects.pipe(
-                  tap(() => socket.leave('it does not do its work')),
+                  tap(() => socket.leave('node is not delivering logs')),
                   ignoreElements(),
                 ),
                 (isFirst ? EMPTY : timer(RETURN_AFTER_MS, clock)).pipe(

@@ -176,7 +176,7 @@ describe('a link that ends', () => {
     const link = openLink([first.url, second.url], addresses, { reconnects })
     await link.waitForSignal('live')
     reconnects.next()
-    expect((await link.waitForSignal('down')).reason).toBe('it does not do its work')
+    expect((await link.waitForSignal('down')).reason).toBe('node is not delivering logs')
     link.retry()
     await link.waitForSignal('live', 2)
     expect([first.openedCount, second.openedCount]).toEqual([1, 1])

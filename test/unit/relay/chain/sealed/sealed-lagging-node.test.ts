@@ -27,7 +27,7 @@ describe('settling on a lagging node', () => {
     await advance(60_000)
     expect(warnings.length).toBeGreaterThan(25)
     expect(warnings.length).toBeLessThan(40)
-    expect(new Set(warnings)).toEqual(new Set(['settling waits']))
+    expect(new Set(warnings)).toEqual(new Set(['settling delayed, retrying']))
   })
 
   it('does not believe an empty answer by number', async () => {
