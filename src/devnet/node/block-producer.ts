@@ -1,7 +1,7 @@
 import type { Hex } from '../../lib/hex.ts'
 import type { DevnetBlock, DevnetLog, DevnetTransaction, TransactionOutcome, UnsignedTransaction } from '../chain/block-types.ts'
 import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
-import type { createChances } from '../faults/chances.ts'
+import type { createChances } from '../faults/chance-faults.ts'
 import type { FaultController } from '../faults/fault-controller.ts'
 import type { World } from '../world.ts'
 import type { DevnetSockets } from './node-sockets.ts'

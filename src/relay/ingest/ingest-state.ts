@@ -7,10 +7,10 @@ import type { PoolSetting } from '../config/pools.ts'
 import type { MarketSession } from '../market/calendar.ts'
 import type { SealedBlockTime, SourceStatusNote } from '../tape/notes.ts'
 import type { ChainPosition } from '../tokens/chain-position.ts'
-import type { Directory } from '../tokens/directory.ts'
 import type { PriceFeed } from '../tokens/price-feeds.ts'
 import type { TokenQuotes } from '../tokens/quotes.ts'
 import type { Token } from '../tokens/token.ts'
+import type { Directory } from '../tokens/token-directory.ts'
 import type { Ledger } from './facts/ledger.ts'
 
 /** What the settings say of pools. */

@@ -1,8 +1,8 @@
 import type { Message } from '../generated/messages.ts'
+import { type ConnectionEnd, endOf, type OpenConnection } from './connection-openers.ts'
 import { errorOf } from './http-requests.ts'
 import type { StreamState, TransportName } from './options.ts'
 import { RelayError } from './relay-error.ts'
-import { type ConnectionEnd, endOf, type OpenConnection } from './transport.ts'
 
 /** What a connection needs from outside. The simulation has a network and a clock of its own. */
 export type Environment = {

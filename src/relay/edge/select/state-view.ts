@@ -16,11 +16,11 @@ import {
   statusNote,
   tokenNotes,
 } from '../../tape/notes.ts'
-import { Directory } from '../../tokens/directory.ts'
 import { featureName } from '../../tokens/drafts-of-token.ts'
 import { navAt } from '../../tokens/nav.ts'
 import { mainQuote, type TokenQuotes } from '../../tokens/quotes.ts'
 import type { Token } from '../../tokens/token.ts'
+import { Directory } from '../../tokens/token-directory.ts'
 import { TokenWarnings } from '../../tokens/token-warnings.ts'
 
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { Directory } from '../../../../src/relay/tokens/directory.ts'
 import { parseSymbol } from '../../../../src/relay/tokens/list/list-parser.ts'
 import type { Token } from '../../../../src/relay/tokens/token.ts'
+import { Directory } from '../../../../src/relay/tokens/token-directory.ts'
 import { APPLE, apple, TESLA, tesla, tokenOf } from './stock-records.ts'
 
 const gold = '0xb20000000000000000000000000000000000601d'
