@@ -13,6 +13,7 @@ import type { Config } from '../../relay/config/config.ts'
 import type { PoolSetting } from '../../relay/config/pools.ts'
 import type { EndpointProbe } from './endpoint-probe.ts'
 import { counted, fail, type Outcome, ok, skip, timeUp, warn } from './finding.ts'
+import { ANY_ADDRESS } from './socket-probe.ts'
 
 type RpcCheckInputs = {
   readonly probe: EndpointProbe
@@ -129,7 +130,6 @@ const adviceOf: Readonly<Partial<Record<CheckName, string>>> = {
 
 /** `multiplier()`. */
 const MULTIPLIER_SELECTOR = '0x1b3ed722'
-const ANY_ADDRESS: Hex = `0x${'0'.repeat(39)}1`
 
 /** The pending block as the relay judges it, and the newest block that it judged it by. */
 type PendingReading = { readonly memory: PendingMemory; readonly latest: SealedHeader }

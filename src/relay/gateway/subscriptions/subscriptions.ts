@@ -1,4 +1,4 @@
-import type { Hex } from '../../../lib/hex.ts'
+import { type Hex, toLowerHex } from '../../../lib/hex.ts'
 import { LogFilter } from '../../../protocol/json-rpc-methods.ts'
 import type { ChainEvent } from '../../chain/source/source.ts'
 import { errorCodes, RpcError } from '../rpc-error.ts'
@@ -57,7 +57,7 @@ export class Subscriptions {
     if (kind === 'newHeads') return this.#add(kind, subscriber, {})
     const filter = readFilter(filterParam)
     charge(countTerms(filter))
-    const addresses = new Set([filter.address ?? []].flat().map((address) => address.toLowerCase() as Hex))
+    const addresses = new Set([filter.address ?? []].flat().map(toLowerHex))
     const unlisted = [...addresses].filter((address) => !this.#options.isListed(address))
     if (unlisted.length > 0) throw this.#unlistedError(unlisted)
     return this.#add(kind, subscriber, filter)
