@@ -1,11 +1,11 @@
 import { quickStartLines } from '../protocol/routes.ts'
 import { defaultTypes, namedTypes } from '../protocol/updates.ts'
 import { closeCodesText } from './asyncapi.ts'
+import { messageTypes } from './json-schemas.ts'
 import { CAVEAT, openApi, serviceDescription } from './openapi.ts'
 import type { Recipe } from './program-recipes.ts'
 import { recipes } from './recipes.ts'
 import { describedRoutes } from './route-texts.ts'
-import { messageTypes } from './schemas.ts'
 import { ORIGIN } from './snippets.ts'
 
 /** The llms.txt document: what a language model needs to use the service. */

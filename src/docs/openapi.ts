@@ -1,7 +1,8 @@
 import type { z } from 'zod'
 import { version } from '../lib/version.ts'
 import { ErrorRecord } from '../protocol/refusal.ts'
-import { examplesOf } from './examples.ts'
+import { examplesOf } from './contract-examples.ts'
+import { type JsonSchema, messageTypes, namedSchemas, querySchema } from './json-schemas.ts'
 import {
   anyRefusal,
   type DescribedRoute,
@@ -11,7 +12,6 @@ import {
   refusals,
   SCHEMA_REF_PREFIX,
 } from './route-texts.ts'
-import { type JsonSchema, messageTypes, namedSchemas, querySchema } from './schemas.ts'
 
 /** Every document must contain this sentence. */
 export const CAVEAT =

@@ -1,8 +1,5 @@
 import { z } from 'zod'
 
-/** Lower-case hex, like every address and hash on the wire. */
-export type Hex = `0x${string}`
-
 /** The schemas that have a name in the published documents; others refer to them by it. */
 export const schemaRegistry = z.registry<{ readonly id: string }>()
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import type { Hex } from '../lib/hex.ts'
 import { compareDecimals, type Decimal, formatDecimal, parseDecimal } from './decimal.ts'
-import { Address, DecimalText, type Hex } from './fields.ts'
+import { Address, DecimalText } from './fields.ts'
 import { type Movement, movementTypes, type UpdateType } from './updates.ts'
 
 /**

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
-import { seededRandom } from '../../src/devnet/life/random.ts'
-import type { Hex } from '../../src/protocol/fields.ts'
-import { formatKey } from '../../src/protocol/key.ts'
+import { seededRandom } from '../../src/devnet/life/seeded-random.ts'
+import type { Hex } from '../../src/lib/hex.ts'
+import { formatKey } from '../../src/protocol/fact-key.ts'
 import type { Draft, DraftOf, UpdateType } from '../../src/protocol/updates.ts'
 import { restartPointNote } from '../../src/relay/ingest/restore.ts'
 import { Notes } from '../../src/relay/tape/notes.ts'
-import { openSqliteTape } from '../../src/relay/tape/sqlite.ts'
+import { openSqliteTape } from '../../src/relay/tape/sqlite-tape.ts'
 
 /** A token's symbol and contract. */
 export type TokenName = { readonly symbol: string; readonly address: Hex }

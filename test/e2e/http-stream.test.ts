@@ -2,8 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openRelayBeforeList } from '../support/in-process-relay.ts'
-import type { TestListener } from '../support/test-listener.ts'
-import { listenNdjson, listenSse } from '../support/test-listener.ts'
+import { listenNdjson, listenSse, type TestListener } from '../support/test-listener.ts'
 import {
   fetchDocumented,
   messageTypesOf,

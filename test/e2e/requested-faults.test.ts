@@ -1,7 +1,7 @@
 import { describe, expect, it, type TestContext } from 'vitest'
 import { startDevnet } from '../../src/devnet/devnet.ts'
 import { readConfig, withUpstream } from '../../src/relay/config/config.ts'
-import { openLog } from '../../src/relay/log.ts'
+import { openLog } from '../../src/relay/logger.ts'
 import { openMetrics } from '../../src/relay/metrics.ts'
 import { startRelay } from '../../src/relay/relay.ts'
 import { listenNdjson, type TestListener } from '../support/test-listener.ts'

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { SourceName } from '../../src/protocol/fields.ts'
 import { Health, Readiness, ServiceStatus } from '../../src/protocol/status.ts'
 import type { Update } from '../../src/protocol/updates.ts'
-import { openSqliteTape } from '../../src/relay/tape/sqlite.ts'
+import { openSqliteTape } from '../../src/relay/tape/sqlite-tape.ts'
 import { openRelayBeforeList, type TestRelay } from '../support/in-process-relay.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../support/test-listener.ts'
 import {

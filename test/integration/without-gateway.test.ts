@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 import { readConfig } from '../../src/relay/config/config.ts'
-import { openLog } from '../../src/relay/log.ts'
+import { openLog } from '../../src/relay/logger.ts'
 import { openMetrics } from '../../src/relay/metrics.ts'
 import { startRelay } from '../../src/relay/relay.ts'
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Devnet } from '../../src/devnet/devnet.ts'
 import { documents } from '../../src/docs/documents.ts'
 import { readConfig } from '../../src/relay/config/config.ts'
-import { openLog } from '../../src/relay/log.ts'
+import { openLog } from '../../src/relay/logger.ts'
 import { openMetrics } from '../../src/relay/metrics.ts'
 import { startRelay } from '../../src/relay/relay.ts'
 

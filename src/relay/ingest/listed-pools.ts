@@ -1,5 +1,5 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
-import type { Hex } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
 import { type Movement, movementTypes, type Update } from '../../protocol/updates.ts'
 import { type Pool, poolAccount } from '../chain/pools/pool.ts'
 import type { PoolPoller } from '../chain/pools/pool-poller.ts'

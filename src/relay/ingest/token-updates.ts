@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Hex } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
 import type { Draft, DraftOf, UpdateType } from '../../protocol/updates.ts'
 import type { SealedBlock } from '../chain/sealed/block-logs.ts'
 import { applyCall, placeReports, rollBackReports, type TokenContractState, type TokenReport } from '../tokens/apply-call.ts'
 import { applyLog, applySealedBlock, type TokenLog } from '../tokens/apply-log.ts'
 import { type KeyedPosition, UNKNOWN_POSITION } from '../tokens/chain-position.ts'
+import { featureName, multiplierDraft } from '../tokens/drafts-of-token.ts'
 import {
   addressesOf,
   diffFullList,
@@ -18,7 +19,6 @@ import {
 import type { ListReading } from '../tokens/list/list-poller.ts'
 import { addHole, type MultiplierChange, markScheduleApplied, pendingSchedules } from '../tokens/multiplier.ts'
 import { type Token, withDerivedState } from '../tokens/token.ts'
-import { featureName, multiplierDraft } from '../tokens/token-drafts.ts'
 import type { IngestState } from './ingest-state.ts'
 import type { Moment } from './moment.ts'
 

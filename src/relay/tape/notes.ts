@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { Address, Head, type Hex, quoteFields, SourceName, SourceReason, sessionFields } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
+import { Address, Head, quoteFields, SourceName, SourceReason, sessionFields } from '../../protocol/fields.ts'
 import type { MarketSession } from '../market/calendar.ts'
 import type { TokenQuotes } from '../tokens/quotes.ts'
 import { Milliseconds, StoredToken } from '../tokens/stored-token.ts'

@@ -11,7 +11,7 @@ import {
   readFlags,
   UsageError,
 } from '../../lib/flags.ts'
-import { judge, type RuleVerdict, summary, verdictLines } from './report.ts'
+import { judge, type RuleVerdict, summary, verdictLines } from './judge-rule.ts'
 import { type Rule, rules } from './rules.ts'
 
 export const conformFlags = {

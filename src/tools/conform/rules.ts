@@ -1,9 +1,9 @@
 import { closeCodes } from '../../protocol/close-codes.ts'
 import type { NoticeOf } from '../../protocol/notices.ts'
 import { Refusal } from '../../protocol/refusal.ts'
+import { BrokenRule, NotApplicable, type ScenarioStage, WATCH_MS } from './scenario-stage.ts'
 import type { ScriptedConnection } from './scripted-relay.ts'
 import { ScriptedTape } from './scripted-tape.ts'
-import { BrokenRule, NotApplicable, type ScenarioStage, WATCH_MS } from './stage.ts'
 
 /** A rule of the contract, and the scenario that shows whether a client keeps it. */
 export type Rule = {

@@ -1,4 +1,5 @@
-import type { Hex, Nav } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
+import type { Nav } from '../../protocol/fields.ts'
 import type { NoticeOf } from '../../protocol/notices.ts'
 import { formatPosition } from '../../protocol/position.ts'
 import type { Update } from '../../protocol/updates.ts'

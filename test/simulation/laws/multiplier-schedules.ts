@@ -1,4 +1,4 @@
-import type { Hex } from '../../../src/protocol/fields.ts'
+import type { Hex } from '../../../src/lib/hex.ts'
 import type { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/relay/tape/tape.ts'
 import { type ContractState, multiplierAt } from '../contract-state.ts'

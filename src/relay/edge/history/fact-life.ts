@@ -1,11 +1,12 @@
-import { type Hex, Key } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import { blockOf } from '../../../protocol/fact-key.ts'
+import { Key } from '../../../protocol/fields.ts'
 import type { FactStage } from '../../../protocol/history.ts'
-import { blockOf } from '../../../protocol/key.ts'
 import { type KeyStage, stageAfter } from '../../../protocol/key-life.ts'
 import { Refusal } from '../../../protocol/refusal.ts'
 import type { Update } from '../../../protocol/updates.ts'
 import type { Entry, TapeHistory } from '../../tape/tape.ts'
-import type { View } from '../select/view.ts'
+import type { View } from '../select/state-view.ts'
 
 /** Everything the tape keeps about one on-chain fact, in the exact texts of the stream, and its stage. */
 type FactHistory = { readonly key: string; readonly texts: readonly string[]; readonly stage: FactStage }

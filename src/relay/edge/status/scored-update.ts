@@ -1,5 +1,5 @@
 import type { Update } from '../../../protocol/updates.ts'
-import { parseUpdate } from '../../tape/row.ts'
+import { parseUpdate } from '../../tape/tape-row.ts'
 
 /** A log that was published under its key. */
 export type PublishedLog = {

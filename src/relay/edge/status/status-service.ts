@@ -2,7 +2,7 @@ import type { HourScore, ServiceStatus } from '../../../protocol/status.ts'
 import { mapFormats, type Transport, variantsOf } from '../../../protocol/transports.ts'
 import { Notes } from '../../tape/notes.ts'
 import { NotLeadingError } from '../../tape/tape.ts'
-import type { EdgeContext } from '../live/session.ts'
+import type { EdgeContext } from '../live/edge-context.ts'
 import { ScoreTracker } from './score-tracker.ts'
 import { TimePerSource, timePerSourceNote } from './time-per-source.ts'
 

@@ -1,4 +1,4 @@
-import type { Hex } from '../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../src/lib/hex.ts'
 import type { Draft, DraftOf } from '../../../../src/protocol/updates.ts'
 import { Notes, tokenNotes } from '../../../../src/relay/tape/notes.ts'
 

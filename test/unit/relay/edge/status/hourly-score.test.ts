@@ -5,7 +5,7 @@ import { HOUR_MS, type HourCounts, HourlyScore, hourOf } from '../../../../../sr
 import { LeadHistogram, percentile } from '../../../../../src/relay/edge/status/lead-histogram.ts'
 import { ScoreTracker } from '../../../../../src/relay/edge/status/score-tracker.ts'
 import { Notes } from '../../../../../src/relay/tape/notes.ts'
-import { openSqliteTape } from '../../../../../src/relay/tape/sqlite.ts'
+import { openSqliteTape } from '../../../../../src/relay/tape/sqlite-tape.ts'
 import type { Entry, Follower, SearchableTape } from '../../../../../src/relay/tape/tape.ts'
 import { navChange } from '../../tape/update-drafts.ts'
 import { amendOf, retractOf, sealedAt, sealOf, transferAt } from '../fact-drafts.ts'

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { type Draft, Update } from '../../../../../src/protocol/updates.ts'
 import { applyCall, type TokenReport } from '../../../../../src/relay/tokens/apply-call.ts'
+import { featureName } from '../../../../../src/relay/tokens/drafts-of-token.ts'
 import {
   diffFullList,
   type ListTiming,
@@ -11,7 +12,6 @@ import {
 } from '../../../../../src/relay/tokens/list/list-diff.ts'
 import { addLogChange } from '../../../../../src/relay/tokens/multiplier.ts'
 import { type Token, withDerivedState } from '../../../../../src/relay/tokens/token.ts'
-import { featureName } from '../../../../../src/relay/tokens/token-drafts.ts'
 import { APPLE, apple, listTime, listTimeAfter, NOON, parsedList, type StockRecord, TESLA, tesla } from '../stock-records.ts'
 
 const HOUR_MS = 3_600_000
