@@ -8,7 +8,7 @@ export const slowFiles = [
   'test/e2e/{restart,resume,source-failover,test-token,upstream-outage,websocket}.test.ts',
   'test/e2e/gateway/**/*.test.ts',
   'test/simulation/{client-streams,reach-report}.test.ts',
-  'test/unit/{argument-bounds,relay/chain/any-json,relay/edge/history/export}.test.ts',
+  'test/unit/{argument-bounds,relay/chain/any-json,relay/edge/history/history-export}.test.ts',
   'test/unit/{main.test.ts,tools/{completion,tail/tail}.test.ts,build/build-board.test.ts}',
   'test/unit/devnet/{devnet-main,devnet-restart}.test.ts',
   'test/unit/relay/tape/{open-tape.test.ts,jetstream/*.test.ts}',

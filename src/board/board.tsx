@@ -13,7 +13,7 @@ import { SymbolPage } from './symbols/symbol-page.tsx'
 import { type SymbolsProps, SymbolsView } from './symbols/symbols-view.tsx'
 import { FactSheet } from './tape/fact-sheet.tsx'
 import { LiveRegion } from './tape/live-region.tsx'
-import { Strip } from './tape/strip.tsx'
+import { Strip } from './tape/pulse-strip.tsx'
 import type { TapeLine } from './tape/tape-lines.ts'
 import { TapePanel } from './tape/tape-panel.tsx'
 

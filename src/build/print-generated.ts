@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import '../protocol/history.ts'
@@ -27,12 +27,13 @@ const list = (names: readonly string[]): string => `/* @__PURE__ */ '${names.joi
 
 const filterOptions = filterNames
   .map((name) => {
-    const { description, isNumber } = valueFilters[name]
-    return `  /** ${description} */\n  readonly ${camelCaseOf(name)}?: ${isNumber ? 'string | number' : 'string'}\n`
+    const { description, form } = valueFilters[name]
+    return `  /** ${description} */\n  readonly ${camelCaseOf(name)}?: ${form === 'number' ? 'string | number' : 'string | readonly string[]'}\n`
   })
   .join('')
 
 write('src/sdk/generated/messages.ts', typescriptTypes())
+write('src/sdk/generated/key-life.ts', readFileSync(new URL('../protocol/key-life.ts', import.meta.url), 'utf8'))
 write(
   'src/sdk/generated/names.ts',
   `// The names of stocktape.v1 that a client must know, made from the tables of the relay.

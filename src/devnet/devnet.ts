@@ -1,19 +1,20 @@
 import type { RequestedFaults } from '../lib/fault-settings.ts'
+import { type Hex, toLowerHex } from '../lib/hex.ts'
 import { isWithin, windowEndMs } from '../lib/recurring-window.ts'
 import { runOnSchedule } from './chain/block-timer.ts'
 import type { DevnetBlock, DevnetLog, EmittedLog } from './chain/block-types.ts'
 import type { Chain } from './chain/chain.ts'
-import { digest, type HexString, toLowerHex } from './chain/hex.ts'
+import { digest } from './chain/hashes.ts'
 import type { DeferredTransaction } from './chain/state-dependent-transaction.ts'
 import { buildFundedTransfer, buildLogsTransaction, senderOf, type TokenTransfer } from './chain/transactions.ts'
-import { createFaultController, type FaultController } from './faults/apply.ts'
-import { createChances } from './faults/chances.ts'
+import { createChances } from './faults/chance-faults.ts'
+import { createFaultController, type FaultController } from './faults/fault-controller.ts'
 import { runFaultWindows } from './faults/fault-windows.ts'
 import type { DevnetSubscriptionKind, Faults } from './faults/faults.ts'
+import { createIssuer, type IssuerActions, type RoundRequest, type SwapRequest } from './issuer-actions.ts'
 import { createCalendarNav } from './life/feed-rounds.ts'
-import { createIssuer, type IssuerActions, type RoundRequest, type SwapRequest } from './life/issuer.ts'
 import { createNavCurve } from './life/nav-curve.ts'
-import { createBlockProducer } from './node/announce.ts'
+import { createBlockProducer } from './node/block-producer.ts'
 import type { RpcHandler } from './node/json-rpc.ts'
 import { createListedTokenReader } from './node/list-record.ts'
 import { closeServer, openServer, portOf } from './node/node-server.ts'
@@ -24,7 +25,7 @@ import { createMethods } from './node/rpc-methods.ts'
 import { createStockList, type StockList } from './node/stock-list.ts'
 import { type DevnetPool, pools, poolsText, quoteTokensText } from './tokens/devnet-pools.ts'
 import { type FeedState, feeds, readFeedState, testFeed } from './tokens/feeds.ts'
-import { type DevnetToken, lateToken, testToken, tokens } from './tokens/listed.ts'
+import { type DevnetToken, lateToken, testToken, tokens } from './tokens/issued-tokens.ts'
 import { oracleRegistry } from './tokens/oracle-registry.ts'
 import { openWorld, type World } from './world.ts'
 
@@ -75,17 +76,17 @@ export type Devnet = {
   tokens: readonly DevnetToken[]
   list: StockList
   /** An account with plenty of every token. */
-  custodian: HexString
+  custodian: Hex
   /** Puts a transfer into the next flashblock and returns its hash. A sender with too little is funded first. */
-  transfer: (transfer: TransferRequest) => HexString
+  transfer: (transfer: TransferRequest) => Hex
   /** Puts a transaction with these logs into the next flashblock. */
-  emit: (...logs: EmittedLog[]) => HexString
+  emit: (...logs: EmittedLog[]) => Hex
   /** Issuer actions for tests. */
   issuer: IssuerActions
   /** Puts a round of a token's feed into the next flashblock. */
-  publishRound: (round: RoundRequest) => HexString
+  publishRound: (round: RoundRequest) => Hex
   /** Puts another aggregator behind the proxy of a token's feed, in the next phase. */
-  swapAggregator: (symbol: string) => HexString
+  swapAggregator: (symbol: string) => Hex
   /** The pre-confirmed aggregator and phase of each feed, by the symbol that its token was issued under. */
   readonly feeds: Readonly<Record<string, FeedState>>
   /** The pools where the tokens trade, and the same as the setting POOLS has them. */
@@ -94,15 +95,15 @@ export type Devnet = {
   /** What they trade against, as the setting QUOTE_TOKENS has it. */
   quoteTokens: string
   /** The contract that says whether the feed of a token is frozen. */
-  oracleRegistry: HexString
+  oracleRegistry: Hex
   /** Puts a swap in a pool of a token into the next flashblock. */
-  swap: (symbol: string, swap: SwapRequest) => HexString
+  swap: (symbol: string, swap: SwapRequest) => Hex
   /** Makes the next flashblock now and returns its logs. At manual pace only, like the next two. */
   makeFlashblock: () => readonly DevnetLog[]
   /** Seals the block now. */
   seal: () => DevnetBlock
   /** Replaces the newest blocks, without some transactions; those in `moved` come back in the next flashblock. */
-  reorg: (depth: number, dropped?: readonly HexString[], moved?: readonly HexString[]) => readonly DevnetBlock[]
+  reorg: (depth: number, dropped?: readonly Hex[], moved?: readonly Hex[]) => readonly DevnetBlock[]
   /** Number of requests received, by kind. */
   requests: Readonly<Record<CountedRequest, number>>
   /** Number of open subscriptions, by kind. */
@@ -245,7 +246,7 @@ const createList = ({ seed, blockMs, calendar, isManual, now }: DevnetSettings, 
 const createTransactionQueue = (seed: string, chain: Chain) => {
   const queued: DeferredTransaction[] = []
   let injectedCount = 0
-  const inject = (deferred: DeferredTransaction): HexString => {
+  const inject = (deferred: DeferredTransaction): Hex => {
     if (queued.length >= QUEUED_BOUND) throw new Error(`only ${QUEUED_BOUND} transactions can wait for a flashblock`)
     injectedCount += 1
     const hash = digest(seed, 'injected', chain.pending.number, injectedCount)
@@ -258,7 +259,7 @@ const createTransactionQueue = (seed: string, chain: Chain) => {
 const createTransactionActions = (
   { custodian, operator, trader }: World,
   list: StockList,
-  inject: (deferred: DeferredTransaction) => HexString,
+  inject: (deferred: DeferredTransaction) => Hex,
 ) => ({
   transfer: (transfer: TransferRequest) => {
     const tokenTransfer = toTokenTransfer(transfer, list, custodian)
@@ -268,11 +269,7 @@ const createTransactionActions = (
   ...createIssuer({ inject, addressOf: list.addressOf, custodian, operator, trader }),
 })
 
-const toTokenTransfer = (
-  { symbol, address, from, to, raw }: TransferRequest,
-  list: StockList,
-  custodian: HexString,
-): TokenTransfer => {
+const toTokenTransfer = ({ symbol, address, from, to, raw }: TransferRequest, list: StockList, custodian: Hex): TokenTransfer => {
   if (symbol === undefined && address === undefined) throw new Error('a transfer needs a symbol or an address')
   return {
     token: address === undefined ? list.addressOf(symbol ?? '') : toLowerHex(address),

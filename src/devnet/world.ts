@@ -1,8 +1,9 @@
+import type { Hex } from '../lib/hex.ts'
 import type { StateValues } from './chain/account-state.ts'
 import { type BlockTiming, nextStepDueMs } from './chain/block-timer.ts'
 import type { DevnetBlock, DevnetLog, DevnetTransaction, TransactionOutcome, UnsignedTransaction } from './chain/block-types.ts'
 import { Chain, GENESIS_MS } from './chain/chain.ts'
-import { digest, type HexString } from './chain/hex.ts'
+import { digest } from './chain/hashes.ts'
 import { type DeferredTransaction, resolveTransaction } from './chain/state-dependent-transaction.ts'
 import { createCalendar } from './life/action-cycle.ts'
 import { mintPausedSymbols, NAME_DELAY_BLOCKS } from './life/corporate-actions.ts'
@@ -12,7 +13,7 @@ import { createPoolPrice } from './life/pool-price.ts'
 import { createQuietSwaps, createSwaps, type Swaps, swappableSupplyOf, traderOf } from './life/swaps.ts'
 import { createTestTokenLife } from './life/test-token.ts'
 import { actorAddress, CYCLE_BLOCKS, createMarket, cycleOf } from './life/trading.ts'
-import { type DevnetToken, tokens } from './tokens/listed.ts'
+import { type DevnetToken, tokens } from './tokens/issued-tokens.ts'
 import { registryValues } from './tokens/oracle-registry.ts'
 
 /** How many whole cycles of history a new chain has: some hundred blocks. */
@@ -37,11 +38,11 @@ export type WorldSettings = {
 /** A chain with its market, and the progress of the block being built. */
 export type World = {
   chain: Chain
-  custodian: HexString
+  custodian: Hex
   /** The issuer's account. */
-  operator: HexString
+  operator: Hex
   /** The account that trades with the pools. */
-  trader: HexString
+  trader: Hex
   /** Whether a token is on the list at a block. */
   isListed: (token: DevnetToken, block: number) => boolean
   /** How many blocks after the chain the list shows a new name. */
@@ -166,7 +167,7 @@ type ScheduledEvents = Pick<World, 'isListed' | 'nameDelayBlocks'> & {
   lastTransactions: (block: number) => readonly DeferredTransaction[]
 }
 
-const createEvents = ({ seed, blockMs }: WorldSettings, custodian: HexString, operator: HexString): ScheduledEvents => {
+const createEvents = ({ seed, blockMs }: WorldSettings, custodian: Hex, operator: Hex): ScheduledEvents => {
   const calendar = createCalendar(seed, blockMs, custodian, operator)
   const feedPublisher = createFeedPublisher(seed, blockMs, createCalendarNav(seed, blockMs))
   const testToken = createTestTokenLife(seed, blockMs)

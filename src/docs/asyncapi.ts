@@ -1,10 +1,10 @@
 import { version } from '../lib/version.ts'
 import { closeCodes } from '../protocol/close-codes.ts'
 import { StreamQuery } from '../protocol/selection.ts'
-import { examplesOf } from './examples.ts'
+import { examplesOf } from './contract-examples.ts'
+import { type JsonSchema, messageTypes, namedSchemas, querySchema } from './json-schemas.ts'
 import { CAVEAT, serviceDescription } from './openapi.ts'
 import { SCHEMA_REF_PREFIX } from './route-texts.ts'
-import { type JsonSchema, messageTypes, namedSchemas, querySchema } from './schemas.ts'
 
 const { updates, notices, requests } = messageTypes
 /** The answers on a WebSocket to each client message. */

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { asyncApi } from './asyncapi.ts'
-import { readme } from './examples.ts'
+import { readme } from './contract-examples.ts'
+import { page } from './docs-page.ts'
+import { publishedSchemas } from './json-schemas.ts'
 import { llms } from './llms.ts'
 import { openApi } from './openapi.ts'
-import { page } from './page.ts'
-import { publishedSchemas } from './schemas.ts'
 import { typescriptTypes } from './typescript-types.ts'
 
 const JSON_TYPE = 'application/json'

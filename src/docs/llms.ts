@@ -1,11 +1,11 @@
 import { quickStartLines } from '../protocol/routes.ts'
 import { defaultTypes, namedTypes } from '../protocol/updates.ts'
 import { closeCodesText } from './asyncapi.ts'
+import { messageTypes } from './json-schemas.ts'
 import { CAVEAT, openApi, serviceDescription } from './openapi.ts'
 import type { Recipe } from './program-recipes.ts'
 import { recipes } from './recipes.ts'
 import { describedRoutes } from './route-texts.ts'
-import { messageTypes } from './schemas.ts'
 import { ORIGIN } from './snippets.ts'
 
 /** The llms.txt document: what a language model needs to use the service. */
@@ -27,7 +27,7 @@ Every message is one JSON object with a \`type\`; its bytes are the same over We
 - For sealed facts only, use \`stage=sealed\`.
 - Amounts are exact decimal strings: do not parse them as floats. \`null\` means unknown, never 0.
 - \`amount\` is in tokens, \`shares\` are tokens × \`multiplier\`, \`reference_value\` is \`amount\` × \`nav.price\` in USD; the NAV already includes the multiplier, so never multiply shares by it.
-- A NAV has an age and a state: \`fresh\`, \`stale\` (older than \`bound_s\`), \`missing\` or \`invalid\` (both without a price).
+- A NAV has an age and a state: \`fresh\`, \`stale\` (older than \`stale_after_s\`), \`missing\` or \`invalid\` (both without a price).
 - A \`quote\` is the price of a token in a pool on the chain, in a currency that is taken as one dollar. Its \`basis\` is a \`premium\` only against a fresh NAV that is not frozen; against a held NAV it is a \`drift\`. Neither price nor NAV takes the multiplier.
 - Without \`types\` you receive ${defaultTypes.length} of ${updates.length} types: all except ${namedTypes.map((type) => `\`${type}\``).join(' and ')}.
 - ${closeCodesText}

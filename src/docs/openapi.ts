@@ -1,7 +1,8 @@
 import type { z } from 'zod'
 import { version } from '../lib/version.ts'
 import { ErrorRecord } from '../protocol/refusal.ts'
-import { examplesOf } from './examples.ts'
+import { examplesOf } from './contract-examples.ts'
+import { type JsonSchema, messageTypes, namedSchemas, querySchema } from './json-schemas.ts'
 import {
   anyRefusal,
   type DescribedRoute,
@@ -11,7 +12,6 @@ import {
   refusals,
   SCHEMA_REF_PREFIX,
 } from './route-texts.ts'
-import { type JsonSchema, messageTypes, namedSchemas, querySchema } from './schemas.ts'
 
 /** Every document must contain this sentence. */
 export const CAVEAT =
@@ -120,16 +120,12 @@ function parametersOf(query: z.ZodObject) {
 }
 
 /** A comma list in a query string is an array in a `subscribe`, whose schema describes the items. */
-const { symbols, types } = (namedSchemas(SCHEMA_REF_PREFIX).subscribe?.properties ?? {}) as Record<string, JsonSchema>
-const listParameters: Readonly<Record<string, JsonSchema>> = {
-  symbols: withoutDescription(symbols),
-  types: withoutDescription(types),
-}
-
-function withoutDescription(schema: JsonSchema | undefined): JsonSchema {
-  const { description: _description, ...rest } = withoutNull(schema ?? {})
-  return rest
-}
+const listParameters: Readonly<Record<string, JsonSchema>> = Object.fromEntries(
+  Object.entries(namedSchemas(SCHEMA_REF_PREFIX).subscribe?.properties ?? {}).flatMap(([name, schema]) => {
+    const { description: _description, ...list } = withoutNull(schema)
+    return list.type === 'array' ? [[name, list]] : []
+  }),
+)
 
 /** A query string can omit a parameter, but cannot set it to null. */
 function withoutNull(schema: JsonSchema): JsonSchema {

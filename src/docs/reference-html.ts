@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
 import type { asyncApi } from './asyncapi.ts'
+import { type JsonSchema, messageTypes } from './json-schemas.ts'
 import type { openApi } from './openapi.ts'
-import { type JsonSchema, messageTypes } from './schemas.ts'
 
 /** The two documents as HTML. All text is escaped, the examples too. */
 

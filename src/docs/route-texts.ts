@@ -4,7 +4,7 @@ import { EventsPage, OneFact } from '../protocol/history.ts'
 import { type RouteId, routeIds, routes } from '../protocol/routes.ts'
 import { AccessToken, Health, Readiness, ServiceStatus } from '../protocol/status.ts'
 import { Snapshots, TokenDetails, TokenList } from '../protocol/token-list.ts'
-import { examplesOf, statusExample } from './examples.ts'
+import { examplesOf, statusExample } from './contract-examples.ts'
 import { ORIGIN } from './snippets.ts'
 
 /** The text of a route in the documents, beside its path and parameters. */
@@ -167,7 +167,7 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
       {
         status: 200,
         description: 'Every stored message about it.',
-        content: jsonContent(OneFact, { key: transfer?.key, updates: [transfer, seal], stage: 'sealed' }),
+        content: jsonContent(OneFact, { key: transfer?.key, events: [transfer, seal], stage: 'sealed' }),
       },
     ],
     refusals: [400, 401, 403, 404],

@@ -1,6 +1,6 @@
 import { quoteFields, sessionFields } from '../protocol/fields.ts'
 import { typesOfKind, type UpdateType } from '../protocol/updates.ts'
-import { type JsonSchema, messageTypes, namedSchemas } from './schemas.ts'
+import { type JsonSchema, messageTypes, namedSchemas } from './json-schemas.ts'
 
 const REF_PREFIX = '#/'
 const factTypes = typesOfKind('movement', 'event', 'change')

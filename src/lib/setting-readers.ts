@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
+import { addressIn, type Hex, ZERO_ADDRESS } from './hex.ts'
 import { amountOf, amountText, sizeUnits, timeUnits } from './units.ts'
 
 // Each reader parses the text of a setting, or throws what it must be.
@@ -84,10 +85,12 @@ export const bool: SettingReader<boolean> = Object.assign(
 
 export const isSameName = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase()
 
-export const addressOf = (text: string): `0x${string}` | null =>
-  /^0x[0-9a-f]{40}$/i.test(text) && /[1-9a-f]/i.test(text) ? `0x${text.slice(2).toLowerCase()}` : null
+export function addressOf(text: string): Hex | null {
+  const read = addressIn(text)
+  return read === ZERO_ADDRESS ? null : read
+}
 
-export function address(text: string): `0x${string}` {
+export function address(text: string): Hex {
   const read = addressOf(text)
   if (read === null) throw new SettingError('must be an address, 0x and 40 hex digits')
   return read

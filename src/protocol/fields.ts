@@ -1,8 +1,5 @@
 import { z } from 'zod'
 
-/** Lower-case hex, like every address and hash on the wire. */
-export type Hex = `0x${string}`
-
 /** The schemas that have a name in the published documents; others refer to them by it. */
 export const schemaRegistry = z.registry<{ readonly id: string }>()
 
@@ -112,8 +109,10 @@ export const Nav = registerSchema(
     age_s: z.int().nonnegative().nullable().describe("Whole seconds from updated_at to the message's own time, rounded down."),
     state: z
       .enum(['fresh', 'stale', 'missing', 'invalid'])
-      .describe('stale: older than bound_s, still with a price; missing: no price; invalid: the price or its time is not usable.'),
-    bound_s: z.int().nonnegative().describe('The age above which the value is stale.'),
+      .describe(
+        'stale: older than stale_after_s, still with a price; missing: no price; invalid: the price or its time is not usable.',
+      ),
+    stale_after_s: z.int().nonnegative().describe('The age above which the value is stale.'),
     frozen: z
       .boolean()
       .nullable()
@@ -158,8 +157,8 @@ export const quoteFields = {
 export const sessionFields = {
   market: z.string().describe('The market of the underlying stocks, such as XNYS.'),
   state: z.enum(['pre', 'open', 'post', 'overnight', 'closed', 'unknown']).describe('unknown: the calendar does not reach so far.'),
-  since: Time.nullable().describe('When this state began.'),
-  until: Time.nullable().describe('When the next state begins.'),
+  started_at: Time.nullable().describe('When this state began.'),
+  ends_at: Time.nullable().describe('When the next state begins.'),
   reason: z.string().nullable().describe('The name of the holiday or early close; null otherwise.'),
   valid_to: Time.describe('Where the calendar ends.'),
 }

@@ -77,7 +77,7 @@ export const OneFact = registerSchema(
   'Every stored message about one on-chain fact.',
   z.object({
     key: Key,
-    updates: z.array(Update).describe('Oldest first, including the seals that list the key.'),
+    events: z.array(Update).describe('Oldest first, including the seals that list the key.'),
     stage: FactStage.describe('The current stage of the fact.'),
   }),
 )

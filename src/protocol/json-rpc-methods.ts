@@ -11,25 +11,25 @@ const hex = (description: string, pattern: RegExp) => z.string({ error: descript
 export const blockTags = ['latest', 'pending', 'safe', 'finalized', 'earliest'] as const
 
 const Quantity = hex('a hex quantity such as 0x1f', /^0x(0|[1-9a-fA-F][0-9a-fA-F]{0,63})$/)
-const Address = hex('a 20-byte address', /^0x[0-9a-fA-F]{40}$/)
-const Word = hex('a 32-byte word', /^0x[0-9a-fA-F]{64}$/)
+export const AddressParam = hex('a 20-byte address', /^0x[0-9a-fA-F]{40}$/)
+const WordParam = hex('a 32-byte word', /^0x[0-9a-fA-F]{64}$/)
 /** Nodes accept a slot as a padded word or as a quantity. */
 const Slot = hex('a storage slot in hex', /^0x[0-9a-fA-F]{1,64}$/)
-const Block = z.union([z.enum(blockTags), Quantity], { error: 'a block number in hex or a tag' })
+export const BlockParam = z.union([z.enum(blockTags), Quantity], { error: 'a block number in hex or a tag' })
 /** A block by number, tag or hash. The object forms are EIP-1898. */
 const AnyBlock = z.union(
   [
     z.enum(blockTags),
-    Word,
+    WordParam,
     Quantity,
-    z.strictObject({ blockHash: Word, requireCanonical: z.boolean().optional() }),
+    z.strictObject({ blockHash: WordParam, requireCanonical: z.boolean().optional() }),
     z.strictObject({ blockNumber: Quantity }),
   ],
   { error: 'a block number in hex, a tag or a block hash' },
 )
 export type AnyBlock = z.infer<typeof AnyBlock>
 
-const Topic = z.union([z.null(), Word, z.array(Word).max(FILTER_BOUND)], {
+const Topic = z.union([z.null(), WordParam, z.array(WordParam).max(FILTER_BOUND)], {
   error: `null, a 32-byte word, or a list of at most ${FILTER_BOUND}`,
 })
 
@@ -37,7 +37,7 @@ const Topic = z.union([z.null(), Word, z.array(Word).max(FILTER_BOUND)], {
 export const LogFilter = z.object(
   {
     address: z
-      .union([Address, z.array(Address).max(FILTER_BOUND).readonly()], {
+      .union([AddressParam, z.array(AddressParam).max(FILTER_BOUND).readonly()], {
         error: `a 20-byte address, or a list of at most ${FILTER_BOUND}`,
       })
       .nullish(),
@@ -65,20 +65,21 @@ type MatchableLog = { readonly address: string; readonly topics: readonly string
 const lowercaseSet = (values: string | readonly string[] | null | undefined): ReadonlySet<string> =>
   new Set([values ?? []].flat().map((value) => value.toLowerCase()))
 
-const RangeFilter = LogFilter.extend({ fromBlock: Block.nullish(), toBlock: Block.nullish(), blockHash: Word.nullish() }).refine(
-  (filter) => Object.values(filter).some((value) => value != null),
-  'a filter with at least one criterion',
-)
+const RangeFilter = LogFilter.extend({
+  fromBlock: BlockParam.nullish(),
+  toBlock: BlockParam.nullish(),
+  blockHash: WordParam.nullish(),
+}).refine((filter) => Object.values(filter).some((value) => value != null), 'a filter with at least one criterion')
 
 /** The methods that the relay serves: the schema of their parameters, and whether public endpoints serve them. */
 export const methods = {
-  eth_getBlockByNumber: { params: z.tuple([Block, z.boolean({ error: 'true or false' })]), public: true },
+  eth_getBlockByNumber: { params: z.tuple([BlockParam, z.boolean({ error: 'true or false' })]), public: true },
   eth_getLogs: { params: z.tuple([RangeFilter]), public: true },
   eth_getBlockReceipts: { params: z.tuple([AnyBlock]), public: false },
-  eth_getStorageAt: { params: z.tuple([Address, Slot, AnyBlock]), public: true },
-  eth_getTransactionCount: { params: z.tuple([Address, AnyBlock]), public: true },
-  eth_getCode: { params: z.tuple([Address, AnyBlock]), public: true },
-  eth_getBalance: { params: z.tuple([Address, AnyBlock]), public: true },
+  eth_getStorageAt: { params: z.tuple([AddressParam, Slot, AnyBlock]), public: true },
+  eth_getTransactionCount: { params: z.tuple([AddressParam, AnyBlock]), public: true },
+  eth_getCode: { params: z.tuple([AddressParam, AnyBlock]), public: true },
+  eth_getBalance: { params: z.tuple([AddressParam, AnyBlock]), public: true },
   eth_chainId: { params: z.tuple([]), public: true },
   eth_blockNumber: { params: z.tuple([]), public: true },
 } as const
@@ -86,10 +87,10 @@ export const methods = {
 export type Method = keyof typeof methods
 export type Params<M extends Method> = z.infer<(typeof methods)[M]['params']>
 
-const Calldata = hex('data in hex', /^0x([0-9a-fA-F]{2})*$/)
+export const Calldata = hex('data in hex', /^0x([0-9a-fA-F]{2})*$/)
 
 /** Optional reads of the relay itself, not served to clients. The relay has to work without their results. */
-const callMethods = { eth_call: { params: z.tuple([z.object({ to: Address, data: Calldata }), Block]) } } as const
+const callMethods = { eth_call: { params: z.tuple([z.object({ to: AddressParam, data: Calldata }), BlockParam]) } } as const
 
 type CallMethod = keyof typeof callMethods
 

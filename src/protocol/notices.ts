@@ -115,7 +115,7 @@ export const tokenStateFields = {
     .nullable()
     .describe('Where the multiplier comes from; call is a read of the token contract.'),
   scheduled: z
-    .object({ to: DecimalText, effective_at: Time.nullable() })
+    .object({ multiplier: DecimalText, effective_at: Time.nullable() })
     .nullable()
     .describe('The next multiplier, which takes effect when chain time reaches effective_at; null is a time after the year 9999.'),
   paused: z.array(z.string()).describe('The names of the paused features.'),
@@ -170,8 +170,8 @@ const Gap = registerSchema(
       .describe(
         'expired: the position is before oldest, or its number was lost; epoch: it belongs to another tape; ahead: it is after the end; long: too many messages for one replay.',
       ),
-    from: z.string().nullable().describe('The position given by the client.'),
-    to: PositionText,
+    after: z.string().nullable().describe('The position given by the client: what is missing begins after it.'),
+    through: PositionText.describe('The position where the stream continues: the last one that is missing.'),
     backfill: z.string().nullable().describe('A path on this server whose pages hold exactly the messages that were left out.'),
   }),
 )

@@ -27,7 +27,7 @@ function lineOf(message: Message): string {
     case 'heartbeat':
       return `# ${message.time} ${message.id} source ${message.source}, ${headOf(message.head)}`
     case 'gap':
-      return `# gap: ${message.reason}, from ${message.from ?? 'unknown'} to ${message.to}`
+      return `# gap: ${message.reason}, after ${message.after ?? 'unknown'} through ${message.through}`
     case 'error':
       return `# error ${message.code}: ${message.message}`
     case 'bye':
@@ -53,7 +53,7 @@ function contentOf(update: TapeMessage | AmendedUpdate): string {
     case 'approval':
       return `${update.amount ?? update.raw} ${short(update.owner)} approves ${short(update.spender)}  ${locationOf(update)}`
     case 'multiplier':
-      return `${update.phase} ${update.from ?? 'unknown'} to ${update.to ?? 'unknown'}${update.effective_at ? ` at ${update.effective_at}` : ''}${optionalLocationOf(update)}`
+      return `${update.phase} ${update.previous ?? 'unknown'} to ${update.multiplier ?? 'unknown'}${update.effective_at ? ` at ${update.effective_at}` : ''}${optionalLocationOf(update)}`
     case 'pause':
       return `${update.change} ${update.features.join(' ')}${optionalLocationOf(update)}`
     case 'action':
@@ -65,9 +65,9 @@ function contentOf(update: TapeMessage | AmendedUpdate): string {
     case 'log':
       return `${update.topics[0] ?? 'no topic'}  ${locationOf(update)}`
     case 'retract':
-      return `${update.of} ${shortKey(update.key)} retracted: ${reasonOf(update)}`
+      return `${update.fact_type} ${shortKey(update.key)} retracted: ${reasonOf(update)}`
     case 'amend':
-      return `${update.of} ${shortKey(update.key)} amended in ${update.changed.join(', ')}: ${update.update.type} ${contentOf(update.update)}`
+      return `${update.fact_type} ${shortKey(update.key)} amended in ${update.changed.join(', ')}: ${update.update.type} ${contentOf(update.update)}`
     case 'seal':
       return `block ${update.block.number}: ${update.count} logs${update.late_keys.length > 0 ? `, ${update.late_keys.length} of them late` : ''}, digest ${update.digest}`
     case 'hole':
@@ -79,12 +79,12 @@ function contentOf(update: TapeMessage | AmendedUpdate): string {
     case 'quote':
       return quoteOf(update)
     case 'session':
-      return `${update.market} ${update.state}${update.reason === null ? '' : `, ${update.reason}`}${update.until === null ? '' : `, until ${update.until}`}`
+      return `${update.market} ${update.state}${update.reason === null ? '' : `, ${update.reason}`}${update.ends_at === null ? '' : `, until ${update.ends_at}`}`
   }
 }
 
-function reasonOf({ reason, by }: RetractMessage): string {
-  if (reason === 'replaced') return `sealed as ${by === null ? 'another' : shortKey(by)}`
+function reasonOf({ reason, replaced_by }: RetractMessage): string {
+  if (reason === 'replaced') return `sealed as ${replaced_by === null ? 'another' : shortKey(replaced_by)}`
   return reason === 'reorg' ? 'its block was replaced' : 'its block was sealed without it'
 }
 

@@ -7,8 +7,9 @@ export const ErrorRecord = registerSchema(
   'Why a request is refused: the error record of the Read API.',
   z.object({
     code: z.int().describe('The HTTP status.'),
+    reason: z.string().describe('A word for programs.'),
     message: z.string().describe('A sentence that names what is wrong and what to do.'),
-    details: z.array(z.looseObject({ '@type': z.string().describe('stocktape/ and a word for programs.') })),
+    details: z.array(z.looseObject({ '@type': z.string().describe('stocktape/ and the reason.') })),
   }),
 )
 export type ErrorRecord = z.infer<typeof ErrorRecord>
@@ -27,6 +28,11 @@ export class Refusal extends Error {
   }
 
   get record(): ErrorRecord {
-    return { code: this.code, message: this.message, details: [{ '@type': `stocktape/${this.reason}`, ...this.details }] }
+    return {
+      code: this.code,
+      reason: this.reason,
+      message: this.message,
+      details: [{ '@type': `stocktape/${this.reason}`, ...this.details }],
+    }
   }
 }

@@ -53,11 +53,9 @@ export function readRequest(text: string | null): Request {
   return readOr400(Request, parsed)
 }
 
+const WithReq = z.object({ req })
+
 /** The client's request id, if the message is readable enough. */
 export function reqOf(text: string | null): string | number | undefined {
-  try {
-    return Request.options[0].shape.req.parse(JSON.parse(text ?? '').req)
-  } catch {
-    return undefined
-  }
+  return WithReq.safeParse(parseJson(text ?? '')).data?.req
 }

@@ -5,7 +5,7 @@ import { POSITION_BOUND_BYTES, type Position, parsePosition } from './position.t
 import { Refusal } from './refusal.ts'
 import { DEFAULT_FORMAT, formatNames, formatOf, negotiableFormats } from './transports.ts'
 import { defaultTypes, namedTypes, type UpdateType, updateTypes } from './updates.ts'
-import { type FilterValues, filterNames, filterOptions, noFilters } from './value-filters.ts'
+import { commaList, type FilterValues, filterNames, filterOptions, filterParameters, noFilters } from './value-filters.ts'
 
 /**
  * The selection of a client. The same parameters come as a query string (SSE, NDJSON, text, a WebSocket's URL) or in a
@@ -145,12 +145,6 @@ export function patchOptions(current: SelectionOptions, patch: SelectionPatch): 
   }
 }
 
-const commaList = (text: string) =>
-  text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '')
-
 const Snapshot = z.union(
   [z.literal('always'), z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0'] }).meta({ type: 'boolean' })],
   'must be true, false or always',
@@ -173,7 +167,7 @@ export const SelectionQuery = z.object({
     .describe(Symbols.description ?? ''),
   types: z.string().transform(commaList).pipe(Types).optional().describe(descriptions.types),
   stage: oneOf(Stage.options).optional().describe(descriptions.stage),
-  ...filterOptions,
+  ...filterParameters,
 })
 
 const otherNegotiable = negotiableFormats.filter((name) => name !== DEFAULT_FORMAT).join(' or ')
@@ -215,12 +209,18 @@ const NAME_BOUND_CHARS = 40
 const EDITS_BOUND = 3
 const LETTERS_PER_EDIT = 3
 
+/** Names that clients used before: no number of edits leads from one to the other. */
+const formerNames: Readonly<Record<string, string>> = { party: 'account' }
+
 /** Refuses the first name that is not known: a misspelt filter would let everything through. */
 export function refuseUnknown(what: 'parameter' | 'field', names: Iterable<string>, known: readonly string[]): void {
   for (const name of names) {
     if (known.includes(name) || (what === 'parameter' && ignoredParameter.test(name))) continue
     const shown = name.slice(0, NAME_BOUND_CHARS)
-    const nearest = nearestName(shown, known, Math.min(EDITS_BOUND, Math.ceil(shown.length / LETTERS_PER_EDIT)))
+    const successor = formerNames[name] ?? ''
+    const nearest = known.includes(successor)
+      ? successor
+      : nearestName(shown, known, Math.min(EDITS_BOUND, Math.ceil(shown.length / LETTERS_PER_EDIT)))
     const hint = nearest === undefined ? (known.length > 0 ? ` Known are ${known.join(', ')}.` : '') : ` Did you mean ${nearest}?`
     const suggest = nearest === undefined ? [] : [nearest]
     throw new Refusal(400, 'unknown_parameter', `Unknown ${what} ${quoted(shown)}.${hint}`, { parameter: shown, suggest })

@@ -12,9 +12,10 @@ export const HourScore = registerSchema(
   'One hour of pre-confirmations and their outcome.',
   z.object({
     hour: Time.describe('When this UTC hour begins. A message counts in the hour of its own time.'),
-    told: Count.describe('Messages that published a key as preconfirmed.'),
+    published: Count.describe('Messages that published a key as preconfirmed.'),
     sealed: Count.describe('Open keys that a seal listed, each counted once.'),
-    late: Count.describe('Messages with late: true.'),
+    late: Count.describe('Messages with late: true whose block is at most a minute older than their time.'),
+    backfilled: Count.describe('The other messages with late: true: read later, for example after an interruption.'),
     retracted: Count.describe('retract messages.'),
     amended: Count.describe('amend messages.'),
     lead_ms: z
@@ -47,7 +48,7 @@ export const ServiceStatus = registerSchema(
       .describe(
         'Why this is the source. no_list: no list was ever read. wrong_chain: every upstream URL is of another chain than the one set or on the tape.',
       ),
-    since: Time.nullable().describe('Since when this source and reason are valid; null before the first status message.'),
+    started_at: Time.nullable().describe('When this source began, for this reason; null before the first status message.'),
     head: Head.describe('The newest known block numbers.'),
     lag_ms: Count.nullable().describe(
       'How many milliseconds ago the timestamp of the newest block is whose logs were read; null before the first.',

@@ -108,8 +108,8 @@ const Multiplier = registerSchema(
   z.object({
     ...updateFields('multiplier'),
     phase: z.enum(['scheduled', 'effective', 'cancelled']),
-    from: DecimalText.nullable().describe('The former multiplier.'),
-    to: DecimalText.nullable().describe('The multiplier from effective_at on.'),
+    previous: DecimalText.nullable().describe('The former multiplier.'),
+    multiplier: DecimalText.nullable().describe('The multiplier from effective_at on.'),
     effective_at: Time.nullable().describe('The block time from which the new multiplier is used.'),
     source: z.enum(['log', 'clock', 'list']).describe('Where the change comes from; clock is chain time.'),
     ...optionalLogFields,
@@ -206,7 +206,13 @@ export const factRows = {
   burn: { schema: Burn, kind: 'movement', isDefault: true, isEvictable: true, content: movementContent },
   seize: { schema: Seize, kind: 'movement', isDefault: true, isEvictable: true, content: movementContent },
   approval: { schema: Approval, kind: 'event', isDefault: false, isEvictable: true, content: ['owner', 'spender', 'raw'] },
-  multiplier: { schema: Multiplier, kind: 'change', isDefault: true, isEvictable: false, content: ['phase', 'to', 'effective_at'] },
+  multiplier: {
+    schema: Multiplier,
+    kind: 'change',
+    isDefault: true,
+    isEvictable: false,
+    content: ['phase', 'multiplier', 'effective_at'],
+  },
   pause: { schema: Pause, kind: 'change', isDefault: true, isEvictable: false, content: ['change', 'feature_ids'] },
   action: { schema: Action, kind: 'event', isDefault: true, isEvictable: false, content: ['action_id', 'description', 'uri'] },
   token: { schema: Token, kind: 'change', isDefault: true, isEvictable: false, content: ['changed'] },
@@ -224,13 +230,15 @@ const Retract = registerSchema(
   z.object({
     ...updateFields('retract'),
     key: Key,
-    of: FactTypeText.describe('The type under which it was published.'),
-    was: PositionText.describe('The position of the last message that published or amended it.'),
+    fact_type: FactTypeText.describe('The type under which it was published.'),
+    fact_id: PositionText.describe('The position of the last message that published or amended it.'),
     reason: z
       .enum(['reorg', 'replaced', 'not_sealed'])
-      .describe('replaced: the same content is sealed under the key in by; reorg: the fact had been sealed; not_sealed: neither.'),
-    by: Key.nullable(),
-    now: z
+      .describe(
+        'replaced: the same content is sealed under the key in replaced_by; reorg: the fact had been sealed; not_sealed: neither.',
+      ),
+    replaced_by: Key.nullable(),
+    restored: z
       .union([
         z.object({ multiplier: DecimalText.nullable() }),
         z.object({ paused: z.array(z.string()) }),
@@ -260,8 +268,8 @@ const Amend = registerSchema(
   z.object({
     ...updateFields('amend'),
     key: Key,
-    of: FactTypeText.describe('The type under which it was published.'),
-    was: PositionText.describe('The position of the last message that published or amended it.'),
+    fact_type: FactTypeText.describe('The type under which it was published.'),
+    fact_id: PositionText.describe('The position of the last message that published or amended it.'),
     changed: z.array(z.string()).describe('The names of the changed fields.'),
     update: AmendedMessage,
   }),
@@ -316,7 +324,7 @@ const Status = registerSchema(
   z.object({
     ...globalUpdateFields('status'),
     source: SourceName,
-    since: Time.describe('Since when this source and reason are valid.'),
+    started_at: Time.describe('When this source began, for this reason.'),
     reason: SourceReason,
     head: Head,
   }),

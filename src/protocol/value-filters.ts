@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import type { Hex } from '../lib/hex.ts'
 import { compareDecimals, type Decimal, formatDecimal, parseDecimal } from './decimal.ts'
-import { Address, DecimalText, type Hex } from './fields.ts'
+import { Address, DecimalText } from './fields.ts'
 import { type Movement, movementTypes, type UpdateType } from './updates.ts'
 
 /**
@@ -14,13 +15,15 @@ type FilteredContent = Pick<Movement, 'reference_value' | 'shares' | 'from' | 't
 
 type ValueFilter<Value> = {
   readonly description: string
-  /** Whether a program may give it as a number, and a person as `10k`. */
-  readonly isNumber: boolean
-  /** Reads the text of a query, or of a `subscribe`. */
-  readonly read: z.ZodType<Value, string>
-  /** How `subscribed` and a URL show the value. */
-  readonly shown: z.ZodType<string>
-  show(value: Value): string
+  /** `number`: a program may give a number, and a person `10k`. `list`: an array in a `subscribe`, separated by commas in a query. */
+  readonly form: 'number' | 'list'
+  /** Reads the value of a `subscribe`. */
+  readonly read: z.ZodType<Value, string> | z.ZodType<Value, string[]>
+  /** Reads the text of a query. */
+  readonly readText: z.ZodType<Value, string>
+  /** How `subscribed` shows the value; a URL has the same text, with commas in a list. */
+  readonly shown: z.ZodType<string | readonly string[]>
+  show(value: Value): string | readonly string[]
   /** The types that it may leave out; others pass. */
   readonly types: ReadonlySet<UpdateType>
   /** Whether a message of these types passes. */
@@ -45,44 +48,64 @@ const AnyCaseAddress = z
   .transform((text) => text.toLowerCase())
   .pipe(z.custom<Hex>((text) => Address.safeParse(text).success, 'must be an address of 40 hex digits'))
 
-/** At least this decimal; a null value does not pass. */
-const minimumOf = (field: 'reference_value' | 'shares', description: string): ValueFilter<Decimal> => ({
-  description,
-  isNumber: true,
-  read: MinimumDecimal,
-  shown: DecimalText,
-  show: formatDecimal,
-  types: movementTypes,
-  passes: (content, minimum) => {
-    const text = content[field]
-    const value = text === null ? null : parseDecimal(text)
-    return value !== null && compareDecimals(value, minimum) >= 0
-  },
-})
+/** The items of a text with commas. */
+export const commaList = (text: string) =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '')
 
-const partyFilter: ValueFilter<Hex> = {
-  description: 'Only movements from or to this address.',
-  isNumber: false,
-  read: AnyCaseAddress,
-  shown: Address,
-  show: (address) => address,
+/** At least this decimal; a null value does not pass. */
+const minimumOf = (field: 'reference_value' | 'shares', description: string) =>
+  ({
+    description,
+    form: 'number',
+    read: MinimumDecimal,
+    readText: MinimumDecimal,
+    shown: DecimalText,
+    show: formatDecimal,
+    types: movementTypes,
+    passes: (content, minimum) => {
+      const text = content[field]
+      const value = text === null ? null : parseDecimal(text)
+      return value !== null && compareDecimals(value, minimum) >= 0
+    },
+  }) satisfies ValueFilter<Decimal>
+
+/** The most addresses of one selection: each movement is compared with all of them. */
+const MAX_ACCOUNTS = 20
+
+const Accounts = z
+  .array(AnyCaseAddress)
+  .min(1, 'names no address')
+  .max(MAX_ACCOUNTS, `names more than ${MAX_ACCOUNTS} addresses`)
+  .transform((addresses): readonly Hex[] => [...new Set(addresses)])
+
+const accountFilter = {
+  description: `Only movements from or to one of these addresses, 1 to ${MAX_ACCOUNTS}.`,
+  form: 'list',
+  read: Accounts,
+  readText: z.string().transform(commaList).pipe(Accounts),
+  shown: z.array(Address).readonly(),
+  show: (addresses) => addresses,
   types: movementTypes,
-  passes: ({ from, to }, address) => from === address || to === address,
-}
+  passes: ({ from, to }, addresses) => addresses.includes(from) || addresses.includes(to),
+} satisfies ValueFilter<readonly Hex[]>
 
 export const valueFilters = {
   min_value: minimumOf('reference_value', 'Only movements whose reference_value is at least this; a null value does not pass.'),
   min_shares: minimumOf('shares', 'Only movements whose shares are at least this; a null value does not pass.'),
-  party: partyFilter,
+  account: accountFilter,
 } as const
 
 export type FilterName = keyof typeof valueFilters
-type FilterValue<Name extends FilterName> = z.infer<(typeof valueFilters)[Name]['read']>
+type FilterRow<Name extends FilterName> = (typeof valueFilters)[Name]
+type FilterValue<Name extends FilterName> = z.infer<FilterRow<Name>['read']>
 /** The values of a selection; null is no filter. */
 export type FilterValues = { readonly [Name in FilterName]: FilterValue<Name> | null }
 
 export const filterNames = Object.keys(valueFilters) as readonly FilterName[]
-/** For a sentence: `min_value, min_shares or party`. */
+/** For a sentence: `min_value, min_shares or account`. */
 export const anyFilter = `${filterNames.slice(0, -1).join(', ')} or ${filterNames.at(-1)}`
 
 const mapFilters = <Mapped>(map: (filter: ValueFilter<unknown>, name: FilterName) => Mapped) =>
@@ -90,20 +113,25 @@ const mapFilters = <Mapped>(map: (filter: ValueFilter<unknown>, name: FilterName
 
 export const noFilters = mapFilters(() => null) as { readonly [Name in FilterName]: null }
 
-/** The options of a query or a `subscribe`: an absent one keeps the current value, null clears it. */
+/** The options of a `subscribe`: an absent one keeps the current value, null clears it. */
 export const filterOptions = mapFilters(({ read, description }) => read.nullish().describe(description)) as {
-  readonly [Name in FilterName]: z.ZodOptional<z.ZodNullable<(typeof valueFilters)[Name]['read']>>
+  readonly [Name in FilterName]: z.ZodOptional<z.ZodNullable<FilterRow<Name>['read']>>
+}
+
+/** The parameters of a query. */
+export const filterParameters = mapFilters(({ readText, description }) => readText.optional().describe(description)) as {
+  readonly [Name in FilterName]: z.ZodOptional<FilterRow<Name>['readText']>
 }
 
 /** The fields of `subscribed`. */
 export const filterFields = mapFilters(({ shown }) => shown.nullable()) as {
-  readonly [Name in FilterName]: z.ZodNullable<(typeof valueFilters)[Name]['shown']>
+  readonly [Name in FilterName]: z.ZodNullable<FilterRow<Name>['shown']>
 }
 
 /** The values as `subscribed` and URLs show them. */
 export const shownFilters = (values: FilterValues) =>
   mapFilters((filter, name) => (values[name] === null ? null : filter.show(values[name]))) as {
-    readonly [Name in FilterName]: z.infer<(typeof valueFilters)[Name]['shown']> | null
+    readonly [Name in FilterName]: z.infer<FilterRow<Name>['shown']> | null
   }
 
 export const hasValueFilter = (values: FilterValues): boolean => filterNames.some((name) => values[name] !== null)

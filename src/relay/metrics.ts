@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@prometheus-io/client'
+import { followedKeys, keyEventOf } from '../protocol/key-life.ts'
 import type { Update } from '../protocol/updates.ts'
 
 /** A value of a gauge and the labels that name its series. */
@@ -87,10 +88,8 @@ const withPublishedCounter = (metrics: ReturnType<typeof openPublishedMetrics>) 
     const { updates, keys } = metrics
     for (const { update } of entries) {
       updates.inc({ type: update.type })
-      if (update.type === 'seal') keys.inc({ event: 'sealed' }, update.keys.length)
-      else if (update.type === 'retract') keys.inc({ event: 'retracted' })
-      else if (update.type === 'amend') keys.inc({ event: 'amended' })
-      else if ('late' in update) keys.inc({ event: update.late ? 'late' : (update.stage ?? 'preconfirmed') })
+      const event = keyEventOf(update)
+      if (event !== null) keys.inc({ event }, update.type === 'seal' ? followedKeys(update).length : 1)
     }
   },
 })

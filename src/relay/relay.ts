@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks'
 import { type Observable, Subscription, tap } from 'rxjs'
 import { openSteadyClock, schedulerOn } from '../lib/steady-clock.ts'
 import { nextTurn } from '../lib/turns.ts'
-import { Rpc } from './chain/rpc/client.ts'
+import { EndpointPool } from './chain/rpc/endpoint-pool.ts'
 import type { ChainEvent } from './chain/source/source.ts'
 import { sourceSettingsOf } from './chain/source/source-settings.ts'
 import type { Config } from './config/config.ts'
@@ -10,13 +10,13 @@ import type { LoadDocuments } from './edge/http/documents-handler.ts'
 import { openHttpEdge } from './edge/http/http-edge.ts'
 import type { SharedUsage } from './edge/limits/shared-usage.ts'
 import { openLiveEdge } from './edge/live/live-edge.ts'
-import { measureState } from './edge/status/measured-state.ts'
+import { measureState } from './edge/status/gauges.ts'
 import { openStatus } from './edge/status/status-service.ts'
 import { openGateway } from './gateway/gateway.ts'
 import { openIngest } from './ingest/ingest.ts'
 import { openStandby, whileLeading } from './ingest/standby.ts'
 import { appendWithChain, openTapeChain } from './ingest/tape-chain.ts'
-import { type Logger, rateLimitedWarn } from './log.ts'
+import { type Logger, rateLimitedWarn } from './logger.ts'
 import { openCalendar } from './market/calendar.ts'
 import type { Metrics } from './metrics.ts'
 import { openTape, type RelayTape } from './tape/open-tape.ts'
@@ -163,7 +163,7 @@ async function openServing({ openParts = [openGateway], ...context }: RelayConte
     },
     /** Runs the relay until it is stopped. */
     run: (activities: readonly Observable<unknown>[]): Relay => {
-      const subscription = run([...activities, ...parts.map(({ activity }) => activity)], context)
+      const subscription = run(activities, context)
       const stop = async () => {
         // Every client is sent its position.
         for (const { drain } of [live, ...parts]) drain()
@@ -179,17 +179,24 @@ async function openServing({ openParts = [openGateway], ...context }: RelayConte
 async function openWriting(context: RelayContext, onChainEvent: (event: ChainEvent) => void): Promise<Observable<unknown>> {
   const { config, chain, metrics, warn } = context
   // One for the ingest and the standby: it keeps a socket, and what it learned about its endpoints.
-  const rpc = new Rpc({ urls: config.chain.upstreamRpcUrl, chain, warn, ...ports, onAnswer: metrics.countUpstreamRequest })
-  const openIngestOf = () => openCountedIngest({ ...context, rpc, onChainEvent })
+  const endpoints = new EndpointPool({
+    urls: config.chain.upstreamRpcUrl,
+    chain,
+    warn,
+    ...ports,
+    onAnswer: metrics.countUpstreamRequest,
+  })
+  const openIngestOf = () => openCountedIngest({ ...context, endpoints, onChainEvent })
   if (!context.leadership) return openIngestOf()
-  return whileLeading(context.leadership, openIngestOf, openStandby({ ...context, rpc, onChainEvent }))
+  return whileLeading(context.leadership, openIngestOf, openStandby({ ...context, endpoints, onChainEvent }))
 }
 
 /** The ingest with the settings of the process, counted in its metrics. */
 async function openCountedIngest(
-  context: RelayContext & { readonly rpc: Rpc; readonly onChainEvent: (event: ChainEvent) => void },
+  context: RelayContext & { readonly endpoints: EndpointPool; readonly onChainEvent: (event: ChainEvent) => void },
 ) {
-  const { config, sourceSettings, rpc, chain, tape, metrics, clock, wallTime, random, warn, peers } = context
+  const { config, sourceSettings, endpoints, chain, tape, metrics, clock, wallTime, random, warn, peers } = context
+  const { request, requestBatch, confirmChain, leaveEndpoint } = endpoints
   const { link, linkCount = 1, ...intervals } = sourceSettings
   const onUnreadable = (count: number) => metrics.upstreamUnreadable.inc(count)
   const calendar = openCalendar(config.tokens.calendar)
@@ -197,7 +204,7 @@ async function openCountedIngest(
   metrics.oldestOpenKey.measureBy(() => (oldestOpenAt === null ? 0 : Math.max(0, now() - oldestOpenAt) / 1_000))
   const published = await openIngest({
     ...{ tape, append: appendWithChain(tape, chain), clock, wallTime, warn, onChainEvent: context.onChainEvent },
-    ...{ request: rpc.request, requestBatch: rpc.requestBatch, confirmChain: rpc.confirmChain, leaveEndpoint: rpc.leaveEndpoint },
+    ...{ request, requestBatch, confirmChain, leaveEndpoint },
     ...{ link, linkCount, ...(peers && { peerLogs: peers.logs }) },
     lists: (known) =>
       pollList({

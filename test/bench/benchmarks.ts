@@ -1,4 +1,4 @@
-import { seededRandom } from '../../src/devnet/life/random.ts'
+import { seededRandom } from '../../src/devnet/life/seeded-random.ts'
 import { type Figures, type Joined, type ListenerGroup, ListenerLoad, settledBytes, type Work } from './listener-load.ts'
 import type { Selection, StreamKind } from './listeners-process.ts'
 import { type MeasuredServer, openPeer, openRelay, type ServerName } from './measured-servers.ts'

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
-import { seededRandom } from '../../src/devnet/life/random.ts'
-import type { Hex } from '../../src/protocol/fields.ts'
-import { formatKey } from '../../src/protocol/key.ts'
+import { seededRandom } from '../../src/devnet/life/seeded-random.ts'
+import type { Hex } from '../../src/lib/hex.ts'
+import { formatKey } from '../../src/protocol/fact-key.ts'
 import type { Draft, DraftOf, UpdateType } from '../../src/protocol/updates.ts'
 import { restartPointNote } from '../../src/relay/ingest/restore.ts'
 import { Notes } from '../../src/relay/tape/notes.ts'
-import { openSqliteTape } from '../../src/relay/tape/sqlite.ts'
+import { openSqliteTape } from '../../src/relay/tape/sqlite-tape.ts'
 
 /** A token's symbol and contract. */
 export type TokenName = { readonly symbol: string; readonly address: Hex }
@@ -198,7 +198,7 @@ const navValue = (at: number, price: number) => ({
   updated_at: iso(at - 60_000),
   age_s: 60,
   state: 'fresh' as const,
-  bound_s: 93_600,
+  stale_after_s: 93_600,
   frozen: null,
 })
 
@@ -257,7 +257,13 @@ function pauseOf(input: FactInput): DraftOf<'pause'> {
 
 function multiplierOf(input: FactInput): DraftOf<'multiplier'> {
   const { key, block, tx } = positionOf(input)
-  const fields = { phase: 'scheduled' as const, from: '1', to: '2', effective_at: iso(input.at), source: 'log' as const }
+  const fields = {
+    phase: 'scheduled' as const,
+    previous: '1',
+    multiplier: '2',
+    effective_at: iso(input.at),
+    source: 'log' as const,
+  }
   return { type: 'multiplier', ...commonFields(input, input.at), ...fields, key, ...factFields, block, tx }
 }
 
@@ -305,18 +311,26 @@ const retractOf = (fact: FactDraft, at: number): DraftOf<'retract'> => ({
   type: 'retract',
   ...commonFields(fact, at),
   key: fact.key ?? '',
-  of: fact.type,
-  was: 'k.1',
+  fact_type: fact.type,
+  fact_id: 'k.1',
   reason: 'not_sealed',
-  by: null,
-  now: null,
+  replaced_by: null,
+  restored: null,
   block: sealedBlock(fact),
 })
 
 function amendOf(fact: MovementDraft, at: number): DraftOf<'amend'> {
   const { time: _time, ...content } = fact
   const update = { ...content, memo: hash(fact.key), stage: 'sealed' as const, block: sealedBlock(fact) }
-  return { type: 'amend', ...commonFields(fact, at), key: fact.key, of: fact.type, was: 'k.1', changed: ['memo'], update }
+  return {
+    type: 'amend',
+    ...commonFields(fact, at),
+    key: fact.key,
+    fact_type: fact.type,
+    fact_id: 'k.1',
+    changed: ['memo'],
+    update,
+  }
 }
 
 function sealOf([first, ...more]: readonly FactDraft[], at: number): DraftOf<'seal'> {

@@ -52,7 +52,7 @@ export function historyQueriesFor(
     { name: 'since a time', paths: times.map((time) => `/v1/events?since=${time}`), cursorParameter: 'after' },
     { name: 'a key', paths: keys.map((key) => `/v1/events/${key}`), cursorParameter: null },
     { name: 'a token', paths: tokens.map(({ symbol }) => `/v1/tokenized-stocks/${symbol}`), cursorParameter: null },
-    { name: 'one party', paths: [`/v1/events?types=transfer&party=${HOLDER}`], cursorParameter: 'after' },
+    { name: 'one account', paths: [`/v1/events?types=transfer&account=${HOLDER}`], cursorParameter: 'after' },
     { name: 'a value that no update has', paths: ['/v1/events?types=transfer&min_value=1000000000'], cursorParameter: 'after' },
   ]
 }

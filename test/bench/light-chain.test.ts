@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readLogs } from '../../src/relay/chain/logs/log-schema.ts'
+import { readLogs } from '../../src/relay/chain/logs/read-logs.ts'
 import { LightChain, numberOfKey } from './light-chain.ts'
 import { FIRST_NUMBER } from './message-stamp.ts'
 import { PublicationAudit } from './publication-audit.ts'

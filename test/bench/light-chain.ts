@@ -1,4 +1,4 @@
-import { seededRandom } from '../../src/devnet/life/random.ts'
+import { seededRandom } from '../../src/devnet/life/seeded-random.ts'
 import { FIRST_NUMBER, nowMicros, timeAsAddress } from './message-stamp.ts'
 
 /**

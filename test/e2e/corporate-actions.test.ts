@@ -28,7 +28,8 @@ const lastMovementOf = (listener: TestListener, hash: string) => {
 const waitForMovement = (listener: TestListener, hash: string) =>
   listener.until(() => lastMovementOf(listener, hash) !== undefined, `the movement in ${hash.slice(0, 10)}`)
 /** A token's first multiplier follows its listing, and names none before it. */
-const isChange = ({ from, source }: Pick<DraftOf<'multiplier'>, 'from' | 'source'>): boolean => source !== 'list' || from !== null
+const isChange = ({ previous, source }: Pick<DraftOf<'multiplier'>, 'previous' | 'source'>): boolean =>
+  source !== 'list' || previous !== null
 
 const changesOf = (listener: TestListener) => listener.messagesOf('multiplier').filter(isChange)
 
@@ -68,9 +69,12 @@ describe.each([
       ...Array(4).fill('1 1'),
       '2 2',
     ])
-    const retracted = listener.messagesOf('retract').filter(({ of }) => of === 'multiplier')
+    const retracted = listener.messagesOf('retract').filter(({ fact_type }) => fact_type === 'multiplier')
     expect(retracted.map(({ key, reason }) => [key.split('-')[1], reason])).toEqual([[split, 'reorg']])
-    expect(changesOf(listener).map(({ from, to, phase }) => `${phase} ${from} ${to}`)).toEqual(['effective 1 2', 'effective 1 2'])
+    expect(changesOf(listener).map(({ previous, multiplier, phase }) => `${phase} ${previous} ${multiplier}`)).toEqual([
+      'effective 1 2',
+      'effective 1 2',
+    ])
     keyStatesFrom(listener.messages)
   })
 
@@ -104,7 +108,7 @@ it('a split that was never pushed is found in its block, and later movements are
   expect(lastMovementOf(listener, moved)).toBe('1 1')
   devnet.seal()
   await listener.until(() => lastMovementOf(listener, moved) === '2 2', 'the amended movement')
-  expect(listener.messagesOf('multiplier')).toMatchObject([{ late: true, stage: 'sealed', to: '2' }])
+  expect(listener.messagesOf('multiplier')).toMatchObject([{ late: true, stage: 'sealed', multiplier: '2' }])
   expect(listener.messagesOf('amend')).toMatchObject([{ changed: ['multiplier', 'shares'], update: { stage: 'sealed' } }])
 })
 
@@ -148,7 +152,7 @@ it('a dividend, a seizure, a pause and a rename are published, and the old name 
   devnet.makeFlashblock()
   devnet.seal()
   expect(await listener.waitFor('action')).toMatchObject({ action_id: 'div-1', keys: [listener.messagesOf('multiplier')[0]?.key] })
-  expect(listener.messagesOf('multiplier')).toMatchObject([{ to: '1.25', source: 'log' }])
+  expect(listener.messagesOf('multiplier')).toMatchObject([{ multiplier: '1.25', source: 'log' }])
   expect(await listener.waitFor('seize')).toMatchObject({ memo, amount: '1' })
   expect(await listener.waitFor('pause')).toMatchObject({ paused: ['TRANSFER'], source: 'log' })
   expect(await listener.waitFor('token')).toMatchObject({ symbol: 'TSLXc', changed: ['symbol'], before: { symbol: 'TSLAc' } })

@@ -32,7 +32,7 @@ async function fetchFact({ relay }: Pick<TestStack, 'relay'>, key: string) {
   expect(status).toBe(200)
   const fact = OneFact.parse(json)
   expect(text).toBe(JSON.stringify(fact))
-  return { ...fact, texts: fact.updates.map((update) => JSON.stringify(update)) }
+  return { ...fact, texts: fact.events.map((update) => JSON.stringify(update)) }
 }
 
 /** The updates that a listener received with this key, or with this key in a seal. */
@@ -102,9 +102,9 @@ describe('one fact', () => {
     expect(await fetchFact(stack, again)).toMatchObject({ stage: 'sealed', texts: textsAbout(listener, again) })
     // The log after it in the block has a new index: the retraction of its old key names the new one.
     const moved = await fetchFact(stack, kept)
-    const { by } = listener.messagesOf('retract').find(({ key }) => key === kept) ?? {}
+    const { replaced_by } = listener.messagesOf('retract').find(({ key }) => key === kept) ?? {}
     expect([moved.stage, moved.texts]).toEqual(['retracted', textsAbout(listener, kept)])
-    expect((await fetchFact(stack, by ?? '')).stage).toBe('sealed')
+    expect((await fetchFact(stack, replaced_by ?? '')).stage).toBe('sealed')
   })
 
   it('that is folded into another is found in the seal of its block, and before that a 404 explains it', async () => {
@@ -118,7 +118,7 @@ describe('one fact', () => {
     devnet.seal()
     const seal = await listener.waitFor('seal', ({ keys }) => keys.includes(key))
     expect(seal.types[seal.keys.indexOf(own)]).toBe('part')
-    expect(await fetchFact(stack, own)).toMatchObject({ stage: 'sealed', updates: [seal] })
+    expect(await fetchFact(stack, own)).toMatchObject({ stage: 'sealed', events: [seal] })
   })
 
   it.each([

@@ -48,7 +48,7 @@ describe('history', () => {
       expect(status).toBe(200)
       const fact = OneFact.parse(json)
       expect(text).toBe(JSON.stringify(fact))
-      return { stage: fact.stage, texts: fact.updates.map((update) => JSON.stringify(update)) }
+      return { stage: fact.stage, texts: fact.events.map((update) => JSON.stringify(update)) }
     }
     expect(await factNow()).toEqual({ stage: 'preconfirmed', texts: tapeTexts(listener) })
     stack.devnet.seal()
@@ -157,8 +157,8 @@ describe('a gap after a too long replay', () => {
       await all.until(() => transfers() === 14)
       const back = await closeAfterTest(open(stack, `${query}&snapshot=false&since=${start}`))
       const gap = await back.waitFor('gap')
-      expect(gap).toMatchObject({ reason: 'long', from: start })
-      expect(await back.waitFor('live')).toMatchObject({ replayed: 0, id: gap.to })
+      expect(gap).toMatchObject({ reason: 'long', after: start })
+      expect(await back.waitFor('live')).toMatchObject({ replayed: 0, id: gap.through })
       // The tape grows while the gap is read, with a seal and with more transfers.
       let readPages = 0
       const between = async () => {

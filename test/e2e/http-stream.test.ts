@@ -2,8 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openRelayBeforeList } from '../support/in-process-relay.ts'
-import type { TestListener } from '../support/test-listener.ts'
-import { listenNdjson, listenSse } from '../support/test-listener.ts'
+import { listenNdjson, listenSse, type TestListener } from '../support/test-listener.ts'
 import {
   fetchDocumented,
   messageTypesOf,
@@ -16,7 +15,7 @@ import {
 } from '../support/test-stack.ts'
 import { closeAfterTest } from './listeners.ts'
 
-const PARTY = `0x${'ab'.repeat(20)}`
+const ACCOUNT = `0x${'ab'.repeat(20)}`
 const TOPIC = `0x${'77'.repeat(32)}` as const
 
 /** Opens a listener that closes with the test. */
@@ -194,24 +193,24 @@ describe('the selection of a stream', () => {
     expect(tapeUpdatesOf(logs as TestListener).map(({ type }) => type)).toEqual(['log'])
   })
 
-  it('combines a least value, least shares and a party; an unknown value never matches', async () => {
+  it('combines a least value, least shares and an account; an unknown value never matches', async () => {
     const stack = await openTestStack()
     const listeners = await Promise.all(
       [
         '?types=transfer&min_value=1000',
         '?types=transfer&min_shares=10.5',
-        `?types=transfer&party=${PARTY.toUpperCase().replace('X', 'x')}`,
-        `?types=transfer&min_shares=5&party=${PARTY}`,
+        `?types=transfer&account=${ACCOUNT.toUpperCase()}`,
+        `?types=transfer&min_shares=5&account=${ACCOUNT}`,
       ].map((query) => sse(stack, `/v1/stream${query}&symbols=AAPLc,INTCc`)),
     )
     for (const listener of listeners) await listener.waitFor('live')
     const share = 100_000_000n
     const give = (symbol: string, raw: bigint, to?: string) => stack.devnet.transfer({ symbol, raw, ...(to ? { to } : {}) })
     give('AAPLc', 1n * share)
-    give('AAPLc', 1n * share, PARTY)
+    give('AAPLc', 1n * share, ACCOUNT)
     give('AAPLc', (105n * share) / 10n)
     give('INTCc', 1_000n * share)
-    give('AAPLc', 20n * share, PARTY)
+    give('AAPLc', 20n * share, ACCOUNT)
     stack.devnet.makeFlashblock()
     for (const listener of listeners) await listener.waitFor('transfer', ({ amount }) => amount === '20')
     expect(listeners.map((listener) => listener.messagesOf('transfer').map(({ amount }) => amount))).toEqual([
@@ -292,7 +291,7 @@ describe('a gap', () => {
     const types = messageTypesOf(listener.received)
     expect(types.slice(0, 4)).toEqual(['hello', 'subscribed', 'gap', 'snapshot'])
     const gap = await listener.waitFor('gap')
-    expect(gap.to).toBe(gap.id)
+    expect(gap.through).toBe(gap.id)
     expect(await listener.waitFor('hello')).toMatchObject({ id: null })
     expect(await listener.waitFor('subscribed')).toMatchObject({ id: null, resume: 'gap' })
     expect(listener.received.slice(0, 3).map(({ id }) => id)).toEqual([undefined, undefined, gap.id])
@@ -303,7 +302,7 @@ describe('a gap', () => {
   it('of another epoch continues at the oldest position', async () => {
     const stack = await openTestStack()
     const { gap, listener } = await gapOf(stack, '/v1/stream/AAPLc?since=zzzzzz9.7')
-    expect(gap).toMatchObject({ reason: 'epoch', from: 'zzzzzz9.7', to: listener.messagesOf('hello')[0]?.oldest })
+    expect(gap).toMatchObject({ reason: 'epoch', after: 'zzzzzz9.7', through: listener.messagesOf('hello')[0]?.oldest })
     expect(tapeUpdatesOf(listener).length).toBeGreaterThan(1)
   })
 
@@ -321,7 +320,7 @@ describe('a gap', () => {
     const end = await tapeEnd(stack)
     const ahead = `${end.split('.')[0]}.${sequenceOf(end) + 5_000}`
     const { gap, listener } = await gapOf(stack, `/v1/stream/AAPLc?since=${ahead}`)
-    expect(gap).toMatchObject({ reason: 'ahead', from: ahead, to: listener.messagesOf('hello')[0]?.end })
+    expect(gap).toMatchObject({ reason: 'ahead', after: ahead, through: listener.messagesOf('hello')[0]?.end })
     expect(await listener.waitFor('live')).toMatchObject({ replayed: 0, id: gap.id })
   })
 
@@ -333,7 +332,7 @@ describe('a gap', () => {
     await first.until(() => tapeUpdatesOf(first).length === 6)
     const end = await tapeEnd(stack)
     const { gap, listener } = await gapOf(stack, `/v1/stream/AAPLc?types=transfer&since=${before}`)
-    expect(gap).toMatchObject({ reason: 'long', from: before, to: end })
+    expect(gap).toMatchObject({ reason: 'long', after: before, through: end })
     expect(await listener.waitFor('live')).toMatchObject({ replayed: 0 })
     const fitting = await sse(stack, `/v1/stream/AAPLc?types=transfer&since=${tapeUpdatesOf(first)[0]?.id}`)
     expect(await fitting.waitFor('live')).toMatchObject({ replayed: 5 })
@@ -360,7 +359,7 @@ describe('a gap', () => {
     const from = tapeUpdatesOf(first)[0]?.id
     const { gap, listener } = await gapOf(stack, `/v1/stream/AAPLc?types=transfer&since=${from}`)
     const hello = await listener.waitFor('hello')
-    expect(gap).toMatchObject({ reason: 'expired', from, to: hello.oldest })
+    expect(gap).toMatchObject({ reason: 'expired', after: from, through: hello.oldest })
     const kept = tapeUpdatesOf(first).filter(({ id }) => sequenceOf(id) > sequenceOf(hello.oldest))
     expect(kept.length).toBeLessThan(1_000)
     expect(tapeUpdatesOf(listener).map(({ id }) => id)).toEqual(kept.map(({ id }) => id))
@@ -385,7 +384,7 @@ describe('an invalid request', () => {
     ['/v1/stream/AAPLc?snapshot=perhaps', /snapshot/],
     ['/v1/stream/AAPLc?min_value=1e9', /min_value/],
     ['/v1/stream/AAPLc?min_shares=-1', /min_shares/],
-    ['/v1/stream/AAPLc?party=0x12', /party/],
+    ['/v1/stream/AAPLc?account=0x12', /account/],
     ['/v1/stream/AAPLc?heartbeat=0', /heartbeat/],
     ['/v1/stream/AAPLc?heartbeat=61', /heartbeat/],
     ['/v1/stream/AAPLc?format=xml', /format/],

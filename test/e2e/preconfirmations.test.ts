@@ -70,7 +70,7 @@ describe('a pre-confirmation', () => {
       devnet.makeFlashblock()
       expect(await listener.waitFor('amend')).toMatchObject({
         key,
-        was: id,
+        fact_id: id,
         changed: ['memo'],
         update: { memo, stage: 'preconfirmed' },
       })
@@ -109,7 +109,7 @@ describe('a pre-confirmation', () => {
     devnet.faults.change(hash, [{ address: log.address, topics: log.topics, data: `0x${'7'.padStart(64, '0')}` }])
     devnet.seal()
     const amend = await listener.waitFor('amend')
-    expect(amend).toMatchObject({ of: 'transfer', update: { type: 'transfer', stage: 'sealed', raw: '7' } })
+    expect(amend).toMatchObject({ fact_type: 'transfer', update: { type: 'transfer', stage: 'sealed', raw: '7' } })
     expect(amend.changed).toContain('raw')
     await listener.waitFor('seal', ({ keys }) => keys.join() === amend.key)
   })

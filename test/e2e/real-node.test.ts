@@ -107,7 +107,7 @@ describe.each(CONNECTIONS)('a real node, %s', (_, settings) => {
     expect(lastMovementOf(listener, 'transfer')).toMatchObject({ multiplier: '4', shares: '4' })
     expect(lastMovementOf(listener, 'seize')).toMatchObject({ multiplier: '4', shares: '4' })
     const changes = listener.messagesOf('multiplier').filter(({ source }) => source === 'log')
-    expect(changes).toMatchObject([{ phase: 'effective', from: '2', to: '4' }])
+    expect(changes).toMatchObject([{ phase: 'effective', previous: '2', multiplier: '4' }])
     expect(listener.messagesOf('action')).toMatchObject([{ action_id: 'spt-1', keys: [changes[0]?.key] }])
     expect(listener.messagesOf('pause')).toMatchObject([
       { change: 'paused', features: ['TRANSFER', 'BURN'], paused: ['TRANSFER', 'BURN'] },
@@ -121,7 +121,7 @@ describe.each(CONNECTIONS)('a real node, %s', (_, settings) => {
     await anvil.rpc('evm_setNextBlockTimestamp', Number(soon))
     await anvil.rpc('evm_mine')
     expect(await listener.waitFor('multiplier', ({ source }) => source === 'clock')).toMatchObject({
-      ...{ phase: 'effective', from: '4', to: '8', effective_at: new Date(Number(soon) * 1_000).toISOString() },
+      ...{ phase: 'effective', previous: '4', multiplier: '8', effective_at: new Date(Number(soon) * 1_000).toISOString() },
     })
     const last = await sealed(anvil, 'transfer', BOB, 1n)
     await listener.waitFor('seal', ({ keys }) => keys.some((key) => key.includes(last)))
@@ -131,7 +131,7 @@ describe.each(CONNECTIONS)('a real node, %s', (_, settings) => {
   it('corrects a multiplier that the list has wrong', async () => {
     const { anvil, relay, listener } = await openRealNode(settings, { multiplier: 3 })
     const change = await listener.waitFor('multiplier', ({ source }) => source === 'clock')
-    expect(change).toMatchObject({ phase: 'effective', from: '3', to: '2' })
+    expect(change).toMatchObject({ phase: 'effective', previous: '3', multiplier: '2' })
     await sealed(anvil, 'mint', ALICE, 100_000_000n)
     expect(await listener.waitFor('mint')).toMatchObject({ multiplier: '2', shares: '2' })
     const other = await closeAfterTest(listenSse(`${relay.url}/v1/stream?symbols=TESTc`))

@@ -107,6 +107,6 @@ describe.concurrent('a relay on a chain with faults', () => {
     expect(reason).toBe('going_away')
     expect(await statusesUntilPresent(url)).toEqual([503, 200])
     const again = await listen(url, `types=*&since=${id}`, context)
-    expect(await again.waitFor('gap')).toMatchObject({ reason: 'expired', from: id })
+    expect(await again.waitFor('gap')).toMatchObject({ reason: 'expired', after: id })
   })
 })

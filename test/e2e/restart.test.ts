@@ -150,9 +150,9 @@ describe.concurrent('a relay whose tape lost its newest updates', () => {
       ])
     for (const listener of await resumeAll(lost)) {
       const gap = await listener.waitFor('gap')
-      expect(gap).toMatchObject({ reason: 'expired', from: lost, id: gap.to })
-      expect(sequenceOf(gap.to)).toBeGreaterThanOrEqual(sequenceOf(kept))
-      expect(sequenceOf(gap.to)).toBeLessThan(sequenceOf(lost))
+      expect(gap).toMatchObject({ reason: 'expired', after: lost, id: gap.through })
+      expect(sequenceOf(gap.through)).toBeGreaterThanOrEqual(sequenceOf(kept))
+      expect(sequenceOf(gap.through)).toBeLessThan(sequenceOf(lost))
       await listener.waitFor('transfer', ({ id }) => id === again)
       listener.close()
     }

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { SourceName } from '../../src/protocol/fields.ts'
 import { Health, Readiness, ServiceStatus } from '../../src/protocol/status.ts'
 import type { Update } from '../../src/protocol/updates.ts'
-import { openSqliteTape } from '../../src/relay/tape/sqlite.ts'
+import { openSqliteTape } from '../../src/relay/tape/sqlite-tape.ts'
 import { openRelayBeforeList, type TestRelay } from '../support/in-process-relay.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../support/test-listener.ts'
 import {
@@ -88,14 +88,19 @@ function countHour(hour: string, received: readonly Update[]) {
   const leads = during.flatMap((update) => leadsOf(update, received)).toSorted((a, b) => a - b)
   return {
     hour,
-    told: number((update) => 'stage' in update && update.stage === 'preconfirmed'),
+    published: number((update) => 'stage' in update && update.stage === 'preconfirmed'),
     sealed: leads.length,
-    late: number((update) => 'late' in update && update.late === true),
+    late: number((update) => lateAgeMs(update) <= 60_000),
+    backfilled: number((update) => lateAgeMs(update) > 60_000),
     retracted: number(({ type }) => type === 'retract'),
     amended: number(({ type }) => type === 'amend'),
     lead_ms: { p50: nearest(leads, 50), p95: nearest(leads, 95) },
   }
 }
+
+/** How much older than a late message its block is; not a number if it is not late. */
+const lateAgeMs = (update: Update): number =>
+  'late' in update && update.late === true ? Date.parse(update.time) - Date.parse(update.block?.timestamp ?? '') : Number.NaN
 
 const nearest = (leads: readonly number[], percent: number) => leads[Math.ceil((percent * leads.length) / 100) - 1] ?? null
 
@@ -136,7 +141,7 @@ describe('the status of the service', () => {
     )
     if (lastStatus?.type !== 'status') throw new Error('the source was not published')
     expect(status).toMatchObject({
-      ...{ chain_id: devnet.chainId, source: lastStatus.source, reason: lastStatus.reason, since: lastStatus.since },
+      ...{ chain_id: devnet.chainId, source: lastStatus.source, reason: lastStatus.reason, started_at: lastStatus.started_at },
       tape: { epoch: hello.end.split('.')[0], oldest: hello.oldest },
     })
     expect(status.head.sealed).toBe(devnet.chain.head.number)
@@ -172,8 +177,8 @@ describe('the status of the service', () => {
     onTestFinished(() => relay.stop())
     const status = await statusOf({ relay })
     expect(status.stocks).toEqual({ read_at: null, age_s: null, count: null })
-    expect(status).toMatchObject({ source: 'down', reason: 'no_list', demo: false, since: null, lag_ms: null })
-    expect(countsOf(status)).toMatchObject([{ told: 0, sealed: 0, lead_ms: { p50: null, p95: null } }])
+    expect(status).toMatchObject({ source: 'down', reason: 'no_list', demo: false, started_at: null, lag_ms: null })
+    expect(countsOf(status)).toMatchObject([{ published: 0, sealed: 0, lead_ms: { p50: null, p95: null } }])
     expect(Health.parse((await fetchDocumented(`${relay.url}/healthz`)).json)).toEqual({ status: 'ok' })
     expect(Readiness.parse((await fetchDocumented(`${relay.url}/readyz`)).json).reasons).not.toEqual([])
   })
@@ -266,8 +271,8 @@ describe('the score', () => {
     const expectGrowth = async (name: SourceName) => {
       await waitForSource(listener, name)
       const before = await statusOf(stack)
-      const { source: now, reason, since } = listener.messagesOf('status').at(-1) ?? {}
-      expect(before).toMatchObject({ source: now, reason, since })
+      const { source: now, reason, started_at } = listener.messagesOf('status').at(-1) ?? {}
+      expect(before).toMatchObject({ source: now, reason, started_at })
       const was = secondsOf(before)
       const is = secondsOf(await until(stack, (status) => secondsOf(status)[name] > was[name]))
       expect(is).toEqual({ ...was, [name]: is[name] })
@@ -314,6 +319,6 @@ describe('the score', () => {
     await tape.close()
     const relay = await openRelayFor(await openDevnet(), { DATA_DIR: dir })
     const { score } = await until({ relay }, (status) => status.score !== null)
-    expect(score?.[0]).toMatchObject({ told: 3_000, sealed: 0 })
+    expect(score?.[0]).toMatchObject({ published: 3_000, sealed: 0 })
   })
 })

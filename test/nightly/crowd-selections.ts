@@ -4,7 +4,7 @@ import type { SeededRandom } from '../simulation/seeded-random.ts'
 export type SelectionChoices = {
   readonly symbols: readonly string[]
   /** An address that takes part in most movements. */
-  readonly party: string
+  readonly account: string
 }
 
 const typeChoices = [
@@ -17,7 +17,7 @@ const typeChoices = [
   'seal,retract,amend',
   'nav,status,finality,transfer',
 ] as const
-const filterChoices = ['min_value=1000', 'min_shares=3', 'party='] as const
+const filterChoices = ['min_value=1000', 'min_shares=3', 'account='] as const
 /** Distinct selections of the clients that keep theirs. The comparison reads the tape once for each. */
 const SELECTION_COUNT = 90
 const MAX_SYMBOLS = 4
@@ -27,7 +27,7 @@ export const EVERYTHING_QUERY = 'symbols=*&types=*'
 export const CHANGING_SYMBOL_COUNT = 4
 
 /** The selections of one crowd. */
-export function randomSelections(random: SeededRandom, { symbols, party }: SelectionChoices): readonly [string, ...string[]] {
+export function randomSelections(random: SeededRandom, { symbols, account }: SelectionChoices): readonly [string, ...string[]] {
   const randomQuery = (): string => {
     const query = new URLSearchParams()
     const chosen = Array.from({ length: random.int(1, MAX_SYMBOLS) }, () => pickFrom(random, symbols))
@@ -37,7 +37,7 @@ export function randomSelections(random: SeededRandom, { symbols, party }: Selec
     if (random.chance(20)) query.set('stage', 'sealed')
     if (random.chance(20)) {
       const [name = '', value = ''] = random.pick(filterChoices).split('=')
-      query.set(name, value || party)
+      query.set(name, value || account)
     }
     return query.toString()
   }

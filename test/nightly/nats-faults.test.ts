@@ -240,7 +240,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
     const last = idsOf(listener).at(-1) ?? ''
     for (const member of [edge, otherEdge]) {
       const resumed = await vi.waitFor(() => listen(test, member, last), WAIT)
-      expect(await resumed.waitFor('gap')).toMatchObject({ reason: 'epoch', from: last })
+      expect(await resumed.waitFor('gap')).toMatchObject({ reason: 'epoch', after: last })
       await receiveMore(resumed, 10)
       expect(epochOf(idsOf(resumed).at(-1) ?? '')).not.toBe(epochOf(last))
     }
@@ -367,7 +367,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
     await withStream(cluster.nats, ({ streams }) => streams.purge(STREAM, { seq: state.last_seq }))
     await late.start()
     const resumed = await listen(test, late, last)
-    expect(await resumed.waitFor('gap')).toMatchObject({ reason: 'expired', from: last })
+    expect(await resumed.waitFor('gap')).toMatchObject({ reason: 'expired', after: last })
     await receiveMore(resumed, 30)
     const newEdge = await cluster.addEdge('new-edge')
     await other.kill()

@@ -145,7 +145,7 @@ export class ReceivedHistory {
 /** The types whose `prev` chains a listener can check: those it selected, without a filter or the sealed view. */
 function chainedTypes(query: string): ReadonlySet<string> {
   const parameters = new URLSearchParams(query)
-  if (['min_value', 'min_shares', 'party', 'stage'].some((name) => parameters.has(name))) return new Set()
+  if (['min_value', 'min_shares', 'account', 'stage'].some((name) => parameters.has(name))) return new Set()
   const types = parameters.get('types')
   return new Set(types === null ? defaultTypes : types === '*' ? updateTypes : types.split(','))
 }

@@ -81,7 +81,7 @@ it(`${CLIENTS} random clients receive exactly the tape for ${SOAK_MS / 1_000} s,
   const relay = await MonitoredRelay.open(test, devnet, TAPE)
   const crowd = new ForkedWorker<CrowdCommand, CrowdReport>(test, new URL('./crowd-process.ts', import.meta.url))
   const traffic = new DevnetTraffic(test, devnet, TRAFFIC)
-  const choices = { symbols: devnet.tokens.map(({ symbol }) => symbol), party: devnet.custodian }
+  const choices = { symbols: devnet.tokens.map(({ symbol }) => symbol), account: devnet.custodian }
   const enter = (name: string) =>
     crowd.command({ do: 'enter', seed: `${seed} ${name}`, port: relay.port, clients: CLIENTS, choices })
   const leave = async () => {

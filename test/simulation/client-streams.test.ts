@@ -7,8 +7,8 @@ import { runSimulation } from './simulation-run.ts'
 import { type ClientSettings, settingsOf } from './simulation-settings.ts'
 
 const item = (seq: number, type: 'nav' | 'seal' = 'nav') => ({ type, id: `a.${seq}` }) as StreamItem
-const gap = (from: number, to: number, reason: Gap['reason'] = 'expired') =>
-  ({ type: 'gap', id: `a.${to}`, reason, from: `a.${from}`, to: `a.${to}` }) as Gap
+const gap = (after: number, through: number, reason: Gap['reason'] = 'expired') =>
+  ({ type: 'gap', id: `a.${through}`, reason, after: `a.${after}`, through: `a.${through}` }) as Gap
 const sent = (seqs: readonly number[]) => seqs.map((seq) => [`a.${seq}`, JSON.stringify(item(seq))] as const)
 const proven = 'a.4'
 type Case = Partial<Parameters<typeof differences>[2]> & { readonly reference?: readonly number[] }

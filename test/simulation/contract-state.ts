@@ -1,4 +1,4 @@
-import type { Hex } from '../../src/protocol/fields.ts'
+import type { Hex } from '../../src/lib/hex.ts'
 import type { LogContent } from './simulated-block.ts'
 import { laterToken, listedTokens } from './simulated-tokens.ts'
 import {

@@ -1,4 +1,4 @@
-import type { Hex } from '../../src/protocol/fields.ts'
+import type { Hex } from '../../src/lib/hex.ts'
 import type { ContractCall } from './contract-state.ts'
 import { randomHolder, randomMovement, TRANSFER, ZERO_WORD } from './random-transactions.ts'
 import type { SeededRandom } from './seeded-random.ts'

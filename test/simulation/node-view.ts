@@ -1,4 +1,4 @@
-import type { Hex } from '../../src/protocol/fields.ts'
+import type { Hex } from '../../src/lib/hex.ts'
 import { type PendingBlock, type PlacedLog, placeLogs, type SimulatedBlock } from './simulated-block.ts'
 import type { SimulatedChain, Watermarks } from './simulated-chain.ts'
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { map } from 'rxjs'
-import type { Hex } from '../../src/protocol/fields.ts'
+import type { Hex } from '../../src/lib/hex.ts'
 import type { Draft, DraftOf, Update } from '../../src/protocol/updates.ts'
-import type { RequestFn } from '../../src/relay/chain/rpc/client.ts'
+import type { RequestFn } from '../../src/relay/chain/rpc/endpoint-pool.ts'
 import { restartPointNote } from '../../src/relay/ingest/restore.ts'
 import type { Tape } from '../../src/relay/tape/tape.ts'
 import { isFact } from './laws/published-facts.ts'
@@ -78,12 +78,15 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
     ),
   ),
   'a replaced fact is retracted as not_sealed': alterDrafts('retract', (draft) =>
-    draft.reason === 'replaced' ? { ...draft, reason: 'not_sealed', by: null } : draft,
+    draft.reason === 'replaced' ? { ...draft, reason: 'not_sealed', replaced_by: null } : draft,
   ),
   'a reorganised fact is retracted as not_sealed': alterDrafts('retract', (draft) =>
     draft.reason === 'reorg' ? { ...draft, reason: 'not_sealed' } : draft,
   ),
-  '`was` names the end of the tape': alterDrafts('retract', (draft, tape) => ({ ...draft, was: `${tape.epoch}.${tape.end()}` })),
+  '`fact_id` names the end of the tape': alterDrafts('retract', (draft, tape) => ({
+    ...draft,
+    fact_id: `${tape.epoch}.${tape.end()}`,
+  })),
   'the digest is over another order': alterDrafts('seal', (draft) => ({
     ...draft,
     digest: createHash('sha256').update(draft.keys.toReversed().join('\n')).digest('hex').slice(0, 32),
@@ -167,10 +170,10 @@ export const plantedBugs: Readonly<Record<string, ModifyInputs>> = {
       shown = now
       const drafts = gone.flatMap((update): Draft[] => {
         if (!isFact(update)) return []
-        const { key, type: of, id: was, symbol, address, time } = update
+        const { key, type: fact_type, id: fact_id, symbol, address, time } = update
         const block = { ...update.block, hash: chain.block(chain.head)?.hash ?? null }
-        const retract = { symbol, address, time, key, of, was, block }
-        return [{ type: 'retract', ...retract, reason: 'not_sealed', by: null, now: null }]
+        const retract = { symbol, address, time, key, fact_type, fact_id, block }
+        return [{ type: 'retract', ...retract, reason: 'not_sealed', replaced_by: null, restored: null }]
       })
       if (drafts.length > 0) void inputs.tape.append(drafts)
       return answer

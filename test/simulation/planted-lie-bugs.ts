@@ -1,4 +1,4 @@
-import type { RequestFn } from '../../src/relay/chain/rpc/client.ts'
+import type { RequestFn } from '../../src/relay/chain/rpc/endpoint-pool.ts'
 import { hex } from './simulated-block.ts'
 import { ANSWER_UPDATED } from './simulated-feed.ts'
 import type { JsonObject } from './simulated-node-json.ts'

@@ -46,7 +46,7 @@ export const plantedTokenBugs: Readonly<Record<string, ModifyInputs>> = {
         if (!isMovement(draft)) return draft
         const change = changes.get(`${draft.address} ${draft.block.number}`)
         const isAfter = change?.tx && change.tx.log_index < draft.tx.log_index
-        return isAfter && change.from ? withMultiplier(draft, change.from) : draft
+        return isAfter && change.previous ? withMultiplier(draft, change.previous) : draft
       })
   }),
   'a schedule takes effect by the wall clock': alterWrites((now) => {
@@ -93,10 +93,10 @@ export const plantedTokenBugs: Readonly<Record<string, ModifyInputs>> = {
     return (drafts) =>
       drafts.map((draft) => {
         if (draft.type === 'multiplier' && draft.key && draft.phase === 'effective') {
-          toOf.set(draft.key, draft.to)
+          toOf.set(draft.key, draft.multiplier)
           kept.delete(draft.address)
         }
-        const to = draft.type === 'retract' && draft.of === 'multiplier' ? toOf.get(draft.key) : null
+        const to = draft.type === 'retract' && draft.fact_type === 'multiplier' ? toOf.get(draft.key) : null
         if (draft.type === 'retract' && to) kept.set(draft.address, to)
         const value = kept.get(draft.address ?? '')
         return isMovement(draft) && value !== undefined ? withMultiplier(draft, value) : draft
@@ -106,7 +106,7 @@ export const plantedTokenBugs: Readonly<Record<string, ModifyInputs>> = {
     () => (drafts) => drafts.filter((draft) => draft.type !== 'amend' || !draft.changed.every((name) => SHARE_FIELDS.has(name))),
   ),
   'a retract lacks the value that holds again': alterDrafts((draft) =>
-    draft.type === 'retract' ? { ...draft, now: null } : draft,
+    draft.type === 'retract' ? { ...draft, restored: null } : draft,
   ),
   'a part is sealed as a log': alterDrafts((draft) =>
     draft.type === 'seal' ? { ...draft, types: draft.types.map((type) => (type === 'part' ? 'log' : type)) } : draft,

@@ -1,4 +1,4 @@
-import type { Hex } from '../../src/protocol/fields.ts'
+import type { Hex } from '../../src/lib/hex.ts'
 import type { ContractCall } from './contract-state.ts'
 import { randomActions } from './issuer-actions.ts'
 import type { SeededRandom } from './seeded-random.ts'

@@ -1,7 +1,7 @@
 import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openSqliteTape } from '../../src/relay/tape/sqlite.ts'
+import { openSqliteTape } from '../../src/relay/tape/sqlite-tape.ts'
 import type { SearchableTape } from '../../src/relay/tape/tape.ts'
 
 /** A folder in memory, where there is one: these tapes live for a moment. */

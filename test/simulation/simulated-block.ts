@@ -1,4 +1,4 @@
-import type { Hex } from '../../src/protocol/fields.ts'
+import type { Hex } from '../../src/lib/hex.ts'
 import { type ContractCall, type ContractStates, execute } from './contract-state.ts'
 import type { TokenEvent } from './token-event-logs.ts'
 

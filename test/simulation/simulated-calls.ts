@@ -1,4 +1,4 @@
-import { UpstreamError } from '../../src/relay/chain/rpc/error.ts'
+import { UpstreamError } from '../../src/relay/chain/rpc/upstream-error.ts'
 import { type ContractState, multiplierAt } from './contract-state.ts'
 import { encodeAbi } from './token-event-logs.ts'
 

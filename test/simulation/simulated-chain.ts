@@ -1,5 +1,5 @@
 import { Subject } from 'rxjs'
-import type { Hex } from '../../src/protocol/fields.ts'
+import type { Hex } from '../../src/lib/hex.ts'
 import { initialContracts } from './contract-state.ts'
 import { NodeView } from './node-view.ts'
 import {

@@ -1,4 +1,4 @@
-import { UpstreamError } from '../../src/relay/chain/rpc/error.ts'
+import { UpstreamError } from '../../src/relay/chain/rpc/upstream-error.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import type { SeededRandom } from './seeded-random.ts'
 import { hex } from './simulated-block.ts'

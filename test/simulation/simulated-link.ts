@@ -1,5 +1,5 @@
 import { Observable, Subscription } from 'rxjs'
-import type { Hex } from '../../src/protocol/fields.ts'
+import type { Hex } from '../../src/lib/hex.ts'
 import type { LinkSignal } from '../../src/relay/chain/link/subscription-socket.ts'
 import type { LinkInputs } from '../../src/relay/chain/source/source.ts'
 import type { ActiveFaults } from './active-faults.ts'

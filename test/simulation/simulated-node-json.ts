@@ -1,4 +1,4 @@
-import type { Hex } from '../../src/protocol/fields.ts'
+import type { Hex } from '../../src/lib/hex.ts'
 import type { SeededRandom } from './seeded-random.ts'
 import { hex, type PendingBlock, type PlacedLog, type SimulatedBlock } from './simulated-block.ts'
 import type { NodeTrait } from './simulation-settings.ts'

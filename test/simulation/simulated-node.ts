@@ -1,5 +1,5 @@
-import type { Hex } from '../../src/protocol/fields.ts'
-import { UpstreamError } from '../../src/relay/chain/rpc/error.ts'
+import type { Hex } from '../../src/lib/hex.ts'
+import { UpstreamError } from '../../src/relay/chain/rpc/upstream-error.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import type { NodeView } from './node-view.ts'
 import { hex, type PlacedLog, type SimulatedBlock } from './simulated-block.ts'

@@ -1,5 +1,5 @@
 import { map, mergeMap, type Observable } from 'rxjs'
-import type { Hex } from '../../src/protocol/fields.ts'
+import type { Hex } from '../../src/lib/hex.ts'
 import type { LinkSignal } from '../../src/relay/chain/link/subscription-socket.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import { randomLog } from './random-transactions.ts'

@@ -1,6 +1,6 @@
 import { ChainIdentity } from '../../src/relay/chain/rpc/chain-id.ts'
-import { type Exchange, type RequestFn, Rpc } from '../../src/relay/chain/rpc/client.ts'
-import { UpstreamError } from '../../src/relay/chain/rpc/error.ts'
+import { EndpointPool, type Exchange, type RequestFn } from '../../src/relay/chain/rpc/endpoint-pool.ts'
+import { UpstreamError } from '../../src/relay/chain/rpc/upstream-error.ts'
 import type { IngestInputs } from '../../src/relay/ingest/ingest.ts'
 import { waitOn } from '../support/virtual-time.ts'
 import type { ActiveFaults } from './active-faults.ts'
@@ -87,7 +87,7 @@ export class SimulatedRpc {
       return { request: this.requestOfFirst, confirmChain: () => Promise.resolve() }
     const urls = endpoints.map((_, nth) => `http://endpoint-${nth}`)
     const exchange = (url: string) => this.#exchangeWith(endpoints[urls.indexOf(url)] ?? endpoints[0])
-    return new Rpc({ ...{ urls, now, random, warn, exchange }, chain: new ChainIdentity(SIMULATED_CHAIN, '') })
+    return new EndpointPool({ ...{ urls, now, random, warn, exchange }, chain: new ChainIdentity(SIMULATED_CHAIN, '') })
   }
 
   readonly requestOfFirst: RequestFn = async (method, params, signal) => {

@@ -1,4 +1,4 @@
-import type { Hex } from '../../src/protocol/fields.ts'
+import type { Hex } from '../../src/lib/hex.ts'
 
 /** A token of the simulated list. */
 export type SimulatedToken = {

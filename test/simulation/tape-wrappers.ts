@@ -21,12 +21,12 @@ export function alterAppends(tape: Tape, alter: (drafts: readonly Draft[]) => re
   const lastSeqs = new Map<string, number>()
   return wrapTape(tape, {
     append: (drafts, notes, keepAfter) => {
-      const namedByIngest = new Set(drafts.map((draft) => ('was' in draft ? draft.was : null)))
+      const namedByIngest = new Set(drafts.map((draft) => ('fact_id' in draft ? draft.fact_id : null)))
       const placed = alter(drafts).map((draft, index) => {
         const key = 'key' in draft ? draft.key : undefined
-        const last = key && 'was' in draft && namedByIngest.has(draft.was) ? lastSeqs.get(key) : undefined
+        const last = key && 'fact_id' in draft && namedByIngest.has(draft.fact_id) ? lastSeqs.get(key) : undefined
         if (key) lastSeqs.set(key, tape.next() + index)
-        return last === undefined ? draft : { ...draft, was: formatPosition(tape.epoch, last) }
+        return last === undefined ? draft : { ...draft, fact_id: formatPosition(tape.epoch, last) }
       })
       return tape.append(placed, notes, keepAfter)
     },

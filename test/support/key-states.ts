@@ -20,7 +20,7 @@ export function keyStatesFrom(messages: readonly Message[]): ReadonlyMap<string,
     if (update.type === 'retract' || update.type === 'amend') {
       const state = states.get(update.key)
       if (!state || state === 'retracted') fail(update, 'its key is not open or sealed')
-      if (lastIds.get(update.key) !== update.was) fail(update, `was should be ${lastIds.get(update.key)}`)
+      if (lastIds.get(update.key) !== update.fact_id) fail(update, `fact_id should be ${lastIds.get(update.key)}`)
       if (update.type === 'retract') {
         states.set(update.key, 'retracted')
         // A part has no retract of its own.

@@ -1,5 +1,5 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { publishedSchemas } from '../../src/docs/schemas.ts'
+import { publishedSchemas } from '../../src/docs/json-schemas.ts'
 import { Request } from '../../src/protocol/requests.ts'
 
 /** Validates with the served schemas, through a validator that is independent of how they were made. */

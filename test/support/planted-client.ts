@@ -75,7 +75,7 @@ function handle(text: string): void {
     const last = makes('believes that a chain begins with its first message') ? (lastIds.get(chain) ?? null) : lastIds.get(chain)
     const isBroken = prev !== null && prev !== last && (last !== undefined || (comparePositions(prev, start) ?? 1) > 0)
     if (isBroken && !makes('does not compare prev'))
-      print(JSON.stringify({ type: 'gap', reason: 'missed', id: position, from: last ?? start, to: prev }))
+      print(JSON.stringify({ type: 'gap', reason: 'missed', id: position, after: last ?? start, through: prev }))
     lastIds.set(chain, id)
     if (makes('dies of an unknown type') && !knownTypes.has(type)) throw new Error(`unknown type ${type}`)
     if (type === 'retract' && makes('swallows retracts')) return save(id)

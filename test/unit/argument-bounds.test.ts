@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Hex } from '../../src/protocol/fields.ts'
+import type { Hex } from '../../src/lib/hex.ts'
 import { listEvent, openReducer, pendingLogEvent, subscribedEvent, transactionEvent } from './relay/ingest/reducer-fixture.ts'
 import { multiplierUpdated } from './relay/ingest/token-logs.ts'
 import { openTestTape } from './relay/tape/test-tape.ts'

@@ -29,7 +29,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
 /** A part may import the parts in the lines above its own. Those in one line never import each other. */
 const layers: Readonly<Record<string, readonly (readonly string[])[]>> = {
   relay: [
-    ['config', 'log.ts', 'metrics.ts', 'market'],
+    ['config', 'logger.ts', 'metrics.ts', 'market'],
     ['chain'],
     ['tokens'],
     ['tape'],
@@ -258,10 +258,10 @@ describe('a check of the imports', () => {
     ['relay/tokens/a.ts', "const b = await import('../../main.ts')", 'relay/tokens/a.ts → main.ts'],
     ['relay/relay.ts', "import { b } from '../devnet/b.ts'", 'relay/relay.ts → devnet/b.ts'],
     ['relay/serve.ts', "import { b } from '../docs/b.ts'", 'relay/serve.ts → docs/b.ts'],
-    ['relay/config/a.ts', "import { b } from '../log.ts'", 'relay/config/a.ts → relay/log.ts'],
-    ['relay/attic/a.ts', "import { b } from '../log.ts'", 'relay/attic/a.ts → relay/log.ts'],
-    ['devnet/a.ts', "import { b } from '../relay/log.ts'", 'devnet/a.ts → relay/log.ts'],
-    ['docs/a.ts', "import { b } from '../relay/log.ts'", 'docs/a.ts → relay/log.ts'],
+    ['relay/config/a.ts', "import { b } from '../logger.ts'", 'relay/config/a.ts → relay/logger.ts'],
+    ['relay/attic/a.ts', "import { b } from '../logger.ts'", 'relay/attic/a.ts → relay/logger.ts'],
+    ['devnet/a.ts', "import { b } from '../relay/logger.ts'", 'devnet/a.ts → relay/logger.ts'],
+    ['docs/a.ts', "import { b } from '../relay/logger.ts'", 'docs/a.ts → relay/logger.ts'],
     ['board/a.tsx', "import { b } from '../protocol/b.ts'", 'board/a.tsx → protocol/b.ts'],
     ['attic/a.ts', "import { b } from '../protocol/b.ts'", 'attic/a.ts → protocol/b.ts'],
   ])('names the arrow up of %s: %s', (path, text, arrow) => {
@@ -270,7 +270,10 @@ describe('a check of the imports', () => {
 
   it.each([
     ['docs/a.ts', "import { settings } from '../relay/config/b.ts'"],
-    ['relay/edge/live/a.ts', "import { b } from '../../tape/b.ts'\nimport { c } from './c.ts'\nimport { d } from '../../log.ts'"],
+    [
+      'relay/edge/live/a.ts',
+      "import { b } from '../../tape/b.ts'\nimport { c } from './c.ts'\nimport { d } from '../../logger.ts'",
+    ],
     ['relay/relay.ts', "import json from '../../package.json' with { type: 'json' }"],
     ['relay/edge/live/a.ts', "// import { b } from '../../ingest/b.ts'\nconst text = `reads from '../../ingest/b.ts'`"],
   ])('accepts %s: %s', (path, text) => {

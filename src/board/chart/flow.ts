@@ -6,9 +6,9 @@ export type Flow = FlowSums & {
   readonly minutes: readonly FlowSums[]
 }
 export type FlowSums = {
-  /** Bought from pools, or received by the address of the filter. */
+  /** Bought from pools, or received by an address of the filter. */
   readonly in: number
-  /** Sold to pools, or sent by the address of the filter. */
+  /** Sold to pools, or sent by an address of the filter. */
   readonly out: number
   readonly minted: number
   readonly burnt: number
@@ -25,13 +25,14 @@ export type FlowSpan = { readonly words: string; readonly minutes: number }
 const MINUTE_MS = 60_000
 export const FLOW_MINUTES = 60
 
-/** The flow of every token by its address, seen from the pool of the token, or from the address of the filter. */
+/** The flow of every token by its address, seen from the pool of the token, or from the addresses of the filter. */
 export function flowOf(
   lines: readonly TapeLine[],
   nowMs: number,
   poolOf: (address: string) => string | null,
-  party: string,
+  account: readonly string[],
 ): ReadonlyMap<string, Flow> {
+  const own = new Set(account.map((address) => address.toLowerCase()))
   const startMs = nowMs - FLOW_MINUTES * MINUTE_MS
   const flows = new Map<string, { total: Sums; minutes: Sums[] }>()
   for (let index = lines.length - 1; index >= 0; index -= 1) {
@@ -43,7 +44,7 @@ export function flowOf(
     const flow = flows.get(content.address) ?? newFlow()
     flows.set(content.address, flow)
     const minute = flow.minutes[Math.min(FLOW_MINUTES - 1, Math.floor((atMs - startMs) / MINUTE_MS))]
-    const direction = party === '' ? directionOf(content, poolOf(content.address), true) : directionOf(content, party, false)
+    const direction = own.size === 0 ? poolDirectionOf(content, poolOf(content.address)) : ownDirectionOf(content, own)
     for (const sums of [flow.total, minute]) if (sums) add(sums, direction, content.reference_value)
   }
   return new Map([...flows].map(([address, { total, minutes }]) => [address, { ...total, minutes }]))
@@ -55,13 +56,20 @@ const noFlow = (): Sums => ({ in: 0, out: 0, minted: 0, burnt: 0, moved: 0, unva
 type Sides = { readonly type: string; readonly from: string; readonly to: string }
 type Direction = Exclude<keyof FlowSums, 'unvalued'>
 
-/** What a pool gives is bought; what a holder gives is sent. */
-function directionOf({ type, from, to }: Sides, side: string | null, isPool: boolean): Direction {
+/** Tokens that a pool gives are bought. */
+function poolDirectionOf({ type, from, to }: Sides, pool: string | null): Direction {
   if (type === 'mint') return 'minted'
   if (type === 'burn') return 'burnt'
-  if (from === side) return isPool ? 'in' : 'out'
-  if (to === side) return isPool ? 'out' : 'in'
-  return 'moved'
+  if (from === pool) return 'in'
+  return to === pool ? 'out' : 'moved'
+}
+
+/** Tokens that move between two of the reader's own addresses are neither received nor sent. */
+function ownDirectionOf({ type, from, to }: Sides, own: ReadonlySet<string>): Direction {
+  if (type === 'mint') return 'minted'
+  if (type === 'burn') return 'burnt'
+  if (own.has(from) === own.has(to)) return 'moved'
+  return own.has(to) ? 'in' : 'out'
 }
 
 function add(sums: Sums, direction: Direction, value: string | null): void {

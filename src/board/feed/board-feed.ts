@@ -132,8 +132,8 @@ export class BoardFeed {
   }
 
   #selection() {
-    const { minValue, party, symbols } = this.filter
-    const filters = { ...(minValue !== '' && { minValue }), ...(party !== '' && { party }) }
+    const { minValue, account, symbols } = this.filter
+    const filters = { ...(minValue !== '' && { minValue }), ...(account.length > 0 && { account }) }
     return { symbols: symbols.length > 0 ? symbols : '*', filters } as const
   }
 

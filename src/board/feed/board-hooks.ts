@@ -75,7 +75,7 @@ export function useFlows(
 ): { readonly flows: ReadonlyMap<string, Flow>; readonly flowSpan: FlowSpan } {
   return useMemo(() => {
     const venueOf = new Map(feed.book.all().map(({ address, quote }) => [address, quote?.venue.pool ?? null]))
-    const flows = flowOf(feed.lines.all, nowMs, (address) => venueOf.get(address) ?? null, feed.filter.party.toLowerCase())
+    const flows = flowOf(feed.lines.all, nowMs, (address) => venueOf.get(address) ?? null, feed.filter.account)
     const oldest = feed.lines.all.find(({ content }) => content.type !== 'gap')?.content
     const coveredMs = oldest && 'time' in oldest ? nowMs - Date.parse(oldest.time) : 0
     const minutes = Math.min(FLOW_MINUTES, Math.ceil(coveredMs / 60_000))

@@ -50,7 +50,7 @@ export function pointsOf(readings: readonly Update[], feed: BoardFeed, stock: St
 /** When the market was closed, and when the NAV was held. */
 export function stretchesOf(readings: readonly Update[], events: readonly Update[], nowMs: number): ChartStretch[] {
   const sessions = events.flatMap((update) =>
-    update.type === 'session' ? [{ atMs: Date.parse(update.since ?? update.time), isOn: update.state === 'closed' }] : [],
+    update.type === 'session' ? [{ atMs: Date.parse(update.started_at ?? update.time), isOn: update.state === 'closed' }] : [],
   )
   const navs = readings.flatMap((update) =>
     update.type === 'nav' ? [{ atMs: Date.parse(update.time), isOn: ['stale', 'frozen'].includes(navStateOf(update.nav)) }] : [],

@@ -24,20 +24,24 @@ for line in urllib.request.urlopen(url):
 }
 
 /** The parameters as the protocol has them. */
-function queryOf({ symbols, types, minValue, party }: BoardFilter): string {
+function queryOf({ symbols, types, minValue, account }: BoardFilter): string {
   const parameters = [
     ['symbols', symbols.join() || '*'],
     ['types', types.join()],
     ['min_value', minValue],
-    ['party', party],
+    ['account', account.join()],
   ] as const
   return parameters
     .flatMap(([name, value]) => (value === '' ? [] : [`${name}=${encodeURIComponent(value).replaceAll('%2C', ',')}`]))
     .join('&')
 }
 
-function typescriptFor({ symbols, types, minValue, party }: BoardFilter, base: URL): string {
-  const options = { ...(types.length > 0 && { types }), ...(minValue !== '' && { minValue }), ...(party !== '' && { party }) }
+function typescriptFor({ symbols, types, minValue, account }: BoardFilter, base: URL): string {
+  const options = {
+    ...(types.length > 0 && { types }),
+    ...(minValue !== '' && { minValue }),
+    ...(account.length > 0 && { account }),
+  }
   const given = Object.keys(options).length === 0 ? '' : `, ${JSON.stringify(options)}`
   return `import { connect } from 'stocktape/client'
 

@@ -26,7 +26,11 @@ export function SourcePage({ feed, nowMs }: SourceProps) {
           value={source ?? UNKNOWN}
           detail={source ? [sourceSentence(source), reason].filter(Boolean).join(': ') : ''}
         />
-        <Fact name="Since" value={status?.since ? formatMoment(status.since, nowMs) : UNKNOWN} detail="this source and reason" />
+        <Fact
+          name="Since"
+          value={status?.started_at ? formatMoment(status.started_at, nowMs) : UNKNOWN}
+          detail="this source and reason"
+        />
         <Fact
           name="Lag"
           value={lag === null ? UNKNOWN : formatDuration(lag)}
@@ -84,27 +88,38 @@ function Score({ status }: { readonly status: ServiceStatus | null }) {
           <table class="score">
             <thead>
               <tr>
-                {['Hour', 'Pre-confirmed', 'Sealed', 'Retracted', 'Amended', 'Late', 'Share', 'Lead p50', 'Lead p95', 'Down'].map(
-                  (title) => (
-                    <th key={title} scope="col">
-                      {title}
-                    </th>
-                  ),
-                )}
+                {[
+                  'Hour',
+                  'Pre-confirmed',
+                  'Sealed',
+                  'Retracted',
+                  'Amended',
+                  'Late',
+                  'Backfilled',
+                  'Share',
+                  'Lead p50',
+                  'Lead p95',
+                  'Down',
+                ].map((title) => (
+                  <th key={title} scope="col">
+                    {title}
+                  </th>
+                ))}
               </tr>
             </thead>
             <tbody>
               {hours.map((hour) => (
                 <tr key={hour.hour}>
                   <th scope="row">{formatClock(hour.hour).slice(0, 5)}</th>
-                  {[hour.told, hour.sealed].map((count, index) => (
+                  {[hour.published, hour.sealed].map((count, index) => (
                     <td key={index}>{formatCount(count)}</td>
                   ))}
                   {[hour.retracted, hour.amended, hour.late].map((count, index) => (
-                    <td key={index} class={isNoticeable(count, hour.told) ? 'attention' : ''}>
+                    <td key={index} class={isNoticeable(count, hour.published) ? 'attention' : ''}>
                       {formatCount(count)}
                     </td>
                   ))}
+                  <td>{formatCount(hour.backfilled)}</td>
                   <td>{formatShare(hour.sealed, hour.sealed + hour.retracted)}</td>
                   <td>{hour.lead_ms.p50 === null ? UNKNOWN : `${hour.lead_ms.p50} ms`}</td>
                   <td>{hour.lead_ms.p95 === null ? UNKNOWN : `${hour.lead_ms.p95} ms`}</td>

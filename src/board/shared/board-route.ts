@@ -11,7 +11,7 @@ export type BoardFilter = {
   readonly symbols: readonly string[]
   readonly types: readonly string[]
   readonly minValue: string
-  readonly party: string
+  readonly account: readonly string[]
 }
 
 /** How the symbols are shown. */
@@ -27,7 +27,7 @@ export type BoardView = {
 export const sortKeys = ['symbol', 'nav', 'quote', 'basis', 'flow', 'updated'] as const
 export type SortKey = (typeof sortKeys)[number]
 
-export const emptyFilter: BoardFilter = { symbols: [], types: [], minValue: '', party: '' }
+export const emptyFilter: BoardFilter = { symbols: [], types: [], minValue: '', account: [] }
 
 export function parseRoute(hash: string): BoardRoute {
   const [path = '', query = ''] = hash.replace(/^#?\/?/, '').split('?')
@@ -37,7 +37,7 @@ export function parseRoute(hash: string): BoardRoute {
   const sort = text('sort').replace(/^-/, '')
   return {
     page: pageOf(path),
-    filter: { symbols: list('symbols'), types: list('types'), minValue: text('min_value'), party: text('party') },
+    filter: { symbols: list('symbols'), types: list('types'), minValue: text('min_value'), account: list('account') },
     view: {
       layout: text('layout') === 'tiles' ? 'tiles' : 'table',
       sort: sortKeys.find((key) => key === sort) ?? 'symbol',
@@ -71,7 +71,7 @@ export function formatRoute({ page, filter, view }: BoardRoute): string {
     ['symbols', filter.symbols.join()],
     ['types', filter.types.join()],
     ['min_value', filter.minValue],
-    ['party', filter.party],
+    ['account', filter.account.join()],
     ['layout', view.layout === 'tiles' ? 'tiles' : ''],
     ['sort', view.sort === 'symbol' && !view.isDescending ? '' : `${view.isDescending ? '-' : ''}${view.sort}`],
     ['search', view.search],

@@ -8,7 +8,7 @@ export type NavState = ReferenceValue['state'] | 'frozen'
 /** A frozen NAV is held by the oracle, also where it is young. */
 export const navStateOf = (nav: ReferenceValue): NavState => (nav.frozen && nav.price !== null ? 'frozen' : nav.state)
 
-type Session = Pick<SessionMessage, 'market' | 'state' | 'until' | 'reason'>
+type Session = Pick<SessionMessage, 'market' | 'state' | 'ends_at' | 'reason'>
 
 /** How far a NAV can be trusted: "fresh", "held since Fri 20:00 · market closed", "frozen for a corporate action". */
 export function navWords(nav: ReferenceValue, session: Session | null, nowMs: number): string {
@@ -20,7 +20,7 @@ export function navWords(nav: ReferenceValue, session: Session | null, nowMs: nu
     case 'stale': {
       const since = nav.updated_at === null ? '' : ` since ${formatMoment(nav.updated_at, nowMs)}`
       const isExplained = session !== null && session.state !== 'open' && session.state !== 'unknown'
-      return `held${since}${isExplained ? ` · ${sessionWords(session)}` : ` · older than ${formatDuration(nav.bound_s * 1_000)}`}`
+      return `held${since}${isExplained ? ` · ${sessionWords(session)}` : ` · older than ${formatDuration(nav.stale_after_s * 1_000)}`}`
     }
     case 'missing':
       return 'missing'

@@ -26,7 +26,7 @@ export const factorText = (multiplier: string): string => `×${multiplier.replac
 export function scheduledText({ scheduled }: StockState, nowMs: number): string | null {
   if (!scheduled) return null
   const left = scheduled.effective_at === null ? null : Date.parse(scheduled.effective_at) - nowMs
-  return `${factorText(scheduled.to)} ${left === null ? 'later' : left > 0 ? `in ${formatCountdown(left)}` : 'at the next block'}`
+  return `${factorText(scheduled.multiplier)} ${left === null ? 'later' : left > 0 ? `in ${formatCountdown(left)}` : 'at the next block'}`
 }
 
 export const pausedText = ({ paused }: StockState): string | null =>

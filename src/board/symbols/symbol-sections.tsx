@@ -38,7 +38,7 @@ export function Timeline({ stock, events, nowMs }: TimelineProps) {
 
 function eventWords(update: Update): string {
   if (update.type === 'multiplier')
-    return `${update.phase}: ${update.from === null ? '' : `×${update.from} → `}×${update.to ?? UNKNOWN}`
+    return `${update.phase}: ${update.previous === null ? '' : `×${update.previous} → `}×${update.multiplier ?? UNKNOWN}`
   if (update.type === 'pause') return `${update.features.join(', ').toLowerCase()} ${update.change}`
   return update.type === 'action' ? update.description || update.action_id : ''
 }

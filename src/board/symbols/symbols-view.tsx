@@ -176,7 +176,7 @@ function entryOf(stock: StockState, { feed, flows, view, nowMs, selected, onView
     stock,
     flow: flows.get(stock.address),
     isFlowListed: feed.lists('transfer') || feed.lists('mint') || feed.lists('burn'),
-    isFlowPartial: feed.filter.minValue !== '' || feed.filter.party !== '' || feed.filter.types.length > 0,
+    isFlowPartial: feed.filter.minValue !== '' || feed.filter.account.length > 0 || feed.filter.types.length > 0,
     nav,
     quote,
     pointCount: nav.length + quote.length,

@@ -10,7 +10,7 @@ import { formatTapeTime } from '../shared/time-text.ts'
 import type { TapeLine } from './tape-lines.ts'
 import { gapWords, lineRemark, lineText } from './tape-texts.ts'
 
-type Fact = { readonly updates: readonly Update[]; readonly stage: string }
+type Fact = { readonly events: readonly Update[]; readonly stage: string }
 
 type FactSheetProps = { readonly id: string; readonly feed: BoardFeed; readonly onClose: () => void }
 
@@ -26,7 +26,7 @@ function GapSheet({ gap, onClose }: Pick<FactSheetProps, 'onClose'> & { readonly
     <Sheet title="Messages are missing" onClose={onClose}>
       <p>{gapWords[gap.reason]}</p>
       <p class="key">
-        after {gap.from ?? 'an unknown position'}, up to {gap.to}
+        after {gap.after ?? 'an unknown position'}, up to {gap.through}
       </p>
       {gap.backfill === null ? (
         <p>The relay has nothing more of it. What is still on its tape follows here.</p>
@@ -43,22 +43,22 @@ function GapSheet({ gap, onClose }: Pick<FactSheetProps, 'onClose'> & { readonly
 function LifeSheet({ id, feed, onClose }: FactSheetProps) {
   const line = feed.lines.find(id)
   const { fact, failure } = useFact(id, feed, line)
-  const updates = fact?.updates ?? []
-  const tx = updates.flatMap((update) => ('tx' in update && update.tx ? [update.tx.hash] : []))[0]
-  const address = updates[0]?.address ?? null
-  const title = [updates[0]?.symbol, updates[0]?.type ?? 'Fact'].filter(Boolean).join(' ')
+  const events = fact?.events ?? []
+  const tx = events.flatMap((update) => ('tx' in update && update.tx ? [update.tx.hash] : []))[0]
+  const address = events[0]?.address ?? null
+  const title = [events[0]?.symbol, events[0]?.type ?? 'Fact'].filter(Boolean).join(' ')
   return (
     <Sheet title={title} note={fact && <span class={`stage-word ${fact.stage}`}>{fact.stage}</span>} onClose={onClose}>
       <p class="key">{id}</p>
       {line && <FactSummary line={line} />}
       {failure !== null && <p class="attention">{failure}</p>}
-      {updates.length > 0 && <FactLife updates={updates} />}
+      {events.length > 0 && <FactLife events={events} />}
       <p class="links">
         {tx && <HexLink kind="tx" label="transaction" hex={tx} />}
         {address && <HexLink kind="address" label="token" hex={address} />}
       </p>
-      {updates.map((update) => (
-        <details key={update.id} open={updates.length === 1}>
+      {events.map((update) => (
+        <details key={update.id} open={events.length === 1}>
           <summary>
             {update.type} as on the tape, at {update.id}
           </summary>
@@ -100,8 +100,8 @@ function useFact(id: string, feed: BoardFeed, line: unknown): ReadFact {
       const body = await response.json()
       if (!response.ok) return setRead({ fact: null, failure: body.message })
       if (isKey(id)) return setRead({ fact: body, failure: null })
-      const updates = body.events.filter((update: Update) => update.id === id)
-      setRead({ fact: { stage: '', updates }, failure: updates.length > 0 ? null : 'There is no message at this position.' })
+      const events = body.events.filter((update: Update) => update.id === id)
+      setRead({ fact: { stage: '', events }, failure: events.length > 0 ? null : 'There is no message at this position.' })
     }
     load().catch(
       (failure: unknown) => !abort.signal.aborted && setRead((now) => ({ ...now, failure: `It could not be read: ${failure}` })),
@@ -114,11 +114,11 @@ function useFact(id: string, feed: BoardFeed, line: unknown): ReadFact {
 
 const isKey = (id: string): boolean => id.includes('-')
 
-function FactLife({ updates }: { readonly updates: readonly Update[] }) {
-  const start = Date.parse(updates[0]?.time ?? '')
+function FactLife({ events }: { readonly events: readonly Update[] }) {
+  const start = Date.parse(events[0]?.time ?? '')
   return (
     <ol class="life">
-      {updates.map((update) => {
+      {events.map((update) => {
         const later = Date.parse(update.time) - start
         return (
           <li key={update.id} class={update.type}>

@@ -10,7 +10,9 @@ export function FilterChips({ filter, onChange }: FilterProps) {
     ...filter.symbols.map((symbol) => [symbol, { symbols: filter.symbols.filter((other) => other !== symbol) }] as const),
     ...filter.types.map((type) => [type, { types: filter.types.filter((other) => other !== type) }] as const),
     ...(filter.minValue === '' ? [] : [[`≥ $${filter.minValue}`, { minValue: '' }] as const]),
-    ...(filter.party === '' ? [] : [[`${filter.party.slice(0, 8)}…`, { party: '' }] as const]),
+    ...filter.account.map(
+      (address) => [`${address.slice(0, 8)}…`, { account: filter.account.filter((other) => other !== address) }] as const,
+    ),
   ]
   return (
     <>
@@ -29,20 +31,24 @@ export function FilterChips({ filter, onChange }: FilterProps) {
   )
 }
 
+/** As many as the relay takes. */
+const MAX_ACCOUNTS = 20
 const listOf = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean)
 
 /** The protocol's own parameters: the relay applies them, and sends less. */
 export function FilterForm({ filter, onChange }: FilterProps) {
   const [draft, setDraft] = useState(filter)
   const [symbols, setSymbols] = useState(filter.symbols.join(', '))
-  const mistake = mistakeIn(draft)
+  const [account, setAccount] = useState(filter.account.join(', '))
+  const mistake = mistakeIn(draft.minValue, listOf(account))
   const submit = (event: Event) => {
     event.preventDefault()
-    if (mistake === null) onChange({ ...draft, symbols: listOf(symbols) })
+    if (mistake === null) onChange({ ...draft, symbols: listOf(symbols), account: listOf(account) })
   }
   const clear = () => {
     setDraft(emptyFilter)
     setSymbols('')
+    setAccount('')
     onChange(emptyFilter)
   }
   const toggle = (type: string) =>
@@ -72,13 +78,13 @@ export function FilterForm({ filter, onChange }: FilterProps) {
         />
       </label>
       <label class="wide">
-        Address
+        Addresses
         <input
-          value={draft.party}
+          value={account}
           placeholder="from or to 0x…"
           autocomplete="off"
           spellcheck={false}
-          onInput={({ currentTarget }) => setDraft({ ...draft, party: currentTarget.value.trim() })}
+          onInput={({ currentTarget }) => setAccount(currentTarget.value)}
         />
       </label>
       <fieldset class="wide">
@@ -104,8 +110,9 @@ export function FilterForm({ filter, onChange }: FilterProps) {
 }
 
 /** What the relay would refuse. */
-function mistakeIn({ minValue, party }: BoardFilter): string | null {
+function mistakeIn(minValue: string, account: readonly string[]): string | null {
   if (minValue !== '' && !/^\d+(\.\d+)?$/.test(minValue)) return 'The minimum value is a number such as 10000 or 0.5.'
-  if (party !== '' && !/^0x[0-9a-fA-F]{40}$/.test(party)) return 'An address is 0x and 40 hex digits.'
+  if (account.length > MAX_ACCOUNTS) return `At most ${MAX_ACCOUNTS} addresses.`
+  if (!account.every((address) => /^0x[0-9a-fA-F]{40}$/.test(address))) return 'An address is 0x and 40 hex digits.'
   return null
 }

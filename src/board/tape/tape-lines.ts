@@ -1,4 +1,5 @@
 import type { Gap, RetractMessage, StreamItem, Update } from '../../sdk/client/index.ts'
+import { followedKeys, stageAfter } from '../../sdk/generated/key-life.ts'
 import { updateTypes } from '../../sdk/generated/names.ts'
 
 /** Messages that change a line, or that say more about the whole chain than a reader wants in a list. */
@@ -15,7 +16,7 @@ export type TapeLine = {
   readonly id: string
   readonly content: LineUpdate | Gap
   readonly isSealed: boolean
-  readonly retraction: Pick<RetractMessage, 'reason' | 'by' | 'time'> | null
+  readonly retraction: Pick<RetractMessage, 'reason' | 'replaced_by' | 'time'> | null
   /** The fields that an amend changed. */
   readonly amended: readonly string[]
 }
@@ -68,11 +69,12 @@ export class TapeLines {
   apply(item: Exclude<StreamItem, { type: 'snapshot' }>): void {
     switch (item.type) {
       case 'seal':
-        for (const key of item.keys) this.#end(key, (line) => ({ ...sealedIn(line, item.block), isSealed: true, retraction: null }))
+        for (const key of followedKeys(item))
+          this.#end(key, (line) => ({ ...sealedIn(line, item.block), isSealed: true, retraction: null }))
         return
       case 'retract': {
-        const { reason, by, time } = item
-        return this.#end(item.key, (line) => ({ ...line, retraction: { reason, by, time } }))
+        const { reason, replaced_by, time } = item
+        return this.#end(item.key, (line) => ({ ...line, retraction: { reason, replaced_by, time } }))
       }
       case 'amend': {
         const { update, changed } = item
@@ -80,7 +82,7 @@ export class TapeLines {
           ...line,
           // The message as it would have been, had it come so at first: it keeps its position and time.
           content: { ...line.content, ...update } as LineUpdate,
-          isSealed: line.isSealed || ('stage' in update && update.stage === 'sealed'),
+          isSealed: stageAfter(line.isSealed ? 'sealed' : 'preconfirmed', item) === 'sealed',
           amended: [...line.amended, ...changed],
         }))
       }

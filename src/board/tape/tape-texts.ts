@@ -37,8 +37,8 @@ export function lineText({ content }: TapeLine): LineText {
     case 'multiplier':
       return {
         ...base,
-        figure: content.to === null ? UNKNOWN : factorText(content.to),
-        detail: content.from === null ? content.phase : `${content.phase}, was ${factorText(content.from)}`,
+        figure: content.multiplier === null ? UNKNOWN : factorText(content.multiplier),
+        detail: content.previous === null ? content.phase : `${content.phase}, was ${factorText(content.previous)}`,
       }
     case 'pause':
       return { ...base, detail: `${content.features.join(', ').toLowerCase()} ${content.change}` }

@@ -1,5 +1,5 @@
 import { keccak256 } from 'viem/utils'
-import { type HexString, toWord } from './hex.ts'
+import { type Hex, toWord } from '../../lib/hex.ts'
 
 /** Value of each key: ether in wei, nonces, code and storage slots, all as numbers. */
 export type StateValues = ReadonlyMap<string, bigint>
@@ -10,17 +10,17 @@ export type StateWrite = { key: string; change: (value: bigint) => bigint }
 
 export const writeValue = (key: string, value: bigint): StateWrite => ({ key, change: () => value })
 
-export const etherKey = (address: HexString) => `ether ${address}`
-export const nonceKey = (address: HexString) => `nonce ${address}`
-export const codeKey = (address: HexString) => `code ${address}`
-export const storageKey = (address: HexString, slot: HexString) => `slot ${address} ${slot}`
+export const etherKey = (address: Hex) => `ether ${address}`
+export const nonceKey = (address: Hex) => `nonce ${address}`
+export const codeKey = (address: Hex) => `code ${address}`
+export const storageKey = (address: Hex, slot: Hex) => `slot ${address} ${slot}`
 
 /** How many computed slots are cached. */
 const SLOTS_BOUND = 10_000
-const slotCache = new Map<string, HexString>()
+const slotCache = new Map<string, Hex>()
 
 /** The slot of a key in the mapping at slot `base`, as Solidity lays it out: keccak256(key ++ base). */
-export const mappingSlot = (key: HexString, base: HexString): HexString => {
+export const mappingSlot = (key: Hex, base: Hex): Hex => {
   const cacheKey = key + base
   const cached = slotCache.get(cacheKey)
   if (cached) return cached

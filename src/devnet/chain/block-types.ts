@@ -1,38 +1,38 @@
+import type { Hex } from '../../lib/hex.ts'
 import type { StateWrite } from './account-state.ts'
-import type { HexString } from './hex.ts'
 
 /** A log before it is in a block. */
-export type EmittedLog = { address: HexString; topics: readonly HexString[]; data: HexString }
+export type EmittedLog = { address: Hex; topics: readonly Hex[]; data: Hex }
 
 /** A log as the node sends it. */
 export type DevnetLog = EmittedLog & {
-  blockHash: HexString
-  blockNumber: HexString
-  blockTimestamp: HexString
+  blockHash: Hex
+  blockNumber: Hex
+  blockTimestamp: Hex
   /** The whole milliseconds, where several blocks share a second. */
-  blockTimestampMs?: HexString
-  transactionHash: HexString
-  transactionIndex: HexString
-  logIndex: HexString
+  blockTimestampMs?: Hex
+  transactionHash: Hex
+  transactionIndex: Hex
+  logIndex: Hex
   removed: boolean
 }
 
 /** A transaction before it is in a block. */
 export type UnsignedTransaction = {
-  from: HexString
-  to: HexString
-  input: HexString
+  from: Hex
+  to: Hex
+  input: Hex
   gasUsed: number
   logs: readonly EmittedLog[]
   writes: readonly StateWrite[]
   /** The hash, known in advance, of a transaction that a test injects. The chain then differs from the seed's. */
-  injectedHash?: HexString
+  injectedHash?: Hex
   /** What becomes of it when its block is sealed, if not itself. It is part of what the seed determines. */
   sealedAs?: TransactionOutcome
 }
 
 /** A transaction with its hash and its sender's nonce. */
-export type DevnetTransaction = UnsignedTransaction & { hash: HexString; nonce: bigint }
+export type DevnetTransaction = UnsignedTransaction & { hash: Hex; nonce: bigint }
 
 /** A block; pending while its hash is zero, then sealed. */
 export type DevnetBlock = {
@@ -40,8 +40,8 @@ export type DevnetBlock = {
   timestamp: number
   /** The whole milliseconds, where several blocks share a second. */
   timestampMs?: number
-  hash: HexString
-  parentHash: HexString
+  hash: Hex
+  parentHash: Hex
   transactions: readonly DevnetTransaction[]
   logs: readonly DevnetLog[]
 }

@@ -1,3 +1,4 @@
+import { type Hex, quantity, ZERO_WORD } from '../../lib/hex.ts'
 import { DevnetState, etherKey, nonceKey, type StateValues } from './account-state.ts'
 import type {
   DevnetBlock,
@@ -8,7 +9,6 @@ import type {
   UnsignedTransaction,
 } from './block-types.ts'
 import { ChainHashes } from './hashes.ts'
-import { type HexString, quantity, ZERO_WORD } from './hex.ts'
 import { type DeferredTransaction, resolveTransaction } from './state-dependent-transaction.ts'
 
 /** Time of block 0. Block n is n block times later, so a restarted chain has the same head as one that kept running. */
@@ -32,7 +32,7 @@ export class Chain {
   #hashes: ChainHashes
   #state: DevnetState
   #sealed = new Map<number, SealedDevnetBlock>()
-  #numberByHash = new Map<HexString, number>()
+  #numberByHash = new Map<Hex, number>()
   #genesisBlock: DevnetBlock
   #head: DevnetBlock
   #pending: PendingBlockDraft
@@ -69,7 +69,7 @@ export class Chain {
     return number === 0 ? this.#genesisBlock : this.#sealed.get(number)
   }
 
-  blockOfHash(hash: HexString): DevnetBlock | undefined {
+  blockOfHash(hash: Hex): DevnetBlock | undefined {
     if (hash === this.#genesisBlock.hash) return this.#genesisBlock
     const number = this.#numberByHash.get(hash)
     return number === undefined ? undefined : this.#sealed.get(number)

@@ -1,8 +1,8 @@
 import { encodeFunctionData, toEventSelector, toFunctionSelector } from 'viem/utils'
-import { tokenAbi, tokenLog } from '../tokens/abi.ts'
+import { type Hex, toWord, ZERO_ADDRESS } from '../../lib/hex.ts'
+import { tokenAbi, tokenLog } from '../tokens/contract-abis.ts'
 import { codeKey, mappingSlot, type StateWrite, storageKey } from './account-state.ts'
 import type { EmittedLog, UnsignedTransaction } from './block-types.ts'
-import { type HexString, toWord, ZERO_ADDRESS } from './hex.ts'
 
 // Storage layout of a token: balances at slot 0, allowances at slot 1 (both mappings), the total supply at slot 2.
 const BALANCES = toWord(0n)
@@ -24,15 +24,15 @@ const selectors = {
 /** Gas used by each kind of transaction. */
 export const gasByKind = { transfer: 46_109, mint: 51_240, burn: 33_872, approval: 46_343, other: 60_000 } as const
 
-export const tokenBalanceKey = (token: HexString, account: HexString): string => storageKey(token, mappingSlot(account, BALANCES))
+export const tokenBalanceKey = (token: Hex, account: Hex): string => storageKey(token, mappingSlot(account, BALANCES))
 
-const allowanceKey = (token: HexString, owner: HexString, spender: HexString): string =>
+const allowanceKey = (token: Hex, owner: Hex, spender: Hex): string =>
   storageKey(token, mappingSlot(spender, mappingSlot(owner, ALLOWANCES)))
 
-export const supplyKey = (token: HexString): string => storageKey(token, SUPPLY)
+export const supplyKey = (token: Hex): string => storageKey(token, SUPPLY)
 
 /** A mint comes from the zero address, a burn goes to it. */
-export type TokenTransfer = { token: HexString; from: HexString; to: HexString; raw: bigint }
+export type TokenTransfer = { token: Hex; from: Hex; to: Hex; raw: bigint }
 
 const add = (raw: bigint) => (balance: bigint) => balance + raw
 // Not below zero: a fault may have dropped the transaction that the holder received the tokens in.
@@ -43,7 +43,7 @@ const raiseTo = (raw: bigint) => (balance: bigint) => {
 }
 
 /** A transfer, a mint or a burn. */
-export const buildTransfer = ({ token, from, to, raw }: TokenTransfer, sender: HexString): UnsignedTransaction => {
+export const buildTransfer = ({ token, from, to, raw }: TokenTransfer, sender: Hex): UnsignedTransaction => {
   const isMint = from === ZERO_ADDRESS
   const isBurn = to === ZERO_ADDRESS
   const kind = isMint ? 'mint' : isBurn ? 'burn' : 'transfer'
@@ -61,18 +61,14 @@ export const buildTransfer = ({ token, from, to, raw }: TokenTransfer, sender: H
 }
 
 /** The same transfer with a memo. */
-export const addMemo = (transfer: UnsignedTransaction, { to, raw }: TokenTransfer, memo: HexString): UnsignedTransaction => ({
+export const addMemo = (transfer: UnsignedTransaction, { to, raw }: TokenTransfer, memo: Hex): UnsignedTransaction => ({
   ...transfer,
   input: encodeFunctionData({ abi: tokenAbi, functionName: 'transferWithMemo', args: [to, raw, memo] }),
   logs: [...transfer.logs, tokenLog(transfer.to, 'Memo', { caller: transfer.from, memo })],
 })
 
 /** The same transfer as a seizure, without the holder's consent. */
-export const addSeizure = (
-  transfer: UnsignedTransaction,
-  { from, to, raw }: TokenTransfer,
-  memo: HexString,
-): UnsignedTransaction => ({
+export const addSeizure = (transfer: UnsignedTransaction, { from, to, raw }: TokenTransfer, memo: Hex): UnsignedTransaction => ({
   ...transfer,
   input: encodeFunctionData({ abi: tokenAbi, functionName: 'seizeWithMemo', args: [from, to, raw, memo] }),
   logs: [
@@ -83,7 +79,7 @@ export const addSeizure = (
 })
 
 /** The sender of a transfer: its holder, or the custodian for a mint. */
-export const senderOf = ({ from }: TokenTransfer, custodian: HexString): HexString => (from === ZERO_ADDRESS ? custodian : from)
+export const senderOf = ({ from }: TokenTransfer, custodian: Hex): Hex => (from === ZERO_ADDRESS ? custodian : from)
 
 export const buildApproval = ({ token, from, to, raw }: TokenTransfer): UnsignedTransaction => ({
   from,
@@ -95,7 +91,7 @@ export const buildApproval = ({ token, from, to, raw }: TokenTransfer): Unsigned
 })
 
 /** A transaction that emits these logs and changes no state. */
-export const buildLogsTransaction = (sender: HexString, logs: readonly EmittedLog[]): UnsignedTransaction => ({
+export const buildLogsTransaction = (sender: Hex, logs: readonly EmittedLog[]): UnsignedTransaction => ({
   from: sender,
   to: logs[0]?.address ?? sender,
   input: '0x',
@@ -108,7 +104,7 @@ export const buildLogsTransaction = (sender: HexString, logs: readonly EmittedLo
  * A transfer that always succeeds, for tests. It first gives the holder what is missing, without a log.
  * It makes the address a token if it was none.
  */
-export const buildFundedTransfer = (transfer: TokenTransfer, sender: HexString): UnsignedTransaction => {
+export const buildFundedTransfer = (transfer: TokenTransfer, sender: Hex): UnsignedTransaction => {
   const { token, from, raw } = transfer
   const transaction = buildTransfer(transfer, sender)
   const writes: StateWrite[] = [{ key: codeKey(token), change: () => TOKEN_CODE }]
@@ -116,5 +112,5 @@ export const buildFundedTransfer = (transfer: TokenTransfer, sender: HexString):
   return { ...transaction, writes: [...writes, ...transaction.writes] }
 }
 
-const encodeCall = (selector: HexString, account: HexString, raw: bigint): HexString =>
+const encodeCall = (selector: Hex, account: Hex, raw: bigint): Hex =>
   `${selector}${toWord(account).slice(2)}${toWord(raw).slice(2)}`

@@ -1,5 +1,5 @@
+import type { Hex } from '../../lib/hex.ts'
 import type { EmittedLog } from '../chain/block-types.ts'
-import type { HexString } from '../chain/hex.ts'
 
 /** The supported subscriptions. */
 export const subscriptionKinds = ['pendingLogs', 'logs', 'newHeads'] as const
@@ -111,11 +111,11 @@ export type Faults = typeof noFaults & {
   /** Closes every socket now and refuses new ones until the faults are cleared. */
   dropSockets: () => void
   /** A pre-confirmed transaction will not be in its sealed block. */
-  drop: (hash: HexString) => void
+  drop: (hash: Hex) => void
   /** A pre-confirmed transaction will be in the block after its own. */
-  move: (hash: HexString) => void
+  move: (hash: Hex) => void
   /** A pre-confirmed transaction will have these logs in its sealed block; its state changes stay. */
-  change: (hash: HexString, logs: readonly EmittedLog[]) => void
+  change: (hash: Hex, logs: readonly EmittedLog[]) => void
   /** Ends all faults. */
   clear: () => void
 }

@@ -1,10 +1,10 @@
+import type { Hex } from '../../lib/hex.ts'
 import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
 import { GAS_PRICE, GENESIS_MS } from '../chain/chain.ts'
-import type { HexString } from '../chain/hex.ts'
 import { type DeferredTransaction, resolveTransaction } from '../chain/state-dependent-transaction.ts'
 import { supplyKey, TOKEN_CODE } from '../chain/transactions.ts'
-import { type DevnetToken, lateToken } from '../tokens/listed.ts'
-import { initialTokenValues } from '../tokens/storage.ts'
+import { type DevnetToken, lateToken } from '../tokens/issued-tokens.ts'
+import { initialTokenValues } from '../tokens/token-storage.ts'
 import { type Cycle, createCorporateActions, LISTED_FROM_BLOCK, LISTED_UNTIL_BLOCK } from './corporate-actions.ts'
 import { actorAddress, CYCLE_BLOCKS, cycleOf, OPENING_ETHER } from './trading.ts'
 
@@ -18,7 +18,7 @@ export type Calendar = {
   isListed: (token: DevnetToken, block: number) => boolean
 }
 
-export const createCalendar = (seed: string, blockMs: number, custodian: HexString, operator: HexString): Calendar => {
+export const createCalendar = (seed: string, blockMs: number, custodian: Hex, operator: Hex): Calendar => {
   const script = createCorporateActions({ custodian, operator, debtor: actorAddress(seed, 'debtor') })
   const byBlock = Map.groupBy(script, ([at]) => at)
   const cycleAt = (number: number): Cycle => ({

@@ -1,13 +1,21 @@
 import { parseUnits, stringToHex } from 'viem/utils'
-import { type HexString, ZERO_ADDRESS } from '../chain/hex.ts'
+import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
 import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import { addMemo, addSeizure, buildTransfer, type TokenTransfer } from '../chain/transactions.ts'
-import { changeContractUri, changeMetadata, changeName, changeSupplyCap, changeSymbol, pause, unpause } from '../tokens/admin.ts'
+import {
+  changeContractUri,
+  changeMetadata,
+  changeName,
+  changeSupplyCap,
+  changeSymbol,
+  pause,
+  unpause,
+} from '../tokens/admin-calls.ts'
+import { lateToken, TOKEN_DECIMALS, tokens } from '../tokens/issued-tokens.ts'
 import { announce, buildTokenCall, multicall, type TokenCall } from '../tokens/issuer-call.ts'
-import { lateToken, TOKEN_DECIMALS, tokens } from '../tokens/listed.ts'
 import { cancelSchedule, changeMultiplier, scheduleMultiplier } from '../tokens/multiplier-calls.ts'
 import { buildFeedFreeze } from '../tokens/oracle-registry.ts'
-import { MULTIPLIER_DECIMALS, NO_CAP } from '../tokens/storage.ts'
+import { MULTIPLIER_DECIMALS, NO_CAP } from '../tokens/token-storage.ts'
 
 /** A cycle's number, and the time in seconds of a block in it. */
 export type Cycle = { number: number; timestampOf: (blockInCycle: number) => number }
@@ -29,7 +37,7 @@ export const frozenFeed = { symbol: 'GOOGLc', fromBlock: 28, untilBlock: 64 } as
 export const NAME_DELAY_BLOCKS = 10
 
 /** The operator acts for the issuer, with the custodian's tokens, and seizes the debtor's. */
-type Actors = { custodian: HexString; operator: HexString; debtor: HexString }
+type Actors = { custodian: Hex; operator: Hex; debtor: Hex }
 
 /**
  * The corporate actions of every cycle, in order; each is undone later in the cycle. The best-known tokens (AAPLc,
@@ -41,7 +49,7 @@ export const createCorporateActions = ({ custodian, operator, debtor }: Actors):
     const call = first && others.length === 0 ? first : multicall(calls)
     return buildTokenCall({ token: findToken(symbol).address, sender: operator }, call)
   }
-  const transferOf = (symbol: string, from: HexString, to: HexString, amount: string): TokenTransfer => {
+  const transferOf = (symbol: string, from: Hex, to: Hex, amount: string): TokenTransfer => {
     return { token: findToken(symbol).address, from, to, raw: parseUnits(amount, TOKEN_DECIMALS) }
   }
   const transferWithMemo = (symbol: string, amount: string, memo: string): DeferredTransaction => {
@@ -52,7 +60,7 @@ export const createCorporateActions = ({ custodian, operator, debtor }: Actors):
     const transfer = transferOf(symbol, debtor, custodian, amount)
     return () => addSeizure(buildTransfer(transfer, operator), transfer, encodeMemo(memo))
   }
-  const moveLateToken = (from: HexString, to: HexString, amount: string): DeferredTransaction => {
+  const moveLateToken = (from: Hex, to: Hex, amount: string): DeferredTransaction => {
     const transfer = transferOf(lateToken.symbol, from, to, amount)
     return () => buildTransfer(transfer, operator)
   }
@@ -96,7 +104,7 @@ export const createCorporateActions = ({ custodian, operator, debtor }: Actors):
   ]
 }
 
-const freezeFeed = (operator: HexString): readonly ScriptEntry[] => {
+const freezeFeed = (operator: Hex): readonly ScriptEntry[] => {
   const { symbol, fromBlock, untilBlock } = frozenFeed
   const { address } = findToken(symbol)
   return [
@@ -122,4 +130,4 @@ const findToken = (symbol: string) => {
 
 const parseMultiplier = (multiplier: string): bigint => parseUnits(multiplier, MULTIPLIER_DECIMALS)
 
-const encodeMemo = (memo: string): HexString => stringToHex(memo, { size: 32 })
+const encodeMemo = (memo: string): Hex => stringToHex(memo, { size: 32 })

@@ -1,7 +1,7 @@
 import { parseUnits } from 'viem/utils'
+import type { Hex } from '../../lib/hex.ts'
 import { nonceKey, type StateValues, writeValue } from '../chain/account-state.ts'
 import { GENESIS_MS } from '../chain/chain.ts'
-import type { HexString } from '../chain/hex.ts'
 import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import {
   buildRoundTransaction,
@@ -73,7 +73,7 @@ export const createCalendarNav = (seed: string, blockMs: number): ReadNav => {
 }
 
 const buildTransmission =
-  (feed: DevnetFeed, sender: HexString, newest: NavRound): DeferredTransaction =>
+  (feed: DevnetFeed, sender: Hex, newest: NavRound): DeferredTransaction =>
   (context) => {
     const { answer, round, updatedAt } = toFeedRound(newest)
     const transaction = buildRoundTransaction(feed, sender, { answer, round, updatedAt })(context)

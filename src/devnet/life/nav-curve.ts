@@ -1,5 +1,5 @@
-import type { DevnetToken } from '../tokens/listed.ts'
-import { seededRandom } from './random.ts'
+import type { DevnetToken } from '../tokens/issued-tokens.ts'
+import { seededRandom } from './seeded-random.ts'
 
 /** A feed publishes at least this often, also when the market is closed, so that a demo on a weekend shows data. */
 const HEARTBEAT_MS = 3_600_000

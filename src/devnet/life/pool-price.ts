@@ -1,7 +1,7 @@
 import type { DevnetPool } from '../tokens/devnet-pools.ts'
-import { tokens } from '../tokens/listed.ts'
+import { tokens } from '../tokens/issued-tokens.ts'
 import { createNavCurve, type ReadNav, weekendAt } from './nav-curve.ts'
-import { seededRandom } from './random.ts'
+import { seededRandom } from './seeded-random.ts'
 
 /** The price in a pool at a time, in dollars. Each draw has another one nearby. */
 export type ReadPoolPrice = (pool: DevnetPool, atMs: number, draw: string) => string

@@ -1,13 +1,13 @@
+import type { Hex } from '../../lib/hex.ts'
 import { etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
 import { GAS_PRICE, GENESIS_MS } from '../chain/chain.ts'
-import type { HexString } from '../chain/hex.ts'
 import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import { tokenBalanceKey } from '../chain/transactions.ts'
 import { type DevnetPool, poolContract, pools, rootOfPrice } from '../tokens/devnet-pools.ts'
 import { poolValues } from '../tokens/pool-storage.ts'
 import { buildSwap, reserveBoundOf, reserveOf, SWAP_GAS } from '../tokens/swap-call.ts'
 import type { ReadPoolPrice } from './pool-price.ts'
-import { drawCount, pick, seededRandom } from './random.ts'
+import { drawCount, pick, seededRandom } from './seeded-random.ts'
 import { actorAddress, CYCLE_BLOCKS, OPENING_ETHER } from './trading.ts'
 
 /** Swaps for each transaction of the market. */
@@ -70,13 +70,13 @@ export const createQuietSwaps = (seed: string, nowMs: number, readPrice: ReadPoo
 }
 
 /** The account that trades with the pools. */
-export const traderOf = (seed: string): HexString => actorAddress(seed, 'swap trader')
+export const traderOf = (seed: string): Hex => actorAddress(seed, 'swap trader')
 
 /** The tokens of the trader and the pools, which never hold more together. */
-export const swappableSupplyOf = (token: HexString): bigint =>
+export const swappableSupplyOf = (token: Hex): bigint =>
   pools.reduce((sum, pool) => (pool.token === token ? sum + reserveBoundOf(pool) : sum), 0n)
 
-const openingValues = (trader: HexString, rootOf: (pool: DevnetPool) => bigint): Map<string, bigint> => {
+const openingValues = (trader: Hex, rootOf: (pool: DevnetPool) => bigint): Map<string, bigint> => {
   const values = new Map<string, bigint>()
   const add = (key: string, raw: bigint) => values.set(key, (values.get(key) ?? 0n) + raw)
   for (const pool of pools) {

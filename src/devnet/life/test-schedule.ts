@@ -1,19 +1,19 @@
 import { parseUnits, stringToHex } from 'viem/utils'
-import { type HexString, ZERO_ADDRESS } from '../chain/hex.ts'
+import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
 import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import { addMemo, addSeizure, buildTransfer, type TokenTransfer } from '../chain/transactions.ts'
-import { changeName, pause, unpause } from '../tokens/admin.ts'
+import { changeName, pause, unpause } from '../tokens/admin-calls.ts'
 import { buildRoundTransaction, FEED_DECIMALS, testFeed } from '../tokens/feeds.ts'
+import { TOKEN_DECIMALS, testToken } from '../tokens/issued-tokens.ts'
 import { announce, buildTokenCall, type TokenCall } from '../tokens/issuer-call.ts'
-import { TOKEN_DECIMALS, testToken } from '../tokens/listed.ts'
 import { cancelSchedule, changeMultiplier, scheduleMultiplier } from '../tokens/multiplier-calls.ts'
-import { MULTIPLIER_DECIMALS } from '../tokens/storage.ts'
+import { MULTIPLIER_DECIMALS } from '../tokens/token-storage.ts'
 
 /** How long the schedule of the test token is. It begins at each full ten minutes of the hour, by block time. */
 export const TEST_CYCLE_S = 600
 
 /** One run of the schedule: the second of Unix time when it begins, two holders, and the issuer. */
-export type TestCycle = { startS: number; holder: HexString; partner: HexString; issuer: HexString }
+export type TestCycle = { startS: number; holder: Hex; partner: Hex; issuer: Hex }
 
 /** Something that happens in every run. `docs/test-token.md` shows what, and the messages that it brings. */
 export type TestStep = {
@@ -163,7 +163,7 @@ function burnOf(amount: string) {
   return ({ holder }: TestCycle): TokenTransfer => tokens(amount, holder, ZERO_ADDRESS)
 }
 
-function tokens(amount: string, from: HexString, to: HexString): TokenTransfer {
+function tokens(amount: string, from: Hex, to: Hex): TokenTransfer {
   return { token: testToken.address, from, to, raw: parseUnits(amount, TOKEN_DECIMALS) }
 }
 
@@ -191,6 +191,6 @@ function splitNotice({ startS }: TestCycle) {
   return { id: `TESTc-split-${startS}`, description: 'Two for one', uri: 'https://example.invalid/testc/split' }
 }
 
-function memo(text: string): HexString {
+function memo(text: string): Hex {
   return stringToHex(text, { size: 32 })
 }

@@ -1,11 +1,12 @@
+import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
 import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
 import type { UnsignedTransaction } from '../chain/block-types.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
-import { digest, type HexString, ZERO_ADDRESS } from '../chain/hex.ts'
+import { digest } from '../chain/hashes.ts'
 import { buildApproval, buildTransfer, gasByKind, supplyKey, TOKEN_CODE, tokenBalanceKey } from '../chain/transactions.ts'
-import type { DevnetToken } from '../tokens/listed.ts'
-import { initialTokenValues } from '../tokens/storage.ts'
-import { drawCount, pick, type RandomSource, seededRandom } from './random.ts'
+import type { DevnetToken } from '../tokens/issued-tokens.ts'
+import { initialTokenValues } from '../tokens/token-storage.ts'
+import { drawCount, pick, type RandomSource, seededRandom } from './seeded-random.ts'
 
 /** Number of blocks in a cycle. Its second half undoes the trades of the first, in reverse order. */
 export const CYCLE_BLOCKS = 256
@@ -21,8 +22,8 @@ export const OPENING_ETHER = 1_000_000n * 10n ** 18n
 /** Random trades, which depend only on the seed and the block number. */
 export type Market = {
   /** An account with plenty of every token, for tests. */
-  custodian: HexString
-  accounts: readonly HexString[]
+  custodian: Hex
+  accounts: readonly Hex[]
   /** The state of all accounts and tokens when a cycle starts. */
   stateAtStart: (cycle: number) => StateValues
   /** The trades in a flashblock of a block. */
@@ -40,7 +41,7 @@ type TradingSettings = {
 
 type TradeKind = 'transfer' | 'mint' | 'burn' | 'approval'
 /** A trade that every cycle repeats. Only the amounts differ, so that nonces and fees are the same in every cycle. */
-type Trade = { kind: TradeKind; token: DevnetToken; from: HexString; to: HexString }
+type Trade = { kind: TradeKind; token: DevnetToken; from: Hex; to: Hex }
 type SizedTrade = Trade & { raw: bigint }
 
 /** The cycle of a block; block 0 belongs to none. */
@@ -104,7 +105,7 @@ export const createMarket = (seed: string, tokens: readonly DevnetToken[], setti
   return { custodian, accounts, stateAtStart, transactions }
 }
 
-export const actorAddress = (seed: string, name: string): HexString => `0x${digest(seed, name).slice(2, 42)}`
+export const actorAddress = (seed: string, name: string): Hex => `0x${digest(seed, name).slice(2, 42)}`
 
 /** The trade that undoes a trade; an approval is revoked. */
 const reversed = <A extends Trade>(trade: A): A => {
@@ -117,10 +118,10 @@ const reversed = <A extends Trade>(trade: A): A => {
 const dealSupply = (
   seed: string,
   tokens: readonly DevnetToken[],
-  [custodian, ...others]: readonly HexString[],
+  [custodian, ...others]: readonly Hex[],
   { heldElsewhere }: TradingSettings,
 ) => {
-  const balancesByToken = new Map<DevnetToken, Map<HexString, number>>()
+  const balancesByToken = new Map<DevnetToken, Map<Hex, number>>()
   for (const token of tokens) {
     const random = seededRandom(seed, 'shares', token.symbol)
     const weights = others.map(() => 0.1 + random())
@@ -139,7 +140,7 @@ const dealSupply = (
 const drawTrades = (
   random: RandomSource,
   tokens: readonly DevnetToken[],
-  accounts: readonly HexString[],
+  accounts: readonly Hex[],
   { flashblocksPerBlock, transactionsPerFlashblock, transferOnlySymbols }: TradingSettings,
 ): readonly (readonly Trade[])[] =>
   Array.from({ length: HALF_CYCLE_BLOCKS * flashblocksPerBlock }, () =>
@@ -163,12 +164,12 @@ const tradeKindOf = (roll: number): TradeKind =>
 const drawAmounts = (
   random: RandomSource,
   trades: readonly (readonly Trade[])[],
-  initialBalances: ReadonlyMap<DevnetToken, ReadonlyMap<HexString, number>>,
+  initialBalances: ReadonlyMap<DevnetToken, ReadonlyMap<Hex, number>>,
 ): readonly (readonly SizedTrade[])[] => {
   const balancesByToken = new Map([...initialBalances].map(([token, initial]) => [token, new Map(initial)]))
   return trades.map((flashblock) =>
     flashblock.map((trade) => {
-      const balances = balancesByToken.get(trade.token) ?? new Map<HexString, number>()
+      const balances = balancesByToken.get(trade.token) ?? new Map<Hex, number>()
       const balance = balances.get(trade.kind === 'mint' ? trade.to : trade.from) ?? 0
       const raw = Math.floor(balance * 0.2 * random() ** 4)
       if (trade.kind !== 'approval') {
@@ -181,8 +182,8 @@ const drawAmounts = (
 }
 
 /** How many transactions each account sends in a cycle, and the gas that they use. */
-const countUsage = (trades: readonly Trade[], issuer: HexString) => {
-  const usageByAccount = new Map<HexString, { count: number; gas: number }>()
+const countUsage = (trades: readonly Trade[], issuer: Hex) => {
+  const usageByAccount = new Map<Hex, { count: number; gas: number }>()
   for (const { kind, from } of trades) {
     const sender = kind === 'mint' || kind === 'burn' ? issuer : from
     const { count, gas } = usageByAccount.get(sender) ?? { count: 0, gas: 0 }

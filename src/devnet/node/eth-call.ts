@@ -1,8 +1,8 @@
 import { decodeFunctionData, encodeAbiParameters, parseAbi, parseAbiParameters } from 'viem/utils'
 import { z } from 'zod'
-import { blockTags } from '../../protocol/json-rpc-methods.ts'
+import { type Hex, toLowerHex } from '../../lib/hex.ts'
+import { AddressParam, BlockParam, Calldata } from '../../protocol/json-rpc-methods.ts'
 import { codeKey } from '../chain/account-state.ts'
-import { type HexString, toLowerHex } from '../chain/hex.ts'
 import type { ExecutionContext } from '../chain/state-dependent-transaction.ts'
 import { TOKEN_CODE } from '../chain/transactions.ts'
 import { FEED_CODE, FEED_DECIMALS, readFeedState, readNewestRound } from '../tokens/feeds.ts'
@@ -15,19 +15,15 @@ import {
   pausedFeaturesKey,
   scheduledMultiplierKey,
   unpackFeatures,
-} from '../tokens/storage.ts'
+} from '../tokens/token-storage.ts'
 import { CallError } from './json-rpc.ts'
 import { answerManagerCall, answerPoolCall, answerRegistryCall } from './market-calls.ts'
 import { type DevnetNode, resolveStateBlock } from './node.ts'
 import { createRevertError, decodeOrRevert } from './revert.ts'
 
-const Address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'a 20-byte address')
-const Data = z.templateLiteral(['0x', z.string().regex(/^([0-9a-fA-F]{2})*$/)])
-const BlockParam = z.union([z.enum(blockTags), z.string().regex(/^0x(0|[1-9a-fA-F][0-9a-fA-F]{0,63})$/)])
-
 /** Parameters of `eth_call`. */
 export const CallParams = z.tuple([
-  z.object({ to: Address, data: Data.optional(), input: Data.optional() }),
+  z.object({ to: AddressParam, data: Calldata.optional(), input: Calldata.optional() }),
   BlockParam.default('latest'),
 ])
 
@@ -55,11 +51,11 @@ const roundDataType = parseAbiParameters('uint80, int256, uint256, uint256, uint
 const PHASE_SHIFT = 64n
 
 /** Calls a contract of the devnet; an address without code answers `0x`. */
-export const answerEthCall = (node: DevnetNode, [{ to, data, input }, blockId]: z.infer<typeof CallParams>): HexString => {
+export const answerEthCall = (node: DevnetNode, [{ to, data, input }, blockId]: z.infer<typeof CallParams>): Hex => {
   if (!node.calls) throw new CallError(-32601, 'rpc method is not whitelisted', 403)
   const context = contextAt(node, blockId)
   const callee = toLowerHex(to)
-  const calldata = data ?? input ?? '0x'
+  const calldata = toLowerHex(data ?? input ?? '0x')
   switch (context.readState(codeKey(callee))) {
     case 0n:
       return '0x'
@@ -87,7 +83,7 @@ const contextAt = (node: DevnetNode, blockId: string): ExecutionContext => {
   return { readState: (key) => replica.valueAt(key, stateBlock), timestamp: block.timestamp }
 }
 
-const answerTokenCall = ({ readState, timestamp }: ExecutionContext, token: HexString, data: HexString): HexString => {
+const answerTokenCall = ({ readState, timestamp }: ExecutionContext, token: Hex, data: Hex): Hex => {
   switch (decodeOrRevert(() => decodeFunctionData({ abi: tokenViewAbi, data }).functionName)) {
     case 'uiMultiplier':
     case 'multiplier':
@@ -105,7 +101,7 @@ const answerTokenCall = ({ readState, timestamp }: ExecutionContext, token: HexS
   }
 }
 
-const answerFeedCall = ({ readState }: ExecutionContext, proxy: HexString, data: HexString): HexString => {
+const answerFeedCall = ({ readState }: ExecutionContext, proxy: Hex, data: Hex): Hex => {
   const { aggregator, phase } = readFeedState(readState, proxy)
   switch (decodeOrRevert(() => decodeFunctionData({ abi: feedViewAbi, data }).functionName)) {
     case 'aggregator':

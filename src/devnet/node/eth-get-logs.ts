@@ -1,6 +1,6 @@
+import { type Hex, toLowerHex } from '../../lib/hex.ts'
 import { logMatcher, type Params } from '../../protocol/json-rpc-methods.ts'
 import type { DevnetLog } from '../chain/block-types.ts'
-import { type HexString, toLowerHex } from '../chain/hex.ts'
 import { CallError } from './json-rpc.ts'
 import { type DevnetNode, resolveBlockNumber } from './node.ts'
 
@@ -23,7 +23,7 @@ export const readLogs = (node: DevnetNode, filter: Filter): readonly DevnetLog[]
   return checkResultCount(node, logsOfRange(node, from, to).filter(logMatcher(filter)), { from, to })
 }
 
-const logsOfBlock = ({ replica, faultController }: DevnetNode, hash: HexString): readonly DevnetLog[] => {
+const logsOfBlock = ({ replica, faultController }: DevnetNode, hash: Hex): readonly DevnetLog[] => {
   const block = replica.blockOfHash(hash)
   if (!block || faultController.consume('missingByHash')) throw new CallError(-32001, `block not found: hash ${hash}`)
   return block.logs

@@ -4,7 +4,7 @@ import type { Chain } from '../chain/chain.ts'
 import { supplyKey } from '../chain/transactions.ts'
 import type { NavRound } from '../life/nav-curve.ts'
 import { FEED_DECIMALS, feeds, readFeedState, readNewestRound, testFeed } from '../tokens/feeds.ts'
-import type { DevnetToken } from '../tokens/listed.ts'
+import type { DevnetToken } from '../tokens/issued-tokens.ts'
 import {
   MULTIPLIER_DECIMALS,
   multiplierAt,
@@ -13,7 +13,7 @@ import {
   symbolKey,
   unpackFeatures,
   unpackText,
-} from '../tokens/storage.ts'
+} from '../tokens/token-storage.ts'
 import type { World } from '../world.ts'
 
 /** The list's data of a token, from the newest sealed block. */

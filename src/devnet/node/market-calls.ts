@@ -1,12 +1,12 @@
 import { decodeFunctionData, encodeAbiParameters, parseAbi, parseAbiParameters } from 'viem/utils'
+import { type Hex, toLowerHex, toWord } from '../../lib/hex.ts'
 import { codeKey, storageKey } from '../chain/account-state.ts'
-import { type HexString, toLowerHex, toWord } from '../chain/hex.ts'
 import type { ExecutionContext } from '../chain/state-dependent-transaction.ts'
 import { TOKEN_CODE } from '../chain/transactions.ts'
 import { isTokenFirst, pools } from '../tokens/devnet-pools.ts'
 import { isFeedFrozen } from '../tokens/oracle-registry.ts'
 import { poolLiquidityKey, readPoolState } from '../tokens/pool-storage.ts'
-import { multiplierAt } from '../tokens/storage.ts'
+import { multiplierAt } from '../tokens/token-storage.ts'
 import { createRevertError, decodeOrRevert } from './revert.ts'
 
 const poolViewAbi = parseAbi([
@@ -25,7 +25,7 @@ const slipstreamStateType = parseAbiParameters('uint160, int24, uint16, uint16, 
 const oracleParamsType = parseAbiParameters('uint256, bool')
 
 /** Calls a Uniswap v3 pool or a Slipstream pool. */
-export const answerPoolCall = ({ readState }: ExecutionContext, address: HexString, data: HexString): HexString => {
+export const answerPoolCall = ({ readState }: ExecutionContext, address: Hex, data: Hex): Hex => {
   const pool = pools.find(({ id }) => id === address)
   if (!pool) throw createRevertError()
   const [token0, token1] = isTokenFirst(pool) ? [pool.token, pool.currency.address] : [pool.currency.address, pool.token]
@@ -48,13 +48,13 @@ export const answerPoolCall = ({ readState }: ExecutionContext, address: HexStri
 }
 
 /** Reads the storage of the manager of Uniswap v4. */
-export const answerManagerCall = ({ readState }: ExecutionContext, manager: HexString, data: HexString): HexString => {
+export const answerManagerCall = ({ readState }: ExecutionContext, manager: Hex, data: Hex): Hex => {
   const [slot] = decodeOrRevert(() => decodeFunctionData({ abi: managerViewAbi, data }).args)
   return toWord(readState(storageKey(manager, slot)))
 }
 
 /** Asks the registry about the feed of a token. */
-export const answerRegistryCall = ({ readState, timestamp }: ExecutionContext, data: HexString): HexString => {
+export const answerRegistryCall = ({ readState, timestamp }: ExecutionContext, data: Hex): Hex => {
   const [account] = decodeOrRevert(() => decodeFunctionData({ abi: registryViewAbi, data }).args)
   const token = toLowerHex(account)
   if (readState(codeKey(token)) !== TOKEN_CODE) throw createRevertError()

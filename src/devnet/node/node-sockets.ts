@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import type { WebSocket } from 'ws'
+import type { Hex } from '../../lib/hex.ts'
 import { LogFilter, logMatcher } from '../../protocol/json-rpc-methods.ts'
 import type { DevnetBlock, DevnetLog } from '../chain/block-types.ts'
-import type { HexString } from '../chain/hex.ts'
 import { type DevnetSubscriptionKind, type Faults, subscriptionKinds } from '../faults/faults.ts'
-import { seededRandom, shuffled } from '../life/random.ts'
-import { headerJson } from './json.ts'
+import { seededRandom, shuffled } from '../life/seeded-random.ts'
+import { headerJson } from './block-json.ts'
 import { CallError, errorReply, handleRequest, type RpcHandler } from './json-rpc.ts'
 import { parseParams } from './rpc-methods.ts'
 
@@ -17,7 +17,7 @@ const SUBSCRIPTIONS_BOUND = 1_024
 const BACKLOG_BOUND_BYTES = 4 * 1_024 * 1_024
 
 type DevnetSubscription = { kind: DevnetSubscriptionKind; matches: (log: DevnetLog) => boolean }
-type DevnetSession = { socket: WebSocket; subscriptions: Map<HexString, DevnetSubscription> }
+type DevnetSession = { socket: WebSocket; subscriptions: Map<Hex, DevnetSubscription> }
 
 type SocketsInputs = {
   /** Answers every method except subscriptions. */
@@ -126,7 +126,7 @@ export class DevnetSockets {
     }
   }
 
-  #notify(session: DevnetSession, subscription: HexString, result: unknown): void {
+  #notify(session: DevnetSession, subscription: Hex, result: unknown): void {
     const text = JSON.stringify({ jsonrpc: '2.0', method: 'eth_subscription', params: { subscription, result } })
     for (let copy = 0; copy < this.#faults.repeats; copy++) this.#send(session, text)
   }
@@ -151,7 +151,7 @@ export class DevnetSockets {
     }
   }
 
-  #subscribe({ subscriptions }: DevnetSession, params: unknown): HexString {
+  #subscribe({ subscriptions }: DevnetSession, params: unknown): Hex {
     const [name, filter] = Array.isArray(params) ? params : []
     const kind = subscriptionKinds.find((known) => known === name)
     if (!kind) throw new CallError(-32602, `invalid params: no subscription ${JSON.stringify(name)}`)
@@ -159,7 +159,7 @@ export class DevnetSockets {
     if (subscriptions.size >= SUBSCRIPTIONS_BOUND) throw new CallError(-32006, 'too many subscriptions on the connection')
     // As on the real node, anything but an object is no filter and matches every log.
     const parsed = typeof filter === 'object' && filter !== null ? parseParams(LogFilter, filter) : {}
-    const id: HexString = `0x${randomBytes(16).toString('hex')}`
+    const id: Hex = `0x${randomBytes(16).toString('hex')}`
     subscriptions.set(id, { kind, matches: logMatcher(parsed) })
     return id
   }
@@ -167,6 +167,6 @@ export class DevnetSockets {
   #unsubscribe({ subscriptions }: DevnetSession, params: unknown): boolean {
     const [id] = Array.isArray(params) ? params : []
     if (typeof id !== 'string') throw new CallError(-32602, 'invalid params: a subscription id')
-    return subscriptions.delete(id as HexString)
+    return subscriptions.delete(id as Hex)
   }
 }

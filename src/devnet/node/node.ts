@@ -1,7 +1,7 @@
+import { quantity, toLowerHex } from '../../lib/hex.ts'
 import type { AnyBlock, blockTags } from '../../protocol/json-rpc-methods.ts'
 import type { DevnetBlock } from '../chain/block-types.ts'
-import { quantity, toLowerHex } from '../chain/hex.ts'
-import type { FaultController } from '../faults/apply.ts'
+import type { FaultController } from '../faults/fault-controller.ts'
 import { CallError } from './json-rpc.ts'
 import type { Replica } from './replica.ts'
 

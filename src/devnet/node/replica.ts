@@ -1,6 +1,7 @@
+import { type Hex, ZERO_WORD } from '../../lib/hex.ts'
 import type { DevnetBlock } from '../chain/block-types.ts'
 import type { Chain } from '../chain/chain.ts'
-import { digest, type HexString, ZERO_WORD } from '../chain/hex.ts'
+import { digest } from '../chain/hashes.ts'
 import type { Faults } from '../faults/faults.ts'
 
 /** How many blocks a stuck pending state is behind the newest. */
@@ -71,7 +72,7 @@ export const createLaggingReplica = (chain: Chain, faults: Faults): Replica => {
 }
 
 /** The same block under another hash, in its logs too. */
-const withHash = (block: DevnetBlock, hash: HexString): DevnetBlock => ({
+const withHash = (block: DevnetBlock, hash: Hex): DevnetBlock => ({
   ...block,
   hash,
   logs: block.logs.map((log) => ({ ...log, blockHash: hash })),

@@ -1,10 +1,10 @@
 import type { z } from 'zod'
+import { type Hex, quantity, toLowerHex, toWord } from '../../lib/hex.ts'
 import { type AnyBlock, type Method, methods } from '../../protocol/json-rpc-methods.ts'
 import { codeKey, etherKey, nonceKey, storageKey } from '../chain/account-state.ts'
-import { quantity, toLowerHex, toWord } from '../chain/hex.ts'
+import { blockJson, receiptsJson } from './block-json.ts'
 import { answerEthCall, CallParams } from './eth-call.ts'
 import { readLogs } from './eth-get-logs.ts'
-import { blockJson, receiptsJson } from './json.ts'
 import { CallError, type RpcHandler } from './json-rpc.ts'
 import { type DevnetNode, findBlock, resolveBlockHash, resolveStateBlock } from './node.ts'
 
@@ -12,7 +12,7 @@ import { type DevnetNode, findBlock, resolveBlockHash, resolveStateBlock } from 
 export const createMethods = (node: DevnetNode): RpcHandler => {
   const { replica, faultController } = node
   const readAccountValue =
-    (keyOf: (address: `0x${string}`) => string) =>
+    (keyOf: (address: Hex) => string) =>
     ([address, blockId]: readonly [string, AnyBlock]) =>
       replica.valueAt(keyOf(toLowerHex(address)), resolveStateBlock(node, resolveBlockHash(node, blockId)))
 

@@ -1,5 +1,5 @@
-import { type HexString, toLowerHex } from '../chain/hex.ts'
-import { type DevnetToken, TOKEN_DECIMALS } from '../tokens/listed.ts'
+import { type Hex, toLowerHex } from '../../lib/hex.ts'
+import { type DevnetToken, TOKEN_DECIMALS } from '../tokens/issued-tokens.ts'
 import type { TokenListing } from './list-record.ts'
 
 /** A record of the list; no field is required. A multiplier given as text is served with exactly its digits. */
@@ -31,7 +31,7 @@ export type StockList = {
   /** Serves this body, or the true body changed by a function; undefined serves the true body again. */
   corrupt: (body: string | ((body: string) => string) | undefined) => void
   /** The lower-case address of the token with this symbol on the list, or issued under it. */
-  addressOf: (symbol: string) => HexString
+  addressOf: (symbol: string) => Hex
   body: () => string
 }
 

@@ -1,5 +1,6 @@
-import { digest, type HexString } from '../chain/hex.ts'
-import { type DevnetToken, TOKEN_DECIMALS, tokens } from './listed.ts'
+import type { Hex } from '../../lib/hex.ts'
+import { digest } from '../chain/hashes.ts'
+import { type DevnetToken, TOKEN_DECIMALS, tokens } from './issued-tokens.ts'
 import { sqrtPriceOf } from './sqrt-price.ts'
 
 /** What every pool trades against. Its address is between those of the tokens, so that both orders occur in pools. */
@@ -7,12 +8,12 @@ const usdc = { symbol: 'USDC', address: '0xb2000000000000000000007a5e2f8c0d4b619
 
 /** A pool with the fields by which a relay knows it, and how the devnet makes it. */
 export type DevnetPool = {
-  token: HexString
+  token: Hex
   kind: 'uniswap_v3' | 'uniswap_v4' | 'slipstream'
   /** The address; in Uniswap v4 the 32 bytes that name the pool in its manager. */
-  id: HexString
-  manager: HexString | null
-  currency: { symbol: string; address: HexString; decimals: number }
+  id: Hex
+  manager: Hex | null
+  currency: { symbol: string; address: Hex; decimals: number }
   symbol: string
   /** The token's reference value has this average, in dollars. */
   averagePrice: number
@@ -51,7 +52,7 @@ const poolRows: readonly PoolRow[] = [
 /** How far the root of a price moves while the price rises by 1 %. */
 const ROOT_MOVE = Math.sqrt(1.01) - 1
 
-const poolAddress = (...parts: readonly string[]): HexString => `0x${digest('pool', ...parts).slice(2, 42)}`
+const poolAddress = (...parts: readonly string[]): Hex => `0x${digest('pool', ...parts).slice(2, 42)}`
 
 /** The contract that holds the pools of Uniswap v4. */
 const poolManager = poolAddress('manager')
@@ -77,7 +78,7 @@ export const pools: readonly DevnetPool[] = poolRows.flatMap((row) =>
 )
 
 /** The contract that stores the pool, and that sends and receives the tokens of its swaps. */
-export const poolContract = ({ id, manager }: DevnetPool): HexString => manager ?? id
+export const poolContract = ({ id, manager }: DevnetPool): Hex => manager ?? id
 
 /** The lower address comes first in a pool. */
 export const isTokenFirst = ({ token, currency }: DevnetPool): boolean => BigInt(token) < BigInt(currency.address)

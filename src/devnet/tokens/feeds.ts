@@ -1,10 +1,11 @@
 import { encodeFunctionData } from 'viem/utils'
+import { type Hex, toLowerHex, toWord, ZERO_ADDRESS, ZERO_WORD } from '../../lib/hex.ts'
 import { codeKey, type ReadState, type StateValues, storageKey, writeValue } from '../chain/account-state.ts'
-import { digest, type HexString, toLowerHex, toWord, ZERO_ADDRESS, ZERO_WORD } from '../chain/hex.ts'
+import { digest } from '../chain/hashes.ts'
 import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import { gasByKind } from '../chain/transactions.ts'
-import { aggregatorAbi, aggregatorLog } from './abi.ts'
-import { type DevnetToken, testToken, tokens } from './listed.ts'
+import { aggregatorAbi, aggregatorLog } from './contract-abis.ts'
+import { type DevnetToken, testToken, tokens } from './issued-tokens.ts'
 
 export const FEED_DECIMALS = 8
 
@@ -15,10 +16,10 @@ const OBSERVED_BEFORE_S = 15n
 export const FEED_CODE = 0x6080n
 
 /** A price feed: its proxy, and the aggregator and phase at the start. */
-export type DevnetFeed = { token: DevnetToken; proxy: HexString; aggregator: HexString; phase: number }
+export type DevnetFeed = { token: DevnetToken; proxy: Hex; aggregator: Hex; phase: number }
 
 /** The aggregator behind a proxy; each new one has its own phase. */
-export type FeedState = { proxy: HexString; aggregator: HexString; phase: number }
+export type FeedState = { proxy: Hex; aggregator: Hex; phase: number }
 
 /** A round as an aggregator stores it; all zero before the first. */
 export type FeedRound = { round: bigint; answer: bigint; startedAt: bigint; updatedAt: bigint }
@@ -58,16 +59,16 @@ export const feeds: readonly DevnetFeed[] = feedRows.flatMap(([symbol, proxy, ag
 
 // A proxy packs its phase and that phase's aggregator into slot 2; an aggregator stores its newest round.
 const PHASE_BITS = 16n
-const feedStateKey = (proxy: HexString) => storageKey(proxy, toWord(2n))
-const keyOfSlot = (slot: bigint) => (aggregator: HexString) => storageKey(aggregator, toWord(slot))
+const feedStateKey = (proxy: Hex) => storageKey(proxy, toWord(2n))
+const keyOfSlot = (slot: bigint) => (aggregator: Hex) => storageKey(aggregator, toWord(slot))
 const [roundKey, answerKey, startedAtKey, updatedAtKey] = [keyOfSlot(0n), keyOfSlot(1n), keyOfSlot(2n), keyOfSlot(3n)]
 
-export const readFeedState = (readState: ReadState, proxy: HexString): FeedState => {
+export const readFeedState = (readState: ReadState, proxy: Hex): FeedState => {
   const packedState = readState(feedStateKey(proxy))
   return { proxy, aggregator: addressFromWord(packedState >> PHASE_BITS), phase: Number(BigInt.asUintN(16, packedState)) }
 }
 
-export const readNewestRound = (readState: ReadState, aggregator: HexString): FeedRound => ({
+export const readNewestRound = (readState: ReadState, aggregator: Hex): FeedRound => ({
   round: readState(roundKey(aggregator)),
   answer: BigInt.asIntN(256, readState(answerKey(aggregator))),
   startedAt: readState(startedAtKey(aggregator)),
@@ -90,7 +91,7 @@ export type RoundInput = { answer: bigint; round?: bigint; updatedAt?: bigint }
 export const observedAt = (updatedAt: bigint): bigint => (updatedAt > OBSERVED_BEFORE_S ? updatedAt - OBSERVED_BEFORE_S : 0n)
 
 export const buildRoundTransaction =
-  (feed: DevnetFeed, sender: HexString, { answer, ...requested }: RoundInput): DeferredTransaction =>
+  (feed: DevnetFeed, sender: Hex, { answer, ...requested }: RoundInput): DeferredTransaction =>
   ({ readState, timestamp }) => {
     const { aggregator } = readFeedState(readState, feed.proxy)
     const round = requested.round ?? readNewestRound(readState, aggregator).round + 1n
@@ -123,7 +124,7 @@ export const buildRoundTransaction =
 
 /** Puts a new aggregator behind the proxy, in the next phase. It emits no log. */
 export const buildAggregatorSwap =
-  (feed: DevnetFeed, sender: HexString): DeferredTransaction =>
+  (feed: DevnetFeed, sender: Hex): DeferredTransaction =>
   ({ readState }) => {
     const phase = readFeedState(readState, feed.proxy).phase + 1
     const aggregator = addressFromWord(BigInt(digest('aggregator', feed.proxy, phase)))
@@ -137,11 +138,11 @@ export const buildAggregatorSwap =
     }
   }
 
-const packFeedState = (aggregator: HexString, phase: number): bigint => (BigInt(aggregator) << PHASE_BITS) | BigInt(phase)
+const packFeedState = (aggregator: Hex, phase: number): bigint => (BigInt(aggregator) << PHASE_BITS) | BigInt(phase)
 
-const addressFromWord = (value: bigint): HexString => `0x${toWord(BigInt.asUintN(160, value)).slice(26)}`
+const addressFromWord = (value: bigint): Hex => `0x${toWord(BigInt.asUintN(160, value)).slice(26)}`
 
-const roundValues = (aggregator: HexString, { round, answer, startedAt, updatedAt }: FeedRound): StateValues =>
+const roundValues = (aggregator: Hex, { round, answer, startedAt, updatedAt }: FeedRound): StateValues =>
   new Map([
     [roundKey(aggregator), round],
     // Storage words are unsigned.

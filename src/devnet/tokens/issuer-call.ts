@@ -1,19 +1,19 @@
 import { encodeFunctionData } from 'viem/utils'
+import type { Hex } from '../../lib/hex.ts'
 import type { StateWrite } from '../chain/account-state.ts'
 import type { EmittedLog } from '../chain/block-types.ts'
-import type { HexString } from '../chain/hex.ts'
 import { afterWrites, type DeferredTransaction, type ExecutionContext } from '../chain/state-dependent-transaction.ts'
 import { gasByKind } from '../chain/transactions.ts'
-import { tokenAbi, tokenLog } from './abi.ts'
+import { tokenAbi, tokenLog } from './contract-abis.ts'
 
 /** The called token and its caller. */
-export type CallParties = { token: HexString; sender: HexString }
+export type CallParties = { token: Hex; sender: Hex }
 
 /** A call of a token: its calldata, logs and writes in a given state. */
 export type TokenCall = (
   parties: CallParties,
   context: ExecutionContext,
-) => { input: HexString; logs: readonly EmittedLog[]; writes: readonly StateWrite[] }
+) => { input: Hex; logs: readonly EmittedLog[]; writes: readonly StateWrite[] }
 
 /** A transaction that calls a token. */
 export const buildTokenCall =
@@ -48,7 +48,7 @@ export const multicall =
 
 /** Each call sees the writes of those before it. */
 const executeInOrder = (calls: readonly TokenCall[], parties: CallParties, context: ExecutionContext) => {
-  const inputs: HexString[] = []
+  const inputs: Hex[] = []
   const logs: EmittedLog[] = []
   const writes: StateWrite[] = []
   for (const call of calls) {

@@ -1,10 +1,10 @@
 import { encodeFunctionData } from 'viem/utils'
+import type { Hex } from '../../lib/hex.ts'
 import { type ReadState, writeValue } from '../chain/account-state.ts'
 import type { EmittedLog } from '../chain/block-types.ts'
-import type { HexString } from '../chain/hex.ts'
-import { tokenAbi, tokenLog } from './abi.ts'
+import { tokenAbi, tokenLog } from './contract-abis.ts'
 import { refusedEffects, type TokenCall } from './issuer-call.ts'
-import { effectiveAtKey, isScheduled, multiplierAt, multiplierKey, scheduledMultiplierKey } from './storage.ts'
+import { effectiveAtKey, isScheduled, multiplierAt, multiplierKey, scheduledMultiplierKey } from './token-storage.ts'
 
 /** Changes the multiplier now; a pending schedule is cancelled. */
 export const changeMultiplier =
@@ -63,7 +63,7 @@ export const cancelSchedule: TokenCall = ({ token }, { readState, timestamp }) =
   }
 }
 
-const cancelledLog = (token: HexString, readState: ReadState): EmittedLog =>
+const cancelledLog = (token: Hex, readState: ReadState): EmittedLog =>
   tokenLog(token, 'UIMultiplierUpdateCancelled', {
     cancelledMultiplier: readState(scheduledMultiplierKey(token)),
     cancelledEffectiveAt: readState(effectiveAtKey(token)),

@@ -1,11 +1,12 @@
 import { toFunctionSelector } from 'viem/utils'
+import { type Hex, toWord } from '../../lib/hex.ts'
 import { codeKey, mappingSlot, type ReadState, type StateValues, storageKey, writeValue } from '../chain/account-state.ts'
-import { digest, type HexString, toWord } from '../chain/hex.ts'
+import { digest } from '../chain/hashes.ts'
 import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import { gasByKind } from '../chain/transactions.ts'
 
 /** The contract that says whether the feed of a token is frozen. */
-export const oracleRegistry: HexString = `0x${digest('oracle registry').slice(2, 42)}`
+export const oracleRegistry: Hex = `0x${digest('oracle registry').slice(2, 42)}`
 
 /** Its code: only a marker. */
 export const REGISTRY_CODE = 0x6083n
@@ -15,12 +16,12 @@ export const registryValues: StateValues = new Map([[codeKey(oracleRegistry), RE
 const SET_PAUSED = toFunctionSelector('setPaused(address,bool)')
 
 /** A mapping from tokens at slot 0. */
-const pausedKey = (token: HexString): string => storageKey(oracleRegistry, mappingSlot(token, toWord(0n)))
+const pausedKey = (token: Hex): string => storageKey(oracleRegistry, mappingSlot(token, toWord(0n)))
 
-export const isFeedFrozen = (readState: ReadState, token: HexString): boolean => readState(pausedKey(token)) !== 0n
+export const isFeedFrozen = (readState: ReadState, token: Hex): boolean => readState(pausedKey(token)) !== 0n
 
 /** Freezes the feed of a token, or ends that. Emits no log. */
-export const buildFeedFreeze = (token: HexString, sender: HexString, isFrozen: boolean): DeferredTransaction => {
+export const buildFeedFreeze = (token: Hex, sender: Hex, isFrozen: boolean): DeferredTransaction => {
   const flag = isFrozen ? 1n : 0n
   return () => ({
     from: sender,

@@ -1,5 +1,5 @@
+import { type Hex, toWord } from '../../lib/hex.ts'
 import { codeKey, mappingSlot, type ReadState, type StateValues, storageKey } from '../chain/account-state.ts'
-import { type HexString, toWord } from '../chain/hex.ts'
 import { type DevnetPool, poolContract } from './devnet-pools.ts'
 import { tickOf } from './sqrt-price.ts'
 
@@ -46,7 +46,7 @@ export const poolValues = (pool: DevnetPool, sqrtPriceX96: bigint): StateValues 
     [poolLiquidityKey(pool), pool.liquidity],
   ])
 
-const slotsOf = ({ kind, id }: DevnetPool): { state: HexString; liquidity: HexString } => {
+const slotsOf = ({ kind, id }: DevnetPool): { state: Hex; liquidity: Hex } => {
   if (kind === 'uniswap_v3') return V3_SLOTS
   if (kind === 'slipstream') return SLIPSTREAM_SLOTS
   const state = mappingSlot(id, V4_POOLS_SLOT)

@@ -1,6 +1,6 @@
 import { toFunctionSelector } from 'viem/utils'
+import { type Hex, toWord } from '../../lib/hex.ts'
 import { type StateWrite, writeValue } from '../chain/account-state.ts'
-import { type HexString, toWord } from '../chain/hex.ts'
 import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import { buildTransfer } from '../chain/transactions.ts'
 import { type DevnetPool, isTokenFirst, poolContract, rootOfPrice } from './devnet-pools.ts'
@@ -23,7 +23,7 @@ export type SwapEffect = { sqrtPriceX96?: bigint | undefined; liquidity?: bigint
  * and receives those that become cheaper.
  */
 export const buildSwap =
-  (pool: DevnetPool, trader: HexString, effect: SwapEffect): DeferredTransaction =>
+  (pool: DevnetPool, trader: Hex, effect: SwapEffect): DeferredTransaction =>
   ({ readState }) => {
     const before = readPoolState(readState, pool).sqrtPriceX96
     const after = effect.sqrtPriceX96 ?? before

@@ -15,5 +15,5 @@ const updates = connect('http://127.0.0.1:8080').updates('AAPLc', {
 for await (const update of updates) {
   if (update.type === 'transfer') console.log(update.time, update.symbol, update.amount, update.reference_value)
   if (update.type === 'retract') console.error('did not happen:', update.key)
-  if (update.type === 'gap') console.error('gap:', update.reason, 'from', update.from, 'to', update.to, update.backfill ?? '')
+  if (update.type === 'gap') console.error('gap:', update.reason, 'after', update.after, 'through', update.through, update.backfill ?? '')
 }

@@ -68,7 +68,7 @@ func checkChain(m message) {
 		if !known {
 			last = chainStart
 		}
-		gap, _ := json.Marshal(map[string]any{"type": "gap", "reason": "missed", "id": position, "from": last, "to": *m.Prev, "backfill": nil})
+		gap, _ := json.Marshal(map[string]any{"type": "gap", "reason": "missed", "id": position, "after": last, "through": *m.Prev, "backfill": nil})
 		fmt.Println(string(gap))
 	}
 	lastIDs[chain] = *m.ID

@@ -36,7 +36,7 @@ def check_chain(message):
     chain, prev = (message.get("address"), message["type"]), message["prev"]
     last = last_ids.get(chain)
     if prev is not None and prev != last and (last is not None or not is_up_to(prev, chain_start)):
-        gap = {"type": "gap", "reason": "missed", "id": position, "from": last or chain_start, "to": prev, "backfill": None}
+        gap = {"type": "gap", "reason": "missed", "id": position, "after": last or chain_start, "through": prev, "backfill": None}
         print(json.dumps(gap), flush=True)
     last_ids[chain] = message["id"]
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { parseFlags } from '../../lib/flags.ts'
+import type { Hex } from '../../lib/hex.ts'
 import { SettingError } from '../../lib/setting-readers.ts'
-import type { Hex } from '../../protocol/fields.ts'
 import type { FeedSetting } from './feeds.ts'
 import { networks } from './networks.ts'
 import { type PoolSetting, poolContradictions, type QuoteToken, withCurrencies } from './pools.ts'

@@ -1,5 +1,5 @@
+import type { Hex } from '../../lib/hex.ts'
 import { addressOf, isSameName, itemsOf, redacted, SettingError } from '../../lib/setting-readers.ts'
-import type { Hex } from '../../protocol/fields.ts'
 
 /** A price feed: its token, by symbol or address, and its proxy. */
 export type FeedSetting = {

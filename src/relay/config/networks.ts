@@ -1,4 +1,4 @@
-import type { Hex } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
 import { baseFeeds, type FeedSetting } from './feeds.ts'
 import { basePools, type NamedPool, type QuoteToken } from './pools.ts'
 

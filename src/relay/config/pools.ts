@@ -1,5 +1,5 @@
+import { type Hex, readHex, WORD_CHARS } from '../../lib/hex.ts'
 import { addressOf, isSameName, itemsOf, redacted, SettingError } from '../../lib/setting-readers.ts'
-import type { Hex } from '../../protocol/fields.ts'
 
 /** What tokens are traded against, taken as one dollar. */
 export type QuoteToken = { readonly symbol: string; readonly address: Hex; readonly decimals: number }
@@ -99,7 +99,7 @@ function tokenNameOf(token: string): string {
   return address
 }
 
-const wordOf = (text: string): Hex | null => (/^0x[0-9a-f]{64}$/i.test(text) ? `0x${text.slice(2).toLowerCase()}` : null)
+const wordOf = (text: string): Hex | null => readHex(text.toLowerCase(), WORD_CHARS)
 
 const v3 = (token: NamedPool['token'], id: NamedPool['id']): NamedPool => ({
   token,

@@ -214,7 +214,6 @@ export const settingGroups = {
       'JSON-RPC requests per second and address; burst: twice the rate, at least 100; at most a fifth of them may be eth_getLogs',
       integer(1, 1_000_000),
     ),
-    RPC_OPEN: setting('false', 'whether eth_subscribe serves contracts that are not listed', bool),
   },
 } as const
 

@@ -1,14 +1,15 @@
+import { quantity } from '../../lib/hex.ts'
 import { parseShallowJson } from '../../lib/json.ts'
 import { redactDeep } from '../../lib/redact.ts'
 import { methods } from '../../protocol/json-rpc-methods.ts'
-import { ANSWER_BOUND_BYTES, type RawRequestFn } from '../chain/rpc/client.ts'
-import { UpstreamError } from '../chain/rpc/error.ts'
+import { ANSWER_BOUND_BYTES, type RawRequestFn } from '../chain/rpc/endpoint-pool.ts'
+import { UpstreamError } from '../chain/rpc/upstream-error.ts'
 import { AnswerCache, type ChainVersion, isStillValid, maxAgeMs, type Validity } from './answer-cache.ts'
-import type { ValidatedCall } from './call.ts'
 import type { ChainState } from './chain-state.ts'
 import { FairQueue } from './fair-queue.ts'
 import { errorCodes, RpcError } from './rpc-error.ts'
 import { UpstreamQuota } from './upstream-quota.ts'
+import type { ValidatedCall } from './validated-call.ts'
 
 /** This near to the head, another node behind the same name may lack the last blocks of a range. */
 const LATEST_BLOCKS = 8
@@ -77,7 +78,7 @@ export class Answers {
   #answer(call: ValidatedCall, request: () => Promise<Buffer>): Buffer | Promise<Buffer> {
     const { chainState, chainId, uptime } = this.#options
     const chainNumber = call.method === 'eth_chainId' ? chainId() : null
-    if (chainNumber !== null) return Buffer.from(`"0x${chainNumber.toString(16)}"`)
+    if (chainNumber !== null) return Buffer.from(`"${quantity(chainNumber)}"`)
     return this.#cache.get(call.key, chainState, uptime()) ?? this.#share(call, request)
   }
 

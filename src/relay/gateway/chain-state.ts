@@ -1,10 +1,8 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
-import type { Hex } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
+import { WITHIN_REACH_BLOCKS } from '../chain/sealed/heads.ts'
 import { RECENT_BLOCKS_BOUND } from '../chain/sealed/recent-blocks.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
-
-/** A pending block this far above the head is garbage. */
-const AHEAD_BOUND_BLOCKS = 64
 
 /** The known state of the chain, and how often it moved. Each move may invalidate cached answers. */
 export class ChainState {
@@ -57,7 +55,7 @@ export class ChainState {
   }
 
   #receivePending(pending: number): void {
-    if (this.head !== null && pending > this.head + AHEAD_BOUND_BLOCKS) return
+    if (this.head !== null && pending > this.head + WITHIN_REACH_BLOCKS) return
     this.#pending = Math.max(pending, this.#pending ?? 0)
   }
 

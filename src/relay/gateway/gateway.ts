@@ -1,34 +1,31 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { EMPTY, type Observable, type SchedulerLike, tap } from 'rxjs'
+import { type Hex, quantity } from '../../lib/hex.ts'
 import { parseShallowJson } from '../../lib/json.ts'
 import { createRedactor } from '../../lib/redact.ts'
 import { closeCodeOf } from '../../protocol/close-codes.ts'
-import type { Hex } from '../../protocol/fields.ts'
 import { Refusal } from '../../protocol/refusal.ts'
 import { routes } from '../../protocol/routes.ts'
 import type { ChainIdentity } from '../chain/rpc/chain-id.ts'
-import { type RawRequestFn, Rpc } from '../chain/rpc/client.ts'
-import type { UpstreamError } from '../chain/rpc/error.ts'
-import { type ChainEvent, source } from '../chain/source/source.ts'
-import { fromNow, type SourceSettings } from '../chain/source/source-settings.ts'
+import { EndpointPool, type RawRequestFn } from '../chain/rpc/endpoint-pool.ts'
+import type { UpstreamError } from '../chain/rpc/upstream-error.ts'
+import type { ChainEvent } from '../chain/source/source.ts'
 import type { Config } from '../config/config.ts'
 import type { KeyLimits } from '../config/key-settings.ts'
 import { ByteBudget } from '../edge/limits/byte-budget.ts'
-import type { ConnectionLimits } from '../edge/limits/connections.ts'
+import type { ConnectionLimits } from '../edge/limits/connection-limits.ts'
 import type { SharedUsage } from '../edge/limits/shared-usage.ts'
 import type { ServerWebSocket } from '../edge/transport/websocket-outlet.ts'
 import type { Metrics } from '../metrics.ts'
 import { Answers } from './answers.ts'
-import { readCall } from './call.ts'
 import { ChainState } from './chain-state.ts'
-import { RpcHttpHandler } from './http.ts'
 import { RateLimiter } from './rate-limit.ts'
 import { errorCodes, RpcError } from './rpc-error.ts'
+import { RpcHttpHandler } from './rpc-http-handler.ts'
 import { RPC_CHUNKS_BOUND, RPC_MESSAGE_BOUND_BYTES, RpcSockets } from './rpc-sockets.ts'
 import { Subscriptions } from './subscriptions/subscriptions.ts'
-import { UnlistedContracts } from './subscriptions/unlisted-contracts.ts'
+import { readCall } from './validated-call.ts'
 
 /** Bytes of long answers that no client has taken yet: in total, and of one address. */
 const UNSENT_BOUND_BYTES = 256 * 2 ** 20
@@ -47,7 +44,6 @@ const noUpstream = new Refusal(404, 'no_upstream', `There is no JSON-RPC here: $
 
 type GatewayInputs = {
   readonly config: Config
-  readonly sourceSettings: SourceSettings
   readonly chain: ChainIdentity
   /** The tokens that the list names. */
   readonly view: { isListed(address: Hex): boolean; readonly hasTokens: boolean }
@@ -58,7 +54,6 @@ type GatewayInputs = {
   readonly addressOf: (incoming: IncomingMessage) => string
   /** The limits of a client that counts by its key. */
   readonly limitsOf: (client: string) => KeyLimits | undefined
-  readonly clock: SchedulerLike
   readonly now: () => number
   readonly uptime: () => number
   readonly random: () => number
@@ -70,8 +65,7 @@ export function openGateway(inputs: GatewayInputs) {
   const { config, metrics, connections, addressOf, uptime, sharedUsage = null } = inputs
   const chainState = new ChainState()
   const answers = openAnswers(inputs, chainState)
-  const unlistedContracts = config.gateway.rpcOpen ? new UnlistedContracts(inputs.clock) : null
-  const subscriptions = openSubscriptions(inputs, { answers, chainState, unlistedContracts })
+  const subscriptions = openSubscriptions(inputs, answers, chainState)
   const shared = {
     backend: { answers, chainState },
     rates: new RateLimiter(config.gateway.rpcRate, sharedUsage, inputs.limitsOf),
@@ -117,8 +111,6 @@ export function openGateway(inputs: GatewayInputs) {
       chainState.receive(event)
       subscriptions.receive(event)
     },
-    /** Follows the unlisted contracts while subscribed to. */
-    activity: unlistedContracts ? followUnlisted(inputs, unlistedContracts) : EMPTY,
     disconnect: (clients: ReadonlySet<string>) => sockets.disconnect(clients),
     drain: () => sockets.drain(),
     close: () => clearInterval(pingTimer),
@@ -132,7 +124,7 @@ function openAnswers({ config, metrics, uptime, ...ports }: GatewayInputs, chain
   const { upstreamRpcUrl, upstreamWsUrl, receiptsRpcUrl = [] } = config.chain
   const openForwarder = (urls: readonly string[]): RawRequestFn => {
     if (urls.length === 0) return () => Promise.reject(new RpcError(errorCodes.serverError, NO_UPSTREAM))
-    const rpc = new Rpc({ urls, ...ports, isEndpointFault, onAnswer: metrics.countUpstreamRequest })
+    const rpc = new EndpointPool({ urls, ...ports, isEndpointFault, onAnswer: metrics.countUpstreamRequest })
     return (method, params) => {
       metrics.requestsForwarded.inc({ method })
       return rpc.requestRaw(method, params)
@@ -148,36 +140,14 @@ function openAnswers({ config, metrics, uptime, ...ports }: GatewayInputs, chain
   })
 }
 
-function openSubscriptions(
-  { view }: GatewayInputs,
-  parts: { readonly answers: Answers; readonly chainState: ChainState; readonly unlistedContracts: UnlistedContracts | null },
-): Subscriptions {
-  const { answers, chainState, unlistedContracts } = parts
+function openSubscriptions({ view }: GatewayInputs, answers: Answers, chainState: ChainState): Subscriptions {
   return new Subscriptions({
     isListed: (address) => view.isListed(address),
     hasList: () => view.hasTokens,
-    unlistedContracts,
     delay: () => new Promise((resolve) => setTimeout(resolve, HEAD_RETRY_MS)),
     readBlock: async (number) => {
-      const call = readCall('eth_getBlockByNumber', [`0x${number.toString(16)}`, false], chainState)
+      const call = readCall('eth_getBlockByNumber', [quantity(number), false], chainState)
       return parseShallowJson(await answers.answerForAll(call))
     },
   })
-}
-
-function followUnlisted(
-  { config, metrics, sourceSettings, clock, warn, ...ports }: GatewayInputs,
-  unlistedContracts: UnlistedContracts,
-): Observable<ChainEvent> {
-  const { request, confirmChain } = new Rpc({
-    urls: config.chain.upstreamRpcUrl,
-    ...ports,
-    warn,
-    isEndpointFault,
-    onAnswer: metrics.countUpstreamRequest,
-  })
-  const events = unlistedContracts.events((addresses, openKeys) =>
-    source({ ...sourceSettings, ...fromNow, request, confirmChain, addresses, openKeys, clock, warn }),
-  )
-  return events.pipe(tap((event) => unlistedContracts.logFeed.receive(event)))
 }

@@ -2,7 +2,7 @@ import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { KeyLimits } from '../config/key-settings.ts'
 import type { SharedUsage } from '../edge/limits/shared-usage.ts'
 import { TokenBucket } from '../edge/limits/token-bucket.ts'
-import { BATCH_BOUND } from './request.ts'
+import { BATCH_BOUND } from './client-request.ts'
 
 /** Addresses remembered at most. Beyond it, the one that was idle longest starts with a full bucket again. */
 const ADDRESSES_BOUND = 50_000

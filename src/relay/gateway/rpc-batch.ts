@@ -1,9 +1,9 @@
-import { ANSWER_BOUND_BYTES } from '../chain/rpc/client.ts'
+import { ANSWER_BOUND_BYTES } from '../chain/rpc/endpoint-pool.ts'
 import type { Answers } from './answers.ts'
-import { readCall } from './call.ts'
 import type { ChainState } from './chain-state.ts'
-import { type ClientRequest, type InvalidRequest, isInvalidRequest, type RpcBody, readRpcBody } from './request.ts'
+import { type ClientRequest, type InvalidRequest, isInvalidRequest, type RpcBody, readRpcBody } from './client-request.ts'
 import { errorCodes, RpcError } from './rpc-error.ts'
+import { readCall } from './validated-call.ts'
 
 /** The answer to a body: its pieces, none for notifications alone, and the HTTP status. */
 export type Reply = {

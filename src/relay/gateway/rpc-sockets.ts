@@ -3,10 +3,10 @@ import type { RawData } from 'ws'
 import { nextTurn } from '../../lib/turns.ts'
 import type { CloseReason } from '../../protocol/close-codes.ts'
 import { Refusal } from '../../protocol/refusal.ts'
-import type { ConnectionLimits } from '../edge/limits/connections.ts'
+import type { ConnectionLimits } from '../edge/limits/connection-limits.ts'
 import { type ServerWebSocket, WebSocketOutlet } from '../edge/transport/websocket-outlet.ts'
-import { decodeText } from './http.ts'
-import { RpcSession, type RpcSessionContext } from './socket-session.ts'
+import { decodeText } from './rpc-http-handler.ts'
+import { RpcSession, type RpcSessionContext } from './rpc-session.ts'
 
 /** The bounds of one message: its bytes, and the packets that it may come in. */
 export const RPC_MESSAGE_BOUND_BYTES = 131_072

@@ -1,4 +1,4 @@
-import type { UpstreamError } from '../chain/rpc/error.ts'
+import type { UpstreamError } from '../chain/rpc/upstream-error.ts'
 
 /** The codes with which a provider reports too many requests, of any kind. */
 const OVER_RATE_CODES: ReadonlySet<number> = new Set([-32012, -32016, -32017, -32024])

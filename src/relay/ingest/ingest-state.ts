@@ -1,15 +1,16 @@
 import type { BoundedMap } from '../../lib/bounded-map.ts'
+import type { Hex } from '../../lib/hex.ts'
 import type { Decimal } from '../../protocol/decimal.ts'
-import type { Head, Hex } from '../../protocol/fields.ts'
+import type { Head } from '../../protocol/fields.ts'
 import type { Cursor } from '../chain/sealed/recent-blocks.ts'
 import type { PoolSetting } from '../config/pools.ts'
 import type { MarketSession } from '../market/calendar.ts'
 import type { SealedBlockTime, SourceStatusNote } from '../tape/notes.ts'
 import type { ChainPosition } from '../tokens/chain-position.ts'
-import type { Directory } from '../tokens/directory.ts'
 import type { PriceFeed } from '../tokens/price-feeds.ts'
 import type { TokenQuotes } from '../tokens/quotes.ts'
 import type { Token } from '../tokens/token.ts'
+import type { Directory } from '../tokens/token-directory.ts'
 import type { Ledger } from './facts/ledger.ts'
 
 /** What the settings say of pools. */

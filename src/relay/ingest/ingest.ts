@@ -13,13 +13,13 @@ import {
   startWith,
   tap,
 } from 'rxjs'
+import type { Hex } from '../../lib/hex.ts'
 import { chunk, inTurns } from '../../lib/turns.ts'
-import type { Hex } from '../../protocol/fields.ts'
 import { type ContractAnswer, pollContracts } from '../chain/contracts/call-poller.ts'
 import { LogFolder } from '../chain/logs/log-folder.ts'
-import type { FindLog } from '../chain/logs/log-schema.ts'
+import type { FindLog } from '../chain/logs/read-logs.ts'
 import { PoolPoller } from '../chain/pools/pool-poller.ts'
-import type { ConfirmChain, RequestBatchFn, RequestFn } from '../chain/rpc/client.ts'
+import type { ConfirmChain, RequestBatchFn, RequestFn } from '../chain/rpc/endpoint-pool.ts'
 import type { OpenKeys } from '../chain/sealed/block-logs.ts'
 import { type ChainEvent, type SourceOptions, source } from '../chain/source/source.ts'
 import type { FeedSetting } from '../config/feeds.ts'

@@ -1,5 +1,5 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
-import type { Hex } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
 import { type Movement, movementTypes, type Update } from '../../protocol/updates.ts'
 import { type Pool, poolAccount } from '../chain/pools/pool.ts'
 import type { PoolPoller } from '../chain/pools/pool-poller.ts'
@@ -58,7 +58,7 @@ export class ListedPools {
         return this.#settled(update.block.number)
       case 'retract':
         // Its block, and not the one that proves it. After a restart it is not known which pools it named.
-        return this.#settled(Number.parseInt(update.key, 10), movementTypes.has(update.of) ? update.address : null)
+        return this.#settled(Number.parseInt(update.key, 10), movementTypes.has(update.fact_type) ? update.address : null)
       case 'amend':
         return isMovement(update.update) ? this.#named(update.update) : []
       default:

@@ -1,7 +1,8 @@
+import type { Hex } from '../../lib/hex.ts'
+import { isoFromSecondsOrNull } from '../../lib/iso-time.ts'
 import { type Decimal, parseDecimal } from '../../protocol/decimal.ts'
-import type { Block, Hex, Ingest, Nav } from '../../protocol/fields.ts'
+import type { Block, Ingest, Nav } from '../../protocol/fields.ts'
 import { type NavReading, type NavTiming, navAt } from '../tokens/nav.ts'
-import { isoFromSecondsOrNull } from '../tokens/token-drafts.ts'
 
 /** When a batch arrived (ms): in steady time, and as the wall clock shows it. */
 export type BatchTimes = { readonly at: number; readonly wallTime: number }

@@ -1,9 +1,10 @@
-import type { Block, Hex } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
+import { isoFromSecondsOrNull } from '../../lib/iso-time.ts'
+import type { Block } from '../../protocol/fields.ts'
 import type { Draft, DraftOf } from '../../protocol/updates.ts'
 import type { PoolsRead } from '../chain/pools/pool-poller.ts'
 import { isSameQuote, type QuoteFields, quoteFrom, withNav, withQuote } from '../tokens/quotes.ts'
 import type { Token } from '../tokens/token.ts'
-import { isoFromSecondsOrNull } from '../tokens/token-drafts.ts'
 import type { IngestState } from './ingest-state.ts'
 import type { Moment } from './moment.ts'
 

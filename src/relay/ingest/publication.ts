@@ -15,13 +15,13 @@ export function addAll(publications: Publication[], more: readonly Publication[]
   for (const publication of more) publications.push(publication)
 }
 
-/** `was` stays open until the update is placed on the tape. */
+/** The `fact_id` of a retract or amend until the update is placed on the tape. */
 export const UNPLACED = ''
 
 /** Gives an update its number on the tape. Only then it is known which position an amendment or retraction names. */
 export function place({ draft, fact }: Publication, seq: number, epoch: string): Draft {
   if (!fact) return draft
-  const placed: Draft = 'was' in draft ? { ...draft, was: formatPosition(epoch, fact.seq) } : draft
+  const placed: Draft = 'fact_id' in draft ? { ...draft, fact_id: formatPosition(epoch, fact.seq) } : draft
   fact.seq = seq
   return placed
 }

@@ -13,12 +13,12 @@ import {
   statusNote,
   tokenNotes,
 } from '../tape/notes.ts'
+import { applyFinality, applyStatus, raiseHead, recordNewestSettled } from './apply-head.ts'
 import { advanceAheadBlock, observeClaimedTime } from './chain-time.ts'
 import { correctMultipliers } from './facts/amend.ts'
 import { publishPending } from './facts/pending-facts.ts'
 import { settleBlock } from './facts/settle-block.ts'
 import type { Batch, FoldedEvent } from './fold-transactions.ts'
-import { applyFinality, applyStatus, raiseHead, recordNewestSettled } from './head.ts'
 import type { IngestState } from './ingest-state.ts'
 import { applySession } from './market-session.ts'
 import { type Moment, openMoment } from './moment.ts'

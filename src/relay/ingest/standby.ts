@@ -1,8 +1,8 @@
 import { catchError, EMPTY, from, mergeAll, Observable, type SchedulerLike, switchMap, tap, throwError } from 'rxjs'
-import type { Hex } from '../../protocol/fields.ts'
-import type { Rpc } from '../chain/rpc/client.ts'
-import { type ChainEvent, source } from '../chain/source/source.ts'
-import { fromNow, type SourceSettings } from '../chain/source/source-settings.ts'
+import type { Hex } from '../../lib/hex.ts'
+import type { EndpointPool } from '../chain/rpc/endpoint-pool.ts'
+import { type ChainEvent, sourceFromNow } from '../chain/source/source.ts'
+import type { SourceSettings } from '../chain/source/source-settings.ts'
 import type { Config } from '../config/config.ts'
 import { tokenNotes } from '../tape/notes.ts'
 import type { Peers } from '../tape/peers.ts'
@@ -12,7 +12,7 @@ import { isSameList, listedAddresses } from '../tokens/list/list-diff.ts'
 type StandbyInputs = {
   readonly config: { readonly chain: Pick<Config['chain'], 'upstreamRpcUrl'> }
   readonly sourceSettings: SourceSettings
-  readonly rpc: Rpc
+  readonly endpoints: EndpointPool
   readonly tape: Pick<Tape, 'follow' | 'notes'>
   readonly onChainEvent: (event: ChainEvent) => void
   /** The ingesters that share the tape; null where this process is none of them. */
@@ -23,12 +23,9 @@ type StandbyInputs = {
 
 /** Follows the chain while another process writes the tape: for the leader, and for those in this process who need chain events. */
 export function openStandby(inputs: StandbyInputs): Observable<ChainEvent> {
-  const { config, sourceSettings, rpc, tape, onChainEvent, peers, clock, warn } = inputs
+  const { config, sourceSettings, endpoints, tape, onChainEvent, peers, clock, warn } = inputs
   if (config.chain.upstreamRpcUrl.length === 0) return EMPTY
-  const { request, confirmChain, leaveEndpoint } = rpc
-  const addresses = listedTokens(tape)
-  const options = { ...sourceSettings, ...fromNow, request, confirmChain, leaveEndpoint, addresses, clock, warn }
-  return source(options).pipe(
+  return sourceFromNow({ ...sourceSettings, endpoints, addresses: listedTokens(tape), clock, warn }).pipe(
     tap((event) => {
       onChainEvent(event)
       peers?.share(event)

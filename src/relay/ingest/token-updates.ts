@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Hex } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
 import type { Draft, DraftOf, UpdateType } from '../../protocol/updates.ts'
 import type { SealedBlock } from '../chain/sealed/block-logs.ts'
 import { applyCall, placeReports, rollBackReports, type TokenContractState, type TokenReport } from '../tokens/apply-call.ts'
 import { applyLog, applySealedBlock, type TokenLog } from '../tokens/apply-log.ts'
 import { type KeyedPosition, UNKNOWN_POSITION } from '../tokens/chain-position.ts'
+import { featureName, multiplierDraft } from '../tokens/drafts-of-token.ts'
 import {
   addressesOf,
   diffFullList,
@@ -18,7 +19,6 @@ import {
 import type { ListReading } from '../tokens/list/list-poller.ts'
 import { addHole, type MultiplierChange, markScheduleApplied, pendingSchedules } from '../tokens/multiplier.ts'
 import { type Token, withDerivedState } from '../tokens/token.ts'
-import { featureName, multiplierDraft } from '../tokens/token-drafts.ts'
 import type { IngestState } from './ingest-state.ts'
 import type { Moment } from './moment.ts'
 
@@ -139,11 +139,11 @@ function applySchedule(state: IngestState, address: Hex, schedule: MultiplierCha
   const { to, effectiveAt } = schedule
   // Another multiplier may be in force already.
   const from = token.multiplier === after.multiplier ? schedule.from : token.multiplier
-  return [{ ...multiplierDraft(after, moment, { from, effectiveAt, source: 'clock' }), to }]
+  return [{ ...multiplierDraft(after, moment, { from, effectiveAt, source: 'clock' }), multiplier: to }]
 }
 
 /** The current value that updates of this type carry: multiplier, paused features or record. */
-export function currentValue({ tokens }: IngestState, address: Hex, type: UpdateType): DraftOf<'retract'>['now'] {
+export function currentValue({ tokens }: IngestState, address: Hex, type: UpdateType): DraftOf<'retract'>['restored'] {
   const token = tokens.get(address)
   if (!token) return null
   if (type === 'multiplier') return { multiplier: token.multiplier }

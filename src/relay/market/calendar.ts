@@ -5,8 +5,8 @@ import { xnysDays } from './xnys-days.ts'
 export type MarketSession = {
   readonly market: 'XNYS'
   readonly state: MarketState
-  readonly since: string | null
-  readonly until: string | null
+  readonly started_at: string | null
+  readonly ends_at: string | null
   readonly reason: string | null
   readonly valid_to: string
 }
@@ -28,7 +28,7 @@ export class MarketCalendar {
   }
 
   #sessionOf({ state, since, until, reason }: Stretch): MarketSession {
-    const bounds = state === 'unknown' ? { since: null, until: null } : { since: textOf(since), until: textOf(until) }
+    const bounds = state === 'unknown' ? { started_at: null, ends_at: null } : { started_at: textOf(since), ends_at: textOf(until) }
     return { market: 'XNYS', state, ...bounds, reason, valid_to: textOf(this.#days.validTo) }
   }
 }

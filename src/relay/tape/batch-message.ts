@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { parseJson } from '../../lib/json.ts'
 import type { ChannelSeqs } from './last-seqs.ts'
 import { SEQ_BOUND } from './runs.ts'
-import { SCHEMA_VERSION } from './schema.ts'
+import { SCHEMA_VERSION } from './tape-schema.ts'
 
 /** Positions are short. */
 const EPOCH_BOUND_CHARS = 32

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { prepareRows } from './row.ts'
+import { prepareRows } from './tape-row.ts'
 
 export type EvictionBounds = {
   readonly tapeRetentionMs: number

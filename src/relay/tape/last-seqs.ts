@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Draft, Update } from '../../protocol/updates.ts'
-import { channelOf, prepareRows, type TapeRow } from './row.ts'
+import { channelOf, prepareRows, type TapeRow } from './tape-row.ts'
 
 /** Saved once in this many updates. Opening reads the updates after the last save. */
 const SAVE_INTERVAL = 4_096

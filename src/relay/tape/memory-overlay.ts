@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { TAPE_COLUMNS, tableColumns } from './schema.ts'
+import { TAPE_COLUMNS, tableColumns } from './tape-schema.ts'
 
 /** How much memory may keep. Then the process ends: a restart reads the rest again from the chain. */
 const [TEXT_BOUND_CHARS, COUNT_BOUND] = [33_554_432, 65_536]

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { Address, Head, type Hex, quoteFields, SourceName, SourceReason, sessionFields } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
+import { Address, Head, quoteFields, SourceName, SourceReason, sessionFields } from '../../protocol/fields.ts'
 import type { MarketSession } from '../market/calendar.ts'
 import type { TokenQuotes } from '../tokens/quotes.ts'
 import { Milliseconds, StoredToken } from '../tokens/stored-token.ts'
@@ -87,14 +88,14 @@ export class Notes implements NoteReader {
 /** The newest sealed block whose time is known, in seconds. */
 export type SealedBlockTime = { readonly number: number; readonly timestamp: number }
 
-export type SourceStatusNote = { readonly source: SourceName; readonly reason: SourceReason; readonly since: string }
+export type SourceStatusNote = { readonly source: SourceName; readonly reason: SourceReason; readonly started_at: string }
 
 // Ingest writes these notes and the edge reads them. Every other note is declared beside the code that owns it.
 
 export const headNote = defineNote<Head>('head', Head)
 export const statusNote = defineNote<SourceStatusNote>(
   'status',
-  z.object({ source: SourceName, reason: SourceReason, since: z.string() }),
+  z.object({ source: SourceName, reason: SourceReason, started_at: z.string() }),
 )
 export const newestSettledNote = defineNote<SealedBlockTime>('newest-settled', z.object({ number: z.int(), timestamp: z.number() }))
 /** When the list was read (ms), with every poll; the order of its tokens, where it changes. */

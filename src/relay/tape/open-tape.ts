@@ -2,7 +2,7 @@ import { defer, Observable, type SchedulerLike, startWith } from 'rxjs'
 import type { Config } from '../config/config.ts'
 import type { Metrics } from '../metrics.ts'
 import { Peers } from './peers.ts'
-import { openSqliteTape } from './sqlite.ts'
+import { openSqliteTape } from './sqlite-tape.ts'
 import type { TapeFile, TapeFileOptions } from './tape-file.ts'
 
 type TapeInputs = Required<Pick<TapeFileOptions, 'now' | 'wallTime' | 'random' | 'warn'>> & {

@@ -1,7 +1,7 @@
 import { from, merge, Observable, type SchedulerLike } from 'rxjs'
 import { z } from 'zod'
+import { type Hex, readHex } from '../../lib/hex.ts'
 import { parseShallowJson } from '../../lib/json.ts'
-import type { Hex } from '../../protocol/fields.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 
 /** A new leader also publishes what it received in this time before, up to this number of logs: the last leader may not have. */
@@ -76,7 +76,7 @@ export class Peers {
 
 const sum = (events: readonly PeerEvent[]): number => events.reduce((total, { logs }) => total + logs.length, 0)
 
-const hex = z.custom<Hex>((value) => typeof value === 'string' && /^0x[0-9a-f]*$/.test(value))
+const hex = z.custom<Hex>((value) => readHex(value, null) === value)
 const PeerLog = z.object({
   key: z.string(),
   address: hex,

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { parseUpdate } from './row.ts'
+import { parseUpdate } from './tape-row.ts'
 
 /** A clock beyond this is wrong: numbers stay below 2^53. */
 const CLOCK_SEQ_BOUND = 2 ** 52

@@ -1,16 +1,14 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { Hex } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
 import { formatPosition } from '../../protocol/position.ts'
 import type { Draft, Update } from '../../protocol/updates.ts'
 import { Checkpoints } from './checkpoints.ts'
 import { Eviction, type EvictionBounds } from './eviction.ts'
-import { TapeIndex } from './index/index.ts'
+import { TapeIndex } from './index/tape-index.ts'
 import { type ChannelSeqs, LastSeqs } from './last-seqs.ts'
 import { type DiskFailure, diskFailureOf, MemoryOverlay } from './memory-overlay.ts'
 import { defineNote, type Note, type NoteFamily, Notes } from './notes.ts'
-import { entryOf, prepareRows, type TapeRow } from './row.ts'
 import { addClockSteps, Runs } from './runs.ts'
-import { damaged, isDamage, openDatabase } from './schema.ts'
 import { sealSubjectsOf, subjectOf, subjectOfKey, subjectOfSeal } from './subject.ts'
 import {
   type CountEstimate,
@@ -22,6 +20,8 @@ import {
   type StoredText,
   TapeError,
 } from './tape.ts'
+import { entryOf, prepareRows, type TapeRow } from './tape-row.ts'
+import { damaged, isDamage, openDatabase } from './tape-schema.ts'
 
 const EPOCH_CHARS = 6
 

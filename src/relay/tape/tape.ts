@@ -1,4 +1,4 @@
-import type { Hex } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
 import type { Draft, Update, UpdateType } from '../../protocol/updates.ts'
 import type { NoteReader, Notes } from './notes.ts'
 

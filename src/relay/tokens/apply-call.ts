@@ -1,7 +1,8 @@
-import type { Hex } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
 import type { Draft } from '../../protocol/updates.ts'
 import { clampSeconds, formatMultiplier } from './apply-log.ts'
 import { type ChainPosition, isBefore, moveToEndOf, UNKNOWN_POSITION } from './chain-position.ts'
+import { multiplierDraft, pauseDrafts } from './drafts-of-token.ts'
 import {
   addReportedChange,
   isSameDouble,
@@ -13,7 +14,6 @@ import {
 import type { NavTiming } from './nav.ts'
 import { addPauseChange, applyPauseChange, type PauseHistory, pausedAt } from './pauses.ts'
 import { type Token, withDerivedState } from './token.ts'
-import { multiplierDraft, pauseDrafts } from './token-drafts.ts'
 
 /** A token's state as its contract answers it at a block; null where the contract lacks the function. */
 export type TokenContractState = {

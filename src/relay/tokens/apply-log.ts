@@ -1,13 +1,13 @@
+import { NEVER_SECONDS } from '../../lib/iso-time.ts'
 import { formatDecimal } from '../../protocol/decimal.ts'
 import type { DecodedEvent } from '../chain/logs/events.ts'
-import type { Log } from '../chain/logs/log-schema.ts'
+import type { Log } from '../chain/logs/read-logs.ts'
 import { dropUnsealed, type KeyedPosition } from './chain-position.ts'
-import { addRecordChange, type RecordChange } from './list/record.ts'
+import { addRecordChange, type RecordChange } from './list/record-changes.ts'
 import { addLogChange, dropUnsealedMultiplierChanges, MULTIPLIER_DECIMALS, type MultiplierChange } from './multiplier.ts'
 import type { NavTiming } from './nav.ts'
 import { addPauseChange, dropUnsealedPauseChanges } from './pauses.ts'
 import { type Token, withDerivedState } from './token.ts'
-import { NEVER_SECONDS } from './token-drafts.ts'
 
 /** A log of a token, with its meaning. */
 export type TokenLog = { readonly log: Log; readonly decoded: DecodedEvent }

@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { formatDecimal } from '../../protocol/decimal.ts'
 import { type ChainPosition, isBefore } from './chain-position.ts'
-import type { NavTiming } from './nav.ts'
-import { isInFuture, type NavReading, navAt } from './nav.ts'
+import { isInFuture, type NavReading, type NavTiming, navAt } from './nav.ts'
 
 /** One round of a feed, from a log or a call. */
 export type Round = NavReading & {

@@ -23,17 +23,17 @@ export const isInFuture = (updatedAt: number, now: number): boolean => updatedAt
  * registry of the oracle says of the feed now.
  */
 export function navAt({ price, updatedAt }: NavReading, now: number, boundMs: number, frozen: boolean | null): Nav {
-  const bound_s = Math.floor(boundMs / 1_000)
-  if (price === null) return { price: null, updated_at: null, age_s: null, state: 'missing', bound_s, frozen }
+  const stale_after_s = Math.floor(boundMs / 1_000)
+  if (price === null) return { price: null, updated_at: null, age_s: null, state: 'missing', stale_after_s, frozen }
   const updated_at = updatedAt === null ? null : new Date(updatedAt).toISOString()
   const value = parseDecimal(price)
   const ageMs = updatedAt === null ? null : now - updatedAt
   const isAhead = updatedAt !== null && isInFuture(updatedAt, now)
   const age_s = ageMs === null || isAhead ? null : Math.max(0, Math.floor(ageMs / 1_000))
   if (!value || value.units <= 0n || ageMs === null || isAhead) {
-    return { price: null, updated_at, age_s, state: 'invalid', bound_s, frozen }
+    return { price: null, updated_at, age_s, state: 'invalid', stale_after_s, frozen }
   }
-  return { price: formatDecimal(value), updated_at, age_s, state: ageMs > boundMs ? 'stale' : 'fresh', bound_s, frozen }
+  return { price: formatDecimal(value), updated_at, age_s, state: ageMs > boundMs ? 'stale' : 'fresh', stale_after_s, frozen }
 }
 
 /** Compares NAVs without their age, which changes all the time. */

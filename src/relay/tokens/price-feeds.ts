@@ -1,10 +1,10 @@
-import type { Hex } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
+import { NEVER_SECONDS } from '../../lib/iso-time.ts'
 import { decodeLog } from '../chain/logs/events.ts'
-import type { Log } from '../chain/logs/log-schema.ts'
+import type { Log } from '../chain/logs/read-logs.ts'
 import type { FeedSetting } from '../config/feeds.ts'
 import { clampSeconds } from './apply-log.ts'
 import { priceOf, type Round } from './nav-history.ts'
-import { NEVER_SECONDS } from './token-drafts.ts'
 
 /** The contract behind a proxy that publishes the rounds; a new one has a higher phase. */
 type Aggregator = { readonly address: Hex; readonly phase: number; readonly decimals: number }

@@ -1,5 +1,6 @@
+import type { Hex } from '../../lib/hex.ts'
 import type { Decimal } from '../../protocol/decimal.ts'
-import type { Block, Hex, Nav } from '../../protocol/fields.ts'
+import type { Block, Nav } from '../../protocol/fields.ts'
 import type { DraftOf } from '../../protocol/updates.ts'
 import { isToken0, type Pool } from '../chain/pools/pool.ts'
 import type { PoolReading } from '../chain/pools/pool-queries.ts'

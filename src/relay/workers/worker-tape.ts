@@ -1,8 +1,8 @@
 import { decodeBatch } from '../tape/batch-message.ts'
 import { Notes } from '../tape/notes.ts'
-import { entryOf } from '../tape/row.ts'
 import { type Entry, NotLeadingError } from '../tape/tape.ts'
 import { openTapeFile, TapeFile, type TapeFileOptions } from '../tape/tape-file.ts'
+import { entryOf } from '../tape/tape-row.ts'
 
 /** Opens a copy of the tape that another process of this machine writes. */
 export const openWorkerTape = (options: TapeFileOptions): WorkerTape =>

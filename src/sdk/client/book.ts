@@ -1,3 +1,4 @@
+import { followedKeys, stageAfter } from '../generated/key-life.ts'
 import type { AmendMessage, QuoteMessage, RetractMessage, SnapshotMessage, TokenMessage, Update } from '../generated/messages.ts'
 import type { StreamItem } from './options.ts'
 import { isNotAfter } from './position-order.ts'
@@ -46,7 +47,7 @@ type BookEntry = {
   asOf: string
   readonly quotes: Map<string, NonNullable<StockState['quote']>>
   /** The log that scheduled the next multiplier. */
-  scheduledBy: string | undefined
+  scheduledBy?: string | undefined
 }
 
 /** A change, as it stands on the tape or inside of an amend. */
@@ -131,10 +132,12 @@ class StockBook implements Book {
   #applyContent(entry: BookEntry, content: StateChange): void {
     switch (content.type) {
       case 'multiplier': {
-        const { phase, to, effective_at } = content
+        const { phase, multiplier, effective_at } = content
         entry.scheduledBy = phase === 'scheduled' ? content.key : undefined
-        if (phase === 'effective') return this.#change(entry, { multiplier: to, scheduled: null })
-        return this.#change(entry, { scheduled: phase === 'scheduled' && to !== null ? { to, effective_at } : null })
+        if (phase === 'effective') return this.#change(entry, { multiplier, scheduled: null })
+        return this.#change(entry, {
+          scheduled: phase === 'scheduled' && multiplier !== null ? { multiplier, effective_at } : null,
+        })
       }
       case 'pause':
         return this.#change(entry, { paused: content.paused })
@@ -144,26 +147,26 @@ class StockBook implements Book {
     }
   }
 
-  #applyRetract(entry: BookEntry, { key, now }: RetractMessage): void {
+  #applyRetract(entry: BookEntry, { key, restored }: RetractMessage): void {
     if (key === entry.scheduledBy) this.#change(entry, { scheduled: null })
-    else if (now) this.#change(entry, now)
+    else if (restored) this.#change(entry, restored)
   }
 
   #applyToMovements(entry: BookEntry, update: Update): void {
     const { movements } = entry.state
-    const replace = (keys: readonly string[], next: (movement: MovementState) => MovementState) => {
-      if (movements.some(({ key }) => keys.includes(key)))
-        this.#change(entry, { movements: movements.map((movement) => (keys.includes(movement.key) ? next(movement) : movement)) })
-    }
     if ('shares' in update) {
       const others = movements.filter(({ key }) => key !== update.key)
-      this.#change(entry, { movements: [update, ...others].slice(0, this.#movementsBound) })
-    } else if (update.type === 'retract') replace([update.key], (movement) => ({ ...movement, stage: 'retracted' }))
-    else if (update.type === 'seal') replace(update.keys, (movement) => ({ ...movement, stage: 'sealed', block: update.block }))
-    else if (update.type === 'amend' && 'shares' in update.update) {
-      const amended = update.update
-      replace([update.key], (movement) => ({ ...movement, ...amended }))
+      return this.#change(entry, { movements: [update, ...others].slice(0, this.#movementsBound) })
     }
+    const keys = followedKeys(update)
+    if (!movements.some(({ key }) => keys.includes(key))) return
+    const change =
+      update.type === 'seal' ? { block: update.block } : update.type === 'amend' && 'shares' in update.update && update.update
+    this.#change(entry, {
+      movements: movements.map((movement) =>
+        keys.includes(movement.key) ? { ...movement, ...change, stage: stageAfter(movement.stage, update) } : movement,
+      ),
+    })
   }
 
   #change(entry: BookEntry, change: Partial<StockState>): void {
@@ -187,7 +190,6 @@ const newEntry = (state: StockState): BookEntry => ({
   state,
   asOf: '',
   quotes: new Map(state.quote ? [[state.quote.venue.pool, state.quote]] : []),
-  scheduledBy: undefined,
 })
 
 /** A stock that was listed after the snapshots. What is not known yet follows in messages of its own. */
@@ -199,7 +201,7 @@ const newStock = ({ symbol, address, token }: TokenMessage): StockState => ({
   multiplier: null,
   scheduled: null,
   paused: [],
-  nav: { price: null, updated_at: null, age_s: null, state: 'missing', bound_s: 0, frozen: null },
+  nav: { price: null, updated_at: null, age_s: null, state: 'missing', stale_after_s: 0, frozen: null },
   quote: null,
   session: null,
   movements: [],

@@ -1,8 +1,8 @@
 import type { Position, ServiceStatus, SnapshotMessage, Update } from '../generated/messages.ts'
+import { eventStreamOpener, webSocketOpener } from './connection-openers.ts'
 import { type HistoryOptions, readHistory } from './history-reader.ts'
 import { createHttp } from './http-requests.ts'
 import type { ConnectOptions, StreamItem, StreamOptions } from './options.ts'
-import { eventStreamOpener, webSocketOpener } from './transport.ts'
 import { type StreamSource, UpdateStream, type Updates } from './update-stream.ts'
 
 /** A relay. Streams connect when they are read, each with a connection of its own. */

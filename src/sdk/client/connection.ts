@@ -1,8 +1,8 @@
 import type { Message } from '../generated/messages.ts'
+import { type ConnectionEnd, endOf, type OpenConnection } from './connection-openers.ts'
 import { errorOf } from './http-requests.ts'
 import type { StreamState, TransportName } from './options.ts'
 import { RelayError } from './relay-error.ts'
-import { type ConnectionEnd, endOf, type OpenConnection } from './transport.ts'
 
 /** What a connection needs from outside. The simulation has a network and a clock of its own. */
 export type Environment = {
@@ -90,7 +90,7 @@ export class Connection {
     } catch {
       // It is no message then.
     }
-    if (!message?.type) return this.#end({ reason: 'not a message' })
+    if (!message?.type) return this.#end({ reason: 'no message' })
     switch (message.type) {
       case 'hello':
         this.#hasHello = true

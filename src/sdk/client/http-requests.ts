@@ -13,7 +13,7 @@ const RETRY_MS = 1_000
 type ErrorBody = {
   readonly message?: string
   readonly reason?: string
-  readonly details?: readonly { readonly '@type'?: string; readonly suggest?: readonly string[] }[]
+  readonly details?: readonly { readonly suggest?: readonly string[] }[]
 }
 
 export type Http = {
@@ -66,10 +66,8 @@ export const refusalOf = async (response: Response): Promise<RelayError> =>
   errorOf(response.status, (await response.json().catch(() => ({}))) as ErrorBody)
 
 /** The error of a record, or of the `error` message of a stream. */
-export function errorOf(code: number, { message = `HTTP ${code}`, reason, details }: ErrorBody): RelayError {
-  const [{ '@type': type = '', suggest = [] } = {}] = details ?? []
-  return new RelayError(code, reason ?? type.replace('stocktape/', ''), message, suggest)
-}
+export const errorOf = (code: number, { message = `HTTP ${code}`, reason = '', details }: ErrorBody): RelayError =>
+  new RelayError(code, reason, message, details?.[0]?.suggest)
 
 /** What `Retry-After` asks for, or 0. */
 export const retryAfterMs = (response: Response): number => 1_000 * Number(response.headers.get('retry-after')) || 0

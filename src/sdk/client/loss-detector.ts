@@ -20,8 +20,8 @@ export type ChainedMessage = {
 
 /** A range that is incomplete: what to read in it, and the ids that were received, unless they were too many. */
 export type Loss = {
-  readonly from: string
-  readonly to: string
+  readonly after: string
+  readonly through: string
   /** Null: the tape has lost messages that were received, so there is nothing to read. */
   readonly query: URLSearchParams | null
   readonly received: ReadonlySet<string> | null
@@ -100,14 +100,14 @@ export class LossDetector {
    * A gap: the stream goes on at a position. What came before it is no proof of what follows, but may be repeated. Returns
    * what was due in the gap, or null where the position was lost or never given: what comes may have ids that came before.
    */
-  restart(from: string | null, position: string): readonly string[] | null {
-    const goesOn = from !== null && isNotAfter(from, position)
+  restart(after: string | null, position: string): readonly string[] | null {
+    const goesOn = after !== null && isNotAfter(after, position)
     this.#start = position
     // A chain that was received beyond the position goes on.
     for (const [chain, id] of this.#lastIds) if (!goesOn || isNotAfter(id, position)) this.#lastIds.delete(chain)
-    const due = this.#takeDue((id) => !goesOn || (!isNotAfter(id, from) && isNotAfter(id, position)))
+    const due = this.#takeDue((id) => !goesOn || (!isNotAfter(id, after) && isNotAfter(id, position)))
     // The next heartbeat still counts what came before, also if all of it was lost on the way.
-    if (!this.#isCounting || from === this.#proven) {
+    if (!this.#isCounting || after === this.#proven) {
       this.#proven = position
       this.#isCounting = true
       if (!goesOn) this.#seen = new Set()
@@ -146,7 +146,7 @@ export class LossDetector {
     // What is proven was counted before.
     if (!isNotAfter(prev, this.#proven)) this.#missing += 1
     const query = new URLSearchParams({ symbols: address ?? '*', types: type })
-    return { from: last ?? this.#start, to: prev, query, received: this.#seen, type }
+    return { after: last ?? this.#start, through: prev, query, received: this.#seen, type }
   }
 
   /** The replay is over. A later one, after a gap in the middle of the stream, does not count what was sent live. */
@@ -164,7 +164,8 @@ export class LossDetector {
     // A repetition that is lost on the way is one of the missing.
     const isLost = due.length > Math.max(missing, 0)
     const isNew = isLost || (count > 0 && isNotAfter(this.#proven, position))
-    const loss = { from: this.#proven, to: position, query: isLost ? null : this.#selection, received: this.#seen, count, due }
+    const query = isLost ? null : this.#selection
+    const loss = { after: this.#proven, through: position, query, received: this.#seen, count, due }
     this.#missing = missing
     this.#proven = position
     // Another relay may have given more than this one has by now.
@@ -189,11 +190,11 @@ const idsAfter = (ids: ReadonlySet<string>, position: string) => new Set([...ids
 const chainOf = ({ address, type }: ChainedMessage): string => `${address} ${type}`
 
 /** A loss as the item that the stream yields. It goes on at `id`. */
-export const gapOf = ({ from, to, query }: Loss, id: string): Gap => ({
+export const gapOf = ({ after, through, query }: Loss, id: string): Gap => ({
   type: 'gap',
   id,
   reason: query ? 'missed' : 'expired',
-  from,
-  to,
-  backfill: query && `/v1/events?${query}&after=${from}&through=${to}`,
+  after,
+  through,
+  backfill: query && `/v1/events?${query}&after=${after}&through=${through}`,
 })

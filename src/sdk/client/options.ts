@@ -47,10 +47,10 @@ export type MissedGap = {
   readonly id: string
   readonly reason: 'missed'
   /** The messages that are missing are after this position. */
-  readonly from: string | null
+  readonly after: string | null
   /** The messages that are missing are not after this position. */
-  readonly to: string
-  /** A path on the relay whose pages hold the messages from `from` to `to`, also those that were received. */
+  readonly through: string
+  /** A path on the relay whose pages hold the messages after `after` through `through`, also those that were received. */
   readonly backfill: string | null
 }
 

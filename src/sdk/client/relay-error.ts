@@ -24,7 +24,7 @@ export class GapError extends Error {
   readonly gap: Gap
 
   constructor(gap: Gap) {
-    super(`Messages are missing from ${gap.from} to ${gap.to}: ${gap.reason}.`)
+    super(`messages are missing after ${gap.after}: ${gap.reason}`)
     this.gap = gap
   }
 }

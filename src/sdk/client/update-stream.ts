@@ -154,7 +154,7 @@ export class UpdateStream implements Updates<StreamItem> {
         return this.#push({ item: message, position: null })
       case 'gap': {
         const received = this.#losses.seen
-        const due = this.#losses.restart(message.from, message.id)
+        const due = this.#losses.restart(message.after, message.id)
         if (!due) this.#received = null
         this.#advance(message.id)
         this.#awaitsSnapshots = true
@@ -174,7 +174,7 @@ export class UpdateStream implements Updates<StreamItem> {
   #receiveUpdate(update: Update): void {
     if (this.#losses.isRepeat(update, this.#received)) return
     const loss = this.#losses.receive(update)
-    if (loss) this.#pushGap(gapOf(loss, this.#received ?? loss.from), loss)
+    if (loss) this.#pushGap(gapOf(loss, this.#received ?? loss.after), loss)
     if (update.type === 'status') this.#setState({ source: update.source, head: update.head })
     this.#awaitsSnapshots = false
     this.#advance(update.id)

@@ -69,10 +69,10 @@ export type ReferenceValue = {
   readonly updated_at: Time | null
   /** Whole seconds from updated_at to the message's own time, rounded down. */
   readonly age_s: number | null
-  /** stale: older than bound_s, still with a price; missing: no price; invalid: the price or its time is not usable. */
+  /** stale: older than stale_after_s, still with a price; missing: no price; invalid: the price or its time is not usable. */
   readonly state: "fresh" | "stale" | "missing" | "invalid"
   /** The age above which the value is stale. */
-  readonly bound_s: number
+  readonly stale_after_s: number
   /** Whether the oracle's registry says that the feed is frozen for a corporate action; null where that is unknown. */
   readonly frozen: boolean | null
 }
@@ -123,10 +123,12 @@ export type TokenRecord = {
 export type ErrorRecord = {
   /** The HTTP status. */
   readonly code: number
+  /** A word for programs. */
+  readonly reason: string
   /** A sentence that names what is wrong and what to do. */
   readonly message: string
   readonly details: readonly ({
-    /** stocktape/ and a word for programs. */
+    /** stocktape/ and the reason. */
     readonly "@type": string
     readonly [name: string]: unknown
   })[]
@@ -143,7 +145,7 @@ export type EventsPage = {
 export type OneFact = {
   readonly key: Key
   /** Oldest first, including the seals that list the key. */
-  readonly updates: readonly Update[]
+  readonly events: readonly Update[]
   /** The current stage of the fact. */
   readonly stage: "preconfirmed" | "sealed" | "safe" | "finalized" | "retracted"
 }
@@ -153,11 +155,13 @@ export type HourScore = {
   /** When this UTC hour begins. A message counts in the hour of its own time. */
   readonly hour: Time
   /** Messages that published a key as preconfirmed. */
-  readonly told: number
+  readonly published: number
   /** Open keys that a seal listed, each counted once. */
   readonly sealed: number
-  /** Messages with late: true. */
+  /** Messages with late: true whose block is at most a minute older than their time. */
   readonly late: number
+  /** The other messages with late: true: read later, for example after an interruption. */
+  readonly backfilled: number
   /** retract messages. */
   readonly retracted: number
   /** amend messages. */
@@ -192,8 +196,8 @@ export type ServiceStatus = {
   readonly source: Source
   /** Why this is the source. no_list: no list was ever read. wrong_chain: every upstream URL is of another chain than the one set or on the tape. */
   readonly reason: "ok" | "silent" | "refused" | "behind" | "no_pending" | "unreachable" | "stale_head" | "no_list" | "wrong_chain"
-  /** Since when this source and reason are valid; null before the first status message. */
-  readonly since: Time | null
+  /** When this source began, for this reason; null before the first status message. */
+  readonly started_at: Time | null
   readonly head: Head
   /** How many milliseconds ago the timestamp of the newest block is whose logs were read; null before the first. */
   readonly lag_ms: number | null
@@ -324,9 +328,9 @@ export type MarketHours = {
   /** unknown: the calendar does not reach so far. */
   readonly state: "pre" | "open" | "post" | "overnight" | "closed" | "unknown"
   /** When this state began. */
-  readonly since: Time | null
+  readonly started_at: Time | null
   /** When the next state begins. */
-  readonly until: Time | null
+  readonly ends_at: Time | null
   /** The name of the holiday or early close; null otherwise. */
   readonly reason: string | null
   /** Where the calendar ends. */
@@ -388,9 +392,9 @@ export type ApprovalMessage = TokenUpdate<"approval"> & OnChain & {
 export type MultiplierMessage = TokenUpdate<"multiplier"> & {
   readonly phase: "scheduled" | "effective" | "cancelled"
   /** The former multiplier. */
-  readonly from: Decimal | null
+  readonly previous: Decimal | null
   /** The multiplier from effective_at on. */
-  readonly to: Decimal | null
+  readonly multiplier: Decimal | null
   /** The block time from which the new multiplier is used. */
   readonly effective_at: Time | null
 } & FromLog<"clock" | "list">
@@ -446,14 +450,14 @@ export type LogMessage = TokenUpdate<"log"> & OnChain & {
 export type RetractMessage = TokenUpdate<"retract"> & {
   readonly key: Key
   /** The type under which it was published. */
-  readonly of: "transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log"
+  readonly fact_type: "transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log"
   /** The position of the last message that published or amended it. */
-  readonly was: Position
-  /** replaced: the same content is sealed under the key in by; reorg: the fact had been sealed; not_sealed: neither. */
+  readonly fact_id: Position
+  /** replaced: the same content is sealed under the key in replaced_by; reorg: the fact had been sealed; not_sealed: neither. */
   readonly reason: "reorg" | "replaced" | "not_sealed"
-  readonly by: Key | null
+  readonly replaced_by: Key | null
   /** The value that is valid again, for multiplier, pause and token; else null. */
-  readonly now: {
+  readonly restored: {
     readonly multiplier: Decimal | null
   } | {
     readonly paused: readonly string[]
@@ -468,9 +472,9 @@ export type RetractMessage = TokenUpdate<"retract"> & {
 export type AmendMessage = TokenUpdate<"amend"> & {
   readonly key: Key
   /** The type under which it was published. */
-  readonly of: "transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log"
+  readonly fact_type: "transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log"
   /** The position of the last message that published or amended it. */
-  readonly was: Position
+  readonly fact_id: Position
   /** The names of the changed fields. */
   readonly changed: readonly string[]
   /** The whole new message, without id, prev and time. */
@@ -513,8 +517,8 @@ export type FinalityMessage = GlobalUpdate<"finality"> & {
 /** The source of events or its reason changed. */
 export type StatusMessage = GlobalUpdate<"status"> & {
   readonly source: Source
-  /** Since when this source and reason are valid. */
-  readonly since: Time
+  /** When this source began, for this reason. */
+  readonly started_at: Time
   readonly reason: SourceReason
   readonly head: Head
 }
@@ -578,7 +582,7 @@ export type SubscribedMessage = {
   readonly stage: Stage
   readonly min_value: Decimal | null
   readonly min_shares: Decimal | null
-  readonly party: Address | null
+  readonly account: readonly Address[] | null
   readonly rejected: readonly ({
     /** The symbol as requested. */
     readonly symbol: string
@@ -615,7 +619,7 @@ export type SnapshotMessage = {
   readonly multiplier_source: "log" | "call" | "list" | null
   /** The next multiplier, which takes effect when chain time reaches effective_at; null is a time after the year 9999. */
   readonly scheduled: {
-    readonly to: Decimal
+    readonly multiplier: Decimal
     readonly effective_at: Time | null
   } | null
   /** The names of the paused features. */
@@ -663,9 +667,10 @@ export type GapMessage = {
   readonly id: Position
   /** expired: the position is before oldest, or its number was lost; epoch: it belongs to another tape; ahead: it is after the end; long: too many messages for one replay. */
   readonly reason: "expired" | "epoch" | "ahead" | "long"
-  /** The position given by the client. */
-  readonly from: string | null
-  readonly to: Position
+  /** The position given by the client: what is missing begins after it. */
+  readonly after: string | null
+  /** The position where the stream continues: the last one that is missing. */
+  readonly through: Position
   /** A path on this server whose pages hold exactly the messages that were left out. */
   readonly backfill: string | null
 }
@@ -722,8 +727,8 @@ export type SubscribeRequest = {
   readonly min_value?: string | null
   /** Only movements whose shares are at least this; a null value does not pass. */
   readonly min_shares?: string | null
-  /** Only movements from or to this address. */
-  readonly party?: string | null
+  /** Only movements from or to one of these addresses, 1 to 20. */
+  readonly account?: readonly string[] | null
 }
 
 /** Removes symbols from the selection. */

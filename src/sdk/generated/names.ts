@@ -21,9 +21,9 @@ export type ValueFilters = {
   readonly minValue?: string | number
   /** Only movements whose shares are at least this; a null value does not pass. */
   readonly minShares?: string | number
-  /** Only movements from or to this address. */
-  readonly party?: string
+  /** Only movements from or to one of these addresses, 1 to 20. */
+  readonly account?: string | readonly string[]
 }
 
 /** Each of them, and its parameter. */
-export const filterParameters: readonly (readonly [option: keyof ValueFilters, parameter: string])[] = [['minValue', 'min_value'], ['minShares', 'min_shares'], ['party', 'party']]
+export const filterParameters: readonly (readonly [option: keyof ValueFilters, parameter: string])[] = [['minValue', 'min_value'], ['minShares', 'min_shares'], ['account', 'account']]

@@ -11,7 +11,7 @@ import {
   UsageError,
 } from '../../lib/flags.ts'
 import { flagTerms, helpText } from '../../lib/help.ts'
-import { judge, type RuleVerdict, summary, verdictLines } from './report.ts'
+import { judge, type RuleVerdict, summary, verdictLines } from './judge-rule.ts'
 import { type Rule, rules } from './rules.ts'
 
 export const conformFlags = {

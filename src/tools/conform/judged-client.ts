@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { parseJson } from '../../lib/json.ts'
 
 /** Output that is kept of a client's standard error, and the longest line of its standard output. */
 const STDERR_BOUND_CHARS = 10_000
@@ -84,12 +85,8 @@ export class JudgedClient {
 
   #readLine(line: string): void {
     if (line.trim() === '') return
-    try {
-      const message: unknown = JSON.parse(line)
-      if (typeof message === 'object' && message !== null && 'type' in message) return void this.lines.push(message as PrintedLine)
-    } catch {
-      // Named below.
-    }
+    const message = parseJson(line)
+    if (typeof message === 'object' && message !== null && 'type' in message) return void this.lines.push(message as PrintedLine)
     this.unreadable ??= line.slice(0, 80)
   }
 

@@ -1,8 +1,9 @@
 import { closeCodes } from '../../protocol/close-codes.ts'
 import type { NoticeOf } from '../../protocol/notices.ts'
+import { Refusal } from '../../protocol/refusal.ts'
+import { BrokenRule, NotApplicable, type ScenarioStage, WATCH_MS } from './scenario-stage.ts'
 import type { ScriptedConnection } from './scripted-relay.ts'
 import { ScriptedTape } from './scripted-tape.ts'
-import { BrokenRule, NotApplicable, type ScenarioStage, WATCH_MS } from './stage.ts'
 
 /** A rule of the contract, and the scenario that shows whether a client keeps it. */
 export type Rule = {
@@ -50,7 +51,7 @@ const gapRule = (reason: 'expired' | 'ahead' | 'long'): Rule => ({
     const missed = tape.transfer()
     const back = await stage.nextResume(last)
     const backfill = reason === 'long' ? `/v1/events?symbols=AAPLc&after=${back.since}&through=${missed.id}` : null
-    back.accept({ gap: (from) => ({ type: 'gap', id: missed.id, reason, from, to: missed.id, backfill }) })
+    back.accept({ gap: (from) => ({ type: 'gap', id: missed.id, reason, after: from, through: missed.id, backfill }) })
     const isFilled = () => reason === 'long' && stage.client.lines.some(({ id }) => id === missed.id)
     if (!(await stage.client.until(isFilled, 500))) await stage.expectGap([reason], 'the relay sent one')
     const next = tape.transfer()
@@ -119,7 +120,7 @@ const finalRefusalRule = (name: string, status: 400 | 404, reason: string): Rule
   run: async (stage) => {
     const connection = await stage.firstConnection()
     const message = `The scripted relay refuses this: ${reason}.`
-    if (isOverHttp(connection)) connection.refuse(status, { code: status, message, details: [{ '@type': `stocktape/${reason}` }] })
+    if (isOverHttp(connection)) connection.refuse(new Refusal(status, reason, message).record)
     else {
       connection.accept()
       connection.send({ type: 'error', code: status, reason, message } satisfies NoticeOf<'error'>)
@@ -342,10 +343,10 @@ export const rules: readonly Rule[] = [
     run: async (stage) => {
       const first = await stage.firstConnection()
       if (!isOverHttp(first)) throw new NotApplicable('the client uses a WebSocket')
-      const error = { code: 503, message: 'The list has not been read yet.', details: [{ '@type': 'stocktape/no_list' }] }
+      const { record } = new Refusal(503, 'no_list', 'The list has not been read yet.')
       const endedAt = performance.now()
-      if (first.transport === 'sse') first.refuseAsEvent(1_000 * RETRY_AFTER_S, { type: 'error', reason: 'no_list', ...error })
-      else first.refuse(503, error, { 'retry-after': String(RETRY_AFTER_S) })
+      if (first.transport === 'sse') first.refuseAsEvent(1_000 * RETRY_AFTER_S, { type: 'error', ...record })
+      else first.refuse(record, { 'retry-after': String(RETRY_AFTER_S) })
       const back = await stage.nextConnection()
       const waitedMs = Math.round(back.arrivedAt - endedAt)
       if (waitedMs < 1_000 * RETRY_AFTER_S - CLOCK_TOLERANCE_MS)

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { Message } from '../../protocol/notices.ts'
+import { type ErrorRecord, Refusal } from '../../protocol/refusal.ts'
 import { contentTypeOf, formatOf, framings } from '../../protocol/transports.ts'
 import { followingTypes, type Update } from '../../protocol/updates.ts'
 import { filterNames, noFilters } from '../../protocol/value-filters.ts'
@@ -134,9 +135,9 @@ export class ScriptedConnection {
   }
 
   /** Refuses the connection with a status of HTTP, before it is a stream. */
-  refuse(status: number, record: object, headers: Readonly<Record<string, string>> = {}): void {
+  refuse(record: ErrorRecord, headers: Readonly<Record<string, string>> = {}): void {
     this.#end()
-    this.#carrier.refuse(status, JSON.stringify(record), headers)
+    this.#carrier.refuse(record.code, JSON.stringify(record), headers)
   }
 
   /** Refuses towards an EventSource, which gives up at any status but 200. */
@@ -166,8 +167,8 @@ const epochGap = (tape: ScriptedTape, from: string): Extract<Message, { type: 'g
   type: 'gap',
   id: tape.start,
   reason: 'epoch',
-  from,
-  to: tape.start,
+  after: from,
+  through: tape.start,
   backfill: null,
 })
 
@@ -286,7 +287,7 @@ export class ScriptedRelay {
         .filter(({ id, type }) => isUpTo(id) && types?.includes(type) !== false)
       return { events, next: null }
     }
-    return { code: 404, message: 'The scripted relay does not serve this path.', details: [] }
+    return new Refusal(404, 'unknown_path', 'The scripted relay does not serve this path.').record
   }
 }
 

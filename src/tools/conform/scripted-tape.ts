@@ -1,4 +1,5 @@
-import type { Hex, Nav } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
+import type { Nav } from '../../protocol/fields.ts'
 import type { NoticeOf } from '../../protocol/notices.ts'
 import { formatPosition } from '../../protocol/position.ts'
 import type { Update } from '../../protocol/updates.ts'
@@ -14,7 +15,7 @@ const RAW = '12345678901234567890123456789'
 const AMOUNT = '123456789012345678901.23456789'
 const SEALED_HASH: Hex = `0x${'b'.repeat(64)}`
 
-const nav: Nav = { price: '317.1226', updated_at: TIME, age_s: 20, state: 'fresh', bound_s: 93_600, frozen: null }
+const nav: Nav = { price: '317.1226', updated_at: TIME, age_s: 20, state: 'fresh', stale_after_s: 93_600, frozen: null }
 const head = { pending: FIRST_BLOCK + 1, sealed: FIRST_BLOCK, safe: FIRST_BLOCK - 30, finalized: FIRST_BLOCK - 100 }
 
 type TypeOf<Type extends Update['type']> = Extract<Update, { type: Type }>
@@ -95,13 +96,17 @@ export class ScriptedTape {
 
   retract({ key, type, id, block }: TypeOf<'transfer'>): TypeOf<'retract'> {
     const sealed = { ...block, hash: SEALED_HASH }
-    return this.#write('retract', { key, of: type, was: id, reason: 'not_sealed', by: null, now: null, block: sealed })
+    return this.#write('retract', {
+      ...{ key, fact_type: type, fact_id: id, reason: 'not_sealed', replaced_by: null, restored: null, block: sealed },
+    })
   }
 
   amend(transfer: TypeOf<'transfer'>): TypeOf<'amend'> {
     const { id, prev: _prev, time: _time, ...update } = transfer
     const memo: Hex = `0x${'7'.repeat(64)}`
-    return this.#write('amend', { key: transfer.key, of: 'transfer', was: id, changed: ['memo'], update: { ...update, memo } })
+    return this.#write('amend', {
+      ...{ key: transfer.key, fact_type: 'transfer', fact_id: id, changed: ['memo'], update: { ...update, memo } },
+    })
   }
 
   hello(id: string | null): NoticeOf<'hello'> {

@@ -5,7 +5,7 @@ import { openSteadyClock, schedulerOn } from '../../lib/steady-clock.ts'
 import { readConfig, withUpstream } from '../../relay/config/config.ts'
 import { examine } from './examination.ts'
 import { examinationText } from './examination-text.ts'
-import { showProgress } from './progress.ts'
+import { showProgress } from './progress-line.ts'
 
 export const doctorFlags = {
   rpc: { type: 'string', description: 'JSON-RPC over HTTP, as UPSTREAM_RPC_URL' },

@@ -1,10 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { SchedulerLike } from 'rxjs'
+import { type Hex, readQuantity } from '../../lib/hex.ts'
 import { createRedactor, redactDeep } from '../../lib/redact.ts'
-import type { Hex } from '../../protocol/fields.ts'
-import { HexQuantity } from '../../relay/chain/logs/log-schema.ts'
 import { ChainIdentity } from '../../relay/chain/rpc/chain-id.ts'
-import { UpstreamError } from '../../relay/chain/rpc/error.ts'
+import { UpstreamError } from '../../relay/chain/rpc/upstream-error.ts'
 import type { Config } from '../../relay/config/config.ts'
 import { EndpointProbe } from './endpoint-probe.ts'
 import { adviceFor, type Finding, fail, type NamedOutcome, type Outcome, ok, originOf, skip, timeUp, warn } from './finding.ts'
@@ -136,8 +135,8 @@ async function examineEndpoint(
 async function readHead(probe: EndpointProbe): Promise<readonly SeenHead[]> {
   const at = performance.now()
   try {
-    const number = HexQuantity.safeParse(await probe.ask('eth_blockNumber')).data
-    return number === undefined ? [] : [{ number, at }]
+    const number = readQuantity(await probe.ask('eth_blockNumber'))
+    return number === null ? [] : [{ number, at }]
   } catch (failure) {
     if (failure instanceof UpstreamError) return []
     throw failure
@@ -147,7 +146,7 @@ async function readHead(probe: EndpointProbe): Promise<readonly SeenHead[]> {
 /** Null from a node without the method: it cannot be checked, and the relay uses it. */
 async function readChainId(probe: EndpointProbe): Promise<number | null> {
   try {
-    return HexQuantity.safeParse(await probe.request('eth_chainId', [])).data ?? null
+    return readQuantity(await probe.request('eth_chainId', []))
   } catch (failure) {
     if (failure instanceof UpstreamError && failure.kind === 'unknown_method') return null
     throw failure

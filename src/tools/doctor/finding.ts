@@ -1,5 +1,5 @@
-import { failureReason } from '../../relay/chain/rpc/client.ts'
-import { UpstreamError } from '../../relay/chain/rpc/error.ts'
+import { failureReason } from '../../lib/http-fetch.ts'
+import { UpstreamError } from '../../relay/chain/rpc/upstream-error.ts'
 
 /** What one check found out about one upstream. */
 export type Finding = {

@@ -1,4 +1,5 @@
-import type { Hex, Nav } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
+import type { Nav } from '../../protocol/fields.ts'
 import type { Config } from '../../relay/config/config.ts'
 import { type ListedToken, parseList } from '../../relay/tokens/list/list-parser.ts'
 import { fetchList } from '../../relay/tokens/list/list-poller.ts'

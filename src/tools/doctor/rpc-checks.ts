@@ -1,18 +1,19 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Hex } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
 import { LOGS_RANGE_BOUND } from '../../protocol/json-rpc-methods.ts'
-import { isSealed, type SealedHeader } from '../../relay/chain/logs/log-schema.ts'
 import { poolQueries } from '../../relay/chain/pools/pool-queries.ts'
 import { BlockReader } from '../../relay/chain/rpc/block-reader.ts'
-import { UpstreamError } from '../../relay/chain/rpc/error.ts'
-import { PageSize } from '../../relay/chain/sealed/backfill-page.ts'
+import { isSealed, type SealedHeader } from '../../relay/chain/rpc/header.ts'
+import { UpstreamError } from '../../relay/chain/rpc/upstream-error.ts'
+import { PageSize } from '../../relay/chain/sealed/page-size.ts'
 import { noPendingMemory, type PendingMemory } from '../../relay/chain/source/pending-block.ts'
 import { type PollResult, pollPending, readLatest } from '../../relay/chain/source/polls.ts'
-import { initialState, NO_PENDING_MIN_POLLS, STALE_HEAD_MS } from '../../relay/chain/source/state.ts'
+import { initialState, NO_PENDING_MIN_POLLS, STALE_HEAD_MS } from '../../relay/chain/source/source-state.ts'
 import type { Config } from '../../relay/config/config.ts'
 import type { PoolSetting } from '../../relay/config/pools.ts'
 import type { EndpointProbe } from './endpoint-probe.ts'
 import { counted, fail, type Outcome, ok, skip, timeUp, warn } from './finding.ts'
+import { ANY_ADDRESS } from './socket-probe.ts'
 
 type RpcCheckInputs = {
   readonly probe: EndpointProbe
@@ -129,7 +130,6 @@ const adviceOf: Readonly<Partial<Record<CheckName, string>>> = {
 
 /** `multiplier()`. */
 const MULTIPLIER_SELECTOR = '0x1b3ed722'
-const ANY_ADDRESS: Hex = `0x${'0'.repeat(39)}1`
 
 /** The pending block as the relay judges it, and the newest block that it judged it by. */
 type PendingReading = { readonly memory: PendingMemory; readonly latest: SealedHeader }

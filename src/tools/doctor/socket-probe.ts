@@ -1,9 +1,10 @@
 import { z } from 'zod'
+import type { Hex } from '../../lib/hex.ts'
 import { parseShallowJson } from '../../lib/json.ts'
-import type { Hex } from '../../protocol/fields.ts'
 import { type LinkSignal, SubscriptionSocket } from '../../relay/chain/link/subscription-socket.ts'
-import { Header, isSealed, readLogs } from '../../relay/chain/logs/log-schema.ts'
+import { readLogs } from '../../relay/chain/logs/read-logs.ts'
 import { ChainIdentity } from '../../relay/chain/rpc/chain-id.ts'
+import { Header, isSealed } from '../../relay/chain/rpc/header.ts'
 import { reasonOf } from './finding.ts'
 import type { SeenHead } from './head-lag.ts'
 
@@ -42,7 +43,7 @@ const noReport: SocketReport = {
 const Pushed = z.object({ method: z.literal('eth_subscription'), params: z.object({ result: z.unknown() }) })
 const Refusal = z.object({ message: z.string(), code: z.number().nullable() })
 /** Asked for where there is no list: a node would take no address as all of them. */
-const PLACEHOLDER: Hex = `0x${'0'.repeat(39)}1`
+export const ANY_ADDRESS: Hex = `0x${'0'.repeat(39)}1`
 const COMPLETE_CHECK_MS = 50
 /** No chain has more blocks in the time of an examination. */
 const HEADS_BOUND = 1_000
@@ -74,7 +75,7 @@ export function probeSocket({ url, addresses, mayEnd, deadline }: SocketInputs):
     }
     mayEnd.then(allowEnd, allowEnd)
     const timer = setInterval(() => mayFinish && record.isComplete && finish(null), COMPLETE_CHECK_MS)
-    void addresses.then((list) => socket.setAddresses(list.length > 0 ? list : [PLACEHOLDER]))
+    void addresses.then((list) => socket.setAddresses(list.length > 0 ? list : [ANY_ADDRESS]))
     if (deadline.aborted) finish(null)
     else deadline.addEventListener('abort', () => finish(null), { once: true })
   })

@@ -1,9 +1,10 @@
 import { concat, from, NEVER, type SchedulerLike } from 'rxjs'
-import type { Hex, SourceName, SourceReason } from '../../protocol/fields.ts'
+import type { Hex } from '../../lib/hex.ts'
+import type { SourceName, SourceReason } from '../../protocol/fields.ts'
 import { ChainIdentity } from '../../relay/chain/rpc/chain-id.ts'
-import { Rpc } from '../../relay/chain/rpc/client.ts'
-import { type ChainEvent, source } from '../../relay/chain/source/source.ts'
-import { fromNow, sourceSettingsOf } from '../../relay/chain/source/source-settings.ts'
+import { EndpointPool } from '../../relay/chain/rpc/endpoint-pool.ts'
+import { type ChainEvent, sourceFromNow } from '../../relay/chain/source/source.ts'
+import { sourceSettingsOf } from '../../relay/chain/source/source-settings.ts'
 import type { Config } from '../../relay/config/config.ts'
 
 type TrialInputs = {
@@ -41,13 +42,10 @@ export async function trySource({ config, addresses, clock, random, deadline }: 
   const { chainId = null, upstreamRpcUrl } = config.chain
   const chain = new ChainIdentity(chainId, 'CHAIN_ID')
   const shared = { chain, random, warn: () => {} }
-  const rpc = new Rpc({ ...shared, urls: upstreamRpcUrl, now: () => clock.now() })
-  const events = source({
+  const endpoints = new EndpointPool({ ...shared, urls: upstreamRpcUrl, now: () => clock.now() })
+  const events = sourceFromNow({
     ...sourceSettingsOf({ ...shared, config: config.chain, clock }),
-    ...fromNow,
-    request: rpc.request,
-    leaveEndpoint: rpc.leaveEndpoint,
-    confirmChain: rpc.confirmChain,
+    endpoints,
     addresses: concat(from(addresses.then(notEmpty)), NEVER),
     clock,
     warn: shared.warn,

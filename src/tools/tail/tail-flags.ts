@@ -10,8 +10,8 @@ const boolean = (description: string) => ({ type: 'boolean', description }) as c
 /** The flag of a value filter: `min-value`. */
 type FlagOf<Name extends string> = Name extends `${infer First}_${infer Others}` ? `${First}-${FlagOf<Others>}` : Name
 const flagOf = (name: FilterName) => name.replaceAll('_', '-') as FlagOf<FilterName>
-const helpOf = ({ description, isNumber }: (typeof valueFilters)[FilterName]): string =>
-  `${description.charAt(0).toLowerCase()}${description.slice(1, -1)}${isNumber ? ': 2500, 10k, 1.5m' : ''}`
+const helpOf = ({ description, form }: (typeof valueFilters)[FilterName]): string =>
+  `${description.charAt(0).toLowerCase()}${description.slice(1, -1)}${form === 'number' ? ': 2500, 10k, 1.5m' : ', separated by commas'}`
 const filterFlags = Object.fromEntries(filterNames.map((name) => [flagOf(name), text(helpOf(valueFilters[name]))])) as Readonly<
   Record<FlagOf<FilterName>, ReturnType<typeof text>>
 >
@@ -64,7 +64,7 @@ function filtersOf(request: TailRequest): ValueFilters {
   const given = filterNames.flatMap((name) => {
     const value = request[flagOf(name)]
     if (value === undefined) return []
-    return [[camelCaseOf(name), valueFilters[name].isNumber ? readAmount(`--${flagOf(name)}`, value) : value]]
+    return [[camelCaseOf(name), valueFilters[name].form === 'number' ? readAmount(`--${flagOf(name)}`, value) : value]]
   })
   return Object.fromEntries(given)
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { DevnetBlock } from '../../../src/devnet/chain/block-types.ts'
-import { digest } from '../../../src/devnet/chain/hex.ts'
+import { digest } from '../../../src/devnet/chain/hashes.ts'
 import type { Devnet } from '../../../src/devnet/devnet.ts'
 import type { Faults } from '../../../src/devnet/faults/faults.ts'
 import { nodeEndpoint, relayEndpoint, waitForSameChain } from '../../support/rpc-scenarios.ts'

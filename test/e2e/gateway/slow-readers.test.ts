@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { WebSocketServer } from 'ws'
 import { ByteBudget } from '../../../src/relay/edge/limits/byte-budget.ts'
-import { ConnectionLimits } from '../../../src/relay/edge/limits/connections.ts'
+import { ConnectionLimits } from '../../../src/relay/edge/limits/connection-limits.ts'
 import { ServerWebSocket } from '../../../src/relay/edge/transport/websocket-outlet.ts'
 import { Answers } from '../../../src/relay/gateway/answers.ts'
 import { ChainState } from '../../../src/relay/gateway/chain-state.ts'
@@ -30,13 +30,7 @@ async function openRpcSockets(maxClients = 10) {
     ...{ forwardReceipts: null, chainState, chainId: () => 1, redact: (text: string) => text, uptime },
   })
   const readBlock = async () => null
-  const subscriptions = new Subscriptions({
-    isListed: () => true,
-    hasList: () => true,
-    unlistedContracts: null,
-    readBlock,
-    delay: async () => {},
-  })
+  const subscriptions = new Subscriptions({ isListed: () => true, hasList: () => true, readBlock, delay: async () => {} })
   subscriptions.receive(headEvent(10))
   const rpcSockets = new RpcSockets({
     ...{

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { describe, expect, it } from 'vitest'
-import type { HexString } from '../../../src/devnet/chain/hex.ts'
 import type { Devnet } from '../../../src/devnet/devnet.ts'
+import type { Hex } from '../../../src/lib/hex.ts'
 import { openDevnet, openRelayFor, openTestStack } from '../../support/test-stack.ts'
 import { highLimits } from './node-and-gateway.ts'
 import { logSummaries, RpcTestClient, type TestSubscription, transferAmounts } from './rpc-test-client.ts'
@@ -183,7 +183,7 @@ describe('a reorganisation', () => {
     const ours = await client.subscribeAll(...kinds)
     const direct = await (await RpcTestClient.open(devnet.wsUrl)).subscribeAll(...kinds)
     const [logs, heads] = ours
-    const hashes: HexString[] = []
+    const hashes: Hex[] = []
     for (const [at, raws] of [[1, 2], [3], [4, 5]].entries()) {
       hashes.push(...transferAmounts(stack, ...raws))
       devnet.seal()

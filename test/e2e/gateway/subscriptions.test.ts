@@ -6,7 +6,6 @@ import { logSummaries, RpcTestClient, transferAmounts } from './rpc-test-client.
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef' as const
 const [topic1, topic2] = [`0x${'01'.repeat(32)}`, `0x${'02'.repeat(32)}`] as const
 const UNLISTED_ADDRESS = `0x${'07'.repeat(20)}` as const
-const OTHER_UNLISTED_ADDRESS = `0x${'08'.repeat(20)}` as const
 
 const word = (value: number): `0x${string}` => `0x${value.toString(16).padStart(64, '0')}`
 
@@ -149,44 +148,5 @@ describe('an invalid subscription', () => {
     expect(error).toEqual({ code: -32602, message: expect.stringMatching(sentence) })
     await client.subscribe('pendingLogs')
     expect(devnet.subscriptions()).toEqual({ pendingLogs: 1, logs: 0, newHeads: 1 })
-  })
-})
-
-describe('an unlisted contract with RPC_OPEN', () => {
-  it('has one upstream subscription, which ends with its last subscriber', async () => {
-    const { stack, devnet, client } = await open({ RPC_OPEN: 'true' })
-    const emitLog = (address: `0x${string}`, raw: number) => devnet.emit({ address, topics: [], data: word(raw) })
-    const second = await RpcTestClient.open(stack)
-    const all = await client.subscribe('pendingLogs')
-    expect(devnet.subscriptions().pendingLogs).toBe(1)
-    const apple = devnet.list.addressOf('AAPLc')
-    const mixed = await client.subscribe('pendingLogs', { address: [UNLISTED_ADDRESS, apple] })
-    await devnet.until(() => devnet.subscriptions().pendingLogs === 2)
-    const alone = await second.subscribe('pendingLogs', { address: UNLISTED_ADDRESS })
-    const logs = await second.subscribe('logs', { address: UNLISTED_ADDRESS })
-    emitLog(UNLISTED_ADDRESS, 1)
-    emitLog(OTHER_UNLISTED_ADDRESS, 2)
-    const dropped = emitLog(UNLISTED_ADDRESS, 3)
-    emitLog(apple, 4)
-    devnet.makeFlashblock()
-    await Promise.all([mixed.waitForResults(3), alone.waitForResults(2), all.waitForResults(1)])
-    devnet.faults.drop(dropped)
-    devnet.seal()
-    await Promise.all([alone.waitForResults(3), logs.waitForResults(1)])
-    await client.flush()
-    expect(logSummaries(alone)).toEqual(['+1', '+3', '-3'])
-    expect(logSummaries(logs)).toEqual(['+1 sealed'])
-    expect(logSummaries(all).filter((text) => !text.includes('4'))).toEqual([])
-    expect(mixed.logs.map(({ address }) => address)).toContain(apple)
-
-    second.rawSocket.socket.terminate()
-    expect((await client.call('eth_unsubscribe', mixed.id)).result).toBe(true)
-    await devnet.until(() => devnet.subscriptions().pendingLogs === 1 && devnet.sockets() === 1)
-    const again = await client.subscribe('pendingLogs', { address: OTHER_UNLISTED_ADDRESS })
-    await devnet.until(() => devnet.subscriptions().pendingLogs === 2)
-    emitLog(OTHER_UNLISTED_ADDRESS, 5)
-    devnet.makeFlashblock()
-    await again.waitForResults(1)
-    expect(logSummaries(again)).toEqual(['+5'])
   })
 })

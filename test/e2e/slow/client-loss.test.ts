@@ -63,7 +63,7 @@ const idsOf = (items: readonly StreamItem[]) =>
   items.flatMap(({ type, id }) => (type === 'gap' || type === 'snapshot' || !id ? [] : [id]))
 
 const isInMissedGap = (items: readonly StreamItem[], id: string) =>
-  items.some((item) => item.type === 'gap' && item.reason === 'missed' && isUpTo(id, item.to) && !isUpTo(id, item.from))
+  items.some((item) => item.type === 'gap' && item.reason === 'missed' && isUpTo(id, item.through) && !isUpTo(id, item.after))
 
 const selections: readonly [name: string, options: StreamOptions, parameters: string][] = [
   ['types', { types: ['transfer', 'seal'] }, 'types=transfer,seal'],

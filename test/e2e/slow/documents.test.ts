@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { type Devnet, startDevnet } from '../../../src/devnet/devnet.ts'
-import { messageTypes } from '../../../src/docs/schemas.ts'
+import { messageTypes } from '../../../src/docs/json-schemas.ts'
 import { Update } from '../../../src/protocol/updates.ts'
 import { ChildProgram, createTempFolder, freePort } from '../../support/child-program.ts'
 import { assertValidMessage } from '../../support/message-validator.ts'
@@ -120,7 +120,7 @@ const shellSnippets: readonly { readonly name: string; readonly prints?: RegExp;
   { name: 'stream', prints: /^data: \{"type":"transfer","id":/m },
   { name: 'socket', prints: /\{"type":"transfer","id":/ },
   { name: 'events', ends: (text) => expect(JSON.parse(text).events).toHaveLength(10) },
-  { name: 'fact', ends: (text) => expect(JSON.parse(text).updates.length).toBeGreaterThan(0) },
+  { name: 'fact', ends: (text) => expect(JSON.parse(text).events.length).toBeGreaterThan(0) },
   { name: 'snapshot', ends: (text) => expect(JSON.parse(text).snapshots).toHaveLength(2) },
   { name: 'tokens', ends: (text) => expect(JSON.parse(text).tokens.length).toBeGreaterThan(0) },
   { name: 'token', ends: (text) => expect(JSON.parse(text).symbol).toBe('AAPLc') },
@@ -277,8 +277,8 @@ it('each program continues after a restart of the relay and of its own, and ends
   await relay.restart('SIGTERM', { API_KEYS: '' })
   await writePositions('othertape.1')
   for (const { name, program } of start()) {
-    if (name === 'TypeScript') await program.waitForOutput('stderr', /gap: epoch from othertape\.1 to \w+\.\d+/)
-    else await program.waitForOutput('stdout', /"type":"gap".*"reason":"epoch","from":"othertape\.1"/)
+    if (name === 'TypeScript') await program.waitForOutput('stderr', /gap: epoch after othertape\.1 through \w+\.\d+/)
+    else await program.waitForOutput('stdout', /"type":"gap".*"reason":"epoch","after":"othertape\.1"/)
   }
   process.stdout.write('TypeScript, Python, Go received every transfer once over a restart\n')
 })

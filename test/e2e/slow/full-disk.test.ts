@@ -121,7 +121,7 @@ describe.runIf(mayMount)('a full disk', () => {
     await relay.restart('SIGKILL')
     await devnet.until(() => devnet.subscriptions().pendingLogs > 0)
     const resumed = await listen(test, relay, lost)
-    expect(resumed.messagesOf('gap')).toMatchObject([{ reason: 'expired', from: lost }])
+    expect(resumed.messagesOf('gap')).toMatchObject([{ reason: 'expired', after: lost }])
     transfer({ devnet })
     await resumed.until(() => tapeUpdatesOf(resumed).length > 0, 'a transfer')
     const known = new Set(idsOf(listener))

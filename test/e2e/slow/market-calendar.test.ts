@@ -106,9 +106,9 @@ function actualOn(calendar: MarketCalendar, { hours }: JudgedDay): (readonly [st
   const [begin = 0, end = 0] = [hours.at(0), hours.at(-1)]
   const states: (readonly [string, number])[] = []
   for (let time = begin; time < end; ) {
-    const { state, until } = calendar.sessionAt(time)
+    const { state, ends_at } = calendar.sessionAt(time)
     states.push([state, time])
-    const next = Date.parse(until ?? '') / 1_000
+    const next = Date.parse(ends_at ?? '') / 1_000
     time = next > time ? next : end
   }
   return states
@@ -133,9 +133,10 @@ it('has sessions from the first day to the last that adjoin without a gap, an ov
   const faults: string[] = []
   let session = calendar.sessionAt(judgedDays[0]?.hours[0] ?? 0)
   let sessions = 1
-  for (; session.until !== session.valid_to && sessions < SESSIONS_BOUND; sessions += 1) {
-    const next = calendar.sessionAt(Date.parse(session.until ?? '') / 1_000)
-    if (next.since !== session.until || next.state === session.state) faults.push(`${session.since} to ${session.until}`)
+  for (; session.ends_at !== session.valid_to && sessions < SESSIONS_BOUND; sessions += 1) {
+    const next = calendar.sessionAt(Date.parse(session.ends_at ?? '') / 1_000)
+    if (next.started_at !== session.ends_at || next.state === session.state)
+      faults.push(`${session.started_at} to ${session.ends_at}`)
     session = next
   }
   expect(faults).toEqual([])

@@ -5,11 +5,11 @@ import { Fraction, Token } from '@uniswap/sdk-core'
 import { Pool as SdkPool, SqrtPriceMath } from '@uniswap/v3-sdk'
 import { asyncScheduler } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Hex } from '../../../src/protocol/fields.ts'
+import type { Hex } from '../../../src/lib/hex.ts'
 import { isToken0, type Pool, SQRT_PRICE_BOUNDS } from '../../../src/relay/chain/pools/pool.ts'
 import { PoolReader } from '../../../src/relay/chain/pools/pool-reader.ts'
 import { ChainIdentity } from '../../../src/relay/chain/rpc/chain-id.ts'
-import { type RequestBatchFn, Rpc } from '../../../src/relay/chain/rpc/client.ts'
+import { EndpointPool, type RequestBatchFn } from '../../../src/relay/chain/rpc/endpoint-pool.ts'
 import { judgePool } from '../../../src/relay/tokens/quote-math.ts'
 import { SeededRandom } from '../../simulation/seeded-random.ts'
 import { ACCOUNTS, startAnvil } from '../../support/anvil-node.ts'
@@ -58,7 +58,7 @@ async function openUniswap() {
 /** A reader, and the methods that it used. */
 const readerOf = (url: string, methods = new Set<string>()): PoolReader => {
   const chain = new ChainIdentity(31_337, 'CHAIN_ID')
-  const rpc = new Rpc({ urls: [url], chain, now: () => performance.now(), random: () => 0.5, warn: () => undefined })
+  const rpc = new EndpointPool({ urls: [url], chain, now: () => performance.now(), random: () => 0.5, warn: () => undefined })
   const requestBatch: RequestBatchFn = (batch, signal) => {
     for (const { method } of batch) methods.add(method)
     return rpc.requestBatch(batch, signal)

@@ -5,12 +5,13 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { of } from 'rxjs'
 import { expect, it, onTestFinished } from 'vitest'
-import { failureReason, REQUEST_TIMEOUT_MS } from '../../../src/relay/chain/rpc/client.ts'
+import { failureReason } from '../../../src/lib/http-fetch.ts'
+import { REQUEST_TIMEOUT_MS } from '../../../src/relay/chain/rpc/endpoint-pool.ts'
 import { fetchList } from '../../../src/relay/tokens/list/list-poller.ts'
 import { createTempFolder } from '../../support/child-program.ts'
 import { openLink } from '../../unit/relay/chain/link/fake-socket-node.ts'
 import { apple } from '../../unit/relay/chain/node-json.ts'
-import { failureOf, openRpcClient } from '../../unit/relay/chain/rpc/fake-endpoint.ts'
+import { failureOf, openEndpointPool } from '../../unit/relay/chain/rpc/fake-endpoint.ts'
 
 /** What reaches a server in clear text. */
 type Received = { requests: number }
@@ -58,7 +59,7 @@ it.for<readonly [string, (received: Received) => Promise<string>, RegExp, RegExp
   const received = { requests: 0 }
   const host = await open(received)
   const link = openLink([`ws${host}`], of([apple]))
-  const { rpc } = openRpcClient([`http${host}`])
+  const { rpc } = openEndpointPool([`http${host}`])
   const [node, list, down] = await Promise.all([
     failureOf(rpc.request('eth_blockNumber', [])),
     fetchList(`http${host}`, REQUEST_TIMEOUT_MS)(null).catch(failureReason),

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { documents } from '../../../src/docs/documents.ts'
-import { openApp } from '../../../src/relay/edge/http/routes.ts'
-import { listen } from '../../../src/relay/edge/http/server.ts'
+import { openApp } from '../../../src/relay/edge/http/http-app.ts'
+import { listen } from '../../../src/relay/edge/http/http-server.ts'
 import { formatRequest, openRawConnection, type RawConnection } from './raw-connection.ts'
 
 const shortDeadlines = { headers: 100, request: 200, keepAlive: 1, answer: 300, idle: 150, check: 10 }

@@ -89,7 +89,7 @@ describe('a snapshot', () => {
     for (const listener of await Promise.all(joining)) {
       const [snapshot] = listener.messagesOf('snapshot')
       const last = published.findLast(({ id }) => sequenceOf(id) <= sequenceOf(snapshot?.as_of))
-      expect(snapshot?.multiplier).toBe(last?.to ?? '1')
+      expect(snapshot?.multiplier).toBe(last?.multiplier ?? '1')
       // The stream continues with every update that the snapshot does not include.
       const after = published.filter(({ id }) => sequenceOf(id) > sequenceOf(snapshot?.id))
       await listener.until(() => listener.messagesOf('multiplier').length >= after.length, 'the later updates')
@@ -135,17 +135,17 @@ describe('a snapshot after a position', () => {
 
 describe('subscribed', () => {
   it.each([
-    ['symbols=AAPLc', { types: defaultTypes, stage: 'preconfirmed', min_value: null, min_shares: null, party: null }],
+    ['symbols=AAPLc', { types: defaultTypes, stage: 'preconfirmed', min_value: null, min_shares: null, account: null }],
     ['symbols=*&types=*', { symbols: ['*'], types: ['*'] }],
     [
-      'symbols=aapl&types=nav,transfer&stage=sealed&min_value=010.50&min_shares=0&party=0xABCDEF0000000000000000000000000000000001',
+      'symbols=aapl&types=nav,transfer&stage=sealed&min_value=010.50&min_shares=0&account=0xABCDEF0000000000000000000000000000000001',
       {
         symbols: ['AAPLc'],
         types: ['transfer', 'nav'],
         stage: 'sealed',
         min_value: '10.5',
         min_shares: '0',
-        party: '0xabcdef0000000000000000000000000000000001',
+        account: ['0xabcdef0000000000000000000000000000000001'],
       },
     ],
   ])('shows the whole selection, with its defaults: %s', async (query, selection) => {

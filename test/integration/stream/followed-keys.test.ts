@@ -5,7 +5,7 @@ import { listenNdjson, type TestListener } from '../../support/test-listener.ts'
 import { openDevnet, openRelayFor, type TestStack } from '../../support/test-stack.ts'
 import { listenLive, tapeTextsOf, wholeTokens } from './stream-listeners.ts'
 
-const PARTY = `0x${'ab'.repeat(20)}` as const
+const ACCOUNT = `0x${'ab'.repeat(20)}` as const
 const word = (value: bigint) => `0x${value.toString(16).padStart(64, '0')}` as const
 
 /** The same transfer with another amount, and another recipient if one is named. */
@@ -38,7 +38,7 @@ async function produceHistory({ devnet, relay }: TestStack): Promise<readonly st
   await all.waitFor('live')
   const amounts = [1, 10, 1, 10, 10, 1]
   const hashes = amounts.map((tokens, index) =>
-    devnet.transfer({ symbol: 'AAPLc', raw: wholeTokens(tokens), ...(index === 0 ? { to: PARTY } : {}) }),
+    devnet.transfer({ symbol: 'AAPLc', raw: wholeTokens(tokens), ...(index === 0 ? { to: ACCOUNT } : {}) }),
   )
   const logs = devnet.makeFlashblock()
   await all.until(() => all.messagesOf('transfer').length === amounts.length)
@@ -46,7 +46,7 @@ async function produceHistory({ devnet, relay }: TestStack): Promise<readonly st
   const [, , growing, shrinking] = logs
   if (!second || !third || !fourth || !fifth || !sixth || !growing || !shrinking) throw new Error('too few transfers')
   devnet.faults.change(third, [alteredLog(growing, wholeTokens(10))])
-  devnet.faults.change(fourth, [alteredLog(shrinking, wholeTokens(1), PARTY)])
+  devnet.faults.change(fourth, [alteredLog(shrinking, wholeTokens(1), ACCOUNT)])
   devnet.faults.drop(fifth)
   devnet.faults.drop(sixth)
   devnet.seal()
@@ -81,8 +81,8 @@ const listeners: Readonly<Record<string, readonly string[]>> = {
     ...['transfer 2', 'transfer 4', 'transfer 5', 'retract 5', 'amend 3', 'amend 4', 'seal of 4'],
     ...['retract 2', 'retract 3', 'retract 4'],
   ],
-  [`types=transfer&party=${PARTY}`]: ['transfer 1', 'amend 4', 'seal of 4', 'retract 4', 'seal of 1'],
-  [`types=transfer&party=${PARTY}&min_shares=10`]: [],
+  [`types=transfer&account=${ACCOUNT}`]: ['transfer 1', 'amend 4', 'seal of 4', 'retract 4', 'seal of 1'],
+  [`types=transfer&account=${ACCOUNT}&min_shares=10`]: [],
   // Retracts and amends of filtered movements are filtered too. Seals are not movements.
   'types=retract,amend,seal&min_value=1000': ['seal of 4', 'seal of 1'],
   'types=retract,amend': [...['retract 5', 'retract 6', 'amend 3', 'amend 4', 'retract 2', 'retract 3', 'retract 4']],
@@ -92,7 +92,7 @@ const listeners: Readonly<Record<string, readonly string[]>> = {
     ...['retract 2', 'retract 3', 'retract 4', 'seal of 1'],
   ],
   'stage=sealed&types=transfer&min_value=1000': [...['transfer 2', 'transfer 3', 'seal of 4', 'retract 2', 'retract 3']],
-  [`stage=sealed&types=transfer&party=${PARTY}`]: ['transfer 1', 'transfer 4', 'seal of 4', 'retract 4', 'seal of 1'],
+  [`stage=sealed&types=transfer&account=${ACCOUNT}`]: ['transfer 1', 'transfer 4', 'seal of 4', 'retract 4', 'seal of 1'],
 }
 
 describe('the updates that follow a key', () => {

@@ -29,7 +29,7 @@ describe('a bad parameter', () => {
     ['min_value', 'symbols=AAPLc&min_value=NaN'],
     ['min_shares', 'symbols=AAPLc&min_shares=0x10'],
     ['min_shares', 'symbols=AAPLc&min_shares=.5'],
-    ['party', 'symbols=AAPLc&party=AAPLc'],
+    ['account', 'symbols=AAPLc&account=AAPLc'],
     ['heartbeat', 'symbols=AAPLc&heartbeat=0'],
     ['heartbeat', 'symbols=AAPLc&heartbeat=61'],
     ['heartbeat', 'symbols=AAPLc&heartbeat=1.5'],

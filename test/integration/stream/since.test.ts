@@ -116,7 +116,7 @@ async function waitForGap(listener: TestListener): Promise<MessageOf<'gap'>> {
   expect(subscribed).toMatchObject({ type: 'subscribed', id: null, resume: 'gap' })
   const gap = await listener.waitFor('gap')
   expect(listener.messages.indexOf(gap)).toBe(2)
-  expect(gap.to).toBe(gap.id)
+  expect(gap.through).toBe(gap.id)
   return gap
 }
 
@@ -126,13 +126,13 @@ describe('a gap', () => {
     const [epoch = ''] = published[0]?.id.split('.') ?? []
     const foreign = await listen(stack, transport, query, `${epoch}x.1`)
     const gap = await waitForGap(foreign)
-    expect(gap).toMatchObject({ reason: 'epoch', from: `${epoch}x.1`, to: foreign.messagesOf('hello')[0]?.oldest })
+    expect(gap).toMatchObject({ reason: 'epoch', after: `${epoch}x.1`, through: foreign.messagesOf('hello')[0]?.oldest })
     expect(messageTypesOf(foreign.received).slice(3)).toEqual(['snapshot', 'transfer', 'transfer', 'live'])
     expect(foreign.messagesOf('snapshot')[0]?.id).toBe(gap.id)
     for (const beyond of [`${epoch}.${sequenceOf(published[1]?.id) + 100}`, `${epoch}.99999999999999999999`]) {
       const ahead = await listen(stack, transport, query, beyond)
-      const { id, reason, from } = await waitForGap(ahead)
-      expect({ id, reason, from }).toEqual({ id: ahead.messagesOf('hello')[0]?.end, reason: 'ahead', from: beyond })
+      const { id, reason, after } = await waitForGap(ahead)
+      expect({ id, reason, after }).toEqual({ id: ahead.messagesOf('hello')[0]?.end, reason: 'ahead', after: beyond })
       expect(messageTypesOf(ahead.received).slice(3)).toEqual(['snapshot', 'live'])
     }
     const bare = await listen(stack, transport, `${query}&snapshot=false`, `${epoch}x.1`)
@@ -155,12 +155,12 @@ describe('a gap', () => {
     await first.until(() => first.messagesOf('transfer').length === 4)
     const long = await listen(stack, transport, query, before)
     const gap = await waitForGap(long)
-    expect(gap).toMatchObject({ reason: 'long', from: before, to: long.messagesOf('hello')[0]?.end })
+    expect(gap).toMatchObject({ reason: 'long', after: before, through: long.messagesOf('hello')[0]?.end })
     expect(messageTypesOf(long.received).slice(3)).toEqual(['snapshot', 'live'])
     expect(long.messagesOf('live')).toMatchObject([{ replayed: 0, id: gap.id }])
     // Without a position in the request the gap has no `from`.
     const start = await listen(stack, transport, `${query}&since=start`)
-    expect(await waitForGap(start)).toMatchObject({ reason: 'long', from: null })
+    expect(await waitForGap(start)).toMatchObject({ reason: 'long', after: null })
     transfer(stack, 'AAPLc', 1, 77n)
     expect(await long.waitFor('transfer')).toMatchObject({ raw: '77' })
     const resumed = await listenLive(stack, transport, query, gap.id)
@@ -176,8 +176,8 @@ describe('a gap', () => {
     await listener.waitFor('live')
     const [{ oldest, end } = { oldest: '', end: '' }] = listener.messagesOf('hello')
     const [lost, long] = listener.messagesOf('gap')
-    expect(lost).toMatchObject({ reason: 'epoch', id: oldest, from: 'elsewhere.5', to: oldest, backfill: null })
-    expect(long).toMatchObject({ reason: 'long', id: end, from: oldest, to: end })
+    expect(lost).toMatchObject({ reason: 'epoch', id: oldest, after: 'elsewhere.5', through: oldest, backfill: null })
+    expect(long).toMatchObject({ reason: 'long', id: end, after: oldest, through: end })
     expect(messageTypesOf(listener.received)).toEqual(['hello', 'subscribed', 'gap', 'gap', 'snapshot', 'live'])
     const { json } = await fetchDocumented(`${stack.relay.url}${long?.backfill}`)
     expect(json).toMatchObject({ events: first.messagesOf('transfer') })
@@ -205,7 +205,7 @@ describe('a gap', () => {
     expect(idsOf(full)).toEqual(keptFor(full))
     const before = published[published.indexOf(oldestFor(full)) - 1]
     const expired = await listen(stack, transport, query, before)
-    expect(await waitForGap(expired)).toMatchObject({ reason: 'expired', from: before, to: oldestFor(expired) })
+    expect(await waitForGap(expired)).toMatchObject({ reason: 'expired', after: before, through: oldestFor(expired) })
     const kept = keptFor(expired)
     expect(messageTypesOf(expired.received).slice(2)).toEqual([
       'gap',
@@ -228,7 +228,12 @@ describe('a gap', () => {
     const skipping = await listen(stack, transport, `${query}&on_gap=skip`, `${epoch}x.1`)
     const gap = await waitForGap(skipping)
     const { end } = await skipping.waitFor('hello')
-    expect(gap).toMatchObject({ reason: 'epoch', from: `${epoch}x.1`, to: end, backfill: expect.stringMatching(/^\/v1\/events\?/) })
+    expect(gap).toMatchObject({
+      reason: 'epoch',
+      after: `${epoch}x.1`,
+      through: end,
+      backfill: expect.stringMatching(/^\/v1\/events\?/),
+    })
     await skipping.waitFor('live')
     expect(messageTypesOf(skipping.received).slice(3)).toEqual(['snapshot', 'live'])
     const page = EventsPage.parse((await fetchDocumented(`${stack.relay.url}${gap.backfill}`)).json)
@@ -240,7 +245,7 @@ describe('a gap', () => {
     const listener = await listen(stack, 'ws', 'types=transfer')
     listener.send({ type: 'subscribe', req: 5, symbols: ['AAPLc'], since: 'elsewhere.5' })
     const gap = await waitForGap(listener)
-    expect(gap).toMatchObject({ reason: 'epoch', from: 'elsewhere.5' })
+    expect(gap).toMatchObject({ reason: 'epoch', after: 'elsewhere.5' })
     expect(listener.messagesOf('subscribed')[0]).toMatchObject({ req: 5 })
     expect(idsOf(listener)).toEqual(published.map(({ id }) => id))
   })
@@ -263,7 +268,7 @@ describe('a Last-Event-ID', () => {
     const { stack, published } = await openStackWithTimes(2)
     const listener = await listen(stack, 'sse', `${query}&since=${published[1]?.id}`, header)
     const gap = await waitForGap(listener)
-    expect(gap).toMatchObject({ reason: 'epoch', from: null, to: listener.messagesOf('hello')[0]?.oldest })
+    expect(gap).toMatchObject({ reason: 'epoch', after: null, through: listener.messagesOf('hello')[0]?.oldest })
     expect(listener.received.slice(0, 3).map(({ id }) => id)).toEqual([undefined, undefined, gap.id])
     expect(idsOf(listener)).toEqual(published.map(({ id }) => id))
   })

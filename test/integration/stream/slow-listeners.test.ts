@@ -82,12 +82,12 @@ describe('a replay to a slow reader', () => {
     const [gap, ...others] = listener.messagesOf('gap')
     if (!gap) throw new Error('no gap')
     expect(others).toEqual([])
-    expect(gap).toMatchObject({ reason: 'expired', to: gap.id })
+    expect(gap).toMatchObject({ reason: 'expired', through: gap.id })
     const published = idsOf(listener)
-    const before = published.filter((id) => positionOrder(id) <= positionOrder(gap.from ?? ''))
+    const before = published.filter((id) => positionOrder(id) <= positionOrder(gap.after ?? ''))
     const all = idsOf(steady)
-    expect(before).toEqual(all.filter((id) => positionOrder(id) <= positionOrder(gap.from ?? '')))
-    expect(published).toEqual([...all.slice(0, before.length), ...all.filter((id) => sequenceOf(id) > sequenceOf(gap.to))])
+    expect(before).toEqual(all.filter((id) => positionOrder(id) <= positionOrder(gap.after ?? '')))
+    expect(published).toEqual([...all.slice(0, before.length), ...all.filter((id) => sequenceOf(id) > sequenceOf(gap.through))])
     expect(published.length).toBeLessThan(all.length)
     const types = listener.messages.map(({ type }) => type)
     const gapIndex = types.indexOf('gap')
@@ -96,8 +96,8 @@ describe('a replay to a slow reader', () => {
     expect(listener.messagesOf('snapshot').map(({ id }) => id)).toEqual([listener.messagesOf('hello')[0]?.id, gap.id])
     expect(listener.messagesOf('live')).toMatchObject([{ replayed: published.length - 20 }])
     // A client that was cut off just before the gap gets the same gap after a resume.
-    const resumed = await listenLive(stack, 'sse', query, gap.from ?? '')
-    expect(resumed.messagesOf('gap')).toMatchObject([{ reason: 'expired', from: gap.from }])
+    const resumed = await listenLive(stack, 'sse', query, gap.after ?? '')
+    expect(resumed.messagesOf('gap')).toMatchObject([{ reason: 'expired', after: gap.after }])
   })
 
   it('is complete when nothing is evicted', async () => {

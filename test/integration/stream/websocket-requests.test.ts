@@ -148,9 +148,9 @@ describe('options', () => {
     await move('AAPLc', 7)
     await sendOptions({ min_value: null })
     await move('AAPLc', 2)
-    await sendOptions({ party: `0x${'ab'.repeat(20)}`, symbols: ['NVDAc'] })
+    await sendOptions({ account: [`0x${'ab'.repeat(20)}`], symbols: ['NVDAc'] })
     await move('TSLAc', 9)
-    await sendOptions({ party: null, types: ['nav'] })
+    await sendOptions({ account: null, types: ['nav'] })
     await move('TSLAc', 10)
     await sendOptions({ types: ['transfer', 'nav'] })
     await move('TSLAc', 11)
@@ -162,7 +162,7 @@ describe('options', () => {
   it('with one bad value change nothing and add no symbol', async () => {
     const stack = await openTestStack()
     const listener = await listenLive(stack, 'ws', 'symbols=AAPLc&types=transfer')
-    for (const bad of [{ min_value: '-1' }, { party: '0x12' }, { since: 'start' }, { stage: 'sealed' }]) {
+    for (const bad of [{ min_value: '-1' }, { account: ['0x12'] }, { since: 'start' }, { stage: 'sealed' }]) {
       listener.send({ type: 'subscribe', req: 1, symbols: ['TSLAc'], types: ['nav'], min_shares: '1000', ...bad })
     }
     await listener.until(() => listener.messagesOf('error').length === 4)
@@ -289,7 +289,7 @@ describe('an error in the URL', () => {
     'symbols=AAPLc&snapshot=perhaps',
     'symbols=AAPLc&min_value=1e9',
     'symbols=AAPLc&min_shares=-1',
-    'symbols=AAPLc&party=0x12',
+    'symbols=AAPLc&account=0x12',
     'symbols=AAPLc&heartbeat=0',
     'symbols=AAPLc&heartbeat=61',
     'symbols=AAPLc&symbols=TSLAc',

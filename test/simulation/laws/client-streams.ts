@@ -268,9 +268,9 @@ function wrongItems(
 const isUpTo = (id: string, position: string): boolean => (comparePositions(id, position) ?? 1) <= 0
 
 /** A gap that begins after its end tells that the numbers went back: those up to the end may have been given since. */
-const covers = ({ from, to }: Gap, id: string): boolean =>
-  isUpTo(id, to) && (from === null || !isUpTo(from, to) || !isUpTo(id, from))
+const covers = ({ after, through }: Gap, id: string): boolean =>
+  isUpTo(id, through) && (after === null || !isUpTo(after, through) || !isUpTo(id, after))
 
 /** A gap that ends before it begins, or on another tape, says that all that came after its end is lost. */
 const revokes = (gap: Gap, id: string): boolean =>
-  covers(gap, id) || (gap.from !== null && !isUpTo(gap.from, gap.to) && !isUpTo(id, gap.to))
+  covers(gap, id) || (gap.after !== null && !isUpTo(gap.after, gap.through) && !isUpTo(id, gap.through))

@@ -188,8 +188,8 @@ export class KeyLifecycles {
       violation('I4', `${id} is a ${type} of ${key}, which ${lifecycle ? 'was retracted' : 'was never published'}`)
       return null
     }
-    if (update.was !== lifecycle.position) violation('I4', `${id} ${key}: was ${update.was}, not ${lifecycle.position}`)
-    if (update.of !== lifecycle.type) violation('I4', `${id} ${key}: of ${update.of}, not ${lifecycle.type}`)
+    if (update.fact_id !== lifecycle.position) violation('I4', `${id} ${key}: was ${update.fact_id}, not ${lifecycle.position}`)
+    if (update.fact_type !== lifecycle.type) violation('I4', `${id} ${key}: of ${update.fact_type}, not ${lifecycle.type}`)
     if (update.address !== lifecycle.address) violation('I4', `${id} ${key}: address ${update.address}, not ${lifecycle.address}`)
     return lifecycle
   }

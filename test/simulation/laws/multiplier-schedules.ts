@@ -1,4 +1,4 @@
-import type { Hex } from '../../../src/protocol/fields.ts'
+import type { Hex } from '../../../src/lib/hex.ts'
 import type { Update } from '../../../src/protocol/updates.ts'
 import type { Entry } from '../../../src/relay/tape/tape.ts'
 import { type ContractState, multiplierAt } from '../contract-state.ts'
@@ -110,23 +110,24 @@ export class MultiplierSchedules implements Law {
     if (!wasInForce) violation('I16', `${key} took effect at ${schedule.at}, which was not published`)
   }
 
-  #checkEffective({ id, address, from, to, effective_at, source }: MultiplierUpdate): void {
+  #checkEffective({ id, address, previous, multiplier, effective_at, source }: MultiplierUpdate): void {
     const { violation } = this.#context
-    this.#addEffective(address, from, to)
+    this.#addEffective(address, previous, multiplier)
     // A change of the clock without a time comes from a call: a log was missed.
     const isCalled = source === 'clock' && effective_at === null
     if (source === 'list' || isCalled) {
       for (const schedule of this.#schedules.values()) if (schedule.address === address) schedule.isOvertaken = true
     }
-    if (isCalled && !this.#wasInContract((state, second) => wadText(multiplierAt(state, second)) === to, address))
-      violation('I16', `${id}: no contract ever returned ${to}`)
+    if (isCalled && !this.#wasInContract((state, second) => wadText(multiplierAt(state, second)) === multiplier, address))
+      violation('I16', `${id}: no contract ever returned ${multiplier}`)
     if (source !== 'clock' || isCalled) return
-    const matches = (schedule: Schedule) => schedule.address === address && schedule.to === to && schedule.at === effective_at
+    const matches = (schedule: Schedule) =>
+      schedule.address === address && schedule.to === multiplier && schedule.at === effective_at
     const found = [...this.#schedules.values()].filter(matches)
     const schedule = found.find(({ isPublished }) => !isPublished)
     if (schedule) schedule.isPublished = true
-    else if (found.length > 0 || !this.#wasScheduledInContract(address, to, effective_at))
-      violation('I16', `${id}: ${to} is effective ${found.length > 0 ? 'again' : 'without a schedule'}`)
+    else if (found.length > 0 || !this.#wasScheduledInContract(address, multiplier, effective_at))
+      violation('I16', `${id}: ${multiplier} is effective ${found.length > 0 ? 'again' : 'without a schedule'}`)
     const at = Date.parse(effective_at ?? '') / 1_000
     if (!(at <= this.#chainTime)) violation('I16', `${id} is effective at ${at}, and the chain is at ${this.#chainTime}`)
   }
@@ -140,34 +141,35 @@ export class MultiplierSchedules implements Law {
       return violation('I16', `${id}: ${key} has multiplier ${multiplier} before it is in force`)
     }
     if (published.type !== 'multiplier') return
-    const { key, address, phase, from, to, effective_at } = published
+    const { key, address, phase, previous, multiplier, effective_at } = published
     const position = { address, block: published.block.number, logIndex: published.tx.log_index }
-    this.#addEffective(address, from, phase === 'effective' ? to : null)
+    this.#addEffective(address, previous, phase === 'effective' ? multiplier : null)
     if (phase !== 'scheduled') this.#schedules.delete(key)
     else {
       const known = this.#schedules.get(key)
-      const same = known?.to === to && known?.at === effective_at
+      const same = known?.to === multiplier && known?.at === effective_at
       const isOvertaken = [...this.#changePositions.values()].some(
         (change) => change.address === address && isAfter(change, position),
       )
-      if (!same) this.#schedules.set(key, { address, to: to ?? '', at: effective_at ?? '', isOvertaken, isPublished: false })
+      if (!same)
+        this.#schedules.set(key, { address, to: multiplier ?? '', at: effective_at ?? '', isOvertaken, isPublished: false })
     }
     this.#changePositions.set(key, position)
   }
 
-  #checkRetract({ id, key, of, by, now, address }: Extract<Update, { type: 'retract' }>): void {
+  #checkRetract({ id, key, fact_type, replaced_by, restored, address }: Extract<Update, { type: 'retract' }>): void {
     const { violation, chain } = this.#context
     this.#schedules.delete(key)
-    const multiplier = now && 'multiplier' in now ? now.multiplier : null
+    const multiplier = restored && 'multiplier' in restored ? restored.multiplier : null
     if (multiplier !== null) this.#addEffective(address, multiplier, null)
-    const field = { multiplier: 'multiplier', pause: 'paused', token: 'token' }[of as string] ?? null
+    const field = { multiplier: 'multiplier', pause: 'paused', token: 'token' }[fact_type as string] ?? null
     if (field === null) {
-      if (now !== null) violation('I18', `${id} has a current value for a ${of}`)
+      if (restored !== null) violation('I18', `${id} has a current value for a ${fact_type}`)
       return
     }
-    if (now === null || !(field in now) || (of === 'multiplier' && multiplier === null))
-      return violation('I18', `${id} retracts a ${of} without the value that holds again`)
-    if (of !== 'multiplier' || by !== null) return
+    if (restored === null || !(field in restored) || (fact_type === 'multiplier' && multiplier === null))
+      return violation('I18', `${id} retracts a ${fact_type} without the value that holds again`)
+    if (fact_type !== 'multiplier' || replaced_by !== null) return
     const all = [
       ...chain.announced.values(),
       ...[...chain.blocksByNumber.values()].flatMap((blocks) => blocks.map(({ logs }) => logs)),

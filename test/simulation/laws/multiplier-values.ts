@@ -80,7 +80,7 @@ export class MultiplierValues implements Law {
     if (isBefore(this.#lastPublished, position)) this.#lastPublished = position
   }
 
-  #addListChange({ address, to }: Extract<Update, { type: 'multiplier' }>): void {
+  #addListChange({ address, multiplier: to }: Extract<Update, { type: 'multiplier' }>): void {
     const until = { block: Math.max(this.#highest, this.#context.chain.head + 1), logIndex: WHOLE_BLOCK }
     this.#listChanges.push({ address, to, from: this.#lastPublished, until })
   }

@@ -12,16 +12,16 @@ const PUBLISH_TIMEOUT_MS = 20_000
 /** The NAV of a served record at a time, computed independently of the relay. */
 function navOf(record: ServedRecord, now: number, staleMs: number): Nav {
   const { nav_price: price, nav_price_updated_at: time } = record
-  const bound_s = Math.floor(staleMs / 1_000)
-  if (price === undefined) return { price: null, updated_at: null, age_s: null, state: 'missing', bound_s, frozen: null }
+  const stale_after_s = Math.floor(staleMs / 1_000)
+  if (price === undefined) return { price: null, updated_at: null, age_s: null, state: 'missing', stale_after_s, frozen: null }
   const updatedAt = typeof time === 'string' ? Date.parse(time) : Number.NaN
   const updated_at = Number.isNaN(updatedAt) ? null : new Date(updatedAt).toISOString()
   const ageMs = now - updatedAt
   const readable = updated_at !== null && ageMs >= -AHEAD_BOUND_MS
   const age_s = readable ? Math.max(0, Math.floor(ageMs / 1_000)) : null
   const valid = readable && typeof price === 'number' && price > 0
-  if (!valid) return { price: null, updated_at, age_s, state: 'invalid', bound_s, frozen: null }
-  return { price: String(price), updated_at, age_s, state: ageMs > staleMs ? 'stale' : 'fresh', bound_s, frozen: null }
+  if (!valid) return { price: null, updated_at, age_s, state: 'invalid', stale_after_s, frozen: null }
+  return { price: String(price), updated_at, age_s, state: ageMs > staleMs ? 'stale' : 'fresh', stale_after_s, frozen: null }
 }
 
 /** A reading that was valid is from the future once the clock is set back. */
@@ -99,7 +99,8 @@ export class NavValues implements Law {
   #check(nav: Nav, { id, address, time }: { id: string; address: string | null; time: string }): void {
     const { violation, list, settings } = this.#context
     const now = Date.parse(time)
-    const same = (other: Nav) => navText(other) === navText(nav) && other.age_s === nav.age_s && other.bound_s === nav.bound_s
+    const same = (other: Nav) =>
+      navText(other) === navText(nav) && other.age_s === nav.age_s && other.stale_after_s === nav.stale_after_s
     for (let nth = list.served.length - 1; nth >= 0; nth -= 1) {
       const record = list.served[nth]?.records.find((entry) => entry.contract_address === address)
       if (record && same(navOf(record, now, settings.staleMs))) return

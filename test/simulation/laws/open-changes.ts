@@ -14,7 +14,7 @@ export function openMultiplierChanges(
   const open = lifecycles.aliveInBlock(number).filter((one) => one.state === 'open' && one.address === address)
   const logs = open.flatMap(({ key, lastPublished }) => {
     const published = lastPublished as Fact
-    const isPublished = (log: PlacedLog) => published.type === 'multiplier' && multiplierIn(log) === published.to
+    const isPublished = (log: PlacedLog) => published.type === 'multiplier' && multiplierIn(log) === published.multiplier
     return chain.announced.get(key)?.find(isPublished) ?? []
   })
   return logs.sort((a, b) => a.logIndex - b.logIndex)

@@ -30,7 +30,7 @@ export function publishedText(fact: AmendedFact | Fact): string {
     case 'approval':
       return `${address} approval ${published.owner} ${published.spender} ${published.raw}`
     case 'multiplier':
-      return `${address} multiplier ${published.phase} ${published.to} ${published.effective_at}`
+      return `${address} multiplier ${published.phase} ${published.multiplier} ${published.effective_at}`
     case 'pause':
       return `${address} pause ${published.change} ${published.feature_ids.join()}`
     case 'action':
@@ -49,7 +49,7 @@ export function publishedDetail(fact: AmendedFact | Fact): string {
   const published = fact as Fact
   if (isMovement(published)) return `${published.multiplier} ${published.shares}`
   if (published.type === 'action') return published.keys.join()
-  return published.type === 'multiplier' ? `${published.from}` : ''
+  return published.type === 'multiplier' ? `${published.previous}` : ''
 }
 
 /** What the node says of the time of a block before it is sealed: some nodes say nothing, and a message may be false. */
@@ -121,7 +121,7 @@ export function findDetailError(fact: AmendedFact | Fact, { log, keys }: Expecte
   if (published.type === 'action' && published.keys.join() !== keys?.join())
     return `contains ${published.keys.join()}, not ${keys?.join()}`
   if (published.type !== 'multiplier' || tokenEvent?.event !== 'UIMultiplierUpdated') return null
-  return published.from === wadText(tokenEvent.from) ? null : `is from ${published.from}, not ${wadText(tokenEvent.from)}`
+  return published.previous === wadText(tokenEvent.from) ? null : `is from ${published.previous}, not ${wadText(tokenEvent.from)}`
 }
 
 export const blockTime = ({ timestamp }: PublishedBlock): number | null =>

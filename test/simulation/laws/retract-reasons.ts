@@ -20,18 +20,19 @@ export class RetractReasons {
   }
 
   /** `lifecycle`: the state before the retract. */
-  checkRetract({ id, key, reason, by, block }: Retract, lifecycle: KeyLifecycle): void {
+  checkRetract({ id, key, reason, replaced_by, block }: Retract, lifecycle: KeyLifecycle): void {
     const { violation, chain } = this.#context
     if (reason === 'replaced') {
-      this.#replacements.add(by ?? '')
-      const [number = ''] = (by ?? '').split('-')
+      this.#replacements.add(replaced_by ?? '')
+      const [number = ''] = (replaced_by ?? '').split('-')
       const replacements =
-        chain.blocksByNumber.get(Number(number))?.flatMap(({ logs }) => expectedLogsOf(logs).get(by ?? '') ?? []) ?? []
+        chain.blocksByNumber.get(Number(number))?.flatMap(({ logs }) => expectedLogsOf(logs).get(replaced_by ?? '') ?? []) ?? []
       const found = replacements.some((read) => this.#isSame(read, lifecycle))
-      if (!found || by === key) violation('I4', `${id} ${key} is replaced by ${by}, which does not have its content`)
+      if (!found || replaced_by === key)
+        violation('I4', `${id} ${key} is replaced by ${replaced_by}, which does not have its content`)
       return
     }
-    if (by !== null) violation('I4', `${id} ${key}: ${reason} by ${by}`)
+    if (replaced_by !== null) violation('I4', `${id} ${key}: ${reason} by ${replaced_by}`)
     const expected = lifecycle.hash === null ? 'not_sealed' : 'reorg'
     if (reason !== expected) violation('I4', `${id} ${key} is retracted as ${reason}, not ${expected}`)
     const inBlock = this.#sameContentKeys(block.hash, lifecycle).filter((other) => !this.#isPublishedAlike(other, lifecycle))

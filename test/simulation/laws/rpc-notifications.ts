@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Hex } from '../../../src/protocol/fields.ts'
+import type { Hex } from '../../../src/lib/hex.ts'
 import type { ChainEvent } from '../../../src/relay/chain/source/source.ts'
 import { LogFeed } from '../../../src/relay/gateway/subscriptions/log-feed.ts'
 import { SubscriberIndex } from '../../../src/relay/gateway/subscriptions/subscriber-index.ts'

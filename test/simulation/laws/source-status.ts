@@ -163,16 +163,16 @@ export class SourceStatusLaw implements Law {
     const { violation, clock } = this.#context
     const replacing = new Set<string>()
     for (const { update } of entries) {
-      if (update.type === 'retract' && update.by?.startsWith(`${update.block.number}-`)) replacing.add(update.by)
+      if (update.type === 'retract' && update.replaced_by?.startsWith(`${update.block.number}-`)) replacing.add(update.replaced_by)
       if (isFact(update) && update.stage === 'preconfirmed') this.#receivedAt = clock.elapsedMs
       if (isFact(update) && update.stage === 'sealed') this.#checkLate(update, replacing.has(update.key))
       // The relay subscribes anew for one token more or less, so its evidence starts anew.
       if (update.type === 'token' && update.change !== 'changed') this.#receivedAt = clock.elapsedMs
       if (update.type === 'hole') this.#unread.push(update.blocks)
       if (update.type !== 'status') continue
-      const { id, source, reason, since, time } = update
+      const { id, source, reason, started_at, time } = update
       if (this.#status?.source === source && this.#status.reason === reason) violation('I13', `${id} repeats the status`)
-      if (since > time) violation('I13', `${id} begins in the future, at ${since}`)
+      if (started_at > time) violation('I13', `${id} begins in the future, at ${started_at}`)
       this.#checkReason(id, source, reason)
       if (source === 'pendingLogs' && this.#status?.source !== source) this.#pushingSince = clock.elapsedMs
       this.#status = { source, reason, at: clock.elapsedMs }

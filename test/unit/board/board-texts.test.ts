@@ -97,8 +97,8 @@ describe('a time', () => {
 
 describe('a NAV', () => {
   const friday = new Date(2026, 10, 20, 20, 0).toISOString()
-  const nav: ReferenceValue = { price: '1', updated_at: friday, age_s: 1, state: 'fresh', bound_s: 93_600, frozen: false }
-  const closed = { market: 'XNYS', state: 'closed', until: null, reason: null } as const
+  const nav: ReferenceValue = { price: '1', updated_at: friday, age_s: 1, state: 'fresh', stale_after_s: 93_600, frozen: false }
+  const closed = { market: 'XNYS', state: 'closed', ends_at: null, reason: null } as const
   const sunday = Date.parse(friday) + 40 * 3_600_000
   it.each([
     [nav, closed, 'fresh', 'fresh'],
@@ -120,7 +120,7 @@ describe('a NAV', () => {
 })
 
 describe('the basis', () => {
-  const nav = { price: '200', updated_at: null, age_s: 1, state: 'fresh', bound_s: 9, frozen: false } as const
+  const nav = { price: '200', updated_at: null, age_s: 1, state: 'fresh', stale_after_s: 9, frozen: false } as const
   const quoteAt = (price: string | null, navPrice: string, basis_bps: string | null) =>
     ({ price, basis_bps, nav: { ...nav, price: navPrice } }) as StockState['quote']
   it.each([
@@ -164,7 +164,12 @@ describe('the URL', () => {
       text.map((symbol) => ({ name: 'symbol', symbol: `x${symbol}` }) as const),
       text.map((key) => ({ name: 'fact', key }) as const),
     ),
-    filter: fc.record({ symbols: fc.array(word), types: fc.array(word), minValue: fc.oneof(fc.constant(''), word), party: word }),
+    filter: fc.record({
+      symbols: fc.array(word),
+      types: fc.array(word),
+      minValue: fc.oneof(fc.constant(''), word),
+      account: fc.array(word),
+    }),
     view: fc.record({
       layout: fc.constantFrom('table', 'tiles'),
       sort: fc.constantFrom('symbol', 'nav', 'basis', 'flow'),
@@ -190,7 +195,7 @@ describe('the URL', () => {
 
 describe('a copied program', () => {
   const base = new URL('http://127.0.0.1:8080/')
-  const filter = { symbols: ['AAPLc', "x'; rm -rf ~"], types: ['transfer', 'mint'], minValue: '10000', party: '' }
+  const filter = { symbols: ['AAPLc', "x'; rm -rf ~"], types: ['transfer', 'mint'], minValue: '10000', account: [] }
 
   it('has the parameters of the protocol', () => {
     const query = 'symbols=AAPLc,x%27%3B%20rm%20-rf%20~&types=transfer,mint&min_value=10000'

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 import { z } from 'zod'
-import type { HexString } from '../../../src/devnet/chain/hex.ts'
 import { type Devnet, type DevnetOptions, startDevnet } from '../../../src/devnet/devnet.ts'
+import type { Hex } from '../../../src/lib/hex.ts'
 
 const RpcAnswer = z.object({
   jsonrpc: z.literal('2.0'),
@@ -131,7 +131,7 @@ export const openSocket = async (devnet: Devnet) => {
 }
 
 /** Puts a transfer to Carol into the next flashblock and returns its hash. */
-export const sendTransfer = (devnet: Devnet, raw: bigint): HexString => devnet.transfer({ symbol: 'AAPLc', to: CAROL, raw })
+export const sendTransfer = (devnet: Devnet, raw: bigint): Hex => devnet.transfer({ symbol: 'AAPLc', to: CAROL, raw })
 
 /** The amount in each log. */
 export const amounts = (notifications: readonly unknown[]): number[] =>
@@ -140,7 +140,7 @@ export const amounts = (notifications: readonly unknown[]): number[] =>
     .parse(notifications)
     .map((log) => Number(log.data))
 
-export const CAROL: HexString = `0x${'ca'.repeat(20)}`
+export const CAROL: Hex = `0x${'ca'.repeat(20)}`
 export const ALICE = `0x${'a1'.repeat(20)}`
 export const BOB = `0x${'b0'.repeat(20)}`
 export const ZERO = `0x${'0'.repeat(40)}` as const

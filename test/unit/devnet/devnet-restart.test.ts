@@ -3,17 +3,17 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { etherKey, nonceKey, storageKey } from '../../../src/devnet/chain/account-state.ts'
 import type { DevnetLog } from '../../../src/devnet/chain/block-types.ts'
 import { GENESIS_MS } from '../../../src/devnet/chain/chain.ts'
-import { type HexString, toLowerHex, ZERO_ADDRESS } from '../../../src/devnet/chain/hex.ts'
 import { supplyKey, tokenBalanceKey } from '../../../src/devnet/chain/transactions.ts'
 import { type DevnetOptions, startDevnet } from '../../../src/devnet/devnet.ts'
 import { TEST_CYCLE_S } from '../../../src/devnet/life/test-schedule.ts'
 import { CYCLE_BLOCKS } from '../../../src/devnet/life/trading.ts'
-import { receiptsJson } from '../../../src/devnet/node/json.ts'
+import { receiptsJson } from '../../../src/devnet/node/block-json.ts'
 import { poolContract, pools } from '../../../src/devnet/tokens/devnet-pools.ts'
 import { feeds, testFeed } from '../../../src/devnet/tokens/feeds.ts'
-import { testToken, tokens } from '../../../src/devnet/tokens/listed.ts'
+import { testToken, tokens } from '../../../src/devnet/tokens/issued-tokens.ts'
 import { poolLiquidityKey, poolStateKey } from '../../../src/devnet/tokens/pool-storage.ts'
 import { openWorld, type World, type WorldSettings } from '../../../src/devnet/world.ts'
+import { type Hex, toLowerHex, ZERO_ADDRESS } from '../../../src/lib/hex.ts'
 import { getLogs, openSocket, rpcResult, ZERO_HASH } from './devnet-client.ts'
 
 const WORLD_SETTINGS: WorldSettings = {
@@ -28,14 +28,14 @@ const NOON_MS = Date.UTC(2026, 10, 20, 12)
 const [TRANSFER, APPROVAL] = ['0xddf252ad', '0x8c5be1e5']
 
 /** Feed publications are excluded from sums, since their senders' nonces follow the clock. */
-const isFeedPublication = ({ to }: { to: HexString }): boolean => feeds.some(({ aggregator }) => aggregator === to)
+const isFeedPublication = ({ to }: { to: Hex }): boolean => feeds.some(({ aggregator }) => aggregator === to)
 /** What swaps leave behind depends on the reference values. */
-const isSwap = ({ to }: { to: HexString }): boolean => pools.some((pool) => poolContract(pool) === to)
+const isSwap = ({ to }: { to: Hex }): boolean => pools.some((pool) => poolContract(pool) === to)
 
 /** The schedule of the test token has a length of its own. */
-const isOfTestToken = ({ to }: { to: HexString }): boolean => to === testToken.address || to === testFeed.aggregator
+const isOfTestToken = ({ to }: { to: Hex }): boolean => to === testToken.address || to === testFeed.aggregator
 
-const account = (word: HexString | undefined): HexString => toLowerHex(`0x${word?.slice(26)}`)
+const account = (word: Hex | undefined): Hex => toLowerHex(`0x${word?.slice(26)}`)
 
 /** Runs a world until a time, as its clock would. */
 const liveUntil = (world: World, nowMs: number): void => {
@@ -255,7 +255,7 @@ describe('the state', () => {
   it('is readable by eth_getStorageAt, in the slots of a Solidity mapping', async () => {
     const devnet = await startDevnet({ pace: 'manual' })
     onTestFinished(() => devnet.stop())
-    const alice: HexString = `0x${'a1'.repeat(20)}`
+    const alice: Hex = `0x${'a1'.repeat(20)}`
     devnet.transfer({ symbol: 'AAPLc', to: alice, raw: 1_234n })
     devnet.makeFlashblock()
     const token = devnet.list.addressOf('AAPLc')

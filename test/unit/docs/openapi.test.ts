@@ -1,6 +1,6 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, it } from 'vitest'
-import { examples } from '../../../src/docs/examples.ts'
+import { examples } from '../../../src/docs/contract-examples.ts'
 import { openApi } from '../../../src/docs/openapi.ts'
 import { describedRoutes as routes } from '../../../src/docs/route-texts.ts'
 import { EventsQuery } from '../../../src/protocol/history.ts'

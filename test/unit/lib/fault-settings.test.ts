@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 import type { DevnetTransaction } from '../../../src/devnet/chain/block-types.ts'
-import { digest } from '../../../src/devnet/chain/hex.ts'
-import { createChances } from '../../../src/devnet/faults/chances.ts'
-import { testToken, tokens } from '../../../src/devnet/tokens/listed.ts'
+import { digest } from '../../../src/devnet/chain/hashes.ts'
+import { createChances } from '../../../src/devnet/faults/chance-faults.ts'
+import { testToken, tokens } from '../../../src/devnet/tokens/issued-tokens.ts'
 import { faultDefinitions, requestedFaults } from '../../../src/lib/fault-settings.ts'
 import { isWithin, windowEndMs } from '../../../src/lib/recurring-window.ts'
 

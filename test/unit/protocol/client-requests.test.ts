@@ -14,21 +14,21 @@ const refusalOf = (given: unknown): Refusal => {
   throw new Error(`${JSON.stringify(given)} was accepted`)
 }
 
-const party = '0xb200000000000000000000c2e324d24d7eecd1fb'
+const account = '0xb200000000000000000000c2e324d24d7eecd1fb'
 
 describe('a request', () => {
   it('of the contract parses', () => {
     const subscribe = {
       type: 'subscribe',
       req: 1,
-      symbols: ['AAPLc', party, 'isin:US88160R1014', '*'],
+      symbols: ['AAPLc', account, 'isin:US88160R1014', '*'],
       types: ['transfer', 'nav'],
       stage: 'preconfirmed',
       since: 'k3f9a1.18000',
       snapshot: true,
       min_value: '10000',
       min_shares: '1',
-      party,
+      account: [account],
     }
     expect(read(subscribe)).toEqual({
       ...subscribe,
@@ -51,7 +51,7 @@ describe('a request', () => {
   })
 
   it('clears an option with null and keeps options that it does not name', () => {
-    const cleared = { types: null, since: null, min_value: null, min_shares: null, party: null }
+    const cleared = { types: null, since: null, min_value: null, min_shares: null, account: null }
     expect(read({ type: 'subscribe', ...cleared })).toEqual({ type: 'subscribe', ...cleared })
     expect(read({ type: 'subscribe' })).toEqual({ type: 'subscribe' })
   })
@@ -60,6 +60,7 @@ describe('a request', () => {
     [{ type: 'subscribe', symbol: ['*'] }, 'symbol', ['symbols']],
     [{ type: 'subscribe', symbols: ['*'], colour: 'blue' }, 'colour', []],
     [{ type: 'unsubscribe', symbols: ['*'], types: ['nav'] }, 'types', ['type']],
+    [{ type: 'subscribe', symbols: ['*'], party: account }, 'party', ['account']],
     [{ type: 'ping', reqs: 1 }, 'reqs', ['req']],
     [{ type: 'ping', key: 1 }, 'key', []],
     [{ type: 'list', _: 1 }, '_', []],
@@ -86,8 +87,11 @@ describe('a request', () => {
     ['min_value', '-1'],
     ['min_shares', ''],
     ['min_shares', '1,5'],
-    ['party', '0x12'],
-    ['party', 'alice'],
+    ['account', account],
+    ['account', []],
+    ['account', ['0x12']],
+    ['account', ['alice']],
+    ['account', Array(21).fill(account)],
     ['req', 1.5],
     ['req', {}],
     ['req', 'x'.repeat(65)],
@@ -112,7 +116,7 @@ describe('a request', () => {
 
   it('of any shape is either parsed or refused in one line', () => {
     const types = fc.constantFrom('subscribe', 'unsubscribe', 'list', 'ping', 'other')
-    const names = ['symbols', 'types', 'stage', 'since', 'snapshot', 'min_value', 'min_shares', 'party', 'req']
+    const names = ['symbols', 'types', 'stage', 'since', 'snapshot', 'min_value', 'min_shares', 'account', 'req']
     const fields = fc.dictionary(fc.constantFrom(...names), fc.jsonValue({ maxDepth: 2 }))
     const anything = fc.oneof(
       fc.jsonValue(),

@@ -35,7 +35,7 @@ describe('a refusal', () => {
   it('is the error record of the Read API', () => {
     const refusal = new Refusal(404, 'unknown_symbol', "No tokenized stock 'APPL'. Did you mean AAPLc?", { suggest: ['AAPLc'] })
     expect(JSON.stringify(refusal.record)).toBe(
-      `{"code":404,"message":"No tokenized stock 'APPL'. Did you mean AAPLc?","details":[{"@type":"stocktape/unknown_symbol","suggest":["AAPLc"]}]}`,
+      `{"code":404,"reason":"unknown_symbol","message":"No tokenized stock 'APPL'. Did you mean AAPLc?","details":[{"@type":"stocktape/unknown_symbol","suggest":["AAPLc"]}]}`,
     )
   })
 })

@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest'
-import { examplesOf } from '../../../src/docs/examples.ts'
+import { examplesOf } from '../../../src/docs/contract-examples.ts'
 import { Notice } from '../../../src/protocol/notices.ts'
 
 /** The contract's table of connection messages; `?` marks an optional field. */
 const fields: Readonly<Record<string, string>> = {
   hello: 'id end oldest protocol server connection chain_id heartbeat_s limits source head demo durable?',
-  subscribed: 'req? id symbols types stage min_value min_shares party rejected resume',
+  subscribed: 'req? id symbols types stage min_value min_shares account rejected resume',
   unsubscribed: 'req? symbols',
   snapshot: 'id symbol address as_of token token_warnings multiplier multiplier_source scheduled paused supply nav quote session',
   live: 'id replayed',
   heartbeat: 'id end time head source sent backlog',
-  gap: 'id reason from to backfill',
+  gap: 'id reason after through backfill',
   error: 'req? code reason message details?',
   bye: 'id reason retry_ms',
   pong: 'req? time',
@@ -65,11 +65,11 @@ describe('the messages of a connection', () => {
   })
 
   it('include a gap without a position and with a backfill', () => {
-    expect(isNotice({ ...example('gap'), from: null, backfill: '/v1/events?after=k3f9a1.412' })).toBe(true)
+    expect(isNotice({ ...example('gap'), after: null, backfill: '/v1/events?after=k3f9a1.412' })).toBe(true)
   })
 
   it('include a snapshot with a scheduled multiplier and unknown values', () => {
-    const scheduled = { to: '2', effective_at: '2026-11-23T14:30:00.000Z' }
+    const scheduled = { multiplier: '2', effective_at: '2026-11-23T14:30:00.000Z' }
     const supply = { tokens: null, shares: null }
     expect(isNotice({ ...example('snapshot'), scheduled, multiplier: null, multiplier_source: null, supply })).toBe(true)
   })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { examples } from '../../../src/docs/examples.ts'
+import { examples } from '../../../src/docs/contract-examples.ts'
 import { type Message, Notice } from '../../../src/protocol/notices.ts'
 import { formatTextLine } from '../../../src/protocol/readable-line.ts'
 import { Update } from '../../../src/protocol/updates.ts'
@@ -86,9 +86,9 @@ describe('a text line', () => {
 
   it('gives the reason of a retract', () => {
     const retract = exampleOf('retract')
-    const by = `7-0x${'ab'.repeat(32)}-3`
+    const replaced_by = `7-0x${'ab'.repeat(32)}-3`
     expect(formatTextLine({ ...retract, reason: 'reorg' })).toContain('its block was replaced')
-    expect(formatTextLine({ ...retract, reason: 'replaced', by })).toContain('sealed as 7-0xabab…abab-3')
+    expect(formatTextLine({ ...retract, reason: 'replaced', replaced_by })).toContain('sealed as 7-0xabab…abab-3')
   })
 
   it.each(

@@ -25,7 +25,8 @@ const refusalOf = (act: () => unknown): Refusal => {
   throw new Error('nothing was refused')
 }
 
-const party = '0xb200000000000000000000c2e324d24d7eecd1fb'
+const account = '0xb200000000000000000000c2e324d24d7eecd1fb'
+const other = '0x81b637d8fcd2c6da6359e6963113a1170de795e4'
 
 describe('a query', () => {
   it.each([
@@ -46,8 +47,8 @@ describe('a query', () => {
     ['min_value', '10000', { units: 10_000n, scale: 0 }],
     ['min_value', '0', { units: 0n, scale: 0 }],
     ['min_shares', '0.5', { units: 5n, scale: 1 }],
-    ['party', party, party],
-    ['party', party.toUpperCase().replace('0X', '0x'), party],
+    ['account', account, [account]],
+    ['account', ` ${account.toUpperCase()}, ${other},${account}`, [account, other]],
     ['heartbeat', '1', 1],
     ['heartbeat', '60', 60],
     ['format', 'sse', 'sse'],
@@ -80,10 +81,12 @@ describe('a query', () => {
     ['min_value', '9'.repeat(41)],
     ['min_shares', '.5'],
     ['min_shares', '1,5'],
-    ['party', ''],
-    ['party', '0x12'],
-    ['party', party.slice(2)],
-    ['party', `${party}0`],
+    ['account', ''],
+    ['account', '0x12'],
+    ['account', account.slice(2)],
+    ['account', `${account}0`],
+    ['account', `${account},alice`],
+    ['account', Array(21).fill(account).join()],
     ['heartbeat', ''],
     ['heartbeat', '0'],
     ['heartbeat', '61'],
@@ -99,7 +102,7 @@ describe('a query', () => {
     expect(String(details.parameter)).toMatch(new RegExp(`^${name}`))
   })
 
-  it.each(['symbols', 'types', 'stage', 'since', 'snapshot', 'min_value', 'party', 'heartbeat', 'format', 'events'])(
+  it.each(['symbols', 'types', 'stage', 'since', 'snapshot', 'min_value', 'account', 'heartbeat', 'format', 'events'])(
     'refuses %s when it is given twice',
     (name) => {
       const { code, message } = refusalOf(() => readText(`${name}=a&${name}=a`))
@@ -141,7 +144,7 @@ describe('a query', () => {
   })
 
   it('of any text is either parsed or refused in one line', () => {
-    const names = ['symbols', 'types', 'stage', 'since', 'snapshot', 'min_value', 'min_shares', 'party', 'heartbeat']
+    const names = ['symbols', 'types', 'stage', 'since', 'snapshot', 'min_value', 'min_shares', 'account', 'heartbeat']
     const pairs = fc.array(fc.tuple(fc.constantFrom(...names), fc.string({ unit: 'binary', maxLength: 12 })), { maxLength: 3 })
     fc.assert(
       fc.property(pairs, (given) => {
@@ -290,7 +293,7 @@ describe('the options of a selection', () => {
     stage: 'sealed',
     min_value: { units: 1n, scale: 0 },
     min_shares: { units: 2n, scale: 0 },
-    party,
+    account: [account],
   }
   const patchOf = (given: unknown) => SelectionPatch.parse(given)
 
@@ -300,7 +303,7 @@ describe('the options of a selection', () => {
       stage: 'preconfirmed',
       min_value: null,
       min_shares: null,
-      party: null,
+      account: null,
     })
   })
 
@@ -319,20 +322,26 @@ describe('the options of a selection', () => {
   it('are cleared one by one by null', () => {
     expect(patchOptions(current, patchOf({ min_value: null }))).toEqual({ ...current, min_value: null })
     expect(patchOptions(current, patchOf({ min_shares: null }))).toEqual({ ...current, min_shares: null })
-    expect(patchOptions(current, patchOf({ party: null }))).toEqual({ ...current, party: null })
+    expect(patchOptions(current, patchOf({ account: null }))).toEqual({ ...current, account: null })
     expect(patchOptions(current, patchOf({ types: null }))).toEqual({ ...current, types: defaultTypes })
   })
 
   it('are the same from a query and from a message', () => {
-    const fromMessage = patchOf({ types: ['nav', 'transfer'], stage: 'sealed', min_value: '10', min_shares: '0.5', party })
-    const fromQuery = readText(`types=nav,transfer&stage=sealed&min_value=10&min_shares=0.5&party=${party}`)
+    const fromMessage = patchOf({
+      types: ['nav', 'transfer'],
+      stage: 'sealed',
+      min_value: '10',
+      min_shares: '0.5',
+      account: [account, other],
+    })
+    const fromQuery = readText(`types=nav,transfer&stage=sealed&min_value=10&min_shares=0.5&account=${account},${other}`)
     expect(patchOptions(defaultSelectionOptions, fromQuery)).toEqual(patchOptions(defaultSelectionOptions, fromMessage))
   })
 })
 
 describe('an invalid value', () => {
-  it('of party gets a sentence about what an address is', () => {
-    expect(refusalOf(() => readParameter('party', '0x12')).message).toBe('party: must be an address of 40 hex digits.')
+  it('of account gets a sentence about what an address is', () => {
+    expect(refusalOf(() => readParameter('account', '0x12')).message).toBe('account: must be an address of 40 hex digits.')
   })
 
   it('of since includes a day that is not in the calendar', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { examplesOf } from '../../../src/docs/examples.ts'
+import { examplesOf } from '../../../src/docs/contract-examples.ts'
 import { defaultTypes, factRows, movementTypes, Update, updateTypes } from '../../../src/protocol/updates.ts'
 
 /** The contract's tables: the common fields of every message, then the fields of each type. */
@@ -12,20 +12,20 @@ const fieldsByType: Readonly<Record<string, string>> = {
   burn: movementFields,
   seize: movementFields,
   approval: 'key stage late owner spender raw amount block tx ingest',
-  multiplier: `phase from to effective_at source ${logFields}`,
+  multiplier: `phase previous multiplier effective_at source ${logFields}`,
   pause: `change features feature_ids paused source ${logFields}`,
   action: 'key stage late action_id description uri keys block tx',
   token: `change changed token before source ${logFields}`,
   log: 'key stage late topics data block tx',
   nav: 'nav before source',
-  retract: 'key of was reason by now block',
-  amend: 'key of was changed update',
+  retract: 'key fact_type fact_id reason replaced_by restored block',
+  amend: 'key fact_type fact_id changed update',
   seal: 'block keys types late_keys count digest',
   hole: 'blocks reason',
   finality: 'stage block',
-  status: 'source since reason head',
+  status: 'source started_at reason head',
   quote: 'venue price state depth basis_bps basis nav block',
-  session: 'market state since until reason valid_to',
+  session: 'market state started_at ends_at reason valid_to',
 }
 
 const example = (type: string): Record<string, unknown> => ({ ...examplesOf(type)[0] })
@@ -46,7 +46,7 @@ describe('the schemas of the tape', () => {
   it('have the fields of shared parts in the order of the contract', () => {
     const read = Update.parse(examplesOf('transfer')[0])
     if (read.type !== 'transfer') throw new Error('unreachable')
-    expect(Object.keys(read.nav).join(' ')).toBe('price updated_at age_s state bound_s frozen')
+    expect(Object.keys(read.nav).join(' ')).toBe('price updated_at age_s state stale_after_s frozen')
     expect(Object.keys(read.block).join(' ')).toBe('number hash timestamp')
     expect(Object.keys(read.tx).join(' ')).toBe('hash index log_index')
     expect(Object.keys(read.ingest).join(' ')).toBe('source received_at published_at')
@@ -123,14 +123,14 @@ describe('an amend', () => {
     'carries a whole %s without the fields that the tape adds',
     (type) => {
       const { id: _id, prev: _prev, time: _time, ...update } = example(type)
-      const amend = { ...example('amend'), of: type, update }
+      const amend = { ...example('amend'), fact_type: type, update }
       expect(JSON.stringify(Update.parse(amend))).toBe(JSON.stringify(amend))
     },
   )
 
   it.each(['nav', 'retract', 'seal', 'hole', 'finality', 'status', 'amend'])('never carries a %s', (type) => {
     const { id: _id, prev: _prev, time: _time, ...update } = example(type)
-    expect(isUpdate({ ...example('amend'), of: type, update })).toBe(false)
+    expect(isUpdate({ ...example('amend'), fact_type: type, update })).toBe(false)
   })
 })
 

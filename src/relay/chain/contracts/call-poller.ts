@@ -1,11 +1,11 @@
 import { defer, ignoreElements, merge, type Observable, type SchedulerLike, tap } from 'rxjs'
 import { observe, wait } from '../../../lib/async-loop.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import { chunk, nextTurn } from '../../../lib/turns.ts'
-import type { Hex } from '../../../protocol/fields.ts'
 import { isCallMethod } from '../../../protocol/json-rpc-methods.ts'
-import { addressSetOf } from '../logs/address-set.ts'
-import type { RequestFn } from '../rpc/client.ts'
-import { UpstreamError } from '../rpc/error.ts'
+import { addressSetOf } from '../logs/memoized-address-set.ts'
+import type { RequestFn } from '../rpc/endpoint-pool.ts'
+import { UpstreamError } from '../rpc/upstream-error.ts'
 import { type BlockRef, type FeedCallResult, readFeed, readFrozen, readToken, type TokenCallResult } from './contract-reads.ts'
 
 /** The state that a contract returned. */

@@ -1,11 +1,10 @@
 import { parseAbiParameters, toFunctionSelector } from 'viem/utils'
-import { z } from 'zod'
-import type { Hex } from '../../../protocol/fields.ts'
+import { type Hex, quantity, readHex, toWord, WORD_CHARS } from '../../../lib/hex.ts'
 import { abiDecoder, addressFromWord, isAddressWord } from '../logs/abi-decoder.ts'
-import { type Header, HexWord, isSealed } from '../logs/log-schema.ts'
 import { BlockReader } from '../rpc/block-reader.ts'
-import type { RequestFn } from '../rpc/client.ts'
-import { UpstreamError } from '../rpc/error.ts'
+import type { RequestFn } from '../rpc/endpoint-pool.ts'
+import { type Header, isSealed } from '../rpc/header.ts'
+import { UpstreamError } from '../rpc/upstream-error.ts'
 
 /** A settled block to read a contract at; the hash is null if it was never read. */
 export type BlockRef = { readonly number: number; readonly hash: Hex | null }
@@ -37,19 +36,15 @@ const USD_FEED_DECIMALS = 8
 /** A proxy's round id holds the phase in the higher bits and the aggregator's round in these lower ones. */
 const ROUND_BITS = 64
 
-const Data = z
-  .string()
-  .max(ANSWER_BOUND_CHARACTERS)
-  .regex(/^0x([0-9a-f]{2})*$/i)
-  .transform((text) => text.toLowerCase() as Hex)
-
 /** Calls a function, with encoded arguments if it takes any; null if the contract has no such function. */
 const contractMethod = <Value>(signature: string, decode: (data: Hex) => Value | null) => {
   const selector = toFunctionSelector(signature)
   return async (request: RequestFn, to: Hex, block: Hex | 'latest', words = ''): Promise<Value | null> => {
     try {
-      const data = Data.safeParse(await request('eth_call', [{ to, data: `${selector}${words}` }, block])).data
-      if (data === undefined) throw new UpstreamError('unreadable', 'the answer is not hex data')
+      const answer = await request('eth_call', [{ to, data: `${selector}${words}` }, block])
+      const isLong = typeof answer === 'string' && answer.length > ANSWER_BOUND_CHARACTERS
+      const data = isLong ? null : readHex(answer, null)
+      if (data === null) throw new UpstreamError('unreadable', 'the answer is not hex data')
       return decode(data)
     } catch (failure) {
       // A contract reverts where it lacks the function: that is an answer too.
@@ -89,7 +84,7 @@ const oracleParams = contractMethod('getOracleParams(address)', abiDecoder(parse
 
 /** Whether the registry says that the feed of a token is frozen; null if it has no answer. */
 export async function readFrozen(request: RequestFn, registry: Hex, token: Hex): Promise<boolean | null> {
-  const params = await oracleParams(request, registry, 'latest', token.slice(2).padStart(64, '0'))
+  const params = await oracleParams(request, registry, 'latest', toWord(token).slice(2))
   return params?.[1] ?? null
 }
 
@@ -98,7 +93,7 @@ export async function readFrozen(request: RequestFn, registry: Hex, token: Hex):
  * been answered as of that one. So the header is asked for last.
  */
 export async function readToken(request: RequestFn, address: Hex, { number, hash }: BlockRef): Promise<TokenCallResult | null> {
-  const block: Hex = `0x${number.toString(16)}`
+  const block = quantity(number)
   const multiplier =
     (await tokenMethods.uiMultiplier(request, address, block)) ?? (await tokenMethods.multiplier(request, address, block))
   const effectiveAt = await tokenMethods.effectiveAt(request, address, block)
@@ -153,14 +148,14 @@ function currentRound(
 }
 
 async function readStoredPhase(request: RequestFn, proxy: Hex): Promise<FeedCallResult | null> {
-  const storedWord = HexWord.safeParse(await request('eth_getStorageAt', [proxy, PHASE_SLOT, 'latest'])).data
-  if (storedWord === undefined) throw new UpstreamError('unreadable', 'the answer is not a 32-byte word')
+  const storedWord = readHex(await request('eth_getStorageAt', [proxy, PHASE_SLOT, 'latest']), WORD_CHARS)
+  if (storedWord === null) throw new UpstreamError('unreadable', 'the answer is not a 32-byte word')
   const bits = BigInt(storedWord)
   const aggregator = bits >> PHASE_BITS
   // Another proxy implementation stores something else there.
   if (aggregator === 0n || aggregator >> ADDRESS_BITS > 0n) return null
   return {
-    aggregator: `0x${aggregator.toString(16).padStart(40, '0')}`,
+    aggregator: addressFromWord(toWord(aggregator)),
     phase: Number(BigInt.asUintN(Number(PHASE_BITS), bits)),
     decimals: USD_FEED_DECIMALS,
     round: null,

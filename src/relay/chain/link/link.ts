@@ -14,9 +14,9 @@ import {
   using,
 } from 'rxjs'
 import { retryWithBackoff } from '../../../lib/backoff.ts'
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import { hostOf } from '../../../lib/http-fetch.ts'
 import type { ChainIdentity } from '../rpc/chain-id.ts'
-import { hostOf } from '../rpc/client.ts'
 import { LinkError, type LinkSignal, SubscriptionSocket } from './subscription-socket.ts'
 
 /** How long another node than the first is used, unless it is lost. */
@@ -70,7 +70,7 @@ export const link = (options: Options): Observable<LinkSignal> =>
                   ignoreElements(),
                 ),
                 reconnects.pipe(
-                  tap(() => socket.leave('it does not do its work')),
+                  tap(() => socket.leave('node is not delivering logs')),
                   ignoreElements(),
                 ),
                 (isFirst ? EMPTY : timer(RETURN_AFTER_MS, clock)).pipe(

@@ -1,12 +1,11 @@
 import { Subject } from 'rxjs'
 import { WebSocket } from 'ws'
 import { z } from 'zod'
+import { type Hex, readQuantity } from '../../../lib/hex.ts'
 import { parseShallowJson } from '../../../lib/json.ts'
-import type { Hex } from '../../../protocol/fields.ts'
-import { HexQuantity } from '../logs/log-schema.ts'
 import type { ChainIdentity } from '../rpc/chain-id.ts'
-import { classifyHandshake } from '../rpc/error.ts'
 import { requestText } from '../rpc/request-text.ts'
+import { classifyHandshake } from '../rpc/upstream-error.ts'
 
 /** The events of one upstream socket. A clean close is a failure too. */
 export type LinkSignal =
@@ -181,8 +180,8 @@ export class SubscriptionSocket {
   #checkChain(onRight: () => void): void {
     this.#request('eth_chainId', [], {
       onResult: (result) => {
-        const chainId = HexQuantity.safeParse(result).data
-        const mismatch = chainId === undefined ? 'eth_chainId is not a number' : this.#options.chain.findMismatch(chainId)
+        const chainId = readQuantity(result)
+        const mismatch = chainId === null ? 'eth_chainId is not a number' : this.#options.chain.findMismatch(chainId)
         if (mismatch) this.#end(`wrong chain: ${mismatch}`)
         else onRight()
       },

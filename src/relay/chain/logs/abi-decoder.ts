@@ -1,9 +1,9 @@
 import type { AbiParameter } from 'viem'
 import { type DecodeAbiParametersReturnType, decodeAbiParameters } from 'viem/utils'
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 
 const WORD_BYTES = 32
-const WORD_CHARS = 2 * WORD_BYTES
+const WORD_DIGITS = 2 * WORD_BYTES
 /** Strings in longer data are not decoded. */
 const TEXT_DATA_BOUND_BYTES = 64 * 2 ** 10
 /** A uint8 has no more values than this, so a longer list repeats some. */
@@ -46,10 +46,10 @@ export function abiDecoder<const Values extends readonly AbiParameter[]>(
 
 /** Decodes the data of the frequent events, for which the general decoder takes ten times as long. */
 function decodeUints(data: Hex, count: number): readonly bigint[] | null {
-  if (data.length !== '0x'.length + count * WORD_CHARS) return null
+  if (data.length !== '0x'.length + count * WORD_DIGITS) return null
   if (count === 1) return [BigInt(data)]
   return Array.from({ length: count }, (_, index) =>
-    BigInt(`0x${data.slice(2 + index * WORD_CHARS, 2 + (index + 1) * WORD_CHARS)}`),
+    BigInt(`0x${data.slice(2 + index * WORD_DIGITS, 2 + (index + 1) * WORD_DIGITS)}`),
   )
 }
 

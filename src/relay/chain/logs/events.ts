@@ -1,8 +1,8 @@
 import type { AbiParameter } from 'viem'
 import { type DecodeAbiParametersReturnType, parseAbiParameters, toEventSelector } from 'viem/utils'
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import { abiDecoder, addressFromWord, isAddressWord } from './abi-decoder.ts'
-import type { Log } from './log-schema.ts'
+import type { Log } from './read-logs.ts'
 
 /** A decoded log. One of unknown layout is `other` and published undecoded. */
 export type DecodedEvent =

@@ -1,6 +1,6 @@
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import type { DecodedEvent } from './events.ts'
-import type { Log } from './log-schema.ts'
+import type { Log } from './read-logs.ts'
 
 /** A decoded log, with what other logs of its transaction add to it. */
 export type DecodedLog = {

@@ -1,7 +1,8 @@
-import type { Hex, Ingest } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import type { Ingest } from '../../../protocol/fields.ts'
 import { type DecodedEvent, decodeLog } from './events.ts'
 import { type DecodedLog, foldAlone, foldLogs, isFarRelated, isRelated } from './fold-logs.ts'
-import type { Log } from './log-schema.ts'
+import type { Log } from './read-logs.ts'
 
 /** Logs that arrived together, and when (ms). */
 export type ReceivedLogs = { readonly logs: readonly Log[]; readonly via: Ingest['source']; readonly receivedAt: number }

@@ -1,6 +1,6 @@
 import { ignoreElements, interval, merge, type Observable, type SchedulerLike, tap } from 'rxjs'
 import { observe, WakeUp, wait } from '../../../lib/async-loop.ts'
-import type { RequestBatchFn } from '../rpc/client.ts'
+import type { RequestBatchFn } from '../rpc/endpoint-pool.ts'
 import type { Pool } from './pool.ts'
 import { PoolReader, type PoolReadings, unreadable } from './pool-reader.ts'
 

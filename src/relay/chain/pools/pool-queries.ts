@@ -1,9 +1,8 @@
 import { concat, keccak256, numberToHex } from 'viem/utils'
-import { z } from 'zod'
+import { type Hex, readHex, WORD_CHARS } from '../../../lib/hex.ts'
 import { formatDecimal } from '../../../protocol/decimal.ts'
-import type { Hex } from '../../../protocol/fields.ts'
 import { addressFromWord, isAddressWord } from '../logs/abi-decoder.ts'
-import type { BatchRequest } from '../rpc/client.ts'
+import type { BatchRequest } from '../rpc/endpoint-pool.ts'
 import type { BatchAnswer } from '../rpc/rpc-answer.ts'
 import { isToken0, type Pool, type PoolState, poolAccount, SQRT_PRICE_BOUNDS } from './pool.ts'
 
@@ -52,7 +51,6 @@ const FEE_SCALE = 2
 /** No function that is called here returns more. */
 const WORDS_BOUND = 16
 const WORD_BYTES = 32
-const WORD_CHARS = '0x'.length + 2 * WORD_BYTES
 
 /** What to ask about a pool. Slipstream pools cannot be read from storage. */
 export function poolQueries(pool: Pool, way: ReadingWay, facts: PoolFacts, tag: 'pending' | 'latest'): PoolQueries {
@@ -122,11 +120,13 @@ type WordAnswer =
   | { readonly kind: 'word'; readonly value: bigint; readonly text: Hex }
   | { readonly kind: 'refused' | 'failed' | 'unreadable'; readonly reason: string }
 
-const Words = z
-  .string()
-  .max('0x'.length + WORDS_BOUND * 2 * WORD_BYTES)
-  .regex(/^0x([0-9a-f]{64})+$/i)
-  .transform((text) => text.toLowerCase().slice(0, WORD_CHARS) as Hex)
+/** The first of the whole words that an answer is; null if it is something else, or has too many. */
+function firstWordOf(answer: unknown): Hex | null {
+  const bytes = typeof answer === 'string' ? (answer.length - '0x'.length) / 2 : 0
+  if (bytes === 0 || bytes % WORD_BYTES !== 0 || bytes > WORDS_BOUND * WORD_BYTES) return null
+  const words = readHex(answer, null)
+  return words && `0x${words.slice('0x'.length, WORD_CHARS)}`
+}
 
 function readWord(answer: BatchAnswer | undefined): WordAnswer {
   if (!answer) return { kind: 'failed', reason: 'no answer' }
@@ -136,8 +136,8 @@ function readWord(answer: BatchAnswer | undefined): WordAnswer {
   }
   // A contract without the function, or none at all.
   if (answer.result === '0x') return { kind: 'refused', reason: 'the answer is empty' }
-  const text = Words.safeParse(answer.result).data
-  if (text === undefined) return { kind: 'unreadable', reason: 'the answer is not whole 32-byte words' }
+  const text = firstWordOf(answer.result)
+  if (text === null) return { kind: 'unreadable', reason: 'the answer is not whole 32-byte words' }
   return { kind: 'word', value: BigInt(text), text }
 }
 

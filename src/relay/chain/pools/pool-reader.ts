@@ -1,11 +1,11 @@
 import type { SchedulerLike } from 'rxjs'
 import { wait } from '../../../lib/async-loop.ts'
 import { BoundedMap } from '../../../lib/bounded-map.ts'
-import type { Hex } from '../../../protocol/fields.ts'
-import { Header, isSealed, type SealedHeader } from '../logs/log-schema.ts'
-import type { BatchRequest, RequestBatchFn } from '../rpc/client.ts'
-import { UpstreamError } from '../rpc/error.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import type { BatchRequest, RequestBatchFn } from '../rpc/endpoint-pool.ts'
+import { Header, isSealed, type SealedHeader } from '../rpc/header.ts'
 import type { BatchAnswer } from '../rpc/rpc-answer.ts'
+import { UpstreamError } from '../rpc/upstream-error.ts'
 import type { Pool } from './pool.ts'
 import {
   learnFacts,

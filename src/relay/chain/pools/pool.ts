@@ -1,4 +1,4 @@
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 
 export type VenueKind = 'uniswap_v3' | 'uniswap_v4' | 'slipstream'
 

@@ -1,11 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Hex } from '../../../protocol/fields.ts'
-import { type FindLog, Header, type Log, type Logs, readLogs, type SealedHeader, unreadableTxsOf } from '../logs/log-schema.ts'
-import type { RequestFn } from './client.ts'
-import { UpstreamError } from './error.ts'
+import { type Hex, quantity } from '../../../lib/hex.ts'
+import { type FindLog, type Log, type Logs, readLogs, unreadableTxsOf } from '../logs/read-logs.ts'
+import type { RequestFn } from './endpoint-pool.ts'
+import { Header, type SealedHeader } from './header.ts'
 import { LongList } from './long-list.ts'
-
-const toHexQuantity = (number: number): Hex => `0x${number.toString(16)}`
+import { UpstreamError } from './upstream-error.ts'
 
 const isBehind = (failure: unknown): boolean => failure instanceof UpstreamError && failure.kind === 'behind'
 
@@ -32,7 +31,7 @@ export class BlockReader {
   /** The header of a block; null if there is none, or if a lagging node does not have it yet. */
   async header(block: 'latest' | 'pending' | 'safe' | 'finalized' | number, signal?: AbortSignal): Promise<Header | null> {
     if (typeof block !== 'number') return this.#header(block, signal)
-    const number = toHexQuantity(block)
+    const number = quantity(block)
     return (await this.#header(number, signal)) ?? this.#header(number, signal)
   }
 
@@ -137,8 +136,8 @@ type BlockId = Pick<SealedHeader, 'number' | 'hash'>
 type BlockFilter = { readonly blockHash: Hex } | { readonly fromBlock: Hex; readonly toBlock: Hex | 'pending' }
 
 const rangeFilter = (from: number, to: number | 'pending'): BlockFilter => ({
-  fromBlock: toHexQuantity(from),
-  toBlock: to === 'pending' ? to : toHexQuantity(to),
+  fromBlock: quantity(from),
+  toBlock: to === 'pending' ? to : quantity(to),
 })
 
 /** A node may repeat a log. Of two that differ under one key neither is believed. */

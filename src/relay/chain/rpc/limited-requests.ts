@@ -1,6 +1,6 @@
 import type { SchedulerLike } from 'rxjs'
 import { wait } from '../../../lib/async-loop.ts'
-import type { RequestFn } from './client.ts'
+import type { RequestFn } from './endpoint-pool.ts'
 
 /** Requests that are under way at once. */
 export const IN_FLIGHT_BOUND = 10

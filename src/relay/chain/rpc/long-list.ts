@@ -1,3 +1,4 @@
+import { WORD_CHARS } from '../../../lib/hex.ts'
 import { parseShallowJson } from '../../../lib/json.ts'
 import { nextTurn } from '../../../lib/turns.ts'
 
@@ -6,7 +7,6 @@ const PARSED_BYTES_PER_TURN = 128 * 1_024
 const SEARCHED_BYTES_PER_TURN = 1_024 * 1_024
 const BETWEEN_ITEMS = '},{'
 const HASH_NAME = '"blockHash"'
-const HASH_CHARS = '0x'.length + 64
 const [LIST_START, LIST_END] = [Buffer.from('['), Buffer.from(']')]
 const QUOTE = '"'.charCodeAt(0)
 
@@ -45,7 +45,7 @@ export class LongList {
     let turnEnd = SEARCHED_BYTES_PER_TURN
     for (let at = this.#text.indexOf(HASH_NAME); at >= 0; at = this.#text.indexOf(HASH_NAME, at + HASH_NAME.length)) {
       const from = this.#text.indexOf(QUOTE, at + HASH_NAME.length) + 1
-      const hash = this.#text.toString('latin1', from, from + HASH_CHARS).toLowerCase()
+      const hash = this.#text.toString('latin1', from, from + WORD_CHARS).toLowerCase()
       counts.set(hash, (counts.get(hash) ?? 0) + 1)
       if (at < turnEnd) continue
       turnEnd = at + SEARCHED_BYTES_PER_TURN

@@ -1,9 +1,9 @@
 import { WebSocket } from 'ws'
 import { z } from 'zod'
 import { parseShallowJson } from '../../../lib/json.ts'
-import { classifyHandshake, UpstreamError } from './error.ts'
 import { answerIdOf } from './raw-result.ts'
 import { type JsonRpcRequest, requestText } from './request-text.ts'
+import { classifyHandshake, UpstreamError } from './upstream-error.ts'
 
 const HANDSHAKE_BOUND_MS = 5_000
 /** Requests that wait for their answers. */

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { isNestedDeeper, NESTING_BOUND, parseShallowJson } from '../../../lib/json.ts'
-import { classify, UpstreamError } from './error.ts'
 import { LongList } from './long-list.ts'
 import { sliceResult } from './raw-result.ts'
+import { classify, UpstreamError } from './upstream-error.ts'
 
 /** The result of a longer answer is not parsed as a whole. */
 const PARSE_BOUND_BYTES = 65_536

@@ -1,8 +1,7 @@
 import { wait } from '../../../lib/async-loop.ts'
-import type { Hex } from '../../../protocol/fields.ts'
-import type { Log } from '../logs/log-schema.ts'
-import { UpstreamError } from '../rpc/error.ts'
-import { type BlockRange, blockFromLogs, PageSize, rangesAround, splitIntoBatches } from './backfill-page.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import type { Log } from '../logs/read-logs.ts'
+import { UpstreamError } from '../rpc/upstream-error.ts'
 import type { BackfillRange, BackfillRanges } from './backfill-ranges.ts'
 import {
   addressesToQuery,
@@ -14,7 +13,8 @@ import {
   settleableLogs,
 } from './block-logs.ts'
 import { binarySearch } from './block-search.ts'
-import { checkPageEnd } from './page-end.ts'
+import { checkPageEnd } from './check-page-end.ts'
+import { type BlockRange, blockFromLogs, PageSize, rangesAround, splitIntoBatches } from './page-size.ts'
 import type { RecentBlocks } from './recent-blocks.ts'
 import { RetryCounter } from './retry-counter.ts'
 

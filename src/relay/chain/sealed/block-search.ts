@@ -1,6 +1,6 @@
-import { isSealed, type SealedHeader } from '../logs/log-schema.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
-import { UpstreamError } from '../rpc/error.ts'
+import { isSealed, type SealedHeader } from '../rpc/header.ts'
+import { UpstreamError } from '../rpc/upstream-error.ts'
 import { type Cursor, DEPTH_BOUND_BLOCKS, type RecentBlocks } from './recent-blocks.ts'
 
 /** How far a rollback goes back at least when no recent block is canonical and no safe block is known. */

@@ -1,7 +1,7 @@
 import { exhaustMap, type Observable, type SchedulerLike, timer } from 'rxjs'
 import { observe } from '../../../lib/async-loop.ts'
-import { isSealed, type SealedHeader } from '../logs/log-schema.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
+import { isSealed, type SealedHeader } from '../rpc/header.ts'
 
 /** The newest safe or finalized block. */
 export type FinalityEvent = { readonly type: 'finality'; readonly stage: 'safe' | 'finalized'; readonly block: SealedHeader }

@@ -1,12 +1,14 @@
 import { BoundedMap } from '../../../lib/bounded-map.ts'
-import type { Hex } from '../../../protocol/fields.ts'
-import type { SealedHeader } from '../logs/log-schema.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import type { SealedHeader } from '../rpc/header.ts'
 import type { RecentBlocks } from './recent-blocks.ts'
 
 /** A head that jumps further ahead is garbage. */
 const HEAD_JUMP_BOUND_BLOCKS = 100_000_000
+/** No real block is pre-confirmed this far above the newest settled one, however far the relay is behind. */
+export const FAR_AHEAD_BLOCKS = 100_000
 /** A push is one message. Further above what was asked for or settled, only another answer makes it believed. */
-const PUSHED_AHEAD_BOUND_BLOCKS = 64
+export const WITHIN_REACH_BLOCKS = 64
 /** Announced headers with a time, kept until their block is settled; others are read from the node. */
 const ANNOUNCED_BOUND = 256
 
@@ -46,16 +48,16 @@ export class HeadTracker {
   }
 
   /** Whether a pushed block is so far above those that were asked for or settled that one message does not suffice. */
-  isFarAhead(number: number): boolean {
+  isOutOfReach(number: number): boolean {
     const known = Math.max(this.#asked ?? -1, this.#recentBlocks.newest?.number ?? -1)
-    return known >= 0 && number > known + PUSHED_AHEAD_BOUND_BLOCKS
+    return known >= 0 && number > known + WITHIN_REACH_BLOCKS
   }
 
   /** Takes a head that was pushed or asked for. A pushed one counts only near a block that was asked for or settled. */
   receiveHead(header: SealedHeader, isPushed = false): 'taken' | 'unconfirmed' | 'garbage' {
     const { number, hash, timestamp } = header
     if (this.#target && number > this.#target.number + HEAD_JUMP_BOUND_BLOCKS) return 'garbage'
-    if (isPushed && this.isFarAhead(number)) return 'unconfirmed'
+    if (isPushed && this.isOutOfReach(number)) return 'unconfirmed'
     if (!isPushed) this.#asked = number
     this.#lastHead = header
     this.compare(number, hash)

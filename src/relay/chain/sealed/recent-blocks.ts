@@ -1,5 +1,5 @@
 import { BoundedMap } from '../../../lib/bounded-map.ts'
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 
 /** How many settled blocks are kept by hash. A deeper reorganisation goes back to the safe block, or to the first settled one. */
 export const RECENT_BLOCKS_BOUND = 1_024

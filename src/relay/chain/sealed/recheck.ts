@@ -1,10 +1,10 @@
 import type { SchedulerLike } from 'rxjs'
 import { WakeUp } from '../../../lib/async-loop.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import { chunk } from '../../../lib/turns.ts'
-import type { Hex } from '../../../protocol/fields.ts'
-import { addressSetOf } from '../logs/address-set.ts'
+import { addressSetOf } from '../logs/memoized-address-set.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
-import { UpstreamError } from '../rpc/error.ts'
+import { UpstreamError } from '../rpc/upstream-error.ts'
 import type { RecentBlocks } from './recent-blocks.ts'
 
 /** Recent blocks are read again after this many new ones, but no more often than the interval. */

@@ -1,5 +1,5 @@
-import { isSealed } from '../logs/log-schema.ts'
-import { UpstreamError } from '../rpc/error.ts'
+import { isSealed } from '../rpc/header.ts'
+import { UpstreamError } from '../rpc/upstream-error.ts'
 import type { BackfillRanges } from './backfill-ranges.ts'
 import type { SettlementContext } from './block-logs.ts'
 import { findRollbackTarget } from './block-search.ts'

@@ -1,7 +1,7 @@
 import type { SchedulerLike } from 'rxjs'
 import { wait } from '../../../lib/async-loop.ts'
 import { backoffMs } from '../../../lib/backoff.ts'
-import { UpstreamError, type UpstreamErrorKind } from '../rpc/error.ts'
+import { UpstreamError, type UpstreamErrorKind } from '../rpc/upstream-error.ts'
 import { MissingLogsError } from './block-logs.ts'
 
 /** Delays of a step that failed. One relay retries on one node, so no jitter is needed. */

@@ -1,7 +1,7 @@
 import type { Observable } from 'rxjs'
 import { observe, WakeUp } from '../../../lib/async-loop.ts'
-import type { Hex } from '../../../protocol/fields.ts'
-import type { Header, SealedHeader } from '../logs/log-schema.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import type { Header, SealedHeader } from '../rpc/header.ts'
 import { Backfill } from './backfill.ts'
 import { BackfillRanges } from './backfill-ranges.ts'
 import type { SettlementContext, SettlementEvent } from './block-logs.ts'
@@ -103,8 +103,8 @@ export class SealedBlocks {
   }
 
   /** Whether a pushed block is too far ahead to be believed. */
-  isFarAhead(number: number): boolean {
-    return this.#heads.isFarAhead(number)
+  isOutOfReach(number: number): boolean {
+    return this.#heads.isOutOfReach(number)
   }
 
   /** Takes a pushed or polled head. */

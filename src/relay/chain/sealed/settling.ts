@@ -1,6 +1,6 @@
 import type { WakeUp } from '../../../lib/async-loop.ts'
-import type { SealedHeader } from '../logs/log-schema.ts'
-import { UpstreamError, type UpstreamErrorKind } from '../rpc/error.ts'
+import type { SealedHeader } from '../rpc/header.ts'
+import { UpstreamError, type UpstreamErrorKind } from '../rpc/upstream-error.ts'
 import type { BackfillRanges } from './backfill-ranges.ts'
 import {
   type BlockReading,
@@ -105,7 +105,7 @@ export class Settling {
     // The announced header may not be part of the chain, so the next try reads it from the node.
     if (recentBlocks.newest) heads.forget(recentBlocks.newest.number + 1)
     if (this.#retries.failuresOf('behind') >= DISPUTE_TRIES) heads.resetTarget()
-    if (this.#retries.totalFailures > 0) warn('settling waits', { reason: String(failure) })
+    if (this.#retries.totalFailures > 0) warn('settling delayed, retrying', { reason: String(failure) })
     await this.#retries.waitToRetry(failure, clock, signal)
   }
 

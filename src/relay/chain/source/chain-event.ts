@@ -1,5 +1,6 @@
-import type { Hex, Ingest, SourceName, SourceReason } from '../../../protocol/fields.ts'
-import type { Log } from '../logs/log-schema.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import type { Ingest, SourceName, SourceReason } from '../../../protocol/fields.ts'
+import type { Log } from '../logs/read-logs.ts'
 import type { SettlementEvent } from '../sealed/block-logs.ts'
 import type { FinalityEvent } from '../sealed/finality.ts'
 import type { Cursor } from '../sealed/recent-blocks.ts'

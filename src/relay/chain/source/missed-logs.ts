@@ -2,8 +2,6 @@
 const MISSED_LOGS_BOUND = 3
 /** The logs of a single block may be lost together, so alone they count only after this. */
 const SINGLE_BLOCK_GRACE_MS = 10_000
-/** A pushed log further above the head is garbage, and would make all blocks below it count as pushed. */
-const AHEAD_BOUND_BLOCKS = 256
 
 /** Sealed logs that were never pushed: the only evidence that separates a dead stream from a quiet market. */
 export type MissedLogs = {
@@ -45,8 +43,8 @@ export function afterPoll(missed: MissedLogs, newest: number | null, closesGap: 
 }
 
 /** Logs were pushed before their block was sealed, the newest of this block. */
-export function afterTimelyPush(missed: MissedLogs, newest: number, head: number): MissedLogs {
-  const newestPushed = newest > head + AHEAD_BOUND_BLOCKS ? missed.newestPushed : Math.max(missed.newestPushed, newest)
+export function afterTimelyPush(missed: MissedLogs, newest: number): MissedLogs {
+  const newestPushed = Math.max(missed.newestPushed, newest)
   const isUnchanged = newestPushed === missed.newestPushed && missed.blocks.size === 0 && !missed.areLate
   return isUnchanged ? missed : { ...missed, newestPushed, blocks: noMissedLogs.blocks, areLate: false }
 }

@@ -1,5 +1,5 @@
-import type { Hex } from '../../../protocol/fields.ts'
-import type { Header, SealedHeader } from '../logs/log-schema.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import type { Header, SealedHeader } from '../rpc/header.ts'
 
 /** A poll of the pending block: one being built, one far behind the head, the latest one again, or none. */
 export type PendingStatus = 'preconfirmed' | 'behind' | 'latest' | 'null'

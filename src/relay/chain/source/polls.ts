@@ -1,9 +1,10 @@
-import type { Hex } from '../../../protocol/fields.ts'
-import { type Header, isSealed, type Logs, type SealedHeader } from '../logs/log-schema.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import type { Logs } from '../logs/read-logs.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
-import { UpstreamError } from '../rpc/error.ts'
+import { type Header, isSealed, type SealedHeader } from '../rpc/header.ts'
+import { UpstreamError } from '../rpc/upstream-error.ts'
 import { fingerprintOf, judgePending, type PendingMemory } from './pending-block.ts'
-import { isSealedOnly, type SourceState } from './state.ts'
+import { isSealedOnly, type SourceState } from './source-state.ts'
 
 /** What a poll reads, in this order. */
 export type PollResult =

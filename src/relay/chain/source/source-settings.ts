@@ -28,10 +28,3 @@ export function sourceSettingsOf({ config, ...ports }: SourceSettingsInputs): So
     ...{ pendingPollMs, silenceMs, finalityPollMs, backfillLimitMs },
   }
 }
-
-/** The options of a source that starts at the head, without a past: nothing was settled before, and no key is open. */
-export const fromNow = {
-  openKeys: { at: () => [], publishedBlocksBetween: () => [], sealedInPreviousRun: [] },
-  cursor: null,
-  head: { pending: null, sealed: null, safe: null, finalized: null },
-} satisfies Partial<SourceOptions>

@@ -1,7 +1,9 @@
-import type { Hex, SourceName, SourceReason } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import type { SourceName, SourceReason } from '../../../protocol/fields.ts'
 import type { LinkSignal } from '../link/subscription-socket.ts'
-import { addressSetOf } from '../logs/address-set.ts'
-import { Header, isSealed, type Log, type Logs, readLogs, type SealedHeader } from '../logs/log-schema.ts'
+import { addressSetOf } from '../logs/memoized-address-set.ts'
+import { type Log, type Logs, readLogs } from '../logs/read-logs.ts'
+import { Header, isSealed, type SealedHeader } from '../rpc/header.ts'
 import type { SettlementEvent } from '../sealed/block-logs.ts'
 import { type FinalityEvent, FinalityGate } from '../sealed/finality.ts'
 import type { Cursor } from '../sealed/recent-blocks.ts'
@@ -9,7 +11,7 @@ import type { SealedBlocks } from '../sealed/sealed-blocks.ts'
 import type { ChainEvent } from './chain-event.ts'
 import { BEHIND_BLOCKS, noPendingMemory, type PendingMemory } from './pending-block.ts'
 import type { PollResult } from './polls.ts'
-import { type Evidence, initialState, isPushing, next, type SourceState, statusOf } from './state.ts'
+import { type Evidence, initialState, isPushing, next, type SourceState, statusOf } from './source-state.ts'
 
 type LogsEvent = Extract<ChainEvent, { type: 'logs' }>
 
@@ -29,7 +31,7 @@ const EARLY_LOGS_BOUND = 2_000
 const EARLY_LOGS_MAX_DEPTH_BLOCKS = 64
 
 /** The source between two inputs. */
-export type SourceRun = {
+export type SourceProgress = {
   readonly state: SourceState
   readonly memory: PendingMemory
   /** The listed tokens. */
@@ -45,35 +47,36 @@ export type SourceRun = {
   readonly events: readonly ChainEvent[]
 }
 
-export function startRun(links: number, silenceMs: number, at: number): SourceRun {
+export function startProgress(links: number, silenceMs: number, at: number): SourceProgress {
   const nobody: readonly Hex[] = []
   const nothing = { earlyLogs: [], events: [], status: null, memory: noPendingMemory }
   const noAddresses = { addresses: nobody, subscribed: nobody, covered: nobody }
   return { state: initialState(links, silenceMs, at), ...noAddresses, ...nothing }
 }
 
-type Step = (run: SourceRun, input: SourceInput) => SourceRun
+type Step = (progress: SourceProgress, input: SourceInput) => SourceProgress
 
 /** What each input changes, and which events it leads to. */
 export function sourceStep(sealed: SealedBlocks, now: () => number): Step {
   const gate = new FinalityGate()
-  return (run, input) => report(take(run, input, { sealed, gate, at: now() }), sealed, now())
+  return (progress, input) => report(take(progress, input, { sealed, gate, at: now() }), sealed, now())
 }
 
 type Context = { readonly sealed: SealedBlocks; readonly gate: FinalityGate; readonly at: number }
 
-/** The run with this evidence and these events. */
-const after = (run: SourceRun, at: number, evidence: Evidence | null, ...events: readonly ChainEvent[]): SourceRun => ({
-  ...run,
-  state: evidence ? next(run.state, evidence, at) : run.state,
-  events,
-})
+/** The progress of the source after this evidence, with these events. */
+const after = (
+  progress: SourceProgress,
+  at: number,
+  evidence: Evidence | null,
+  ...events: readonly ChainEvent[]
+): SourceProgress => ({ ...progress, state: evidence ? next(progress.state, evidence, at) : progress.state, events })
 
-function take(run: SourceRun, input: SourceInput, context: Context): SourceRun {
+function take(progress: SourceProgress, input: SourceInput, context: Context): SourceProgress {
   const { sealed, gate, at } = context
   switch (input.type) {
     case 'addresses':
-      return { ...run, addresses: input.addresses, events: [] }
+      return { ...progress, addresses: input.addresses, events: [] }
     case 'tick':
     case 'requested':
     case 'answered':
@@ -83,25 +86,27 @@ function take(run: SourceRun, input: SourceInput, context: Context): SourceRun {
     case 'down':
     case 'refused':
     case 'heads_live':
-      return after(run, at, input)
+      return after(progress, at, input)
     case 'live': {
       const { addresses, subscription } = input
-      const live = after(run, at, input)
+      const live = after(progress, at, input)
       return subscription === 'pendingLogs' ? { ...live, subscribed: addresses } : live
     }
     case 'head': {
       const header = Header.safeParse(input.header).data ?? null
-      return isSealed(header) ? takeHead(run, header, 'link', context) : after(run, at, null, { type: 'unreadable', count: 1 })
+      return isSealed(header)
+        ? takeHead(progress, header, 'link', context)
+        : after(progress, at, null, { type: 'unreadable', count: 1 })
     }
     case 'latest':
-      return takeHead(run, input.header, 'poll', context)
+      return takeHead(progress, input.header, 'poll', context)
     case 'log':
-      if (input.subscription === 'logs') return takeSealedLogs(run, readLogs(input.log), context)
-      return takePushedLogs(run, readLogs(input.log), input.receivedAt, context)
+      if (input.subscription === 'logs') return takeSealedLogs(progress, readLogs(input.log), context)
+      return takePushedLogs(progress, readLogs(input.log), input.receivedAt, context)
     case 'pending': {
       const { number: pending = null, timestamp = null } = input.block ?? {}
       const polled = after(
-        run,
+        progress,
         at,
         { type: 'pending', status: input.memory.status },
         { type: 'head', sealed: null, pending, timestamp },
@@ -109,41 +114,41 @@ function take(run: SourceRun, input: SourceInput, context: Context): SourceRun {
       return { ...polled, memory: input.memory }
     }
     case 'polled_logs':
-      return takePolledLogs(run, input, context)
+      return takePolledLogs(progress, input, context)
     case 'covered': {
       // Without pushes, tokens are covered once the node answers, since each block is read for their logs.
-      const isNews = !isPushing(run.state) && run.state.settled !== null && input.addresses !== run.covered
+      const isNews = !isPushing(progress.state) && progress.state.settled !== null && input.addresses !== progress.covered
       const events: readonly ChainEvent[] = isNews ? [{ type: 'subscribed', addresses: input.addresses }] : []
-      return { ...run, memory: input.memory ?? run.memory, covered: isNews ? input.addresses : run.covered, events }
+      return { ...progress, memory: input.memory ?? progress.memory, covered: isNews ? input.addresses : progress.covered, events }
     }
     case 'sealed':
     case 'hole':
-      return takeSettlement(run, input, context)
+      return takeSettlement(progress, input, context)
     case 'reorg':
-      return after(run, at, { type: 'reorg' }, input)
+      return after(progress, at, { type: 'reorg' }, input)
     case 'unreadable':
-      return after(run, at, null, input)
+      return after(progress, at, null, input)
     case 'finality':
       gate.add(input)
       sealed.markSafe(input.block)
-      return after(run, at, null, ...releaseFinality(context, sealed.cursor?.number ?? -1))
+      return after(progress, at, null, ...releaseFinality(context, sealed.cursor?.number ?? -1))
   }
 }
 
 /** The newest head starts settling, or leads it on. An older one may reveal a reorganisation. */
-function takeHead(run: SourceRun, header: SealedHeader, via: 'link' | 'poll', { sealed, at }: Context): SourceRun {
+function takeHead(progress: SourceProgress, header: SealedHeader, via: 'link' | 'poll', { sealed, at }: Context): SourceProgress {
   const { number, hash, parentHash, timestamp } = header
   const isPushed = via === 'link'
   const previousHead = sealed.head?.number ?? -1
   const { disputed } = sealed
   const result = sealed.receiveHead(header, isPushed)
-  if (result === 'garbage') return after(run, at, null, { type: 'unreadable', count: 1 })
+  if (result === 'garbage') return after(progress, at, null, { type: 'unreadable', count: 1 })
   // One message is not enough to believe in so many new blocks: the node is asked.
-  if (result === 'unconfirmed') return after(run, at, { type: 'head_wanted' })
-  const cursor = startOf(header, run.earlyLogs)
+  if (result === 'unconfirmed') return after(progress, at, { type: 'head_wanted' })
+  const cursor = startOf(header, progress.earlyLogs)
   const isStart = sealed.begin(cursor)
   const evidence = { type: 'head', number, via } as const
-  if (number <= previousHead) return after(run, at, evidence, ...newlyDisputed(sealed, disputed))
+  if (number <= previousHead) return after(progress, at, evidence, ...newlyDisputed(sealed, disputed))
   const head: ChainEvent = {
     type: 'head',
     sealed: number,
@@ -154,7 +159,7 @@ function takeHead(run: SourceRun, header: SealedHeader, via: 'link' | 'poll', { 
     ...(isPushed ? { isPushed } : {}),
   }
   const start = { type: 'cursor', cursor, timestamp: cursor.number === number && !isPushed ? timestamp : null } as const
-  return after(run, at, evidence, head, ...(isStart ? [start] : []))
+  return after(progress, at, evidence, head, ...(isStart ? [start] : []))
 }
 
 /** The first head sets the start of settling, lowered to include the logs that were pushed before it. */
@@ -173,12 +178,12 @@ const newlyDisputed = ({ disputed }: SealedBlocks, before: number | null): reado
   disputed === null || disputed === before ? [] : [{ type: 'reorg', from: disputed, isSuspected: true }]
 
 /** Settling publishes sealed logs. Here they only reveal new or withdrawn blocks. */
-function takeSealedLogs(run: SourceRun, { logs, unreadable }: Logs, { sealed, at }: Context): SourceRun {
+function takeSealedLogs(progress: SourceProgress, { logs, unreadable }: Logs, { sealed, at }: Context): SourceProgress {
   const { disputed } = sealed
   for (const log of logs) if (log.removed) sealed.retract(log.blockNumber, log.blockHash)
   const revealsHead = logs.some((log) => !log.removed && log.blockNumber > (sealed.head?.number ?? 0))
   return after(
-    run,
+    progress,
     at,
     revealsHead ? { type: 'head_wanted' } : null,
     ...newlyDisputed(sealed, disputed),
@@ -190,70 +195,80 @@ const unreadableLogs = (count: number): readonly ChainEvent[] => (count > 0 ? [{
 
 /** Some nodes push sealed logs as pending ones. Settling publishes those. No real block is pre-confirmed far above the head. */
 const preconfirmedLogs = (logs: readonly Log[], sealed: SealedBlocks): readonly Log[] =>
-  logs.filter((log) => !log.removed && log.blockHash !== sealed.head?.hash && !sealed.isFarAhead(log.blockNumber))
+  logs.filter((log) => !log.removed && log.blockHash !== sealed.head?.hash && !sealed.isOutOfReach(log.blockNumber))
 
 /** Pushed logs are published, and are evidence about the stream. A log of an address without a subscription proves nothing. */
-function takePushedLogs(run: SourceRun, { logs, unreadable }: Logs, receivedAt: number, { sealed, at }: Context): SourceRun {
+function takePushedLogs(
+  progress: SourceProgress,
+  { logs, unreadable }: Logs,
+  receivedAt: number,
+  { sealed, at }: Context,
+): SourceProgress {
   const { head } = sealed
   const received = preconfirmedLogs(logs, sealed)
   let [newest, isLate] = [-1, false]
   for (const { address, blockNumber } of received) {
-    if (!head || !addressSetOf(run.addresses).has(address)) continue
+    if (!head || !addressSetOf(progress.addresses).has(address)) continue
     if (blockNumber > head.number) newest = Math.max(newest, blockNumber)
     else if (blockNumber <= head.number - BEHIND_BLOCKS) isLate = true
   }
   const evidence: Evidence | null = newest >= 0 ? { type: 'pushed', newest } : isLate ? { type: 'pushed_late' } : null
-  return publish(after(run, at, evidence), { type: 'logs', logs: received, via: 'pendingLogs', receivedAt }, unreadable)
+  return emitOrHold(after(progress, at, evidence), { type: 'logs', logs: received, via: 'pendingLogs', receivedAt }, unreadable)
 }
 
 function takePolledLogs(
-  run: SourceRun,
+  progress: SourceProgress,
   { logs: { logs, unreadable }, closesGap }: Extract<PollResult, { type: 'polled_logs' }>,
   { sealed, at }: Context,
-): SourceRun {
+): SourceProgress {
   const received = preconfirmedLogs(logs, sealed)
   const newest = received.reduce<number | null>((highest, { blockNumber }) => Math.max(highest ?? -1, blockNumber), null)
-  const polled = after(run, at, { type: 'polled_logs', newest, closesGap })
-  return publish(polled, { type: 'logs', logs: received, via: 'poll', receivedAt: at }, unreadable)
+  const polled = after(progress, at, { type: 'polled_logs', newest, closesGap })
+  return emitOrHold(polled, { type: 'logs', logs: received, via: 'poll', receivedAt: at }, unreadable)
 }
 
 /** Logs wait for the first head, which sets the start. */
-function publish(run: SourceRun, event: LogsEvent, unreadable: number): SourceRun {
+function emitOrHold(progress: SourceProgress, event: LogsEvent, unreadable: number): SourceProgress {
   const events = unreadableLogs(unreadable)
-  if (run.state.settled !== null) return { ...run, events: event.logs.length > 0 ? [event, ...events] : events }
-  const room = EARLY_LOGS_BOUND - run.earlyLogs.reduce((sum, { logs }) => sum + logs.length, 0)
+  if (progress.state.settled !== null) return { ...progress, events: event.logs.length > 0 ? [event, ...events] : events }
+  const room = EARLY_LOGS_BOUND - progress.earlyLogs.reduce((sum, { logs }) => sum + logs.length, 0)
   const early = { ...event, logs: event.logs.slice(0, room) }
-  return { ...run, earlyLogs: early.logs.length > 0 ? [...run.earlyLogs, early] : run.earlyLogs, events }
+  return { ...progress, earlyLogs: early.logs.length > 0 ? [...progress.earlyLogs, early] : progress.earlyLogs, events }
 }
 
 /** A settled block shows whether its logs were pushed. The link cannot miss logs that it was not subscribed to. */
-function takeSettlement(run: SourceRun, event: Extract<SettlementEvent, { type: 'sealed' | 'hole' }>, context: Context): SourceRun {
-  const blocks = event.type === 'sealed' && run.state.link === 'pushing' ? event.blocks.filter(({ via }) => via === 'sealed') : []
+function takeSettlement(
+  progress: SourceProgress,
+  event: Extract<SettlementEvent, { type: 'sealed' | 'hole' }>,
+  context: Context,
+): SourceProgress {
+  const blocks =
+    event.type === 'sealed' && progress.state.link === 'pushing' ? event.blocks.filter(({ via }) => via === 'sealed') : []
   const state = blocks.reduce((judged, { number, logs }) => {
-    const count = logs.reduce((sum, { address }) => (addressSetOf(run.subscribed).has(address) ? sum + 1 : sum), 0)
+    const count = logs.reduce((sum, { address }) => (addressSetOf(progress.subscribed).has(address) ? sum + 1 : sum), 0)
     return count > 0 ? next(judged, { type: 'settled', number, logs: count }, context.at) : judged
-  }, run.state)
-  return { ...run, state, events: [event, ...releaseFinality(context, event.cursor.number)] }
+  }, progress.state)
+  return { ...progress, state, events: [event, ...releaseFinality(context, event.cursor.number)] }
 }
 
 const releaseFinality = ({ sealed, gate }: Context, settled: number): readonly FinalityEvent[] =>
   gate.release(settled, (block) => sealed.isOurs(block))
 
 /** Adds what changed for clients: the covered addresses, the status, and after the start the logs from before it. */
-function report(run: SourceRun, sealed: SealedBlocks, at: number): SourceRun {
+function report(progress: SourceProgress, sealed: SealedBlocks, at: number): SourceProgress {
   const [head, settled] = [sealed.head?.number ?? null, sealed.settled?.number ?? null]
-  const hasMoved = head !== run.state.head || settled !== run.state.settled
-  const state = hasMoved ? next(run.state, { type: 'progress', head, settled }, at) : run.state
-  const covered = settled !== null && isPushing(state) ? run.subscribed : run.covered
-  const status = statusOf(state, at) ?? run.status
-  const hasNewStatus = status !== null && (status.source !== run.status?.source || status.reason !== run.status.reason)
+  const hasMoved = head !== progress.state.head || settled !== progress.state.settled
+  const state = hasMoved ? next(progress.state, { type: 'progress', head, settled }, at) : progress.state
+  const covered = settled !== null && isPushing(state) ? progress.subscribed : progress.covered
+  const status = statusOf(state, at) ?? progress.status
+  const hasNewStatus = status !== null && (status.source !== progress.status?.source || status.reason !== progress.status.reason)
   if (hasNewStatus && status.source === 'down') sealed.beginOutage()
-  const isReleasing = settled !== null && run.earlyLogs.length > 0
+  const isReleasing = settled !== null && progress.earlyLogs.length > 0
   // Most inputs are logs that change nothing.
-  if (covered === run.covered && !hasNewStatus && !isReleasing) return hasMoved ? { ...run, state } : run
-  const events: ChainEvent[] = [...run.events]
-  if (covered !== run.covered) events.push({ type: 'subscribed', addresses: covered })
+  if (covered === progress.covered && !hasNewStatus && !isReleasing) return hasMoved ? { ...progress, state } : progress
+  const events: ChainEvent[] = [...progress.events]
+  if (covered !== progress.covered) events.push({ type: 'subscribed', addresses: covered })
   if (hasNewStatus) events.push({ type: 'status', ...status })
-  if (isReleasing) events.push(...run.earlyLogs.map((early) => ({ ...early, logs: preconfirmedLogs(early.logs, sealed) })))
-  return { ...run, state, covered, status, earlyLogs: isReleasing ? [] : run.earlyLogs, events }
+  if (isReleasing) events.push(...progress.earlyLogs.map((early) => ({ ...early, logs: preconfirmedLogs(early.logs, sealed) })))
+  return { ...progress, state, covered, status, earlyLogs: isReleasing ? [] : progress.earlyLogs, events }
 }

@@ -19,21 +19,23 @@ import {
   timer,
 } from 'rxjs'
 import { observe, wait } from '../../../lib/async-loop.ts'
-import type { Head, Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import type { Head } from '../../../protocol/fields.ts'
 import type { LinkSignal } from '../link/subscription-socket.ts'
-import type { FindLog, Header } from '../logs/log-schema.ts'
+import type { FindLog } from '../logs/read-logs.ts'
 import { BlockReader } from '../rpc/block-reader.ts'
-import type { ConfirmChain, RequestFn } from '../rpc/client.ts'
-import { UpstreamError } from '../rpc/error.ts'
+import type { ConfirmChain, RequestFn } from '../rpc/endpoint-pool.ts'
+import type { Header } from '../rpc/header.ts'
 import { limitedRequests } from '../rpc/limited-requests.ts'
+import { UpstreamError } from '../rpc/upstream-error.ts'
 import type { OpenKeys } from '../sealed/block-logs.ts'
 import { pollFinality } from '../sealed/finality.ts'
 import type { Cursor } from '../sealed/recent-blocks.ts'
 import { SealedBlocks } from '../sealed/sealed-blocks.ts'
 import type { ChainEvent } from './chain-event.ts'
 import { type PollResult, pollHead, pollPending } from './polls.ts'
-import { type SourceInput, type SourceRun, sourceStep, startRun } from './source-step.ts'
-import { duePoll, isCheckDue, isEndpointLeft, isLinkLeft, isProbeDue, UNPROVEN_POLL_MS } from './state.ts'
+import { duePoll, isCheckDue, isEndpointLeft, isLinkLeft, isProbeDue, UNPROVEN_POLL_MS } from './source-state.ts'
+import { type SourceInput, type SourceProgress, sourceStep, startProgress } from './source-step.ts'
 
 export type { ChainEvent } from './chain-event.ts'
 
@@ -75,15 +77,15 @@ export type SourceOptions = {
 export const source = (options: SourceOptions): Observable<ChainEvent> =>
   defer(() => {
     const { addresses, link, linkCount = 1, clock, silenceMs, finalityPollMs, head, warn } = options
-    const runs = new BehaviorSubject(startRun(link ? linkCount : 0, silenceMs, clock.now()))
+    const progress = new BehaviorSubject(startProgress(link ? linkCount : 0, silenceMs, clock.now()))
     const requests = new Subject<SourceInput>()
     const [probes, reconnects] = [new Subject<void>(), new Subject<void>()]
     const request = reportRequests(options.request, (type) => requests.next({ type }))
     const node = new BlockReader(request, options.findLog)
     // Settling and backfill read blocks side by side. Polls, which show whether the node answers, never wait for them.
     const blocks = new BlockReader(limitedRequests(request, clock), options.findLog)
-    const sealed = new SealedBlocks({ ...options, node: blocks, safe: head.safe, addresses: () => runs.value.addresses })
-    const polling = { ...options, node, sealed, run: () => runs.value, probes, reconnects }
+    const sealed = new SealedBlocks({ ...options, node: blocks, safe: head.safe, addresses: () => progress.value.addresses })
+    const polling = { ...options, node, sealed, progress: () => progress.value, probes, reconnects }
     return addresses.pipe(
       connect(
         (shared) =>
@@ -102,11 +104,28 @@ export const source = (options: SourceOptions): Observable<ChainEvent> =>
       ),
       scan(
         sourceStep(sealed, () => clock.now()),
-        runs.value,
+        progress.value,
       ),
-      tap((run) => runs.next(run)),
+      tap((next) => progress.next(next)),
       concatMap(({ events }) => events),
     )
+  })
+
+type PresentOptions = Omit<SourceOptions, 'openKeys' | 'cursor' | 'head' | 'request' | 'confirmChain' | 'leaveEndpoint'> & {
+  readonly endpoints: Pick<SourceOptions, 'request' | 'confirmChain' | 'leaveEndpoint'>
+}
+
+/** A source that starts at the head, without a past: nothing was settled before, and no key is open. */
+export const sourceFromNow = ({
+  endpoints: { request, confirmChain, leaveEndpoint },
+  ...options
+}: PresentOptions): Observable<ChainEvent> =>
+  source({
+    ...options,
+    ...{ request, confirmChain, leaveEndpoint },
+    openKeys: { at: () => [], publishedBlocksBetween: () => [], sealedInPreviousRun: [] },
+    cursor: null,
+    head: { pending: null, sealed: null, safe: null, finalized: null },
   })
 
 /** Reports each request and each answer: requests that stay unanswered mean that the upstream is down. */
@@ -127,13 +146,13 @@ const reportRequests =
 type Polling = Pick<SourceOptions, 'leaveEndpoint' | 'clock' | 'warn'> & {
   readonly node: BlockReader
   readonly sealed: SealedBlocks
-  readonly run: () => SourceRun
+  readonly progress: () => SourceProgress
   readonly probes: Subject<void>
   readonly reconnects: Subject<void>
 }
 
-const pollInputs = ({ node, sealed, run, clock }: Polling, emit: (input: PollResult) => void, signal: AbortSignal) => {
-  const { state, memory, addresses } = run()
+const pollInputs = ({ node, sealed, progress, clock }: Polling, emit: (input: PollResult) => void, signal: AbortSignal) => {
+  const { state, memory, addresses } = progress()
   const knowsSealed = (block: Header) => sealed.knows(block)
   return { node, state, memory, addresses, knowsSealed, now: () => clock.now(), emit, signal }
 }
@@ -141,10 +160,10 @@ const pollInputs = ({ node, sealed, run, clock }: Polling, emit: (input: PollRes
 /** Polls everything that is due and not pushed, after the upstream was told what the state requires of it. */
 const pollDue = (polling: Polling): Observable<SourceInput> =>
   observe<SourceInput>(async (emit, signal) => {
-    const { clock, warn, run } = polling
+    const { clock, warn, progress } = polling
     const at = clock.now()
     improveUpstream(polling, emit, at)
-    const due = duePoll(run().state, at)
+    const due = duePoll(progress().state, at)
     const inputs = pollInputs(polling, emit, signal)
     try {
       if (due === 'head') await pollHead(inputs)
@@ -158,18 +177,18 @@ const pollDue = (polling: Polling): Observable<SourceInput> =>
 
 /** Leaves a node that does not do its work for the next one, or retries the subscription where there is none. */
 function improveUpstream(
-  { run, probes, reconnects, leaveEndpoint }: Polling,
+  { progress, probes, reconnects, leaveEndpoint }: Polling,
   emit: (input: SourceInput) => void,
   at: number,
 ): void {
-  if (isEndpointLeft(run().state, at)) {
+  if (isEndpointLeft(progress().state, at)) {
     emit({ type: 'left', what: 'endpoint' })
     leaveEndpoint?.()
   }
-  if (isLinkLeft(run().state, at)) {
+  if (isLinkLeft(progress().state, at)) {
     emit({ type: 'left', what: 'link' })
     reconnects.next()
-  } else if (isProbeDue(run().state, at)) {
+  } else if (isProbeDue(progress().state, at)) {
     emit({ type: 'probed' })
     probes.next()
   }
@@ -178,7 +197,7 @@ function improveUpstream(
 /** While a request hangs, the head is polled beside it: a node that answers that is not down. */
 const checkUnanswered = (polling: Polling): Observable<SourceInput> =>
   observe<SourceInput>(async (emit, signal) => {
-    if (!isCheckDue(polling.run().state, polling.clock.now())) return
+    if (!isCheckDue(polling.progress().state, polling.clock.now())) return
     try {
       await pollHead(pollInputs(polling, emit, signal))
     } catch (failure) {

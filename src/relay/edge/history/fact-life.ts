@@ -1,16 +1,15 @@
-import { type Hex, Key } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import { blockOf } from '../../../protocol/fact-key.ts'
+import { Key } from '../../../protocol/fields.ts'
 import type { FactStage } from '../../../protocol/history.ts'
-import { blockOf } from '../../../protocol/key.ts'
+import { type KeyStage, stageAfter } from '../../../protocol/key-life.ts'
 import { Refusal } from '../../../protocol/refusal.ts'
 import type { Update } from '../../../protocol/updates.ts'
 import type { Entry, TapeHistory } from '../../tape/tape.ts'
-import type { View } from '../select/view.ts'
+import type { View } from '../select/state-view.ts'
 
 /** Everything the tape keeps about one on-chain fact, in the exact texts of the stream, and its stage. */
 type FactHistory = { readonly key: string; readonly texts: readonly string[]; readonly stage: FactStage }
-
-/** The state of a key on the tape. */
-type KeyStage = 'preconfirmed' | 'sealed' | 'retracted'
 
 /** Finds what the tape keeps about a key: its publications, amends and retracts, and every seal that lists it. */
 export function readFact(text: string, { tape, view }: { readonly tape: TapeHistory; readonly view: View }): FactHistory {
@@ -67,19 +66,12 @@ function stageOf(key: string, entries: readonly Entry[]): KeyStage | null {
     // The log of a retracted fact may be part of another one after a reorg. The fact stays retracted.
     if (isPublished && isPartOf(update, key)) continue
     if (isAbout(key, update)) {
-      stage = stageAfter(update, stage)
+      stage = stageAfter(stage ?? 'preconfirmed', update)
       tokenAddress = update.address
       // Its block was sealed again without it. A seal of another token's log at the same place does not count.
     } else if (stage === 'sealed' && update.address === tokenAddress) stage = 'retracted'
   }
   return stage
-}
-
-function stageAfter(update: Update, previous: KeyStage | null): KeyStage {
-  if (update.type === 'retract') return 'retracted'
-  if (update.type === 'seal') return 'sealed'
-  if (update.type === 'amend') return update.update.stage === 'sealed' ? 'sealed' : (previous ?? 'preconfirmed')
-  return 'key' in update ? (update.stage ?? 'sealed') : 'sealed'
 }
 
 function finalityOf(block: number, { head }: View): 'sealed' | 'safe' | 'finalized' {

@@ -6,7 +6,7 @@ import type { WorkQueue } from '../limits/work-queue.ts'
 import { type Frame, framesOf, isAfter } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
 import { EXPOSED_HEADERS } from '../transport/exposed-headers.ts'
-import { type HistoryQuery, justBefore } from './query.ts'
+import { type HistoryQuery, justBefore } from './resolve-query.ts'
 
 const KEPT_SINCE_HEADER = 'x-kept-since'
 /** Work units per chunk: one per update, and more where its keys must be looked up. */

@@ -2,7 +2,7 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
 import { publicHeaders } from '../transport/exposed-headers.ts'
 import type { Env, Handlers } from './handlers.ts'
-import { unknownSchema } from './refusals.ts'
+import { unknownSchema } from './http-refusals.ts'
 import { matchesEtag } from './token-list-routes.ts'
 
 /** How long others may keep a document: a new version of the service may have another one. */

@@ -3,12 +3,12 @@ import type { Context } from 'hono'
 import { accepts } from 'hono/accepts'
 import { refuseUnknown } from '../../../protocol/selection.ts'
 import { formatOf } from '../../../protocol/transports.ts'
-import { exportHeaders, openExport } from '../history/export.ts'
 import { readFact } from '../history/fact-life.ts'
+import { exportHeaders, openExport } from '../history/history-export.ts'
 import { keptSinceHeaders, readPage } from '../history/history-page.ts'
-import { readHistoryQuery } from '../history/query.ts'
+import { readHistoryQuery } from '../history/resolve-query.ts'
 import type { WorkQueue } from '../limits/work-queue.ts'
-import type { StreamServices } from '../live/http-stream.ts'
+import type { StreamServices } from '../live/edge-context.ts'
 import { authorizedQuery, type Env, type Handlers, queryOf, sendJson } from './handlers.ts'
 
 /** The whole history as lines, written on the raw response. A request for a page is left to the next handler. */
@@ -35,7 +35,7 @@ export const historyHandlers = ({ edge, clientAddressOf }: StreamServices, workQ
   fact: (c) => {
     refuseUnknown('parameter', queryOf(c).keys(), [])
     const { key, texts, stage } = readFact(c.req.param('key') ?? '', edge)
-    return sendJson(c, `{"key":"${key}","updates":[${texts.join(',')}],"stage":"${stage}"}`)
+    return sendJson(c, `{"key":"${key}","events":[${texts.join(',')}],"stage":"${stage}"}`)
   },
 })
 

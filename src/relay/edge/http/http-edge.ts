@@ -1,12 +1,12 @@
 import type { Config } from '../../config/config.ts'
 import type { Metrics } from '../../metrics.ts'
-import type { StreamServices } from '../live/http-stream.ts'
+import type { StreamServices } from '../live/edge-context.ts'
 import type { LoadDocuments } from './documents-handler.ts'
-import { onlyIngests } from './refusals.ts'
-import { type NodeRoute, openApp } from './routes.ts'
-import { type EdgeServer, listen } from './server.ts'
+import { type NodeRoute, openApp } from './http-app.ts'
+import { onlyIngests } from './http-refusals.ts'
+import { type EdgeServer, listen } from './http-server.ts'
 import type { ServiceReports } from './service-handlers.ts'
-import type { WebSocketRoute } from './upgrade.ts'
+import type { WebSocketRoute } from './websocket-upgrade.ts'
 
 type HttpInputs = Pick<ServiceReports, 'unreadyReasons' | 'status'> & {
   readonly config: Config

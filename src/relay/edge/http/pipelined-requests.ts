@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { PerTickQueue } from '../limits/per-tick.ts'
-import { isTaken, markLate } from '../transport/takeover.ts'
+import { PerTickQueue } from '../limits/per-tick-queue.ts'
+import { isTaken, markLate } from '../transport/socket-takeover.ts'
 
 /** Bytes that Node's parser gets at once. It reports every request in them before anything else can happen. */
 const SLICE_BYTES = 1_024

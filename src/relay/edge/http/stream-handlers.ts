@@ -3,9 +3,10 @@ import type { Context } from 'hono'
 import { accepts } from 'hono/accepts'
 import { Refusal } from '../../../protocol/refusal.ts'
 import { DEFAULT_FORMAT, type FormatName, formatNames, formatOf, negotiableFormats } from '../../../protocol/transports.ts'
-import { openStream, type StreamServices, streamHeadersOf } from '../live/http-stream.ts'
+import type { StreamServices } from '../live/edge-context.ts'
+import { openStream, streamHeadersOf } from '../live/http-stream.ts'
 import { authorizedQuery, type Env, type Handlers, queryOf } from './handlers.ts'
-import { sendRefusal } from './refusals.ts'
+import { sendRefusal } from './http-refusals.ts'
 
 /** The streams over plain HTTP, written on the raw response. */
 export function streamHandlers(streams: StreamServices): Handlers<'stream' | 'streamOne' | 'tail'> {

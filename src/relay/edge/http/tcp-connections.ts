@@ -4,8 +4,8 @@ import type { Duplex } from 'node:stream'
 import { ByteBudget } from '../limits/byte-budget.ts'
 import { networkAddressOf } from '../limits/client-address.ts'
 import { IdleSockets } from '../limits/idle-sockets.ts'
-import type { StreamServices } from '../live/http-stream.ts'
-import { isTaken } from '../transport/takeover.ts'
+import type { StreamServices } from '../live/edge-context.ts'
+import { isTaken } from '../transport/socket-takeover.ts'
 
 /** Bytes of answers that wait for their clients: in all, and of one client. A page of history has up to four megabytes. */
 const [UNSENT_BOUND_BYTES, UNSENT_PER_CLIENT_BOUND_BYTES] = [256 * 2 ** 20, 64 * 2 ** 20]

@@ -1,9 +1,9 @@
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import type { SelectionOptions } from '../../../protocol/selection.ts'
 import type { Matcher } from '../select/match.ts'
-import type { MatchedBatch } from './batch.ts'
 import type { BatchEncoder, Recipients } from './batch-encoder.ts'
 import type { Listener } from './listener.ts'
+import type { MatchedBatch } from './matched-batch.ts'
 
 /** All audiences with the same options. Matching runs once per token for all of them. */
 export type FilterGroup = {

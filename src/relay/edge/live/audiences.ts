@@ -1,5 +1,5 @@
+import type { Hex } from '../../../lib/hex.ts'
 import { runAtOnce, type Steps } from '../../../lib/turns.ts'
-import type { Hex } from '../../../protocol/fields.ts'
 import type { TapePosition } from '../../../protocol/position.ts'
 import type { SelectionOptions } from '../../../protocol/selection.ts'
 import type { UpdateType } from '../../../protocol/updates.ts'
@@ -8,9 +8,9 @@ import { optionsKey, type Selection, tokensKey } from '../select/compiled-select
 import { evictedOf, type Frame } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
 import { Audience, type BacklogCheck, type FilterGroup } from './audience.ts'
-import { MatchedBatch, UpdateBatch } from './batch.ts'
 import { BatchEncoder } from './batch-encoder.ts'
 import type { Listener } from './listener.ts'
+import { MatchedBatch, UpdateBatch } from './matched-batch.ts'
 
 const START: TapePosition = { seq: 0, n: null }
 

@@ -1,9 +1,9 @@
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import { formatPosition, type TapePosition } from '../../../protocol/position.ts'
 import type { SelectionOptions } from '../../../protocol/selection.ts'
 import { defaultTypes, updateTypes } from '../../../protocol/updates.ts'
 import { shownFilters } from '../../../protocol/value-filters.ts'
-import type { Directory } from '../../tokens/directory.ts'
+import type { Directory } from '../../tokens/token-directory.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 
 /** A proxy may refuse a longer request line. Our own server accepts 8 KiB, headers included. */
@@ -15,7 +15,7 @@ type SkippedRange = { readonly epoch: string; readonly after: TapePosition; read
 /** The history URL of a skipped range; its pages, followed by `next`, hold exactly that range. */
 export function backfillUrlOf({ tokens, options }: Selection, { epoch, after, upTo }: SkippedRange, directory: Directory): string {
   const next = upTo + 1
-  const parameters: readonly (readonly [string, string | null | undefined])[] = [
+  const parameters: readonly (readonly [string, string | readonly string[] | null])[] = [
     ['symbols', tokens && symbolsOf(tokens, directory)],
     ['types', typesOf(options)],
     ['stage', options.stage],

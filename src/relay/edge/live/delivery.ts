@@ -5,7 +5,7 @@ import type { Entry, SearchableTape } from '../../tape/tape.ts'
 import { type Frame, framesOf } from '../select/frame.ts'
 import type { Audiences } from './audiences.ts'
 import { BatchDelay } from './batch-delay.ts'
-import { RecentUpdates } from './recent.ts'
+import { RecentUpdates } from './recent-updates.ts'
 
 /** Updates that may wait to share one write; at this count they are delivered at once. */
 const DELAYED_BOUND = 2_048

@@ -3,15 +3,14 @@ import type { Socket } from 'node:net'
 import { Refusal } from '../../../protocol/refusal.ts'
 import { defaultSelectionOptions, patchOptions, readStreamQuery } from '../../../protocol/selection.ts'
 import { contentTypeOf, type FormatName, formatOf, variantsOf } from '../../../protocol/transports.ts'
-import type { Authorizer } from '../limits/auth.ts'
-import type { KeyRing } from '../limits/key-ring.ts'
 import { resolveKnownSymbols } from '../select/symbols.ts'
 import { publicHeaders, safetyHeaders } from '../transport/exposed-headers.ts'
 import type { Outlet } from '../transport/outlet.ts'
 import { SocketOutlet } from '../transport/socket-outlet.ts'
-import { takeOver } from '../transport/takeover.ts'
+import { takeOver } from '../transport/socket-takeover.ts'
+import type { EdgeContext, StreamServices } from './edge-context.ts'
 import { Listener } from './listener.ts'
-import { continueSession, type EdgeContext, startSession } from './session.ts'
+import { continueSession, startSession } from './stream-session.ts'
 
 /** How long the last bytes of a stream may take before the connection is cut. */
 const END_BOUND_MS = 5_000
@@ -30,22 +29,6 @@ export type StreamRequest = {
   readonly format: FormatName | undefined
   /** The format that the `Accept` header names; it counts only where path and query name none. */
   readonly acceptedFormat: FormatName
-}
-
-export type StreamServices = {
-  readonly edge: EdgeContext
-  readonly random: () => number
-  readonly createConnectionId: () => string
-  /** The address that a connection counts for. */
-  readonly clientAddressOf: (incoming: IncomingMessage) => string
-  readonly authorize: Authorizer
-  /** The keys that clients need; null where they need none. */
-  readonly keys: KeyRing | null
-  /** Whether WebSocket messages are compressed for clients that offer it. */
-  readonly compression: boolean
-  readonly warn: (kind: string, detail: unknown) => void
-  /** Receives the HTTP status of each refusal; none where the connection is closed without an answer. */
-  readonly countRefusal: (code: number | 'none') => void
 }
 
 /** Resolves a request into the stream to open; refuses what cannot be served. */

@@ -1,9 +1,9 @@
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import type { Notice } from '../../../protocol/notices.ts'
 import type { SelectionOptions } from '../../../protocol/selection.ts'
 import type { Transport } from '../../../protocol/transports.ts'
 import type { Compression } from '../transport/deflate-offer.ts'
-import { encode } from '../transport/encode.ts'
+import { encode } from '../transport/encode-message.ts'
 import type { Outlet } from '../transport/outlet.ts'
 
 /** A listener with a backlog that takes no bytes for this long counts as gone. */

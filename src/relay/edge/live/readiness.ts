@@ -1,5 +1,5 @@
 import type { Tape } from '../../tape/tape.ts'
-import type { View } from '../select/view.ts'
+import type { View } from '../select/state-view.ts'
 
 /** Settling that is behind for this long, and whose newest block is this old, leaves clients without seals. */
 const SETTLING_LAG_BOUND_MS = 10_000

@@ -7,15 +7,15 @@ import {
   type SelectionPatch,
   SYMBOLS_BOUND,
 } from '../../../protocol/selection.ts'
-import { keyRequired } from '../limits/auth.ts'
+import { keyRequired } from '../limits/authorizer.ts'
 import { TokenBucket } from '../limits/token-bucket.ts'
 import { resolveKnownSymbols, resolveSymbols, symbolsRequired } from '../select/symbols.ts'
 import type { Compression } from '../transport/deflate-offer.ts'
 import { internalError } from '../transport/shared-refusals.ts'
 import type { WebSocketEvents, WebSocketOutlet } from '../transport/websocket-outlet.ts'
-import type { StreamServices } from './http-stream.ts'
+import type { StreamServices } from './edge-context.ts'
 import { Listener } from './listener.ts'
-import { continueSession, sendHello, sendSnapshot, startSession, subscribedNotice, tokensOf } from './session.ts'
+import { continueSession, sendHello, sendSnapshot, startSession, subscribedNotice, tokensOf } from './stream-session.ts'
 
 /** Consecutive bad messages that close the connection. */
 const ERRORS_IN_ROW_BOUND = 10

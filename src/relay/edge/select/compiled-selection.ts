@@ -1,4 +1,4 @@
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import type { SelectionOptions } from '../../../protocol/selection.ts'
 import type { Update, UpdateType } from '../../../protocol/updates.ts'
 import { filterTestOf, shownFilters } from '../../../protocol/value-filters.ts'

@@ -1,5 +1,6 @@
-import type { Hex } from '../../../protocol/fields.ts'
-import { blockOf } from '../../../protocol/key.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import { blockOf } from '../../../protocol/fact-key.ts'
+import { contentsBefore } from '../../../protocol/key-life.ts'
 import type { Update } from '../../../protocol/updates.ts'
 import type { Entry, TapeHistory } from '../../tape/tape.ts'
 
@@ -91,15 +92,7 @@ export class KeyHistories {
 }
 
 function buildHistory(key: string, entries: readonly Entry[], beforeSeq: number): KeyHistory | null {
-  let history: (KeyHistory & { readonly contents: { seq: number; content: FactContent }[] }) | null = null
-  for (const { seq, update } of entries) {
-    if (seq >= beforeSeq) break
-    if (update.type === 'retract') history = null
-    else if (update.type === 'amend') history?.contents.push({ seq, content: update.update })
-    else if ('key' in update) {
-      history ??= { key, seq, published: update, contents: [] }
-      history.contents.push({ seq, content: update })
-    }
-  }
-  return history
+  const contents = contentsBefore(entries, beforeSeq)
+  const [first] = contents
+  return first ? { key, seq: first.seq, published: first.content as FactUpdate, contents } : null
 }

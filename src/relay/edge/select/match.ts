@@ -1,5 +1,6 @@
 import type { Steps } from '../../../lib/turns.ts'
-import type { Update, UpdateType } from '../../../protocol/updates.ts'
+import { followedKeys } from '../../../protocol/key-life.ts'
+import type { UpdateType } from '../../../protocol/updates.ts'
 import { leftOutTypes } from '../../../protocol/value-filters.ts'
 import { createContentMatcher, includesToken, type Selection } from './compiled-selection.ts'
 import type { Frame } from './frame.ts'
@@ -39,12 +40,12 @@ function createFrameMatcher(selection: Selection): (frame: Frame) => boolean | S
     const { update } = frame.entry
     switch (update.type) {
       case 'seal':
-        return includesToken(selection, update.address) && (types.has('seal') || matchedEarlier(frame, publishedKeysOf(update)))
+        return includesToken(selection, update.address) && (types.has('seal') || matchedEarlier(frame, followedKeys(update)))
       case 'retract':
       case 'amend':
         return (
           includesToken(selection, update.address) &&
-          ((types.has(update.type) && !leftOut.has(update.of)) ||
+          ((types.has(update.type) && !leftOut.has(update.fact_type)) ||
             (update.type === 'amend' && matchesContent(update.update)) ||
             matchedEarlier(frame, [update.key]))
         )
@@ -68,7 +69,3 @@ function createEarlierMatcher({ options }: Selection, matchesContent: (content: 
     return false
   }
 }
-
-/** The keys of a seal that were published: a log folded into another has no publication of its own. */
-const publishedKeysOf = ({ keys, types }: Extract<Update, { type: 'seal' }>): readonly string[] =>
-  types.includes('part') ? keys.filter((_, index) => types[index] !== 'part') : keys

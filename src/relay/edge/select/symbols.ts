@@ -1,7 +1,7 @@
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import type { RejectedSymbol } from '../../../protocol/notices.ts'
 import { Refusal } from '../../../protocol/refusal.ts'
-import type { View } from './view.ts'
+import type { View } from './state-view.ts'
 
 /** The tokens that a list of selectors names (null for all), and the selectors that name none or several. */
 export type ResolvedSymbols = { readonly tokens: ReadonlySet<Hex> | null; readonly rejected: readonly RejectedSymbol[] }

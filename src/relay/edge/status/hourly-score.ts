@@ -1,3 +1,4 @@
+import { followedKeys, keyEventOf } from '../../../protocol/key-life.ts'
 import type { HourScore } from '../../../protocol/status.ts'
 import type { Update } from '../../../protocol/updates.ts'
 import { LeadHistogram, percentile } from './lead-histogram.ts'
@@ -83,33 +84,23 @@ export class HourlyScore {
 
   /** Whether the update changed a count. */
   #count(hour: HourCounter, update: ScoredEntry['update'], time: number): boolean {
-    switch (update.type) {
-      case 'retract':
-        this.#openSince.delete(update.key)
-        hour.retracted += 1
-        return true
-      case 'amend':
-        hour.amended += 1
-        return true
-      case 'seal':
-        for (const key of update.keys) this.#countSealed(hour, key, time)
-        return update.keys.length > 0
-      default:
-        return 'late' in update && this.#countPublished(hour, update, time)
+    const event = keyEventOf(update)
+    if (event === null) return false
+    if (event === 'sealed') {
+      for (const key of followedKeys(update)) this.#countSealed(hour, key, time)
+    } else {
+      hour[event] += 1
+      if (event === 'retracted') for (const key of followedKeys(update)) this.#openSince.delete(key)
+      if (event === 'preconfirmed' && 'key' in update && update.key !== undefined) this.#open(update.key, time)
     }
+    return true
   }
 
-  #countPublished(hour: HourCounter, { key, stage, late }: PublishedFields, time: number): boolean {
-    if (late) hour.late += 1
-    if (stage === 'preconfirmed' && key !== undefined) {
-      hour.told += 1
-      this.#openSince.set(key, time)
-      this.#openedSinceRebuild += 1
-      if (this.#openedSinceRebuild >= Math.max(REBUILD_AFTER_KEYS, this.#openSince.size)) this.#rebuildOpenSince()
-      if (this.#openSince.size > OPEN_KEYS_BOUND) this.#forgetOldest()
-      return true
-    }
-    return late === true
+  #open(key: string, time: number): void {
+    this.#openSince.set(key, time)
+    this.#openedSinceRebuild += 1
+    if (this.#openedSinceRebuild >= Math.max(REBUILD_AFTER_KEYS, this.#openSince.size)) this.#rebuildOpenSince()
+    if (this.#openSince.size > OPEN_KEYS_BOUND) this.#forgetOldest()
   }
 
   #rebuildOpenSince(): void {
@@ -132,19 +123,14 @@ export class HourlyScore {
   }
 }
 
-type PublishedFields = {
-  readonly key?: string | undefined
-  readonly stage?: string | undefined
-  readonly late?: boolean | undefined
-}
-
 /** The counts of one hour while it is being counted. */
 class HourCounter {
   readonly start: number
   /** The sequence number of its last update. */
   lastSeq = 0
-  told = 0
+  preconfirmed = 0
   late = 0
+  backfilled = 0
   retracted = 0
   amended = 0
   cached: { readonly first: number; readonly row: HourCounts } | null = null
@@ -167,11 +153,11 @@ class HourCounter {
   /** The counts as shown when `first` is the first hour. Seals of earlier publications are not counted. */
   row(first: number): HourCounts {
     if (this.cached?.first !== first) {
-      const { told, late, retracted, amended } = this
+      const { preconfirmed: published, late, backfilled, retracted, amended } = this
       const leads = [...this.#leadsByHour].flatMap(([publishedHour, one]) => (publishedHour >= first ? [one] : []))
       const sealed = leads.reduce((sum, { total }) => sum + total, 0)
       const lead_ms = { p50: percentile(50, leads), p95: percentile(95, leads) }
-      const row = { hour: new Date(this.start).toISOString(), told, sealed, late, retracted, amended, lead_ms }
+      const row = { hour: new Date(this.start).toISOString(), published, sealed, late, backfilled, retracted, amended, lead_ms }
       this.cached = { first, row }
     }
     return this.cached.row

@@ -1,5 +1,5 @@
 import type { Update } from '../../../protocol/updates.ts'
-import { parseUpdate } from '../../tape/row.ts'
+import { parseUpdate } from '../../tape/tape-row.ts'
 
 /** A log that was published under its key. */
 export type PublishedLog = {
@@ -8,18 +8,25 @@ export type PublishedLog = {
   readonly key: string
   readonly stage: string | undefined
   readonly late: boolean
+  /** Read for late logs alone. */
+  readonly block?: { readonly timestamp: string | null } | undefined
 }
 
 /** How most updates begin. */
 const publishedLogPattern =
   /^\{"type":"(?:transfer|mint|burn|seize|approval|log)","id":"[^"]*","prev":[^,]*,"symbol":"[^"\\]*","address":"\w*","time":"([^"]*)","key":"([^"]*)","stage":"(\w+)","late":(true|false)[,}]/
 
+const blockTimestampPattern = /"block":\{"number":\d+,"hash":[^,]*,"timestamp":"([^"]*)"\}/
+
 /** What the score needs of an update. A million updates that are parsed completely leave as many short strings in memory. */
 export function scoredUpdateOf(text: string): Update | PublishedLog {
   const found = publishedLogPattern.exec(text)
   if (!found) return parseUpdate(text)
   const [, time = '', key = '', stage, late] = found
-  return { type: 'published', time, key: copyOf(key), stage, late: late === 'true' }
+  const common = { type: 'published', time, key: copyOf(key), stage } as const
+  if (late === 'false') return { ...common, late: false }
+  const [, timestamp] = blockTimestampPattern.exec(text) ?? []
+  return { ...common, late: true, block: { timestamp: timestamp === undefined ? null : copyOf(timestamp) } }
 }
 
 /** A part of a text keeps the whole text in memory, so it is joined into a text of its own. */

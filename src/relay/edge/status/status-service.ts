@@ -2,7 +2,7 @@ import type { HourScore, ServiceStatus } from '../../../protocol/status.ts'
 import { mapFormats, type Transport, variantsOf } from '../../../protocol/transports.ts'
 import { Notes } from '../../tape/notes.ts'
 import { NotLeadingError } from '../../tape/tape.ts'
-import type { EdgeContext } from '../live/session.ts'
+import type { EdgeContext } from '../live/edge-context.ts'
 import { ScoreTracker } from './score-tracker.ts'
 import { TimePerSource, timePerSourceNote } from './time-per-source.ts'
 
@@ -72,7 +72,7 @@ export class StatusService {
       demo,
       source: view.source,
       reason: this.#reason(),
-      since: view.since,
+      started_at: view.startedAt,
       head: view.head,
       lag_ms: view.newestSettled && Math.max(0, now() - view.newestSettled.timestamp * 1_000),
       stocks: this.#stocks(),

@@ -1,5 +1,5 @@
 import { constants, deflateRawSync, type ZlibOptions } from 'node:zlib'
-import { wsHeader } from './encode.ts'
+import { wsHeader } from './encode-message.ts'
 
 /** How far back-references reach, as a power of two: a client with a window of this size or a larger one reads us. */
 export const DEFLATE_WINDOW_BITS = 12

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { BoundedMap } from '../../../lib/bounded-map.ts'
-import { HexWord } from '../../chain/logs/log-schema.ts'
+import { HexWord } from '../../chain/rpc/header.ts'
 import type { ChainEvent } from '../../chain/source/source.ts'
 
 /** Missed heads that are still sent; if there are more, the newest. */

@@ -1,8 +1,9 @@
+import type { Hex } from '../../../lib/hex.ts'
 import { nextTurn, runAtOnce, runForTurn, type Steps } from '../../../lib/turns.ts'
-import type { Hex } from '../../../protocol/fields.ts'
-import { addressSetOf } from '../../chain/logs/address-set.ts'
-import type { Log } from '../../chain/logs/log-schema.ts'
-import type { OpenKeys, SealedBlock } from '../../chain/sealed/block-logs.ts'
+import { addressSetOf } from '../../chain/logs/memoized-address-set.ts'
+import type { Log } from '../../chain/logs/read-logs.ts'
+import type { SealedBlock } from '../../chain/sealed/block-logs.ts'
+import { FAR_AHEAD_BLOCKS } from '../../chain/sealed/heads.ts'
 import { RECENT_BLOCKS_BOUND } from '../../chain/sealed/recent-blocks.ts'
 import type { ChainEvent } from '../../chain/source/source.ts'
 import { isSameLog, logToJson } from './log-json.ts'
@@ -10,8 +11,6 @@ import { type SubscriberIndex, type Subscription, SubscriptionNotice } from './s
 
 /** Bytes of remembered logs. Beyond it, a pre-confirmed log is sent only when it is sealed. */
 const LOGS_BOUND_BYTES = 32 * 2 ** 20
-/** A block this far above the newest settled one is garbage. */
-const AHEAD_BOUND_BLOCKS = 100_000
 /** How many reorganisations are remembered by their first block. */
 const DOUBTS_BOUND = 64
 /** Events that wait while a large one is sent in several turns. Beyond it, all are sent at once. */
@@ -41,8 +40,7 @@ type Options = {
  * Sends each log once, in order of arrival, and once more with `removed: true` when it turns out wrong. Nodes
  * themselves repeat logs and miss removals.
  */
-export class LogFeed implements OpenKeys {
-  readonly sealedInPreviousRun = []
+export class LogFeed {
   readonly #options: Options
   readonly #blocks = new Map<number, SentBlock>()
   readonly #queue: ChainEvent[] = []
@@ -71,19 +69,6 @@ export class LogFeed implements OpenKeys {
   /** Where a subscription that opens now begins. */
   get subscriptionStart(): Pick<Subscription, 'firstIndex' | 'head' | 'beforeReorg'> {
     return { firstIndex: this.#sentCount, head: this.#head, beforeReorg: null }
-  }
-
-  at(number: number) {
-    return [...(this.#blocks.get(number)?.pending.values() ?? [])].map(({ log }) => ({
-      key: log.key,
-      address: log.address,
-      tx: log.transactionHash,
-    }))
-  }
-
-  publishedBlocksBetween(from: number, to: number): readonly number[] {
-    const sent = [...this.#blocks].filter(([number, { pending }]) => number >= from && number <= to && pending.size > 0)
-    return sent.map(([number]) => number).sort((a, b) => a - b)
   }
 
   /** Handles events in their order. A large one takes several turns of the event loop, so that it holds up nothing else. */
@@ -138,7 +123,7 @@ export class LogFeed implements OpenKeys {
   *#receivePreconfirmed(log: Log): Steps<void> {
     const { key, address, blockNumber } = log
     const ahead = blockNumber - (this.#newestSettled ?? blockNumber - 1)
-    if (ahead <= 0 || ahead > AHEAD_BOUND_BLOCKS) return
+    if (ahead <= 0 || ahead > FAR_AHEAD_BLOCKS) return
     if (!this.#options.isListed(address) || this.#blocks.get(blockNumber)?.pending.has(key)) return
     if (this.#bytes >= LOGS_BOUND_BYTES) return
     yield* this.#publish('pending', blockNumber, { log, index: this.#sentCount, hash: null })

@@ -1,6 +1,6 @@
 import type { Steps } from '../../../lib/turns.ts'
 import { type LogFilter, logMatcher } from '../../../protocol/json-rpc-methods.ts'
-import type { Log } from '../../chain/logs/log-schema.ts'
+import type { Log } from '../../chain/logs/read-logs.ts'
 import { errorCodes, RpcError } from '../rpc-error.ts'
 
 /** What clients can subscribe to. */
@@ -12,12 +12,7 @@ const FILTERS_BOUND = 2_000
 const TERMS_BOUND = 100_000
 
 /** Receives the notices of its subscription, under the id that it was given. */
-export type Subscriber = {
-  readonly id: string
-  /** The address that its unlisted contracts count for. */
-  readonly client?: string
-  notify(notice: SubscriptionNotice): void
-}
+export type Subscriber = { readonly id: string; notify(notice: SubscriptionNotice): void }
 
 /** One notice for many subscribers. It is encoded once per id. */
 export class SubscriptionNotice {

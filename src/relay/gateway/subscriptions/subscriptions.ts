@@ -1,27 +1,17 @@
-import type { Hex } from '../../../protocol/fields.ts'
+import { type Hex, toLowerHex } from '../../../lib/hex.ts'
 import { LogFilter } from '../../../protocol/json-rpc-methods.ts'
 import type { ChainEvent } from '../../chain/source/source.ts'
-import { formatPath } from '../call.ts'
 import { errorCodes, RpcError } from '../rpc-error.ts'
+import { formatPath } from '../validated-call.ts'
 import { HeadFeed } from './head-feed.ts'
 import { LogFeed } from './log-feed.ts'
-import {
-  countTerms,
-  type Subscriber,
-  SubscriberIndex,
-  type Subscription,
-  type SubscriptionName,
-  subscriptionNames,
-} from './subscriber-index.ts'
-import type { UnlistedContracts } from './unlisted-contracts.ts'
+import { countTerms, type Subscriber, SubscriberIndex, type SubscriptionName, subscriptionNames } from './subscriber-index.ts'
 
 type Options = {
   /** Whether a token of the list has this address. */
   readonly isListed: (address: Hex) => boolean
   /** Whether any list has been read yet. */
   readonly hasList: () => boolean
-  /** Follows contracts that are not listed; null where that is not allowed. */
-  readonly unlistedContracts: UnlistedContracts | null
   /** The sealed block of a number, as the node has it. */
   readonly readBlock: (number: number) => Promise<unknown>
   /** Resolves a moment later. */
@@ -64,51 +54,19 @@ export class Subscriptions {
     if (!kind)
       throw new RpcError(errorCodes.invalidParams, `invalid params: params[0] must be one of ${subscriptionNames.join(', ')}`)
     if (others.length > 0) throw new RpcError(errorCodes.invalidParams, 'invalid params: a kind and a filter, and nothing else')
-    if (kind === 'newHeads') return this.#add(this.#subscribers, this.#logFeed, { kind, subscriber }, {})
+    if (kind === 'newHeads') return this.#add(kind, subscriber, {})
     const filter = readFilter(filterParam)
     charge(countTerms(filter))
-    return this.#openLogs(kind, filter, subscriber)
+    const addresses = new Set([filter.address ?? []].flat().map(toLowerHex))
+    const unlisted = [...addresses].filter((address) => !this.#options.isListed(address))
+    if (unlisted.length > 0) throw this.#unlistedError(unlisted)
+    return this.#add(kind, subscriber, filter)
   }
 
-  #openLogs(kind: SubscriptionName, filter: LogFilter, subscriber: Subscriber): () => void {
-    const { isListed, unlistedContracts } = this.#options
-    const addresses = [...new Set([filter.address ?? []].flat().map((address) => address.toLowerCase() as Hex))]
-    const listed = addresses.filter(isListed)
-    const unlisted = addresses.filter((address) => !isListed(address))
-    if (unlisted.length > 0 && !unlistedContracts) throw this.#unlistedError(unlisted)
-    const closers: (() => void)[] = []
-    try {
-      if (unlisted.length === 0 || listed.length > 0)
-        closers.push(this.#add(this.#subscribers, this.#logFeed, { kind, subscriber }, { ...filter, address: listed }))
-      if (unlistedContracts && unlisted.length > 0) {
-        closers.push(unlistedContracts.watch(unlisted, subscriber.client))
-        closers.push(
-          this.#add(
-            unlistedContracts.subscribers,
-            unlistedContracts.logFeed,
-            { kind, subscriber },
-            { ...filter, address: unlisted },
-          ),
-        )
-      }
-    } catch (failure) {
-      for (const close of closers) close()
-      throw failure
-    }
-    return () => {
-      for (const close of closers) close()
-    }
-  }
-
-  #add(
-    subscribers: SubscriberIndex,
-    logFeed: LogFeed,
-    target: Pick<Subscription, 'kind' | 'subscriber'>,
-    filter: LogFilter,
-  ): () => void {
-    const subscription = { ...target, ...logFeed.subscriptionStart }
-    subscribers.add(subscription, filter)
-    return () => subscribers.remove(subscription)
+  #add(kind: SubscriptionName, subscriber: Subscriber, filter: LogFilter): () => void {
+    const subscription = { kind, subscriber, ...this.#logFeed.subscriptionStart }
+    this.#subscribers.add(subscription, filter)
+    return () => this.#subscribers.remove(subscription)
   }
 
   #unlistedError(unlisted: readonly Hex[]): RpcError {

@@ -1,4 +1,4 @@
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import type { IngestState } from '../ingest-state.ts'
 import type { Moment } from '../moment.ts'
 import { type Publication, UNPLACED } from '../publication.ts'
@@ -21,8 +21,8 @@ export function amendment({ tokens }: IngestState, published: PublishedFact, bef
       address,
       time: moment.time,
       key,
-      of: before.type,
-      was: UNPLACED,
+      fact_type: before.type,
+      fact_id: UNPLACED,
       changed: changedFields(before, update),
       update,
     },

@@ -1,16 +1,18 @@
+import { ZERO_ADDRESS } from '../../../lib/hex.ts'
+import { isoFromSecondsOrNull } from '../../../lib/iso-time.ts'
 import { amountOf, parseDecimal, referenceValueOf, sharesOf } from '../../../protocol/decimal.ts'
 import type { Ingest, Nav } from '../../../protocol/fields.ts'
 import type { DraftOf } from '../../../protocol/updates.ts'
 import type { DecodedEvent } from '../../chain/logs/events.ts'
 import type { DecodedLog } from '../../chain/logs/fold-logs.ts'
-import type { Log } from '../../chain/logs/log-schema.ts'
+import type { Log } from '../../chain/logs/read-logs.ts'
 import { formatCap, multiplierChangeIn, recordChangeIn, type TokenLog } from '../../tokens/apply-log.ts'
-import { applyRecordChanges } from '../../tokens/list/record.ts'
+import { featureName } from '../../tokens/drafts-of-token.ts'
+import { applyRecordChanges } from '../../tokens/list/record-changes.ts'
 import { multiplierAt } from '../../tokens/multiplier.ts'
 import { navReadingAt } from '../../tokens/nav-history.ts'
 import { applyPauseChange, pausedAt } from '../../tokens/pauses.ts'
 import type { Token } from '../../tokens/token.ts'
-import { featureName, isoFromSecondsOrNull } from '../../tokens/token-drafts.ts'
 import type { ChainTime } from '../ingest-state.ts'
 import type { Moment } from '../moment.ts'
 import type { FactDraft } from './fact.ts'
@@ -24,8 +26,6 @@ export type Origin = {
   /** For logs whose block has no time, or none that is believed. */
   readonly chainTime: ChainTime | null
 }
-
-const ZERO_ADDRESS = `0x${'0'.repeat(40)}`
 
 type CommonFields = Pick<DraftOf<'transfer'>, 'symbol' | 'address' | 'time'>
 type KeyFields = Pick<DraftOf<'transfer'>, 'key' | 'stage' | 'late'>
@@ -173,14 +173,14 @@ function buildMultiplier(decodedLog: DecodedLog, token: Token, { common, keyFiel
   const { log } = decodedLog
   const change = multiplierChangeIn(decodedLog, origin.chainTime?.timestamp ?? null)
   const phase = change?.phase ?? 'effective'
-  const from = change?.from ?? multiplierAtLog(token, log, origin)
+  const previous = change?.from ?? multiplierAtLog(token, log, origin)
   const effective_at = isoFromSecondsOrNull(change?.effectiveAt ?? null)
   return {
     type: 'multiplier',
     ...common,
     phase,
-    from,
-    to: change?.to ?? null,
+    previous,
+    multiplier: change?.to ?? null,
     effective_at,
     source: 'log',
     ...keyFields,

@@ -45,7 +45,7 @@ export const contentOf = (fact: FactDraft): string => {
 /** Whether two facts of the same content also agree in what they derive from other logs. If not, the fact is amended. */
 export function hasSameDetail(a: FactDraft, b: FactDraft): boolean {
   if ('shares' in a && 'shares' in b) return a.multiplier === b.multiplier && a.shares === b.shares
-  if (a.type === 'multiplier' && b.type === 'multiplier') return a.from === b.from
+  if (a.type === 'multiplier' && b.type === 'multiplier') return a.previous === b.previous
   return a.type !== 'action' || b.type !== 'action' || a.keys.join() === b.keys.join()
 }
 

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import type { DraftOf, FactType } from '../../../protocol/updates.ts'
-import type { Log } from '../../chain/logs/log-schema.ts'
+import type { Log } from '../../chain/logs/read-logs.ts'
 import type { OpenKey, OpenKeys } from '../../chain/sealed/block-logs.ts'
+import { FAR_AHEAD_BLOCKS } from '../../chain/sealed/heads.ts'
 import { type Cursor, DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from '../../chain/sealed/recent-blocks.ts'
 import { type FactDraft, type PublishedFact, replaceDraft } from './fact.ts'
 import { type Amendment, matchFacts } from './match-facts.ts'
@@ -11,8 +12,6 @@ import { type Amendment, matchFacts } from './match-facts.ts'
 const KEYS_BOUND = 262_144
 /** Beyond this many open keys a pre-confirmed log is published only when its block is settled. */
 const OPEN_BOUND = 100_000
-/** No real block is pre-confirmed this far above the newest settled one; its key would stay open for ever. */
-const AHEAD_BOUND_BLOCKS = 100_000
 /** The digest of a block's keys: long enough to notice a difference, short enough to read out. */
 const DIGEST_BYTES = 16
 
@@ -110,7 +109,7 @@ export class Ledger implements OpenKeys {
 
   /** Whether a pre-confirmed log is new: its key is not published, and its block can still be open. */
   canPublish(block: number, key: string): boolean {
-    if (this.#settled !== null && (block <= this.#settled || block > this.#settled + AHEAD_BOUND_BLOCKS)) return false
+    if (this.#settled !== null && (block <= this.#settled || block > this.#settled + FAR_AHEAD_BLOCKS)) return false
     return this.#open < OPEN_BOUND && !this.#blocks.get(block)?.facts.has(key)
   }
 

@@ -1,4 +1,4 @@
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import { contentOf, type FactDraft, hasSameDetail, isSameContent, type PublishedFact } from './fact.ts'
 
 /** What was published of a block, and what its sealed block contains. */
@@ -15,7 +15,7 @@ type Retraction = {
   readonly published: PublishedFact
   readonly reason: 'reorg' | 'replaced' | 'not_sealed'
   /** The key that contains the fact now. */
-  readonly by: string | null
+  readonly replacedBy: string | null
 }
 
 /** The same key with another fact. */
@@ -56,8 +56,9 @@ export function matchFacts(block: BlockFacts): MatchedFacts {
       unmatched.delete(key)
       continue
     }
-    const by = moves.get(key) ?? nextKey(keysElsewhere, lost.draft) ?? null
-    retractions.push({ published: lost, reason: by !== null ? 'replaced' : lost.state === 'sealed' ? 'reorg' : 'not_sealed', by })
+    const replacedBy = moves.get(key) ?? nextKey(keysElsewhere, lost.draft) ?? null
+    const reason = replacedBy !== null ? 'replaced' : lost.state === 'sealed' ? 'reorg' : 'not_sealed'
+    retractions.push({ published: lost, reason, replacedBy })
   }
   return {
     retractions,

@@ -1,11 +1,12 @@
-import type { Block, Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import type { Block } from '../../../protocol/fields.ts'
 import type { DraftOf } from '../../../protocol/updates.ts'
-import { addressSetOf } from '../../chain/logs/address-set.ts'
 import type { DecodedLog } from '../../chain/logs/fold-logs.ts'
 import type { FoldedBlock } from '../../chain/logs/log-folder.ts'
+import { addressSetOf } from '../../chain/logs/memoized-address-set.ts'
 import type { SealedBlock } from '../../chain/sealed/block-logs.ts'
+import { blockFieldOf } from '../apply-head.ts'
 import { advanceTime, observeBlockTime } from '../chain-time.ts'
-import { blockFieldOf } from '../head.ts'
 import type { IngestState } from '../ingest-state.ts'
 import type { Moment } from '../moment.ts'
 import { settleRounds } from '../nav-rounds.ts'
@@ -152,14 +153,17 @@ function publishSeals(state: IngestState, { additions, seals }: Settlement, bloc
 
 function retract(
   state: IngestState,
-  { published, reason, by }: Settlement['retractions'][number],
+  { published, reason, replacedBy: replaced_by }: Settlement['retractions'][number],
   block: Block,
   { time }: Moment,
 ): Publication {
-  const { address, key, type: of, symbol: publishedSymbol } = published.draft
+  const { address, key, type: fact_type, symbol: publishedSymbol } = published.draft
   const symbol = state.tokens.get(address)?.symbol ?? publishedSymbol
-  const now = currentValue(state, address, of)
-  return { draft: { type: 'retract', symbol, address, time, key, of, was: UNPLACED, reason, by, now, block }, fact: published }
+  const restored = currentValue(state, address, fact_type)
+  return {
+    draft: { type: 'retract', symbol, address, time, key, fact_type, fact_id: UNPLACED, reason, replaced_by, restored, block },
+    fact: published,
+  }
 }
 
 function sealDraft(

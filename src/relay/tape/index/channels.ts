@@ -1,8 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import { typesOfKind, type UpdateType } from '../../../protocol/updates.ts'
 import type { HistoryFilter } from '../tape.ts'
-import { LOST, maskOf, namesOf } from './key-types.ts'
+import { LOST, maskOf, namesOf } from './published-types.ts'
 
 /** Updates that the index treats alike: of one token (null for updates of all tokens) and one type. */
 export type Channel = {

@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import { channelOf, prepareRows, type TapeRow } from '../row.ts'
 import type { CountEstimate, SeqRange } from '../tape.ts'
+import { channelOf, prepareRows, type TapeRow } from '../tape-row.ts'
 import { type Channels, followerTypes, NO_CHANNEL, relevance } from './channels.ts'
 
 /** Numbers per shelf. */

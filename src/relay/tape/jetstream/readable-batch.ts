@@ -2,9 +2,9 @@ import { parsePosition } from '../../../protocol/position.ts'
 import { Update } from '../../../protocol/updates.ts'
 import { type BatchMessage, decodeBatch, otherVersionOf } from '../batch-message.ts'
 import { isReadableNote } from '../notes.ts'
-import { channelOf, entryOf } from '../row.ts'
 import { SEQ_BOUND } from '../runs.ts'
 import type { Entry } from '../tape.ts'
+import { channelOf, entryOf } from '../tape-row.ts'
 
 /** A message of the stream of which the tape can take over all, or why it cannot. */
 export type ReadMessage =

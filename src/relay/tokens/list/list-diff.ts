@@ -1,15 +1,15 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Hex } from '../../../protocol/fields.ts'
+import type { Hex } from '../../../lib/hex.ts'
 import type { Draft } from '../../../protocol/updates.ts'
 import type { ChainPosition } from '../chain-position.ts'
+import { multiplierDraft, navDraft, pauseDrafts, tokenDraft } from '../drafts-of-token.ts'
 import { addReportedChange, isSameDouble, isSupersededByLog, type MultiplierHistory, newMultiplierHistory } from '../multiplier.ts'
 import { isSameNav, type NavReading, type NavTiming, navAt } from '../nav.ts'
 import { addListReading, currentNav, emptyNavHistory } from '../nav-history.ts'
 import { addPauseChange, type PauseHistory } from '../pauses.ts'
 import { type ListedMultiplier, type Token, withDerivedState } from '../token.ts'
-import { multiplierDraft, navDraft, pauseDrafts, tokenDraft } from '../token-drafts.ts'
 import type { ListedToken } from './list-parser.ts'
-import { dropChangesOverriddenByList } from './record.ts'
+import { dropChangesOverriddenByList } from './record-changes.ts'
 
 /** Every token as last published. */
 export type TokenTable = ReadonlyMap<Hex, Token>

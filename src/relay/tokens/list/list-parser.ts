@@ -1,8 +1,8 @@
 import { z } from 'zod'
+import { ADDRESS_CHARS, type Hex, readHex, ZERO_ADDRESS } from '../../../lib/hex.ts'
 import { isNestedDeeper, parseJson } from '../../../lib/json.ts'
 import { formatDecimal, parseDecimal } from '../../../protocol/decimal.ts'
-import type { Hex, TokenRecord } from '../../../protocol/fields.ts'
-import { HexAddress } from '../../chain/logs/log-schema.ts'
+import type { TokenRecord } from '../../../protocol/fields.ts'
 import { ExactNumber, exactNumbersIn, isFiniteNumber } from '../exact-number.ts'
 import type { NavReading } from '../nav.ts'
 import { findRecords, ListError } from './list-records.ts'
@@ -34,7 +34,6 @@ const RECORD_BOUND_BYTES = 64 * 1_024
 const RECORD_BOUND_DEPTH = 32
 /** Records of this many bytes are parsed in one step. */
 const STEP_BYTES = 64 * 1_024
-const ZERO_ADDRESS = '0x0000000000000000000000000000000000000000'
 
 /** The answer without its records. An empty list may omit `tokens`; any other object without it is no list. */
 const Envelope = z.union([z.object({ tokens: z.array(z.unknown()).length(0) }), z.strictObject({})])
@@ -86,7 +85,7 @@ function parseRecord(text: string): ListedToken | string {
   const item = readJson(text)
   if (typeof item !== 'object' || item === null || Array.isArray(item)) return 'not an object'
   const fields = new Map<string, unknown>([...Object.entries(item), ...exactNumbersIn(text)])
-  const address = HexAddress.safeParse(fields.get('contract_address')).data
+  const address = readHex(fields.get('contract_address'), ADDRESS_CHARS)
   if (!address || address === ZERO_ADDRESS) return 'no usable contract_address'
   const symbol = parseSymbol(fields.get('symbol'))
   return {

@@ -1,9 +1,8 @@
 import { catchError, defer, mergeMap, type Observable, of, repeat, type SchedulerLike, timer } from 'rxjs'
 import { withJitter } from '../../../lib/backoff.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import { failureReason, readResponseBody, splitCredentials } from '../../../lib/http-fetch.ts'
 import { chunk, inTurns, nextTurn } from '../../../lib/turns.ts'
-import type { Hex } from '../../../protocol/fields.ts'
-import { failureReason, splitCredentials } from '../../chain/rpc/client.ts'
-import { readBody } from '../../chain/rpc/response-body.ts'
 import { isSameList, type ListedAddresses } from './list-diff.ts'
 import { type ListedToken, type ParsedList, parseList, parseListInSteps } from './list-parser.ts'
 
@@ -210,7 +209,7 @@ export function fetchList(baseUrl: string, deadlineMs = DEADLINE_MS): FetchList 
       await response.body?.cancel()
       throw new ListFetchError(`HTTP ${response.status}`, retryAfterOf(response.headers))
     }
-    const body = await readBody(response, LIST_BOUND_BYTES)
+    const body = await readResponseBody(response, LIST_BOUND_BYTES)
     if (!body) throw new ListFetchError(`the list is longer than ${LIST_BOUND_BYTES} bytes`, 0)
     const newEtag = etagOf(response.headers)
     cached = newEtag === null ? null : { body, etag: newEtag }

@@ -11,7 +11,7 @@ const update = (fields: object) => {
 const transfer = (key: string, more: object = {}) =>
   update({ type: 'transfer', key, stage: 'preconfirmed', late: false, block: { number: 1, hash: null }, ...more })
 const seal = (...keys: string[]) => update({ type: 'seal', keys, block: { number: 1, hash: '0xb' } })
-const retract = (key: string, reason = 'not_sealed') => update({ type: 'retract', key, reason, by: null })
+const retract = (key: string, reason = 'not_sealed') => update({ type: 'retract', key, reason, replaced_by: null })
 const amend = (key: string, memo: string) =>
   update({
     type: 'amend',

@@ -7,7 +7,7 @@ import { CYCLE_BLOCKS } from '../../../../src/devnet/life/trading.ts'
 import { createListedTokenReader } from '../../../../src/devnet/node/list-record.ts'
 import { createStockList, type StockList } from '../../../../src/devnet/node/stock-list.ts'
 import { feeds } from '../../../../src/devnet/tokens/feeds.ts'
-import { lateToken, tokens } from '../../../../src/devnet/tokens/listed.ts'
+import { lateToken, tokens } from '../../../../src/devnet/tokens/issued-tokens.ts'
 import { openWorld, type World, type WorldSettings } from '../../../../src/devnet/world.ts'
 import { decodeLog, eventNames } from '../decode-log.ts'
 

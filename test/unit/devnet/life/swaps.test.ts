@@ -1,15 +1,15 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { GENESIS_MS } from '../../../../src/devnet/chain/chain.ts'
-import { toWord } from '../../../../src/devnet/chain/hex.ts'
 import { tokenBalanceKey } from '../../../../src/devnet/chain/transactions.ts'
 import { createNavCurve } from '../../../../src/devnet/life/nav-curve.ts'
 import { createPoolPrice } from '../../../../src/devnet/life/pool-price.ts'
 import { CYCLE_BLOCKS } from '../../../../src/devnet/life/trading.ts'
 import { type DevnetPool, isTokenFirst, poolContract, pools } from '../../../../src/devnet/tokens/devnet-pools.ts'
-import { tokens } from '../../../../src/devnet/tokens/listed.ts'
+import { tokens } from '../../../../src/devnet/tokens/issued-tokens.ts'
 import { isFeedFrozen } from '../../../../src/devnet/tokens/oracle-registry.ts'
 import { readPoolState } from '../../../../src/devnet/tokens/pool-storage.ts'
 import { openWorld, type World, type WorldSettings } from '../../../../src/devnet/world.ts'
+import { toWord } from '../../../../src/lib/hex.ts'
 import { basisBps, priceOf } from '../../../../src/relay/tokens/quote-math.ts'
 
 const WORLD_SETTINGS: WorldSettings = {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { toWord } from '../../../../src/devnet/chain/hex.ts'
 import type { Devnet } from '../../../../src/devnet/devnet.ts'
+import { toWord } from '../../../../src/lib/hex.ts'
 import { ALICE, rpcCall, rpcResult, startManualDevnet } from '../devnet-client.ts'
 
 const WAD = 10n ** 18n

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { toWord } from '../../../../src/devnet/chain/hex.ts'
 import type { Devnet } from '../../../../src/devnet/devnet.ts'
+import { toWord } from '../../../../src/lib/hex.ts'
 import { decodeLog } from '../decode-log.ts'
 import { rpcResult, startManualDevnet, ZERO_HASH } from '../devnet-client.ts'
 

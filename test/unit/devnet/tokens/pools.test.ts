@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { mappingSlot } from '../../../../src/devnet/chain/account-state.ts'
-import { type HexString, toWord } from '../../../../src/devnet/chain/hex.ts'
 import type { Devnet } from '../../../../src/devnet/devnet.ts'
 import { sqrtPriceOf } from '../../../../src/devnet/tokens/sqrt-price.ts'
+import { type Hex, toWord } from '../../../../src/lib/hex.ts'
 import { judgePool, priceOf } from '../../../../src/relay/tokens/quote-math.ts'
 import { decodeLog } from '../decode-log.ts'
 import { rpcCall, rpcResult, startManualDevnet, ZERO_HASH } from '../devnet-client.ts'
@@ -30,7 +30,7 @@ const wordsOf = (answer: unknown): readonly bigint[] =>
   [...z.string().parse(answer).slice(2).matchAll(/.{64}/g)].map(([word]) => BigInt(`0x${word}`))
 const callWords = async (devnet: Devnet, to: string, data: string, at: string) =>
   wordsOf(await rpcResult(devnet, 'eth_call', { to, data }, at))
-const storageAt = async (devnet: Devnet, address: string, slot: HexString, at: string) =>
+const storageAt = async (devnet: Devnet, address: string, slot: Hex, at: string) =>
   BigInt(z.string().parse(await rpcResult(devnet, 'eth_getStorageAt', address, slot, at)))
 
 /** The state and the liquidity, read as for the real contract: by calls, and but for Slipstream from storage. */
@@ -182,7 +182,7 @@ describe('a swap', () => {
   it.each(['uniswap_v3', 'uniswap_v4', 'slipstream'] as const)('of %s is a transfer from or to the pool', async (kind) => {
     const { devnet, pool, hash, log } = await swapTwice(kind)
     const contract = toWord(pool.manager ?? pool.id)
-    const sentBy = (from: HexString, to: HexString) => ['Transfer', from, to, expect.any(BigInt)]
+    const sentBy = (from: Hex, to: Hex) => ['Transfer', from, to, expect.any(BigInt)]
     const trader = toWord(devnet.chain.pending.transactions[0]?.from ?? '0x')
     // The price fell, so tokens were sold to the pool.
     expect(log && decodeLog(log)).toEqual(sentBy(trader, contract))

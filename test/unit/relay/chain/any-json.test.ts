@@ -1,17 +1,17 @@
 import fc from 'fast-check'
 import { of, VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../src/lib/hex.ts'
 import { readFeed, readFrozen, readToken } from '../../../../src/relay/chain/contracts/contract-reads.ts'
 import type { LinkSignal } from '../../../../src/relay/chain/link/subscription-socket.ts'
 import { PoolReader } from '../../../../src/relay/chain/pools/pool-reader.ts'
 import { BlockReader } from '../../../../src/relay/chain/rpc/block-reader.ts'
-import type { BatchRequest, RequestFn } from '../../../../src/relay/chain/rpc/client.ts'
-import { UpstreamError } from '../../../../src/relay/chain/rpc/error.ts'
+import type { BatchRequest, RequestFn } from '../../../../src/relay/chain/rpc/endpoint-pool.ts'
+import { UpstreamError } from '../../../../src/relay/chain/rpc/upstream-error.ts'
 import { advanceClock } from '../../../support/virtual-time.ts'
 import { openFakeNode, openLink } from './link/fake-socket-node.ts'
 import { apple, blockHash, header, keyOf, pendingLog, sealedLog, word, words } from './node-json.ts'
-import { openEndpoint, openRpcClient } from './rpc/fake-endpoint.ts'
+import { openEndpoint, openEndpointPool } from './rpc/fake-endpoint.ts'
 import { HEAD, liveSignal, openSource, pendingLogSignal, sealedLogSignal } from './source/source-fixture.ts'
 
 /** JSON of any form, and hex of any length, which is more often nearly right. */
@@ -132,7 +132,7 @@ describe('any JSON', () => {
       fc.asyncProperty(status, body, fc.boolean(), async (code, text, isOfChain) => {
         next = { status: code, body: text }
         node.chain = isOfChain ? (_, response) => void response.writeHead(code).end(text) : 84_532
-        const open = () => openRpcClient([node.url]).rpc
+        const open = () => openEndpointPool([node.url]).rpc
         for (const read of [
           () => open().request('eth_blockNumber', []),
           () => open().requestRaw('eth_blockNumber', []),

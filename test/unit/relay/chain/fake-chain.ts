@@ -1,7 +1,7 @@
 import type { SchedulerLike } from 'rxjs'
-import type { Hex } from '../../../../src/protocol/fields.ts'
-import type { ConfirmChain, RequestFn } from '../../../../src/relay/chain/rpc/client.ts'
-import { UpstreamError } from '../../../../src/relay/chain/rpc/error.ts'
+import type { Hex } from '../../../../src/lib/hex.ts'
+import type { ConfirmChain, RequestFn } from '../../../../src/relay/chain/rpc/endpoint-pool.ts'
+import { UpstreamError } from '../../../../src/relay/chain/rpc/upstream-error.ts'
 import { waitOn } from '../../../support/virtual-time.ts'
 import { apple, blockHash, header, type NodeLog, pendingLog, sealedLog, txHash, word } from './node-json.ts'
 

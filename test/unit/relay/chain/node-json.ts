@@ -1,4 +1,4 @@
-import type { Hex } from '../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../src/lib/hex.ts'
 
 /** The JSON of a node. */
 

@@ -354,6 +354,14 @@ describe('a name of an earlier version', () => {
     expect(settings.has(now)).toBe(true)
   })
 
+  it.each([
+    [[], { RPC_OPEN: 'true' }, 'RPC_OPEN'],
+    [['--rpc-open', 'true'], {}, '--rpc-open'],
+  ])('is refused with the reason if nothing takes its place: %j %o', (args, env, given) => {
+    const reason = 'eth_subscribe serves the contracts of listed tokens alone'
+    expect(configErrorsOf(args, env)).toEqual([`${given} is no longer a setting: ${reason}`])
+  })
+
   it('whose value had no unit shows one', () => {
     const line = 'SILENCE_MS is now SILENCE, and its value has a unit, such as 200ms, 15s or 24h'
     expect(configErrorsOf([], { SILENCE_MS: '500' })).toEqual([line])

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { tokens } from '../../../../src/devnet/tokens/listed.ts'
+import { tokens } from '../../../../src/devnet/tokens/issued-tokens.ts'
 import { Address } from '../../../../src/protocol/fields.ts'
 import { baseFeeds } from '../../../../src/relay/config/feeds.ts'
 

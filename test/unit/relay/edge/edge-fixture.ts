@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
+import type { Hex } from '../../../../src/lib/hex.ts'
 import { nextTurn } from '../../../../src/lib/turns.ts'
-import type { Hex } from '../../../../src/protocol/fields.ts'
 import type { Message } from '../../../../src/protocol/notices.ts'
 import {
   defaultSelectionOptions,
@@ -10,12 +10,13 @@ import {
 } from '../../../../src/protocol/selection.ts'
 import type { Transport } from '../../../../src/protocol/transports.ts'
 import type { Update } from '../../../../src/protocol/updates.ts'
+import type { EdgeContext } from '../../../../src/relay/edge/live/edge-context.ts'
 import { Hub } from '../../../../src/relay/edge/live/hub.ts'
 import { Listener } from '../../../../src/relay/edge/live/listener.ts'
-import { continueSession, type EdgeContext, startSession } from '../../../../src/relay/edge/live/session.ts'
-import { View } from '../../../../src/relay/edge/select/view.ts'
+import { continueSession, startSession } from '../../../../src/relay/edge/live/stream-session.ts'
+import { View } from '../../../../src/relay/edge/select/state-view.ts'
 import type { Outlet } from '../../../../src/relay/edge/transport/outlet.ts'
-import { openSqliteTape } from '../../../../src/relay/tape/sqlite.ts'
+import { openSqliteTape } from '../../../../src/relay/tape/sqlite-tape.ts'
 import type { SearchableTape } from '../../../../src/relay/tape/tape.ts'
 import { assertValidMessage } from '../../../support/message-validator.ts'
 

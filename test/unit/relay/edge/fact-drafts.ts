@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { Hex } from '../../../../src/protocol/fields.ts'
-import { formatKey } from '../../../../src/protocol/key.ts'
+import type { Hex } from '../../../../src/lib/hex.ts'
+import { formatKey } from '../../../../src/protocol/fact-key.ts'
 import type { DraftOf } from '../../../../src/protocol/updates.ts'
 import { apple, approval, transfer } from '../tape/update-drafts.ts'
 
@@ -55,18 +55,30 @@ export const sealedAt = <Draft extends FactDraft>(draft: Draft, fork = 0): Draft
 const numberOf = (draft: FactDraft): number => Number(draft.key?.split('-')[0])
 
 /** An amend of a fact; `update` is its new content. */
-export function amendOf(of: FactDraft, update: FactDraft): DraftOf<'amend'> {
-  const { symbol, address, time, key = '' } = of
+export function amendOf(fact: FactDraft, update: FactDraft): DraftOf<'amend'> {
+  const { symbol, address, time, key = '' } = fact
   const { time: _, ...content } = update
   const amended: AmendContent = content
-  const common = { symbol, address, time, key, of: of.type }
-  return { type: 'amend', ...common, was: 'k.1', changed: ['memo'], update: amended }
+  const common = { symbol, address, time, key, fact_type: fact.type }
+  return { type: 'amend', ...common, fact_id: 'k.1', changed: ['memo'], update: amended }
 }
 
 export function retractOf(draft: FactDraft, reason: DraftOf<'retract'>['reason'] = 'not_sealed'): DraftOf<'retract'> {
   const { symbol, address, time, key = '', type } = draft
   const block = { number: numberOf(draft), hash: blockHash(numberOf(draft)), timestamp: null }
-  return { type: 'retract', symbol, address, time, key, of: type, was: 'k.1', reason, by: null, now: null, block }
+  return {
+    type: 'retract',
+    symbol,
+    address,
+    time,
+    key,
+    fact_type: type,
+    fact_id: 'k.1',
+    reason,
+    replaced_by: null,
+    restored: null,
+    block,
+  }
 }
 
 /** Seals a block of one token with these contents, in log order. A bare position stands for a log folded into another. */

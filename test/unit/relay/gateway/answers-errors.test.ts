@@ -1,6 +1,6 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { classify, UpstreamError } from '../../../../src/relay/chain/rpc/error.ts'
+import { classify, UpstreamError } from '../../../../src/relay/chain/rpc/upstream-error.ts'
 import { alice } from '../chain/node-json.ts'
 import { openAnswers, rpcErrorOf } from './answers-fixture.ts'
 

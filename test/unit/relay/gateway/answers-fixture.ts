@@ -1,12 +1,12 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import type { Hex } from '../../../../src/lib/hex.ts'
 import { createRedactor } from '../../../../src/lib/redact.ts'
-import type { Hex } from '../../../../src/protocol/fields.ts'
-import type { RawRequestFn } from '../../../../src/relay/chain/rpc/client.ts'
+import type { RawRequestFn } from '../../../../src/relay/chain/rpc/endpoint-pool.ts'
 import type { ChainEvent } from '../../../../src/relay/chain/source/source.ts'
 import { Answers } from '../../../../src/relay/gateway/answers.ts'
-import { readCall } from '../../../../src/relay/gateway/call.ts'
 import { ChainState } from '../../../../src/relay/gateway/chain-state.ts'
 import { RpcError } from '../../../../src/relay/gateway/rpc-error.ts'
+import { readCall } from '../../../../src/relay/gateway/validated-call.ts'
 import { hashOf, headEvent, pendingLogEvent, readNodeLog } from './subscriptions/log-feed-fixture.ts'
 
 /** Chain events, as the source emits them. */

@@ -1,6 +1,6 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { UpstreamError } from '../../../../src/relay/chain/rpc/error.ts'
+import { UpstreamError } from '../../../../src/relay/chain/rpc/upstream-error.ts'
 import { alice, apple, blockHash, TRANSFER, tesla } from '../chain/node-json.ts'
 import { chainEvents, openAnswers, rpcErrorOf, type UpstreamCall } from './answers-fixture.ts'
 

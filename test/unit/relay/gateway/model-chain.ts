@@ -1,4 +1,4 @@
-import type { Hex } from '../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../src/lib/hex.ts'
 import type { ChainEvent } from '../../../../src/relay/chain/source/source.ts'
 import { word } from '../chain/node-json.ts'
 import { chainEvents } from './answers-fixture.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { UpstreamError } from '../../../../src/relay/chain/rpc/error.ts'
+import { UpstreamError } from '../../../../src/relay/chain/rpc/upstream-error.ts'
 import { UpstreamQuota } from '../../../../src/relay/gateway/upstream-quota.ts'
 
 const errorBody = (code: number, status = 200) => ({ code, message: 'over rate limit', status })

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Hex } from '../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../src/lib/hex.ts'
 import { Update } from '../../../../src/protocol/updates.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
 import type { Entry } from '../../../../src/relay/tape/tape.ts'
@@ -42,9 +42,9 @@ const summarise = ({ update, text }: Entry): string => {
     case 'transfer':
       return `transfer x ${update.multiplier}`
     case 'amend':
-      return `amend x ${'multiplier' in update.update ? update.update.multiplier : ''}`
+      return `amend x ${'shares' in update.update ? update.update.multiplier : ''}`
     case 'multiplier':
-      return `${update.phase} ${update.from} to ${update.to} by ${update.source}`
+      return `${update.phase} ${update.previous} to ${update.multiplier} by ${update.source}`
     case 'pause':
       return `${update.change} ${update.feature_ids.join()} now ${update.paused.join()}`
     default:

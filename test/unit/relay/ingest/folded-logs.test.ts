@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Hex } from '../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../src/lib/hex.ts'
 import { Update } from '../../../../src/protocol/updates.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
 import type { Entry } from '../../../../src/relay/tape/tape.ts'
@@ -19,9 +19,9 @@ const summarise = ({ update, text }: Entry): string => {
   expect(JSON.stringify(Update.parse(JSON.parse(text)))).toBe(text)
   switch (update.type) {
     case 'retract':
-      return `retract ${update.of} ${shortKey(update.key)} ${update.reason}`
+      return `retract ${update.fact_type} ${shortKey(update.key)} ${update.reason}`
     case 'amend':
-      return `amend ${update.of} ${shortKey(update.key)} ${update.changed.join()}: ${describeUpdate(update.update)}`
+      return `amend ${update.fact_type} ${shortKey(update.key)} ${update.changed.join()}: ${describeUpdate(update.update)}`
     case 'seal':
       return `seal ${update.keys.map(shortKey).join()} as ${update.types.join()}`
     default:

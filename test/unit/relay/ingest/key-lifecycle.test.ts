@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Hex } from '../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../src/lib/hex.ts'
 import { Update } from '../../../../src/protocol/updates.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
 import type { Entry } from '../../../../src/relay/tape/tape.ts'
@@ -39,7 +39,7 @@ const summarise = ({ update, text }: Entry): string => {
   expect(JSON.stringify(Update.parse(JSON.parse(text)))).toBe(text)
   switch (update.type) {
     case 'retract':
-      return `retract ${update.key} ${update.reason}${update.by ? ` by ${update.by}` : ''}`
+      return `retract ${update.key} ${update.reason}${update.replaced_by ? ` by ${update.replaced_by}` : ''}`
     case 'amend':
       return `amend ${update.key} ${update.changed.join()}`
     case 'seal':
@@ -153,7 +153,7 @@ describe('a pre-confirmed key', () => {
     const logs = (block?.logs ?? []).map((log) => ({ ...log, topics: [word(1)] }))
     await publish({ ...sealed, blocks: sealed.blocks.map((sealedBlock) => ({ ...sealedBlock, logs })) })
     const [amend, seal] = (await openedTape.tape.readAfter(0, 100)).slice(-2).map(({ update }) => update)
-    expect(amend).toMatchObject({ type: 'amend', of: 'transfer', update: { type: 'log', stage: 'sealed' } })
+    expect(amend).toMatchObject({ type: 'amend', fact_type: 'transfer', update: { type: 'log', stage: 'sealed' } })
     expect(seal).toMatchObject({ type: 'seal', types: ['log'] })
   })
 
@@ -370,8 +370,8 @@ describe('a retraction or amendment', () => {
     const amended = await positionOf('amend')
     await publish(sealedEvent(5, [], { hash: word(5) }))
     const updates = (await openedTape.tape.readAfter(0, 100)).map(({ update }) => update)
-    expect(updates.find(({ type }) => type === 'amend')).toMatchObject({ was: published, of: 'transfer' })
-    expect(updates.find(({ type }) => type === 'retract')).toMatchObject({ was: amended, of: 'transfer' })
+    expect(updates.find(({ type }) => type === 'amend')).toMatchObject({ fact_id: published, fact_type: 'transfer' })
+    expect(updates.find(({ type }) => type === 'retract')).toMatchObject({ fact_id: amended, fact_type: 'transfer' })
   })
 
   it('names it also within one batch', async () => {
@@ -380,8 +380,8 @@ describe('a retraction or amendment', () => {
     const updates = (await openedTape.tape.readAfter(0, 100)).map(({ update }) => update).slice(-4)
     expect(updates.map(({ type }) => type)).toEqual(['transfer', 'amend', 'seal', 'retract'])
     const [transfer, amend, , retract] = updates
-    expect(amend).toMatchObject({ was: transfer?.id })
-    expect(retract).toMatchObject({ was: amend?.id })
+    expect(amend).toMatchObject({ fact_id: transfer?.id })
+    expect(retract).toMatchObject({ fact_id: amend?.id })
   })
 
   it('carries the whole new update with the hash of its block', async () => {

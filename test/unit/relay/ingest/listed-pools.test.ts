@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Hex } from '../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../src/lib/hex.ts'
 import type { Pool } from '../../../../src/relay/chain/pools/pool.ts'
 import type { PoolSetting } from '../../../../src/relay/config/pools.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'

@@ -16,8 +16,8 @@ const sessionAt: NonNullable<IngestState['sessionAt']> = (seconds) => {
   return {
     market: 'XNYS',
     state: part % 2 === 0 ? 'open' : 'closed',
-    since: iso(part),
-    until: iso(part + 1),
+    started_at: iso(part),
+    ends_at: iso(part + 1),
     reason: null,
     valid_to: iso(1_000),
   }
@@ -34,14 +34,14 @@ const openMarket = async () => {
         const update = Update.parse(JSON.parse(text))
         if (update.type !== 'session') throw new Error('unreachable')
         expect([update.symbol, update.address]).toEqual(['*', null])
-        return `${update.state} ${update.since}`
+        return `${update.state} ${update.started_at}`
       })
     }
     return { ...fixture, publish }
   }
   return { ...(await open()), tape: openedTape.tape, restart: open }
 }
-const since = (part: number) => sessionAt(timestampOf(part * 10)).since
+const since = (part: number) => sessionAt(timestampOf(part * 10)).started_at
 
 describe('the session of the market', () => {
   it('is published at the first chain time, and when it changes', async () => {

@@ -147,7 +147,7 @@ describe('a transfer before, in the block of, and after a split', () => {
     const { publish } = await openListed()
     await publish(transactionEvent([uiMultiplierUpdated(positionAt(11, 1), '1', '2', timestampOf(11))]))
     expect(await publish(sealedEventOfLogs(11, [uiMultiplierUpdated(positionAt(11, 1), '1.5', '2', timestampOf(11))]))).toEqual([
-      'amend 11/1 from:  sealed',
+      'amend 11/1 previous:  sealed',
       'seal 11/1 as multiplier',
     ])
   })
@@ -179,7 +179,7 @@ describe('a change of the multiplier', () => {
     const again = (from: string) => uiMultiplierUpdated({ ...positionAt(12, 0), tx: txHash(12, 0) }, from, '4', timestampOf(12))
     await publish(transactionEvent(splitLogs(11, 1)), transactionEvent([again('2')]))
     expect(await publish(sealedEventOfLogs(11, []))).toEqual(['retract 11/2 not_sealed now {"multiplier":"4"}'])
-    expect(await publish(sealedEventOfLogs(12, [again('1')]))).toEqual(['amend 12/0 from:  sealed', 'seal 12/0 as multiplier'])
+    expect(await publish(sealedEventOfLogs(12, [again('1')]))).toEqual(['amend 12/0 previous:  sealed', 'seal 12/0 as multiplier'])
   })
 
   it.each([

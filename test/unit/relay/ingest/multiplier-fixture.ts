@@ -1,6 +1,6 @@
 import { expect, onTestFinished } from 'vitest'
 import { Update } from '../../../../src/protocol/updates.ts'
-import type { Log } from '../../../../src/relay/chain/logs/log-schema.ts'
+import type { Log } from '../../../../src/relay/chain/logs/read-logs.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
 import type { Entry } from '../../../../src/relay/tape/tape.ts'
 import { timestampOf, txHash } from '../chain/node-json.ts'
@@ -27,11 +27,11 @@ export const summarise = ({ update, text }: Entry): string => {
     case 'transfer':
       return `${update.stage} ${shortKey(update.key)} ${update.raw} x ${update.multiplier} = ${update.shares}${update.late ? ' late' : ''}`
     case 'multiplier':
-      return `${update.phase} ${update.from} to ${update.to} by ${update.source}${update.late ? ' late' : ''}`
+      return `${update.phase} ${update.previous} to ${update.multiplier} by ${update.source}${update.late ? ' late' : ''}`
     case 'retract':
-      return `retract ${shortKey(update.key)} ${update.reason} now ${JSON.stringify(update.now)}`
+      return `retract ${shortKey(update.key)} ${update.reason} now ${JSON.stringify(update.restored)}`
     case 'amend':
-      return `amend ${shortKey(update.key)} ${update.changed.join()}: ${'multiplier' in update.update ? update.update.multiplier : ''} ${'stage' in update.update ? update.update.stage : ''}`
+      return `amend ${shortKey(update.key)} ${update.changed.join()}: ${'shares' in update.update ? update.update.multiplier : ''} ${'stage' in update.update ? update.update.stage : ''}`
     case 'seal':
       return `seal ${update.keys.map(shortKey).join()} as ${update.types.join()}`
     default:

@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Hex } from '../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../src/lib/hex.ts'
 import { Update } from '../../../../src/protocol/updates.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
-import { Directory } from '../../../../src/relay/tokens/directory.ts'
+import { Directory } from '../../../../src/relay/tokens/token-directory.ts'
 import { openTestTape } from '../tape/test-tape.ts'
 import { APPLE, apple } from '../tokens/stock-records.ts'
 import { listEvent, openReducer, sealedEventOfLogs, statusEvent, subscribedEvent, transactionEvent } from './reducer-fixture.ts'
@@ -59,7 +59,7 @@ describe('a token that changes its symbol on chain', () => {
     const { publish, state } = await openListed()
     await publish(rename)
     expect(await publish(sealedEventOfLogs(5, []))).toMatchObject([
-      { type: 'retract', of: 'token', symbol: 'AAPLc', now: { token: { symbol: 'AAPLc', name: 'Apple' } } },
+      { type: 'retract', fact_type: 'token', symbol: 'AAPLc', restored: { token: { symbol: 'AAPLc', name: 'Apple' } } },
     ])
     expect(state.tokens.get(address)).toMatchObject({ symbol: 'AAPLc', record: { symbol: 'AAPLc' } })
   })
@@ -129,7 +129,9 @@ describe('a pause', () => {
   it('is retracted with the features that are still paused', async () => {
     const { publish } = await openListed()
     await publish(transactionEvent([paused(at(5), [0])]), transactionEvent([paused(at(6), [1])]))
-    expect(await publish(sealedEventOfLogs(5, []))).toMatchObject([{ type: 'retract', of: 'pause', now: { paused: ['MINT'] } }])
+    expect(await publish(sealedEventOfLogs(5, []))).toMatchObject([
+      { type: 'retract', fact_type: 'pause', restored: { paused: ['MINT'] } },
+    ])
   })
 
   it('is published once, whether the list repeats it or lags behind', async () => {

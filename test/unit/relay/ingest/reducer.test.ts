@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Hex } from '../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../src/lib/hex.ts'
 import { DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from '../../../../src/relay/chain/sealed/recent-blocks.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
 import { restartPointNote } from '../../../../src/relay/ingest/restore.ts'
@@ -77,7 +77,7 @@ describe('a log', () => {
     expect((await readUpdates(openedTape.tape)).slice(3)).toMatchObject([
       { type: 'transfer', symbol: 'AAPLc', multiplier: '1' },
       { type: 'token', symbol: 'APPL', changed: ['symbol'] },
-      { type: 'multiplier', from: '1', to: '2' },
+      { type: 'multiplier', previous: '1', multiplier: '2' },
       { type: 'transfer', symbol: 'APPL', multiplier: '2' },
     ])
   })
@@ -97,10 +97,10 @@ describe('a source status', () => {
         address: null,
         source: 'poll',
         reason: 'ok',
-        since: new Date(NOON).toISOString(),
+        started_at: new Date(NOON).toISOString(),
         head: { sealed: 100, pending: null },
       },
-      { source: 'down', reason: 'unreachable', since: new Date(NOON + 1_000).toISOString() },
+      { source: 'down', reason: 'unreachable', started_at: new Date(NOON + 1_000).toISOString() },
     ])
   })
 
@@ -181,7 +181,7 @@ describe('a restart of the reducer', () => {
     const again = await openReducer(await openedTape.crash())
     expect(await again.publish(subscribedEvent)).toMatchObject([
       { update: { type: 'token', symbol: 'TSLAc', change: 'listed' } },
-      { update: { type: 'multiplier', from: null, to: '1', source: 'list' } },
+      { update: { type: 'multiplier', previous: null, multiplier: '1', source: 'list' } },
       { update: { type: 'nav' } },
     ])
   })

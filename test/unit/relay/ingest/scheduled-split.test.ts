@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../src/protocol/fields.ts'
-import type { Log } from '../../../../src/relay/chain/logs/log-schema.ts'
+import type { Hex } from '../../../../src/lib/hex.ts'
+import type { Log } from '../../../../src/relay/chain/logs/read-logs.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
 import { timestampOf, txHash } from '../chain/node-json.ts'
 import { APPLE, apple, tesla } from '../tokens/stock-records.ts'
@@ -120,7 +120,7 @@ describe('a scheduled split', () => {
     await publish(transactionEvent([schedule]), ...agreedHead(20))
     const updates = (await openedTape.tape.readAfter(0, 100)).map(({ update }) => update)
     expect(updates.filter(({ type }) => type === 'multiplier')).toMatchObject([
-      { phase: 'effective', from: null, effective_at: null, source: 'list' },
+      { phase: 'effective', previous: null, effective_at: null, source: 'list' },
       { phase: 'scheduled', effective_at: isoTime(soon), source: 'log', key: `10-${txHash(10, 0)}-0` },
       { phase: 'effective', effective_at: isoTime(soon), source: 'clock' },
     ])
@@ -223,7 +223,7 @@ describe('a scheduled split', () => {
     ])
     expect(
       await publish(sealedEventOfLogs(10, [uiMultiplierUpdated(positionAt(10, 0), '3', '2', soon)], { newest: 24, cursor: 10 })),
-    ).toEqual(['amend 10/0 from:  sealed', 'seal 10/0 as multiplier', 'amend 19/0 multiplier,shares: 3 sealed'])
+    ).toEqual(['amend 10/0 previous:  sealed', 'seal 10/0 as multiplier', 'amend 19/0 multiplier,shares: 3 sealed'])
     const [last] = (await openedTape.tape.readAfter(openedTape.tape.end() - 1, 1)).map(({ update }) => update)
     expect(last).toMatchObject({ update: { block: { number: 19, timestamp: isoTime(timestampOf(19)) } } })
   })

@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { ChainIdentity } from '../../../../src/relay/chain/rpc/chain-id.ts'
 import { appendWithChain, openTapeChain } from '../../../../src/relay/ingest/tape-chain.ts'
-import { openSqliteTape } from '../../../../src/relay/tape/sqlite.ts'
+import { openSqliteTape } from '../../../../src/relay/tape/sqlite-tape.ts'
 import { WrongTapeError } from '../../../../src/relay/tape/tape.ts'
 import { status } from '../tape/update-drafts.ts'
 

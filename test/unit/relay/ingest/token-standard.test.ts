@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Hex } from '../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../src/lib/hex.ts'
 import { Update } from '../../../../src/protocol/updates.ts'
-import type { Log } from '../../../../src/relay/chain/logs/log-schema.ts'
+import type { Log } from '../../../../src/relay/chain/logs/read-logs.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
 import { decodedEvents, undecodedEvents } from '../chain/logs/standard-events.ts'
 import { alice, bob, keyOf, txHash } from '../chain/node-json.ts'
@@ -43,20 +43,20 @@ const expectedUpdates: Readonly<Record<string, object>> = {
     source: 'log',
   },
   Unpaused: { type: 'pause', change: 'unpaused', features: ['UNKNOWN_255'], feature_ids: [255], paused: [], source: 'log' },
-  MultiplierUpdated: { type: 'multiplier', phase: 'effective', from: '1', to: '2', source: 'log' },
+  MultiplierUpdated: { type: 'multiplier', phase: 'effective', previous: '1', multiplier: '2', source: 'log' },
   UIMultiplierUpdated: {
     type: 'multiplier',
     phase: 'scheduled',
-    from: '1',
-    to: '2',
+    previous: '1',
+    multiplier: '2',
     effective_at: '2026-11-23T14:30:00.000Z',
     source: 'log',
   },
   UIMultiplierUpdateCancelled: {
     type: 'multiplier',
     phase: 'cancelled',
-    from: '1',
-    to: '2',
+    previous: '1',
+    multiplier: '2',
     effective_at: '2026-11-23T14:30:00.000Z',
     source: 'log',
   },

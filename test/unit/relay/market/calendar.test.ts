@@ -70,15 +70,15 @@ describe('a session', () => {
     ['2029-01-01T00:59:59Z', 'closed', '2028-12-30T01:00', '2029-01-01T01:00', null],
   ])('at %s is %s from %s to %s because of %s', (time, state, since, until, reason) => {
     const [from, to] = [`${since}:00.000Z`, `${until}:00.000Z`]
-    expect(sessionAt(time)).toEqual({ market: 'XNYS', state, since: from, until: to, reason, valid_to: VALID_TO })
+    expect(sessionAt(time)).toEqual({ market: 'XNYS', state, started_at: from, ends_at: to, reason, valid_to: VALID_TO })
   })
 
   it.each(['2000-01-01T00:59:59Z', '1970-01-01T00:00:00Z', VALID_TO, '2040-06-03T15:00:00Z'])('at %s is unknown', (time) => {
     expect(sessionAt(time)).toEqual({
       market: 'XNYS',
       state: 'unknown',
-      since: null,
-      until: null,
+      started_at: null,
+      ends_at: null,
       reason: null,
       valid_to: VALID_TO,
     })
@@ -107,14 +107,14 @@ describe('a calendar', () => {
     fc.assert(
       fc.property(seconds, (time) => {
         const session = new MarketCalendar().sessionAt(time)
-        const [since, until] = [session.since, session.until].map((text) => secondsOf(text ?? ''))
+        const [since, until] = [session.started_at, session.ends_at].map((text) => secondsOf(text ?? ''))
         expect(since).toBeLessThanOrEqual(time)
         expect(until).toBeGreaterThan(time)
-        expect(sessionAt(session.since ?? '')).toEqual(session)
+        expect(sessionAt(session.started_at ?? '')).toEqual(session)
         expect(new MarketCalendar().sessionAt((until ?? 0) - 1)).toEqual(session)
-        const next = sessionAt(session.until ?? '')
+        const next = sessionAt(session.ends_at ?? '')
         expect(next.state).not.toBe(session.state)
-        expect([session.until, null]).toContain(next.since)
+        expect([session.ends_at, null]).toContain(next.started_at)
       }),
       { numRuns: 300 },
     )

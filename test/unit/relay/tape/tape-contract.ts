@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Hex } from '../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../src/lib/hex.ts'
 import { parsePosition } from '../../../../src/protocol/position.ts'
 import { type Draft, type DraftOf, Update, type UpdateType } from '../../../../src/protocol/updates.ts'
 import { defineNote, defineNotes, Notes } from '../../../../src/relay/tape/notes.ts'

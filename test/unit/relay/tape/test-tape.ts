@@ -1,7 +1,7 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openSqliteTape } from '../../../../src/relay/tape/sqlite.ts'
+import { openSqliteTape } from '../../../../src/relay/tape/sqlite-tape.ts'
 import type { OpenTapeFixture } from './tape-contract.ts'
 
 const NOON = Date.parse('2026-11-20T12:00:00Z')

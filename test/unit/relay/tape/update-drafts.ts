@@ -1,4 +1,4 @@
-import type { Hex } from '../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../src/lib/hex.ts'
 import type { Draft, DraftOf } from '../../../../src/protocol/updates.ts'
 import { Notes, tokenNotes } from '../../../../src/relay/tape/notes.ts'
 
@@ -26,7 +26,7 @@ const positionFields = (nth: number) => ({
   tx: { hash: hash(nth), index: 0, log_index: 0 },
 })
 
-const nav = { price: '231.5', updated_at: null, age_s: null, state: 'fresh' as const, bound_s: 93_600, frozen: null }
+const nav = { price: '231.5', updated_at: null, age_s: null, state: 'fresh' as const, stale_after_s: 93_600, frozen: null }
 
 const ingest = { source: 'poll' as const, received_at: '2026-11-20T12:00:00.000Z', published_at: '2026-11-20T12:00:00.000Z' }
 
@@ -83,17 +83,25 @@ export const retract = ({ nth = 1, ...about }: DraftFields): DraftOf<'retract'> 
   type: 'retract',
   ...commonFields(about),
   key: factFields(nth).key,
-  of: 'transfer',
-  was: 'k.1',
+  fact_type: 'transfer',
+  fact_id: 'k.1',
   reason: 'not_sealed',
-  by: null,
-  now: null,
+  replaced_by: null,
+  restored: null,
   block: { number: nth, hash: hash(nth), timestamp: null },
 })
 
 export const amend = ({ nth = 1, ...about }: DraftFields): DraftOf<'amend'> => {
   const { time: _, ...update } = transfer({ nth, ...about })
-  return { type: 'amend', ...commonFields(about), key: update.key, of: 'transfer', was: 'k.1', changed: ['memo'], update }
+  return {
+    type: 'amend',
+    ...commonFields(about),
+    key: update.key,
+    fact_type: 'transfer',
+    fact_id: 'k.1',
+    changed: ['memo'],
+    update,
+  }
 }
 
 /** A corporate action, which eviction by count spares. */
@@ -118,7 +126,7 @@ export const status = ({ at }: DraftFields): DraftOf<'status'> => ({
   address: null,
   time: new Date(at).toISOString(),
   source: 'poll',
-  since: new Date(at).toISOString(),
+  started_at: new Date(at).toISOString(),
   reason: 'ok',
   head: { pending: null, sealed: null, safe: null, finalized: null },
 })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { Directory } from '../../../../src/relay/tokens/directory.ts'
 import { diffFullList } from '../../../../src/relay/tokens/list/list-diff.ts'
 import { navAt } from '../../../../src/relay/tokens/nav.ts'
+import { Directory } from '../../../../src/relay/tokens/token-directory.ts'
 import { APPLE, apple, listTime, listTimeAfter, NOON, parsedList, tokenOf } from './stock-records.ts'
 
 const withRawDigits = (field: string, digits: string) =>

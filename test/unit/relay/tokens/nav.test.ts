@@ -15,7 +15,7 @@ describe('a NAV', () => {
       updated_at: '2026-11-19T10:00:00.000Z',
       age_s: 93_600,
       state: 'fresh',
-      bound_s: 93_600,
+      stale_after_s: 93_600,
       frozen: null,
     }
     expect(navOf('324.3014', NOON - BOUND_MS)).toEqual(fresh)
@@ -42,7 +42,7 @@ describe('a NAV', () => {
       updated_at: null,
       age_s: null,
       state: 'missing',
-      bound_s: 93_600,
+      stale_after_s: 93_600,
       frozen: null,
     })
   })

@@ -5,7 +5,7 @@ import type { StreamItem } from '../../../../src/sdk/client/options.ts'
 import { gap } from './fake-relay.ts'
 
 const A = '0xa'
-const fresh = { price: '10', updated_at: null, age_s: 1, state: 'fresh', bound_s: 9, frozen: null }
+const fresh = { price: '10', updated_at: null, age_s: 1, state: 'fresh', stale_after_s: 9, frozen: null }
 const quote = (pool: string, price: string | null, depth: string | null, state = 'ok') => ({
   venue: { pool },
   ...{ price, depth, state, basis: null, basis_bps: null },
@@ -14,7 +14,14 @@ const quoteOf = (pool: string, price: string | null, depth: string | null, state
   type: 'quote',
   ...quote(pool, price, depth, state),
 })
-const scheduled = (key: string, to = '3') => ({ type: 'multiplier', phase: 'scheduled', source: 'log', key, to, effective_at: 'T' })
+const scheduled = (key: string, to = '3') => ({
+  type: 'multiplier',
+  phase: 'scheduled',
+  source: 'log',
+  key,
+  multiplier: to,
+  effective_at: 'T',
+})
 const transfer = (key: string, more: object = {}) => ({
   type: 'transfer',
   ...{ key, stage: 'preconfirmed', shares: '1', memo: null, block: { number: 1, hash: null } },
@@ -50,31 +57,47 @@ describe('a book', () => {
     ['a session', [{ type: 'session', symbol: '*', address: null, state: 'post' }], { session: { state: 'post' } }],
     ['a record', [{ type: 'token', change: 'changed', token: { symbol: 'A', name: 'New' } }], { token: { name: 'New' } }],
     ['another symbol', [{ type: 'token', change: 'changed', symbol: 'AA', token: { symbol: 'AA' } }], { symbol: 'AA' }],
-    ['a schedule', [scheduled('k')], { multiplier: '1', scheduled: { to: '3', effective_at: 'T' } }],
-    ['its effect', [scheduled('k'), { type: 'multiplier', phase: 'effective', to: '3' }], { multiplier: '3', scheduled: null }],
+    ['a schedule', [scheduled('k')], { multiplier: '1', scheduled: { multiplier: '3', effective_at: 'T' } }],
+    [
+      'its effect',
+      [scheduled('k'), { type: 'multiplier', phase: 'effective', multiplier: '3' }],
+      { multiplier: '3', scheduled: null },
+    ],
     [
       'its cancellation',
-      [scheduled('k'), { type: 'multiplier', phase: 'cancelled', to: '3' }],
+      [scheduled('k'), { type: 'multiplier', phase: 'cancelled', multiplier: '3' }],
       { multiplier: '1', scheduled: null },
     ],
     [
       'its retraction',
-      [scheduled('k'), { type: 'retract', key: 'k', of: 'multiplier', now: { multiplier: '1' } }],
+      [scheduled('k'), { type: 'retract', key: 'k', fact_type: 'multiplier', restored: { multiplier: '1' } }],
       { scheduled: null },
     ],
     [
       'the retraction of a multiplier',
-      [scheduled('k'), { type: 'retract', key: 'other', of: 'multiplier', now: { multiplier: '2' } }],
-      { multiplier: '2', scheduled: { to: '3' } },
+      [scheduled('k'), { type: 'retract', key: 'other', fact_type: 'multiplier', restored: { multiplier: '2' } }],
+      { multiplier: '2', scheduled: { multiplier: '3' } },
     ],
-    ['an amended schedule', [scheduled('k'), { type: 'amend', key: 'k', update: scheduled('k', '4') }], { scheduled: { to: '4' } }],
-    ['the retraction of a pause', [{ type: 'retract', key: 'k', of: 'pause', now: { paused: ['BURN'] } }], { paused: ['BURN'] }],
+    [
+      'an amended schedule',
+      [scheduled('k'), { type: 'amend', key: 'k', update: scheduled('k', '4') }],
+      { scheduled: { multiplier: '4' } },
+    ],
+    [
+      'the retraction of a pause',
+      [{ type: 'retract', key: 'k', fact_type: 'pause', restored: { paused: ['BURN'] } }],
+      { paused: ['BURN'] },
+    ],
     [
       'the retraction of a record',
-      [{ type: 'retract', key: 'k', of: 'token', now: { token: { name: 'Old' } } }],
+      [{ type: 'retract', key: 'k', fact_type: 'token', restored: { token: { name: 'Old' } } }],
       { token: { name: 'Old' } },
     ],
-    ['a multiplier that nobody knows any more', [{ type: 'multiplier', phase: 'effective', to: null }], { multiplier: null }],
+    [
+      'a multiplier that nobody knows any more',
+      [{ type: 'multiplier', phase: 'effective', multiplier: null }],
+      { multiplier: null },
+    ],
     ['a deeper pool', [quoteOf('0x2', '11', '6')], { quote: { price: '11' } }],
     ['a pool that is less deep', [quoteOf('0x2', '11', '4')], { quote: { price: '10' } }],
     ['a pool without a price', [quoteOf('0x1', null, null, 'empty'), quoteOf('0x2', '11', '4')], { quote: { price: '11' } }],
@@ -99,7 +122,7 @@ describe('a book', () => {
   it.each<[string, readonly object[], readonly string[]]>([
     ['newest first', [transfer('1'), transfer('2')], ['2 transfer preconfirmed', '1 transfer preconfirmed']],
     ['sealed', [transfer('1'), { type: 'seal', keys: ['1'], block: { hash: '0x' } }], ['1 transfer sealed']],
-    ['retracted', [transfer('1'), { type: 'retract', key: '1', now: null }], ['1 transfer retracted']],
+    ['retracted', [transfer('1'), { type: 'retract', key: '1', restored: null }], ['1 transfer retracted']],
     [
       'amended, also in its type',
       [transfer('1'), { type: 'amend', key: '1', update: transfer('1', { type: 'seize' }) }],
@@ -107,7 +130,7 @@ describe('a book', () => {
     ],
     [
       'retold after a retraction, once',
-      [transfer('1'), { type: 'retract', key: '1', now: null }, transfer('1', { stage: 'sealed' })],
+      [transfer('1'), { type: 'retract', key: '1', restored: null }, transfer('1', { stage: 'sealed' })],
       ['1 transfer sealed'],
     ],
     [
@@ -120,7 +143,7 @@ describe('a book', () => {
       'that it never heard of',
       [
         { type: 'seal', keys: ['7'], block: {} },
-        { type: 'retract', key: '7', now: null },
+        { type: 'retract', key: '7', restored: null },
       ],
       [],
     ],

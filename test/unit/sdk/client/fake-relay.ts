@@ -1,7 +1,7 @@
 import { setImmediate as settlePromises } from 'node:timers/promises'
+import type { OpenConnection } from '../../../../src/sdk/client/connection-openers.ts'
 import type { Http } from '../../../../src/sdk/client/http-requests.ts'
 import type { StreamItem, StreamOptions, StreamState, TransportName } from '../../../../src/sdk/client/options.ts'
-import type { OpenConnection } from '../../../../src/sdk/client/transport.ts'
 import { type StreamSource, UpdateStream } from '../../../../src/sdk/client/update-stream.ts'
 
 type Events = Parameters<OpenConnection>[1]
@@ -191,7 +191,7 @@ export class Reader {
 }
 
 function textOf(item: StreamItem): string {
-  if (item.type === 'gap') return `gap ${item.reason} (${item.from}, ${item.to}]`
+  if (item.type === 'gap') return `gap ${item.reason} (${item.after}, ${item.through}]`
   return item.type === 'snapshot' ? `snapshot ${item.symbol} ${item.as_of}` : (item.id ?? '')
 }
 
@@ -206,9 +206,9 @@ export const hello = (id: string | null, heartbeatS = HEARTBEAT_S) => ({
 
 export const heartbeat = (id: string, sent: number) => ({ type: 'heartbeat', id, sent, source: 'pendingLogs', head: nowhere })
 
-export const gap = (id: string, from: string | null, reason = 'expired', backfill: string | null = null) => ({
+export const gap = (id: string, after: string | null, reason = 'expired', backfill: string | null = null) => ({
   type: 'gap',
-  ...{ id, reason, from, to: id, backfill },
+  ...{ id, reason, after, through: id, backfill },
 })
 
 export const snapshot = (symbol: string, id: string) => ({ type: 'snapshot', symbol, address: `0x${symbol}`, id, as_of: id })

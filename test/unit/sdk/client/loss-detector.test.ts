@@ -18,12 +18,12 @@ const detector = (query = 'symbols=*', start = 'e.10') => {
 function lossBefore(losses: LossDetector, received: ChainedMessage): string | null {
   if (losses.isRepeat(received, null)) return 'repeat'
   const loss = losses.receive(received)
-  return loss && `(${loss.from}, ${loss.to}]`
+  return loss && `(${loss.after}, ${loss.through}]`
 }
 
 const lossAt = (losses: LossDetector, sent: number, position: string): string | null => {
   const loss = losses.receiveCount(sent, position)
-  return loss && `(${loss.from}, ${loss.to}]`
+  return loss && `(${loss.after}, ${loss.through}]`
 }
 
 describe('the chain of prev', () => {
@@ -64,12 +64,14 @@ describe('the chain of prev', () => {
       [message('e.12', 'e.11', type)],
       null,
     ]),
-    ...['&min_value=1', '&min_shares=1', '&party=0x1', '&stage=sealed'].map((filter): [string, string, ChainedMessage[], null] => [
-      `does not hold with ${filter}`,
-      filter,
-      [message('e.12', 'e.11')],
-      null,
-    ]),
+    ...['&min_value=1', '&min_shares=1', '&account=0x1', '&stage=sealed'].map(
+      (filter): [string, string, ChainedMessage[], null] => [
+        `does not hold with ${filter}`,
+        filter,
+        [message('e.12', 'e.11')],
+        null,
+      ],
+    ),
   ])('%s', (_, query, messages, expected) => {
     const losses = detector(`symbols=*${query}`)
     expect(messages.map((each) => lossBefore(losses, each)).at(-1)).toBe(expected)
@@ -146,7 +148,7 @@ describe('the number of messages', () => {
     losses.restart('e.11', 'e.43')
     losses.restart(from, 'e.83')
     const loss = losses.receiveLive(1, 'e.90')
-    expect(loss && `(${loss.from}, ${loss.to}]`).toBe(range)
+    expect(loss && `(${loss.after}, ${loss.through}]`).toBe(range)
   })
 })
 

@@ -23,7 +23,7 @@ async function serve(handle: Handle): Promise<{ url: string; requests: string[] 
 const refuse = (response: ServerResponse, code: number, reason: string, headers: Record<string, string> = {}) =>
   response
     .writeHead(code, headers)
-    .end(JSON.stringify({ code, message: `No: ${reason}.`, details: [{ '@type': `stocktape/${reason}`, suggest: ['AAPLc'] }] }))
+    .end(JSON.stringify({ code, reason, message: `No: ${reason}.`, details: [{ suggest: ['AAPLc'] }] }))
 
 const idOf = (seq: number) => ({ id: `e.${seq}` })
 

@@ -78,20 +78,20 @@ it('each part of a view is the same object until it changes', () => {
 
 it('a gap is counted, and the position goes on where it says', () => {
   const memory = memoryOf(small)
-  memory.take({ type: 'gap', id: 'l.7', reason: 'epoch', from: 'k.2', to: 'l.7', backfill: null })
+  memory.take({ type: 'gap', id: 'l.7', reason: 'epoch', after: 'k.2', through: 'l.7', backfill: null })
   expect(memory.state.feed).toMatchObject({ gaps: 1, position: 'l.7', lastGap: { reason: 'epoch' } })
 })
 
 it('a stream that ends before all snapshots came is not complete', () => {
   const memory = memoryOf()
   expect(memory.state.isComplete).toBe(false)
-  memory.take({ type: 'gap', id: 'k.2', reason: 'missed', from: 'k.1', to: 'k.2', backfill: null })
+  memory.take({ type: 'gap', id: 'k.2', reason: 'missed', after: 'k.1', through: 'k.2', backfill: null })
   expect(memory.state.isComplete).toBe(false)
   const other = memoryOf(small)
   expect(other.state.isComplete).toBe(true)
   other.startUnion(union(['*']), true)
   expect(other.state.isComplete).toBe(true)
-  other.take({ type: 'gap', id: 'k.9', reason: 'long', from: 'k.2', to: 'k.9', backfill: null })
+  other.take({ type: 'gap', id: 'k.9', reason: 'long', after: 'k.2', through: 'k.9', backfill: null })
   expect(other.state.isComplete).toBe(false)
 })
 

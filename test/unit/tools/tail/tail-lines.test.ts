@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { examples } from '../../../../src/docs/examples.ts'
+import { examples } from '../../../../src/docs/contract-examples.ts'
 import { UsageError } from '../../../../src/lib/flags.ts'
 import type { StockState, StreamItem, StreamState } from '../../../../src/sdk/client/index.ts'
 import { readAmount, readTailFlags, selectionOf } from '../../../../src/tools/tail/tail-flags.ts'
@@ -25,8 +25,8 @@ describe('a line of tail', () => {
   })
 
   it('marks a gap that the client found itself', () => {
-    const gap = { type: 'gap', id: 'a.5', reason: 'missed', from: 'a.2', to: 'a.5', backfill: null } as const
-    expect(new TailLines(withoutColours).lineOf(gap)).toBe('# GAP: missed, from a.2 to a.5')
+    const gap = { type: 'gap', id: 'a.5', reason: 'missed', after: 'a.2', through: 'a.5', backfill: null } as const
+    expect(new TailLines(withoutColours).lineOf(gap)).toBe('# GAP: missed, after a.2 through a.5')
   })
 
   it('is the same text with and without colours, and text from outside brings none', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { readFeed, readToken } from '../../../../../src/relay/chain/contracts/contract-reads.ts'
-import { UpstreamError } from '../../../../../src/relay/chain/rpc/error.ts'
+import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { apple, blockHash, bob, header, timestampOf, word, words } from '../node-json.ts'
 import {
   AGGREGATOR,

@@ -3,7 +3,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { NEVER, type Observable, type ObservedValueOf, VirtualTimeScheduler } from 'rxjs'
 import { onTestFinished } from 'vitest'
 import { type WebSocket, WebSocketServer } from 'ws'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { link } from '../../../../../src/relay/chain/link/link.ts'
 import { ChainIdentity } from '../../../../../src/relay/chain/rpc/chain-id.ts'
 

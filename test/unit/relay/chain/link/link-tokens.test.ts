@@ -1,6 +1,6 @@
 import { BehaviorSubject, NEVER, of, Subject } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { apple, header, pendingLog, sealedLog, tesla } from '../node-json.ts'
 import { openFakeNode, openLink } from './fake-socket-node.ts'
 

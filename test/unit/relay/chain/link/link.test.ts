@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { BehaviorSubject, NEVER, of, Subject } from 'rxjs'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { apple, header, pendingLog, tesla } from '../node-json.ts'
 import { openFakeNode, openLink } from './fake-socket-node.ts'
 
@@ -176,7 +176,7 @@ describe('a link that ends', () => {
     const link = openLink([first.url, second.url], addresses, { reconnects })
     await link.waitForSignal('live')
     reconnects.next()
-    expect((await link.waitForSignal('down')).reason).toBe('it does not do its work')
+    expect((await link.waitForSignal('down')).reason).toBe('node is not delivering logs')
     link.retry()
     await link.waitForSignal('live', 2)
     expect([first.openedCount, second.openedCount]).toEqual([1, 1])

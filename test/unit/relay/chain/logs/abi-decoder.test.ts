@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { decodeAbiParameters, parseAbiParameters } from 'viem/utils'
 import { expect, it } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { abiDecoder } from '../../../../../src/relay/chain/logs/abi-decoder.ts'
 import { words } from '../node-json.ts'
 

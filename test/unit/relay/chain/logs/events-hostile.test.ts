@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { decodeLog } from '../../../../../src/relay/chain/logs/events.ts'
-import { readLogs } from '../../../../../src/relay/chain/logs/log-schema.ts'
+import { readLogs } from '../../../../../src/relay/chain/logs/read-logs.ts'
 import { alice, pendingLog, stringData, word, words } from '../node-json.ts'
 import { topicOf } from './standard-events.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { decodeLog } from '../../../../../src/relay/chain/logs/events.ts'
-import { type Log, readLogs } from '../../../../../src/relay/chain/logs/log-schema.ts'
+import { type Log, readLogs } from '../../../../../src/relay/chain/logs/read-logs.ts'
 import { alice, bob, pendingLog, word, words } from '../node-json.ts'
 import { decodedEvents, topicOf, undecodedEvents } from './standard-events.ts'
 

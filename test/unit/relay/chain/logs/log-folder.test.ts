@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { LogFolder, type PendingLog, type ReceivedLogs } from '../../../../../src/relay/chain/logs/log-folder.ts'
-import type { Log } from '../../../../../src/relay/chain/logs/log-schema.ts'
+import type { Log } from '../../../../../src/relay/chain/logs/read-logs.ts'
 import { blockHash } from '../node-json.ts'
 import {
   announcement,

@@ -1,4 +1,4 @@
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import type { DecodedEvent } from '../../../../../src/relay/chain/logs/events.ts'
 import { alice, bob, stringData, tesla, word, words } from '../node-json.ts'
 

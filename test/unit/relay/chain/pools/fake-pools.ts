@@ -1,7 +1,7 @@
 import type { SchedulerLike } from 'rxjs'
-import type { BatchRequest, RequestBatchFn } from '../../../../../src/relay/chain/rpc/client.ts'
-import { UpstreamError } from '../../../../../src/relay/chain/rpc/error.ts'
+import type { BatchRequest, RequestBatchFn } from '../../../../../src/relay/chain/rpc/endpoint-pool.ts'
 import type { BatchAnswer } from '../../../../../src/relay/chain/rpc/rpc-answer.ts'
+import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { waitOn } from '../../../../support/virtual-time.ts'
 
 const reverted = new UpstreamError('reverted', '3 execution reverted')

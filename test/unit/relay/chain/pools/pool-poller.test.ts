@@ -1,6 +1,6 @@
 import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import type { Pool } from '../../../../../src/relay/chain/pools/pool.ts'
 import { PoolPoller, type PoolsRead } from '../../../../../src/relay/chain/pools/pool-poller.ts'
 import { advanceClock } from '../../../../support/virtual-time.ts'

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { BlockReader } from '../../../../../src/relay/chain/rpc/block-reader.ts'
-import { UpstreamError } from '../../../../../src/relay/chain/rpc/error.ts'
 import { LongList } from '../../../../../src/relay/chain/rpc/long-list.ts'
+import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { behindError, FakeChain } from '../fake-chain.ts'
 import { apple, blockHash, header, keyOf, sealedLog, tesla, txHash, word } from '../node-json.ts'
 

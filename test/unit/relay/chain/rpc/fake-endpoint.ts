@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished } from 'vitest'
 import { ChainIdentity } from '../../../../../src/relay/chain/rpc/chain-id.ts'
-import { Rpc } from '../../../../../src/relay/chain/rpc/client.ts'
-import { UpstreamError } from '../../../../../src/relay/chain/rpc/error.ts'
+import { EndpointPool } from '../../../../../src/relay/chain/rpc/endpoint-pool.ts'
+import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 
 export const CHAIN_ID = 84_532
 
@@ -56,10 +56,10 @@ export const openEndpoint = async (respond: Responder, { chain = CHAIN_ID }: { c
 }
 
 /** A client of these endpoints, with a clock that only the test moves. */
-export const openRpcClient = (urls: readonly string[], chain = new ChainIdentity(CHAIN_ID, 'CHAIN_ID')) => {
+export const openEndpointPool = (urls: readonly string[], chain = new ChainIdentity(CHAIN_ID, 'CHAIN_ID')) => {
   const clock = { now: 1_000_000 }
   const warnings: { kind: string; detail: unknown }[] = []
-  const rpc = new Rpc({
+  const rpc = new EndpointPool({
     urls,
     chain,
     now: () => clock.now,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { sliceResult } from '../../../../../src/relay/chain/rpc/raw-result.ts'
-import { openEndpoint, openRpcClient } from './fake-endpoint.ts'
+import { openEndpoint, openEndpointPool } from './fake-endpoint.ts'
 
 const rawResultOf = (answer: string, id = 1): string | null => sliceResult(Buffer.from(answer), id)?.toString() ?? null
 
@@ -81,7 +81,7 @@ describe('a forwarded result', () => {
       const node = await openEndpoint(({ id }, response) => {
         response.end(`{"jsonrpc":"2.0","id":${id},"result":${result},${more}}`)
       })
-      const { rpc } = openRpcClient([node.url])
+      const { rpc } = openEndpointPool([node.url])
       expect(String(await rpc.requestRaw('eth_getBlockByNumber', ['latest', false]))).toBe(result)
     }
   })
@@ -92,7 +92,7 @@ describe('a forwarded result', () => {
     ['100 KB in another form', 100_000, (id: number, length: number) => `{"n":1,"id":${id},"result":${list(length)}}`],
   ])('of %s arrives', async (_, length, answer) => {
     const node = await openEndpoint(({ id }, response) => response.end(answer(id, length)))
-    const request = openRpcClient([node.url]).rpc.requestRaw('eth_getBlockByNumber', ['latest', true])
+    const request = openEndpointPool([node.url]).rpc.requestRaw('eth_getBlockByNumber', ['latest', true])
     expect((await request).equals(Buffer.from(list(length)))).toBe(true)
   })
 })

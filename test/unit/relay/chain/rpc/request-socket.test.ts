@@ -3,9 +3,9 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type WebSocket, WebSocketServer } from 'ws'
-import type { BatchRequest } from '../../../../../src/relay/chain/rpc/client.ts'
+import type { BatchRequest } from '../../../../../src/relay/chain/rpc/endpoint-pool.ts'
 import { RequestSocket } from '../../../../../src/relay/chain/rpc/request-socket.ts'
-import { CHAIN_ID, failureOf, openRpcClient } from './fake-endpoint.ts'
+import { CHAIN_ID, failureOf, openEndpointPool } from './fake-endpoint.ts'
 
 type NodeRequest = { readonly id: number; readonly method: string }
 type Responder = (request: NodeRequest, socket: WebSocket) => void
@@ -47,7 +47,7 @@ const openSocketNode = async (respond: Responder, { refusal = 0 } = {}) => {
 describe('a request over a WebSocket', () => {
   it('checks the chain first, and shares one socket with all others', async () => {
     const node = await openSocketNode(resultResponder('0x64'))
-    const { rpc, blockNumber } = openRpcClient([node.url])
+    const { rpc, blockNumber } = openEndpointPool([node.url])
     expect(await blockNumber()).toBe('0x64')
     expect(await Promise.all([blockNumber(), rpc.request('eth_getBlockByNumber', ['latest', false])])).toEqual(['0x64', '0x64'])
     expect(node.requests.map(({ method }) => method).slice(0, 2)).toEqual(['eth_chainId', 'eth_blockNumber'])
@@ -74,7 +74,7 @@ describe('a request over a WebSocket', () => {
       const answers = request.map(({ id }: NodeRequest) => ({ jsonrpc: '2.0', id, result: `0x${id}` }))
       socket.send(JSON.stringify(answers.reverse()))
     })
-    const { rpc, blockNumber } = openRpcClient([node.url])
+    const { rpc, blockNumber } = openEndpointPool([node.url])
     await blockNumber()
     const call: BatchRequest = { method: 'eth_blockNumber', params: [] }
     const answers = await Promise.all([rpc.requestBatch([call, call]), blockNumber(), rpc.requestBatch([call, call, call])])
@@ -101,7 +101,7 @@ describe('a request over a WebSocket', () => {
       } else if (request.method === 'eth_getBlockByNumber') held.push(() => resultResponder('held')(request, socket))
       else resultResponder(request.method)(request, socket)
     })
-    const { rpc, blockNumber } = openRpcClient([node.url])
+    const { rpc, blockNumber } = openEndpointPool([node.url])
     await blockNumber()
     const call: BatchRequest = { method: 'eth_blockNumber', params: [] }
     const beside = rpc.request('eth_getBlockByNumber', ['latest', false])
@@ -116,7 +116,7 @@ describe('a request over a WebSocket', () => {
       held.unshift(() => resultResponder(`0x${request.id}`)(request, socket))
       if (held.length === 2) for (const answer of held) answer()
     })
-    const { rpc, blockNumber } = openRpcClient([node.url])
+    const { rpc, blockNumber } = openEndpointPool([node.url])
     const answers = Promise.all([blockNumber(), rpc.request('eth_getBlockByNumber', ['latest', false])])
     const [first, second] = node.requests.length === 0 ? await answers : []
     const idOf = (name: string) => node.requests.find(({ method }) => method === name)?.id
@@ -125,7 +125,7 @@ describe('a request over a WebSocket', () => {
 
   it('may have a long result, which is forwarded as it is', async () => {
     const result = { data: `0x${'ab'.repeat(100_000)}`, id: 5 }
-    const { rpc } = openRpcClient([(await openSocketNode(resultResponder(result))).url])
+    const { rpc } = openEndpointPool([(await openSocketNode(resultResponder(result))).url])
     expect(String(await rpc.requestRaw('eth_getBlockByNumber', ['latest', false]))).toBe(JSON.stringify(result))
   })
 
@@ -153,7 +153,7 @@ describe('a request over a WebSocket', () => {
     ['more than 16 MiB', (_, socket) => socket.send(Buffer.alloc(16 * 2 ** 20 + 1, 0x20)), 'too_large'],
   ])('that is answered with %s fails as its kind', async (_, respond, kind) => {
     const node = await openSocketNode(respond)
-    const { warnings, blockNumber } = openRpcClient([node.url])
+    const { warnings, blockNumber } = openEndpointPool([node.url])
     const failure = await failureOf(blockNumber())
     expect(failure.kind).toBe(kind)
     expect(JSON.stringify([warnings, failure.message])).not.toMatch(/9f8e7d|secret/)
@@ -165,7 +165,7 @@ describe('a request over a WebSocket', () => {
     [503, 'unreachable'],
   ])('fails after a handshake that is refused with %i as %s, and obeys Retry-After', async (refusal, kind) => {
     const node = await openSocketNode(resultResponder('0x64'), { refusal })
-    const { clock, blockNumber } = openRpcClient([node.url])
+    const { clock, blockNumber } = openEndpointPool([node.url])
     expect(await failureOf(blockNumber())).toMatchObject({ kind, retryAfterMs: 7_000 })
     node.refusal = 0
     clock.now += 7_000
@@ -174,7 +174,7 @@ describe('a request over a WebSocket', () => {
 
   it('opens a new socket after a loss', async () => {
     const node = await openSocketNode(resultResponder('0x64'))
-    const { clock, blockNumber } = openRpcClient([node.url])
+    const { clock, blockNumber } = openEndpointPool([node.url])
     await blockNumber()
     for (const socket of node.sockets) socket.terminate()
     await blockNumber().catch(() => null)
@@ -187,7 +187,7 @@ describe('a request over a WebSocket', () => {
     const node = await openSocketNode(() => vi.advanceTimersByTime(5_000))
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
-    const { clock, blockNumber } = openRpcClient([node.url])
+    const { clock, blockNumber } = openEndpointPool([node.url])
     expect(await failureOf(blockNumber())).toMatchObject({
       kind: 'unreachable',
       message: 'The operation was aborted due to timeout',
@@ -201,7 +201,7 @@ describe('a request over a WebSocket', () => {
 
   it('that is aborted fails at once and leaves the socket to others', async () => {
     const node = await openSocketNode(() => {})
-    const { rpc, blockNumber } = openRpcClient([node.url])
+    const { rpc, blockNumber } = openEndpointPool([node.url])
     const controller = new AbortController()
     node.respond = () => controller.abort(new Error('enough'))
     await expect(rpc.request('eth_blockNumber', [], controller.signal)).rejects.toThrow('enough')

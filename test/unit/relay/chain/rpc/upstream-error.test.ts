@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { classify, type UpstreamErrorKind } from '../../../../../src/relay/chain/rpc/error.ts'
+import { classify, type UpstreamErrorKind } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 
 const answer = (status: number, headers: Record<string, string> = {}) => new Response(null, { status, headers })
 

@@ -1,6 +1,6 @@
 import { VirtualTimeScheduler } from 'rxjs'
 import { onTestFinished } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { BlockReader } from '../../../../../src/relay/chain/rpc/block-reader.ts'
 import { Backfill } from '../../../../../src/relay/chain/sealed/backfill.ts'
 import { BackfillRanges } from '../../../../../src/relay/chain/sealed/backfill-ranges.ts'

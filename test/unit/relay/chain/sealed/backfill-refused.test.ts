@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { UpstreamError } from '../../../../../src/relay/chain/rpc/error.ts'
+import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import type { RpcRequest } from '../fake-chain.ts'
 import { apple, keyOf, tesla } from '../node-json.ts'
 import { openBackfill } from './backfill-fixture.ts'

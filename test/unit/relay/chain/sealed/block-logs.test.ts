@@ -1,7 +1,7 @@
 import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { BlockReader } from '../../../../../src/relay/chain/rpc/block-reader.ts'
-import { UpstreamError } from '../../../../../src/relay/chain/rpc/error.ts'
+import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { addressesToQuery, MissingLogsError, readBlock } from '../../../../../src/relay/chain/sealed/block-logs.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { apple, keyOf, sealedLog, tesla, txHash, word } from '../node-json.ts'

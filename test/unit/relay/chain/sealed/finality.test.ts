@@ -1,7 +1,7 @@
 import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { BlockReader } from '../../../../../src/relay/chain/rpc/block-reader.ts'
-import { UpstreamError } from '../../../../../src/relay/chain/rpc/error.ts'
+import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { type FinalityEvent, FinalityGate, pollFinality } from '../../../../../src/relay/chain/sealed/finality.ts'
 import { advanceClock } from '../../../../support/virtual-time.ts'
 import { FakeChain } from '../fake-chain.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { HeadTracker } from '../../../../../src/relay/chain/sealed/heads.ts'
 import { RecentBlocks } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
 import { blockHash, header, word } from '../node-json.ts'

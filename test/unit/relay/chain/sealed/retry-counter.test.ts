@@ -1,6 +1,6 @@
 import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { UpstreamError, type UpstreamErrorKind } from '../../../../../src/relay/chain/rpc/error.ts'
+import { UpstreamError, type UpstreamErrorKind } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { MissingLogsError } from '../../../../../src/relay/chain/sealed/block-logs.ts'
 import { RetryCounter } from '../../../../../src/relay/chain/sealed/retry-counter.ts'
 import { behindError } from '../fake-chain.ts'

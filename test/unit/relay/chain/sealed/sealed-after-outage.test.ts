@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { UpstreamError } from '../../../../../src/relay/chain/rpc/error.ts'
+import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { apple, keyOf, tesla } from '../node-json.ts'
 import { HEAD, openSealedBlocks, range, sealedHeader } from './sealed-blocks-fixture.ts'
 

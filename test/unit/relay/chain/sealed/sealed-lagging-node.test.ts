@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { UpstreamError } from '../../../../../src/relay/chain/rpc/error.ts'
+import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { apple, keyOf, sealedLog, tesla } from '../node-json.ts'
 import { HEAD, openSealedBlocks, range } from './sealed-blocks-fixture.ts'
 
@@ -27,7 +27,7 @@ describe('settling on a lagging node', () => {
     await advance(60_000)
     expect(warnings.length).toBeGreaterThan(25)
     expect(warnings.length).toBeLessThan(40)
-    expect(new Set(warnings)).toEqual(new Set(['settling waits']))
+    expect(new Set(warnings)).toEqual(new Set(['settling delayed, retrying']))
   })
 
   it('does not believe an empty answer by number', async () => {

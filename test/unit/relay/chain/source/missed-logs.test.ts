@@ -8,7 +8,7 @@ const openMissedLogs = ({ head = 100, isGapPolled = true } = {}) => {
   if (isGapPolled) missed = missedLogs.afterPoll(missed, null, true, newestHead)
   return {
     push: (block: number) => {
-      missed = missedLogs.afterTimelyPush(missed, block, newestHead)
+      missed = missedLogs.afterTimelyPush(missed, block)
     },
     pushLate: () => {
       missed = missedLogs.afterLatePush(missed)
@@ -146,12 +146,5 @@ describe('missed logs', () => {
     const { settle, blockCount } = openMissedLogs()
     for (const block of range(101, 1_000)) settle(block, 1)
     expect(blockCount()).toBe(3)
-  })
-
-  it('do not end with a pushed log of an impossible block', () => {
-    const { settle, push, health } = openMissedLogs()
-    push(9_000_000_000)
-    for (const block of [101, 102]) settle(block, 2)
-    expect(health()).toBe('silent')
   })
 })

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { BlockReader } from '../../../../../src/relay/chain/rpc/block-reader.ts'
-import { UpstreamError } from '../../../../../src/relay/chain/rpc/error.ts'
+import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { noPendingMemory } from '../../../../../src/relay/chain/source/pending-block.ts'
 import { type PollResult, pollHead, pollPending } from '../../../../../src/relay/chain/source/polls.ts'
-import { duePoll, type Evidence, initialState, next } from '../../../../../src/relay/chain/source/state.ts'
+import { duePoll, type Evidence, initialState, next } from '../../../../../src/relay/chain/source/source-state.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { apple, keyOf, tesla, timestampOf, word } from '../node-json.ts'
 

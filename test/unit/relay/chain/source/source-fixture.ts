@@ -1,6 +1,6 @@
 import { BehaviorSubject, type Observable, ReplaySubject, Subject, VirtualTimeScheduler } from 'rxjs'
 import { onTestFinished } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import type { LinkSignal } from '../../../../../src/relay/chain/link/subscription-socket.ts'
 import type { Cursor } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
 import { type ChainEvent, type LinkInputs, source } from '../../../../../src/relay/chain/source/source.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { LinkSignal } from '../../../../../src/relay/chain/link/subscription-socket.ts'
-import { UpstreamError } from '../../../../../src/relay/chain/rpc/error.ts'
+import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { apple, keyOf, pendingLog, word } from '../node-json.ts'
 import { downSignal, HEAD, liveSignal, MINUTE_MS, openSource, POLL_MS, pendingLogSignal, SILENCE_MS } from './source-fixture.ts'
 

@@ -1,7 +1,7 @@
 import { BehaviorSubject, NEVER } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
-import { UpstreamError } from '../../../../../src/relay/chain/rpc/error.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
+import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { apple, keyOf, tesla, timestampOf } from '../node-json.ts'
 import { HEAD, openSource, POLL_MS } from './source-fixture.ts'
 

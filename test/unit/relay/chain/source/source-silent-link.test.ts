@@ -1,6 +1,6 @@
 import { BehaviorSubject } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { apple, keyOf, pendingLog, tesla } from '../node-json.ts'
 import { downSignal, HEAD, liveSignal, MINUTE_MS, openSource, POLL_MS, pendingLogSignal } from './source-fixture.ts'
 
@@ -51,6 +51,13 @@ describe('a silent node with another one beside it', () => {
 })
 
 describe('a subscription that is accepted and never delivers', () => {
+  it('is silent also if it pushes a log of an impossible block', async () => {
+    const { emit, seal, statuses } = await openWithLiveLink('shown')
+    await emit(pendingLogSignal(pendingLog({ block: HEAD + 9_000_000 })))
+    for (const logs of [2, 1]) await seal(logs, unpushed)
+    expect(statuses()).toEqual(['pendingLogs ok', 'poll silent'])
+  })
+
   it('is silent after three missed logs in two blocks, and is replaced by polling', async () => {
     const { chain, advance, seal, statuses, pendingLogs } = await openWithLiveLink('shown')
     await seal(2, unpushed)

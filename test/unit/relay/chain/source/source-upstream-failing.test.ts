@@ -1,7 +1,7 @@
 import type { SchedulerLike } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { UpstreamError } from '../../../../../src/relay/chain/rpc/error.ts'
 import { IN_FLIGHT_BOUND } from '../../../../../src/relay/chain/rpc/limited-requests.ts'
+import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { waitOn } from '../../../../support/virtual-time.ts'
 import { behindError, type FakeChain } from '../fake-chain.ts'
 import { keyOf, sealedLog, word } from '../node-json.ts'

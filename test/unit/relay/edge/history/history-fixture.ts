@@ -1,6 +1,6 @@
-import { readHistoryQuery } from '../../../../../src/relay/edge/history/query.ts'
+import { readHistoryQuery } from '../../../../../src/relay/edge/history/resolve-query.ts'
 import { WorkQueue } from '../../../../../src/relay/edge/limits/work-queue.ts'
-import { View } from '../../../../../src/relay/edge/select/view.ts'
+import { View } from '../../../../../src/relay/edge/select/state-view.ts'
 import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'
 import { apple, notesOfTokens, tesla } from '../../tape/update-drafts.ts'
 import type { ArbitrarySelection } from '../arbitrary-tape.ts'

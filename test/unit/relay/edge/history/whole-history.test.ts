@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { EvictedError } from '../../../../../src/relay/edge/history/eviction-guard.ts'
-import { readAll } from '../../../../../src/relay/edge/history/export.ts'
+import { readAll } from '../../../../../src/relay/edge/history/history-export.ts'
 import { WorkQueue } from '../../../../../src/relay/edge/limits/work-queue.ts'
 import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'
 import { navChange, token } from '../../tape/update-drafts.ts'

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { nextTurn } from '../../../../../src/lib/turns.ts'
-import { ConnectionLimits } from '../../../../../src/relay/edge/limits/connections.ts'
+import { ConnectionLimits } from '../../../../../src/relay/edge/limits/connection-limits.ts'
 import { SharedUsage } from '../../../../../src/relay/edge/limits/shared-usage.ts'
 import { RateLimiter } from '../../../../../src/relay/gateway/rate-limit.ts'
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { runAtOnce } from '../../../../../src/lib/turns.ts'
 import { parseDecimal } from '../../../../../src/protocol/decimal.ts'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
 import { defaultSelectionOptions, type SelectionOptions } from '../../../../../src/protocol/selection.ts'
 import type { Transport } from '../../../../../src/protocol/transports.ts'
 import type { Update } from '../../../../../src/protocol/updates.ts'
@@ -17,11 +17,11 @@ const addresses = Array.from({ length: 6 }, (_, index): Hex => `0x${String(index
 const noHistory = new KeyLookup({ readKey: () => [], sealsOfToken: () => [] })
 
 /** An update with the fields that matching reads; the others only make it distinct. */
-const PARTY = `0x${'1a'.repeat(20)}` as const
+const ACCOUNT = `0x${'1a'.repeat(20)}` as const
 const OTHER_PARTY = `0x${'2b'.repeat(20)}` as const
 const amountsOf = (seq: number) => ({
   ...{ stage: 'preconfirmed', reference_value: `${seq % 7}.00`, shares: `${seq % 5}` },
-  ...{ from: OTHER_PARTY, to: seq % 3 === 0 ? PARTY : OTHER_PARTY },
+  ...{ from: OTHER_PARTY, to: seq % 3 === 0 ? ACCOUNT : OTHER_PARTY },
 })
 
 function frameOf(seq: number, type: 'transfer' | 'nav' | 'status', address: Hex, padding: number): Frame {
@@ -73,7 +73,7 @@ const optionCases = {
   stage: { stage: 'sealed' },
   min_value: { min_value: parseDecimal('3') },
   min_shares: { min_shares: parseDecimal('3') },
-  party: { party: PARTY },
+  account: { account: [ACCOUNT] },
 } as const satisfies { readonly [Name in keyof SelectionOptions]: Pick<SelectionOptions, Name> }
 const anyOptions = fc.constantFrom<Partial<SelectionOptions>>({}, ...Object.values(optionCases), { types: ['nav', 'status'] })
 const anyListener = fc.record({

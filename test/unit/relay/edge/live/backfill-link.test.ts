@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { parseDecimal } from '../../../../../src/protocol/decimal.ts'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
 import { defaultSelectionOptions, type SelectionOptions, SYMBOLS_BOUND } from '../../../../../src/protocol/selection.ts'
 import { updateTypes } from '../../../../../src/protocol/updates.ts'
-import { readHistoryQuery } from '../../../../../src/relay/edge/history/query.ts'
+import { readHistoryQuery } from '../../../../../src/relay/edge/history/resolve-query.ts'
 import { backfillUrlOf } from '../../../../../src/relay/edge/live/backfill-link.ts'
-import { View } from '../../../../../src/relay/edge/select/view.ts'
+import { View } from '../../../../../src/relay/edge/select/state-view.ts'
 import { notesOfTokens } from '../../tape/update-drafts.ts'
 import { openTestEdge } from '../edge-fixture.ts'
 
@@ -48,7 +48,11 @@ describe('the backfill link', () => {
     ['all types', ['AAPLc'], { types: updateTypes }],
     ['some types', null, { types: ['transfer', 'nav'] }],
     ['the sealed view', ['AAPLc', 'TSLAc'], { stage: 'sealed' }],
-    ['filters', ['AAPLc'], { min_value: parseDecimal('10000.50'), min_shares: parseDecimal('0.000001'), party: addressOf(9) }],
+    [
+      'filters',
+      ['AAPLc'],
+      { min_value: parseDecimal('10000.50'), min_shares: parseDecimal('0.000001'), account: [addressOf(8), addressOf(9)] },
+    ],
   ])('names the same selection: %s', async (_, symbols, options) => {
     const { query, selection } = await queryFromLink(symbols, options)
     const written = ({ min_value, min_shares, ...rest }: SelectionOptions) => ({ ...rest, value: min_value, shares: min_shares })

@@ -6,7 +6,7 @@ import { Frame } from '../../../../../src/relay/edge/select/frame.ts'
 import { KeyLookup } from '../../../../../src/relay/edge/select/key-history.ts'
 import { deflateFrames } from '../../../../../src/relay/edge/transport/deflate.ts'
 import type { Compression } from '../../../../../src/relay/edge/transport/deflate-offer.ts'
-import { encode } from '../../../../../src/relay/edge/transport/encode.ts'
+import { encode } from '../../../../../src/relay/edge/transport/encode-message.ts'
 
 const noHistory = new KeyLookup({ readKey: () => [], sealsOfToken: () => [] })
 const framesOf = (count: number): readonly Frame[] =>

@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks'
 import { describe, expect, it, vi } from 'vitest'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { nextTurn } from '../../../../../src/lib/turns.ts'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
 import type { Draft } from '../../../../../src/protocol/updates.ts'
 import { apple, otherLog } from '../../tape/update-drafts.ts'
 import { type ListenRequest, openTestEdge, RecordingOutlet, sinceAfter } from '../edge-fixture.ts'

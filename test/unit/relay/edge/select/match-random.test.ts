@@ -23,7 +23,7 @@ function expectedOf(entries: readonly Entry[], { tokens, stage, types, min }: Ar
       case 'amend': {
         const fact = facts.get(update.key)
         if (!fact) throw new Error('an impossible tape')
-        const isNamed = types.includes(update.type) && !(min !== null && isMovement(update.of))
+        const isNamed = types.includes(update.type) && !(min !== null && isMovement(update.fact_type))
         const content = update.type === 'amend' ? update.update : null
         if (fact.isEmitted && (isNamed || fact.hasMatched || (content && passes(content)))) received.push(text)
         if (content) {

@@ -56,7 +56,7 @@ describe('a retract', () => {
   it.each<[string, Partial<SelectionOptions>]>([
     ['min_value', largeOnly],
     ['min_shares', { min_shares: minimum('2') }],
-    ['party', { party: `0x${'ee'.repeat(20)}` }],
+    ['account', { account: [`0x${'ee'.repeat(20)}`] }],
   ])('of a movement that %s filtered out is filtered out too', async (_, options) => {
     expect(await receivedTypes(options, [small], [retractOf(small)])).toEqual([])
   })

@@ -241,7 +241,7 @@ describe('a resume in the sealed view', () => {
 
   it.each(['6', '6.1'])('reports a gap for a position ahead of the tape: %s', async (position) => {
     const { messages, epoch } = await resumed(position)
-    const gap = { type: 'gap', reason: 'ahead', from: `${epoch}.${position}`, to: `${epoch}.5` }
+    const gap = { type: 'gap', reason: 'ahead', after: `${epoch}.${position}`, through: `${epoch}.5` }
     expect(messages.find(({ type }) => type === 'gap')).toMatchObject(gap)
   })
 
@@ -251,7 +251,7 @@ describe('a resume in the sealed view', () => {
     expect(tape.oldest()).toBe(4)
     const { outlet, started } = listen({ options: sealedOnly, since: sinceAfter(`${tape.epoch}.4.2`) })
     await started
-    const gap = { reason: 'expired', from: `${tape.epoch}.4.2`, to: `${tape.epoch}.4` }
+    const gap = { reason: 'expired', after: `${tape.epoch}.4.2`, through: `${tape.epoch}.4` }
     expect(outlet.messages.find(({ type }) => type === 'gap')).toMatchObject(gap)
     expect(summarise(outlet.updates)).toEqual(['status 5'])
   })
@@ -305,7 +305,8 @@ describe('a replay that meets keys whose publication was evicted', () => {
     const { outlet, started } = listen({ options: { ...sealedOnly, ...options }, since })
     await started
     return outlet.messages.flatMap((message) => {
-      if (message.type === 'gap') return [`gap ${message.reason} ${message.from} to ${message.id}`.replaceAll(`${tape.epoch}.`, '')]
+      if (message.type === 'gap')
+        return [`gap ${message.reason} ${message.after} to ${message.id}`.replaceAll(`${tape.epoch}.`, '')]
       return 'prev' in message ? summarise([message]) : []
     })
   }
@@ -337,7 +338,8 @@ describe('a live listener of the sealed view that lacks keys whose publication w
     await tape.append([transferAt({ block: 8 })])
     await tape.append([sealOf([transferAt({ block: 8 })], 8)])
     return outlet.messages.slice(3).flatMap((message) => {
-      if (message.type === 'gap') return [`gap ${message.reason} ${message.from} to ${message.id}`.replaceAll(`${tape.epoch}.`, '')]
+      if (message.type === 'gap')
+        return [`gap ${message.reason} ${message.after} to ${message.id}`.replaceAll(`${tape.epoch}.`, '')]
       if (message.type === 'live') return [`live ${message.id}`.replaceAll(`${tape.epoch}.`, '')]
       return 'prev' in message ? summarise([message]) : []
     })

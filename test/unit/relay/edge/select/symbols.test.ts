@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
+import { View } from '../../../../../src/relay/edge/select/state-view.ts'
 import { resolveSymbols, unknownSymbol } from '../../../../../src/relay/edge/select/symbols.ts'
-import { View } from '../../../../../src/relay/edge/select/view.ts'
-import { openSqliteTape } from '../../../../../src/relay/tape/sqlite.ts'
+import { openSqliteTape } from '../../../../../src/relay/tape/sqlite-tape.ts'
 import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'
 import { diffFullList } from '../../../../../src/relay/tokens/list/list-diff.ts'
 import { parseList } from '../../../../../src/relay/tokens/list/list-parser.ts'
@@ -146,6 +146,7 @@ describe('a symbol that no token matches', () => {
     expect(unknownSymbol((await resolveIn(['APPL'])).rejected).record).toEqual({
       code: 404,
       message: "No tokenized stock 'APPL'. Did you mean AAPLc?",
+      reason: 'unknown_symbol',
       details: [{ '@type': 'stocktape/unknown_symbol', suggest: ['AAPLc'] }],
     })
     expect(unknownSymbol((await resolveIn(['ZZZZZZZZ'])).rejected).message).toBe("No tokenized stock 'ZZZZZZZZ'.")

@@ -5,7 +5,7 @@ import { HOUR_MS, type HourCounts, HourlyScore, hourOf } from '../../../../../sr
 import { LeadHistogram, percentile } from '../../../../../src/relay/edge/status/lead-histogram.ts'
 import { ScoreTracker } from '../../../../../src/relay/edge/status/score-tracker.ts'
 import { Notes } from '../../../../../src/relay/tape/notes.ts'
-import { openSqliteTape } from '../../../../../src/relay/tape/sqlite.ts'
+import { openSqliteTape } from '../../../../../src/relay/tape/sqlite-tape.ts'
 import type { Entry, Follower, SearchableTape } from '../../../../../src/relay/tape/tape.ts'
 import { navChange } from '../../tape/update-drafts.ts'
 import { amendOf, retractOf, sealedAt, sealOf, transferAt } from '../fact-drafts.ts'
@@ -17,6 +17,11 @@ const SMALL_BOUND = 12
 const iso = (ms: number): string => new Date(ms).toISOString()
 const first = transferAt({ index: 1 })
 const second = transferAt({ index: 2 })
+/** A late fact at a time, of a block that is so much older; null is a block without a time. */
+const lateAt = (index: number, now: number, ageMs: number | null) => {
+  const fact = sealedAt(transferAt({ index }))
+  return { ...fact, late: true, block: { ...fact.block, timestamp: ageMs === null ? null : iso(now - ageMs) } }
+}
 
 /** A tape that writes every update at the time of the clock. */
 function openScoredTape({ bound = 1_000_000, tapeRetentionMs = 365 * 24 * HOUR_MS } = {}) {
@@ -52,21 +57,33 @@ function openTestTape(bounds: Parameters<typeof openScoredTape>[0] = {}) {
 }
 
 const hourRow = (hour: number, counts: Partial<HourCounts> = {}): HourCounts => ({
-  ...{ hour: iso(hour), told: 0, sealed: 0, late: 0, retracted: 0, amended: 0, lead_ms: { p50: null, p95: null } },
+  ...{
+    hour: iso(hour),
+    published: 0,
+    sealed: 0,
+    late: 0,
+    backfilled: 0,
+    retracted: 0,
+    amended: 0,
+    lead_ms: { p50: null, p95: null },
+  },
   ...counts,
 })
 const leadTimes = (p50: number, p95 = p50) => ({ lead_ms: { p50, p95 } })
 
 describe('the score', () => {
-  it('counts published, sealed, late, retracted and amended facts and their lead', async () => {
+  it('counts published, sealed, late, backfilled, retracted and amended facts and their lead', async () => {
     const { clock, write, openTracker } = openTestTape()
     const { hours } = await openTracker()
     await write(first, second, navChange({ at: 0 }))
     clock.now += 1_200
     await write(amendOf(second, second))
     clock.now += 300
-    await write(retractOf(first), { ...sealedAt(transferAt({ index: 3 })), late: true }, sealOf([second, { index: 3 }]))
-    expect(hours()).toEqual([hourRow(noon, { told: 2, sealed: 1, late: 1, retracted: 1, amended: 1, ...leadTimes(1_500) })])
+    const late = [lateAt(3, clock.now, 0), lateAt(4, clock.now, 60_000), lateAt(5, clock.now, 60_001), lateAt(6, clock.now, null)]
+    await write(retractOf(first), ...late, sealOf([second, { index: 3 }]))
+    const counts = { published: 2, sealed: 1, late: 2, backfilled: 2, retracted: 1, amended: 1 }
+    expect(hours()).toEqual([hourRow(noon, { ...counts, ...leadTimes(1_500) })])
+    expect((await openTracker()).hours()).toEqual(hours())
   })
 
   it('counts every update in the hour of its time, and shows empty hours', async () => {
@@ -78,7 +95,7 @@ describe('the score', () => {
     await write(sealOf([first, second]))
     clock.now += 2 * HOUR_MS
     expect(hours()).toEqual([
-      hourRow(noon, { told: 2 }),
+      hourRow(noon, { published: 2 }),
       hourRow(noon + HOUR_MS, { sealed: 2, ...leadTimes(1) }),
       hourRow(noon + 2 * HOUR_MS),
       hourRow(noon + 3 * HOUR_MS),
@@ -98,7 +115,7 @@ describe('the score', () => {
     await write(sealOf([first]))
     clock.now += 5_000
     await write(sealOf([first], 7, 1))
-    expect(hours()).toEqual([hourRow(noon, { told: 1, sealed: 1, ...leadTimes(900) })])
+    expect(hours()).toEqual([hourRow(noon, { published: 1, sealed: 1, ...leadTimes(900) })])
   })
 
   it('measures the lead of a key that was retracted from its new publication', async () => {
@@ -111,7 +128,7 @@ describe('the score', () => {
     await write(first)
     clock.now += 250
     await write(sealOf([first], 7, 1))
-    expect(hours()).toEqual([hourRow(noon, { told: 2, retracted: 1, sealed: 1, ...leadTimes(250) })])
+    expect(hours()).toEqual([hourRow(noon, { published: 2, retracted: 1, sealed: 1, ...leadTimes(250) })])
   })
 
   it('counts a lead of zero when the clock went back before the seal', async () => {
@@ -121,7 +138,7 @@ describe('the score', () => {
     await write(first)
     clock.now -= 3_000
     await write(sealOf([first]))
-    expect(hours()).toEqual([hourRow(noon, { told: 1, sealed: 1, ...leadTimes(0) })])
+    expect(hours()).toEqual([hourRow(noon, { published: 1, sealed: 1, ...leadTimes(0) })])
   })
 
   it('leaves out the hour in which eviction removed updates, by count or by age', async () => {
@@ -134,9 +151,9 @@ describe('the score', () => {
       expect(hours()).toHaveLength(1)
       clock.now += HOUR_MS / 2
       await write(second)
-      expect(hours()).toEqual([hourRow(noon + HOUR_MS, { told: 1 })])
+      expect(hours()).toEqual([hourRow(noon + HOUR_MS, { published: 1 })])
       await write(sealOf([first, second]))
-      expect(hours()).toEqual([hourRow(noon + HOUR_MS, { told: 1, sealed: 1, ...leadTimes(0) })])
+      expect(hours()).toEqual([hourRow(noon + HOUR_MS, { published: 1, sealed: 1, ...leadTimes(0) })])
     }
   })
 
@@ -162,7 +179,7 @@ describe('the score', () => {
     await write(second)
     clock.now = noon + 1_000
     await write(sealOf([first]))
-    expect(hours()).toEqual([hourRow(noon, { told: 1, sealed: 1, ...leadTimes(1_000) })])
+    expect(hours()).toEqual([hourRow(noon, { published: 1, sealed: 1, ...leadTimes(1_000) })])
   })
 
   it('keeps a bounded number of open keys and drops the oldest', () => {
@@ -173,7 +190,7 @@ describe('the score', () => {
     for (let seq = 1; seq <= bound + 1; seq += 1) fold({ ...published, key: `k${seq}` }, seq)
     const seal = { ...sealOf([first]), time: iso(noon + 1), keys: ['k1', 'k2', `k${bound + 1}`] }
     fold(seal, bound + 2)
-    expect(score.hours(noon, 0)).toMatchObject([{ told: bound + 1, sealed: 2 }])
+    expect(score.hours(noon, 0)).toMatchObject([{ published: bound + 1, sealed: 2 }])
   })
 })
 
@@ -220,7 +237,7 @@ describe('a tape that is read again', () => {
     await write(transferAt({ block: 26 }))
     expect(hours()).toBeNull()
     await tracker.read()
-    expect(hours()).toEqual([hourRow(noon, { told: 2_501 })])
+    expect(hours()).toEqual([hourRow(noon, { published: 2_501 })])
     expect(pages.length).toBeGreaterThan(20)
     expect(Math.max(...pages)).toBeLessThan(150)
   })
@@ -238,9 +255,9 @@ describe('a tape that is read again', () => {
     }
     const tracker = await ScoreTracker.open({ ...tapeLike(tape), readTextsAfter }, clock.now)
     await tracker.read()
-    expect(tracker.hours(clock.now)).toEqual([hourRow(noon, { told: 102 })])
+    expect(tracker.hours(clock.now)).toEqual([hourRow(noon, { published: 102 })])
     await write(first)
-    expect(tracker.hours(clock.now)).toEqual([hourRow(noon, { told: 103 })])
+    expect(tracker.hours(clock.now)).toEqual([hourRow(noon, { published: 103 })])
   })
 
   it('counts an update once that is both read and followed', async () => {
@@ -253,7 +270,7 @@ describe('a tape that is read again', () => {
     const entries = await write(first)
     const tracker = await ScoreTracker.open({ ...tapeLike(tape), follow }, clock.now)
     deliverToTracker(entries, new Notes(), Number.POSITIVE_INFINITY)
-    expect(tracker.hours(clock.now)).toEqual([hourRow(noon, { told: 1 })])
+    expect(tracker.hours(clock.now)).toEqual([hourRow(noon, { published: 1 })])
   })
 
   it('catches up when followed updates are evicted before they are read', async () => {
@@ -346,13 +363,19 @@ async function applySteps(
     else if (kind === 'seal') await write(sealOf([fact, { index: 9 }]))
     else if (kind === 'amend') await write(amendOf(fact, fact))
     else if (kind === 'retract') await write(retractOf(fact))
-    else if (kind === 'late') await write({ ...sealedAt(transferAt({ index: 100 + key })), late: true })
+    else if (kind === 'late') await write(lateAt(100 + key, clock.now, 59_998 + key))
     else if (!isOpen) await write(fact)
     check()
   }
 }
 
 const stateOfKey = (entries: readonly Entry[]): 'open' | 'over' => (entries.at(-1)?.update.type === 'transfer' ? 'open' : 'over')
+
+/** How much older than a late message its block is; not a number if it is not late. */
+function lateAgeMs(update: Update): number {
+  if (!('late' in update) || update.late !== true) return Number.NaN
+  return update.block?.timestamp ? Date.parse(update.time) - Date.parse(update.block.timestamp) : Number.POSITIVE_INFINITY
+}
 
 /** The same score, counted anew from the whole tape for each hour. */
 function countNaively(tape: SearchableTape, now: number): readonly HourCounts[] {
@@ -375,9 +398,10 @@ function countNaively(tape: SearchableTape, now: number): readonly HourCounts[] 
     }
     rows.push({
       hour: iso(hour),
-      told: number((update) => 'stage' in update && update.stage === 'preconfirmed'),
+      published: number((update) => 'stage' in update && update.stage === 'preconfirmed'),
       sealed: ahead.length,
-      late: number((update) => 'late' in update && update.late === true),
+      late: number((update) => lateAgeMs(update) <= 60_000),
+      backfilled: number((update) => lateAgeMs(update) > 60_000),
       retracted: number(({ type }) => type === 'retract'),
       amended: number(({ type }) => type === 'amend'),
       lead_ms: { p50: rank(0.5), p95: rank(0.95) },

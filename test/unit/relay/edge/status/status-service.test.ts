@@ -3,7 +3,7 @@ import { HOUR_MS } from '../../../../../src/relay/edge/status/hourly-score.ts'
 import { StatusService } from '../../../../../src/relay/edge/status/status-service.ts'
 import { TimePerSource } from '../../../../../src/relay/edge/status/time-per-source.ts'
 import { listOrderNote, listReadNote, Notes, newestSettledNote, statusNote } from '../../../../../src/relay/tape/notes.ts'
-import { openSqliteTape } from '../../../../../src/relay/tape/sqlite.ts'
+import { openSqliteTape } from '../../../../../src/relay/tape/sqlite-tape.ts'
 import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'
 import { status as statusDraft } from '../../tape/update-drafts.ts'
 import { openTestEdge } from '../edge-fixture.ts'
@@ -90,7 +90,7 @@ describe('the service status', () => {
     const { open, tape } = await openStatus()
     const { score, ...rest } = (await open()).read()
     expect(rest).toEqual({
-      ...{ chain_id: 1, demo: false, source: 'down', reason: 'no_list', since: null },
+      ...{ chain_id: 1, demo: false, source: 'down', reason: 'no_list', started_at: null },
       head: { pending: null, sealed: null, safe: null, finalized: null },
       lag_ms: null,
       stocks: { read_at: null, age_s: null, count: null },

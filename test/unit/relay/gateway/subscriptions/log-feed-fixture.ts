@@ -1,6 +1,6 @@
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import type { LogFilter } from '../../../../../src/protocol/json-rpc-methods.ts'
-import { type Log, readLogs } from '../../../../../src/relay/chain/logs/log-schema.ts'
+import { type Log, readLogs } from '../../../../../src/relay/chain/logs/read-logs.ts'
 import type { ChainEvent } from '../../../../../src/relay/chain/source/source.ts'
 import { LogFeed } from '../../../../../src/relay/gateway/subscriptions/log-feed.ts'
 import {
@@ -113,7 +113,6 @@ export function openLogFeed(listed: readonly Hex[] = [apple, tesla]) {
   const listedAddresses = new Set(listed)
   const logFeed = new LogFeed({ subscribers, isListed: (address) => listedAddresses.has(address) })
   return {
-    logFeed,
     listedAddresses,
     receive: (...events: readonly ChainEvent[]) => {
       for (const event of events) logFeed.receive(event)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { formatKey } from '../../../../../src/protocol/key.ts'
-import type { Log } from '../../../../../src/relay/chain/logs/log-schema.ts'
+import { formatKey } from '../../../../../src/protocol/fact-key.ts'
+import type { Log } from '../../../../../src/relay/chain/logs/read-logs.ts'
 import { headEvent, openLogFeed, pendingLogEvent, readNodeLog, sealedEvent } from './log-feed-fixture.ts'
 
 const at = (block: number, raw: bigint, index = 0): Log => readNodeLog({ block, raw, index })
@@ -131,22 +131,22 @@ describe('blocks of a backfill', () => {
 describe('the bound of the log feed', () => {
   const LATELY = 1_024
 
-  it('covers the depth of a reorganisation', () => {
-    const { logFeed, receive } = openLogFeed()
-    receive(headEvent(10), sealedEvent({ number: 11, logs: [at(11, 1n)] }))
-    receive(sealedEvent({ number: 11 + LATELY }))
-    expect(logFeed.at(11)).toHaveLength(1)
-    receive(sealedEvent({ number: 11 + LATELY + 1 }))
-    expect(logFeed.at(11)).toEqual([])
+  it.each([
+    ['remembers', LATELY, ['-11.0=1 a']],
+    ['forgets', LATELY + 1, []],
+  ])('%s a block that was settled %i blocks ago', (_, depth, removals) => {
+    const { receive, subscribe } = openLogFeed()
+    const subscriber = subscribe('logs')
+    receive(headEvent(10), sealedEvent({ number: 11, logs: [at(11, 1n)] }), sealedEvent({ number: 11 + depth }))
+    receive(sealedEvent({ number: 11, fork: 'b', newest: 11 + depth }))
+    expect(subscriber.summariesFrom(1)).toEqual(removals)
   })
 
   it('keeps everything that is not settled yet', () => {
-    const { logFeed, receive, subscribe } = openLogFeed()
+    const { receive, subscribe } = openLogFeed()
     receive(headEvent(10))
     const subscriber = subscribe()
-    receive(pendingLogEvent(at(5_000, 1n)), sealedEvent({ number: 4_999 }))
-    expect(logFeed.at(5_000)).toHaveLength(1)
-    receive(sealedEvent({ number: 5_000 }))
+    receive(pendingLogEvent(at(5_000, 1n)), sealedEvent({ number: 4_999 }), sealedEvent({ number: 5_000 }))
     expect(subscriber.summaries).toEqual(['+5000.0=1 pending', '-5000.0=1 pending'])
   })
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { nextTurn } from '../../../../../src/lib/turns.ts'
-import { readLogs } from '../../../../../src/relay/chain/logs/log-schema.ts'
+import { readLogs } from '../../../../../src/relay/chain/logs/read-logs.ts'
 import { apple, pendingLog, sealedLog, tesla, txHash, ZERO_WORD } from '../../chain/node-json.ts'
 import { hashOf, headEvent, openLogFeed, pendingLogEvent, readNodeLog, sealedEvent } from './log-feed-fixture.ts'
 
@@ -150,19 +150,6 @@ describe('a sealed block', () => {
     }
     expect(pending.summaries).toEqual(['+11.0=1 pending', '+11.1=2 a', '+12.0=12 a', '+13.0=13 a', '+14.0=14 a'])
     expect(logs.summaries).toEqual(['+11.0=1 a', '+11.1=2 a', '+12.0=12 a', '+13.0=13 a', '+14.0=14 a'])
-  })
-})
-
-describe('the open keys of the log feed', () => {
-  it('are the logs that it sent of a block, and their blocks', () => {
-    const { logFeed, receive } = openStarted()
-    receive(pendingLogEvent(readNodeLog({ block: 12 })), pendingLogEvent(one), pendingLogEvent(two))
-    expect(logFeed.at(11)).toEqual([one, two].map((log) => ({ key: log.key, address: apple, tx: log.transactionHash })))
-    expect(logFeed.at(13)).toEqual([])
-    expect(logFeed.publishedBlocksBetween(0, 11)).toEqual([11])
-    expect(logFeed.publishedBlocksBetween(11, 20)).toEqual([11, 12])
-    receive(sealedEvent({ number: 11 }))
-    expect(logFeed.publishedBlocksBetween(11, 20)).toEqual([12])
   })
 })
 

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { RpcError } from '../../../../../src/relay/gateway/rpc-error.ts'
 import { Subscriptions } from '../../../../../src/relay/gateway/subscriptions/subscriptions.ts'
-import { UnlistedContracts } from '../../../../../src/relay/gateway/subscriptions/unlisted-contracts.ts'
 import { apple, pendingLog, tesla, word } from '../../chain/node-json.ts'
 import { hashOf, headEvent, pendingLogEvent, RecordingSubscriber, readNodeLog, sealedEvent } from './log-feed-fixture.ts'
 
@@ -11,18 +10,11 @@ const manyAddresses = (count: number): Hex[] =>
   Array.from({ length: count }, (_, at): Hex => `0x${(at + 1).toString(16).padStart(40, '0')}`)
 
 /** Subscriptions with two listed tokens, after the head 10. */
-function openSubscriptions({
-  unlisted = null,
-  listed = [apple, tesla],
-}: {
-  unlisted?: UnlistedContracts | null
-  listed?: Hex[]
-} = {}) {
+function openSubscriptions({ listed = [apple, tesla] }: { listed?: Hex[] } = {}) {
   const blockAt = (number: number) => ({ number: `0x${number.toString(16)}`, hash: hashOf(number), parentHash: hashOf(number - 1) })
   const subscriptions = new Subscriptions({
     isListed: (address) => listed.includes(address),
     hasList: () => listed.length > 0,
-    unlistedContracts: unlisted,
     readBlock: async (number) => blockAt(number),
     delay: async () => {},
   })
@@ -109,45 +101,5 @@ describe('a subscription that is refused gets a message', () => {
     const { refusalOf, open } = openSubscriptions({ listed: [] })
     expect(refusalOf(['logs', { address: apple }])).toMatch(/^-32000 .*has not been read yet; try again/)
     open('logs', {})
-  })
-})
-
-describe('unlisted contracts, where they are allowed', () => {
-  it('are followed by their own source beside the listed ones, in one subscription', () => {
-    const unlisted = new UnlistedContracts()
-    const { subscriptions, open, transferEvent } = openSubscriptions({ unlisted })
-    const { subscriber, end } = open('pendingLogs', { address: [apple, other] })
-    unlisted.logFeed.receive(headEvent(10))
-    subscriptions.receive(transferEvent(apple, 0))
-    subscriptions.receive(transferEvent(other, 1))
-    unlisted.logFeed.receive(transferEvent(other, 2))
-    unlisted.logFeed.receive(transferEvent(apple, 3))
-    expect(subscriber.summaries).toEqual(['+11.0=1 pending', '+11.2=1 pending'])
-    end()
-    subscriptions.receive(transferEvent(apple, 4))
-    unlisted.logFeed.receive(transferEvent(other, 5))
-    expect(subscriber.results).toHaveLength(2)
-  })
-
-  it('are not part of an empty filter', () => {
-    const unlisted = new UnlistedContracts()
-    const { open, transferEvent } = openSubscriptions({ unlisted })
-    const [all] = [open('pendingLogs'), open('pendingLogs', { address: other })]
-    unlisted.logFeed.receive(transferEvent(other))
-    expect(all?.subscriber.summaries).toEqual([])
-  })
-
-  it('beyond the bound leave nothing behind of the subscription that named them', () => {
-    const unlisted = new UnlistedContracts()
-    const { subscriptions, open, refusalOf, transferEvent } = openSubscriptions({ unlisted })
-    const { end } = open('logs', { address: manyAddresses(60) })
-    expect(refusalOf(['pendingLogs', { address: [apple, ...manyAddresses(5)] }])).toMatch(
-      /^-32005 your address follows more than 64/,
-    )
-    const { subscriber } = open('pendingLogs')
-    subscriptions.receive(transferEvent(apple))
-    expect(subscriber.results).toHaveLength(1)
-    end()
-    open('pendingLogs', { address: manyAddresses(64) })
   })
 })

@@ -1,11 +1,11 @@
 import Big from 'big.js'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { type Draft, type DraftOf, Update } from '../../../../../src/protocol/updates.ts'
 import { decodeLog } from '../../../../../src/relay/chain/logs/events.ts'
 import { foldAlone } from '../../../../../src/relay/chain/logs/fold-logs.ts'
-import { type Log, readLogs } from '../../../../../src/relay/chain/logs/log-schema.ts'
+import { type Log, readLogs } from '../../../../../src/relay/chain/logs/read-logs.ts'
 import { enrich, type Origin } from '../../../../../src/relay/ingest/facts/enrich.ts'
 import { openMoment } from '../../../../../src/relay/ingest/moment.ts'
 import { newMultiplierHistory } from '../../../../../src/relay/tokens/multiplier.ts'
@@ -88,7 +88,7 @@ describe('a movement', () => {
         updated_at: '2026-11-20T11:30:03.000Z',
         age_s: 1_797,
         state: 'fresh',
-        bound_s: 93_600,
+        stale_after_s: 93_600,
         frozen: null,
       },
       memo: null,

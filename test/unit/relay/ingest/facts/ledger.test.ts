@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { decodeLog } from '../../../../../src/relay/chain/logs/events.ts'
 import { foldAlone } from '../../../../../src/relay/chain/logs/fold-logs.ts'
 import { DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'

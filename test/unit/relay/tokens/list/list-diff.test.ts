@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { type Draft, Update } from '../../../../../src/protocol/updates.ts'
 import { applyCall, type TokenReport } from '../../../../../src/relay/tokens/apply-call.ts'
+import { featureName } from '../../../../../src/relay/tokens/drafts-of-token.ts'
 import {
   diffFullList,
   type ListTiming,
@@ -11,7 +12,6 @@ import {
 } from '../../../../../src/relay/tokens/list/list-diff.ts'
 import { addLogChange } from '../../../../../src/relay/tokens/multiplier.ts'
 import { type Token, withDerivedState } from '../../../../../src/relay/tokens/token.ts'
-import { featureName } from '../../../../../src/relay/tokens/token-drafts.ts'
 import { APPLE, apple, listTime, listTimeAfter, NOON, parsedList, type StockRecord, TESLA, tesla } from '../stock-records.ts'
 
 const HOUR_MS = 3_600_000
@@ -68,8 +68,8 @@ describe('a first list', () => {
         address: APPLE,
         time: '2026-11-20T12:00:00.000Z',
         phase: 'effective',
-        from: null,
-        to: '1',
+        previous: null,
+        multiplier: '1',
         effective_at: null,
         source: 'list',
       },
@@ -83,14 +83,14 @@ describe('a first list', () => {
           updated_at: '2026-11-20T11:30:03.000Z',
           age_s: 1_797,
           state: 'fresh',
-          bound_s: 93_600,
+          stale_after_s: 93_600,
           frozen: null,
         },
         before: null,
         source: 'list',
       },
       expect.objectContaining({ type: 'token', symbol: 'TSLAc', change: 'listed', before: null }),
-      expect.objectContaining({ type: 'multiplier', symbol: 'TSLAc', from: null, to: '1', source: 'list' }),
+      expect.objectContaining({ type: 'multiplier', symbol: 'TSLAc', previous: null, multiplier: '1', source: 'list' }),
     ])
   })
 
@@ -114,7 +114,7 @@ describe('a first list', () => {
     expect(list([apple({ nav_price: 1, symbol: 'APPL' }), tesla()])).toEqual([])
     expect(subscribe([APPLE, TESLA])).toMatchObject([
       { type: 'token', symbol: 'APPL', change: 'listed' },
-      { type: 'multiplier', symbol: 'APPL', from: null },
+      { type: 'multiplier', symbol: 'APPL', previous: null },
       { type: 'nav', symbol: 'APPL' },
     ])
   })
@@ -128,7 +128,7 @@ describe('a token', () => {
     expect(list([apple(), tesla()])).toEqual([])
     expect(subscribe([APPLE, TESLA])).toMatchObject([
       { type: 'token', symbol: 'TSLAc', change: 'listed' },
-      { type: 'multiplier', symbol: 'TSLAc', from: null },
+      { type: 'multiplier', symbol: 'TSLAc', previous: null },
       { type: 'nav', symbol: 'TSLAc', before: null },
     ])
   })
@@ -145,7 +145,7 @@ describe('a token', () => {
     expect(list([apple(), tesla()])).toEqual([])
     expect(subscribe([APPLE, TESLA])).toMatchObject([
       { type: 'token', symbol: 'AAPLc', change: 'listed' },
-      { type: 'multiplier', symbol: 'AAPLc', from: null },
+      { type: 'multiplier', symbol: 'AAPLc', previous: null },
       { type: 'nav', symbol: 'AAPLc', before: null },
     ])
   })
@@ -219,8 +219,8 @@ describe('a multiplier of the list', () => {
         address: APPLE,
         time: '2026-11-20T12:00:00.000Z',
         phase: 'effective',
-        from: '1',
-        to: '1.000537939576369481',
+        previous: '1',
+        multiplier: '1.000537939576369481',
         effective_at: null,
         source: 'list',
       },
@@ -284,7 +284,7 @@ describe('a multiplier of the list', () => {
     }
     const published = steps.map((step, index) =>
       apply(step, index + 1).map((draft) =>
-        draft.type === 'multiplier' ? `${draft.from} → ${draft.to} ${draft.source}` : draft.type,
+        draft.type === 'multiplier' ? `${draft.previous} → ${draft.multiplier} ${draft.source}` : draft.type,
       ),
     )
     expect(published).toEqual(steps.map((step) => step.published))

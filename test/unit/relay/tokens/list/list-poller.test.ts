@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { asyncScheduler, VirtualTimeScheduler } from 'rxjs'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { Hex } from '../../../../../src/protocol/fields.ts'
+import type { Hex } from '../../../../../src/lib/hex.ts'
 import { fetchList, type PolledList, pollList } from '../../../../../src/relay/tokens/list/list-poller.ts'
 import { APPLE, apple, listBody, TESLA, tesla } from '../stock-records.ts'
 

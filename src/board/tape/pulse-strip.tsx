@@ -1,0 +1,159 @@
+import type { Head, ServiceStatus, Source } from '../../sdk/client/index.ts'
+import type { BoardFeed } from '../feed/board-feed.ts'
+import { formatBlock, formatShare } from '../shared/number-text.ts'
+import { PageLink } from '../shared/page-link.tsx'
+import { reasonSentence, sessionWords, sourceSentence } from '../shared/state-words.ts'
+import { formatClock, formatDuration, formatMoment } from '../shared/time-text.ts'
+import type { TapeLine } from './tape-lines.ts'
+
+type StripProps = { readonly feed: BoardFeed; readonly nowMs: number }
+
+/** The pulse: whether the feed is alive, and how far the chain has come. Its second line says what is wrong, if anything. */
+export function Strip({ feed, nowMs }: StripProps) {
+  const { state, status } = feed
+  const source = state?.source ?? status?.source ?? null
+  const lag = status?.lag_ms ?? null
+  const isLive = state?.phase === 'live'
+  const trouble = troubleOf(feed, nowMs)
+  return (
+    <>
+      <PageLink
+        page={{ name: 'source' }}
+        class={`pulse ${lookOf(isLive, source, trouble)}`}
+        title={source === null ? undefined : `${source}: ${sourceSentence(source)}`}
+      >
+        <span class="pulse-dot" aria-hidden="true" />
+        <b>{isLive ? 'live' : phaseWord(feed)}</b>
+        {isLive && <span>{source}</span>}
+        <span class="figure">{isLive && lag !== null && source !== 'down' ? formatDuration(lag) : ''}</span>
+      </PageLink>
+      <Heads head={feed.head} />
+      <SessionText feed={feed} nowMs={nowMs} />
+      <p class="strip-score" title="How many of the pre-confirmations were sealed as they were announced, and how soon">
+        {scoreText(status)}
+      </p>
+      <p class={`trouble ${trouble?.level ?? ''}`} role="status">
+        {trouble && <PageLink page={{ name: 'source' }}>{trouble.text}</PageLink>}
+      </p>
+    </>
+  )
+}
+
+/** Filled while all is well, amber while it is not, a red ring where there is nothing, grey before it began. */
+function lookOf(isLive: boolean, source: Source | null, trouble: Trouble | null): string {
+  if (!isLive) return trouble === null ? '' : 'off'
+  if (source === 'down') return 'bad'
+  return source === 'pendingLogs' && trouble === null ? 'good' : 'fair'
+}
+
+const phaseWord = ({ interruptions }: BoardFeed): string => (interruptions.length > 0 ? 'reconnecting' : 'connecting')
+
+/** The newest block, and how far each watermark is behind it. */
+function Heads({ head }: { readonly head: Head | null }) {
+  const top = head?.pending ?? head?.sealed ?? null
+  const hasNoPending = head !== null && head.pending === null
+  const behind = (number: number | null | undefined) =>
+    top === null || number == null ? '–' : number === top ? '±0' : `−${top - number}`
+  return (
+    <p class="heads" title="The newest block, and how many blocks behind it the others are">
+      <span>
+        {hasNoPending ? 'sealed' : 'pending'} <b class="figure">{formatBlock(top)}</b>
+      </span>
+      <span class={hasNoPending ? 'hidden' : ''}>
+        sealed <b class="figure">{behind(head?.sealed)}</b>
+      </span>
+      <span>
+        safe <b class="figure">{behind(head?.safe)}</b>
+      </span>
+      <span>
+        final <b class="figure">{behind(head?.finalized)}</b>
+      </span>
+    </p>
+  )
+}
+
+function SessionText({ feed, nowMs }: StripProps) {
+  const session = feed.book.all()[0]?.session
+  if (!session) return <p class="strip-session" />
+  const { market, state, ends_at } = session
+  const next = ends_at === null ? '' : `, ${state === 'open' ? 'until' : 'changes'} ${formatMoment(ends_at, nowMs)}`
+  return (
+    <p class="strip-session" title={`${market}: the exchange on which the stocks are listed`}>
+      {market} {sessionWords(session)}
+      {next}
+    </p>
+  )
+}
+
+/** How the pre-confirmations of the hours on the tape ended. */
+function scoreText(status: ServiceStatus | null): string {
+  const hours = status?.score ?? []
+  const sum = (name: 'sealed' | 'retracted') => hours.reduce((total, hour) => total + hour[name], 0)
+  const [sealed, retracted] = [sum('sealed'), sum('retracted')]
+  const lead = hours.findLast(({ lead_ms }) => lead_ms.p50 !== null)?.lead_ms.p50
+  if (sealed + retracted === 0) return ''
+  return `sealed ${formatShare(sealed, sealed + retracted)}${lead == null ? '' : ` in ${lead} ms`} (${hours.length} h)`
+}
+
+type Trouble = { readonly level: 'bad' | 'fair'; readonly text: string }
+
+/** One sentence about what is wrong, or null. The most important one wins. */
+function troubleOf(feed: BoardFeed, nowMs: number): Trouble | null {
+  return connectionTrouble(feed) ?? sourceTrouble(feed, nowMs) ?? factTrouble(feed)
+}
+
+function connectionTrouble({ state, status, failure, interruptions }: BoardFeed): Trouble | null {
+  if (failure !== null) return { level: 'bad', text: `The relay refuses this stream: ${failure}` }
+  if (status?.reason === 'no_list')
+    return { level: 'fair', text: 'The token list has not been read yet: there are no symbols and no NAV' }
+  const open = interruptions.at(-1)
+  if (open && open.untilMs === null) {
+    const wait = state?.retryMs == null ? '' : `, next attempt within ${formatDuration(state.retryMs)}`
+    const since = formatClock(new Date(open.fromMs).toISOString())
+    return { level: 'bad', text: `Reconnecting: all you see is from ${since}, and it will go on without a hole${wait}` }
+  }
+  if (state === null || state.phase === 'live' || state.attempts < 2) return null
+  return { level: 'bad', text: `There is no stream yet, and the page tries again: ${state.reason ?? 'the relay does not answer'}` }
+}
+
+function sourceTrouble({ state, status }: BoardFeed, nowMs: number): Trouble | null {
+  const source = state?.source ?? status?.source
+  const reason = status?.reason && status.reason !== 'ok' ? `: ${reasonSentence(status.reason)}` : ''
+  const since = status?.started_at ? ` since ${formatMoment(status.started_at, nowMs)}` : ''
+  if (source === 'down')
+    return { level: 'bad', text: `Source down${since}${reason}. Nothing new arrives; history and NAV still work` }
+  if (source === 'poll') return { level: 'fair', text: `Polling instead of pushing${since}${reason}` }
+  return source === 'sealed' ? { level: 'fair', text: `Only sealed blocks${since}${reason}` } : null
+}
+
+function factTrouble({ state, lines }: BoardFeed): Trouble | null {
+  const text = state && state.rejected.length > 0 ? rejectedText(state.rejected) : unreliableText(lines.all)
+  return text === null ? null : { level: 'fair', text }
+}
+
+const rejectedText = (rejected: readonly { readonly symbol: string; readonly suggest: readonly string[] }[]): string =>
+  rejected
+    .map(({ symbol, suggest }) => `No symbol “${symbol}”${suggest.length > 0 ? `, but ${suggest.join(', ')}` : ''}`)
+    .join('; ')
+
+/** The newest facts by which the source is judged; with fewer a share says nothing. */
+const JUDGED_FACTS = 300
+const FACTS_MIN = 50
+/** From this share on a reader should know. */
+const WORTH_SAYING = 0.02
+
+/** Whether the source disappoints: what it announced and was not sealed, and what it did not announce. */
+function unreliableText(lines: readonly TapeLine[]): string | null {
+  const facts = lines
+    .slice(-JUDGED_FACTS)
+    .filter(({ content, isSealed, retraction }) => 'ingest' in content && (isSealed || retraction))
+  if (facts.length < FACTS_MIN) return null
+  const shareWith = (isOne: (line: TapeLine) => boolean) => {
+    const share = facts.filter(isOne).length / facts.length
+    return share >= WORTH_SAYING ? `${Math.round(share * 100)} %` : null
+  }
+  const retracted = shareWith(({ retraction }) => retraction !== null)
+  const late = shareWith(({ content }) => 'ingest' in content && content.late && content.ingest.source !== 'backfill')
+  const parts = [retracted && `${retracted} were retracted`, late && `${late} came late`].filter(Boolean)
+  return parts.length === 0 ? null : `Unreliable source: of the last ${facts.length} facts ${parts.join(' and ')}`
+}

@@ -1,0 +1,73 @@
+import type { Hex } from '../../lib/hex.ts'
+import type { TransactionOutcome } from '../chain/block-types.ts'
+import { type Faults, noFaults } from './faults.ts'
+
+/** How many transactions may be marked to be dropped, moved or changed. */
+const OUTCOMES_BOUND = 10_000
+
+/** The fault settings, and the decisions that need counters. */
+export const createFaultController = (cutSockets: () => void) => {
+  const outcomes = new Map<Hex, TransactionOutcome>()
+  const isNthFlashblock = createNthCounter()
+  const isNthTransaction = createNthCounter()
+  const isNthSeal = createNthCounter()
+  const isNthRequest = createNthCounter()
+  const setOutcome = (hash: Hex, outcome: TransactionOutcome) => {
+    if (outcomes.size >= OUTCOMES_BOUND) throw new Error(`no more than ${OUTCOMES_BOUND} transactions can be marked`)
+    outcomes.set(hash, outcome)
+  }
+  const faults: Faults = {
+    ...noFaults,
+    cutSockets,
+    dropSockets: () => {
+      faults.sockets = { status: 503 }
+      cutSockets()
+    },
+    drop: (hash) => setOutcome(hash, 'dropped'),
+    move: (hash) => setOutcome(hash, 'moved'),
+    change: (hash, logs) => setOutcome(hash, { logs }),
+    clear: () => {
+      outcomes.clear()
+      Object.assign(faults, noFaults)
+    },
+  }
+  /** Whether a counted fault has one left; then uses it up. */
+  const consume = (counter: 'lostFlashes' | 'emptyLogs' | 'missingByHash'): boolean => {
+    if (faults[counter] <= 0) return false
+    faults[counter] -= 1
+    return true
+  }
+  return {
+    faults,
+    consume,
+    outcomeOf: ({ hash }: { hash: Hex }): TransactionOutcome => {
+      const outcome = outcomes.get(hash)
+      outcomes.delete(hash)
+      const isDropped = isNthTransaction(faults.dropEvery)
+      return outcome ?? (isDropped ? 'dropped' : 'kept')
+    },
+    /** Whether a flashblock never reaches the subscribers. */
+    losesFlashblock: (): boolean => {
+      const isLost = isNthFlashblock(faults.loseEvery)
+      return consume('lostFlashes') || isLost
+    },
+    /** Whether a reorganisation follows the seal. */
+    shouldReorg: (): boolean => isNthSeal(faults.reorgEvery),
+    /** Whether an HTTP request goes to the lagging replica. */
+    isForLaggingReplica: (): boolean => {
+      const isOn = faults.lagBlocks > 0
+      const isNth = isNthRequest(isOn ? faults.lagEvery : 0)
+      return isOn && (faults.lagEvery === 0 || isNth)
+    },
+  }
+}
+export type FaultController = ReturnType<typeof createFaultController>
+
+/** True on every n-th call; 0 means never and restarts the count. */
+const createNthCounter = () => {
+  let count = 0
+  return (every: number): boolean => {
+    count = every > 0 ? count + 1 : 0
+    return every > 0 && count % every === 0
+  }
+}

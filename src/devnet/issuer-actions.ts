@@ -1,0 +1,172 @@
+import { parseUnits } from 'viem/utils'
+import { type Hex, toLowerHex } from '../lib/hex.ts'
+import type { DeferredTransaction } from './chain/state-dependent-transaction.ts'
+import { addMemo, addSeizure, buildFundedTransfer, senderOf, type TokenTransfer } from './chain/transactions.ts'
+import {
+  changeContractUri,
+  changeMetadata,
+  changeName,
+  changeSupplyCap,
+  changeSymbol,
+  pause,
+  unpause,
+} from './tokens/admin-calls.ts'
+import { type DevnetPool, pools, rootOfPrice } from './tokens/devnet-pools.ts'
+import { buildAggregatorSwap, buildRoundTransaction, FEED_DECIMALS, feeds } from './tokens/feeds.ts'
+import { announce, buildTokenCall, multicall, type TokenCall } from './tokens/issuer-call.ts'
+import { cancelSchedule, changeMultiplier, scheduleMultiplier } from './tokens/multiplier-calls.ts'
+import { buildFeedFreeze } from './tokens/oracle-registry.ts'
+import { buildSwap } from './tokens/swap-call.ts'
+import { MULTIPLIER_DECIMALS } from './tokens/token-storage.ts'
+
+/** A token by its symbol on the list, or by the symbol that it was issued under. */
+type TokenRef = { symbol: string }
+
+/** A new multiplier in decimal, such as `2` or `1.000537939576369481`; immediate, or at a second of Unix time. */
+type Split = { to: string; effectiveAt?: number }
+
+/** An announcement; omitted texts are empty. */
+type AnnouncementRequest = { id: string; description?: string; uri?: string }
+
+/** A transfer with a memo of 32 bytes; `from` and `to` default to the custodian. */
+type MemoTransfer = { from?: string; to?: string; raw: bigint; memo: Hex }
+
+/**
+ * Issuer actions for tests. Each puts a transaction into the next flashblock and returns its hash.
+ * A call that the token refuses is still included, without logs and without effect.
+ */
+export type IssuerActions = {
+  /** Changes the multiplier, now or later. A second schedule is refused; an immediate change cancels the first. */
+  split: (split: TokenRef & Split) => Hex
+  /** Cancels the pending schedule. */
+  cancelSplit: (token: TokenRef) => Hex
+  /** A cash dividend: announced, with the multiplier changed in the same transaction. */
+  dividend: (dividend: TokenRef & AnnouncementRequest & { to: string }) => Hex
+  /** Announces a split; without `split`, only a notice. */
+  announce: (announcement: TokenRef & AnnouncementRequest & { split?: Split }) => Hex
+  /** Pauses features, by their ordinals. */
+  pause: (pause: TokenRef & { features: readonly number[] }) => Hex
+  unpause: (unpause: TokenRef & { features: readonly number[] }) => Hex
+  /** Takes tokens away from a holder: Transfer, Memo, Seized. */
+  seize: (seizure: TokenRef & MemoTransfer) => Hex
+  /** A transfer, mint or burn with a memo: Transfer, Memo. */
+  transferWithMemo: (transfer: TokenRef & MemoTransfer) => Hex
+  /** Another name, another symbol, or both in one transaction. */
+  rename: (names: TokenRef & { to?: string; name?: string }) => Hex
+  /** Freezes the token's feed in the oracle's registry, or ends that. Emits no log. */
+  freezeFeed: (token: TokenRef) => Hex
+  unfreezeFeed: (token: TokenRef) => Hex
+  /** Changes other token details, in the order of these fields. */
+  updateDetails: (details: TokenRef & { uri?: string; metadata?: Readonly<Record<string, string>>; supplyCap?: bigint }) => Hex
+}
+
+/**
+ * A swap in a pool of a token, in its Uniswap v3 pool unless another kind is given. The price is decimal, or the root
+ * as the pool stores it. What is left out stays.
+ */
+export type SwapRequest = { kind?: DevnetPool['kind']; price?: string; sqrtPriceX96?: bigint; liquidity?: bigint }
+
+/** A round of a token's feed: decimal price, number (default: the next), Unix seconds (default: the block's). */
+export type RoundRequest = TokenRef & { price: string; round?: number | bigint; updatedAt?: number }
+
+type IssuerInputs = {
+  inject: (transaction: DeferredTransaction) => Hex
+  addressOf: (symbol: string) => Hex
+  custodian: Hex
+  operator: Hex
+  trader: Hex
+}
+
+/** Actions of the issuer, of traders and of the price feeds, for tests. */
+export const createIssuer = (inputs: IssuerInputs) => ({
+  issuer: { ...createTokenActions(inputs), ...createTransferActions(inputs) } satisfies IssuerActions,
+  ...createFeedActions(inputs),
+  swap: createSwapAction(inputs),
+})
+
+const createTokenActions = ({ inject, addressOf, operator }: IssuerInputs) => {
+  const submit = (symbol: string, ...calls: readonly TokenCall[]): Hex => {
+    const [first, ...others] = calls
+    if (!first) throw new Error('there is nothing to do')
+    const call = others.length === 0 ? first : multicall(calls)
+    return inject(buildTokenCall({ token: addressOf(symbol), sender: operator }, call))
+  }
+  return {
+    split: ({ symbol, ...split }) => submit(symbol, multiplierCall(split)),
+    cancelSplit: ({ symbol }) => submit(symbol, cancelSchedule),
+    dividend: ({ symbol, to, ...notice }) => submit(symbol, announce(withDefaults(notice), [multiplierCall({ to })])),
+    announce: ({ symbol, split, ...notice }) =>
+      submit(symbol, announce(withDefaults(notice), split ? [multiplierCall(split)] : [])),
+    pause: ({ symbol, features }) => submit(symbol, pause(features)),
+    unpause: ({ symbol, features }) => submit(symbol, unpause(features)),
+    freezeFeed: ({ symbol }) => inject(buildFeedFreeze(addressOf(symbol), operator, true)),
+    unfreezeFeed: ({ symbol }) => inject(buildFeedFreeze(addressOf(symbol), operator, false)),
+    rename: ({ symbol, to, name }) =>
+      submit(symbol, ...(name === undefined ? [] : [changeName(name)]), ...(to === undefined ? [] : [changeSymbol(to)])),
+    updateDetails: ({ symbol, uri, metadata = {}, supplyCap }) =>
+      submit(
+        symbol,
+        ...(uri === undefined ? [] : [changeContractUri(uri)]),
+        ...Object.entries(metadata).map(([key, value]) => changeMetadata(key, value)),
+        ...(supplyCap === undefined ? [] : [changeSupplyCap(supplyCap)]),
+      ),
+  } satisfies Omit<IssuerActions, 'seize' | 'transferWithMemo'>
+}
+
+const createTransferActions = ({ inject, addressOf, custodian, operator }: IssuerInputs) => {
+  const toTokenTransfer = (transfer: TokenRef & MemoTransfer): TokenTransfer => ({
+    token: addressOf(transfer.symbol),
+    from: toLowerHex(transfer.from ?? custodian),
+    to: toLowerHex(transfer.to ?? custodian),
+    raw: transfer.raw,
+  })
+  return {
+    seize: (seizure) => {
+      const tokenTransfer = toTokenTransfer(seizure)
+      return inject(() => addSeizure(buildFundedTransfer(tokenTransfer, operator), tokenTransfer, seizure.memo))
+    },
+    transferWithMemo: (transfer) => {
+      const tokenTransfer = toTokenTransfer(transfer)
+      return inject(() =>
+        addMemo(buildFundedTransfer(tokenTransfer, senderOf(tokenTransfer, custodian)), tokenTransfer, transfer.memo),
+      )
+    },
+  } satisfies Pick<IssuerActions, 'seize' | 'transferWithMemo'>
+}
+
+const createFeedActions = ({ inject, addressOf, operator }: IssuerInputs) => {
+  const feedOf = (symbol: string) => {
+    const token = addressOf(symbol)
+    const feed = feeds.find((candidate) => candidate.token.address === token)
+    if (!feed) throw new Error(`${symbol} has no feed`)
+    return feed
+  }
+  const publishRound = ({ symbol, price, round, updatedAt }: RoundRequest): Hex =>
+    inject(
+      buildRoundTransaction(feedOf(symbol), operator, {
+        answer: parseUnits(price, FEED_DECIMALS),
+        ...(round !== undefined && { round: BigInt(round) }),
+        ...(updatedAt !== undefined && { updatedAt: BigInt(updatedAt) }),
+      }),
+    )
+  const swapAggregator = (symbol: string): Hex => inject(buildAggregatorSwap(feedOf(symbol), operator))
+  return { publishRound, swapAggregator }
+}
+
+const createSwapAction =
+  ({ inject, addressOf, trader }: IssuerInputs) =>
+  (symbol: string, { kind = 'uniswap_v3', price, sqrtPriceX96, liquidity }: SwapRequest): Hex => {
+    const token = addressOf(symbol)
+    const pool = pools.find((candidate) => candidate.token === token && candidate.kind === kind)
+    if (!pool) throw new Error(`${symbol} has no pool ${kind}`)
+    const root = price === undefined ? sqrtPriceX96 : rootOfPrice(pool, price)
+    return inject(buildSwap(pool, trader, { sqrtPriceX96: root, liquidity }))
+  }
+
+const multiplierCall = ({ to, effectiveAt }: Split): TokenCall => {
+  const multiplier = parseUnits(to, MULTIPLIER_DECIMALS)
+  if (multiplier <= 0n) throw new Error(`a multiplier is above zero, not ${to}`)
+  return effectiveAt === undefined ? changeMultiplier(multiplier) : scheduleMultiplier(multiplier, effectiveAt)
+}
+
+const withDefaults = ({ id, description = '', uri = '' }: AnnouncementRequest) => ({ id, description, uri })

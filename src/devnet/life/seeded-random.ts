@@ -1,0 +1,40 @@
+import { digest } from '../chain/hashes.ts'
+
+/** Returns numbers from 0 (included) to 1 (excluded). */
+export type RandomSource = () => number
+
+/** Pseudo-random numbers, the same sequence for the same seed (sfc32, seeded with SHA-256). */
+export const seededRandom = (...seedParts: readonly (string | number)[]): RandomSource => {
+  const seed = digest(...seedParts)
+  const seedWord = (index: number) => Number.parseInt(seed.slice(2 + index * 8, 10 + index * 8), 16) | 0
+  let [a, b, c, count] = [seedWord(0), seedWord(1), seedWord(2), seedWord(3)]
+  return () => {
+    const sum = (a + b + count) | 0
+    count = (count + 1) | 0
+    a = b ^ (b >>> 9)
+    b = (c + (c << 3)) | 0
+    c = ((c << 21) | (c >>> 11)) + sum
+    return (sum >>> 0) / 2 ** 32
+  }
+}
+
+/** A random element; throws for an empty list. */
+export const pick = <T>(random: RandomSource, from: readonly T[]): T => {
+  const picked = from[Math.floor(random() * from.length)]
+  if (picked === undefined) throw new Error('nothing to pick from')
+  return picked
+}
+
+/** A random count with this average, from zero to twice the average. */
+export const drawCount = (random: RandomSource, average: number): number => Math.floor(random() * 2 * average + random())
+
+/** A shuffled list in which no element keeps its index, unless it is the only one: a random cyclic permutation. */
+export const shuffled = <T>(random: RandomSource, list: readonly T[]): T[] => {
+  const randomOrder = list
+    .map((item, position) => ({ item, at: position, sortKey: random() }))
+    .toSorted((left, right) => left.sortKey - right.sortKey)
+  return randomOrder
+    .map(({ item }, index) => ({ item, at: randomOrder.at(index - 1)?.at ?? 0 }))
+    .toSorted((left, right) => left.at - right.at)
+    .map(({ item }) => item)
+}

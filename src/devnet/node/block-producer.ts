@@ -1,0 +1,86 @@
+import type { Hex } from '../../lib/hex.ts'
+import type { DevnetBlock, DevnetLog, DevnetTransaction, TransactionOutcome, UnsignedTransaction } from '../chain/block-types.ts'
+import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
+import type { createChances } from '../faults/chance-faults.ts'
+import type { FaultController } from '../faults/fault-controller.ts'
+import type { World } from '../world.ts'
+import type { DevnetSockets } from './node-sockets.ts'
+import type { Replica } from './replica.ts'
+
+/** How many flashblocks may wait to be pushed; beyond it the oldest are lost, as from a node's own buffer. */
+const DELAYED_BOUND = 10_000
+
+/** A flashblock that waits to be pushed: its new logs, and all pending logs with it. */
+type DelayedFlashblock = { blockNumber: number; newLogs: readonly DevnetLog[]; pendingLogs: readonly DevnetLog[] }
+
+type BlockProducerInputs = {
+  world: World
+  replica: Replica
+  faultController: FaultController
+  chances: ReturnType<typeof createChances>
+  sockets: DevnetSockets
+  onChange: () => void
+}
+
+/** Makes flashblocks, seals and reorganisations, and pushes each to the sockets. */
+export const createBlockProducer = ({ world, replica, faultController, chances, sockets, onChange }: BlockProducerInputs) => {
+  const { chain } = world
+  const { faults } = faultController
+  const delayed: DelayedFlashblock[] = []
+  let heldLogs: readonly DevnetLog[] = []
+
+  const pushDueFlashblocks = () => {
+    const newestDueBlock = chain.pending.number - faults.pushDelayBlocks
+    const firstNotDue = delayed.findIndex(({ blockNumber }) => blockNumber > newestDueBlock)
+    const due = delayed.splice(0, firstNotDue < 0 ? delayed.length : firstNotDue)
+    for (const flashblock of due) pushFlashblock(flashblock)
+  }
+  const pushFlashblock = ({ newLogs, pendingLogs }: DelayedFlashblock) => {
+    const end = faults.holdsLastLog && newLogs.length > 0 ? -1 : undefined
+    sockets.announceFlashblock([...heldLogs, ...newLogs.slice(0, end)], pendingLogs.slice(0, end))
+    heldLogs = end ? newLogs.slice(end) : []
+  }
+  const makeFlashblock = (transactions: readonly (UnsignedTransaction | DeferredTransaction)[]) => {
+    const { number, flashblocks } = chain.pending
+    const newLogs = world.makeFlashblock(transactions, (index) => chances.isLate(number, flashblocks, index))
+    const isLost = newLogs.length > 0 && faultController.losesFlashblock()
+    const shownBlock = replica.preconfirmed
+    // A stuck pending state adds nothing.
+    if (!isLost && shownBlock?.number === chain.pending.number) {
+      const pendingLogs = [...shownBlock.logs]
+      delayed.push({ blockNumber: shownBlock.number, newLogs: pendingLogs.slice(pendingLogs.length - newLogs.length), pendingLogs })
+      if (delayed.length > DELAYED_BOUND) delayed.shift()
+    }
+    pushDueFlashblocks()
+    onChange()
+    return newLogs
+  }
+  const replaceBlocks = (depth: number, outcomeOf: (transaction: DevnetTransaction) => TransactionOutcome) => {
+    const { removed, blocks } = chain.reorg(depth, outcomeOf)
+    sockets.announceLogs(removed)
+    for (const block of blocks) sockets.announceBlock(block)
+    onChange()
+    return blocks
+  }
+  const seal = (): DevnetBlock => {
+    const block = world.seal((transaction) => {
+      const outcome = faultController.outcomeOf(transaction)
+      return outcome === 'kept' ? chances.atSeal(transaction) : outcome
+    })
+    sockets.announceBlock(block)
+    pushDueFlashblocks()
+    const keptBlocks = chain.head.number - chain.oldest + 1
+    if (faultController.shouldReorg()) replaceBlocks(Math.min(faults.reorgDepth, keptBlocks), faultController.outcomeOf)
+    const depth = chances.reorgDepthAfter(block.number)
+    if (depth > 0) replaceBlocks(Math.min(depth, keptBlocks), chances.inReorg)
+    onChange()
+    return block
+  }
+  const reorg = (depth: number, dropped: readonly Hex[] = [], moved: readonly Hex[] = []) => {
+    const outcomes = new Map<Hex, TransactionOutcome>()
+    for (const hash of dropped) outcomes.set(hash, 'dropped')
+    for (const hash of moved) outcomes.set(hash, 'moved')
+    return replaceBlocks(depth, ({ hash }) => outcomes.get(hash) ?? 'kept')
+  }
+  return { makeFlashblock, seal, reorg }
+}

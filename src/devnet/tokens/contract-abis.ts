@@ -1,0 +1,66 @@
+import type { Abi, ContractEventName } from 'viem'
+import { encodeAbiParameters, encodeEventTopics, getAbiItem, parseAbi } from 'viem/utils'
+import type { Hex } from '../../lib/hex.ts'
+import type { EmittedLog } from '../chain/block-types.ts'
+
+/** Functions and events of a token. */
+export const tokenAbi = parseAbi([
+  'function updateMultiplier(uint256 newMultiplier)',
+  'function updateUIMultiplier(uint256 newMultiplier, uint256 effectiveAt)',
+  'function cancelUIMultiplierUpdate()',
+  'function announce(bytes[] internalCalls, string id, string description, string uri)',
+  'function pause(uint8[] features)',
+  'function unpause(uint8[] features)',
+  'function seizeWithMemo(address from, address to, uint256 amount, bytes32 memo)',
+  'function transferWithMemo(address to, uint256 amount, bytes32 memo)',
+  'function updateName(string newName)',
+  'function updateSymbol(string newSymbol)',
+  'function updateContractURI(string newURI)',
+  'function updateExtraMetadata(string key, string value)',
+  'function updateSupplyCap(uint256 newSupplyCap)',
+  'function multicall(bytes[] calls)',
+  'event Memo(address indexed caller, bytes32 indexed memo)',
+  'event Seized(address indexed caller, address indexed from, address indexed to, uint256 amount)',
+  'event Paused(address indexed updater, uint8[] features)',
+  'event Unpaused(address indexed updater, uint8[] features)',
+  'event MultiplierUpdated(uint256 multiplier)',
+  'event UIMultiplierUpdated(uint256 oldMultiplier, uint256 newMultiplier, uint256 effectiveAtTimestamp)',
+  'event UIMultiplierUpdateCancelled(uint256 cancelledMultiplier, uint256 cancelledEffectiveAt)',
+  'event Announcement(address indexed caller, string id, string description, string uri)',
+  'event EndAnnouncement(string id)',
+  'event ExtraMetadataUpdated(string key, string value)',
+  'event NameUpdated(address indexed updater, string newName)',
+  'event SymbolUpdated(address indexed updater, string newSymbol)',
+  'event ContractURIUpdated()',
+  'event EIP712DomainChanged()',
+  'event SupplyCapUpdated(address indexed updater, uint256 oldSupplyCap, uint256 newSupplyCap)',
+])
+
+/** Function and events of a feed's aggregator. */
+export const aggregatorAbi = parseAbi([
+  'function transmit(uint32 aggregatorRoundId, int192 answer)',
+  'event NewTransmission(uint32 indexed aggregatorRoundId, int192 answer, address transmitter, uint32 observationsTimestamp, int192[] observations, bytes observers, int192 juelsPerFeeCoin, bytes32 configDigest, uint40 epochAndRound)',
+  'event NewRound(uint256 indexed roundId, address indexed startedBy, uint256 startedAt)',
+  'event AnswerUpdated(int256 indexed current, uint256 indexed roundId, uint256 updatedAt)',
+])
+
+/** The values of an event, by the names in its signature. */
+type EventArgs = Readonly<Record<string, unknown>>
+
+export const tokenLog = (address: Hex, event: ContractEventName<typeof tokenAbi>, args: EventArgs = {}): EmittedLog =>
+  encodeLog(tokenAbi, address, event, args)
+
+export const aggregatorLog = (address: Hex, event: ContractEventName<typeof aggregatorAbi>, args: EventArgs): EmittedLog =>
+  encodeLog(aggregatorAbi, address, event, args)
+
+const encodeLog = (abi: Abi, address: Hex, eventName: string, args: EventArgs): EmittedLog => {
+  const topics = encodeEventTopics({ abi, eventName, args }).flatMap((topic) => topic ?? [])
+  const item = getAbiItem({ abi, name: eventName })
+  const inputs = item && 'inputs' in item ? item.inputs : []
+  const unindexed = inputs.filter((input) => !('indexed' in input && input.indexed))
+  const data = encodeAbiParameters(
+    unindexed,
+    unindexed.map(({ name }) => args[name ?? '']),
+  )
+  return { address, topics, data }
+}

@@ -1,0 +1,79 @@
+import { type Hex, toLowerHex } from '../../lib/hex.ts'
+
+export const TOKEN_DECIMALS = 8
+
+/** A tokenized stock as the devnet issues it. */
+export type DevnetToken = {
+  /** As the list writes it, with checksum capitals. */
+  contractAddress: string
+  /** As logs write it, in lower case. */
+  address: Hex
+  symbol: string
+  name: string
+  isin: string
+  /** Tokens issued at the start, in the token's smallest unit. */
+  supply: bigint
+  /** Decimal text, since a double cannot hold all digits. */
+  multiplier: string
+  /** The reference value's average, in dollars; absent for a token that has none yet. */
+  nav?: number
+}
+
+type TokenRow = readonly [contract: string, symbol: string, name: string, isin: string, supply: number, nav?: number]
+
+// The addresses and symbols are those on Base, so that a wallet's list or a block explorer recognises them.
+const tokenRows: readonly TokenRow[] = [
+  ['0xb200000000000000000000C2e324d24d7eEcd1fb', 'AAPLc', 'Apple', 'US0378331005', 19_893.91, 324.3014],
+  ['0xb200000000000000000000d9192b6B456483C2E8', 'AMZNc', 'Amazon', 'US0231351067', 14_207.5, 241.18],
+  ['0xb200000000000000000000c85a31389D71F3ecfb', 'COINc', 'Coinbase', 'US19260Q1076', 9_411.25, 318.44],
+  ['0xB20000000000000000000019f6E7C675b73C2e4D', 'CRCLc', 'Circle Internet Group', 'US1725731079', 11_030.8, 132.07],
+  ['0xb2000000000000000000002D0BA3164cc74f58B7', 'GOOGLc', 'Alphabet', 'US02079K3059', 17_640.02, 289.63],
+  ['0xB2000000000000000000004AFF16039bA04bdFBc', 'INTCc', 'Intel', 'US4581401001', 52_118.4],
+  ['0xb2000000000000000000008bC8786B856E61707C', 'METAc', 'Meta Platforms', 'US30303M1027', 8_803.33, 742.91],
+  ['0xB200000000000000000000Ab99cFa739E253872B', 'MSFTc', 'Microsoft', 'US5949181045', 12_990.7, 512.36],
+  ['0xb2000000000000000000004884b426556b92883d', 'MSTRc', 'Strategy', 'US5949724083', 10_450.09, 356.82],
+  ['0xb20000000000000000000078ee7ce2fE4908108C', 'NVDAc', 'NVIDIA', 'US67066G1040', 41_275.66, 187.24],
+  ['0xb200000000000000000000397293Cb8cda9a10c5', 'SNDKc', 'Sandisk', 'US80004C2008', 7_312.15, 214.73],
+  ['0xb2000000000000000000007b9fcbd005511aCBd5', 'SPCXc', 'SpaceX', 'US84615Q1031', 23_006.9, 171.55],
+  ['0xb2000000000000000000001e800a7f5189430cD0', 'TSLAc', 'Tesla', 'US88160R1014', 15_777.77, 438.29],
+]
+
+const multipliers: Readonly<Record<string, string>> = {
+  NVDAc: '1.000537939576369481',
+  GOOGLc: '1.000377118676784179',
+  METAc: '1.000313792289598084',
+}
+
+/** A token that is listed later. */
+export const lateToken: DevnetToken = {
+  contractAddress: '0xB20000000000000000000031e5a2C5b3c5DfE1A7',
+  address: '0xb20000000000000000000031e5a2c5b3c5dfe1a7',
+  symbol: 'NFLXc',
+  name: 'Netflix',
+  isin: 'US64110L1061',
+  supply: 0n,
+  multiplier: '1',
+}
+
+/** Not a stock: a token whose every minute is known beforehand, for authors of clients. Listed where the calendar runs. */
+export const testToken: DevnetToken = {
+  contractAddress: '0xb2000000000000000000007E57000000000007E5',
+  address: '0xb2000000000000000000007e57000000000007e5',
+  symbol: 'TESTc',
+  name: 'Test token, not a stock',
+  isin: 'ZZTESTTOKEN2',
+  supply: 1_000_000n * 10n ** BigInt(TOKEN_DECIMALS),
+  multiplier: '1',
+}
+
+/** The tokens listed at the start. */
+export const tokens: readonly DevnetToken[] = tokenRows.map(([contractAddress, symbol, name, isin, supply, nav]) => ({
+  contractAddress,
+  address: toLowerHex(contractAddress),
+  symbol,
+  name,
+  isin,
+  supply: BigInt(Math.round(supply * 10 ** TOKEN_DECIMALS)),
+  multiplier: multipliers[symbol] ?? '1',
+  nav,
+}))

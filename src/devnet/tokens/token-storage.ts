@@ -1,0 +1,63 @@
+import { parseUnits } from 'viem/utils'
+import { type Hex, toWord } from '../../lib/hex.ts'
+import { type ReadState, type StateValues, storageKey } from '../chain/account-state.ts'
+import type { DevnetToken } from './issued-tokens.ts'
+
+export const MULTIPLIER_DECIMALS = 18
+const ONE = 10n ** 18n
+
+/** The cap of a token without a cap. */
+export const NO_CAP = 2n ** 128n - 1n
+
+/** The longest text that fits into one slot. */
+const TEXT_BOUND_BYTES = 31
+
+// These slots follow balances, allowances and the supply.
+const keyOfSlot = (slot: bigint) => (token: Hex) => storageKey(token, toWord(slot))
+export const multiplierKey = keyOfSlot(3n)
+export const scheduledMultiplierKey = keyOfSlot(4n)
+export const effectiveAtKey = keyOfSlot(5n)
+export const pausedFeaturesKey = keyOfSlot(6n)
+export const nameKey = keyOfSlot(7n)
+export const symbolKey = keyOfSlot(8n)
+export const supplyCapKey = keyOfSlot(9n)
+
+/** The storage of a token when it is issued. */
+export const initialTokenValues = ({ address, name, symbol, multiplier }: DevnetToken): StateValues =>
+  new Map([
+    [multiplierKey(address), parseUnits(multiplier, MULTIPLIER_DECIMALS)],
+    [nameKey(address), packText(name)],
+    [symbolKey(address), packText(symbol)],
+    [supplyCapKey(address), NO_CAP],
+  ])
+
+/** The multiplier at a time, with 18 decimals. A schedule takes effect without a write. The default is 1. */
+export const multiplierAt = (readState: ReadState, token: Hex, timestamp: number): bigint => {
+  const effectiveAt = readState(effectiveAtKey(token))
+  const isEffective = effectiveAt !== 0n && effectiveAt <= timestamp
+  return readState(isEffective ? scheduledMultiplierKey(token) : multiplierKey(token)) || ONE
+}
+
+/** Whether a schedule is pending at a time. */
+export const isScheduled = (readState: ReadState, token: Hex, timestamp: number): boolean =>
+  readState(effectiveAtKey(token)) > timestamp
+
+/** Features as bits of a number. */
+export const packFeatures = (features: readonly number[]): bigint =>
+  features.reduce((bits, feature) => bits | (1n << BigInt(feature)), 0n)
+
+/** The features of a number's bits, in order. */
+export const unpackFeatures = (bits: bigint): readonly number[] =>
+  [...bits.toString(2)].toReversed().flatMap((bit, feature) => (bit === '1' ? [feature] : []))
+
+/** A short text as Solidity packs it into a slot: the bytes first, twice their count last. */
+export const packText = (text: string): bigint => {
+  const bytes = Buffer.from(text)
+  if (bytes.length > TEXT_BOUND_BYTES) throw new Error(`"${text}" is longer than ${TEXT_BOUND_BYTES} bytes`)
+  return BigInt(`0x${bytes.toString('hex').padEnd(62, '0')}${(bytes.length * 2).toString(16).padStart(2, '0')}`)
+}
+
+export const unpackText = (packed: bigint): string => {
+  const length = Number(packed & 0xffn) / 2
+  return Buffer.from(toWord(packed).slice(2), 'hex').subarray(0, length).toString()
+}

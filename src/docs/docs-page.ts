@@ -1,0 +1,113 @@
+import { createHash } from 'node:crypto'
+import { html, raw } from 'hono/html'
+import { asyncApi } from './asyncapi.ts'
+import { messageTypes } from './json-schemas.ts'
+import { CAVEAT, openApi, serviceDescription } from './openapi.ts'
+import { scriptFor, style } from './page-assets.ts'
+import { recipes } from './recipes.ts'
+import { anchorOf, channels, copyBlock, type Markup, messages, operations, parts, refusalRows } from './reference-html.ts'
+import { ORIGIN, snippets } from './snippets.ts'
+
+/** The page at `/docs`: both documents and code to copy, in one file that loads nothing else. */
+
+const script = scriptFor(ORIGIN)
+const cspHashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+
+/** Only the page's own style and script may run, and it may connect only to its own origin. */
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  `style-src ${cspHashOf(style)}`,
+  `script-src ${cspHashOf(script)}`,
+  "connect-src 'self'",
+  'img-src data:',
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+const openApiDocument = openApi()
+const asyncApiDocument = asyncApi()
+const { updates, notices, requests } = messageTypes
+/** The schemas that are not messages begin with a capital letter. */
+const schemaNames = Object.keys(openApiDocument.components.schemas).filter((name) => /^[A-Z]/.test(name))
+
+const linkList = (title: string, links: readonly (readonly [href: string, text: string])[]): Markup =>
+  html`<b>${title}</b><ul>${links.map(([href, text]) => html`<li><a href="#${href}">${text}</a></li>`)}</ul>`
+
+const body = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>stocktape: documentation</title>
+<link rel="icon" href="data:,">
+<style>${raw(style)}</style>
+</head>
+<body>
+<div class="layout">
+<nav>
+${linkList('stocktape', [
+  ['listen', 'Get started'],
+  ['recipes', 'Recipes'],
+  ...openApiDocument.tags.map(({ name }) => [anchorOf(name), name] as const),
+  ['refused', 'Refusals'],
+  ['channels', 'Channels'],
+])}
+${linkList(
+  'on the tape',
+  updates.map((type) => [`message-${type}`, type]),
+)}
+${linkList(
+  'of a connection',
+  notices.map((type) => [`message-${type}`, type]),
+)}
+${linkList(
+  'from a client',
+  requests.map((type) => [`message-${type}`, type]),
+)}
+${linkList(
+  'shared types',
+  schemaNames.map((name) => [`part-${name}`, name]),
+)}
+</nav>
+<main>
+<h1>stocktape</h1>
+<p>${serviceDescription}</p>
+<p class="caveat">${CAVEAT}</p>
+<p>For machines: <a href="/openapi.json">openapi.json</a>, <a href="/asyncapi.json">asyncapi.json</a>, <a href="/llms.txt">llms.txt</a>, <a href="/types.ts">types.ts</a>, and a JSON Schema of every message and of <a href="/schemas/message.json">all of them</a>. <a href="/docs/contract">The contract</a> says what a client may rely on.</p>
+<h2 id="listen">Get started</h2>
+${snippets.map(
+  ({ id, title, description, source }) => html`<section id="listen-${id}"><h3>${title}</h3><p>${description}</p>
+${copyBlock(`listen-${id}`, source.trimEnd())}</section>`,
+)}
+<h2 id="recipes">Recipes</h2>
+${recipes.map(
+  ({ id, title, paragraphs, source }) => html`<section id="recipe-${id}"><h3>${title}</h3>
+${paragraphs.map((text) => html`<p>${text}</p>`)}
+${source === undefined ? '' : copyBlock(`recipe-${id}`, source)}</section>`,
+)}
+${operations(openApiDocument)}
+<h2 id="refused">Refusals</h2>
+<p>Every refusal is an error record, with a sentence that names what is wrong and what to do.</p>
+${refusalRows(openApiDocument)}
+<h2 id="channels">Channels</h2>
+<span id="message-message"></span>
+${channels(asyncApiDocument)}
+<h2 id="message-update">Messages on the tape</h2>
+${messages(asyncApiDocument, updates)}
+<h2>Messages of a connection</h2>
+${messages(asyncApiDocument, notices)}
+<h2>Messages from a client</h2>
+${messages(asyncApiDocument, requests)}
+<h2>Messages on /rpc</h2>
+${messages(asyncApiDocument, Object.keys(asyncApiDocument.channels.rpc.messages))}
+<h2>Shared types</h2>
+${parts(openApiDocument, schemaNames)}
+</main>
+</div>
+<script>${raw(script)}</script>
+</body>
+</html>
+`
+
+export const page = { body: String(body), policy: contentSecurityPolicy } as const

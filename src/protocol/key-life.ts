@@ -1,0 +1,78 @@
+/**
+ * The life of a key: it is published, amended any number of times, and then sealed or retracted. After a retract it can be
+ * published again. `npm run messages` copies this file into the SDK, so it imports nothing.
+ */
+export type KeyStage = 'preconfirmed' | 'sealed' | 'retracted'
+
+/** The fields of a message that say what became of a key. */
+type KeyMessage = {
+  readonly type: string
+  readonly key?: string | undefined
+  readonly keys?: readonly string[]
+  readonly types?: readonly string[]
+  readonly stage?: string | undefined
+  readonly update?: unknown
+}
+
+/** The keys that a message follows. A seal also lists logs that are part of another fact: they have no life of their own. */
+export const followedKeys = ({ type, key = '', keys = [], types = [] }: KeyMessage): readonly string[] =>
+  type === 'seal' ? keys.filter((_, index) => types[index] !== 'part') : type === 'retract' || type === 'amend' ? [key] : []
+
+/** The stage of a key after a message about it. */
+export function stageAfter(before: KeyStage, { type, stage, update }: KeyMessage): KeyStage {
+  if (type === 'retract') return 'retracted'
+  if (type !== 'amend') return stage === 'preconfirmed' ? stage : 'sealed'
+  return (update as KeyMessage).stage === 'sealed' ? 'sealed' : before
+}
+
+type KeyPublication<Message> = Exclude<
+  Extract<Message, { readonly key?: string | undefined }>,
+  { readonly type: 'retract' | 'amend' }
+>
+type KeyContent<Message> =
+  | KeyPublication<Message>
+  | Extract<Message, { readonly type: 'amend'; readonly update: unknown }>['update']
+
+/**
+ * The contents of a key just before a position, from its last publication on: as published, then as amended. Empty after a
+ * retract, and if the publication is not among the entries.
+ */
+export function contentsBefore<Message extends KeyMessage>(
+  entries: readonly { readonly seq: number; readonly update: Message }[],
+  beforeSeq: number,
+): readonly { readonly seq: number; readonly content: KeyContent<Message> }[] {
+  let contents: { readonly seq: number; readonly content: KeyContent<Message> }[] = []
+  for (const { seq, update } of entries) {
+    if (seq >= beforeSeq) break
+    if (update.type === 'retract') contents = []
+    else if (update.type !== 'amend') contents.push({ seq, content: update as KeyPublication<Message> })
+    else if (contents.length > 0) contents.push({ seq, content: update.update as KeyContent<Message> })
+  }
+  return contents
+}
+
+export type KeyEvent = 'preconfirmed' | 'late' | 'backfilled' | 'sealed' | 'amended' | 'retracted'
+
+/** A late fact whose block is older than this was read after an interruption: it counts as backfilled. */
+const LATE_MAX_MS = 60_000
+
+type CountedMessage = KeyMessage & {
+  readonly time: string
+  readonly late?: boolean | undefined
+  readonly block?: { readonly timestamp?: string | null } | undefined
+}
+
+/** What a message counts as in the score and in the metrics; null if it says nothing of a key. */
+export function keyEventOf({ type, stage, late, time, block }: CountedMessage): KeyEvent | null {
+  switch (type) {
+    case 'seal':
+      return 'sealed'
+    case 'amend':
+      return 'amended'
+    case 'retract':
+      return 'retracted'
+    default:
+      if (late) return block?.timestamp && Date.parse(time) - Date.parse(block.timestamp) <= LATE_MAX_MS ? 'late' : 'backfilled'
+      return late === false && stage === 'preconfirmed' ? 'preconfirmed' : null
+  }
+}

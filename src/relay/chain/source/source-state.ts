@@ -1,0 +1,324 @@
+import type { SourceName, SourceReason } from '../../../protocol/fields.ts'
+import * as missedLogs from './missed-logs.ts'
+import type { PendingStatus } from './pending-block.ts'
+
+/** `none`: no link is configured. `refused`: the node refuses to push pre-confirmed logs. `leaving`: it is left for the next one. */
+type LinkState = 'none' | 'opening' | 'down' | 'refused' | 'pushing' | 'leaving'
+/** Whether pushed logs are believed to be complete: by default, by evidence, or why not. Only a timely log ends a doubt. */
+type Trust = 'unproven' | 'proven' | 'silent' | 'behind' | 'no_pending'
+/** Whether the node shows pre-confirmed blocks. `behind`: it shows one far behind the head. */
+type PendingView = 'unknown' | 'shown' | 'missing' | 'behind'
+
+/** Which source is in use, and all evidence that decides it. Silence alone is no evidence. */
+export type SourceState = {
+  readonly silenceMs: number
+  /** Whether the link has several URLs. */
+  readonly hasNextLink: boolean
+  readonly link: LinkState
+  readonly trust: Trust
+  readonly pending: PendingView
+  /** Polls in a row that showed no pre-confirmed block. */
+  readonly gap: { readonly since: number; readonly polls: number } | null
+  readonly missed: missedLogs.MissedLogs
+  /** The newest head and settled block; null before the first head. */
+  readonly head: number | null
+  readonly settled: number | null
+  readonly headAt: number
+  /** When the newest settled block last was another one. */
+  readonly settledAt: number
+  /** When a head was last received, new or not. */
+  readonly headReadAt: number
+  /** Until when settling may be behind: it catches up after the start, and after an outage. */
+  readonly mayLagUntil: number
+  /** Since when it has been too far behind the head. */
+  readonly lagsSince: number | null
+  /** When the oldest unanswered request was sent. */
+  readonly requestedAt: number | null
+  /** The newest head that the link pushed, and how often in a row a newer one was polled; null without subscription. */
+  readonly linkHead: {
+    readonly number: number
+    readonly at: number
+    readonly isPushed: boolean
+    readonly polledAhead: number
+  } | null
+  readonly pendingPolledAt: number
+  readonly headPolledAt: number
+  readonly probedAt: number
+  /** When the node behind the link, or the first RPC endpoint, was last left. */
+  readonly leftAt: { readonly link: number; readonly endpoint: number }
+}
+
+/** What the source learns, and what it did. */
+export type Evidence =
+  | { readonly type: 'tick' }
+  /** The node pushes logs now: pre-confirmed ones, or only sealed ones. */
+  | { readonly type: 'live'; readonly subscription: 'pendingLogs' | 'logs' }
+  | { readonly type: 'heads_live' }
+  /** The node refuses to push the logs of all addresses. */
+  | { readonly type: 'refused' }
+  | { readonly type: 'down'; readonly isRefused: boolean }
+  /** Logs were pushed before their block was sealed, the newest of this block. */
+  | { readonly type: 'pushed'; readonly newest: number }
+  /** Logs were pushed long after their block was sealed. */
+  | { readonly type: 'pushed_late' }
+  /** A block was settled with this many logs of addresses whose logs the link pushes. */
+  | { readonly type: 'settled'; readonly number: number; readonly logs: number }
+  | { readonly type: 'reorg' }
+  | { readonly type: 'head'; readonly number: number; readonly via: 'link' | 'poll' }
+  /** How far the chain and its settling are. */
+  | { readonly type: 'progress'; readonly head: number | null; readonly settled: number | null }
+  | { readonly type: 'pending'; readonly status: PendingStatus }
+  /** Pre-confirmed logs were polled, the newest of this block. `closesGap`: right after the link began to push. */
+  | { readonly type: 'polled_logs'; readonly newest: number | null; readonly closesGap: boolean }
+  | { readonly type: 'requested' }
+  | { readonly type: 'answered' }
+  | { readonly type: 'polling'; readonly poll: 'pending' | 'head' }
+  /** There is a newer head than any received. */
+  | { readonly type: 'head_wanted' }
+  | { readonly type: 'probed' }
+  | { readonly type: 'left'; readonly what: 'link' | 'endpoint' }
+
+/** How often the pending block is polled until the pushed logs are proven. */
+export const UNPROVEN_POLL_MS = 500
+/** How often it is polled if nothing is pre-confirmed and heads are pushed, and how often a subscription is retried. */
+const PROBE_INTERVAL_MS = 60_000
+/** Between two flashblocks a node may show no pending block. Only this long and this often does it count. */
+const NO_PENDING_MIN_MS = 2_000
+export const NO_PENDING_MIN_POLLS = 3
+/** Without a new head for this long, the chain or the node has stopped. */
+export const STALE_HEAD_MS = 30_000
+/** Heads are asked for at least every `SILENCE`. Without any for this long the relay does not know the chain. */
+const UNREAD_HEAD_MS = 10_000
+/** Settling that is further behind the head than this for `silenceMs` does not keep up. */
+const SETTLING_LAG_BLOCKS = 2
+/** It keeps up again once it is this close: a node that is slow to index would otherwise come and go with each block. */
+const SETTLING_CAUGHT_UP_BLOCKS = 1
+/** After the start it has this much longer, after an outage at most as long as that was. */
+const CATCH_UP_MS = 7_000
+/** A request that is unanswered for this long: the head shows whether the node answers at all. */
+const UNANSWERED_CHECK_MS = 1_000
+/** How often in a row a polled head may be newer than the pushed one before heads are polled. */
+const POLLED_AHEAD_BOUND = 2
+/** A link whose heads stand still for this long, while the chain moves on by more than this, is opened anew. */
+const STALE_LINK_MS = 30_000
+const STALE_LINK_BLOCKS = 5
+/** How often another node is tried while none does well. */
+const LEAVE_INTERVAL_MS = 60_000
+
+const NEVER = Number.NEGATIVE_INFINITY
+
+export const initialState = (links: number, silenceMs: number, at: number): SourceState => ({
+  silenceMs,
+  hasNextLink: links > 1,
+  link: links > 0 ? 'opening' : 'none',
+  trust: 'unproven',
+  pending: 'unknown',
+  gap: null,
+  missed: missedLogs.noMissedLogs,
+  head: null,
+  settled: null,
+  headAt: at,
+  settledAt: at,
+  headReadAt: at,
+  mayLagUntil: NEVER,
+  lagsSince: null,
+  requestedAt: null,
+  linkHead: null,
+  pendingPolledAt: NEVER,
+  headPolledAt: NEVER,
+  probedAt: NEVER,
+  leftAt: { link: NEVER, endpoint: NEVER },
+})
+
+/** The state after a piece of evidence. */
+export function next(state: SourceState, evidence: Evidence, at: number): SourceState {
+  const learned = learn(state, evidence, at)
+  if (learned.link !== 'pushing') return learned
+  const health = missedLogs.streamHealth(learned.missed, at)
+  return health === 'ok' || health === learned.trust ? learned : { ...learned, trust: health }
+}
+
+function learn(state: SourceState, evidence: Evidence, at: number): SourceState {
+  const { missed } = state
+  switch (evidence.type) {
+    case 'tick':
+      return state
+    case 'live':
+      if (evidence.subscription === 'pendingLogs') return { ...state, link: 'pushing', missed: missedLogs.noMissedLogs }
+      // Sealed logs beside pre-confirmed ones are a probe, not a refusal.
+      return state.link === 'pushing' ? state : { ...state, link: 'refused' }
+    case 'heads_live':
+      return { ...state, linkHead: { number: state.head ?? -1, at, isPushed: false, polledAhead: 0 } }
+    case 'refused':
+      if (state.link !== 'pushing') return state
+      return { ...state, link: 'refused', trust: withoutProof(state.trust), missed: missedLogs.noMissedLogs }
+    case 'down': {
+      // The next node is being connected to, and until it answers the status stays.
+      const link = evidence.isRefused ? 'refused' : state.link === 'leaving' ? 'opening' : 'down'
+      return { ...state, link, trust: withoutProof(state.trust), missed: missedLogs.noMissedLogs, linkHead: null }
+    }
+    case 'pushed': {
+      if (state.link !== 'pushing') return state
+      const pushed = missedLogs.afterTimelyPush(missed, evidence.newest)
+      return pushed === missed && state.trust === 'proven' ? state : { ...state, missed: pushed, trust: 'proven' }
+    }
+    case 'pushed_late':
+      return { ...state, missed: missedLogs.afterLatePush(missed) }
+    case 'settled':
+      return { ...state, missed: missedLogs.afterSettling(missed, evidence.number, evidence.logs, at) }
+    case 'reorg':
+      return { ...state, missed: missedLogs.afterReorg(missed, state.settled ?? -1) }
+    case 'head':
+      return afterHead(state, evidence, at)
+    case 'progress':
+      return afterProgress(state, evidence, at)
+    case 'pending':
+      return afterPending(state, evidence.status, at)
+    case 'polled_logs':
+      return { ...state, missed: missedLogs.afterPoll(missed, evidence.newest, evidence.closesGap, state.head ?? -1) }
+    case 'requested':
+      return state.requestedAt === null ? { ...state, requestedAt: at } : state
+    case 'answered':
+      return isUnanswered(state, at) ? afterOutage(state, at) : { ...state, requestedAt: null }
+    case 'polling':
+      return evidence.poll === 'pending' ? { ...state, pendingPolledAt: at } : { ...state, headPolledAt: at }
+    case 'head_wanted':
+      return { ...state, headPolledAt: NEVER }
+    case 'probed':
+      return { ...state, probedAt: at }
+    case 'left': {
+      const leftAt = { ...state.leftAt, [evidence.what]: at }
+      const isLeaving = evidence.what === 'link' && state.hasNextLink && isLinkUp(state)
+      return isLeaving ? { ...state, leftAt, link: 'leaving', trust: withoutProof(state.trust) } : { ...state, leftAt }
+    }
+  }
+}
+
+function afterHead(before: SourceState, { number, via }: Extract<Evidence, { type: 'head' }>, at: number): SourceState {
+  const { linkHead } = before
+  const state = { ...before, headReadAt: at, missed: missedLogs.afterHead(before.missed, Math.max(before.head ?? -1, number)) }
+  if (via === 'link') {
+    const isNew = !linkHead || number > linkHead.number
+    return { ...state, linkHead: { number, at: isNew ? at : linkHead.at, isPushed: true, polledAhead: 0 } }
+  }
+  if (!linkHead) return state
+  return { ...state, linkHead: { ...linkHead, polledAhead: number > linkHead.number ? linkHead.polledAhead + 1 : 0 } }
+}
+
+function afterProgress(state: SourceState, { head, settled }: Extract<Evidence, { type: 'progress' }>, at: number): SourceState {
+  const isNew = head !== null && head > (state.head ?? -1)
+  const lag = head === null || settled === null ? 0 : head - settled
+  const bound = isSettlingBehind(state, at) ? SETTLING_CAUGHT_UP_BLOCKS : SETTLING_LAG_BLOCKS
+  const mayLagUntil = state.head === null ? at + CATCH_UP_MS : state.mayLagUntil
+  const lagsSince = lag > bound ? (state.lagsSince ?? at) : null
+  const [headAt, settledAt] = [isNew ? at : state.headAt, settled === state.settled ? state.settledAt : at]
+  return { ...state, head, settled, headAt, settledAt, mayLagUntil, lagsSince }
+}
+
+/** Settling could not keep up while nothing was answered. A lag from before that is no consequence of it. A lag is excused once. */
+function afterOutage(state: SourceState, at: number): SourceState {
+  const { lagsSince, mayLagUntil, requestedAt } = state
+  const isExcused = requestedAt !== null && (lagsSince === null || lagsSince >= Math.max(requestedAt, mayLagUntil))
+  return { ...state, requestedAt: null, mayLagUntil: isExcused ? at + Math.min(CATCH_UP_MS, at - requestedAt) : mayLagUntil }
+}
+
+function afterPending(state: SourceState, status: PendingStatus, at: number): SourceState {
+  const isUnproven = state.link === 'pushing' && state.trust === 'unproven'
+  if (status === 'preconfirmed') return { ...state, pending: 'shown', gap: null, trust: isUnproven ? 'proven' : state.trust }
+  const gap = { since: state.gap?.since ?? at, polls: (state.gap?.polls ?? 0) + 1 }
+  const isLasting = gap.polls >= NO_PENDING_MIN_POLLS && at - gap.since >= NO_PENDING_MIN_MS
+  const pending = state.pending === 'shown' && !isLasting ? 'shown' : status === 'behind' ? 'behind' : 'missing'
+  // A node without a pending block may still push. One that shows the latest block instead does not pre-confirm.
+  const trust = isLasting && status !== 'null' && isUnproven ? 'no_pending' : state.trust
+  return { ...state, pending, gap, trust }
+}
+
+/** What another connection is trusted with. */
+const withoutProof = (trust: Trust): Trust => (trust === 'proven' ? 'unproven' : trust)
+
+/** Whether the node answers subscriptions. */
+const isLinkUp = ({ link }: SourceState): boolean => link === 'pushing' || link === 'refused'
+
+/** Whether pushed logs are the source. */
+export const isPushing = ({ link, trust }: SourceState): boolean =>
+  link === 'pushing' && (trust === 'unproven' || trust === 'proven')
+
+/** Whether the node pre-confirms nothing now. */
+export const isSealedOnly = ({ pending }: SourceState): boolean => pending === 'missing' || pending === 'behind'
+
+const isUnanswered = ({ requestedAt, silenceMs }: SourceState, at: number): boolean =>
+  requestedAt !== null && at - requestedAt > silenceMs
+
+/** Whether settling has been too far behind the head for too long. */
+const isSettlingBehind = ({ lagsSince, mayLagUntil, silenceMs }: SourceState, at: number): boolean =>
+  lagsSince !== null && at - Math.max(lagsSince, mayLagUntil) > silenceMs
+
+const areHeadsPushed = ({ linkHead }: SourceState): boolean =>
+  linkHead?.isPushed === true && linkHead.polledAhead < POLLED_AHEAD_BOUND
+
+/** The source and its reason; null before there is evidence. */
+export function statusOf(state: SourceState, at: number): { source: SourceName; reason: SourceReason } | null {
+  const isStarted = state.settled !== null
+  if (isUnanswered(state, at)) return { source: isPushing(state) && isStarted ? 'pendingLogs' : 'down', reason: 'unreachable' }
+  if (!isStarted) return null
+  if (isPushing(state)) return { source: 'pendingLogs', reason: reasonOf(state, at, 'ok') }
+  if (state.link === 'opening' || state.link === 'leaving' || state.pending === 'unknown') return null
+  if (isSealedOnly(state))
+    return { source: 'sealed', reason: reasonOf(state, at, state.pending === 'behind' ? 'behind' : 'no_pending') }
+  return { source: 'poll', reason: reasonOf(state, at, pollReasonOf(state)) }
+}
+
+/** A chain that stands still comes before all else. Heads that cannot be read, and settling that lags, count where nothing else does. */
+function reasonOf(state: SourceState, at: number, reason: SourceReason): SourceReason {
+  if (at - state.headAt > STALE_HEAD_MS) return 'stale_head'
+  if (reason !== 'ok') return reason
+  if (at - state.headReadAt > UNREAD_HEAD_MS) return 'unreachable'
+  return isSettlingBehind(state, at) ? 'behind' : 'ok'
+}
+
+/** Why logs are polled and not pushed. */
+function pollReasonOf({ link, trust }: SourceState): SourceReason {
+  if (link === 'none') return 'ok'
+  if (link === 'pushing') return trust === 'behind' ? 'behind' : 'silent'
+  return link === 'refused' ? 'refused' : 'unreachable'
+}
+
+/** What to poll now: the pending block with or without its logs, or the head alone. */
+export function duePoll(state: SourceState, at: number): 'pending_logs' | 'pending' | 'head' | null {
+  if (at - state.pendingPolledAt >= pendingIntervalMs(state)) return isPushing(state) ? 'pending' : 'pending_logs'
+  return at - state.headPolledAt >= (areHeadsPushed(state) ? state.silenceMs : 0) ? 'head' : null
+}
+
+/** Whether to ask for the head beside a request that hangs. */
+export const isCheckDue = ({ requestedAt, headPolledAt }: SourceState, at: number): boolean =>
+  requestedAt !== null && at - requestedAt >= UNANSWERED_CHECK_MS && at - headPolledAt >= UNANSWERED_CHECK_MS
+
+function pendingIntervalMs(state: SourceState): number {
+  if (isPushing(state)) return state.trust === 'proven' ? Number.POSITIVE_INFINITY : UNPROVEN_POLL_MS
+  return isSealedOnly(state) && areHeadsPushed(state) ? PROBE_INTERVAL_MS : 0
+}
+
+/** Whether to retry the subscription now: the link is up, but does not push as it should. */
+export const isProbeDue = (state: SourceState, at: number): boolean =>
+  isLinkUp(state) && !isPushing(state) && at - state.probedAt >= PROBE_INTERVAL_MS
+
+/** Whether to connect to the node under the next URL. Without one, only a link whose heads stand still is opened anew. */
+export function isLinkLeft(state: SourceState, at: number): boolean {
+  const { hasNextLink, link, trust, linkHead, leftAt } = state
+  if (isLinkStale(state, at)) return true
+  if (!hasNextLink || at - leftAt.link < LEAVE_INTERVAL_MS) return false
+  // A frozen node may be all that the relay knows of the chain.
+  const standsStill = linkHead !== null && at - linkHead.at > STALE_LINK_MS
+  return standsStill || link === 'refused' || (link === 'pushing' && (trust === 'silent' || trust === 'behind'))
+}
+
+/** Whether to ask other endpoints first: headers come, but settling stands still, or does not catch up in time. */
+export function isEndpointLeft(state: SourceState, at: number): boolean {
+  const { lagsSince, settledAt, leftAt, silenceMs } = state
+  if (lagsSince === null || !isSettlingBehind(state, at) || at - leftAt.endpoint < LEAVE_INTERVAL_MS) return false
+  return at - settledAt > silenceMs || at - lagsSince > LEAVE_INTERVAL_MS
+}
+
+/** Whether the node behind the link stands still while the chain moves on. */
+const isLinkStale = ({ linkHead, head }: SourceState, at: number): boolean =>
+  linkHead !== null && at - linkHead.at > STALE_LINK_MS && (head ?? -1) - linkHead.number > STALE_LINK_BLOCKS

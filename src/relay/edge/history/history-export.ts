@@ -1,0 +1,157 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { resumeAfter } from '../../../protocol/position.ts'
+import { defaultSelectionOptions } from '../../../protocol/selection.ts'
+import { contentTypeOf } from '../../../protocol/transports.ts'
+import type { SearchableTape, Tape } from '../../tape/tape.ts'
+import type { WorkQueue } from '../limits/work-queue.ts'
+import type { StreamServices } from '../live/edge-context.ts'
+import { Listener } from '../live/listener.ts'
+import type { Outlet } from '../transport/outlet.ts'
+import { internalError } from '../transport/shared-refusals.ts'
+import { drainedOrClosed, SocketOutlet } from '../transport/socket-outlet.ts'
+import { EvictedError, guardEviction } from './eviction-guard.ts'
+import { keptSinceHeaders, type ReadContext, readChunk } from './history-page.ts'
+import { type HistoryQuery, justBefore } from './resolve-query.ts'
+
+/** One chunk; about all that is held in memory for a client that does not read. */
+const CHUNK_BOUNDS = { messages: 100, chars: 131_072 }
+/** A larger first chunk at the oldest position: eviction takes it next, while older spared updates are still being sent. */
+const OLDEST_CHUNK_BOUNDS = { messages: 1_000, chars: 1_048_576 }
+
+export const exportHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<string, string> => ({
+  'content-type': contentTypeOf('ndjson'),
+  'cache-control': 'no-store',
+  'x-accel-buffering': 'no',
+  'access-control-allow-origin': '*',
+  'x-content-type-options': 'nosniff',
+  ...keptSinceHeaders(tape),
+})
+
+type ExportRequest = { readonly incoming: IncomingMessage; readonly outgoing: ServerResponse; readonly query: HistoryQuery }
+
+/**
+ * Sends the whole requested range as NDJSON, at the reader's pace. A failed export is cut off without a proper end, so
+ * the client sees that it is incomplete. A refusal is thrown before the first byte.
+ */
+export function openExport(
+  { edge, createConnectionId, clientAddressOf, warn }: StreamServices,
+  workQueue: WorkQueue,
+  { incoming, outgoing, query }: ExportRequest,
+): void {
+  const { hub, tape, uptime } = edge
+  if (outgoing.destroyed) return
+  const address = clientAddressOf(incoming)
+  const { tokens, options } = query.selection
+  // The bound on value filters applies to live streams only.
+  const refusal = hub.refusal({ tokens, options: defaultSelectionOptions }, address)
+  if (refusal) throw refusal
+  const outlet = new ExportOutlet(incoming, outgoing)
+  const listener = new Listener({
+    ...{ id: createConnectionId(), transport: 'ndjson', address, outlet, heartbeatMs: null, options },
+    uptime: uptime(),
+  })
+  // Another process may have taken the last place meanwhile.
+  if (hub.add(listener)) throw hub.refusal({ tokens, options: defaultSelectionOptions }, address) ?? internalError
+  outgoing.writeHead(200, exportHeaders(tape)).flushHeaders()
+  outgoing.once('close', () => hub.remove(listener))
+  const isGone = () => listener.state === 'disconnected'
+  const send = async () => {
+    const release = await hub.acquireReplaySlot(listener)
+    try {
+      for await (const texts of readAll({ tape, workQueue, isGone }, query)) await outlet.send(texts)
+      if (!isGone()) outgoing.end()
+    } finally {
+      release()
+    }
+  }
+  send().catch((failure: unknown) => {
+    if (!(failure instanceof EvictedError)) warn('cannot read history to its end', { failure: String(failure) })
+    outlet.end()
+  })
+}
+
+type ExportContext = ReadContext & { readonly tape: SearchableTape }
+
+/**
+ * Reads the whole range in chunks. Each chunk is one slice of the work queue and is read after the one before was
+ * taken. Throws EvictedError where eviction is faster: nothing is ever skipped.
+ */
+export async function* readAll(context: ExportContext, query: HistoryQuery): AsyncGenerator<readonly string[]> {
+  let remaining = query.limit ?? Number.POSITIVE_INFINITY
+  for await (const texts of readKept(context, query)) {
+    yield texts.slice(0, remaining)
+    remaining -= texts.length
+    if (remaining <= 0) return
+  }
+}
+
+async function* readKept({ tape, workQueue, isGone }: ExportContext, query: HistoryQuery): AsyncGenerator<readonly string[]> {
+  await workQueue.nextSlice()
+  const oldest = tape.oldest()
+  const context = { tape: await guardEviction(tape, query.selection.options.stage), workQueue, isGone }
+  const hasSparedOlder = query.order === 'asc' && resumeAfter(query.after) < oldest && oldest + 1 < query.before.seq
+  if (!hasSparedOlder) return yield* readChunks(context, query)
+  const oldestChunk = await readChunk(context, { ...query, after: { seq: oldest, n: null } }, OLDEST_CHUNK_BOUNDS)
+  yield* readChunks(context, { ...query, before: justBefore(oldest + 1, query.selection.options.stage) })
+  yield oldestChunk.texts
+  if (oldestChunk.next) yield* readChunks(context, { ...query, after: oldestChunk.next })
+}
+
+async function* readChunks(context: ReadContext, query: HistoryQuery): AsyncGenerator<readonly string[]> {
+  for (let remaining: HistoryQuery | null = query; remaining !== null && !context.isGone(); ) {
+    await context.workQueue.nextSlice()
+    const { texts, next } = await readChunk(context, remaining, CHUNK_BOUNDS)
+    yield texts
+    remaining = next && { ...remaining, [remaining.order === 'asc' ? 'after' : 'before']: next }
+  }
+}
+
+/** An export as an outlet. Notices are not part of history, so `write` drops them; a disconnected client is cut off. */
+class ExportOutlet implements Outlet {
+  readonly #socket: SocketOutlet
+  readonly #outgoing: ServerResponse
+  readonly #isChunked: boolean
+
+  constructor({ socket, httpVersion }: IncomingMessage, outgoing: ServerResponse) {
+    this.#socket = new SocketOutlet(socket)
+    this.#outgoing = outgoing
+    this.#isChunked = httpVersion !== '1.0'
+  }
+
+  /** Resolves when there is room for more, or when the connection is gone. */
+  async send(texts: readonly string[]): Promise<void> {
+    if (texts.length === 0 || this.#outgoing.destroyed) return
+    if (!this.#outgoing.write(Buffer.from(texts.map((text) => `${text}\n`).join('')))) await this.drained()
+  }
+
+  write(): void {}
+
+  get backlog(): number {
+    return this.#outgoing.writableLength
+  }
+
+  get takenBytes(): number {
+    return this.#socket.takenBytes
+  }
+
+  drained(): Promise<void> {
+    return drainedOrClosed(this.#outgoing)
+  }
+
+  ping(): boolean {
+    return false
+  }
+
+  /**
+   * Cuts the answer off so that it cannot look complete. HTTP/1.0, which most proxies speak, has no final chunk that
+   * could be missing, so it needs a reset.
+   */
+  end(): void {
+    if (this.#isChunked) this.#outgoing.destroy()
+    else this.#outgoing.socket?.resetAndDestroy()
+  }
+
+  cut(): void {
+    this.end()
+  }
+}

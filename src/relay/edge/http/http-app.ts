@@ -1,0 +1,126 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
+import { Hono } from 'hono'
+import { cors } from 'hono/cors'
+import { Refusal } from '../../../protocol/refusal.ts'
+import { type RouteId, routeIds, routes } from '../../../protocol/routes.ts'
+import { WorkQueue } from '../limits/work-queue.ts'
+import type { StreamServices } from '../live/edge-context.ts'
+import { EXPOSED_HEADERS } from '../transport/exposed-headers.ts'
+import { internalError } from '../transport/shared-refusals.ts'
+import { accessTokenHandlers } from './access-token-handler.ts'
+import { ASSET_PATTERN, boardHandlers } from './board-files.ts'
+import { documentHandlers, type LoadDocuments } from './documents-handler.ts'
+import { authorizedQuery, type Env, type Handlers } from './handlers.ts'
+import { exportHandlers, historyHandlers } from './history-handlers.ts'
+import { methodNotAllowed, onlyIngests, sendRefusal, unknownPath } from './http-refusals.ts'
+import { type ServiceReports, serviceHandlers } from './service-handlers.ts'
+import { streamHandlers } from './stream-handlers.ts'
+import { tokenListHandlers } from './token-list-routes.ts'
+
+/** The routes that other parts of the relay serve, over node's own request and response. */
+type PartRoute = 'rpc'
+export type NodeRoute = {
+  readonly id: PartRoute
+  readonly handle: (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>
+}
+
+type Options = Omit<ServiceReports, 'demo'> & {
+  readonly streams: StreamServices
+  readonly nodeRoutes: readonly NodeRoute[]
+  readonly loadDocuments: LoadDocuments
+  /** For how long the list may be kept by others, and by whom. */
+  readonly listCacheControl: string
+  /** A block explorer, for the links of the board. */
+  readonly explorerUrl?: string | undefined
+  /** Whether the process has no clients, and says only how it is. */
+  readonly onlyServiceRoutes?: boolean
+}
+
+const serviceRoutes = ['status', 'health', 'ready', 'metrics'] as const satisfies readonly RouteId[]
+
+/** Every route over plain HTTP, as the route table lists them. One without a handler does not compile. */
+export function openApp(options: Options): Hono<Env> {
+  const { streams, nodeRoutes, loadDocuments, listCacheControl, explorerUrl, onlyServiceRoutes, ...reports } = options
+  const app = new Hono<Env>()
+  const workQueue = new WorkQueue()
+  const { asset, ...page } = boardHandlers({ explorerUrl, demo: streams.edge.demo })
+  // These are registered before any middleware: it must not touch a raw answer, and would copy one that never changes.
+  const first = {
+    ...streamHandlers(streams),
+    ...exportHandlers(streams, workQueue),
+    ...nodeHandlers(streams, nodeRoutes),
+    ...documentHandlers(loadDocuments),
+    ...page,
+  }
+  const others = {
+    ...serviceHandlers({ ...reports, demo: streams.edge.demo }),
+    ...historyHandlers(streams, workQueue),
+    ...accessTokenHandlers(streams),
+    ...tokenListHandlers(streams, workQueue, listCacheControl),
+  }
+  const served = { ...first, ...others } satisfies Handlers<Exclude<RouteId, PartRoute>>
+  const servicePaths: readonly string[] = serviceRoutes.map((id) => routes[id].path)
+  if (onlyServiceRoutes)
+    app.use('*', async (c, next) => (servicePaths.includes(c.req.path) ? await next() : sendRefusal(c, onlyIngests)))
+  register(app, first)
+  app.get(ASSET_PATTERN, asset)
+  app.use(
+    cors({
+      origin: '*',
+      allowMethods: ['GET', 'HEAD', 'POST', 'OPTIONS'],
+      allowHeaders: ['content-type', 'last-event-id', 'authorization', 'if-none-match'],
+      exposeHeaders: [...EXPOSED_HEADERS],
+    }),
+  )
+  app.use('/v1/*', async (c, next) => {
+    authorizedQuery(c, streams)
+    await next()
+  })
+  register(app, others)
+  refuseOtherMethods(app, served)
+  app.notFound((c) => sendRefusal(c, unknownPath))
+  app.onError((failure, c) => {
+    if (failure instanceof Refusal) return sendRefusal(c, failure)
+    streams.warn('a request failed', { path: c.req.path, failure: String(failure) })
+    return sendRefusal(c, internalError)
+  })
+  return app
+}
+
+function nodeHandlers(streams: StreamServices, nodeRoutes: readonly NodeRoute[]): Partial<Handlers<PartRoute>> {
+  return Object.fromEntries(
+    nodeRoutes.map(({ id, handle }): [PartRoute, Handlers[PartRoute]] => [
+      id,
+      async (c) => {
+        authorizedQuery(c, streams)
+        await handle(c.env.incoming, c.env.outgoing)
+        return RESPONSE_ALREADY_SENT
+      },
+    ]),
+  )
+}
+
+function register(app: Hono<Env>, handlers: Partial<Handlers>): void {
+  for (const id of routeIds) {
+    const handler = handlers[id]
+    if (handler) app[routes[id].method](patternOf(id), handler)
+  }
+}
+
+/** Answers what a served path does not with 405, which names what it does. */
+function refuseOtherMethods(app: Hono<Env>, served: Partial<Handlers>): void {
+  const refuse = (pattern: string, allow: string, advice = 'use GET.') =>
+    app.all(pattern, (c) => {
+      c.header('allow', allow)
+      return sendRefusal(c, methodNotAllowed(c.req.method, advice))
+    })
+  for (const id of routeIds) {
+    const { method, otherMethods } = routes[id]
+    if (served[id]) refuse(patternOf(id), method === 'get' ? 'GET, HEAD, OPTIONS' : 'POST, OPTIONS', otherMethods)
+  }
+  refuse(ASSET_PATTERN, 'GET, HEAD, OPTIONS')
+}
+
+/** A path of the table as Hono writes it. What follows a parameter, such as `.json`, is left to the handler. */
+const patternOf = (id: RouteId): string => routes[id].path.replace(/\{(\w+)\}.*/, ':$1')

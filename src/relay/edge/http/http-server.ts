@@ -1,0 +1,173 @@
+import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
+import type { AddressInfo, BlockList } from 'node:net'
+import type { HttpBindings } from '@hono/node-server'
+import { getRequestListener } from '@hono/node-server'
+import type { Hono } from 'hono'
+import { safetyHeaders } from '../transport/exposed-headers.ts'
+import { detach, isTaken } from '../transport/socket-takeover.ts'
+import {
+  HEADERS_BOUND,
+  hasTooManyHeaders,
+  refusalHeaders,
+  refusalResponse,
+  sendRawRefusal,
+  tooManyHeaders,
+  unreadableRequest,
+} from './http-refusals.ts'
+import { PipelinedRequests } from './pipelined-requests.ts'
+import { TcpConnections } from './tcp-connections.ts'
+import { serveWebSockets, type WebSocketServices } from './websocket-upgrade.ts'
+
+/** How long a client may take. */
+const BOUNDS_MS = {
+  headers: 10_000,
+  request: 15_000,
+  keepAlive: 5_000,
+  /** Without reading anything of an answer that waits for it. */
+  answer: 30_000,
+  /** For a connection that sends nothing at all: no other deadline covers it. */
+  idle: 15_000,
+  /** How often Node checks the first two. Its default of 30 s would make up to 40 s of 10. */
+  check: 1_000,
+}
+const HEADERS_BOUND_BYTES = 8_192
+/** Requests one after the other on a connection that is kept. */
+const REQUESTS_BOUND = 1_000
+/** Connections beyond those of the listeners: for history, health and metrics, and to refuse the others. */
+const SPARE_CONNECTIONS = 1_000
+/** The same for one address: a browser opens six, and many people may share an address. */
+const SPARE_CONNECTIONS_PER_ADDRESS = 200
+/** Connections above the bound that Node accepts: those that make room for them take a turn of the event loop to end. */
+const CONNECTIONS_CLOSING = 500
+/** Connections that wait to be accepted, as many as Linux allows by default. A flood fills Node's 511, and then a client waits a second. */
+const ACCEPT_BACKLOG = 4_096
+/** How often a stopping server looks for connections with nothing left to answer. */
+const IDLE_CHECK_MS = 50
+
+/** The statuses of the errors of Node's HTTP parser. */
+const parserErrorStatuses: Readonly<Record<string, number>> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 }
+
+/** The port cannot be listened on; the message says which and why. */
+export class ListenError extends Error {}
+
+/** One listening server: HTTP and WebSocket on the same port. */
+export type EdgeServer = {
+  readonly port: number
+  /** Accepts no new connection, and resolves when all have ended or the time is over. */
+  close(withinMs: number): Promise<void>
+}
+
+/** Where to listen, and how many may connect: clients in total and from one address; as many more may only ask. */
+type ListenAddress = {
+  readonly host: string
+  readonly port: number
+  readonly maxClients: number
+  /** It changes with the keys, some of which may have more clients. */
+  readonly maxPerAddress?: () => number
+  /** A proxy brings the clients of many addresses, so its own has no bound. */
+  readonly trustedProxies?: BlockList | undefined
+}
+
+export async function listen(
+  app: Hono<{ Bindings: HttpBindings }>,
+  services: WebSocketServices,
+  address: ListenAddress,
+  boundsMs: Readonly<typeof BOUNDS_MS> = BOUNDS_MS,
+): Promise<EdgeServer> {
+  const { clientAddressOf, countRefusal } = services.streams
+  const { maxClients, maxPerAddress = () => maxClients, trustedProxies } = address
+  const connections = new TcpConnections({
+    idleBoundMs: boundsMs.idle,
+    bound: maxClients + SPARE_CONNECTIONS,
+    maxPerAddress: () => maxPerAddress() + SPARE_CONNECTIONS_PER_ADDRESS,
+    trustedProxies,
+    countRefusal,
+  })
+  const handle = getRequestListener(app.fetch, { errorHandler: refusalResponse })
+  const requests = new PipelinedRequests((incoming, outgoing) => {
+    // A stopping server keeps no connection open for a next request.
+    if (!server.listening) outgoing.shouldKeepAlive = false
+    for (const [name, value] of safetyHeaderEntries) outgoing.setHeader(name, value)
+    if (hasTooManyHeaders(incoming.rawHeaders))
+      return void outgoing.writeHead(431, refusalHeaders).end(JSON.stringify(tooManyHeaders.record))
+    const hold = () => connections.holdAnswer(incoming.socket, outgoing, () => clientAddressOf(incoming))
+    handle(incoming, outgoing).then(hold, hold)
+  })
+  const server = createServer(serverOptions(boundsMs), (incoming, outgoing) => {
+    connections.startAnswer(incoming.socket, outgoing)
+    if (isTaken(incoming.socket)) return detach(incoming, outgoing)
+    requests.run(incoming, outgoing)
+  })
+  server.timeout = boundsMs.answer
+  server.maxConnections = maxClients + SPARE_CONNECTIONS + CONNECTIONS_CLOSING
+  // One more shows that a request has too many: Node leaves out the rest.
+  server.maxHeadersCount = HEADERS_BOUND + 1
+  server.maxRequestsPerSocket = REQUESTS_BOUND
+  server.on('connection', (socket) => {
+    connections.add(socket)
+    requests.add(socket)
+  })
+  server.on('dropRequest', (_, socket) => requests.end(socket))
+  server.on('checkExpectation', (incoming, outgoing) => requests.run(incoming, outgoing, refuseExpectation))
+  server.prependListener('upgrade', ({ socket }) => connections.markUsed(socket))
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    // The error must not be written into an answer that is due or under way.
+    const isBusy = isTaken(socket) || connections.isAnswering(socket)
+    if (error.code === 'ECONNRESET' || !socket.writable || isBusy) return socket.destroy()
+    const refusal = unreadableRequest(parserErrorStatuses[error.code ?? ''] ?? 400)
+    countRefusal(refusal.code)
+    sendRawRefusal(socket, refusal)
+  })
+  const webSockets = serveWebSockets(server, requests, services)
+  await startListening(server, address)
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: async (withinMs) => {
+      await closeServer(server, connections, withinMs)
+      connections.close()
+      webSockets.close()
+    },
+  }
+}
+
+/** Node would answer it at once, before those that wait. */
+const refuseExpectation = (_: IncomingMessage, outgoing: ServerResponse): void => void outgoing.writeHead(417, {}).end()
+
+const safetyHeaderEntries = Object.entries(safetyHeaders)
+
+const serverOptions = (boundsMs: Readonly<typeof BOUNDS_MS>): ServerOptions => ({
+  headersTimeout: boundsMs.headers,
+  requestTimeout: boundsMs.request,
+  connectionsCheckingInterval: boundsMs.check,
+  keepAliveTimeout: boundsMs.keepAlive,
+  // The relay answers a request without a host itself, with an error record like for every other mistake.
+  requireHostHeader: false,
+  maxHeaderSize: HEADERS_BOUND_BYTES,
+  noDelay: true,
+  // A client that merely offers another protocol, such as h2c, gets its answer over HTTP/1.1.
+  shouldUpgradeCallback: ({ headers }: IncomingMessage) => headers.upgrade?.toLowerCase() === 'websocket',
+})
+
+async function closeServer(server: Server, connections: TcpConnections, withinMs: number): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+  const idleTimer = setInterval(() => {
+    server.closeIdleConnections()
+    connections.destroyUnused()
+  }, IDLE_CHECK_MS)
+  const deadline = setTimeout(() => connections.destroyAll(), withinMs)
+  await closed
+  clearTimeout(deadline)
+  clearInterval(idleTimer)
+}
+
+const startListening = (server: Server, { host, port }: { host: string; port: number }): Promise<void> =>
+  new Promise((resolve, reject) => {
+    server.once('error', (failure: NodeJS.ErrnoException) => {
+      const why =
+        failure.code === 'EADDRINUSE'
+          ? 'is in use: stop what listens there or set another PORT'
+          : `cannot be listened on (${failure.message}): set another HOST or PORT`
+      reject(new ListenError(`port ${port} on ${host} ${why}`))
+    })
+    server.listen({ port, host, backlog: ACCEPT_BACKLOG }, resolve)
+  })

@@ -1,0 +1,191 @@
+import type { Hex } from '../../../lib/hex.ts'
+import { isoFromSecondsOrNull } from '../../../lib/iso-time.ts'
+import { parseDecimal, sharesOf } from '../../../protocol/decimal.ts'
+import type { Head, SourceName, SourceReason } from '../../../protocol/fields.ts'
+import type { NoticeOf } from '../../../protocol/notices.ts'
+import {
+  headNote,
+  listOrderNote,
+  listReadNote,
+  type NoteReader,
+  newestSettledNote,
+  quoteNotes,
+  type SealedBlockTime,
+  type SourceStatusNote,
+  sessionNote,
+  statusNote,
+  tokenNotes,
+} from '../../tape/notes.ts'
+import { featureName } from '../../tokens/drafts-of-token.ts'
+import { navAt } from '../../tokens/nav.ts'
+import { mainQuote, type TokenQuotes } from '../../tokens/quotes.ts'
+import type { Token } from '../../tokens/token.ts'
+import { Directory } from '../../tokens/token-directory.ts'
+import { TokenWarnings } from '../../tokens/token-warnings.ts'
+
+const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
+
+type ReportedStatus = Omit<SourceStatusNote, 'started_at'> & { readonly started_at: string | null }
+
+/** Where a token stands among all; another state of it takes its place. */
+type TokenSlot = { token: Token }
+
+/** The current token table, chain head and source, read from the notes beside the tape. */
+export class View {
+  readonly directory = new Directory()
+  readonly warnings = new TokenWarnings()
+  /** By symbol, unless tokens were added or renamed since they were sorted. */
+  readonly #slots: TokenSlot[] = []
+  readonly #slotByAddress = new Map<Hex, TokenSlot>()
+  #isSorted = true
+  #listReadAt: number | null = null
+  #listOrder: readonly Hex[] | null = null
+  #listed: readonly Token[] | null = null
+  #head: Head
+  #newestSettled: SealedBlockTime | null = null
+  #status: ReportedStatus
+  readonly #quotes = new Map<string, TokenQuotes>()
+  #session: NoticeOf<'snapshot'>['session'] = null
+  readonly #isCut: () => boolean
+
+  /** `isCut`: whether the tape lacks what happens now, and with it the source. */
+  constructor(tape: NoteReader, isCut: () => boolean = () => false) {
+    this.#isCut = isCut
+    this.#head = unknownHead
+    this.#status = { source: 'down', reason: 'unreachable', started_at: null }
+    this.apply(tape)
+  }
+
+  /** Takes over the notes of a batch. */
+  apply(notes: NoteReader): void {
+    const tokens = notes.notes(tokenNotes)
+    const order = notes.note(listOrderNote)
+    for (const token of tokens.values()) this.#set(token)
+    if (tokens.size > 0 || order) this.#listed = null
+    this.#listOrder = order ?? this.#listOrder
+    this.#listReadAt = notes.note(listReadNote) ?? this.#listReadAt
+    this.#head = notes.note(headNote) ?? this.#head
+    this.#status = notes.note(statusNote) ?? this.#status
+    this.#newestSettled = notes.note(newestSettledNote) ?? this.#newestSettled
+    for (const [address, quotes] of notes.notes(quoteNotes)) this.#quotes.set(address, quotes)
+    const note = notes.note(sessionNote)
+    if (note) this.#session = note.session
+  }
+
+  get head(): Head {
+    return this.#head
+  }
+
+  /** Whether the tape lacks what happens now. */
+  get isCut(): boolean {
+    return this.#isCut()
+  }
+
+  get source(): SourceName {
+    return this.#isCut() ? 'down' : this.#status.source
+  }
+
+  get reason(): SourceReason {
+    return this.#isCut() ? 'unreachable' : this.#status.reason
+  }
+
+  /** When the source or its reason last changed; null before the first status. */
+  get startedAt(): string | null {
+    return this.#status.started_at
+  }
+
+  /** The newest settled block whose time is known. */
+  get newestSettled(): SealedBlockTime | null {
+    return this.#newestSettled
+  }
+
+  /** Every token, sorted by symbol. Delisted tokens are included: clients can still select them. */
+  get tokens(): readonly Token[] {
+    if (!this.#isSorted) this.#slots.sort((a, b) => (a.token.symbol < b.token.symbol ? -1 : 1))
+    this.#isSorted = true
+    return this.#slots.map(({ token }) => token)
+  }
+
+  /** Whether a list was ever read. */
+  get hasTokens(): boolean {
+    return this.#slots.length > 0
+  }
+
+  token(address: Hex): Token | undefined {
+    return this.#slotByAddress.get(address)?.token
+  }
+
+  /** The tokens on the current list, in its order; null before the first list. */
+  get listed(): readonly Token[] | null {
+    if (this.#listOrder === null) return null
+    this.#listed ??= this.#listOrder.flatMap((address) => this.token(address) ?? [])
+    return this.#listed
+  }
+
+  /** The quotes of a token, one per pool that was read. */
+  quotesOf(address: Hex): TokenQuotes {
+    return this.#quotes.get(address) ?? []
+  }
+
+  get session(): NoticeOf<'snapshot'>['session'] {
+    return this.#session
+  }
+
+  get listReadAt(): number | null {
+    return this.#listReadAt
+  }
+
+  isListed(address: Hex): boolean {
+    const token = this.token(address)
+    return token !== undefined && token.state !== 'delisted'
+  }
+
+  #set(token: Token): void {
+    this.directory.set(token)
+    const slot = this.#slotByAddress.get(token.address)
+    this.warnings.replace(slot?.token, token)
+    if (slot?.token.symbol !== token.symbol) this.#isSorted = false
+    if (slot) slot.token = token
+    else {
+      const added = { token }
+      this.#slots.push(added)
+      this.#slotByAddress.set(token.address, added)
+    }
+  }
+}
+
+/** The current state of a token as a message. */
+export function snapshotOf(
+  token: Token,
+  view: Pick<View, 'quotesOf' | 'session' | 'warnings'>,
+  context: { id: string | null; asOf: string; now: number; navStaleAfterMs: number },
+): NoticeOf<'snapshot'> {
+  return {
+    type: 'snapshot',
+    id: context.id,
+    symbol: token.symbol,
+    address: token.address,
+    as_of: context.asOf,
+    token: token.record,
+    token_warnings: [...view.warnings.of(token)],
+    multiplier: token.multiplier,
+    multiplier_source: token.multiplierSource,
+    scheduled: token.scheduled && {
+      multiplier: token.scheduled.to,
+      effective_at: isoFromSecondsOrNull(token.scheduled.effectiveAt),
+    },
+    paused: token.paused.map(featureName),
+    supply: supplyOf(token),
+    nav: navAt(token.navReading, context.now, context.navStaleAfterMs, token.frozen),
+    quote: mainQuote(view.quotesOf(token.address)),
+    session: view.session,
+  }
+}
+
+function supplyOf({ supply, decimals, multiplier }: Token): NoticeOf<'snapshot'>['supply'] {
+  const tokens = supply === null ? null : parseDecimal(supply)
+  const parsedMultiplier = multiplier === null ? null : parseDecimal(multiplier)
+  if (!tokens || !parsedMultiplier || decimals === null) return { tokens: supply, shares: null }
+  const raw = (tokens.units * 10n ** BigInt(decimals)) / 10n ** BigInt(tokens.scale)
+  return { tokens: supply, shares: sharesOf(raw, parsedMultiplier, decimals) }
+}

@@ -1,0 +1,52 @@
+import type { Metrics, Sample } from '../../metrics.ts'
+import { navAt } from '../../tokens/nav.ts'
+import { mainQuote } from '../../tokens/quotes.ts'
+import type { EdgeContext } from '../live/edge-context.ts'
+
+/** Tokens with series of their own. The states of all are counted. */
+const NAV_SERIES_BOUND = 1_000
+
+const sources = ['pendingLogs', 'poll', 'sealed', 'down'] as const
+
+/** What the metrics say of the source, the chain, the tokens and the listeners, as it is when they are read. */
+export function measureState(metrics: Metrics, context: EdgeContext): void {
+  const { hub, view, now } = context
+  const ageOf = (time: number) => Math.max(0, now() - time) / 1_000
+  metrics.source.measureBy(() => sources.map((source): Sample => [{ source }, view.source === source ? 1 : 0]))
+  metrics.sourceAge.measureBy(() => (view.startedAt === null ? null : ageOf(Date.parse(view.startedAt))))
+  metrics.headBlock.measureBy(() =>
+    Object.entries(view.head).flatMap(([stage, block]): Sample[] => (block === null ? [] : [[{ stage }, block]])),
+  )
+  metrics.lag.measureBy(() => view.newestSettled && ageOf(view.newestSettled.timestamp * 1_000))
+  metrics.settlingLag.measureBy(() =>
+    view.head.sealed === null || !view.newestSettled ? null : Math.max(0, view.head.sealed - view.newestSettled.number),
+  )
+  metrics.listAge.measureBy(() => (view.listReadAt === null ? null : ageOf(view.listReadAt)))
+  measureTokens(metrics, context)
+  metrics.audiences.measureBy(() => hub.measure().audiences)
+  metrics.unsentBytes.measureBy(() => hub.measure().unsentBytes)
+  metrics.replays.measureBy(() => hub.measure().replays)
+  metrics.replayBytes.measureBy(() => hub.measure().replayBytes)
+}
+
+function measureTokens(metrics: Metrics, { view, now, wallTime, navStaleAfterMs }: EdgeContext): void {
+  const navs = () =>
+    (view.listed ?? []).map(({ symbol, address, navReading, frozen }) => ({
+      ...{ symbol, address, nav: navAt(navReading, wallTime(), navStaleAfterMs, frozen) },
+    }))
+  const firstNavs = () => navs().slice(0, NAV_SERIES_BOUND)
+  metrics.tokens.measureBy(() => {
+    const counts = Map.groupBy(navs(), ({ nav }) => nav.state)
+    return [...counts].map(([nav_state, ofState]): Sample => [{ nav_state }, ofState.length])
+  })
+  metrics.navAge.measureBy(() =>
+    firstNavs().flatMap(({ symbol, nav }): Sample[] => (nav.age_s === null ? [] : [[{ symbol }, nav.age_s]])),
+  )
+  metrics.navState.measureBy(() => firstNavs().map(({ symbol, nav }): Sample => [{ symbol, state: nav.state }, 1]))
+  metrics.quoteAge.measureBy(() =>
+    firstNavs().flatMap(({ symbol, address }): Sample[] => {
+      const timestamp = mainQuote(view.quotesOf(address))?.block.timestamp
+      return timestamp ? [[{ symbol }, Math.max(0, now() - Date.parse(timestamp)) / 1_000]] : []
+    }),
+  )
+}

@@ -1,0 +1,248 @@
+import type { CloseReason } from '../../protocol/close-codes.ts'
+import type { ByteBudget } from '../edge/limits/byte-budget.ts'
+import { wsFrame, wsHeader } from '../edge/transport/encode-message.ts'
+import type { ServerWebSocket, WebSocketOutlet } from '../edge/transport/websocket-outlet.ts'
+import type { RateLimiter } from './rate-limit.ts'
+import { answerBody, type Caller, type Reply, type RpcBackend } from './rpc-batch.ts'
+import { errorCodes, RpcError } from './rpc-error.ts'
+import type { SubscriptionNotice } from './subscriptions/subscriber-index.ts'
+import type { Subscriptions } from './subscriptions/subscriptions.ts'
+
+/** Messages of one connection being answered at once, and characters of those that wait. While any wait, reading pauses. */
+const IN_PROGRESS_BOUND = 16
+const QUEUE_BOUND_CHARS = 524_288
+/** Subscriptions of one connection. */
+const SUBSCRIPTIONS_BOUND = 100
+/** The weight of a filter beside its terms. A filter without terms weighs nothing. */
+const FILTER_WEIGHT = 50
+/** Requests over the rate, in a row, before the connection is closed. */
+const OVER_RATE_BOUND = 1_000
+/** A subscriber cannot resume, so a burst may exceed the backlog bound for this long, up to this size. */
+const BURST_BOUND_MS = 1_000
+const BURST_BOUND_BYTES = 8 * 2 ** 20
+/** A client with a backlog that reads nothing for this long is disconnected. */
+const STALLED_BOUND_MS = 60_000
+
+/** What all sessions share. */
+export type RpcSessionContext = {
+  readonly backend: RpcBackend
+  readonly subscriptions: Subscriptions
+  readonly rates: RateLimiter
+  /** The weight of the filters of each address. */
+  readonly filterBudget: ByteBudget
+  /** The bytes of long answers that no client has taken yet. */
+  readonly unsentBudget: ByteBudget
+  readonly maxBacklogBytes: number
+  readonly uptime: () => number
+  /** The prefix of every subscription id of this process. */
+  readonly idPrefix: string
+}
+
+/** JSON-RPC over one WebSocket: calls, answers and subscriptions. */
+export class RpcSession {
+  readonly address: string
+  readonly #context: RpcSessionContext
+  readonly #webSocket: ServerWebSocket
+  readonly #outlet: WebSocketOutlet
+  /** Receives why the connection ends, once, as soon as that is decided. */
+  readonly #onEnd: (reason: CloseReason | 'client') => void
+  readonly #queue: string[] = []
+  #queuedChars = 0
+  #inProgress = 0
+  readonly #closeById = new Map<string, () => void>()
+  #lastId = 0
+  #overRateCount = 0
+  #isClosed = false
+  #drainPromise: Promise<void> | null = null
+  /** Backlog up to this count of written bytes is not overdue: a client may take its time over a long answer. */
+  #graceUpTo = 0
+  /** Since when the client has more overdue bytes than allowed. */
+  #behindSince: number | null = null
+  #lastTakenBytes = 0
+  #progressedAt: number
+  readonly #caller: Caller
+
+  constructor(
+    webSocket: ServerWebSocket,
+    outlet: WebSocketOutlet,
+    address: string,
+    context: RpcSessionContext,
+    onEnd: (reason: CloseReason | 'client') => void,
+  ) {
+    this.address = address
+    this.#onEnd = onEnd
+    this.#context = context
+    this.#webSocket = webSocket
+    this.#outlet = outlet
+    this.#progressedAt = context.uptime()
+    this.#caller = {
+      client: address,
+      takeRate: (methods, prepaid = 0) => methods.map((method, index) => this.#takeRate(method, index < prepaid ? 1 : 0)),
+      isLocal: (method) => method === 'eth_subscribe' || method === 'eth_unsubscribe',
+      runLocal: (method, params) => (method === 'eth_subscribe' ? this.#subscribe(params) : String(this.#unsubscribe(params))),
+      reserve: (bytes) => !this.#isClosed && this.#context.unsentBudget.reserve(bytes, this.address),
+      hasHttpStatus: false,
+    }
+  }
+
+  receive(text: string): void {
+    if (this.#isClosed) return
+    this.#queue.push(text)
+    this.#queuedChars += text.length
+    if (this.#queuedChars > QUEUE_BOUND_CHARS && this.#queue.length > 1) return this.close('too_many_messages')
+    this.#answerNext()
+  }
+
+  /** Counts a ping or an unrequested pong as a request. */
+  countControlFrame(): void {
+    this.#takeRate('')
+  }
+
+  /** Pings the client; disconnects one that answered no ping or reads nothing of its backlog. */
+  heartbeat(): void {
+    const { uptime } = this.#context
+    const { backlog, takenBytes } = this.#outlet
+    if (backlog === 0 || takenBytes !== this.#lastTakenBytes) this.#progressedAt = uptime()
+    this.#lastTakenBytes = takenBytes
+    if (uptime() - this.#progressedAt >= STALLED_BOUND_MS) this.close('too_slow')
+    // A ping would wait behind the backlog. While reading pauses, its pong would not arrive.
+    else if (backlog === 0 && !this.#webSocket.isPaused && this.#outlet.ping()) this.close('no_pong')
+  }
+
+  close(closeReason: CloseReason): void {
+    if (this.#isClosed) return
+    this.release(closeReason)
+    this.#outlet.end(closeReason, null)
+  }
+
+  /** Ends all work for a connection that is closed or about to be. */
+  release(reason: CloseReason | 'client' = 'client'): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#onEnd(reason)
+    this.#queue.length = 0
+    for (const close of this.#closeById.values()) close()
+    this.#closeById.clear()
+  }
+
+  #answerNext(): void {
+    while (this.#queue.length > 0 && this.#inProgress < IN_PROGRESS_BOUND && this.#hasReadEnough) {
+      const text = this.#queue.shift() ?? ''
+      this.#queuedChars -= text.length
+      this.#inProgress += 1
+      void this.#answer(text)
+    }
+    if (this.#isClosed) return
+    const isQueued = this.#queue.length > 0
+    if (isQueued && !this.#webSocket.isPaused) this.#webSocket.pause()
+    if (!isQueued && this.#webSocket.isPaused) this.#webSocket.resume()
+    // With no answer in progress, the session continues when the backlog is sent.
+    if (isQueued && this.#inProgress === 0) void this.#drained.then(() => this.#answerNext())
+  }
+
+  /** Whether the client has read most of its answers. Until then its next messages wait. */
+  get #hasReadEnough(): boolean {
+    return this.#outlet.backlog <= this.#context.maxBacklogBytes || !this.#outlet.willDrain
+  }
+
+  async #answer(text: string): Promise<void> {
+    await answerBody(text, this.#context.backend, this.#caller, (answer) => this.#write(answer))
+    this.#inProgress -= 1
+    this.#answerNext()
+  }
+
+  #takeRate(method: string, prepaid = 0): boolean {
+    const { rates, uptime } = this.#context
+    const isAllowed = rates.take(this.address, [method], uptime(), prepaid)
+    this.#overRateCount = isAllowed ? 0 : this.#overRateCount + 1
+    if (this.#overRateCount > OVER_RATE_BOUND) this.close('too_many_messages')
+    return isAllowed
+  }
+
+  #subscribe(params: unknown): string {
+    if (this.#isClosed) return 'null'
+    if (this.#closeById.size >= SUBSCRIPTIONS_BOUND)
+      throw new RpcError(errorCodes.limitExceeded, `a connection has at most ${SUBSCRIPTIONS_BOUND} subscriptions; end some`)
+    this.#lastId += 1
+    const id = this.#context.idPrefix + this.#lastId.toString(16).padStart(8, '0')
+    const { subscriptions, filterBudget } = this.#context
+    let weight = 0
+    const releaseWeight = () => filterBudget.release(weight, this.address)
+    const charge = (termCount: number): void => {
+      const newWeight = termCount === 0 ? 0 : FILTER_WEIGHT + termCount
+      if (!filterBudget.reserve(newWeight, this.address))
+        throw new RpcError(
+          errorCodes.limitExceeded,
+          'the filters of your address name too many addresses and topics; end some, or name fewer',
+        )
+      weight = newWeight
+    }
+    try {
+      const close = subscriptions.open(params, { id, notify: (notice) => this.#notify(id, notice) }, charge)
+      this.#closeById.set(id, () => {
+        close()
+        releaseWeight()
+      })
+    } catch (failure) {
+      releaseWeight()
+      throw failure
+    }
+    return `"${id}"`
+  }
+
+  #unsubscribe(params: unknown): boolean {
+    const [id] = Array.isArray(params) ? params : []
+    if (typeof id !== 'string')
+      throw new RpcError(errorCodes.invalidParams, "invalid params: params[0] must be a subscription's id")
+    this.#closeById.get(id)?.()
+    return this.#closeById.delete(id)
+  }
+
+  #notify(id: string, notice: SubscriptionNotice): void {
+    if (this.#isClosed) return
+    // Bytes written in this turn cannot be sent yet, so only the first write of a turn checks.
+    if (this.#outlet.cork() && this.#isTooSlow()) return this.close('too_slow')
+    this.#outlet.write(notice.bytes(id, encodeFrame))
+    const { takenBytes, backlog } = this.#outlet
+    if (notice.isLate && backlog <= BURST_BOUND_BYTES) this.#graceUpTo = takenBytes + backlog
+  }
+
+  #isTooSlow(): boolean {
+    const { maxBacklogBytes, uptime } = this.#context
+    const overdue = this.#overdueBytes
+    if (overdue <= maxBacklogBytes) this.#behindSince = null
+    else this.#behindSince ??= uptime()
+    const isBurst = this.#behindSince === null || uptime() - this.#behindSince < BURST_BOUND_MS
+    return !isBurst || overdue > Math.max(maxBacklogBytes, BURST_BOUND_BYTES)
+  }
+
+  /** Bytes that the client should have read by now. */
+  get #overdueBytes(): number {
+    const { backlog, takenBytes } = this.#outlet
+    return backlog - Math.max(0, Math.min(backlog, this.#graceUpTo - takenBytes))
+  }
+
+  /** Resolves when all bytes are sent; at once if the connection is closed. */
+  get #allSent(): Promise<void> {
+    return this.#outlet.isClosed ? Promise.resolve() : this.#drained
+  }
+
+  /** Resolves when all bytes are sent, or the connection is closed. */
+  get #drained(): Promise<void> {
+    this.#drainPromise ??= this.#outlet.drained().then(() => {
+      this.#drainPromise = null
+    })
+    return this.#drainPromise
+  }
+
+  #write({ chunks, reservedBytes }: Reply): void {
+    if (reservedBytes > 0) void this.#allSent.then(() => this.#context.unsentBudget.release(reservedBytes, this.address))
+    if (this.#isClosed || chunks.length === 0) return
+    this.#outlet.cork()
+    this.#outlet.write(wsHeader(chunks.reduce((sum, { length }) => sum + length, 0)))
+    for (const piece of chunks) this.#outlet.write(piece)
+    this.#graceUpTo = this.#outlet.takenBytes + this.#outlet.backlog
+  }
+}
+
+const encodeFrame = (text: string): Buffer => wsFrame(Buffer.from(text))

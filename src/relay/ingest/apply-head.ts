@@ -1,0 +1,67 @@
+import { isoFromSecondsOrNull } from '../../lib/iso-time.ts'
+import type { Block, Head } from '../../protocol/fields.ts'
+import type { SealedBlock } from '../chain/sealed/block-logs.ts'
+import type { SourceStatusNote } from '../tape/notes.ts'
+import type { BlockTime, IngestState } from './ingest-state.ts'
+import type { Moment } from './moment.ts'
+import { forAllTokens, NOTHING, type Publication } from './publication.ts'
+
+// How far the chain is known, and which source reports it.
+
+/** Raises the numbers of the head; none of them goes back. */
+export function raiseHead(
+  state: IngestState,
+  { sealed = null, pending = null, safe = null, finalized = null }: Partial<Head>,
+): void {
+  const { head } = state
+  const highestSealed = higher(head.sealed, sealed)
+  const highestPending = higher(head.pending, pending)
+  const raised: Head = {
+    // A sealed block is not pending any more, and the next pending number is not known yet.
+    pending: highestPending !== null && highestSealed !== null && highestPending <= highestSealed ? null : highestPending,
+    sealed: highestSealed,
+    safe: higher(head.safe, safe),
+    finalized: higher(head.finalized, finalized),
+  }
+  const isRaised =
+    raised.pending !== head.pending ||
+    raised.sealed !== head.sealed ||
+    raised.safe !== head.safe ||
+    raised.finalized !== head.finalized
+  if (isRaised) state.head = raised
+}
+
+/** The status page reports the lag behind the time of this settled block. */
+export function recordNewestSettled(state: IngestState, { number, timestamp }: BlockTime): void {
+  if (timestamp === null || number <= (state.newestSettled?.number ?? -1)) return
+  state.newestSettled = { number, timestamp }
+}
+
+export function applyFinality(
+  state: IngestState,
+  { stage, block }: { readonly stage: 'safe' | 'finalized'; readonly block: Pick<SealedBlock, 'number' | 'hash' | 'timestamp'> },
+  { time }: Moment,
+): readonly Publication[] {
+  if (stage === 'safe') state.ledger.setSafe(block.number)
+  raiseHead(state, { [stage]: block.number, sealed: block.number })
+  return [forAllTokens({ type: 'finality', stage, block: blockFieldOf(block) }, time)]
+}
+
+export function applyStatus(
+  state: IngestState,
+  { source, reason }: Pick<SourceStatusNote, 'source' | 'reason'>,
+  { time }: Moment,
+): readonly Publication[] {
+  if (state.status?.source === source && state.status.reason === reason) return NOTHING
+  state.status = { source, reason, started_at: time }
+  return [forAllTokens({ type: 'status', source, started_at: time, reason, head: state.head }, time)]
+}
+
+export const blockFieldOf = ({ number, hash, timestamp }: Pick<SealedBlock, 'number' | 'hash' | 'timestamp'>): Block => ({
+  number,
+  hash,
+  timestamp: isoFromSecondsOrNull(timestamp),
+})
+
+const higher = (before: number | null, now: number | null): number | null =>
+  before === null || (now !== null && now > before) ? now : before

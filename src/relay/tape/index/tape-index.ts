@@ -1,0 +1,114 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { type Update, updateRows } from '../../../protocol/updates.ts'
+import type { CountEstimate, Entry, HistoryFilter, HistoryReader } from '../tape.ts'
+import { entryOf, prepareRows, type TapeRow } from '../tape-row.ts'
+import { Channels, followerTypes } from './channels.ts'
+import { OpenKeyTypes } from './published-types.ts'
+import { type IndexedUpdate, ShelfIndex } from './shelves.ts'
+
+/** A page holds at most this much text, and one update more. */
+const TEXT_BOUND_CHARS = 1_048_576
+
+type OpenedTape = { readonly oldest: number; readonly end: number; readonly readKey: (key: string) => readonly Entry[] }
+
+/** Indexes updates by token and type, so that a history query reads only what it may match. */
+export class TapeIndex {
+  readonly #channels: Channels
+  readonly #shelves: ShelfIndex
+  readonly #openKeyTypes: OpenKeyTypes
+  readonly #row: StatementSync
+  readonly #rows: Readonly<Record<'asc' | 'desc', StatementSync>>
+  #pending: IndexedUpdate[] = []
+  #oldest: number
+
+  constructor(database: DatabaseSync, { oldest, end, readKey }: OpenedTape) {
+    this.#channels = new Channels(database)
+    this.#shelves = new ShelfIndex(database, this.#channels, oldest, end)
+    this.#openKeyTypes = new OpenKeyTypes(readKey)
+    this.#row = prepareRows(database, 'SELECT seq, text FROM tape WHERE seq = ?')
+    const between = 'SELECT seq, text FROM tape WHERE seq BETWEEN ? AND ? ORDER BY seq'
+    this.#rows = { asc: prepareRows(database, between), desc: prepareRows(database, `${between} DESC`) }
+    this.#oldest = oldest
+  }
+
+  /** Indexes an update inside the transaction that writes it. Returns whether eviction by count may take it. */
+  add(entry: Entry): boolean {
+    const { seq, update } = entry
+    const { mask: keyTypes, followsFrom } = this.#openKeyTypes.add(entry)
+    const evictable = isEvictable(update)
+    const channel = this.#channels.numberOf({ address: update.address, type: update.type, keyTypes, evictable })
+    this.#pending.push({ seq, channel, followsFrom })
+    return evictable
+  }
+
+  /** Writes the pending rows inside the same transaction. */
+  save(): void {
+    this.#channels.save()
+    this.#shelves.save()
+  }
+
+  /** The transaction was committed and evicted these numbers. */
+  onCommit(evicted: readonly number[], oldest: number): void {
+    this.#channels.markSaved()
+    this.#shelves.add(this.#pending)
+    this.#shelves.remove(evicted)
+    this.#pending = []
+    this.#oldest = oldest
+  }
+
+  /** The transaction failed. */
+  onRollback(): void {
+    this.#pending = []
+    this.#openKeyTypes.clear()
+  }
+
+  openReader(filter: HistoryFilter): HistoryReader {
+    let relevanceByChannel = this.#channels.relevanceOf(filter)
+    return (range) => {
+      if (relevanceByChannel.length < this.#channels.size) relevanceByChannel = this.#channels.relevanceOf(filter)
+      const { seqs, reached } = this.#shelves.find(relevanceByChannel, range, this.#oldest)
+      const entries: Entry[] = []
+      let chars = 0
+      for (const row of this.#rowsAt(seqs)) {
+        const entry = entryOf(row)
+        if (matchesFilter(filter, entry)) entries.push(entry)
+        chars += entry.text.length
+        if (chars > TEXT_BOUND_CHARS) return { entries, reached: entry.seq }
+      }
+      return { entries, reached }
+    }
+  }
+
+  /** The updates with these numbers, in this order; one query where the numbers are consecutive. */
+  *#rowsAt(seqs: readonly number[]): Iterable<TapeRow> {
+    const [first = 0, last = first] = [seqs[0], seqs.at(-1)]
+    if (seqs.length > 1 && Math.abs(last - first) === seqs.length - 1) {
+      const [from, to, query] = first < last ? [first, last, this.#rows.asc] : [last, first, this.#rows.desc]
+      yield* query.iterate(from, to) as unknown as Iterable<TapeRow>
+      return
+    }
+    for (const seq of seqs) {
+      const row = this.#row.get(seq) as unknown as TapeRow | undefined
+      if (row) yield row
+    }
+  }
+
+  estimateCount(filter: HistoryFilter, after: number, countLimit: number): CountEstimate {
+    return this.#shelves.estimateCount(this.#channels.relevanceOf(filter), after, countLimit, this.#oldest)
+  }
+}
+
+/**
+ * Whether eviction by count may take an update. A seal is evictable only if all its keys are: as long as a publication is
+ * kept, so is every seal that lists it, and it stays known whether the key was sealed.
+ */
+function isEvictable(update: Update): boolean {
+  const { isEvictable: rule } = updateRows[update.type]
+  if (rule !== 'byKeys') return rule
+  return update.type !== 'seal' || update.types.every((type) => type === 'part' || updateRows[type].isEvictable)
+}
+
+/** Every reader also finds the updates in the overflow channel, so each one is matched again. */
+const matchesFilter = ({ tokens, types, followersOf }: HistoryFilter, { update: { address, type } }: Entry): boolean =>
+  (types.has(type) || (followersOf !== undefined && followerTypes.has(type))) &&
+  (tokens === null || address === null || tokens.has(address))

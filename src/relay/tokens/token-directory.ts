@@ -1,0 +1,163 @@
+import { addressIn, type Hex } from '../../lib/hex.ts'
+import { editDistance } from '../../lib/nearest-name.ts'
+import type { Token } from './token.ts'
+
+/** One token, several that share the name, or none, with similar names. */
+export type LookupResult =
+  | { readonly kind: 'found'; readonly token: Token }
+  | { readonly kind: 'ambiguous'; readonly suggest: readonly Hex[] }
+  | { readonly kind: 'unknown'; readonly suggest: readonly string[] }
+
+/** An address and one of its token's names, as written. */
+type NamedAddress = { readonly name: string; readonly address: Hex }
+
+/** The same with the token. */
+type NamedToken = { readonly name: string; readonly token: Token }
+
+/** Names, and the tokens that have one of them, ignoring case. */
+type MatchTier = { readonly names: readonly string[]; readonly matches: readonly NamedToken[] }
+
+const ISIN = 'ISIN:'
+const SUGGESTIONS_BOUND = 3
+/** An ambiguous name lists at most this many addresses; the token list has the rest. */
+const SAME_NAME_BOUND = 100
+/** A name with more edits than this is no suggestion. */
+const DISTANCE_BOUND = 2
+/** Longer names are no typing errors, and comparing more names letter by letter is too slow. */
+const FUZZY_MATCH_BOUND_CHARS = 12
+const FUZZY_MATCH_BOUND_NAMES = 1_000
+
+/** Finds tokens by address, ISIN, symbol or former symbol, in any case and with or without the trailing `c`. */
+export class Directory {
+  readonly #byAddress = new Map<string, Token>()
+  readonly #byIsin = new NameIndex()
+  readonly #bySymbol = new NameIndex()
+  readonly #byFormerSymbol = new NameIndex()
+
+  constructor(tokens: Iterable<Token> = []) {
+    for (const token of tokens) this.set(token)
+  }
+
+  /** Adds a token, or the new state of one. */
+  set(token: Token): void {
+    const before = this.#byAddress.get(token.address)
+    this.#byAddress.set(token.address, token)
+    const [isin, isinBefore] = [isinsOf(token), isinsOf(before)]
+    if (isin.join() !== isinBefore.join()) this.#byIsin.replace(token.address, isinBefore, isin)
+    if (before?.symbol !== token.symbol) this.#bySymbol.replace(token.address, before ? [before.symbol] : [], [token.symbol])
+    if (before?.formerSymbols !== token.formerSymbols)
+      this.#byFormerSymbol.replace(token.address, before?.formerSymbols ?? [], token.formerSymbols)
+  }
+
+  find(selector: string): LookupResult {
+    const text = selector.trim()
+    if (text === '') return lookupResult([], [])
+    // Before any symbol, so that a token cannot take another's address as its symbol.
+    const address = addressIn(text)
+    if (address !== null) {
+      const token = this.#byAddress.get(address)
+      return lookupResult(token ? [token] : [], [])
+    }
+    const name = normalizeName(text)
+    if (name.startsWith(ISIN))
+      return lookupResult(resolveTiers([this.#tier(this.#byIsin, [normalizeName(name.slice(ISIN.length))])]), [])
+    const tokens = resolveTiers(this.#tiers(text))
+    return lookupResult(tokens, tokens.length > 0 ? [] : this.#suggest(name))
+  }
+
+  /** Matches, best first: the exact name before the name with or without a `c`, current before former symbols. */
+  #tiers(text: string): readonly MatchTier[] {
+    const exactNames = [text]
+    const variantNames = /c$/i.test(text) ? [`${text}c`, text.slice(0, -1)] : [`${text}c`]
+    return [
+      this.#tier(this.#bySymbol, exactNames),
+      this.#tier(this.#byFormerSymbol, exactNames),
+      this.#tier(this.#bySymbol, variantNames),
+      this.#tier(this.#byFormerSymbol, variantNames),
+    ]
+  }
+
+  #tier(index: NameIndex, names: readonly string[]): MatchTier {
+    return { names, matches: names.flatMap((name) => this.#withTokens(index.find(name))) }
+  }
+
+  #withTokens(matches: readonly NamedAddress[]): readonly NamedToken[] {
+    return matches.flatMap(({ name, address }) => {
+      const token = this.#byAddress.get(address)
+      return token ? [{ name, token }] : []
+    })
+  }
+
+  #suggest(name: string): readonly string[] {
+    if (name.length > FUZZY_MATCH_BOUND_CHARS || this.#bySymbol.size > FUZZY_MATCH_BOUND_NAMES) return []
+    return [...this.#bySymbol.entries()]
+      .flatMap(([symbol, addresses]) => {
+        const matches = this.#withTokens(addresses)
+        const edits = Math.min(
+          editDistance(name, symbol, DISTANCE_BOUND),
+          editDistance(name, symbol.replace(/C$/, ''), DISTANCE_BOUND),
+        )
+        const match = matches.find(isListed) ?? matches[0]
+        return match && edits <= DISTANCE_BOUND ? [{ symbol: match.name, edits }] : []
+      })
+      .sort((a, b) => a.edits - b.edits || (a.symbol < b.symbol ? -1 : 1))
+      .slice(0, SUGGESTIONS_BOUND)
+      .map(({ symbol }) => symbol)
+  }
+}
+
+/** Upper case last, since a lower-case letter may depend on its neighbours. NFC unifies equal-looking names. */
+const normalizeName = (text: string): string => text.trim().normalize('NFC').toLowerCase().toUpperCase()
+
+/** An ISIN is upper case only. */
+const isinsOf = (token: Token | undefined): readonly string[] => (token?.isin ? [normalizeName(token.isin)] : [])
+
+/** The tokens that have a name, ignoring case. */
+class NameIndex {
+  readonly #matches = new Map<string, NamedAddress[]>()
+
+  get size(): number {
+    return this.#matches.size
+  }
+
+  entries(): Iterable<[string, readonly NamedAddress[]]> {
+    return this.#matches
+  }
+
+  find(name: string): readonly NamedAddress[] {
+    return this.#matches.get(normalizeName(name)) ?? []
+  }
+
+  /** Gives a token other names. */
+  replace(address: Hex, before: readonly string[], after: readonly string[]): void {
+    for (const name of before) {
+      const others = this.find(name).filter((match) => match.address !== address)
+      if (others.length > 0) this.#matches.set(normalizeName(name), others)
+      else this.#matches.delete(normalizeName(name))
+    }
+    for (const name of after) {
+      const [key, match] = [normalizeName(name), { name: name.trim(), address }]
+      const others = this.#matches.get(key)
+      if (others) others.push(match)
+      else this.#matches.set(key, [match])
+    }
+  }
+}
+
+const isListed = ({ token }: NamedToken): boolean => token.state !== 'delisted'
+
+/** A listed token takes precedence over a delisted one; among several, an exact spelling wins. */
+function resolveTiers(tiers: readonly MatchTier[]): readonly Token[] {
+  const listedTiers = tiers.map(({ names, matches }) => ({ names, matches: matches.filter(isListed) }))
+  const tier = [...listedTiers, ...tiers].find(({ matches }) => matches.length > 0)
+  if (!tier) return []
+  const exact = tier.matches.filter(({ name }) => tier.names.includes(name))
+  return [...new Set((exact.length > 0 ? exact : tier.matches).map(({ token }) => token))]
+}
+
+function lookupResult(tokens: readonly Token[], suggest: readonly string[]): LookupResult {
+  const [token, ...others] = tokens
+  if (!token) return { kind: 'unknown', suggest }
+  if (others.length === 0) return { kind: 'found', token }
+  return { kind: 'ambiguous', suggest: tokens.slice(0, SAME_NAME_BOUND).map((match) => match.address) }
+}

@@ -1,0 +1,240 @@
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { openExport } from '../../../../../src/relay/edge/history/history-export.ts'
+import { WorkQueue } from '../../../../../src/relay/edge/limits/work-queue.ts'
+import type { StreamServices } from '../../../../../src/relay/edge/live/edge-context.ts'
+import type { HistoryFilter, HistoryReader, SearchableTape } from '../../../../../src/relay/tape/tape.ts'
+import { token } from '../../tape/update-drafts.ts'
+import { openEdge } from '../edge-fixture.ts'
+import { at, transferAt } from '../fact-drafts.ts'
+import { queryAt, tokenNotes } from './history-fixture.ts'
+
+/** More megabytes than the kernel buffers for a client that does not read. */
+const MANY_MESSAGES = 40
+const MEGABYTE = 1_000_000
+
+/** A server of exports over a tape that the test writes; `answers` are its responses in order of their start. */
+async function openExportServer(wrapTape?: (tape: SearchableTape) => SearchableTape) {
+  const innerEdge = openEdge()
+  await innerEdge.tape.append([], tokenNotes)
+  const outerEdge = wrapTape ? openEdge({ existingTape: wrapTape(innerEdge.tape) }) : innerEdge
+  const { context: edge, clock, hub, tape } = outerEdge
+  const answers: ServerResponse[] = []
+  const warnings: unknown[] = []
+  const streams: StreamServices = {
+    ...{ edge, random: () => 0.5, createConnectionId: () => String(answers.length) },
+    ...{ clientAddressOf: ({ headers }) => String(headers.from ?? 'here'), compression: false, authorize: () => null, keys: null },
+    warn: (_, detail) => warnings.push(detail),
+    countRefusal: () => {},
+  }
+  const workQueue = new WorkQueue()
+  const answer = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    const { searchParams } = new URL(incoming.url ?? '', 'http://localhost')
+    const query = await queryAt(clock.now, tape, Object.fromEntries(searchParams))
+    openExport(streams, workQueue, { incoming, outgoing, query })
+    answers.push(outgoing)
+  }
+  const server = createServer((incoming, outgoing) => {
+    answer(incoming, outgoing).catch(() => outgoing.destroy())
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(async () => {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+    for (const edge of new Set([outerEdge, innerEdge])) await edge.close()
+  })
+  const { port } = server.address() as AddressInfo
+  /** Sends a request; the test reads the response. */
+  const openRequest = (query = '', from = 'here') =>
+    new Promise<IncomingMessage>((resolve, reject) => {
+      const outgoingRequest = request({ port, host: '127.0.0.1', path: `/?${query}`, headers: { from } }, resolve)
+      outgoingRequest.on('error', reject)
+      outgoingRequest.end()
+      onTestFinished(() => void outgoingRequest.destroy())
+    })
+  return { tape, clock, hub, answers, warnings, port, openRequest }
+}
+
+/** Reads the response, and whether it ended properly. */
+async function readAll(answer: IncomingMessage) {
+  let text = ''
+  answer.setEncoding('utf8')
+  try {
+    for await (const chunk of answer) text += chunk
+    return { text, complete: answer.complete }
+  } catch {
+    return { text, complete: false }
+  }
+}
+
+const long = { ...token({ at }), token: { text: 'x'.repeat(MEGABYTE) } }
+const linesOf = (tape: SearchableTape) =>
+  Promise.resolve(tape.readAfter(0, 10_000)).then((entries) => entries.map(({ text }) => `${text}\n`).join(''))
+/** Resolves once a condition holds, checked on every turn of the event loop. */
+const waitUntil = async (condition: () => boolean) => {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve))
+}
+
+describe('a history export', () => {
+  it('sends every update in the bytes of the tape and ends properly', async () => {
+    const { tape, openRequest, hub } = await openExportServer()
+    await tape.append(Array.from({ length: 450 }, (_, index) => transferAt({ index })))
+    const answer = await openRequest()
+    expect(answer.headers).toMatchObject({
+      'content-type': 'application/x-ndjson; charset=utf-8',
+      'cache-control': 'no-store',
+      'x-accel-buffering': 'no',
+      'access-control-allow-origin': '*',
+      'transfer-encoding': 'chunked',
+    })
+    expect(hub.listenerCount('ndjson')).toBe(1)
+    expect(await readAll(answer)).toEqual({ text: await linesOf(tape), complete: true })
+    await waitUntil(() => hub.listenerCount('ndjson') === 0)
+  })
+
+  it('of nothing has no lines and ends properly', async () => {
+    const { openRequest } = await openExportServer()
+    expect(await readAll(await openRequest('types=nav'))).toEqual({ text: '', complete: true })
+  })
+
+  it('waits for a reader that pauses, holds little memory, and continues when it reads', async () => {
+    const { tape, openRequest, answers } = await openExportServer()
+    for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await tape.append([long])
+    const answer = await openRequest()
+    const [outgoing] = answers
+    // It stops once all buffers on the way are full, while the event loop goes on.
+    let written: number | undefined
+    while (written !== outgoing?.socket?.bytesWritten || !outgoing?.writableNeedDrain) {
+      written = outgoing?.socket?.bytesWritten
+      for (let turn = 0; turn < 500; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+    }
+    expect(outgoing.writableLength).toBeLessThan(3 * MEGABYTE)
+    expect(written).toBeLessThan((MANY_MESSAGES / 2) * MEGABYTE)
+    const { text, complete } = await readAll(answer)
+    expect(complete).toBe(true)
+    expect(text === (await linesOf(tape))).toBe(true)
+  })
+
+  it('is cut off when its reader takes nothing for a minute, not when it takes a little', async () => {
+    const { tape, openRequest, answers, clock, hub } = await openExportServer()
+    for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await tape.append([long])
+    const answer = await openRequest()
+    const [outgoing] = answers
+    const taken = () => (outgoing?.socket?.bytesWritten ?? 0) - (outgoing?.writableLength ?? 0)
+    await waitUntil(() => outgoing?.writableNeedDrain === true)
+    for (let minute = 0; minute < 3; minute += 1) {
+      await hub.sendHeartbeats()
+      const before = taken()
+      // Reads until the kernel has taken more.
+      while (taken() === before) {
+        answer.read()
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      await waitUntil(() => outgoing?.writableNeedDrain === true)
+      clock.now += 55_000
+    }
+    await hub.sendHeartbeats()
+    expect(outgoing?.destroyed).toBe(false)
+    // A read that was under way may take some more bytes.
+    for (let minute = 0; minute < 3; minute += 1) {
+      await new Promise((resolve) => setImmediate(resolve))
+      clock.now += 60_000
+      await hub.sendHeartbeats()
+    }
+    expect(outgoing?.destroyed).toBe(true)
+    expect((await readAll(answer)).complete).toBe(false)
+  })
+
+  it('runs twice at a time for one address, without delay for others', async () => {
+    const { tape, openRequest, answers } = await openExportServer()
+    for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await tape.append([long])
+    const [first, second, third] = [await openRequest(), await openRequest(), await openRequest()]
+    expect(await readAll(await openRequest('limit=1', 'elsewhere'))).toMatchObject({ complete: true })
+    await waitUntil(() => answers.slice(0, 2).every(({ writableNeedDrain }) => writableNeedDrain))
+    const started = new Promise((resolve) => third.once('readable', resolve))
+    expect(third.readableLength).toBe(0)
+    first.destroy()
+    await started
+    expect(third.readableLength).toBeGreaterThan(0)
+    second.destroy()
+    expect((await readAll(third)).complete).toBe(true)
+  })
+
+  it('is cut off when the relay stops, and refused from then on', async () => {
+    const { tape, openRequest, hub, answers } = await openExportServer()
+    for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await tape.append([long])
+    const [answer, second, waiting] = [await openRequest(), await openRequest(), await openRequest()]
+    await waitUntil(() => answers.slice(0, 2).every(({ writableNeedDrain }) => writableNeedDrain))
+    hub.drain()
+    expect((await readAll(answer)).complete).toBe(false)
+    expect((await readAll(second)).complete).toBe(false)
+    // An export holds history alone: no `bye` ends it.
+    expect(await readAll(waiting)).toEqual({ text: '', complete: false })
+    await expect(openRequest()).rejects.toThrow()
+  })
+
+  it('is cut off by a reset over HTTP/1.0, where any other end looks proper', async () => {
+    const { tape, hub, answers, port } = await openExportServer()
+    for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await tape.append([long])
+    const socket = connect(port, '127.0.0.1').pause()
+    socket.write('GET / HTTP/1.0\r\n\r\n')
+    await waitUntil(() => answers[0]?.writableNeedDrain === true)
+    hub.drain()
+    const failure = await new Promise((resolve) => socket.on('error', resolve).on('end', resolve).resume())
+    expect(failure).toMatchObject({ code: 'ECONNRESET' })
+  })
+
+  it('stops when its reader is gone', async () => {
+    const { tape, openRequest, answers, hub } = await openExportServer()
+    for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await tape.append([long])
+    const answer = await openRequest()
+    const [outgoing] = answers
+    await waitUntil(() => outgoing?.writableNeedDrain === true)
+    answer.destroy()
+    await waitUntil(() => outgoing?.destroyed === true && hub.listenerCount('ndjson') === 0)
+    // Its replay slot is free again.
+    const others = await Promise.all([openRequest('limit=3'), openRequest('limit=3')])
+    expect((await Promise.all(others.map(readAll))).map(({ complete }) => complete)).toEqual([true, true])
+  })
+
+  it('is cut off and logged when a read fails', async () => {
+    let reads = 0
+    const failing = (read: HistoryReader): HistoryReader => {
+      return (range) => {
+        reads += 1
+        if (reads > 2) throw new Error('the disk is gone')
+        return read(range)
+      }
+    }
+    const { tape, openRequest, warnings } = await openExportServer(
+      (innerEdge) =>
+        new Proxy(innerEdge, {
+          get: (_, name: keyof SearchableTape) => {
+            if (name === 'openReader') return (wanted: HistoryFilter) => failing(innerEdge.openReader(wanted))
+            const part = innerEdge[name]
+            return typeof part === 'function' ? part.bind(innerEdge) : part
+          },
+        }),
+    )
+    await tape.append(Array.from({ length: 450 }, (_, index) => transferAt({ index })))
+    const { text, complete } = await readAll(await openRequest())
+    expect(complete).toBe(false)
+    expect(text.split('\n').length - 1).toBeLessThanOrEqual(200)
+    expect(warnings).toEqual([{ failure: 'Error: the disk is gone' }])
+  })
+
+  it('is cut off and not logged when eviction is faster than its reader', async () => {
+    const { tape, clock, openRequest, answers, warnings } = await openExportServer()
+    for (let turn = 0; turn < MANY_MESSAGES; turn += 1) await tape.append([long])
+    const answer = await openRequest()
+    await waitUntil(() => answers[0]?.writableNeedDrain === true)
+    // The next append evicts what is too old.
+    clock.now += 60_001
+    await tape.append([{ ...transferAt({ index: 1 }), time: new Date(clock.now).toISOString() }])
+    const { text, complete } = await readAll(answer)
+    expect(complete).toBe(false)
+    expect(text.split('\n').length - 1).toBeLessThan(MANY_MESSAGES)
+    expect(warnings).toEqual([])
+  })
+})

@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest'
+import { openApi } from '../../../../../src/docs/openapi.ts'
+import { routes as routeTable } from '../../../../../src/protocol/routes.ts'
+import { type NodeRoute, openApp } from '../../../../../src/relay/edge/http/http-app.ts'
+
+const routes = Object.values(routeTable)
+const rpcRoute: NodeRoute = { id: 'rpc', handle: async () => {} }
+
+function openTestApp(nodeRoutes: readonly NodeRoute[] = [rpcRoute]) {
+  const streams = { edge: { view: {}, now: Date.now }, authorize: () => null }
+  return openApp({ streams, nodeRoutes } as never)
+}
+
+const fetchFrom = (app: ReturnType<typeof openTestApp>, method: string, path: string) =>
+  app.fetch(new Request(`http://relay${path}`, { method }), { incoming: { headers: {} }, outgoing: {} } as never)
+
+describe('the routes', () => {
+  it('are those of the table, and of the OpenAPI document', () => {
+    const served = openTestApp()
+      .routes.filter(({ method, path }) => (method === 'GET' || method === 'POST') && !path.includes('*'))
+      // The files of the board are for its page alone, under names that change with every build.
+      .filter(({ path }) => path !== '/assets/:file')
+      .map(({ method, path }) => `${method} ${path}`)
+    const patterns = (entries: readonly (readonly [method: string, path: string])[]) =>
+      new Set(entries.map(([method, path]) => `${method.toUpperCase()} ${path.replace(/\{(\w+)\}(\.json)?/, ':$1')}`))
+    const documented = Object.entries(openApi().paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => [method, path] as const),
+    )
+    expect(new Set(served)).toEqual(patterns(routes.map(({ method, path }) => [method, path])))
+    expect(new Set(served)).toEqual(patterns(documented))
+  })
+
+  it.each([['/assets/index-abc.js', 'get'] as const, ...routes.map(({ method, path }) => [path, method] as const)])(
+    'at %s answer other methods with 405 and the allowed ones',
+    async (path, method) => {
+      const examplePath = path.replace(/\{\w+\}/, 'transfer')
+      for (const other of ['DELETE', 'PUT', method === 'get' ? 'POST' : 'GET']) {
+        const { status, headers } = await fetchFrom(openTestApp(), other, examplePath)
+        expect([status, headers.get('allow')]).toEqual([405, method === 'get' ? 'GET, HEAD, OPTIONS' : 'POST, OPTIONS'])
+      }
+    },
+  )
+
+  it('of the table that no part serves are unknown paths', async () => {
+    expect((await fetchFrom(openTestApp([]), 'GET', '/rpc')).status).toBe(404)
+    expect((await fetchFrom(openTestApp([]), 'POST', '/rpc')).status).toBe(404)
+  })
+
+  it('that fail are answered with 500 without the cause, which is logged', async () => {
+    const warnings: unknown[] = []
+    const streams = { edge: { view: {} }, warn: (...warning: unknown[]) => warnings.push(warning) }
+    const loadDocuments = () => Promise.reject(new Error('no such file'))
+    const app = openApp({ streams, nodeRoutes: [], loadDocuments } as never)
+    expect((await fetchFrom(app, 'GET', '/unknown')).status).toBe(404)
+    expect(warnings).toEqual([])
+    const response = await fetchFrom(app, 'GET', '/openapi.json')
+    expect([response.status, await response.text()]).toEqual([500, expect.not.stringContaining('no such file')])
+    expect(warnings).toEqual([['a request failed', { path: '/openapi.json', failure: 'Error: no such file' }]])
+  })
+})
