@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
+import { readme } from '../protocol/contract-examples.ts'
 import { asyncApi } from './asyncapi.ts'
-import { readme } from './contract-examples.ts'
 import { page } from './docs-page.ts'
 import { publishedSchemas } from './json-schemas.ts'
 import { llms } from './llms.ts'

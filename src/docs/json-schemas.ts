@@ -1,9 +1,9 @@
 import { z } from 'zod'
+import { examplesOf } from '../protocol/contract-examples.ts'
 import { schemaRegistry } from '../protocol/fields.ts'
 import { Notice } from '../protocol/notices.ts'
 import { Request } from '../protocol/requests.ts'
 import { Update } from '../protocol/updates.ts'
-import { examplesOf } from './contract-examples.ts'
 
 /** The schemas of the messages as JSON Schema. They allow unknown fields, because the contract may grow. */
 

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { version } from '../lib/version.ts'
+import { examplesOf } from '../protocol/contract-examples.ts'
 import { ErrorRecord } from '../protocol/refusal.ts'
-import { examplesOf } from './contract-examples.ts'
 import { type JsonSchema, messageTypes, namedSchemas, querySchema } from './json-schemas.ts'
 import {
   anyRefusal,

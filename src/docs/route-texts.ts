@@ -1,10 +1,10 @@
 import type { z } from 'zod'
+import { examplesOf, statusExample } from '../protocol/contract-examples.ts'
 import { schemaRegistry } from '../protocol/fields.ts'
 import { EventsPage, OneFact } from '../protocol/history.ts'
 import { type RouteId, routeIds, routes } from '../protocol/routes.ts'
 import { AccessToken, Health, Readiness, ServiceStatus } from '../protocol/status.ts'
 import { Snapshots, TokenDetails, TokenList } from '../protocol/token-list.ts'
-import { examplesOf, statusExample } from './contract-examples.ts'
 import { ORIGIN } from './snippets.ts'
 
 /** The text of a route in the documents, beside its path and parameters. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Hex } from '../lib/hex.ts'
 
 /** The schemas that have a name in the published documents; others refer to them by it. */
 export const schemaRegistry = z.registry<{ readonly id: string }>()
@@ -43,6 +44,13 @@ export const Key = registerSchema(
   'The permanent name of an on-chain fact: <block number>-<transaction hash>-<log index>.',
   z.string().regex(/^(0|[1-9]\d*)-0x[0-9a-f]{64}-(0|[1-9]\d*)$/),
 )
+
+/** The permanent name of an on-chain fact. It has no block hash, because that is null until the block is sealed. */
+export const formatKey = (block: number, tx: Hex, logIndex: number): string => `${block}-${tx}-${logIndex}`
+
+export const blockOf = (key: string): number => Number.parseInt(key, 10)
+
+export const txOf = (key: string): Hex => key.split('-')[1] as Hex
 
 export const BlockNumber = z.int().nonnegative()
 export const Block = registerSchema(

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { seededRandom } from '../../src/devnet/life/seeded-random.ts'
 import type { Hex } from '../../src/lib/hex.ts'
-import { formatKey } from '../../src/protocol/fact-key.ts'
+import { formatKey } from '../../src/protocol/fields.ts'
 import type { Draft, DraftOf, UpdateType } from '../../src/protocol/updates.ts'
 import { restartPointNote } from '../../src/relay/ingest/restore.ts'
 import { Notes } from '../../src/relay/tape/notes.ts'

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { txOf } from '../../protocol/fact-key.ts'
+import { txOf } from '../../protocol/fields.ts'
 import type { Draft } from '../../protocol/updates.ts'
 import { addressSetOf } from '../chain/logs/memoized-address-set.ts'
 import type { Log } from '../chain/logs/read-logs.ts'

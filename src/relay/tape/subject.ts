@@ -1,5 +1,5 @@
 import type { Hex } from '../../lib/hex.ts'
-import { blockOf } from '../../protocol/fact-key.ts'
+import { blockOf } from '../../protocol/fields.ts'
 import type { Update } from '../../protocol/updates.ts'
 
 // A subject is what an update is looked up by: its on-chain key, or the block and token of a seal. It is one integer,

@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto'
 import type { Hex } from '../../lib/hex.ts'
-import type { Nav } from '../../protocol/fields.ts'
+import { exampleOf } from '../../protocol/contract-examples.ts'
+import { formatKey } from '../../protocol/fields.ts'
 import type { NoticeOf } from '../../protocol/notices.ts'
 import { formatPosition } from '../../protocol/position.ts'
 import type { Update } from '../../protocol/updates.ts'
@@ -14,9 +16,6 @@ const TIME = '2026-11-23T14:30:00.000Z'
 const RAW = '12345678901234567890123456789'
 const AMOUNT = '123456789012345678901.23456789'
 const SEALED_HASH: Hex = `0x${'b'.repeat(64)}`
-
-const nav: Nav = { price: '317.1226', updated_at: TIME, age_s: 20, state: 'fresh', stale_after_s: 93_600, frozen: null }
-const head = { pending: FIRST_BLOCK + 1, sealed: FIRST_BLOCK, safe: FIRST_BLOCK - 30, finalized: FIRST_BLOCK - 100 }
 
 type TypeOf<Type extends Update['type']> = Extract<Update, { type: Type }>
 type OwnFields<Type extends Update['type']> = Omit<TypeOf<Type>, 'type' | 'id' | 'prev' | 'symbol' | 'address' | 'time'>
@@ -55,27 +54,19 @@ export class ScriptedTape {
     const hash: Hex = `0x${this.#transactions.toString(16).padStart(64, '0')}`
     const block = { number: FIRST_BLOCK + 1, hash: null, timestamp: TIME }
     return this.#write('transfer', {
-      key: `${block.number}-${hash}-0`,
-      stage: 'preconfirmed',
-      late: false,
-      from: `0x${'1'.repeat(40)}`,
-      to: `0x${'2'.repeat(40)}`,
+      ...exampleOf('transfer'),
+      key: formatKey(block.number, hash, 0),
       raw: RAW,
       amount: AMOUNT,
-      multiplier: '1',
       shares: AMOUNT,
-      reference_value: '39150937787312.61',
-      nav,
-      memo: null,
       block,
       tx: { hash, index: 0, log_index: 0 },
-      ingest: { source: 'pendingLogs', received_at: TIME, published_at: TIME },
       ...fields,
     })
   }
 
   nav(): TypeOf<'nav'> {
-    return this.#write('nav', { nav, before: null, source: 'list' })
+    return this.#write('nav', exampleOf('nav'))
   }
 
   /** A message whose text is as long as asked for, with characters of several bytes. */
@@ -83,72 +74,40 @@ export class ScriptedTape {
     const { block, tx, key } = this.transfer()
     const description = 'Dividende für Größe ≥ 1 € 📈 '.repeat(Math.ceil(length / 30))
     return this.#write('action', {
-      key: `${key.slice(0, -1)}1`,
-      ...{ stage: 'preconfirmed', late: false, action_id: '7', description, uri: '', keys: [key], block },
+      ...exampleOf('action'),
+      ...{ key: `${key.slice(0, -1)}1`, description, keys: [key], block },
       tx: { ...tx, log_index: 1 },
     })
   }
 
   seal({ key, type, block }: TypeOf<'transfer'>): TypeOf<'seal'> {
     const sealed = { ...block, hash: SEALED_HASH }
-    return this.#write('seal', { block: sealed, keys: [key], types: [type], late_keys: [], count: 1, digest: '0'.repeat(32) })
+    const digest = createHash('sha256').update(key).digest('hex').slice(0, 32)
+    const listed = { keys: [key], types: [type], late_keys: [], count: 1, digest }
+    return this.#write('seal', { ...exampleOf('seal'), block: sealed, ...listed })
   }
 
-  retract({ key, type, id, block }: TypeOf<'transfer'>): TypeOf<'retract'> {
+  retract({ key, id, block }: TypeOf<'transfer'>): TypeOf<'retract'> {
     const sealed = { ...block, hash: SEALED_HASH }
-    return this.#write('retract', {
-      ...{ key, fact_type: type, fact_id: id, reason: 'not_sealed', replaced_by: null, restored: null, block: sealed },
-    })
+    return this.#write('retract', { ...exampleOf('retract'), key, fact_type: 'transfer', fact_id: id, block: sealed })
   }
 
   amend(transfer: TypeOf<'transfer'>): TypeOf<'amend'> {
     const { id, prev: _prev, time: _time, ...update } = transfer
     const memo: Hex = `0x${'7'.repeat(64)}`
-    return this.#write('amend', {
-      ...{ key: transfer.key, fact_type: 'transfer', fact_id: id, changed: ['memo'], update: { ...update, memo } },
-    })
+    return this.#write('amend', { ...exampleOf('amend'), key: transfer.key, fact_id: id, update: { ...update, memo } })
   }
 
   hello(id: string | null): NoticeOf<'hello'> {
-    return {
-      type: 'hello',
-      id,
-      end: this.end,
-      oldest: this.start,
-      protocol: 'stocktape.v1',
-      server: 'conform',
-      connection: 'conform',
-      chain_id: 8_453,
-      heartbeat_s: 1,
-      limits: { symbols_max: 1, selections_max: 1, replay_max: 1, backlog_bytes: 1, message_bytes: 4_096, retention_ms: 1 },
-      source: 'pendingLogs',
-      head,
-      demo: false,
-    }
+    return { ...exampleOf('hello'), id, end: this.end, oldest: this.start, heartbeat_s: 1 }
   }
 
   snapshot(id: string): NoticeOf<'snapshot'> {
-    return {
-      type: 'snapshot',
-      id,
-      symbol: SYMBOL,
-      address: ADDRESS,
-      as_of: this.end,
-      token: { contract_address: ADDRESS, symbol: SYMBOL, decimals: 8 },
-      token_warnings: [],
-      multiplier: '1',
-      multiplier_source: 'list',
-      scheduled: null,
-      paused: [],
-      supply: { tokens: AMOUNT, shares: AMOUNT },
-      nav,
-      quote: null,
-      session: null,
-    }
+    return { ...exampleOf('snapshot'), id, symbol: SYMBOL, address: ADDRESS, as_of: this.end }
   }
 
   heartbeat(id: string, sent: number): NoticeOf<'heartbeat'> {
-    return { type: 'heartbeat', id, end: this.end, time: TIME, head, source: 'pendingLogs', sent, backlog: 0 }
+    return { ...exampleOf('heartbeat'), id, end: this.end, sent }
   }
 
   #write<Type extends Update['type']>(type: Type, fields: OwnFields<Type>): TypeOf<Type> {
@@ -156,7 +115,7 @@ export class ScriptedTape {
     const id = formatPosition(this.epoch, this.#seq)
     const prev = this.#lastIds.get(type) ?? null
     this.#lastIds.set(type, id)
-    const message = { type, id, prev, symbol: SYMBOL, address: ADDRESS, time: TIME, ...fields } as unknown as TypeOf<Type>
+    const message = { ...fields, type, id, prev, symbol: SYMBOL, address: ADDRESS, time: TIME } as unknown as TypeOf<Type>
     this.#messages.push(message)
     return message
   }

@@ -2,8 +2,8 @@ import { Parser } from '@asyncapi/parser'
 import { Ajv } from 'ajv'
 import { describe, expect, it } from 'vitest'
 import { asyncApi } from '../../../src/docs/asyncapi.ts'
-import { examplesOf } from '../../../src/docs/contract-examples.ts'
 import { messageTypes } from '../../../src/docs/json-schemas.ts'
+import { examplesOf } from '../../../src/protocol/contract-examples.ts'
 
 const document = asyncApi()
 const served = JSON.stringify(document)

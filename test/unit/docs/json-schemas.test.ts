@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { examples } from '../../../src/docs/contract-examples.ts'
 import { type JsonSchema, messageTypes, namedSchemas, publishedSchemas } from '../../../src/docs/json-schemas.ts'
+import { examples } from '../../../src/protocol/contract-examples.ts'
 import { Notice } from '../../../src/protocol/notices.ts'
 import { Request } from '../../../src/protocol/requests.ts'
 import { Update, updateTypes } from '../../../src/protocol/updates.ts'

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it, onTestFinished } from 'vitest'
-import { examples } from '../../../src/docs/contract-examples.ts'
 import { messageTypes } from '../../../src/docs/json-schemas.ts'
 import { typescriptTypes } from '../../../src/docs/typescript-types.ts'
+import { examples } from '../../../src/protocol/contract-examples.ts'
 
 const tsc = fileURLToPath(new URL('../../../node_modules/typescript/bin/tsc', import.meta.url))
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { examplesOf } from '../../../src/docs/contract-examples.ts'
+import { examplesOf } from '../../../src/protocol/contract-examples.ts'
 import { Notice } from '../../../src/protocol/notices.ts'
 
 /** The contract's table of connection messages; `?` marks an optional field. */

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { formatKey } from '../../../src/protocol/fact-key.ts'
-import { Key, PositionText } from '../../../src/protocol/fields.ts'
+import { formatKey, Key, PositionText } from '../../../src/protocol/fields.ts'
 import { formatPosition, parsePosition, resumeAfter } from '../../../src/protocol/position.ts'
 
 const characters = [...'0123456789abcdefghijklmnopqrstuvwxyz']

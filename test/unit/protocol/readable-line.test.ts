@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { examples } from '../../../src/docs/contract-examples.ts'
+import { examples } from '../../../src/protocol/contract-examples.ts'
 import { type Message, Notice } from '../../../src/protocol/notices.ts'
 import { formatTextLine } from '../../../src/protocol/readable-line.ts'
 import { Update } from '../../../src/protocol/updates.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { examplesOf } from '../../../src/docs/contract-examples.ts'
+import { examplesOf } from '../../../src/protocol/contract-examples.ts'
 import { defaultTypes, factRows, movementTypes, Update, updateTypes } from '../../../src/protocol/updates.ts'
 
 /** The contract's tables: the common fields of every message, then the fields of each type. */

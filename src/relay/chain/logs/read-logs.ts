@@ -1,6 +1,6 @@
 import { ADDRESS_CHARS, type Hex, readHex, readQuantity, WORD_CHARS, ZERO_WORD } from '../../../lib/hex.ts'
 import { NEVER_SECONDS } from '../../../lib/iso-time.ts'
-import { formatKey } from '../../../protocol/fact-key.ts'
+import { formatKey } from '../../../protocol/fields.ts'
 
 /** An answer with more topics per log, or more logs, is garbage. */
 const TOPICS_BOUND = 4

@@ -1,6 +1,5 @@
 import type { Hex } from '../../../lib/hex.ts'
-import { blockOf } from '../../../protocol/fact-key.ts'
-import { Key } from '../../../protocol/fields.ts'
+import { blockOf, Key } from '../../../protocol/fields.ts'
 import type { FactStage } from '../../../protocol/history.ts'
 import { type KeyStage, stageAfter } from '../../../protocol/key-life.ts'
 import { Refusal } from '../../../protocol/refusal.ts'

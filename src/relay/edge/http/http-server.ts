@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http'
 import type { AddressInfo, BlockList } from 'node:net'
-import type { HttpBindings } from '@hono/node-server'
-import { getRequestListener } from '@hono/node-server'
+import { getRequestListener, type HttpBindings } from '@hono/node-server'
 import type { Hono } from 'hono'
 import { safetyHeaders } from '../transport/exposed-headers.ts'
 import { detach, isTaken } from '../transport/socket-takeover.ts'

@@ -1,5 +1,5 @@
 import type { Hex } from '../../../lib/hex.ts'
-import { blockOf } from '../../../protocol/fact-key.ts'
+import { blockOf } from '../../../protocol/fields.ts'
 import { contentsBefore } from '../../../protocol/key-life.ts'
 import type { Update } from '../../../protocol/updates.ts'
 import type { Entry, TapeHistory } from '../../tape/tape.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Hex } from '../../../../src/lib/hex.ts'
-import { formatKey } from '../../../../src/protocol/fact-key.ts'
+import { formatKey } from '../../../../src/protocol/fields.ts'
 import type { DraftOf } from '../../../../src/protocol/updates.ts'
 import { apple, approval, transfer } from '../tape/update-drafts.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { examples } from '../../../../src/docs/contract-examples.ts'
 import { UsageError } from '../../../../src/lib/flags.ts'
+import { examples } from '../../../../src/protocol/contract-examples.ts'
 import type { StockState, StreamItem, StreamState } from '../../../../src/sdk/client/index.ts'
 import { readAmount, readTailFlags, selectionOf } from '../../../../src/tools/tail/tail-flags.ts'
 import { TailLines } from '../../../../src/tools/tail/tail-line.ts'

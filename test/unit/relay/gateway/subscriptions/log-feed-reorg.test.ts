@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { formatKey } from '../../../../../src/protocol/fact-key.ts'
+import { formatKey } from '../../../../../src/protocol/fields.ts'
 import type { Log } from '../../../../../src/relay/chain/logs/read-logs.ts'
 import { headEvent, openLogFeed, pendingLogEvent, readNodeLog, sealedEvent } from './log-feed-fixture.ts'
 
