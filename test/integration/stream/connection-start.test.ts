@@ -61,7 +61,7 @@ describe('a snapshot', () => {
         address: devnet.list.addressOf(symbol),
         multiplier: '2',
         multiplier_source: 'log',
-        scheduled: { to: '3', effective_at: new Date(effectiveAt * 1_000).toISOString() },
+        scheduled: { multiplier: '3', effective_at: new Date(effectiveAt * 1_000).toISOString() },
         paused: ['MINT', 'UNKNOWN_5'],
         nav: { state: 'fresh', price: expect.any(String) },
       })
