@@ -402,6 +402,7 @@ describe('an invalid request', () => {
     expect(status).toBe(404)
     expect(json).toEqual({
       code: 404,
+      reason: 'unknown_symbol',
       message: "No tokenized stock 'APPL'. Did you mean AAPLc?",
       details: [{ '@type': 'stocktape/unknown_symbol', suggest: ['AAPLc'] }],
     })

@@ -386,7 +386,7 @@ describe('a name of a token', () => {
     const hint = suggest.length > 0 ? ` Did you mean ${suggest.join(' or ')}?` : ''
     const details = [{ '@type': 'stocktape/unknown_symbol', suggest }]
     if (selector === '*') expect(json).toMatchObject({ code: 404, message: expect.stringContaining("'*'") })
-    else expect(json).toEqual({ code: 404, message: `No tokenized stock '${selector}'.${hint}`, details })
+    else expect(json).toEqual({ code: 404, reason: 'unknown_symbol', message: `No tokenized stock '${selector}'.${hint}`, details })
   })
 
   it('that several tokens have leads to 404 with their addresses', async () => {
