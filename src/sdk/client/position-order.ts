@@ -1,6 +1,6 @@
 /**
- * Compares two positions of one tape: negative, 0 or positive, or null for positions of different tapes. `<p>.<n>` is
- * just before `<p>`.
+ * Compares two positions: negative, 0 or positive; null if they are of different tapes. The position `<p>.<n>` is just
+ * before `<p>`.
  */
 export function comparePositions(a: string, b: string): number | null {
   const [epochA, seqA, nA = Number.POSITIVE_INFINITY] = a.split('.')
@@ -9,5 +9,5 @@ export function comparePositions(a: string, b: string): number | null {
   return Math.sign(Number(seqA) - Number(seqB)) || Math.sign(Number(nA) - Number(nB) || 0)
 }
 
-/** Whether `a` is on the same tape as `b`, and not after it. */
+/** False if the positions are of different tapes. */
 export const isNotAfter = (a: string, b: string): boolean => (comparePositions(a, b) ?? 1) <= 0
