@@ -12,12 +12,14 @@ import { orderSymbols } from './symbols/symbol-order.ts'
 import { SymbolPage } from './symbols/symbol-page.tsx'
 import { type SymbolsProps, SymbolsView } from './symbols/symbols-view.tsx'
 import { FactSheet } from './tape/fact-sheet.tsx'
-import { LiveRegion } from './tape/live-region.tsx'
 import { Strip } from './tape/strip.tsx'
 import type { TapeLine } from './tape/tape-lines.ts'
 import { TapePanel } from './tape/tape-panel.tsx'
+import { lineSentence } from './tape/tape-texts.ts'
 
-/** The whole page. */
+/** Time for a screen reader to finish a sentence before the next one. */
+const ANNOUNCEMENT_INTERVAL_MS = 5_000
+
 export function Board() {
   const { route, change, changeView: onView } = useRoute()
   const { filter, view } = route
@@ -31,7 +33,7 @@ export function Board() {
   const search = useRef<HTMLInputElement>(null)
   const base = useBasePage(route.page)
   const onFilter = (next: BoardFilter) => change({ filter: next })
-  // The rows are drawn again only when something of theirs changes, so that these must stay the same.
+  // New functions at each drawing would make every row draw again.
   const onOpenLine = useCallback((line: TapeLine) => change({ page: { name: 'fact', key: line.id } }), [change])
   const onOpen = useCallback((symbol: string) => change({ page: { name: 'symbol', symbol } }), [change])
   const symbols = () => orderSymbols(feed.book.all(), view, { flows, lastUpdates: feed.lastUpdates }).map(({ symbol }) => symbol)
@@ -61,7 +63,7 @@ export function Board() {
 
 type Tab = 'symbols' | 'tape'
 
-/** On a narrow screen one part at a time is shown. */
+/** A narrow screen shows one part at a time. */
 const TabBar = ({ tab, onTab }: { readonly tab: Tab; readonly onTab: (tab: Tab) => void }) => (
   <nav class="tab-bar" aria-label="Parts of the page">
     {(['symbols', 'tape'] as const).map((name) => (
@@ -72,7 +74,7 @@ const TabBar = ({ tab, onTab }: { readonly tab: Tab; readonly onTab: (tab: Tab) 
   </nav>
 )
 
-/** The style dims what is no longer live. */
+/** Sets the mark by which the style dims a page that is not live. */
 function useConnectionMark({ failure, interruptions, state }: BoardFeed): void {
   const isLost = failure !== null || interruptions.at(-1)?.untilMs === null
   const mark = isLost ? 'lost' : state?.phase === 'live' ? 'live' : 'opening'
@@ -81,7 +83,7 @@ function useConnectionMark({ failure, interruptions, state }: BoardFeed): void {
   }, [mark])
 }
 
-/** A fact opens over the page that was there. */
+/** Returns the page under a fact: a fact opens over the page before it. */
 function useBasePage(page: BoardRoute['page']): BoardRoute['page'] {
   const base = useRef<BoardRoute['page']>({ name: 'symbols' })
   if (page.name !== 'fact') base.current = page
@@ -112,6 +114,28 @@ function MainPage({ page, filter, onFilter, onOpenLine, ...symbols }: MainProps)
   return (
     <p class="empty">
       {words} <BackLink />
+    </p>
+  )
+}
+
+/** Announces the newest line to screen readers, and the number of the other new lines. */
+function LiveRegion({ feed }: { readonly feed: BoardFeed }) {
+  const [text, setText] = useState('')
+  useEffect(() => {
+    let announced = feed.lines.newest
+    const timer = setInterval(() => {
+      const { newest } = feed.lines
+      const line = feed.lines.at(newest)
+      if (newest === announced || !line) return
+      const others = newest - announced - 1
+      announced = newest
+      setText(`${lineSentence(line, feed.head)}${others > 0 ? `, and ${others} more` : ''}`)
+    }, ANNOUNCEMENT_INTERVAL_MS)
+    return () => clearInterval(timer)
+  }, [feed])
+  return (
+    <p class="unseen" aria-live="polite">
+      {text}
     </p>
   )
 }

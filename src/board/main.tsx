@@ -5,7 +5,7 @@ import { cleanShownTexts } from './shared/shown-text.ts'
 cleanShownTexts()
 const root = document.getElementById('board')
 if (root) {
-  // What was there stood for the first paint.
+  // Remove the skeleton of the first paint.
   root.textContent = ''
   render(<Board />, root)
 }

@@ -8,7 +8,7 @@ type LinkProps = {
   readonly title?: string | undefined
 }
 
-/** Leads to another page with the same selection. */
+/** Links to another page with the present selection. */
 export const PageLink = ({ page, children, class: name, title }: LinkProps) => (
   <a href={formatRoute({ ...parseRoute(location.hash), page })} class={name} title={title}>
     {children}

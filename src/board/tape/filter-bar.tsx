@@ -1,18 +1,16 @@
 import { useState } from 'preact/hooks'
-import { type BoardFilter, emptyFilter } from '../shared/board-route.ts'
+import { type BoardFilter, emptyFilter, toggled } from '../shared/board-route.ts'
 import { lineTypes } from './tape-lines.ts'
 
 type FilterProps = { readonly filter: BoardFilter; readonly onChange: (filter: BoardFilter) => void }
 
-/** What the stream is filtered by, each with what takes it away. */
+/** One button for each part of the filter, which removes that part. */
 export function FilterChips({ filter, onChange }: FilterProps) {
   const chips: readonly (readonly [text: string, without: Partial<BoardFilter>])[] = [
-    ...filter.symbols.map((symbol) => [symbol, { symbols: filter.symbols.filter((other) => other !== symbol) }] as const),
-    ...filter.types.map((type) => [type, { types: filter.types.filter((other) => other !== type) }] as const),
+    ...filter.symbols.map((symbol) => [symbol, { symbols: toggled(filter.symbols, symbol) }] as const),
+    ...filter.types.map((type) => [type, { types: toggled(filter.types, type) }] as const),
     ...(filter.minValue === '' ? [] : [[`≥ $${filter.minValue}`, { minValue: '' }] as const]),
-    ...filter.account.map(
-      (address) => [`${address.slice(0, 8)}…`, { account: filter.account.filter((other) => other !== address) }] as const,
-    ),
+    ...filter.account.map((address) => [`${address.slice(0, 8)}…`, { account: toggled(filter.account, address) }] as const),
   ]
   return (
     <>
@@ -31,11 +29,11 @@ export function FilterChips({ filter, onChange }: FilterProps) {
   )
 }
 
-/** As many as the relay takes. */
-const MAX_ACCOUNTS = 20
+/** The limit of the relay. */
+const ACCOUNTS_BOUND = 20
 const listOf = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean)
 
-/** The protocol's own parameters: the relay applies them, and sends less. */
+/** Edits parameters of the stream: the relay applies them, and sends less. */
 export function FilterForm({ filter, onChange }: FilterProps) {
   const [draft, setDraft] = useState(filter)
   const [symbols, setSymbols] = useState(filter.symbols.join(', '))
@@ -51,42 +49,13 @@ export function FilterForm({ filter, onChange }: FilterProps) {
     setAccount('')
     onChange(emptyFilter)
   }
-  const toggle = (type: string) =>
-    setDraft({
-      ...draft,
-      types: draft.types.includes(type) ? draft.types.filter((other) => other !== type) : [...draft.types, type],
-    })
+  const toggle = (type: string) => setDraft({ ...draft, types: toggled(draft.types, type) })
+  const setMinValue = (text: string) => setDraft({ ...draft, minValue: text.trim() })
   return (
     <form class="filter" aria-label="Filter" onSubmit={submit}>
-      <label>
-        Symbols
-        <input
-          value={symbols}
-          placeholder="all"
-          autocomplete="off"
-          spellcheck={false}
-          onInput={({ currentTarget }) => setSymbols(currentTarget.value)}
-        />
-      </label>
-      <label>
-        Minimum value (USD)
-        <input
-          value={draft.minValue}
-          placeholder="any"
-          inputMode="decimal"
-          onInput={({ currentTarget }) => setDraft({ ...draft, minValue: currentTarget.value.trim() })}
-        />
-      </label>
-      <label class="wide">
-        Addresses
-        <input
-          value={account}
-          placeholder="from or to 0x…"
-          autocomplete="off"
-          spellcheck={false}
-          onInput={({ currentTarget }) => setAccount(currentTarget.value)}
-        />
-      </label>
+      <Field label="Symbols" value={symbols} placeholder="all" onText={setSymbols} />
+      <Field label="Minimum value (USD)" value={draft.minValue} placeholder="any" inputMode="decimal" onText={setMinValue} />
+      <Field class="wide" label="Addresses" value={account} placeholder="from or to 0x…" onText={setAccount} />
       <fieldset class="wide">
         <legend>Types</legend>
         {lineTypes.map((type) => (
@@ -109,10 +78,26 @@ export function FilterForm({ filter, onChange }: FilterProps) {
   )
 }
 
-/** What the relay would refuse. */
+type FieldProps = {
+  readonly label: string
+  readonly value: string
+  readonly placeholder: string
+  readonly onText: (text: string) => void
+  readonly inputMode?: 'decimal'
+  readonly class?: string
+}
+
+const Field = ({ label, onText, class: name, ...input }: FieldProps) => (
+  <label class={name}>
+    {label}
+    <input {...input} autocomplete="off" spellcheck={false} onInput={({ currentTarget }) => onText(currentTarget.value)} />
+  </label>
+)
+
+/** Explains a value that the relay would refuse. */
 function mistakeIn(minValue: string, account: readonly string[]): string | null {
   if (minValue !== '' && !/^\d+(\.\d+)?$/.test(minValue)) return 'The minimum value is a number such as 10000 or 0.5.'
-  if (account.length > MAX_ACCOUNTS) return `At most ${MAX_ACCOUNTS} addresses.`
+  if (account.length > ACCOUNTS_BOUND) return `At most ${ACCOUNTS_BOUND} addresses.`
   if (!account.every((address) => /^0x[0-9a-fA-F]{40}$/.test(address))) return 'An address is 0x and 40 hex digits.'
   return null
 }

@@ -2,7 +2,7 @@ import type { Head, ServiceStatus, Source } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { formatBlock, formatShare } from '../shared/number-text.ts'
 import { PageLink } from '../shared/page-link.tsx'
-import { reasonSentence, sessionWords, sourceSentence } from '../shared/state-words.ts'
+import { reasonSentence, sessionWords, sourceWords } from '../shared/state-words.ts'
 import { formatClock, formatDuration, formatMoment } from '../shared/time-text.ts'
 import type { TapeLine } from './tape-lines.ts'
 
@@ -20,7 +20,7 @@ export function Strip({ feed, nowMs }: StripProps) {
       <PageLink
         page={{ name: 'source' }}
         class={`pulse ${lookOf(isLive, source, trouble)}`}
-        title={source === null ? undefined : `${source}: ${sourceSentence(source)}`}
+        title={source === null ? undefined : `${source}: ${sourceWords[source]}`}
       >
         <span class="pulse-dot" aria-hidden="true" />
         <b>{isLive ? 'live' : phaseWord(feed)}</b>

@@ -1,6 +1,6 @@
 import type { Head } from '../../sdk/client/index.ts'
 import { formatAmount, formatDecimal, shortHex, UNKNOWN } from '../shared/number-text.ts'
-import { type LineStage, reasonSentence, sessionWords, sourceSentence, stageByHead, stageWords } from '../shared/state-words.ts'
+import { type LineStage, reasonSentence, sessionWords, sourceWords, stageByHead, stageWords } from '../shared/state-words.ts'
 import { factorText } from '../shared/stock-texts.ts'
 import type { TapeLine } from './tape-lines.ts'
 
@@ -55,7 +55,7 @@ export function lineText({ content }: TapeLine): LineText {
     case 'hole':
       return { ...base, detail: `blocks ${content.blocks.first}–${content.blocks.last} could not be read: ${content.reason}` }
     case 'status':
-      return { ...base, detail: [sourceSentence(content.source), reasonSentence(content.reason)].filter(Boolean).join(': ') }
+      return { ...base, detail: [sourceWords[content.source], reasonSentence(content.reason)].filter(Boolean).join(': ') }
     case 'session':
       return { ...base, detail: `${content.market}: ${sessionWords(content)}` }
     case 'gap':
