@@ -1,11 +1,11 @@
 import { Component, type ComponentType, h } from 'preact'
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks'
-import { FLOW_MINUTES, type Flow, type FlowSpan, flowOf } from '../chart/flow.ts'
+import { FLOW_MINUTES, type FlowSpan, flowOf } from '../chart/flow.ts'
 import { type BoardFilter, type BoardRoute, type BoardView, formatRoute, parseRoute } from '../shared/board-route.ts'
 import { formatDuration } from '../shared/time-text.ts'
 import { BoardFeed } from './board-feed.ts'
 
-/** Draws a component again only when one of its properties is another one. */
+/** Draws a component again only if one of its properties has changed. */
 export function memo<Props extends object>(View: ComponentType<Props>): ComponentType<Props> {
   return class extends Component<Props> {
     override shouldComponentUpdate(next: Props): boolean {
@@ -17,7 +17,7 @@ export function memo<Props extends object>(View: ComponentType<Props>): Componen
   }
 }
 
-/** The part of the URL that the page shows, and what changes some of it; these functions stay the same. */
+/** Returns the state in the URL, and functions that change a part of it and are the same at each drawing. */
 export function useRoute() {
   const [route, setRoute] = useState(readRoute)
   useEffect(() => {
@@ -27,7 +27,7 @@ export function useRoute() {
   }, [])
   const change = useCallback((part: Partial<BoardRoute>) => {
     const next = { ...readRoute(), ...part }
-    // Another page is a step to go back from; a search or a sort order is not.
+    // The browser's Back returns from a page, but not from a search or a sort order.
     if (part.page) location.hash = formatRoute(next)
     else history.replaceState(null, '', formatRoute(next))
     setRoute(next)
@@ -42,7 +42,7 @@ function readRoute(): BoardRoute {
   return isWall ? { ...route, view: { ...route.view, isWall, layout: 'tiles' } } : route
 }
 
-/** The feed of a filter. Another filter is another stream; the page draws again with every change. */
+/** Returns the feed of a filter, and draws again after its changes. Another filter opens another stream. */
 export function useFeed(filter: BoardFilter): BoardFeed {
   const [feed, setFeed] = useState(() => new BoardFeed(new URL(location.href), filter, null))
   const [, draw] = useState(0)
@@ -58,7 +58,7 @@ export function useFeed(filter: BoardFilter): BoardFeed {
 
 const SECOND_MS = 1_000
 
-/** The time of the relay, once a second. */
+/** Returns the time of the relay, in whole seconds. */
 export function useNow(feed: BoardFeed): number {
   const [, tick] = useState(0)
   useEffect(() => {
@@ -68,36 +68,36 @@ export function useNow(feed: BoardFeed): number {
   return Math.floor(feed.clock.nowMs() / SECOND_MS) * SECOND_MS
 }
 
-/** The flow of the lines that were read. Once a second is often enough. */
-export function useFlows(
-  feed: BoardFeed,
-  nowMs: number,
-): { readonly flows: ReadonlyMap<string, Flow>; readonly flowSpan: FlowSpan } {
+/** Computes the flow of the lines that were read, once a second. */
+export function useFlows(feed: BoardFeed, nowMs: number) {
   return useMemo(() => {
     const venueOf = new Map(feed.book.all().map(({ address, quote }) => [address, quote?.venue.pool ?? null]))
     const flows = flowOf(feed.lines.all, nowMs, (address) => venueOf.get(address) ?? null, feed.filter.account)
     const oldest = feed.lines.all.find(({ content }) => content.type !== 'gap')?.content
     const coveredMs = oldest && 'time' in oldest ? nowMs - Date.parse(oldest.time) : 0
     const minutes = Math.min(FLOW_MINUTES, Math.ceil(coveredMs / 60_000))
-    return { flows, flowSpan: { words: coveredMs >= FLOW_MINUTES * 60_000 ? '1 h' : formatDuration(coveredMs), minutes } }
+    const flowSpan: FlowSpan = { words: coveredMs >= FLOW_MINUTES * 60_000 ? '1 h' : formatDuration(coveredMs), minutes }
+    return { flows, flowSpan }
   }, [feed, nowMs])
 }
 
 type ThemeName = 'light' | 'dark'
 
-/** The theme that was chosen, or else that of the system. Returns what takes the other one. */
+/** Applies the chosen theme, if any. Returns a function that chooses the other one. */
 export function useTheme(): () => void {
   const [chosen, choose] = useState(readTheme)
-  const theme = useMemo(() => chosen ?? (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'), [chosen])
   useEffect(() => {
     if (chosen === null) return
     document.documentElement.dataset.theme = chosen
     keepTheme(chosen)
   }, [chosen])
-  return useCallback(() => choose(theme === 'dark' ? 'light' : 'dark'), [theme])
+  return useCallback(() => {
+    const systemTheme = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'
+    choose((now) => ((now ?? systemTheme) === 'dark' ? 'light' : 'dark'))
+  }, [])
 }
 
-/** A browser may refuse the storage: then a choice lasts as long as the page. */
+/** A browser may refuse the storage. Then a choice lasts until the page is closed. */
 function readTheme(): ThemeName | null {
   try {
     const kept = localStorage.getItem('theme')
@@ -111,14 +111,9 @@ function keepTheme(theme: ThemeName): void {
   try {
     localStorage.setItem('theme', theme)
   } catch {
-    // It is chosen again next time.
+    // The reader chooses again next time.
   }
 }
 
-/** What the server wrote into the page. */
+/** Returns a setting that the server wrote into the page. */
 export const pageSetting = (name: string): string => document.querySelector(`meta[name="${name}"]`)?.getAttribute('content') ?? ''
-
-const explorer = pageSetting('explorer-url')
-/** A link to an explorer; null where none is set. */
-export const explorerLink = (kind: 'address' | 'tx', hex: string): string | null =>
-  /^https?:\/\//.test(explorer) ? `${explorer}/${kind}/${encodeURIComponent(hex)}` : null

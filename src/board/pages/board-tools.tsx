@@ -4,13 +4,9 @@ import { pageSetting } from '../feed/board-hooks.ts'
 import { type BoardView, type SortKey, sortKeys } from '../shared/board-route.ts'
 import { PageLink } from '../shared/page-link.tsx'
 
-/** What stands around the content: the controls, and what every reader must know. */
-
-const isDemo = (feed: BoardFeed): boolean => pageSetting('demo') === 'true' || feed.state?.demo === true
-
-/** The server writes it into the page, so that nothing moves when the stream says it. */
+/** The server writes the setting into the page, so that nothing moves when the stream begins. */
 export const DemoBanner = ({ feed }: { readonly feed: BoardFeed }) =>
-  isDemo(feed) ? (
+  pageSetting('demo') === 'true' || feed.state?.demo ? (
     <p class="demo" role="note">
       <b>Nothing here is real:</b> the source is the built-in chain.
     </p>
@@ -61,7 +57,7 @@ const sortNames: Readonly<Record<SortKey, string>> = {
   updated: 'by update',
 }
 
-/** Tiles, and the cards of a narrow screen, have no column heads to sort by. */
+/** For tiles and narrow screens, which have no column heads to sort by. */
 const SortSelect = ({ view, onView }: Pick<ToolsProps, 'view' | 'onView'>) => (
   <select
     class={`sort-select ${view.layout}`}

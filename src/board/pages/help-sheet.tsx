@@ -39,7 +39,6 @@ const keys = [
   ['?', 'this help'],
 ] as const
 
-/** What the signs and words mean, and the keys. */
 export function HelpSheet({ onClose }: { readonly onClose: () => void }) {
   return (
     <Sheet title="What you see" onClose={onClose}>

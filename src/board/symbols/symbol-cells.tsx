@@ -24,7 +24,7 @@ import {
   warningsText,
 } from '../shared/stock-texts.ts'
 
-type StockProps = { readonly stock: StockState; readonly nowMs: number }
+export type StockProps = { readonly stock: StockState; readonly nowMs: number }
 
 export function NameCell({ stock, nowMs }: StockProps) {
   const scheduled = scheduledText(stock, nowMs)

@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact'
+import type { ComponentType } from 'preact'
 import type { StockState } from '../../sdk/client/index.ts'
 import type { Flow, FlowSpan } from '../chart/flow.ts'
 import { FlowChart } from '../chart/flow-chart.tsx'
@@ -13,7 +13,7 @@ import { basisWords } from '../shared/state-words.ts'
 import { basisOf, multiplierText, nameOf, warningsText } from '../shared/stock-texts.ts'
 import { HexLink } from '../tape/fact-sheet.tsx'
 import type { TapeLine } from '../tape/tape-lines.ts'
-import { BasisCell, NavCell, QuoteCell, SupplyCell } from './symbol-cells.tsx'
+import { BasisCell, NavCell, QuoteCell, type StockProps, SupplyCell } from './symbol-cells.tsx'
 import { Movements, Timeline } from './symbol-sections.tsx'
 
 type PageProps = {
@@ -25,7 +25,6 @@ type PageProps = {
   readonly onOpen: (line: TapeLine) => void
 }
 
-/** One symbol, from what it is worth to how it moves. */
 export function SymbolPage({ stock, feed, flow, flowSpan, nowMs, onOpen }: PageProps) {
   const { readings, events } = useHistory(stock, feed)
   const basis = basisOf(stock)
@@ -36,7 +35,7 @@ export function SymbolPage({ stock, feed, flow, flowSpan, nowMs, onOpen }: PageP
       <p class="note">
         {basis && stock.quote
           ? `Basis ${basisWords(basis.kind, stock.quote.venue)}.`
-          : 'There is no basis where NAV or price is not known.'}{' '}
+          : 'Without a NAV or a price there is no basis.'}{' '}
         Neither is a price at which anyone can trade.
       </p>
       <section aria-label="NAV and price on the chain">
@@ -71,14 +70,14 @@ export function SymbolPage({ stock, feed, flow, flowSpan, nowMs, onOpen }: PageP
   )
 }
 
-const Figure = ({ title, children }: { readonly title: string; readonly children: ComponentChildren }) => (
-  <div class="number">
-    <h2>{title}</h2>
-    {children}
-  </div>
-)
+const figures: readonly (readonly [title: string, Cell: ComponentType<StockProps>])[] = [
+  ['NAV', NavCell],
+  ['On chain', QuoteCell],
+  ['Basis', BasisCell],
+  ['Supply', SupplyCell],
+]
 
-function SymbolHead({ stock, nowMs }: { readonly stock: StockState; readonly nowMs: number }) {
+function SymbolHead({ stock, nowMs }: StockProps) {
   const { isin } = stock.token
   const warnings = warningsText(stock)
   return (
@@ -96,18 +95,12 @@ function SymbolHead({ stock, nowMs }: { readonly stock: StockState; readonly now
         </p>
       </header>
       <section class="numbers" aria-label="Value">
-        <Figure title="NAV">
-          <NavCell stock={stock} nowMs={nowMs} />
-        </Figure>
-        <Figure title="On chain">
-          <QuoteCell stock={stock} />
-        </Figure>
-        <Figure title="Basis">
-          <BasisCell stock={stock} />
-        </Figure>
-        <Figure title="Supply">
-          <SupplyCell stock={stock} />
-        </Figure>
+        {figures.map(([title, Cell]) => (
+          <div class="number" key={title}>
+            <h2>{title}</h2>
+            <Cell stock={stock} nowMs={nowMs} />
+          </div>
+        ))}
       </section>
     </>
   )

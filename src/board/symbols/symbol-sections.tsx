@@ -7,12 +7,12 @@ import { formatClock, formatMoment } from '../shared/time-text.ts'
 import type { TapeLine } from '../tape/tape-lines.ts'
 import { lineRemark, lineText, stageOf } from '../tape/tape-texts.ts'
 
-/** Events and movements that are listed. */
+/** Limit on the events, and on the movements, that are listed. */
 const SHOWN = 12
 
 type TimelineProps = { readonly stock: StockState; readonly events: readonly Update[]; readonly nowMs: number }
 
-/** Corporate actions: what is scheduled first, with its countdown, then what was, newest first. */
+/** Corporate actions: the scheduled one with its countdown, then the past ones, newest first. */
 export function Timeline({ stock, events, nowMs }: TimelineProps) {
   const scheduled = scheduledText(stock, nowMs)
   const past = events.filter(({ type }) => type !== 'session').reverse()
@@ -51,7 +51,7 @@ type MovementsProps = {
   readonly onOpen: (line: TapeLine) => void
 }
 
-/** The last movements, or the largest of those that were read. */
+/** The last movements, or the largest of those on the page. */
 export function Movements({ lines, address, head, nowMs, onOpen }: MovementsProps) {
   const [isLargest, setLargest] = useState(false)
   const own = lines.filter(({ content }) => content.type !== 'gap' && content.address === address && 'shares' in content)

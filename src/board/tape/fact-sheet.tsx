@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Gap, Update } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
-import { explorerLink } from '../feed/board-hooks.ts'
+import { pageSetting } from '../feed/board-hooks.ts'
 import { CodeBlock } from '../shared/code-block.tsx'
 import { formatAmount, shortHex } from '../shared/number-text.ts'
 import { Sheet } from '../shared/sheet.tsx'
@@ -14,13 +14,11 @@ type Fact = { readonly events: readonly Update[]; readonly stage: string }
 
 type FactSheetProps = { readonly id: string; readonly feed: BoardFeed; readonly onClose: () => void }
 
-/** One line of the tape in full. */
 export function FactSheet(props: FactSheetProps) {
   const content = props.feed.lines.find(props.id)?.content
   return content?.type === 'gap' ? <GapSheet gap={content} onClose={props.onClose} /> : <LifeSheet {...props} />
 }
 
-/** What was missed, and where it can be read. */
 function GapSheet({ gap, onClose }: Pick<FactSheetProps, 'onClose'> & { readonly gap: Gap }) {
   return (
     <Sheet title="Messages are missing" onClose={onClose}>
@@ -39,7 +37,7 @@ function GapSheet({ gap, onClose }: Pick<FactSheetProps, 'onClose'> & { readonly
   )
 }
 
-/** What the tape says of a fact, from its first message to its end. */
+/** Shows the messages of a fact, from the first to the last. */
 function LifeSheet({ id, feed, onClose }: FactSheetProps) {
   const line = feed.lines.find(id)
   const { fact, failure } = useFact(id, feed, line)
@@ -69,7 +67,6 @@ function LifeSheet({ id, feed, onClose }: FactSheetProps) {
   )
 }
 
-/** What it is worth, in words and numbers. */
 function FactSummary({ line }: { readonly line: TapeLine }) {
   const { figure, value, detail } = lineText(line)
   const remark = lineRemark(line)
@@ -87,7 +84,7 @@ function FactSummary({ line }: { readonly line: TapeLine }) {
 type ReadFact = { readonly fact: Fact | null; readonly failure: string | null }
 const unread: ReadFact = { fact: null, failure: null }
 
-/** The life of a key, read again when its line changes; or the one message at a position. */
+/** Reads the messages of a key, and again when its line changes. For a position it reads the one message there. */
 function useFact(id: string, feed: BoardFeed, line: unknown): ReadFact {
   const [read, setRead] = useState(unread)
   useEffect(() => {
@@ -107,7 +104,7 @@ function useFact(id: string, feed: BoardFeed, line: unknown): ReadFact {
       (failure: unknown) => !abort.signal.aborted && setRead((now) => ({ ...now, failure: `It could not be read: ${failure}` })),
     )
     return () => abort.abort()
-    // A line is another object whenever something about it has come.
+    // Each message about a fact makes a new line object.
   }, [id, feed, line])
   return read
 }
@@ -149,9 +146,11 @@ function lifeDetail(update: Update): string {
   return `block ${number}${hash === null ? '' : ` ${shortHex(hash)}`}`
 }
 
-/** A hash or an address, with a link where an explorer is set. */
+const explorer = pageSetting('explorer-url')
+
+/** A hash or an address, with a link if an explorer is set. */
 export function HexLink({ kind, label, hex }: { readonly kind: 'address' | 'tx'; readonly label: string; readonly hex: string }) {
-  const link = explorerLink(kind, hex)
+  const link = /^https?:\/\//.test(explorer) ? `${explorer}/${kind}/${encodeURIComponent(hex)}` : null
   return (
     <span class="hex">
       {label}{' '}

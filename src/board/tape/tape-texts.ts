@@ -9,12 +9,10 @@ export type LineText = {
   readonly type: string
   /** The number on the right, such as the amount. */
   readonly figure: string
-  /** The smaller line below. */
   readonly detail: string
   readonly value: string
 }
 
-/** A line in words and numbers. */
 export function lineText({ content }: TapeLine): LineText {
   const base = { symbol: 'symbol' in content ? content.symbol : '', type: content.type, figure: '', value: '' }
   switch (content.type) {
@@ -63,7 +61,6 @@ export function lineText({ content }: TapeLine): LineText {
   }
 }
 
-/** Why messages are missing. */
 export const gapWords: Readonly<Record<Extract<TapeLine['content'], { type: 'gap' }>['reason'], string>> = {
   expired: 'messages are missing here: the relay had deleted them',
   epoch: 'messages may be missing here: the relay began a new tape',
@@ -72,7 +69,7 @@ export const gapWords: Readonly<Record<Extract<TapeLine['content'], { type: 'gap
   missed: 'messages were lost on the way',
 }
 
-/** What is worth less than half a cent is still worth something. */
+/** A value below half a cent is not shown as 0. */
 function valueText({ reference_value, raw }: { readonly reference_value: string | null; readonly raw: string }): string {
   if (reference_value === null) return 'no NAV'
   return reference_value === '0.00' && raw !== '0' ? '< $0.01' : `≈ $${formatDecimal(reference_value, 2)}`
@@ -86,7 +83,7 @@ function partiesOf({ from, to }: { readonly from: string; readonly to: string })
   return `${shortHex(from)} → ${shortHex(to)}`
 }
 
-/** How certain a line is; null for what has no stage. */
+/** Returns null for a line without a stage. */
 export function stageOf({ content, isSealed, retraction }: TapeLine, head: Head | null): LineStage | null {
   if (!('key' in content) || content.key === undefined || !content.block) return null
   if (retraction) return 'retracted'
@@ -100,7 +97,7 @@ const retractWords = {
   replaced: 'sealed under another key',
 } as const
 
-/** What a reader must know about a line beside its stage. */
+/** Says what is unusual about a line, besides its stage. */
 export function lineRemark({ content, retraction, amended }: TapeLine): string | null {
   if (retraction) return retractWords[retraction.reason]
   if (amended.length > 0) return `amended: ${[...new Set(amended)].join(', ')}`
@@ -108,7 +105,7 @@ export function lineRemark({ content, retraction, amended }: TapeLine): string |
   return null
 }
 
-/** A line as a sentence. */
+/** For screen readers. */
 export function lineSentence(line: TapeLine, head: Head | null): string {
   const { symbol, type, figure, value, detail } = lineText(line)
   const stage = stageOf(line, head)
