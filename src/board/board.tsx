@@ -1,19 +1,19 @@
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { BoardFeed } from './feed/board-feed.ts'
-import { useFeed, useFlows, useNow, useRoute, useTheme } from './feed/board-hooks.ts'
+import { toggleTheme, useFeed, useFlows, useNow, useRoute } from './feed/board-hooks.ts'
 import { DemoBanner, Notes, Tools } from './pages/board-tools.tsx'
 import { HelpSheet } from './pages/help-sheet.tsx'
 import { PlayPage } from './pages/play-page.tsx'
 import { SourcePage } from './pages/source-page.tsx'
 import { useBoardKeys } from './shared/board-keys.ts'
-import type { BoardFilter, BoardRoute } from './shared/board-route.ts'
+import type { BoardRoute } from './shared/board-route.ts'
+import { openPage } from './shared/change-route.ts'
 import { BackLink } from './shared/page-link.tsx'
 import { orderSymbols } from './symbols/symbol-order.ts'
 import { SymbolPage } from './symbols/symbol-page.tsx'
 import { type SymbolsProps, SymbolsView } from './symbols/symbols-view.tsx'
 import { FactSheet } from './tape/fact-sheet.tsx'
 import { Strip } from './tape/strip.tsx'
-import type { TapeLine } from './tape/tape-lines.ts'
 import { TapePanel } from './tape/tape-panel.tsx'
 import { lineSentence } from './tape/tape-texts.ts'
 
@@ -21,24 +21,18 @@ import { lineSentence } from './tape/tape-texts.ts'
 const ANNOUNCEMENT_INTERVAL_MS = 5_000
 
 export function Board() {
-  const { route, change, changeView: onView } = useRoute()
-  const { filter, view } = route
+  const { page, filter, view } = useRoute()
   const feed = useFeed(filter)
   const nowMs = useNow(feed)
   const { flows, flowSpan } = useFlows(feed, nowMs)
-  const toggleTheme = useTheme()
   const [isPaused, setPaused] = useState(false)
   const [isHelpOpen, setHelpOpen] = useState(false)
   const [tab, setTab] = useState<Tab>('symbols')
   const search = useRef<HTMLInputElement>(null)
-  const base = useBasePage(route.page)
-  const onFilter = (next: BoardFilter) => change({ filter: next })
-  // New functions at each drawing would make every row draw again.
-  const onOpenLine = useCallback((line: TapeLine) => change({ page: { name: 'fact', key: line.id } }), [change])
-  const onOpen = useCallback((symbol: string) => change({ page: { name: 'symbol', symbol } }), [change])
+  const base = useBasePage(page)
   const symbols = () => orderSymbols(feed.book.all(), view, { flows, lastUpdates: feed.lastUpdates }).map(({ symbol }) => symbol)
   const keys = { p: () => setPaused(!isPaused), t: toggleTheme, '?': () => setHelpOpen(true) }
-  const selected = useBoardKeys({ view, symbols, change, search, others: keys })
+  const selected = useBoardKeys({ view, symbols, search, others: keys })
   useConnectionMark(feed)
   return (
     <div class={`app ${view.isWall ? 'wall' : ''} tab-${tab}`}>
@@ -46,15 +40,15 @@ export function Board() {
       <header class="strip">
         <h1 class="brand">stocktape</h1>
         <Strip feed={feed} nowMs={nowMs} />
-        <Tools {...{ view, onView, toggleTheme, search }} onHelp={() => setHelpOpen(true)} />
+        <Tools view={view} search={search} onHelp={() => setHelpOpen(true)} />
       </header>
       <TabBar tab={tab} onTab={setTab} />
       <main class="state">
-        <MainPage {...{ page: base, feed, flows, flowSpan, nowMs, view, filter, onView, onFilter, selected, onOpen, onOpenLine }} />
+        <MainPage page={base} {...{ feed, flows, flowSpan, nowMs, view, selected }} />
         <Notes />
       </main>
-      <TapePanel {...{ feed, nowMs, isPaused, filter, onFilter, onPause: setPaused, onOpen: onOpenLine }} />
-      {route.page.name === 'fact' && <FactSheet id={route.page.key} feed={feed} onClose={() => change({ page: base })} />}
+      <TapePanel {...{ feed, nowMs, isPaused, filter }} onPause={setPaused} />
+      {page.name === 'fact' && <FactSheet id={page.key} feed={feed} onClose={() => openPage(base)} />}
       {isHelpOpen && <HelpSheet onClose={() => setHelpOpen(false)} />}
       <LiveRegion feed={feed} />
     </div>
@@ -83,33 +77,22 @@ function useConnectionMark({ failure, interruptions, state }: BoardFeed): void {
   }, [mark])
 }
 
-/** Returns the page under a fact: a fact opens over the page before it. */
 function useBasePage(page: BoardRoute['page']): BoardRoute['page'] {
   const base = useRef<BoardRoute['page']>({ name: 'symbols' })
   if (page.name !== 'fact') base.current = page
   return base.current
 }
 
-type MainProps = SymbolsProps & {
-  readonly page: BoardRoute['page']
-  readonly filter: BoardFilter
-  readonly onFilter: (filter: BoardFilter) => void
-  readonly onOpenLine: (line: TapeLine) => void
-}
-
-function MainPage({ page, filter, onFilter, onOpenLine, ...symbols }: MainProps) {
+function MainPage({ page, ...symbols }: SymbolsProps & { readonly page: BoardRoute['page'] }) {
   const { feed, flows, flowSpan, nowMs } = symbols
   // A symbol may be renamed while its page is open.
   const shown = useRef(new Map<string, string>())
   if (page.name === 'source') return <SourcePage feed={feed} nowMs={nowMs} />
-  if (page.name === 'play') return <PlayPage feed={feed} filter={filter} onFilter={onFilter} />
+  if (page.name === 'play') return <PlayPage feed={feed} />
   if (page.name !== 'symbol') return <SymbolsView {...symbols} />
   const stock = feed.book.get(page.symbol) ?? feed.book.get(shown.current.get(page.symbol) ?? '')
   if (stock) shown.current.set(page.symbol, stock.address)
-  if (stock)
-    return (
-      <SymbolPage {...{ stock, feed, flowSpan, nowMs }} key={stock.address} flow={flows.get(stock.address)} onOpen={onOpenLine} />
-    )
+  if (stock) return <SymbolPage {...{ stock, feed, flowSpan, nowMs }} key={stock.address} flow={flows.get(stock.address)} />
   const words = feed.state?.phase === 'live' ? `There is no symbol “${page.symbol}” in this selection.` : 'Loading …'
   return (
     <p class="empty">

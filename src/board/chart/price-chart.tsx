@@ -4,7 +4,6 @@ import { UNKNOWN } from '../shared/number-text.ts'
 import { formatClock, formatDuration } from '../shared/time-text.ts'
 import type { PricePoint } from './price-series.ts'
 
-/** A time during which the market was closed, or the NAV was held. */
 export type ChartStretch = { readonly fromMs: number; readonly untilMs: number; readonly kind: 'closed' | 'held' }
 
 type ChartProps = {

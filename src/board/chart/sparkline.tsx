@@ -29,7 +29,6 @@ export const Sparkline = memo(({ untilMs, ...prices }: SparklineProps) => {
   )
 })
 
-/** Steps up to the right edge, with a break while the price is not known. */
 function pathOf(points: readonly PricePoint[], x: (atMs: number) => number, y: (price: number) => number): string {
   let isDown = false
   const steps = points.map(({ atMs, price }) => {

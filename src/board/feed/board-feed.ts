@@ -28,7 +28,6 @@ const HEARTBEAT_S = 2
 const HISTORY_PAGE = 500
 /** Sizes of the pages that are read after the first one, so that the flow covers more time. */
 const BACKGROUND_PAGES = [1_000, 1_000, 1_000]
-/** Older readings for the small charts. */
 const READINGS_PAGE = 1_000
 const RAW_BOUND = 200
 const INTERRUPTIONS_BOUND = 100
@@ -43,7 +42,6 @@ const listedTypes = updateTypes.filter((type) => ![...namedTypes, ...readingType
 type Type = Update['type']
 type HistoryEnd = { readonly through: string } | { readonly before: string }
 
-/** Receives all data of the page over one connection. */
 export class BoardFeed {
   readonly filter: BoardFilter
   readonly client: RelayClient
@@ -104,7 +102,6 @@ export class BoardFeed {
     this.#abort.abort()
   }
 
-  /** Reads the page of history before the oldest line. */
   async readOlder(limit = HISTORY_PAGE): Promise<void> {
     const { droppedBefore, hasOlder, hasRoom } = this.lines
     const end = droppedBefore === null ? this.#unread : { before: droppedBefore }
@@ -127,7 +124,6 @@ export class BoardFeed {
     this.#notify()
   }
 
-  /** Whether the tape lists messages of this type. */
   lists(type: string): boolean {
     return this.#lineTypes.includes(type as Type)
   }

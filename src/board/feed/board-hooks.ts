@@ -1,7 +1,8 @@
 import { Component, type ComponentType, h } from 'preact'
-import { useCallback, useEffect, useMemo, useState } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
 import { FLOW_MINUTES, type FlowSpan, flowOf } from '../chart/flow.ts'
-import { type BoardFilter, type BoardRoute, type BoardView, formatRoute, parseRoute } from '../shared/board-route.ts'
+import type { BoardFilter, BoardRoute } from '../shared/board-route.ts'
+import { readRoute } from '../shared/change-route.ts'
 import { formatDuration } from '../shared/time-text.ts'
 import { BoardFeed } from './board-feed.ts'
 
@@ -17,29 +18,14 @@ export function memo<Props extends object>(View: ComponentType<Props>): Componen
   }
 }
 
-/** Returns the state in the URL, and functions that change a part of it and are the same at each drawing. */
-export function useRoute() {
+export function useRoute(): BoardRoute {
   const [route, setRoute] = useState(readRoute)
   useEffect(() => {
     const read = () => setRoute(readRoute())
     addEventListener('hashchange', read)
     return () => removeEventListener('hashchange', read)
   }, [])
-  const change = useCallback((part: Partial<BoardRoute>) => {
-    const next = { ...readRoute(), ...part }
-    // The browser's Back returns from a page, but not from a search or a sort order.
-    if (part.page) location.hash = formatRoute(next)
-    else history.replaceState(null, '', formatRoute(next))
-    setRoute(next)
-  }, [])
-  const changeView = useCallback((part: Partial<BoardView>) => change({ view: { ...readRoute().view, ...part } }), [change])
-  return { route, change, changeView } as const
-}
-
-function readRoute(): BoardRoute {
-  const route = parseRoute(location.hash)
-  const isWall = route.view.isWall || new URLSearchParams(location.search).has('wall')
-  return isWall ? { ...route, view: { ...route.view, isWall, layout: 'tiles' } } : route
+  return route
 }
 
 /** Returns the feed of a filter, and draws again after its changes. Another filter opens another stream. */
@@ -58,7 +44,6 @@ export function useFeed(filter: BoardFilter): BoardFeed {
 
 const SECOND_MS = 1_000
 
-/** Returns the time of the relay, in whole seconds. */
 export function useNow(feed: BoardFeed): number {
   const [, tick] = useState(0)
   useEffect(() => {
@@ -68,7 +53,6 @@ export function useNow(feed: BoardFeed): number {
   return Math.floor(feed.clock.nowMs() / SECOND_MS) * SECOND_MS
 }
 
-/** Computes the flow of the lines that were read, once a second. */
 export function useFlows(feed: BoardFeed, nowMs: number) {
   return useMemo(() => {
     const venueOf = new Map(feed.book.all().map(({ address, quote }) => [address, quote?.venue.pool ?? null]))
@@ -81,37 +65,25 @@ export function useFlows(feed: BoardFeed, nowMs: number) {
   }, [feed, nowMs])
 }
 
-type ThemeName = 'light' | 'dark'
+const { dataset } = document.documentElement
 
-/** Applies the chosen theme, if any. Returns a function that chooses the other one. */
-export function useTheme(): () => void {
-  const [chosen, choose] = useState(readTheme)
-  useEffect(() => {
-    if (chosen === null) return
-    document.documentElement.dataset.theme = chosen
-    keepTheme(chosen)
-  }, [chosen])
-  return useCallback(() => {
-    const systemTheme = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'
-    choose((now) => ((now ?? systemTheme) === 'dark' ? 'light' : 'dark'))
-  }, [])
-}
-
-/** A browser may refuse the storage. Then a choice lasts until the page is closed. */
-function readTheme(): ThemeName | null {
+/** Applies the theme that the reader chose before. Without a choice, or without storage, the system's theme applies. */
+export function restoreTheme(): void {
   try {
     const kept = localStorage.getItem('theme')
-    return kept === 'light' || kept === 'dark' ? kept : null
+    if (kept === 'light' || kept === 'dark') dataset.theme = kept
   } catch {
-    return null
+    // A browser may refuse the storage.
   }
 }
 
-function keepTheme(theme: ThemeName): void {
+export function toggleTheme(): void {
+  const isDark = dataset.theme === undefined ? matchMedia('(prefers-color-scheme: dark)').matches : dataset.theme === 'dark'
+  dataset.theme = isDark ? 'light' : 'dark'
   try {
-    localStorage.setItem('theme', theme)
+    localStorage.setItem('theme', dataset.theme)
   } catch {
-    // The reader chooses again next time.
+    // Without storage, the choice lasts until the page is closed.
   }
 }
 

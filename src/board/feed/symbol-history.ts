@@ -33,7 +33,6 @@ export function useHistory({ address, multiplier, scheduled, paused, nav, sessio
   return history
 }
 
-/** Returns the prices in the history, followed by those received since. */
 export function pointsOf(readings: readonly Update[], feed: BoardFeed, stock: StockState): Prices {
   const series = new PriceSeries()
   for (const update of readings) series.apply(update)
@@ -45,7 +44,6 @@ export function pointsOf(readings: readonly Update[], feed: BoardFeed, stock: St
   return { nav: after(live.nav, read.nav), quote: after(live.quote, read.quote) }
 }
 
-/** Returns the times during which the market was closed, or the NAV was held. */
 export function stretchesOf(readings: readonly Update[], events: readonly Update[], nowMs: number): ChartStretch[] {
   const sessions = events.flatMap((update) =>
     update.type === 'session' ? [{ atMs: Date.parse(update.started_at ?? update.time), isOn: update.state === 'closed' }] : [],
@@ -63,7 +61,6 @@ const spansOf = (
 ): ChartStretch[] =>
   changes.flatMap(({ atMs, isOn }, index) => (isOn ? [{ kind, fromMs: atMs, untilMs: changes[index + 1]?.atMs ?? nowMs }] : []))
 
-/** Returns the times of changed multipliers and pauses, in milliseconds. */
 export const marksOf = (events: readonly Update[]): number[] =>
   events.flatMap((update) =>
     update.type === 'pause' || (update.type === 'multiplier' && update.phase === 'effective') ? [Date.parse(update.time)] : [],

@@ -1,7 +1,8 @@
 import type { RefObject } from 'preact'
 import type { BoardFeed } from '../feed/board-feed.ts'
-import { pageSetting } from '../feed/board-hooks.ts'
+import { pageSetting, toggleTheme } from '../feed/board-hooks.ts'
 import { type BoardView, type SortKey, sortKeys } from '../shared/board-route.ts'
+import { changeView } from '../shared/change-route.ts'
 import { PageLink } from '../shared/page-link.tsx'
 
 /** The server writes the setting into the page, so that nothing moves when the stream begins. */
@@ -12,15 +13,9 @@ export const DemoBanner = ({ feed }: { readonly feed: BoardFeed }) =>
     </p>
   ) : null
 
-type ToolsProps = {
-  readonly view: BoardView
-  readonly onView: (change: Partial<BoardView>) => void
-  readonly toggleTheme: () => void
-  readonly onHelp: () => void
-  readonly search: RefObject<HTMLInputElement | null>
-}
+type ToolsProps = { readonly view: BoardView; readonly onHelp: () => void; readonly search: RefObject<HTMLInputElement | null> }
 
-export function Tools({ view, onView, toggleTheme, onHelp, search }: ToolsProps) {
+export function Tools({ view, onHelp, search }: ToolsProps) {
   return (
     <div class="tools">
       <input
@@ -29,10 +24,10 @@ export function Tools({ view, onView, toggleTheme, onHelp, search }: ToolsProps)
         placeholder="Search  /"
         aria-label="Search symbols"
         value={view.search}
-        onInput={({ currentTarget }) => onView({ search: currentTarget.value })}
+        onInput={({ currentTarget }) => changeView({ search: currentTarget.value })}
       />
-      <SortSelect view={view} onView={onView} />
-      <button type="button" class="wide-only" onClick={() => onView({ layout: view.layout === 'tiles' ? 'table' : 'tiles' })}>
+      <SortSelect view={view} />
+      <button type="button" class="wide-only" onClick={() => changeView({ layout: view.layout === 'tiles' ? 'table' : 'tiles' })}>
         {view.layout === 'tiles' ? 'Table' : 'Tiles'}
       </button>
       <PageLink page={{ name: 'play' }} class="button wide-only">
@@ -58,14 +53,14 @@ const sortNames: Readonly<Record<SortKey, string>> = {
 }
 
 /** For tiles and narrow screens, which have no column heads to sort by. */
-const SortSelect = ({ view, onView }: Pick<ToolsProps, 'view' | 'onView'>) => (
+const SortSelect = ({ view }: Pick<ToolsProps, 'view'>) => (
   <select
     class={`sort-select ${view.layout}`}
     aria-label="Sort"
     value={view.sort}
     onChange={({ currentTarget }) => {
       const sort = sortKeys.find((key) => key === currentTarget.value) ?? 'symbol'
-      onView({ sort, isDescending: sort !== 'symbol' })
+      changeView({ sort, isDescending: sort !== 'symbol' })
     }}
   >
     {sortKeys.map((key) => (

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import type { BoardFilter } from '../shared/board-route.ts'
+import { changeFilter } from '../shared/change-route.ts'
 import { CodeBlock } from '../shared/code-block.tsx'
 import { BackLink } from '../shared/page-link.tsx'
 import { shownJson } from '../shared/shown-text.ts'
@@ -12,11 +13,8 @@ const SHOWN = 30
 const SHOWN_CHARACTERS = 1_200
 const COPIED_MS = 1_500
 
-type PlayProps = { readonly feed: BoardFeed; readonly filter: BoardFilter; readonly onFilter: (filter: BoardFilter) => void }
-
-/** Select messages, see them live, and copy the selection as a program. */
-export function PlayPage({ feed, filter, onFilter }: PlayProps) {
-  const shown = feed.raw.slice(-SHOWN).reverse()
+export function PlayPage({ feed: { filter, raw } }: { readonly feed: BoardFeed }) {
+  const shown = raw.slice(-SHOWN).reverse()
   return (
     <article class="play-page">
       <header>
@@ -27,7 +25,7 @@ export function PlayPage({ feed, filter, onFilter }: PlayProps) {
           <a href="/docs">All types and parameters</a>
         </p>
       </header>
-      <FilterForm key={JSON.stringify(filter)} filter={filter} onChange={onFilter} />
+      <FilterForm key={JSON.stringify(filter)} filter={filter} onChange={changeFilter} />
       <CopyPanel filter={filter} />
       <section aria-label="Messages">
         <h2>

@@ -7,7 +7,6 @@ import { formatClock, formatDuration, formatMoment } from '../shared/time-text.t
 
 type SourceProps = { readonly feed: BoardFeed; readonly nowMs: number }
 
-/** Shows the source of the data, its record by hour, and the connection of this page. */
 export function SourcePage({ feed, nowMs }: SourceProps) {
   const { status, state, head } = feed
   const isLive = state?.phase === 'live'
@@ -89,7 +88,6 @@ const scoreColumns: readonly ScoreColumn[] = [
   ],
 ]
 
-/** Shows how the pre-confirmations of each hour ended. */
 function Score({ hours }: { readonly hours: readonly HourScore[] }) {
   return (
     <section aria-label="Pre-confirmations">

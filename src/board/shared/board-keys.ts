@@ -1,20 +1,19 @@
 import type { RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { type BoardRoute, type BoardView, toggled } from './board-route.ts'
+import { type BoardView, toggled } from './board-route.ts'
+import { changeView, openPage } from './change-route.ts'
 
 type KeyActions = Readonly<Record<string, () => void>>
 
 type KeyInputs = {
   readonly view: BoardView
-  /** The symbols in the order of the list. */
   readonly symbols: () => readonly string[]
-  readonly change: (part: Partial<BoardRoute>) => void
   readonly search: RefObject<HTMLInputElement | null>
   readonly others: KeyActions
 }
 
 /** Binds the keys of the page. Returns the symbol that they have reached. */
-export function useBoardKeys({ view, symbols, change, search, others }: KeyInputs): string | null {
+export function useBoardKeys({ view, symbols, search, others }: KeyInputs): string | null {
   // Several keys may be pressed between two drawings, so the newest selection is kept beside the drawn one.
   const reached = useRef<string | null>(null)
   const [selected, setSelected] = useState<string | null>(null)
@@ -29,9 +28,9 @@ export function useBoardKeys({ view, symbols, change, search, others }: KeyInput
     '/': () => search.current?.focus(),
     j: () => step(1),
     k: () => step(-1),
-    Enter: () => reached.current !== null && change({ page: { name: 'symbol', symbol: reached.current } }),
-    Escape: () => change({ page: { name: 'symbols' } }),
-    f: () => reached.current !== null && change({ view: { ...view, pins: toggled(view.pins, reached.current) } }),
+    Enter: () => reached.current !== null && openPage({ name: 'symbol', symbol: reached.current }),
+    Escape: () => openPage({ name: 'symbols' }),
+    f: () => reached.current !== null && changeView({ pins: toggled(view.pins, reached.current) }),
     ...others,
   })
   return selected

@@ -28,7 +28,6 @@ export type SortKey = (typeof sortKeys)[number]
 
 export const emptyFilter: BoardFilter = { symbols: [], types: [], minValue: '', account: [] }
 
-/** Removes the item from the list, or appends it if the list does not contain it. */
 export const toggled = (list: readonly string[], item: string): readonly string[] =>
   list.includes(item) ? list.filter((other) => other !== item) : [...list, item]
 
@@ -81,7 +80,6 @@ export function formatRoute({ page, filter, view }: BoardRoute): string {
   return `#/${pathOf(page)}${query.length > 0 ? `?${query.join('&')}` : ''}`
 }
 
-/** Parameters of the stream, as the relay and the page's own URL name them. */
 export const filterParameters = ({ symbols, types, minValue, account }: BoardFilter): readonly string[] => [
   ...given('symbols', symbols.join()),
   ...given('types', types.join()),

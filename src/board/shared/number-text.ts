@@ -3,10 +3,7 @@ export const UNKNOWN = '–'
 
 const PLACES_BOUND = 18
 
-/**
- * Formats an exact decimal with a fixed number of places, rounded half up, and with commas between thousands. A number that
- * would round to 0 without being 0 keeps its first two digits.
- */
+/** Rounds an exact decimal half up. A number that would round to 0 without being 0 keeps its first two digits. */
 export function formatDecimal(text: string | null, places: number): string {
   const [, sign = '', whole = '', fraction = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text ?? '') ?? []
   if (whole === '') return UNKNOWN
@@ -30,7 +27,6 @@ export const formatCount = (count: number): string => formatDecimal(String(Math.
 
 export const formatBlock = (number: number | null | undefined): string => (number == null ? UNKNOWN : formatCount(number))
 
-/** `$940`, `$12.4 k`, `$3.1 M`. */
 export function formatMoney(dollars: number): string {
   const size = Math.abs(dollars)
   const [divisor, unit] = size >= 999_950_000 ? [1e9, ' B'] : size >= 999_950 ? [1e6, ' M'] : size >= 1_000 ? [1e3, ' k'] : [1, '']
@@ -56,5 +52,4 @@ export function formatShare(part: number, whole: number): string {
   return `${percent === 100 ? '100' : percent.toFixed(2)} %`
 }
 
-/** `0x3f2a…9c01`. */
 export const shortHex = (hex: string): string => (hex.length > 13 ? `${hex.slice(0, 6)}…${hex.slice(-4)}` : hex)

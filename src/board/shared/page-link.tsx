@@ -8,7 +8,6 @@ type LinkProps = {
   readonly title?: string | undefined
 }
 
-/** Links to another page with the present selection. */
 export const PageLink = ({ page, children, class: name, title }: LinkProps) => (
   <a href={formatRoute({ ...parseRoute(location.hash), page })} class={name} title={title}>
     {children}

@@ -4,7 +4,6 @@ const directionOverrides = /\p{Bidi_Control}/gu
 /** Invisible characters that JSON may contain unescaped. */
 const unseenCharacters = /[\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\x7f-\x9f]/gu
 
-/** Replaces the characters that would change the direction of a text. */
 const shownText = (text: string): string => text.replace(directionOverrides, '\ufffd')
 
 const escaped = (character: string): string =>

@@ -12,7 +12,6 @@ export const navAgeText = ({ nav }: StockState, nowMs: number): string =>
 
 export const multiplierText = ({ multiplier }: StockState): string => (multiplier === null ? '× unknown' : factorText(multiplier))
 
-/** Shortens a long multiplier to four places. */
 export const factorText = (multiplier: string): string => `×${multiplier.replace(/(\.\d{4})\d+$/, '$1…')}`
 
 export function scheduledText({ scheduled }: StockState, nowMs: number): string | null {
@@ -30,10 +29,7 @@ export const warningsText = ({ token_warnings }: StockState): string | null =>
 
 export type Basis = { readonly bps: string; readonly kind: 'premium' | 'drift' }
 
-/**
- * Compares the price on the chain with the NAV that is shown. The relay computes the basis with every quote. If the NAV has
- * changed since, the page computes it, so that the three numbers agree.
- */
+/** The relay computes the basis with every quote. If the NAV has changed since, the page computes it, so that both agree. */
 export function basisOf({ nav, quote }: Pick<StockState, 'nav' | 'quote'>): Basis | null {
   if (quote?.price == null || nav.price === null) return null
   const kind = navStateOf(nav) === 'fresh' ? 'premium' : 'drift'

@@ -12,7 +12,6 @@ import { shownJson } from '../shared/shown-text.ts'
 import { basisWords } from '../shared/state-words.ts'
 import { basisOf, multiplierText, nameOf, warningsText } from '../shared/stock-texts.ts'
 import { HexLink } from '../tape/fact-sheet.tsx'
-import type { TapeLine } from '../tape/tape-lines.ts'
 import { BasisCell, NavCell, QuoteCell, type StockProps, SupplyCell } from './symbol-cells.tsx'
 import { Movements, Timeline } from './symbol-sections.tsx'
 
@@ -22,10 +21,9 @@ type PageProps = {
   readonly flow: Flow | undefined
   readonly flowSpan: FlowSpan
   readonly nowMs: number
-  readonly onOpen: (line: TapeLine) => void
 }
 
-export function SymbolPage({ stock, feed, flow, flowSpan, nowMs, onOpen }: PageProps) {
+export function SymbolPage({ stock, feed, flow, flowSpan, nowMs }: PageProps) {
   const { readings, events } = useHistory(stock, feed)
   const basis = basisOf(stock)
   const { nav, quote } = pointsOf(readings, feed, stock)
@@ -61,7 +59,7 @@ export function SymbolPage({ stock, feed, flow, flowSpan, nowMs, onOpen }: PageP
         <FlowChart flow={flow} minutesRead={flowSpan.minutes} />
       </section>
       <Timeline stock={stock} events={events} nowMs={nowMs} />
-      <Movements lines={feed.lines.all} address={stock.address} head={feed.head} nowMs={nowMs} onOpen={onOpen} />
+      <Movements lines={feed.lines.all} address={stock.address} head={feed.head} nowMs={nowMs} />
       <details>
         <summary>The record in the token list</summary>
         <CodeBlock text={shownJson(stock.token, 2)} />

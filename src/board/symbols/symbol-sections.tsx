@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { Head, StockState, Update } from '../../sdk/client/index.ts'
+import { openPage } from '../shared/change-route.ts'
 import { formatDecimal, shortHex, UNKNOWN } from '../shared/number-text.ts'
 import { stageWords } from '../shared/state-words.ts'
 import { scheduledText } from '../shared/stock-texts.ts'
@@ -12,7 +13,6 @@ const SHOWN = 12
 
 type TimelineProps = { readonly stock: StockState; readonly events: readonly Update[]; readonly nowMs: number }
 
-/** Corporate actions: the scheduled one with its countdown, then the past ones, newest first. */
 export function Timeline({ stock, events, nowMs }: TimelineProps) {
   const scheduled = scheduledText(stock, nowMs)
   const past = events.filter(({ type }) => type !== 'session').reverse()
@@ -48,11 +48,9 @@ type MovementsProps = {
   readonly address: string
   readonly head: Head | null
   readonly nowMs: number
-  readonly onOpen: (line: TapeLine) => void
 }
 
-/** The last movements, or the largest of those on the page. */
-export function Movements({ lines, address, head, nowMs, onOpen }: MovementsProps) {
+export function Movements({ lines, address, head, nowMs }: MovementsProps) {
   const [isLargest, setLargest] = useState(false)
   const own = lines.filter(({ content }) => content.type !== 'gap' && content.address === address && 'shares' in content)
   const dollars = ({ content }: TapeLine) => ('reference_value' in content ? +(content.reference_value ?? 0) : 0)
@@ -109,7 +107,11 @@ export function Movements({ lines, address, head, nowMs, onOpen }: MovementsProp
                 <td class="figure">{content.shares === null ? UNKNOWN : formatDecimal(content.shares, 2)}</td>
                 <td class="figure">{value}</td>
                 <td>
-                  <button type="button" title="From its first message to its end" onClick={() => onOpen(line)}>
+                  <button
+                    type="button"
+                    title="From its first message to its end"
+                    onClick={() => openPage({ name: 'fact', key: line.id })}
+                  >
                     history
                   </button>
                 </td>

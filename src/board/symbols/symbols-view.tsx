@@ -6,6 +6,7 @@ import { Sparkline } from '../chart/sparkline.tsx'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { memo } from '../feed/board-hooks.ts'
 import { type BoardView, sortKeys, toggled } from '../shared/board-route.ts'
+import { changeView, openPage } from '../shared/change-route.ts'
 import { PageLink } from '../shared/page-link.tsx'
 import { stockSentence } from '../shared/stock-texts.ts'
 import { formatAge } from '../shared/time-text.ts'
@@ -24,11 +25,9 @@ export type SymbolsProps = {
   readonly flowSpan: FlowSpan
   readonly nowMs: number
   readonly selected: string | null
-  readonly onView: (change: Partial<BoardView>) => void
-  readonly onOpen: (symbol: string) => void
 }
 
-type EntryProps = Pick<SymbolsProps, 'feed' | 'view' | 'nowMs' | 'onView' | 'onOpen'> & {
+type EntryProps = Pick<SymbolsProps, 'feed' | 'view' | 'nowMs'> & {
   readonly stock: StockState
   readonly flow: Flow | undefined
   readonly updated: string | undefined
@@ -47,7 +46,7 @@ const columns: readonly { readonly title: string; readonly name: string; readonl
 ]
 
 export function SymbolsView(props: SymbolsProps) {
-  const { feed, view, flows, nowMs, selected, onView, onOpen } = props
+  const { feed, view, flows, nowMs, selected } = props
   const all = feed.book.all()
   // Rows change places at most once a second, so that a reader can follow and a long list is rarely sorted.
   const order = useMemo(
@@ -63,7 +62,7 @@ export function SymbolsView(props: SymbolsProps) {
   const rows = shown.map((stock) => (
     <SymbolEntry
       key={stock.address}
-      {...{ stock, feed, view, nowMs, onView, onOpen }}
+      {...{ stock, feed, view, nowMs }}
       flow={flows.get(stock.address)}
       updated={feed.lastUpdates.get(stock.address)}
       isSelected={selected === stock.symbol}
@@ -103,7 +102,6 @@ function useWallPage(list: RefObject<HTMLDivElement | null>, isWall: boolean, co
   return isWall ? wallPageOf(count, height, nowMs) : null
 }
 
-/** Empty rows that are drawn until the first snapshot. */
 const SKELETON_ROWS = 6
 
 function EmptySymbols(props: SymbolsProps) {
@@ -133,7 +131,7 @@ function EmptySymbols(props: SymbolsProps) {
   )
 }
 
-function SymbolHeads({ view, onView, flowSpan }: SymbolsProps) {
+function SymbolHeads({ view, flowSpan }: SymbolsProps) {
   return (
     <thead>
       <tr>
@@ -148,7 +146,7 @@ function SymbolHeads({ view, onView, flowSpan }: SymbolsProps) {
               ) : (
                 <button
                   type="button"
-                  onClick={() => onView({ sort, isDescending: isSorted ? !view.isDescending : sort !== 'symbol' })}
+                  onClick={() => changeView({ sort, isDescending: isSorted ? !view.isDescending : sort !== 'symbol' })}
                 >
                   {title}
                   {name === 'flow' && <small> {flowSpan.words}</small>}
@@ -167,11 +165,13 @@ const SymbolEntry = memo((props: EntryProps) =>
   props.view.layout === 'table' ? <SymbolRow {...props} /> : <SymbolTile {...props} />,
 )
 
+const openSymbol = ({ symbol }: StockState): void => openPage({ name: 'symbol', symbol })
+
 function SymbolRow(props: EntryProps) {
-  const { stock, isSelected, onOpen } = props
+  const { stock, isSelected } = props
   return (
     // A keyboard reaches the link in the row. For a mouse the whole row opens the symbol.
-    <tr data-symbol={stock.symbol} class={isSelected ? 'selected' : ''} onClick={() => onOpen(stock.symbol)}>
+    <tr data-symbol={stock.symbol} class={isSelected ? 'selected' : ''} onClick={() => openSymbol(stock)}>
       <th scope="row">
         <PinButton {...props} />
         <SymbolLink {...props} />
@@ -201,10 +201,10 @@ function UpdatedCell({ updated, nowMs }: EntryProps) {
 }
 
 function SymbolTile(props: EntryProps) {
-  const { stock, isSelected, onOpen } = props
+  const { stock, isSelected } = props
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the link in the tile takes the keys
-    <li data-symbol={stock.symbol} class={`tile ${isSelected ? 'selected' : ''}`} onClick={() => onOpen(stock.symbol)}>
+    <li data-symbol={stock.symbol} class={`tile ${isSelected ? 'selected' : ''}`} onClick={() => openSymbol(stock)}>
       <div class="tile-head">
         <SymbolLink {...props} />
         <PinButton {...props} />
@@ -229,11 +229,11 @@ const SymbolLink = ({ stock, nowMs }: EntryProps) => (
   </PageLink>
 )
 
-function PinButton({ stock, view, onView }: EntryProps) {
+function PinButton({ stock, view }: EntryProps) {
   const isPinned = view.pins.includes(stock.symbol)
   const toggle = (event: Event) => {
     event.stopPropagation()
-    onView({ pins: toggled(view.pins, stock.symbol) })
+    changeView({ pins: toggled(view.pins, stock.symbol) })
   }
   return (
     <button type="button" class="pin" aria-pressed={isPinned} aria-label={`Pin ${stock.symbol}`} onClick={toggle}>

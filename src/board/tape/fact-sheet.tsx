@@ -10,8 +10,6 @@ import { formatTapeTime } from '../shared/time-text.ts'
 import type { TapeLine } from './tape-lines.ts'
 import { gapWords, lineRemark, lineText } from './tape-texts.ts'
 
-type Fact = { readonly events: readonly Update[]; readonly stage: string }
-
 type FactSheetProps = { readonly id: string; readonly feed: BoardFeed; readonly onClose: () => void }
 
 export function FactSheet(props: FactSheetProps) {
@@ -37,16 +35,14 @@ function GapSheet({ gap, onClose }: Pick<FactSheetProps, 'onClose'> & { readonly
   )
 }
 
-/** Shows the messages of a fact, from the first to the last. */
 function LifeSheet({ id, feed, onClose }: FactSheetProps) {
   const line = feed.lines.find(id)
-  const { fact, failure } = useFact(id, feed, line)
-  const events = fact?.events ?? []
+  const { events, stage, failure } = useFact(id, feed, line)
   const tx = events.flatMap((update) => ('tx' in update && update.tx ? [update.tx.hash] : []))[0]
   const address = events[0]?.address ?? null
   const title = [events[0]?.symbol, events[0]?.type ?? 'Fact'].filter(Boolean).join(' ')
   return (
-    <Sheet title={title} note={fact && <span class={`stage-word ${fact.stage}`}>{fact.stage}</span>} onClose={onClose}>
+    <Sheet title={title} note={stage !== '' && <span class={`stage-word ${stage}`}>{stage}</span>} onClose={onClose}>
       <p class="key">{id}</p>
       {line && <FactSummary line={line} />}
       {failure !== null && <p class="attention">{failure}</p>}
@@ -81,8 +77,8 @@ function FactSummary({ line }: { readonly line: TapeLine }) {
   )
 }
 
-type ReadFact = { readonly fact: Fact | null; readonly failure: string | null }
-const unread: ReadFact = { fact: null, failure: null }
+type ReadFact = { readonly events: readonly Update[]; readonly stage: string; readonly failure: string | null }
+const unread: ReadFact = { events: [], stage: '', failure: null }
 
 /** Reads the messages of a key, and again when its line changes. For a position it reads the one message there. */
 function useFact(id: string, feed: BoardFeed, line: unknown): ReadFact {
@@ -95,10 +91,10 @@ function useFact(id: string, feed: BoardFeed, line: unknown): ReadFact {
         : `v1/events?types=*&order=desc&limit=1&through=${encodeURIComponent(id)}`
       const response = await fetch(new URL(path, feed.client.url), { headers: feed.headers, signal: abort.signal })
       const body = await response.json()
-      if (!response.ok) return setRead({ fact: null, failure: body.message })
-      if (isKey(id)) return setRead({ fact: body, failure: null })
+      if (!response.ok) return setRead({ ...unread, failure: body.message })
+      if (isKey(id)) return setRead({ ...body, failure: null })
       const events = body.events.filter((update: Update) => update.id === id)
-      setRead({ fact: { stage: '', events }, failure: events.length > 0 ? null : 'There is no message at this position.' })
+      setRead({ ...unread, events, failure: events.length > 0 ? null : 'There is no message at this position.' })
     }
     load().catch(
       (failure: unknown) => !abort.signal.aborted && setRead((now) => ({ ...now, failure: `It could not be read: ${failure}` })),
@@ -148,7 +144,6 @@ function lifeDetail(update: Update): string {
 
 const explorer = pageSetting('explorer-url')
 
-/** A hash or an address, with a link if an explorer is set. */
 export function HexLink({ kind, label, hex }: { readonly kind: 'address' | 'tx'; readonly label: string; readonly hex: string }) {
   const link = /^https?:\/\//.test(explorer) ? `${explorer}/${kind}/${encodeURIComponent(hex)}` : null
   return (

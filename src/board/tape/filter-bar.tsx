@@ -1,11 +1,12 @@
 import { useState } from 'preact/hooks'
 import { type BoardFilter, emptyFilter, toggled } from '../shared/board-route.ts'
+import { changeFilter } from '../shared/change-route.ts'
 import { lineTypes } from './tape-lines.ts'
 
 type FilterProps = { readonly filter: BoardFilter; readonly onChange: (filter: BoardFilter) => void }
 
 /** One button for each part of the filter, which removes that part. */
-export function FilterChips({ filter, onChange }: FilterProps) {
+export function FilterChips({ filter }: Pick<FilterProps, 'filter'>) {
   const chips: readonly (readonly [text: string, without: Partial<BoardFilter>])[] = [
     ...filter.symbols.map((symbol) => [symbol, { symbols: toggled(filter.symbols, symbol) }] as const),
     ...filter.types.map((type) => [type, { types: toggled(filter.types, type) }] as const),
@@ -20,7 +21,7 @@ export function FilterChips({ filter, onChange }: FilterProps) {
           class="chip"
           key={text}
           aria-label={`Without ${text}`}
-          onClick={() => onChange({ ...filter, ...without })}
+          onClick={() => changeFilter({ ...filter, ...without })}
         >
           {text} <i aria-hidden="true">×</i>
         </button>
@@ -33,7 +34,6 @@ export function FilterChips({ filter, onChange }: FilterProps) {
 const ACCOUNTS_BOUND = 20
 const listOf = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean)
 
-/** Edits parameters of the stream: the relay applies them, and sends less. */
 export function FilterForm({ filter, onChange }: FilterProps) {
   const [draft, setDraft] = useState(filter)
   const [symbols, setSymbols] = useState(filter.symbols.join(', '))
@@ -94,7 +94,6 @@ const Field = ({ label, onText, class: name, ...input }: FieldProps) => (
   </label>
 )
 
-/** Explains a value that the relay would refuse. */
 function mistakeIn(minValue: string, account: readonly string[]): string | null {
   if (minValue !== '' && !/^\d+(\.\d+)?$/.test(minValue)) return 'The minimum value is a number such as 10000 or 0.5.'
   if (account.length > ACCOUNTS_BOUND) return `At most ${ACCOUNTS_BOUND} addresses.`

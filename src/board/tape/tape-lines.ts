@@ -4,7 +4,6 @@ import { updateTypes } from '../../sdk/generated/names.ts'
 /** These messages change other lines, or concern the whole chain. */
 const unlisted = ['seal', 'retract', 'amend', 'finality'] as const
 export type LineUpdate = Exclude<Update, { type: (typeof unlisted)[number] }>
-/** Types that the filter of the tape offers. */
 export const lineTypes = updateTypes.filter((type) => !unlisted.some((other) => other === type))
 
 /** A change makes a new object, so that two lines compare by identity. */
@@ -16,7 +15,6 @@ export type TapeLine = {
   readonly content: LineUpdate | Gap
   readonly isSealed: boolean
   readonly retraction: Pick<RetractMessage, 'reason' | 'replaced_by' | 'time'> | null
-  /** Fields that amends have changed. */
   readonly amended: readonly string[]
 }
 

@@ -3,6 +3,7 @@ import type { Head } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { memo } from '../feed/board-hooks.ts'
 import type { BoardFilter } from '../shared/board-route.ts'
+import { changeFilter, openPage } from '../shared/change-route.ts'
 import { formatCount } from '../shared/number-text.ts'
 import { formatDuration, formatTapeTime } from '../shared/time-text.ts'
 import { FilterChips, FilterForm } from './filter-bar.tsx'
@@ -18,24 +19,21 @@ type TapeProps = {
   readonly nowMs: number
   readonly isPaused: boolean
   readonly onPause: (isPaused: boolean) => void
-  readonly onOpen: (line: TapeLine) => void
 }
 
-type TapePanelProps = TapeProps & { readonly filter: BoardFilter; readonly onFilter: (filter: BoardFilter) => void }
-
-export function TapePanel({ filter, onFilter, ...tape }: TapePanelProps) {
+export function TapePanel({ filter, ...tape }: TapeProps & { readonly filter: BoardFilter }) {
   const { isPaused, onPause } = tape
   const [isFilterOpen, setFilterOpen] = useState(false)
   const apply = (next: BoardFilter) => {
     setFilterOpen(false)
-    onFilter(next)
+    changeFilter(next)
   }
   return (
     <section class="tape" aria-label="Tape">
       <header class="tape-head">
         <h2>Tape</h2>
         <span class="chips">
-          <FilterChips filter={filter} onChange={onFilter} />
+          <FilterChips filter={filter} />
         </span>
         <button type="button" aria-expanded={isFilterOpen} onClick={() => setFilterOpen(!isFilterOpen)}>
           Filter
@@ -55,7 +53,7 @@ export function TapePanel({ filter, onFilter, ...tape }: TapePanelProps) {
 }
 
 /** The list, newest on top. While a reader is away from the top, or has paused it, the list does not move. */
-function Tape({ feed, nowMs, isPaused, onPause, onOpen }: TapeProps) {
+function Tape({ feed, nowMs, isPaused, onPause }: TapeProps) {
   const { lines } = feed
   const scroller = useRef<HTMLDivElement>(null)
   const [scroll, setScroll] = useState({ top: 0, height: 600 })
@@ -99,7 +97,7 @@ function Tape({ feed, nowMs, isPaused, onPause, onOpen }: TapeProps) {
             if (!line) return null
             // Only sealed lines change with the heads: without a head, the others are not drawn again.
             const head = line.isSealed ? feed.head : null
-            return <TapeRow key={line.nth} top={(anchor - line.nth) * ROW_PX} {...{ line, head, onOpen }} />
+            return <TapeRow key={line.nth} top={(anchor - line.nth) * ROW_PX} {...{ line, head }} />
           })}
         </ul>
         {count === 0 && <p class="empty">{emptyWords(feed, nowMs)}</p>}
@@ -130,14 +128,9 @@ function emptyWords(feed: BoardFeed, nowMs: number): string {
   return `Nothing yet. A quiet market is normal: a line appears when a token moves.${since}`
 }
 
-type RowProps = {
-  readonly line: TapeLine
-  readonly top: number
-  readonly head: Head | null
-  readonly onOpen: (line: TapeLine) => void
-}
+type RowProps = { readonly line: TapeLine; readonly top: number; readonly head: Head | null }
 
-const TapeRow = memo(({ line, top, head, onOpen }: RowProps) => {
+const TapeRow = memo(({ line, top, head }: RowProps) => {
   const { content } = line
   const { symbol, type, figure, value, detail } = lineText(line)
   const stage = stageOf(line, head)
@@ -152,7 +145,7 @@ const TapeRow = memo(({ line, top, head, onOpen }: RowProps) => {
       data-late={isLate || undefined}
       data-amended={line.amended.length > 0 || undefined}
     >
-      <button type="button" onClick={() => onOpen(line)}>
+      <button type="button" onClick={() => openPage({ name: 'fact', key: line.id })}>
         <span class="unseen">{lineSentence(line, head)}</span>
         <span class="line-row" aria-hidden="true">
           <span class="line-time">{'time' in content ? formatTapeTime(content.time) : ''}</span>

@@ -83,7 +83,6 @@ function partiesOf({ from, to }: { readonly from: string; readonly to: string })
   return `${shortHex(from)} → ${shortHex(to)}`
 }
 
-/** Returns null for a line without a stage. */
 export function stageOf({ content, isSealed, retraction }: TapeLine, head: Head | null): LineStage | null {
   if (!('key' in content) || content.key === undefined || !content.block) return null
   if (retraction) return 'retracted'

@@ -22,7 +22,6 @@ const PAGE_BOUND = 1_000
 
 type Page = { readonly events: readonly Update[]; readonly next: string | null }
 
-/** Reads a page when the messages of the previous one have been taken. */
 export async function* readHistory(
   http: Http,
   symbols: string | readonly string[],

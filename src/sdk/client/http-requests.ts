@@ -83,5 +83,4 @@ export const refusalOf = async (response: Response): Promise<RelayError> =>
 export const errorOf = (code: number, { message = `HTTP ${code}`, reason = '', details }: ErrorBody): RelayError =>
   new RelayError(code, reason, message, details?.[0]?.suggest)
 
-/** Wait that `Retry-After` asks for; 0 without the header. */
 export const retryAfterMs = (response: Response): number => 1_000 * Number(response.headers.get('retry-after')) || 0

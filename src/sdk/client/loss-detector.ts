@@ -4,13 +4,9 @@ import { isNotAfter } from './position-order.ts'
 
 /** Limit on the chains (pairs of address and type) whose last id is kept. Beyond it, the proof restarts. */
 const CHAINS_BOUND = 100_000
-/**
- * Limit on the ids kept since the last proof. Beyond it, the next heartbeat still reports a loss, but the loss cannot be
- * filled, and a connection that breaks before then resumes after the newest id.
- */
+/** Limit on the ids kept since the last proof. Beyond it, a loss cannot be filled, and a resume begins at the newest id. */
 const SEEN_BOUND = 100_000
 
-/** The fields of a message that the proof reads. */
 export type ChainedMessage = {
   readonly id: string
   readonly type: string
@@ -115,10 +111,7 @@ export class LossDetector {
     return isSameTape ? due : null
   }
 
-  /**
-   * True if the message was received before, or if its chain, which is in order, has already shown that it was missing.
-   * `position` is the newest one received.
-   */
+  /** True if the message was received, or its chain has already shown that it is missing. `position` is the newest received. */
   isRepeat(message: ChainedMessage, position: string | null): boolean {
     const { id } = message
     this.#due.delete(id)

@@ -1,7 +1,4 @@
-/**
- * Compares two positions: negative, 0 or positive; null if they are of different tapes. The position `<p>.<n>` is just
- * before `<p>`.
- */
+/** Negative, 0 or positive; null for positions of different tapes. The position `<p>.<n>` is just before `<p>`. */
 export function comparePositions(a: string, b: string): number | null {
   const [epochA, seqA, nA = Number.POSITIVE_INFINITY] = a.split('.')
   const [epochB, seqB, nB = Number.POSITIVE_INFINITY] = b.split('.')

@@ -27,8 +27,6 @@ export class GapError extends Error {
   }
 }
 
-type FoundLoss = Pick<Loss, 'received' | 'type' | 'count' | 'due'>
-
 /** A stream that one consumer iterates over. */
 export type Updates<Item> = AsyncIterableIterator<Item, undefined> & {
   readonly state: StreamState
@@ -198,19 +196,19 @@ export class UpdateStream implements Updates<StreamItem> {
     if (this.#received === null || !isNotAfter(id, this.#received)) this.#received = id
   }
 
-  #pushGap(gap: Gap, loss: FoundLoss): void {
+  #pushGap(gap: Gap, loss: Partial<Loss>): void {
     const { backfill } = gap
     // With a position at the relay's own gap, a restarted program would not receive the snapshots that follow it.
     const position = gap.reason === 'missed' ? gap.id : null
     // Without the received ids, a fill would repeat those messages.
-    if (this.#options.fill && backfill !== null && loss.received !== null)
+    if (this.#options.fill && backfill !== null && loss.received)
       return this.#push({ position, fill: () => this.#fill(gap, backfill, loss) })
     if (this.#options.strict) this.#end(new GapError(gap))
     else this.#push({ item: gap, position })
   }
 
   /** Yields the messages that a gap left out, and the gap itself if they cannot be read. */
-  async *#fill(gap: Gap, backfill: string, loss: FoundLoss): AsyncGenerator<StreamItem> {
+  async *#fill(gap: Gap, backfill: string, loss: Partial<Loss>): AsyncGenerator<StreamItem> {
     let left = loss.count ?? 0
     const due = new Set(loss.due)
     try {

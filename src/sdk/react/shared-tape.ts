@@ -17,7 +17,6 @@ export class SharedTape {
   #group: TabGroup | null = null
   #releaseTimer: ReturnType<typeof setTimeout> | undefined
   #renderTimer: ReturnType<typeof setTimeout> | undefined
-  /** Null after a change. */
   #state: TapeState | null = null
 
   /** Tabs with a tape of the same name share the stream. */
@@ -51,7 +50,6 @@ export class SharedTape {
     } else this.#releaseTimer = setTimeout(() => this.close(), RELEASE_GRACE_MS)
   }
 
-  /** Disconnects now. The next watcher reconnects. */
   close(): void {
     this.#group?.close()
     this.#group = null

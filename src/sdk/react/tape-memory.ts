@@ -11,11 +11,7 @@ import { initialState } from '../client/options.ts'
 import { selectsStock, type TapeUnion, unite } from './tape-selection.ts'
 
 /** The state of the connection, and the gaps of its stream. */
-export type TapeFeed = Omit<StreamState, 'queued'> & {
-  /** Number of gaps so far. */
-  readonly gaps: number
-  readonly lastGap: Gap | null
-}
+export type TapeFeed = Omit<StreamState, 'queued'> & { readonly gaps: number; readonly lastGap: Gap | null }
 
 /** The state that one tab hands to another, so that it can continue. */
 export type TapeState = {
@@ -28,16 +24,13 @@ export type TapeState = {
   readonly isComplete: boolean
 }
 
-/** Limit on the movements kept for each stock. */
-const MOVEMENTS_BOUND = 50
-/** Limit on the updates kept for all stocks. */
-const RECENT_BOUND = 1_000
+const MOVEMENTS_PER_STOCK_BOUND = 50
+const UPDATES_BOUND = 1_000
 
 export const initialFeed: TapeFeed = { ...initialState, gaps: 0, lastGap: null }
 
-/** Keeps the stocks, the newest updates and the state of the connection. */
 export class TapeMemory {
-  #book = book(undefined, { movements: MOVEMENTS_BOUND })
+  #book = book(undefined, { movements: MOVEMENTS_PER_STOCK_BOUND })
   #state: Omit<TapeState, 'stocks'> = { recent: [], feed: initialFeed, union: unite([]), isComplete: false }
   readonly #onChange: () => void
 
@@ -49,7 +42,6 @@ export class TapeMemory {
     return { ...this.#state, stocks: this.#book.all() }
   }
 
-  /** Position at which a stream continues. */
   get position(): string | null {
     return this.#state.feed.position
   }
@@ -61,7 +53,7 @@ export class TapeMemory {
       // Snapshots follow only if the relay reported the gap.
       if (item.reason !== 'missed') this.#change({ isComplete: false })
     } else this.#setFeed({ position: later(item.id, this.position) })
-    if ('prev' in item) this.#change({ recent: [...this.#state.recent.slice(1 - RECENT_BOUND), item], isComplete: true })
+    if ('prev' in item) this.#change({ recent: [...this.#state.recent.slice(1 - UPDATES_BOUND), item], isComplete: true })
   }
 
   takeFeed({ position, queued, ...feed }: StreamState): void {
@@ -69,7 +61,7 @@ export class TapeMemory {
   }
 
   load({ stocks, ...state }: TapeState): void {
-    this.#book = book(undefined, { movements: MOVEMENTS_BOUND, states: stocks })
+    this.#book = book(undefined, { movements: MOVEMENTS_PER_STOCK_BOUND, states: stocks })
     this.#change(state)
   }
 

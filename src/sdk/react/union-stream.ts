@@ -10,7 +10,6 @@ const SHRINK_DELAY_MS = 30_000
 type UnionStreamHandlers = {
   readonly onItem: (item: StreamItem) => void
   readonly onFeed: (feed: StreamState) => void
-  /** Called when a new stream begins, with another union. */
   readonly onUnion: () => void
 }
 
