@@ -29,7 +29,9 @@ export function Board() {
   const [isHelpOpen, setHelpOpen] = useState(false)
   const [tab, setTab] = useState<Tab>('symbols')
   const search = useRef<HTMLInputElement>(null)
-  const base = useBasePage(page)
+  // A fact opens over the page before it.
+  const base = useRef<BoardRoute['page']>({ name: 'symbols' })
+  if (page.name !== 'fact') base.current = page
   const symbols = () => orderSymbols(feed.book.all(), view, { flows, lastUpdates: feed.lastUpdates }).map(({ symbol }) => symbol)
   const keys = { p: () => setPaused(!isPaused), t: toggleTheme, '?': () => setHelpOpen(true) }
   const selected = useBoardKeys({ view, symbols, search, others: keys })
@@ -44,11 +46,11 @@ export function Board() {
       </header>
       <TabBar tab={tab} onTab={setTab} />
       <main class="state">
-        <MainPage page={base} {...{ feed, flows, flowSpan, nowMs, view, selected }} />
+        <MainPage page={base.current} {...{ feed, flows, flowSpan, nowMs, view, selected }} />
         <Notes />
       </main>
       <TapePanel {...{ feed, nowMs, isPaused, filter }} onPause={setPaused} />
-      {page.name === 'fact' && <FactSheet id={page.key} feed={feed} onClose={() => openPage(base)} />}
+      {page.name === 'fact' && <FactSheet id={page.key} feed={feed} onClose={() => openPage(base.current)} />}
       {isHelpOpen && <HelpSheet onClose={() => setHelpOpen(false)} />}
       <LiveRegion feed={feed} />
     </div>
@@ -75,12 +77,6 @@ function useConnectionMark({ failure, interruptions, state }: BoardFeed): void {
   useEffect(() => {
     document.documentElement.dataset.connection = mark
   }, [mark])
-}
-
-function useBasePage(page: BoardRoute['page']): BoardRoute['page'] {
-  const base = useRef<BoardRoute['page']>({ name: 'symbols' })
-  if (page.name !== 'fact') base.current = page
-  return base.current
 }
 
 function MainPage({ page, ...symbols }: SymbolsProps & { readonly page: BoardRoute['page'] }) {

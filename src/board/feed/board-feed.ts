@@ -157,16 +157,13 @@ export class BoardFeed {
   }
 
   #receive(item: StreamItem): void {
-    if (this.#unread === null) this.#readFirstHistory(item)
+    if (this.#unread === null) void this.#readFirstHistory(item)
     this.book.apply(item)
     this.raw.push(item)
     if (this.raw.length > RAW_BOUND) this.raw.shift()
-    if (item.type !== 'snapshot') this.#receiveChange(item)
     this.#unshown += 1
     this.#notify()
-  }
-
-  #receiveChange(item: Exclude<StreamItem, { type: 'snapshot' }>): void {
+    if (item.type === 'snapshot') return
     if (this.#isLine(item)) this.lines.apply(item)
     if (item.type === 'gap') return
     this.prices.apply(item)
@@ -177,10 +174,10 @@ export class BoardFeed {
   }
 
   /** Reads the messages before the first item of the stream, without a hole between the two. */
-  #readFirstHistory(item: StreamItem): void {
+  async #readFirstHistory(item: StreamItem): Promise<void> {
     const end: HistoryEnd = item.type === 'snapshot' ? { through: item.as_of } : { before: item.id }
     this.#unread = end
-    const readFirst = this.#readOnce(async () => {
+    await this.#readOnce(async () => {
       const [page, readings] = await Promise.all([
         this.#readHistory(this.#lineTypes, end, HISTORY_PAGE),
         this.#readHistory(['nav', 'quote'], end, READINGS_PAGE),
@@ -188,9 +185,7 @@ export class BoardFeed {
       this.#prepend(page, page.length === HISTORY_PAGE)
       this.prices.prepend(readings)
     })
-    void readFirst.then(async () => {
-      for (const limit of BACKGROUND_PAGES) await this.readOlder(limit)
-    })
+    for (const limit of BACKGROUND_PAGES) await this.readOlder(limit)
   }
 
   #prepend(page: readonly Update[], hasOlder: boolean): void {

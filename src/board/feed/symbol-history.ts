@@ -54,11 +54,9 @@ export function stretchesOf(readings: readonly Update[], events: readonly Update
   return [...spansOf(sessions, 'closed', nowMs), ...spansOf(navs, 'held', nowMs)]
 }
 
-const spansOf = (
-  changes: readonly { readonly atMs: number; readonly isOn: boolean }[],
-  kind: ChartStretch['kind'],
-  nowMs: number,
-): ChartStretch[] =>
+type Change = { readonly atMs: number; readonly isOn: boolean }
+
+const spansOf = (changes: readonly Change[], kind: ChartStretch['kind'], nowMs: number): ChartStretch[] =>
   changes.flatMap(({ atMs, isOn }, index) => (isOn ? [{ kind, fromMs: atMs, untilMs: changes[index + 1]?.atMs ?? nowMs }] : []))
 
 export const marksOf = (events: readonly Update[]): number[] =>

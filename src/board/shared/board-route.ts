@@ -92,14 +92,7 @@ const given = (name: string, value: string): readonly string[] =>
   value === '' ? [] : [`${name}=${encodeURIComponent(value).replaceAll('%2C', ',')}`]
 
 function pathOf(page: BoardPage): string {
-  switch (page.name) {
-    case 'symbols':
-      return ''
-    case 'symbol':
-      return encodeURIComponent(page.symbol)
-    case 'fact':
-      return `fact/${encodeURIComponent(page.key)}`
-    default:
-      return page.name
-  }
+  if (page.name === 'symbol') return encodeURIComponent(page.symbol)
+  if (page.name === 'fact') return `fact/${encodeURIComponent(page.key)}`
+  return page.name === 'symbols' ? '' : page.name
 }

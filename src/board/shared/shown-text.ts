@@ -19,14 +19,10 @@ export function cleanShownTexts(): void {
   options.vnode = (node) => {
     // A text node has no type, and its props are the text.
     if (node.type === null) Object.assign(node, { props: shownText(String(node.props)) })
-    else if (typeof node.type === 'string') cleanTitles(node.props)
+    for (const name of typeof node.type === 'string' ? ['title', 'aria-label'] : []) {
+      const text: unknown = Reflect.get(node.props, name)
+      if (typeof text === 'string') Reflect.set(node.props, name, shownText(text))
+    }
     next?.(node)
-  }
-}
-
-function cleanTitles(props: object): void {
-  for (const name of ['title', 'aria-label']) {
-    const text: unknown = Reflect.get(props, name)
-    if (typeof text === 'string') Reflect.set(props, name, shownText(text))
   }
 }

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { Head, StockState, Update } from '../../sdk/client/index.ts'
 import { openPage } from '../shared/change-route.ts'
 import { formatDecimal, shortHex, UNKNOWN } from '../shared/number-text.ts'
-import { stageWords } from '../shared/state-words.ts'
+import { type LineStage, stageWords } from '../shared/state-words.ts'
 import { scheduledText } from '../shared/stock-texts.ts'
 import { formatClock, formatMoment } from '../shared/time-text.ts'
 import type { TapeLine } from '../tape/tape-lines.ts'
@@ -82,44 +82,41 @@ export function Movements({ lines, address, head, nowMs }: MovementsProps) {
           </thead>
         )}
         <tbody>
-          {shown.map((line) => {
-            const { content } = line
-            if (!('shares' in content)) return null
-            const { figure, value } = lineText(line)
-            const stage = stageOf(line, head)
-            return (
-              <tr
-                key={line.nth}
-                class={line.retraction ? 'struck' : ''}
-                data-stage={stage ?? undefined}
-                title={lineRemark(line) ?? ''}
-              >
-                <td>
-                  <span class="line-dot" />
-                  <span class="unseen">{stage && stageWords[stage]}</span>
-                </td>
-                <td title={formatMoment(content.time, nowMs)}>{formatClock(content.time)}</td>
-                <td>{content.type}</td>
-                <td>
-                  {shortHex(content.from)} → {shortHex(content.to)}
-                </td>
-                <td class="figure">{figure}</td>
-                <td class="figure">{content.shares === null ? UNKNOWN : formatDecimal(content.shares, 2)}</td>
-                <td class="figure">{value}</td>
-                <td>
-                  <button
-                    type="button"
-                    title="From its first message to its end"
-                    onClick={() => openPage({ name: 'fact', key: line.id })}
-                  >
-                    history
-                  </button>
-                </td>
-              </tr>
-            )
-          })}
+          {shown.map((line) => (
+            <MovementRow key={line.nth} line={line} stage={stageOf(line, head)} nowMs={nowMs} />
+          ))}
         </tbody>
       </table>
     </section>
+  )
+}
+
+type MovementProps = { readonly line: TapeLine; readonly stage: LineStage | null; readonly nowMs: number }
+
+function MovementRow({ line, stage, nowMs }: MovementProps) {
+  const { content } = line
+  if (!('shares' in content)) return null
+  const { figure, value } = lineText(line)
+  const open = () => openPage({ name: 'fact', key: line.id })
+  return (
+    <tr class={line.retraction ? 'struck' : ''} data-stage={stage ?? undefined} title={lineRemark(line) ?? ''}>
+      <td>
+        <span class="line-dot" />
+        <span class="unseen">{stage && stageWords[stage]}</span>
+      </td>
+      <td title={formatMoment(content.time, nowMs)}>{formatClock(content.time)}</td>
+      <td>{content.type}</td>
+      <td>
+        {shortHex(content.from)} → {shortHex(content.to)}
+      </td>
+      <td class="figure">{figure}</td>
+      <td class="figure">{formatDecimal(content.shares, 2)}</td>
+      <td class="figure">{value}</td>
+      <td>
+        <button type="button" title="From its first message to its end" onClick={open}>
+          history
+        </button>
+      </td>
+    </tr>
   )
 }

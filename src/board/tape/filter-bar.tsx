@@ -33,34 +33,44 @@ export function FilterChips({ filter }: Pick<FilterProps, 'filter'>) {
 /** The limit of the relay. */
 const ACCOUNTS_BOUND = 20
 const listOf = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean)
+const draftOf = (filter: BoardFilter) => ({ ...filter, symbols: filter.symbols.join(', '), account: filter.account.join(', ') })
 
 export function FilterForm({ filter, onChange }: FilterProps) {
-  const [draft, setDraft] = useState(filter)
-  const [symbols, setSymbols] = useState(filter.symbols.join(', '))
-  const [account, setAccount] = useState(filter.account.join(', '))
-  const mistake = mistakeIn(draft.minValue, listOf(account))
+  const [draft, setDraft] = useState(() => draftOf(filter))
+  const { symbols, types, minValue, account } = draft
+  const set = (part: Partial<typeof draft>) => setDraft({ ...draft, ...part })
+  const mistake = mistakeIn(minValue.trim(), listOf(account))
   const submit = (event: Event) => {
     event.preventDefault()
-    if (mistake === null) onChange({ ...draft, symbols: listOf(symbols), account: listOf(account) })
+    if (mistake === null) onChange({ types, minValue: minValue.trim(), symbols: listOf(symbols), account: listOf(account) })
   }
   const clear = () => {
-    setDraft(emptyFilter)
-    setSymbols('')
-    setAccount('')
+    setDraft(draftOf(emptyFilter))
     onChange(emptyFilter)
   }
-  const toggle = (type: string) => setDraft({ ...draft, types: toggled(draft.types, type) })
-  const setMinValue = (text: string) => setDraft({ ...draft, minValue: text.trim() })
+  const field = (name: 'symbols' | 'minValue' | 'account', label: string, placeholder: string) => (
+    <label class={name === 'account' ? 'wide' : ''}>
+      {label}
+      <input
+        value={draft[name]}
+        placeholder={placeholder}
+        inputMode={name === 'minValue' ? 'decimal' : 'text'}
+        autocomplete="off"
+        spellcheck={false}
+        onInput={({ currentTarget }) => set({ [name]: currentTarget.value })}
+      />
+    </label>
+  )
   return (
     <form class="filter" aria-label="Filter" onSubmit={submit}>
-      <Field label="Symbols" value={symbols} placeholder="all" onText={setSymbols} />
-      <Field label="Minimum value (USD)" value={draft.minValue} placeholder="any" inputMode="decimal" onText={setMinValue} />
-      <Field class="wide" label="Addresses" value={account} placeholder="from or to 0x…" onText={setAccount} />
+      {field('symbols', 'Symbols', 'all')}
+      {field('minValue', 'Minimum value (USD)', 'any')}
+      {field('account', 'Addresses', 'from or to 0x…')}
       <fieldset class="wide">
         <legend>Types</legend>
         {lineTypes.map((type) => (
           <label key={type} class="check">
-            <input type="checkbox" checked={draft.types.includes(type)} onChange={() => toggle(type)} />
+            <input type="checkbox" checked={types.includes(type)} onChange={() => set({ types: toggled(types, type) })} />
             {type}
           </label>
         ))}
@@ -77,22 +87,6 @@ export function FilterForm({ filter, onChange }: FilterProps) {
     </form>
   )
 }
-
-type FieldProps = {
-  readonly label: string
-  readonly value: string
-  readonly placeholder: string
-  readonly onText: (text: string) => void
-  readonly inputMode?: 'decimal'
-  readonly class?: string
-}
-
-const Field = ({ label, onText, class: name, ...input }: FieldProps) => (
-  <label class={name}>
-    {label}
-    <input {...input} autocomplete="off" spellcheck={false} onInput={({ currentTarget }) => onText(currentTarget.value)} />
-  </label>
-)
 
 function mistakeIn(minValue: string, account: readonly string[]): string | null {
   if (minValue !== '' && !/^\d+(\.\d+)?$/.test(minValue)) return 'The minimum value is a number such as 10000 or 0.5.'

@@ -20,18 +20,9 @@ export function lineText({ content }: TapeLine): LineText {
     case 'mint':
     case 'burn':
     case 'seize':
-      return {
-        ...base,
-        figure: content.amount === null ? `${content.raw} raw` : formatAmount(content.amount),
-        value: valueText(content),
-        detail: partiesOf(content),
-      }
+      return { ...base, figure: amountText(content), value: valueText(content), detail: partiesOf(content) }
     case 'approval':
-      return {
-        ...base,
-        figure: content.amount === null ? `${content.raw} raw` : formatAmount(content.amount),
-        detail: `${shortHex(content.owner)} → ${shortHex(content.spender)}`,
-      }
+      return { ...base, figure: amountText(content), detail: `${shortHex(content.owner)} → ${shortHex(content.spender)}` }
     case 'multiplier':
       return {
         ...base,
@@ -68,6 +59,9 @@ export const gapWords: Readonly<Record<Extract<TapeLine['content'], { type: 'gap
   long: 'messages are missing here: too many for one replay',
   missed: 'messages were lost on the way',
 }
+
+const amountText = ({ amount, raw }: { readonly amount: string | null; readonly raw: string }): string =>
+  amount === null ? `${raw} raw` : formatAmount(amount)
 
 /** A value below half a cent is not shown as 0. */
 function valueText({ reference_value, raw }: { readonly reference_value: string | null; readonly raw: string }): string {

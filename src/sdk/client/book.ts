@@ -1,4 +1,4 @@
-import type { AmendMessage, QuoteMessage, RetractMessage, SnapshotMessage, TokenMessage, Update } from '../generated/messages.ts'
+import type { AmendMessage, QuoteMessage, SnapshotMessage, TokenMessage, Update } from '../generated/messages.ts'
 import type { StreamItem } from './options.ts'
 import { isNotAfter } from './position-order.ts'
 
@@ -118,14 +118,15 @@ class StockBook implements Book {
     // The snapshot already includes the effect of older messages.
     if (isNotAfter(update.id, entry.asOf)) return
     if (update.symbol !== entry.state.symbol) this.#change(entry, { symbol: update.symbol })
-    if (update.type === 'nav') this.#change(entry, { nav: update.nav })
-    else if (update.type === 'quote') this.#change(entry, { quote: deepest(entry.quotes, update) })
-    else if (update.type === 'retract') this.#applyRetract(entry, update)
-    else this.#applyContent(entry, update.type === 'amend' ? update.update : update)
+    this.#applyToState(entry, update.type === 'amend' ? update.update : update)
   }
 
-  #applyContent(entry: BookEntry, content: Update | AmendMessage['update']): void {
+  #applyToState(entry: BookEntry, content: Update | AmendMessage['update']): void {
     switch (content.type) {
+      case 'nav':
+        return this.#change(entry, { nav: content.nav })
+      case 'quote':
+        return this.#change(entry, { quote: deepest(entry.quotes, content) })
       case 'multiplier': {
         const { phase, multiplier, effective_at } = content
         const isScheduled = phase === 'scheduled'
@@ -138,12 +139,11 @@ class StockBook implements Book {
       case 'token':
         this.#change(entry, { token: content.token })
         if (content.change === 'delisted') this.#entries.delete(entry.state.address)
+        return
+      case 'retract':
+        if (content.key === entry.scheduledBy) this.#change(entry, { scheduled: null })
+        else if (content.restored) this.#change(entry, content.restored)
     }
-  }
-
-  #applyRetract(entry: BookEntry, { key, restored }: RetractMessage): void {
-    if (key === entry.scheduledBy) this.#change(entry, { scheduled: null })
-    else if (restored) this.#change(entry, restored)
   }
 
   #applyToMovements(entry: BookEntry, update: Update): void {

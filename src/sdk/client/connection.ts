@@ -22,15 +22,13 @@ type ConnectionHandlers = {
   readonly onRefusal: (refusal: RelayError) => void
 }
 
-/** Time for the first message to arrive. */
-const CONNECT_BOUND_MS = 10_000
+const FIRST_MESSAGE_BOUND_MS = 10_000
 /** After this many missed heartbeats the client reconnects. */
 const MISSED_HEARTBEATS = 3
 /** Each failure doubles the wait before the next attempt. */
 const RETRY_MS = 500
 const RETRY_BOUND_MS = 30_000
-/** Limit on the wait that a server asks for. */
-const REQUESTED_BOUND_MS = 3_600_000
+const REQUESTED_WAIT_BOUND_MS = 3_600_000
 
 /** Keeps one connection open: it leaves a silent one, and reconnects as the close code requires. */
 export class Connection {
@@ -41,7 +39,7 @@ export class Connection {
   #attempts = 0
   #retryMs = 0
   #lastMessageAt = 0
-  #silenceMs = CONNECT_BOUND_MS
+  #silenceMs = FIRST_MESSAGE_BOUND_MS
   #disconnect: () => void = () => {}
   #cancelTimer: () => void = () => {}
 
@@ -51,12 +49,11 @@ export class Connection {
     this.#transport = environment.transport ?? 'websocket'
   }
 
-  /** Closes the present connection, if any, and opens another. */
   open(): void {
     this.close()
     this.#hasHello = false
     this.#retryMs = 0
-    this.#silenceMs = CONNECT_BOUND_MS
+    this.#silenceMs = FIRST_MESSAGE_BOUND_MS
     this.#lastMessageAt = this.#environment.now()
     this.#handlers.onState({ phase: 'connecting', transport: this.#transport, retryMs: null, attempts: this.#attempts })
     this.#watch()
@@ -124,7 +121,7 @@ export class Connection {
       if (isBlocked) return this.open()
     }
     const backoffMs = Math.min(RETRY_MS * 2 ** this.#attempts, RETRY_BOUND_MS) * (0.5 + this.#environment.random())
-    const waitMs = Math.round(Math.min(this.#retryMs, REQUESTED_BOUND_MS) + backoffMs)
+    const waitMs = Math.round(Math.min(this.#retryMs, REQUESTED_WAIT_BOUND_MS) + backoffMs)
     this.#attempts += 1
     this.#handlers.onState({ phase: 'waiting', reason, retryMs: waitMs, attempts: this.#attempts })
     this.#cancelTimer = this.#environment.after(waitMs, () => this.open())

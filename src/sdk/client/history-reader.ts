@@ -12,7 +12,6 @@ export type HistoryOptions = SelectionFilters & {
   readonly through?: string
   /** `desc` begins with the newest. */
   readonly order?: 'asc' | 'desc'
-  /** Limit on the messages to yield. */
   readonly limit?: number
   readonly signal?: AbortSignal
 }

@@ -39,18 +39,8 @@ export type PositionStore = { load(): string | null | Promise<string | null>; sa
 
 /** A gap that the relay reports, or one that the client found in a stream that is alive. */
 export type Gap = GapMessage | MissedGap
-export type MissedGap = {
-  readonly type: 'gap'
-  /** Position at which the stream continues. */
-  readonly id: string
-  readonly reason: 'missed'
-  /** The missing messages are after this position. */
-  readonly after: string | null
-  /** The missing messages are not after this position. */
-  readonly through: string
-  /** Path on the relay that lists the messages after `after` through `through`, including those that were received. */
-  readonly backfill: string | null
-}
+/** The pages at `backfill` also contain the messages that were received. */
+export type MissedGap = Omit<GapMessage, 'reason'> & { readonly reason: 'missed' }
 
 /** An item of a stream. The messages that end a delivered fact are included even if `types` does not name them. */
 export type StreamItem<Type extends Update['type'] = Update['type']> =

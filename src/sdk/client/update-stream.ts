@@ -13,8 +13,7 @@ import { isNotAfter } from './position-order.ts'
 import { selectionQuery, setGiven, timeText } from './selection-query.ts'
 
 const DEFAULT_QUEUE_BOUND = 10_000
-/** Limit on the ids of filled messages that are kept. */
-const FILLED_BOUND = 100_000
+const FILLED_IDS_BOUND = 100_000
 
 /** Messages are missing, and the stream is strict. */
 export class GapError extends Error {
@@ -56,7 +55,6 @@ export class UpdateStream implements Updates<StreamItem> {
   #started: Promise<void> | null = null
   /** Settles when all calls of `next` so far have: they run one after another. */
   #turn: Promise<unknown> = Promise.resolve()
-  /** Newest position received. */
   #received: string | null = null
   /** Snapshots are to come before the next update. If the connection ends first, the next one must ask for them. */
   #awaitsSnapshots = false
@@ -217,7 +215,7 @@ export class UpdateStream implements Updates<StreamItem> {
         // A repetition that was lost on the way counts as missing, but the program has received it before.
         if (due.delete(id)) left -= 1
         if (loss.received?.has(id) || (loss.type ?? type) !== type || this.#filled.has(id)) continue
-        if (this.#filled.size === FILLED_BOUND) this.#filled.clear()
+        if (this.#filled.size === FILLED_IDS_BOUND) this.#filled.clear()
         this.#filled.add(id)
         left -= 1
         yield update

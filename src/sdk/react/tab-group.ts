@@ -59,14 +59,8 @@ export class TabGroup {
   #lead(): void {
     this.#leader = this.#id
     this.#stream = new UnionStream(this.#relay, this.#memory, {
-      onItem: (item) => {
-        this.#memory.take(item)
-        this.#post({ kind: 'item', leader: this.#id, item })
-      },
-      onFeed: (feed) => {
-        this.#memory.takeFeed(feed)
-        this.#post({ kind: 'feed', leader: this.#id, feed })
-      },
+      onItem: (item) => this.#post({ kind: 'item', leader: this.#id, item }),
+      onFeed: (feed) => this.#post({ kind: 'feed', leader: this.#id, feed }),
       onUnion: () => this.#passState(null),
     })
     // Each other tab answers with the union that it wants.

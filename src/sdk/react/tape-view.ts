@@ -38,7 +38,6 @@ export function viewOf<Type extends Update['type']>(
 const kept = <Item>(before: readonly Item[], now: readonly Item[]): readonly Item[] =>
   before.length === now.length && before.every((item, at) => item === now[at]) ? before : now
 
-/** Newest first. */
 const movementsOf = (stocks: readonly StockState[], selection: TapeSelection): readonly MovementState[] =>
   stocks
     .flatMap(({ movements }) => movements)

@@ -62,7 +62,11 @@ export class UnionStream {
       // Symbols without a snapshot need one: those that are new, and those whose snapshot was not received yet.
       snapshot: isCovered || 'always',
       fill: true,
-      onState: (state) => items === this.#items && this.#handlers.onFeed(state),
+      onState: (state) => {
+        if (items !== this.#items) return
+        this.#memory.takeFeed(state)
+        this.#handlers.onFeed(state)
+      },
     })
     this.#items = items
     void this.#read(items)
@@ -72,6 +76,7 @@ export class UnionStream {
     try {
       for await (const item of items) {
         if (items !== this.#items) return
+        this.#memory.take(item)
         this.#handlers.onItem(item)
       }
     } catch {
