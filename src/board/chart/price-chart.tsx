@@ -2,13 +2,11 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type uPlot from 'uplot'
 import { UNKNOWN } from '../shared/number-text.ts'
 import { formatClock, formatDuration } from '../shared/time-text.ts'
-import type { PricePoint } from './price-series.ts'
+import type { PricePoint, Prices } from './price-series.ts'
 
 export type ChartStretch = { readonly fromMs: number; readonly untilMs: number; readonly kind: 'closed' | 'held' }
 
-type ChartProps = {
-  readonly nav: readonly PricePoint[]
-  readonly quote: readonly PricePoint[]
+type ChartProps = Prices & {
   readonly stretches: readonly ChartStretch[]
   /** Events on the axis, in milliseconds. */
   readonly marks: readonly number[]

@@ -2,7 +2,7 @@ import { Component, type ComponentType, h } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { FLOW_MINUTES, type FlowSpan, flowOf } from '../chart/flow.ts'
 import type { BoardFilter, BoardRoute } from '../shared/board-route.ts'
-import { readRoute } from '../shared/change-route.ts'
+import { readRoute } from '../shared/page-route.tsx'
 import { formatDuration } from '../shared/time-text.ts'
 import { BoardFeed } from './board-feed.ts'
 

@@ -2,8 +2,7 @@ import type { RefObject } from 'preact'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { pageSetting, toggleTheme } from '../feed/board-hooks.ts'
 import { type BoardView, type SortKey, sortKeys } from '../shared/board-route.ts'
-import { changeView } from '../shared/change-route.ts'
-import { PageLink } from '../shared/page-link.tsx'
+import { changeView, PageLink } from '../shared/page-route.tsx'
 
 /** The server writes the setting into the page, so that nothing moves when the stream begins. */
 export const DemoBanner = ({ feed }: { readonly feed: BoardFeed }) =>

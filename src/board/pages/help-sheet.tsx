@@ -1,4 +1,4 @@
-import { PageLink } from '../shared/page-link.tsx'
+import { PageLink } from '../shared/page-route.tsx'
 import { Sheet } from '../shared/sheet.tsx'
 
 const signs = [

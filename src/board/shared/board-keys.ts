@@ -1,7 +1,7 @@
 import type { RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { type BoardView, toggled } from './board-route.ts'
-import { changeView, openPage } from './change-route.ts'
+import { changeView, openPage } from './page-route.tsx'
 
 type KeyActions = Readonly<Record<string, () => void>>
 

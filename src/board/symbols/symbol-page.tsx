@@ -7,7 +7,7 @@ import type { BoardFeed } from '../feed/board-feed.ts'
 import { marksOf, pointsOf, stretchesOf, useHistory } from '../feed/symbol-history.ts'
 import { CodeBlock } from '../shared/code-block.tsx'
 import { formatPrice } from '../shared/number-text.ts'
-import { BackLink } from '../shared/page-link.tsx'
+import { BackLink } from '../shared/page-route.tsx'
 import { shownJson } from '../shared/shown-text.ts'
 import { basisWords } from '../shared/state-words.ts'
 import { basisOf, multiplierText, nameOf, warningsText } from '../shared/stock-texts.ts'
@@ -26,7 +26,6 @@ type PageProps = {
 export function SymbolPage({ stock, feed, flow, flowSpan, nowMs }: PageProps) {
   const { readings, events } = useHistory(stock, feed)
   const basis = basisOf(stock)
-  const { nav, quote } = pointsOf(readings, feed, stock)
   return (
     <article class="symbol-page" data-symbol={stock.symbol}>
       <SymbolHead stock={stock} nowMs={nowMs} />
@@ -45,8 +44,7 @@ export function SymbolPage({ stock, feed, flow, flowSpan, nowMs }: PageProps) {
           <span class="legend-mark">multiplier or pause</span>
         </p>
         <PriceChart
-          nav={nav}
-          quote={quote}
+          {...pointsOf(readings, feed, stock)}
           stretches={stretchesOf(readings, events, nowMs)}
           marks={marksOf(events)}
           nowMs={nowMs}
@@ -59,7 +57,7 @@ export function SymbolPage({ stock, feed, flow, flowSpan, nowMs }: PageProps) {
         <FlowChart flow={flow} minutesRead={flowSpan.minutes} />
       </section>
       <Timeline stock={stock} events={events} nowMs={nowMs} />
-      <Movements lines={feed.lines.all} address={stock.address} head={feed.head} nowMs={nowMs} />
+      <Movements stock={stock} feed={feed} nowMs={nowMs} />
       <details>
         <summary>The record in the token list</summary>
         <CodeBlock text={shownJson(stock.token, 2)} />

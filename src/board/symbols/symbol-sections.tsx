@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks'
-import type { Head, StockState, Update } from '../../sdk/client/index.ts'
-import { openPage } from '../shared/change-route.ts'
+import type { StockState, Update } from '../../sdk/client/index.ts'
+import type { BoardFeed } from '../feed/board-feed.ts'
 import { formatDecimal, shortHex, UNKNOWN } from '../shared/number-text.ts'
+import { openPage } from '../shared/page-route.tsx'
 import { type LineStage, stageWords } from '../shared/state-words.ts'
 import { scheduledText } from '../shared/stock-texts.ts'
 import { formatClock, formatMoment } from '../shared/time-text.ts'
@@ -43,16 +44,11 @@ function eventWords(update: Update): string {
   return update.type === 'action' ? update.description || update.action_id : ''
 }
 
-type MovementsProps = {
-  readonly lines: readonly TapeLine[]
-  readonly address: string
-  readonly head: Head | null
-  readonly nowMs: number
-}
+type MovementsProps = { readonly stock: StockState; readonly feed: BoardFeed; readonly nowMs: number }
 
-export function Movements({ lines, address, head, nowMs }: MovementsProps) {
+export function Movements({ stock: { address }, feed: { lines, head }, nowMs }: MovementsProps) {
   const [isLargest, setLargest] = useState(false)
-  const own = lines.filter(({ content }) => content.type !== 'gap' && content.address === address && 'shares' in content)
+  const own = lines.all.filter(({ content }) => content.type !== 'gap' && content.address === address && 'shares' in content)
   const dollars = ({ content }: TapeLine) => ('reference_value' in content ? +(content.reference_value ?? 0) : 0)
   const shown = (isLargest ? own.toSorted((a, b) => dollars(b) - dollars(a)) : own.toReversed()).slice(0, SHOWN)
   return (

@@ -23,11 +23,7 @@ export function StocktapeProvider({ url, options, children }: StocktapeProviderP
 /** The state of one stock; undefined while it is loading, and if the relay does not know it. */
 export function useStock(symbol: string): StockState | undefined {
   const union = useMemo(() => unionOf({ symbols: symbol }), [symbol])
-  const read = useMemo(() => {
-    const symbols = [symbol]
-    return ({ stocks }: TapeState) => stocks.find((stock) => selectsStock(symbols, stock))
-  }, [symbol])
-  return useTapeState(union, read, undefined)
+  return useTapeState(union, ({ stocks }) => stocks.find((stock) => selectsStock([symbol], stock)), undefined)
 }
 
 /** The stocks of a selection with their newest movements and updates, and the state of the feed. */

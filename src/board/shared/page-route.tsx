@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { type BoardFilter, type BoardRoute, type BoardView, formatRoute, parseRoute } from './board-route.ts'
 
 /** Returns the route of the page now. */
@@ -21,3 +22,22 @@ export const changeView = (part: Partial<BoardView>): void => changeRoute({ view
 export const changeFilter = (filter: BoardFilter): void => changeRoute({ filter })
 
 export const openPage = (page: BoardRoute['page']): void => changeRoute({ page })
+
+type LinkProps = {
+  readonly page: BoardRoute['page']
+  readonly children: ComponentChildren
+  readonly class?: string
+  readonly title?: string | undefined
+}
+
+export const PageLink = ({ page, children, class: name, title }: LinkProps) => (
+  <a href={formatRoute({ ...parseRoute(location.hash), page })} class={name} title={title}>
+    {children}
+  </a>
+)
+
+export const BackLink = () => (
+  <PageLink page={{ name: 'symbols' }} class="back">
+    ← All symbols
+  </PageLink>
+)
