@@ -32,7 +32,7 @@ const READINGS_PAGE = 1_000
 const RAW_BOUND = 200
 const INTERRUPTIONS_BOUND = 100
 const STATUS_INTERVAL_MS = 5_000
-/** If more messages than this arrived since the last drawing, the next one waits for the interval below. */
+/** If more messages than this arrived since the last drawing, the next drawing waits for `BUSY_INTERVAL_MS`. */
 const BUSY_MESSAGES = 20
 const BUSY_INTERVAL_MS = 100
 

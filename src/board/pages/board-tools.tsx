@@ -73,8 +73,8 @@ const SortSelect = ({ view }: Pick<ToolsProps, 'view'>) => (
 export const Notes = () => (
   <footer class="notes">
     <p>
-      stocktape shows how tokenized stocks move on the chain, often before a block holds the movement, and how far each number can
-      be trusted.
+      stocktape shows how tokenized stocks move on the chain, often before a block contains the movement, and how far each number
+      can be trusted.
     </p>
     <p>
       Basis: the price on the chain against the NAV, with the currency of the pool taken as 1 USD. premium: against a fresh NAV;

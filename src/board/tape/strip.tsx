@@ -123,7 +123,7 @@ function factTrouble({ state, lines }: BoardFeed): Trouble | null {
 
 /** Limit on the newest lines by which the source is judged. */
 const JUDGED_LINES = 300
-/** The share of fewer facts would say little. */
+/** With fewer facts, a share says little. */
 const FACTS_MIN = 50
 /** A smaller share is not reported. */
 const SHARE_MIN = 0.02
@@ -140,6 +140,6 @@ function unreliableText(lines: readonly TapeLine[]): string | null {
   }
   const retracted = shareWith(({ retraction }) => retraction !== null)
   const late = shareWith(({ content }) => 'ingest' in content && content.late && content.ingest.source !== 'backfill')
-  const parts = [retracted && `${retracted} were retracted`, late && `${late} came late`].filter(Boolean)
+  const parts = [retracted && `${retracted} were retracted`, late && `${late} were late`].filter(Boolean)
   return parts.length === 0 ? null : `Unreliable source: of the last ${facts.length} facts ${parts.join(' and ')}`
 }

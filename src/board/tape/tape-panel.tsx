@@ -122,7 +122,8 @@ function useAnchor({ lines }: BoardFeed, isHeld: boolean): number {
 
 function emptyWords(feed: BoardFeed, nowMs: number): string {
   const last = feed.lastUpdates.get('*')
-  if (feed.lines.all.length > 0) return 'So much is new that the page had to drop what was shown here. Resume to see the newest.'
+  if (feed.lines.all.length > 0)
+    return 'The page had to drop the lines shown here, because many newer ones arrived. Resume to see the newest.'
   if (feed.state?.phase !== 'live') return 'Connecting …'
   const since = last === undefined ? '' : ` The last message arrived ${formatDuration(nowMs - Date.parse(last))} ago.`
   return `Nothing yet. A quiet market is normal: a line appears when a token moves.${since}`

@@ -56,7 +56,7 @@ export type StreamState = {
   readonly position: string | null
   /** Number of messages that wait for the consumer. */
   readonly queued: number
-  /** The relay's source, from its newest message about it. */
+  /** Source of the relay, from the newest message that names it. */
   readonly source: Source | null
   readonly head: Head | null
   /** Whether the relay's upstream is the built-in chain. */

@@ -58,7 +58,7 @@ function useTapeState<Part>(union: TapeUnion | null, read: (state: TapeState) =>
   )
 }
 
-/** Never deleted from: a tape that nobody watches is small. */
+/** One tape for each relay, kept until the page is closed: without a watcher a tape is empty. */
 const tapes = new Map<string, SharedTape>()
 
 function tapeOf(relay: string): SharedTape {
