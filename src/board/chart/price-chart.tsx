@@ -26,29 +26,25 @@ export function PriceChart(props: ChartProps) {
 
 function KnownChart(props: ChartProps) {
   const box = useRef<HTMLDivElement>(null)
-  const chart = useRef<uPlot | null>(null)
   const latest = useRef(props)
   const [cursorMs, setCursorMs] = useState<number | null>(null)
   const [hasFailed, setFailed] = useState(false)
   latest.current = props
   useEffect(() => {
     let isOpen = true
+    let plot: uPlot | undefined
     let timer: ReturnType<typeof setInterval> | undefined
-    const resize = new ResizeObserver(([entry]) => chart.current?.setSize({ width: entry?.contentRect.width ?? 0, height: HEIGHT }))
+    const resize = new ResizeObserver(([entry]) => plot?.setSize({ width: entry?.contentRect.width ?? 0, height: HEIGHT }))
     const open = async () => {
       const { default: Plot } = await import('uplot')
       const element = box.current
       if (!isOpen || !element) return
-      const plot = new Plot(
-        optionsOf(Plot, element, () => latest.current, setCursorMs),
-        dataOf(latest.current),
-        element,
-      )
-      chart.current = plot
+      const options = optionsOf(Plot, element, () => latest.current, setCursorMs)
+      plot = new Plot(options, dataOf(latest.current), element)
       resize.observe(element)
       let drawn: ChartProps | null = null
       timer = setInterval(() => {
-        if (drawn !== latest.current) plot.setData(dataOf(latest.current))
+        if (drawn !== latest.current) plot?.setData(dataOf(latest.current))
         drawn = latest.current
       }, REDRAW_MS)
     }
@@ -58,7 +54,7 @@ function KnownChart(props: ChartProps) {
       isOpen = false
       clearInterval(timer)
       resize.disconnect()
-      chart.current?.destroy()
+      plot?.destroy()
     }
   }, [])
   return (

@@ -29,16 +29,12 @@ export const Sparkline = memo(({ untilMs, ...prices }: SparklineProps) => {
   )
 })
 
-function pathOf(points: readonly PricePoint[], x: (atMs: number) => number, y: (price: number) => number): string {
-  let isDown = false
-  const steps = points.map(({ atMs, price }) => {
-    const left = x(atMs).toFixed(1)
-    const end = isDown ? `H${left}` : ''
-    const wasDown = isDown
-    isDown = price !== null
-    if (price === null) return end
-    const top = y(price).toFixed(1)
-    return wasDown ? `${end}V${top}` : `M${left} ${top}`
-  })
-  return `${steps.join('')}${isDown ? `H${WIDTH - PAD}` : ''}`
-}
+const pathOf = (points: readonly PricePoint[], x: (atMs: number) => number, y: (price: number) => number): string =>
+  points
+    .map(({ atMs, price }, index) => {
+      if (price === null) return ''
+      const start = points[index - 1]?.price == null ? `M${x(atMs).toFixed(1)} ` : 'V'
+      const next = points[index + 1]
+      return `${start}${y(price).toFixed(1)}H${next ? x(next.atMs).toFixed(1) : WIDTH - PAD}`
+    })
+    .join('')

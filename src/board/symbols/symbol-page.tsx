@@ -1,5 +1,4 @@
 import type { ComponentType } from 'preact'
-import type { StockState } from '../../sdk/client/index.ts'
 import type { Flow, FlowSpan } from '../chart/flow.ts'
 import { FlowChart } from '../chart/flow-chart.tsx'
 import { PriceChart } from '../chart/price-chart.tsx'
@@ -15,13 +14,7 @@ import { HexLink } from '../tape/fact-sheet.tsx'
 import { BasisCell, NavCell, QuoteCell, type StockProps, SupplyCell } from './symbol-cells.tsx'
 import { Movements, Timeline } from './symbol-sections.tsx'
 
-type PageProps = {
-  readonly stock: StockState
-  readonly feed: BoardFeed
-  readonly flow: Flow | undefined
-  readonly flowSpan: FlowSpan
-  readonly nowMs: number
-}
+type PageProps = StockProps & { readonly feed: BoardFeed; readonly flow: Flow | undefined; readonly flowSpan: FlowSpan }
 
 export function SymbolPage({ stock, feed, flow, flowSpan, nowMs }: PageProps) {
   const { readings, events } = useHistory(stock, feed)

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { StockState, Update } from '../../sdk/client/index.ts'
+import type { Update } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { formatDecimal, shortHex, UNKNOWN } from '../shared/number-text.ts'
 import { openPage } from '../shared/page-route.tsx'
@@ -8,11 +8,12 @@ import { scheduledText } from '../shared/stock-texts.ts'
 import { formatClock, formatMoment } from '../shared/time-text.ts'
 import type { TapeLine } from '../tape/tape-lines.ts'
 import { lineRemark, lineText, stageOf } from '../tape/tape-texts.ts'
+import type { StockProps } from './symbol-cells.tsx'
 
 /** Limit on the events, and on the movements, that are listed. */
 const SHOWN = 12
 
-type TimelineProps = { readonly stock: StockState; readonly events: readonly Update[]; readonly nowMs: number }
+type TimelineProps = StockProps & { readonly events: readonly Update[] }
 
 export function Timeline({ stock, events, nowMs }: TimelineProps) {
   const scheduled = scheduledText(stock, nowMs)
@@ -44,9 +45,7 @@ function eventWords(update: Update): string {
   return update.type === 'action' ? update.description || update.action_id : ''
 }
 
-type MovementsProps = { readonly stock: StockState; readonly feed: BoardFeed; readonly nowMs: number }
-
-export function Movements({ stock: { address }, feed: { lines, head }, nowMs }: MovementsProps) {
+export function Movements({ stock: { address }, feed: { lines, head }, nowMs }: StockProps & { readonly feed: BoardFeed }) {
   const [isLargest, setLargest] = useState(false)
   const own = lines.all.filter(({ content }) => content.type !== 'gap' && content.address === address && 'shares' in content)
   const dollars = ({ content }: TapeLine) => ('reference_value' in content ? +(content.reference_value ?? 0) : 0)

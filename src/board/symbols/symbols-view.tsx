@@ -9,7 +9,7 @@ import { type BoardView, sortKeys, toggled } from '../shared/board-route.ts'
 import { changeView, openPage, PageLink } from '../shared/page-route.tsx'
 import { stockSentence } from '../shared/stock-texts.ts'
 import { formatAge } from '../shared/time-text.ts'
-import { BasisCell, Cell, EmptyCell, FlowCell, NameCell, NavCell, QuoteCell, SupplyCell } from './symbol-cells.tsx'
+import { BasisCell, Cell, EmptyCell, FlowCell, NameCell, NavCell, QuoteCell, type StockProps, SupplyCell } from './symbol-cells.tsx'
 import { orderSymbols, wallPageOf } from './symbol-order.ts'
 
 /** Limit on the symbols drawn; a search finds the others. */
@@ -26,8 +26,9 @@ export type SymbolsProps = {
   readonly selected: string | null
 }
 
-type EntryProps = Pick<SymbolsProps, 'feed' | 'view' | 'nowMs'> & {
-  readonly stock: StockState
+type EntryProps = StockProps & {
+  readonly feed: BoardFeed
+  readonly view: BoardView
   readonly flow: Flow | undefined
   readonly updated: string | undefined
   readonly isSelected: boolean

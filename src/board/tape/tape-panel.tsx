@@ -1,4 +1,4 @@
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Head } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { memo } from '../feed/board-hooks.ts'
@@ -56,28 +56,22 @@ export function TapePanel({ filter, ...tape }: TapeProps & { readonly filter: Bo
 function Tape({ feed, nowMs, isPaused, onPause }: TapeProps) {
   const { lines } = feed
   const scroller = useRef<HTMLDivElement>(null)
-  const [scroll, setScroll] = useState({ top: 0, height: 600 })
-  const isHeld = isPaused || scroll.top > 0
+  const [top, setTop] = useState(0)
+  const isHeld = isPaused || top > 0
   const anchor = useAnchor(feed, isHeld)
   lines.isHeld = isHeld
   const first = lines.all[0]?.nth ?? 1
   const count = lines.all.length === 0 ? 0 : anchor - first + 1
-  const from = Math.max(0, Math.floor(scroll.top / ROW_PX) - MARGIN_ROWS)
-  const to = Math.min(count, Math.ceil((scroll.top + scroll.height) / ROW_PX) + MARGIN_ROWS)
+  const from = Math.max(0, Math.floor(top / ROW_PX) - MARGIN_ROWS)
+  // The list is never higher than the window.
+  const to = Math.min(count, Math.ceil((top + innerHeight) / ROW_PX) + MARGIN_ROWS)
   useEffect(() => {
     if (to >= count - MARGIN_ROWS && count > 0) void feed.readOlder()
   }, [feed, to, count])
-  useLayoutEffect(() => {
-    const element = scroller.current
-    if (!element) return
-    const observer = new ResizeObserver(() => setScroll((now) => ({ ...now, height: element.clientHeight })))
-    observer.observe(element)
-    return () => observer.disconnect()
-  }, [])
   const waiting = lines.newest - anchor
   const resume = () => {
     scroller.current?.scrollTo(0, 0)
-    setScroll((now) => ({ ...now, top: 0 }))
+    setTop(0)
     onPause(false)
   }
   const rows = Array.from({ length: Math.max(0, to - from) }, (_, index) => lines.at(anchor - from - index))
@@ -90,7 +84,7 @@ function Tape({ feed, nowMs, isPaused, onPause }: TapeProps) {
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a keyboard scrolls it
         tabIndex={0}
         aria-label="Newest first"
-        onScroll={({ currentTarget }) => setScroll({ top: currentTarget.scrollTop, height: currentTarget.clientHeight })}
+        onScroll={({ currentTarget }) => setTop(currentTarget.scrollTop)}
       >
         <ul class="tape-space" style={{ height: `${count * ROW_PX}px` }}>
           {rows.map((line) => {

@@ -84,6 +84,6 @@ export class TapeMemory {
   }
 }
 
-/** Needed because filled messages have earlier positions. */
+/** Returns the later position, because filled messages have earlier ones than the newest message received. */
 const later = (a: string | null, b: string | null): string | null =>
   a === null || (b !== null && (comparePositions(a, b) ?? 1) <= 0) ? b : a
