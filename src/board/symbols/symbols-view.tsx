@@ -1,5 +1,5 @@
-import type { ComponentType, RefObject } from 'preact'
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import type { ComponentType } from 'preact'
+import { useMemo, useRef } from 'preact/hooks'
 import type { StockState } from '../../sdk/client/index.ts'
 import type { Flow, FlowSpan } from '../chart/flow.ts'
 import { Sparkline } from '../chart/sparkline.tsx'
@@ -54,10 +54,10 @@ export function SymbolsView(props: SymbolsProps) {
     [feed, view, nowMs, all.length],
   )
   const list = useRef<HTMLDivElement>(null)
-  const page = useWallPage(list, view.isWall, order.length, nowMs)
-  const shownAddresses = new Set(order.slice(page?.from ?? 0, page?.until ?? SHOWN_BOUND))
-  const states = new Map(all.flatMap((stock) => (shownAddresses.has(stock.address) ? [[stock.address, stock]] : [])))
-  const shown = order.flatMap((address) => states.get(address) ?? [])
+  // The height is known from the second drawing on.
+  const page = view.isWall ? wallPageOf(order.length, list.current?.parentElement?.clientHeight ?? 0, nowMs) : null
+  const states = new Map(all.map((stock) => [stock.address, stock]))
+  const shown = order.slice(page?.from ?? 0, page?.until ?? SHOWN_BOUND).flatMap((address) => states.get(address) ?? [])
   if (shown.length === 0) return <EmptySymbols {...props} />
   const rows = shown.map((stock) => (
     <SymbolEntry
@@ -87,19 +87,6 @@ export function SymbolsView(props: SymbolsProps) {
       {rest > 0 && <p class="note">{rest} more: search for a symbol, a name, an ISIN or an address.</p>}
     </div>
   )
-}
-
-/** Returns the range of symbols that the wall shows now; null if the page is not a wall, and scrolls. */
-function useWallPage(list: RefObject<HTMLDivElement | null>, isWall: boolean, count: number, nowMs: number) {
-  const [height, setHeight] = useState(0)
-  useEffect(() => {
-    const area = list.current?.parentElement
-    if (!isWall || !area) return
-    const observer = new ResizeObserver(() => setHeight(area.clientHeight))
-    observer.observe(area)
-    return () => observer.disconnect()
-  }, [isWall, count > 0])
-  return isWall ? wallPageOf(count, height, nowMs) : null
 }
 
 const SKELETON_ROWS = 6

@@ -24,13 +24,13 @@ function GapSheet({ gap, onClose }: Pick<FactSheetProps, 'onClose'> & { readonly
       <p class="key">
         after {gap.after ?? 'an unknown position'}, up to {gap.through}
       </p>
-      {gap.backfill === null ? (
-        <p>The relay has nothing more of it. What is still on its tape follows here.</p>
-      ) : (
-        <p>
+      <p>
+        {gap.backfill === null ? (
+          'The relay no longer has these messages. Those still on its tape follow here.'
+        ) : (
           <a href={new URL(gap.backfill.replace(/^\//, ''), new URL('.', location.href)).href}>Read what was left out</a>
-        </p>
-      )}
+        )}
+      </p>
     </Sheet>
   )
 }
@@ -146,22 +146,19 @@ const explorer = pageSetting('explorer-url')
 
 export function HexLink({ kind, label, hex }: { readonly kind: 'address' | 'tx'; readonly label: string; readonly hex: string }) {
   const link = /^https?:\/\//.test(explorer) ? `${explorer}/${kind}/${encodeURIComponent(hex)}` : null
+  const code = <code title={hex}>{shortHex(hex)}</code>
+  const copy = () => navigator.clipboard?.writeText(hex).catch(() => {})
   return (
     <span class="hex">
       {label}{' '}
       {link === null ? (
-        <code title={hex}>{shortHex(hex)}</code>
+        code
       ) : (
-        <a href={link} target="_blank" rel="noreferrer noopener" title={hex}>
-          <code>{shortHex(hex)}</code>
+        <a href={link} target="_blank" rel="noreferrer noopener">
+          {code}
         </a>
       )}
-      <button
-        type="button"
-        class="copy-hex"
-        aria-label={`Copy ${label}`}
-        onClick={() => navigator.clipboard?.writeText(hex).catch(() => {})}
-      >
+      <button type="button" class="copy-hex" aria-label={`Copy ${label}`} onClick={copy}>
         copy
       </button>
     </span>

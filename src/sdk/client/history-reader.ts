@@ -29,7 +29,12 @@ export async function* readHistory(
   const { after, before, through, order = 'asc', limit = Number.POSITIVE_INFINITY } = options
   const { since, until, signal = new AbortController().signal } = options
   const query = setGiven(selectionQuery(symbols, options), {
-    ...{ since: timeText(since), until: timeText(until), after, before, through, order },
+    since: timeText(since),
+    until: timeText(until),
+    after,
+    before,
+    through,
+    order,
     limit: Math.max(1, Math.min(limit, PAGE_BOUND)),
   })
   let left = limit
