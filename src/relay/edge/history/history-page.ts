@@ -9,48 +9,46 @@ import { EXPOSED_HEADERS } from '../transport/exposed-headers.ts'
 import { type HistoryQuery, justBefore } from './resolve-query.ts'
 
 const KEPT_SINCE_HEADER = 'x-kept-since'
-/** Work units per chunk: one per update, and more where its keys must be looked up. */
+/** Work units per chunk: one per update, and more if its keys must be looked up. */
 const WORK_BOUND = 6_000
-/** The work of a retract or amend: its key was published long before, so the lookup is rarely cached. */
+/** Work units of a retract or amend: its key was published long before, so the lookup is rarely cached. */
 const FOLLOWER_WORK = 8
 /** Work units per turn of the event loop. */
 const TICK_WORK_BOUND = 200
-/** Updates read from the tape at once. */
 const READ_BOUND = 100
-/** Text of a page, exceeded by at most one update: a `log` may be long. */
+/** The last update of a page may exceed this: a `log` may be long. */
 const TEXT_BOUND_CHARS = 4_194_304
 
-/** Names the position after which the tape is complete. A client that reads from before it knows that updates may be missing. */
+/**
+ * Headers with the position after which the tape is complete. A client that reads from before it knows that updates may be missing.
+ */
 export const keptSinceHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<string, string> => ({
   [KEPT_SINCE_HEADER]: formatPosition(tape.epoch, tape.oldest()),
   'access-control-expose-headers': [...EXPOSED_HEADERS, KEPT_SINCE_HEADER].join(', '),
 })
 
-/** The tape to read, the queue that schedules the slices, and whether the client is gone. */
 export type ReadContext = {
   readonly tape: Pick<Tape, 'epoch'> & Pick<TapeHistory, 'openReader' | 'readKey' | 'sealsOfToken'>
+  /** Schedules the slices of the read. */
   readonly workQueue: WorkQueue
   readonly isGone: () => boolean
 }
 
-/** How much a chunk may hold; the last update may exceed it. */
+/** The last update of a chunk may exceed `chars`. */
 type ChunkBounds = { readonly messages: number; readonly chars: number }
 
-/** The exact texts of the stream, and where to continue; null at the end. */
+/** The exact texts of the stream, and the position to continue from; null at the end. */
 type HistoryChunk = { readonly texts: readonly string[]; readonly next: TapePosition | null }
 
-/** A chunk with its cursor as the client gets it. */
-export type HistoryPage = { readonly texts: readonly string[]; readonly next: string | null }
-
-export async function readPage(context: ReadContext, query: HistoryQuery): Promise<HistoryPage> {
+export async function readPage(context: ReadContext, query: HistoryQuery) {
   const bounds = { messages: query.limit ?? LIMIT_DEFAULT, chars: TEXT_BOUND_CHARS }
   const { texts, next } = await readChunk(context, query, bounds)
   return { texts, next: next && formatPosition(context.tape.epoch, next.seq, next.n) }
 }
 
 /**
- * Reads a chunk from one end of the range. It returns exactly what a stream of the selection would send between the two
- * positions, so consecutive chunks form that stream, even if updates are appended in between.
+ * Reads a chunk from one end of the range: exactly the updates that a stream of the selection would send between the two positions.
+ * Consecutive chunks form that stream, even if updates are appended between them.
  */
 export async function readChunk(
   { tape, workQueue, isGone }: ReadContext,
@@ -85,7 +83,7 @@ export async function readChunk(
       await workQueue.nextSlice()
     }
     if (reached === null) return chunk.finish(null)
-    // A scan of the index is work too, even where nothing matches.
+    // A scan of the index is work too, even if nothing matches.
     work += READ_BOUND
     if (work >= WORK_BOUND) return chunk.finish(resumePosition(reached, query))
     if (order === 'asc') after = reached
@@ -104,7 +102,7 @@ function seqRangeOf({ selection, after, before }: HistoryQuery): { after: number
 const isBefore = ({ seq, n }: Frame, position: TapePosition): boolean =>
   seq < position.seq || (seq === position.seq && n !== null && (position.n === null || n < position.n))
 
-/** Where to continue after a sequence number, including everything that the view emits before it. */
+/** The position to continue from after a sequence number, including all updates that the view emits before it. */
 const resumePosition = (seq: number, { selection, order }: HistoryQuery): TapePosition =>
   order === 'desc' ? justBefore(seq, selection.options.stage) : { seq, n: null }
 
@@ -117,7 +115,6 @@ class ChunkBuilder {
   readonly #bounds: ChunkBounds
   readonly #texts: string[] = []
   #chars = 0
-  /** The position of the last frame added. */
   lastPosition: TapePosition | null = null
 
   constructor(bounds: ChunkBounds) {

@@ -5,9 +5,8 @@ import type { Update } from '../../../protocol/updates.ts'
 import type { Entry, TapeHistory } from '../../tape/tape.ts'
 
 type AmendedContent = Extract<Update, { type: 'amend' }>['update']
-/** An update that publishes an on-chain fact. */
 type FactUpdate = Exclude<Extract<Update, { key?: string | undefined }>, { type: 'retract' | 'amend' }>
-/** The content of a key: as published, or as amended. */
+/** The content of a key, as published or as amended. */
 export type FactContent = FactUpdate | AmendedContent
 
 /** A key from its publication until a retract, with every content that it had. */
@@ -18,12 +17,12 @@ export type KeyHistory = {
   readonly contents: readonly { readonly seq: number; readonly content: FactContent }[]
 }
 
-/** The keys that a seal lists, and the seal's sequence number. */
+/** The keys that a seal lists, and the sequence number of the seal. */
 type SealKeys = { readonly seq: number; readonly keys: ReadonlySet<string> }
 
 export type TapeLookup = Pick<TapeHistory, 'readKey' | 'sealsOfToken'>
 
-/** What the tape keeps about keys. Updates that are matched together share one: the seal of a large block is long. */
+/** Looks keys up on the tape. Updates that are matched together share one lookup, because the seal of a large block is long. */
 export class KeyLookup {
   readonly #tape: TapeLookup
   readonly #sealsByBlock = new Map<string, readonly SealKeys[]>()
@@ -50,11 +49,10 @@ export class KeyLookup {
 }
 
 /**
- * The histories of the keys that one update names, as they were just before it. A live delivery and a replay tomorrow
- * therefore see the same. Each lookup is made once, on first use.
+ * The histories of the keys that one update names, as they were just before it, so that a live delivery and a later replay agree.
+ * Each lookup is made once, at first use.
  */
 export class KeyHistories {
-  /** The sequence number of that update. */
   readonly beforeSeq: number
   readonly #lookup: KeyLookup
   readonly #histories = new Map<string, KeyHistory | null>()
@@ -64,20 +62,22 @@ export class KeyHistories {
     this.#lookup = lookup
   }
 
-  /** The history of a key since its last publication; null where the tape no longer keeps the publication. */
+  /** The history of a key since its last publication; null if the tape no longer keeps the publication. */
   historyOf(key: string): KeyHistory | null {
     let history = this.#histories.get(key)
     if (history === undefined) {
-      history = buildHistory(key, this.#lookup.readKey(key), this.beforeSeq)
+      const contents = contentsBefore(this.#lookup.readKey(key), this.beforeSeq)
+      const [first] = contents
+      history = first ? { key, seq: first.seq, published: first.content as FactUpdate, contents } : null
       this.#histories.set(key, history)
     }
     return history
   }
 
   /**
-   * The sequence number at which the sealed view emitted this history; null where it has not yet. That is the first
-   * seal that lists the key after its publication: a block that is sealed again lists the same key again. The tape
-   * keeps every such seal as long as it keeps the publication.
+   * The sequence number at which the sealed view emitted this history; null if it has not yet. That is the first seal after the
+   * publication that lists the key: a block that is sealed again lists the key again. The tape keeps every such seal as long as the
+   * publication.
    */
   emittedAt({ key, seq, published }: KeyHistory): number | null {
     if (published.stage !== 'preconfirmed') return seq
@@ -85,14 +85,8 @@ export class KeyHistories {
     return seals.find((seal) => seal.seq > seq && seal.seq < this.beforeSeq && seal.keys.has(key))?.seq ?? null
   }
 
-  /** Whether an earlier seal that the tape keeps lists this key. */
+  /** Whether an earlier seal on the tape lists this key. */
   wasSealed(key: string, address: Hex): boolean {
     return this.#lookup.sealsOf(address, blockOf(key)).some((seal) => seal.seq < this.beforeSeq && seal.keys.has(key))
   }
-}
-
-function buildHistory(key: string, entries: readonly Entry[], beforeSeq: number): KeyHistory | null {
-  const contents = contentsBefore(entries, beforeSeq)
-  const [first] = contents
-  return first ? { key, seq: first.seq, published: first.content as FactUpdate, contents } : null
 }

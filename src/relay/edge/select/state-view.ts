@@ -27,14 +27,14 @@ const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: 
 
 type ReportedStatus = Omit<SourceStatusNote, 'started_at'> & { readonly started_at: string | null }
 
-/** Where a token stands among all; another state of it takes its place. */
+/** The place of a token among all. A new state of the token replaces the old one there. */
 type TokenSlot = { token: Token }
 
-/** The current token table, chain head and source, read from the notes beside the tape. */
+/** The current tokens, chain head and source, from the notes of the tape. */
 export class View {
   readonly directory = new Directory()
   readonly warnings = new TokenWarnings()
-  /** By symbol, unless tokens were added or renamed since they were sorted. */
+  /** Sorted by symbol, unless tokens were added or renamed since the last sort. */
   readonly #slots: TokenSlot[] = []
   readonly #slotByAddress = new Map<Hex, TokenSlot>()
   #isSorted = true
@@ -48,7 +48,7 @@ export class View {
   #session: NoticeOf<'snapshot'>['session'] = null
   readonly #isCut: () => boolean
 
-  /** `isCut`: whether the tape lacks what happens now, and with it the source. */
+  /** While `isCut`, the tape does not receive current updates, so the source is unknown and counts as down. */
   constructor(tape: NoteReader, isCut: () => boolean = () => false) {
     this.#isCut = isCut
     this.#head = unknownHead
@@ -56,7 +56,6 @@ export class View {
     this.apply(tape)
   }
 
-  /** Takes over the notes of a batch. */
   apply(notes: NoteReader): void {
     const tokens = notes.notes(tokenNotes)
     const order = notes.note(listOrderNote)
@@ -76,7 +75,6 @@ export class View {
     return this.#head
   }
 
-  /** Whether the tape lacks what happens now. */
   get isCut(): boolean {
     return this.#isCut()
   }
@@ -89,24 +87,22 @@ export class View {
     return this.#isCut() ? 'unreachable' : this.#status.reason
   }
 
-  /** When the source or its reason last changed; null before the first status. */
+  /** The time of the last change of the source or its reason; null before the first status. */
   get startedAt(): string | null {
     return this.#status.started_at
   }
 
-  /** The newest settled block whose time is known. */
   get newestSettled(): SealedBlockTime | null {
     return this.#newestSettled
   }
 
-  /** Every token, sorted by symbol. Delisted tokens are included: clients can still select them. */
+  /** Every token, sorted by symbol, including delisted ones: clients can still select those. */
   get tokens(): readonly Token[] {
     if (!this.#isSorted) this.#slots.sort((a, b) => (a.token.symbol < b.token.symbol ? -1 : 1))
     this.#isSorted = true
     return this.#slots.map(({ token }) => token)
   }
 
-  /** Whether a list was ever read. */
   get hasTokens(): boolean {
     return this.#slots.length > 0
   }
@@ -122,7 +118,7 @@ export class View {
     return this.#listed
   }
 
-  /** The quotes of a token, one per pool that was read. */
+  /** One quote per pool that was read. */
   quotesOf(address: Hex): TokenQuotes {
     return this.#quotes.get(address) ?? []
   }
@@ -154,7 +150,6 @@ export class View {
   }
 }
 
-/** The current state of a token as a message. */
 export function snapshotOf(
   token: Token,
   view: Pick<View, 'quotesOf' | 'session' | 'warnings'>,

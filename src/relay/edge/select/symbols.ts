@@ -3,7 +3,7 @@ import type { RejectedSymbol } from '../../../protocol/notices.ts'
 import { Refusal } from '../../../protocol/refusal.ts'
 import type { View } from './state-view.ts'
 
-/** The tokens that a list of selectors names (null for all), and the selectors that name none or several. */
+/** The selected tokens (null for all), and the selectors that name no token or several. */
 export type ResolvedSymbols = { readonly tokens: ReadonlySet<Hex> | null; readonly rejected: readonly RejectedSymbol[] }
 
 export const listUnavailable = (): Refusal =>
@@ -13,7 +13,7 @@ export const symbolsRequired = new Refusal(400, 'bad_parameter', 'symbols: name 
   parameter: 'symbols',
 })
 
-/** Finds the tokens that a client named; refuses where none of the symbols names one. */
+/** Finds the named tokens. Refuses the request if no selector names one. */
 export function resolveKnownSymbols(view: View, selectors: readonly string[]): ResolvedSymbols {
   if (selectors.length === 0) throw symbolsRequired
   const resolved = resolveSymbols(view, selectors)
@@ -21,7 +21,6 @@ export function resolveKnownSymbols(view: View, selectors: readonly string[]): R
   return resolved
 }
 
-/** Finds the tokens that a client named, if any. */
 export function resolveSymbols(view: View, selectors: readonly string[]): ResolvedSymbols {
   if (!view.hasTokens) throw listUnavailable()
   const tokens = new Set<Hex>()
@@ -38,7 +37,6 @@ export function resolveSymbols(view: View, selectors: readonly string[]): Resolv
   return { tokens: selectors.includes('*') ? null : tokens, rejected }
 }
 
-/** Why the first rejected symbol names no token. */
 export function unknownSymbol([first]: readonly RejectedSymbol[]): Refusal {
   const quoted = `'${first?.symbol ?? ''}'`
   const suggest = first?.suggest ?? []

@@ -1,24 +1,23 @@
 import type { Update } from '../../../protocol/updates.ts'
 import { parseUpdate } from '../../tape/tape-row.ts'
 
-/** A log that was published under its key. */
 export type PublishedLog = {
   readonly type: 'published'
   readonly time: string
   readonly key: string
   readonly stage: string | undefined
   readonly late: boolean
-  /** Read for late logs alone. */
+  /** Read only for late logs. */
   readonly block?: { readonly timestamp: string | null } | undefined
 }
 
-/** How most updates begin. */
+/** The beginning of most updates. */
 const publishedLogPattern =
   /^\{"type":"(?:transfer|mint|burn|seize|approval|log)","id":"[^"]*","prev":[^,]*,"symbol":"[^"\\]*","address":"\w*","time":"([^"]*)","key":"([^"]*)","stage":"(\w+)","late":(true|false)[,}]/
 
 const blockTimestampPattern = /"block":\{"number":\d+,"hash":[^,]*,"timestamp":"([^"]*)"\}/
 
-/** What the score needs of an update. A million updates that are parsed completely leave as many short strings in memory. */
+/** Reads only the fields that the score needs. A million completely parsed updates would leave as many short strings in memory. */
 export function scoredUpdateOf(text: string): Update | PublishedLog {
   const found = publishedLogPattern.exec(text)
   if (!found) return parseUpdate(text)
@@ -29,5 +28,5 @@ export function scoredUpdateOf(text: string): Update | PublishedLog {
   return { ...common, late: true, block: { timestamp: timestamp === undefined ? null : copyOf(timestamp) } }
 }
 
-/** A part of a text keeps the whole text in memory, so it is joined into a text of its own. */
+/** A substring keeps the whole text in memory, so it is copied to a text of its own. */
 const copyOf = (part: string): string => ` ${part}`.slice(1)

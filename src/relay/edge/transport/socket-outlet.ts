@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
 
-/** Writes bytes unchanged to a socket; they were encoded once for all listeners. */
+/** Writes bytes unchanged to a socket: they are encoded once for all listeners. */
 export class SocketOutlet {
   protected readonly socket: Socket
 
@@ -13,7 +13,7 @@ export class SocketOutlet {
     this.socket.write(bytes)
   }
 
-  /** Bytes accepted from us and not yet taken by the kernel, which may take part of a write. */
+  /** Bytes written and not yet taken by the kernel, which may take part of a write. */
   get backlog(): number {
     const { writableLength } = this.socket
     // Most listeners have no backlog. With thousands of them, each further read of the socket costs time.
@@ -25,12 +25,12 @@ export class SocketOutlet {
 
   get takenBytes(): number {
     const { _handle } = this.socket as SocketInternals
-    // The socket's own count adds up its queue at each call.
+    // The socket's own count would add up its queue at each call.
     if (_handle?.bytesWritten === undefined) return this.socket.bytesWritten - this.socket.writableLength
     return _handle.bytesWritten - (_handle.writeQueueSize ?? 0)
   }
 
-  /** Whether the socket will emit `drain`. Node does not for small backlogs. */
+  /** Whether the socket will emit `drain`: for small backlogs Node does not. */
   get willDrain(): boolean {
     return this.socket.writableNeedDrain
   }
@@ -49,15 +49,14 @@ export class SocketOutlet {
 }
 
 /**
- * What Node knows of a write that the kernel has taken in part: its length, and how much of it is left. Where a release of Node
- * lacks these fields, a write counts until it is whole.
+ * Node's fields for a write that the kernel has taken in part: its length, and the unsent rest. If a release of Node lacks these
+ * fields, a write counts until it is complete.
  */
 type SocketInternals = {
   readonly _handle?: { readonly writeQueueSize?: number; readonly bytesWritten?: number } | null
   readonly _writableState?: { readonly writelen?: number }
 }
 
-/** Resolves when the stream drains or closes. */
 export const drainedOrClosed = (stream: Writable): Promise<void> =>
   new Promise((resolve) => {
     const onDone = () => {
