@@ -11,13 +11,11 @@ import type { WebSocketRoute } from './websocket-upgrade.ts'
 type HttpInputs = Pick<ServiceReports, 'unreadyReasons' | 'status'> & {
   readonly config: Config
   readonly streams: StreamServices
-  /** The parts of the relay that serve routes of their own. */
   readonly parts: readonly { readonly routes: readonly NodeRoute[]; readonly webSocketRoutes: readonly WebSocketRoute[] }[]
   readonly metrics: Metrics
   readonly loadDocuments: LoadDocuments
 }
 
-/** Listens on the port of the process with all routes. */
 export function openHttpEdge({ config, streams, parts, metrics, ...reports }: HttpInputs): Promise<EdgeServer> {
   const { edge, process: own } = config
   const app = openApp({

@@ -5,21 +5,22 @@ import { metricsForbidden, sendRefusal, upgradeRequired } from './http-refusals.
 
 const loopbackAddresses = new Set(['127.0.0.1', '::1', '::ffff:127.0.0.1'])
 
-/** A proxy on this machine forwards requests of other machines, and a browser those of any page. */
+/**
+ * These headers show that a local request is not from this machine: a proxy forwards requests of others, and a browser those of any
+ * page.
+ */
 const foreignHeaders = ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip', 'origin']
 
 export type ServiceReports = {
   readonly metrics: () => Promise<string>
-  /** The token that gives other machines the metrics; without it they get none. */
+  /** Other machines read the metrics with this token; without a token they cannot. */
   readonly metricsToken: string | undefined
-  /** Why the relay is of no use now; empty when it is ready. */
+  /** Reasons why the relay is not ready; empty if it is ready. */
   readonly unreadyReasons: () => readonly string[]
   readonly status: () => ServiceStatus
-  /** Whether the upstream is the built-in chain. */
   readonly demo: boolean
 }
 
-/** How the service is, and the path that leads elsewhere. */
 export const serviceHandlers = ({
   metrics,
   metricsToken,

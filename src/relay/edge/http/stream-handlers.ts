@@ -8,7 +8,7 @@ import { openStream, streamHeadersOf } from '../live/http-stream.ts'
 import { authorizedQuery, type Env, type Handlers, queryOf } from './handlers.ts'
 import { sendRefusal } from './http-refusals.ts'
 
-/** The streams over plain HTTP, written on the raw response. */
+/** The handlers write these streams on the raw response. */
 export function streamHandlers(streams: StreamServices): Handlers<'stream' | 'streamOne' | 'tail'> {
   const stream = (c: Context<Env>, symbols: string | null, format?: 'text'): Response => {
     try {

@@ -3,31 +3,30 @@ import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { digestOf, type KeyEntry, type KeyLimits, keyEntriesOfFile } from '../../config/key-settings.ts'
 
-/** How long a token opens connections. Those that are open stay. */
+/** An access token opens connections for this long. Connections that are open stay. */
 const TOKEN_LIFE_MS = 60_000
-/** A process whose clock is behind that of the one that made a token accepts it all the same. */
+/** The clocks of two processes that share the secret may differ by this much. */
 const CLOCK_SLACK_MS = 1_000
-/** How often the file is read. */
 const FILE_CHECK_MS = 1_000
-/** Hex digits of a key's public name. */
+/** Hex digits of an API key's public name. */
 const NAME_CHARS = 16
-/** A token: the public name of its key, its end in seconds, and the proof. */
+/** An access token: the public name of its API key, its end in seconds, and the proof. */
 const TOKEN = /^t\.([0-9a-f]{16})\.([0-9]{1,12})\.([A-Za-z0-9_-]{43})$/
+const CLIENT_PREFIX = 'key:'
 
 type KeyRingOptions = {
-  /** The keys of the settings. */
   readonly apiKeys: readonly KeyEntry[]
-  /** A file with more of them. */
+  /** A file with more API keys. */
   readonly apiKeysFile: string | undefined
-  /** Proves tokens. Processes whose clients change between them share it. */
+  /** Proves access tokens. Processes that accept each other's tokens share it. */
   readonly tokenSecret: string
   readonly wallTime: () => number
   readonly warn: (kind: string, detail: unknown) => void
-  /** Called with the names of the clients whose keys are gone. */
+  /** Called with the clients whose API keys were removed. */
   readonly onRevoked: (clients: ReadonlySet<string>) => void
 }
 
-/** The keys that are valid now. A client with a key counts by the key, under a name that says nothing about it. */
+/** The API keys that are valid now. A client with a key is counted under a name that reveals nothing about the key. */
 export class KeyRing {
   readonly #options: KeyRingOptions
   #byClient: ReadonlyMap<string, KeyEntry>
@@ -43,12 +42,12 @@ export class KeyRing {
     this.#timer = setInterval(() => void this.#read(file), FILE_CHECK_MS)
   }
 
-  /** The client that a key or a token stands for; null if it is not valid. */
+  /** The client of an API key or access token; null if it is not valid. */
   clientOf(given: string): string | null {
     return this.clientOfKey(given) ?? this.#clientOfToken(given)
   }
 
-  /** Compares with every key, so that the time says nothing. */
+  /** Compares with every API key, so that the time it takes reveals nothing. */
   clientOfKey(given: string): string | null {
     const digest = digestOf(given)
     let found: string | null = null
@@ -56,12 +55,11 @@ export class KeyRing {
     return found
   }
 
-  /** The limits of a client with a key. */
   limitsOf(client: string): KeyLimits | undefined {
     return this.#byClient.get(client)?.limits
   }
 
-  /** A token that stands for a key for a minute, in every process that has the key and the secret. */
+  /** An access token that replaces an API key for a minute, in every process that has the key and the secret. */
   createToken(client: string): { readonly token: string; readonly expires_at: string } | null {
     if (!this.#byClient.has(client)) return null
     const endS = Math.floor((this.#options.wallTime() + TOKEN_LIFE_MS) / 1_000)
@@ -69,7 +67,6 @@ export class KeyRing {
     return { token: `t.${name}.${endS}.${this.#proofOf(name, endS)}`, expires_at: new Date(endS * 1_000).toISOString() }
   }
 
-  /** The greatest number of clients that a key may have. */
   get maxClients(): number {
     return Math.max(0, ...[...this.#byClient.values()].map(({ limits }) => limits.clients ?? 0))
   }
@@ -98,7 +95,6 @@ export class KeyRing {
     })
   }
 
-  /** Takes the keys of the file. */
   #take(text: string): void {
     if (text === this.#fileText) return
     const current = byClient([...this.#options.apiKeys, ...keyEntriesOfFile(text)])
@@ -108,7 +104,7 @@ export class KeyRing {
     if (revoked.size > 0) this.#options.onRevoked(revoked)
   }
 
-  /** A file that cannot be read changes nothing: half a file must not lock clients out. */
+  /** A file that cannot be read changes nothing: a half-written file must not lock clients out. */
   #attempt(take: () => void): void {
     try {
       take()
@@ -118,8 +114,6 @@ export class KeyRing {
     }
   }
 }
-
-const CLIENT_PREFIX = 'key:'
 
 const byClient = (entries: readonly KeyEntry[]): ReadonlyMap<string, KeyEntry> =>
   new Map(

@@ -4,14 +4,13 @@ import { Refusal } from '../../../protocol/refusal.ts'
 import { digestOf } from '../../config/key-settings.ts'
 import type { KeyRing } from './api-key-ring.ts'
 
-/** Which clients may connect. What is not set does not restrict. */
 type AuthSettings = {
   /** Origins of the pages that may connect. Programs send no Origin header, so this does not apply to them. */
   readonly origins: readonly string[] | undefined
   readonly keys: Pick<KeyRing, 'clientOf'> | null
 }
 
-/** Why a request is refused; null if it is allowed. `query` is the query of its URL. */
+/** Returns why a request with this URL query is refused; null if it is allowed. */
 export type Authorizer = (incoming: IncomingMessage, query: URLSearchParams) => Refusal | null
 
 export const keyRequired = new Refusal(
@@ -33,11 +32,11 @@ export function createAuthorizer({ origins, keys }: AuthSettings): Authorizer {
   }
 }
 
-/** A browser's EventSource and WebSocket cannot set headers, so the key may stand in the URL. */
+/** EventSource and WebSocket in a browser cannot set headers, so the URL may contain the API key. */
 export const givenKeyOf = ({ headers }: IncomingMessage, query: URLSearchParams): string | null =>
   bearerTokenOf(headers.authorization) ?? query.get('key')
 
-/** Whether a client lacks only a key, and has given none: a page sends it as the first message of its WebSocket. */
+/** Whether a client lacks only an API key and has sent none: a page sends it as the first message of its WebSocket. */
 export const mayAuthenticate = (incoming: IncomingMessage, query: URLSearchParams, forbidden: Refusal | null): boolean =>
   forbidden === keyRequired && incoming.headers.authorization === undefined && !query.has('key')
 

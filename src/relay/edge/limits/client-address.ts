@@ -4,12 +4,12 @@ import ipaddr from 'ipaddr.js'
 
 type IpAddress = ipaddr.IPv4 | ipaddr.IPv6
 
-/** The network half (/64) of an IPv6 address. One customer owns a whole /64. */
+/** An IPv6 client is counted by its /64 network: one customer owns a whole /64. */
 const NETWORK_PARTS = 4
 
 /**
- * The address that a connection counts for. Behind a trusted proxy it is the rightmost X-Forwarded-For entry that is
- * not itself a trusted proxy. The header of any other sender is ignored.
+ * The address that a connection is counted under. Behind a trusted proxy it is the rightmost X-Forwarded-For entry that is not a
+ * trusted proxy itself. The header of any other sender is ignored.
  */
 export function clientAddressOf(incoming: IncomingMessage, trusted: BlockList, warn: () => void): string {
   let address = parseAddress(incoming.socket.remoteAddress ?? '')
@@ -26,7 +26,7 @@ export function clientAddressOf(incoming: IncomingMessage, trusted: BlockList, w
   return networkOf(address)
 }
 
-/** What a connection counts for before it says anything: its address, or its /64 network. Empty for a trusted proxy. */
+/** The address, or IPv6 network, that a connection is counted under before its first request. Empty for a trusted proxy. */
 export function networkAddressOf(remoteAddress: string, trusted: BlockList | undefined): string {
   const address = parseAddress(remoteAddress)
   if (address === null || (trusted && isIn(trusted, address))) return ''
@@ -38,7 +38,7 @@ const networkOf = (address: IpAddress): string =>
 
 const isIn = (ranges: BlockList, address: IpAddress): boolean => ranges.check(address.toString(), address.kind())
 
-/** Some proxies append the port. An IPv4-mapped IPv6 address is read as the IPv4 address. */
+/** Accepts a port, which some proxies append. An IPv4-mapped IPv6 address becomes the IPv4 address. */
 function parseAddress(text: string): IpAddress | null {
   const host = text
     .trim()

@@ -5,19 +5,19 @@ import type { Authorizer } from '../limits/authorizer.ts'
 import type { View } from '../select/state-view.ts'
 import type { Hub } from './hub.ts'
 
-/** Everything that the sessions of this relay share. */
+/** The parts and settings that all sessions share. */
 export type EdgeContext = {
   readonly hub: Hub
   readonly view: View
   readonly tape: SearchableTape
-  /** The wall clock without its steps: for ages, and for what the tape kept when. */
+  /** The wall clock without its steps: for ages, and for the times of the tape. */
   readonly now: () => number
-  /** For what shows a time. */
+  /** The wall clock: for times that clients see. */
   readonly wallTime: () => number
-  /** Monotonic milliseconds, unaffected by changes of the wall clock. */
+  /** Monotonic milliseconds. */
   readonly uptime: () => number
   readonly chainId: () => number | null
-  /** Whether every upstream URL is of another chain. */
+  /** Whether every upstream URL belongs to another chain. */
   readonly isWrongChain: () => boolean
   readonly server: string
   readonly demo: boolean
@@ -29,19 +29,19 @@ export type EdgeContext = {
   readonly tapeRetentionMs: number
 }
 
-/** Everything that opens and refuses the streams of clients. */
+/** The parts and settings that open or refuse the streams of clients. */
 export type StreamServices = {
   readonly edge: EdgeContext
   readonly random: () => number
   readonly createConnectionId: () => string
-  /** The address that a connection counts for. */
+  /** The address or API key that a connection is counted under. */
   readonly clientAddressOf: (incoming: IncomingMessage) => string
   readonly authorize: Authorizer
-  /** The keys that clients need; null where they need none. */
+  /** The API keys that clients need; null if they need none. */
   readonly keys: KeyRing | null
-  /** Whether WebSocket messages are compressed for clients that offer it. */
+  /** Whether to compress WebSocket messages for clients that offer it. */
   readonly compression: boolean
   readonly warn: (kind: string, detail: unknown) => void
-  /** Receives the HTTP status of each refusal; none where the connection is closed without an answer. */
+  /** Receives the HTTP status of each refusal, or `none` if the connection is closed without an answer. */
   readonly countRefusal: (code: number | 'none') => void
 }
