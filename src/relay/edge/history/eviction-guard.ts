@@ -9,8 +9,8 @@ export class EvictedError extends Error {}
 const READ_KEYS_BOUND = 65_536
 
 /**
- * A tape for one long read. It throws an EvictedError if eviction removed updates that existed when the read began and that it has
- * not returned yet. A read from newest to oldest without a kept lower bound never fails: it ends at the oldest kept update.
+ * A tape for one long read. It throws an EvictedError if eviction removes updates before the read has returned them. A read from
+ * newest to oldest without a kept lower bound never fails: it ends at the oldest kept update.
  */
 export async function guardEviction(tape: SearchableTape, stage: Stage): Promise<ReadContext['tape']> {
   let [newKeys, oldKeys] = [new Set<string>(), new Set<string>()]
@@ -48,9 +48,7 @@ export async function guardEviction(tape: SearchableTape, stage: Stage): Promise
   }
 }
 
-/**
- * The highest evicted sequence number, and the number up to which no update is left. Eviction spares some updates between the two.
- */
+/** The highest evicted number, and the number up to which no update is left. Eviction spares some updates between the two. */
 const readEvicted = async (tape: Pick<Tape, 'oldest'> & Pick<TapeHistory, 'seqBefore'>): Promise<readonly number[]> => [
   tape.oldest(),
   await tape.seqBefore(0),

@@ -7,10 +7,9 @@ import type { Update } from '../../../protocol/updates.ts'
 import type { Entry, TapeHistory } from '../../tape/tape.ts'
 import type { View } from '../select/state-view.ts'
 
-/** Everything that the tape keeps about one on-chain fact, in the exact texts of the stream, and the fact's stage. */
+/** Everything that the tape keeps about one on-chain fact, in the exact texts of the stream. */
 type FactHistory = { readonly key: string; readonly texts: readonly string[]; readonly stage: FactStage }
 
-/** Finds the publications, amends and retracts of a key, and every seal that lists it. */
 export function readFact(text: string, { tape, view }: { readonly tape: TapeHistory; readonly view: View }): FactHistory {
   const key = readKey(text)
   const block = blockOf(key)

@@ -6,7 +6,6 @@ import type { SearchableTape, Tape } from '../../tape/tape.ts'
 import type { WorkQueue } from '../limits/work-queue.ts'
 import type { StreamServices } from '../live/edge-context.ts'
 import { Listener } from '../live/listener.ts'
-import type { Outlet } from '../transport/outlet.ts'
 import { internalError } from '../transport/shared-refusals.ts'
 import { drainedOrClosed, SocketOutlet } from '../transport/socket-outlet.ts'
 import { EvictedError, guardEviction } from './eviction-guard.ts'
@@ -28,8 +27,7 @@ export const exportHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<stri
 })
 
 /**
- * Sends the whole requested range as NDJSON, at the reader's pace. A failed export is cut off without a proper end, so that the
- * client sees that it is incomplete. Throws a refusal before the first byte.
+ * Sends the whole range as NDJSON, at the reader's pace. Cuts a failed export off, so that the client sees that it is incomplete.
  */
 export function openExport(
   { edge, createConnectionId, clientAddressOf, warn }: StreamServices,
@@ -71,10 +69,7 @@ export function openExport(
 
 type ExportContext = ReadContext & { readonly tape: SearchableTape }
 
-/**
- * Reads the whole range in chunks. Each chunk is one slice of the work queue, read after the reader has taken the previous one.
- * Throws an EvictedError if eviction is faster: an export never skips updates.
- */
+/** Reads each chunk after the reader took the previous one. Throws an EvictedError if eviction is faster. */
 export async function* readAll(context: ExportContext, query: HistoryQuery): AsyncGenerator<readonly string[]> {
   let remaining = query.limit ?? Number.POSITIVE_INFINITY
   for await (const texts of readKept(context, query)) {
@@ -106,7 +101,7 @@ async function* readChunks(context: ReadContext, query: HistoryQuery): AsyncGene
 }
 
 /** An export as an outlet. Notices are not part of history, so `write` drops them. */
-class ExportOutlet extends SocketOutlet implements Outlet {
+class ExportOutlet extends SocketOutlet {
   readonly #outgoing: ServerResponse
   readonly #isChunked: boolean
 
@@ -135,10 +130,7 @@ class ExportOutlet extends SocketOutlet implements Outlet {
     return false
   }
 
-  /**
-   * Cuts the answer off so that it cannot look complete. An HTTP/1.0 client, such as most proxies, expects no final chunk, so only
-   * a reset shows it the cut.
-   */
+  /** Most proxies speak HTTP/1.0, which has no final chunk that could be missing: only a reset shows the cut. */
   end(): void {
     if (this.#isChunked) this.#outgoing.destroy()
     else this.#outgoing.socket?.resetAndDestroy()

@@ -13,15 +13,12 @@ const KEPT_SINCE_HEADER = 'x-kept-since'
 const WORK_BOUND = 6_000
 /** Work units of a retract or amend: its key was published long before, so the lookup is rarely cached. */
 const FOLLOWER_WORK = 8
-/** Work units per turn of the event loop. */
 const TICK_WORK_BOUND = 200
 const READ_BOUND = 100
 /** The last update of a page may exceed this: a `log` may be long. */
 const TEXT_BOUND_CHARS = 4_194_304
 
-/**
- * Headers with the position after which the tape is complete. A client that reads from before it knows that updates may be missing.
- */
+/** The tape is complete after this position. A client that reads from before it knows that updates may be missing. */
 export const keptSinceHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<string, string> => ({
   [KEPT_SINCE_HEADER]: formatPosition(tape.epoch, tape.oldest()),
   'access-control-expose-headers': [...EXPOSED_HEADERS, KEPT_SINCE_HEADER].join(', '),
@@ -29,7 +26,6 @@ export const keptSinceHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<s
 
 export type ReadContext = {
   readonly tape: Pick<Tape, 'epoch'> & Pick<TapeHistory, 'openReader' | 'readKey' | 'sealsOfToken'>
-  /** Schedules the slices of the read. */
   readonly workQueue: WorkQueue
   readonly isGone: () => boolean
 }
@@ -46,10 +42,7 @@ export async function readPage(context: ReadContext, query: HistoryQuery) {
   return { texts, next: next && formatPosition(context.tape.epoch, next.seq, next.n) }
 }
 
-/**
- * Reads a chunk from one end of the range: exactly the updates that a stream of the selection would send between the two positions.
- * Consecutive chunks form that stream, even if updates are appended between them.
- */
+/** Reads a chunk from one end of the range: exactly the updates that a stream of the selection would send there. */
 export async function readChunk(
   { tape, workQueue, isGone }: ReadContext,
   query: HistoryQuery,
@@ -59,7 +52,10 @@ export async function readChunk(
   const match = createMatcher(selection)
   const types = new Set(selection.options.types)
   const read = tape.openReader({ tokens: selection.tokens, types, followersOf: types })
-  const chunk = new ChunkBuilder(bounds)
+  const texts: string[] = []
+  let chars = 0
+  let lastPosition: TapePosition | null = null
+  const isFull = () => texts.length >= bounds.messages || chars > bounds.chars
   let { after, before } = seqRangeOf(query)
   let work = 0
   let tickWork = 0
@@ -69,28 +65,30 @@ export async function readChunk(
       const { entry } = frame
       const all = await runInTurns(match([frame]), () => workQueue.nextSlice())
       const matched = all.filter((frame) => isAfter(frame, query.after) && isBefore(frame, query.before))
-      for (const frame of order === 'asc' ? matched : matched.toReversed()) {
-        if (chunk.isFull) return chunk.finish(chunk.lastPosition)
-        chunk.add(frame)
+      for (const { seq, n, entry } of order === 'asc' ? matched : matched.toReversed()) {
+        if (isFull()) return { texts, next: lastPosition }
+        texts.push(entry.text)
+        chars += entry.text.length
+        lastPosition = { seq, n }
       }
       const isAdjacent = order === 'asc' ? entry.seq + 1 === before : entry.seq - 1 === after
       const isFinished = isAdjacent || (reached === null && entry === entries.at(-1))
       work += workOf(entry)
-      if (!isFinished && (chunk.isFull || work >= WORK_BOUND)) return chunk.finish(resumePosition(entry.seq, query))
+      if (!isFinished && (isFull() || work >= WORK_BOUND)) return { texts, next: resumePosition(entry.seq, query) }
       tickWork += workOf(entry)
       if (tickWork < TICK_WORK_BOUND) continue
       tickWork = 0
       await workQueue.nextSlice()
     }
-    if (reached === null) return chunk.finish(null)
+    if (reached === null) break
     // A scan of the index is work too, even if nothing matches.
     work += READ_BOUND
-    if (work >= WORK_BOUND) return chunk.finish(resumePosition(reached, query))
+    if (work >= WORK_BOUND) return { texts, next: resumePosition(reached, query) }
     if (order === 'asc') after = reached
     else before = reached
     await workQueue.nextSlice()
   }
-  return chunk.finish(null)
+  return { texts, next: null }
 }
 
 /** The sequence numbers to read, both exclusive. In the sealed view a seal emits updates just before itself. */
@@ -109,29 +107,4 @@ const resumePosition = (seq: number, { selection, order }: HistoryQuery): TapePo
 function workOf({ update }: Entry): number {
   if (update.type === 'seal') return 1 + update.keys.length
   return update.type === 'retract' || update.type === 'amend' ? FOLLOWER_WORK : 1
-}
-
-class ChunkBuilder {
-  readonly #bounds: ChunkBounds
-  readonly #texts: string[] = []
-  #chars = 0
-  lastPosition: TapePosition | null = null
-
-  constructor(bounds: ChunkBounds) {
-    this.#bounds = bounds
-  }
-
-  get isFull(): boolean {
-    return this.#texts.length >= this.#bounds.messages || this.#chars > this.#bounds.chars
-  }
-
-  add({ seq, n, entry: { text } }: Frame): void {
-    this.#texts.push(text)
-    this.#chars += text.length
-    this.lastPosition = { seq, n }
-  }
-
-  finish(next: TapePosition | null): HistoryChunk {
-    return { texts: this.#texts, next }
-  }
 }

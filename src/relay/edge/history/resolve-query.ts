@@ -44,7 +44,6 @@ type QueryContext = {
   readonly now: number
   readonly wallTime: number
   readonly stage: Stage
-  /** The end of the tape at the time of the request. */
   readonly end: TapePosition
 }
 

@@ -16,11 +16,7 @@ type BoardFile = {
 }
 
 /** Settings that the page contains, because it needs them before it connects. */
-export type BoardSettings = {
-  /** The block explorer that the page links to. */
-  readonly explorerUrl?: string | undefined
-  readonly demo: boolean
-}
+export type BoardSettings = { readonly explorerUrl?: string | undefined; readonly demo: boolean }
 
 /** The build puts the board here, whether the relay runs from the sources or from a build. */
 const builtBoard = fileURLToPath(new URL('../../../../dist/board', import.meta.url))
@@ -50,7 +46,6 @@ const pageHeaders = {
   'content-security-policy': contentSecurityPolicy,
   'cross-origin-opener-policy': 'same-origin',
 }
-/** The name of an asset changes with its content. */
 const assetHeaders = { 'cache-control': 'public, max-age=31536000, immutable' }
 
 /** The files that the page loads. No document names their path, which changes with every build. */

@@ -12,11 +12,9 @@ type PublishedDocument = {
   /** Sent without encoding: otherwise each answer would hold a copy of its own until its client has read it. */
   readonly bytes: Uint8Array<ArrayBuffer>
   readonly etag: string
-  /** Null for a document that is not a page. */
   readonly contentSecurityPolicy: string | null
 }
 
-/** Loads the documents by path. They do not change while the process runs. */
 export type LoadDocuments = () => Promise<ReadonlyMap<string, PublishedDocument>>
 
 async function sendDocument(c: Context<Env>, loadDocuments: LoadDocuments): Promise<Response> {

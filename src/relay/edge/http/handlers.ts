@@ -17,12 +17,12 @@ export function authorizedQuery(c: Context<Env>, { authorize }: Pick<StreamServi
   return query
 }
 
-/** Sends JSON text that must not be cached: the next request may get a different answer. */
 /** Whether `If-None-Match` names this ETag. A weak one matches too, because equal ETags mean equal bytes. */
 export const hasCurrent = (c: Context<Env>, etag: string): boolean =>
   (c.req.header('if-none-match') ?? '')
     .split(',')
     .some((candidate) => candidate.trim() === '*' || candidate.trim().replace(/^W\//, '') === etag)
 
+/** Not cached, because the next request may get a different answer. */
 export const sendJson = (c: Context<Env>, text: string): Response =>
   c.body(text, 200, { 'content-type': 'application/json', 'cache-control': 'no-store' })

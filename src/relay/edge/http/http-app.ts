@@ -29,9 +29,7 @@ type Options = Omit<ServiceReports, 'demo'> & {
   readonly streams: StreamServices
   readonly nodeRoutes: readonly NodeRoute[]
   readonly loadDocuments: LoadDocuments
-  /** The `Cache-Control` header of the token list. */
   readonly listCacheControl: string
-  /** The block explorer that the board links to. */
   readonly explorerUrl?: string | undefined
   /** Whether the process serves no clients, only the routes about its own state. */
   readonly onlyServiceRoutes?: boolean
@@ -119,7 +117,6 @@ function register(app: Hono<Env>, handlers: Partial<Handlers>): void {
   }
 }
 
-/** Answers the other methods of a served path with 405, and names the allowed ones. */
 function refuseOtherMethods(app: Hono<Env>, served: Partial<Handlers>): void {
   const refuse = (pattern: string, allow: string, advice = 'use GET.') =>
     app.all(pattern, (c) => {

@@ -47,7 +47,6 @@ export const unknownSchema = (name: string): Refusal =>
     `No schema '${name.slice(0, NAME_BOUND_CHARS)}': there is one for each type of message, such as /schemas/transfer.json.`,
   )
 
-/** For a request that Node's parser cannot read. */
 export const unreadableRequest = (status: number): Refusal =>
   new Refusal(status, 'bad_request', 'This request cannot be read as HTTP, is too large or too slow.')
 
@@ -89,7 +88,6 @@ export const refusalHeaders = {
   connection: 'close',
 } as const
 
-/** Answers a request that fails before it reaches a route. */
 export function refusalResponse(failure: unknown): Response {
   const { code, record } = failure instanceof RequestError ? unreadableAddress : internalError
   return Response.json(record, { status: code, headers: refusalHeaders })

@@ -30,7 +30,6 @@ const BOUNDS_MS = {
   check: 1_000,
 }
 const HEADERS_BOUND_BYTES = 8_192
-/** Requests on one kept-alive connection. */
 const REQUESTS_BOUND = 1_000
 /** Connections beyond those of the listeners: for history, health and metrics, and for refusals. */
 const SPARE_CONNECTIONS = 1_000
@@ -38,20 +37,15 @@ const SPARE_CONNECTIONS = 1_000
 const SPARE_CONNECTIONS_PER_ADDRESS = 200
 /** Node accepts this many connections above the limit: those that make room take a turn of the event loop to end. */
 const CONNECTIONS_CLOSING = 500
-/**
- * Connections that wait to be accepted, as many as Linux allows by default. A flood fills Node's default of 511, and then a client
- * waits a second.
- */
+/** Connections that wait to be accepted. A flood fills Node's default of 511, and then a client waits a second. */
 const ACCEPT_BACKLOG = 4_096
 /** Interval at which a stopping server closes connections that need no further answer. */
 const IDLE_CHECK_MS = 50
 
 const parserErrorStatuses: Readonly<Record<string, number>> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 }
 
-/** The relay cannot listen on its port; the message says why. */
 export class ListenError extends Error {}
 
-/** One listening server: HTTP and WebSocket on the same port. */
 export type EdgeServer = {
   readonly port: number
   /** Accepts no new connection. Resolves when all have ended or the time is over. */
@@ -86,7 +80,6 @@ export async function listen(
   })
   const handle = getRequestListener(app.fetch, { errorHandler: refusalResponse })
   const requests = new PipelinedRequests((incoming, outgoing) => {
-    // A stopping server keeps no connection open for another request.
     if (!server.listening) outgoing.shouldKeepAlive = false
     for (const [name, value] of safetyHeaderEntries) outgoing.setHeader(name, value)
     if (hasTooManyHeaders(incoming.rawHeaders))

@@ -28,10 +28,7 @@ type HttpConnection = {
   isOver: boolean
 }
 
-/**
- * Begins the requests of a connection one after the other. One packet may contain a thousand, and Node would start all at once.
- * While requests wait, the connection is not read, so that TCP slows the client down.
- */
+/** Begins the requests of a connection one after the other: one packet may contain a thousand, and Node would start all at once. */
 export class PipelinedRequests {
   readonly #answer: AnswerRequest
   readonly #connections = new WeakMap<Duplex, HttpConnection>()
@@ -56,7 +53,6 @@ export class PipelinedRequests {
     socket.on('data', this.#onData)
   }
 
-  /** Begins a request now, or after the earlier answers are sent. */
   run(incoming: IncomingMessage, outgoing: ServerResponse, answer = this.#answer): void {
     const { socket } = incoming
     const connection = this.#connections.get(socket)
@@ -84,7 +80,6 @@ export class PipelinedRequests {
     else then()
   }
 
-  /** Discards everything after one request too many. */
   end(socket: Duplex): void {
     const connection = this.#connections.get(socket)
     if (connection) connection.isOver = true
@@ -119,10 +114,10 @@ export class PipelinedRequests {
   #onAnswered(socket: Socket, connection: HttpConnection): void {
     connection.isAnswering = false
     if (socket.destroyed) connection.waiting = []
-    else if (connection.waiting.length > 0 || socket.isPaused()) this.#ticks.run(() => this.#goOn(socket, connection))
+    else if (connection.waiting.length > 0 || socket.isPaused()) this.#ticks.run(() => this.#continue(socket, connection))
   }
 
-  #goOn(socket: Socket, connection: HttpConnection): void {
+  #continue(socket: Socket, connection: HttpConnection): void {
     if (socket.destroyed || connection.isAnswering) return
     connection.waiting.shift()?.()
     // If the connection waits for the client to read, Node resumes it itself.

@@ -5,15 +5,12 @@ import { metricsForbidden, sendRefusal, upgradeRequired } from './http-refusals.
 
 const loopbackAddresses = new Set(['127.0.0.1', '::1', '::ffff:127.0.0.1'])
 
-/**
- * These headers show that a local request is not from this machine: a proxy forwards requests of others, and a browser those of any
- * page.
- */
+/** A proxy on this machine forwards requests of other machines, and a browser those of any page. */
 const foreignHeaders = ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip', 'origin']
 
 export type ServiceReports = {
   readonly metrics: () => Promise<string>
-  /** Other machines read the metrics with this token; without a token they cannot. */
+  /** Needed by other machines that read the metrics. */
   readonly metricsToken: string | undefined
   /** Reasons why the relay is not ready; empty if it is ready. */
   readonly unreadyReasons: () => readonly string[]
@@ -21,29 +18,24 @@ export type ServiceReports = {
   readonly demo: boolean
 }
 
-export const serviceHandlers = ({
-  metrics,
-  metricsToken,
-  unreadyReasons,
-  status,
-  demo,
-}: ServiceReports): Handlers<'socket' | 'status' | 'health' | 'ready' | 'metrics'> => ({
+export const serviceHandlers = (reports: ServiceReports): Handlers<'socket' | 'status' | 'health' | 'ready' | 'metrics'> => ({
   socket: (c) => {
     c.header('upgrade', 'websocket')
     return sendRefusal(c, upgradeRequired)
   },
-  status: (c) => sendJson(c, JSON.stringify(status())),
+  status: (c) => sendJson(c, JSON.stringify(reports.status())),
   health: (c) => c.json({ status: 'ok' }),
   ready: (c) => {
-    const reasons = unreadyReasons()
+    const reasons = reports.unreadyReasons()
     const isReady = reasons.length === 0
-    return c.json({ status: isReady ? 'ready' : 'unready', reasons, demo }, isReady ? 200 : 503)
+    return c.json({ status: isReady ? 'ready' : 'unready', reasons, demo: reports.demo }, isReady ? 200 : 503)
   },
   metrics: async (c) => {
     const { incoming } = c.env
+    const { metricsToken } = reports
     const isLocal =
       loopbackAddresses.has(incoming.socket.remoteAddress ?? '') && !foreignHeaders.some((name) => name in incoming.headers)
     if (!isLocal && !(metricsToken !== undefined && hasBearerToken(incoming, metricsToken))) throw metricsForbidden
-    return c.text(await metrics())
+    return c.text(await reports.metrics())
   },
 })

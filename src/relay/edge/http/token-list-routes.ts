@@ -14,9 +14,7 @@ import { listUnavailable, resolveKnownSymbols, resolveSymbols, unknownSymbol } f
 import { type Handlers, hasCurrent, queryOf, sendJson } from './handlers.ts'
 
 const tokenTypes = new Set(updateTypes.filter((type) => !globalTypes.includes(type)))
-/** Bytes of the digest in an ETag. */
 const ETAG_BYTES = 16
-/** Token list records that are rendered in one turn of the event loop. */
 const RECORDS_PER_TURN = 1_000
 
 /** Reads the token list in the form of the Read API, rendered once per change, and its age in seconds. */
@@ -91,7 +89,6 @@ async function readSnapshots(query: URLSearchParams, edge: EdgeContext): Promise
   return `{"as_of":"${asOf}","snapshots":[${texts.join()}],"rejected":${JSON.stringify(rejected)}}`
 }
 
-/** The current state of a token, and the position of its newest update. */
 async function readToken(selector: string, context: EdgeContext, workQueue: WorkQueue): Promise<TokenDetails> {
   const { view, tape, hub, wallTime, navStaleAfterMs } = context
   const { tokens, rejected } = resolveSymbols(view, [selector])
@@ -113,7 +110,6 @@ async function readToken(selector: string, context: EdgeContext, workQueue: Work
 async function newestSeqOf(address: Hex, tape: SearchableTape, workQueue: WorkQueue): Promise<number | null> {
   const read: HistoryReader = tape.openReader({ tokens: new Set([address]), types: tokenTypes })
   let before = tape.end() + 1
-  // Each read covers a limited part of the tape, further back than the previous one.
   for (;;) {
     const { entries, reached } = await read({ after: 0, before, order: 'desc', limit: 1 })
     const [newest] = entries

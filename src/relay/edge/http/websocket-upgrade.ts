@@ -30,7 +30,6 @@ const CLOSE_BOUND_MS = 5_000
 const FRAGMENTS_BOUND = 16
 /** One message of a stream client may be split into this many packets. */
 const CHUNKS_BOUND = 64
-/** Handshakes per turn of the event loop. */
 const HANDSHAKES_PER_TICK = 50
 
 export type WebSocketRoute = {
@@ -38,7 +37,6 @@ export type WebSocketRoute = {
   /** The limits of one message: its bytes, and the packets that it may be split into. */
   readonly messageBoundBytes: number
   readonly chunksBound: number
-  /** Whether to compress messages for clients that offer it. */
   readonly compresses: boolean
   /** The refusal of a client in plain HTTP; null if it is accepted. */
   readonly refusalFor: (address: string, forbidden: Refusal | null) => Refusal | null
@@ -47,7 +45,6 @@ export type WebSocketRoute = {
 
 type UpgradeClient = {
   readonly query: URLSearchParams
-  /** The `Last-Event-ID` header; empty without one. */
   readonly lastEventId: string
   readonly address: string
   readonly compression: Compression
@@ -59,9 +56,8 @@ type UpgradeClient = {
 
 export type WebSocketServices = {
   readonly streams: StreamServices
-  /** Routes beside `/v1/ws`. */
   readonly webSocketRoutes: readonly WebSocketRoute[]
-  /** The refusal of every WebSocket. */
+  /** Refuses every WebSocket. */
   readonly refusal?: Refusal | null
 }
 
@@ -79,8 +75,9 @@ export function serveWebSockets(
   const byPath = new Map(servers.map((target) => [target.route.path, target]))
   const upgrade = (incoming: IncomingMessage, socket: Socket, head: Buffer): void => {
     const url = URL.parse(incoming.url ?? '', 'http://localhost')
-    const requestRefusal = requestRefusalOf(incoming)
-    if (requestRefusal || !url) return refuse(socket, requestRefusal ?? unreadableAddress)
+    if (hasTooManyHeaders(incoming.rawHeaders)) return refuse(socket, tooManyHeaders)
+    if (incoming.httpVersion !== '1.1') return refuse(socket, wrongHttpVersion)
+    if (!url) return refuse(socket, unreadableAddress)
     if (refusalOfAll) return refuse(socket, refusalOfAll)
     if (streams.edge.hub.isDraining) return refuse(socket, goingAway)
     const target = byPath.get(url.pathname)
@@ -144,14 +141,8 @@ function openWebSocketServer(
     // Options that the types of `ws` lack.
     ...{ maxFragments: FRAGMENTS_BOUND, maxBufferedChunks: chunksBound, closeTimeout: CLOSE_BOUND_MS },
   })
-  // A handshake that `ws` rejects gets the relay's error record.
   webSocketServer.on('wsClientError', ({ message }, socket) => refuse(socket, badHandshake(message)))
   return webSocketServer
-}
-
-function requestRefusalOf({ httpVersion, rawHeaders }: IncomingMessage): Refusal | null {
-  if (hasTooManyHeaders(rawHeaders)) return tooManyHeaders
-  return httpVersion === '1.1' ? null : wrongHttpVersion
 }
 
 /** Removes all offers but the accepted one from the request, so that `ws` confirms exactly that. */

@@ -16,7 +16,6 @@ const CLIENT_PREFIX = 'key:'
 
 type KeyRingOptions = {
   readonly apiKeys: readonly KeyEntry[]
-  /** A file with more API keys. */
   readonly apiKeysFile: string | undefined
   /** Proves access tokens. Processes that accept each other's tokens share it. */
   readonly tokenSecret: string
@@ -38,8 +37,18 @@ export class KeyRing {
     this.#byClient = byClient(options.apiKeys)
     const { apiKeysFile: file } = options
     if (file === undefined) return
-    this.#attempt(() => this.#take(readFileSync(file, 'utf8')))
-    this.#timer = setInterval(() => void this.#read(file), FILE_CHECK_MS)
+    // A file that cannot be read changes nothing: a half-written file must not lock clients out.
+    const onFailure = (failure: unknown) => {
+      const why = failure instanceof Error ? failure.message : String(failure)
+      options.warn('API_KEYS_FILE cannot be read, and its last keys stay valid', { why })
+    }
+    const read = () => readFile(file, 'utf8').then((text) => this.#take(text))
+    this.#timer = setInterval(() => read().catch(onFailure), FILE_CHECK_MS)
+    try {
+      this.#take(readFileSync(file, 'utf8'))
+    } catch (failure) {
+      onFailure(failure)
+    }
   }
 
   /** The client of an API key or access token; null if it is not valid. */
@@ -87,14 +96,6 @@ export class KeyRing {
     return createHmac('sha256', this.#options.tokenSecret).update(`stocktape token ${name} ${endS}`).digest('base64url')
   }
 
-  async #read(file: string): Promise<void> {
-    const text = await readFile(file, 'utf8').catch((failure: unknown) => failure)
-    this.#attempt(() => {
-      if (typeof text !== 'string') throw text
-      this.#take(text)
-    })
-  }
-
   #take(text: string): void {
     if (text === this.#fileText) return
     const current = byClient([...this.#options.apiKeys, ...keyEntriesOfFile(text)])
@@ -102,16 +103,6 @@ export class KeyRing {
     const revoked = new Set([...this.#byClient.keys()].filter((client) => !current.has(client)))
     this.#byClient = current
     if (revoked.size > 0) this.#options.onRevoked(revoked)
-  }
-
-  /** A file that cannot be read changes nothing: a half-written file must not lock clients out. */
-  #attempt(take: () => void): void {
-    try {
-      take()
-    } catch (failure) {
-      const why = failure instanceof Error ? failure.message : String(failure)
-      this.#options.warn('API_KEYS_FILE cannot be read, and its last keys stay valid', { why })
-    }
   }
 }
 

@@ -4,12 +4,6 @@ import { Refusal } from '../../../protocol/refusal.ts'
 import { digestOf } from '../../config/key-settings.ts'
 import type { KeyRing } from './api-key-ring.ts'
 
-type AuthSettings = {
-  /** Origins of the pages that may connect. Programs send no Origin header, so this does not apply to them. */
-  readonly origins: readonly string[] | undefined
-  readonly keys: Pick<KeyRing, 'clientOf'> | null
-}
-
 /** Returns why a request with this URL query is refused; null if it is allowed. */
 export type Authorizer = (incoming: IncomingMessage, query: URLSearchParams) => Refusal | null
 
@@ -19,7 +13,8 @@ export const keyRequired = new Refusal(
   'This needs a key: as "Authorization: Bearer …", or as key=… in the URL.',
 )
 
-export function createAuthorizer({ origins, keys }: AuthSettings): Authorizer {
+/** Only pages of these origins may connect. Programs send no Origin header, so this does not apply to them. */
+export function createAuthorizer(origins: readonly string[] | undefined, keys: KeyRing | null): Authorizer {
   const allowed = origins && new Set(origins)
   return (incoming, query) => {
     const { origin } = incoming.headers

@@ -7,10 +7,7 @@ type IpAddress = ipaddr.IPv4 | ipaddr.IPv6
 /** An IPv6 client is counted by its /64 network: one customer owns a whole /64. */
 const NETWORK_PARTS = 4
 
-/**
- * The address that a connection is counted under. Behind a trusted proxy it is the rightmost X-Forwarded-For entry that is not a
- * trusted proxy itself. The header of any other sender is ignored.
- */
+/** Behind a trusted proxy: the rightmost X-Forwarded-For entry that is no trusted proxy. Any other sender's header is ignored. */
 export function clientAddressOf(incoming: IncomingMessage, trusted: BlockList, warn: () => void): string {
   let address = parseAddress(incoming.socket.remoteAddress ?? '')
   const forwarded = incoming.headers['x-forwarded-for']

@@ -8,7 +8,6 @@ const REPLAYS_PER_ADDRESS_BOUND = 2
 type ConnectionBounds = {
   readonly maxClients: number
   readonly maxClientsPerAddress: number
-  /** The limits of a client with an API key. */
   readonly limitsOf?: (client: string) => KeyLimits | undefined
   /** The counts of all processes that serve one port; null if there is only one. */
   readonly shared?: SharedUsage | null
@@ -20,12 +19,10 @@ type ConnectedClient = { readonly address: string }
 /** A waiting client is called back with true when it gets a replay slot, with false when it disconnects. */
 type AddressUsage = { listeners: number; replays: number; readonly waiting: Map<ConnectedClient, (isGranted: boolean) => void> }
 
-/** The name under which all connections are counted. */
 const ALL = '*'
 
 const noop = (): void => {}
 
-/** Limits connections in total and per address, and replays per address. */
 export class ConnectionLimits {
   readonly #bounds: ConnectionBounds
   readonly #usageByAddress = new Map<string, AddressUsage>()

@@ -1,7 +1,4 @@
-/**
- * Runs a limited number of tasks per turn of the event loop, so that a crowd of new connections does not delay the listeners. The
- * caller limits the number of waiting tasks.
- */
+/** Runs a limited number of tasks per turn of the event loop, so that a crowd of new connections does not delay listeners. */
 export class PerTickQueue {
   readonly #perTick: number
   readonly #waiting: (() => void)[] = []

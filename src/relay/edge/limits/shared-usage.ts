@@ -10,10 +10,7 @@ const ADDRESSES_BOUND = 50_000
 /** The requests that an address has left of its two rates, at a time in milliseconds. */
 export type SharedRate = { readonly all: number; readonly logs: number; readonly at: number }
 
-/**
- * Counts of several processes in one small file, so that a limit applies to all of them together. The counts do not survive a
- * restart.
- */
+/** Counts of several processes in one small file, so that a limit applies to all of them together. A restart clears them. */
 export class SharedUsage {
   readonly #worker: number
   #database: DatabaseSync
@@ -49,8 +46,7 @@ export class SharedUsage {
   }
 
   /**
-   * Takes from the rates of an address under the lock. `take` receives the machine's monotonic time, which all processes share, and
-   * the rates; it returns the rest, or null to take nothing.
+   * Calls `take` with the machine's time, which all processes share, and the rates left. It returns the rest, or null to refuse.
    */
   takeRate(address: string, take: (now: number, left: SharedRate | undefined) => SharedRate | null): boolean {
     return this.exclusively(() => {
@@ -63,7 +59,6 @@ export class SharedUsage {
     })
   }
 
-  /** Runs while no other process changes a count. */
   exclusively<Result>(run: () => Result): Result {
     this.#database.exec('BEGIN IMMEDIATE')
     try {

@@ -12,7 +12,6 @@ export class TokenBucket {
     this.#refilledAt = now
   }
 
-  /** Takes `count` units; takes none and returns false if fewer are available. */
   take(now: number, count = 1): boolean {
     if (this.available(now) < count) return false
     this.#available -= count

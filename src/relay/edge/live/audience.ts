@@ -60,8 +60,7 @@ export class Audience {
   }
 
   /**
-   * Builds one buffer per transport and compression, and makes one write per listener that keeps up. For a listener without a
-   * backlog this reads only the outlet: with thousands of them, each further object is a cache miss.
+   * Makes one write per listener that keeps up. For one without a backlog it reads only the outlet: a further object is a cache miss.
    */
   deliver(batch: MatchedBatch, backlogs: BacklogCheck, buffer: WriteBuffer): void {
     const frames = batch.framesFor(this.tokens)

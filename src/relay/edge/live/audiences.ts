@@ -16,7 +16,6 @@ const START: TapePosition = { seq: 0, n: null }
 /** Updates whose match may depend on earlier updates of the keys that they name. */
 const followerTypes: ReadonlySet<UpdateType> = new Set(['seal', 'retract', 'amend'])
 
-/** All live listeners, grouped by selection. */
 export class Audiences {
   readonly #groups = new Map<string, FilterGroup>()
   readonly #audienceByListener = new Map<Listener, Audience>()
@@ -71,12 +70,10 @@ export class Audiences {
     return this.#filteredCount + (previous?.group.isFiltered && previous.size === 1 ? 0 : 1)
   }
 
-  /** Number of different sets of options in use. */
   get groupCount(): number {
     return this.#groups.size
   }
 
-  /** Number of different selections in use. */
   get audienceCount(): number {
     let count = 0
     for (const { audiences } of this.#groups.values()) count += audiences.size

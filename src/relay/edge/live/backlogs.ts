@@ -29,8 +29,8 @@ type Options = {
 }
 
 /**
- * The listeners with untaken bytes. A burst, or a busy moment of a good reader, is no reason to disconnect it, so a backlog may be
- * over the limit for a while. The memory of an update is held once for all listeners that wait for it.
+ * The listeners with untaken bytes. A burst is no reason to disconnect a good reader, so a backlog may be over the limit for a
+ * while.
  */
 export class Backlogs {
   readonly #options: Options

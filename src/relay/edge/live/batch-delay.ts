@@ -5,10 +5,7 @@ const MIN_DELAY_MS = 1
 /** The measured duration halves in this time, so that one round slowed by a pause of the machine does not delay the next ones. */
 const HALF_LIFE_MS = 100
 
-/**
- * Delays updates so that one write carries several. A delivery round costs one write per listener: with few listeners nothing
- * waits, with many the delay is a fraction of a long round.
- */
+/** Delays updates so that one write carries several. With few listeners nothing waits; with many, a fraction of a long round. */
 export class BatchDelay {
   readonly #boundMs: number
   #roundMs = 0

@@ -4,9 +4,8 @@ import { deflateFrames } from '../transport/deflate.ts'
 import type { Compression } from '../transport/deflate-offer.ts'
 
 /**
- * A smaller audience receives a burst uncompressed. Compressing a message costs about 24 µs; writing a burst of 20 to one listener
- * costs 6 to 9 µs, and 1 µs less if it is compressed. Compared with plain bursts, compressed ones cost 0.84 times as much with
- * 1,000 listeners and 1.85 times as much with 64.
+ * A smaller audience receives a burst uncompressed. Compressing a message costs about 24 µs, and saves 1 µs of a write of 6 to 9
+ * µs. A compressed burst costs 0.84 times as much as a plain one with 1,000 listeners, and 1.85 times with 64.
  */
 const AUDIENCE_LEAST = 128
 

@@ -17,8 +17,8 @@ const WRITTEN_CHAR_MICROS = 0.000_075
 /** The writes of a slice may hold the event loop for as long as two rounds of empty writes, or for one turn. */
 const ROUNDS_PER_SLICE = 2
 /**
- * Measured cost of framing an update, of matching it with one set of options, and of compressing each character. Together they may
- * hold the event loop for as long as the round of writes that another slice would need, or for one turn.
+ * Measured cost of framing an update, of matching it with one set of options, and of compressing each character. Their sum in one
+ * slice is limited to one round of writes, or one turn.
  */
 const FRAME_MICROS = 2
 const MATCH_MICROS = 0.2
@@ -36,9 +36,8 @@ type Options = {
 }
 
 /**
- * Delivers the updates of the tape: at once, or after a short delay together with later ones. A large batch is delivered in slices,
- * over several turns of the event loop. Each slice reaches all live listeners in one step, so that all are at one position whenever
- * another listener joins.
+ * Delivers the updates of the tape: at once, or after a short delay together with later ones. A large batch is delivered in slices.
+ * Each slice reaches all live listeners in one step, so that all are at one position whenever another listener joins.
  */
 export class Delivery {
   readonly #options: Options
@@ -150,11 +149,8 @@ export class Delivery {
   }
 }
 
-/** The frames of one write to each listener: `plain` in the default view, `sealed` in the sealed view. */
-type SliceWrite = { readonly plain: readonly Frame[]; readonly sealed: readonly Frame[] }
-
 /** In the sealed view a seal may emit thousands of updates. Its listeners then receive it in parts. */
-function* writesOf(frames: readonly Frame[]): Iterable<SliceWrite> {
+function* writesOf(frames: readonly Frame[]) {
   let [together, added] = [[] as Frame[], 0]
   for (const frame of frames) {
     const viewSize = frame.sealedViewSize

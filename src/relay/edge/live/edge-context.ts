@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { Config } from '../../config/config.ts'
 import type { SearchableTape } from '../../tape/tape.ts'
 import type { KeyRing } from '../limits/api-key-ring.ts'
 import type { Authorizer } from '../limits/authorizer.ts'
@@ -6,7 +7,7 @@ import type { View } from '../select/state-view.ts'
 import type { Hub } from './hub.ts'
 
 /** The parts and settings that all sessions share. */
-export type EdgeContext = {
+export type EdgeContext = Pick<Config['edge'], 'heartbeatMs' | 'maxSelections' | 'maxReplay' | 'maxBacklogBytes'> & {
   readonly hub: Hub
   readonly view: View
   readonly tape: SearchableTape
@@ -21,11 +22,7 @@ export type EdgeContext = {
   readonly isWrongChain: () => boolean
   readonly server: string
   readonly demo: boolean
-  readonly heartbeatMs: number
   readonly navStaleAfterMs: number
-  readonly maxSelections: number
-  readonly maxReplay: number
-  readonly maxBacklogBytes: number
   readonly tapeRetentionMs: number
 }
 

@@ -4,7 +4,6 @@ import { defaultSelectionOptions, patchOptions, readStreamQuery } from '../../..
 import { contentTypeOf, type FormatName, formatOf, variantsOf } from '../../../protocol/transports.ts'
 import { resolveKnownSymbols } from '../select/symbols.ts'
 import { publicHeaders, safetyHeaders } from '../transport/exposed-headers.ts'
-import type { Outlet } from '../transport/outlet.ts'
 import { SocketOutlet } from '../transport/socket-outlet.ts'
 import { takeOver } from '../transport/socket-takeover.ts'
 import type { StreamServices } from './edge-context.ts'
@@ -46,8 +45,8 @@ export const streamHeadersOf = (streams: StreamServices, request: StreamRequest)
   headersOf(resolveRequest(streams, request).format)
 
 /**
- * Opens SSE, NDJSON or text on the raw response. Throws a refusal before the first byte. For EventSource, a temporary refusal is a
- * stream with an error instead, because EventSource never retries after a status other than 200.
+ * Throws a refusal before the first byte. For EventSource, which retries only after status 200, a temporary refusal is a stream
+ * with an error.
  */
 export function openStream(streams: StreamServices, request: StreamRequest): void {
   try {
@@ -57,7 +56,9 @@ export function openStream(streams: StreamServices, request: StreamRequest): voi
     const retryMs = retryMsByReason[failure.reason]
     if (retryMs === undefined) throw failure
     streams.countRefusal(failure.code)
-    refuseAsEvent(request.outgoing, failure, retryMs)
+    request.outgoing.writeHead(200, headersOf('sse'))
+    const error = { type: 'error', code: failure.code, reason: failure.reason, message: failure.message }
+    request.outgoing.end(`retry: ${retryMs}\n\ndata: ${JSON.stringify(error)}\n\n`)
   }
 }
 
@@ -123,14 +124,8 @@ const responseHeadOf = (format: FormatName, time: number): string =>
     .map(([name, value]) => `${name}: ${value}\r\n`)
     .join('')}date: ${new Date(time).toUTCString()}\r\nconnection: close\r\n\r\n`
 
-function refuseAsEvent(outgoing: ServerResponse, refusal: Refusal, retryMs: number): void {
-  outgoing.writeHead(200, headersOf('sse'))
-  const error = { type: 'error', code: refusal.code, reason: refusal.reason, message: refusal.message }
-  outgoing.end(`retry: ${retryMs}\n\ndata: ${JSON.stringify(error)}\n\n`)
-}
-
 /** A streaming response as an outlet. Its body ends when the connection ends. */
-class ResponseOutlet extends SocketOutlet implements Outlet {
+class ResponseOutlet extends SocketOutlet {
   ping(): boolean {
     return false
   }

@@ -6,6 +6,7 @@ import { formatPosition, type TapePosition } from '../../../protocol/position.ts
 import { Refusal } from '../../../protocol/refusal.ts'
 import { type Transport, transports } from '../../../protocol/transports.ts'
 import { anyFilter } from '../../../protocol/value-filters.ts'
+import type { Config } from '../../config/config.ts'
 import type { KeyLimits } from '../../config/key-settings.ts'
 import type { Entry, SearchableTape } from '../../tape/tape.ts'
 import { ConnectionLimits } from '../limits/connection-limits.ts'
@@ -20,7 +21,6 @@ import { Delivery } from './delivery.ts'
 import type { Listener } from './listener.ts'
 
 const STUCK_CHECK_MS = 5_000
-/** Heartbeats per turn of the event loop. */
 const HEARTBEATS_PER_TICK = 250
 /** A disconnected listener reconnects after a random time in this range, so that not all reconnect at once. */
 const RETRY_LEAST_MS = 500
@@ -34,22 +34,18 @@ const limitRefusals = {
 /** The name under which all processes count the listeners of a transport. */
 const countName = (transport: Transport): string => `listeners ${transport}`
 
-type Options = {
+type Options = Pick<
+  Config['edge'],
+  'maxBacklogBytes' | 'backlogPatienceMs' | 'maxClients' | 'maxClientsPerAddress' | 'maxSelections'
+> & {
   readonly tape: SearchableTape
   readonly view: View
   readonly wallTime: () => number
   readonly uptime: () => number
   readonly random: () => number
-  readonly maxBacklogBytes: number
-  readonly backlogPatienceMs: number
-  readonly maxClients: number
-  /** The limits of a client with an API key. */
   readonly limitsOf?: (client: string) => KeyLimits | undefined
-  readonly maxClientsPerAddress: number
-  /** The counts of all processes that serve one port. */
   readonly sharedUsage?: SharedUsage | null
   readonly workers?: number
-  readonly maxSelections: number
   /** The longest time that an update waits for others to share its write. */
   readonly batchDelayBoundMs: number
   readonly counters: {
@@ -58,9 +54,7 @@ type Options = {
     disconnected(transport: Transport, reason: CloseReason | 'client'): void
     /** A connection was ended before it became a listener. */
     refused(transport: Transport, reason: CloseReason): void
-    /** A listener was sent a gap. */
     gap(reason: NoticeOf<'gap'>['reason']): void
-    /** A batch was written to all its listeners. */
     delivered(entries: readonly Entry[]): void
     /** The memory that backlogs hold. */
     held(bytes: number): void
@@ -145,7 +139,6 @@ export class Hub {
     return listener.seq === null ? null : this.position(listener.seq, listener.n)
   }
 
-  /** Adds a listener, or returns the limit that it exceeds. */
   add(listener: Listener): ReturnType<ConnectionLimits['exceededLimit']> {
     const exceeded = this.connectionLimits.add(listener)
     if (exceeded) return exceeded
@@ -171,10 +164,7 @@ export class Hub {
     return load
   }
 
-  /**
-   * The refusal of a selection; null if it is allowed. Listeners rarely share selections with value filters, so their number is
-   * limited.
-   */
+  /** Null if the selection is allowed. Listeners rarely share selections with value filters, so their number is limited. */
   selectionRefusal(selection: Selection, listener?: Listener): Refusal | null {
     if (this.#audiences.filteredCountWith(selection, listener) <= this.#options.maxSelections) return null
     const advice = `Too many different value filters are in use now; leave out ${anyFilter}.`

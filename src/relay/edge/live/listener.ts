@@ -4,7 +4,7 @@ import type { SelectionOptions } from '../../../protocol/selection.ts'
 import type { Transport } from '../../../protocol/transports.ts'
 import type { Compression } from '../transport/deflate-offer.ts'
 import { encode } from '../transport/encode-message.ts'
-import type { Outlet } from '../transport/outlet.ts'
+import type { Outlet } from '../transport/socket-outlet.ts'
 
 /** A listener with a backlog that takes no bytes for this long counts as gone. */
 const STUCK_AFTER_MS = 60_000
@@ -21,7 +21,6 @@ export class Listener {
   /** The address or API key that the client is counted under. A WebSocket may send the key as its first message. */
   address: string
   readonly outlet: Outlet
-  /** Null for no heartbeats. */
   heartbeatMs: number | null
   heartbeatDueAt: number
   /** The last sequence number that was sent or did not match; null before the stream starts. */
@@ -82,9 +81,7 @@ export class Listener {
     this.advance(seq, n)
   }
 
-  /**
-   * Makes the listener a member of an audience. A live listener has no count of its own, because a delivery would have to write it.
-   */
+  /** A live listener has no count of its own, because each delivery would have to write it. */
   countWith(audience: SentCounter): void {
     this.#sent = this.sent - audience.sent
     this.#audience = audience

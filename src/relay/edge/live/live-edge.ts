@@ -18,7 +18,6 @@ import { Hub } from './hub.ts'
 import { openReadiness } from './readiness.ts'
 
 const HEARTBEAT_CHECK_MS = 250
-/** Interval between checks whether an absence begins or ends. */
 const ABSENCE_CHECK_MS = 100
 /** The longest time that an update waits to share one write with later ones: a burst arrives in a few reads of the socket. */
 const BATCH_DELAY_BOUND_MS = 10
@@ -39,7 +38,6 @@ type LiveInputs = {
   readonly warn: (kind: string, detail: unknown) => void
 }
 
-/** Opens the hub with its heartbeats, and the services of every stream. */
 export function openLiveEdge(inputs: LiveInputs) {
   const { config, tape, isCut, wallTime, random, warn } = inputs
   const view = new View(tape, isCut)
@@ -60,7 +58,7 @@ export function openLiveEdge(inputs: LiveInputs) {
     compression: config.edge.compression,
     warn,
     countRefusal: (code) => inputs.metrics.refusals.inc({ code }),
-    authorize: createAuthorizer({ origins: config.edge.origins, keys }),
+    authorize: createAuthorizer(config.edge.origins, keys),
     keys,
     clientAddressOf: (incoming) =>
       keyClientOf(incoming, keys) ??
@@ -101,10 +99,7 @@ export function openLiveEdge(inputs: LiveInputs) {
   }
 }
 
-/**
- * A requested fault: the relay disconnects its clients and is away in a recurring window, except right after its start. Returns the
- * function that stops it.
- */
+/** A requested fault: the relay disconnects its clients in a recurring window, except right after its start. Returns its stop. */
 function runAbsences(window: RecurringWindow, wallTime: () => number, hub: Hub): () => void {
   let hasBeenPresent = false
   const timer = setInterval(() => {
@@ -123,15 +118,14 @@ function keyClientOf(incoming: IncomingMessage, keys: KeyRing | null): string | 
   return key === null ? null : keys.clientOf(key)
 }
 
-const openHub = (
-  { config, metrics, tape, wallTime, uptime, random, sharedUsage = null }: LiveInputs,
-  view: View,
-  limitsOf: (client: string) => KeyLimits | undefined,
-): Hub => {
-  const { maxBacklogBytes, backlogPatienceMs, maxClients, maxClientsPerAddress, maxSelections } = config.edge
+function openHub(inputs: LiveInputs, view: View, limitsOf: (client: string) => KeyLimits | undefined): Hub {
+  const { config, metrics, wallTime } = inputs
   return new Hub({
-    ...{ maxBacklogBytes, backlogPatienceMs, maxClients, maxClientsPerAddress, maxSelections },
-    ...{ tape, view, wallTime, uptime, random, sharedUsage, workers: config.process.workers, limitsOf },
+    ...inputs,
+    ...config.edge,
+    view,
+    limitsOf,
+    workers: config.process.workers,
     batchDelayBoundMs: BATCH_DELAY_BOUND_MS,
     counters: {
       connected: (transport) => metrics.listeners.inc({ transport }),

@@ -12,7 +12,6 @@ type ReadinessInputs = {
   readonly isStopping: () => boolean
 }
 
-/** Reports why the relay is not ready. */
 export function openReadiness({ tape, view, now, isWrongChain, isStopping }: ReadinessInputs) {
   /** The steady time of the last change of the source or its reason. */
   let statusAt = now()

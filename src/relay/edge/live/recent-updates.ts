@@ -3,10 +3,7 @@ import type { Entry } from '../../tape/tape.ts'
 const ENTRIES_BOUND = 2_048
 const CHARS_BOUND = 4_194_304
 
-/**
- * Keeps the newest updates in memory, so that the last step of a join does not read the tape. They are kept as tape entries instead
- * of encoded bytes: a client that reconnects soon needs few of them.
- */
+/** The newest updates, in memory so that the last step of a join does not read the tape. Few readers need them encoded. */
 export class RecentUpdates {
   #entries: Entry[] = []
   #chars = 0

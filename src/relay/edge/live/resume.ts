@@ -10,7 +10,6 @@ import type { Selection } from '../select/compiled-selection.ts'
 import { framesOf, isAfter } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
 
-/** A skipped part of a stream. */
 export type ResumeGap = {
   readonly reason: NoticeOf<'gap'>['reason']
   readonly from: string | null
@@ -28,8 +27,6 @@ export type ResumePoint = {
 
 /** Both views emit every update of these types at its own position, and no value filter omits them. */
 const unconditionalTypes: ReadonlySet<UpdateType> = new Set([...typesOfKind('state', 'reading'), 'seal'])
-const START = 0
-/** Updates that are read at once to count a replay. */
 const MEASURE_PAGE = 100
 
 type ResumeContext = {
@@ -38,7 +35,6 @@ type ResumeContext = {
   readonly wallTime: number
   readonly onGap: OnGap
   readonly maxReplay: number
-  /** Whether the listener has disconnected. */
   readonly isGone: () => boolean
 }
 
@@ -53,12 +49,11 @@ export async function findResumePoint(since: StartPoint, selection: Selection, c
   if (!(await isTooLong(found.after, selection, context))) return found
   const { seq, n } = found.after
   // An earlier gap is reported separately and first: only the long one can be read as history.
-  const from = found.gaps.length > 0 ? formatPosition(tape.epoch, seq, n) : positionTextOf(since)
+  const from =
+    found.gaps.length > 0 ? formatPosition(tape.epoch, seq, n) : since.from === 'position' && position ? since.text : null
   const longGap: ResumeGap = { reason: 'long', from, to: positionAt(tape.end()), skippedAfter: found.after }
   return { after: longGap.to, resume: 'gap', gaps: [...found.gaps, longGap] }
 }
-
-const positionTextOf = (since: StartPoint): string | null => (since.from === 'position' && since.position ? since.text : null)
 
 const positionAt = (seq: number): TapePosition => ({ seq, n: null })
 
@@ -124,7 +119,7 @@ async function isTooLong(after: TapePosition, selection: Selection, { tape, maxR
   const from = resumeAfter(after)
   // The sealed view may emit updates published before the position: each once, and only if kept.
   const isSealed = options.stage === 'sealed'
-  if (from === tape.end() || tape.end() - (isSealed ? START : after.seq) <= maxReplay) return false
+  if (from === tape.end() || tape.end() - (isSealed ? 0 : after.seq) <= maxReplay) return false
   const extent = async (wanted: HistoryFilter, seq: number) => {
     await nextTurn()
     return tape.estimateCount(wanted, seq, maxReplay)
@@ -132,7 +127,7 @@ async function isTooLong(after: TapePosition, selection: Selection, { tape, maxR
   if ((await extent({ tokens, types: unconditionalTypesOf(options) }, from)).least > maxReplay) return true
   const types = new Set(options.types)
   const wanted = { tokens, types, followersOf: types }
-  const { most } = await extent(wanted, isSealed ? START : from)
+  const { most } = await extent(wanted, isSealed ? 0 : from)
   if (most <= maxReplay) return false
   const match = createMatcher(selection)
   const read = tape.openReader(wanted)
@@ -148,7 +143,7 @@ async function isTooLong(after: TapePosition, selection: Selection, { tape, maxR
   return true
 }
 
-const unconditionalTypesOf = (options: SelectionOptions): ReadonlySet<UpdateType> =>
-  new Set(options.types.filter((type) => isUnfiltered(options) || unconditionalTypes.has(type)))
-
-const isUnfiltered = (options: SelectionOptions): boolean => options.stage === 'preconfirmed' && !hasValueFilter(options)
+const unconditionalTypesOf = (options: SelectionOptions): ReadonlySet<UpdateType> => {
+  const isUnfiltered = options.stage === 'preconfirmed' && !hasValueFilter(options)
+  return new Set(options.types.filter((type) => isUnfiltered || unconditionalTypes.has(type)))
+}

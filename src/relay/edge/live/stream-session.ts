@@ -22,7 +22,6 @@ const REPLAY_PAGE = 100
 const LOOKUPS_AT_ONCE = 250
 /** A replay sends the next page when the backlog is at most this. */
 const REPLAY_AHEAD_BYTES = 65_536
-/** Snapshots per turn of the event loop. */
 export const SNAPSHOTS_PER_TURN = 100
 
 export type FirstSubscription = {
@@ -61,10 +60,7 @@ export function sendHello(edge: EdgeContext, listener: Listener, id: string | nu
   })
 }
 
-/**
- * Sends everything from `hello` to `live`, in the order of the contract. Pages of the replay are sent at the reader's pace. The
- * last page and the join to live are one synchronous step, so that no update between them is lost or sent twice.
- */
+/** Sends everything from `hello` to `live`, in the order of the contract, at the reader's pace. */
 export async function startSession(edge: EdgeContext, listener: Listener, subscription: FirstSubscription): Promise<void> {
   if (isRecent(edge, subscription.since)) return startStream(edge, listener, subscription)
   const releaseSlot = await edge.hub.connectionLimits.acquireReplaySlot(listener)
@@ -111,7 +107,7 @@ async function sendInitialState(
 ): Promise<void> {
   const position = edge.hub.position(after.seq, after.n)
   const id = gaps.length > 0 ? null : position
-  listener.sendNotice(subscribedNotice(edge, listener, { id, resume, rejected: subscription.rejected, req: subscription.req }))
+  listener.sendNotice(subscribedNotice(edge, listener, { ...subscription, id, resume }))
   for (const gap of gaps) sendGap(edge, listener, gap)
   if (subscription.snapshot === 'always' || (subscription.snapshot && resume !== 'full'))
     await sendSnapshots(edge, listener, position)
@@ -126,14 +122,10 @@ function sendGap({ hub, tape, view }: EdgeContext, listener: Listener, { reason,
   hub.countGap(reason)
 }
 
-/** The answer to every request that changes or lists the subscription. */
 export function subscribedNotice(
   edge: EdgeContext,
   listener: Listener,
-  answer: Pick<NoticeOf<'subscribed'>, 'id' | 'resume'> & {
-    readonly rejected: readonly RejectedSymbol[]
-    readonly req?: string | number | undefined
-  },
+  answer: Pick<NoticeOf<'subscribed'>, 'id' | 'resume'> & Pick<FirstSubscription, 'rejected' | 'req'>,
 ): NoticeOf<'subscribed'> {
   const symbols = listener.tokens === null ? ['*'] : tokensOf(edge, listener.tokens).map((token) => token.symbol)
   const { types, stage } = listener.options
@@ -176,18 +168,14 @@ async function sendSnapshots(edge: EdgeContext, listener: Listener, id: string):
   }
 }
 
-/** Resolves when the backlog is small enough for the next page, or the listener has disconnected. */
 async function waitForRoom(listener: Listener): Promise<void> {
   while (listener.outlet.backlog > REPLAY_AHEAD_BYTES && isConnected(listener)) await listener.outlet.drained()
 }
 
-/** With `reportsEvicted`, a gap reports evicted updates that the sealed view lacks. */
+/** `reportsEvicted`: a gap reports evicted updates that the sealed view lacks. */
 type Replay = Pick<FirstSubscription, 'snapshot' | 'onGap'> & { readonly reportsEvicted: boolean }
 
-/**
- * Sends the updates of the tape after the listener's position. Makes the listener live in the same synchronous step as the last
- * write, so that no update can be appended between the two.
- */
+/** The last page and the join to live are one synchronous step, so that no update between them is lost or sent twice. */
 async function replay(edge: EdgeContext, listener: Listener, request: Replay): Promise<void> {
   const { hub, tape } = edge
   const { tokens, options } = listener
@@ -201,7 +189,6 @@ async function replay(edge: EdgeContext, listener: Listener, request: Replay): P
     if (last) listener.send(concatBytes(frames, listener.transport), last.seq, frames.length, last.n)
     replayed += frames.length
   }
-  /** In the sealed view one seal may expand to many updates. */
   const sendInPages = async (frames: readonly Frame[]): Promise<void> => {
     for (const part of chunk(frames, REPLAY_PAGE)) {
       await waitForRoom(listener)
@@ -257,8 +244,8 @@ function goLive({ hub }: EdgeContext, listener: Listener, replayed: number): voi
 }
 
 /**
- * The frames of a stream after a position. If the sealed view lacks evicted updates, only the frames before the first of them.
- * `evicted` is the last of them: one gap covers all, and everything between them.
+ * `frames` ends before the first update that eviction removed from the sealed view. `evicted` is the last such update: one gap
+ * covers all, and everything between them.
  */
 function* selectAfter(
   position: TapePosition,

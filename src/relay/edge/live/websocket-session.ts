@@ -61,10 +61,7 @@ export class WebSocketSession implements WebSocketEvents {
     this.#idleTimer = setTimeout(() => edge.hub.disconnect(this.#listener, 'nothing_subscribed'), IDLE_BOUND_MS)
   }
 
-  /**
-   * Opens the session. A URL with symbols subscribes at once. An error in the URL is sent after `hello`, and the connection stays
-   * open.
-   */
+  /** A URL with symbols subscribes at once. An error in the URL is sent after `hello`, and the connection stays open. */
   open(query: URLSearchParams, lastEventId: string, forbidden: Refusal | null): void {
     const edge = this.#edge
     if (forbidden) {
@@ -161,7 +158,6 @@ export class WebSocketSession implements WebSocketEvents {
           subscribedNotice(edge, this.#listener, { req, id: edge.hub.positionOf(this.#listener), resume: 'none', rejected: [] }),
         )
       case 'auth':
-        // The client has access already.
         return
       case 'ping':
         return this.#listener.sendNotice({ type: 'pong', req, time: new Date(edge.wallTime()).toISOString() })
@@ -187,7 +183,6 @@ export class WebSocketSession implements WebSocketEvents {
     this.#run(startSession(edge, this.#listener, subscription))
   }
 
-  /** Makes messages wait until the session is live. */
   #run(session: Promise<void>): void {
     this.#phase = 'starting'
     session.then(
@@ -232,8 +227,7 @@ export class WebSocketSession implements WebSocketEvents {
     edge.hub.join(listener)
     if (combined?.size !== 0) this.#cancelIdleTimer()
     const id = edge.hub.position(edge.hub.deliveredSeq)
-    const { req } = request
-    listener.sendNotice(subscribedNotice(edge, listener, { req, id, resume: 'none', rejected }))
+    listener.sendNotice(subscribedNotice(edge, listener, { req: request.req, id, resume: 'none', rejected }))
     if (request.snapshot === false) return
     for (const token of added) sendSnapshot(edge, listener, id, token)
     // The snapshots of one request may exceed the backlog limit, so they do not count as overdue.

@@ -1,11 +1,10 @@
-/** Initial size of the shared buffer. */
 const BUFFER_BYTES = 262_144
 /** A buffer that a join made larger keeps its size, up to this one. */
 const RETAINED_BOUND_BYTES = 4_194_304
 
 /**
- * Holds the joined bytes of one audience during its writes. If the kernel takes all of them at once, the next audience reuses the
- * space. Otherwise they stay until no backlog refers to this memory, and the next audience's bytes follow them.
+ * Holds the joined bytes of one audience during its writes. If the kernel takes all of them, the next audience reuses the space.
+ * Otherwise they stay until no backlog refers to this memory.
  */
 export class WriteBuffer {
   #buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES)

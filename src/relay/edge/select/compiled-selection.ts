@@ -7,10 +7,7 @@ import type { FactContent } from './key-history.ts'
 /** The updates of these tokens (null for all) that pass these options. */
 export type Selection = { readonly tokens: ReadonlySet<Hex> | null; readonly options: SelectionOptions }
 
-/**
- * Listeners with equal keys of options and tokens share their bytes. The key contains all options, so that no listener receives
- * another one's selection.
- */
+/** Listeners with equal keys share their bytes, so the key contains all options. */
 export const optionsKey = (options: SelectionOptions): string => JSON.stringify({ ...options, ...shownFilters(options) })
 
 export const tokensKey = (tokens: Selection['tokens']): string => (tokens === null ? '*' : [...tokens].sort().join())

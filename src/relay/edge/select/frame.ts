@@ -44,7 +44,6 @@ export class Frame {
     return this.#keyHistories
   }
 
-  /** The frames that the sealed view emits for this update. */
   *sealedView(): Steps<readonly Frame[]> {
     if (!this.#sealedViewFrames) {
       const entries = yield* sealedView(this.entry, this.keyHistories)

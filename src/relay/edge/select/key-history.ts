@@ -6,7 +6,6 @@ import type { Entry, TapeHistory } from '../../tape/tape.ts'
 
 type AmendedContent = Extract<Update, { type: 'amend' }>['update']
 type FactUpdate = Exclude<Extract<Update, { key?: string | undefined }>, { type: 'retract' | 'amend' }>
-/** The content of a key, as published or as amended. */
 export type FactContent = FactUpdate | AmendedContent
 
 /** A key from its publication until a retract, with every content that it had. */
@@ -17,7 +16,6 @@ export type KeyHistory = {
   readonly contents: readonly { readonly seq: number; readonly content: FactContent }[]
 }
 
-/** The keys that a seal lists, and the sequence number of the seal. */
 type SealKeys = { readonly seq: number; readonly keys: ReadonlySet<string> }
 
 export type TapeLookup = Pick<TapeHistory, 'readKey' | 'sealsOfToken'>
@@ -48,10 +46,7 @@ export class KeyLookup {
   }
 }
 
-/**
- * The histories of the keys that one update names, as they were just before it, so that a live delivery and a later replay agree.
- * Each lookup is made once, at first use.
- */
+/** The histories of an update's keys, as they were just before it, so that a live delivery and a later replay agree. */
 export class KeyHistories {
   readonly beforeSeq: number
   readonly #lookup: KeyLookup
@@ -75,9 +70,8 @@ export class KeyHistories {
   }
 
   /**
-   * The sequence number at which the sealed view emitted this history; null if it has not yet. That is the first seal after the
-   * publication that lists the key: a block that is sealed again lists the key again. The tape keeps every such seal as long as the
-   * publication.
+   * The first seal after the publication that lists the key, at which the sealed view emitted it; null if there is none yet. A
+   * block that is sealed again lists the key again. The tape keeps such seals as long as the publication.
    */
   emittedAt({ key, seq, published }: KeyHistory): number | null {
     if (published.stage !== 'preconfirmed') return seq

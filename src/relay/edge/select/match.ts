@@ -10,10 +10,7 @@ import { contentsEmitted } from './sealed-view.ts'
 /** Picks the frames that a selection receives, in its view. It looks up the keys of a large seal in steps. */
 export type Matcher = (frames: readonly Frame[]) => Steps<readonly Frame[]>
 
-/**
- * Decides which updates a selection receives. The decision depends only on the tape and the selection, never on earlier messages of
- * a connection, so a resume, another relay and a history page agree.
- */
+/** The decision depends only on the tape and the selection, so a live stream, a resume, another relay and a history page agree. */
 export function createMatcher(selection: Selection): Matcher {
   const matches = createFrameMatcher(selection)
   const isSealed = selection.options.stage === 'sealed'

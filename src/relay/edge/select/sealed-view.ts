@@ -7,9 +7,8 @@ import type { FactContent, KeyHistories, KeyHistory } from './key-history.ts'
 export type SealedViewEntry = Entry & { readonly n: number | null }
 
 /**
- * The updates that the sealed view emits for one update of the tape, in order. They depend only on the tape, so they are equal
- * live, after a resume and in a history page. A key whose publication the tape no longer keeps cannot be emitted: the seal lists
- * it, and a `gap` reports it.
+ * The updates that the sealed view emits for an update of the tape. They depend only on the tape, so live streams and history
+ * agree. A fact whose publication was evicted cannot be emitted: a `gap` reports it.
  */
 export function* sealedView(entry: Entry, histories: KeyHistories): Steps<readonly SealedViewEntry[]> {
   const { update } = entry
@@ -52,10 +51,7 @@ function* emittedBefore(seq: number, seal: Seal, histories: KeyHistories): Steps
 /** An update that the sealed view lacks: its place among the keys of the seal, from 1, and its type. */
 export type EvictedUpdate = { readonly n: number; readonly type: UpdateType }
 
-/**
- * The updates that eviction removed from the sealed view of a seal. A key that is listed for the first time was published before,
- * except a late key, which is published as sealed.
- */
+/** A key that a seal lists for the first time was published before, except a late key. Without a publication, it was evicted. */
 export function evictedBefore(seal: Seal, histories: KeyHistories): readonly EvictedUpdate[] {
   const lateKeys = new Set(seal.late_keys)
   return seal.keys.flatMap((key, index) => {
@@ -76,10 +72,7 @@ function asSealed({ published, contents }: KeyHistory, seal: Seal, n: number): U
   return { ...common, ...content, id, prev: null, time: published.time, stage: 'sealed', block }
 }
 
-/**
- * Whether the sealed view emitted a key before its retract or amend. If the tape no longer keeps the publication, the key counts as
- * emitted if the update shows that it may have been sealed.
- */
+/** If the tape no longer keeps the publication, the key counts as emitted if the update shows that it may have been sealed. */
 function wasEmitted(update: Extract<Update, { type: 'retract' | 'amend' }>, histories: KeyHistories): boolean {
   const history = histories.historyOf(update.key)
   if (history) return histories.emittedAt(history) !== null

@@ -23,8 +23,6 @@ import type { Token } from '../../tokens/token.ts'
 import { Directory } from '../../tokens/token-directory.ts'
 import { TokenWarnings } from '../../tokens/token-warnings.ts'
 
-const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
-
 type ReportedStatus = Omit<SourceStatusNote, 'started_at'> & { readonly started_at: string | null }
 
 /** The place of a token among all. A new state of the token replaces the old one there. */
@@ -38,21 +36,21 @@ export class View {
   readonly #slots: TokenSlot[] = []
   readonly #slotByAddress = new Map<Hex, TokenSlot>()
   #isSorted = true
-  #listReadAt: number | null = null
+  /** The steady time of the last read of the list. */
+  listReadAt: number | null = null
   #listOrder: readonly Hex[] | null = null
   #listed: readonly Token[] | null = null
-  #head: Head
-  #newestSettled: SealedBlockTime | null = null
-  #status: ReportedStatus
+  head: Head = { pending: null, sealed: null, safe: null, finalized: null }
+  /** The newest settled block whose time is known. */
+  newestSettled: SealedBlockTime | null = null
+  #status: ReportedStatus = { source: 'down', reason: 'unreachable', started_at: null }
   readonly #quotes = new Map<string, TokenQuotes>()
-  #session: NoticeOf<'snapshot'>['session'] = null
+  session: NoticeOf<'snapshot'>['session'] = null
   readonly #isCut: () => boolean
 
   /** While `isCut`, the tape does not receive current updates, so the source is unknown and counts as down. */
   constructor(tape: NoteReader, isCut: () => boolean = () => false) {
     this.#isCut = isCut
-    this.#head = unknownHead
-    this.#status = { source: 'down', reason: 'unreachable', started_at: null }
     this.apply(tape)
   }
 
@@ -62,17 +60,13 @@ export class View {
     for (const token of tokens.values()) this.#set(token)
     if (tokens.size > 0 || order) this.#listed = null
     this.#listOrder = order ?? this.#listOrder
-    this.#listReadAt = notes.note(listReadNote) ?? this.#listReadAt
-    this.#head = notes.note(headNote) ?? this.#head
+    this.listReadAt = notes.note(listReadNote) ?? this.listReadAt
+    this.head = notes.note(headNote) ?? this.head
     this.#status = notes.note(statusNote) ?? this.#status
-    this.#newestSettled = notes.note(newestSettledNote) ?? this.#newestSettled
+    this.newestSettled = notes.note(newestSettledNote) ?? this.newestSettled
     for (const [address, quotes] of notes.notes(quoteNotes)) this.#quotes.set(address, quotes)
     const note = notes.note(sessionNote)
-    if (note) this.#session = note.session
-  }
-
-  get head(): Head {
-    return this.#head
+    if (note) this.session = note.session
   }
 
   get isCut(): boolean {
@@ -90,10 +84,6 @@ export class View {
   /** The time of the last change of the source or its reason; null before the first status. */
   get startedAt(): string | null {
     return this.#status.started_at
-  }
-
-  get newestSettled(): SealedBlockTime | null {
-    return this.#newestSettled
   }
 
   /** Every token, sorted by symbol, including delisted ones: clients can still select those. */
@@ -118,17 +108,8 @@ export class View {
     return this.#listed
   }
 
-  /** One quote per pool that was read. */
   quotesOf(address: Hex): TokenQuotes {
     return this.#quotes.get(address) ?? []
-  }
-
-  get session(): NoticeOf<'snapshot'>['session'] {
-    return this.#session
-  }
-
-  get listReadAt(): number | null {
-    return this.#listReadAt
   }
 
   isListed(address: Hex): boolean {

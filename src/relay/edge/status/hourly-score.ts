@@ -2,7 +2,6 @@ import { followedKeys, keyEventOf } from '../../../protocol/key-life.ts'
 import type { HourScore } from '../../../protocol/status.ts'
 import type { Update } from '../../../protocol/updates.ts'
 import { LeadHistogram, percentile } from './lead-histogram.ts'
-import type { PublishedLog } from './scored-update.ts'
 
 export const HOUR_MS = 3_600_000
 /** Number of hours shown, the current one included. One more is read: if the tape holds a part of it, it holds all of the next. */
@@ -12,22 +11,28 @@ const KEPT_HOURS_BOUND = 32
 /** The limit of open keys, equal to that of the ingest. */
 const OPEN_KEYS_BOUND = 131_072
 /**
- * The map of open keys is copied after at least this many insertions. Each table that a map outgrows refers to the next one, so an
- * old table keeps all later ones, and their keys, until the next full collection: 100 MB after a million updates.
+ * The map of open keys is copied after at least this many insertions. Each table that a map outgrows refers to the next one: an old
+ * one would keep all later tables and their keys, 100 MB after a million updates.
  */
 const REBUILD_AFTER_KEYS = 1_024
 
-/** An update as read from the tape, or as delivered. */
+/** A log that was published under its key. */
+export type PublishedLog = {
+  readonly type: 'published'
+  readonly time: string
+  readonly key: string
+  readonly stage: string | undefined
+  readonly late: boolean
+  readonly block?: { readonly timestamp: string | null } | undefined
+}
+
 export type ScoredEntry = { readonly seq: number; readonly update: Update | PublishedLog }
 
 export type HourCounts = Omit<HourScore, 'seconds'>
 
 export const hourOf = (ms: number): number => Math.floor(ms / HOUR_MS) * HOUR_MS
 
-/**
- * Scores pre-confirmations by hour. The score depends only on the tape: reading it again, from the hour before the first one shown,
- * gives equal numbers.
- */
+/** Scores pre-confirmations by hour. The score depends only on the tape, so reading the tape again gives equal numbers. */
 export class HourlyScore {
   readonly #hours = new Map<number, HourCounter>()
   /** The time of publication of each open key. */
@@ -45,8 +50,7 @@ export class HourlyScore {
   }
 
   /**
-   * The hours that the tape holds completely, oldest first, and the current one. No update after `oldest` has been evicted. Unless
-   * `oldest` is 0, the hour that contains it is incomplete.
+   * The hours that the tape holds completely, oldest first, and the current one. Every update after `oldest` is kept.
    */
   hours(now: number, oldest: number): readonly HourCounts[] {
     const current = hourOf(now)
@@ -79,7 +83,6 @@ export class HourlyScore {
     return hour
   }
 
-  /** Returns true if the update changed a count. */
   #count(hour: HourCounter, update: ScoredEntry['update'], time: number): boolean {
     const event = keyEventOf(update)
     if (event === null) return false

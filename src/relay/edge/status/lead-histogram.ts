@@ -1,4 +1,3 @@
-/** Leads below this are counted to the millisecond. */
 const EXACT_BELOW_MS = 10_000
 /** Longer leads keep three digits: a number of bins per decade, for a number of decades. */
 const BINS_PER_DECADE = 900
@@ -41,7 +40,6 @@ function binOf(ms: number): number {
   return EXACT_BELOW_MS + decade * BINS_PER_DECADE + Math.floor(lead / step) - MIN_THREE_DIGITS
 }
 
-/** The shortest lead that a bin counts. */
 function minLeadOf(bin: number): number {
   if (bin < EXACT_BELOW_MS) return bin
   const decade = Math.floor((bin - EXACT_BELOW_MS) / BINS_PER_DECADE)

@@ -1,7 +1,16 @@
 import { nextTurn } from '../../../lib/turns.ts'
+import type { Update } from '../../../protocol/updates.ts'
 import type { Entry, Tape, TapeHistory } from '../../tape/tape.ts'
-import { HOUR_MS, type HourCounts, HourlyScore, hourOf, type ScoredEntry, SHOWN_HOURS_BOUND } from './hourly-score.ts'
-import { scoredUpdateOf } from './scored-update.ts'
+import { parseUpdate } from '../../tape/tape-row.ts'
+import {
+  HOUR_MS,
+  type HourCounts,
+  HourlyScore,
+  hourOf,
+  type PublishedLog,
+  type ScoredEntry,
+  SHOWN_HOURS_BOUND,
+} from './hourly-score.ts'
 
 const PAGE_MESSAGES = 100
 /** `open` waits for this many pages, so that a short tape is read completely. */
@@ -48,7 +57,6 @@ export class ScoreTracker {
     }
   }
 
-  /** Null while the tape is still being read. */
   hours(now: number): readonly HourCounts[] | null {
     return this.#isCaughtUp ? this.#score.hours(now, this.#tape.oldest()) : null
   }
@@ -71,3 +79,22 @@ export class ScoreTracker {
     }
   }
 }
+
+const publishedLogPattern =
+  /^\{"type":"(?:transfer|mint|burn|seize|approval|log)","id":"[^"]*","prev":[^,]*,"symbol":"[^"\\]*","address":"\w*","time":"([^"]*)","key":"([^"]*)","stage":"(\w+)","late":(true|false)[,}]/
+
+const blockTimestampPattern = /"block":\{"number":\d+,"hash":[^,]*,"timestamp":"([^"]*)"\}/
+
+/** Reads only the fields that the score needs. A million completely parsed updates would leave as many short strings in memory. */
+function scoredUpdateOf(text: string): Update | PublishedLog {
+  const found = publishedLogPattern.exec(text)
+  if (!found) return parseUpdate(text)
+  const [, time = '', key = '', stage, late] = found
+  const common = { type: 'published', time, key: copyOf(key), stage } as const
+  if (late === 'false') return { ...common, late: false }
+  const [, timestamp] = blockTimestampPattern.exec(text) ?? []
+  return { ...common, late: true, block: { timestamp: timestamp === undefined ? null : copyOf(timestamp) } }
+}
+
+/** A substring keeps the whole text in memory, so it is copied to a text of its own. */
+const copyOf = (part: string): string => ` ${part}`.slice(1)

@@ -9,7 +9,6 @@ import { TimePerSource, timePerSourceNote } from './time-per-source.ts'
 /** Interval at which the uptime is saved beside the tape. A crash loses at most this much of it. */
 const UPTIME_SAVE_MS = 10_000
 
-/** Opens the status of the service, and saves it every few seconds. */
 export async function openStatus(context: EdgeContext, rpcClientCount: () => number, onFailure: (failure: unknown) => void) {
   const status = await StatusService.open(context, rpcClientCount)
   const saveTimer = setInterval(() => void status.save().catch(onFailure), UPTIME_SAVE_MS)
@@ -50,7 +49,6 @@ export class StatusService {
     return this.#scoreTracker.read()
   }
 
-  /** Saves the uptime beside the tape, unless another process does. */
   async save(): Promise<void> {
     const { tape, wallTime } = this.#context
     const notes = new Notes().set(timePerSourceNote, this.#timePerSource.note(wallTime()))

@@ -20,9 +20,7 @@ export const timePerSourceNote = defineNote<TimePerSourceNote>(
 
 const zeroMs: Readonly<MsPerSource> = { pendingLogs: 0, poll: 0, sealed: 0, down: 0 }
 
-/**
- * The time that each source was in use, hour by hour. The tape cannot tell it, because it has no update for an unchanged source.
- */
+/** The time of each source, hour by hour. The tape cannot tell it, because it has no update for an unchanged source. */
 export class TimePerSource {
   readonly #hours: Map<number, MsPerSource>
   #source: SourceName

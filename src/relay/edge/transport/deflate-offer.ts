@@ -3,7 +3,6 @@ import { DEFLATE_WINDOW_BITS } from './deflate.ts'
 /** The messages to a listener are not compressed, compressed together for each batch, or each compressed alone. */
 export type Compression = 'none' | 'batch' | 'message'
 
-/** An accepted offer of permessage-deflate: the header for `ws` to confirm, and the compression. */
 export type DeflateOffer = { readonly header: string; readonly compression: Exclude<Compression, 'none'> }
 
 const EXTENSION = 'permessage-deflate'
@@ -17,10 +16,7 @@ const validators = new Map<string, (value: string | undefined) => boolean>([
   ['client_max_window_bits', (value) => value === undefined || windowBits.test(value)],
 ])
 
-/**
- * The first acceptable offer of a `Sec-WebSocket-Extensions` header; null if there is none, and the connection stays uncompressed.
- * An offer is declined if it is unreadable, or if its window is smaller than the relay's.
- */
+/** The first acceptable offer of the header. An unreadable offer, or one with a smaller window than the relay's, is declined. */
 export function acceptDeflateOffer(header: string): DeflateOffer | null {
   for (const offer of header.split(',')) {
     const [name, ...texts] = offer.split(';').map((part) => part.trim())

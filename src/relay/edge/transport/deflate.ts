@@ -16,8 +16,7 @@ const FLUSH_END_BYTES = 4
 
 /**
  * Messages as compressed WebSocket frames. A message refers only to earlier ones of this call, so every client that keeps its
- * window can read it, whatever it received before. The dictionary is the content of that window: Node has no synchronous deflate
- * stream, and one result serves thousands of clients.
+ * window can read it. The dictionary is the content of that window: Node has no synchronous deflate stream.
  */
 export function deflateFrames(texts: readonly string[]): readonly Buffer[] {
   const payloads = Buffer.from(texts.join(''))

@@ -12,7 +12,6 @@ const FINAL_TEXT = 0x81
 /** Marks a compressed message (RFC 7692 §6). */
 const RSV1 = 0x40
 
-/** The header of an unmasked, unfragmented text frame. */
 export function wsHeader(length: number, payload: 'plain' | 'deflated' = 'plain'): Buffer {
   const header = Buffer.allocUnsafe(length < 126 ? 2 : length < 65_536 ? 4 : 10)
   header[0] = payload === 'plain' ? FINAL_TEXT : FINAL_TEXT | RSV1

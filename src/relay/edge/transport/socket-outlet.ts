@@ -1,8 +1,25 @@
 import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
+import type { CloseReason } from '../../../protocol/close-codes.ts'
+
+/** Takes a listener's bytes: a WebSocket, a streaming response or an export. */
+export interface Outlet {
+  write(bytes: Buffer): void
+  /** Bytes written and not yet taken by the kernel. */
+  readonly backlog: number
+  /** Bytes that the kernel has taken in total. */
+  readonly takenBytes: number
+  /** Resolves when there is room again, or when the connection has ended. */
+  drained(): Promise<void>
+  /** Pings the client if the transport can; true if the client left too many pings unanswered. */
+  ping(): boolean
+  end(reason: CloseReason, position: string | null): void
+  /** Ends the connection at once, without sending unsent bytes. */
+  cut(): void
+}
 
 /** Writes bytes unchanged to a socket: they are encoded once for all listeners. */
-export class SocketOutlet {
+export abstract class SocketOutlet implements Outlet {
   protected readonly socket: Socket
 
   constructor(socket: Socket) {
@@ -43,15 +60,15 @@ export class SocketOutlet {
     return drainedOrClosed(this.socket)
   }
 
+  abstract ping(): boolean
+  abstract end(reason: CloseReason, position: string | null): void
+
   cut(): void {
     this.socket.destroy()
   }
 }
 
-/**
- * Node's fields for a write that the kernel has taken in part: its length, and the unsent rest. If a release of Node lacks these
- * fields, a write counts until it is complete.
- */
+/** A partly taken write: its length, and its unsent rest. If a release of Node lacks these fields, a write counts until its end. */
 type SocketInternals = {
   readonly _handle?: { readonly writeQueueSize?: number; readonly bytesWritten?: number } | null
   readonly _writableState?: { readonly writelen?: number }

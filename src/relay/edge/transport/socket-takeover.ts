@@ -13,8 +13,7 @@ export const markLate = (incoming: IncomingMessage): void => void lateRequests.a
 
 /**
  * Detaches a connection from Node's HTTP server, like an upgrade, to write a stream on it: the parser and response objects would be
- * most of the cost of an idle stream. Later requests on this connection are not answered, and the stream's head contains
- * `connection: close`.
+ * most of the cost of an idle stream. The stream's head contains `connection: close`.
  */
 export function takeOver(incoming: IncomingMessage, outgoing: ServerResponse): Socket {
   const { socket } = incoming
@@ -26,7 +25,6 @@ export function takeOver(incoming: IncomingMessage, outgoing: ServerResponse): S
   return socket
 }
 
-/** Whether a connection is detached from the HTTP server. */
 export const isTaken = (socket: object): boolean => takenSockets.has(socket)
 
 /** Also needed for a request that was pipelined behind the stream's in one packet. */

@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net'
 import { WebSocket } from 'ws'
 import { type CloseReason, closeCodes, formatCloseReason } from '../../../protocol/close-codes.ts'
-import type { Outlet } from './outlet.ts'
 import { SocketOutlet } from './socket-outlet.ts'
 
 /** A connection with this many unanswered pings counts as dead. */
@@ -9,7 +8,6 @@ const UNANSWERED_PINGS_BOUND = 2
 
 /** Receives the events of a WebSocket by direct calls, which need 600 bytes less per connection than event listeners. */
 export interface WebSocketEvents {
-  /** Null for a binary message. */
   onMessage(text: string | null): void
   onPing(): void
   onPong(): void
@@ -35,10 +33,7 @@ export class ServerWebSocket extends WebSocket {
     return true
   }
 
-  /**
-   * Frees the inflater of the last message. `ws` would keep 15 KB for each client that ever compressed a message. If `ws` renamed
-   * this field, only memory use would grow.
-   */
+  /** `ws` would keep 15 KB for each client that ever compressed a message. If it renamed this field, only memory use would grow. */
   #releaseInflater(): void {
     const { _extensions } = this as { _extensions?: { 'permessage-deflate'?: { cleanup(): void } } }
     _extensions?.['permessage-deflate']?.cleanup()
@@ -53,11 +48,8 @@ export class ServerWebSocket extends WebSocket {
 /** An empty ping (RFC 6455 §5.5.2). */
 const PING = Buffer.of(0x89, 0)
 
-/**
- * A WebSocket as an outlet. Its frames are whole messages, compressed without `ws`, so they may be sent between frames of `ws`,
- * which handles the handshake, incoming messages and the close.
- */
-export class WebSocketOutlet extends SocketOutlet implements Outlet {
+/** Writes whole frames, compressed without `ws`. `ws` handles the handshake, incoming messages and the close. */
+export class WebSocketOutlet extends SocketOutlet {
   readonly #webSocket: ServerWebSocket
   #isOpen = true
   #isCorked = false
