@@ -31,7 +31,8 @@ export async function guardEviction(tape: SearchableTape, stage: Stage): Promise
     readKey: (key) => {
       const found = tape.readKey(key)
       // The sealed view emits a publication at its seal, so the tape must keep it until then.
-      if (wasRead(key) && !found.some(isPublication)) throw new EvictedError('eviction removed unsent updates')
+      const isPublished = found.some(({ update: { type } }) => type !== 'amend' && type !== 'retract')
+      if (wasRead(key) && !isPublished) throw new EvictedError('eviction removed unsent updates')
       return found
     },
     sealsOfToken: (address, block) => tape.sealsOfToken(address, block),
@@ -58,5 +59,3 @@ const dropEvicted = (oldest: number, { entries, reached }: FoundEntries): FoundE
   entries: entries.filter(({ seq }) => seq > oldest),
   reached: reached !== null && reached > oldest ? reached : null,
 })
-
-const isPublication = ({ update: { type } }: Entry): boolean => type !== 'amend' && type !== 'retract'

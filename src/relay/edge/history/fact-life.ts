@@ -48,7 +48,6 @@ const unknownKey = (key: string): Refusal =>
 const sealsOf = (key: string, seals: readonly Entry[]): readonly Entry[] =>
   seals.some(({ update }) => isAbout(key, update)) ? seals : []
 
-/** False for a seal of the key's block that does not list the key. */
 const isAbout = (key: string, update: Update): boolean => update.type !== 'seal' || update.keys.includes(key)
 
 function stageOf(key: string, entries: readonly Entry[]): KeyStage | null {

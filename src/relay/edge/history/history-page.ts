@@ -43,11 +43,8 @@ export async function readPage(context: ReadContext, query: HistoryQuery) {
 }
 
 /** Reads a chunk from one end of the range: exactly the updates that a stream of the selection would send there. */
-export async function readChunk(
-  { tape, workQueue, isGone }: ReadContext,
-  query: HistoryQuery,
-  bounds: ChunkBounds,
-): Promise<HistoryChunk> {
+export async function readChunk(context: ReadContext, query: HistoryQuery, bounds: ChunkBounds): Promise<HistoryChunk> {
+  const { tape, workQueue, isGone } = context
   const { selection, order } = query
   const match = createMatcher(selection)
   const types = new Set(selection.options.types)

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import type { Context, Handler } from 'hono'
 import { publicHeaders } from '../transport/exposed-headers.ts'
-import { type Env, type Handlers, hasCurrent } from './handlers.ts'
+import { type Env, hasCurrent } from './handlers.ts'
 import { sendRefusal, unknownPath } from './http-refusals.ts'
 
 type BoardFile = {
@@ -48,12 +48,11 @@ const pageHeaders = {
 }
 const assetHeaders = { 'cache-control': 'public, max-age=31536000, immutable' }
 
-/** The files that the page loads. No document names their path, which changes with every build. */
-type BoardAssets = { readonly asset: Handler<Env> }
+/** No document names the paths of the page's files, which change with every build. */
 export const ASSET_PATTERN = '/assets/:file'
 
 /** Serves the board from memory. Without a build, `/` redirects to the documentation. */
-export function boardHandlers(settings: BoardSettings, folder = builtBoard): Handlers<'home'> & BoardAssets {
+export function boardHandlers(settings: BoardSettings, folder = builtBoard) {
   const files = readBoard(folder, settings)
   const home: Handler<Env> = (c) =>
     files ? sendFile(c, files.page, pageHeaders) : c.body(null, 302, { ...publicHeaders, location: '/docs' })

@@ -4,6 +4,8 @@ import { Hono } from 'hono'
 import { cors } from 'hono/cors'
 import { Refusal } from '../../../protocol/refusal.ts'
 import { type RouteId, routeIds, routes } from '../../../protocol/routes.ts'
+import type { Config } from '../../config/config.ts'
+import type { Metrics } from '../../metrics.ts'
 import { bearerTokenOf, keyRequired } from '../limits/authorizer.ts'
 import { WorkQueue } from '../limits/work-queue.ts'
 import type { StreamServices } from '../live/edge-context.ts'
@@ -14,9 +16,11 @@ import { documentHandlers, type LoadDocuments } from './documents-handler.ts'
 import { authorizedQuery, type Env, type Handlers, sendJson } from './handlers.ts'
 import { exportHandlers, historyHandlers } from './history-handlers.ts'
 import { methodNotAllowed, noKeys, onlyIngests, sendRefusal, unknownPath } from './http-refusals.ts'
+import { type EdgeServer, listen } from './http-server.ts'
 import { type ServiceReports, serviceHandlers } from './service-handlers.ts'
 import { streamHandlers } from './stream-handlers.ts'
 import { tokenListHandlers } from './token-list-routes.ts'
+import type { WebSocketRoute } from './websocket-upgrade.ts'
 
 type PartRoute = 'rpc'
 /** A route that another part of the relay serves, with Node's own request and response. */
@@ -25,15 +29,47 @@ export type NodeRoute = {
   readonly handle: (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>
 }
 
-type Options = Omit<ServiceReports, 'demo'> & {
+type HttpInputs = Pick<ServiceReports, 'unreadyReasons' | 'status'> & {
+  readonly config: Config
   readonly streams: StreamServices
-  readonly nodeRoutes: readonly NodeRoute[]
+  readonly parts: readonly { readonly routes: readonly NodeRoute[]; readonly webSocketRoutes: readonly WebSocketRoute[] }[]
+  readonly metrics: Metrics
   readonly loadDocuments: LoadDocuments
-  readonly listCacheControl: string
-  readonly explorerUrl?: string | undefined
-  /** Whether the process serves no clients, only the routes about its own state. */
-  readonly onlyServiceRoutes?: boolean
 }
+
+/** Listens on the port of the process. */
+export function openHttpEdge({ config, streams, parts, metrics, ...reports }: HttpInputs): Promise<EdgeServer> {
+  const { edge, process: own } = config
+  const app = openApp({
+    ...reports,
+    streams,
+    nodeRoutes: parts.flatMap(({ routes }) => routes),
+    listCacheControl: `${streams.keys ? 'private' : 'public'}, max-age=${Math.ceil(config.tokens.stocksRefreshMs / 1_000)}`,
+    explorerUrl: edge.explorerUrl,
+    metrics: metrics.text,
+    metricsToken: edge.metricsToken,
+    onlyServiceRoutes: own.role === 'ingest',
+  })
+  const refusal = own.role === 'ingest' ? onlyIngests : null
+  const webSocketRoutes = parts.flatMap((part) => part.webSocketRoutes)
+  const address = {
+    host: own.host,
+    port: own.port,
+    maxClients: edge.maxClients,
+    maxPerAddress: () => Math.max(edge.maxClientsPerAddress, streams.keys?.maxClients ?? 0),
+    trustedProxies: edge.trustedProxies,
+  }
+  return listen(app, { streams, webSocketRoutes, refusal }, address)
+}
+
+type Options = Omit<ServiceReports, 'demo'> &
+  Pick<HttpInputs, 'streams' | 'loadDocuments'> & {
+    readonly nodeRoutes: readonly NodeRoute[]
+    readonly listCacheControl: string
+    readonly explorerUrl?: string | undefined
+    /** Whether the process serves no clients, only the routes about its own state. */
+    readonly onlyServiceRoutes?: boolean
+  }
 
 const serviceRoutes = ['status', 'health', 'ready', 'metrics'] as const satisfies readonly RouteId[]
 

@@ -10,7 +10,6 @@ import { internalError } from '../transport/shared-refusals.ts'
 
 /** No client of the relay sends more headers than this. */
 export const HEADERS_BOUND = 50
-/** Seconds after which a client that was refused for lack of room may retry. */
 const RETRY_AFTER_S = '1'
 /** The versions of WebSocket that the relay supports. A refused handshake must name them (RFC 6455 §4.4). */
 const WEBSOCKET_VERSIONS = '13, 8'

@@ -52,7 +52,6 @@ export type EdgeServer = {
   close(withinMs: number): Promise<void>
 }
 
-/** The address to listen on, and its limits. As many connections again, up to the spare ones, may send plain requests. */
 type ListenAddress = {
   readonly host: string
   readonly port: number
@@ -154,7 +153,7 @@ async function closeServer(server: Server, connections: TcpConnections, withinMs
   clearInterval(idleTimer)
 }
 
-const startListening = (server: Server, { host, port }: { host: string; port: number }): Promise<void> =>
+const startListening = (server: Server, { host, port }: ListenAddress): Promise<void> =>
   new Promise((resolve, reject) => {
     server.once('error', (failure: NodeJS.ErrnoException) => {
       const why =

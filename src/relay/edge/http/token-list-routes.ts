@@ -99,11 +99,8 @@ async function readToken(selector: string, context: EdgeContext, workQueue: Work
   const seq = await newestSeqOf(address, tape, workQueue)
   const token = view.token(address)
   if (!token) throw unknownSymbol(rejected)
-  const {
-    type: _type,
-    id: _id,
-    ...snapshot
-  } = snapshotOf(token, view, { id: null, asOf: hub.position(tape.end()), now: wallTime(), navStaleAfterMs })
+  const state = { id: null, asOf: hub.position(tape.end()), now: wallTime(), navStaleAfterMs }
+  const { type: _type, id: _id, ...snapshot } = snapshotOf(token, view, state)
   return { ...snapshot, last: seq === null ? null : hub.position(seq) }
 }
 

@@ -8,7 +8,7 @@ type IpAddress = ipaddr.IPv4 | ipaddr.IPv6
 const NETWORK_PARTS = 4
 
 /** Behind a trusted proxy: the rightmost X-Forwarded-For entry that is no trusted proxy. Any other sender's header is ignored. */
-export function clientAddressOf(incoming: IncomingMessage, trusted: BlockList, warn: () => void): string {
+export function clientAddressOf(incoming: IncomingMessage, trusted: BlockList | undefined, warn: () => void): string {
   let address = parseAddress(incoming.socket.remoteAddress ?? '')
   const forwarded = incoming.headers['x-forwarded-for']
   if (address === null) return 'unknown'
@@ -26,14 +26,15 @@ export function clientAddressOf(incoming: IncomingMessage, trusted: BlockList, w
 /** The address, or IPv6 network, that a connection is counted under before its first request. Empty for a trusted proxy. */
 export function networkAddressOf(remoteAddress: string, trusted: BlockList | undefined): string {
   const address = parseAddress(remoteAddress)
-  if (address === null || (trusted && isIn(trusted, address))) return ''
+  if (address === null || isIn(trusted, address)) return ''
   return networkOf(address)
 }
 
 const networkOf = (address: IpAddress): string =>
   address instanceof ipaddr.IPv6 ? address.parts.slice(0, NETWORK_PARTS).join(':') : address.toString()
 
-const isIn = (ranges: BlockList, address: IpAddress): boolean => ranges.check(address.toString(), address.kind())
+const isIn = (ranges: BlockList | undefined, address: IpAddress): boolean =>
+  ranges?.check(address.toString(), address.kind()) ?? false
 
 /** Accepts a port, which some proxies append. An IPv4-mapped IPv6 address becomes the IPv4 address. */
 function parseAddress(text: string): IpAddress | null {

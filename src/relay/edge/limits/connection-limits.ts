@@ -5,12 +5,12 @@ import type { SharedUsage } from './shared-usage.ts'
 /** Replays of one address that run at once, in all processes. Further replays wait. */
 const REPLAYS_PER_ADDRESS_BOUND = 2
 
-type ConnectionBounds = {
+export type ConnectionBounds = {
   readonly maxClients: number
   readonly maxClientsPerAddress: number
   readonly limitsOf?: (client: string) => KeyLimits | undefined
   /** The counts of all processes that serve one port; null if there is only one. */
-  readonly shared?: SharedUsage | null
+  readonly sharedUsage?: SharedUsage | null
   /** Number of processes: each allows its share of the replays, and at least one. */
   readonly workers?: number
 }
@@ -34,7 +34,7 @@ export class ConnectionLimits {
 
   /** The limit that another connection from this address would exceed; null if there is room. */
   exceededLimit(address: string): Extract<CloseReason, 'full' | 'too_many_connections'> | null {
-    const { maxClients, shared, limitsOf } = this.#bounds
+    const { maxClients, sharedUsage: shared, limitsOf } = this.#bounds
     const maxClientsPerAddress = limitsOf?.(address)?.clients ?? this.#bounds.maxClientsPerAddress
     const ofAddress = shared ? shared.count(address) : (this.#usageByAddress.get(address)?.listeners ?? 0)
     if (ofAddress >= maxClientsPerAddress) return 'too_many_connections'
@@ -43,7 +43,7 @@ export class ConnectionLimits {
 
   /** Counts a client, or returns the limit that it exceeds: another process may have accepted a client since the last check. */
   add({ address }: ConnectedClient): ReturnType<ConnectionLimits['exceededLimit']> {
-    const { shared } = this.#bounds
+    const { sharedUsage: shared } = this.#bounds
     const exceeded = shared?.exclusively(() => {
       const limit = this.exceededLimit(address)
       if (!limit) for (const name of [address, ALL]) shared.change(name, 1)
@@ -61,7 +61,7 @@ export class ConnectionLimits {
     const usage = this.#usageByAddress.get(client.address)
     if (!usage) return
     this.#listeners -= 1
-    for (const name of [client.address, ALL]) this.#bounds.shared?.change(name, -1)
+    for (const name of [client.address, ALL]) this.#bounds.sharedUsage?.change(name, -1)
     usage.listeners -= 1
     settleWaiting(usage, client, false)
     this.#forgetIfEmpty(client.address, usage)

@@ -11,7 +11,7 @@ export class WorkQueue {
   readonly #runningByClient = new Map<string, number>()
 
   async run<Result>(client: string, work: () => Promise<Result>): Promise<Result> {
-    if (this.#running >= WORK_BOUND || this.#runningOf(client) >= WORK_PER_CLIENT_BOUND) {
+    if (this.#running >= WORK_BOUND || (this.#runningByClient.get(client) ?? 0) >= WORK_PER_CLIENT_BOUND) {
       throw new Refusal(503, 'busy', 'Too much of the tape is being read at once; come back in a moment.')
     }
     this.#count(client, 1)
@@ -23,13 +23,9 @@ export class WorkQueue {
     }
   }
 
-  #runningOf(client: string): number {
-    return this.#runningByClient.get(client) ?? 0
-  }
-
   #count(client: string, change: 1 | -1): void {
     this.#running += change
-    const running = this.#runningOf(client) + change
+    const running = (this.#runningByClient.get(client) ?? 0) + change
     if (running > 0) this.#runningByClient.set(client, running)
     else this.#runningByClient.delete(client)
   }

@@ -21,26 +21,21 @@ type Backlog = {
   overSince: number | null
 }
 
-type Options = {
-  readonly maxBacklogBytes: number
-  readonly backlogPatienceMs: number
-  /** Monotonic milliseconds. */
-  readonly uptime: () => number
-}
+export type BacklogBounds = { readonly maxBacklogBytes: number; readonly backlogPatienceMs: number; readonly uptime: () => number }
 
 /**
  * The listeners with untaken bytes. A burst is no reason to disconnect a good reader, so a backlog may be over the limit for a
  * while.
  */
 export class Backlogs {
-  readonly #options: Options
+  readonly #options: BacklogBounds
   readonly #backlogs = new Map<Listener, Backlog>()
   /** The number of pieces that refer to each memory. Backlogs share it, so it counts once, and whole: a part cannot be freed. */
   readonly #piecesOf = new Map<ArrayBufferLike, number>()
   #heldBytes = 0
   #writes = 0
 
-  constructor(options: Options) {
+  constructor(options: BacklogBounds) {
     this.#options = options
   }
 

@@ -49,24 +49,16 @@ export class Delivery {
   /** A delivery over several turns, and its next turn. */
   #steps: Steps<void> | null = null
   #nextTurn: NodeJS.Immediate | null = null
-  #deliveredSeq: number
-  #part: TapePosition | null = null
+  /** Every live listener has received, or did not match, all updates up to this sequence number. */
+  deliveredSeq: number
+  /** The position up to which the sealed view of the next update was delivered; null if none of that was. */
+  part: TapePosition | null = null
 
   constructor(options: Options) {
     this.#options = options
     this.#delay = new BatchDelay(options.delayBoundMs)
-    this.#deliveredSeq = options.tape.end()
-    this.recent = new RecentUpdates(this.#deliveredSeq)
-  }
-
-  /** Every live listener has received, or did not match, all updates up to this sequence number. */
-  get deliveredSeq(): number {
-    return this.#deliveredSeq
-  }
-
-  /** The position up to which the sealed view of the next update was delivered; null if none of that was. */
-  get part(): TapePosition | null {
-    return this.#part
+    this.deliveredSeq = options.tape.end()
+    this.recent = new RecentUpdates(this.deliveredSeq)
   }
 
   add(batch: readonly Entry[]): void {
@@ -89,7 +81,7 @@ export class Delivery {
   }
 
   finishPart(): void {
-    while (this.#part && this.#steps) this.#steps.next()
+    while (this.part && this.#steps) this.#steps.next()
   }
 
   close(): void {
@@ -143,8 +135,8 @@ export class Delivery {
     this.recent.add(plain.map(({ entry }) => entry))
     this.#options.write(plain, sealed)
     const [last, lastPart] = [plain.at(-1), sealed.at(-1)]
-    if (last) this.#deliveredSeq = last.seq
-    this.#part = last || !lastPart ? null : { seq: lastPart.seq, n: lastPart.n }
+    if (last) this.deliveredSeq = last.seq
+    this.part = last || !lastPart ? null : { seq: lastPart.seq, n: lastPart.n }
     this.#delay.recordRound(startedAt, performance.now())
   }
 }

@@ -36,7 +36,6 @@ export type StreamServices = {
   readonly authorize: Authorizer
   /** The API keys that clients need; null if they need none. */
   readonly keys: KeyRing | null
-  /** Whether to compress WebSocket messages for clients that offer it. */
   readonly compression: boolean
   readonly warn: (kind: string, detail: unknown) => void
   /** Receives the HTTP status of each refusal, or `none` if the connection is closed without an answer. */

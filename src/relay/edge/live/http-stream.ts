@@ -29,18 +29,14 @@ export type StreamRequest = {
   readonly acceptedFormat: FormatName
 }
 
-function resolveRequest(
-  { edge }: StreamServices,
-  { incoming, query: parameters, format: pathFormat, acceptedFormat }: StreamRequest,
-) {
-  const query = readStreamQuery(parameters, lastEventIdOf(incoming))
-  const format = pathFormat ?? query.format ?? acceptedFormat
+function resolveRequest({ edge }: StreamServices, request: StreamRequest) {
+  const query = readStreamQuery(request.query, lastEventIdOf(request.incoming))
+  const format = request.format ?? query.format ?? request.acceptedFormat
   const choice = resolveKnownSymbols(edge.view, query.symbols ?? [])
   const options = patchOptions(defaultSelectionOptions, query)
   return { query, format, choice, options, since: query.since ?? ({ from: 'now' } as const) }
 }
 
-/** The headers of the stream, for HEAD. */
 export const streamHeadersOf = (streams: StreamServices, request: StreamRequest): Record<string, string> =>
   headersOf(resolveRequest(streams, request).format)
 
@@ -107,7 +103,6 @@ function startStream(streams: StreamServices, request: StreamRequest, resolved: 
   run(startSession(edge, listener, subscription))
 }
 
-/** The `Last-Event-ID` of a request; empty without one. */
 export const lastEventIdOf = ({ headers }: IncomingMessage): string => [headers['last-event-id']].flat()[0] ?? ''
 
 const headersOf = (format: FormatName): Record<string, string> => ({

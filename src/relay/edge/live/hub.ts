@@ -6,17 +6,14 @@ import { formatPosition, type TapePosition } from '../../../protocol/position.ts
 import { Refusal } from '../../../protocol/refusal.ts'
 import { type Transport, transports } from '../../../protocol/transports.ts'
 import { anyFilter } from '../../../protocol/value-filters.ts'
-import type { Config } from '../../config/config.ts'
-import type { KeyLimits } from '../../config/key-settings.ts'
 import type { Entry, SearchableTape } from '../../tape/tape.ts'
-import { ConnectionLimits } from '../limits/connection-limits.ts'
-import type { SharedUsage } from '../limits/shared-usage.ts'
+import { type ConnectionBounds, ConnectionLimits } from '../limits/connection-limits.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 import type { View } from '../select/state-view.ts'
 import { goingAway } from '../transport/shared-refusals.ts'
 import type { BacklogCheck } from './audience.ts'
 import { Audiences } from './audiences.ts'
-import { Backlogs } from './backlogs.ts'
+import { type BacklogBounds, Backlogs } from './backlogs.ts'
 import { Delivery } from './delivery.ts'
 import type { Listener } from './listener.ts'
 
@@ -34,32 +31,27 @@ const limitRefusals = {
 /** The name under which all processes count the listeners of a transport. */
 const countName = (transport: Transport): string => `listeners ${transport}`
 
-type Options = Pick<
-  Config['edge'],
-  'maxBacklogBytes' | 'backlogPatienceMs' | 'maxClients' | 'maxClientsPerAddress' | 'maxSelections'
-> & {
-  readonly tape: SearchableTape
-  readonly view: View
-  readonly wallTime: () => number
-  readonly uptime: () => number
-  readonly random: () => number
-  readonly limitsOf?: (client: string) => KeyLimits | undefined
-  readonly sharedUsage?: SharedUsage | null
-  readonly workers?: number
-  /** The longest time that an update waits for others to share its write. */
-  readonly batchDelayBoundMs: number
-  readonly counters: {
-    connected(transport: Transport): void
-    /** `client` stands for an end by the client. */
-    disconnected(transport: Transport, reason: CloseReason | 'client'): void
-    /** A connection was ended before it became a listener. */
-    refused(transport: Transport, reason: CloseReason): void
-    gap(reason: NoticeOf<'gap'>['reason']): void
-    delivered(entries: readonly Entry[]): void
-    /** The memory that backlogs hold. */
-    held(bytes: number): void
+type Options = ConnectionBounds &
+  BacklogBounds & {
+    readonly maxSelections: number
+    readonly tape: SearchableTape
+    readonly view: View
+    readonly wallTime: () => number
+    readonly random: () => number
+    /** The longest time that an update waits for others to share its write. */
+    readonly batchDelayBoundMs: number
+    readonly counters: {
+      connected(transport: Transport): void
+      /** `client` stands for an end by the client. */
+      disconnected(transport: Transport, reason: CloseReason | 'client'): void
+      /** A connection was ended before it became a listener. */
+      refused(transport: Transport, reason: CloseReason): void
+      gap(reason: NoticeOf<'gap'>['reason']): void
+      delivered(entries: readonly Entry[]): void
+      /** The memory that backlogs hold. */
+      held(bytes: number): void
+    }
   }
-}
 
 /** Keeps the listeners: limits, heartbeats and ends of connections. Hands each batch of the tape to the delivery. */
 export class Hub {
@@ -74,19 +66,12 @@ export class Hub {
   readonly #unfollow: () => void
   #isSendingHeartbeats = false
   #stuckCheckedAt = 0
-  #isDraining = false
+  isDraining = false
 
   constructor(options: Options) {
     this.#options = options
-    const { maxClients, maxClientsPerAddress, maxBacklogBytes, backlogPatienceMs, uptime } = options
-    this.connectionLimits = new ConnectionLimits({
-      maxClients,
-      maxClientsPerAddress,
-      shared: options.sharedUsage ?? null,
-      workers: options.workers ?? 1,
-      limitsOf: options.limitsOf,
-    })
-    this.#backlogs = new Backlogs({ maxBacklogBytes, backlogPatienceMs, uptime })
+    this.connectionLimits = new ConnectionLimits(options)
+    this.#backlogs = new Backlogs(options)
     this.#audiences = new Audiences(this.#backlogs.isHeld)
     this.delivery = new Delivery({
       tape: options.tape,
@@ -105,10 +90,6 @@ export class Hub {
     })
   }
 
-  get isDraining(): boolean {
-    return this.#isDraining
-  }
-
   /** Connected listeners of a transport, in all processes that serve the port. */
   listenerCount(transport: Transport): number {
     return this.#options.sharedUsage?.count(countName(transport)) ?? this.#listenerCounts[transport]
@@ -116,7 +97,7 @@ export class Hub {
 
   /** The refusal of a new stream with this selection; null if there is room. */
   refusal(selection: Selection, address: string): Refusal | null {
-    if (this.#isDraining) return goingAway
+    if (this.isDraining) return goingAway
     const exceeded = this.connectionLimits.exceededLimit(address)
     return exceeded ? limitRefusals[exceeded] : this.selectionRefusal(selection)
   }
@@ -245,12 +226,12 @@ export class Hub {
 
   drain(): void {
     this.delivery.flush()
-    this.#isDraining = true
+    this.isDraining = true
     for (const listener of this.#listeners) this.disconnect(listener, 'going_away')
   }
 
   reopen(): void {
-    this.#isDraining = false
+    this.isDraining = false
   }
 
   close(): void {

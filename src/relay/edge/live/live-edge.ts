@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { BlockList } from 'node:net'
 import { isWithin, type RecurringWindow } from '../../../lib/recurring-window.ts'
 import { version } from '../../../lib/version.ts'
 import { closeCodeOf } from '../../../protocol/close-codes.ts'
@@ -21,7 +20,6 @@ const HEARTBEAT_CHECK_MS = 250
 const ABSENCE_CHECK_MS = 100
 /** The longest time that an update waits to share one write with later ones: a burst arrives in a few reads of the socket. */
 const BATCH_DELAY_BOUND_MS = 10
-const noTrustedProxies = new BlockList()
 
 type LiveInputs = {
   readonly config: Config
@@ -62,7 +60,7 @@ export function openLiveEdge(inputs: LiveInputs) {
     keys,
     clientAddressOf: (incoming) =>
       keyClientOf(incoming, keys) ??
-      clientAddressOf(incoming, config.edge.trustedProxies ?? noTrustedProxies, () =>
+      clientAddressOf(incoming, config.edge.trustedProxies, () =>
         warn('X-Forwarded-For from an address that is not in TRUSTED_PROXIES is not believed', {}),
       ),
   }

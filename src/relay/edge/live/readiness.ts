@@ -24,15 +24,12 @@ export function openReadiness({ tape, view, now, isWrongChain, isStopping }: Rea
     if (reason !== 'behind' || now() - statusAt <= SETTLING_LAG_BOUND_MS) return false
     return now() - 1_000 * (newestSettled?.timestamp ?? 0) > SETTLING_LAG_BOUND_MS
   }
-  const storeReasons = (): readonly string[] => {
-    if (tape.refusal) return [`NATS does not store the tape: ${tape.refusal}`]
-    return view.isCut ? ['nothing comes from NATS: it cannot be reached, or no ingester writes'] : []
-  }
   return {
     reasons: (): readonly string[] => [
       ...(isWrongChain() ? ['wrong_chain: every upstream URL is of another chain'] : []),
       ...(!view.hasTokens ? ['no_list: no list has been read yet'] : []),
-      ...storeReasons(),
+      ...(tape.refusal ? [`NATS does not store the tape: ${tape.refusal}`] : []),
+      ...(!tape.refusal && view.isCut ? ['nothing comes from NATS: it cannot be reached, or no ingester writes'] : []),
       ...(view.source === 'down' && !view.isCut ? ['the upstream is down'] : []),
       ...(view.reason === 'stale_head' ? ["the chain's head does not move"] : []),
       ...(isSettlingBehind() ? ['the logs of the newest sealed blocks cannot be read'] : []),

@@ -7,20 +7,16 @@ const CHARS_BOUND = 4_194_304
 export class RecentUpdates {
   #entries: Entry[] = []
   #chars = 0
-  #sinceSeq: number
+  /** All updates after this sequence number are in memory. */
+  sinceSeq: number
 
   constructor(sinceSeq: number) {
-    this.#sinceSeq = sinceSeq
-  }
-
-  /** All updates after this sequence number are in memory. */
-  get sinceSeq(): number {
-    return this.#sinceSeq
+    this.sinceSeq = sinceSeq
   }
 
   /** The updates after a sequence number; null if some of them are no longer in memory. */
   after(seq: number): readonly Entry[] | null {
-    return seq < this.#sinceSeq ? null : this.#entries.filter((entry) => entry.seq > seq)
+    return seq < this.sinceSeq ? null : this.#entries.filter((entry) => entry.seq > seq)
   }
 
   add(entries: readonly Entry[]): void {
@@ -37,7 +33,7 @@ export class RecentUpdates {
     for (const { seq, text } of this.#entries) {
       if (this.#entries.length - dropped <= ENTRIES_BOUND && this.#chars <= CHARS_BOUND) break
       this.#chars -= text.length
-      this.#sinceSeq = seq
+      this.sinceSeq = seq
       dropped += 1
     }
     this.#entries = this.#entries.slice(dropped)

@@ -18,7 +18,6 @@ export type ResumeGap = {
   readonly skippedAfter: TapePosition | null
 }
 
-/** The position after which a stream starts, and the gaps to report. */
 export type ResumePoint = {
   readonly after: TapePosition
   readonly resume: NoticeOf<'subscribed'>['resume']
@@ -65,12 +64,10 @@ async function locate(since: StartPoint, stage: Stage, { tape, onGap, ...times }
     case 'start':
       return { after: positionAt(oldest), resume: 'none', gaps: [] }
     case 'time':
-    case 'duration':
-      return {
-        after: positionAt(Math.max(oldest, given(await tape.seqBefore(tapeTimeOf(since, times)), tape))),
-        resume: 'none',
-        gaps: [],
-      }
+    case 'duration': {
+      const seq = given(await tape.seqBefore(tapeTimeOf(since, times)), tape)
+      return { after: positionAt(Math.max(oldest, seq)), resume: 'none', gaps: [] }
+    }
     case 'position':
       return resumeFrom(since.text, stage, tape, onGap)
   }

@@ -99,12 +99,8 @@ async function startStream(edge: EdgeContext, listener: Listener, subscription: 
 export const continueSession = (edge: EdgeContext, listener: Listener, subscription: FirstSubscription): Promise<void> =>
   replay(edge, listener, { ...subscription, reportsEvicted: true })
 
-async function sendInitialState(
-  edge: EdgeContext,
-  listener: Listener,
-  subscription: FirstSubscription,
-  { after, resume, gaps }: ResumePoint,
-): Promise<void> {
+async function sendInitialState(edge: EdgeContext, listener: Listener, subscription: FirstSubscription, start: ResumePoint) {
+  const { after, resume, gaps } = start
   const position = edge.hub.position(after.seq, after.n)
   const id = gaps.length > 0 ? null : position
   listener.sendNotice(subscribedNotice(edge, listener, { ...subscription, id, resume }))
@@ -148,12 +144,8 @@ export const tokensOf = ({ view }: EdgeContext, tokens: Listener['tokens']): rea
     ? view.tokens.filter((token) => token.state !== 'delisted')
     : [...tokens].flatMap((address) => view.token(address) ?? []).sort((a, b) => (a.symbol < b.symbol ? -1 : 1))
 
-export function sendSnapshot(
-  { hub, tape, view, wallTime, navStaleAfterMs }: EdgeContext,
-  listener: Listener,
-  id: string,
-  token: Token,
-): void {
+export function sendSnapshot(edge: EdgeContext, listener: Listener, id: string, token: Token): void {
+  const { hub, tape, view, wallTime, navStaleAfterMs } = edge
   listener.sendNotice(snapshotOf(token, view, { id, asOf: hub.position(tape.end()), now: wallTime(), navStaleAfterMs }))
 }
 

@@ -120,13 +120,12 @@ export class WebSocketSession implements WebSocketEvents {
 
   /** Counts one message, ping or unrequested pong. Returns false if the client is disconnected. */
   #countMessage(): boolean {
-    const edge = this.#edge
     if (this.#listener.state === 'disconnected') return false
-    this.#messageRate ??= new TokenBucket(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND, edge.uptime())
-    if (this.#messageRate.take(edge.uptime())) return true
+    this.#messageRate ??= new TokenBucket(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND, this.#edge.uptime())
+    if (this.#messageRate.take(this.#edge.uptime())) return true
     const message = `At most ${MESSAGES_PER_SECOND} messages a second, ${MESSAGES_AT_ONCE} at once; come back slower.`
     this.#sendError(new Refusal(429, 'too_many_messages', message), undefined)
-    edge.hub.disconnect(this.#listener, 'too_many_messages')
+    this.#edge.hub.disconnect(this.#listener, 'too_many_messages')
     return false
   }
 

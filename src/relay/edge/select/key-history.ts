@@ -22,22 +22,18 @@ export type TapeLookup = Pick<TapeHistory, 'readKey' | 'sealsOfToken'>
 
 /** Looks keys up on the tape. Updates that are matched together share one lookup, because the seal of a large block is long. */
 export class KeyLookup {
-  readonly #tape: TapeLookup
+  readonly tape: TapeLookup
   readonly #sealsByBlock = new Map<string, readonly SealKeys[]>()
 
   constructor(tape: TapeLookup) {
-    this.#tape = tape
-  }
-
-  readKey(key: string): readonly Entry[] {
-    return this.#tape.readKey(key)
+    this.tape = tape
   }
 
   sealsOf(address: Hex, block: number): readonly SealKeys[] {
     const blockKey = `${address} ${block}`
     let seals = this.#sealsByBlock.get(blockKey)
     if (!seals) {
-      seals = this.#tape
+      seals = this.tape
         .sealsOfToken(address, block)
         .flatMap(({ seq, update }) => (update.type === 'seal' ? [{ seq, keys: new Set(update.keys) }] : []))
       this.#sealsByBlock.set(blockKey, seals)
@@ -61,7 +57,7 @@ export class KeyHistories {
   historyOf(key: string): KeyHistory | null {
     let history = this.#histories.get(key)
     if (history === undefined) {
-      const contents = contentsBefore(this.#lookup.readKey(key), this.beforeSeq)
+      const contents = contentsBefore(this.#lookup.tape.readKey(key), this.beforeSeq)
       const [first] = contents
       history = first ? { key, seq: first.seq, published: first.content as FactUpdate, contents } : null
       this.#histories.set(key, history)

@@ -35,7 +35,6 @@ export const hourOf = (ms: number): number => Math.floor(ms / HOUR_MS) * HOUR_MS
 /** Scores pre-confirmations by hour. The score depends only on the tape, so reading the tape again gives equal numbers. */
 export class HourlyScore {
   readonly #hours = new Map<number, HourCounter>()
-  /** The time of publication of each open key. */
   #openSince = new Map<string, number>()
   #openedSinceRebuild = 0
   #cached: { readonly first: number; readonly current: number; readonly hours: readonly HourCounts[] } | null = null

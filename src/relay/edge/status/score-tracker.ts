@@ -23,7 +23,6 @@ export class ScoreTracker {
   readonly #tape: ScoreTape
   readonly #score = new HourlyScore()
   readonly #unfollow: () => void
-  /** All updates up to this sequence number are counted. */
   #countedUpTo = 0
   /** The newest update that arrived while older ones were being read. */
   #newestSeq = 0

@@ -24,7 +24,6 @@ const zeroMs: Readonly<MsPerSource> = { pendingLogs: 0, poll: 0, sealed: 0, down
 export class TimePerSource {
   readonly #hours: Map<number, MsPerSource>
   #source: SourceName
-  /** The time up to here is counted. */
   #countedUpTo: number
 
   /** Counting begins now. The time since the previous run saved its note counts for no source. */
