@@ -6,7 +6,7 @@ import { Refusal } from '../../../protocol/refusal.ts'
 import { type RouteId, routeIds, routes } from '../../../protocol/routes.ts'
 import type { Config } from '../../config/config.ts'
 import type { Metrics } from '../../metrics.ts'
-import { bearerTokenOf, keyRequired } from '../limits/authorizer.ts'
+import { apiKeyRequired, bearerTokenOf } from '../limits/authorizer.ts'
 import { WorkQueue } from '../limits/work-queue.ts'
 import type { StreamServices } from '../live/edge-context.ts'
 import { EXPOSED_HEADERS } from '../transport/exposed-headers.ts'
@@ -15,7 +15,7 @@ import { ASSET_PATTERN, boardHandlers } from './board-files.ts'
 import { documentHandlers, type LoadDocuments } from './documents-handler.ts'
 import { authorizedQuery, type Env, type Handlers, sendJson } from './handlers.ts'
 import { exportHandlers, historyHandlers } from './history-handlers.ts'
-import { methodNotAllowed, noKeys, onlyIngests, sendRefusal, unknownPath } from './http-refusals.ts'
+import { methodNotAllowed, noApiKeys, onlyIngests, sendRefusal, unknownPath } from './http-refusals.ts'
 import { type EdgeServer, listen } from './http-server.ts'
 import { type ServiceReports, serviceHandlers } from './service-handlers.ts'
 import { streamHandlers } from './stream-handlers.ts'
@@ -125,10 +125,10 @@ export function openApp(options: Options): Hono<Env> {
 /** Exchanges an API key for an access token, so that a page needs no key in its URLs. A token cannot renew itself. */
 const accessTokenHandlers = ({ keys }: StreamServices): Handlers<'accessToken'> => ({
   accessToken: (c) => {
-    if (!keys) throw noKeys
-    const client = keys.clientOfKey(bearerTokenOf(c.req.header('authorization')) ?? '')
-    const token = client === null ? null : keys.createToken(client)
-    if (!token) throw keyRequired
+    if (!keys) throw noApiKeys
+    const client = keys.clientOfApiKey(bearerTokenOf(c.req.header('authorization')) ?? '')
+    const token = client === null ? null : keys.createAccessToken(client)
+    if (!token) throw apiKeyRequired
     return sendJson(c, JSON.stringify(token))
   },
 })

@@ -23,7 +23,7 @@ export const onlyIngests = new Refusal(
   'This process only writes the tape (ROLE=ingest): ask an edge, which serves it.',
 )
 export const upgradeRequired = new Refusal(426, 'upgrade_required', 'This is a WebSocket: connect with ws:// and an upgrade.')
-export const noKeys = new Refusal(404, 'no_keys', 'This relay requires no key, so it gives no tokens.')
+export const noApiKeys = new Refusal(404, 'no_keys', 'This relay requires no key, so it gives no tokens.')
 export const metricsForbidden = new Refusal(
   403,
   'forbidden',

@@ -17,14 +17,14 @@ import { PipelinedRequests } from './pipelined-requests.ts'
 import { TcpConnections } from './tcp-connections.ts'
 import { serveWebSockets, type WebSocketServices } from './websocket-upgrade.ts'
 
-/** A client is disconnected if it exceeds one of these times. */
+/** Limits on the time that a client may take. */
 const BOUNDS_MS = {
   headers: 10_000,
   request: 15_000,
   keepAlive: 5_000,
-  /** Without reading anything from an answer that waits for it. */
+  /** For a client that reads nothing of its answer. */
   answer: 30_000,
-  /** Without sending anything: no other deadline covers such a connection. */
+  /** For a connection that sends nothing: no other deadline covers it. */
   idle: 15_000,
   /** Interval of Node's checks of the first two. Its default of 30 s would turn a limit of 10 s into up to 40 s. */
   check: 1_000,
@@ -79,6 +79,7 @@ export async function listen(
   })
   const handle = getRequestListener(app.fetch, { errorHandler: refusalResponse })
   const requests = new PipelinedRequests((incoming, outgoing) => {
+    // A stopping server keeps no connection open for another request.
     if (!server.listening) outgoing.shouldKeepAlive = false
     for (const [name, value] of safetyHeaderEntries) outgoing.setHeader(name, value)
     if (hasTooManyHeaders(incoming.rawHeaders))

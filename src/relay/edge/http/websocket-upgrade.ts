@@ -121,7 +121,7 @@ const streamRoute = (streams: StreamServices): WebSocketRoute => ({
     webSocket.events = session
     // `ws` handles the errors of the socket from here on.
     socket.off('error', destroySocket)
-    if (mayWait) session.waitForKey(query, lastEventId, streams.keys)
+    if (mayWait) session.waitForApiKey(query, lastEventId, streams.keys)
     else session.open(query, lastEventId, forbidden)
   },
 })

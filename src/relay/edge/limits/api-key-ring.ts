@@ -4,17 +4,17 @@ import { readFile } from 'node:fs/promises'
 import { digestOf, type KeyEntry, type KeyLimits, keyEntriesOfFile } from '../../config/key-settings.ts'
 
 /** An access token opens connections for this long. Connections that are open stay. */
-const TOKEN_LIFE_MS = 60_000
+const ACCESS_TOKEN_LIFE_MS = 60_000
 /** The clocks of two processes that share the secret may differ by this much. */
 const CLOCK_SLACK_MS = 1_000
 const FILE_CHECK_MS = 1_000
 /** Hex digits of an API key's public name. */
 const NAME_CHARS = 16
 /** An access token: the public name of its API key, its end in seconds, and the proof. */
-const TOKEN = /^t\.([0-9a-f]{16})\.([0-9]{1,12})\.([A-Za-z0-9_-]{43})$/
+const ACCESS_TOKEN = /^t\.([0-9a-f]{16})\.([0-9]{1,12})\.([A-Za-z0-9_-]{43})$/
 const CLIENT_PREFIX = 'key:'
 
-type KeyRingOptions = {
+type ApiKeyRingOptions = {
   readonly apiKeys: readonly KeyEntry[]
   readonly apiKeysFile: string | undefined
   /** Proves access tokens. Processes that accept each other's tokens share it. */
@@ -26,13 +26,13 @@ type KeyRingOptions = {
 }
 
 /** The API keys that are valid now. A client with a key is counted under a name that reveals nothing about the key. */
-export class KeyRing {
-  readonly #options: KeyRingOptions
+export class ApiKeyRing {
+  readonly #options: ApiKeyRingOptions
   #byClient: ReadonlyMap<string, KeyEntry>
   #fileText: string | null = null
   readonly #timer: NodeJS.Timeout | null = null
 
-  constructor(options: KeyRingOptions) {
+  constructor(options: ApiKeyRingOptions) {
     this.#options = options
     this.#byClient = byClient(options.apiKeys)
     const { apiKeysFile: file } = options
@@ -53,11 +53,11 @@ export class KeyRing {
 
   /** The client of an API key or access token; null if it is not valid. */
   clientOf(given: string): string | null {
-    return this.clientOfKey(given) ?? this.#clientOfToken(given)
+    return this.clientOfApiKey(given) ?? this.#clientOfAccessToken(given)
   }
 
   /** Compares with every API key, so that the time it takes reveals nothing. */
-  clientOfKey(given: string): string | null {
+  clientOfApiKey(given: string): string | null {
     const digest = digestOf(given)
     let found: string | null = null
     for (const [client, entry] of this.#byClient) if (timingSafeEqual(entry.digest, digest)) found = client
@@ -69,9 +69,9 @@ export class KeyRing {
   }
 
   /** An access token that replaces an API key for a minute, in every process that has the key and the secret. */
-  createToken(client: string): { readonly token: string; readonly expires_at: string } | null {
+  createAccessToken(client: string): { readonly token: string; readonly expires_at: string } | null {
     if (!this.#byClient.has(client)) return null
-    const endS = Math.floor((this.#options.wallTime() + TOKEN_LIFE_MS) / 1_000)
+    const endS = Math.floor((this.#options.wallTime() + ACCESS_TOKEN_LIFE_MS) / 1_000)
     const name = client.slice(CLIENT_PREFIX.length)
     return { token: `t.${name}.${endS}.${this.#proofOf(name, endS)}`, expires_at: new Date(endS * 1_000).toISOString() }
   }
@@ -84,11 +84,11 @@ export class KeyRing {
     if (this.#timer) clearInterval(this.#timer)
   }
 
-  #clientOfToken(given: string): string | null {
-    const [, name = '', end = '', proof = ''] = TOKEN.exec(given) ?? []
+  #clientOfAccessToken(given: string): string | null {
+    const [, name = '', end = '', proof = ''] = ACCESS_TOKEN.exec(given) ?? []
     const client = CLIENT_PREFIX + name
     const leftMs = Number(end) * 1_000 - this.#options.wallTime()
-    if (!this.#byClient.has(client) || leftMs <= 0 || leftMs > TOKEN_LIFE_MS + CLOCK_SLACK_MS) return null
+    if (!this.#byClient.has(client) || leftMs <= 0 || leftMs > ACCESS_TOKEN_LIFE_MS + CLOCK_SLACK_MS) return null
     return timingSafeEqual(Buffer.from(proof), Buffer.from(this.#proofOf(name, Number(end)))) ? client : null
   }
 

@@ -59,9 +59,7 @@ export class Audience {
     this.#subscribersLike(listener)?.listeners.delete(listener)
   }
 
-  /**
-   * Makes one write per listener that keeps up. For one without a backlog it reads only the outlet: a further object is a cache miss.
-   */
+  /** Makes one write per listener that keeps up. Without a backlog it touches only the outlet: another object is a cache miss. */
   deliver(batch: MatchedBatch, backlogs: BacklogCheck, buffer: WriteBuffer): void {
     const frames = batch.framesFor(this.tokens)
     if (frames.length === 0) return

@@ -23,10 +23,7 @@ type Backlog = {
 
 export type BacklogBounds = { readonly maxBacklogBytes: number; readonly backlogPatienceMs: number; readonly uptime: () => number }
 
-/**
- * The listeners with untaken bytes. A burst is no reason to disconnect a good reader, so a backlog may be over the limit for a
- * while.
- */
+/** The listeners with untaken bytes. A burst must not end a good reader's connection, so a backlog may be too large for a while. */
 export class Backlogs {
   readonly #options: BacklogBounds
   readonly #backlogs = new Map<Listener, Backlog>()

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Config } from '../../config/config.ts'
 import type { SearchableTape } from '../../tape/tape.ts'
-import type { KeyRing } from '../limits/api-key-ring.ts'
+import type { ApiKeyRing } from '../limits/api-key-ring.ts'
 import type { Authorizer } from '../limits/authorizer.ts'
 import type { View } from '../select/state-view.ts'
 import type { Hub } from './hub.ts'
@@ -35,7 +35,7 @@ export type StreamServices = {
   readonly clientAddressOf: (incoming: IncomingMessage) => string
   readonly authorize: Authorizer
   /** The API keys that clients need; null if they need none. */
-  readonly keys: KeyRing | null
+  readonly keys: ApiKeyRing | null
   readonly compression: boolean
   readonly warn: (kind: string, detail: unknown) => void
   /** Receives the HTTP status of each refusal, or `none` if the connection is closed without an answer. */

@@ -41,8 +41,7 @@ export const streamHeadersOf = (streams: StreamServices, request: StreamRequest)
   headersOf(resolveRequest(streams, request).format)
 
 /**
- * Throws a refusal before the first byte. For EventSource, which retries only after status 200, a temporary refusal is a stream
- * with an error.
+ * Throws a refusal before the first byte. EventSource retries only after status 200, so it gets a temporary refusal as an event.
  */
 export function openStream(streams: StreamServices, request: StreamRequest): void {
   try {

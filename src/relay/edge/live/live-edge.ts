@@ -7,8 +7,8 @@ import type { Config } from '../../config/config.ts'
 import { type KeyLimits, randomTokenSecret } from '../../config/key-settings.ts'
 import type { Metrics } from '../../metrics.ts'
 import type { Entry } from '../../tape/tape.ts'
-import { KeyRing } from '../limits/api-key-ring.ts'
-import { createAuthorizer, givenKeyOf } from '../limits/authorizer.ts'
+import { ApiKeyRing } from '../limits/api-key-ring.ts'
+import { createAuthorizer, givenApiKeyOf } from '../limits/authorizer.ts'
 import { clientAddressOf } from '../limits/client-address.ts'
 import type { SharedUsage } from '../limits/shared-usage.ts'
 import { View } from '../select/state-view.ts'
@@ -45,7 +45,7 @@ export function openLiveEdge(inputs: LiveInputs) {
     for (const revoke of revocations) revoke(clients)
   }
   const needsKeys = apiKeys.length > 0 || apiKeysFile !== undefined
-  const keys = needsKeys ? new KeyRing({ apiKeys, apiKeysFile, tokenSecret, wallTime, warn, onRevoked }) : null
+  const keys = needsKeys ? new ApiKeyRing({ apiKeys, apiKeysFile, tokenSecret, wallTime, warn, onRevoked }) : null
   const limitsOf = (client: string) => keys?.limitsOf(client)
   const hub = openHub(inputs, view, limitsOf)
   revocations.push((clients) => hub.disconnectAll(clients))
@@ -110,9 +110,9 @@ function runAbsences(window: RecurringWindow, wallTime: () => number, hub: Hub):
 }
 
 /** The client of the API key in a request; null if there is no valid one. */
-function keyClientOf(incoming: IncomingMessage, keys: KeyRing | null): string | null {
+function keyClientOf(incoming: IncomingMessage, keys: ApiKeyRing | null): string | null {
   if (!keys) return null
-  const key = givenKeyOf(incoming, URL.parse(incoming.url ?? '', 'http://localhost')?.searchParams ?? new URLSearchParams())
+  const key = givenApiKeyOf(incoming, URL.parse(incoming.url ?? '', 'http://localhost')?.searchParams ?? new URLSearchParams())
   return key === null ? null : keys.clientOf(key)
 }
 

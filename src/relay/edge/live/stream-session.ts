@@ -95,7 +95,7 @@ async function startStream(edge: EdgeContext, listener: Listener, subscription: 
   await replay(edge, listener, { ...subscription, reportsEvicted: subscription.since.from === 'position' })
 }
 
-/** Continues a live stream of the sealed view whose next update lacks evicted facts. The newest updates are in memory. */
+/** Continues a live stream of the sealed view whose next update lacks evicted facts. It reads from memory, so it needs no slot. */
 export const continueSession = (edge: EdgeContext, listener: Listener, subscription: FirstSubscription): Promise<void> =>
   replay(edge, listener, { ...subscription, reportsEvicted: true })
 

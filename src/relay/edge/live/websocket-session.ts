@@ -7,7 +7,7 @@ import {
   type SelectionPatch,
   SYMBOLS_BOUND,
 } from '../../../protocol/selection.ts'
-import { keyRequired } from '../limits/authorizer.ts'
+import { apiKeyRequired } from '../limits/authorizer.ts'
 import { TokenBucket } from '../limits/token-bucket.ts'
 import { resolveKnownSymbols, resolveSymbols, symbolsRequired } from '../select/symbols.ts'
 import type { Compression } from '../transport/deflate-offer.ts'
@@ -27,7 +27,7 @@ const QUEUED_BOUND = 64
 /** A connection without a subscription is closed after this time. */
 const IDLE_BOUND_MS = 30_000
 /** A connection that needs an API key is refused after this time without a message. */
-const KEY_BOUND_MS = 2_000
+const API_KEY_BOUND_MS = 2_000
 
 /** One client of /v1/ws, from `hello` to `bye`. Requests change its selection. */
 export class WebSocketSession implements WebSocketEvents {
@@ -86,15 +86,15 @@ export class WebSocketSession implements WebSocketEvents {
   }
 
   /** Opens the session if the first message contains a valid API key. Refuses any other message, or none in time. */
-  waitForKey(query: URLSearchParams, lastEventId: string, keys: StreamServices['keys']): void {
-    const timer = setTimeout(() => this.#onFirstMessage?.(null), KEY_BOUND_MS)
+  waitForApiKey(query: URLSearchParams, lastEventId: string, keys: StreamServices['keys']): void {
+    const timer = setTimeout(() => this.#onFirstMessage?.(null), API_KEY_BOUND_MS)
     this.#onFirstMessage = (text) => {
       clearTimeout(timer)
       this.#onFirstMessage = null
       const client = text === null ? null : clientOf(text, keys)
       if (this.#edge.hub.isDraining) return this.#edge.hub.disconnect(this.#listener, 'going_away')
       if (client !== null) this.#listener.address = client
-      this.open(query, lastEventId, client === null ? keyRequired : null)
+      this.open(query, lastEventId, client === null ? apiKeyRequired : null)
     }
   }
 

@@ -45,7 +45,7 @@ export class View {
   newestSettled: SealedBlockTime | null = null
   #status: ReportedStatus = { source: 'down', reason: 'unreachable', started_at: null }
   readonly #quotes = new Map<string, TokenQuotes>()
-  session: NoticeOf<'snapshot'>['session'] = null
+  marketSession: NoticeOf<'snapshot'>['session'] = null
   readonly #isCut: () => boolean
 
   /** While `isCut`, the tape does not receive current updates, so the source is unknown and counts as down. */
@@ -66,7 +66,7 @@ export class View {
     this.newestSettled = notes.note(newestSettledNote) ?? this.newestSettled
     for (const [address, quotes] of notes.notes(quoteNotes)) this.#quotes.set(address, quotes)
     const note = notes.note(sessionNote)
-    if (note) this.session = note.session
+    if (note) this.marketSession = note.session
   }
 
   get isCut(): boolean {
@@ -133,7 +133,7 @@ export class View {
 
 export function snapshotOf(
   token: Token,
-  view: Pick<View, 'quotesOf' | 'session' | 'warnings'>,
+  view: Pick<View, 'quotesOf' | 'marketSession' | 'warnings'>,
   context: { id: string | null; asOf: string; now: number; navStaleAfterMs: number },
 ): NoticeOf<'snapshot'> {
   return {
@@ -154,7 +154,7 @@ export function snapshotOf(
     supply: supplyOf(token),
     nav: navAt(token.navReading, context.now, context.navStaleAfterMs, token.frozen),
     quote: mainQuote(view.quotesOf(token.address)),
-    session: view.session,
+    session: view.marketSession,
   }
 }
 
