@@ -26,9 +26,7 @@ export const exportHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<stri
   ...keptSinceHeaders(tape),
 })
 
-/**
- * Sends the whole range as NDJSON, at the reader's pace. Cuts a failed export off, so that the client sees that it is incomplete.
- */
+/** Sends the whole range as NDJSON, at the reader's pace. Cuts a failed export off, so that the client sees it is incomplete. */
 export function openExport(
   { edge, createConnectionId, clientAddressOf, warn }: StreamServices,
   workQueue: WorkQueue,

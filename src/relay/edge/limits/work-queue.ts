@@ -12,7 +12,7 @@ export class WorkQueue {
 
   async run<Result>(client: string, work: () => Promise<Result>): Promise<Result> {
     if (this.#running >= WORK_BOUND || (this.#runningByClient.get(client) ?? 0) >= WORK_PER_CLIENT_BOUND) {
-      throw new Refusal(503, 'busy', 'Too much of the tape is being read at once; come back in a moment.')
+      throw new Refusal(503, 'busy', 'Too much of the tape is being read at once; retry in a moment.')
     }
     this.#count(client, 1)
     try {

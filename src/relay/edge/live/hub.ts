@@ -24,8 +24,8 @@ const RETRY_LEAST_MS = 500
 const RETRY_SPREAD_MS = 4_500
 
 const limitRefusals = {
-  full: new Refusal(503, 'full', 'Too many listeners are connected; come back later.'),
-  too_many_connections: new Refusal(429, 'too_many_connections', 'Too many listeners come from your address; close some.'),
+  full: new Refusal(503, 'full', 'Too many listeners are connected; retry later.'),
+  too_many_connections: new Refusal(429, 'too_many_connections', 'Too many listeners are connected from your address; close some.'),
 } as const
 
 /** The name under which all processes count the listeners of a transport. */

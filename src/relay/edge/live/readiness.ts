@@ -29,7 +29,7 @@ export function openReadiness({ tape, view, now, isWrongChain, isStopping }: Rea
       ...(isWrongChain() ? ['wrong_chain: every upstream URL is of another chain'] : []),
       ...(!view.hasTokens ? ['no_list: no list has been read yet'] : []),
       ...(tape.refusal ? [`NATS does not store the tape: ${tape.refusal}`] : []),
-      ...(!tape.refusal && view.isCut ? ['nothing comes from NATS: it cannot be reached, or no ingester writes'] : []),
+      ...(!tape.refusal && view.isCut ? ['no updates from NATS: it cannot be reached, or no ingester writes'] : []),
       ...(view.source === 'down' && !view.isCut ? ['the upstream is down'] : []),
       ...(view.reason === 'stale_head' ? ["the chain's head does not move"] : []),
       ...(isSettlingBehind() ? ['the logs of the newest sealed blocks cannot be read'] : []),

@@ -123,7 +123,7 @@ export class WebSocketSession implements WebSocketEvents {
     if (this.#listener.state === 'disconnected') return false
     this.#messageRate ??= new TokenBucket(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND, this.#edge.uptime())
     if (this.#messageRate.take(this.#edge.uptime())) return true
-    const message = `At most ${MESSAGES_PER_SECOND} messages a second, ${MESSAGES_AT_ONCE} at once; come back slower.`
+    const message = `At most ${MESSAGES_PER_SECOND} messages a second, ${MESSAGES_AT_ONCE} at once; reconnect and send fewer.`
     this.#sendError(new Refusal(429, 'too_many_messages', message), undefined)
     this.#edge.hub.disconnect(this.#listener, 'too_many_messages')
     return false

@@ -66,8 +66,8 @@ export class KeyHistories {
   }
 
   /**
-   * The first seal after the publication that lists the key, at which the sealed view emitted it; null if there is none yet. A
-   * block that is sealed again lists the key again. The tape keeps such seals as long as the publication.
+   * The number of the seal at which the sealed view emitted this history: the first one after the publication that lists the key;
+   * null if there is none yet. The tape keeps these seals as long as the publication.
    */
   emittedAt({ key, seq, published }: KeyHistory): number | null {
     if (published.stage !== 'preconfirmed') return seq

@@ -7,7 +7,7 @@ import type { View } from './state-view.ts'
 export type ResolvedSymbols = { readonly tokens: ReadonlySet<Hex> | null; readonly rejected: readonly RejectedSymbol[] }
 
 export const listUnavailable = (): Refusal =>
-  new Refusal(503, 'no_list', 'The list of tokenized stocks has not been read yet; come back in a moment.')
+  new Refusal(503, 'no_list', 'The list of tokenized stocks has not been read yet; retry in a moment.')
 
 export const symbolsRequired = new Refusal(400, 'bad_parameter', 'symbols: name at least one symbol, or * for all.', {
   parameter: 'symbols',

@@ -48,9 +48,7 @@ export class HourlyScore {
     this.#cached = null
   }
 
-  /**
-   * The hours that the tape holds completely, oldest first, and the current one. Every update after `oldest` is kept.
-   */
+  /** The hours that the tape holds completely, oldest first, and the current one. Every update after `oldest` is kept. */
   hours(now: number, oldest: number): readonly HourCounts[] {
     const current = hourOf(now)
     const first = this.#firstShown(current, oldest)

@@ -27,7 +27,7 @@ export function takeOver(incoming: IncomingMessage, outgoing: ServerResponse): S
 
 export const isTaken = (socket: object): boolean => takenSockets.has(socket)
 
-/** Also needed for a request that was pipelined behind the stream's in one packet. */
+/** Releases a connection from Node's server. Also called for a request that is pipelined behind the stream's in one packet. */
 export function detach(incoming: IncomingMessage, outgoing: ServerResponse): void {
   // Node reads `upgrade` when its parser returns. If a release of Node did not, only memory use would grow.
   Object.assign(incoming, { upgrade: true })
