@@ -1,6 +1,6 @@
 import { nextTurn } from '../../src/lib/turns.ts'
 import { readConfig } from '../../src/relay/config/config.ts'
-import { openHttpEdge } from '../../src/relay/edge/http/http-edge.ts'
+import { openHttpEdge } from '../../src/relay/edge/http/http-app.ts'
 import { openLiveEdge } from '../../src/relay/edge/live/live-edge.ts'
 import { openMetrics } from '../../src/relay/metrics.ts'
 import { Notes } from '../../src/relay/tape/notes.ts'

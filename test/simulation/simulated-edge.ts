@@ -10,7 +10,7 @@ import { Listener } from '../../src/relay/edge/live/listener.ts'
 import { continueSession, startSession } from '../../src/relay/edge/live/stream-session.ts'
 import { View } from '../../src/relay/edge/select/state-view.ts'
 import { resolveKnownSymbols } from '../../src/relay/edge/select/symbols.ts'
-import type { Outlet } from '../../src/relay/edge/transport/outlet.ts'
+import type { Outlet } from '../../src/relay/edge/transport/socket-outlet.ts'
 import type { SearchableTape } from '../../src/relay/tape/tape.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 

@@ -28,6 +28,7 @@ if (import.meta.main) {
   const files = globSync(['src/**/*.{ts,tsx}', 'src/**/*.md', 'docs/**/*.md', 'README.md', 'test/README.md', '.github/*.md'])
   const found = files.flatMap((path) => hardSentences(path, readFileSync(path, 'utf8')).map((sentence) => `${path}: ${sentence}`))
   for (const line of found) process.stderr.write(`${line.replaceAll(/\s+/g, ' ').slice(0, 200)}\n`)
-  if (found.length > 0) process.stderr.write(`${found.length} sentences need plainer words: see "Rules" in .github/CONTRIBUTING.md\n`)
+  if (found.length > 0)
+    process.stderr.write(`${found.length} sentences need plainer words: see "Rules" in .github/CONTRIBUTING.md\n`)
   process.exitCode = found.length > 0 ? 1 : 0
 }

@@ -21,10 +21,9 @@ function openUsages() {
 describe('limits that several processes share', () => {
   it('bound the connections of an address and of all, until one of them leaves', () => {
     const [, ...workers] = openUsages().usages
-    const [one, other] = workers.map((shared) => new ConnectionLimits({ maxClients: 3, maxClientsPerAddress: 2, shared })) as [
-      ConnectionLimits,
-      ConnectionLimits,
-    ]
+    const [one, other] = workers.map(
+      (sharedUsage) => new ConnectionLimits({ maxClients: 3, maxClientsPerAddress: 2, sharedUsage }),
+    ) as [ConnectionLimits, ConnectionLimits]
     const [first, second] = [{ address: 'a' }, { address: 'a' }]
     expect([one.add(first), other.add(second)]).toEqual([null, null])
     expect([one.add({ address: 'a' }), other.exceededLimit('a')]).toEqual(['too_many_connections', 'too_many_connections'])

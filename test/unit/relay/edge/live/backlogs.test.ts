@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { defaultSelectionOptions } from '../../../../../src/protocol/selection.ts'
 import { Backlogs } from '../../../../../src/relay/edge/live/backlogs.ts'
 import { Listener } from '../../../../../src/relay/edge/live/listener.ts'
-import type { Outlet } from '../../../../../src/relay/edge/transport/outlet.ts'
+import type { Outlet } from '../../../../../src/relay/edge/transport/socket-outlet.ts'
 
 const BOUND_BYTES = 1_000
 const PATIENCE_MS = 5_000
