@@ -1,6 +1,6 @@
 /**
- * Why the relay closes a connection. The first two digits are the rule: 40xx do not reconnect unchanged, 41xx reconnect
- * with backoff, 42xx reconnect with your last position.
+ * Codes with which the relay closes a connection. The first two digits are the rule for the client: 40xx do not reconnect
+ * unchanged, 41xx reconnect with backoff, 42xx reconnect with your last position.
  */
 export const closeCodes = {
   protocol: 4000,
@@ -16,12 +16,12 @@ export const closeCodes = {
 
 export type CloseReason = keyof typeof closeCodes
 
-/** The code of an end; none where the client ended the connection. */
+/** Empty if the client ended the connection. */
 export const closeCodeOf = (reason: CloseReason | 'client'): number | '' => (reason === 'client' ? '' : closeCodes[reason])
 
 /** RFC 6455 leaves 123 bytes for a close reason. */
 const REASON_BOUND_BYTES = 123
 
-/** `<word> <position>`: the position is the one to resume from. */
+/** A client resumes from the position in `<word> <position>`. */
 export const formatCloseReason = (reason: CloseReason, position: string | null): string =>
   (position ? `${reason} ${position}` : reason).slice(0, REASON_BOUND_BYTES)

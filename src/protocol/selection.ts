@@ -7,18 +7,11 @@ import { DEFAULT_FORMAT, formatNames, formatOf, negotiableFormats } from './tran
 import { defaultTypes, namedTypes, type UpdateType, updateTypes } from './updates.ts'
 import { commaList, type FilterValues, filterNames, filterOptions, filterParameters, noFilters } from './value-filters.ts'
 
-/**
- * The selection of a client. The same parameters come as a query string (SSE, NDJSON, text, a WebSocket's URL) or in a
- * `subscribe` message, and one schema reads both.
- */
-
-/** The most symbols in one connection, and the most characters in one symbol. */
 export const SYMBOLS_BOUND = 200
 const SYMBOL_BOUND_CHARS = 128
-/** Longer durations count as this one; no tape is kept longer. */
+/** Longer durations count as this one: no tape keeps messages longer. */
 const DURATION_BOUND_MS = 366 * 86_400_000
 
-/** Where a stream begins. */
 export type StartPoint =
   | { readonly from: 'now' }
   | { readonly from: 'start' }
@@ -46,7 +39,7 @@ function parseStartPoint(text: string): StartPoint | null {
   return position && { from: 'position', text, position }
 }
 
-/** Rounds up to whole milliseconds, as times on the tape have no finer parts. */
+/** Rounds up to whole milliseconds, the unit of times on the tape. */
 function parseTimestamp(timestamp: string): number | null {
   // `Date` has no leap second 60: it counts as the second after the 59th.
   const leapSecond = /^(.{17})60/.exec(timestamp)
@@ -55,13 +48,13 @@ function parseTimestamp(timestamp: string): number | null {
   return time + (leapSecond ? 1_000 : 0) + (/\.\d{3}0*[1-9]/.test(timestamp) ? 1 : 0)
 }
 
-/** Refuses days such as February 30, which `Date` reads as March 2. */
+/** False for days such as February 30, which `Date` reads as March 2. */
 function isInCalendar(timestamp: string): boolean {
   const day = timestamp.slice(0, 10)
   return new Date(`${day}T00:00:00Z`).toISOString().startsWith(day)
 }
 
-/** A browser sends `Last-Event-ID` when it reconnects. An unreadable one becomes a `gap`. */
+/** A browser sends `Last-Event-ID` when it reconnects. If it is unreadable, the client receives a `gap`. */
 export const startPointFromLastEventId = (header: string): StartPoint => ({
   from: 'position',
   text: header.slice(0, POSITION_BOUND_BYTES),
@@ -72,7 +65,7 @@ export function oneOf<const Names extends readonly string[]>(names: Names) {
   return z.enum(names, { error: `must be ${names.join(' or ')}` })
 }
 
-/** JSON escapes every line break but these two, and a refusal must stay one line. */
+/** A refusal must stay one line, and JSON does not escape these two line breaks. */
 const quoted = (text: string): string => JSON.stringify(text).replace(/[\u2028\u2029]/g, '\ufffd')
 
 const knownTypes = new Set<string>(updateTypes)
@@ -107,15 +100,15 @@ const StartPointText = z.string().transform((text, context): StartPoint => {
 
 const descriptions = {
   types: `Message types, or * for all. Default: all except ${namedTypes.join(' and ')}.`,
-  stage: 'sealed: a fact comes only when its block is sealed. Default: preconfirmed.',
+  stage: 'sealed: each fact is sent only when its block is sealed. Default: preconfirmed.',
   since: 'Where to begin: now, start, a position (exclusive), a duration back (90s, 5m, 2h), or an RFC 3339 time. Default: now.',
   snapshot:
-    'true: a snapshot of each token comes first, but not after a position that the relay can continue from; always: also then; false: never. Default: true.',
+    'true: a snapshot of each token is sent first, but not after a position from which the relay can continue; always: after such a position too; false: never. Default: true.',
   on_gap:
-    'Where the stream continues after a gap expired or epoch. replay: at the oldest message; skip: at the end, and backfill names what was left out. Default: replay.',
+    'The position at which the stream continues after a gap expired or epoch. replay: the oldest message; skip: the end, and backfill links to the skipped messages. Default: replay.',
 } as const
 
-/** The options of a selection as given: an absent one keeps the current value, null clears it. */
+/** Options that a client gives: an absent one keeps the current value, null sets the default. */
 export const SelectionPatch = z.object({
   types: Types.nullish().describe(descriptions.types),
   stage: Stage.nullish().describe(descriptions.stage),
@@ -130,12 +123,11 @@ export const SelectionPatch = z.object({
 export type SelectionPatch = z.infer<typeof SelectionPatch>
 export type OnGap = NonNullable<SelectionPatch['on_gap']>
 
-/** What a selection asks of an update, apart from symbols. */
+/** A selection without its symbols. */
 export type SelectionOptions = FilterValues & { readonly types: readonly UpdateType[]; readonly stage: Stage }
 
 export const defaultSelectionOptions: SelectionOptions = { types: defaultTypes, stage: 'preconfirmed', ...noFilters }
 
-/** The current options with the given ones applied. */
 export function patchOptions(current: SelectionOptions, patch: SelectionPatch): SelectionOptions {
   const filters = Object.fromEntries(filterNames.map((name) => [name, patch[name] === undefined ? current[name] : patch[name]]))
   return {
@@ -157,7 +149,6 @@ const HeartbeatSeconds = z
   .transform(Number)
   .refine((seconds) => seconds >= 1 && seconds <= 60, 'must be seconds, 1 to 60')
 
-/** A selection as a query string. */
 export const SelectionQuery = z.object({
   symbols: z
     .string()
@@ -176,7 +167,6 @@ const titlesWithoutHeartbeats = formatNames
   .flatMap(({ title, hasHeartbeats }) => (hasHeartbeats ? [] : [title]))
   .join(' or ')
 
-/** The query string of every streaming route. */
 export const StreamQuery = SelectionQuery.extend({
   since: SelectionPatch.shape.since,
   snapshot: Snapshot.optional().describe(descriptions.snapshot),
@@ -191,10 +181,9 @@ export const StreamQuery = SelectionQuery.extend({
 })
 export type StreamQuery = z.infer<typeof StreamQuery>
 
-/** The query string of `/v1/snapshot`. */
 export const SnapshotQuery = SelectionQuery.pick({ symbols: true })
 
-/** Reads the query of a stream. A `Last-Event-ID` wins over `since`: a browser that reconnects repeats its first URL. */
+/** A `Last-Event-ID` wins over `since`: a browser that reconnects repeats its first URL. */
 export function readStreamQuery(query: URLSearchParams, lastEventIdHeader = ''): StreamQuery {
   const lastEventId = lastEventIdHeader || query.get('lastEventId')
   if (!lastEventId) return readParameters(StreamQuery, query)
@@ -202,17 +191,17 @@ export function readStreamQuery(query: URLSearchParams, lastEventIdHeader = ''):
   return { ...readParameters(StreamQuery, others), since: startPointFromLastEventId(lastEventId) }
 }
 
-/** Parameters that mean nothing to the query: the API key, what some EventSource polyfills add, and marks of other programs. */
+/** The API key, parameters that EventSource polyfills add, and marks of other programs. */
 const ignoredParameter = /^(key|lastEventId|_|utm_.*)$/
-/** A name that is longer, or has more edits, resembles none. Nor does one with more edits than a third of its letters. */
+/** A longer name, or one with more edits than this or than a third of its letters, gets no suggestion. */
 const NAME_BOUND_CHARS = 40
 const EDITS_BOUND = 3
 const LETTERS_PER_EDIT = 3
 
-/** Names that clients used before: no number of edits leads from one to the other. */
+/** Names in earlier versions, which no search by edits relates to the present ones. */
 const formerNames: Readonly<Record<string, string>> = { party: 'account' }
 
-/** Refuses the first name that is not known: a misspelt filter would let everything through. */
+/** Refuses an unknown name: with a misspelt filter, a client would receive everything. */
 export function refuseUnknown(what: 'parameter' | 'field', names: Iterable<string>, known: readonly string[]): void {
   for (const name of names) {
     if (known.includes(name) || (what === 'parameter' && ignoredParameter.test(name))) continue
@@ -227,7 +216,6 @@ export function refuseUnknown(what: 'parameter' | 'field', names: Iterable<strin
   }
 }
 
-/** Parses a query string, or throws a refusal that names the wrong parameter. */
 export function readParameters<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>, query: URLSearchParams) {
   refuseUnknown('parameter', query.keys(), Object.keys(schema.shape))
   const given: Record<string, string> = {}
@@ -241,7 +229,7 @@ export function readParameters<Shape extends z.ZodRawShape>(schema: z.ZodObject<
   return readOr400(schema, given)
 }
 
-/** Parses with a schema, or throws a refusal that names the first wrong field. */
+/** The refusal names the first wrong field. */
 export function readOr400<Schema extends z.ZodType>(schema: Schema, given: unknown): z.infer<Schema> {
   const read = schema.safeParse(given)
   if (read.success) return read.data

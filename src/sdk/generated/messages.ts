@@ -45,7 +45,7 @@ export type Tx = {
 /** preconfirmed: published before the block is sealed; sealed: in a block with a hash. */
 export type Stage = "preconfirmed" | "sealed"
 
-/** Where events come from now. sealed: nothing is pre-confirmed; down: nothing arrives. */
+/** How the relay receives events now. sealed: nothing is pre-confirmed; down: nothing arrives. */
 export type Source = "pendingLogs" | "poll" | "sealed" | "down"
 
 /** Why this is the source, and not a better one. */
@@ -53,7 +53,7 @@ export type SourceReason = "ok" | "silent" | "refused" | "behind" | "no_pending"
 
 /** How the log reached the relay. */
 export type Ingest = {
-  /** The way by which the log came. backfill: read after an interruption. */
+  /** pendingLogs: pushed; poll: polled; sealed: read with its sealed block; backfill: read after an interruption. */
   readonly source: "pendingLogs" | "poll" | "sealed" | "backfill"
   /** When the relay received the log. */
   readonly received_at: Time
@@ -73,7 +73,7 @@ export type ReferenceValue = {
   readonly state: "fresh" | "stale" | "missing" | "invalid"
   /** The age above which the value is stale. */
   readonly stale_after_s: number
-  /** Whether the oracle's registry says that the feed is frozen for a corporate action; null where that is unknown. */
+  /** Whether the oracle's registry says that the feed is frozen for a corporate action; null if that is unknown. */
   readonly frozen: boolean | null
 }
 
@@ -82,9 +82,9 @@ export type Venue = {
   readonly kind: "uniswap_v3" | "uniswap_v4" | "slipstream"
   /** The address of the pool; in Uniswap v4 its id. */
   readonly pool: Address | Word
-  /** The fee of a swap in basis points; null where the upstream does not give it. */
+  /** The fee of a swap in basis points; null if the upstream does not give it. */
   readonly fee_bps: Decimal | null
-  /** What the token is traded against. It is taken as one dollar. */
+  /** The other token of the pool. Its value is taken as one dollar. */
   readonly currency: {
     readonly symbol: string
     readonly address: Address
@@ -192,22 +192,22 @@ export type ServiceStatus = {
   readonly chain_id: number | null
   /** Whether the upstream is the built-in chain: nothing on it is real. */
   readonly demo: boolean
-  /** Where events come from now. */
+  /** How the relay receives events now. */
   readonly source: Source
-  /** Why this is the source. no_list: no list was ever read. wrong_chain: every upstream URL is of another chain than the one set or on the tape. */
+  /** Why this is the source. no_list: no list has been read. wrong_chain: every upstream URL is of another chain than the one set or on the tape. */
   readonly reason: "ok" | "silent" | "refused" | "behind" | "no_pending" | "unreachable" | "stale_head" | "no_list" | "wrong_chain"
   /** When this source began, for this reason; null before the first status message. */
   readonly started_at: Time | null
   readonly head: Head
-  /** How many milliseconds ago the timestamp of the newest block is whose logs were read; null before the first. */
+  /** Milliseconds since the timestamp of the newest block whose logs were read; null before the first. */
   readonly lag_ms: number | null
   /** The list of tokenized stocks. */
   readonly stocks: {
     /** When the list was last read; null before the first read. */
     readonly read_at: Time | null
-    /** Whole seconds since then. */
+    /** Whole seconds since read_at. */
     readonly age_s: number | null
-    /** How many tokens it contains. */
+    /** The number of tokens in the list. */
     readonly count: number | null
   }
   /** The oldest and the newest position of the tape. */
@@ -254,11 +254,11 @@ export type Readiness = {
   readonly demo: boolean
 }
 
-/** A token that stands for a key for about a minute. */
+/** An access token, which a client may use in place of its key for about a minute. */
 export type AccessToken = {
   /** Goes into key=… of a URL, or into the Authorization header. */
   readonly token: string
-  /** When it opens no further connection. Those that are open stay. */
+  /** After this time it opens no further connection. Open connections stay. */
   readonly expires_at: Time
 }
 
@@ -276,7 +276,7 @@ export type TokenUpdate<Type extends string> = {
   readonly symbol: string
   /** The token's contract. Unlike the symbol it never changes. */
   readonly address: Address
-  /** When it was written to the tape. */
+  /** The time at which it was written to the tape. */
   readonly time: Time
 }
 
@@ -289,7 +289,7 @@ export type GlobalUpdate<Type extends string> = {
   readonly prev: Position | null
   readonly symbol: "*"
   readonly address: null
-  /** When it was written to the tape. */
+  /** The time at which it was written to the tape. */
   readonly time: Time
 }
 
@@ -314,10 +314,10 @@ export type QuoteReading = {
   readonly depth: Decimal | null
   /** (price / nav.price − 1) × 10,000, rounded half even to two decimals; the currency is taken as one dollar. */
   readonly basis_bps: Decimal | null
-  /** premium: against a fresh NAV; drift: against a NAV that is stale or frozen, which the market may have left. */
+  /** premium: against a fresh NAV; drift: against a stale or frozen NAV, from which the market may have moved. */
   readonly basis: "premium" | "drift" | null
   readonly nav: ReferenceValue
-  /** The block whose state was read; without a hash it is pre-confirmed. */
+  /** The block whose state was read; pre-confirmed if the hash is null. */
   readonly block: Block
 }
 
@@ -325,7 +325,7 @@ export type QuoteReading = {
 export type MarketHours = {
   /** The market of the underlying stocks, such as XNYS. */
   readonly market: string
-  /** unknown: the calendar does not reach so far. */
+  /** unknown: the date is outside the calendar. */
   readonly state: "pre" | "open" | "post" | "overnight" | "closed" | "unknown"
   /** When this state began. */
   readonly started_at: Time | null
@@ -333,7 +333,7 @@ export type MarketHours = {
   readonly ends_at: Time | null
   /** The name of the holiday or early close; null otherwise. */
   readonly reason: string | null
-  /** Where the calendar ends. */
+  /** The time at which the calendar ends. */
   readonly valid_to: Time
 }
 
@@ -388,7 +388,7 @@ export type ApprovalMessage = TokenUpdate<"approval"> & OnChain & {
   readonly ingest: Ingest
 }
 
-/** A corporate action on the multiplier. A scheduled one takes effect when chain time reaches effective_at; its effective message comes before the first movement that uses it. */
+/** A corporate action on the multiplier. A scheduled one takes effect when chain time reaches effective_at; its effective message precedes the first movement that uses it. */
 export type MultiplierMessage = TokenUpdate<"multiplier"> & {
   readonly phase: "scheduled" | "effective" | "cancelled"
   /** The former multiplier. */
@@ -436,7 +436,7 @@ export type NavMessage = TokenUpdate<"nav"> & {
   readonly nav: ReferenceValue
   /** The former NAV; null if there was none. */
   readonly before: ReferenceValue | null
-  /** Where the change comes from. */
+  /** The source of the change. */
   readonly source: "list" | "log"
 }
 
@@ -503,7 +503,7 @@ export type HoleMessage = GlobalUpdate<"hole"> & {
     readonly first: number
     readonly last: number
   }
-  /** Why: for example pruned, backfill_bound, or reorg where the chain was replaced deeper than can be rolled back. */
+  /** Why: for example pruned, backfill_bound, or reorg if the chain was replaced deeper than the relay can roll back. */
   readonly reason: string
 }
 
@@ -532,7 +532,7 @@ export type SessionMessage = GlobalUpdate<"session"> & MarketHours
 /** The first message of every connection: the server, the oldest and the newest position of the tape, and the limits. */
 export type HelloMessage = {
   readonly type: "hello"
-  /** Where this stream starts; null when a gap follows or nothing is selected yet. */
+  /** The position at which this stream starts; null when a gap follows or nothing is selected yet. */
   readonly id: Position | null
   /** The end of the tape. */
   readonly end: Position
@@ -551,7 +551,7 @@ export type HelloMessage = {
     readonly symbols_max: number
     /** Different selections with value filters, of all clients. */
     readonly selections_max: number
-    /** Messages in one replay; if there are more, a gap comes instead. */
+    /** Messages in one replay; if there are more, the relay sends a gap instead. */
     readonly replay_max: number
     /** Unsent bytes above which a client is slow; it is disconnected if they stay above. */
     readonly backlog_bytes: number
@@ -564,7 +564,7 @@ export type HelloMessage = {
   readonly head: Head
   /** True when the upstream is the built-in chain: its data is not real. */
   readonly demo: boolean
-  /** Only while the disk fails, or NATS does not store the tape: positions that are given now do not survive a restart, which is then a gap. */
+  /** Only while the disk fails, or NATS does not store the tape: positions that are given now are lost at a restart, after which clients receive a gap. */
   readonly durable?: false
 }
 
@@ -573,7 +573,7 @@ export type SubscribedMessage = {
   readonly type: "subscribed"
   /** The client's own identifier for its request, returned with the answer. */
   readonly req?: number | string
-  /** Where the stream starts; null when a gap follows. */
+  /** The position at which the stream starts; null when a gap follows. */
   readonly id: Position | null
   /** The full set of symbols now. */
   readonly symbols: readonly string[]
@@ -611,11 +611,11 @@ export type SnapshotMessage = {
   /** The state includes every message up to this position. */
   readonly as_of: Position
   readonly token: TokenRecord
-  /** Why the symbol or the name may mislead a reader; empty where nothing does. */
+  /** Why the symbol or the name may mislead a reader; empty if nothing may. */
   readonly token_warnings: readonly TokenWarning[]
   /** The multiplier from tokens to shares; 1 means that there is no multiplier, null is unknown. */
   readonly multiplier: Decimal | null
-  /** Where the multiplier comes from; call is a read of the token contract. */
+  /** The source of the multiplier; call is a read of the token contract. */
   readonly multiplier_source: "log" | "call" | "list" | null
   /** The next multiplier, which takes effect when chain time reaches effective_at; null is a time after the year 9999. */
   readonly scheduled: {
@@ -635,7 +635,7 @@ export type SnapshotMessage = {
   readonly session: MarketHours | null
 }
 
-/** The replay is over; live messages follow. */
+/** The replay has ended; live messages follow. */
 export type LiveMessage = {
   readonly type: "live"
   /** The position to resume from. */
@@ -660,22 +660,22 @@ export type HeartbeatMessage = {
   readonly backlog: number
 }
 
-/** Messages are missing, and why. */
+/** Messages are missing from this stream. */
 export type GapMessage = {
   readonly type: "gap"
-  /** Where the stream continues. */
+  /** The position at which the stream continues. */
   readonly id: Position
   /** expired: the position is before oldest, or its number was lost; epoch: it belongs to another tape; ahead: it is after the end; long: too many messages for one replay. */
   readonly reason: "expired" | "epoch" | "ahead" | "long"
-  /** The position given by the client: what is missing begins after it. */
+  /** The position that the client gave: the missing messages begin after it. */
   readonly after: string | null
-  /** The position where the stream continues: the last one that is missing. */
+  /** The position of the last missing message, at which the stream continues. */
   readonly through: Position
-  /** A path on this server whose pages hold exactly the messages that were left out. */
+  /** A path on this server whose pages contain exactly the missing messages. */
   readonly backfill: string | null
 }
 
-/** What is wrong with a request, and what to do. */
+/** A request was wrong. Says why, and what to do. */
 export type ErrorMessage = {
   readonly type: "error"
   /** The client's own identifier for its request, returned with the answer. */
@@ -715,13 +715,13 @@ export type SubscribeRequest = {
   readonly symbols?: readonly string[]
   /** Message types, or * for all. Default: all except approval and log. */
   readonly types?: readonly ("transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log" | "nav" | "retract" | "amend" | "seal" | "hole" | "finality" | "status" | "quote" | "session" | "*")[] | null
-  /** sealed: a fact comes only when its block is sealed. Default: preconfirmed. */
+  /** sealed: each fact is sent only when its block is sealed. Default: preconfirmed. */
   readonly stage?: Stage | null
   /** Where to begin: now, start, a position (exclusive), a duration back (90s, 5m, 2h), or an RFC 3339 time. Default: now. */
   readonly since?: string | null
-  /** true: a snapshot of each token comes first, but not after a position that the relay can continue from; always: also then; false: never. Default: true. */
+  /** true: a snapshot of each token is sent first, but not after a position from which the relay can continue; always: after such a position too; false: never. Default: true. */
   readonly snapshot?: boolean | "always" | null
-  /** Where the stream continues after a gap expired or epoch. replay: at the oldest message; skip: at the end, and backfill names what was left out. Default: replay. */
+  /** The position at which the stream continues after a gap expired or epoch. replay: the oldest message; skip: the end, and backfill links to the skipped messages. Default: replay. */
   readonly on_gap?: "replay" | "skip" | null
   /** Only movements whose reference_value is at least this; a null value does not pass. */
   readonly min_value?: string | null
@@ -745,7 +745,7 @@ export type ListRequest = {
   readonly req?: number | string | null
 }
 
-/** Gives the key as the first message, where neither a header nor the URL has one. */
+/** Gives the key as the first message, if neither a header nor the URL has one. */
 export type AuthRequest = {
   readonly type: "auth"
   readonly req?: number | string | null
