@@ -7,7 +7,6 @@ const otherFlags = {
   ...commonFlags,
 } as const satisfies CommandFlags
 
-/** The flags of `serve`. */
 export const settingFlags: CommandFlags & typeof otherFlags = {
   ...Object.fromEntries([...settings].flatMap(([name, setting]) => flagsFor(name, setting))),
   ...otherFlags,
@@ -22,12 +21,11 @@ function flagsFor(
   return [flag, [flagOf(fileSettingOf(name)), { type: 'string', description: `file that holds ${name}` }]]
 }
 
-/** What a setting is, its default, and the mark of one that may lie in a file. */
 export const settingText = ({ default: fallback, description, mayHoldSecret }: AnySetting): string =>
   `${description}${fallback === null ? '' : ` (${fallback})`}${mayHoldSecret ? ' [file]' : ''}`
 
 export const fileSentence =
-  'A setting marked with [file] may lie in a file, which is named by its own name and _FILE: METRICS_TOKEN_FILE, or --metrics-token-file.'
+  'A file may contain the value of a setting that is marked with [file]. Its name with _FILE names that file: METRICS_TOKEN_FILE, or --metrics-token-file.'
 
 export const serveHelp = (): string =>
   helpText(
