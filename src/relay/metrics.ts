@@ -2,17 +2,16 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@pro
 import { followedKeys, keyEventOf } from '../protocol/key-life.ts'
 import type { Update } from '../protocol/updates.ts'
 
-/** A value of a gauge and the labels that name its series. */
+/** A value of a gauge. The labels name its series. */
 export type Sample = readonly [labels: Readonly<Record<string, string>>, value: number]
 
-/** How the values of several processes behind one port become one: what each holds is added, what all of them know is not. */
+/** Merges the values of processes behind one port: `sum` if each has its share, `max` if all know the whole. */
 type Merge = 'sum' | 'max'
 
-const PREFIX = 'stocktape_'
 /** From half a millisecond to a minute. */
 const SECONDS_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
-/** Metrics of Node that Prometheus' own check objects to; each only repeats another one. */
+/** Metrics of Node that break Prometheus' naming rules. Each repeats another one. */
 const misnamedMetrics = [
   'nodejs_active_handles',
   'nodejs_active_handles_total',
@@ -23,35 +22,53 @@ const misnamedMetrics = [
   'nodejs_eventloop_utilization_summary',
 ]
 
-/** The metrics of the process, served as Prometheus text at `/metrics`. */
 export function openMetrics() {
   const registry = new Registry()
   const make = makerOf(registry)
+  const metrics = {
+    ...openChainMetrics(make),
+    ...openPublishedMetrics(make),
+    ...openTapeMetrics(make),
+    ...openListenerMetrics(make),
+  }
   return {
+    ...metrics,
     text: () => registry.metrics(),
-    /** For the process that adds up the metrics of several. */
+    /** For the process that merges the metrics of several. */
     json: () => registry.getMetricsAsJSON(),
-    /** Adds what Node knows of the process: memory, processor time, event loop, descriptors. Once in a process. */
+    /** Adds Node's own metrics: memory, processor time, event loop, descriptors. Call it once in a process. */
     addProcess: () => {
       collectDefaultMetrics({ register: registry })
       for (const name of misnamedMetrics) registry.removeSingleMetric(name)
     },
-    ...withUpstreamCounter(openChainMetrics(make)),
-    ...withPublishedCounter(openPublishedMetrics(make)),
-    ...openTapeMetrics(make),
-    ...withDisconnectCounter(openListenerMetrics(make)),
+    countPublished: (entries: readonly { readonly update: Update }[]): void => {
+      const { updates, keys } = metrics
+      for (const { update } of entries) {
+        updates.inc({ type: update.type })
+        const event = keyEventOf(update)
+        if (event !== null) keys.inc({ event }, update.type === 'seal' ? followedKeys(update).length : 1)
+      }
+    },
+    /** `failed` is the kind of the error. */
+    countUpstreamRequest: (endpoint: string, durationSeconds: number, failed: string | null): void => {
+      metrics.upstreamSeconds.observe({ endpoint }, durationSeconds)
+      if (failed !== null) metrics.upstreamErrors.inc({ endpoint, kind: failed })
+    },
+    /** `code` is the close code of the contract; a client that leaves by itself has none. */
+    countDisconnect: (transport: string, reason: string, code: number | ''): void => {
+      metrics.listeners.dec({ transport })
+      metrics.disconnects.inc({ transport, reason, code })
+    },
   }
 }
 
 export type Metrics = ReturnType<typeof openMetrics>
 export type MetricsJson = Awaited<ReturnType<Metrics['json']>>
 
-/** The metrics of several processes in one text. */
 export const mergeMetrics = (all: readonly MetricsJson[]): Promise<string> => Registry.aggregate([...all]).metrics()
 
-/** What comes from the node and from the list. */
 const openChainMetrics = ({ counter, measured, seconds }: Maker) => ({
-  source: measured('source', 'Whether this is where events come from now', 'max', ['source']),
+  source: measured('source', 'Whether this is the source of events now', 'max', ['source']),
   sourceAge: measured('source_age_seconds', 'Time since the source or its reason changed', 'max'),
   headBlock: measured('head_block', 'Newest known block number of each stage', 'max', ['stage']),
   lag: measured('lag_seconds', 'Age of the newest block whose logs were settled', 'max'),
@@ -73,34 +90,11 @@ const openChainMetrics = ({ counter, measured, seconds }: Maker) => ({
   logsUnlisted: counter('logs_unlisted_total', 'Logs of addresses that are not listed'),
 })
 
-/** What is published. */
 const openPublishedMetrics = ({ counter, measured, seconds }: Maker) => ({
   updates: counter('updates_total', 'Updates written to the tape', ['type']),
   keys: counter('keys_total', 'Keys by what was published about them', ['event']),
   oldestOpenKey: measured('oldest_open_key_seconds', 'Age of the oldest key that is neither sealed nor retracted', 'max'),
   deliverySeconds: seconds('delivery_seconds', 'From the receipt of a log to the end of its writes to all listeners', ['source']),
-})
-
-/** Counts what was written to the tape. */
-const withPublishedCounter = (metrics: ReturnType<typeof openPublishedMetrics>) => ({
-  ...metrics,
-  countPublished: (entries: readonly { readonly update: Update }[]): void => {
-    const { updates, keys } = metrics
-    for (const { update } of entries) {
-      updates.inc({ type: update.type })
-      const event = keyEventOf(update)
-      if (event !== null) keys.inc({ event }, update.type === 'seal' ? followedKeys(update).length : 1)
-    }
-  },
-})
-
-/** Counts a request to an upstream. `failed` is the kind of its error. */
-const withUpstreamCounter = (metrics: ReturnType<typeof openChainMetrics>) => ({
-  ...metrics,
-  countUpstreamRequest: (endpoint: string, durationSeconds: number, failed: string | null): void => {
-    metrics.upstreamSeconds.observe({ endpoint }, durationSeconds)
-    if (failed !== null) metrics.upstreamErrors.inc({ endpoint, kind: failed })
-  },
 })
 
 const openTapeMetrics = ({ counter, measured, seconds }: Maker) => ({
@@ -128,23 +122,18 @@ const openListenerMetrics = ({ counter, gauge, measured }: Maker) => ({
   ]),
 })
 
-const withDisconnectCounter = (metrics: ReturnType<typeof openListenerMetrics>) => ({
-  ...metrics,
-  /** `code` is the close code of the contract; a client that leaves by itself has none. */
-  countDisconnect: (transport: string, reason: string, code: number | ''): void => {
-    metrics.listeners.dec({ transport })
-    metrics.disconnects.inc({ transport, reason, code })
-  },
-})
-
-/** A gauge that is measured when the metrics are read. It has no series before it is measured by something. */
+/** A gauge read when the metrics are. It has no series until `measureBy` is called. */
 type MeasuredGauge = { measureBy(measure: () => number | null | Iterable<Sample>): void }
 
 type Maker = ReturnType<typeof makerOf>
 
 const makerOf = (registry: Registry) => {
+  const registers = [registry]
   const named = (name: string, help: string, labelNames: readonly string[]) => ({
-    ...{ name: `${PREFIX}${name}`, help, labelNames, registers: [registry] },
+    name: `stocktape_${name}`,
+    help,
+    labelNames,
+    registers,
   })
   return {
     counter: (name: string, help: string, labels: readonly string[] = []) => new Counter(named(name, help, labels)),

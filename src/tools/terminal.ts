@@ -1,4 +1,4 @@
-/** Colours of the terminal, as SGR codes. */
+/** SGR codes. */
 const codes = { red: 31, green: 32, yellow: 33, blue: 34, magenta: 35, cyan: 36, bold: 1, dim: 2 } as const
 export type Colour = keyof typeof codes
 export type Paint = (colour: Colour, text: string) => string
@@ -13,7 +13,7 @@ type ColourChoice = {
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** A flag wins, then NO_COLOR and FORCE_COLOR, then whether a terminal reads the output. */
+/** The flag wins over NO_COLOR and FORCE_COLOR, which win over the kind of output. */
 export function paintFor({ flag, isTerminal, env }: ColourChoice): Paint {
   const isForced = env.FORCE_COLOR !== undefined && env.FORCE_COLOR !== '' && env.FORCE_COLOR !== '0'
   const isWanted = flag ?? (env.NO_COLOR ? false : isForced || isTerminal)

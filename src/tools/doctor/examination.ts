@@ -10,8 +10,7 @@ import { adviceFor, type Finding, fail, type NamedOutcome, type Outcome, ok, ori
 import { lagOutcome, type SeenHead } from './head-lag.ts'
 import { type ListReport, probeList } from './list-probe.ts'
 import { runRpcChecks } from './rpc-checks.ts'
-import { socketFindings } from './socket-findings.ts'
-import { probeSocket, type SocketReport } from './socket-probe.ts'
+import { probeSocket, type SocketReport, socketFindings } from './socket-probe.ts'
 import { type Trial, trySource } from './source-trial.ts'
 import { type Verdict, verdictOf } from './verdict.ts'
 
@@ -23,14 +22,14 @@ type ExaminationInputs = {
   readonly random: () => number
 }
 
-/** All findings, in the order of the settings, and what the relay would do. */
+/** Findings are in the order of the settings. */
 export type Examination = { readonly verdict: Verdict; readonly findings: readonly Finding[] }
 
-/** The part of the time for which the source may run: by default long enough to see a silent socket where blocks take two seconds. */
+/** Part of the time for which the source may run. The default is enough to notice a silent socket if blocks take two seconds. */
 const TRIAL_SHARE = 0.8
-/** How long sockets are still watched when the source is decided. */
+/** How long the examination still watches the sockets after the source is known. */
 const SOCKET_GRACE_MS = 2_000
-/** The part of the time that checks with tokens wait for the list. */
+/** Part of the time for which the checks that need tokens wait for the list. */
 const LIST_SHARE = 0.5
 
 /** Examines all upstreams at the same time, while the relay's own source runs on them. */
@@ -81,19 +80,18 @@ function conclude(
   }
 }
 
-/** An upstream's text goes to a terminal, so it must not control it. */
+/** A terminal shows the text of an upstream, which must not control it. */
 const printable = (text: string): string => text.replaceAll(/\p{Cc}+/gu, ' ').slice(0, MESSAGE_BOUND_CHARS)
 
 const MESSAGE_BOUND_CHARS = 300
 
-/** An endpoint with its chain id, if it answers. */
 type ExaminedEndpoint = {
   readonly role: 'rpc' | 'ws' | 'receipts'
   readonly target: string
   readonly chainId: number | null
   readonly reach: Outcome
   readonly outcomes: readonly NamedOutcome[]
-  /** Its newest block at the beginning and at the end. */
+  /** Newest blocks at the beginning and at the end of the examination. */
   readonly heads: readonly SeenHead[]
 }
 
@@ -120,7 +118,7 @@ async function examineEndpoint(
   const endpoint = { role, target: originOf(url), outcomes }
   try {
     const chainId = await readChainId(probe)
-    // The first answer took the connection too.
+    // The first answer included the time to connect, so a second one is measured.
     const before = await readHead(probe)
     const reach = ok(`answers in ${probe.roundTripMs} ms`, probe.roundTripMs)
     await check(probe, (name, outcome) => outcomes.push([name, outcome]))
@@ -131,7 +129,7 @@ async function examineEndpoint(
   }
 }
 
-/** The newest block, with the time of the request: the endpoint had it then or later. */
+/** The endpoint knew the block at the time of the request, or later. */
 async function readHead(probe: EndpointProbe): Promise<readonly SeenHead[]> {
   const at = performance.now()
   try {
@@ -143,7 +141,7 @@ async function readHead(probe: EndpointProbe): Promise<readonly SeenHead[]> {
   }
 }
 
-/** Null from a node without the method: it cannot be checked, and the relay uses it. */
+/** Null from a node without the method: the relay uses it unchecked. */
 async function readChainId(probe: EndpointProbe): Promise<number | null> {
   try {
     return readQuantity(await probe.request('eth_chainId', []))
@@ -181,7 +179,7 @@ const withSocket =
     outcomes: socketFindings(socket, trial, hasTokens),
   })
 
-/** The nodes with their distance to the newest block that was seen anywhere before they were asked. */
+/** Compares each node with the newest block that any upstream had shown before the node was asked. */
 const withLags = (nodes: readonly ExaminedEndpoint[], sockets: readonly ExaminedSocket[]): readonly ExaminedEndpoint[] =>
   nodes.map((node) => {
     const others = [...nodes.filter((other) => other !== node), ...sockets]
@@ -191,7 +189,7 @@ const withLags = (nodes: readonly ExaminedEndpoint[], sockets: readonly Examined
     return outcome ? { ...node, outcomes: [...node.outcomes, ['lag', outcome]] } : node
   })
 
-/** The findings of an endpoint. Of one that does not answer, or is of another chain, the rest says nothing. */
+/** If an endpoint does not answer, or is of another chain, its other findings mean nothing. */
 function withChain({ role, target, chainId, reach, outcomes }: ExaminedEndpoint, chain: ChainIdentity): readonly Finding[] {
   const findings = (...named: readonly NamedOutcome[]): readonly Finding[] =>
     named.map(([name, outcome]) => ({ id: `${role}.${name}`, target, ...outcome }))
@@ -229,7 +227,7 @@ async function receiptsOutcome(probe: EndpointProbe, { deadline }: EndpointInput
   }
 }
 
-/** The list, or no tokens where it takes too long. */
+/** Resolves to no tokens if the list takes too long. */
 const inTime = (addresses: Promise<readonly Hex[]>, ms: number): Promise<readonly Hex[]> =>
   Promise.race([
     addresses,
@@ -240,7 +238,7 @@ const inTime = (addresses: Promise<readonly Hex[]>, ms: number): Promise<readonl
 
 const areUnreachable = (nodes: readonly ExaminedEndpoint[]): boolean => nodes.every(({ reach }) => reach.state === 'fail')
 
-/** Ends when the time is up, or before that if the result is such that there is nothing more to find out. */
+/** Aborts at the deadline, or earlier if the result leaves nothing to find out. */
 function endingEarly<T>(deadline: AbortSignal, result: Promise<T>, ends: (value: T) => boolean = () => true): AbortSignal {
   const early = new AbortController()
   result.then(

@@ -4,7 +4,7 @@ import type { Trial } from './source-trial.ts'
 
 type Reason = ServiceStatus['reason']
 
-/** Whether the relay can run, and on which source. The words are those of `/v1/status`. */
+/** `source` and `reason` are words of `/v1/status`. */
 export type Verdict = {
   readonly ok: boolean
   readonly source: SourceName
@@ -33,21 +33,20 @@ const reasons: Readonly<Record<Reason, string | null>> = {
 }
 
 const polled =
-  'updates come PENDING_POLL later than pushed ones; to have them pushed, set UPSTREAM_WS_URL to a node with pendingLogs'
+  'polled updates are PENDING_POLL later than pushed ones; for pushed ones, set UPSTREAM_WS_URL to a node with pendingLogs'
 const advice: Readonly<Record<Reason, string | null>> = {
   ok: null,
   silent: polled,
   refused: polled,
   behind: 'use a faster node in UPSTREAM_RPC_URL and UPSTREAM_WS_URL',
-  no_pending:
-    'nothing to change where the chain has no pre-confirmations (Base has none since Denim); else use a node that has them',
+  no_pending: 'nothing to change if the chain has no pre-confirmations (Base has none since Denim); else use a node that has them',
   unreachable: 'check UPSTREAM_RPC_URL and UPSTREAM_WS_URL',
   stale_head: 'compare the head with that of another node',
   no_list: 'check STOCKS_API_URL (--stocks)',
   wrong_chain: 'check CHAIN_ID, NETWORK and the URLs',
 }
 
-/** Some reasons mean another thing beside these sources. */
+/** Some reasons have another meaning with these sources. */
 const special: Readonly<Record<string, { readonly why: string | null; readonly advice: string }>> = {
   'poll ok': { why: 'no UPSTREAM_WS_URL is set', advice: polled },
   'poll unreachable': { why: 'no socket in UPSTREAM_WS_URL works', advice: polled },
@@ -57,7 +56,7 @@ const special: Readonly<Record<string, { readonly why: string | null; readonly a
 
 type Facts = { readonly hasTokens: boolean; readonly isReachable: boolean }
 
-/** As in the status of the relay, a chain or a list that is missing explains more than what the source says of itself. */
+/** As in `/v1/status`, a wrong chain or a missing list takes precedence over the source's own reason. */
 export function verdictOf(
   { source, reason: ownReason, isWrongChain, isDecided }: Trial,
   { hasTokens, isReachable }: Facts,
