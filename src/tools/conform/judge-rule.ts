@@ -1,17 +1,15 @@
 import type { Rule } from './rules.ts'
 import { BrokenRule, NotApplicable, ScenarioStage } from './scenario-stage.ts'
 
-/** What a client does with a rule. */
 export type RuleVerdict = {
   readonly rule: string
   readonly section: string
   readonly sentence: string
   readonly outcome: 'kept' | 'broken' | 'optional' | 'not applicable'
-  /** What happened, unless the rule was kept. */
+  /** Null if the rule was kept. */
   readonly detail: string | null
 }
 
-/** Plays the scenario of a rule with a client of its own. */
 export async function judge(rule: Rule, command: readonly string[]): Promise<RuleVerdict> {
   const { name, section, sentence, isOptional = false } = rule
   const stage = await ScenarioStage.open(command, name)
@@ -35,9 +33,9 @@ export async function judge(rule: Rule, command: readonly string[]): Promise<Rul
 }
 
 const marks = { kept: '✓', broken: '✗', optional: '-', 'not applicable': '-' } as const
-const NAME_COLUMN = 22
+export const NAME_COLUMN = 22
 
-/** A line for a rule, and for one that is not kept what happened. */
+/** A rule that is not kept has a second line, which says what happened. */
 export function verdictLines({ rule, section, sentence, outcome, detail }: RuleVerdict): readonly string[] {
   const first = `${marks[outcome]} ${rule.padEnd(NAME_COLUMN)} ${section} ${sentence}`
   if (detail === null) return [first]

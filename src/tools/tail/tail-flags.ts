@@ -7,7 +7,6 @@ import type { StreamOptions, Update, ValueFilters } from '../../sdk/client/index
 const text = (description: string) => ({ type: 'string', description }) as const
 const boolean = (description: string) => ({ type: 'boolean', description }) as const
 
-/** The flag of a value filter: `min-value`. */
 type FlagOf<Name extends string> = Name extends `${infer First}_${infer Others}` ? `${First}-${FlagOf<Others>}` : Name
 const flagOf = (name: FilterName) => name.replaceAll('_', '-') as FlagOf<FilterName>
 const helpOf = ({ description, form }: (typeof valueFilters)[FilterName]): string =>
@@ -25,14 +24,14 @@ export const tailFlags = {
   ...filterFlags,
   json: boolean('NDJSON messages as on the wire, instead of readable lines'),
   tui: boolean('a live table instead of lines; q ends it'),
-  color: boolean('colours also without a terminal; --no-color for none, as NO_COLOR'),
+  color: boolean('colours even without a terminal; --no-color, or NO_COLOR, for none'),
   ...commonFlags,
 } as const satisfies CommandFlags
 
 const help = helpText(
   'stocktape tail SYMBOL [SYMBOL ...] [--since 5m] [--types transfer,quote] [--min-value 10k]\n    [--json | --tui]',
   [['SYMBOL', 'a symbol in upper or lower case, an address, isin:..., or * for all'], ...flagTerms(tailFlags)],
-  'It reconnects by itself and loses nothing. Messages go to standard output, all else to standard error. Ctrl-C prints totals and the position to continue from.',
+  'It reconnects by itself and loses nothing. It writes messages to standard output, and everything else to standard error. Ctrl-C prints totals and the position to continue from.',
   'Exit codes: 0 after Ctrl-C or when the reader of the pipe leaves, 1 when the relay cannot be reached or ends the stream, 2 for a mistake.',
 )
 
@@ -47,7 +46,7 @@ export function readTailFlags(args: readonly string[]): TailRequest {
   return { ...values, symbols: positionals }
 }
 
-/** What the flags select. Names and values are checked by the relay. */
+/** The relay checks names and values. */
 export function selectionOf(request: TailRequest): StreamOptions {
   const { since, types, stage } = request
   if (stage !== undefined && stage !== 'sealed' && stage !== 'preconfirmed')
@@ -69,7 +68,7 @@ function filtersOf(request: TailRequest): ValueFilters {
   return Object.fromEntries(given)
 }
 
-/** `10k` as `10000`: exact, because a number with a point may not survive as one. */
+/** Reads `10k` as `10000`, exactly: a float would lose digits. */
 export function readAmount(flag: string, text: string): string {
   const [, whole = '', fraction = '', suffix = ''] = /^(\d{1,30})(?:\.(\d{1,30}))?([kmb]?)$/i.exec(text) ?? []
   if (whole === '') throw new UsageError(`${flag} must be an amount such as 2500, 10k or 1.5m, not ${text}`)

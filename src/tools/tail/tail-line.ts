@@ -4,7 +4,7 @@ import { formatTextLine } from '../../protocol/readable-line.ts'
 import type { StreamItem } from '../../sdk/client/index.ts'
 import type { Colour, Paint } from '../terminal.ts'
 
-/** Movements that are remembered, so that a retraction can say what it takes back. */
+/** Limit of remembered movements, so that a retraction can name the amount that it takes back. */
 const REMEMBERED_BOUND = 10_000
 
 const typeColours: Readonly<Record<string, Colour>> = {
@@ -19,7 +19,7 @@ const typeColours: Readonly<Record<string, Colour>> = {
   hole: 'red',
   gap: 'red',
 }
-/** Words of a line that stand out. Each also says in words what its colour says. */
+/** No meaning is in a colour alone: the word says it too. */
 const wordColours: readonly (readonly [RegExp, Colour])[] = [
   [/\bpreconfirmed\b/, 'yellow'],
   [/\bsealed\b/, 'green'],
@@ -27,7 +27,7 @@ const wordColours: readonly (readonly [RegExp, Colour])[] = [
   [/\b(?:stale|frozen|invalid|missing|thin|empty|unreadable|down)\b/, 'magenta'],
 ]
 
-/** Writes items as lines for people: the lines of `/v1/tail`, in colour, where a retraction names what it takes back. */
+/** Writes the lines of `/v1/tail` in colour. A retraction names the amount that it takes back. */
 export class TailLines {
   readonly #paint: Paint
   readonly #movements = new BoundedMap<string, string>(REMEMBERED_BOUND)
@@ -62,5 +62,5 @@ export class TailLines {
   }
 }
 
-/** The types of the SDK are printed from the schemas of these messages. A gap that it found itself reads like the relay's. */
+/** The types of the SDK are printed from the schemas of these messages. A gap of its own has the form of the relay's. */
 const textOf = (item: StreamItem): string => formatTextLine(item as unknown as Message)

@@ -1,14 +1,13 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { StreamItem } from '../../sdk/client/index.ts'
 
-/** Movements whose value is remembered until they are retracted. */
+/** Limit of movements whose value is remembered, in case they are retracted. */
 const REMEMBERED_BOUND = 10_000
-/** Symbols that the totals name one by one. */
+/** Limit of symbols with totals of their own. */
 const NAMED_SYMBOLS = 5
 
 type SymbolTotal = { movements: number; cents: bigint }
 
-/** What a run of `tail` received. */
 export class TailTotals {
   readonly #types = new Map<string, number>()
   readonly #symbols = new Map<string, SymbolTotal>()
