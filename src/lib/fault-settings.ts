@@ -40,7 +40,10 @@ export const faultDefinitions = {
     fallback: '3',
     needs: 'a number of blocks such as 3',
     what: 'HTTP is answered by a node that is this many blocks behind.',
-    read: (value: string) => numberUpTo(LAG_BOUND_BLOCKS, value),
+    read: (value: string) => {
+      const blocks = /^\d{1,6}$/.test(value) ? Number(value) : 0
+      return blocks >= 1 && blocks <= LAG_BOUND_BLOCKS ? blocks : null
+    },
   },
   gap: window(
     '10s',
@@ -93,9 +96,4 @@ function window(fallback: string, what: string) {
     return others.length === 0 && lengthMs > 0 && lengthMs < periodMs && periodMs <= PERIOD_BOUND_MS ? { lengthMs, periodMs } : null
   }
   return { fallback, what, read, needs: 'a time such as 30s, or 30s/5m for 30 s of every 5 minutes' }
-}
-
-function numberUpTo(bound: number, text: string): number | null {
-  const value = /^\d{1,6}$/.test(text) ? Number(text) : 0
-  return value >= 1 && value <= bound ? value : null
 }

@@ -16,6 +16,9 @@ type CommandFlag = {
   readonly choices?: readonly string[]
 }
 
+export const textFlag = (description: string) => ({ type: 'string', description }) as const
+export const switchFlag = (description: string) => ({ type: 'boolean', description }) as const
+
 export const EXIT_OK = 0
 export const EXIT_FAILED = 1
 /** A mistake in the arguments or in a setting. */

@@ -88,6 +88,13 @@ export function addressOf(text: string): Hex | null {
   return read === ZERO_ADDRESS ? null : read
 }
 
+/** Reads a symbol or an address. A mistake quotes the whole item. */
+export function tokenName(text: string, item: string): string {
+  const name = /^0x/i.test(text) ? addressOf(text) : text
+  if (name === null) throw new SettingError(`must name a token by its symbol or its address, and ${redacted(item)} does not`)
+  return name
+}
+
 export function address(text: string): Hex {
   const read = addressOf(text)
   if (read === null) throw new SettingError('must be an address, 0x and 40 hex digits')

@@ -39,7 +39,9 @@ export const inTurns = <Item, Part>(partsOf: (item: Item) => readonly Part[]): O
   concatMap((item) => {
     const parts = partsOf(item)
     // Most items have one part, and it costs no subscription.
-    return parts.length === 1 ? [...parts] : from(parts).pipe(concatMap((part, index) => (index === 0 ? [part] : afterTurn(part))))
+    return parts.length === 1
+      ? [...parts]
+      : from(parts).pipe(concatMap((part, index) => (index === 0 ? [part] : nextTurn().then(() => part))))
   })
 
 /** Emits the values that the steps of an item yield and return. Each but the first is made in a turn of its own. */
@@ -57,11 +59,6 @@ async function* remaining<Part>(steps: Generator<Part, Part>): AsyncGenerator<Pa
     yield value
     if (done) return
   }
-}
-
-const afterTurn = async <Part>(part: Part): Promise<Part> => {
-  await nextTurn()
-  return part
 }
 
 export const chunk = <Item>(all: readonly Item[], size: number): readonly (readonly Item[])[] =>

@@ -27,11 +27,7 @@ export const DecimalText = registerSchema(
   'An exact number that must not be rounded: no exponent, no plus sign, no trailing zeros, 0 for zero.',
   z.string().regex(/^-?(0|[1-9]\d*)(\.\d*[1-9])?$/),
 )
-const RawText = registerSchema(
-  'Raw',
-  "An amount in the token's smallest unit, as on the chain.",
-  z.string().regex(/^(0|[1-9]\d*)$/),
-)
+const RawText = registerSchema('Raw', "An amount in the token's smallest unit.", z.string().regex(/^(0|[1-9]\d*)$/))
 const MoneyText = registerSchema('Money', 'Money, always with two decimals.', z.string().regex(/^-?(0|[1-9]\d*)\.\d{2}$/))
 
 export const Time = registerSchema(
@@ -108,14 +104,9 @@ export const Nav = registerObject(
     age_s: z.int().nonnegative().nullable().describe("Whole seconds from updated_at to the message's own time, rounded down."),
     state: z
       .enum(['fresh', 'stale', 'missing', 'invalid'])
-      .describe(
-        'stale: older than stale_after_s, still with a price; missing: no price; invalid: the price or its time is not usable.',
-      ),
+      .describe('stale: older than stale_after_s; missing: no price; invalid: the price or its time is unusable.'),
     stale_after_s: z.int().nonnegative().describe('The age above which the value is stale.'),
-    frozen: z
-      .boolean()
-      .nullable()
-      .describe("Whether the oracle's registry says that the feed is frozen for a corporate action; null if that is unknown."),
+    frozen: z.boolean().nullable().describe('Whether the oracle registry reports the feed as frozen; null if that is unknown.'),
   },
 )
 export type Nav = z.infer<typeof Nav>
@@ -124,9 +115,7 @@ const Venue = registerObject('Venue', 'A pool on the chain where the token trade
   kind: z.enum(['uniswap_v3', 'uniswap_v4', 'slipstream']),
   pool: z.union([Address, Bytes32]).describe('The address of the pool; in Uniswap v4 its id.'),
   fee_bps: DecimalText.nullable().describe('The fee of a swap in basis points; null if the upstream does not give it.'),
-  currency: z
-    .object({ symbol: z.string(), address: Address })
-    .describe('The other token of the pool. Its value is taken as one dollar.'),
+  currency: z.object({ symbol: z.string(), address: Address }).describe('The other token of the pool, taken as one dollar.'),
 })
 
 /** Fields of a quote on the tape and in a snapshot. */
@@ -137,9 +126,7 @@ export const quoteFields = {
     .enum(['ok', 'thin', 'empty', 'unreadable'])
     .describe('thin: less depth than POOL_MIN_DEPTH; empty: no liquidity in range; unreadable: no usable answer.'),
   depth: DecimalText.nullable().describe('Units of the currency that buy the token up to one percent above the price.'),
-  basis_bps: DecimalText.nullable().describe(
-    '(price / nav.price − 1) × 10,000, rounded half even to two decimals; the currency is taken as one dollar.',
-  ),
+  basis_bps: DecimalText.nullable().describe('(price / nav.price − 1) × 10,000, rounded half even to two decimals.'),
   basis: z
     .enum(['premium', 'drift'])
     .nullable()

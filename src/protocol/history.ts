@@ -53,7 +53,7 @@ export function readEventsQuery(parameters: URLSearchParams): EventsQuery {
 export const EventsPage = registerObject('EventsPage', 'A page of history. A short or empty page is not necessarily the last.', {
   events: z.array(Update),
   next: PositionText.nullable().describe(
-    'For the next page, set after to it; with order=desc, set before to it. Null when there are no more messages.',
+    'Give it as after, or with order=desc as before, for the next page; null if there is none.',
   ),
 })
 export type EventsPage = z.infer<typeof EventsPage>

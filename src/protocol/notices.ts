@@ -23,44 +23,33 @@ export const RequestId = z
 const req = RequestId.optional()
 const resumePosition = PositionText.describe('The position to resume from.')
 
-const Hello = messageSchema(
-  'hello',
-  'The first message of every connection: the server, the oldest and the newest position of the tape, and the limits.',
-  {
-    id: resumePosition
-      .nullable()
-      .describe('The position at which this stream starts; null when a gap follows or nothing is selected yet.'),
-    end: PositionText.describe('The end of the tape.'),
-    oldest: PositionText.describe('The position after which no message has been deleted.'),
-    protocol: z.literal('stocktape.v1'),
-    server: z.string(),
-    connection: z.string().describe('The name of this connection, for bug reports.'),
-    chain_id: z.int().nonnegative().nullable(),
-    heartbeat_s: z.int().positive().describe('Seconds between two heartbeats.'),
-    limits: z
-      .object({
-        symbols_max: z.int().positive().describe('Symbols in one connection.'),
-        selections_max: z.int().positive().describe('Different selections with value filters, of all clients.'),
-        replay_max: z.int().positive().describe('Messages in one replay; if there are more, the relay sends a gap instead.'),
-        backlog_bytes: z
-          .int()
-          .positive()
-          .describe('Unsent bytes above which a client is slow; it is disconnected if they stay above.'),
-        message_bytes: z.int().positive().describe('Bytes in one client message.'),
-        retention_ms: z.int().positive().describe('How long a message stays on the tape.'),
-      })
-      .describe('The limits of a connection.'),
-    source: SourceName,
-    head: Head,
-    demo: z.boolean().describe('True when the upstream is the built-in chain: its data is not real.'),
-    durable: z
-      .literal(false)
-      .optional()
-      .describe(
-        'Only while the disk fails, or NATS does not store the tape: positions that are given now are lost at a restart, after which clients receive a gap.',
-      ),
-  },
-)
+const Hello = messageSchema('hello', 'The first message of every connection: server, ends of the tape, and limits.', {
+  id: resumePosition.nullable().describe('The start of this stream; null when a gap follows or nothing is selected yet.'),
+  end: PositionText.describe('The end of the tape.'),
+  oldest: PositionText.describe('The position after which no message has been deleted.'),
+  protocol: z.literal('stocktape.v1'),
+  server: z.string(),
+  connection: z.string().describe('The name of this connection, for bug reports.'),
+  chain_id: z.int().nonnegative().nullable(),
+  heartbeat_s: z.int().positive().describe('Seconds between two heartbeats.'),
+  limits: z
+    .object({
+      symbols_max: z.int().positive().describe('Symbols in one connection.'),
+      selections_max: z.int().positive().describe('Different selections with value filters, of all clients.'),
+      replay_max: z.int().positive().describe('Messages in one replay; if there are more, the relay sends a gap instead.'),
+      backlog_bytes: z.int().positive().describe('Limit of unsent bytes; a client that stays above it is disconnected.'),
+      message_bytes: z.int().positive().describe('Bytes in one client message.'),
+      retention_ms: z.int().positive().describe('How long a message stays on the tape.'),
+    })
+    .describe('The limits of a connection.'),
+  source: SourceName,
+  head: Head,
+  demo: z.boolean().describe('True when the upstream is the built-in chain: its data is not real.'),
+  durable: z
+    .literal(false)
+    .optional()
+    .describe('Sent while the disk or NATS does not store the tape: a restart then causes a gap.'),
+})
 
 export const RejectedSymbol = z.object({
   symbol: z.string().describe('The symbol as requested.'),
@@ -71,7 +60,7 @@ export type RejectedSymbol = z.infer<typeof RejectedSymbol>
 
 const Subscribed = messageSchema(
   'subscribed',
-  'The current selection: the answer to subscribe and list, and the second message of a stream.',
+  'The selection. Answers subscribe and list, and is the second message of a stream.',
   {
     req,
     id: resumePosition.nullable().describe('The position at which the stream starts; null when a gap follows.'),
@@ -80,9 +69,7 @@ const Subscribed = messageSchema(
     stage: Stage,
     ...filterFields,
     rejected: z.array(RejectedSymbol),
-    resume: z
-      .enum(['none', 'full', 'gap'])
-      .describe('none: no position was given; full: the stream continues from it; gap: a gap follows.'),
+    resume: z.enum(['none', 'full', 'gap']).describe('none: no position given; full: continues from it; gap: a gap follows.'),
   },
 )
 
@@ -105,9 +92,7 @@ export const tokenStateFields = {
   as_of: PositionText.describe('The state includes every message up to this position.'),
   token: TokenRecord,
   token_warnings: z.array(TokenWarning).describe('Why the symbol or the name may mislead a reader; empty if nothing may.'),
-  multiplier: DecimalText.nullable().describe(
-    'The multiplier from tokens to shares; 1 means that there is no multiplier, null is unknown.',
-  ),
+  multiplier: DecimalText.nullable().describe('The multiplier from tokens to shares; 1 if there is none, null if unknown.'),
   multiplier_source: z
     .enum(['log', 'call', 'list'])
     .nullable()
@@ -136,19 +121,15 @@ const Live = messageSchema('live', 'The replay has ended; live messages follow.'
   replayed: z.int().nonnegative().describe('The number of replayed messages.'),
 })
 
-const Heartbeat = messageSchema(
-  'heartbeat',
-  'Sent at a steady interval: the connection is alive, and id says up to which position this client is complete.',
-  {
-    id: resumePosition.describe('The last position that was sent to this listener or did not match its selection.'),
-    end: PositionText.describe('The end of the tape.'),
-    time: Time,
-    head: Head,
-    source: SourceName,
-    sent: z.int().nonnegative().describe('Tape messages sent before this one.'),
-    backlog: z.int().nonnegative().describe('Bytes queued for this listener and not yet sent.'),
-  },
-)
+const Heartbeat = messageSchema('heartbeat', 'Sent at an interval. Up to its id, this client has received everything.', {
+  id: resumePosition.describe('The last position that was sent to this listener or did not match its selection.'),
+  end: PositionText.describe('The end of the tape.'),
+  time: Time,
+  head: Head,
+  source: SourceName,
+  sent: z.int().nonnegative().describe('Tape messages sent before this one.'),
+  backlog: z.int().nonnegative().describe('Bytes queued for this listener and not yet sent.'),
+})
 
 const Gap = messageSchema('gap', 'Messages are missing from this stream.', {
   id: resumePosition.describe('The position at which the stream continues.'),

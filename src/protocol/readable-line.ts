@@ -43,12 +43,8 @@ type AmendedUpdate = Extract<TapeMessage, { type: 'amend' }>['update']
 type RetractMessage = Extract<TapeMessage, { type: 'retract' }>
 
 function contentOf(update: TapeMessage | AmendedUpdate): string {
+  if ('shares' in update) return movementOf(update)
   switch (update.type) {
-    case 'transfer':
-    case 'mint':
-    case 'burn':
-    case 'seize':
-      return movementOf(update)
     case 'approval':
       return `${update.amount ?? update.raw} ${short(update.owner)} approves ${short(update.spender)}  ${locationOf(update)}`
     case 'multiplier':

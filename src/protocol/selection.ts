@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { nearestName } from '../lib/nearest-name.ts'
+import { durationMs } from '../lib/units.ts'
 import { Stage } from './fields.ts'
 import { POSITION_BOUND_BYTES, type Position, parsePosition } from './position.ts'
 import { Refusal } from './refusal.ts'
@@ -19,16 +20,12 @@ export type StartPoint =
   | { readonly from: 'duration'; readonly ms: number }
   | { readonly from: 'position'; readonly text: string; readonly position: Position | null }
 
-const durationUnits: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const rfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/
 
 function parseStartPoint(text: string): StartPoint | null {
   if (text === 'now' || text === 'start') return { from: text }
-  const duration = /^(\d{1,12})(ms|s|m|h|d)$/.exec(text)
-  if (duration) {
-    const durationMs = Number(duration[1]) * (durationUnits[duration[2] ?? ''] ?? 0)
-    return { from: 'duration', ms: Math.min(durationMs, DURATION_BOUND_MS) }
-  }
+  const ms = /^\d{1,12}[a-z]+$/.test(text) ? durationMs(text) : Number.NaN
+  if (!Number.isNaN(ms)) return { from: 'duration', ms: Math.min(ms, DURATION_BOUND_MS) }
   // A query string turns the plus of an offset into a space.
   const timestamp = text.replace(/ (\d\d:\d\d)$/, '+$1')
   if (rfc3339.test(timestamp)) {

@@ -41,9 +41,7 @@ export const ServiceStatus = registerObject('ServiceStatus', 'The state of the s
     ),
   started_at: Time.nullable().describe('When this source began, for this reason; null before the first status message.'),
   head: Head.describe('The newest known block numbers.'),
-  lag_ms: Count.nullable().describe(
-    'Milliseconds since the timestamp of the newest block whose logs were read; null before the first.',
-  ),
+  lag_ms: Count.nullable().describe('Age of the newest block whose logs were read, in milliseconds; null before the first.'),
   stocks: z
     .object({
       read_at: Time.nullable().describe('When the list was last read; null before the first read.'),
@@ -59,11 +57,7 @@ export const ServiceStatus = registerObject('ServiceStatus', 'The state of the s
         .describe('The name of this tape: the part of a position before the dot.'),
       oldest: PositionText.describe('The position after which no message has been deleted.'),
       end: PositionText.describe('The end of the tape.'),
-      durable: z
-        .boolean()
-        .describe(
-          'Whether positions that are given now survive a restart; false while the disk fails, or NATS does not store the tape.',
-        ),
+      durable: z.boolean().describe('Whether positions survive a restart: false while the disk or NATS does not store the tape.'),
     })
     .describe('The oldest and the newest position of the tape.'),
   clients: z
@@ -91,11 +85,7 @@ export const Readiness = registerObject('Readiness', 'The answer of /readyz: 200
   demo: z.boolean().describe('Whether the upstream is the built-in chain: nothing on it is real.'),
 })
 
-export const AccessToken = registerObject(
-  'AccessToken',
-  'An access token, which a client may use in place of its key for about a minute.',
-  {
-    token: z.string().describe('Goes into key=… of a URL, or into the Authorization header.'),
-    expires_at: Time.describe('After this time it opens no further connection. Open connections stay.'),
-  },
-)
+export const AccessToken = registerObject('AccessToken', 'An access token, valid in place of a key for about a minute.', {
+  token: z.string().describe('Goes into key=… of a URL, or into the Authorization header.'),
+  expires_at: Time.describe('After this time it opens no further connection. Open connections stay.'),
+})

@@ -26,9 +26,7 @@ import {
 const updateFields = <Type extends string>(type: Type) => ({
   type: z.literal(type),
   id: PositionText.describe('The position of this message. Reconnect with it to receive what follows.'),
-  prev: PositionText.nullable().describe(
-    'The position of the previous message with the same address and type; null if there was none, and in the sealed view.',
-  ),
+  prev: PositionText.nullable().describe('The previous id of this address and type; null if there is none, or in the sealed view.'),
   symbol: z.string().min(1).describe("The token's symbol; * concerns all tokens."),
   address: Address.describe("The token's contract. Unlike the symbol it never changes."),
   time: Time.describe('The time at which it was written to the tape.'),
@@ -57,14 +55,10 @@ const movementSchema = <Type extends string>(type: Type, description: string) =>
     raw: scalars.RawText,
     amount: Amount,
     multiplier: DecimalText.nullable().describe(
-      "The multiplier as of the log's position in the chain; 1 means that there is no multiplier, null is unknown.",
+      "The multiplier at the log's position in the chain; 1 if there is none, null if unknown.",
     ),
-    shares: DecimalText.nullable().describe(
-      'floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token contract does.',
-    ),
-    reference_value: scalars.MoneyText.nullable().describe(
-      'amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at.',
-    ),
+    shares: DecimalText.nullable().describe('floor(raw × multiplier) / 10^decimals, rounded down as the token contract does.'),
+    reference_value: scalars.MoneyText.nullable().describe('amount × nav.price, rounded half up. Not a price to trade at.'),
     nav: Nav,
     memo: Bytes32.nullable().describe('The memo of the movement; null if there is none.'),
     ...locationFields,
@@ -193,9 +187,7 @@ const Retract = updateSchema('retract', 'A published fact did not happen.', {
   ...followedFields,
   reason: z
     .enum(['reorg', 'replaced', 'not_sealed'])
-    .describe(
-      'replaced: the same content is sealed under the key in replaced_by; reorg: the fact had been sealed; not_sealed: neither.',
-    ),
+    .describe('replaced: its content is sealed under replaced_by; reorg: the fact had been sealed; not_sealed: neither.'),
   replaced_by: Key.nullable(),
   restored: z
     .union([
@@ -245,12 +237,8 @@ const Seal = updateSchema(
 )
 
 const Hole = globalSchema('hole', 'Sealed blocks could not be read; their logs are not on the tape.', {
-  blocks: z
-    .object({ first: BlockNumber, last: BlockNumber })
-    .describe('The first and the last block that could not be read, both included.'),
-  reason: z
-    .string()
-    .describe('Why: for example pruned, backfill_bound, or reorg if the chain was replaced deeper than the relay can roll back.'),
+  blocks: z.object({ first: BlockNumber, last: BlockNumber }).describe('The blocks that could not be read, both ends included.'),
+  reason: z.string().describe('For example pruned, backfill_bound, or reorg: replaced deeper than the relay can roll back.'),
 })
 
 const Finality = globalSchema('finality', 'The safe or the finalized block moved.', {
@@ -295,7 +283,6 @@ export const Update = z.discriminatedUnion(
   updateTypes.map((type): UpdateSchema => updateRows[type].schema) as [UpdateSchema, ...UpdateSchema[]],
 )
 export type Update = z.infer<UpdateSchema>
-type UpdateOf<Type extends UpdateType> = Extract<Update, { type: Type }>
 
 type WithoutTapeFields<Message> = Message extends unknown ? Omit<Message, 'id' | 'prev'> : never
 /** An update before the tape numbers it. */
@@ -314,5 +301,5 @@ export const namedTypes = updateTypes.filter((type) => !updateRows[type].isDefau
 export const followingTypes = typesOfKind('fate')
 export const globalTypes = updateTypes.filter((type) => updateRows[type].schema.shape.address instanceof z.ZodNull)
 
-export type Movement = UpdateOf<TypeOfKind<'movement'>>
+export type Movement = Extract<Update, { type: TypeOfKind<'movement'> }>
 export const movementTypes: ReadonlySet<UpdateType> = new Set(typesOfKind('movement'))

@@ -75,7 +75,7 @@ const Accounts = z
   .max(MAX_ACCOUNTS, `names more than ${MAX_ACCOUNTS} addresses`)
   .transform((addresses): readonly Hex[] => [...new Set(addresses)])
 
-const accountFilter = {
+const account = {
   description: `Only movements from or to one of these addresses, 1 to ${MAX_ACCOUNTS}.`,
   form: 'list',
   read: Accounts,
@@ -89,7 +89,7 @@ const accountFilter = {
 export const valueFilters = {
   min_value: minimumOf('reference_value', 'Only movements whose reference_value is at least this; a null value does not pass.'),
   min_shares: minimumOf('shares', 'Only movements whose shares are at least this; a null value does not pass.'),
-  account: accountFilter,
+  account,
 } as const
 
 export type FilterName = keyof typeof valueFilters

@@ -24,13 +24,7 @@ const misnamedMetrics = [
 
 export function openMetrics() {
   const registry = new Registry()
-  const make = makerOf(registry)
-  const metrics = {
-    ...openChainMetrics(make),
-    ...openPublishedMetrics(make),
-    ...openTapeMetrics(make),
-    ...openListenerMetrics(make),
-  }
+  const metrics = metricsOf(makerOf(registry))
   return {
     ...metrics,
     text: () => registry.metrics(),
@@ -67,7 +61,7 @@ export type MetricsJson = Awaited<ReturnType<Metrics['json']>>
 
 export const mergeMetrics = (all: readonly MetricsJson[]): Promise<string> => Registry.aggregate([...all]).metrics()
 
-const openChainMetrics = ({ counter, measured, seconds }: Maker) => ({
+const metricsOf = ({ counter, gauge, measured, seconds }: Maker) => ({
   source: measured('source', 'Whether this is the source of events now', 'max', ['source']),
   sourceAge: measured('source_age_seconds', 'Time since the source or its reason changed', 'max'),
   headBlock: measured('head_block', 'Newest known block number of each stage', 'max', ['stage']),
@@ -79,25 +73,16 @@ const openChainMetrics = ({ counter, measured, seconds }: Maker) => ({
   navState: measured('nav_state', 'Whether this is the state of the NAV of the token', 'max', ['symbol', 'state']),
   quoteAge: measured('quote_age_seconds', 'Age of the block in which the main pool of each token was read', 'max', ['symbol']),
   upstreamSeconds: seconds('upstream_request_seconds', 'Duration of requests to an upstream, answered or not', ['endpoint']),
-  upstreamErrors: counter('upstream_errors_total', 'Requests to an upstream that failed; busy is a rate limit', [
-    'endpoint',
-    'kind',
-  ]),
+  upstreamErrors: counter('upstream_errors_total', 'Failed requests to an upstream; busy is a rate limit', ['endpoint', 'kind']),
   upstreamSocketLosses: counter('upstream_socket_losses_total', 'Upstream sockets that were lost or never opened', ['endpoint']),
   listReads: counter('list_reads_total', 'Reads of the token list', ['outcome']),
   upstreamUnreadable: counter('upstream_unreadable_total', 'Upstream messages and list records that could not be read'),
   logsRepeated: counter('logs_repeated_total', 'Logs that were already published'),
   logsUnlisted: counter('logs_unlisted_total', 'Logs of addresses that are not listed'),
-})
-
-const openPublishedMetrics = ({ counter, measured, seconds }: Maker) => ({
   updates: counter('updates_total', 'Updates written to the tape', ['type']),
   keys: counter('keys_total', 'Keys by what was published about them', ['event']),
   oldestOpenKey: measured('oldest_open_key_seconds', 'Age of the oldest key that is neither sealed nor retracted', 'max'),
   deliverySeconds: seconds('delivery_seconds', 'From the receipt of a log to the end of its writes to all listeners', ['source']),
-})
-
-const openTapeMetrics = ({ counter, measured, seconds }: Maker) => ({
   tapeRows: measured('tape_rows', 'Updates on the tape', 'max'),
   tapeBytes: measured('tape_bytes', 'Size of the tape file', 'max'),
   tapeOldestAge: measured('tape_oldest_age_seconds', 'Age of the oldest update on the tape', 'max'),
@@ -105,9 +90,6 @@ const openTapeMetrics = ({ counter, measured, seconds }: Maker) => ({
   tapeCommitSeconds: seconds('tape_commit_seconds', 'Duration of the transaction that writes a batch to the tape'),
   leads: measured('leads', 'Whether this process writes the tape that it shares over NATS', 'sum'),
   streamUnreadable: counter('stream_unreadable_total', 'Messages of the stream in NATS that are no batch of the tape'),
-})
-
-const openListenerMetrics = ({ counter, gauge, measured }: Maker) => ({
   listeners: gauge('listeners', 'Clients connected now', ['transport']),
   audiences: measured('audiences', 'Different selections of live listeners', 'sum'),
   disconnects: counter('disconnects_total', 'Ended connections; client: the client ended it', ['transport', 'reason', 'code']),
@@ -117,9 +99,7 @@ const openListenerMetrics = ({ counter, gauge, measured }: Maker) => ({
   unsentBytes: measured('unsent_bytes', 'Bytes that listeners have not taken yet, those of replays included', 'sum'),
   replays: measured('replays', 'Listeners whose replay runs or waits now', 'sum'),
   replayBytes: measured('replay_bytes', 'Bytes of replays that listeners have not taken yet', 'sum'),
-  requestsForwarded: counter('rpc_forwarded_total', 'JSON-RPC requests that went to the upstream, not answered from the cache', [
-    'method',
-  ]),
+  requestsForwarded: counter('rpc_forwarded_total', 'JSON-RPC requests that were forwarded to an upstream', ['method']),
 })
 
 /** A gauge read when the metrics are. It has no series until `measureBy` is called. */

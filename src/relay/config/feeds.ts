@@ -1,5 +1,5 @@
 import type { Hex } from '../../lib/hex.ts'
-import { addressOf, isSameName, itemsOf, redacted, SettingError } from '../../lib/setting-readers.ts'
+import { addressOf, isSameName, itemsOf, redacted, SettingError, tokenName } from '../../lib/setting-readers.ts'
 
 /** `token` is a symbol or an address. */
 export type FeedSetting = {
@@ -22,7 +22,5 @@ function feed(item: string): FeedSetting {
     throw new SettingError(`must be pairs such as AAPLc=0x…, and ${redacted(item)} is not one`)
   const address = addressOf(proxy)
   if (address === null) throw new SettingError(`must name the address of a feed, and ${redacted(item)} does not`)
-  if (/^0x/i.test(token) && addressOf(token) === null)
-    throw new SettingError(`must name a token by its symbol or its address, and ${redacted(item)} does not`)
-  return { token: addressOf(token) ?? token, proxy: address }
+  return { token: tokenName(token, item), proxy: address }
 }

@@ -1,5 +1,5 @@
 import { type Hex, readHex, WORD_CHARS } from '../../lib/hex.ts'
-import { addressOf, isSameName, itemsOf, redacted, SettingError } from '../../lib/setting-readers.ts'
+import { addressOf, isSameName, itemsOf, redacted, SettingError, tokenName } from '../../lib/setting-readers.ts'
 
 /** A token that stocks trade against. Its value is taken as one dollar. */
 export type QuoteToken = { readonly symbol: string; readonly address: Hex; readonly decimals: number }
@@ -45,7 +45,7 @@ function pool(item: string): NamedPool {
   const poolId = isV4 ? readHex(id.toLowerCase(), WORD_CHARS) : addressOf(id)
   if (poolId === null || (isV4 && address === null))
     throw refuse('must name a pool by its address, or for uniswap_v4 by its id of 32 bytes and the address of its manager')
-  return { token: tokenNameOf(token), currency, kind, id: poolId, manager: address }
+  return { token: tokenName(token, item), currency, kind, id: poolId, manager: address }
 }
 
 export function quoteTokens(text: string): readonly QuoteToken[] {
@@ -88,10 +88,3 @@ export function poolContradictions(named: readonly NamedPool[], currencies: read
 
 const currencyOf = ({ currency }: NamedPool, currencies: readonly QuoteToken[]): QuoteToken | undefined =>
   currency === null ? currencies[0] : currencies.find(({ symbol }) => isSameName(symbol, currency))
-
-function tokenNameOf(token: string): string {
-  if (!/^0x/i.test(token)) return token
-  const address = addressOf(token)
-  if (address === null) throw new SettingError(`must name a token by its symbol or its address, and ${redacted(token)} is neither`)
-  return address
-}

@@ -94,11 +94,7 @@ export const settingGroups = {
     PENDING_POLL: setting('200ms', 'interval of the polls of the pending state when nothing is pushed', duration(10, minuteMs)),
     SILENCE: setting('3s', 'how long an upstream may fail before the source is down', duration(100, hourMs)),
     FINALITY_POLL: setting('10s', 'interval of the polls of the safe and the finalized block', duration(100, hourMs)),
-    BACKFILL_LIMIT: setting(
-      '6h',
-      'how far back, in block time, the relay reads missed blocks after a restart',
-      duration(0, 366 * dayMs),
-    ),
+    BACKFILL_LIMIT: setting('6h', 'how far back in block time a restart reads missed blocks', duration(0, 366 * dayMs)),
   },
   tokens: {
     STOCKS_API_URL: secret('base URL of the Tokenized Stocks Read API', url('http:', 'https:')),
@@ -121,10 +117,7 @@ export const settingGroups = {
     CALENDAR: setting('XNYS', 'the calendar of the market of the underlying stocks, or none', oneOf('XNYS', 'none')),
   },
   tape: {
-    DATA_DIR: optional(
-      'directory of the tape; :memory: keeps nothing; without it ./data, or memory for the built-in chain',
-      nonEmptyText,
-    ),
+    DATA_DIR: optional('directory of the tape, or :memory:; without it ./data, or memory for the built-in chain', nonEmptyText),
     TAPE_RETENTION: setting('24h', 'how long a message stays on the tape', duration(1, 366 * dayMs)),
     TAPE_MAX_MESSAGES: setting(
       '1000000',
@@ -153,17 +146,9 @@ export const settingGroups = {
       'limit of messages in one replay; a client that misses more receives a gap',
       integer(1, 100_000_000),
     ),
-    MAX_CLIENTS: setting('20000', 'how many clients may connect', integer(1, 1_000_000)),
-    MAX_CLIENTS_PER_ADDRESS: setting(
-      '200',
-      'how many clients may connect from one address; for IPv6, a /64 network counts as one address',
-      integer(1, 1_000_000),
-    ),
-    MAX_SELECTIONS: setting(
-      '2000',
-      `limit of different selections with ${anyFilter} in use at the same time`,
-      integer(1, 1_000_000),
-    ),
+    MAX_CLIENTS: setting('20000', 'limit of connected clients', integer(1, 1_000_000)),
+    MAX_CLIENTS_PER_ADDRESS: setting('200', 'limit for one address; an IPv6 /64 network is one address', integer(1, 1_000_000)),
+    MAX_SELECTIONS: setting('2000', `limit of different selections with ${anyFilter} at a time`, integer(1, 1_000_000)),
     TRUSTED_PROXIES: optional(
       'proxies that are trusted to give the client address in X-Forwarded-For: addresses and ranges such as 10.0.0.0/8, separated by commas',
       ranges,

@@ -9,7 +9,7 @@ export type Word = string
 /** An exact number that must not be rounded: no exponent, no plus sign, no trailing zeros, 0 for zero. */
 export type Decimal = string
 
-/** An amount in the token's smallest unit, as on the chain. */
+/** An amount in the token's smallest unit. */
 export type Raw = string
 
 /** Money, always with two decimals. */
@@ -69,11 +69,11 @@ export type ReferenceValue = {
   readonly updated_at: Time | null
   /** Whole seconds from updated_at to the message's own time, rounded down. */
   readonly age_s: number | null
-  /** stale: older than stale_after_s, still with a price; missing: no price; invalid: the price or its time is not usable. */
+  /** stale: older than stale_after_s; missing: no price; invalid: the price or its time is unusable. */
   readonly state: "fresh" | "stale" | "missing" | "invalid"
   /** The age above which the value is stale. */
   readonly stale_after_s: number
-  /** Whether the oracle's registry says that the feed is frozen for a corporate action; null if that is unknown. */
+  /** Whether the oracle registry reports the feed as frozen; null if that is unknown. */
   readonly frozen: boolean | null
 }
 
@@ -84,7 +84,7 @@ export type Venue = {
   readonly pool: Address | Word
   /** The fee of a swap in basis points; null if the upstream does not give it. */
   readonly fee_bps: Decimal | null
-  /** The other token of the pool. Its value is taken as one dollar. */
+  /** The other token of the pool, taken as one dollar. */
   readonly currency: {
     readonly symbol: string
     readonly address: Address
@@ -137,7 +137,7 @@ export type ErrorRecord = {
 /** A page of history. A short or empty page is not necessarily the last. */
 export type EventsPage = {
   readonly events: readonly Update[]
-  /** For the next page, set after to it; with order=desc, set before to it. Null when there are no more messages. */
+  /** Give it as after, or with order=desc as before, for the next page; null if there is none. */
   readonly next: Position | null
 }
 
@@ -199,7 +199,7 @@ export type ServiceStatus = {
   /** When this source began, for this reason; null before the first status message. */
   readonly started_at: Time | null
   readonly head: Head
-  /** Milliseconds since the timestamp of the newest block whose logs were read; null before the first. */
+  /** Age of the newest block whose logs were read, in milliseconds; null before the first. */
   readonly lag_ms: number | null
   /** The list of tokenized stocks. */
   readonly stocks: {
@@ -218,7 +218,7 @@ export type ServiceStatus = {
     readonly oldest: Position
     /** The end of the tape. */
     readonly end: Position
-    /** Whether positions that are given now survive a restart; false while the disk fails, or NATS does not store the tape. */
+    /** Whether positions survive a restart: false while the disk or NATS does not store the tape. */
     readonly durable: boolean
   }
   /** Clients connected now, by transport. */
@@ -254,7 +254,7 @@ export type Readiness = {
   readonly demo: boolean
 }
 
-/** An access token, which a client may use in place of its key for about a minute. */
+/** An access token, valid in place of a key for about a minute. */
 export type AccessToken = {
   /** Goes into key=… of a URL, or into the Authorization header. */
   readonly token: string
@@ -270,7 +270,7 @@ export type TokenUpdate<Type extends string> = {
   readonly type: Type
   /** The position of this message. Reconnect with it to receive what follows. */
   readonly id: Position
-  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  /** The previous id of this address and type; null if there is none, or in the sealed view. */
   readonly prev: Position | null
   /** The token's symbol; * concerns all tokens. */
   readonly symbol: string
@@ -285,7 +285,7 @@ export type GlobalUpdate<Type extends string> = {
   readonly type: Type
   /** The position of this message. Reconnect with it to receive what follows. */
   readonly id: Position
-  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  /** The previous id of this address and type; null if there is none, or in the sealed view. */
   readonly prev: Position | null
   readonly symbol: "*"
   readonly address: null
@@ -312,7 +312,7 @@ export type QuoteReading = {
   readonly state: "ok" | "thin" | "empty" | "unreadable"
   /** Units of the currency that buy the token up to one percent above the price. */
   readonly depth: Decimal | null
-  /** (price / nav.price − 1) × 10,000, rounded half even to two decimals; the currency is taken as one dollar. */
+  /** (price / nav.price − 1) × 10,000, rounded half even to two decimals. */
   readonly basis_bps: Decimal | null
   /** premium: against a fresh NAV; drift: against a stale or frozen NAV, from which the market may have moved. */
   readonly basis: "premium" | "drift" | null
@@ -349,11 +349,11 @@ export type Movement<Type extends string> = TokenUpdate<Type> & OnChain & {
   readonly raw: Raw
   /** raw / 10^decimals; null if the decimals are unknown. */
   readonly amount: Decimal | null
-  /** The multiplier as of the log's position in the chain; 1 means that there is no multiplier, null is unknown. */
+  /** The multiplier at the log's position in the chain; 1 if there is none, null if unknown. */
   readonly multiplier: Decimal | null
-  /** floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token contract does. */
+  /** floor(raw × multiplier) / 10^decimals, rounded down as the token contract does. */
   readonly shares: Decimal | null
-  /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
+  /** amount × nav.price, rounded half up. Not a price to trade at. */
   readonly reference_value: Money | null
   readonly nav: ReferenceValue
   /** The memo of the movement; null if there is none. */
@@ -453,7 +453,7 @@ export type RetractMessage = TokenUpdate<"retract"> & {
   readonly fact_type: "transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log"
   /** The position of the last message that published or amended it. */
   readonly fact_id: Position
-  /** replaced: the same content is sealed under the key in replaced_by; reorg: the fact had been sealed; not_sealed: neither. */
+  /** replaced: its content is sealed under replaced_by; reorg: the fact had been sealed; not_sealed: neither. */
   readonly reason: "reorg" | "replaced" | "not_sealed"
   readonly replaced_by: Key | null
   /** The value that is valid again, for multiplier, pause and token; else null. */
@@ -498,12 +498,12 @@ export type SealMessage = TokenUpdate<"seal"> & {
 
 /** Sealed blocks could not be read; their logs are not on the tape. */
 export type HoleMessage = GlobalUpdate<"hole"> & {
-  /** The first and the last block that could not be read, both included. */
+  /** The blocks that could not be read, both ends included. */
   readonly blocks: {
     readonly first: number
     readonly last: number
   }
-  /** Why: for example pruned, backfill_bound, or reorg if the chain was replaced deeper than the relay can roll back. */
+  /** For example pruned, backfill_bound, or reorg: replaced deeper than the relay can roll back. */
   readonly reason: string
 }
 
@@ -529,10 +529,10 @@ export type QuoteMessage = TokenUpdate<"quote"> & QuoteReading
 /** The market of the underlying stocks opened or closed. */
 export type SessionMessage = GlobalUpdate<"session"> & MarketHours
 
-/** The first message of every connection: the server, the oldest and the newest position of the tape, and the limits. */
+/** The first message of every connection: server, ends of the tape, and limits. */
 export type HelloMessage = {
   readonly type: "hello"
-  /** The position at which this stream starts; null when a gap follows or nothing is selected yet. */
+  /** The start of this stream; null when a gap follows or nothing is selected yet. */
   readonly id: Position | null
   /** The end of the tape. */
   readonly end: Position
@@ -553,7 +553,7 @@ export type HelloMessage = {
     readonly selections_max: number
     /** Messages in one replay; if there are more, the relay sends a gap instead. */
     readonly replay_max: number
-    /** Unsent bytes above which a client is slow; it is disconnected if they stay above. */
+    /** Limit of unsent bytes; a client that stays above it is disconnected. */
     readonly backlog_bytes: number
     /** Bytes in one client message. */
     readonly message_bytes: number
@@ -564,11 +564,11 @@ export type HelloMessage = {
   readonly head: Head
   /** True when the upstream is the built-in chain: its data is not real. */
   readonly demo: boolean
-  /** Only while the disk fails, or NATS does not store the tape: positions that are given now are lost at a restart, after which clients receive a gap. */
+  /** Sent while the disk or NATS does not store the tape: a restart then causes a gap. */
   readonly durable?: false
 }
 
-/** The current selection: the answer to subscribe and list, and the second message of a stream. */
+/** The selection. Answers subscribe and list, and is the second message of a stream. */
 export type SubscribedMessage = {
   readonly type: "subscribed"
   /** The client's own identifier for its request, returned with the answer. */
@@ -590,7 +590,7 @@ export type SubscribedMessage = {
     /** Close known symbols. */
     readonly suggest: readonly string[]
   })[]
-  /** none: no position was given; full: the stream continues from it; gap: a gap follows. */
+  /** none: no position given; full: continues from it; gap: a gap follows. */
   readonly resume: "none" | "full" | "gap"
 }
 
@@ -613,7 +613,7 @@ export type SnapshotMessage = {
   readonly token: TokenRecord
   /** Why the symbol or the name may mislead a reader; empty if nothing may. */
   readonly token_warnings: readonly TokenWarning[]
-  /** The multiplier from tokens to shares; 1 means that there is no multiplier, null is unknown. */
+  /** The multiplier from tokens to shares; 1 if there is none, null if unknown. */
   readonly multiplier: Decimal | null
   /** The source of the multiplier; call is a read of the token contract. */
   readonly multiplier_source: "log" | "call" | "list" | null
@@ -644,7 +644,7 @@ export type LiveMessage = {
   readonly replayed: number
 }
 
-/** Sent at a steady interval: the connection is alive, and id says up to which position this client is complete. */
+/** Sent at an interval. Up to its id, this client has received everything. */
 export type HeartbeatMessage = {
   readonly type: "heartbeat"
   /** The last position that was sent to this listener or did not match its selection. */

@@ -8,17 +8,19 @@ import {
   EXIT_FAILED,
   EXIT_OK,
   readFlags,
+  switchFlag,
+  textFlag,
   UsageError,
 } from '../../lib/flags.ts'
 import { flagTerms, helpText } from '../../lib/help.ts'
-import { judge, NAME_COLUMN, type RuleVerdict, summary, verdictLines } from './judge-rule.ts'
 import { type Rule, rules } from './rules.ts'
+import { BrokenRule, NotApplicable, ScenarioStage } from './scenario-stage.ts'
 
 export const conformFlags = {
-  only: { type: 'string', description: 'the rules to check, separated by commas', choices: rules.map(({ name }) => name) },
-  list: { type: 'boolean', description: 'print the rules and end' },
-  json: { type: 'boolean', description: 'one JSON object: ok, verdicts' },
-  jobs: { type: 'string', description: 'number of scenarios that run at the same time (4)' },
+  only: { ...textFlag('the rules to check, separated by commas'), choices: rules.map(({ name }) => name) },
+  list: switchFlag('print the rules and end'),
+  json: switchFlag('one JSON object: ok, verdicts'),
+  jobs: textFlag('number of scenarios that run at the same time (4)'),
   ...commonFlags,
 } as const satisfies CommandFlags
 
@@ -30,8 +32,18 @@ const help = helpText(
   'Exit codes: 0 all rules are kept, 1 some are broken, 2 a mistake in the arguments.',
 )
 
+export type RuleVerdict = {
+  readonly rule: string
+  readonly section: string
+  readonly sentence: string
+  readonly outcome: 'kept' | 'broken' | 'optional' | 'not applicable'
+  /** Null if the rule was kept. */
+  readonly detail: string | null
+}
+
 const JOBS = 4
 const JOBS_BOUND = 32
+const NAME_COLUMN = 22
 
 export const conform: Command = async (args) => {
   const [own, command] = splitCommand(args)
@@ -113,4 +125,42 @@ function checkCommand([file]: readonly string[]): void {
   } catch {
     throw new UsageError(`${found} cannot be executed`)
   }
+}
+
+async function judge(rule: Rule, command: readonly string[]): Promise<RuleVerdict> {
+  const { name, section, sentence, isOptional = false } = rule
+  const stage = await ScenarioStage.open(command, name)
+  const verdict = (outcome: RuleVerdict['outcome'], detail: string | null): RuleVerdict => ({
+    rule: name,
+    section,
+    sentence,
+    outcome,
+    detail,
+  })
+  try {
+    await rule.run(stage)
+    return verdict('kept', null)
+  } catch (failure) {
+    if (failure instanceof NotApplicable) return verdict(isOptional ? 'optional' : 'not applicable', failure.message)
+    if (!(failure instanceof BrokenRule)) throw failure
+    return verdict(isOptional ? 'optional' : 'broken', failure.message)
+  } finally {
+    await stage.close()
+  }
+}
+
+const marks = { kept: '✓', broken: '✗', optional: '-', 'not applicable': '-' } as const
+
+/** A rule that is not kept has a second line, which says what happened. */
+function verdictLines({ rule, section, sentence, outcome, detail }: RuleVerdict): readonly string[] {
+  const first = `${marks[outcome]} ${rule.padEnd(NAME_COLUMN)} ${section} ${sentence}`
+  if (detail === null) return [first]
+  const label = { kept: '', broken: 'broken: ', optional: 'not kept, optional: ', 'not applicable': 'not applicable: ' }[outcome]
+  return [first, `  ${' '.repeat(NAME_COLUMN)} ${label}${detail}`]
+}
+
+function summary(verdicts: readonly RuleVerdict[]): string {
+  const count = (outcome: RuleVerdict['outcome']) => verdicts.filter((verdict) => verdict.outcome === outcome).length
+  const others = count('optional') + count('not applicable')
+  return `${count('kept')} rules kept, ${count('broken')} broken, ${others} not applicable or optional`
 }

@@ -46,11 +46,9 @@ export class ScenarioStage {
 
   startClient(): void {
     const { url } = this.relay
+    const command = this.#command.map((word) => word.replaceAll('{url}', url))
     const environment = { STOCKTAPE_URL: url, STOCKTAPE_SYMBOLS: 'AAPLc', STOCKTAPE_POSITION: join(this.#folder, 'position') }
-    this.#client = new JudgedClient(
-      this.#command.map((word) => word.replaceAll('{url}', url)),
-      { ...process.env, ...environment },
-    )
+    this.#client = new JudgedClient(command, { ...process.env, ...environment })
   }
 
   async firstConnection(): Promise<ScriptedConnection> {
@@ -100,12 +98,10 @@ export class ScenarioStage {
   async expectPrinted(...messages: readonly Update[]): Promise<void> {
     for (const message of messages) {
       const { type, id } = message
-      const isPrinted = await this.client.until(
-        () => this.client.lines.some((line) => line.id === id && line.type === type),
-        PRINT_MS,
-      )
-      const line = this.client.lines.find((line) => line.id === id && line.type === type)
-      if (!isPrinted || !line) throw new BrokenRule(`the client did not print the ${type} ${id}${this.#howItEnded()}`)
+      const printed = () => this.client.lines.find((line) => line.id === id && line.type === type)
+      await this.client.until(() => printed() !== undefined, PRINT_MS)
+      const line = printed()
+      if (!line) throw new BrokenRule(`the client did not print the ${type} ${id}${this.#howItEnded()}`)
       const difference = differenceOf(message, line)
       if (difference !== null) throw new BrokenRule(`the client printed the ${type} ${id} with ${difference}`)
     }
@@ -129,20 +125,15 @@ export class ScenarioStage {
   /** The client does not reconnect, or ends. */
   async expectAway(why: string): Promise<void> {
     const connection = await this.relay.nextConnection(WATCH_MS)
-    if (connection)
-      throw new BrokenRule(
-        `the client reconnected after ${Math.round(connection.arrivedAt - this.#lastArrival(connection))} ms, although ${why}`,
-      )
+    if (!connection) return
+    const lastArrival = this.relay.connections.findLast((other) => other !== connection)?.arrivedAt ?? 0
+    throw new BrokenRule(`the client reconnected after ${Math.round(connection.arrivedAt - lastArrival)} ms, although ${why}`)
   }
 
   async close(): Promise<void> {
     await this.#client?.end()
     await this.relay.close()
     rmSync(this.#folder, { recursive: true, force: true })
-  }
-
-  #lastArrival(connection: ScriptedConnection): number {
-    return this.relay.connections.findLast((other) => other !== connection)?.arrivedAt ?? 0
   }
 
   #howItEnded(): string {

@@ -183,7 +183,7 @@ export class ScriptedRelay {
   readonly #server: Server
   readonly #webSockets = new WebSocketServer({ noServer: true, maxPayload: MESSAGE_BOUND_BYTES })
   readonly #waiting: ScriptedConnection[] = []
-  readonly #connections: ScriptedConnection[] = []
+  readonly connections: ScriptedConnection[] = []
   #wake: () => void = () => {}
   tape: ScriptedTape
 
@@ -204,12 +204,8 @@ export class ScriptedRelay {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
-  get connections(): readonly ScriptedConnection[] {
-    return this.#connections
-  }
-
   get lastAccepted(): ScriptedConnection | undefined {
-    return this.#connections.findLast(({ isAccepted }) => isAccepted)
+    return this.connections.findLast(({ isAccepted }) => isAccepted)
   }
 
   /** Null if no new connection arrives in time. */
@@ -230,7 +226,7 @@ export class ScriptedRelay {
   }
 
   async close(): Promise<void> {
-    for (const connection of this.#connections) connection.cut()
+    for (const connection of this.connections) connection.cut()
     this.#server.closeAllConnections()
     this.#webSockets.close()
     await new Promise((resolve) => this.#server.close(resolve))
@@ -239,7 +235,7 @@ export class ScriptedRelay {
   #add(transport: ClientTransport, query: URLSearchParams, carrier: Carrier): void {
     const connection = new ScriptedConnection(transport, query, carrier, () => this.tape)
     if (this.#waiting.length >= WAITING_BOUND) return connection.cut()
-    this.#connections.push(connection)
+    this.connections.push(connection)
     this.#waiting.push(connection)
     this.#wake()
   }

@@ -1,4 +1,14 @@
-import { type Command, type CommandFlags, commonFlags, EXIT_FAILED, EXIT_OK, readFlags, UsageError } from '../../lib/flags.ts'
+import {
+  type Command,
+  type CommandFlags,
+  commonFlags,
+  EXIT_FAILED,
+  EXIT_OK,
+  readFlags,
+  switchFlag,
+  textFlag,
+  UsageError,
+} from '../../lib/flags.ts'
 import { flagTerms, helpText } from '../../lib/help.ts'
 import { duration, SettingError } from '../../lib/setting-readers.ts'
 import { openSteadyClock, schedulerOn } from '../../lib/steady-clock.ts'
@@ -7,18 +17,14 @@ import { examine } from './examination.ts'
 import { examinationText, showProgress } from './terminal-report.ts'
 
 export const doctorFlags = {
-  rpc: { type: 'string', description: 'JSON-RPC over HTTP, as UPSTREAM_RPC_URL' },
-  ws: { type: 'string', description: 'JSON-RPC over WebSocket, as UPSTREAM_WS_URL' },
-  stocks: { type: 'string', description: 'base URL of the Tokenized Stocks Read API, as STOCKS_API_URL' },
-  network: {
-    type: 'string',
-    description: 'base or base-sepolia, as NETWORK: the public endpoints',
-    choices: ['base', 'base-sepolia'],
-  },
-  receipts: { type: 'string', description: 'JSON-RPC for eth_getBlockReceipts, as RECEIPTS_RPC_URL' },
-  timeout: { type: 'string', description: 'limit of the time for the examination: 500ms, 10s (10s)' },
-  json: { type: 'boolean', description: 'one JSON object: ok, source, reason, checks' },
-  'env-file': { type: 'string', description: 'a file of NAME=value lines with settings of the relay' },
+  rpc: textFlag('JSON-RPC over HTTP, as UPSTREAM_RPC_URL'),
+  ws: textFlag('JSON-RPC over WebSocket, as UPSTREAM_WS_URL'),
+  stocks: textFlag('base URL of the Tokenized Stocks Read API, as STOCKS_API_URL'),
+  network: { ...textFlag('base or base-sepolia, as NETWORK: the public endpoints'), choices: ['base', 'base-sepolia'] },
+  receipts: textFlag('JSON-RPC for eth_getBlockReceipts, as RECEIPTS_RPC_URL'),
+  timeout: textFlag('limit of the time for the examination: 500ms, 10s (10s)'),
+  json: switchFlag('one JSON object: ok, source, reason, checks'),
+  'env-file': textFlag('a file of NAME=value lines with settings of the relay'),
   ...commonFlags,
 } as const satisfies CommandFlags
 

@@ -31,6 +31,8 @@ const TRIAL_SHARE = 0.8
 const SOCKET_GRACE_MS = 2_000
 /** Part of the time for which the checks that need tokens wait for the list. */
 const LIST_SHARE = 0.5
+const MESSAGE_BOUND_CHARS = 300
+const CLIENT_BOUND_CHARS = 120
 
 /** Examines all upstreams at the same time, while the relay's own source runs on them. */
 export async function examine(inputs: ExaminationInputs): Promise<Examination> {
@@ -50,12 +52,13 @@ export async function examine(inputs: ExaminationInputs): Promise<Examination> {
   const sockets = Promise.all(
     upstreamWsUrl.map((url) => examineSocket(url, { ...shared, socketDeadline, mayEnd: nodes.then(() => {}) })),
   )
-  const examined = [
-    ...withLags(await nodes, await sockets),
-    ...(await sockets).map(withSocket(await trial, (await list).addresses.length > 0)),
-    ...(await receipts),
-  ]
-  return conclude(inputs, examined, await list, await trial)
+  const [read, source, ...endpoints] = await Promise.all([list, trial, nodes, sockets, receipts])
+  const [examinedNodes, examinedSockets, examinedReceipts] = endpoints
+  const withFindings = examinedSockets.map(({ socket, ...endpoint }) => ({
+    ...endpoint,
+    outcomes: socketFindings(socket, source, read.addresses.length > 0),
+  }))
+  return conclude(inputs, [...withLags(examinedNodes, examinedSockets), ...withFindings, ...examinedReceipts], read, source)
 }
 
 function conclude(
@@ -82,8 +85,6 @@ function conclude(
 
 /** A terminal shows the text of an upstream, which must not control it. */
 const printable = (text: string): string => text.replaceAll(/\p{Cc}+/gu, ' ').slice(0, MESSAGE_BOUND_CHARS)
-
-const MESSAGE_BOUND_CHARS = 300
 
 type ExaminedEndpoint = {
   readonly role: 'rpc' | 'ws' | 'receipts'
@@ -132,24 +133,28 @@ async function examineEndpoint(
 /** The endpoint knew the block at the time of the request, or later. */
 async function readHead(probe: EndpointProbe): Promise<readonly SeenHead[]> {
   const at = performance.now()
-  try {
-    const number = readQuantity(await probe.ask('eth_blockNumber'))
-    return number === null ? [] : [{ number, at }]
-  } catch (failure) {
-    if (failure instanceof UpstreamError) return []
-    throw failure
-  }
+  const number = readQuantity(await unlessRefused(probe.ask('eth_blockNumber'), () => null))
+  return number === null ? [] : [{ number, at }]
 }
 
 /** Null from a node without the method: the relay uses it unchecked. */
 async function readChainId(probe: EndpointProbe): Promise<number | null> {
-  try {
-    return readQuantity(await probe.request('eth_chainId', []))
-  } catch (failure) {
-    if (failure instanceof UpstreamError && failure.kind === 'unknown_method') return null
-    throw failure
-  }
+  const answer = await unlessRefused(probe.request('eth_chainId', []), (failure) => {
+    if (failure.kind !== 'unknown_method') throw failure
+    return null
+  })
+  return readQuantity(answer)
 }
+
+/** Any other failure is a bug, not an answer of the upstream. */
+const unlessRefused = <Answer, Other>(
+  answer: Promise<Answer>,
+  onRefusal: (failure: UpstreamError) => Other,
+): Promise<Answer | Other> =>
+  answer.catch((failure: unknown) => {
+    if (failure instanceof UpstreamError) return onRefusal(failure)
+    throw failure
+  })
 
 const examineNode = (url: string, hasReceipts: boolean, inputs: EndpointInputs): Promise<ExaminedEndpoint> =>
   examineEndpoint('rpc', url, inputs, async (probe, report) => {
@@ -171,13 +176,6 @@ async function examineSocket(url: string, inputs: WatchInputs): Promise<Examined
   ])
   return { ...endpoint, socket }
 }
-
-const withSocket =
-  (trial: Trial, hasTokens: boolean) =>
-  ({ socket, ...endpoint }: ExaminedSocket): ExaminedEndpoint => ({
-    ...endpoint,
-    outcomes: socketFindings(socket, trial, hasTokens),
-  })
 
 /** Compares each node with the newest block that any upstream had shown before the node was asked. */
 const withLags = (nodes: readonly ExaminedEndpoint[], sockets: readonly ExaminedSocket[]): readonly ExaminedEndpoint[] =>
@@ -202,30 +200,20 @@ function withChain({ role, target, chainId, reach, outcomes }: ExaminedEndpoint,
 }
 
 async function clientOutcome(probe: EndpointProbe): Promise<Outcome> {
-  try {
-    const version = await probe.ask('web3_clientVersion')
-    return typeof version === 'string'
-      ? ok(version.slice(0, CLIENT_BOUND_CHARS), version)
-      : skip('the node does not say what it is')
-  } catch (failure) {
-    if (failure instanceof UpstreamError) return skip('the node does not say what it is')
-    throw failure
-  }
+  const version = await unlessRefused(probe.ask('web3_clientVersion'), () => null)
+  return typeof version === 'string'
+    ? ok(version.slice(0, CLIENT_BOUND_CHARS), version)
+    : skip('the node does not name its program')
 }
 
-const CLIENT_BOUND_CHARS = 120
-
-async function receiptsOutcome(probe: EndpointProbe, { deadline }: EndpointInputs): Promise<Outcome> {
-  try {
-    await probe.request('eth_getBlockReceipts', ['latest'])
-    return ok('eth_getBlockReceipts answers', true)
-  } catch (failure) {
-    if (!(failure instanceof UpstreamError)) throw failure
-    if (deadline.aborted) return timeUp
-    const advice = 'only clients of /rpc that ask for receipts need it: RECEIPTS_RPC_URL (--receipts) names a node that has it'
-    return warn(`eth_getBlockReceipts: ${failure.message}`, advice, false)
-  }
-}
+const receiptsOutcome = (probe: EndpointProbe, { deadline }: EndpointInputs): Promise<Outcome> =>
+  unlessRefused(
+    probe.request('eth_getBlockReceipts', ['latest']).then(() => ok('eth_getBlockReceipts answers', true)),
+    ({ message }) => {
+      const advice = 'only clients of /rpc that ask for receipts need it: RECEIPTS_RPC_URL (--receipts) names a node that has it'
+      return deadline.aborted ? timeUp : warn(`eth_getBlockReceipts: ${message}`, advice, false)
+    },
+  )
 
 /** Resolves to no tokens if the list takes too long. */
 const inTime = (addresses: Promise<readonly Hex[]>, ms: number): Promise<readonly Hex[]> =>

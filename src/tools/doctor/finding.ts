@@ -29,6 +29,9 @@ const bad = (state: 'warn' | 'fail', message: string, advice: string | undefined
 /** Outcome of a check that began too late. */
 export const timeUp = skip('not examined: the time is up (--timeout)')
 
+export const noPendingAdvice =
+  'nothing to change if the chain has no pre-confirmations (Base has none since Denim); else use a node that has them'
+
 /** Scheme, host and port: the rest of a URL may contain a key. */
 export const originOf = (url: string): string => new URL(url).origin
 

@@ -21,9 +21,15 @@ const HOUR_S = 3_600
 
 export async function probeList({ config, timeoutMs, wallTime }: ListInputs): Promise<ListReport> {
   const { stocksApiUrl, navStaleAfterMs } = config
-  if (stocksApiUrl === '') return { findings: [missingList], addresses: [] }
-  const target = originOf(stocksApiUrl)
+  const target = stocksApiUrl === '' ? 'STOCKS_API_URL' : originOf(stocksApiUrl)
   const finding = (id: string, outcome: Outcome): Finding => ({ id: `list.${id}`, target, ...outcome })
+  if (stocksApiUrl === '') {
+    const missing = fail(
+      'no list is set: the relay learns from it which tokens to follow',
+      'set STOCKS_API_URL (--stocks), or NETWORK=base (--network)',
+    )
+    return { findings: [finding('reach', missing)], addresses: [] }
+  }
   const startedAt = performance.now()
   try {
     const body = await fetchList(stocksApiUrl, timeoutMs)(null)
@@ -37,15 +43,6 @@ export async function probeList({ config, timeoutMs, wallTime }: ListInputs): Pr
     const advice = 'check STOCKS_API_URL (--stocks): the relay publishes nothing before it has read a list'
     return { findings: [finding('reach', fail(`no list: ${reasonOf(failure)}`, advice))], addresses: [] }
   }
-}
-
-const missingList: Finding = {
-  id: 'list.reach',
-  target: 'STOCKS_API_URL',
-  ...fail(
-    'no list is set: the relay learns from it which tokens to follow',
-    'set STOCKS_API_URL (--stocks), or NETWORK=base (--network)',
-  ),
 }
 
 function tokensOutcome(listed: readonly ListedToken[]): Outcome {

@@ -12,7 +12,7 @@ import { initialState, NO_PENDING_MIN_POLLS, STALE_HEAD_MS } from '../../relay/c
 import type { Config } from '../../relay/config/config.ts'
 import type { PoolSetting } from '../../relay/config/pools.ts'
 import type { EndpointProbe } from './endpoint-probe.ts'
-import { counted, fail, type Outcome, ok, skip, timeUp, warn } from './finding.ts'
+import { counted, fail, noPendingAdvice, type Outcome, ok, skip, timeUp, warn } from './finding.ts'
 import { ANY_ADDRESS } from './socket-probe.ts'
 
 type RpcCheckInputs = {
@@ -70,10 +70,10 @@ const rpcChecks: Readonly<Record<CheckName, RpcCheck>> = {
     const headAheadMs = (latest.timestamp ?? 0) * 1_000 - wallTime()
     const aheadMs = Math.round(probe.clockAheadMs ?? Math.max(0, headAheadMs))
     const isHeadAhead = headAheadMs > CLOCK_BOUND_MS
-    if (!isHeadAhead && Math.abs(aheadMs) <= CLOCK_BOUND_MS)
-      return probe.clockAheadMs === null
-        ? skip('the answers have no Date')
-        : ok(`differs by ${secondsText(Math.abs(aheadMs))}`, aheadMs)
+    if (!isHeadAhead && Math.abs(aheadMs) <= CLOCK_BOUND_MS) {
+      if (probe.clockAheadMs === null) return skip('the answers have no Date')
+      return ok(`differs by ${secondsText(Math.abs(aheadMs))}`, aheadMs)
+    }
     const byMs = isHeadAhead ? Math.max(headAheadMs, aheadMs) : aheadMs
     const message = `this machine is ${secondsText(Math.abs(byMs))} ${byMs > 0 ? 'behind' : 'ahead of'} the node`
     return warn(message, 'synchronise the clocks (NTP): lag_ms and the age of each NAV depend on them', byMs)
@@ -149,23 +149,18 @@ async function readPendingBlock({ reader, latest, config, wallTime }: CheckConte
 }
 
 function pendingOutcome({ memory: { status, block }, latest }: PendingReading): Outcome {
-  const none = 'nothing to change if the chain has no pre-confirmations (Base has none since Denim); else use a node that has them'
   switch (status) {
-    case 'preconfirmed': {
-      const where =
-        block?.number == null ? `on top of latest, ${latest.number}` : `block ${block.number}, latest is ${latest.number}`
-      return ok(`pre-confirmed: ${where}`, status)
+    case 'preconfirmed':
+      if (block?.number == null) return ok(`pre-confirmed: on top of latest, ${latest.number}`, status)
+      return ok(`pre-confirmed: block ${block.number}, latest is ${latest.number}`, status)
+    case 'behind': {
+      const advice = 'this node lags with pre-confirmations: use another one'
+      return warn(`block ${block?.number}, but latest is ${latest.number}`, advice, status)
     }
-    case 'behind':
-      return warn(
-        `block ${block?.number}, but latest is ${latest.number}`,
-        'this node lags with pre-confirmations: use another one',
-        status,
-      )
     case 'latest':
-      return warn('pending is the latest block: nothing is pre-confirmed', none, status)
+      return warn('pending is the latest block: nothing is pre-confirmed', noPendingAdvice, status)
     case 'null':
-      return warn('there is no pending block: nothing is pre-confirmed', none, status)
+      return warn('there is no pending block: nothing is pre-confirmed', noPendingAdvice, status)
   }
 }
 
@@ -176,9 +171,8 @@ async function readPendingLogs({ reader, latest, tokens }: CheckContext): Promis
   const { number } = await readLatest(reader)
   const preconfirmed = logs.filter(({ blockNumber }) => blockNumber > number).length
   const message = `eth_getLogs to pending answers: ${counted(preconfirmed, 'pre-confirmed log')} now`
-  return unreadable === 0
-    ? ok(message, preconfirmed)
-    : warn(`${message}, ${unreadable} unreadable`, 'the relay skips unreadable logs')
+  if (unreadable === 0) return ok(message, preconfirmed)
+  return warn(`${message}, ${unreadable} unreadable`, 'the relay skips unreadable logs')
 }
 
 /** Sends a JSON-RPC batch as long as the relay's, then shorter ones until the endpoint accepts one. */
@@ -245,10 +239,8 @@ export async function runRpcChecks(inputs: RpcCheckInputs, report: (name: string
     await run(tokenChecks, { ...inputs, reader, latest, tokens: await inputs.addresses })
   } catch (failure) {
     if (!(failure instanceof UpstreamError)) throw failure
-    report(
-      'head',
-      fail(`no latest block: ${failure.message}`, 'the relay cannot follow this node: name another one in UPSTREAM_RPC_URL'),
-    )
+    const advice = 'the relay cannot follow this node: name another one in UPSTREAM_RPC_URL'
+    report('head', fail(`no latest block: ${failure.message}`, advice))
   }
 }
 

@@ -28,6 +28,7 @@ export type Trial = {
 
 /** A status that does not change for this long is no longer a first guess. */
 const STEADY_MS = 2_500
+const STEADY_CHECK_MS = 100
 /** The block that was being built at the first head, and the next one: their first logs may precede the subscription. */
 const UNCOUNTED_BLOCKS = 2
 
@@ -45,13 +46,12 @@ export async function trySource({ config, addresses, clock, random, deadline }: 
     warn: shared.warn,
   })
   const trial = new RunningTrial()
-  const reading = () => ({ ...trial.reading, isWrongChain: chain.isWrong(upstreamRpcUrl) })
   return new Promise((resolve, reject) => {
     const finish = () => {
       clearInterval(steadyTimer)
       clearTimeout(listlessTimer)
       subscription.unsubscribe()
-      resolve(reading())
+      resolve({ ...trial.reading, isWrongChain: chain.isWrong(upstreamRpcUrl) })
     }
     const subscription = events.subscribe({ next: (event) => trial.take(event, clock.now()), error: reject })
     const steadyTimer = setInterval(() => trial.isSteady(clock.now()) && finish(), STEADY_CHECK_MS)
@@ -65,8 +65,6 @@ export async function trySource({ config, addresses, clock, random, deadline }: 
     else deadline.addEventListener('abort', finish, { once: true })
   })
 }
-
-const STEADY_CHECK_MS = 100
 
 /** Without a list, the source waits for addresses, as in the relay. */
 const notEmpty = (addresses: readonly Hex[]): readonly Hex[] | Promise<never> =>

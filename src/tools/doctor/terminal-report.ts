@@ -2,12 +2,11 @@ import { sanitize } from '../../protocol/readable-line.ts'
 import type { Examination } from './examination.ts'
 import type { Finding } from './finding.ts'
 
-const signs: Readonly<Record<Finding['state'], string>> = { ok: '✓', warn: '!', fail: '✗', skip: '-' }
-const colours: Readonly<Record<Finding['state'], string>> = {
-  ok: '\u001b[32m',
-  warn: '\u001b[33m',
-  fail: '\u001b[31m',
-  skip: '\u001b[2m',
+const looks: Readonly<Record<Finding['state'], { readonly sign: string; readonly colour: string }>> = {
+  ok: { sign: '✓', colour: '\u001b[32m' },
+  warn: { sign: '!', colour: '\u001b[33m' },
+  fail: { sign: '✗', colour: '\u001b[31m' },
+  skip: { sign: '-', colour: '\u001b[2m' },
 }
 const RESET = '\u001b[0m'
 
@@ -18,8 +17,9 @@ const ADVICE_INDENT = ' '.repeat(4 + 5 + NAME_WIDTH)
 
 export function examinationText({ findings, verdict }: Examination, { isColoured }: { readonly isColoured: boolean }): string {
   const line = ({ state, message, advice }: Pick<Finding, 'state' | 'message' | 'advice'>, name: string): string => {
-    const sign = `${signs[state]} ${state.padEnd(4)}`
-    const first = `  ${isColoured ? `${colours[state]}${sign}${RESET}` : sign} ${name.padEnd(NAME_WIDTH)}${sanitize(message)}\n`
+    const { sign, colour } = looks[state]
+    const mark = `${sign} ${state.padEnd(4)}`
+    const first = `  ${isColoured ? `${colour}${mark}${RESET}` : mark} ${name.padEnd(NAME_WIDTH)}${sanitize(message)}\n`
     return advice === undefined ? first : `${first}${ADVICE_INDENT}→ ${sanitize(advice)}\n`
   }
   const groups = Map.groupBy(findings, ({ id, target }) => `${headings[roleOf(id)]}  ${target}`)

@@ -1,5 +1,6 @@
 import type { SourceName } from '../../protocol/fields.ts'
 import type { ServiceStatus } from '../../protocol/status.ts'
+import { noPendingAdvice } from './finding.ts'
 import type { Trial } from './source-trial.ts'
 
 type Reason = ServiceStatus['reason']
@@ -20,34 +21,24 @@ const sources: Readonly<Record<SourceName, string>> = {
   down: 'nothing arrives',
 }
 
-const reasons: Readonly<Record<Reason, string | null>> = {
-  ok: null,
-  silent: 'the socket accepts pendingLogs and pushes nothing',
-  refused: 'the socket refuses pendingLogs',
-  behind: 'the node does not keep up with the chain',
-  no_pending: 'the node pre-confirms nothing',
-  unreachable: 'no node in UPSTREAM_RPC_URL answers',
-  stale_head: 'the chain stands still',
-  no_list: 'no list could be read, or it is empty',
-  wrong_chain: 'every node is of another chain',
-}
+type Meaning = { readonly why: string | null; readonly advice: string | null }
 
 const polled =
   'polled updates are PENDING_POLL later than pushed ones; for pushed ones, set UPSTREAM_WS_URL to a node with pendingLogs'
-const advice: Readonly<Record<Reason, string | null>> = {
-  ok: null,
-  silent: polled,
-  refused: polled,
-  behind: 'use a faster node in UPSTREAM_RPC_URL and UPSTREAM_WS_URL',
-  no_pending: 'nothing to change if the chain has no pre-confirmations (Base has none since Denim); else use a node that has them',
-  unreachable: 'check UPSTREAM_RPC_URL and UPSTREAM_WS_URL',
-  stale_head: 'compare the head with that of another node',
-  no_list: 'check STOCKS_API_URL (--stocks)',
-  wrong_chain: 'check CHAIN_ID, NETWORK and the URLs',
+const meanings: Readonly<Record<Reason, Meaning>> = {
+  ok: { why: null, advice: null },
+  silent: { why: 'the socket accepts pendingLogs and pushes nothing', advice: polled },
+  refused: { why: 'the socket refuses pendingLogs', advice: polled },
+  behind: { why: 'the node does not keep up with the chain', advice: 'use a faster node in UPSTREAM_RPC_URL and UPSTREAM_WS_URL' },
+  no_pending: { why: 'the node pre-confirms nothing', advice: noPendingAdvice },
+  unreachable: { why: 'no node in UPSTREAM_RPC_URL answers', advice: 'check UPSTREAM_RPC_URL and UPSTREAM_WS_URL' },
+  stale_head: { why: 'the chain stands still', advice: 'compare the head with that of another node' },
+  no_list: { why: 'no list could be read, or it is empty', advice: 'check STOCKS_API_URL (--stocks)' },
+  wrong_chain: { why: 'every node is of another chain', advice: 'check CHAIN_ID, NETWORK and the URLs' },
 }
 
 /** Some reasons have another meaning with these sources. */
-const special: Readonly<Record<string, { readonly why: string | null; readonly advice: string }>> = {
+const special: Readonly<Record<string, Meaning>> = {
   'poll ok': { why: 'no UPSTREAM_WS_URL is set', advice: polled },
   'poll unreachable': { why: 'no socket in UPSTREAM_WS_URL works', advice: polled },
   'poll behind': { why: 'the socket pushes pre-confirmed logs too late', advice: polled },
@@ -62,12 +53,13 @@ export function verdictOf(
   { hasTokens, isReachable }: Facts,
 ): Verdict {
   const reason = isWrongChain ? 'wrong_chain' : hasTokens ? ownReason : 'no_list'
-  const meaning = special[`${source} ${reason}`] ?? { why: reasons[reason], advice: advice[reason] }
+  const meaning = special[`${source} ${reason}`] ?? meanings[reason]
   const explanation = reason === ownReason ? [sources[source], meaning.why] : [meaning.why]
   const isTooShort = !isDecided && isReachable && reason === 'unreachable'
   return {
     ok: !isWrongChain && hasTokens && source !== 'down',
-    ...{ source, reason },
+    source,
+    reason,
     message: `${source}, reason ${reason}: ${explanation.filter((part) => part !== null).join(', since ')}`,
     advice: isTooShort ? `${meaning.advice}, or give it more time (--timeout)` : meaning.advice,
   }

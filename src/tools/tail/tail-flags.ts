@@ -1,30 +1,27 @@
 import { camelCaseOf } from '../../lib/camel-case.ts'
-import { type CommandFlags, commonFlags, readFlags, UsageError } from '../../lib/flags.ts'
+import { type CommandFlags, commonFlags, readFlags, switchFlag, textFlag, UsageError } from '../../lib/flags.ts'
 import { flagTerms, helpText } from '../../lib/help.ts'
 import { type FilterName, filterNames, valueFilters } from '../../protocol/value-filters.ts'
 import type { StreamOptions, Update, ValueFilters } from '../../sdk/client/index.ts'
-
-const text = (description: string) => ({ type: 'string', description }) as const
-const boolean = (description: string) => ({ type: 'boolean', description }) as const
 
 type FlagOf<Name extends string> = Name extends `${infer First}_${infer Others}` ? `${First}-${FlagOf<Others>}` : Name
 const flagOf = (name: FilterName) => name.replaceAll('_', '-') as FlagOf<FilterName>
 const helpOf = ({ description, form }: (typeof valueFilters)[FilterName]): string =>
   `${description.charAt(0).toLowerCase()}${description.slice(1, -1)}${form === 'number' ? ': 2500, 10k, 1.5m' : ', separated by commas'}`
-const filterFlags = Object.fromEntries(filterNames.map((name) => [flagOf(name), text(helpOf(valueFilters[name]))])) as Readonly<
-  Record<FlagOf<FilterName>, ReturnType<typeof text>>
+const filterFlags = Object.fromEntries(filterNames.map((name) => [flagOf(name), textFlag(helpOf(valueFilters[name]))])) as Readonly<
+  Record<FlagOf<FilterName>, ReturnType<typeof textFlag>>
 >
 
 export const tailFlags = {
-  url: text('the relay (http://127.0.0.1:8080, or STOCKTAPE_URL)'),
-  key: text('an API key, for a relay that requires one (or STOCKTAPE_KEY)'),
-  since: text('a position, start, a duration (90s, 5m, 2h) or an RFC 3339 time; default: now'),
-  types: text('message types separated by commas, or *'),
-  stage: { ...text('sealed: only facts of sealed blocks'), choices: ['preconfirmed', 'sealed'] },
+  url: textFlag('the relay (http://127.0.0.1:8080, or STOCKTAPE_URL)'),
+  key: textFlag('an API key, for a relay that requires one (or STOCKTAPE_KEY)'),
+  since: textFlag('a position, start, a duration (90s, 5m, 2h) or an RFC 3339 time; default: now'),
+  types: textFlag('message types separated by commas, or *'),
+  stage: { ...textFlag('sealed: only facts of sealed blocks'), choices: ['preconfirmed', 'sealed'] },
   ...filterFlags,
-  json: boolean('NDJSON messages as on the wire, instead of readable lines'),
-  tui: boolean('a live table instead of lines; q ends it'),
-  color: boolean('colours even without a terminal; --no-color, or NO_COLOR, for none'),
+  json: switchFlag('NDJSON messages as on the wire, instead of readable lines'),
+  tui: switchFlag('a live table instead of lines; q ends it'),
+  color: switchFlag('colours even without a terminal; --no-color, or NO_COLOR, for none'),
   ...commonFlags,
 } as const satisfies CommandFlags
 

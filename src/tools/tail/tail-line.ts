@@ -37,21 +37,15 @@ export class TailLines {
   }
 
   lineOf(item: StreamItem): string {
-    if (item.type === 'gap') return this.#paint('red', textOf(item).replace('# gap', '# GAP'))
-    if (item.type === 'snapshot') return this.#paint('dim', textOf(item))
     const text = textOf(item)
-    if (item.type === 'retract') return this.#paint('red', `${text.replace('retracted', 'RETRACTED')}${this.#takenBack(item.key)}`)
-    if ('shares' in item)
-      this.#movements.set(
-        item.key,
-        `${item.amount ?? item.raw}${item.reference_value === null ? '' : ` = ${item.reference_value} USD`}`,
-      )
+    if (item.type === 'gap') return this.#paint('red', text.replace('# gap', '# GAP'))
+    if (item.type === 'snapshot') return this.#paint('dim', text)
+    if (item.type === 'retract') {
+      const movement = this.#movements.get(item.key)
+      return this.#paint('red', `${text.replace('retracted', 'RETRACTED')}${movement ? `; takes back ${movement}` : ''}`)
+    }
+    if ('shares' in item) this.#movements.set(item.key, amountText(item))
     return this.#coloured(item.type, text)
-  }
-
-  #takenBack(key: string): string {
-    const movement = this.#movements.get(key)
-    return movement === undefined ? '' : `; takes back ${movement}`
   }
 
   #coloured(type: string, text: string): string {
@@ -61,6 +55,10 @@ export class TailLines {
     return `${this.#paint('dim', time)}${this.#paint('bold', symbol)}${this.#paint(typeColours[type] ?? 'dim', name)}${content}`
   }
 }
+
+type ShownAmount = { readonly amount: string | null; readonly raw: string; readonly reference_value: string | null }
+export const amountText = ({ amount, raw, reference_value: value }: ShownAmount): string =>
+  `${amount ?? raw}${value === null ? '' : ` = ${value} USD`}`
 
 /** The types of the SDK are printed from the schemas of these messages. A gap of its own has the form of the relay's. */
 const textOf = (item: StreamItem): string => formatTextLine(item as unknown as Message)

@@ -3,6 +3,7 @@ import { EXIT_INTERRUPTED } from '../../lib/flags.ts'
 import { sanitize } from '../../protocol/readable-line.ts'
 import { book, type StockState, type StreamItem, type StreamState, type Updates } from '../../sdk/client/index.ts'
 import { type Paint, withColours } from '../terminal.ts'
+import { amountText } from './tail-line.ts'
 
 /** Least interval between two drawings of the screen. */
 const DRAW_INTERVAL_MS = 100
@@ -27,11 +28,8 @@ export async function runTailTable(stream: Updates<StreamItem>, onItem: (item: S
     if (!isDirty) return
     isDirty = false
     const size = { columns: stdout.columns || 80, rows: stdout.rows || 24 }
-    const lines = tableLines(
-      { stocks: stocks.all(), recent: [...recent.values()].reverse(), state: stream.state },
-      size,
-      withColours,
-    )
+    const content = { stocks: stocks.all(), recent: [...recent.values()].reverse(), state: stream.state }
+    const lines = tableLines(content, size, withColours)
     stdout.write(`${home}${lines.map((line) => `${line}${clearToEndOfLine}`).join('\r\n')}${clearBelow}`)
   }
   const markDirty = () => {
@@ -78,12 +76,8 @@ export async function runTailTable(stream: Updates<StreamItem>, onItem: (item: S
 
 function addTo(recent: Map<string, Row>, item: StreamItem): void {
   if ('shares' in item) {
-    const { key, time, symbol, type, amount, raw, reference_value: value, stage } = item
-    recent.set(key, {
-      time,
-      stage,
-      text: `${symbol.padEnd(8)} ${type.padEnd(9)} ${amount ?? raw}${value === null ? '' : ` = ${value} USD`}`,
-    })
+    const { key, time, symbol, type, stage } = item
+    recent.set(key, { time, stage, text: `${symbol.padEnd(8)} ${type.padEnd(9)} ${amountText(item)}` })
   }
   const setStage = (key: string, stage: string) => {
     const row = recent.get(key)
