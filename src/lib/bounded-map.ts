@@ -17,7 +17,6 @@ export class BoundedMap<Key, Value> extends Map<Key, Value> {
     return this
   }
 
-  /** Sets an entry, and makes it the newest. */
   refresh(key: Key, value: Value): this {
     this.delete(key)
     return this.set(key, value)

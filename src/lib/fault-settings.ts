@@ -24,12 +24,13 @@ const LENGTHS_PER_PERIOD = 4
 
 /** The table in `docs/faults.md` shows these texts. */
 export const faultDefinitions = {
-  reorg: {
-    ...share('2%', 'a share such as 2%, or 2%x3 for reorgs of 3 blocks', true),
-    what: 'A reorg follows this share of the blocks. One in ten of its transactions is dropped, and the others are sealed again.',
-  },
-  drop: { ...share('5%', 'a share such as 5%'), what: 'This share of the pre-confirmed transactions is not sealed.' },
-  late: { ...share('5%', 'a share such as 5%'), what: 'This share of the transactions is not pre-confirmed, only sealed.' },
+  reorg: share(
+    '2%',
+    'A reorg follows this share of the blocks. One in ten of its transactions is dropped, and the others are sealed again.',
+    true,
+  ),
+  drop: share('5%', 'This share of the pre-confirmed transactions is not sealed.'),
+  late: share('5%', 'This share of the transactions is not pre-confirmed, only sealed.'),
   silent: window('30s', 'The node pushes no pre-confirmed logs, and says nothing about it.'),
   refused: window('30s', 'The node refuses `pendingLogs`.'),
   sealed: window('30s', 'Nothing is pre-confirmed: pending is latest, and `pendingLogs` is silent.'),
@@ -78,14 +79,14 @@ const hintFor = (given: string): string => {
   return nearest === undefined ? ` (there are ${faultNames.join(', ')})` : ` (did you mean ${nearest}?)`
 }
 
-function share(fallback: string, needs: string, hasDepth = false) {
+function share(fallback: string, what: string, hasDepth = false) {
   const read = (value: string): Share | null => {
     const [, percent = '', depth] = /^(\d{1,3}(?:\.\d{1,4})?)%(?:x(\d{1,2}))?$/.exec(value) ?? []
     if (percent === '' || Number(percent) > SHARE_BOUND || (depth !== undefined && !hasDepth)) return null
     const blocks = Number(depth ?? 1)
     return blocks >= 1 && blocks <= DEPTH_BOUND ? { share: Number(percent) / 100, depth: blocks } : null
   }
-  return { fallback, needs, read }
+  return { fallback, what, read, needs: hasDepth ? 'a share such as 2%, or 2%x3 for reorgs of 3 blocks' : 'a share such as 5%' }
 }
 
 function window(fallback: string, what: string) {

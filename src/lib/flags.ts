@@ -12,7 +12,7 @@ type CommandFlag = {
   readonly type: 'string' | 'boolean'
   readonly short?: string
   readonly description?: string
-  /** All values of the flag, if they are few. */
+  /** Every value that the flag accepts, if they are few. */
   readonly choices?: readonly string[]
 }
 

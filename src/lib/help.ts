@@ -4,9 +4,9 @@ export type HelpTerm = readonly [term: string, text: string]
 /** A paragraph, whose indented lines are not wrapped, or terms in two columns. */
 type HelpPart = string | readonly HelpTerm[] | { readonly heading: string; readonly terms: readonly HelpTerm[] }
 
-/** Only a line of one word may be longer. */
+/** Limit of a line of help, unless it is one word. */
 const MAX_COLUMNS = 100
-/** The text of a longer term begins in the next line. */
+/** Limit of a term with its text in the same line. */
 const MAX_TERM_COLUMNS = 26
 
 export function helpText(...parts: readonly HelpPart[]): string {

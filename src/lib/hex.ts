@@ -6,14 +6,14 @@ export const WORD_CHARS = '0x'.length + 64
 export const ZERO_ADDRESS: Hex = `0x${'0'.repeat(40)}`
 export const ZERO_WORD: Hex = `0x${'0'.repeat(64)}`
 
-/** Has no leading zeros, as a node requires. */
+/** Writes a number without leading zeros, as nodes require. */
 export const quantity = (amount: number | bigint): Hex => `0x${amount.toString(16)}`
 
 /** Pads a number or an address to 32 bytes. */
 export const toWord = (value: bigint | Hex): Hex =>
   `0x${(typeof value === 'bigint' ? value.toString(16) : value.slice(2)).padStart(64, '0')}`
 
-/** `text` must be hex. */
+/** `text` must be hex with 0x. */
 export const toLowerHex = (text: string): Hex => `0x${text.slice(2).toLowerCase()}`
 
 /** Marks an upper-case digit in `digits`, which has the value of each hex digit by its character code. */

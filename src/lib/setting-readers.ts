@@ -7,12 +7,12 @@ import { amountOf, amountText, sizeUnits, timeUnits } from './units.ts'
 export const redacted = (given: string): string =>
   JSON.stringify(given.replace(/:\/\/(?:[^/@,\s]*@)?([^/?#,\s]*)([^,\s]*)/g, (_, host, rest) => `://${host}${rest && '/…'}`))
 
-/** The message says what the setting must be. */
+/** The message says what the setting must be. It does not repeat the name. */
 export class SettingError extends Error {}
 /** The text of the setting must not be printed. */
 export class SecretSettingError extends SettingError {}
 
-/** `choices` are all texts of a setting that has only a few. */
+/** `choices` lists every text that the setting accepts, if they are few. */
 export type SettingReader<Value> = { (text: string): Value; readonly choices?: readonly string[] }
 /** The code appends the unit to the name of the setting. */
 type QuantityReader<Unit extends 'Ms' | 'Bytes'> = SettingReader<number> & { readonly unit: Unit; readonly examples: string }

@@ -16,7 +16,7 @@ const WordParam = hex('a 32-byte word', /^0x[0-9a-fA-F]{64}$/)
 /** Nodes accept a slot as a padded word or as a quantity. */
 const Slot = hex('a storage slot in hex', /^0x[0-9a-fA-F]{1,64}$/)
 export const BlockParam = z.union([z.enum(blockTags), Quantity], { error: 'a block number in hex or a tag' })
-/** The object forms are EIP-1898. */
+/** A block in any form that nodes accept; the objects are EIP-1898. */
 const AnyBlock = z.union(
   [
     z.enum(blockTags),
@@ -46,7 +46,7 @@ export const LogFilter = z.object(
 )
 export type LogFilter = z.infer<typeof LogFilter>
 
-/** Null, and an empty list, match every address or topic. */
+/** In a filter, null and an empty list match every address or topic. */
 export function logMatcher({ address, topics }: LogFilter): (log: MatchableLog) => boolean {
   const addresses = lowercaseSet(address)
   const topicSets = (topics ?? []).map(lowercaseSet)
@@ -58,7 +58,7 @@ export function logMatcher({ address, topics }: LogFilter): (log: MatchableLog) 
     })
 }
 
-/** Texts are in lower case. */
+/** The address and the topics are in lower case. */
 type MatchableLog = { readonly address: string; readonly topics: readonly string[] }
 
 const lowercaseSet = (values: string | readonly string[] | null | undefined): ReadonlySet<string> =>

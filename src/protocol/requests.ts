@@ -34,9 +34,8 @@ export function readRequest(text: string | null): Request {
   if (text === null) throw new Refusal(400, 'binary', 'Messages are JSON text, not binary.')
   const parsed = parseJson(text)
   if (parsed === undefined) throw new Refusal(400, 'bad_json', 'The message is not JSON.')
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
     throw new Refusal(400, 'bad_message', 'A message is a JSON object with a type.')
-  }
   const schema = Request.options.find(({ shape }) => 'type' in parsed && shape.type.value === parsed.type)
   if (!schema) {
     const knownTypes = Request.options.map(({ shape }) => shape.type.value)

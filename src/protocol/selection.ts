@@ -72,30 +72,16 @@ const Types = z
   .min(1, 'names no type')
   .transform((names, context): readonly UpdateType[] => {
     if (names.includes('*')) return updateTypes
-    for (const name of names) {
-      if (!knownTypes.has(name)) {
-        context.addIssue(`unknown type ${quoted(name.slice(0, 40))}; known are ${updateTypes.join(', ')}, *`)
-        return z.NEVER
-      }
+    const unknown = names.find((name) => !knownTypes.has(name))
+    if (unknown !== undefined) {
+      context.addIssue(`unknown type ${quoted(unknown.slice(0, 40))}; known are ${updateTypes.join(', ')}, *`)
+      return z.NEVER
     }
     return updateTypes.filter((type) => names.includes(type))
   })
 
-const SymbolName = z.string().min(1, 'is empty').max(SYMBOL_BOUND_CHARS, `is longer than ${SYMBOL_BOUND_CHARS} characters`)
-
-export const Symbols = z
-  .array(SymbolName)
-  .max(SYMBOLS_BOUND, `at most ${SYMBOLS_BOUND} symbols for one connection`)
-  .describe('Symbols in upper or lower case, with or without the trailing c, former symbols, addresses, isin:…, or * for all.')
-
-const StartPointText = z.string().transform((text, context): StartPoint => {
-  const startPoint = parseStartPoint(text)
-  if (startPoint) return startPoint
-  context.addIssue('must be now, start, a position, a duration such as 90s, 5m or 2h, or an RFC 3339 time')
-  return z.NEVER
-})
-
 const descriptions = {
+  symbols: 'Symbols in upper or lower case, with or without the trailing c, former symbols, addresses, isin:…, or * for all.',
   types: `Message types, or * for all. Default: all except ${namedTypes.join(' and ')}.`,
   stage: 'sealed: each fact is sent only when its block is sealed. Default: preconfirmed.',
   since: 'Where to begin: now, start, a position (exclusive), a duration back (90s, 5m, 2h), or an RFC 3339 time. Default: now.',
@@ -104,6 +90,20 @@ const descriptions = {
   on_gap:
     'The position at which the stream continues after a gap expired or epoch. replay: the oldest message; skip: the end, and backfill links to the skipped messages. Default: replay.',
 } as const
+
+const SymbolName = z.string().min(1, 'is empty').max(SYMBOL_BOUND_CHARS, `is longer than ${SYMBOL_BOUND_CHARS} characters`)
+
+export const Symbols = z
+  .array(SymbolName)
+  .max(SYMBOLS_BOUND, `at most ${SYMBOLS_BOUND} symbols for one connection`)
+  .describe(descriptions.symbols)
+
+const StartPointText = z.string().transform((text, context): StartPoint => {
+  const startPoint = parseStartPoint(text)
+  if (startPoint) return startPoint
+  context.addIssue('must be now, start, a position, a duration such as 90s, 5m or 2h, or an RFC 3339 time')
+  return z.NEVER
+})
 
 /** Options that a client gives: an absent one keeps the current value, null sets the default. */
 export const SelectionPatch = z.object({
@@ -147,12 +147,7 @@ const HeartbeatSeconds = z
   .refine((seconds) => seconds >= 1 && seconds <= 60, 'must be seconds, 1 to 60')
 
 export const SelectionQuery = z.object({
-  symbols: z
-    .string()
-    .transform(commaList)
-    .pipe(Symbols)
-    .optional()
-    .describe(Symbols.description ?? ''),
+  symbols: z.string().transform(commaList).pipe(Symbols).optional().describe(descriptions.symbols),
   types: z.string().transform(commaList).pipe(Types).optional().describe(descriptions.types),
   stage: oneOf(Stage.options).optional().describe(descriptions.stage),
   ...filterParameters,
@@ -218,9 +213,8 @@ export function readParameters<Shape extends z.ZodRawShape>(schema: z.ZodObject<
   const given: Record<string, string> = {}
   for (const name of Object.keys(schema.shape)) {
     const values = query.getAll(name)
-    if (values.length > 1) {
+    if (values.length > 1)
       throw new Refusal(400, 'bad_parameter', `${name}: given ${values.length} times; give it once.`, { parameter: name })
-    }
     if (values[0] !== undefined) given[name] = values[0]
   }
   return readOr400(schema, given)

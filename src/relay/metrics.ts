@@ -2,13 +2,11 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@pro
 import { followedKeys, keyEventOf } from '../protocol/key-life.ts'
 import type { Update } from '../protocol/updates.ts'
 
-/** A value of a gauge. The labels name its series. */
 export type Sample = readonly [labels: Readonly<Record<string, string>>, value: number]
 
 /** Merges the values of processes behind one port: `sum` if each has its share, `max` if all know the whole. */
 type Merge = 'sum' | 'max'
 
-/** From half a millisecond to a minute. */
 const SECONDS_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
 /** Metrics of Node that break Prometheus' naming rules. Each repeats another one. */

@@ -35,9 +35,7 @@ export type RelayOptions = {
   readonly log: Logger
   readonly metrics: Metrics
   readonly loadDocuments: LoadDocuments
-  /** Openers of optional parts. */
   readonly openParts?: readonly (typeof openGateway)[]
-  /** Called when the relay cannot continue. */
   readonly onFailure: (failure: unknown) => void
 }
 

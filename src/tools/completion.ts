@@ -5,7 +5,6 @@ type CompletedCommand = {
   readonly name: string
   readonly summary: string
   readonly flags: CommandFlags
-  /** All words that may follow the command, if they are few. */
   readonly words: readonly string[]
 }
 

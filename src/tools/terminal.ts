@@ -1,4 +1,4 @@
-/** SGR codes. */
+/** Colours as SGR codes of a terminal. */
 const codes = { red: 31, green: 32, yellow: 33, blue: 34, magenta: 35, cyan: 36, bold: 1, dim: 2 } as const
 export type Colour = keyof typeof codes
 export type Paint = (colour: Colour, text: string) => string
@@ -7,7 +7,7 @@ export const withColours: Paint = (colour, text) => (text === '' ? '' : `\u001b[
 export const withoutColours: Paint = (_, text) => text
 
 type ColourChoice = {
-  /** `--color` or `--no-color`. */
+  /** True for `--color`, false for `--no-color`. */
   readonly flag: boolean | undefined
   readonly isTerminal: boolean
   readonly env: Readonly<Record<string, string | undefined>>

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { itemsOf, readableFile, SecretSettingError, SettingError } from '../../lib/setting-readers.ts'
 
-/** A key changes limits alone. An absent one is that of an address. */
+/** Limits of an API key. An absent limit is that of an address. */
 export type KeyLimits = {
   readonly clients?: number | undefined
   readonly rpc_rate?: number | undefined

@@ -50,28 +50,18 @@ const baseFeeds = [
   feed(stocks.TSLAc, '0xfaf869185383a24f8cb00e27bda6b63b9905dcb4', '0x0288234d9311c33be6c3a34b051bff8a799daa82'),
 ]
 
-const pool = (token: Hex, id: Hex, kind: NamedPool['kind'] = 'uniswap_v3'): NamedPool => ({
-  token,
-  currency: null,
-  kind,
-  id,
-  manager: null,
-})
+function pool(token: Hex, id: Hex, kind: NamedPool['kind'] = 'uniswap_v3'): NamedPool {
+  return { token, currency: null, kind, id, manager: null }
+}
 
 /** Pools against USDC, as read on 2026-09-05. The stocks trade elsewhere too: POOLS names other pools. */
 const basePools = [
-  // 0.3 %
-  pool(stocks.AAPLc, '0x97f35d1e92795327614be000cd18cba1be2c1931'),
-  // 1 %
-  pool(stocks.GOOGLc, '0x1f52f46bac657564c31122b12b43a459e09273c8'),
-  // 0.3 %
-  pool(stocks.METAc, '0x583919ec1975a1238c50e1940911894ee6912476'),
-  // 0.3 %
-  pool(stocks.NVDAc, '0x60661b315553eb81872deea9a66d567cf0ccd33b'),
-  // 0.05 %
-  pool(stocks.NVDAc, '0x853f5f1b92b16714fe6cda67caad0856b83c7ab9', 'slipstream'),
-  // 1 %
-  pool(stocks.SPCXc, '0x127a12fc0953ab2ab89558c67ba6d597d7140431'),
+  pool(stocks.AAPLc, '0x97f35d1e92795327614be000cd18cba1be2c1931'), // 0.3 %
+  pool(stocks.GOOGLc, '0x1f52f46bac657564c31122b12b43a459e09273c8'), // 1 %
+  pool(stocks.METAc, '0x583919ec1975a1238c50e1940911894ee6912476'), // 0.3 %
+  pool(stocks.NVDAc, '0x60661b315553eb81872deea9a66d567cf0ccd33b'), // 0.3 %
+  pool(stocks.NVDAc, '0x853f5f1b92b16714fe6cda67caad0856b83c7ab9', 'slipstream'), // 0.05 %
+  pool(stocks.SPCXc, '0x127a12fc0953ab2ab89558c67ba6d597d7140431'), // 1 %
 ]
 
 export const networkNames = ['base', 'base-sepolia'] as const

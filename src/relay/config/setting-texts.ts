@@ -6,7 +6,6 @@ import { type AnySetting, fileSettingOf, flagOf, settingNames } from './settings
 /** Limit of a file with a setting or several. */
 const MAX_FILE_BYTES = 64 * 2 ** 10
 
-/** Settings as they were given, by name. */
 export type Texts = Readonly<Record<string, string>>
 
 export const textsOfFlags = (values: Readonly<Record<string, string | boolean | undefined>>): Texts =>

@@ -14,9 +14,7 @@ const PRINT_MS = 10_000
 /** How long a scenario watches a client that must not reconnect. */
 export const WATCH_MS = 4_000
 
-/** The client does not keep the rule. */
 export class BrokenRule extends Error {}
-/** The rule does not concern this client. */
 export class NotApplicable extends Error {}
 
 export class ScenarioStage {

@@ -22,7 +22,6 @@ export class EndpointProbe {
 
   readonly request: RequestFn = (method, params) => this.ask(method, params)
 
-  /** `method` may be one that the relay does not use. */
   ask(method: string, params: readonly unknown[] = []): Promise<unknown> {
     this.#lastId += 1
     const payload = { jsonrpc: '2.0', id: this.#lastId, method, params } as const

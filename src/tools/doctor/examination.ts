@@ -22,7 +22,6 @@ type ExaminationInputs = {
   readonly random: () => number
 }
 
-/** Findings are in the order of the settings. */
 export type Examination = { readonly verdict: Verdict; readonly findings: readonly Finding[] }
 
 /** Part of the time for which the source may run. The default is enough to notice a silent socket if blocks take two seconds. */

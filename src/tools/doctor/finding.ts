@@ -1,7 +1,6 @@
 import { failureReason } from '../../lib/http-fetch.ts'
 import { UpstreamError } from '../../relay/chain/rpc/upstream-error.ts'
 
-/** Result of one check of one upstream. */
 export type Finding = {
   readonly id: string
   /** Origin of the upstream's URL. Path and query may contain a key. */
@@ -26,7 +25,6 @@ const bad = (state: 'warn' | 'fail', message: string, advice: string | undefined
   ...(advice !== undefined && { advice }),
 })
 
-/** Outcome of a check that began too late. */
 export const timeUp = skip('not examined: the time is up (--timeout)')
 
 export const noPendingAdvice =

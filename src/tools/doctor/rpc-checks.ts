@@ -30,7 +30,7 @@ type CheckContext = RpcCheckInputs & {
   readonly tokens: readonly Hex[]
 }
 
-/** These need no token, so they do not wait for the list. */
+/** Checks that need no token do not wait for the list. */
 const blockChecks = ['head', 'block_time', 'clock', 'pending', 'finality', 'batch'] as const
 const tokenChecks = ['pending_logs', 'logs_range', 'tokens', 'storage', 'call'] as const
 type CheckName = (typeof blockChecks)[number] | (typeof tokenChecks)[number]
@@ -39,7 +39,7 @@ type RpcCheck = (context: CheckContext) => Promise<Outcome>
 
 /** Blocks between the two compared times: timestamps are whole seconds, and five blocks may share one. */
 const BLOCK_TIME_SPAN = 100
-/** Synchronised clocks of two machines differ by less. */
+/** Synchronised clocks of two machines differ by less than this. */
 const CLOCK_BOUND_MS = 2_000
 /** Limit of the tokens that the check looks for on the chain. */
 const TOKENS_BOUND = 3
@@ -123,7 +123,7 @@ const adviceOf: Readonly<Partial<Record<CheckName, string>>> = {
   batch: 'the relay sends such requests one by one, which costs more round trips: quotes are slower',
 }
 
-/** `multiplier()`. */
+/** Selector of `multiplier()`. */
 const MULTIPLIER_SELECTOR = '0x1b3ed722'
 
 /** Pending block as the relay judges it, by the newest block `latest`. */

@@ -10,7 +10,6 @@ import type { SeenHead } from './head-lag.ts'
 import type { Trial } from './source-trial.ts'
 
 export type SocketReport = {
-  /** The first heads that it pushed. */
   readonly heads: readonly SeenHead[]
   readonly isHeadsRefused: boolean
   /** Null before the node has accepted a subscription to logs. */

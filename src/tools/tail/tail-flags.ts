@@ -43,7 +43,6 @@ export function readTailFlags(args: readonly string[]): TailRequest {
   return { ...values, symbols: positionals }
 }
 
-/** The relay checks names and values. */
 export function selectionOf(request: TailRequest): StreamOptions {
   const { since, types, stage } = request
   if (stage !== undefined && stage !== 'sealed' && stage !== 'preconfirmed')
