@@ -3,10 +3,7 @@ import { asyncScheduler, type SchedulerAction, type SchedulerLike } from 'rxjs'
 /** If the wall clock moves this much more or less than the process has run, somebody has set it. */
 const STEP_MS = 1_000
 
-/**
- * Makes a wall clock in milliseconds that ignores when somebody sets the time, so that intervals and ages stay right. Until
- * then it equals the wall clock. It never decreases.
- */
+/** Milliseconds of a wall clock that nobody sets, so that intervals and ages stay right. It never decreases. */
 export function openSteadyClock(wallTime: () => number, uptime: () => number): () => number {
   let last = { wall: wallTime(), uptime: uptime(), steady: wallTime() }
   let stepsMs = 0

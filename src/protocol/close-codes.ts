@@ -1,7 +1,4 @@
-/**
- * Codes with which the relay closes a connection. The first two digits are the rule for the client: 40xx do not reconnect
- * unchanged, 41xx reconnect with backoff, 42xx reconnect with your last position.
- */
+/** The first two digits are a rule: 40xx do not reconnect unchanged, 41xx reconnect with backoff, 42xx resume at your position. */
 export const closeCodes = {
   protocol: 4000,
   forbidden: 4003,

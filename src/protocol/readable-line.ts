@@ -83,13 +83,11 @@ function reasonOf({ reason, replaced_by }: RetractMessage): string {
   return reason === 'reorg' ? 'its block was replaced' : 'its block was sealed without it'
 }
 
-function movementOf(update: Pick<Movement, MovementField>): string {
+function movementOf(update: Omit<Movement, 'id' | 'prev' | 'time'>): string {
   const shares = update.shares !== null && update.shares !== update.amount ? ` (${update.shares} shares)` : ''
   const value = update.reference_value === null ? '' : ` = ${update.reference_value} USD`
   return `${update.amount ?? `${update.raw} raw`}${shares}${value}  ${short(update.from)} to ${short(update.to)}  ${locationOf(update)}`
 }
-
-type MovementField = 'amount' | 'raw' | 'shares' | 'reference_value' | 'from' | 'to' | 'stage' | 'late' | 'block' | 'tx'
 
 const locationOf = ({ stage, late, block, tx }: { stage: Stage; late: boolean; block: Block; tx: { hash: string } }): string =>
   `${stage}${late ? ', late' : ''} in ${block.number}, ${short(tx.hash)}`

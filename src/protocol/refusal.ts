@@ -23,11 +23,7 @@ export class Refusal extends Error {
   }
 
   get record(): ErrorRecord {
-    return {
-      code: this.code,
-      reason: this.reason,
-      message: this.message,
-      details: [{ '@type': `stocktape/${this.reason}`, ...this.details }],
-    }
+    const { code, reason, message, details } = this
+    return { code, reason, message, details: [{ '@type': `stocktape/${reason}`, ...details }] }
   }
 }

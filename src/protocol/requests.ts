@@ -47,6 +47,5 @@ export function readRequest(text: string | null): Request {
 
 const WithReq = z.object({ req })
 
-export function reqOf(text: string | null): string | number | undefined {
-  return WithReq.safeParse(parseJson(text ?? '')).data?.req
-}
+/** Undefined also if the message is unreadable. */
+export const reqOf = (text: string | null): string | number | undefined => WithReq.safeParse(parseJson(text ?? '')).data?.req

@@ -11,10 +11,7 @@ type RouteDefinition = {
   readonly otherMethods?: string
 }
 
-/**
- * Routes in the order in which a new user needs them. The handlers, the 405 answers and the documents are derived from this
- * table: a handler that is missing does not compile.
- */
+/** In the order in which a new user needs them. Handlers, 405 answers and documents are derived from this table. */
 const table = {
   tail: { method: 'get', path: '/v1/tail/{symbol}', query: StreamQuery.omit({ symbols: true, format: true, events: true }) },
   streamOne: { method: 'get', path: '/v1/stream/{symbol}', query: StreamQuery.omit({ symbols: true }) },

@@ -65,14 +65,12 @@ export function oneOf<const Names extends readonly string[]>(names: Names) {
 /** A refusal must stay one line, and JSON does not escape these two line breaks. */
 const quoted = (text: string): string => JSON.stringify(text).replace(/[\u2028\u2029]/g, '\ufffd')
 
-const knownTypes = new Set<string>(updateTypes)
-
 const Types = z
   .array(z.string().meta({ enum: [...updateTypes, '*'] }))
   .min(1, 'names no type')
   .transform((names, context): readonly UpdateType[] => {
     if (names.includes('*')) return updateTypes
-    const unknown = names.find((name) => !knownTypes.has(name))
+    const unknown = names.find((name) => !updateTypes.some((type) => type === name))
     if (unknown !== undefined) {
       context.addIssue(`unknown type ${quoted(unknown.slice(0, 40))}; known are ${updateTypes.join(', ')}, *`)
       return z.NEVER

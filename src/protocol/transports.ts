@@ -4,10 +4,7 @@ import { formatTextLine } from './readable-line.ts'
 /** `json` is the serialized message: the relay serializes it once for all formats. */
 type Framing = (message: Message, json: string) => string
 
-/**
- * A format of streams over plain HTTP. The bytes, the headers, the counter in `/v1/status` and the values of `format` are
- * derived from a row. WebSocket has no row: it frames bytes, and its client may send messages.
- */
+/** A row gives the bytes, headers, counter in `/v1/status` and value of `format`. WebSocket has no row: it frames bytes. */
 type HttpFormat = {
   /** Name in the documents and in `/v1/status`. */
   readonly title: string

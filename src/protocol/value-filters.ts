@@ -7,11 +7,7 @@ import { type Movement, movementTypes, type UpdateType } from './updates.ts'
 /** Every message of the types that a filter tests has these fields. */
 type FilteredContent = Pick<Movement, 'reference_value' | 'shares' | 'from' | 'to'>
 
-/**
- * A filter that reads the content of a message. Each is a parameter of a query, an option of a `subscribe`, a field of
- * `subscribed` and a flag of `tail`. All of these are derived from the table below, and so are the key of an audience, the
- * backfill link of a gap, and the names in the SDK, which detects losses by counts instead of `prev` if a filter is set.
- */
+/** A row gives a query parameter, an option of `subscribe`, a field of `subscribed`, a flag of `tail`, and names in the SDK. */
 type ValueFilter<Value> = {
   readonly description: string
   /** `number`: a program may give a number, and a person `10k`. `list`: an array in a `subscribe`, separated by commas in a query. */

@@ -8,7 +8,6 @@ const WARN_INTERVAL_MS = 60_000
 /** Limit of the text that waits for a reader of standard error. Lines beyond it are dropped. */
 const UNREAD_BOUND_BYTES = 2 ** 20
 
-/** Writes JSON lines to standard error, or readable ones to a terminal. */
 export function openLog(level: string, isTerminal = process.stderr.isTTY): Logger {
   // If the reader of standard error has left, the relay continues without a log.
   if (process.stderr.listenerCount('error', ignore) === 0) process.stderr.on('error', ignore)

@@ -4,9 +4,6 @@ import type { Update } from '../protocol/updates.ts'
 
 export type Sample = readonly [labels: Readonly<Record<string, string>>, value: number]
 
-/** Merges the values of processes behind one port: `sum` if each has its share, `max` if all know the whole. */
-type Merge = 'sum' | 'max'
-
 const SECONDS_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
 /** Metrics of Node that break Prometheus' naming rules. Each repeats another one. */
@@ -26,7 +23,6 @@ export function openMetrics() {
   return {
     ...metrics,
     text: () => registry.metrics(),
-    /** For the process that merges the metrics of several. */
     json: () => registry.getMetricsAsJSON(),
     /** Adds Node's own metrics: memory, processor time, event loop, descriptors. Call it once in a process. */
     addProcess: () => {
@@ -118,7 +114,8 @@ const makerOf = (registry: Registry) => {
     gauge: (name: string, help: string, labels: readonly string[] = []) => new Gauge(named(name, help, labels)),
     seconds: (name: string, help: string, labels: readonly string[] = []) =>
       new Histogram({ ...named(name, help, labels), buckets: SECONDS_BUCKETS }),
-    measured: (name: string, help: string, aggregator: Merge, labels: readonly string[] = []): MeasuredGauge => {
+    /** `sum` if each process behind a port has its share of the value, `max` if all know the whole. */
+    measured: (name: string, help: string, aggregator: 'sum' | 'max', labels: readonly string[] = []): MeasuredGauge => {
       let measure: Parameters<MeasuredGauge['measureBy']>[0] = () => null
       new Gauge({
         ...named(name, help, labels),

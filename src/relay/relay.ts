@@ -55,7 +55,6 @@ const uptime = () => performance.now()
 const now = openSteadyClock(Date.now, uptime)
 /** `wallTime` is for times that people see. Every measurement uses `now` or `clock`. */
 const ports = { clock: schedulerOn(now), now, wallTime: Date.now, uptime, random: Math.random }
-/** Clocks for a tape without a relay. */
 export const tapePorts = { now, wallTime: ports.wallTime, random: ports.random }
 
 /** If the tape must be opened again, the relay closes and opens on its port, and clients reconnect. */

@@ -20,16 +20,15 @@ const WHAT_A_KEY_IS =
   'must be letters, digits and signs without spaces, or sha256: and 64 hex digits; clients=, rpc_rate= and replays= may follow it, each with a whole number from 1'
 
 /** An API key is never printed, not even in a mistake. */
-export const keyEntries = (text: string): readonly KeyEntry[] => bounded(itemsOf(text).map(keyEntry))
+export const keyEntries = (text: string): readonly KeyEntry[] => entriesOf(itemsOf(text))
 
 /** Each line has one API key. A comment begins with #. */
 export const keyEntriesOfFile = (text: string): readonly KeyEntry[] =>
-  bounded(
+  entriesOf(
     text
       .split('\n')
       .map((line) => line.replace(/(^|\s)#.*/, '').trim())
-      .filter((line) => line !== '')
-      .map(keyEntry),
+      .filter((line) => line !== ''),
   )
 
 export function keysFile(path: string): string {
@@ -53,9 +52,9 @@ export const randomTokenSecret = (): string => randomBytes(SECRET_LEAST_CHARS).t
 /** Digests have equal lengths, so a comparison takes the same time for every input. */
 export const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest()
 
-function bounded(entries: readonly KeyEntry[]): readonly KeyEntry[] {
-  if (entries.length > KEYS_BOUND) throw new SecretSettingError(`must be at most ${KEYS_BOUND} keys`)
-  return entries
+function entriesOf(items: readonly string[]): readonly KeyEntry[] {
+  if (items.length > KEYS_BOUND) throw new SecretSettingError(`must be at most ${KEYS_BOUND} keys`)
+  return items.map(keyEntry)
 }
 
 function keyEntry(item: string): KeyEntry {

@@ -1,9 +1,9 @@
-import { type CommandFlags, commonFlags } from '../../lib/flags.ts'
+import { type CommandFlags, commonFlags, textFlag } from '../../lib/flags.ts'
 import { flagTerms, type HelpTerm, helpText } from '../../lib/help.ts'
 import { type AnySetting, fileSettingOf, flagOf, groupTitles, settingGroups, settings } from './settings.ts'
 
 const otherFlags = {
-  'env-file': { type: 'string', description: 'a file of NAME=value lines; the environment wins over it, and a flag over both' },
+  'env-file': textFlag('a file of NAME=value lines; the environment wins over it, and a flag over both'),
   ...commonFlags,
 } as const satisfies CommandFlags
 
@@ -12,13 +12,12 @@ export const settingFlags: CommandFlags & typeof otherFlags = {
   ...otherFlags,
 }
 
-function flagsFor(
-  name: string,
-  { description, read, mayHoldSecret }: AnySetting,
-): readonly (readonly [string, CommandFlags[string]])[] {
-  const flag = [flagOf(name), { type: 'string', description, ...(read.choices && { choices: read.choices }) }] as const
-  if (!mayHoldSecret) return [flag]
-  return [flag, [flagOf(fileSettingOf(name)), { type: 'string', description: `file that holds ${name}` }]]
+function flagsFor(name: string, { description, read, mayHoldSecret }: AnySetting): [string, CommandFlags[string]][] {
+  const flags: [string, CommandFlags[string]][] = [
+    [flagOf(name), { ...textFlag(description), ...(read.choices && { choices: read.choices }) }],
+  ]
+  if (mayHoldSecret) flags.push([flagOf(fileSettingOf(name)), textFlag(`file that contains ${name}`)])
+  return flags
 }
 
 export const settingText = ({ default: fallback, description, mayHoldSecret }: AnySetting): string =>

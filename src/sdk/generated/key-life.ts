@@ -31,10 +31,7 @@ type KeyContent<Message> =
   | KeyPublication<Message>
   | Extract<Message, { readonly type: 'amend'; readonly update: unknown }>['update']
 
-/**
- * Lists the contents of a key before a position: as last published, then as amended. The list is empty after a retract, and
- * if the publication is not among the entries.
- */
+/** Contents as last published, then as amended. Empty after a retract, or if the publication is not among the entries. */
 export function contentsBefore<Message extends KeyMessage>(
   entries: readonly { readonly seq: number; readonly update: Message }[],
   beforeSeq: number,

@@ -72,12 +72,9 @@ export class ScenarioStage {
     return connection
   }
 
-  /**
-   * The client must ask for the last position that it received, or for an earlier one up to which nothing was missing for
-   * sure: a heartbeat that was sent after its newest message may not have arrived.
-   */
+  /** A client may resume before its last position, at which the last heartbeat that it received proved its stream complete. */
   async nextResume(last: string, withinMs?: number): Promise<ScriptedConnection> {
-    const proven = this.relay.lastAccepted?.provenBefore ?? last
+    const proven = this.relay.connections.findLast(({ isAccepted }) => isAccepted)?.provenBefore ?? last
     const connection = await this.nextConnection(withinMs)
     const { since } = connection
     if (since === null) throw new BrokenRule(`the client reconnected without a position; it had received ${last}`)

@@ -204,10 +204,6 @@ export class ScriptedRelay {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
-  get lastAccepted(): ScriptedConnection | undefined {
-    return this.connections.findLast(({ isAccepted }) => isAccepted)
-  }
-
   /** Null if no new connection arrives in time. */
   async nextConnection(withinMs: number): Promise<ScriptedConnection | null> {
     const until = performance.now() + withinMs

@@ -75,8 +75,6 @@ export const doctor: Command = async (args) => {
 
 const printError = (line: string): void => void process.stderr.write(`stocktape doctor: ${line}\n`)
 
-type DoctorFlags = ReturnType<typeof readFlags<typeof doctorFlags>>['values']
-
 function readTimeoutMs(text: string): number {
   try {
     return duration(MIN_TIMEOUT_MS, MAX_TIMEOUT_MS)(text)
@@ -86,7 +84,7 @@ function readTimeoutMs(text: string): number {
 }
 
 /** Each flag stands for one of the relay, so that the doctor and the relay read them alike. */
-const settingFlagsOf = (values: DoctorFlags): readonly string[] =>
+const settingFlagsOf = (values: ReturnType<typeof readFlags<typeof doctorFlags>>['values']): readonly string[] =>
   settingsByFlag.flatMap(([flag, setting]) => {
     const value = values[flag]
     if (value === '') throw new UsageError(`--${flag} is empty. Try --help.`)

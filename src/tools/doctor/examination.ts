@@ -105,13 +105,11 @@ const settingOf = {
   receipts: 'RECEIPTS_RPC_URL (--receipts)',
 } as const
 
-type CheckEndpoint = (probe: EndpointProbe, report: (name: string, outcome: Outcome) => void) => Promise<void>
-
 async function examineEndpoint(
   role: ExaminedEndpoint['role'],
   url: string,
   { deadline, wallTime }: EndpointInputs,
-  check: CheckEndpoint,
+  check: (probe: EndpointProbe, report: (name: string, outcome: Outcome) => void) => Promise<void>,
 ): Promise<ExaminedEndpoint> {
   const probe = new EndpointProbe(url, deadline, wallTime)
   const outcomes: [string, Outcome][] = []
@@ -165,9 +163,10 @@ const examineNode = (url: string, hasReceipts: boolean, inputs: EndpointInputs):
 const examineReceipts = (url: string, inputs: EndpointInputs): Promise<ExaminedEndpoint> =>
   examineEndpoint('receipts', url, inputs, async (probe, report) => report('receipts', await receiptsOutcome(probe, inputs)))
 
-type WatchInputs = EndpointInputs & { readonly socketDeadline: AbortSignal; readonly mayEnd: Promise<void> }
-
-async function examineSocket(url: string, inputs: WatchInputs): Promise<ExaminedSocket> {
+async function examineSocket(
+  url: string,
+  inputs: EndpointInputs & { readonly socketDeadline: AbortSignal; readonly mayEnd: Promise<void> },
+): Promise<ExaminedSocket> {
   const { addresses, socketDeadline, mayEnd } = inputs
   const [endpoint, socket] = await Promise.all([
     examineEndpoint('ws', url, inputs, async () => {}),

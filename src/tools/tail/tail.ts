@@ -16,7 +16,7 @@ export const tail: Command = async (args) => {
   const relay = openRelay(request)
   const unreachable = await checkRelay(relay)
   if (unreachable !== null) {
-    warn(unreachable)
+    printWarning(unreachable)
     return EXIT_FAILED
   }
   const reporter = new StateReporter()
@@ -30,7 +30,7 @@ export const tail: Command = async (args) => {
     return EXIT_OK
   } catch (failure) {
     if (!(failure instanceof RelayError)) throw failure
-    warn(adviceOf(failure))
+    printWarning(adviceOf(failure))
     return reporter.wasLive || failure.code >= 4_000 ? EXIT_FAILED : EXIT_USAGE
   }
 }
@@ -74,8 +74,8 @@ async function follow(stream: Updates<StreamItem>, request: TailRequest, ending:
     }
   }
   if (ending.isPipeClosed) return
-  for (const line of totals.lines(performance.now() - startedAt)) warn(line)
-  if (stream.position !== null) warn(`continue with: stocktape tail ${continuation(request, stream.position)}`)
+  for (const line of totals.lines(performance.now() - startedAt)) printWarning(line)
+  if (stream.position !== null) printWarning(`continue with: stocktape tail ${continuation(request, stream.position)}`)
 }
 
 function continuation({ symbols, since: _, ...flags }: TailRequest, position: string): string {
@@ -97,10 +97,7 @@ class StateReporter {
   report({ phase, reason, retryMs, position, transport, source, head, demo, rejected }: StreamState, isSilent = false): void {
     const isNew = phase !== this.#lastPhase
     this.#lastPhase = phase
-    if (isSilent) {
-      this.wasLive ||= phase === 'live'
-      return
-    }
+    const warn = isSilent ? () => {} : printWarning
     const unknown = rejected.map(
       ({ symbol, suggest }) => `${symbol} is unknown${suggest.length > 0 ? `; did you mean ${suggest.join(', ')}?` : ''}`,
     )
@@ -145,4 +142,4 @@ async function print(line: string, signal: AbortSignal): Promise<void> {
   if (!process.stdout.write(`${line}\n`) && !signal.aborted) await once(process.stdout, 'drain', { signal }).catch(() => {})
 }
 
-const warn = (text: string): void => void process.stderr.write(`stocktape tail: ${sanitize(text)}\n`)
+const printWarning = (text: string): void => void process.stderr.write(`stocktape tail: ${sanitize(text)}\n`)
