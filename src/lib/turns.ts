@@ -38,7 +38,7 @@ export async function runInTurns<Result>(steps: Steps<Result>, pause: () => Prom
 export const inTurns = <Item, Part>(partsOf: (item: Item) => readonly Part[]): OperatorFunction<Item, Part> =>
   concatMap((item) => {
     const parts = partsOf(item)
-    // Most items have one part, and it costs no subscription.
+    // Most items have one part, which then costs no subscription.
     return parts.length === 1
       ? [...parts]
       : from(parts).pipe(concatMap((part, index) => (index === 0 ? [part] : nextTurn().then(() => part))))

@@ -19,6 +19,6 @@ export const closeCodeOf = (reason: CloseReason | 'client'): number | '' => (rea
 /** RFC 6455 leaves 123 bytes for a close reason. */
 const REASON_BOUND_BYTES = 123
 
-/** A client resumes from the position in `<word> <position>`. */
+/** Writes `<word> <position>`. The client resumes from the position. */
 export const formatCloseReason = (reason: CloseReason, position: string | null): string =>
   (position ? `${reason} ${position}` : reason).slice(0, REASON_BOUND_BYTES)

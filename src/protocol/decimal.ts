@@ -29,7 +29,7 @@ export function formatDecimal({ units, scale }: Decimal): string {
   return units < 0n ? `-${text}` : text
 }
 
-/** Negative, zero or positive, as `a - b`. */
+/** Returns a number with the sign of `a - b`. */
 export function compareDecimals(a: Decimal, b: Decimal): number {
   const scale = Math.max(a.scale, b.scale)
   const difference = a.units * tenTo(scale - a.scale) - b.units * tenTo(scale - b.scale)

@@ -16,7 +16,7 @@ export function parsePosition(text: string): Position | null {
   const match = positionPattern.exec(text)
   if (!match) return null
   const [, epoch = '', seq = '', n] = match
-  // No relay gave out a number beyond 2^53, and every number beyond the end of the tape has one meaning.
+  // No relay gave out a number beyond 2^53. All numbers beyond the end of the tape are handled alike.
   return { epoch, seq: Math.min(Number(seq), Number.MAX_SAFE_INTEGER), n: n === undefined ? null : Number(n) }
 }
 

@@ -21,9 +21,9 @@ export const Request = z.discriminatedUnion('type', [
   }),
   messageSchema('unsubscribe', 'Removes symbols from the selection.', { req, symbols: Symbols }),
   messageSchema('list', 'Asks for the current selection.', { req }),
-  messageSchema('auth', 'Gives the key as the first message, if neither a header nor the URL has one.', {
+  messageSchema('auth', 'Gives the API key as the first message, if neither a header nor the URL has one.', {
     req,
-    key: z.string().max(KEY_BOUND_CHARS).describe('A key, or a token in place of it.'),
+    key: z.string().max(KEY_BOUND_CHARS).describe('An API key, or an access token in place of it.'),
   }),
   messageSchema('ping', 'Asks for a pong.', { req }),
 ])

@@ -181,7 +181,7 @@ export function readStreamQuery(query: URLSearchParams, lastEventIdHeader = ''):
   return { ...readParameters(StreamQuery, others), since: startPointFromLastEventId(lastEventId) }
 }
 
-/** The API key, parameters that EventSource polyfills add, and marks of other programs. */
+/** Ignored: the API key, parameters that EventSource polyfills add, and marks of other programs. */
 const ignoredParameter = /^(key|lastEventId|_|utm_.*)$/
 /** A longer name, or one with more edits than this or than a third of its letters, gets no suggestion. */
 const NAME_BOUND_CHARS = 40

@@ -2,7 +2,7 @@ import type { Hex } from '../../lib/hex.ts'
 import type { FeedSetting } from './feeds.ts'
 import type { NamedPool, QuoteToken } from './pools.ts'
 
-/** Public endpoints, which need no key, and contracts. */
+/** Endpoints and contracts that NETWORK implies. The endpoints are public and need no API key. */
 type Network = {
   readonly chainId: number
   readonly rpcUrl: string

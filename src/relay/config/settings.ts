@@ -162,7 +162,7 @@ export const settingGroups = {
       keyEntries,
     ),
     API_KEYS_FILE: optional(
-      'file with more API keys, one in each line; the relay reads it again within a second of a change, and disconnects clients whose key was removed',
+      'file with more API keys, one in each line; the relay reads it again within a second of a change, and disconnects clients whose API key was removed',
       keysFile,
     ),
     TOKEN_SECRET: secret(

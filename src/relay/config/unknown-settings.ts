@@ -3,7 +3,7 @@ import { nearestName } from '../../lib/nearest-name.ts'
 import type { Texts } from './setting-texts.ts'
 import { flagOf, settingNames, settings } from './settings.ts'
 
-/** Former names of settings. */
+/** Former names of settings, and their present ones. */
 export const renamed: ReadonlyMap<string, string> = new Map([
   ['CLIENTS_BOUND', 'MAX_CLIENTS'],
   ['CLIENTS_PER_ADDRESS_BOUND', 'MAX_CLIENTS_PER_ADDRESS'],

@@ -254,9 +254,9 @@ export type Readiness = {
   readonly demo: boolean
 }
 
-/** An access token, valid in place of a key for about a minute. */
+/** An access token, valid for about a minute in place of an API key. */
 export type AccessToken = {
-  /** Goes into key=… of a URL, or into the Authorization header. */
+  /** The access token, for key=… in a URL or for the Authorization header. */
   readonly token: string
   /** After this time it opens no further connection. Open connections stay. */
   readonly expires_at: Time
@@ -745,11 +745,11 @@ export type ListRequest = {
   readonly req?: number | string | null
 }
 
-/** Gives the key as the first message, if neither a header nor the URL has one. */
+/** Gives the API key as the first message, if neither a header nor the URL has one. */
 export type AuthRequest = {
   readonly type: "auth"
   readonly req?: number | string | null
-  /** A key, or a token in place of it. */
+  /** An API key, or an access token in place of it. */
   readonly key: string
 }
 

@@ -10,7 +10,7 @@ export type Rule = {
   readonly name: string
   readonly section: string
   readonly sentence: string
-  /** A client need not keep the rule. */
+  /** Clients need not keep an optional rule. */
   readonly isOptional?: boolean
   /** Plays a scenario. Throws if the client breaks the rule, or if the rule does not apply to it. */
   readonly run: (stage: ScenarioStage) => Promise<void>

@@ -20,7 +20,7 @@ export type ClientTransport = 'websocket' | 'sse' | 'ndjson'
 
 /** Deviations from the usual beginning of a connection. */
 export type Beginning = {
-  /** Makes a gap, although the relay has the position. */
+  /** Makes the gap that the client receives, although the relay has its position. */
   readonly gap?: (from: string) => Extract<Message, { type: 'gap' }>
   /** Messages that the client already has, sent again before the replay. */
   readonly repeated?: readonly Update[]
