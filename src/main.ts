@@ -18,11 +18,11 @@ type CommandEntry = {
   readonly summary: string
   readonly run: Command
   readonly flags: () => Promise<CommandFlags>
-  /** What may follow the command, where that is one of a few words. */
+  /** All words that may follow the command, if they are few. */
   readonly words?: () => Promise<readonly string[]>
 }
 
-/** Each entry loads its code when it runs: nothing may slow the start of the relay. The first runs without a command. */
+/** Each entry loads its code only when it runs, so that the relay starts fast. The first runs without a command. */
 const entries: Readonly<Record<string, CommandEntry>> = {
   serve: {
     summary: 'run the relay; also without a command',
@@ -71,10 +71,9 @@ const entries: Readonly<Record<string, CommandEntry>> = {
 }
 const commands = new Map(Object.entries(entries))
 
-/** As in package.json. An older one lacks modules that the relay imports, and npm only warns about it. */
+/** As in package.json. An older version lacks modules that the relay imports, and npm only warns about it. */
 const OLDEST_NODE = [22, 18] as const
 
-/** Without a command, or with a flag in its place, the relay runs. */
 async function run(args: readonly string[]): Promise<number> {
   if (isNodeTooOld()) {
     process.stderr.write(`stocktape: Node ${OLDEST_NODE.join('.')} or later is needed, and this is ${process.versions.node}\n`)

@@ -1,13 +1,13 @@
 import { Observable, type SchedulerLike } from 'rxjs'
 
-/** Ends after this time. Fails with the signal's reason if that is aborted before. */
+/** Rejects with the reason of the signal if it aborts first. */
 export const wait = (ms: number, clock: SchedulerLike, signal: AbortSignal): Promise<void> =>
   untilCalled(signal, (done) => {
     const timer = clock.schedule(done, ms)
     return () => timer.unsubscribe()
   })
 
-/** Wakes a loop that has nothing to do. The loop checks for work right before it waits, so no notification is lost. */
+/** Wakes a loop that waits for work. The loop checks for work right before it waits, so it misses no notification. */
 export class WakeUp {
   readonly #waiting = new Set<() => void>()
 
@@ -15,7 +15,6 @@ export class WakeUp {
     for (const wake of [...this.#waiting]) wake()
   }
 
-  /** Ends with the next notification. */
   wait(signal: AbortSignal): Promise<void> {
     return untilCalled(signal, (done) => {
       this.#waiting.add(done)
@@ -24,7 +23,7 @@ export class WakeUp {
   }
 }
 
-/** Runs when it is subscribed to, and emits what `run` passes to `emit`. The end of the subscription aborts a run that goes on. */
+/** A subscription starts `run`, which emits values with `emit`. The end of the subscription aborts a run that has not ended. */
 export const observe = <T>(run: (emit: (value: T) => void, signal: AbortSignal) => Promise<unknown>): Observable<T> =>
   new Observable((subscriber) => {
     const controller = new AbortController()
@@ -37,12 +36,12 @@ export const observe = <T>(run: (emit: (value: T) => void, signal: AbortSignal) 
       (failure: unknown) => subscriber.error(failure),
     )
     return () => {
-      // Each abort creates an error with a stack.
+      // An abort is expensive: it creates an error with a stack.
       if (!isComplete) controller.abort()
     }
   })
 
-/** Ends when `start` calls back. `start` returns what takes its call back. */
+/** Resolves when `start` calls `done`. The function that `start` returns cancels that call. */
 const untilCalled = (signal: AbortSignal, start: (done: () => void) => () => void): Promise<void> =>
   new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason)

@@ -1,22 +1,21 @@
 import { defer, type MonoTypeOperatorFunction, retry, type SchedulerLike, timer } from 'rxjs'
 
-/** The first delay, and the longest one. */
 type BackoffBounds = { readonly minMs: number; readonly maxMs: number }
 
-/** The least and the greatest multiple of a delay. A drawn delay keeps many relays from retrying in step. */
+/** Bounds of a random factor of a delay, so that many relays do not retry at the same time. */
 type Jitter = readonly [least: number, most: number]
 
 type Options = BackoffBounds & {
   readonly jitter: Jitter
-  /** An attempt that lived longer than this was a success: the next delay is the first one again. */
+  /** An attempt that lasted longer than this was a success: the next delay is `minMs`. */
   readonly stableMs: number
   readonly clock: SchedulerLike
   readonly random: () => number
-  /** The least delay after a failure that asks for one. */
+  /** Least delay after a failure that asks for one. */
   readonly leastMs?: (failure: unknown) => number
 }
 
-/** Subscribes again after each error, for ever, with a longer delay each time. */
+/** Subscribes again after each error, without limit, with a longer delay each time. */
 export const retryWithBackoff =
   <T>({ jitter, stableMs, clock, random, leastMs = () => 0, ...bounds }: Options): MonoTypeOperatorFunction<T> =>
   (source) =>
@@ -34,8 +33,8 @@ export const retryWithBackoff =
       return attempt.pipe(retry({ delay }))
     })
 
-/** The delay after the n-th failure in a row: doubled with each one. */
+/** The delay doubles with each failure in a row. */
 export const backoffMs = ({ minMs, maxMs }: BackoffBounds, failures: number): number => Math.min(maxMs, minMs * 2 ** (failures - 1))
 
-/** Where `drawn` is from 0 to 1. */
+/** `drawn` is a random number from 0 to 1. */
 export const withJitter = (ms: number, [least, most]: Jitter, drawn: number): number => ms * (least + (most - least) * drawn)

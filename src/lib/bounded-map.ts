@@ -1,4 +1,4 @@
-/** A map in the order of insertion. Beyond its bound it evicts the oldest entry. */
+/** A map that evicts its oldest entry beyond a bound. */
 export class BoundedMap<Key, Value> extends Map<Key, Value> {
   readonly #bound: number
 
@@ -7,7 +7,7 @@ export class BoundedMap<Key, Value> extends Map<Key, Value> {
     this.#bound = bound
   }
 
-  /** A key that is set again keeps its place. */
+  /** A key that is set again keeps its age. */
   override set(key: Key, value: Value): this {
     super.set(key, value)
     for (const oldest of this.keys()) {
@@ -17,7 +17,6 @@ export class BoundedMap<Key, Value> extends Map<Key, Value> {
     return this
   }
 
-  /** Sets an entry and makes it the newest. */
   refresh(key: Key, value: Value): this {
     this.delete(key)
     return this.set(key, value)

@@ -3,15 +3,15 @@ import type { RecurringWindow } from './recurring-window.ts'
 import { itemsOf, redacted, SettingError } from './setting-readers.ts'
 import { durationMs } from './units.ts'
 
-/** The share of what could happen that does, from 0 to 1; a reorg also has a depth. */
+/** `share` is from 0 to 1. `depth` is the number of blocks of a reorg. */
 type Share = { readonly share: number; readonly depth: number }
 
-/** A fault that can be asked for: what it is without a value, what it does, and how its value is read. */
 type FaultDefinition<Value> = {
+  /** Value of a fault that is given without one. */
   readonly fallback: string
   readonly what: string
   readonly read: (value: string) => Value | null
-  /** What a value must be. */
+  /** The form of a value, for a mistake. */
   readonly needs: string
 }
 
@@ -19,33 +19,37 @@ const SHARE_BOUND = 100
 const DEPTH_BOUND = 64
 const PERIOD_BOUND_MS = 3_600_000
 const LAG_BOUND_BLOCKS = 1_000
-/** Without a period, a window comes again after this many times its length. */
+/** Default period of a window, as a multiple of its length. */
 const LENGTHS_PER_PERIOD = 4
 
-/** Every fault that `FAULTS` and `--faults` know. The table in `docs/faults.md` shows these texts. */
+/** The table in `docs/faults.md` shows these texts. */
 export const faultDefinitions = {
-  reorg: {
-    ...share('2%', 'a share such as 2%, or 2%x3 for reorgs of 3 blocks', true),
-    what: 'A reorg follows this share of the blocks. One in ten of its transactions is gone, the others come again.',
-  },
-  drop: { ...share('5%', 'a share such as 5%'), what: 'This share of the pre-confirmed transactions is not sealed.' },
-  late: {
-    ...share('5%', 'a share such as 5%'),
-    what: 'This share of the transactions is not pre-confirmed, and comes with the sealed block.',
-  },
+  reorg: share(
+    '2%',
+    'A reorg follows this share of the blocks. One in ten of its transactions is dropped, and the others are sealed again.',
+    true,
+  ),
+  drop: share('5%', 'This share of the pre-confirmed transactions is not sealed.'),
+  late: share('5%', 'This share of the transactions is not pre-confirmed, only sealed.'),
   silent: window('30s', 'The node pushes no pre-confirmed logs, and says nothing about it.'),
   refused: window('30s', 'The node refuses `pendingLogs`.'),
   sealed: window('30s', 'Nothing is pre-confirmed: pending is latest, and `pendingLogs` is silent.'),
-  disconnect: window('10s', 'The node closes its sockets and accepts none; HTTP goes on.'),
-  outage: window('20s', 'The node and the list answer nothing but 503.'),
-  stall: window('40s', 'The chain makes no block. All that are missing come at once when it goes on.'),
+  disconnect: window('10s', 'The node closes its sockets and accepts none; HTTP continues.'),
+  outage: window('20s', 'The node and the list answer every request with 503.'),
+  stall: window('40s', 'The chain makes no block. When it continues, it makes all missing blocks at once.'),
   lag: {
     fallback: '3',
     needs: 'a number of blocks such as 3',
-    what: 'HTTP is answered by a node that is so many blocks behind.',
-    read: (value: string) => numberUpTo(LAG_BOUND_BLOCKS, value),
+    what: 'HTTP is answered by a node that is this many blocks behind.',
+    read: (value: string) => {
+      const blocks = /^\d{1,6}$/.test(value) ? Number(value) : 0
+      return blocks >= 1 && blocks <= LAG_BOUND_BLOCKS ? blocks : null
+    },
   },
-  gap: window('10s', 'The relay disconnects its clients and is away. It keeps only half as much tape: who comes back has a gap.'),
+  gap: window(
+    '10s',
+    'The relay disconnects its clients, and is absent. It keeps only half as much tape, so clients that reconnect have a gap.',
+  ),
 } as const satisfies Readonly<Record<string, FaultDefinition<unknown>>>
 
 type FaultDefinitions = typeof faultDefinitions
@@ -54,7 +58,6 @@ export type RequestedFaults = { readonly [N in FaultName]?: NonNullable<ReturnTy
 
 const faultNames = Object.keys(faultDefinitions) as FaultName[]
 
-/** Reads a list such as `reorg=2%,silent=30s,gap`. */
 export const requestedFaults = (text: string): RequestedFaults => {
   const faults: Partial<Record<FaultName, unknown>> = {}
   for (const item of itemsOf(text)) {
@@ -76,16 +79,14 @@ const hintFor = (given: string): string => {
   return nearest === undefined ? ` (there are ${faultNames.join(', ')})` : ` (did you mean ${nearest}?)`
 }
 
-// Hoisted, since the table comes first.
-
-function share(fallback: string, needs: string, hasDepth = false) {
+function share(fallback: string, what: string, hasDepth = false) {
   const read = (value: string): Share | null => {
     const [, percent = '', depth] = /^(\d{1,3}(?:\.\d{1,4})?)%(?:x(\d{1,2}))?$/.exec(value) ?? []
     if (percent === '' || Number(percent) > SHARE_BOUND || (depth !== undefined && !hasDepth)) return null
     const blocks = Number(depth ?? 1)
     return blocks >= 1 && blocks <= DEPTH_BOUND ? { share: Number(percent) / 100, depth: blocks } : null
   }
-  return { fallback, needs, read }
+  return { fallback, what, read, needs: hasDepth ? 'a share such as 2%, or 2%x3 for reorgs of 3 blocks' : 'a share such as 5%' }
 }
 
 function window(fallback: string, what: string) {
@@ -96,9 +97,4 @@ function window(fallback: string, what: string) {
     return others.length === 0 && lengthMs > 0 && lengthMs < periodMs && periodMs <= PERIOD_BOUND_MS ? { lengthMs, periodMs } : null
   }
   return { fallback, what, read, needs: 'a time such as 30s, or 30s/5m for 30 s of every 5 minutes' }
-}
-
-function numberUpTo(bound: number, text: string): number | null {
-  const value = /^\d{1,6}$/.test(text) ? Number(text) : 0
-  return value >= 1 && value <= bound ? value : null
 }

@@ -2,41 +2,41 @@ import { parseArgs } from 'node:util'
 import { nearestName } from './nearest-name.ts'
 import { versionText } from './version.ts'
 
-/** A command of the program: takes its arguments, returns the exit code. */
+/** Resolves to the exit code. */
 export type Command = (args: readonly string[]) => Promise<number>
 
-/** The flags of a command: read here, explained by its help, completed by a shell. */
+/** The help of a command and the completion of a shell are made from its flags too. */
 export type CommandFlags = Readonly<Record<string, CommandFlag>>
 
 type CommandFlag = {
   readonly type: 'string' | 'boolean'
   readonly short?: string
   readonly description?: string
-  /** All values that the flag takes, where they are few. */
+  /** Every value that the flag accepts, if they are few. */
   readonly choices?: readonly string[]
 }
 
+export const textFlag = (description: string) => ({ type: 'string', description }) as const
+export const switchFlag = (description: string) => ({ type: 'boolean', description }) as const
+
 export const EXIT_OK = 0
-/** The command ran, and failed. */
 export const EXIT_FAILED = 1
-/** The user made a mistake, in the arguments or in a setting. */
+/** A mistake in the arguments or in a setting. */
 export const EXIT_USAGE = 2
-/** A second Ctrl-C ended the program; what a shell reports then. */
+/** Exit code that a shell expects after a second Ctrl-C. */
 export const EXIT_INTERRUPTED = 130
 
-/** A mistake of the user: each line goes to standard error, then exit code 2. */
+/** The program prints each line of the message to standard error, and ends with EXIT_USAGE. */
 export class UsageError extends Error {}
 
-/** A text that the user asked for instead of a run: it goes to standard output, then exit code 0. */
+/** The program prints this help or version to standard output, and ends with EXIT_OK. */
 class RequestedText extends Error {}
 
-/** The flags that every command has. */
 export const commonFlags = {
   help: { type: 'boolean', short: 'h', description: 'explain the command' },
   version: { type: 'boolean', short: 'V', description: 'print the version' },
 } as const
 
-/** Runs a command to its exit code, and prints what ends it early: a mistake, or the text that was asked for. */
 export async function runToExitCode(name: string, run: () => Promise<number>): Promise<number> {
   try {
     return await run()
@@ -51,7 +51,7 @@ export async function runToExitCode(name: string, run: () => Promise<number>): P
   }
 }
 
-/** Advice about a name that is not known: the nearest one, as a question, and the help. */
+/** Suggests the known name that is nearest to a wrong one, and the help. */
 export function adviceFor(name: string, known: Iterable<string>, help = '--help'): string {
   const nearest = nearestName(name, known)
   return `${nearest === undefined ? '' : `Did you mean ${nearest}? `}Try ${help}.`
@@ -63,11 +63,10 @@ type FlagValues<Flags extends CommandFlags> = {
 type ReadFlags<Flags extends CommandFlags> = {
   readonly values: FlagValues<Flags>
   readonly positionals: readonly string[]
-  /** One line each. */
   readonly mistakes: readonly string[]
 }
 
-/** The flags of a command, and the words beside them. Ends the command for a mistake, and for the help or the version. */
+/** Throws the end of the command for a mistake, and for --help or --version. */
 export function readFlags<const Flags extends CommandFlags>(
   flags: Flags,
   args: readonly string[],
@@ -81,7 +80,7 @@ export function readFlags<const Flags extends CommandFlags>(
   return read
 }
 
-/** Reads all flags, with every mistake in them. `explain` knows flags that no longer exist. */
+/** Each mistake is one line. `explain` knows flags of earlier versions. */
 export function parseFlags<const Flags extends CommandFlags>(
   flags: Flags,
   args: readonly string[],
@@ -97,7 +96,7 @@ export function parseFlags<const Flags extends CommandFlags>(
     if (token.kind === 'option-terminator') continue
     if (token.kind === 'positional') {
       positionals.push(token.value)
-      // Behind an unknown flag it may be the value of that flag, whose mistake is reported already.
+      // The word after an unknown flag may be its value, and that flag is a mistake already.
       if (!allowsWords && !isAfterUnknown) mistakes.push(`'${oneLine(token.value)}' is not a flag. Try --help.`)
       isAfterUnknown = false
       continue

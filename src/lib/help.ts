@@ -1,16 +1,14 @@
 import type { CommandFlags } from './flags.ts'
 
-/** A term and its text, such as a flag and its description. */
 export type HelpTerm = readonly [term: string, text: string]
-/** A paragraph, of which indented lines stay as they are, or terms in two columns, perhaps under a heading. */
+/** A paragraph, whose indented lines are not wrapped, or terms in two columns. */
 type HelpPart = string | readonly HelpTerm[] | { readonly heading: string; readonly terms: readonly HelpTerm[] }
 
-/** No line of a help is longer, unless a single word is. */
+/** Limit of a line of help, unless it is one word. */
 const MAX_COLUMNS = 100
-/** The text of a longer term begins in the line below it. */
+/** Limit of a term with its text in the same line. */
 const MAX_TERM_COLUMNS = 26
 
-/** The help of a command, with an empty line between its parts. */
 export function helpText(...parts: readonly HelpPart[]): string {
   const lengths = parts.flatMap(termsOf).map(([term]) => term.length)
   const termColumns = Math.max(0, ...lengths.filter((length) => length <= MAX_TERM_COLUMNS))

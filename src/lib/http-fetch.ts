@@ -1,14 +1,13 @@
 import { nextTurn } from './turns.ts'
 
-/** The first buffer for an answer of unknown length. */
+/** First size of the buffer for an answer of unknown length. */
 const FIRST_BYTES = 4_096
-/** After so much of a long answer, others have their turn of the event loop. */
+/** After this part of a long answer, other work gets a turn of the event loop. */
 const TURN_BYTES = 262_144
 
 /**
- * Reads an answer, or returns null where it is longer than the bound, after decompression. It reads into one buffer: V8 marks
- * its whole heap after each 64 MB of buffers that outlive a collection of young objects, and the chunks of a long answer
- * would be among them.
+ * Null if the decompressed answer is longer than the bound. The answer is read into one buffer: V8 marks its whole heap after
+ * each 64 MB of buffers that outlive a collection of young objects, and the chunks of a long answer would be among them.
  */
 export async function readResponseBody(response: Response, boundBytes: number): Promise<Buffer | null> {
   const announced = Number(response.headers.get('content-length') ?? 0)
@@ -46,10 +45,10 @@ export function splitCredentials(text: string): {
   return { address: url.href, authHeaders: { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` } }
 }
 
-/** The name of an upstream for logs, without path and query, which may hold a key. */
+/** Names an upstream in logs without its path and query, which may contain a key. */
 export const hostOf = (url: string): string => new URL(url).host
 
-/** The most specific reason: `fetch` hides it in the cause. */
+/** `fetch` hides the most specific reason in the cause. */
 export function failureReason(failure: unknown): string {
   if (!(failure instanceof Error)) return String(failure)
   return failure.cause instanceof Error && failure.cause.message ? failure.cause.message : failure.message

@@ -1,6 +1,5 @@
 /** The first second that RFC 3339 cannot write. */
 export const NEVER_SECONDS = Date.UTC(10_000, 0) / 1_000
 
-/** Null also for a time that RFC 3339 cannot write. */
 export const isoFromSecondsOrNull = (second: number | null): string | null =>
   second === null || second >= NEVER_SECONDS ? null : new Date(second * 1_000).toISOString()

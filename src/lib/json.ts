@@ -1,4 +1,4 @@
-/** Answers of nodes have fewer than ten levels. Deeper nesting takes seconds to parse, and what walks through it may exhaust the stack. */
+/** Answers of nodes have fewer than ten levels. Deeper nesting takes seconds to parse, and a walk through it may exhaust the stack. */
 export const NESTING_BOUND = 1_024
 
 const [QUOTE, BACKSLASH] = [0x22, 0x5c]
@@ -13,11 +13,11 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Parses bytes of an upstream. Undefined if they are not JSON, or nested too deep. */
+/** Undefined if the bytes are not JSON, or nested too deep. */
 export const parseShallowJson = (json: Buffer): unknown =>
   isNestedDeeper(json, NESTING_BOUND) ? undefined : parseJson(json.toString('utf8'))
 
-/** Whether JSON has more levels of lists and objects than these. Each takes two bytes, so a short text is not searched. */
+/** A level of lists and objects takes two bytes, so a short text is not searched. */
 export function isNestedDeeper(json: Buffer, levels: number): boolean {
   const isTooShort = json.length <= 2 * levels
   if (isTooShort || !hasMoreBrackets(json, levels)) return false
@@ -33,7 +33,7 @@ export function isNestedDeeper(json: Buffer, levels: number): boolean {
   return false
 }
 
-/** Most texts have few brackets, wherever they are. To count them takes a tenth of the time of reading every byte. */
+/** Most texts have few brackets, and counting them takes a tenth of the time of reading every byte. */
 function hasMoreBrackets(json: Buffer, count: number): boolean {
   let found = 0
   for (const bracket of [OPEN_BRACE, OPEN_BRACKET]) {

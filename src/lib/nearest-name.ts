@@ -1,7 +1,7 @@
-/** A name with more than one wrong letter of so many is another name. */
+/** A name with more than one edit for this many letters is another name. */
 const LETTERS_PER_EDIT = 3
 
-/** The known name with the fewest edits, at most `bound` of them; of several the first. */
+/** Returns the first known name with the fewest edits, at most `bound`. */
 export function nearestName(
   name: string,
   known: Iterable<string>,
@@ -16,7 +16,7 @@ export function nearestName(
   return nearest
 }
 
-/** Number of letters added, dropped, changed or swapped with their neighbour; at most `bound + 1`. */
+/** Counts letters that are added, dropped, changed or swapped with their neighbour, up to `bound + 1`. */
 export function editDistance(a: string, b: string, bound: number): number {
   if (Math.abs(a.length - b.length) > bound) return bound + 1
   let beforeLast: number[] = []

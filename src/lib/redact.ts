@@ -1,7 +1,7 @@
-/** Shorter parts of a path may be ordinary words. Credentials are redacted from a shorter length on. */
+/** Least lengths of a secret: shorter parts of a path may be ordinary words. */
 const MIN_CHARS = { path: 8, credential: 4 }
 
-/** Removes the secrets of these URLs from a text, however they are escaped: the hosts, the keys and the logins in them. */
+/** Removes the hosts, keys and logins of these URLs from a text, in any escaped form. */
 export function createRedactor(urls: readonly string[]): (text: string) => string {
   const secrets = [...new Set(urls.flatMap(secretsIn))].sort((a, b) => b.length - a.length)
   if (secrets.length === 0) return (text) => text
@@ -10,8 +10,8 @@ export function createRedactor(urls: readonly string[]): (text: string) => strin
 }
 
 /**
- * Matches a character as it is, percent-encoded (once or again), or escaped as in JSON, a string or HTML. Every repeat
- * has a bound: without one, a long run of backslashes would be read again from each of them.
+ * Matches a character in plain form, percent-encoded once or several times, or escaped as in JSON, a string or HTML. Every
+ * repeat has a limit: without one, the time for a long run of backslashes would grow with the square of its length.
  */
 function anySpellingOf(character: string): string {
   const code = character.codePointAt(0) ?? 0
@@ -29,7 +29,7 @@ function anySpellingOf(character: string): string {
   ].join('|')})`
 }
 
-/** Redacts every string of a value, property names included. */
+/** Redacts property names too. */
 export function redactDeep(value: unknown, redact: (text: string) => string): unknown {
   if (typeof value === 'string') return redact(value)
   if (Array.isArray(value)) return value.map((one) => redactDeep(one, redact))
@@ -54,13 +54,12 @@ function secretsIn(text: string): readonly string[] {
   ]
 }
 
-/** What the relay itself sends as basic authorization, in both alphabets and without padding. */
+/** Basic authorization as the relay sends it, in both alphabets and without padding. */
 const basicCredentials = (login: string): readonly string[] => {
   const bytes = Buffer.from(login)
   return [bytes.toString('base64').replace(/=+$/, ''), bytes.toString('base64url')]
 }
 
-/** Each part as it is and decoded; every other encoding is matched too. */
 const decodedParts = (parts: readonly string[], minChars: number): readonly string[] =>
   parts
     .flatMap((part) => [part, decodeSafely(part), decodeSafely(part.replaceAll('+', ' '))])

@@ -3,20 +3,18 @@ import { BlockList, isIP } from 'node:net'
 import { addressIn, type Hex, ZERO_ADDRESS } from './hex.ts'
 import { amountOf, amountText, sizeUnits, timeUnits } from './units.ts'
 
-// Each reader parses the text of a setting, or throws what it must be.
-
-/** A value that is safe to print: a URL without its user and its path, which may contain a key. */
+/** Makes a value safe to print: the user and the path of a URL may contain a key. */
 export const redacted = (given: string): string =>
   JSON.stringify(given.replace(/:\/\/(?:[^/@,\s]*@)?([^/?#,\s]*)([^,\s]*)/g, (_, host, rest) => `://${host}${rest && '/…'}`))
 
-/** The text of a setting cannot be parsed; the message names what it must be. */
+/** The message says what the setting must be. It does not repeat the name. */
 export class SettingError extends Error {}
-/** The same for a setting whose text must not be printed. */
+/** The text of the setting must not be printed. */
 export class SecretSettingError extends SettingError {}
 
-/** Reads the text of a setting. One that takes only a few texts has all of them as choices. */
+/** `choices` lists every text that the setting accepts, if they are few. */
 export type SettingReader<Value> = { (text: string): Value; readonly choices?: readonly string[] }
-/** Reads a number whose unit the code appends to the name of the setting. */
+/** The code appends the unit to the name of the setting. */
 type QuantityReader<Unit extends 'Ms' | 'Bytes'> = SettingReader<number> & { readonly unit: Unit; readonly examples: string }
 
 export const duration = (min: number, max: number): QuantityReader<'Ms'> =>
@@ -55,7 +53,7 @@ export function url(...schemes: readonly string[]) {
   }
 }
 
-/** The items of a comma list. Empty items are skipped; an empty list keeps one, which its parser then refuses. */
+/** Empty items are skipped, but an empty list keeps one, which its parser then refuses. */
 export const itemsOf = (text: string): readonly string[] =>
   text
     .split(',')
@@ -90,13 +88,20 @@ export function addressOf(text: string): Hex | null {
   return read === ZERO_ADDRESS ? null : read
 }
 
+/** Reads a symbol or an address. A mistake quotes the whole item. */
+export function tokenName(text: string, item: string): string {
+  const name = /^0x/i.test(text) ? addressOf(text) : text
+  if (name === null) throw new SettingError(`must name a token by its symbol or its address, and ${redacted(item)} does not`)
+  return name
+}
+
 export function address(text: string): Hex {
   const read = addressOf(text)
   if (read === null) throw new SettingError('must be an address, 0x and 40 hex digits')
   return read
 }
 
-/** Origins as a browser sends them: scheme, host and port, without a path. */
+/** An origin has no path, as a browser sends it. */
 export function origins(text: string): readonly string[] {
   return itemsOf(text).map((item) => {
     const { origin, href } = URL.canParse(item) ? new URL(item) : { origin: 'null', href: '' }
@@ -105,7 +110,7 @@ export function origins(text: string): readonly string[] {
   })
 }
 
-/** Never printed, not even when it is wrong. */
+/** The key is never printed, not even in a mistake. */
 export function key(text: string): string {
   if (/^[!-~]+$/.test(text)) return text
   throw new SecretSettingError('must be letters, digits and signs without spaces')
@@ -125,7 +130,7 @@ export function ranges(text: string): BlockList {
   return list
 }
 
-/** The path of a file, which is read later, and again after a change. */
+/** Returns the path: the file is read later, and again after a change. */
 export function readableFile(path: string): string {
   try {
     readFileSync(path)

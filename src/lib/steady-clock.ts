@@ -1,12 +1,9 @@
 import { asyncScheduler, type SchedulerAction, type SchedulerLike } from 'rxjs'
 
-/** A wall clock that moves this much more or less than the process has run was set by somebody. */
+/** If the wall clock moves this much more or less than the process has run, somebody has set it. */
 const STEP_MS = 1_000
 
-/**
- * The wall clock without its steps, in milliseconds: intervals and ages must not change when somebody sets the clock.
- * It equals the wall clock as long as that is never set, and it never goes back.
- */
+/** Milliseconds of a wall clock that nobody sets, so that intervals and ages stay right. It never decreases. */
 export function openSteadyClock(wallTime: () => number, uptime: () => number): () => number {
   let last = { wall: wallTime(), uptime: uptime(), steady: wallTime() }
   let stepsMs = 0
@@ -19,7 +16,7 @@ export function openSteadyClock(wallTime: () => number, uptime: () => number): (
   }
 }
 
-/** Timers of Node, which no wall clock moves, with a clock of their own. */
+/** Schedules on Node's timers, which do not depend on the wall clock. */
 export const schedulerOn = (now: () => number): SchedulerLike => ({
   now,
   schedule<State>(work: (this: SchedulerAction<State>, state?: State) => void, delayMs?: number, state?: State) {

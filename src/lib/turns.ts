@@ -1,13 +1,12 @@
 import { performance } from 'node:perf_hooks'
 import { concat, concatMap, from, type OperatorFunction } from 'rxjs'
 
-/** Work in turns gives way to others after this time. */
+/** Time after which work in turns pauses for other work. */
 export const TURN_MS = 8
 
-/** Resolves in the next turn of the event loop. */
 export const nextTurn = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve))
 
-/** Work that may pause wherever it yields. Each step is short. */
+/** Work that may pause at each `yield`. Each step is short. */
 export type Steps<Result> = Generator<void, Result>
 
 export function runAtOnce<Result>(steps: Steps<Result>): Result {
@@ -17,7 +16,7 @@ export function runAtOnce<Result>(steps: Steps<Result>): Result {
   }
 }
 
-/** Runs steps until they took long enough for one turn of the event loop. Returns the result, or null if steps are left. */
+/** Runs steps for one turn of the event loop. Null if steps are left. */
 export function runForTurn<Result>(steps: Steps<Result>): { readonly result: Result } | null {
   const startedAt = performance.now()
   do {
@@ -27,7 +26,6 @@ export function runForTurn<Result>(steps: Steps<Result>): { readonly result: Res
   return null
 }
 
-/** Runs steps, and pauses between turns where they take long. */
 export async function runInTurns<Result>(steps: Steps<Result>, pause: () => Promise<unknown> = nextTurn): Promise<Result> {
   for (;;) {
     const done = runForTurn(steps)
@@ -36,15 +34,17 @@ export async function runInTurns<Result>(steps: Steps<Result>, pause: () => Prom
   }
 }
 
-/** Emits the parts of each item: the first at once, and each other in a turn of its own, so that no item holds the event loop. */
+/** Emits the first part of an item at once, and each other part in a turn of its own, so that no item holds the event loop. */
 export const inTurns = <Item, Part>(partsOf: (item: Item) => readonly Part[]): OperatorFunction<Item, Part> =>
   concatMap((item) => {
     const parts = partsOf(item)
-    // Most items have one part, which then takes no subscription of its own.
-    return parts.length === 1 ? [...parts] : from(parts).pipe(concatMap((part, index) => (index === 0 ? [part] : afterTurn(part))))
+    // Most items have one part, which then costs no subscription.
+    return parts.length === 1
+      ? [...parts]
+      : from(parts).pipe(concatMap((part, index) => (index === 0 ? [part] : nextTurn().then(() => part))))
   })
 
-/** Emits what the steps of each item yield and return: the first at once, and each other made in a turn of its own. */
+/** Emits the values that the steps of an item yield and return. Each but the first is made in a turn of its own. */
 export const stepsInTurns = <Item, Part>(stepsOf: (item: Item) => Generator<Part, Part>): OperatorFunction<Item, Part> =>
   concatMap((item) => {
     const steps = stepsOf(item)
@@ -59,11 +59,6 @@ async function* remaining<Part>(steps: Generator<Part, Part>): AsyncGenerator<Pa
     yield value
     if (done) return
   }
-}
-
-const afterTurn = async <Part>(part: Part): Promise<Part> => {
-  await nextTurn()
-  return part
 }
 
 export const chunk = <Item>(all: readonly Item[], size: number): readonly (readonly Item[])[] =>

@@ -1,5 +1,3 @@
-/** Times and sizes as people write them: a whole number with a unit. */
-
 type Units = ReadonlyMap<string, number>
 
 export const timeUnits: Units = new Map([
@@ -17,17 +15,16 @@ export const sizeUnits: Units = new Map([
   ['GiB', 2 ** 30],
 ])
 
-/** `15s` as 15000: in the smallest of the units. Only 0 needs none; NaN for any other text. */
+/** Reads `15s` as 15000, in the smallest unit. Only 0 needs no unit. NaN if the text is wrong. */
 export function amountOf(text: string, units: Units): number {
   const [, digits, unit = ''] = /^(\d{1,16})([A-Za-z]*)$/.exec(text) ?? []
   if (digits === undefined) return Number.NaN
   return unit === '' && Number(digits) === 0 ? 0 : Number(digits) * (units.get(unit) ?? Number.NaN)
 }
 
-/** NaN for a text that is no time. */
 export const durationMs = (text: string): number => amountOf(text, timeUnits)
 
-/** An amount in the largest unit that leaves it whole. */
+/** Uses the largest unit in which the amount is a whole number. */
 export function amountText(amount: number, units: Units): string {
   const [unit = '', size = 1] = [...units].findLast(([, size]) => amount >= size && amount % size === 0) ?? [...units][0] ?? []
   return `${amount / size}${unit}`

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs'
 
-/** Read and not imported: package.json lies outside of src and of dist, one folder above either. */
+/** Read, not imported: package.json is in the folder above src and dist. */
 const manifest: { readonly version: string } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 
 export const { version } = manifest
-/** For bug reports, which need both. */
 export const versionText = `${version} (Node ${process.versions.node})`

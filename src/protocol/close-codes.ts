@@ -1,7 +1,4 @@
-/**
- * Why the relay closes a connection. The first two digits are the rule: 40xx do not reconnect unchanged, 41xx reconnect
- * with backoff, 42xx reconnect with your last position.
- */
+/** The first two digits are a rule: 40xx do not reconnect unchanged, 41xx reconnect with backoff, 42xx resume at your position. */
 export const closeCodes = {
   protocol: 4000,
   forbidden: 4003,
@@ -16,12 +13,12 @@ export const closeCodes = {
 
 export type CloseReason = keyof typeof closeCodes
 
-/** The code of an end; none where the client ended the connection. */
+/** Empty if the client ended the connection. */
 export const closeCodeOf = (reason: CloseReason | 'client'): number | '' => (reason === 'client' ? '' : closeCodes[reason])
 
 /** RFC 6455 leaves 123 bytes for a close reason. */
 const REASON_BOUND_BYTES = 123
 
-/** `<word> <position>`: the position is the one to resume from. */
+/** Writes `<word> <position>`. The client resumes from the position. */
 export const formatCloseReason = (reason: CloseReason, position: string | null): string =>
   (position ? `${reason} ${position}` : reason).slice(0, REASON_BOUND_BYTES)

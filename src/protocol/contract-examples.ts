@@ -3,10 +3,9 @@ import type { Message } from './notices.ts'
 
 export type Example = { readonly type: string } & Readonly<Record<string, unknown>>
 
-/** The contract page. */
 export const readme = readFileSync(new URL('README.md', import.meta.url), 'utf8')
 
-/** Every message in the page's json blocks: a block is one message, or one per line. */
+/** Every message in the json blocks of the contract page. A block contains one message, or one in each line. */
 export const examples: readonly Example[] = [...readme.matchAll(/^```json\n([\s\S]*?)^```$/gm)].flatMap(([, codeBlock = '']) =>
   codeBlock.startsWith('{\n')
     ? [JSON.parse(codeBlock)]
@@ -18,11 +17,10 @@ export const examples: readonly Example[] = [...readme.matchAll(/^```json\n([\s\
 
 export const examplesOf = (type: string): readonly Example[] => examples.filter((example) => example.type === type)
 
-/** The first example of a type. A test parses each of them with its schema. */
+/** Returns the first example of a type. A test parses every example with its schema. */
 export const exampleOf = <Type extends Message['type']>(type: Type): Extract<Message, { type: Type }> =>
   ({ ...examplesOf(type)[0] }) as unknown as Extract<Message, { type: Type }>
 
-/** The example answer of `/v1/status`. */
 export const statusExample: unknown = JSON.parse(
   (/^```jsonc\n([\s\S]*?)^```$/m.exec(readme)?.[1] ?? 'null').replaceAll(/ \/\/ .*$/gm, ''),
 )

@@ -1,14 +1,14 @@
 /** An exact number: `units` / 10^`scale`. */
 export type Decimal = { readonly units: bigint; readonly scale: number }
 
-/** Digits on either side of the point: more than any price or multiplier needs. Longer text is refused unread. */
+/** Limit of digits on either side of the point, more than any price or multiplier needs. It bounds the work for one number. */
 const DIGITS_BOUND = 400
-/** The longest text that `formatDecimal` writes, so that what it writes can be read back. */
+/** The longest text that `formatDecimal` writes: `parseDecimal` must accept it. */
 const TEXT_BOUND_CHARS = '-.'.length + 2 * DIGITS_BOUND
 
 const decimalPattern = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
 
-/** Parses a JSON number, exponent included, without passing through a float. */
+/** Parses a JSON number exactly: it never becomes a float. */
 export function parseDecimal(text: string): Decimal | null {
   const match = text.length > TEXT_BOUND_CHARS ? null : decimalPattern.exec(text)
   if (!match) return null
@@ -19,7 +19,6 @@ export function parseDecimal(text: string): Decimal | null {
   return scale >= 0 ? { units, scale } : { units: units * tenTo(-scale), scale: 0 }
 }
 
-/** Formats without exponent, plus sign or trailing zeros. */
 export function formatDecimal({ units, scale }: Decimal): string {
   if (scale === 0) return units.toString()
   const digits = (units < 0n ? -units : units).toString().padStart(scale + 1, '0')
@@ -30,22 +29,20 @@ export function formatDecimal({ units, scale }: Decimal): string {
   return units < 0n ? `-${text}` : text
 }
 
-/** Negative, zero or positive, as `a - b`. */
+/** Returns a number with the sign of `a - b`. */
 export function compareDecimals(a: Decimal, b: Decimal): number {
   const scale = Math.max(a.scale, b.scale)
   const difference = a.units * tenTo(scale - a.scale) - b.units * tenTo(scale - b.scale)
   return difference < 0n ? -1 : difference > 0n ? 1 : 0
 }
 
-/** `raw` / 10^`decimals`: the amount in tokens. */
 export const amountOf = (raw: bigint, decimals: number): string => formatDecimal({ units: raw, scale: decimals })
 
-/** The shares of `raw`, rounded down to base units as the token contract does. */
-export function sharesOf(raw: bigint, multiplier: Decimal, decimals: number): string {
-  return formatDecimal({ units: (raw * multiplier.units) / tenTo(multiplier.scale), scale: decimals })
-}
+/** Rounds the shares of `raw` down to base units, as the token contract does. */
+export const sharesOf = (raw: bigint, multiplier: Decimal, decimals: number): string =>
+  amountOf((raw * multiplier.units) / tenTo(multiplier.scale), decimals)
 
-/** amount × price in money: two decimals, half up. */
+/** Multiplies amount and price, and rounds half up to two decimals. */
 export function referenceValueOf(raw: bigint, decimals: number, price: Decimal): string {
   const hundredfold = raw * price.units * 100n
   const unit = tenTo(decimals + price.scale)
@@ -55,7 +52,6 @@ export function referenceValueOf(raw: bigint, decimals: number, price: Decimal):
 
 const ZERO = '0'.charCodeAt(0)
 
-/** Powers of ten up to this one are computed once. */
 const KEPT_POWERS_BOUND = 2 * DIGITS_BOUND
 const keptPowers: bigint[] = []
 

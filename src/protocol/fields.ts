@@ -1,15 +1,20 @@
 import { z } from 'zod'
 import type { Hex } from '../lib/hex.ts'
 
-/** The schemas that have a name in the published documents; others refer to them by it. */
+/** Schemas with a name in the published documents, which refer to them by that name. */
 export const schemaRegistry = z.registry<{ readonly id: string }>()
 
-/** Gives a schema its name and its description in the published documents. */
 export function registerSchema<Schema extends z.ZodType>(id: string, description: string, schema: Schema): Schema {
   const described = schema.describe(description)
   schemaRegistry.add(described, { id })
   return described
 }
+
+export const registerObject = <Fields extends z.ZodRawShape>(id: string, description: string, fields: Fields) =>
+  registerSchema(id, description, z.object(fields))
+
+export const messageSchema = <Type extends string, Fields extends z.ZodRawShape>(type: Type, description: string, fields: Fields) =>
+  registerObject(type, description, { type: z.literal(type), ...fields })
 
 const hex = (digits: number) => z.templateLiteral(['0x', z.string().regex(new RegExp(`^[0-9a-f]{${digits}}$`))])
 
@@ -22,11 +27,7 @@ export const DecimalText = registerSchema(
   'An exact number that must not be rounded: no exponent, no plus sign, no trailing zeros, 0 for zero.',
   z.string().regex(/^-?(0|[1-9]\d*)(\.\d*[1-9])?$/),
 )
-const RawText = registerSchema(
-  'Raw',
-  "An amount in the token's smallest unit, as on the chain.",
-  z.string().regex(/^(0|[1-9]\d*)$/),
-)
+const RawText = registerSchema('Raw', "An amount in the token's smallest unit.", z.string().regex(/^(0|[1-9]\d*)$/))
 const MoneyText = registerSchema('Money', 'Money, always with two decimals.', z.string().regex(/^-?(0|[1-9]\d*)\.\d{2}$/))
 
 export const Time = registerSchema(
@@ -45,34 +46,24 @@ export const Key = registerSchema(
   z.string().regex(/^(0|[1-9]\d*)-0x[0-9a-f]{64}-(0|[1-9]\d*)$/),
 )
 
-/** The permanent name of an on-chain fact. It has no block hash, because that is null until the block is sealed. */
+/** A key has no block hash, because that is null until the block is sealed. */
 export const formatKey = (block: number, tx: Hex, logIndex: number): string => `${block}-${tx}-${logIndex}`
-
 export const blockOf = (key: string): number => Number.parseInt(key, 10)
-
 export const txOf = (key: string): Hex => key.split('-')[1] as Hex
 
 export const BlockNumber = z.int().nonnegative()
-export const Block = registerSchema(
-  'Block',
-  'A block.',
-  z.object({
-    number: BlockNumber,
-    hash: Bytes32.nullable().describe('Null while the block is pre-confirmed, even if the upstream sends one.'),
-    timestamp: Time.nullable().describe("The block's own time."),
-  }),
-)
+export const Block = registerObject('Block', 'A block.', {
+  number: BlockNumber,
+  hash: Bytes32.nullable().describe('Null while the block is pre-confirmed, even if the upstream sends one.'),
+  timestamp: Time.nullable().describe("The block's own time."),
+})
 export type Block = z.infer<typeof Block>
 
-export const Tx = registerSchema(
-  'Tx',
-  'The transaction, and the index of the log.',
-  z.object({
-    hash: Bytes32,
-    index: z.int().nonnegative().describe("The transaction's index in its block."),
-    log_index: z.int().nonnegative().describe("The log's index in its block."),
-  }),
-)
+export const Tx = registerObject('Tx', 'The transaction, and the index of the log.', {
+  hash: Bytes32,
+  index: z.int().nonnegative().describe("The transaction's index in its block."),
+  log_index: z.int().nonnegative().describe("The log's index in its block."),
+})
 
 export const Stage = registerSchema(
   'Stage',
@@ -83,7 +74,7 @@ export type Stage = z.infer<typeof Stage>
 
 export const SourceName = registerSchema(
   'Source',
-  'Where events come from now. sealed: nothing is pre-confirmed; down: nothing arrives.',
+  'How the relay receives events now. sealed: nothing is pre-confirmed; down: nothing arrives.',
   z.enum(['pendingLogs', 'poll', 'sealed', 'down']),
 )
 export type SourceName = z.infer<typeof SourceName>
@@ -95,54 +86,46 @@ export const SourceReason = registerSchema(
 )
 export type SourceReason = z.infer<typeof SourceReason>
 
-export const Ingest = registerSchema(
-  'Ingest',
-  'How the log reached the relay.',
-  z.object({
-    source: z
-      .enum(['pendingLogs', 'poll', 'sealed', 'backfill'])
-      .describe('The way by which the log came. backfill: read after an interruption.'),
-    received_at: Time.describe('When the relay received the log.'),
-    published_at: Time.describe('When it was written to the tape.'),
-  }),
-)
+export const Ingest = registerObject('Ingest', 'How the log reached the relay.', {
+  source: z
+    .enum(['pendingLogs', 'poll', 'sealed', 'backfill'])
+    .describe('pendingLogs: pushed; poll: polled; sealed: read with its sealed block; backfill: read after an interruption.'),
+  received_at: Time.describe('When the relay received the log.'),
+  published_at: Time.describe('When it was written to the tape.'),
+})
 export type Ingest = z.infer<typeof Ingest>
 
-export const Nav = registerSchema(
+export const Nav = registerObject(
   'ReferenceValue',
   'The reference value of a token (NAV) with its age. Never a price to trade at. It already includes the multiplier.',
-  z.object({
+  {
     price: DecimalText.nullable().describe('In USD; null when missing or invalid.'),
     updated_at: Time.nullable().describe('When it was last published.'),
     age_s: z.int().nonnegative().nullable().describe("Whole seconds from updated_at to the message's own time, rounded down."),
     state: z
       .enum(['fresh', 'stale', 'missing', 'invalid'])
       .describe(
-        'stale: older than stale_after_s, still with a price; missing: no price; invalid: the price or its time is not usable.',
+        'stale: older than stale_after_s, still with a price; missing: no price; invalid: the price or its time is unusable.',
       ),
     stale_after_s: z.int().nonnegative().describe('The age above which the value is stale.'),
     frozen: z
       .boolean()
       .nullable()
-      .describe("Whether the oracle's registry says that the feed is frozen for a corporate action; null where that is unknown."),
-  }),
+      .describe(
+        'Whether the registry of the oracle reports that the feed is frozen for a corporate action; null if that is unknown.',
+      ),
+  },
 )
 export type Nav = z.infer<typeof Nav>
 
-const Venue = registerSchema(
-  'Venue',
-  'A pool on the chain where the token trades.',
-  z.object({
-    kind: z.enum(['uniswap_v3', 'uniswap_v4', 'slipstream']),
-    pool: z.union([Address, Bytes32]).describe('The address of the pool; in Uniswap v4 its id.'),
-    fee_bps: DecimalText.nullable().describe('The fee of a swap in basis points; null where the upstream does not give it.'),
-    currency: z
-      .object({ symbol: z.string(), address: Address })
-      .describe('What the token is traded against. It is taken as one dollar.'),
-  }),
-)
+const Venue = registerObject('Venue', 'A pool on the chain where the token trades.', {
+  kind: z.enum(['uniswap_v3', 'uniswap_v4', 'slipstream']),
+  pool: z.union([Address, Bytes32]).describe('The address of the pool; in Uniswap v4 its id.'),
+  fee_bps: DecimalText.nullable().describe('The fee of a swap in basis points; null if the upstream does not give it.'),
+  currency: z.object({ symbol: z.string(), address: Address }).describe('The other token of the pool, taken as one dollar.'),
+})
 
-/** What a quote says, on the tape and in a snapshot. */
+/** Fields of a quote on the tape and in a snapshot. */
 export const quoteFields = {
   venue: Venue,
   price: DecimalText.nullable().describe('Units of the currency for one token; only in the state ok. Not a price to trade at.'),
@@ -156,31 +139,27 @@ export const quoteFields = {
   basis: z
     .enum(['premium', 'drift'])
     .nullable()
-    .describe('premium: against a fresh NAV; drift: against a NAV that is stale or frozen, which the market may have left.'),
+    .describe('premium: against a fresh NAV; drift: against a stale or frozen NAV, from which the market may have moved.'),
   nav: Nav,
-  block: Block.describe('The block whose state was read; without a hash it is pre-confirmed.'),
+  block: Block.describe('The block whose state was read; pre-confirmed if the hash is null.'),
 }
 
-/** What a session says, on the tape and in a snapshot. */
+/** Fields of a market session on the tape and in a snapshot. */
 export const sessionFields = {
   market: z.string().describe('The market of the underlying stocks, such as XNYS.'),
-  state: z.enum(['pre', 'open', 'post', 'overnight', 'closed', 'unknown']).describe('unknown: the calendar does not reach so far.'),
+  state: z.enum(['pre', 'open', 'post', 'overnight', 'closed', 'unknown']).describe('unknown: the date is outside the calendar.'),
   started_at: Time.nullable().describe('When this state began.'),
   ends_at: Time.nullable().describe('When the next state begins.'),
   reason: z.string().nullable().describe('The name of the holiday or early close; null otherwise.'),
-  valid_to: Time.describe('Where the calendar ends.'),
+  valid_to: Time.describe('The time at which the calendar ends.'),
 }
 
-export const Head = registerSchema(
-  'Head',
-  'The newest known block numbers.',
-  z.object({
-    pending: BlockNumber.nullable().describe('The block being built.'),
-    sealed: BlockNumber.nullable().describe('The newest sealed block.'),
-    safe: BlockNumber.nullable().describe('The safe block: a reorg below it is unlikely.'),
-    finalized: BlockNumber.nullable().describe('The finalized block: nothing below it changes.'),
-  }),
-)
+export const Head = registerObject('Head', 'The newest known block numbers.', {
+  pending: BlockNumber.nullable().describe('The block being built.'),
+  sealed: BlockNumber.nullable().describe('The newest sealed block.'),
+  safe: BlockNumber.nullable().describe('The safe block: a reorg below it is unlikely.'),
+  finalized: BlockNumber.nullable().describe('The finalized block: nothing below it changes.'),
+})
 export type Head = z.infer<typeof Head>
 
 export const TokenRecord = registerSchema(

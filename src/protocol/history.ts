@@ -1,13 +1,10 @@
 import { z } from 'zod'
-import { Key, PositionText, registerSchema } from './fields.ts'
+import { Key, PositionText, registerObject } from './fields.ts'
 import { parsePosition } from './position.ts'
 import { Refusal } from './refusal.ts'
 import { oneOf, readParameters, SelectionPatch, SelectionQuery } from './selection.ts'
 import { Update } from './updates.ts'
 
-/** Requests for the tape's history over plain HTTP, and their answers. */
-
-/** The most messages that a page may hold, and how many it holds by default. */
 const LIMIT_BOUND = 1_000
 export const LIMIT_DEFAULT = 100
 
@@ -22,7 +19,6 @@ const PositionParameter = z.string().transform((text, context) => {
 
 const { since: SinceParameter } = SelectionPatch.shape
 
-/** The query string of `/v1/events`. */
 export const EventsQuery = SelectionQuery.extend({
   since: SinceParameter.describe(
     'Where to begin: start, a position (exclusive), a duration back from now (90s, 5m, 2h), or an RFC 3339 time: the first message written at that time or later. Default: start.',
@@ -32,7 +28,7 @@ export const EventsQuery = SelectionQuery.extend({
   ),
   after: PositionParameter.optional().describe('Begin after this position; since is then ignored.'),
   before: PositionParameter.optional().describe('End before this position; until is then ignored.'),
-  through: PositionParameter.optional().describe('End after this position: before, with its message. Not together with before.'),
+  through: PositionParameter.optional().describe('End after this position, and include its message. Not together with before.'),
   limit: z
     .string()
     .meta({ type: 'integer', minimum: 1, maximum: LIMIT_BOUND })
@@ -44,41 +40,30 @@ export const EventsQuery = SelectionQuery.extend({
   order: oneOf(['asc', 'desc']).default('asc').describe('desc returns the newest first.'),
   format: oneOf(['json', 'ndjson'])
     .optional()
-    .describe('json is one page; ndjson is the whole range, one message a line. Default: what Accept names, else json.'),
+    .describe('json is one page; ndjson is the whole range, one message a line. Default: the format that Accept names, else json.'),
 })
 export type EventsQuery = z.infer<typeof EventsQuery>
 
 export function readEventsQuery(parameters: URLSearchParams): EventsQuery {
   const query = readParameters(EventsQuery, parameters)
   if (query.before === undefined || query.through === undefined) return query
-  throw new Refusal(400, 'bad_parameter', 'through: the same as before, with its message; give one of them.', {
-    parameter: 'through',
-  })
+  throw new Refusal(400, 'bad_parameter', 'through: give either before or through, not both.', { parameter: 'through' })
 }
 
-/** A page of history. */
-export const EventsPage = registerSchema(
-  'EventsPage',
-  'A page of history. A short or empty page is not necessarily the last.',
-  z.object({
-    events: z.array(Update),
-    next: PositionText.nullable().describe(
-      'For the next page, set after to it; with order=desc, set before to it. Null when there are no more messages.',
-    ),
-  }),
-)
+export const EventsPage = registerObject('EventsPage', 'A page of history. A short or empty page is not necessarily the last.', {
+  events: z.array(Update),
+  next: PositionText.nullable().describe(
+    'Give it as after, or with order=desc as before, for the next page; null if there is none.',
+  ),
+})
 export type EventsPage = z.infer<typeof EventsPage>
 
 export const FactStage = z.enum(['preconfirmed', 'sealed', 'safe', 'finalized', 'retracted'])
 export type FactStage = z.infer<typeof FactStage>
 
-export const OneFact = registerSchema(
-  'OneFact',
-  'Every stored message about one on-chain fact.',
-  z.object({
-    key: Key,
-    events: z.array(Update).describe('Oldest first, including the seals that list the key.'),
-    stage: FactStage.describe('The current stage of the fact.'),
-  }),
-)
+export const OneFact = registerObject('OneFact', 'Every stored message about one on-chain fact.', {
+  key: Key,
+  events: z.array(Update).describe('Oldest first, including the seals that list the key.'),
+  stage: FactStage.describe('The current stage of the fact.'),
+})
 export type OneFact = z.infer<typeof OneFact>

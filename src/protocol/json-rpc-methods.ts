@@ -1,9 +1,9 @@
 import { z } from 'zod'
 
-/** How many blocks one `eth_getLogs` may span; nodes promise nothing above it. */
+/** Limit of blocks in one `eth_getLogs`: many nodes refuse more. */
 export const LOGS_RANGE_BOUND = 2_000
 
-/** How many addresses, or alternatives for one topic, a filter may name. */
+/** Limit of addresses, and of alternatives for one topic, in a filter. */
 const FILTER_BOUND = 10_000
 
 const hex = (description: string, pattern: RegExp) => z.string({ error: description }).regex(pattern, description)
@@ -16,7 +16,7 @@ const WordParam = hex('a 32-byte word', /^0x[0-9a-fA-F]{64}$/)
 /** Nodes accept a slot as a padded word or as a quantity. */
 const Slot = hex('a storage slot in hex', /^0x[0-9a-fA-F]{1,64}$/)
 export const BlockParam = z.union([z.enum(blockTags), Quantity], { error: 'a block number in hex or a tag' })
-/** A block by number, tag or hash. The object forms are EIP-1898. */
+/** A block in any form that nodes accept; the objects are EIP-1898. */
 const AnyBlock = z.union(
   [
     z.enum(blockTags),
@@ -33,7 +33,6 @@ const Topic = z.union([z.null(), WordParam, z.array(WordParam).max(FILTER_BOUND)
   error: `null, a 32-byte word, or a list of at most ${FILTER_BOUND}`,
 })
 
-/** Matches logs of any of these addresses with these topics; null matches any topic. */
 export const LogFilter = z.object(
   {
     address: z
@@ -47,7 +46,7 @@ export const LogFilter = z.object(
 )
 export type LogFilter = z.infer<typeof LogFilter>
 
-/** Matches logs against a filter. An empty list matches everything. */
+/** In a filter, null and an empty list match every address or topic. */
 export function logMatcher({ address, topics }: LogFilter): (log: MatchableLog) => boolean {
   const addresses = lowercaseSet(address)
   const topicSets = (topics ?? []).map(lowercaseSet)
@@ -59,7 +58,7 @@ export function logMatcher({ address, topics }: LogFilter): (log: MatchableLog) 
     })
 }
 
-/** The fields of a log that a filter reads, in lower case. */
+/** The address and the topics are in lower case. */
 type MatchableLog = { readonly address: string; readonly topics: readonly string[] }
 
 const lowercaseSet = (values: string | readonly string[] | null | undefined): ReadonlySet<string> =>
@@ -71,7 +70,7 @@ const RangeFilter = LogFilter.extend({
   blockHash: WordParam.nullish(),
 }).refine((filter) => Object.values(filter).some((value) => value != null), 'a filter with at least one criterion')
 
-/** The methods that the relay serves: the schema of their parameters, and whether public endpoints serve them. */
+/** Methods that the relay serves. `public`: public endpoints serve the method too. */
 export const methods = {
   eth_getBlockByNumber: { params: z.tuple([BlockParam, z.boolean({ error: 'true or false' })]), public: true },
   eth_getLogs: { params: z.tuple([RangeFilter]), public: true },
@@ -89,7 +88,7 @@ export type Params<M extends Method> = z.infer<(typeof methods)[M]['params']>
 
 export const Calldata = hex('data in hex', /^0x([0-9a-fA-F]{2})*$/)
 
-/** Optional reads of the relay itself, not served to clients. The relay has to work without their results. */
+/** The relay makes these calls itself, does not serve them to clients, and must work without their results. */
 const callMethods = { eth_call: { params: z.tuple([z.object({ to: AddressParam, data: Calldata }), BlockParam]) } } as const
 
 type CallMethod = keyof typeof callMethods

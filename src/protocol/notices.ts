@@ -3,6 +3,7 @@ import {
   Address,
   DecimalText,
   Head,
+  messageSchema,
   Nav,
   PositionText,
   quoteFields,
@@ -16,51 +17,39 @@ import {
 import type { Update } from './updates.ts'
 import { filterFields } from './value-filters.ts'
 
-/** Messages about the connection itself; they are not on the tape. An `id` is the position to resume from. */
-
 export const RequestId = z
   .union([z.int(), z.string().max(64)])
   .describe("The client's own identifier for its request, returned with the answer.")
 const req = RequestId.optional()
 const resumePosition = PositionText.describe('The position to resume from.')
 
-const Hello = registerSchema(
-  'hello',
-  'The first message of every connection: the server, the oldest and the newest position of the tape, and the limits.',
-  z.object({
-    type: z.literal('hello'),
-    id: resumePosition.nullable().describe('Where this stream starts; null when a gap follows or nothing is selected yet.'),
-    end: PositionText.describe('The end of the tape.'),
-    oldest: PositionText.describe('The position after which no message has been deleted.'),
-    protocol: z.literal('stocktape.v1'),
-    server: z.string(),
-    connection: z.string().describe('The name of this connection, for bug reports.'),
-    chain_id: z.int().nonnegative().nullable(),
-    heartbeat_s: z.int().positive().describe('Seconds between two heartbeats.'),
-    limits: z
-      .object({
-        symbols_max: z.int().positive().describe('Symbols in one connection.'),
-        selections_max: z.int().positive().describe('Different selections with value filters, of all clients.'),
-        replay_max: z.int().positive().describe('Messages in one replay; if there are more, a gap comes instead.'),
-        backlog_bytes: z
-          .int()
-          .positive()
-          .describe('Unsent bytes above which a client is slow; it is disconnected if they stay above.'),
-        message_bytes: z.int().positive().describe('Bytes in one client message.'),
-        retention_ms: z.int().positive().describe('How long a message stays on the tape.'),
-      })
-      .describe('The limits of a connection.'),
-    source: SourceName,
-    head: Head,
-    demo: z.boolean().describe('True when the upstream is the built-in chain: its data is not real.'),
-    durable: z
-      .literal(false)
-      .optional()
-      .describe(
-        'Only while the disk fails, or NATS does not store the tape: positions that are given now do not survive a restart, which is then a gap.',
-      ),
-  }),
-)
+const Hello = messageSchema('hello', 'The first message of every connection: server, ends of the tape, and limits.', {
+  id: resumePosition.nullable().describe('The start of this stream; null when a gap follows or nothing is selected yet.'),
+  end: PositionText.describe('The end of the tape.'),
+  oldest: PositionText.describe('The position after which no message has been deleted.'),
+  protocol: z.literal('stocktape.v1'),
+  server: z.string(),
+  connection: z.string().describe('The name of this connection, for bug reports.'),
+  chain_id: z.int().nonnegative().nullable(),
+  heartbeat_s: z.int().positive().describe('Seconds between two heartbeats.'),
+  limits: z
+    .object({
+      symbols_max: z.int().positive().describe('Symbols in one connection.'),
+      selections_max: z.int().positive().describe('Different selections with value filters, of all clients.'),
+      replay_max: z.int().positive().describe('Messages in one replay; if there are more, the relay sends a gap instead.'),
+      backlog_bytes: z.int().positive().describe('Limit of unsent bytes; a client that stays above it is disconnected.'),
+      message_bytes: z.int().positive().describe('Bytes in one client message.'),
+      retention_ms: z.int().positive().describe('How long a message stays on the tape.'),
+    })
+    .describe('The limits of a connection.'),
+  source: SourceName,
+  head: Head,
+  demo: z.boolean().describe('True when the upstream is the built-in chain: its data is not real.'),
+  durable: z
+    .literal(false)
+    .optional()
+    .describe('Sent while the disk or NATS does not store the tape: a restart then causes a gap.'),
+})
 
 export const RejectedSymbol = z.object({
   symbol: z.string().describe('The symbol as requested.'),
@@ -69,29 +58,25 @@ export const RejectedSymbol = z.object({
 })
 export type RejectedSymbol = z.infer<typeof RejectedSymbol>
 
-const Subscribed = registerSchema(
+const Subscribed = messageSchema(
   'subscribed',
-  'The current selection: the answer to subscribe and list, and the second message of a stream.',
-  z.object({
-    type: z.literal('subscribed'),
+  'The selection. Answers subscribe and list, and is the second message of a stream.',
+  {
     req,
-    id: resumePosition.nullable().describe('Where the stream starts; null when a gap follows.'),
+    id: resumePosition.nullable().describe('The position at which the stream starts; null when a gap follows.'),
     symbols: z.array(z.string()).describe('The full set of symbols now.'),
     types: z.array(z.string()).describe('The message types, in the order of this contract; * for all.'),
     stage: Stage,
     ...filterFields,
     rejected: z.array(RejectedSymbol),
-    resume: z
-      .enum(['none', 'full', 'gap'])
-      .describe('none: no position was given; full: the stream continues from it; gap: a gap follows.'),
-  }),
+    resume: z.enum(['none', 'full', 'gap']).describe('none: no position given; full: continues from it; gap: a gap follows.'),
+  },
 )
 
-const Unsubscribed = registerSchema(
-  'unsubscribed',
-  'The symbols that were removed from the selection.',
-  z.object({ type: z.literal('unsubscribed'), req, symbols: z.array(z.string()) }),
-)
+const Unsubscribed = messageSchema('unsubscribed', 'The symbols that were removed from the selection.', {
+  req,
+  symbols: z.array(z.string()),
+})
 
 const TokenWarning = registerSchema(
   'TokenWarning',
@@ -100,20 +85,18 @@ const TokenWarning = registerSchema(
 )
 export type TokenWarning = z.infer<typeof TokenWarning>
 
-/** The state of a token: the fields that a snapshot shares with the answer about one token. */
+/** Fields that a snapshot shares with the answer about one token. */
 export const tokenStateFields = {
   symbol: z.string(),
   address: Address,
   as_of: PositionText.describe('The state includes every message up to this position.'),
   token: TokenRecord,
-  token_warnings: z.array(TokenWarning).describe('Why the symbol or the name may mislead a reader; empty where nothing does.'),
-  multiplier: DecimalText.nullable().describe(
-    'The multiplier from tokens to shares; 1 means that there is no multiplier, null is unknown.',
-  ),
+  token_warnings: z.array(TokenWarning).describe('Why the symbol or the name may mislead a reader; empty if nothing may.'),
+  multiplier: DecimalText.nullable().describe('The multiplier from tokens to shares; 1 if there is none, null if unknown.'),
   multiplier_source: z
     .enum(['log', 'call', 'list'])
     .nullable()
-    .describe('Where the multiplier comes from; call is a read of the token contract.'),
+    .describe('The source of the multiplier; call is a read of the token contract.'),
   scheduled: z
     .object({ multiplier: DecimalText, effective_at: Time.nullable() })
     .nullable()
@@ -128,27 +111,20 @@ export const tokenStateFields = {
   session: z.object(sessionFields).nullable().describe('The session of the market; null without a calendar.'),
 }
 
-export const Snapshot = registerSchema(
-  'snapshot',
-  'The state of a token at as_of.',
-  z.object({ type: z.literal('snapshot'), id: resumePosition.nullable(), ...tokenStateFields }),
-)
+export const Snapshot = messageSchema('snapshot', 'The state of a token at as_of.', {
+  id: resumePosition.nullable(),
+  ...tokenStateFields,
+})
 
-const Live = registerSchema(
-  'live',
-  'The replay is over; live messages follow.',
-  z.object({
-    type: z.literal('live'),
-    id: resumePosition,
-    replayed: z.int().nonnegative().describe('The number of replayed messages.'),
-  }),
-)
+const Live = messageSchema('live', 'The replay has ended; live messages follow.', {
+  id: resumePosition,
+  replayed: z.int().nonnegative().describe('The number of replayed messages.'),
+})
 
-const Heartbeat = registerSchema(
+const Heartbeat = messageSchema(
   'heartbeat',
-  'Sent at a steady interval: the connection is alive, and id says up to which position this client is complete.',
-  z.object({
-    type: z.literal('heartbeat'),
+  'Sent at a steady interval: the connection is alive, and the client is complete up to id.',
+  {
     id: resumePosition.describe('The last position that was sent to this listener or did not match its selection.'),
     end: PositionText.describe('The end of the tape.'),
     time: Time,
@@ -156,51 +132,36 @@ const Heartbeat = registerSchema(
     source: SourceName,
     sent: z.int().nonnegative().describe('Tape messages sent before this one.'),
     backlog: z.int().nonnegative().describe('Bytes queued for this listener and not yet sent.'),
-  }),
+  },
 )
 
-const Gap = registerSchema(
-  'gap',
-  'Messages are missing, and why.',
-  z.object({
-    type: z.literal('gap'),
-    id: resumePosition.describe('Where the stream continues.'),
-    reason: z
-      .enum(['expired', 'epoch', 'ahead', 'long'])
-      .describe(
-        'expired: the position is before oldest, or its number was lost; epoch: it belongs to another tape; ahead: it is after the end; long: too many messages for one replay.',
-      ),
-    after: z.string().nullable().describe('The position given by the client: what is missing begins after it.'),
-    through: PositionText.describe('The position where the stream continues: the last one that is missing.'),
-    backfill: z.string().nullable().describe('A path on this server whose pages hold exactly the messages that were left out.'),
-  }),
-)
+const Gap = messageSchema('gap', 'Messages are missing from this stream.', {
+  id: resumePosition.describe('The position at which the stream continues.'),
+  reason: z
+    .enum(['expired', 'epoch', 'ahead', 'long'])
+    .describe(
+      'expired: the position is before oldest, or its number was lost; epoch: it belongs to another tape; ahead: it is after the end; long: too many messages for one replay.',
+    ),
+  after: z.string().nullable().describe('The position that the client gave: the missing messages begin after it.'),
+  through: PositionText.describe('The position of the last missing message, at which the stream continues.'),
+  backfill: z.string().nullable().describe('A path on this server whose pages contain exactly the missing messages.'),
+})
 
-const ErrorMessage = registerSchema(
-  'error',
-  'What is wrong with a request, and what to do.',
-  z.object({
-    type: z.literal('error'),
-    req,
-    code: z.int().describe('The matching HTTP status.'),
-    reason: z.string().describe('A word for programs.'),
-    message: z.string().describe('A sentence for people.'),
-    details: z.array(z.record(z.string(), z.unknown())).optional(),
-  }),
-)
+const ErrorMessage = messageSchema('error', 'A request was wrong. Says why, and what to do.', {
+  req,
+  code: z.int().describe('The matching HTTP status.'),
+  reason: z.string().describe('A word for programs.'),
+  message: z.string().describe('A sentence for people.'),
+  details: z.array(z.record(z.string(), z.unknown())).optional(),
+})
 
-const Bye = registerSchema(
-  'bye',
-  'The relay is about to close this connection.',
-  z.object({
-    type: z.literal('bye'),
-    id: resumePosition.nullable(),
-    reason: z.string().describe('The word for the close code.'),
-    retry_ms: z.int().nonnegative().describe('How long to wait before reconnecting.'),
-  }),
-)
+const Bye = messageSchema('bye', 'The relay is about to close this connection.', {
+  id: resumePosition.nullable(),
+  reason: z.string().describe('The word for the close code.'),
+  retry_ms: z.int().nonnegative().describe('How long to wait before reconnecting.'),
+})
 
-const Pong = registerSchema('pong', 'The answer to ping.', z.object({ type: z.literal('pong'), req, time: Time }))
+const Pong = messageSchema('pong', 'The answer to ping.', { req, time: Time })
 
 export const Notice = z.discriminatedUnion('type', [
   Hello,
@@ -217,5 +178,4 @@ export const Notice = z.discriminatedUnion('type', [
 export type Notice = z.infer<typeof Notice>
 export type NoticeOf<Type extends Notice['type']> = Extract<Notice, { type: Type }>
 
-/** Anything that a listener can receive. */
 export type Message = Update | Notice

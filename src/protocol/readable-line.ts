@@ -2,10 +2,9 @@ import type { Block, Head, Nav, Stage } from './fields.ts'
 import type { Message } from './notices.ts'
 import type { Movement } from './updates.ts'
 
-/** One message as a line for people. Text from outside cannot move the cursor, colour or reorder the line. */
+/** Text from outside cannot move the cursor, or colour or reorder the line. */
 export const formatTextLine = (message: Message): string => sanitize(lineOf(message)).trimEnd()
 
-/** Control characters, line and paragraph separators, and characters that change the writing direction. */
 const unsafeCharacters = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\ufeff]/gu
 export const sanitize = (text: string): string => text.replace(unsafeCharacters, '\ufffd')
 
@@ -44,12 +43,8 @@ type AmendedUpdate = Extract<TapeMessage, { type: 'amend' }>['update']
 type RetractMessage = Extract<TapeMessage, { type: 'retract' }>
 
 function contentOf(update: TapeMessage | AmendedUpdate): string {
+  if ('shares' in update) return movementOf(update)
   switch (update.type) {
-    case 'transfer':
-    case 'mint':
-    case 'burn':
-    case 'seize':
-      return movementOf(update)
     case 'approval':
       return `${update.amount ?? update.raw} ${short(update.owner)} approves ${short(update.spender)}  ${locationOf(update)}`
     case 'multiplier':
@@ -88,18 +83,16 @@ function reasonOf({ reason, replaced_by }: RetractMessage): string {
   return reason === 'reorg' ? 'its block was replaced' : 'its block was sealed without it'
 }
 
-function movementOf(update: Pick<Movement, MovementField>): string {
+function movementOf(update: Omit<Movement, 'id' | 'prev' | 'time'>): string {
   const shares = update.shares !== null && update.shares !== update.amount ? ` (${update.shares} shares)` : ''
   const value = update.reference_value === null ? '' : ` = ${update.reference_value} USD`
   return `${update.amount ?? `${update.raw} raw`}${shares}${value}  ${short(update.from)} to ${short(update.to)}  ${locationOf(update)}`
 }
 
-type MovementField = 'amount' | 'raw' | 'shares' | 'reference_value' | 'from' | 'to' | 'stage' | 'late' | 'block' | 'tx'
-
 const locationOf = ({ stage, late, block, tx }: { stage: Stage; late: boolean; block: Block; tx: { hash: string } }): string =>
   `${stage}${late ? ', late' : ''} in ${block.number}, ${short(tx.hash)}`
 
-/** The place of the log; updates from the list and the clock have none. */
+/** Updates from the list and the clock have no log, and so no location. */
 const optionalLocationOf = ({ stage, late = false, block, tx }: Partial<Parameters<typeof locationOf>[0]>): string =>
   stage && block && tx ? `  ${locationOf({ stage, late, block, tx })}` : ''
 
@@ -107,7 +100,7 @@ const navOf = (nav: Nav): string =>
   nav.price === null ? nav.state : `${nav.price} (${navStateOf(nav)}, ${nav.age_s ?? '?'} s old)`
 const navStateOf = ({ state, frozen }: Nav): string => (frozen ? `${state}, frozen` : state)
 
-/** The NAV is in dollars, so a line with a difference from it says that the currency is taken as one. */
+/** The NAV is in dollars, so a line with a basis says that the currency is taken as one dollar. */
 function quoteOf({ venue, price, state, basis, basis_bps, nav }: Quote): string {
   const place = `${venue.currency.symbol} on ${venue.kind.replace('_', ' ')}`
   if (price === null) return `${state}, ${place}`

@@ -1,20 +1,15 @@
 import { z } from 'zod'
-import { registerSchema } from './fields.ts'
+import { registerObject } from './fields.ts'
 
-/** The error record of the Read API, used for every refusal. */
-export const ErrorRecord = registerSchema(
-  'ErrorRecord',
-  'Why a request is refused: the error record of the Read API.',
-  z.object({
-    code: z.int().describe('The HTTP status.'),
-    reason: z.string().describe('A word for programs.'),
-    message: z.string().describe('A sentence that names what is wrong and what to do.'),
-    details: z.array(z.looseObject({ '@type': z.string().describe('stocktape/ and the reason.') })),
-  }),
-)
+export const ErrorRecord = registerObject('ErrorRecord', 'Why a request is refused: the error record of the Read API.', {
+  code: z.int().describe('The HTTP status.'),
+  reason: z.string().describe('A word for programs.'),
+  message: z.string().describe('A sentence that names what is wrong and what to do.'),
+  details: z.array(z.looseObject({ '@type': z.string().describe('stocktape/ and the reason.') })),
+})
 export type ErrorRecord = z.infer<typeof ErrorRecord>
 
-/** A request that is refused: names the parameter that is wrong and what to do. */
+/** Ends a request. The message names the wrong parameter and what to do. */
 export class Refusal extends Error {
   readonly code: number
   readonly reason: string
@@ -28,11 +23,7 @@ export class Refusal extends Error {
   }
 
   get record(): ErrorRecord {
-    return {
-      code: this.code,
-      reason: this.reason,
-      message: this.message,
-      details: [{ '@type': `stocktape/${this.reason}`, ...this.details }],
-    }
+    const { code, reason, message, details } = this
+    return { code, reason, message, details: [{ '@type': `stocktape/${reason}`, ...details }] }
   }
 }

@@ -1,49 +1,41 @@
 import { z } from 'zod'
 import { parseJson } from '../lib/json.ts'
-import { registerSchema } from './fields.ts'
+import { messageSchema } from './fields.ts'
 import { RequestId } from './notices.ts'
 import { Refusal } from './refusal.ts'
 import { readOr400, refuseUnknown, SelectionPatch, Symbols } from './selection.ts'
 
-/** The longest message that a client may send. */
 export const MESSAGE_BOUND_BYTES = 4_096
 
-/** The longest key that a message may have. */
 const KEY_BOUND_CHARS = 512
 
-/** Some clients send null when they number nothing. */
+/** Some clients send null if they do not number their requests. */
 const req = RequestId.nullish().transform((given) => given ?? undefined)
 
-/** What a client may send on a WebSocket. */
+/** Messages that a client may send on a WebSocket. */
 export const Request = z.discriminatedUnion('type', [
-  registerSchema(
-    'subscribe',
-    'Adds symbols to the selection. An option replaces the current value; null sets the default.',
-    z.object({ type: z.literal('subscribe'), req, symbols: Symbols.optional(), ...SelectionPatch.shape }),
-  ),
-  registerSchema(
-    'unsubscribe',
-    'Removes symbols from the selection.',
-    z.object({ type: z.literal('unsubscribe'), req, symbols: Symbols }),
-  ),
-  registerSchema('list', 'Asks for the current selection.', z.object({ type: z.literal('list'), req })),
-  registerSchema(
-    'auth',
-    'Gives the key as the first message, where neither a header nor the URL has one.',
-    z.object({ type: z.literal('auth'), req, key: z.string().max(KEY_BOUND_CHARS).describe('A key, or a token in place of it.') }),
-  ),
-  registerSchema('ping', 'Asks for a pong.', z.object({ type: z.literal('ping'), req })),
+  messageSchema('subscribe', 'Adds symbols to the selection. An option replaces the current value; null sets the default.', {
+    req,
+    symbols: Symbols.optional(),
+    ...SelectionPatch.shape,
+  }),
+  messageSchema('unsubscribe', 'Removes symbols from the selection.', { req, symbols: Symbols }),
+  messageSchema('list', 'Asks for the current selection.', { req }),
+  messageSchema('auth', 'Gives the API key as the first message, if neither a header nor the URL has one.', {
+    req,
+    key: z.string().max(KEY_BOUND_CHARS).describe('An API key, or an access token in place of it.'),
+  }),
+  messageSchema('ping', 'Asks for a pong.', { req }),
 ])
 export type Request = z.infer<typeof Request>
 
-/** A client's message as a request. Null stands for a binary message. */
+/** `text` is null for a binary message. */
 export function readRequest(text: string | null): Request {
   if (text === null) throw new Refusal(400, 'binary', 'Messages are JSON text, not binary.')
   const parsed = parseJson(text)
   if (parsed === undefined) throw new Refusal(400, 'bad_json', 'The message is not JSON.')
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
     throw new Refusal(400, 'bad_message', 'A message is a JSON object with a type.')
-  }
   const schema = Request.options.find(({ shape }) => 'type' in parsed && shape.type.value === parsed.type)
   if (!schema) {
     const knownTypes = Request.options.map(({ shape }) => shape.type.value)
@@ -55,7 +47,5 @@ export function readRequest(text: string | null): Request {
 
 const WithReq = z.object({ req })
 
-/** The client's request id, if the message is readable enough. */
-export function reqOf(text: string | null): string | number | undefined {
-  return WithReq.safeParse(parseJson(text ?? '')).data?.req
-}
+/** Undefined also if the message is unreadable. */
+export const reqOf = (text: string | null): string | number | undefined => WithReq.safeParse(parseJson(text ?? '')).data?.req

@@ -2,21 +2,16 @@ import type { z } from 'zod'
 import { EventsQuery } from './history.ts'
 import { SnapshotQuery, StreamQuery } from './selection.ts'
 
-/** A path over plain HTTP, and what may be asked there. */
 type RouteDefinition = {
   readonly method: 'get' | 'post'
   /** `{name}` stands for one part of the path. */
   readonly path: string
-  /** The parameters of the query string. */
   readonly query?: z.ZodObject
-  /** The advice to a client that uses another method; GET where none is given. */
+  /** Advice to a client that uses another method. Without it, the relay advises GET. */
   readonly otherMethods?: string
 }
 
-/**
- * Every route over plain HTTP, in the order in which a new user needs them. The handlers, the 405 answers and the documents
- * follow this table: one that lacks a route does not compile.
- */
+/** In the order in which a new user needs them. Handlers, 405 answers and documents are derived from this table. */
 const table = {
   tail: { method: 'get', path: '/v1/tail/{symbol}', query: StreamQuery.omit({ symbols: true, format: true, events: true }) },
   streamOne: { method: 'get', path: '/v1/stream/{symbol}', query: StreamQuery.omit({ symbols: true }) },
@@ -46,13 +41,12 @@ const table = {
   contract: { method: 'get', path: '/docs/contract' },
 } as const satisfies Readonly<Record<string, RouteDefinition>>
 
-/** Names a route for its handler, and as the operation of the OpenAPI document. */
+/** Also the name of the operation in the OpenAPI document. */
 export type RouteId = keyof typeof table
 
 export const routes: Readonly<Record<RouteId, RouteDefinition>> = table
 export const routeIds = Object.keys(table) as readonly RouteId[]
 
-/** The first three lines that a new user needs: text, WebSocket, browser. */
 export const quickStartLines = (host: string, symbol: string): readonly string[] => [
   `curl -N http://${host}/v1/tail/${symbol}`,
   `npx wscat -c 'ws://${host}/v1/ws?symbols=${symbol}'`,

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { nearestName } from '../lib/nearest-name.ts'
+import { durationMs } from '../lib/units.ts'
 import { Stage } from './fields.ts'
 import { POSITION_BOUND_BYTES, type Position, parsePosition } from './position.ts'
 import { Refusal } from './refusal.ts'
@@ -7,18 +8,11 @@ import { DEFAULT_FORMAT, formatNames, formatOf, negotiableFormats } from './tran
 import { defaultTypes, namedTypes, type UpdateType, updateTypes } from './updates.ts'
 import { commaList, type FilterValues, filterNames, filterOptions, filterParameters, noFilters } from './value-filters.ts'
 
-/**
- * The selection of a client. The same parameters come as a query string (SSE, NDJSON, text, a WebSocket's URL) or in a
- * `subscribe` message, and one schema reads both.
- */
-
-/** The most symbols in one connection, and the most characters in one symbol. */
 export const SYMBOLS_BOUND = 200
 const SYMBOL_BOUND_CHARS = 128
-/** Longer durations count as this one; no tape is kept longer. */
+/** Longer durations count as this one: no tape keeps messages longer. */
 const DURATION_BOUND_MS = 366 * 86_400_000
 
-/** Where a stream begins. */
 export type StartPoint =
   | { readonly from: 'now' }
   | { readonly from: 'start' }
@@ -26,16 +20,12 @@ export type StartPoint =
   | { readonly from: 'duration'; readonly ms: number }
   | { readonly from: 'position'; readonly text: string; readonly position: Position | null }
 
-const durationUnits: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const rfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/
 
 function parseStartPoint(text: string): StartPoint | null {
   if (text === 'now' || text === 'start') return { from: text }
-  const duration = /^(\d{1,12})(ms|s|m|h|d)$/.exec(text)
-  if (duration) {
-    const durationMs = Number(duration[1]) * (durationUnits[duration[2] ?? ''] ?? 0)
-    return { from: 'duration', ms: Math.min(durationMs, DURATION_BOUND_MS) }
-  }
+  const ms = /^\d{1,12}[a-z]+$/.test(text) ? durationMs(text) : Number.NaN
+  if (!Number.isNaN(ms)) return { from: 'duration', ms: Math.min(ms, DURATION_BOUND_MS) }
   // A query string turns the plus of an offset into a space.
   const timestamp = text.replace(/ (\d\d:\d\d)$/, '+$1')
   if (rfc3339.test(timestamp)) {
@@ -46,7 +36,7 @@ function parseStartPoint(text: string): StartPoint | null {
   return position && { from: 'position', text, position }
 }
 
-/** Rounds up to whole milliseconds, as times on the tape have no finer parts. */
+/** Rounds up to whole milliseconds, the unit of times on the tape. */
 function parseTimestamp(timestamp: string): number | null {
   // `Date` has no leap second 60: it counts as the second after the 59th.
   const leapSecond = /^(.{17})60/.exec(timestamp)
@@ -55,13 +45,13 @@ function parseTimestamp(timestamp: string): number | null {
   return time + (leapSecond ? 1_000 : 0) + (/\.\d{3}0*[1-9]/.test(timestamp) ? 1 : 0)
 }
 
-/** Refuses days such as February 30, which `Date` reads as March 2. */
+/** False for days such as February 30, which `Date` reads as March 2. */
 function isInCalendar(timestamp: string): boolean {
   const day = timestamp.slice(0, 10)
   return new Date(`${day}T00:00:00Z`).toISOString().startsWith(day)
 }
 
-/** A browser sends `Last-Event-ID` when it reconnects. An unreadable one becomes a `gap`. */
+/** A browser sends `Last-Event-ID` when it reconnects. If it is unreadable, the client receives a `gap`. */
 export const startPointFromLastEventId = (header: string): StartPoint => ({
   from: 'position',
   text: header.slice(0, POSITION_BOUND_BYTES),
@@ -72,31 +62,39 @@ export function oneOf<const Names extends readonly string[]>(names: Names) {
   return z.enum(names, { error: `must be ${names.join(' or ')}` })
 }
 
-/** JSON escapes every line break but these two, and a refusal must stay one line. */
+/** A refusal must stay one line, and JSON does not escape these two line breaks. */
 const quoted = (text: string): string => JSON.stringify(text).replace(/[\u2028\u2029]/g, '\ufffd')
-
-const knownTypes = new Set<string>(updateTypes)
 
 const Types = z
   .array(z.string().meta({ enum: [...updateTypes, '*'] }))
   .min(1, 'names no type')
   .transform((names, context): readonly UpdateType[] => {
     if (names.includes('*')) return updateTypes
-    for (const name of names) {
-      if (!knownTypes.has(name)) {
-        context.addIssue(`unknown type ${quoted(name.slice(0, 40))}; known are ${updateTypes.join(', ')}, *`)
-        return z.NEVER
-      }
+    const unknown = names.find((name) => !updateTypes.some((type) => type === name))
+    if (unknown !== undefined) {
+      context.addIssue(`unknown type ${quoted(unknown.slice(0, 40))}; known are ${updateTypes.join(', ')}, *`)
+      return z.NEVER
     }
     return updateTypes.filter((type) => names.includes(type))
   })
+
+const descriptions = {
+  symbols: 'Symbols in upper or lower case, with or without the trailing c, former symbols, addresses, isin:…, or * for all.',
+  types: `Message types, or * for all. Default: all except ${namedTypes.join(' and ')}.`,
+  stage: 'sealed: each fact is sent only when its block is sealed. Default: preconfirmed.',
+  since: 'Where to begin: now, start, a position (exclusive), a duration back (90s, 5m, 2h), or an RFC 3339 time. Default: now.',
+  snapshot:
+    'true: a snapshot of each token is sent first, but not after a position from which the relay can continue; always: after such a position too; false: never. Default: true.',
+  on_gap:
+    'The position at which the stream continues after a gap expired or epoch. replay: the oldest message; skip: the end, and backfill links to the skipped messages. Default: replay.',
+} as const
 
 const SymbolName = z.string().min(1, 'is empty').max(SYMBOL_BOUND_CHARS, `is longer than ${SYMBOL_BOUND_CHARS} characters`)
 
 export const Symbols = z
   .array(SymbolName)
   .max(SYMBOLS_BOUND, `at most ${SYMBOLS_BOUND} symbols for one connection`)
-  .describe('Symbols in upper or lower case, with or without the trailing c, former symbols, addresses, isin:…, or * for all.')
+  .describe(descriptions.symbols)
 
 const StartPointText = z.string().transform((text, context): StartPoint => {
   const startPoint = parseStartPoint(text)
@@ -105,17 +103,7 @@ const StartPointText = z.string().transform((text, context): StartPoint => {
   return z.NEVER
 })
 
-const descriptions = {
-  types: `Message types, or * for all. Default: all except ${namedTypes.join(' and ')}.`,
-  stage: 'sealed: a fact comes only when its block is sealed. Default: preconfirmed.',
-  since: 'Where to begin: now, start, a position (exclusive), a duration back (90s, 5m, 2h), or an RFC 3339 time. Default: now.',
-  snapshot:
-    'true: a snapshot of each token comes first, but not after a position that the relay can continue from; always: also then; false: never. Default: true.',
-  on_gap:
-    'Where the stream continues after a gap expired or epoch. replay: at the oldest message; skip: at the end, and backfill names what was left out. Default: replay.',
-} as const
-
-/** The options of a selection as given: an absent one keeps the current value, null clears it. */
+/** Options that a client gives: an absent one keeps the current value, null sets the default. */
 export const SelectionPatch = z.object({
   types: Types.nullish().describe(descriptions.types),
   stage: Stage.nullish().describe(descriptions.stage),
@@ -130,12 +118,11 @@ export const SelectionPatch = z.object({
 export type SelectionPatch = z.infer<typeof SelectionPatch>
 export type OnGap = NonNullable<SelectionPatch['on_gap']>
 
-/** What a selection asks of an update, apart from symbols. */
+/** A selection without its symbols. */
 export type SelectionOptions = FilterValues & { readonly types: readonly UpdateType[]; readonly stage: Stage }
 
 export const defaultSelectionOptions: SelectionOptions = { types: defaultTypes, stage: 'preconfirmed', ...noFilters }
 
-/** The current options with the given ones applied. */
 export function patchOptions(current: SelectionOptions, patch: SelectionPatch): SelectionOptions {
   const filters = Object.fromEntries(filterNames.map((name) => [name, patch[name] === undefined ? current[name] : patch[name]]))
   return {
@@ -157,14 +144,8 @@ const HeartbeatSeconds = z
   .transform(Number)
   .refine((seconds) => seconds >= 1 && seconds <= 60, 'must be seconds, 1 to 60')
 
-/** A selection as a query string. */
 export const SelectionQuery = z.object({
-  symbols: z
-    .string()
-    .transform(commaList)
-    .pipe(Symbols)
-    .optional()
-    .describe(Symbols.description ?? ''),
+  symbols: z.string().transform(commaList).pipe(Symbols).optional().describe(descriptions.symbols),
   types: z.string().transform(commaList).pipe(Types).optional().describe(descriptions.types),
   stage: oneOf(Stage.options).optional().describe(descriptions.stage),
   ...filterParameters,
@@ -176,7 +157,6 @@ const titlesWithoutHeartbeats = formatNames
   .flatMap(({ title, hasHeartbeats }) => (hasHeartbeats ? [] : [title]))
   .join(' or ')
 
-/** The query string of every streaming route. */
 export const StreamQuery = SelectionQuery.extend({
   since: SelectionPatch.shape.since,
   snapshot: Snapshot.optional().describe(descriptions.snapshot),
@@ -191,10 +171,9 @@ export const StreamQuery = SelectionQuery.extend({
 })
 export type StreamQuery = z.infer<typeof StreamQuery>
 
-/** The query string of `/v1/snapshot`. */
 export const SnapshotQuery = SelectionQuery.pick({ symbols: true })
 
-/** Reads the query of a stream. A `Last-Event-ID` wins over `since`: a browser that reconnects repeats its first URL. */
+/** A `Last-Event-ID` wins over `since`: a browser that reconnects repeats its first URL. */
 export function readStreamQuery(query: URLSearchParams, lastEventIdHeader = ''): StreamQuery {
   const lastEventId = lastEventIdHeader || query.get('lastEventId')
   if (!lastEventId) return readParameters(StreamQuery, query)
@@ -202,17 +181,17 @@ export function readStreamQuery(query: URLSearchParams, lastEventIdHeader = ''):
   return { ...readParameters(StreamQuery, others), since: startPointFromLastEventId(lastEventId) }
 }
 
-/** Parameters that mean nothing to the query: the API key, what some EventSource polyfills add, and marks of other programs. */
+/** Ignored: the API key, parameters that EventSource polyfills add, and marks of other programs. */
 const ignoredParameter = /^(key|lastEventId|_|utm_.*)$/
-/** A name that is longer, or has more edits, resembles none. Nor does one with more edits than a third of its letters. */
+/** A longer name, or one with more edits than this or than a third of its letters, gets no suggestion. */
 const NAME_BOUND_CHARS = 40
 const EDITS_BOUND = 3
 const LETTERS_PER_EDIT = 3
 
-/** Names that clients used before: no number of edits leads from one to the other. */
-const formerNames: ReadonlyMap<string, string> = new Map([['party', 'account']])
+/** Names in earlier versions, which no search by edits relates to the present ones. */
+export const formerNames: ReadonlyMap<string, string> = new Map([['party', 'account']])
 
-/** Refuses the first name that is not known: a misspelt filter would let everything through. */
+/** Refuses an unknown name: with a misspelt filter, a client would receive everything. */
 export function refuseUnknown(what: 'parameter' | 'field', names: Iterable<string>, known: readonly string[]): void {
   for (const name of names) {
     if (known.includes(name) || (what === 'parameter' && ignoredParameter.test(name))) continue
@@ -227,21 +206,19 @@ export function refuseUnknown(what: 'parameter' | 'field', names: Iterable<strin
   }
 }
 
-/** Parses a query string, or throws a refusal that names the wrong parameter. */
 export function readParameters<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>, query: URLSearchParams) {
   refuseUnknown('parameter', query.keys(), Object.keys(schema.shape))
   const given: Record<string, string> = {}
   for (const name of Object.keys(schema.shape)) {
     const values = query.getAll(name)
-    if (values.length > 1) {
+    if (values.length > 1)
       throw new Refusal(400, 'bad_parameter', `${name}: given ${values.length} times; give it once.`, { parameter: name })
-    }
     if (values[0] !== undefined) given[name] = values[0]
   }
   return readOr400(schema, given)
 }
 
-/** Parses with a schema, or throws a refusal that names the first wrong field. */
+/** The refusal names the first wrong field. */
 export function readOr400<Schema extends z.ZodType>(schema: Schema, given: unknown): z.infer<Schema> {
   const read = schema.safeParse(given)
   if (read.success) return read.data

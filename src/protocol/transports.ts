@@ -1,31 +1,27 @@
 import type { Message } from './notices.ts'
 import { formatTextLine } from './readable-line.ts'
 
-/**
- * The forms in which a stream reaches a client over plain HTTP. Its bytes, its headers, its counter in `/v1/status` and the
- * values of `format` follow from a row. WebSocket is beside them: it frames bytes and can be written to by the client.
- */
-
-/** A message as text. `json` is the message serialized, once for all forms. */
+/** `json` is the serialized message: the relay serializes it once for all formats. */
 type Framing = (message: Message, json: string) => string
 
+/** A row gives the bytes, headers, counter in `/v1/status` and value of `format`. WebSocket has no row: it frames bytes. */
 type HttpFormat = {
-  /** Its name in the documents and in `/v1/status`. */
+  /** Name in the documents and in `/v1/status`. */
   readonly title: string
   readonly mediaType: string
-  /** Whether an `Accept` header may choose it; of equals the first row. */
+  /** An `Accept` header may choose the format. If it prefers several equally, the first row wins. */
   readonly isNegotiable: boolean
-  /** Whether a stream has heartbeats unless the client asks for none. */
+  /** A stream has heartbeats without being asked for them. */
   readonly hasHeartbeats: boolean
-  /** Whether a refusal is one line for people in place of the error record. */
+  /** A refusal is one line for people, not the error record. */
   readonly refusesInWords: boolean
-  /** Sent before the first message; `retryMs` is how long a browser waits before it reconnects. */
+  /** Text before the first message. A browser waits `retryMs` before it reconnects. */
   readonly preface: (retryMs: number) => string
-  /** How messages are framed, by the name of the transport. A second one is for `events=named`. */
+  /** Framings by the name of the transport. A second one is for `events=named`. */
   readonly variants: Readonly<Record<string, Framing>>
 }
 
-/** JSON text contains no raw line breaks, so one `data:` line always holds it. */
+/** Serialized JSON contains no line breaks, so one `data:` line is enough. */
 const sseEvent =
   (isNamed: (message: Message) => boolean): Framing =>
   (message, json) => {
@@ -66,19 +62,17 @@ const httpFormats = {
 
 export type FormatName = keyof typeof httpFormats
 export type HttpVariant = { [Name in FormatName]: keyof (typeof httpFormats)[Name]['variants'] }[FormatName]
-/** Listeners of one transport receive the same bytes. */
+/** All listeners of a transport receive identical bytes. */
 export type Transport = 'ws' | HttpVariant
 
-/** The format of a stream whose request names none. */
 export const DEFAULT_FORMAT: FormatName = 'sse'
 export const formatNames = Object.keys(httpFormats) as readonly FormatName[]
 export const formatOf = (name: FormatName): HttpFormat => httpFormats[name]
-/** The formats that an `Accept` header may choose. */
 export const negotiableFormats = formatNames.filter((name) => formatOf(name).isNegotiable)
 export const mapFormats = <Mapped>(map: (format: HttpFormat, name: FormatName) => Mapped) =>
   Object.fromEntries(formatNames.map((name) => [name, map(httpFormats[name], name)])) as Record<FormatName, Mapped>
 
-/** The transports of a format: the usual one first. */
+/** The default transport of a format is first. */
 export const variantsOf = (name: FormatName) => Object.keys(httpFormats[name].variants) as [HttpVariant, ...HttpVariant[]]
 export const transports: readonly Transport[] = ['ws', ...formatNames.flatMap(variantsOf)]
 export const framings = Object.assign({}, ...formatNames.map((name) => httpFormats[name].variants)) as Readonly<

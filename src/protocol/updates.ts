@@ -11,7 +11,7 @@ import {
   Nav,
   PositionText,
   quoteFields,
-  registerSchema,
+  registerObject,
   SourceName,
   SourceReason,
   Stage,
@@ -22,179 +22,138 @@ import {
   Tx,
 } from './fields.ts'
 
-/** One schema per message on the tape. The order of the fields here is their order on the wire. */
+/** The order of fields in a schema is their order on the wire. */
 const updateFields = <Type extends string>(type: Type) => ({
   type: z.literal(type),
   id: PositionText.describe('The position of this message. Reconnect with it to receive what follows.'),
   prev: PositionText.nullable().describe(
-    'The position of the previous message with the same address and type; null if there was none, and in the sealed view.',
+    'The position of the previous message with this address and type; null if there is none, and in the sealed view.',
   ),
   symbol: z.string().min(1).describe("The token's symbol; * concerns all tokens."),
   address: Address.describe("The token's contract. Unlike the symbol it never changes."),
-  time: Time.describe('When it was written to the tape.'),
+  time: Time.describe('The time at which it was written to the tape.'),
 })
 
-/** The common fields of a message that concerns every token. */
-const globalUpdateFields = <Type extends string>(type: Type) => ({
-  ...updateFields(type),
-  symbol: z.literal('*'),
-  address: z.null(),
-})
+const updateSchema = <Type extends string, Fields extends z.ZodRawShape>(type: Type, description: string, fields: Fields) =>
+  registerObject(type, description, { ...updateFields(type), ...fields })
+
+/** Makes the schema of a message that concerns every token. */
+const globalSchema = <Type extends string, Fields extends z.ZodRawShape>(type: Type, description: string, fields: Fields) =>
+  registerObject(type, description, { ...updateFields(type), symbol: z.literal('*'), address: z.null(), ...fields })
 
 const Late = z.boolean().describe('First published when its block was already sealed; not new.')
 const factFields = { key: Key, stage: Stage, late: Late }
 const locationFields = { block: Block, tx: Tx }
 /** Present when `source` is `log`, not `list` or `clock`. */
-const optionalLogFields = {
-  key: Key.optional(),
-  stage: Stage.optional(),
-  late: Late.optional(),
-  block: Block.optional(),
-  tx: Tx.optional(),
-}
+const optionalLogFields = z.object({ ...factFields, ...locationFields }).partial().shape
 
 const Amount = DecimalText.nullable().describe('raw / 10^decimals; null if the decimals are unknown.')
 
 const movementSchema = <Type extends string>(type: Type, description: string) =>
-  registerSchema(
-    type,
-    description,
-    z.object({
-      ...updateFields(type),
-      ...factFields,
-      from: Address.describe('The sender; the zero address for a mint.'),
-      to: Address.describe('The recipient; the zero address for a burn.'),
-      raw: scalars.RawText,
-      amount: Amount,
-      multiplier: DecimalText.nullable().describe(
-        "The multiplier as of the log's position in the chain; 1 means that there is no multiplier, null is unknown.",
-      ),
-      shares: DecimalText.nullable().describe(
-        'floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token contract does.',
-      ),
-      reference_value: scalars.MoneyText.nullable().describe(
-        'amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at.',
-      ),
-      nav: Nav,
-      memo: Bytes32.nullable().describe('The memo of the movement; null if there is none.'),
-      ...locationFields,
-      ingest: Ingest,
-    }),
-  )
+  updateSchema(type, description, {
+    ...factFields,
+    from: Address.describe('The sender; the zero address for a mint.'),
+    to: Address.describe('The recipient; the zero address for a burn.'),
+    raw: scalars.RawText,
+    amount: Amount,
+    multiplier: DecimalText.nullable().describe(
+      "The multiplier at the log's position in the chain; 1 if there is none, null if unknown.",
+    ),
+    shares: DecimalText.nullable().describe('floor(raw × multiplier) / 10^decimals, rounded down as the token contract does.'),
+    reference_value: scalars.MoneyText.nullable().describe(
+      'amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at.',
+    ),
+    nav: Nav,
+    memo: Bytes32.nullable().describe('The memo of the movement; null if there is none.'),
+    ...locationFields,
+    ingest: Ingest,
+  })
 
 const Transfer = movementSchema('transfer', 'Tokens moved from one holder to another.')
 const Mint = movementSchema('mint', 'Tokens were issued.')
 const Burn = movementSchema('burn', 'Tokens were destroyed.')
 const Seize = movementSchema('seize', 'The issuer seized tokens from a holder.')
 
-const Approval = registerSchema(
-  'approval',
-  'An allowance was set. Sent only if types names it.',
-  z.object({
-    ...updateFields('approval'),
-    ...factFields,
-    owner: Address.describe('The holder of the tokens.'),
-    spender: Address.describe('The address that may move them.'),
-    raw: scalars.RawText,
-    amount: Amount,
-    ...locationFields,
-    ingest: Ingest,
-  }),
-)
+const Approval = updateSchema('approval', 'An allowance was set. Sent only if types names it.', {
+  ...factFields,
+  owner: Address.describe('The holder of the tokens.'),
+  spender: Address.describe('The address that may move them.'),
+  raw: scalars.RawText,
+  amount: Amount,
+  ...locationFields,
+  ingest: Ingest,
+})
 
-const Multiplier = registerSchema(
+const Multiplier = updateSchema(
   'multiplier',
-  'A corporate action on the multiplier. A scheduled one takes effect when chain time reaches effective_at; its effective message comes before the first movement that uses it.',
-  z.object({
-    ...updateFields('multiplier'),
+  'A corporate action on the multiplier. A scheduled one takes effect when chain time reaches effective_at; its effective message precedes the first movement that uses it.',
+  {
     phase: z.enum(['scheduled', 'effective', 'cancelled']),
     previous: DecimalText.nullable().describe('The former multiplier.'),
     multiplier: DecimalText.nullable().describe('The multiplier from effective_at on.'),
     effective_at: Time.nullable().describe('The block time from which the new multiplier is used.'),
-    source: z.enum(['log', 'clock', 'list']).describe('Where the change comes from; clock is chain time.'),
+    source: z.enum(['log', 'clock', 'list']).describe('The source of the change; clock is chain time.'),
     ...optionalLogFields,
-  }),
+  },
 )
 
-const Pause = registerSchema(
-  'pause',
-  'Features of a token were paused or unpaused.',
-  z.object({
-    ...updateFields('pause'),
-    change: z.enum(['paused', 'unpaused']),
-    features: z.array(z.string()).describe('The features that changed, by name: TRANSFER, MINT, BURN, SEIZE, or UNKNOWN_<n>.'),
-    feature_ids: z.array(z.int()).describe('Their numbers in the contract.'),
-    paused: z.array(z.string()).describe('The names of all features that are paused after this change.'),
-    source: z.enum(['log', 'list']).describe('Where the change comes from.'),
-    ...optionalLogFields,
-  }),
-)
+const Pause = updateSchema('pause', 'Features of a token were paused or unpaused.', {
+  change: z.enum(['paused', 'unpaused']),
+  features: z.array(z.string()).describe('The features that changed, by name: TRANSFER, MINT, BURN, SEIZE, or UNKNOWN_<n>.'),
+  feature_ids: z.array(z.int()).describe('Their numbers in the contract.'),
+  paused: z.array(z.string()).describe('The names of all features that are paused after this change.'),
+  source: z.enum(['log', 'list']).describe('The source of the change.'),
+  ...optionalLogFields,
+})
 
-const Action = registerSchema(
-  'action',
-  'The issuer announced a corporate action.',
-  z.object({
-    ...updateFields('action'),
-    ...factFields,
-    action_id: z.string(),
-    description: z.string().describe("The issuer's own text; show it as plain text."),
-    uri: z.string().describe("The issuer's own text; show it as plain text."),
-    keys: z.array(Key).describe('The facts between the start log and the end log; each has its own message.'),
-    ...locationFields,
-  }),
-)
+const Action = updateSchema('action', 'The issuer announced a corporate action.', {
+  ...factFields,
+  action_id: z.string(),
+  description: z.string().describe("The issuer's own text; show it as plain text."),
+  uri: z.string().describe("The issuer's own text; show it as plain text."),
+  keys: z.array(Key).describe('The facts between the start log and the end log; each has its own message.'),
+  ...locationFields,
+})
 
-const Token = registerSchema(
-  'token',
-  'A token was listed or delisted, or its record changed.',
-  z.object({
-    ...updateFields('token'),
-    change: z.enum(['listed', 'delisted', 'changed']),
-    changed: z.array(z.string()).describe('The names of the changed fields, without those that have their own message type.'),
-    token: TokenRecord,
-    before: TokenRecord.nullable().describe('The former values of the changed fields.'),
-    source: z.enum(['list', 'log']).describe('Where the change comes from.'),
-    ...optionalLogFields,
-  }),
-)
+const Token = updateSchema('token', 'A token was listed or delisted, or its record changed.', {
+  change: z.enum(['listed', 'delisted', 'changed']),
+  changed: z.array(z.string()).describe('The names of the changed fields, without those that have their own message type.'),
+  token: TokenRecord,
+  before: TokenRecord.nullable().describe('The former values of the changed fields.'),
+  source: z.enum(['list', 'log']).describe('The source of the change.'),
+  ...optionalLogFields,
+})
 
-const NavChange = registerSchema(
-  'nav',
-  'The reference value of a token, its time or its state changed.',
-  z.object({
-    ...updateFields('nav'),
-    nav: Nav,
-    before: Nav.nullable().describe('The former NAV; null if there was none.'),
-    source: z.enum(['list', 'log']).describe('Where the change comes from.'),
-  }),
-)
+const NavChange = updateSchema('nav', 'The reference value of a token, its time or its state changed.', {
+  nav: Nav,
+  before: Nav.nullable().describe('The former NAV; null if there was none.'),
+  source: z.enum(['list', 'log']).describe('The source of the change.'),
+})
 
-const OtherLog = registerSchema(
-  'log',
-  'A log of a listed token that has no message type of its own. Sent only if types names it.',
-  z.object({ ...updateFields('log'), ...factFields, topics: z.array(Bytes32).max(4), data: scalars.Data, ...locationFields }),
-)
+const OtherLog = updateSchema('log', 'A log of a listed token that has no message type of its own. Sent only if types names it.', {
+  ...factFields,
+  topics: z.array(Bytes32).max(4),
+  data: scalars.Data,
+  ...locationFields,
+})
 
-/**
- * A row for each type says how the relay and its clients treat it. A type that lacks a column does not compile; everything
- * else about types is derived from the rows, and printed into the SDK.
- */
+/** Everything else about a type is derived from its row, and printed into the SDK. */
 type UpdateRow = {
   readonly schema: z.ZodObject<{ readonly type: z.ZodLiteral<string> } & z.ZodRawShape>
   /**
    * Three kinds have a key, which a retract or an amend may follow: `movement` of tokens, `change` of a token's state, and
-   * any other `event`. `fate` tells what became of a key. `state` and `reading` have no key; a reading is repeated all the
-   * time, and the next one replaces it.
+   * any other `event`. A `fate` seals, amends or retracts a key. `state` and `reading` have no key; a new reading replaces
+   * the last one.
    */
   readonly kind: 'movement' | 'change' | 'event' | 'fate' | 'state' | 'reading'
-  /** Whether a selection that names no types contains it. */
+  /** A selection that names no types contains this type. */
   readonly isDefault: boolean
-  /** Whether eviction by count may delete it. `byKeys`: if it may delete every publication of its keys. */
+  /** Eviction by count may delete the message; with `byKeys`, only if it may delete every publication of its keys. */
   readonly isEvictable: boolean | 'byKeys'
 }
 
 type FactRow = UpdateRow & {
-  /** The fields that come from the log alone, without source, time, block and NAV: two facts that agree in them are alike. */
+  /** Fields that depend on the log alone, not on source, time, block or NAV. Facts with equal fields have equal content. */
   readonly content: readonly string[]
 }
 
@@ -219,36 +178,31 @@ export const factRows = {
   log: { schema: OtherLog, kind: 'event', isDefault: false, isEvictable: true, content: ['topics', 'data'] },
 } as const satisfies Readonly<Record<string, FactRow>>
 
-/** Types of updates that publish one on-chain fact. */
 export type FactType = keyof typeof factRows
 const factTypeNames = Object.keys(factRows) as [FactType, ...FactType[]]
 const FactTypeText = z.enum(factTypeNames)
+const followedFields = {
+  key: Key,
+  fact_type: FactTypeText.describe('The type under which it was published.'),
+  fact_id: PositionText.describe('The position of the last message that published or amended it.'),
+}
 
-const Retract = registerSchema(
-  'retract',
-  'A published fact did not happen.',
-  z.object({
-    ...updateFields('retract'),
-    key: Key,
-    fact_type: FactTypeText.describe('The type under which it was published.'),
-    fact_id: PositionText.describe('The position of the last message that published or amended it.'),
-    reason: z
-      .enum(['reorg', 'replaced', 'not_sealed'])
-      .describe(
-        'replaced: the same content is sealed under the key in replaced_by; reorg: the fact had been sealed; not_sealed: neither.',
-      ),
-    replaced_by: Key.nullable(),
-    restored: z
-      .union([
-        z.object({ multiplier: DecimalText.nullable() }),
-        z.object({ paused: z.array(z.string()) }),
-        z.object({ token: TokenRecord }),
-      ])
-      .nullable()
-      .describe('The value that is valid again, for multiplier, pause and token; else null.'),
-    block: Block.describe('The sealed block that proves the retract.'),
-  }),
-)
+const Retract = updateSchema('retract', 'A published fact did not happen.', {
+  ...followedFields,
+  reason: z
+    .enum(['reorg', 'replaced', 'not_sealed'])
+    .describe('replaced: its content is sealed under replaced_by; reorg: the fact had been sealed; not_sealed: neither.'),
+  replaced_by: Key.nullable(),
+  restored: z
+    .union([
+      z.object({ multiplier: DecimalText.nullable() }),
+      z.object({ paused: z.array(z.string()) }),
+      z.object({ token: TokenRecord }),
+    ])
+    .nullable()
+    .describe('The value that is valid again, for multiplier, pause and token; else null.'),
+  block: Block.describe('The sealed block that proves the retract.'),
+})
 
 type TapeField = 'id' | 'prev' | 'time'
 type Amended = { readonly [Type in FactType]: Omit<z.infer<(typeof factRows)[Type]['schema']>, TapeField> }[FactType]
@@ -262,24 +216,16 @@ const AmendedMessage = z
   )
   .describe('The whole new message, without id, prev and time.')
 
-const Amend = registerSchema(
-  'amend',
-  'The content of a published fact changed. Its type may change too.',
-  z.object({
-    ...updateFields('amend'),
-    key: Key,
-    fact_type: FactTypeText.describe('The type under which it was published.'),
-    fact_id: PositionText.describe('The position of the last message that published or amended it.'),
-    changed: z.array(z.string()).describe('The names of the changed fields.'),
-    update: AmendedMessage,
-  }),
-)
+const Amend = updateSchema('amend', 'The content of a published fact changed. Its type may change too.', {
+  ...followedFields,
+  changed: z.array(z.string()).describe('The names of the changed fields.'),
+  update: AmendedMessage,
+})
 
-const Seal = registerSchema(
+const Seal = updateSchema(
   'seal',
   'A block with logs of this token was sealed. Lists all of them, and replaces an earlier seal of the same block number.',
-  z.object({
-    ...updateFields('seal'),
+  {
     block: Block,
     keys: z.array(Key).describe('The keys of all logs of the token in this block, in log order.'),
     types: z
@@ -291,56 +237,33 @@ const Seal = registerSchema(
       .string()
       .regex(/^[0-9a-f]{32}$/)
       .describe('The first 16 bytes, in hex, of SHA-256 over the keys joined by line feeds.'),
-  }),
+  },
 )
 
-const Hole = registerSchema(
-  'hole',
-  'Sealed blocks could not be read; their logs are not on the tape.',
-  z.object({
-    ...globalUpdateFields('hole'),
-    blocks: z
-      .object({ first: BlockNumber, last: BlockNumber })
-      .describe('The first and the last block that could not be read, both included.'),
-    reason: z
-      .string()
-      .describe('Why: for example pruned, backfill_bound, or reorg where the chain was replaced deeper than can be rolled back.'),
-  }),
-)
+const Hole = globalSchema('hole', 'Sealed blocks could not be read; their logs are not on the tape.', {
+  blocks: z.object({ first: BlockNumber, last: BlockNumber }).describe('The blocks that could not be read, both ends included.'),
+  reason: z.string().describe('For example pruned, backfill_bound, or reorg: replaced deeper than the relay can roll back.'),
+})
 
-const Finality = registerSchema(
-  'finality',
-  'The safe or the finalized block moved.',
-  z.object({
-    ...globalUpdateFields('finality'),
-    stage: z.enum(['safe', 'finalized']),
-    block: Block.describe('The newest block at that stage.'),
-  }),
-)
+const Finality = globalSchema('finality', 'The safe or the finalized block moved.', {
+  stage: z.enum(['safe', 'finalized']),
+  block: Block.describe('The newest block at that stage.'),
+})
 
-const Status = registerSchema(
-  'status',
-  'The source of events or its reason changed.',
-  z.object({
-    ...globalUpdateFields('status'),
-    source: SourceName,
-    started_at: Time.describe('When this source began, for this reason.'),
-    reason: SourceReason,
-    head: Head,
-  }),
-)
+const Status = globalSchema('status', 'The source of events or its reason changed.', {
+  source: SourceName,
+  started_at: Time.describe('When this source began, for this reason.'),
+  reason: SourceReason,
+  head: Head,
+})
 
-const Quote = registerSchema(
+const Quote = updateSchema(
   'quote',
   "The token's price in a pool on the chain changed: a reading, never sealed or retracted. The next one replaces it.",
-  z.object({ ...updateFields('quote'), ...quoteFields }),
+  quoteFields,
 )
 
-const Session = registerSchema(
-  'session',
-  'The market of the underlying stocks opened or closed.',
-  z.object({ ...globalUpdateFields('session'), ...sessionFields }),
-)
+const Session = globalSchema('session', 'The market of the underlying stocks opened or closed.', sessionFields)
 
 export const updateRows = {
   ...factRows,
@@ -364,10 +287,9 @@ export const Update = z.discriminatedUnion(
   updateTypes.map((type): UpdateSchema => updateRows[type].schema) as [UpdateSchema, ...UpdateSchema[]],
 )
 export type Update = z.infer<UpdateSchema>
-type UpdateOf<Type extends UpdateType> = Extract<Update, { type: Type }>
 
 type WithoutTapeFields<Message> = Message extends unknown ? Omit<Message, 'id' | 'prev'> : never
-/** An update that the tape has not yet numbered. */
+/** An update before the tape numbers it. */
 export type Draft = WithoutTapeFields<Update>
 export type DraftOf<Type extends UpdateType> = Extract<Draft, { type: Type }>
 
@@ -377,15 +299,11 @@ type TypeOfKind<K extends Kind> = { [Type in UpdateType]: (typeof updateRows)[Ty
 export const typesOfKind = <const K extends Kind>(...kinds: readonly K[]): readonly TypeOfKind<K>[] =>
   updateTypes.filter((type): type is TypeOfKind<K> => kinds.some((kind) => kind === updateRows[type].kind))
 
-/** The types of a selection that names none. */
 export const defaultTypes: readonly UpdateType[] = updateTypes.filter((type) => updateRows[type].isDefault)
-/** The types that a selection must name. */
+/** A selection contains these types only if it names them. */
 export const namedTypes = updateTypes.filter((type) => !updateRows[type].isDefault)
-/** The types that tell what became of a fact. */
 export const followingTypes = typesOfKind('fate')
-/** The types that concern every token. */
 export const globalTypes = updateTypes.filter((type) => updateRows[type].schema.shape.address instanceof z.ZodNull)
 
-/** An ERC-20 movement of any of its types. */
-export type Movement = UpdateOf<TypeOfKind<'movement'>>
+export type Movement = Extract<Update, { type: TypeOfKind<'movement'> }>
 export const movementTypes: ReadonlySet<UpdateType> = new Set(typesOfKind('movement'))

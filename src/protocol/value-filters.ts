@@ -4,29 +4,21 @@ import { compareDecimals, type Decimal, formatDecimal, parseDecimal } from './de
 import { Address, DecimalText } from './fields.ts'
 import { type Movement, movementTypes, type UpdateType } from './updates.ts'
 
-/**
- * The filters that look into a message. Each is a parameter of a query, an option of a `subscribe`, a field of `subscribed`
- * and a flag of `tail`. All of these are derived from the table below, and so are the key of an audience, the link to what a
- * replay skipped, and the names in the SDK, which proves completeness in another way if a filter is set.
- */
-
-/** The fields that filters look at; every message of their types has them. */
+/** Every message of the types that a filter tests has these fields. */
 type FilteredContent = Pick<Movement, 'reference_value' | 'shares' | 'from' | 'to'>
 
+/** A row gives a query parameter, an option of `subscribe`, a field of `subscribed`, a flag of `tail`, and names in the SDK. */
 type ValueFilter<Value> = {
   readonly description: string
   /** `number`: a program may give a number, and a person `10k`. `list`: an array in a `subscribe`, separated by commas in a query. */
   readonly form: 'number' | 'list'
-  /** Reads the value of a `subscribe`. */
   readonly read: z.ZodType<Value, string> | z.ZodType<Value, string[]>
-  /** Reads the text of a query. */
   readonly readText: z.ZodType<Value, string>
-  /** How `subscribed` shows the value; a URL has the same text, with commas in a list. */
+  /** The value as `subscribed` shows it. A URL has this text too, with commas in a list. */
   readonly shown: z.ZodType<string | readonly string[]>
   show(value: Value): string | readonly string[]
-  /** The types that it may leave out; others pass. */
+  /** Types that the filter tests; all others pass. */
   readonly types: ReadonlySet<UpdateType>
-  /** Whether a message of these types passes. */
   passes(content: FilteredContent, value: Value): boolean
 }
 
@@ -48,14 +40,12 @@ const AnyCaseAddress = z
   .transform((text) => text.toLowerCase())
   .pipe(z.custom<Hex>((text) => Address.safeParse(text).success, 'must be an address of 40 hex digits'))
 
-/** The items of a text with commas. */
 export const commaList = (text: string) =>
   text
     .split(',')
     .map((item) => item.trim())
     .filter((item) => item !== '')
 
-/** At least this decimal; a null value does not pass. */
 const minimumOf = (field: 'reference_value' | 'shares', description: string) =>
   ({
     description,
@@ -72,7 +62,7 @@ const minimumOf = (field: 'reference_value' | 'shares', description: string) =>
     },
   }) satisfies ValueFilter<Decimal>
 
-/** The most addresses of one selection: each movement is compared with all of them. */
+/** Limit of addresses in a selection: each movement is compared with all of them. */
 const MAX_ACCOUNTS = 20
 
 const Accounts = z
@@ -81,7 +71,7 @@ const Accounts = z
   .max(MAX_ACCOUNTS, `names more than ${MAX_ACCOUNTS} addresses`)
   .transform((addresses): readonly Hex[] => [...new Set(addresses)])
 
-const accountFilter = {
+const account = {
   description: `Only movements from or to one of these addresses, 1 to ${MAX_ACCOUNTS}.`,
   form: 'list',
   read: Accounts,
@@ -95,17 +85,17 @@ const accountFilter = {
 export const valueFilters = {
   min_value: minimumOf('reference_value', 'Only movements whose reference_value is at least this; a null value does not pass.'),
   min_shares: minimumOf('shares', 'Only movements whose shares are at least this; a null value does not pass.'),
-  account: accountFilter,
+  account,
 } as const
 
 export type FilterName = keyof typeof valueFilters
 type FilterRow<Name extends FilterName> = (typeof valueFilters)[Name]
 type FilterValue<Name extends FilterName> = z.infer<FilterRow<Name>['read']>
-/** The values of a selection; null is no filter. */
+/** Null is no filter. */
 export type FilterValues = { readonly [Name in FilterName]: FilterValue<Name> | null }
 
 export const filterNames = Object.keys(valueFilters) as readonly FilterName[]
-/** For a sentence: `min_value, min_shares or account`. */
+/** `min_value, min_shares or account`. */
 export const anyFilter = `${filterNames.slice(0, -1).join(', ')} or ${filterNames.at(-1)}`
 
 const mapFilters = <Mapped>(map: (filter: ValueFilter<unknown>, name: FilterName) => Mapped) =>
@@ -113,22 +103,19 @@ const mapFilters = <Mapped>(map: (filter: ValueFilter<unknown>, name: FilterName
 
 export const noFilters = mapFilters(() => null) as { readonly [Name in FilterName]: null }
 
-/** The options of a `subscribe`: an absent one keeps the current value, null clears it. */
+/** Options of a `subscribe`: an absent one keeps the current value, null clears it. */
 export const filterOptions = mapFilters(({ read, description }) => read.nullish().describe(description)) as {
   readonly [Name in FilterName]: z.ZodOptional<z.ZodNullable<FilterRow<Name>['read']>>
 }
 
-/** The parameters of a query. */
 export const filterParameters = mapFilters(({ readText, description }) => readText.optional().describe(description)) as {
   readonly [Name in FilterName]: z.ZodOptional<FilterRow<Name>['readText']>
 }
 
-/** The fields of `subscribed`. */
 export const filterFields = mapFilters(({ shown }) => shown.nullable()) as {
   readonly [Name in FilterName]: z.ZodNullable<FilterRow<Name>['shown']>
 }
 
-/** The values as `subscribed` and URLs show them. */
 export const shownFilters = (values: FilterValues) =>
   mapFilters((filter, name) => (values[name] === null ? null : filter.show(values[name]))) as {
     readonly [Name in FilterName]: z.infer<FilterRow<Name>['shown']> | null
@@ -136,13 +123,13 @@ export const shownFilters = (values: FilterValues) =>
 
 export const hasValueFilter = (values: FilterValues): boolean => filterNames.some((name) => values[name] !== null)
 
-/** The types of which a selection may leave messages out. */
+/** Types of which the filters may omit messages. */
 export const leftOutTypes = (values: FilterValues): ReadonlySet<UpdateType> =>
   new Set(filterNames.flatMap((name) => (values[name] === null ? [] : [...valueFilters[name].types])))
 
 type Typed = { readonly type: UpdateType }
 
-/** Tests whether every filter that is set lets a message pass; null if none is set. */
+/** Makes a test of a message against all filters that are set; null if none is. */
 export function filterTestOf(values: FilterValues): ((content: Typed) => boolean) | null {
   const tests = filterNames.flatMap((name) => {
     const filter: ValueFilter<unknown> = valueFilters[name]

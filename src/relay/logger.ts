@@ -2,15 +2,14 @@ import { type Logger as PinoLogger, pino } from 'pino'
 
 export type Logger = PinoLogger
 
-/** The same kind of warning is logged at most once in this time; the rest is counted. */
+/** Interval in which a kind of warning is logged at most once. */
 const WARN_INTERVAL_MS = 60_000
 
-/** What waits for a reader of standard error. Lines beyond it are dropped. */
+/** Limit of the text that waits for a reader of standard error. Lines beyond it are dropped. */
 const UNREAD_BOUND_BYTES = 2 ** 20
 
-/** JSON lines on standard error, or readable ones on a terminal. Standard output stays free for people. */
 export function openLog(level: string, isTerminal = process.stderr.isTTY): Logger {
-  // Without a reader any more, there is no log.
+  // If the reader of standard error has left, the relay continues without a log.
   if (process.stderr.listenerCount('error', ignore) === 0) process.stderr.on('error', ignore)
   const destination = isTerminal ? { write: (line: string) => standardError.write(readableLine(line)) } : standardError
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination)
@@ -18,7 +17,7 @@ export function openLog(level: string, isTerminal = process.stderr.isTTY): Logge
 
 const ignore = (): void => {}
 
-/** Unlike a write to the descriptor, a write to this stream never waits for the reader of a pipe. */
+/** A write to this stream never waits for the reader of a pipe. A write to the descriptor may. */
 const standardError = {
   write: (line: string): void => {
     if (process.stderr.writableLength < UNREAD_BOUND_BYTES) process.stderr.write(line)
@@ -33,14 +32,11 @@ export function readableLine(json: string): string {
   return `${String(time).slice(11, 23)} ${(pino.levels.labels[level] ?? '').toUpperCase().padEnd(5)} ${msg}${text}\n`
 }
 
-/** Escapes the characters that JSON does not, and that move the cursor or change the direction of a text. */
+/** JSON does not escape these characters, which move the cursor or change the direction of a text. */
 const escapeUnsafe = (json: string): string =>
   json.replace(/[\x7f-\x9f\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, (unsafe) => `\\u${unsafe.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
-/**
- * Logs each kind of warning at most once a minute, with the number of suppressed ones since. Kinds are fixed strings of
- * our code, never outside text, so the map stays small.
- */
+/** Kinds are fixed strings of our code, never outside text, so the map stays small. */
 export function rateLimitedWarn(log: Logger, now: () => number): (kind: string, detail: unknown) => void {
   const lastWarnings = new Map<string, { at: number; suppressed: number }>()
   return (kind, detail) => {

@@ -2,17 +2,11 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@pro
 import { followedKeys, keyEventOf } from '../protocol/key-life.ts'
 import type { Update } from '../protocol/updates.ts'
 
-/** A value of a gauge and the labels that name its series. */
 export type Sample = readonly [labels: Readonly<Record<string, string>>, value: number]
 
-/** How the values of several processes behind one port become one: what each holds is added, what all of them know is not. */
-type Merge = 'sum' | 'max'
-
-const PREFIX = 'stocktape_'
-/** From half a millisecond to a minute. */
 const SECONDS_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
-/** Metrics of Node that Prometheus' own check objects to; each only repeats another one. */
+/** Metrics of Node that break Prometheus' naming rules. Each repeats another one. */
 const misnamedMetrics = [
   'nodejs_active_handles',
   'nodejs_active_handles_total',
@@ -23,35 +17,46 @@ const misnamedMetrics = [
   'nodejs_eventloop_utilization_summary',
 ]
 
-/** The metrics of the process, served as Prometheus text at `/metrics`. */
 export function openMetrics() {
   const registry = new Registry()
-  const make = makerOf(registry)
+  const metrics = metricsOf(makerOf(registry))
   return {
+    ...metrics,
     text: () => registry.metrics(),
-    /** For the process that adds up the metrics of several. */
     json: () => registry.getMetricsAsJSON(),
-    /** Adds what Node knows of the process: memory, processor time, event loop, descriptors. Once in a process. */
+    /** Adds Node's own metrics: memory, processor time, event loop, descriptors. Call it once in a process. */
     addProcess: () => {
       collectDefaultMetrics({ register: registry })
       for (const name of misnamedMetrics) registry.removeSingleMetric(name)
     },
-    ...withUpstreamCounter(openChainMetrics(make)),
-    ...withPublishedCounter(openPublishedMetrics(make)),
-    ...openTapeMetrics(make),
-    ...withDisconnectCounter(openListenerMetrics(make)),
+    countPublished: (entries: readonly { readonly update: Update }[]): void => {
+      const { updates, keys } = metrics
+      for (const { update } of entries) {
+        updates.inc({ type: update.type })
+        const event = keyEventOf(update)
+        if (event !== null) keys.inc({ event }, update.type === 'seal' ? followedKeys(update).length : 1)
+      }
+    },
+    /** `failed` is the kind of the error. */
+    countUpstreamRequest: (endpoint: string, durationSeconds: number, failed: string | null): void => {
+      metrics.upstreamSeconds.observe({ endpoint }, durationSeconds)
+      if (failed !== null) metrics.upstreamErrors.inc({ endpoint, kind: failed })
+    },
+    /** `code` is the close code of the contract; a client that leaves by itself has none. */
+    countDisconnect: (transport: string, reason: string, code: number | ''): void => {
+      metrics.listeners.dec({ transport })
+      metrics.disconnects.inc({ transport, reason, code })
+    },
   }
 }
 
 export type Metrics = ReturnType<typeof openMetrics>
 export type MetricsJson = Awaited<ReturnType<Metrics['json']>>
 
-/** The metrics of several processes in one text. */
 export const mergeMetrics = (all: readonly MetricsJson[]): Promise<string> => Registry.aggregate([...all]).metrics()
 
-/** What comes from the node and from the list. */
-const openChainMetrics = ({ counter, measured, seconds }: Maker) => ({
-  source: measured('source', 'Whether this is where events come from now', 'max', ['source']),
+const metricsOf = ({ counter, gauge, measured, seconds }: Maker) => ({
+  source: measured('source', 'Whether this is the source of events now', 'max', ['source']),
   sourceAge: measured('source_age_seconds', 'Time since the source or its reason changed', 'max'),
   headBlock: measured('head_block', 'Newest known block number of each stage', 'max', ['stage']),
   lag: measured('lag_seconds', 'Age of the newest block whose logs were settled', 'max'),
@@ -62,48 +67,16 @@ const openChainMetrics = ({ counter, measured, seconds }: Maker) => ({
   navState: measured('nav_state', 'Whether this is the state of the NAV of the token', 'max', ['symbol', 'state']),
   quoteAge: measured('quote_age_seconds', 'Age of the block in which the main pool of each token was read', 'max', ['symbol']),
   upstreamSeconds: seconds('upstream_request_seconds', 'Duration of requests to an upstream, answered or not', ['endpoint']),
-  upstreamErrors: counter('upstream_errors_total', 'Requests to an upstream that failed; busy is a rate limit', [
-    'endpoint',
-    'kind',
-  ]),
+  upstreamErrors: counter('upstream_errors_total', 'Failed requests to an upstream; busy is a rate limit', ['endpoint', 'kind']),
   upstreamSocketLosses: counter('upstream_socket_losses_total', 'Upstream sockets that were lost or never opened', ['endpoint']),
   listReads: counter('list_reads_total', 'Reads of the token list', ['outcome']),
   upstreamUnreadable: counter('upstream_unreadable_total', 'Upstream messages and list records that could not be read'),
   logsRepeated: counter('logs_repeated_total', 'Logs that were already published'),
   logsUnlisted: counter('logs_unlisted_total', 'Logs of addresses that are not listed'),
-})
-
-/** What is published. */
-const openPublishedMetrics = ({ counter, measured, seconds }: Maker) => ({
   updates: counter('updates_total', 'Updates written to the tape', ['type']),
   keys: counter('keys_total', 'Keys by what was published about them', ['event']),
   oldestOpenKey: measured('oldest_open_key_seconds', 'Age of the oldest key that is neither sealed nor retracted', 'max'),
   deliverySeconds: seconds('delivery_seconds', 'From the receipt of a log to the end of its writes to all listeners', ['source']),
-})
-
-/** Counts what was written to the tape. */
-const withPublishedCounter = (metrics: ReturnType<typeof openPublishedMetrics>) => ({
-  ...metrics,
-  countPublished: (entries: readonly { readonly update: Update }[]): void => {
-    const { updates, keys } = metrics
-    for (const { update } of entries) {
-      updates.inc({ type: update.type })
-      const event = keyEventOf(update)
-      if (event !== null) keys.inc({ event }, update.type === 'seal' ? followedKeys(update).length : 1)
-    }
-  },
-})
-
-/** Counts a request to an upstream. `failed` is the kind of its error. */
-const withUpstreamCounter = (metrics: ReturnType<typeof openChainMetrics>) => ({
-  ...metrics,
-  countUpstreamRequest: (endpoint: string, durationSeconds: number, failed: string | null): void => {
-    metrics.upstreamSeconds.observe({ endpoint }, durationSeconds)
-    if (failed !== null) metrics.upstreamErrors.inc({ endpoint, kind: failed })
-  },
-})
-
-const openTapeMetrics = ({ counter, measured, seconds }: Maker) => ({
   tapeRows: measured('tape_rows', 'Updates on the tape', 'max'),
   tapeBytes: measured('tape_bytes', 'Size of the tape file', 'max'),
   tapeOldestAge: measured('tape_oldest_age_seconds', 'Age of the oldest update on the tape', 'max'),
@@ -111,9 +84,6 @@ const openTapeMetrics = ({ counter, measured, seconds }: Maker) => ({
   tapeCommitSeconds: seconds('tape_commit_seconds', 'Duration of the transaction that writes a batch to the tape'),
   leads: measured('leads', 'Whether this process writes the tape that it shares over NATS', 'sum'),
   streamUnreadable: counter('stream_unreadable_total', 'Messages of the stream in NATS that are no batch of the tape'),
-})
-
-const openListenerMetrics = ({ counter, gauge, measured }: Maker) => ({
   listeners: gauge('listeners', 'Clients connected now', ['transport']),
   audiences: measured('audiences', 'Different selections of live listeners', 'sum'),
   disconnects: counter('disconnects_total', 'Ended connections; client: the client ended it', ['transport', 'reason', 'code']),
@@ -123,35 +93,29 @@ const openListenerMetrics = ({ counter, gauge, measured }: Maker) => ({
   unsentBytes: measured('unsent_bytes', 'Bytes that listeners have not taken yet, those of replays included', 'sum'),
   replays: measured('replays', 'Listeners whose replay runs or waits now', 'sum'),
   replayBytes: measured('replay_bytes', 'Bytes of replays that listeners have not taken yet', 'sum'),
-  requestsForwarded: counter('rpc_forwarded_total', 'JSON-RPC requests that went to the upstream, not answered from the cache', [
-    'method',
-  ]),
+  requestsForwarded: counter('rpc_forwarded_total', 'JSON-RPC requests that were forwarded to an upstream', ['method']),
 })
 
-const withDisconnectCounter = (metrics: ReturnType<typeof openListenerMetrics>) => ({
-  ...metrics,
-  /** `code` is the close code of the contract; a client that leaves by itself has none. */
-  countDisconnect: (transport: string, reason: string, code: number | ''): void => {
-    metrics.listeners.dec({ transport })
-    metrics.disconnects.inc({ transport, reason, code })
-  },
-})
-
-/** A gauge that is measured when the metrics are read. It has no series before it is measured by something. */
+/** A gauge read when the metrics are. It has no series until `measureBy` is called. */
 type MeasuredGauge = { measureBy(measure: () => number | null | Iterable<Sample>): void }
 
 type Maker = ReturnType<typeof makerOf>
 
 const makerOf = (registry: Registry) => {
+  const registers = [registry]
   const named = (name: string, help: string, labelNames: readonly string[]) => ({
-    ...{ name: `${PREFIX}${name}`, help, labelNames, registers: [registry] },
+    name: `stocktape_${name}`,
+    help,
+    labelNames,
+    registers,
   })
   return {
     counter: (name: string, help: string, labels: readonly string[] = []) => new Counter(named(name, help, labels)),
     gauge: (name: string, help: string, labels: readonly string[] = []) => new Gauge(named(name, help, labels)),
     seconds: (name: string, help: string, labels: readonly string[] = []) =>
       new Histogram({ ...named(name, help, labels), buckets: SECONDS_BUCKETS }),
-    measured: (name: string, help: string, aggregator: Merge, labels: readonly string[] = []): MeasuredGauge => {
+    /** `sum` if each process behind a port has its share of the value, `max` if all know the whole. */
+    measured: (name: string, help: string, aggregator: 'sum' | 'max', labels: readonly string[] = []): MeasuredGauge => {
       let measure: Parameters<MeasuredGauge['measureBy']>[0] = () => null
       new Gauge({
         ...named(name, help, labels),

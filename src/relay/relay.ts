@@ -23,11 +23,11 @@ import { openTape, type RelayTape } from './tape/open-tape.ts'
 import { fetchList, pollList } from './tokens/list/list-poller.ts'
 
 /**
- * Opens the parts of a relay, each after those that it needs, and closes them the other way round:
+ * Opens the parts of a relay, each after those that it needs, and closes them in reverse:
  * 1. the tape, in a file or in a stream of NATS;
- * 2. what reads the tape for clients: hub, gateway, status, and the port;
- * 3. what writes it: the ingest, or a standby where another process writes.
- * Then it subscribes to all that runs. This is the only place that does.
+ * 2. the readers that serve clients: hub, gateway, status, and the port;
+ * 3. the writer: the ingest, or a standby while another process writes.
+ * Then it subscribes to everything that runs. No other file does.
  */
 
 export type RelayOptions = {
@@ -35,32 +35,29 @@ export type RelayOptions = {
   readonly log: Logger
   readonly metrics: Metrics
   readonly loadDocuments: LoadDocuments
-  /** Opens the parts that a relay can do without. */
   readonly openParts?: readonly (typeof openGateway)[]
-  /** Called when the relay cannot go on. */
   readonly onFailure: (failure: unknown) => void
 }
 
-/** Called where the tape has to be opened anew, and with it all that uses it. */
+/** `reopen` closes the tape and every part that uses it, and opens them again. */
 type Reopening = { readonly reopen: (why: string) => void }
 
-/** A running relay. `whenListed` resolves when the first list has been read, so that symbols can be named. */
+/** `whenListed` resolves after the first list has been read. */
 export type Relay = {
   readonly port: number
   readonly whenListed: Promise<void>
-  /** From now on it is unready, and goes on. */
+  /** Reports unready, and continues to serve. */
   announceStop(): void
   stop(): Promise<void>
 }
 
 const uptime = () => performance.now()
 const now = openSteadyClock(Date.now, uptime)
-/** `wallTime` is for what shows a time; everything that measures one asks `now` or `clock`. */
+/** `wallTime` is for times that people see. Every measurement uses `now` or `clock`. */
 const ports = { clock: schedulerOn(now), now, wallTime: Date.now, uptime, random: Math.random }
-/** The clocks of a tape that is opened without a relay. */
 export const tapePorts = { now, wallTime: ports.wallTime, random: ports.random }
 
-/** Starts a relay. If its tape must be opened again, the relay closes and opens on the same port, and clients reconnect. */
+/** If the tape must be opened again, the relay closes and opens on its port, and clients reconnect. */
 export async function startRelay(options: RelayOptions): Promise<Relay> {
   let isStopped = false
   let reopening: Promise<unknown> = Promise.resolve()
@@ -74,10 +71,10 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
     })
   const reopen = async (why: string): Promise<void> => {
     if (isStopped) return
-    options.log.warn({ why }, 'the tape does not continue: the relay opens it anew')
+    options.log.warn({ why }, 'the tape does not continue: the relay reopens it')
     await relay.stop()
     relay = await open(relay.port)
-    // A stop that came meanwhile has stopped the relay before.
+    // A stop during the reopening stopped only the relay before this one.
     if (isStopped) await relay.stop()
   }
   let relay = await open(options.config.process.port)
@@ -93,7 +90,6 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
   }
 }
 
-/** One process does all: the ingest writes the tape, everything else reads it. */
 async function openRelay(options: RelayOptions & Reopening): Promise<Relay> {
   const opened = await openTapeOf(options)
   return orCloseTape(opened, async () => {
@@ -104,7 +100,7 @@ async function openRelay(options: RelayOptions & Reopening): Promise<Relay> {
   })
 }
 
-/** Only writes the tape, for other processes of this machine that serve it. */
+/** Opens a relay that only writes the tape. Other processes of this machine serve it. */
 export async function openWriter(options: RelayOptions & Reopening & { readonly onChainEvent: (event: ChainEvent) => void }) {
   const opened = await openTapeOf(options)
   return orCloseTape(opened, async () => {
@@ -118,7 +114,7 @@ export async function openWriter(options: RelayOptions & Reopening & { readonly 
   })
 }
 
-/** Only serves a tape that another process writes. */
+/** Opens a relay that only serves a tape. Another process writes it. */
 export async function openServer(
   options: RelayOptions & { readonly sharedUsage: SharedUsage },
   opened: RelayTape,
@@ -140,7 +136,6 @@ function contextOf<Options extends RelayOptions>(options: Options, opened: Relay
 
 type RelayContext = ReturnType<typeof contextOf<RelayOptions>>
 
-/** Opens all that reads the tape for clients: the hub, the gateway, the status and the port. */
 async function openServing({ openParts = [openGateway], ...context }: RelayContext) {
   const live = openLiveEdge(context)
   const parts = openParts.map((open) => open({ ...context, ...live }))
@@ -157,15 +152,13 @@ async function openServing({ openParts = [openGateway], ...context }: RelayConte
     await status.close()
   }
   return {
-    /** Takes every chain event. */
     onChainEvent: (event: ChainEvent) => {
       for (const part of parts) part.onChainEvent(event)
     },
-    /** Runs the relay until it is stopped. */
     run: (activities: readonly Observable<unknown>[]): Relay => {
       const subscription = run(activities, context)
       const stop = async () => {
-        // Every client is sent its position.
+        // Clients receive the position to resume from.
         for (const { drain } of [live, ...parts]) drain()
         subscription.unsubscribe()
         await close().finally(() => context.tape.close())
@@ -175,10 +168,10 @@ async function openServing({ openParts = [openGateway], ...context }: RelayConte
   }
 }
 
-/** The ingest; where others may write the tape, only while this process leads. */
+/** If other processes may write the tape, the ingest runs only while this process leads. */
 async function openWriting(context: RelayContext, onChainEvent: (event: ChainEvent) => void): Promise<Observable<unknown>> {
   const { config, chain, metrics, warn } = context
-  // One for the ingest and the standby: it keeps a socket, and what it learned about its endpoints.
+  // The ingest and the standby share it: it keeps a socket, and what it learned about its endpoints.
   const endpoints = new EndpointPool({
     urls: config.chain.upstreamRpcUrl,
     chain,
@@ -191,7 +184,6 @@ async function openWriting(context: RelayContext, onChainEvent: (event: ChainEve
   return whileLeading(context.leadership, openIngestOf, openStandby({ ...context, endpoints, onChainEvent }))
 }
 
-/** The ingest with the settings of the process, counted in its metrics. */
 async function openCountedIngest(
   context: RelayContext & { readonly endpoints: EndpointPool; readonly onChainEvent: (event: ChainEvent) => void },
 ) {
@@ -213,7 +205,7 @@ async function openCountedIngest(
         ...{ known, clock, random, warn, onUnreadable },
         onRead: (outcome) => metrics.listReads.inc({ outcome }),
       }),
-    // All sockets have been read then.
+    // By the next turn, all sockets have been read.
     tick: nextTurn,
     settings: { ...config.tokens, ...intervals, sessionAt: calendar && ((seconds) => calendar.sessionAt(seconds)) },
     count: ({ repeated, unlisted, unreadable }, openAt) => {

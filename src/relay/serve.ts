@@ -12,24 +12,22 @@ import { openMetrics } from './metrics.ts'
 import { type Relay, type RelayOptions, startRelay } from './relay.ts'
 import { TapeError, WrongTapeError } from './tape/tape.ts'
 
-/** The process of a relay: settings, signals, exit codes, the banner, and one process or several. */
-
-/** A process group may get one signal twice within milliseconds. Only a later one forces the exit. */
+/** A process group may receive one signal twice within milliseconds. Only a later signal forces the exit. */
 const FORCED_EXIT_AFTER_MS = 1_000
-/** The banner waits this long for the first list, so that it names a symbol that exists. */
+/** How long the banner waits for the first list, so that it names a symbol that exists. */
 const FIRST_LIST_TIMEOUT_MS = 5_000
 
 const print = (line: string) => process.stdout.write(`${line}\n`)
 const printError = (line: string) => process.stderr.write(`stocktape: ${line}\n`)
 
-/** Two things that are no part of a relay and are handed to it. Each is loaded only when it is asked for. */
+/** The relay must not import these two. They load when they are first needed. */
 type Companions = {
   readonly startBuiltInChain: (faults: Config['process']['faults']) => Promise<BuiltInChain>
   readonly loadDocuments: LoadDocuments
 }
 type BuiltInChain = { readonly upstream: Upstream; stop(): Promise<void> }
 
-/** Runs the relay. Resolves once it listens: from then on, signals and failures end the process. */
+/** Resolves once the relay listens. From then on, signals and failures end the process. */
 export async function serve(args: readonly string[], { startBuiltInChain, loadDocuments }: Companions): Promise<number> {
   const result = readConfig(args, process.env)
   if (result.kind !== 'settings') return printResult(result)
@@ -56,7 +54,6 @@ function printResult(result: Exclude<ConfigResult, { kind: 'settings' }>): numbe
   return EXIT_USAGE
 }
 
-/** Starts the relay, in one process or in several, and sees to its end. */
 async function start(
   config: Config,
   given: Pick<RelayOptions, 'log' | 'loadDocuments'>,
@@ -91,7 +88,7 @@ async function start(
   }
 }
 
-/** The host as a URL has it: an address of IPv6 stands in brackets. */
+/** In a URL, an IPv6 address stands in brackets. */
 const hostInUrl = (host: string): string => (host === '0.0.0.0' || host === '::' ? 'localhost' : isIPv6(host) ? `[${host}]` : host)
 
 function printBanner({ process: own, chain, tape }: Config, relay: Relay): void {
@@ -113,7 +110,7 @@ function printBanner({ process: own, chain, tape }: Config, relay: Relay): void 
   print('')
 }
 
-/** A signal stops the relay, after what `beforeStop` waits for. An unexpected failure stops it with exit code 1, the tape of another chain with 2. */
+/** A signal stops the relay after `beforeStop`. An unexpected failure stops it with exit code 1, the tape of another chain with 2. */
 function openShutdown(log: Logger, stop: () => Promise<void>, beforeStop: () => Promise<void>) {
   let startedAt: number | null = null
   const logFatal = (failure: unknown, what: string) => {
@@ -136,7 +133,7 @@ function openShutdown(log: Logger, stop: () => Promise<void>, beforeStop: () => 
       if (performance.now() - startedAt >= FORCED_EXIT_AFTER_MS) process.exit(EXIT_FAILED)
     },
     onFailure: (failure: unknown) => {
-      logFatal(failure, 'the relay cannot go on')
+      logFatal(failure, 'the relay cannot continue')
       if (startedAt === null) start(failure instanceof WrongTapeError ? EXIT_USAGE : EXIT_FAILED, Promise.resolve())
     },
   }

@@ -1,4 +1,4 @@
-/** Colours of the terminal, as SGR codes. */
+/** Colours as SGR codes of a terminal. */
 const codes = { red: 31, green: 32, yellow: 33, blue: 34, magenta: 35, cyan: 36, bold: 1, dim: 2 } as const
 export type Colour = keyof typeof codes
 export type Paint = (colour: Colour, text: string) => string
@@ -7,13 +7,13 @@ export const withColours: Paint = (colour, text) => (text === '' ? '' : `\u001b[
 export const withoutColours: Paint = (_, text) => text
 
 type ColourChoice = {
-  /** `--color` or `--no-color`. */
+  /** True for `--color`, false for `--no-color`. */
   readonly flag: boolean | undefined
   readonly isTerminal: boolean
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** A flag wins, then NO_COLOR and FORCE_COLOR, then whether a terminal reads the output. */
+/** The flag wins over NO_COLOR and FORCE_COLOR, which win over the kind of output. */
 export function paintFor({ flag, isTerminal, env }: ColourChoice): Paint {
   const isForced = env.FORCE_COLOR !== undefined && env.FORCE_COLOR !== '' && env.FORCE_COLOR !== '0'
   const isWanted = flag ?? (env.NO_COLOR ? false : isForced || isTerminal)

@@ -17,19 +17,19 @@ type ValueOf<Setting> = Setting extends { readonly read: (text: string) => infer
     : Value
   : never
 
-/** The settings as they were given; those with a default are always present. */
+/** A setting with a default is always present. */
 type GivenSettings = {
   readonly [G in GroupName]: {
     readonly [N in keyof SettingGroups[G] & string as CodeName<N, SettingGroups[G][N]>]: ValueOf<SettingGroups[G][N]>
   }
 }
 
-/** Where the relay connects to the chain and reads the list: as given, as the network implies, or the built-in chain. */
+/** Settings that are given, that the network implies, or that are those of the built-in chain. */
 export type Upstream = {
   readonly chain: {
     readonly upstreamRpcUrl: readonly string[]
     readonly upstreamWsUrl: readonly string[]
-    /** Whether no upstream is set, so that the built-in chain is meant. */
+    /** No upstream is set, so the built-in chain runs. */
     readonly isBuiltIn: boolean
   }
   readonly tokens: {
@@ -40,10 +40,10 @@ export type Upstream = {
   }
 }
 
-/** What always has a value, since the other settings imply one. */
+/** Settings that always have a value, since other settings imply one. */
 type Implied = Upstream & { readonly tape: { readonly dataDir: string } }
 
-/** All settings of a process, a sub-tree for each part. */
+/** Each part of the relay receives its own sub-tree. */
 export type Config = {
   readonly [G in GroupName]: G extends keyof Implied ? Omit<GivenSettings[G], keyof Implied[G]> & Implied[G] : GivenSettings[G]
 }
@@ -56,7 +56,7 @@ export type ConfigResult =
 
 /**
  * Flags win over the environment, which wins over the file of `--env-file`, which wins over the defaults. An empty variable
- * counts as absent. `isListOptional` is for a program that examines an upstream alone.
+ * counts as absent. `isListOptional` is for a program that only examines an upstream.
  */
 export function readConfig(
   args: readonly string[],
@@ -99,7 +99,6 @@ export function readConfig(
 const quoteTokensOf = ({ tokens: { quoteTokens }, chain: { network } }: GivenSettings): readonly QuoteToken[] =>
   quoteTokens ?? (network ? networks[network].quoteTokens : [])
 
-/** With what the network implies, and the built-in chain and its faults. */
 function withImplied(given: GivenSettings): Config {
   const { chain, tokens, tape, process: own } = given
   const network = chain.network && networks[chain.network]
@@ -123,13 +122,13 @@ function withImplied(given: GivenSettings): Config {
     tape: {
       ...tape,
       dataDir: isBuiltIn ? builtInDataDir(tape.dataDir) : (tape.dataDir ?? './data'),
-      // Shorter than the absence of the relay, so that a client that returns has missed something.
+      // Shorter than the absence of the relay, so that a client that reconnects has a gap.
       ...(own.faults?.gap && { tapeRetentionMs: Math.min(tape.tapeRetentionMs, Math.ceil(own.faults.gap.lengthMs / 2)) }),
     },
   }
 }
 
-/** The tape of the built-in chain never stands where that of a real chain belongs, and leaves no folder that nobody asked for. */
+/** The tape of the built-in chain never replaces that of a real chain, and creates no folder that nobody named. */
 const builtInDataDir = (dataDir = ':memory:'): string => (dataDir === ':memory:' ? dataDir : join(dataDir, 'demo'))
 
 export const upstreamOf = ({ chain, tokens }: Config): Upstream => {
@@ -147,7 +146,7 @@ export const withUpstream = (config: Config, { chain, tokens }: Upstream): Confi
 const noUpstream =
   'no upstream is set, and DEMO is false: set UPSTREAM_RPC_URL and STOCKS_API_URL, or NETWORK=base, or DEMO=true for the built-in chain'
 
-/** Settings that are valid alone and contradict each other. */
+/** Finds settings that are valid alone and contradict each other. */
 function contradictions(given: GivenSettings, isListOptional: boolean): string[] {
   const { process: own, chain, tokens, tape } = given
   const lines = [...poolContradictions(tokens.pools ?? [], quoteTokensOf(given))]
@@ -175,7 +174,6 @@ function contradictions(given: GivenSettings, isListOptional: boolean): string[]
   return lines
 }
 
-/** The setting that names the upstream. */
 function upstreamNameOf({ chain: { network, upstreamRpcUrl, upstreamWsUrl } }: GivenSettings): string | undefined {
   if (network !== undefined) return 'NETWORK'
   if (upstreamRpcUrl !== undefined) return 'UPSTREAM_RPC_URL'

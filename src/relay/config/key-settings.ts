@@ -2,37 +2,35 @@ import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { itemsOf, readableFile, SecretSettingError, SettingError } from '../../lib/setting-readers.ts'
 
-/** What a key changes: limits alone. Undefined is the limit of an address. */
+/** Limits of an API key. An absent limit is that of an address. */
 export type KeyLimits = {
   readonly clients?: number | undefined
   readonly rpc_rate?: number | undefined
   readonly replays?: number | undefined
 }
 
-/** An API key by its SHA-256, and its limits. */
+/** `digest` is the SHA-256 of an API key. */
 export type KeyEntry = { readonly digest: Buffer; readonly limits: KeyLimits }
 
-/** Keys at most: each request is compared with all of them. */
+/** Limit of API keys: each request is compared with all of them. */
 const KEYS_BOUND = 1_000
 const SECRET_LEAST_CHARS = 32
 const LIMIT_BOUND = 1_000_000
 const WHAT_A_KEY_IS =
   'must be letters, digits and signs without spaces, or sha256: and 64 hex digits; clients=, rpc_rate= and replays= may follow it, each with a whole number from 1'
 
-/** The keys of a comma list. They are never printed, not even when they are wrong. */
-export const keyEntries = (text: string): readonly KeyEntry[] => bounded(itemsOf(text).map(keyEntry))
+/** An API key is never printed, not even in a mistake. */
+export const keyEntries = (text: string): readonly KeyEntry[] => entriesOf(itemsOf(text))
 
-/** The keys of a file: one in each line. What begins with # is a comment. */
+/** Each line has one API key. A comment begins with #. */
 export const keyEntriesOfFile = (text: string): readonly KeyEntry[] =>
-  bounded(
+  entriesOf(
     text
       .split('\n')
       .map((line) => line.replace(/(^|\s)#.*/, '').trim())
-      .filter((line) => line !== '')
-      .map(keyEntry),
+      .filter((line) => line !== ''),
   )
 
-/** The path of a file of keys that can be read. */
 export function keysFile(path: string): string {
   const text = readFileSync(readableFile(path), 'utf8')
   try {
@@ -43,7 +41,7 @@ export function keysFile(path: string): string {
   }
 }
 
-/** A secret that others cannot guess. It is never printed. */
+/** The secret is never printed, not even in a mistake. */
 export function tokenSecret(text: string): string {
   if (/^[!-~]+$/.test(text) && text.length >= SECRET_LEAST_CHARS) return text
   throw new SecretSettingError(`must be at least ${SECRET_LEAST_CHARS} letters, digits and signs without spaces`)
@@ -54,9 +52,9 @@ export const randomTokenSecret = (): string => randomBytes(SECRET_LEAST_CHARS).t
 /** Digests have equal lengths, so a comparison takes the same time for every input. */
 export const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest()
 
-function bounded(entries: readonly KeyEntry[]): readonly KeyEntry[] {
-  if (entries.length > KEYS_BOUND) throw new SecretSettingError(`must be at most ${KEYS_BOUND} keys`)
-  return entries
+function entriesOf(items: readonly string[]): readonly KeyEntry[] {
+  if (items.length > KEYS_BOUND) throw new SecretSettingError(`must be at most ${KEYS_BOUND} keys`)
+  return items.map(keyEntry)
 }
 
 function keyEntry(item: string): KeyEntry {

@@ -1,10 +1,10 @@
 import { type Hex, readHex, WORD_CHARS } from '../../lib/hex.ts'
-import { addressOf, isSameName, itemsOf, redacted, SettingError } from '../../lib/setting-readers.ts'
+import { addressOf, isSameName, itemsOf, redacted, SettingError, tokenName } from '../../lib/setting-readers.ts'
 
-/** What tokens are traded against, taken as one dollar. */
+/** A token that stocks trade against. Its value is taken as one dollar. */
 export type QuoteToken = { readonly symbol: string; readonly address: Hex; readonly decimals: number }
 
-/** A pool as POOLS names it: a token by its symbol or address, and the currency by its symbol, or null for the first one. */
+/** `token` is a symbol or an address. `currency` is a symbol, or null for the first of QUOTE_TOKENS. */
 export type NamedPool = {
   readonly token: string
   readonly currency: string | null
@@ -13,12 +13,11 @@ export type NamedPool = {
   readonly manager: Hex | null
 }
 
-/** The same with its currency. */
 export type PoolSetting = Omit<NamedPool, 'currency'> & { readonly currency: QuoteToken }
 
-/** No ERC-20 token has more decimals that a price can be computed with. */
+/** Limit of the decimals of a token, far beyond those of real ones. */
 const DECIMALS_BOUND = 36
-/** Every pool is read at least every STOCKS_REFRESH, all in one batch. */
+/** All pools are read in one JSON-RPC batch, at least every STOCKS_REFRESH. */
 const POOLS_BOUND = 500
 
 const POOL_FORM =
@@ -43,10 +42,10 @@ function pool(item: string): NamedPool {
   const isV4 = kind === 'uniswap_v4'
   if (isV4 !== (manager !== undefined)) throw refuse('must name the pool manager behind @ for uniswap_v4, and only there')
   const address = manager === undefined ? null : addressOf(manager)
-  const poolId = isV4 ? wordOf(id) : addressOf(id)
+  const poolId = isV4 ? readHex(id.toLowerCase(), WORD_CHARS) : addressOf(id)
   if (poolId === null || (isV4 && address === null))
     throw refuse('must name a pool by its address, or for uniswap_v4 by its id of 32 bytes and the address of its manager')
-  return { token: tokenNameOf(token), currency, kind, id: poolId, manager: address }
+  return { token: tokenName(token, item), currency, kind, id: poolId, manager: address }
 }
 
 export function quoteTokens(text: string): readonly QuoteToken[] {
@@ -67,14 +66,12 @@ function quoteToken(item: string): QuoteToken {
   return { symbol, address: token, decimals: Number(decimals) }
 }
 
-/** The pools with their currencies. */
 export const withCurrencies = (named: readonly NamedPool[], currencies: readonly QuoteToken[]): readonly PoolSetting[] =>
   named.flatMap((one) => {
     const currency = currencyOf(one, currencies)
     return currency ? [{ ...one, currency }] : []
   })
 
-/** What POOLS and QUOTE_TOKENS say against each other. */
 export function poolContradictions(named: readonly NamedPool[], currencies: readonly QuoteToken[]): readonly string[] {
   if (named.length === 0) return []
   if (currencies.length === 0)
@@ -91,36 +88,3 @@ export function poolContradictions(named: readonly NamedPool[], currencies: read
 
 const currencyOf = ({ currency }: NamedPool, currencies: readonly QuoteToken[]): QuoteToken | undefined =>
   currency === null ? currencies[0] : currencies.find(({ symbol }) => isSameName(symbol, currency))
-
-function tokenNameOf(token: string): string {
-  if (!/^0x/i.test(token)) return token
-  const address = addressOf(token)
-  if (address === null) throw new SettingError(`must name a token by its symbol or its address, and ${redacted(token)} is neither`)
-  return address
-}
-
-const wordOf = (text: string): Hex | null => readHex(text.toLowerCase(), WORD_CHARS)
-
-const v3 = (token: NamedPool['token'], id: NamedPool['id']): NamedPool => ({
-  token,
-  currency: null,
-  kind: 'uniswap_v3',
-  id,
-  manager: null,
-})
-
-/** Pools on Base against USDC, as read on 2026-09-05. The stocks trade elsewhere too: POOLS names other pools. */
-export const basePools: readonly NamedPool[] = [
-  // AAPLc, 0.3 %
-  v3('0xb200000000000000000000c2e324d24d7eecd1fb', '0x97f35d1e92795327614be000cd18cba1be2c1931'),
-  // GOOGLc, 1 %
-  v3('0xb2000000000000000000002d0ba3164cc74f58b7', '0x1f52f46bac657564c31122b12b43a459e09273c8'),
-  // METAc, 0.3 %
-  v3('0xb2000000000000000000008bc8786b856e61707c', '0x583919ec1975a1238c50e1940911894ee6912476'),
-  // NVDAc, 0.3 %
-  v3('0xb20000000000000000000078ee7ce2fe4908108c', '0x60661b315553eb81872deea9a66d567cf0ccd33b'),
-  // NVDAc, 0.05 %
-  { ...v3('0xb20000000000000000000078ee7ce2fe4908108c', '0x853f5f1b92b16714fe6cda67caad0856b83c7ab9'), kind: 'slipstream' },
-  // SPCXc, 1 %
-  v3('0xb2000000000000000000007b9fcbd005511acbd5', '0x127a12fc0953ab2ab89558c67ba6d597d7140431'),
-]

@@ -1,33 +1,30 @@
-import { type CommandFlags, commonFlags } from '../../lib/flags.ts'
+import { type CommandFlags, commonFlags, textFlag } from '../../lib/flags.ts'
 import { flagTerms, type HelpTerm, helpText } from '../../lib/help.ts'
 import { type AnySetting, fileSettingOf, flagOf, groupTitles, settingGroups, settings } from './settings.ts'
 
 const otherFlags = {
-  'env-file': { type: 'string', description: 'a file of NAME=value lines; the environment wins over it, and a flag over both' },
+  'env-file': textFlag('a file of NAME=value lines; the environment wins over it, and a flag over both'),
   ...commonFlags,
 } as const satisfies CommandFlags
 
-/** The flags of `serve`. */
 export const settingFlags: CommandFlags & typeof otherFlags = {
   ...Object.fromEntries([...settings].flatMap(([name, setting]) => flagsFor(name, setting))),
   ...otherFlags,
 }
 
-function flagsFor(
-  name: string,
-  { description, read, mayHoldSecret }: AnySetting,
-): readonly (readonly [string, CommandFlags[string]])[] {
-  const flag = [flagOf(name), { type: 'string', description, ...(read.choices && { choices: read.choices }) }] as const
-  if (!mayHoldSecret) return [flag]
-  return [flag, [flagOf(fileSettingOf(name)), { type: 'string', description: `file that holds ${name}` }]]
+function flagsFor(name: string, { description, read, mayHoldSecret }: AnySetting): [string, CommandFlags[string]][] {
+  const flags: [string, CommandFlags[string]][] = [
+    [flagOf(name), { ...textFlag(description), ...(read.choices && { choices: read.choices }) }],
+  ]
+  if (mayHoldSecret) flags.push([flagOf(fileSettingOf(name)), textFlag(`file that contains ${name}`)])
+  return flags
 }
 
-/** What a setting is, its default, and the mark of one that may lie in a file. */
 export const settingText = ({ default: fallback, description, mayHoldSecret }: AnySetting): string =>
   `${description}${fallback === null ? '' : ` (${fallback})`}${mayHoldSecret ? ' [file]' : ''}`
 
 export const fileSentence =
-  'A setting marked with [file] may lie in a file, which is named by its own name and _FILE: METRICS_TOKEN_FILE, or --metrics-token-file.'
+  'A file may contain the value of a setting that is marked with [file]. Its name with _FILE names that file: METRICS_TOKEN_FILE, or --metrics-token-file.'
 
 export const serveHelp = (): string =>
   helpText(

@@ -1,9 +1,11 @@
+import { closeSync, openSync, readSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { redacted, SecretSettingError, SettingError } from '../../lib/setting-readers.ts'
-import { readShortFile } from '../../lib/short-file.ts'
 import { type AnySetting, fileSettingOf, flagOf, settingNames } from './settings.ts'
 
-/** Settings as they were given, by name. */
+/** Limit of a file with a setting or several. */
+const MAX_FILE_BYTES = 64 * 2 ** 10
+
 export type Texts = Readonly<Record<string, string>>
 
 export const textsOfFlags = (values: Readonly<Record<string, string | boolean | undefined>>): Texts =>
@@ -20,7 +22,7 @@ export const withoutEmpty = (env: Readonly<Record<string, string | undefined>>):
 export const readEnvFile = (path: string | undefined): Texts =>
   path === undefined ? {} : withoutEmpty(parseEnv(readShortFile('--env-file', path)))
 
-/** Reads a setting from the first layer that has it, or that names a file with it. */
+/** The first layer wins that has the setting, or that names a file with it. */
 export function readSetting(name: string, setting: AnySetting, layers: readonly Texts[]): unknown {
   const file = fileSettingOf(name)
   for (const { [name]: text, [file]: path } of layers) {
@@ -42,4 +44,23 @@ function readText(subject: string, { read }: AnySetting, text: string, isShown =
     const shown = isShown && !(mistake instanceof SecretSettingError) ? `; it is ${redacted(text)}` : ''
     throw new SettingError(`${subject} ${mistake.message}${shown}`)
   }
+}
+
+/** `name` is the setting or flag that names the file. A mistake shows it and the path, never the text. */
+function readShortFile(name: string, path: string): string {
+  try {
+    const file = openSync(path, 'r')
+    try {
+      const bytes = Buffer.alloc(MAX_FILE_BYTES + 1)
+      let length = 0
+      for (let more = -1; more !== 0; length += more) more = readSync(file, bytes, length, bytes.length - length, null)
+      if (length <= MAX_FILE_BYTES) return bytes.toString('utf8', 0, length)
+    } finally {
+      closeSync(file)
+    }
+  } catch (failure) {
+    const code = failure instanceof Error && 'code' in failure ? failure.code : 'unknown'
+    throw new SettingError(`${name} names a file that cannot be read (${code}): ${JSON.stringify(path)}`)
+  }
+  throw new SettingError(`${name} names a file of more than ${MAX_FILE_BYTES / 2 ** 10}KiB: ${JSON.stringify(path)}`)
 }

@@ -23,12 +23,12 @@ import { keyEntries, keysFile, tokenSecret } from './key-settings.ts'
 import { networkNames } from './networks.ts'
 import { pools, quoteTokens } from './pools.ts'
 
-/** A setting: its default as one would type it, its help text, and the parser of its text. */
+/** `default` is a text as in the environment. */
 type SettingDefinition<Read extends AnyReader, Default extends string | null> = {
   readonly default: Default
   readonly description: string
   readonly read: Read
-  /** A secret, or a URL with a key in it: `<NAME>_FILE` may name a file that holds it. */
+  /** The value may contain a secret, so `<NAME>_FILE` may name a file that contains it. */
   readonly mayHoldSecret: boolean
 }
 type AnyReader = SettingReader<unknown> & { readonly unit?: 'Ms' | 'Bytes'; readonly examples?: string }
@@ -39,9 +39,8 @@ const dayMs = 24 * hourMs
 const gibibyte = 2 ** 30
 
 /**
- * Every setting, by the part of the relay that it is for: an environment variable, or the same as a flag. `--help` and
- * `docs/configuration.md` show these texts. `PENDING_POLL` of `chain` is `--pending-poll`, and `config.chain.pendingPollMs`:
- * the code appends the unit.
+ * Settings by the part of the relay that reads them. `--help` and `docs/configuration.md` show these texts. `PENDING_POLL` of
+ * `chain` is also the flag `--pending-poll`, and `config.chain.pendingPollMs` in the code, which appends the unit.
  */
 export const settingGroups = {
   process: {
@@ -54,7 +53,7 @@ export const settingGroups = {
     ),
     WORKERS: setting(
       '1',
-      'how many processes serve clients on this machine, behind one port; one more writes the tape if it is more than 1',
+      'number of processes that serve clients on this machine, behind one port; if it is more than 1, one more process writes the tape',
       integer(1, 64),
     ),
     DEMO: setting(
@@ -62,74 +61,55 @@ export const settingGroups = {
       'whether the built-in chain runs if no upstream is set; its tape is in memory, or in DATA_DIR/demo; the container image sets false',
       bool,
     ),
-    FAULTS: setting(
-      null,
-      'only with the built-in chain: what goes wrong, such as reorg=2%,drop=5%,late=5%,silent=30s,gap; docs/faults.md has all of it',
+    FAULTS: optional(
+      'faults of the built-in chain, such as reorg=2%,drop=5%,late=5%,silent=30s,gap; docs/faults.md explains all of them',
       requestedFaults,
     ),
     PRE_DRAIN: setting(
       '0',
-      'how long the relay still serves after the signal to stop, unready, so that a balancer takes it out first',
+      'how long the relay still serves, unready, after the signal to stop: the time that a load balancer needs to react',
       duration(0, hourMs),
     ),
     DRAIN: setting('10s', 'how long the relay may take to stop', duration(0, hourMs)),
     LOG_LEVEL: setting('info', 'debug, info, warn or error', oneOf('debug', 'info', 'warn', 'error')),
   },
   chain: {
-    UPSTREAM_RPC_URL: setting(
-      null,
-      'JSON-RPC over HTTP: URLs separated by commas, tried in order; without it the relay asks UPSTREAM_WS_URL; without both and NETWORK the built-in chain runs',
+    UPSTREAM_RPC_URL: secret(
+      'JSON-RPC over HTTP: URLs separated by commas, tried in order; without it the relay asks UPSTREAM_WS_URL; without any of these two and NETWORK, the built-in chain runs',
       urls('http:', 'https:'),
-      { mayHoldSecret: true },
     ),
-    UPSTREAM_WS_URL: setting(
-      null,
+    UPSTREAM_WS_URL: secret(
       'JSON-RPC over WebSocket: URLs separated by commas, tried in order; without it the relay polls',
       urls('ws:', 'wss:'),
-      { mayHoldSecret: true },
     ),
-    RECEIPTS_RPC_URL: setting(
-      null,
+    RECEIPTS_RPC_URL: secret(
       'JSON-RPC for eth_getBlockReceipts: URLs separated by commas, tried in order; without it the relay asks UPSTREAM_RPC_URL',
       urls('http:', 'https:'),
-      { mayHoldSecret: true },
     ),
-    NETWORK: setting(null, 'base or base-sepolia: the public endpoints, no key needed; implies CHAIN_ID', oneOf(...networkNames)),
-    CHAIN_ID: setting(
-      null,
+    NETWORK: optional('base or base-sepolia: the public endpoints, no key needed; implies CHAIN_ID', oneOf(...networkNames)),
+    CHAIN_ID: optional(
       'the chain id; an upstream with another one is not used; without it the relay asks the upstream at start',
       integer(1, 2 ** 53 - 1),
     ),
     PENDING_POLL: setting('200ms', 'interval of the polls of the pending state when nothing is pushed', duration(10, minuteMs)),
     SILENCE: setting('3s', 'how long an upstream may fail before the source is down', duration(100, hourMs)),
     FINALITY_POLL: setting('10s', 'interval of the polls of the safe and the finalized block', duration(100, hourMs)),
-    BACKFILL_LIMIT: setting(
-      '6h',
-      'how far back the relay reads missed blocks after a restart, in block time',
-      duration(0, 366 * dayMs),
-    ),
+    BACKFILL_LIMIT: setting('6h', 'how far back in block time a restart reads missed blocks', duration(0, 366 * dayMs)),
   },
   tokens: {
-    STOCKS_API_URL: setting(null, 'base URL of the Tokenized Stocks Read API', url('http:', 'https:'), { mayHoldSecret: true }),
+    STOCKS_API_URL: secret('base URL of the Tokenized Stocks Read API', url('http:', 'https:')),
     STOCKS_REFRESH: setting('15s', 'interval at which the token list and the NAVs are read', duration(100, hourMs)),
     NAV_STALE_AFTER: setting('26h', 'a NAV older than this is stale', duration(1, 366 * dayMs)),
-    FEEDS: setting(
-      null,
+    FEEDS: optional(
       'proxy contract of the price feed of each token: AAPLc=0x… or 0x…=0x…, separated by commas; built in for NETWORK=base',
       feeds,
     ),
-    ORACLE_REGISTRY: setting(
-      null,
-      'contract that says whether the price feed of a token is frozen; built in for NETWORK=base',
-      address,
-    ),
-    POOLS: setting(
-      null,
+    ORACLE_REGISTRY: optional('contract that says whether the price feed of a token is frozen; built in for NETWORK=base', address),
+    POOLS: optional(
       'pools where the tokens trade: AAPLc/USDC=uniswap_v3:0x…, slipstream:0x… or uniswap_v4:0x<pool id>@0x<pool manager>, separated by commas; without /… the first of QUOTE_TOKENS; built in for NETWORK=base',
       pools,
     ),
-    QUOTE_TOKENS: setting(
-      null,
+    QUOTE_TOKENS: optional(
       'what the tokens trade against, each taken as one dollar: USDC:0x…:6 with the decimals, separated by commas; built in for NETWORK',
       quoteTokens,
     ),
@@ -137,20 +117,18 @@ export const settingGroups = {
     CALENDAR: setting('XNYS', 'the calendar of the market of the underlying stocks, or none', oneOf('XNYS', 'none')),
   },
   tape: {
-    DATA_DIR: setting(
-      null,
-      'directory of the tape; :memory: keeps nothing; without it ./data, or memory for the built-in chain',
-      nonEmptyText,
-    ),
+    DATA_DIR: optional('directory of the tape, or :memory:; without it ./data, or memory for the built-in chain', nonEmptyText),
     TAPE_RETENTION: setting('24h', 'how long a message stays on the tape', duration(1, 366 * dayMs)),
-    TAPE_MAX_MESSAGES: setting('1000000', 'how many messages the tape holds before it deletes old ones', integer(1, 100_000_000)),
-    NATS_URL: setting(
-      null,
-      'NATS with JetStream: URLs separated by commas, with user:password@ or token@ where needed; then the tape is a stream there, for any number of processes, and DATA_DIR has a copy',
-      urls('nats:', 'tls:'),
-      { mayHoldSecret: true },
+    TAPE_MAX_MESSAGES: setting(
+      '1000000',
+      'limit of messages on the tape, which deletes the oldest beyond it',
+      integer(1, 100_000_000),
     ),
-    NATS_CREDENTIALS: setting(null, 'file with the credentials for NATS', readableFile),
+    NATS_URL: secret(
+      'NATS with JetStream: URLs separated by commas, with user:password@ or token@ if needed; the tape is then a stream in NATS, for any number of processes, and DATA_DIR contains a copy',
+      urls('nats:', 'tls:'),
+    ),
+    NATS_CREDENTIALS: optional('file with the credentials for NATS', readableFile),
     NATS_STREAM: setting('STOCKTAPE', 'name of the stream; its subject is the same in lower case', streamName),
     NATS_REPLICAS: setting('1', 'how many servers of the NATS cluster store the stream', integer(1, 5)),
   },
@@ -163,48 +141,37 @@ export const settingGroups = {
       size(1, gibibyte),
     ),
     BACKLOG_PATIENCE: setting('5s', 'how long a client may have more unsent bytes than MAX_BACKLOG', duration(0, hourMs)),
-    MAX_REPLAY: setting('100000', 'messages in one replay; if there are more, a gap comes instead', integer(1, 100_000_000)),
-    MAX_CLIENTS: setting('20000', 'how many clients may connect', integer(1, 1_000_000)),
-    MAX_CLIENTS_PER_ADDRESS: setting(
-      '200',
-      'how many clients may connect from one address; for IPv6, a /64 network counts as one address',
-      integer(1, 1_000_000),
+    MAX_REPLAY: setting(
+      '100000',
+      'limit of messages in one replay; a client that misses more receives a gap',
+      integer(1, 100_000_000),
     ),
-    MAX_SELECTIONS: setting(
-      '2000',
-      `how many different selections with ${anyFilter} may be in use at the same time`,
-      integer(1, 1_000_000),
-    ),
-    TRUSTED_PROXIES: setting(
-      null,
+    MAX_CLIENTS: setting('20000', 'limit of connected clients', integer(1, 1_000_000)),
+    MAX_CLIENTS_PER_ADDRESS: setting('200', 'limit for one address; an IPv6 /64 network is one address', integer(1, 1_000_000)),
+    MAX_SELECTIONS: setting('2000', `limit of different selections with ${anyFilter} at a time`, integer(1, 1_000_000)),
+    TRUSTED_PROXIES: optional(
       'proxies that are trusted to give the client address in X-Forwarded-For: addresses and ranges such as 10.0.0.0/8, separated by commas',
       ranges,
     ),
-    ORIGINS: setting(
-      null,
+    ORIGINS: optional(
       'origins whose web pages may connect, such as https://example.com, separated by commas; without it pages of every origin may connect',
       origins,
     ),
-    API_KEYS: setting(
-      null,
-      'API keys separated by commas, each as it is or as sha256: and the hex digits of its hash; limits may follow a key, such as clients=500 rpc_rate=100 replays=4; a client must send one of them; without it no key is needed',
+    API_KEYS: optional(
+      'API keys separated by commas, each in plain text, or as sha256: and the hex digits of its hash; limits may follow a key, such as clients=500 rpc_rate=100 replays=4; with this setting, a client must send one of the keys',
       keyEntries,
     ),
-    API_KEYS_FILE: setting(
-      null,
-      'file with more API keys, one in each line; it is read again within a second of a change, and clients of a key that is gone are disconnected',
+    API_KEYS_FILE: optional(
+      'file with more API keys, one in each line; the relay reads it again within a second of a change, and disconnects clients whose API key was removed',
       keysFile,
     ),
-    TOKEN_SECRET: setting(
-      null,
-      'what the tokens of POST /v1/token are signed with, at least 32 characters; random at each start without it; edges behind one balancer need the same',
+    TOKEN_SECRET: secret(
+      'secret that signs the access tokens of POST /v1/token, at least 32 characters; random at each start without it; relays behind one load balancer need the same one',
       tokenSecret,
-      { mayHoldSecret: true },
     ),
-    METRICS_TOKEN: setting(null, 'token that gives access to the metrics from other machines', key, { mayHoldSecret: true }),
-    EXPLORER_URL: setting(
-      null,
-      'block explorer that the board links to, such as https://explorer.example; it opens /address/… and /tx/… there',
+    METRICS_TOKEN: secret('access token for the metrics, for requests from other machines', key),
+    EXPLORER_URL: optional(
+      'block explorer that the board links to, such as https://explorer.example; it opens the pages /address/… and /tx/… there',
       url('http:', 'https:'),
     ),
   },
@@ -217,7 +184,6 @@ export const settingGroups = {
   },
 } as const
 
-/** The headings of the groups, for people. */
 export const groupTitles: Readonly<Record<keyof typeof settingGroups, string>> = {
   process: 'The process',
   chain: 'The chain',
@@ -230,22 +196,20 @@ export const groupTitles: Readonly<Record<keyof typeof settingGroups, string>> =
 export type SettingGroups = typeof settingGroups
 export type AnySetting = SettingDefinition<AnyReader, string | null>
 
-/** All settings by name. */
 export const settings: ReadonlyMap<string, AnySetting> = new Map(
   Object.values(settingGroups).flatMap((group) => Object.entries<AnySetting>(group)),
 )
 
-/** The setting that names a file with the value of another. */
 export const fileSettingOf = <Name extends string>(name: Name): `${Name}_FILE` => `${name}_FILE`
 
-/** All names, and those of the files that may hold a value. */
+/** Includes the names of settings that name a file. */
 export const settingNames: readonly string[] = [...settings].flatMap(([name, { mayHoldSecret }]) =>
   mayHoldSecret ? [name, fileSettingOf(name)] : [name],
 )
 
 export const flagOf = (name: string): string => name.toLowerCase().replaceAll('_', '-')
 
-/** `PENDING_POLL`, which is a time, in the code: `pendingPollMs`. */
+/** `PENDING_POLL`, a time, is `pendingPollMs` in the code. */
 export type CodeName<
   Name extends string,
   Setting,
@@ -259,9 +223,16 @@ function setting<const Read extends AnyReader, Default extends string | null>(
   fallback: Default,
   description: string,
   read: Read,
-  { mayHoldSecret = false } = {},
 ): SettingDefinition<Read, Default> {
-  return { default: fallback, description, read, mayHoldSecret }
+  return { default: fallback, description, read, mayHoldSecret: false }
+}
+
+function optional<const Read extends AnyReader>(description: string, read: Read): SettingDefinition<Read, null> {
+  return setting(null, description, read)
+}
+
+function secret<const Read extends AnyReader>(description: string, read: Read): SettingDefinition<Read, null> {
+  return { ...optional(description, read), mayHoldSecret: true }
 }
 
 function streamName(text: string): string {

@@ -3,9 +3,7 @@ import { nearestName } from '../../lib/nearest-name.ts'
 import type { Texts } from './setting-texts.ts'
 import { flagOf, settingNames, settings } from './settings.ts'
 
-// Names that are no settings: those of earlier versions, misspelt ones, and those of other programs.
-
-/** Settings that have another name now. */
+/** Former names of settings, and their present ones. */
 export const renamed: ReadonlyMap<string, string> = new Map([
   ['CLIENTS_BOUND', 'MAX_CLIENTS'],
   ['CLIENTS_PER_ADDRESS_BOUND', 'MAX_CLIENTS_PER_ADDRESS'],
@@ -25,10 +23,10 @@ export const renamed: ReadonlyMap<string, string> = new Map([
   ['PRE_DRAIN_MS', 'PRE_DRAIN'],
   ['DRAIN_MS', 'DRAIN'],
 ])
-/** Settings that are gone, and why. */
+/** Settings of earlier versions, and why they were removed. */
 const removed: ReadonlyMap<string, string> = new Map([['RPC_OPEN', 'eth_subscribe serves the contracts of listed tokens alone']])
 
-/** The line for a setting of an earlier version, in the form in which it was given: `SILENCE_MS`, or `--silence-ms`. */
+/** `show` writes a name as the user gave it: `SILENCE_MS`, or `--silence-ms`. */
 function retirementOf(name: string, show: (name: string) => string): string | undefined {
   const reason = removed.get(name)
   if (reason !== undefined) return `${show(name)} is no longer a setting: ${reason}`
@@ -38,17 +36,16 @@ function retirementOf(name: string, show: (name: string) => string): string | un
   return `${show(name)} is now ${show(now)}${examples === undefined ? '' : `, and its value has a unit, such as ${examples}`}`
 }
 
-/** The line for a flag of an earlier version. */
 export function retiredFlag(flag: string): string | undefined {
   const name = [...renamed.keys(), ...removed.keys()].find((retired) => `--${flagOf(retired)}` === flag)
   return name && retirementOf(name, (shown) => `--${flagOf(shown)}`)
 }
 
-/** A variable that begins like this is meant for the relay: a misspelt one must not start the built-in chain instead. */
+/** A variable with this prefix is meant for the relay: if it is misspelt, the built-in chain must not start instead. */
 const OWN_PREFIX = /^(UPSTREAM|STOCKS|TAPE|TRUSTED|BACKLOG)_/
-/** Container platforms set such variables for each service that they run. */
+/** Container platforms set such variables for each service. */
 const SERVICE_LINK = /_SERVICE_HOST$|_SERVICE_PORT(_\w+)?$|_PORT$|_PORT_\d+_(TCP|UDP)(_\w+)?$/
-/** Shorter names are likely to be those of other programs. */
+/** A shorter name is likely to belong to another program. */
 const MIN_MISSPELT_CHARS = 6
 
 const unknownVariables = (variables: Texts): readonly string[] =>
@@ -61,7 +58,7 @@ export const refusedVariables = (variables: Texts): readonly string[] =>
     return OWN_PREFIX.test(name) ? [`${oneLine(name)} is not a setting. ${adviceFor(name, settingNames)}`] : []
   })
 
-/** Variables of other programs pass. One that is a single edit away from a setting is worth a warning. */
+/** Warns of a variable that is one edit away from a setting. All others may belong to other programs. */
 export const misspeltVariables = (variables: Texts): readonly string[] =>
   unknownVariables(variables).flatMap((name) => {
     const nearest = nearestName(

@@ -1,10 +1,9 @@
 /**
- * The life of a key: it is published, amended any number of times, and then sealed or retracted. After a retract it can be
- * published again. `npm run messages` copies this file into the SDK, so it imports nothing.
+ * A key is published, amended any number of times, and then sealed or retracted. After a retract it can be published again.
+ * `npm run messages` copies this file into the SDK, so it imports nothing.
  */
 export type KeyStage = 'preconfirmed' | 'sealed' | 'retracted'
 
-/** The fields of a message that say what became of a key. */
 type KeyMessage = {
   readonly type: string
   readonly key?: string | undefined
@@ -14,11 +13,10 @@ type KeyMessage = {
   readonly update?: unknown
 }
 
-/** The keys that a message follows. A seal also lists logs that are part of another fact: they have no life of their own. */
+/** Keys whose stage a message changes. A seal also lists logs that are part of another fact: they have no stage of their own. */
 export const followedKeys = ({ type, key = '', keys = [], types = [] }: KeyMessage): readonly string[] =>
   type === 'seal' ? keys.filter((_, index) => types[index] !== 'part') : type === 'retract' || type === 'amend' ? [key] : []
 
-/** The stage of a key after a message about it. */
 export function stageAfter(before: KeyStage, { type, stage, update }: KeyMessage): KeyStage {
   if (type === 'retract') return 'retracted'
   if (type !== 'amend') return stage === 'preconfirmed' ? stage : 'sealed'
@@ -33,10 +31,7 @@ type KeyContent<Message> =
   | KeyPublication<Message>
   | Extract<Message, { readonly type: 'amend'; readonly update: unknown }>['update']
 
-/**
- * The contents of a key just before a position, from its last publication on: as published, then as amended. Empty after a
- * retract, and if the publication is not among the entries.
- */
+/** Contents as last published, then as amended. Empty after a retract, or if the publication is not among the entries. */
 export function contentsBefore<Message extends KeyMessage>(
   entries: readonly { readonly seq: number; readonly update: Message }[],
   beforeSeq: number,
@@ -62,7 +57,7 @@ type CountedMessage = KeyMessage & {
   readonly block?: { readonly timestamp?: string | null } | undefined
 }
 
-/** What a message counts as in the score and in the metrics; null if it says nothing of a key. */
+/** Event that the score and the metrics count for a message; null if the message is about no key. */
 export function keyEventOf({ type, stage, late, time, block }: CountedMessage): KeyEvent | null {
   switch (type) {
     case 'seal':

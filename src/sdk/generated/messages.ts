@@ -9,7 +9,7 @@ export type Word = string
 /** An exact number that must not be rounded: no exponent, no plus sign, no trailing zeros, 0 for zero. */
 export type Decimal = string
 
-/** An amount in the token's smallest unit, as on the chain. */
+/** An amount in the token's smallest unit. */
 export type Raw = string
 
 /** Money, always with two decimals. */
@@ -45,7 +45,7 @@ export type Tx = {
 /** preconfirmed: published before the block is sealed; sealed: in a block with a hash. */
 export type Stage = "preconfirmed" | "sealed"
 
-/** Where events come from now. sealed: nothing is pre-confirmed; down: nothing arrives. */
+/** How the relay receives events now. sealed: nothing is pre-confirmed; down: nothing arrives. */
 export type Source = "pendingLogs" | "poll" | "sealed" | "down"
 
 /** Why this is the source, and not a better one. */
@@ -53,7 +53,7 @@ export type SourceReason = "ok" | "silent" | "refused" | "behind" | "no_pending"
 
 /** How the log reached the relay. */
 export type Ingest = {
-  /** The way by which the log came. backfill: read after an interruption. */
+  /** pendingLogs: pushed; poll: polled; sealed: read with its sealed block; backfill: read after an interruption. */
   readonly source: "pendingLogs" | "poll" | "sealed" | "backfill"
   /** When the relay received the log. */
   readonly received_at: Time
@@ -69,11 +69,11 @@ export type ReferenceValue = {
   readonly updated_at: Time | null
   /** Whole seconds from updated_at to the message's own time, rounded down. */
   readonly age_s: number | null
-  /** stale: older than stale_after_s, still with a price; missing: no price; invalid: the price or its time is not usable. */
+  /** stale: older than stale_after_s, still with a price; missing: no price; invalid: the price or its time is unusable. */
   readonly state: "fresh" | "stale" | "missing" | "invalid"
   /** The age above which the value is stale. */
   readonly stale_after_s: number
-  /** Whether the oracle's registry says that the feed is frozen for a corporate action; null where that is unknown. */
+  /** Whether the registry of the oracle reports that the feed is frozen for a corporate action; null if that is unknown. */
   readonly frozen: boolean | null
 }
 
@@ -82,9 +82,9 @@ export type Venue = {
   readonly kind: "uniswap_v3" | "uniswap_v4" | "slipstream"
   /** The address of the pool; in Uniswap v4 its id. */
   readonly pool: Address | Word
-  /** The fee of a swap in basis points; null where the upstream does not give it. */
+  /** The fee of a swap in basis points; null if the upstream does not give it. */
   readonly fee_bps: Decimal | null
-  /** What the token is traded against. It is taken as one dollar. */
+  /** The other token of the pool, taken as one dollar. */
   readonly currency: {
     readonly symbol: string
     readonly address: Address
@@ -137,7 +137,7 @@ export type ErrorRecord = {
 /** A page of history. A short or empty page is not necessarily the last. */
 export type EventsPage = {
   readonly events: readonly Update[]
-  /** For the next page, set after to it; with order=desc, set before to it. Null when there are no more messages. */
+  /** Give it as after, or with order=desc as before, for the next page; null if there is none. */
   readonly next: Position | null
 }
 
@@ -192,22 +192,22 @@ export type ServiceStatus = {
   readonly chain_id: number | null
   /** Whether the upstream is the built-in chain: nothing on it is real. */
   readonly demo: boolean
-  /** Where events come from now. */
+  /** How the relay receives events now. */
   readonly source: Source
-  /** Why this is the source. no_list: no list was ever read. wrong_chain: every upstream URL is of another chain than the one set or on the tape. */
+  /** Why this is the source. no_list: no list has been read. wrong_chain: every upstream URL is of another chain than the one set or on the tape. */
   readonly reason: "ok" | "silent" | "refused" | "behind" | "no_pending" | "unreachable" | "stale_head" | "no_list" | "wrong_chain"
   /** When this source began, for this reason; null before the first status message. */
   readonly started_at: Time | null
   readonly head: Head
-  /** How many milliseconds ago the timestamp of the newest block is whose logs were read; null before the first. */
+  /** Age of the newest block whose logs were read, in milliseconds; null before the first. */
   readonly lag_ms: number | null
   /** The list of tokenized stocks. */
   readonly stocks: {
     /** When the list was last read; null before the first read. */
     readonly read_at: Time | null
-    /** Whole seconds since then. */
+    /** Whole seconds since read_at. */
     readonly age_s: number | null
-    /** How many tokens it contains. */
+    /** The number of tokens in the list. */
     readonly count: number | null
   }
   /** The oldest and the newest position of the tape. */
@@ -218,7 +218,7 @@ export type ServiceStatus = {
     readonly oldest: Position
     /** The end of the tape. */
     readonly end: Position
-    /** Whether positions that are given now survive a restart; false while the disk fails, or NATS does not store the tape. */
+    /** Whether positions survive a restart: false while the disk or NATS does not store the tape. */
     readonly durable: boolean
   }
   /** Clients connected now, by transport. */
@@ -254,11 +254,11 @@ export type Readiness = {
   readonly demo: boolean
 }
 
-/** A token that stands for a key for about a minute. */
+/** An access token, valid for about a minute in place of an API key. */
 export type AccessToken = {
-  /** Goes into key=… of a URL, or into the Authorization header. */
+  /** The access token, for key=… in a URL or for the Authorization header. */
   readonly token: string
-  /** When it opens no further connection. Those that are open stay. */
+  /** After this time it opens no further connection. Open connections stay. */
   readonly expires_at: Time
 }
 
@@ -270,13 +270,13 @@ export type TokenUpdate<Type extends string> = {
   readonly type: Type
   /** The position of this message. Reconnect with it to receive what follows. */
   readonly id: Position
-  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  /** The position of the previous message with this address and type; null if there is none, and in the sealed view. */
   readonly prev: Position | null
   /** The token's symbol; * concerns all tokens. */
   readonly symbol: string
   /** The token's contract. Unlike the symbol it never changes. */
   readonly address: Address
-  /** When it was written to the tape. */
+  /** The time at which it was written to the tape. */
   readonly time: Time
 }
 
@@ -285,11 +285,11 @@ export type GlobalUpdate<Type extends string> = {
   readonly type: Type
   /** The position of this message. Reconnect with it to receive what follows. */
   readonly id: Position
-  /** The position of the previous message with the same address and type; null if there was none, and in the sealed view. */
+  /** The position of the previous message with this address and type; null if there is none, and in the sealed view. */
   readonly prev: Position | null
   readonly symbol: "*"
   readonly address: null
-  /** When it was written to the tape. */
+  /** The time at which it was written to the tape. */
   readonly time: Time
 }
 
@@ -314,10 +314,10 @@ export type QuoteReading = {
   readonly depth: Decimal | null
   /** (price / nav.price − 1) × 10,000, rounded half even to two decimals; the currency is taken as one dollar. */
   readonly basis_bps: Decimal | null
-  /** premium: against a fresh NAV; drift: against a NAV that is stale or frozen, which the market may have left. */
+  /** premium: against a fresh NAV; drift: against a stale or frozen NAV, from which the market may have moved. */
   readonly basis: "premium" | "drift" | null
   readonly nav: ReferenceValue
-  /** The block whose state was read; without a hash it is pre-confirmed. */
+  /** The block whose state was read; pre-confirmed if the hash is null. */
   readonly block: Block
 }
 
@@ -325,7 +325,7 @@ export type QuoteReading = {
 export type MarketHours = {
   /** The market of the underlying stocks, such as XNYS. */
   readonly market: string
-  /** unknown: the calendar does not reach so far. */
+  /** unknown: the date is outside the calendar. */
   readonly state: "pre" | "open" | "post" | "overnight" | "closed" | "unknown"
   /** When this state began. */
   readonly started_at: Time | null
@@ -333,7 +333,7 @@ export type MarketHours = {
   readonly ends_at: Time | null
   /** The name of the holiday or early close; null otherwise. */
   readonly reason: string | null
-  /** Where the calendar ends. */
+  /** The time at which the calendar ends. */
   readonly valid_to: Time
 }
 
@@ -349,9 +349,9 @@ export type Movement<Type extends string> = TokenUpdate<Type> & OnChain & {
   readonly raw: Raw
   /** raw / 10^decimals; null if the decimals are unknown. */
   readonly amount: Decimal | null
-  /** The multiplier as of the log's position in the chain; 1 means that there is no multiplier, null is unknown. */
+  /** The multiplier at the log's position in the chain; 1 if there is none, null if unknown. */
   readonly multiplier: Decimal | null
-  /** floor(raw × multiplier) / 10^decimals: rounded down to base units, as the token contract does. */
+  /** floor(raw × multiplier) / 10^decimals, rounded down as the token contract does. */
   readonly shares: Decimal | null
   /** amount × nav.price, rounded half up. The NAV is the value of one token and already includes the multiplier. Not a price to trade at. */
   readonly reference_value: Money | null
@@ -388,7 +388,7 @@ export type ApprovalMessage = TokenUpdate<"approval"> & OnChain & {
   readonly ingest: Ingest
 }
 
-/** A corporate action on the multiplier. A scheduled one takes effect when chain time reaches effective_at; its effective message comes before the first movement that uses it. */
+/** A corporate action on the multiplier. A scheduled one takes effect when chain time reaches effective_at; its effective message precedes the first movement that uses it. */
 export type MultiplierMessage = TokenUpdate<"multiplier"> & {
   readonly phase: "scheduled" | "effective" | "cancelled"
   /** The former multiplier. */
@@ -436,7 +436,7 @@ export type NavMessage = TokenUpdate<"nav"> & {
   readonly nav: ReferenceValue
   /** The former NAV; null if there was none. */
   readonly before: ReferenceValue | null
-  /** Where the change comes from. */
+  /** The source of the change. */
   readonly source: "list" | "log"
 }
 
@@ -453,7 +453,7 @@ export type RetractMessage = TokenUpdate<"retract"> & {
   readonly fact_type: "transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log"
   /** The position of the last message that published or amended it. */
   readonly fact_id: Position
-  /** replaced: the same content is sealed under the key in replaced_by; reorg: the fact had been sealed; not_sealed: neither. */
+  /** replaced: its content is sealed under replaced_by; reorg: the fact had been sealed; not_sealed: neither. */
   readonly reason: "reorg" | "replaced" | "not_sealed"
   readonly replaced_by: Key | null
   /** The value that is valid again, for multiplier, pause and token; else null. */
@@ -498,12 +498,12 @@ export type SealMessage = TokenUpdate<"seal"> & {
 
 /** Sealed blocks could not be read; their logs are not on the tape. */
 export type HoleMessage = GlobalUpdate<"hole"> & {
-  /** The first and the last block that could not be read, both included. */
+  /** The blocks that could not be read, both ends included. */
   readonly blocks: {
     readonly first: number
     readonly last: number
   }
-  /** Why: for example pruned, backfill_bound, or reorg where the chain was replaced deeper than can be rolled back. */
+  /** For example pruned, backfill_bound, or reorg: replaced deeper than the relay can roll back. */
   readonly reason: string
 }
 
@@ -529,10 +529,10 @@ export type QuoteMessage = TokenUpdate<"quote"> & QuoteReading
 /** The market of the underlying stocks opened or closed. */
 export type SessionMessage = GlobalUpdate<"session"> & MarketHours
 
-/** The first message of every connection: the server, the oldest and the newest position of the tape, and the limits. */
+/** The first message of every connection: server, ends of the tape, and limits. */
 export type HelloMessage = {
   readonly type: "hello"
-  /** Where this stream starts; null when a gap follows or nothing is selected yet. */
+  /** The start of this stream; null when a gap follows or nothing is selected yet. */
   readonly id: Position | null
   /** The end of the tape. */
   readonly end: Position
@@ -551,9 +551,9 @@ export type HelloMessage = {
     readonly symbols_max: number
     /** Different selections with value filters, of all clients. */
     readonly selections_max: number
-    /** Messages in one replay; if there are more, a gap comes instead. */
+    /** Messages in one replay; if there are more, the relay sends a gap instead. */
     readonly replay_max: number
-    /** Unsent bytes above which a client is slow; it is disconnected if they stay above. */
+    /** Limit of unsent bytes; a client that stays above it is disconnected. */
     readonly backlog_bytes: number
     /** Bytes in one client message. */
     readonly message_bytes: number
@@ -564,16 +564,16 @@ export type HelloMessage = {
   readonly head: Head
   /** True when the upstream is the built-in chain: its data is not real. */
   readonly demo: boolean
-  /** Only while the disk fails, or NATS does not store the tape: positions that are given now do not survive a restart, which is then a gap. */
+  /** Sent while the disk or NATS does not store the tape: a restart then causes a gap. */
   readonly durable?: false
 }
 
-/** The current selection: the answer to subscribe and list, and the second message of a stream. */
+/** The selection. Answers subscribe and list, and is the second message of a stream. */
 export type SubscribedMessage = {
   readonly type: "subscribed"
   /** The client's own identifier for its request, returned with the answer. */
   readonly req?: number | string
-  /** Where the stream starts; null when a gap follows. */
+  /** The position at which the stream starts; null when a gap follows. */
   readonly id: Position | null
   /** The full set of symbols now. */
   readonly symbols: readonly string[]
@@ -590,7 +590,7 @@ export type SubscribedMessage = {
     /** Close known symbols. */
     readonly suggest: readonly string[]
   })[]
-  /** none: no position was given; full: the stream continues from it; gap: a gap follows. */
+  /** none: no position given; full: continues from it; gap: a gap follows. */
   readonly resume: "none" | "full" | "gap"
 }
 
@@ -611,11 +611,11 @@ export type SnapshotMessage = {
   /** The state includes every message up to this position. */
   readonly as_of: Position
   readonly token: TokenRecord
-  /** Why the symbol or the name may mislead a reader; empty where nothing does. */
+  /** Why the symbol or the name may mislead a reader; empty if nothing may. */
   readonly token_warnings: readonly TokenWarning[]
-  /** The multiplier from tokens to shares; 1 means that there is no multiplier, null is unknown. */
+  /** The multiplier from tokens to shares; 1 if there is none, null if unknown. */
   readonly multiplier: Decimal | null
-  /** Where the multiplier comes from; call is a read of the token contract. */
+  /** The source of the multiplier; call is a read of the token contract. */
   readonly multiplier_source: "log" | "call" | "list" | null
   /** The next multiplier, which takes effect when chain time reaches effective_at; null is a time after the year 9999. */
   readonly scheduled: {
@@ -635,7 +635,7 @@ export type SnapshotMessage = {
   readonly session: MarketHours | null
 }
 
-/** The replay is over; live messages follow. */
+/** The replay has ended; live messages follow. */
 export type LiveMessage = {
   readonly type: "live"
   /** The position to resume from. */
@@ -644,7 +644,7 @@ export type LiveMessage = {
   readonly replayed: number
 }
 
-/** Sent at a steady interval: the connection is alive, and id says up to which position this client is complete. */
+/** Sent at a steady interval: the connection is alive, and the client is complete up to id. */
 export type HeartbeatMessage = {
   readonly type: "heartbeat"
   /** The last position that was sent to this listener or did not match its selection. */
@@ -660,22 +660,22 @@ export type HeartbeatMessage = {
   readonly backlog: number
 }
 
-/** Messages are missing, and why. */
+/** Messages are missing from this stream. */
 export type GapMessage = {
   readonly type: "gap"
-  /** Where the stream continues. */
+  /** The position at which the stream continues. */
   readonly id: Position
   /** expired: the position is before oldest, or its number was lost; epoch: it belongs to another tape; ahead: it is after the end; long: too many messages for one replay. */
   readonly reason: "expired" | "epoch" | "ahead" | "long"
-  /** The position given by the client: what is missing begins after it. */
+  /** The position that the client gave: the missing messages begin after it. */
   readonly after: string | null
-  /** The position where the stream continues: the last one that is missing. */
+  /** The position of the last missing message, at which the stream continues. */
   readonly through: Position
-  /** A path on this server whose pages hold exactly the messages that were left out. */
+  /** A path on this server whose pages contain exactly the missing messages. */
   readonly backfill: string | null
 }
 
-/** What is wrong with a request, and what to do. */
+/** A request was wrong. Says why, and what to do. */
 export type ErrorMessage = {
   readonly type: "error"
   /** The client's own identifier for its request, returned with the answer. */
@@ -715,13 +715,13 @@ export type SubscribeRequest = {
   readonly symbols?: readonly string[]
   /** Message types, or * for all. Default: all except approval and log. */
   readonly types?: readonly ("transfer" | "mint" | "burn" | "seize" | "approval" | "multiplier" | "pause" | "action" | "token" | "log" | "nav" | "retract" | "amend" | "seal" | "hole" | "finality" | "status" | "quote" | "session" | "*")[] | null
-  /** sealed: a fact comes only when its block is sealed. Default: preconfirmed. */
+  /** sealed: each fact is sent only when its block is sealed. Default: preconfirmed. */
   readonly stage?: Stage | null
   /** Where to begin: now, start, a position (exclusive), a duration back (90s, 5m, 2h), or an RFC 3339 time. Default: now. */
   readonly since?: string | null
-  /** true: a snapshot of each token comes first, but not after a position that the relay can continue from; always: also then; false: never. Default: true. */
+  /** true: a snapshot of each token is sent first, but not after a position from which the relay can continue; always: after such a position too; false: never. Default: true. */
   readonly snapshot?: boolean | "always" | null
-  /** Where the stream continues after a gap expired or epoch. replay: at the oldest message; skip: at the end, and backfill names what was left out. Default: replay. */
+  /** The position at which the stream continues after a gap expired or epoch. replay: the oldest message; skip: the end, and backfill links to the skipped messages. Default: replay. */
   readonly on_gap?: "replay" | "skip" | null
   /** Only movements whose reference_value is at least this; a null value does not pass. */
   readonly min_value?: string | null
@@ -745,11 +745,11 @@ export type ListRequest = {
   readonly req?: number | string | null
 }
 
-/** Gives the key as the first message, where neither a header nor the URL has one. */
+/** Gives the API key as the first message, if neither a header nor the URL has one. */
 export type AuthRequest = {
   readonly type: "auth"
   readonly req?: number | string | null
-  /** A key, or a token in place of it. */
+  /** An API key, or an access token in place of it. */
   readonly key: string
 }
 

@@ -8,37 +8,51 @@ import {
   EXIT_FAILED,
   EXIT_OK,
   readFlags,
+  switchFlag,
+  textFlag,
   UsageError,
 } from '../../lib/flags.ts'
 import { flagTerms, helpText } from '../../lib/help.ts'
-import { judge, type RuleVerdict, summary, verdictLines } from './judge-rule.ts'
 import { type Rule, rules } from './rules.ts'
+import { BrokenRule, NotApplicable, ScenarioStage } from './scenario-stage.ts'
 
 export const conformFlags = {
-  only: { type: 'string', description: 'the rules to check, separated by commas', choices: rules.map(({ name }) => name) },
-  list: { type: 'boolean', description: 'print the rules and end' },
-  json: { type: 'boolean', description: 'one JSON object: ok, verdicts' },
-  jobs: { type: 'string', description: 'how many scenarios run at the same time (4)' },
+  only: { ...textFlag('the rules to check, separated by commas'), choices: rules.map(({ name }) => name) },
+  list: switchFlag('print the rules and end'),
+  json: switchFlag('one JSON object: ok, verdicts'),
+  jobs: textFlag('number of scenarios that run at the same time (4)'),
   ...commonFlags,
 } as const satisfies CommandFlags
 
 const help = helpText(
   'stocktape conform [--only RULE[,RULE]] [--json] [--jobs 4] [--] COMMAND [ARGUMENT ...]',
   'Checks a client, in any language, against the rules of the contract. It starts a scripted relay on this machine, runs the command once for each rule, and reports which rules the client keeps.',
-  'The client follows the relay at STOCKTAPE_URL (also {url} in an argument), with the symbols in STOCKTAPE_SYMBOLS. It prints each message that it received as a line of JSON on standard output, after dropping repetitions. If it finds that messages are missing, it prints {"type":"gap","reason":"missed"}, or reads them from /v1/events and prints them. All else goes to its standard error. A client that keeps its position does so in the file STOCKTAPE_POSITION.',
+  'The client follows the relay at STOCKTAPE_URL (also {url} in an argument), with the symbols in STOCKTAPE_SYMBOLS. It drops repetitions, and prints each message as a line of JSON on standard output. If it finds that messages are missing, it prints {"type":"gap","reason":"missed"}, or reads them from /v1/events and prints them. It writes everything else to standard error. A client that stores its position uses the file STOCKTAPE_POSITION.',
   flagTerms(conformFlags),
   'Exit codes: 0 all rules are kept, 1 some are broken, 2 a mistake in the arguments.',
 )
 
+export type RuleVerdict = {
+  readonly rule: string
+  readonly section: string
+  readonly sentence: string
+  readonly outcome: 'kept' | 'broken' | 'optional' | 'not applicable'
+  /** Null if the rule was kept. */
+  readonly detail: string | null
+}
+
 const JOBS = 4
 const JOBS_BOUND = 32
+const NAME_COLUMN = 22
 
 export const conform: Command = async (args) => {
   const [own, command] = splitCommand(args)
   const { values } = readFlags(conformFlags, own, { help })
   const chosen = chooseRules(values.only)
-  if (values.list)
-    return print(`${chosen.map(({ name, section, sentence }) => `${name.padEnd(22)} ${section} ${sentence}\n`).join('')}`, EXIT_OK)
+  if (values.list) {
+    for (const { name, section, sentence } of chosen) process.stdout.write(`${name.padEnd(NAME_COLUMN)} ${section} ${sentence}\n`)
+    return EXIT_OK
+  }
   const jobs = readJobs(values.jobs)
   checkCommand(command)
   const verdicts = await judgeAll(chosen, command, jobs, (verdict) => {
@@ -50,7 +64,7 @@ export const conform: Command = async (args) => {
   return isOk ? EXIT_OK : EXIT_FAILED
 }
 
-/** Reports in the order of the rules, each as soon as those before it are known. */
+/** Reports verdicts in the order of the rules, each as soon as all before it are known. */
 export async function judgeAll(
   chosen: readonly Rule[],
   command: readonly string[],
@@ -75,7 +89,7 @@ export async function judgeAll(
   return verdicts.filter((verdict) => verdict !== undefined)
 }
 
-/** The flags, and the command with its own: they begin with the first word that is no flag, or after `--`. */
+/** The command of the client begins with the first word that is no flag, or after `--`. */
 function splitCommand(args: readonly string[]): readonly [own: readonly string[], command: readonly string[]] {
   const start = args.findIndex((word, index) => word === '--' || (!word.startsWith('-') && !takesValue(args[index - 1])))
   if (start < 0) return [args, []]
@@ -113,7 +127,40 @@ function checkCommand([file]: readonly string[]): void {
   }
 }
 
-function print(text: string, code: number): number {
-  process.stdout.write(text)
-  return code
+async function judge(rule: Rule, command: readonly string[]): Promise<RuleVerdict> {
+  const { name, section, sentence, isOptional = false } = rule
+  const stage = await ScenarioStage.open(command, name)
+  const verdict = (outcome: RuleVerdict['outcome'], detail: string | null): RuleVerdict => ({
+    rule: name,
+    section,
+    sentence,
+    outcome,
+    detail,
+  })
+  try {
+    await rule.run(stage)
+    return verdict('kept', null)
+  } catch (failure) {
+    if (failure instanceof NotApplicable) return verdict(isOptional ? 'optional' : 'not applicable', failure.message)
+    if (!(failure instanceof BrokenRule)) throw failure
+    return verdict(isOptional ? 'optional' : 'broken', failure.message)
+  } finally {
+    await stage.close()
+  }
+}
+
+const marks = { kept: '✓', broken: '✗', optional: '-', 'not applicable': '-' } as const
+
+/** A rule that is not kept has a second line, which says what happened. */
+function verdictLines({ rule, section, sentence, outcome, detail }: RuleVerdict): readonly string[] {
+  const first = `${marks[outcome]} ${rule.padEnd(NAME_COLUMN)} ${section} ${sentence}`
+  if (detail === null) return [first]
+  const label = { kept: '', broken: 'broken: ', optional: 'not kept, optional: ', 'not applicable': 'not applicable: ' }[outcome]
+  return [first, `  ${' '.repeat(NAME_COLUMN)} ${label}${detail}`]
+}
+
+function summary(verdicts: readonly RuleVerdict[]): string {
+  const count = (outcome: RuleVerdict['outcome']) => verdicts.filter((verdict) => verdict.outcome === outcome).length
+  const others = count('optional') + count('not applicable')
+  return `${count('kept')} rules kept, ${count('broken')} broken, ${others} not applicable or optional`
 }

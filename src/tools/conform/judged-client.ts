@@ -2,25 +2,24 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { parseJson } from '../../lib/json.ts'
 
-/** Output that is kept of a client's standard error, and the longest line of its standard output. */
+/** Limits of the kept standard error, and of a line of standard output. */
 const STDERR_BOUND_CHARS = 10_000
 const LINE_BOUND_CHARS = 16_777_216
-/** A client that does not end by itself is killed after this time. */
+/** How long a client may take to end before it is killed. */
 const END_BOUND_MS = 2_000
 
-/** A message as the client printed it. */
 export type PrintedLine = { readonly type: string; readonly id?: string | null } & Readonly<Record<string, unknown>>
 
-/** The client that is checked: a command that prints what it received as NDJSON. */
+/** The client under test: a command that prints the messages that it receives as NDJSON. */
 export class JudgedClient {
   readonly #child: ChildProcess
   readonly #watchers = new Set<() => void>()
   readonly lines: PrintedLine[] = []
   #rest = ''
   stderr = ''
-  /** A line that is no message. */
+  /** The first line that is no message. */
   unreadable: string | null = null
-  /** Its exit code, or why it could not start; null while it runs. */
+  /** Exit code, signal, or why the client could not start; null while it runs. */
   ended: number | string | null = null
 
   constructor([file = '', ...args]: readonly string[], env: NodeJS.ProcessEnv) {
@@ -33,7 +32,7 @@ export class JudgedClient {
     this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => this.#read(text))
   }
 
-  /** Resolves to whether the condition comes true in time. */
+  /** Resolves to false if the condition is still false after this time, or when the client ends. */
   async until(condition: () => boolean, withinMs: number): Promise<boolean> {
     if (condition()) return true
     return new Promise((resolve) => {
@@ -57,7 +56,7 @@ export class JudgedClient {
     this.#child.stdout?.resume()
   }
 
-  /** Ends the client and what it started. */
+  /** Ends the client and the processes that it started. */
   async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     if (this.ended !== null) return
     this.resumeReading()
@@ -72,7 +71,7 @@ export class JudgedClient {
     try {
       if (pid !== undefined) process.kill(-pid, signal)
     } catch {
-      // It ended in the meantime.
+      // The client has ended.
     }
   }
 

@@ -7,22 +7,18 @@ import { JudgedClient } from './judged-client.ts'
 import { type Beginning, type ScriptedConnection, ScriptedRelay } from './scripted-relay.ts'
 import { ScriptedTape } from './scripted-tape.ts'
 
-/** How long a client may take: to connect at first, to come back, and to print what it received. */
+/** Limits of the time in which a client connects first, reconnects, and prints a message. */
 const CONNECT_MS = 15_000
 const RETURN_MS = 12_000
 const PRINT_MS = 10_000
-/** A client that must not come back is watched this long. */
+/** How long a scenario watches a client that must not reconnect. */
 export const WATCH_MS = 4_000
 
-/** A rule of the contract that the client does not keep. */
 export class BrokenRule extends Error {}
-/** A rule that does not concern this client. */
 export class NotApplicable extends Error {}
 
-/** One scenario: a scripted relay, and a client that follows it. */
 export class ScenarioStage {
   readonly #command: readonly string[]
-  /** The client keeps its position here. */
   readonly #folder: string
   readonly relay: ScriptedRelay
   #client: JudgedClient | null = null
@@ -48,14 +44,11 @@ export class ScenarioStage {
 
   startClient(): void {
     const { url } = this.relay
+    const command = this.#command.map((word) => word.replaceAll('{url}', url))
     const environment = { STOCKTAPE_URL: url, STOCKTAPE_SYMBOLS: 'AAPLc', STOCKTAPE_POSITION: join(this.#folder, 'position') }
-    this.#client = new JudgedClient(
-      this.#command.map((word) => word.replaceAll('{url}', url)),
-      { ...process.env, ...environment },
-    )
+    this.#client = new JudgedClient(command, { ...process.env, ...environment })
   }
 
-  /** The first connection, not answered yet. */
   async firstConnection(): Promise<ScriptedConnection> {
     this.startClient()
     const connection = await this.relay.nextConnection(CONNECT_MS)
@@ -65,7 +58,7 @@ export class ScenarioStage {
     throw new BrokenRule(`the client did not connect within ${CONNECT_MS / 1_000} s${how}${stderr && `: ${lastLine(stderr)}`}`)
   }
 
-  /** A client that is live and has printed two movements. */
+  /** Resolves when the client is live and has printed two movements. */
   async openLive(beginning?: Beginning): Promise<ScriptedConnection> {
     const connection = await this.firstConnection()
     connection.accept(beginning)
@@ -73,25 +66,21 @@ export class ScenarioStage {
     return connection
   }
 
-  /** The connection with which the client comes back. */
   async nextConnection(withinMs = RETURN_MS): Promise<ScriptedConnection> {
     const connection = await this.relay.nextConnection(withinMs)
-    if (!connection) throw new BrokenRule(`the client did not come back within ${withinMs / 1_000} s${this.#howItEnded()}`)
+    if (!connection) throw new BrokenRule(`the client did not reconnect within ${withinMs / 1_000} s${this.#howItEnded()}`)
     return connection
   }
 
-  /**
-   * The same, where it has to ask for a position: the last one that it was given, or an earlier one up to which it had
-   * proven that nothing was missing. A heartbeat that was sent after its newest message may not have arrived.
-   */
+  /** A client may resume before its last position, at which the last heartbeat that it received proved its stream complete. */
   async nextResume(last: string, withinMs?: number): Promise<ScriptedConnection> {
-    const proven = this.relay.lastAccepted?.provenBefore ?? last
+    const proven = this.relay.connections.findLast(({ isAccepted }) => isAccepted)?.provenBefore ?? last
     const connection = await this.nextConnection(withinMs)
     const { since } = connection
-    if (since === null) throw new BrokenRule(`the client came back without a position; it had received ${last}`)
+    if (since === null) throw new BrokenRule(`the client reconnected without a position; it had received ${last}`)
     const isBetween = seqOf(since) >= seqOf(proven) && seqOf(since) <= seqOf(last)
     if (!isBetween || since.split('.')[0] !== last.split('.')[0])
-      throw new BrokenRule(`the client came back with ${since}; it had received ${last}, and all messages up to ${proven}`)
+      throw new BrokenRule(`the client resumed at ${since}; it had received ${last}, and all messages up to ${proven}`)
     return connection
   }
 
@@ -100,54 +89,46 @@ export class ScenarioStage {
     await this.expectPrinted(...messages)
   }
 
-  /** Each message is printed once, in order, as it was sent. */
+  /** The client prints each message once, and unchanged. */
   async expectPrinted(...messages: readonly Update[]): Promise<void> {
     for (const message of messages) {
       const { type, id } = message
-      const isPrinted = await this.client.until(
-        () => this.client.lines.some((line) => line.id === id && line.type === type),
-        PRINT_MS,
-      )
-      const line = this.client.lines.find((line) => line.id === id && line.type === type)
-      if (!isPrinted || !line) throw new BrokenRule(`the client did not print the ${type} ${id}${this.#howItEnded()}`)
+      const printed = () => this.client.lines.find((line) => line.id === id && line.type === type)
+      await this.client.until(() => printed() !== undefined, PRINT_MS)
+      const line = printed()
+      if (!line) throw new BrokenRule(`the client did not print the ${type} ${id}${this.#howItEnded()}`)
       const difference = differenceOf(message, line)
-      if (difference !== null) throw new BrokenRule(`of the ${type} ${id} the client printed ${difference}`)
+      if (difference !== null) throw new BrokenRule(`the client printed the ${type} ${id} with ${difference}`)
     }
-    this.expectOrder()
+    this.#expectNoRepetition()
   }
 
-  /** Nothing that was printed is repeated or out of order. */
-  expectOrder(): void {
+  #expectNoRepetition(): void {
     const printed = this.client.lines.filter((line) => 'prev' in line && typeof line.id === 'string')
     const ids = printed.map(({ id }) => String(id))
     const repeated = ids.find((id, index) => ids.indexOf(id) < index)
     if (repeated !== undefined) throw new BrokenRule(`the client printed ${repeated} twice`)
   }
 
-  /** A gap that the client printed, from the relay or its own. */
+  /** The gap may be the relay's or the client's own. */
   async expectGap(reasons: readonly string[], what: string): Promise<void> {
     const isGap = () => this.client.lines.some(({ type, reason }) => type === 'gap' && reasons.includes(String(reason)))
     if (!(await this.client.until(isGap, PRINT_MS)))
       throw new BrokenRule(`the client printed no gap ${reasons.join(' or ')}: ${what}${this.#howItEnded()}`)
   }
 
-  /** The client keeps away, or ends. */
+  /** The client does not reconnect, or ends. */
   async expectAway(why: string): Promise<void> {
     const connection = await this.relay.nextConnection(WATCH_MS)
-    if (connection)
-      throw new BrokenRule(
-        `the client came back after ${Math.round(connection.arrivedAt - this.#lastArrival(connection))} ms, although ${why}`,
-      )
+    if (!connection) return
+    const lastArrival = this.relay.connections.findLast((other) => other !== connection)?.arrivedAt ?? 0
+    throw new BrokenRule(`the client reconnected after ${Math.round(connection.arrivedAt - lastArrival)} ms, although ${why}`)
   }
 
   async close(): Promise<void> {
     await this.#client?.end()
     await this.relay.close()
     rmSync(this.#folder, { recursive: true, force: true })
-  }
-
-  #lastArrival(connection: ScriptedConnection): number {
-    return this.relay.connections.findLast((other) => other !== connection)?.arrivedAt ?? 0
   }
 
   #howItEnded(): string {
@@ -160,7 +141,7 @@ export class ScenarioStage {
 const seqOf = (position: string): number => Number(position.split('.')[1])
 const lastLine = (text: string): string => text.trimEnd().split('\n').at(-1)?.slice(0, 200) ?? ''
 
-/** The first field that the client changed; null if it printed the message as it was sent. */
+/** Names the first field that the client changed; null if there is none. */
 function differenceOf(message: Update, line: object): string | null {
   const printed = new Map<string, unknown>(Object.entries(line))
   for (const [name, value] of Object.entries(message)) {

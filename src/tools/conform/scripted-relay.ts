@@ -12,24 +12,22 @@ import type { ScriptedTape } from './scripted-tape.ts'
 const HEARTBEAT_MS = 1_000
 /** How long a browser waits before it reconnects. */
 const RETRY_MS = 1_000
-/** Connections that no scenario has taken yet. A client that opens more is out of control. */
+/** Limit of connections that no scenario has taken yet. A client that opens more is out of control. */
 const WAITING_BOUND = 100
-/** The longest message of a client. */
 const MESSAGE_BOUND_BYTES = 4_096
 
 export type ClientTransport = 'websocket' | 'sse' | 'ndjson'
 
-/** How a connection begins, where it is not as usual. */
+/** Deviations from the usual beginning of a connection. */
 export type Beginning = {
-  /** A gap in place of an honoured position. */
+  /** Makes the gap that the client receives, although the relay has its position. */
   readonly gap?: (from: string) => Extract<Message, { type: 'gap' }>
-  /** Messages that are sent again before those that follow the position. */
+  /** Messages that the client already has, sent again before the replay. */
   readonly repeated?: readonly Update[]
-  /** Messages of the tape that are not sent although the connection goes on. */
+  /** Messages missing from the replay. */
   readonly dropped?: readonly Update[]
 }
 
-/** The connection of a client: what it asked for, and what it is sent. */
 export class ScriptedConnection {
   readonly transport: ClientTransport
   readonly query: URLSearchParams
@@ -39,7 +37,7 @@ export class ScriptedConnection {
   #heartbeats: NodeJS.Timeout | null = null
   #sent = 0
   #position: string
-  /** Up to where the client was told how many messages it was sent, and where that was before its newest message. */
+  /** Last position at which a message told the client the number of messages sent, and its value before the newest message. */
   #counted: string
   provenBefore: string
   isAccepted = false
@@ -56,7 +54,7 @@ export class ScriptedConnection {
     carrier.onClose(() => this.#end())
   }
 
-  /** The position after which the client asks to continue; null where it begins at the present or at a time. */
+  /** Null if the client begins at the present or at a time, not after a position. */
   get since(): string | null {
     const since = this.query.get('since')
     return since !== null && /^[0-9a-z]+\.\d+(?:\.\d+)?$/.test(since) ? since : null
@@ -84,7 +82,7 @@ export class ScriptedConnection {
     if (this.query.get('snapshot') !== 'false' && (gapMessage || since === null)) this.send(tape.snapshot(start))
     const replay = [...repeated, ...tape.after(start)].filter((message) => !dropped.includes(message) && this.#selects(message))
     for (const message of replay) this.publish(message)
-    // What was dropped counts as sent: that is how a client with value filters notices.
+    // Dropped messages count as sent: by the count, a client with value filters notices the loss.
     this.#sent += dropped.length
     this.#position = tape.end
     this.send({ type: 'live', id: tape.end, replayed: this.#sent })
@@ -100,7 +98,7 @@ export class ScriptedConnection {
     this.provenBefore = this.#counted
   }
 
-  /** A message of the tape gets lost on its way. */
+  /** Loses a message: it counts as sent, and is not. */
   drop(message: Update): void {
     if (!this.#selects(message)) return
     this.#sent += 1
@@ -117,30 +115,28 @@ export class ScriptedConnection {
     if (!this.isClosed) this.#carrier.send(JSON.stringify(message))
   }
 
-  /** Nothing comes any more, and the connection stays open. */
+  /** Sends nothing more on an open connection. */
   silence(): void {
     if (this.#heartbeats) clearInterval(this.#heartbeats)
   }
 
-  /** Ends with a close code; a stream over HTTP just ends. */
+  /** A stream over HTTP ends without the code. */
   close(code: number, reason: string): void {
     this.#end()
     this.#carrier.close(code, reason)
   }
 
-  /** The connection breaks. */
   cut(): void {
     this.#end()
     this.#carrier.cut()
   }
 
-  /** Refuses the connection with a status of HTTP, before it is a stream. */
   refuse(record: ErrorRecord, headers: Readonly<Record<string, string>> = {}): void {
     this.#end()
     this.#carrier.refuse(record.code, JSON.stringify(record), headers)
   }
 
-  /** Refuses towards an EventSource, which gives up at any status but 200. */
+  /** For an EventSource, which gives up at any status but 200. */
   refuseAsEvent(retryMs: number, error: object): void {
     this.#end()
     this.#carrier.refuse(200, `retry: ${retryMs}\n\ndata: ${JSON.stringify(error)}\n\n`, { 'content-type': 'text/event-stream' })
@@ -172,22 +168,22 @@ const epochGap = (tape: ScriptedTape, from: string): Extract<Message, { type: 'g
   backfill: null,
 })
 
-/** What carries a connection. Nothing is answered before `accept` or `refuse`. */
+/** The transport of a connection. It sends nothing before `accept` or `refuse`. */
 type Carrier = {
-  accept(): void
-  send(text: string): void
-  close(code: number, reason: string): void
-  cut(): void
-  refuse(status: number, body: string, headers: Readonly<Record<string, string>>): void
-  onClose(callback: () => void): void
+  readonly accept: () => void
+  readonly send: (text: string) => void
+  readonly close: (code: number, reason: string) => void
+  readonly cut: () => void
+  readonly refuse: (status: number, body: string, headers: Readonly<Record<string, string>>) => void
+  readonly onClose: (callback: () => void) => void
 }
 
-/** A relay that does what a scenario says. It shares no code with the real one, except for the types and names of the contract. */
+/** It shares no code with the real relay, except for the types and names of the contract. */
 export class ScriptedRelay {
   readonly #server: Server
   readonly #webSockets = new WebSocketServer({ noServer: true, maxPayload: MESSAGE_BOUND_BYTES })
   readonly #waiting: ScriptedConnection[] = []
-  readonly #connections: ScriptedConnection[] = []
+  readonly connections: ScriptedConnection[] = []
   #wake: () => void = () => {}
   tape: ScriptedTape
 
@@ -208,17 +204,7 @@ export class ScriptedRelay {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
-  /** All connections so far. */
-  get connections(): readonly ScriptedConnection[] {
-    return this.#connections
-  }
-
-  /** The newest connection that was answered with a stream. */
-  get lastAccepted(): ScriptedConnection | undefined {
-    return this.#connections.findLast(({ isAccepted }) => isAccepted)
-  }
-
-  /** The next connection that no scenario has taken; null if none comes in time. */
+  /** Null if no new connection arrives in time. */
   async nextConnection(withinMs: number): Promise<ScriptedConnection | null> {
     const until = performance.now() + withinMs
     while (this.#waiting.length === 0) {
@@ -236,7 +222,7 @@ export class ScriptedRelay {
   }
 
   async close(): Promise<void> {
-    for (const connection of this.#connections) connection.cut()
+    for (const connection of this.connections) connection.cut()
     this.#server.closeAllConnections()
     this.#webSockets.close()
     await new Promise((resolve) => this.#server.close(resolve))
@@ -245,7 +231,7 @@ export class ScriptedRelay {
   #add(transport: ClientTransport, query: URLSearchParams, carrier: Carrier): void {
     const connection = new ScriptedConnection(transport, query, carrier, () => this.tape)
     if (this.#waiting.length >= WAITING_BOUND) return connection.cut()
-    this.#connections.push(connection)
+    this.connections.push(connection)
     this.#waiting.push(connection)
     this.#wake()
   }
@@ -255,11 +241,14 @@ export class ScriptedRelay {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://relay')
     if (pathname !== '/v1/ws') return void socket.end('HTTP/1.1 404 Not Found\r\nconnection: close\r\n\r\n')
     const query = withLastEventId(searchParams, request)
+    const hasSymbols = query.has('symbols')
+    const upgrade = (accepted: (webSocket: WebSocket) => void) => this.#webSockets.handleUpgrade(request, socket, head, accepted)
+    const carrier = webSocketCarrier(upgrade, socket, (text) => {
+      if (!hasSymbols) this.#add('websocket', subscriptionOf(text), carrier)
+    })
     // Without symbols in the URL, the client subscribes with its first message.
-    if (query.has('symbols')) return this.#add('websocket', query, new WebSocketCarrier(this.#webSockets, request, socket, head))
-    const carrier = new WebSocketCarrier(this.#webSockets, request, socket, head)
-    carrier.accept()
-    carrier.onFirstMessage((text) => this.#add('websocket', subscriptionOf(text), carrier))
+    if (hasSymbols) this.#add('websocket', query, carrier)
+    else carrier.accept()
   }
 
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
@@ -267,13 +256,13 @@ export class ScriptedRelay {
     if (pathname.startsWith('/v1/stream')) {
       const format = searchParams.get('format') ?? (request.headers.accept?.includes('ndjson') ? 'ndjson' : 'sse')
       const transport = format === 'ndjson' ? 'ndjson' : 'sse'
-      return this.#add(transport, withLastEventId(searchParams, request), new ResponseCarrier(response, transport))
+      return this.#add(transport, withLastEventId(searchParams, request), responseCarrier(response, transport))
     }
     response.setHeader('content-type', 'application/json')
     response.end(JSON.stringify(this.#answer(pathname, searchParams)))
   }
 
-  /** The parts of the HTTP interface with which a client fills a gap or draws a page. */
+  /** Serves the paths with which a client fills a gap or draws a page. */
   #answer(pathname: string, query: URLSearchParams): object {
     const { tape } = this
     if (pathname === '/v1/snapshot') return { as_of: tape.end, snapshots: [tape.snapshot(tape.end)], rejected: [] }
@@ -297,103 +286,61 @@ function withLastEventId(query: URLSearchParams, { headers }: IncomingMessage): 
   return query
 }
 
-/** The parameters of a `subscribe` message. */
 function subscriptionOf(text: string): URLSearchParams {
   const query = new URLSearchParams()
   try {
     for (const [name, value] of Object.entries(JSON.parse(text))) if (value !== null) query.set(name, String(value))
   } catch {
-    // The scenario sees a client without a selection.
+    // A client whose message is not JSON has no selection.
   }
   return query
 }
 
-class WebSocketCarrier implements Carrier {
-  readonly #open: (accepted: (webSocket: WebSocket) => void) => void
-  readonly #socket: Duplex
-  #webSocket: WebSocket | null = null
-  #onFirstMessage: ((text: string) => void) | null = null
-
-  constructor(server: WebSocketServer, request: IncomingMessage, socket: Duplex, head: Buffer) {
-    this.#socket = socket
-    this.#open = (accepted) => server.handleUpgrade(request, socket, head, accepted)
-  }
-
-  accept(): void {
-    if (this.#webSocket || this.#socket.destroyed) return
-    this.#open((webSocket) => {
-      this.#webSocket = webSocket
-      webSocket.on('error', () => webSocket.terminate())
-      webSocket.on('message', (data) => {
-        this.#onFirstMessage?.(String(data))
-        this.#onFirstMessage = null
-      })
+function webSocketCarrier(
+  upgrade: (accepted: (webSocket: WebSocket) => void) => void,
+  socket: Duplex,
+  onFirstMessage: (text: string) => void,
+): Carrier {
+  let webSocket: WebSocket | null = null
+  const accept = () => {
+    if (webSocket || socket.destroyed) return
+    upgrade((accepted) => {
+      webSocket = accepted
+      webSocket.on('error', () => accepted.terminate())
+      webSocket.once('message', (data) => onFirstMessage(String(data)))
     })
   }
-
-  onFirstMessage(callback: (text: string) => void): void {
-    this.#onFirstMessage = callback
-  }
-
-  send(text: string): void {
-    this.#webSocket?.send(text)
-  }
-
-  close(code: number, reason: string): void {
-    this.accept()
-    this.#webSocket?.close(code, reason)
-  }
-
-  cut(): void {
-    this.#socket.destroy()
-  }
-
-  refuse(status: number, body: string, headers: Readonly<Record<string, string>>): void {
-    if (this.#webSocket) return this.#webSocket.terminate()
-    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-    this.#socket.end(
-      `HTTP/1.1 ${status} Refused\r\nconnection: close\r\n${lines.join('')}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-    )
-  }
-
-  onClose(callback: () => void): void {
-    this.#socket.on('close', callback)
+  return {
+    accept,
+    send: (text) => webSocket?.send(text),
+    close: (code, reason) => {
+      accept()
+      webSocket?.close(code, reason)
+    },
+    cut: () => socket.destroy(),
+    refuse: (status, body, headers) => {
+      if (webSocket) return webSocket.terminate()
+      const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+      socket.end(
+        `HTTP/1.1 ${status} Refused\r\nconnection: close\r\n${lines.join('')}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+      )
+    },
+    onClose: (callback) => socket.on('close', callback),
   }
 }
 
-class ResponseCarrier implements Carrier {
-  readonly #response: ServerResponse
-  readonly #transport: 'sse' | 'ndjson'
-
-  constructor(response: ServerResponse, transport: 'sse' | 'ndjson') {
-    this.#response = response
-    this.#transport = transport
-  }
-
-  accept(): void {
-    this.#response.writeHead(200, { 'content-type': contentTypeOf(this.#transport), 'cache-control': 'no-cache, no-transform' })
-    this.#response.flushHeaders()
-    this.#response.write(formatOf(this.#transport).preface(RETRY_MS))
-  }
-
-  send(text: string): void {
-    this.#response.write(framings[this.#transport](JSON.parse(text), text))
-  }
-
-  close(): void {
-    this.#response.end()
-  }
-
-  cut(): void {
-    this.#response.destroy()
-  }
-
-  refuse(status: number, body: string, headers: Readonly<Record<string, string>>): void {
-    this.#response.writeHead(status, { 'content-type': 'application/json', ...headers })
-    this.#response.end(body)
-  }
-
-  onClose(callback: () => void): void {
-    this.#response.on('close', callback)
-  }
-}
+const responseCarrier = (response: ServerResponse, transport: 'sse' | 'ndjson'): Carrier => ({
+  accept: () => {
+    response.writeHead(200, { 'content-type': contentTypeOf(transport), 'cache-control': 'no-cache, no-transform' })
+    response.flushHeaders()
+    response.write(formatOf(transport).preface(RETRY_MS))
+  },
+  send: (text) => response.write(framings[transport](JSON.parse(text), text)),
+  close: () => response.end(),
+  cut: () => response.destroy(),
+  refuse: (status, body, headers) => {
+    response.writeHead(status, { 'content-type': 'application/json', ...headers })
+    response.end(body)
+  },
+  onClose: (callback) => response.on('close', callback),
+})

@@ -6,13 +6,13 @@ import type { NoticeOf } from '../../protocol/notices.ts'
 import { formatPosition } from '../../protocol/position.ts'
 import type { Update } from '../../protocol/updates.ts'
 
-/** Numbers near the greatest one, which a client must not round. */
+/** Near the greatest safe integer, so that a client that rounds is noticed. */
 const FIRST_SEQ = 9_007_199_254_700_000
 const SYMBOL = 'AAPLc'
 const ADDRESS = '0xb200000000000000000000c2e324d24d7eecd1fb'
 const FIRST_BLOCK = 1_000_000
 const TIME = '2026-11-23T14:30:00.000Z'
-/** More digits than a floating-point number has. */
+/** Has more digits than a floating-point number can keep. */
 const RAW = '12345678901234567890123456789'
 const AMOUNT = '123456789012345678901.23456789'
 const SEALED_HASH: Hex = `0x${'b'.repeat(64)}`
@@ -20,7 +20,7 @@ const SEALED_HASH: Hex = `0x${'b'.repeat(64)}`
 type TypeOf<Type extends Update['type']> = Extract<Update, { type: Type }>
 type OwnFields<Type extends Update['type']> = Omit<TypeOf<Type>, 'type' | 'id' | 'prev' | 'symbol' | 'address' | 'time'>
 
-/** A short tape of one token, written by a scenario. Positions and the chain of `prev` are those of a real one. */
+/** A tape of one token, written by a scenario, with positions and a chain of `prev` as on a real one. */
 export class ScriptedTape {
   readonly epoch: string
   readonly #messages: Update[] = []
@@ -44,7 +44,6 @@ export class ScriptedTape {
     return this.#messages.slice(this.#messages.findIndex(({ id }) => id === position) + 1)
   }
 
-  /** Whether a position was given here. */
   has(position: string): boolean {
     return position === this.start || this.#messages.some(({ id }) => id === position)
   }
@@ -69,13 +68,16 @@ export class ScriptedTape {
     return this.#write('nav', exampleOf('nav'))
   }
 
-  /** A message whose text is as long as asked for, with characters of several bytes. */
+  /** The text has at least `length` characters, some of several bytes. */
   action(length: number): TypeOf<'action'> {
     const { block, tx, key } = this.transfer()
     const description = 'Dividende für Größe ≥ 1 € 📈 '.repeat(Math.ceil(length / 30))
     return this.#write('action', {
       ...exampleOf('action'),
-      ...{ key: `${key.slice(0, -1)}1`, description, keys: [key], block },
+      key: `${key.slice(0, -1)}1`,
+      description,
+      keys: [key],
+      block,
       tx: { ...tx, log_index: 1 },
     })
   }

@@ -1,25 +1,30 @@
-import { type Command, type CommandFlags, commonFlags, EXIT_FAILED, EXIT_OK, readFlags, UsageError } from '../../lib/flags.ts'
+import {
+  type Command,
+  type CommandFlags,
+  commonFlags,
+  EXIT_FAILED,
+  EXIT_OK,
+  readFlags,
+  switchFlag,
+  textFlag,
+  UsageError,
+} from '../../lib/flags.ts'
 import { flagTerms, helpText } from '../../lib/help.ts'
 import { duration, SettingError } from '../../lib/setting-readers.ts'
 import { openSteadyClock, schedulerOn } from '../../lib/steady-clock.ts'
 import { readConfig, withUpstream } from '../../relay/config/config.ts'
 import { examine } from './examination.ts'
-import { examinationText } from './examination-text.ts'
-import { showProgress } from './progress-line.ts'
+import { examinationText, showProgress } from './terminal-report.ts'
 
 export const doctorFlags = {
-  rpc: { type: 'string', description: 'JSON-RPC over HTTP, as UPSTREAM_RPC_URL' },
-  ws: { type: 'string', description: 'JSON-RPC over WebSocket, as UPSTREAM_WS_URL' },
-  stocks: { type: 'string', description: 'base URL of the Tokenized Stocks Read API, as STOCKS_API_URL' },
-  network: {
-    type: 'string',
-    description: 'base or base-sepolia, as NETWORK: the public endpoints',
-    choices: ['base', 'base-sepolia'],
-  },
-  receipts: { type: 'string', description: 'JSON-RPC for eth_getBlockReceipts, as RECEIPTS_RPC_URL' },
-  timeout: { type: 'string', description: 'how long the examination may take: 500ms, 10s (10s)' },
-  json: { type: 'boolean', description: 'one JSON object: ok, source, reason, checks' },
-  'env-file': { type: 'string', description: 'a file of NAME=value lines with settings of the relay' },
+  rpc: textFlag('JSON-RPC over HTTP, as UPSTREAM_RPC_URL'),
+  ws: textFlag('JSON-RPC over WebSocket, as UPSTREAM_WS_URL'),
+  stocks: textFlag('base URL of the Tokenized Stocks Read API, as STOCKS_API_URL'),
+  network: { ...textFlag('base or base-sepolia, as NETWORK: the public endpoints'), choices: ['base', 'base-sepolia'] },
+  receipts: textFlag('JSON-RPC for eth_getBlockReceipts, as RECEIPTS_RPC_URL'),
+  timeout: textFlag('limit of the time for the examination: 500ms, 10s (10s)'),
+  json: switchFlag('one JSON object: ok, source, reason, checks'),
+  'env-file': textFlag('a file of NAME=value lines with settings of the relay'),
   ...commonFlags,
 } as const satisfies CommandFlags
 
@@ -27,10 +32,9 @@ const help = helpText(
   'stocktape doctor [--rpc URL[,URL]] [--ws URL[,URL]] [--stocks URL] [--network base|base-sepolia]\n    [--receipts URL] [--env-file PATH] [--timeout 10s] [--json]',
   'Examines the upstreams of a relay: what they answer, which source the relay would use and why, and what to change. Without flags it reads the settings of the relay from the environment. Without any, it examines the built-in chain.',
   flagTerms(doctorFlags),
-  '✓ ok, ! works with a restriction, ✗ does not work, - not known. Of a URL only scheme, host and port are printed.\nExit codes: 0 the relay can run on these, 1 it cannot, 2 a mistake in the arguments or settings.',
+  '✓ ok, ! works with a restriction, ✗ does not work, - not known. It prints only scheme, host and port of a URL.\nExit codes: 0 the relay can run on these, 1 it cannot, 2 a mistake in the arguments or settings.',
 )
 
-/** The settings that flags stand for. */
 const settingsByFlag = [
   ['rpc', 'upstream-rpc-url'],
   ['ws', 'upstream-ws-url'],
@@ -71,8 +75,6 @@ export const doctor: Command = async (args) => {
 
 const printError = (line: string): void => void process.stderr.write(`stocktape doctor: ${line}\n`)
 
-type DoctorFlags = ReturnType<typeof readFlags<typeof doctorFlags>>['values']
-
 function readTimeoutMs(text: string): number {
   try {
     return duration(MIN_TIMEOUT_MS, MAX_TIMEOUT_MS)(text)
@@ -81,8 +83,8 @@ function readTimeoutMs(text: string): number {
   }
 }
 
-/** The flags stand for those of the relay, so that the doctor and the relay read them alike. */
-const settingFlagsOf = (values: DoctorFlags): readonly string[] =>
+/** Each flag stands for one of the relay, so that the doctor and the relay read them alike. */
+const settingFlagsOf = (values: ReturnType<typeof readFlags<typeof doctorFlags>>['values']): readonly string[] =>
   settingsByFlag.flatMap(([flag, setting]) => {
     const value = values[flag]
     if (value === '') throw new UsageError(`--${flag} is empty. Try --help.`)

@@ -4,15 +4,14 @@ import { type BatchAnswer, type ParseAnswer, parseBatch, parseLogsResult, parseR
 import { UpstreamError } from '../../relay/chain/rpc/upstream-error.ts'
 import { reasonOf } from './finding.ts'
 
-/** One endpoint, asked as the relay asks it, without its retries and its other endpoints. */
+/** Asks one endpoint as the relay does, but without retries and without other endpoints. */
 export class EndpointProbe {
   readonly #exchange: ReturnType<typeof exchangeWith>
   readonly #deadline: AbortSignal
   readonly #wallTime: () => number
   #lastId = 0
-  /** How long the last answer took. */
   roundTripMs = 0
-  /** How far the clock of the server is ahead of ours; null where it does not say. */
+  /** Null if the server sends no Date. */
   clockAheadMs: number | null = null
 
   constructor(url: string, deadline: AbortSignal, wallTime: () => number) {
@@ -23,7 +22,6 @@ export class EndpointProbe {
 
   readonly request: RequestFn = (method, params) => this.ask(method, params)
 
-  /** Any method, also one that the relay does not use. */
   ask(method: string, params: readonly unknown[] = []): Promise<unknown> {
     this.#lastId += 1
     const payload = { jsonrpc: '2.0', id: this.#lastId, method, params } as const
@@ -53,7 +51,7 @@ export class EndpointProbe {
     }
   }
 
-  /** The header has whole seconds, so on average the server was half a second further. */
+  /** The header has whole seconds, so on average the clock of the server is half a second ahead of it. */
   #compareClocks(date: string | null): void {
     const serverMs = Date.parse(date ?? '')
     if (!Number.isNaN(serverMs)) this.clockAheadMs = serverMs + 500 - (this.#wallTime() - this.roundTripMs / 2)

@@ -10,8 +10,7 @@ import { adviceFor, type Finding, fail, type NamedOutcome, type Outcome, ok, ori
 import { lagOutcome, type SeenHead } from './head-lag.ts'
 import { type ListReport, probeList } from './list-probe.ts'
 import { runRpcChecks } from './rpc-checks.ts'
-import { socketFindings } from './socket-findings.ts'
-import { probeSocket, type SocketReport } from './socket-probe.ts'
+import { probeSocket, type SocketReport, socketFindings } from './socket-probe.ts'
 import { type Trial, trySource } from './source-trial.ts'
 import { type Verdict, verdictOf } from './verdict.ts'
 
@@ -23,15 +22,16 @@ type ExaminationInputs = {
   readonly random: () => number
 }
 
-/** All findings, in the order of the settings, and what the relay would do. */
 export type Examination = { readonly verdict: Verdict; readonly findings: readonly Finding[] }
 
-/** The part of the time for which the source may run: by default long enough to see a silent socket where blocks take two seconds. */
+/** Part of the time for which the source may run. The default is enough to notice a silent socket if blocks take two seconds. */
 const TRIAL_SHARE = 0.8
-/** How long sockets are still watched when the source is decided. */
+/** How long the examination still watches the sockets after the source is known. */
 const SOCKET_GRACE_MS = 2_000
-/** The part of the time that checks with tokens wait for the list. */
+/** Part of the time for which the checks that need tokens wait for the list. */
 const LIST_SHARE = 0.5
+const MESSAGE_BOUND_CHARS = 300
+const CLIENT_BOUND_CHARS = 120
 
 /** Examines all upstreams at the same time, while the relay's own source runs on them. */
 export async function examine(inputs: ExaminationInputs): Promise<Examination> {
@@ -51,12 +51,13 @@ export async function examine(inputs: ExaminationInputs): Promise<Examination> {
   const sockets = Promise.all(
     upstreamWsUrl.map((url) => examineSocket(url, { ...shared, socketDeadline, mayEnd: nodes.then(() => {}) })),
   )
-  const examined = [
-    ...withLags(await nodes, await sockets),
-    ...(await sockets).map(withSocket(await trial, (await list).addresses.length > 0)),
-    ...(await receipts),
-  ]
-  return conclude(inputs, examined, await list, await trial)
+  const [read, source, ...endpoints] = await Promise.all([list, trial, nodes, sockets, receipts])
+  const [examinedNodes, examinedSockets, examinedReceipts] = endpoints
+  const withFindings = examinedSockets.map(({ socket, ...endpoint }) => ({
+    ...endpoint,
+    outcomes: socketFindings(socket, source, read.addresses.length > 0),
+  }))
+  return conclude(inputs, [...withLags(examinedNodes, examinedSockets), ...withFindings, ...examinedReceipts], read, source)
 }
 
 function conclude(
@@ -81,19 +82,16 @@ function conclude(
   }
 }
 
-/** An upstream's text goes to a terminal, so it must not control it. */
+/** A terminal shows the text of an upstream, which must not control it. */
 const printable = (text: string): string => text.replaceAll(/\p{Cc}+/gu, ' ').slice(0, MESSAGE_BOUND_CHARS)
 
-const MESSAGE_BOUND_CHARS = 300
-
-/** An endpoint with its chain id, if it answers. */
 type ExaminedEndpoint = {
   readonly role: 'rpc' | 'ws' | 'receipts'
   readonly target: string
   readonly chainId: number | null
   readonly reach: Outcome
   readonly outcomes: readonly NamedOutcome[]
-  /** Its newest block at the beginning and at the end. */
+  /** Newest blocks at the beginning and at the end of the examination. */
   readonly heads: readonly SeenHead[]
 }
 
@@ -107,20 +105,18 @@ const settingOf = {
   receipts: 'RECEIPTS_RPC_URL (--receipts)',
 } as const
 
-type CheckEndpoint = (probe: EndpointProbe, report: (name: string, outcome: Outcome) => void) => Promise<void>
-
 async function examineEndpoint(
   role: ExaminedEndpoint['role'],
   url: string,
   { deadline, wallTime }: EndpointInputs,
-  check: CheckEndpoint,
+  check: (probe: EndpointProbe, report: (name: string, outcome: Outcome) => void) => Promise<void>,
 ): Promise<ExaminedEndpoint> {
   const probe = new EndpointProbe(url, deadline, wallTime)
   const outcomes: [string, Outcome][] = []
   const endpoint = { role, target: originOf(url), outcomes }
   try {
     const chainId = await readChainId(probe)
-    // The first answer took the connection too.
+    // The first answer included the time to connect, so a second one is measured.
     const before = await readHead(probe)
     const reach = ok(`answers in ${probe.roundTripMs} ms`, probe.roundTripMs)
     await check(probe, (name, outcome) => outcomes.push([name, outcome]))
@@ -131,27 +127,31 @@ async function examineEndpoint(
   }
 }
 
-/** The newest block, with the time of the request: the endpoint had it then or later. */
+/** The endpoint knew the block at the time of the request, or later. */
 async function readHead(probe: EndpointProbe): Promise<readonly SeenHead[]> {
   const at = performance.now()
-  try {
-    const number = readQuantity(await probe.ask('eth_blockNumber'))
-    return number === null ? [] : [{ number, at }]
-  } catch (failure) {
-    if (failure instanceof UpstreamError) return []
-    throw failure
-  }
+  const number = readQuantity(await unlessRefused(probe.ask('eth_blockNumber'), () => null))
+  return number === null ? [] : [{ number, at }]
 }
 
-/** Null from a node without the method: it cannot be checked, and the relay uses it. */
+/** Null from a node without the method: the relay uses it unchecked. */
 async function readChainId(probe: EndpointProbe): Promise<number | null> {
-  try {
-    return readQuantity(await probe.request('eth_chainId', []))
-  } catch (failure) {
-    if (failure instanceof UpstreamError && failure.kind === 'unknown_method') return null
-    throw failure
-  }
+  const answer = await unlessRefused(probe.request('eth_chainId', []), (failure) => {
+    if (failure.kind !== 'unknown_method') throw failure
+    return null
+  })
+  return readQuantity(answer)
 }
+
+/** Any other failure is a bug, not an answer of the upstream. */
+const unlessRefused = <Answer, Other>(
+  answer: Promise<Answer>,
+  onRefusal: (failure: UpstreamError) => Other,
+): Promise<Answer | Other> =>
+  answer.catch((failure: unknown) => {
+    if (failure instanceof UpstreamError) return onRefusal(failure)
+    throw failure
+  })
 
 const examineNode = (url: string, hasReceipts: boolean, inputs: EndpointInputs): Promise<ExaminedEndpoint> =>
   examineEndpoint('rpc', url, inputs, async (probe, report) => {
@@ -163,9 +163,10 @@ const examineNode = (url: string, hasReceipts: boolean, inputs: EndpointInputs):
 const examineReceipts = (url: string, inputs: EndpointInputs): Promise<ExaminedEndpoint> =>
   examineEndpoint('receipts', url, inputs, async (probe, report) => report('receipts', await receiptsOutcome(probe, inputs)))
 
-type WatchInputs = EndpointInputs & { readonly socketDeadline: AbortSignal; readonly mayEnd: Promise<void> }
-
-async function examineSocket(url: string, inputs: WatchInputs): Promise<ExaminedSocket> {
+async function examineSocket(
+  url: string,
+  inputs: EndpointInputs & { readonly socketDeadline: AbortSignal; readonly mayEnd: Promise<void> },
+): Promise<ExaminedSocket> {
   const { addresses, socketDeadline, mayEnd } = inputs
   const [endpoint, socket] = await Promise.all([
     examineEndpoint('ws', url, inputs, async () => {}),
@@ -174,14 +175,7 @@ async function examineSocket(url: string, inputs: WatchInputs): Promise<Examined
   return { ...endpoint, socket }
 }
 
-const withSocket =
-  (trial: Trial, hasTokens: boolean) =>
-  ({ socket, ...endpoint }: ExaminedSocket): ExaminedEndpoint => ({
-    ...endpoint,
-    outcomes: socketFindings(socket, trial, hasTokens),
-  })
-
-/** The nodes with their distance to the newest block that was seen anywhere before they were asked. */
+/** Compares each node with the newest block that any upstream had shown before the node was asked. */
 const withLags = (nodes: readonly ExaminedEndpoint[], sockets: readonly ExaminedSocket[]): readonly ExaminedEndpoint[] =>
   nodes.map((node) => {
     const others = [...nodes.filter((other) => other !== node), ...sockets]
@@ -191,7 +185,7 @@ const withLags = (nodes: readonly ExaminedEndpoint[], sockets: readonly Examined
     return outcome ? { ...node, outcomes: [...node.outcomes, ['lag', outcome]] } : node
   })
 
-/** The findings of an endpoint. Of one that does not answer, or is of another chain, the rest says nothing. */
+/** If an endpoint does not answer, or is of another chain, its other findings mean nothing. */
 function withChain({ role, target, chainId, reach, outcomes }: ExaminedEndpoint, chain: ChainIdentity): readonly Finding[] {
   const findings = (...named: readonly NamedOutcome[]): readonly Finding[] =>
     named.map(([name, outcome]) => ({ id: `${role}.${name}`, target, ...outcome }))
@@ -204,32 +198,22 @@ function withChain({ role, target, chainId, reach, outcomes }: ExaminedEndpoint,
 }
 
 async function clientOutcome(probe: EndpointProbe): Promise<Outcome> {
-  try {
-    const version = await probe.ask('web3_clientVersion')
-    return typeof version === 'string'
-      ? ok(version.slice(0, CLIENT_BOUND_CHARS), version)
-      : skip('the node does not say what it is')
-  } catch (failure) {
-    if (failure instanceof UpstreamError) return skip('the node does not say what it is')
-    throw failure
-  }
+  const version = await unlessRefused(probe.ask('web3_clientVersion'), () => null)
+  return typeof version === 'string'
+    ? ok(version.slice(0, CLIENT_BOUND_CHARS), version)
+    : skip('the node does not name its program')
 }
 
-const CLIENT_BOUND_CHARS = 120
+const receiptsOutcome = (probe: EndpointProbe, { deadline }: EndpointInputs): Promise<Outcome> =>
+  unlessRefused(
+    probe.request('eth_getBlockReceipts', ['latest']).then(() => ok('eth_getBlockReceipts answers', true)),
+    ({ message }) => {
+      const advice = 'only clients of /rpc that ask for receipts need it: RECEIPTS_RPC_URL (--receipts) names a node that has it'
+      return deadline.aborted ? timeUp : warn(`eth_getBlockReceipts: ${message}`, advice, false)
+    },
+  )
 
-async function receiptsOutcome(probe: EndpointProbe, { deadline }: EndpointInputs): Promise<Outcome> {
-  try {
-    await probe.request('eth_getBlockReceipts', ['latest'])
-    return ok('eth_getBlockReceipts answers', true)
-  } catch (failure) {
-    if (!(failure instanceof UpstreamError)) throw failure
-    if (deadline.aborted) return timeUp
-    const advice = 'only clients of /rpc that ask for receipts need it: RECEIPTS_RPC_URL (--receipts) names a node that has it'
-    return warn(`eth_getBlockReceipts: ${failure.message}`, advice, false)
-  }
-}
-
-/** The list, or no tokens where it takes too long. */
+/** Resolves to no tokens if the list takes too long. */
 const inTime = (addresses: Promise<readonly Hex[]>, ms: number): Promise<readonly Hex[]> =>
   Promise.race([
     addresses,
@@ -240,7 +224,7 @@ const inTime = (addresses: Promise<readonly Hex[]>, ms: number): Promise<readonl
 
 const areUnreachable = (nodes: readonly ExaminedEndpoint[]): boolean => nodes.every(({ reach }) => reach.state === 'fail')
 
-/** Ends when the time is up, or before that if the result is such that there is nothing more to find out. */
+/** Aborts at the deadline, or earlier if the result leaves nothing to find out. */
 function endingEarly<T>(deadline: AbortSignal, result: Promise<T>, ends: (value: T) => boolean = () => true): AbortSignal {
   const early = new AbortController()
   result.then(

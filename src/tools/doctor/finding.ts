@@ -1,22 +1,18 @@
 import { failureReason } from '../../lib/http-fetch.ts'
 import { UpstreamError } from '../../relay/chain/rpc/upstream-error.ts'
 
-/** What one check found out about one upstream. */
 export type Finding = {
   readonly id: string
-  /** The origin of the upstream's URL. Path and query may hold a key. */
+  /** Origin of the upstream's URL. Path and query may contain a key. */
   readonly target: string
   readonly state: 'ok' | 'warn' | 'fail' | 'skip'
   readonly value?: unknown
   readonly message: string
-  /** What to change. */
   readonly advice?: string
 }
 
-/** A finding before it has its place. */
 export type Outcome = Omit<Finding, 'id' | 'target'>
 
-/** An outcome under the name of its check. */
 export type NamedOutcome = readonly [name: string, outcome: Outcome]
 
 export const ok = (message: string, value?: unknown): Outcome => ({ state: 'ok', ...(value !== undefined && { value }), message })
@@ -29,16 +25,16 @@ const bad = (state: 'warn' | 'fail', message: string, advice: string | undefined
   ...(advice !== undefined && { advice }),
 })
 
-/** Of a check that began too late. */
 export const timeUp = skip('not examined: the time is up (--timeout)')
 
-/** Scheme, host and port. The rest of a URL may hold a key. */
+export const noPendingAdvice =
+  'nothing to change if the chain has no pre-confirmations (Base has none since Denim); else use a node that has them'
+
+/** Scheme, host and port: the rest of a URL may contain a key. */
 export const originOf = (url: string): string => new URL(url).origin
 
-/** A number with its noun. */
 export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
 
-/** What the codes of failed connections mean. */
 const connectionFailures: readonly (readonly [RegExp, string])[] = [
   [/ECONNREFUSED|^connect E\w*$/, 'the connection is refused: nothing listens there'],
   [/ENOTFOUND/, 'the host name does not exist'],
@@ -50,13 +46,11 @@ const connectionFailures: readonly (readonly [RegExp, string])[] = [
   [/unexpected redirect/i, 'it redirects elsewhere, which the relay does not follow'],
 ]
 
-/** Why an upstream gave no answer, in words. */
 export function reasonOf(failure: unknown): string {
   const reason = failureReason(failure)
   return connectionFailures.find(([pattern]) => pattern.test(reason))?.[1] ?? reason
 }
 
-/** What to change where an upstream does not answer as it should. */
 export function adviceFor(failure: unknown, setting: string): string {
   if (!(failure instanceof UpstreamError)) return `check ${setting}`
   switch (failure.kind) {

@@ -1,10 +1,10 @@
 import { BEHIND_BLOCKS } from '../../relay/chain/source/pending-block.ts'
 import { counted, type Outcome, ok, warn } from './finding.ts'
 
-/** The number of the newest block that an upstream showed at a time. */
+/** Newest block that an upstream showed at a time. */
 export type SeenHead = { readonly number: number; readonly at: number }
 
-/** How far a node is behind the newest block that another upstream had shown before the node was asked; null without one. */
+/** Compares a node with the newest block that another upstream had shown before the node was asked. Null if none had. */
 export function lagOutcome(heads: readonly SeenHead[], others: readonly SeenHead[]): Outcome | null {
   const lags = heads.flatMap(({ number, at }) => {
     const earlier = others.filter((other) => other.at <= at)
@@ -15,6 +15,6 @@ export function lagOutcome(heads: readonly SeenHead[], others: readonly SeenHead
   const lag = Math.max(0, Math.min(...lags))
   if (lag <= BEHIND_BLOCKS)
     return ok(lag === 0 ? 'as new as the other upstreams' : `${counted(lag, 'block')} behind another upstream`, lag)
-  const advice = 'sealed updates come that much later: use a node in UPSTREAM_RPC_URL that is as fast as the others'
+  const advice = 'the relay publishes sealed updates that much later: use a node in UPSTREAM_RPC_URL that is as fast as the others'
   return warn(`${counted(lag, 'block')} behind another upstream`, advice, lag)
 }

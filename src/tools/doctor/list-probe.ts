@@ -6,7 +6,7 @@ import { fetchList } from '../../relay/tokens/list/list-poller.ts'
 import { navAt } from '../../relay/tokens/nav.ts'
 import { counted, type Finding, fail, type Outcome, ok, originOf, reasonOf, warn } from './finding.ts'
 
-/** What the list says, and its addresses in the order in which the relay follows them. */
+/** `addresses` are in the order in which the relay follows them. */
 export type ListReport = { readonly findings: readonly Finding[]; readonly addresses: readonly Hex[] }
 
 type ListInputs = {
@@ -15,16 +15,21 @@ type ListInputs = {
   readonly wallTime: () => number
 }
 
-/** Skipped records that are named one by one. */
+/** Limit of the names in a message. */
 const NAMED_RECORDS_BOUND = 3
 const HOUR_S = 3_600
 
-/** Reads the list once, with the parser of the relay. */
 export async function probeList({ config, timeoutMs, wallTime }: ListInputs): Promise<ListReport> {
   const { stocksApiUrl, navStaleAfterMs } = config
-  if (stocksApiUrl === '') return { findings: [missingList], addresses: [] }
-  const target = originOf(stocksApiUrl)
+  const target = stocksApiUrl === '' ? 'STOCKS_API_URL' : originOf(stocksApiUrl)
   const finding = (id: string, outcome: Outcome): Finding => ({ id: `list.${id}`, target, ...outcome })
+  if (stocksApiUrl === '') {
+    const missing = fail(
+      'no list is set: the relay learns from it which tokens to follow',
+      'set STOCKS_API_URL (--stocks), or NETWORK=base (--network)',
+    )
+    return { findings: [finding('reach', missing)], addresses: [] }
+  }
   const startedAt = performance.now()
   try {
     const body = await fetchList(stocksApiUrl, timeoutMs)(null)
@@ -38,15 +43,6 @@ export async function probeList({ config, timeoutMs, wallTime }: ListInputs): Pr
     const advice = 'check STOCKS_API_URL (--stocks): the relay publishes nothing before it has read a list'
     return { findings: [finding('reach', fail(`no list: ${reasonOf(failure)}`, advice))], addresses: [] }
   }
-}
-
-const missingList: Finding = {
-  id: 'list.reach',
-  target: 'STOCKS_API_URL',
-  ...fail(
-    'no list is set: the relay learns from it which tokens to follow',
-    'set STOCKS_API_URL (--stocks), or NETWORK=base (--network)',
-  ),
 }
 
 function tokensOutcome(listed: readonly ListedToken[]): Outcome {
@@ -77,7 +73,7 @@ function navsOutcome(listed: readonly ListedToken[], navStaleAfterMs: number, no
   const counts = `${value.fresh} fresh, ${value.stale} stale, ${value.missing} missing, ${value.invalid} invalid`
   const message = oldest_s === null ? counts : `${counts}; the oldest is ${ageText(oldest_s)} old`
   if (value.stale + value.invalid === 0) return ok(message, { ...value, oldest_s })
-  const advice = 'a market that is closed explains stale ones; NAV_STALE_AFTER sets their bound. The relay gives each NAV its state'
+  const advice = 'a market that is closed explains stale ones; NAV_STALE_AFTER sets the limit. The relay gives each NAV its state'
   return warn(message, advice, { ...value, oldest_s })
 }
 

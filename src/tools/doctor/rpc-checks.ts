@@ -12,48 +12,43 @@ import { initialState, NO_PENDING_MIN_POLLS, STALE_HEAD_MS } from '../../relay/c
 import type { Config } from '../../relay/config/config.ts'
 import type { PoolSetting } from '../../relay/config/pools.ts'
 import type { EndpointProbe } from './endpoint-probe.ts'
-import { counted, fail, type Outcome, ok, skip, timeUp, warn } from './finding.ts'
+import { counted, fail, noPendingAdvice, type Outcome, ok, skip, timeUp, warn } from './finding.ts'
 import { ANY_ADDRESS } from './socket-probe.ts'
 
 type RpcCheckInputs = {
   readonly probe: EndpointProbe
   readonly config: Config
-  /** The pools that the relay would read. */
   readonly pools: readonly PoolSetting[]
-  /** The listed tokens, once the list was read. */
   readonly addresses: Promise<readonly Hex[]>
   readonly wallTime: () => number
-  /** When all checks end. */
   readonly deadline: AbortSignal
 }
 
-/** The newest block beside the inputs. */
 type CheckContext = RpcCheckInputs & {
   readonly reader: BlockReader
   readonly latest: SealedHeader
   readonly tokens: readonly Hex[]
 }
 
-/** First those that need no token, since the list may be slow. */
+/** Checks that need no token do not wait for the list. */
 const blockChecks = ['head', 'block_time', 'clock', 'pending', 'finality', 'batch'] as const
 const tokenChecks = ['pending_logs', 'logs_range', 'tokens', 'storage', 'call'] as const
 type CheckName = (typeof blockChecks)[number] | (typeof tokenChecks)[number]
 
 type RpcCheck = (context: CheckContext) => Promise<Outcome>
 
-/** Blocks between the two whose times are compared: timestamps are whole seconds, and five blocks may share one. */
+/** Blocks between the two compared times: timestamps are whole seconds, and five blocks may share one. */
 const BLOCK_TIME_SPAN = 100
-/** The clocks of two machines that are synchronised differ by less. */
+/** Synchronised clocks of two machines differ by less than this. */
 const CLOCK_BOUND_MS = 2_000
-/** Tokens that are looked for on the chain. */
+/** Limit of the tokens that the check looks for on the chain. */
 const TOKENS_BOUND = 3
-/** Beside what it asks about each pool, a batch of the relay asks for three headers. */
+/** A JSON-RPC batch of the relay asks for three headers, beside its queries for pools. */
 const BATCH_HEADERS = 3
 const MIN_BATCH = 10
-/** An endpoint that refuses a batch of two takes none. */
+/** An endpoint that refuses two requests in one answers no JSON-RPC batches. */
 const MIN_SPLIT_BATCH = 2
 
-/** The checks of an endpoint that answers. */
 const rpcChecks: Readonly<Record<CheckName, RpcCheck>> = {
   head: async ({ latest, wallTime }) => {
     if (latest.timestamp === null) return ok(`block ${latest.number}, without a time`, { number: latest.number, age_ms: null })
@@ -75,10 +70,10 @@ const rpcChecks: Readonly<Record<CheckName, RpcCheck>> = {
     const headAheadMs = (latest.timestamp ?? 0) * 1_000 - wallTime()
     const aheadMs = Math.round(probe.clockAheadMs ?? Math.max(0, headAheadMs))
     const isHeadAhead = headAheadMs > CLOCK_BOUND_MS
-    if (!isHeadAhead && Math.abs(aheadMs) <= CLOCK_BOUND_MS)
-      return probe.clockAheadMs === null
-        ? skip('the answers have no Date')
-        : ok(`differs by ${secondsText(Math.abs(aheadMs))}`, aheadMs)
+    if (!isHeadAhead && Math.abs(aheadMs) <= CLOCK_BOUND_MS) {
+      if (probe.clockAheadMs === null) return skip('the answers have no Date')
+      return ok(`differs by ${secondsText(Math.abs(aheadMs))}`, aheadMs)
+    }
     const byMs = isHeadAhead ? Math.max(headAheadMs, aheadMs) : aheadMs
     const message = `this machine is ${secondsText(Math.abs(byMs))} ${byMs > 0 ? 'behind' : 'ahead of'} the node`
     return warn(message, 'synchronise the clocks (NTP): lag_ms and the age of each NAV depend on them', byMs)
@@ -109,7 +104,7 @@ const rpcChecks: Readonly<Record<CheckName, RpcCheck>> = {
     try {
       await probe.request('eth_call', [{ to: tokens[0] ?? ANY_ADDRESS, data: MULTIPLIER_SELECTOR }, 'pending'])
     } catch (failure) {
-      // A contract without the function reverts, and that is an answer.
+      // A contract without the function reverts, which is an answer too.
       if (!(failure instanceof UpstreamError && failure.kind === 'reverted')) throw failure
     }
     return ok('eth_call answers at pending', true)
@@ -117,24 +112,24 @@ const rpcChecks: Readonly<Record<CheckName, RpcCheck>> = {
   batch: readBatch,
 }
 
-/** What a refusal means, by check. */
+/** Advice if the endpoint refuses the request of a check. */
 const adviceOf: Readonly<Partial<Record<CheckName, string>>> = {
   pending: 'the relay follows sealed blocks here',
   pending_logs: 'the relay cannot poll pre-confirmed logs here: set UPSTREAM_WS_URL to a node that pushes pendingLogs',
   logs_range: 'the relay cannot read missed blocks here: name a node in UPSTREAM_RPC_URL that answers eth_getLogs',
   finality: 'nothing becomes safe or finalized: name a node in UPSTREAM_RPC_URL that has these tags',
-  storage: 'pools are read by eth_call alone: name a node in UPSTREAM_RPC_URL that answers eth_getStorageAt',
-  call: 'multipliers come from the list and logs, pools from storage; quotes of Slipstream pools need a node with eth_call',
+  storage: 'the relay reads pools by eth_call alone: name a node in UPSTREAM_RPC_URL that answers eth_getStorageAt',
+  call: 'the relay reads multipliers from the list and logs, and pools from storage; quotes of Slipstream pools need a node with eth_call',
   batch: 'the relay sends such requests one by one, which costs more round trips: quotes are slower',
 }
 
-/** `multiplier()`. */
+/** Selector of `multiplier()`. */
 const MULTIPLIER_SELECTOR = '0x1b3ed722'
 
-/** The pending block as the relay judges it, and the newest block that it judged it by. */
+/** Pending block as the relay judges it, by the newest block `latest`. */
 type PendingReading = { readonly memory: PendingMemory; readonly latest: SealedHeader }
 
-/** Polls as the relay does. Between two flashblocks a node may show no pending block, so it takes several polls. */
+/** Polls as the relay does, several times: between two flashblocks a node may show no pending block. */
 async function readPendingBlock({ reader, latest, config, wallTime }: CheckContext): Promise<PendingReading> {
   const state = initialState(0, config.chain.silenceMs, wallTime())
   const { signal } = new AbortController()
@@ -154,40 +149,33 @@ async function readPendingBlock({ reader, latest, config, wallTime }: CheckConte
 }
 
 function pendingOutcome({ memory: { status, block }, latest }: PendingReading): Outcome {
-  const none =
-    'nothing to change where the chain has no pre-confirmations (Base has none since Denim); else use a node that has them'
   switch (status) {
-    case 'preconfirmed': {
-      const where =
-        block?.number == null ? `on top of latest, ${latest.number}` : `block ${block.number}, latest is ${latest.number}`
-      return ok(`pre-confirmed: ${where}`, status)
+    case 'preconfirmed':
+      if (block?.number == null) return ok(`pre-confirmed: on top of latest, ${latest.number}`, status)
+      return ok(`pre-confirmed: block ${block.number}, latest is ${latest.number}`, status)
+    case 'behind': {
+      const advice = 'this node lags with pre-confirmations: use another one'
+      return warn(`block ${block?.number}, but latest is ${latest.number}`, advice, status)
     }
-    case 'behind':
-      return warn(
-        `block ${block?.number}, but latest is ${latest.number}`,
-        'this node lags with pre-confirmations: use another one',
-        status,
-      )
     case 'latest':
-      return warn('pending is the latest block: nothing is pre-confirmed', none, status)
+      return warn('pending is the latest block: nothing is pre-confirmed', noPendingAdvice, status)
     case 'null':
-      return warn('there is no pending block: nothing is pre-confirmed', none, status)
+      return warn('there is no pending block: nothing is pre-confirmed', noPendingAdvice, status)
   }
 }
 
 async function readPendingLogs({ reader, latest, tokens }: CheckContext): Promise<Outcome> {
   if (tokens.length === 0) return skip('no list')
   const { logs, unreadable } = await reader.logsInRange(latest.number, 'pending', tokens)
-  // The chain has moved on since the first checks, so the newest block has to be read behind the logs.
+  // Read after the logs: the chain has new blocks since the first checks.
   const { number } = await readLatest(reader)
   const preconfirmed = logs.filter(({ blockNumber }) => blockNumber > number).length
   const message = `eth_getLogs to pending answers: ${counted(preconfirmed, 'pre-confirmed log')} now`
-  return unreadable === 0
-    ? ok(message, preconfirmed)
-    : warn(`${message}, ${unreadable} unreadable`, 'the relay skips unreadable logs')
+  if (unreadable === 0) return ok(message, preconfirmed)
+  return warn(`${message}, ${unreadable} unreadable`, 'the relay skips unreadable logs')
 }
 
-/** Sends a batch as long as the relay's, or as long as the endpoint takes. */
+/** Sends a JSON-RPC batch as long as the relay's, then shorter ones until the endpoint accepts one. */
 async function readBatch({ probe, pools }: CheckContext): Promise<Outcome> {
   const wanted = Math.max(
     MIN_BATCH,
@@ -208,11 +196,10 @@ async function readBatch({ probe, pools }: CheckContext): Promise<Outcome> {
   }
 }
 
-/** How many requests the first reading of a pool takes. */
 const queriesOf = (pool: PoolSetting): number =>
   Object.keys(poolQueries({ ...pool, token: ANY_ADDRESS }, 'call', { areTokensRight: false, feeBps: null }, 'pending')).length
 
-/** Halves the range until the node answers, as the relay does after an interruption. */
+/** Halves the range until the node answers, as the relay does when it reads missed blocks. */
 async function readLogsRange({ reader, latest, tokens }: CheckContext): Promise<Outcome> {
   if (tokens.length === 0) return skip('no list')
   const page = new PageSize()
@@ -238,7 +225,6 @@ const rangeAdvice = ({ kind }: UpstreamError, blocks: number): string =>
     ? 'the node keeps no older logs: after a longer interruption the relay reports a gap; an archive node in UPSTREAM_RPC_URL avoids it'
     : `the relay reads missed blocks in pages of ${blocks} instead of ${LOGS_RANGE_BOUND}: slower after an interruption`
 
-/** Runs the checks of an endpoint; `report` receives each outcome under its name. */
 export async function runRpcChecks(inputs: RpcCheckInputs, report: (name: string, outcome: Outcome) => void): Promise<void> {
   const reader = new BlockReader(inputs.probe.request)
   const run = async (names: readonly CheckName[], context: CheckContext) => {
@@ -253,10 +239,8 @@ export async function runRpcChecks(inputs: RpcCheckInputs, report: (name: string
     await run(tokenChecks, { ...inputs, reader, latest, tokens: await inputs.addresses })
   } catch (failure) {
     if (!(failure instanceof UpstreamError)) throw failure
-    report(
-      'head',
-      fail(`no latest block: ${failure.message}`, 'the relay cannot follow this node: name another one in UPSTREAM_RPC_URL'),
-    )
+    const advice = 'the relay cannot follow this node: name another one in UPSTREAM_RPC_URL'
+    report('head', fail(`no latest block: ${failure.message}`, advice))
   }
 }
 

@@ -5,22 +5,21 @@ import { type LinkSignal, SubscriptionSocket } from '../../relay/chain/link/subs
 import { readLogs } from '../../relay/chain/logs/read-logs.ts'
 import { ChainIdentity } from '../../relay/chain/rpc/chain-id.ts'
 import { Header, isSealed } from '../../relay/chain/rpc/header.ts'
-import { reasonOf } from './finding.ts'
+import { type NamedOutcome, type Outcome, ok, reasonOf, skip, warn } from './finding.ts'
 import type { SeenHead } from './head-lag.ts'
+import type { Trial } from './source-trial.ts'
 
-/** What one socket did while it was open. */
 export type SocketReport = {
-  /** The first heads that it pushed. */
   readonly heads: readonly SeenHead[]
   readonly isHeadsRefused: boolean
-  /** Which logs the node pushes; null before it has accepted a subscription. */
+  /** Null before the node has accepted a subscription to logs. */
   readonly subscribed: 'pendingLogs' | 'logs' | null
   /** Why it refused pre-confirmed logs. */
   readonly refusal: string | null
   readonly pushedLogs: number
-  /** How long after the subscription the first log came. */
+  /** Time from the subscription to the first log. */
   readonly firstLogMs: number | null
-  /** `one`: a log per message. `list`: the older shape, all pending logs in each message. */
+  /** `one`: one log in each message. `list`: the older shape, all pending logs in each message. */
   readonly shape: 'one' | 'list' | null
   /** Why the socket ended by itself. */
   readonly endedWith: string | null
@@ -30,7 +29,7 @@ export type SocketReport = {
 type SocketInputs = {
   readonly url: string
   readonly addresses: Promise<readonly Hex[]>
-  /** Resolves when the heads are not needed any more. */
+  /** Resolves when no more heads are needed. */
   readonly mayEnd: Promise<void>
   readonly deadline: AbortSignal
 }
@@ -42,13 +41,13 @@ const noReport: SocketReport = {
 
 const Pushed = z.object({ method: z.literal('eth_subscription'), params: z.object({ result: z.unknown() }) })
 const Refusal = z.object({ message: z.string(), code: z.number().nullable() })
-/** Asked for where there is no list: a node would take no address as all of them. */
+/** Stands for the tokens if there is no list: a node reads an empty list of addresses as all of them. */
 export const ANY_ADDRESS: Hex = `0x${'0'.repeat(39)}1`
 const COMPLETE_CHECK_MS = 50
 /** No chain has more blocks in the time of an examination. */
 const HEADS_BOUND = 1_000
 
-/** Subscribes as the relay does, until heads and logs came or the time is up. */
+/** Subscribes as the relay does, until heads and logs have arrived or the time is up. */
 export function probeSocket({ url, addresses, mayEnd, deadline }: SocketInputs): Promise<SocketReport> {
   const record = new SocketRecord()
   const startedAt = performance.now()
@@ -81,7 +80,6 @@ export function probeSocket({ url, addresses, mayEnd, deadline }: SocketInputs):
   })
 }
 
-/** Collects what a socket does. */
 class SocketRecord {
   #report = noReport
   #subscribedAt: number | null = null
@@ -116,7 +114,7 @@ class SocketRecord {
     if (kind === 'upstream refuses pendingLogs') this.#learn({ refusal: `${code ?? ''} ${message}`.trim() })
   }
 
-  /** Logs that arrive together are emitted together, so only the text shows how they came. */
+  /** The link emits logs together that arrive together, so only the text of a message shows its shape. */
   readShape(json: Buffer): void {
     if (this.#report.shape !== null) return
     const result = Pushed.safeParse(parseShallowJson(json)).data?.params.result
@@ -128,3 +126,45 @@ class SocketRecord {
     this.#report = { ...this.#report, ...news }
   }
 }
+
+/** The trial shows how many blocks and logs the socket could have pushed. */
+export function socketFindings(report: SocketReport, trial: Trial, hasTokens: boolean): readonly NamedOutcome[] {
+  return [
+    ['heads', headsOutcome(report, trial)],
+    ['pending_logs', pendingLogsOutcome(report, trial, hasTokens)],
+  ]
+}
+
+function headsOutcome({ heads, isHeadsRefused, endedWith, watchedMs }: SocketReport, { hasNewBlocks }: Trial): Outcome {
+  if (heads.length > 0) return ok('newHeads is accepted and pushes', true)
+  const advice = 'the relay polls the head instead, which costs more requests: use another node in UPSTREAM_WS_URL'
+  if (isHeadsRefused) return warn('newHeads is refused', advice, false)
+  if (endedWith !== null) return skip(`the socket ended: ${endedWith}`)
+  if (!hasNewBlocks) return skip(`newHeads is accepted, and the chain had no new block in ${secondsOf(watchedMs)} s`)
+  return warn(`newHeads is accepted, and no head arrived in ${secondsOf(watchedMs)} s`, advice, false)
+}
+
+function pendingLogsOutcome(report: SocketReport, { sealedLogs }: Trial, hasTokens: boolean): Outcome {
+  const { subscribed, refusal, pushedLogs, firstLogMs, shape, endedWith, watchedMs } = report
+  const elsewhere =
+    'name a node in UPSTREAM_WS_URL that pushes pre-confirmed logs; Base has none since Denim, so there nothing is lost'
+  if (refusal !== null) return warn(`pendingLogs is refused: ${refusal}`, `the relay polls instead: ${elsewhere}`, 'refused')
+  if (pushedLogs > 0) {
+    const how = shape === 'list' ? 'all pending logs in each message (the older shape)' : 'one log in each message'
+    return ok(`pendingLogs pushes: first log after ${firstLogMs} ms, ${how}`, shape)
+  }
+  if (subscribed === null) {
+    const reason = endedWith ?? `no answer in ${secondsOf(watchedMs)} s`
+    return warn(`pendingLogs is not accepted: ${reason}`, 'the relay polls instead: check UPSTREAM_WS_URL', 'unanswered')
+  }
+  const accepted = `pendingLogs is accepted, and no log arrived in ${secondsOf(watchedMs)} s`
+  if (!hasTokens) return warn(`${accepted}; without a list that proves nothing`, 'set STOCKS_API_URL (--stocks)', 'quiet')
+  if (sealedLogs > 0) return warn(`${accepted}, while ${sealedLogs} logs were sealed: it is silent`, elsewhere, 'silent')
+  return warn(
+    `${accepted}; no listed token moved, so that proves nothing`,
+    'run the doctor again while the market trades, or for longer (--timeout)',
+    'quiet',
+  )
+}
+
+const secondsOf = (ms: number): number => Math.round(ms / 100) / 10

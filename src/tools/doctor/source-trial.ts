@@ -12,32 +12,27 @@ type TrialInputs = {
   readonly addresses: Promise<readonly Hex[]>
   readonly clock: SchedulerLike
   readonly random: () => number
-  /** Ends the trial at the latest. */
   readonly deadline: AbortSignal
 }
 
-/** What the relay's source reported while it ran. */
 export type Trial = {
   readonly source: SourceName
   readonly reason: SourceReason
   readonly isWrongChain: boolean
-  /** Whether the time was enough for a first status. */
+  /** False if the time was too short for a first status. */
   readonly isDecided: boolean
-  /** Whether the chain moved on. */
   readonly hasNewBlocks: boolean
-  /** Logs of listed tokens in blocks that began when logs could be pushed. */
+  /** Logs of listed tokens in blocks that began after the subscription to logs. */
   readonly sealedLogs: number
 }
 
-/** A status that stays the same for this long is not the first guess any more. */
+/** A status that does not change for this long is no longer a first guess. */
 const STEADY_MS = 2_500
-/** The block that is being built at the first head may have lost its first logs, and the one after it too. */
+const STEADY_CHECK_MS = 100
+/** The block that was being built at the first head, and the next one: their first logs may precede the subscription. */
 const UNCOUNTED_BLOCKS = 2
 
-/**
- * Runs the source of the relay on these endpoints until its status is steady: the decision is the relay's own. Until the
- * first status a relay reports `down`, `unreachable`.
- */
+/** Runs the source of the relay on these endpoints until its status is steady, so the decision is the relay's own. */
 export async function trySource({ config, addresses, clock, random, deadline }: TrialInputs): Promise<Trial> {
   const { chainId = null, upstreamRpcUrl } = config.chain
   const chain = new ChainIdentity(chainId, 'CHAIN_ID')
@@ -51,18 +46,17 @@ export async function trySource({ config, addresses, clock, random, deadline }: 
     warn: shared.warn,
   })
   const trial = new RunningTrial()
-  const reading = () => ({ ...trial.reading, isWrongChain: chain.isWrong(upstreamRpcUrl) })
   return new Promise((resolve, reject) => {
     const finish = () => {
       clearInterval(steadyTimer)
       clearTimeout(listlessTimer)
       subscription.unsubscribe()
-      resolve(reading())
+      resolve({ ...trial.reading, isWrongChain: chain.isWrong(upstreamRpcUrl) })
     }
     const subscription = events.subscribe({ next: (event) => trial.take(event, clock.now()), error: reject })
     const steadyTimer = setInterval(() => trial.isSteady(clock.now()) && finish(), STEADY_CHECK_MS)
     let listlessTimer: NodeJS.Timeout | undefined
-    // Without a list the source may never be decided.
+    // Without a list, the source may never report a status.
     const onList = (list: readonly Hex[]) => {
       if (list.length === 0) listlessTimer = setTimeout(finish, STEADY_MS).unref()
     }
@@ -72,13 +66,10 @@ export async function trySource({ config, addresses, clock, random, deadline }: 
   })
 }
 
-const STEADY_CHECK_MS = 100
-
-/** Without a list the source stays without addresses, as in the relay. */
+/** Without a list, the source waits for addresses, as in the relay. */
 const notEmpty = (addresses: readonly Hex[]): readonly Hex[] | Promise<never> =>
   addresses.length > 0 ? addresses : new Promise<never>(() => {})
 
-/** What the events so far say. */
 class RunningTrial {
   #status: Pick<Trial, 'source' | 'reason'> | null = null
   #statusAt = 0
@@ -88,6 +79,7 @@ class RunningTrial {
   #hasPushed = false
 
   get reading(): Omit<Trial, 'isWrongChain'> {
+    // A relay reports this until its first status.
     const { source, reason } = this.#status ?? { source: 'down', reason: 'unreachable' }
     return { source, reason, isDecided: this.#status !== null, hasNewBlocks: this.#hasNewBlocks, sealedLogs: this.#sealedLogs }
   }
@@ -106,7 +98,7 @@ class RunningTrial {
     }
   }
 
-  /** Pushed logs are the source by default, so that is steady only once some came. */
+  /** Pushed logs are the default source, so it is proven only after a log was pushed. */
   isSteady(at: number): boolean {
     if (this.#status === null || at - this.#statusAt < STEADY_MS) return false
     return this.#status.source !== 'pendingLogs' || this.#hasPushed

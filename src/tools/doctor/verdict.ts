@@ -1,10 +1,11 @@
 import type { SourceName } from '../../protocol/fields.ts'
 import type { ServiceStatus } from '../../protocol/status.ts'
+import { noPendingAdvice } from './finding.ts'
 import type { Trial } from './source-trial.ts'
 
 type Reason = ServiceStatus['reason']
 
-/** Whether the relay can run, and on which source. The words are those of `/v1/status`. */
+/** `source` and `reason` are words of `/v1/status`. */
 export type Verdict = {
   readonly ok: boolean
   readonly source: SourceName
@@ -20,35 +21,24 @@ const sources: Readonly<Record<SourceName, string>> = {
   down: 'nothing arrives',
 }
 
-const reasons: Readonly<Record<Reason, string | null>> = {
-  ok: null,
-  silent: 'the socket accepts pendingLogs and pushes nothing',
-  refused: 'the socket refuses pendingLogs',
-  behind: 'the node does not keep up with the chain',
-  no_pending: 'the node pre-confirms nothing',
-  unreachable: 'no node in UPSTREAM_RPC_URL answers',
-  stale_head: 'the chain stands still',
-  no_list: 'no list could be read, or it is empty',
-  wrong_chain: 'every node is of another chain',
-}
+type Meaning = { readonly why: string | null; readonly advice: string | null }
 
 const polled =
-  'updates come PENDING_POLL later than pushed ones; to have them pushed, set UPSTREAM_WS_URL to a node with pendingLogs'
-const advice: Readonly<Record<Reason, string | null>> = {
-  ok: null,
-  silent: polled,
-  refused: polled,
-  behind: 'use a faster node in UPSTREAM_RPC_URL and UPSTREAM_WS_URL',
-  no_pending:
-    'nothing to change where the chain has no pre-confirmations (Base has none since Denim); else use a node that has them',
-  unreachable: 'check UPSTREAM_RPC_URL and UPSTREAM_WS_URL',
-  stale_head: 'compare the head with that of another node',
-  no_list: 'check STOCKS_API_URL (--stocks)',
-  wrong_chain: 'check CHAIN_ID, NETWORK and the URLs',
+  'polled updates are PENDING_POLL later than pushed ones; for pushed ones, set UPSTREAM_WS_URL to a node with pendingLogs'
+const meanings: Readonly<Record<Reason, Meaning>> = {
+  ok: { why: null, advice: null },
+  silent: { why: 'the socket accepts pendingLogs and pushes nothing', advice: polled },
+  refused: { why: 'the socket refuses pendingLogs', advice: polled },
+  behind: { why: 'the node does not keep up with the chain', advice: 'use a faster node in UPSTREAM_RPC_URL and UPSTREAM_WS_URL' },
+  no_pending: { why: 'the node pre-confirms nothing', advice: noPendingAdvice },
+  unreachable: { why: 'no node in UPSTREAM_RPC_URL answers', advice: 'check UPSTREAM_RPC_URL and UPSTREAM_WS_URL' },
+  stale_head: { why: 'the chain stands still', advice: 'compare the head with that of another node' },
+  no_list: { why: 'no list could be read, or it is empty', advice: 'check STOCKS_API_URL (--stocks)' },
+  wrong_chain: { why: 'every node is of another chain', advice: 'check CHAIN_ID, NETWORK and the URLs' },
 }
 
-/** Some reasons mean another thing beside these sources. */
-const special: Readonly<Record<string, { readonly why: string | null; readonly advice: string }>> = {
+/** Some reasons have another meaning with these sources. */
+const special: Readonly<Record<string, Meaning>> = {
   'poll ok': { why: 'no UPSTREAM_WS_URL is set', advice: polled },
   'poll unreachable': { why: 'no socket in UPSTREAM_WS_URL works', advice: polled },
   'poll behind': { why: 'the socket pushes pre-confirmed logs too late', advice: polled },
@@ -57,18 +47,19 @@ const special: Readonly<Record<string, { readonly why: string | null; readonly a
 
 type Facts = { readonly hasTokens: boolean; readonly isReachable: boolean }
 
-/** As in the status of the relay, a chain or a list that is missing explains more than what the source says of itself. */
+/** As in `/v1/status`, a wrong chain or a missing list takes precedence over the source's own reason. */
 export function verdictOf(
   { source, reason: ownReason, isWrongChain, isDecided }: Trial,
   { hasTokens, isReachable }: Facts,
 ): Verdict {
   const reason = isWrongChain ? 'wrong_chain' : hasTokens ? ownReason : 'no_list'
-  const meaning = special[`${source} ${reason}`] ?? { why: reasons[reason], advice: advice[reason] }
+  const meaning = special[`${source} ${reason}`] ?? meanings[reason]
   const explanation = reason === ownReason ? [sources[source], meaning.why] : [meaning.why]
   const isTooShort = !isDecided && isReachable && reason === 'unreachable'
   return {
     ok: !isWrongChain && hasTokens && source !== 'down',
-    ...{ source, reason },
+    source,
+    reason,
     message: `${source}, reason ${reason}: ${explanation.filter((part) => part !== null).join(', since ')}`,
     advice: isTooShort ? `${meaning.advice}, or give it more time (--timeout)` : meaning.advice,
   }

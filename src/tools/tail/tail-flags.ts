@@ -1,38 +1,34 @@
 import { camelCaseOf } from '../../lib/camel-case.ts'
-import { type CommandFlags, commonFlags, readFlags, UsageError } from '../../lib/flags.ts'
+import { type CommandFlags, commonFlags, readFlags, switchFlag, textFlag, UsageError } from '../../lib/flags.ts'
 import { flagTerms, helpText } from '../../lib/help.ts'
 import { type FilterName, filterNames, valueFilters } from '../../protocol/value-filters.ts'
 import type { StreamOptions, Update, ValueFilters } from '../../sdk/client/index.ts'
 
-const text = (description: string) => ({ type: 'string', description }) as const
-const boolean = (description: string) => ({ type: 'boolean', description }) as const
-
-/** The flag of a value filter: `min-value`. */
 type FlagOf<Name extends string> = Name extends `${infer First}_${infer Others}` ? `${First}-${FlagOf<Others>}` : Name
 const flagOf = (name: FilterName) => name.replaceAll('_', '-') as FlagOf<FilterName>
 const helpOf = ({ description, form }: (typeof valueFilters)[FilterName]): string =>
   `${description.charAt(0).toLowerCase()}${description.slice(1, -1)}${form === 'number' ? ': 2500, 10k, 1.5m' : ', separated by commas'}`
-const filterFlags = Object.fromEntries(filterNames.map((name) => [flagOf(name), text(helpOf(valueFilters[name]))])) as Readonly<
-  Record<FlagOf<FilterName>, ReturnType<typeof text>>
+const filterFlags = Object.fromEntries(filterNames.map((name) => [flagOf(name), textFlag(helpOf(valueFilters[name]))])) as Readonly<
+  Record<FlagOf<FilterName>, ReturnType<typeof textFlag>>
 >
 
 export const tailFlags = {
-  url: text('the relay (http://127.0.0.1:8080, or STOCKTAPE_URL)'),
-  key: text('an API key, for a relay that requires one (or STOCKTAPE_KEY)'),
-  since: text('a position, start, a duration (90s, 5m, 2h) or an RFC 3339 time; default: now'),
-  types: text('message types separated by commas, or *'),
-  stage: { ...text('sealed: only facts of sealed blocks'), choices: ['preconfirmed', 'sealed'] },
+  url: textFlag('the relay (http://127.0.0.1:8080, or STOCKTAPE_URL)'),
+  key: textFlag('an API key, for a relay that requires one (or STOCKTAPE_KEY)'),
+  since: textFlag('a position, start, a duration (90s, 5m, 2h) or an RFC 3339 time; default: now'),
+  types: textFlag('message types separated by commas, or *'),
+  stage: { ...textFlag('sealed: only facts of sealed blocks'), choices: ['preconfirmed', 'sealed'] },
   ...filterFlags,
-  json: boolean('NDJSON messages as on the wire, instead of readable lines'),
-  tui: boolean('a live table instead of lines; q ends it'),
-  color: boolean('colours also without a terminal; --no-color for none, as NO_COLOR'),
+  json: switchFlag('NDJSON messages as on the wire, instead of readable lines'),
+  tui: switchFlag('a live table instead of lines; q ends it'),
+  color: switchFlag('colours even without a terminal; --no-color, or NO_COLOR, for none'),
   ...commonFlags,
 } as const satisfies CommandFlags
 
 const help = helpText(
   'stocktape tail SYMBOL [SYMBOL ...] [--since 5m] [--types transfer,quote] [--min-value 10k]\n    [--json | --tui]',
   [['SYMBOL', 'a symbol in upper or lower case, an address, isin:..., or * for all'], ...flagTerms(tailFlags)],
-  'It reconnects by itself and loses nothing. Messages go to standard output, all else to standard error. Ctrl-C prints totals and the position to continue from.',
+  'It reconnects by itself and loses nothing. It writes messages to standard output, and everything else to standard error. Ctrl-C prints totals and the position to continue from.',
   'Exit codes: 0 after Ctrl-C or when the reader of the pipe leaves, 1 when the relay cannot be reached or ends the stream, 2 for a mistake.',
 )
 
@@ -47,7 +43,6 @@ export function readTailFlags(args: readonly string[]): TailRequest {
   return { ...values, symbols: positionals }
 }
 
-/** What the flags select. Names and values are checked by the relay. */
 export function selectionOf(request: TailRequest): StreamOptions {
   const { since, types, stage } = request
   if (stage !== undefined && stage !== 'sealed' && stage !== 'preconfirmed')
@@ -69,7 +64,7 @@ function filtersOf(request: TailRequest): ValueFilters {
   return Object.fromEntries(given)
 }
 
-/** `10k` as `10000`: exact, because a number with a point may not survive as one. */
+/** Reads `10k` as `10000`, exactly: a float would lose digits. */
 export function readAmount(flag: string, text: string): string {
   const [, whole = '', fraction = '', suffix = ''] = /^(\d{1,30})(?:\.(\d{1,30}))?([kmb]?)$/i.exec(text) ?? []
   if (whole === '') throw new UsageError(`${flag} must be an amount such as 2500, 10k or 1.5m, not ${text}`)

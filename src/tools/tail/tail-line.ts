@@ -4,7 +4,7 @@ import { formatTextLine } from '../../protocol/readable-line.ts'
 import type { StreamItem } from '../../sdk/client/index.ts'
 import type { Colour, Paint } from '../terminal.ts'
 
-/** Movements that are remembered, so that a retraction can say what it takes back. */
+/** Limit of remembered movements, so that a retraction can name the amount that it takes back. */
 const REMEMBERED_BOUND = 10_000
 
 const typeColours: Readonly<Record<string, Colour>> = {
@@ -19,7 +19,7 @@ const typeColours: Readonly<Record<string, Colour>> = {
   hole: 'red',
   gap: 'red',
 }
-/** Words of a line that stand out. Each also says in words what its colour says. */
+/** No meaning is in a colour alone: the word says it too. */
 const wordColours: readonly (readonly [RegExp, Colour])[] = [
   [/\bpreconfirmed\b/, 'yellow'],
   [/\bsealed\b/, 'green'],
@@ -27,7 +27,7 @@ const wordColours: readonly (readonly [RegExp, Colour])[] = [
   [/\b(?:stale|frozen|invalid|missing|thin|empty|unreadable|down)\b/, 'magenta'],
 ]
 
-/** Writes items as lines for people: the lines of `/v1/tail`, in colour, where a retraction names what it takes back. */
+/** Writes the lines of `/v1/tail` in colour. A retraction names the amount that it takes back. */
 export class TailLines {
   readonly #paint: Paint
   readonly #movements = new BoundedMap<string, string>(REMEMBERED_BOUND)
@@ -37,21 +37,15 @@ export class TailLines {
   }
 
   lineOf(item: StreamItem): string {
-    if (item.type === 'gap') return this.#paint('red', textOf(item).replace('# gap', '# GAP'))
-    if (item.type === 'snapshot') return this.#paint('dim', textOf(item))
     const text = textOf(item)
-    if (item.type === 'retract') return this.#paint('red', `${text.replace('retracted', 'RETRACTED')}${this.#takenBack(item.key)}`)
-    if ('shares' in item)
-      this.#movements.set(
-        item.key,
-        `${item.amount ?? item.raw}${item.reference_value === null ? '' : ` = ${item.reference_value} USD`}`,
-      )
+    if (item.type === 'gap') return this.#paint('red', text.replace('# gap', '# GAP'))
+    if (item.type === 'snapshot') return this.#paint('dim', text)
+    if (item.type === 'retract') {
+      const movement = this.#movements.get(item.key)
+      return this.#paint('red', `${text.replace('retracted', 'RETRACTED')}${movement ? `; takes back ${movement}` : ''}`)
+    }
+    if ('shares' in item) this.#movements.set(item.key, amountText(item))
     return this.#coloured(item.type, text)
-  }
-
-  #takenBack(key: string): string {
-    const movement = this.#movements.get(key)
-    return movement === undefined ? '' : `; takes back ${movement}`
   }
 
   #coloured(type: string, text: string): string {
@@ -62,5 +56,9 @@ export class TailLines {
   }
 }
 
-/** The types of the SDK are printed from the schemas of these messages. A gap that it found itself reads like the relay's. */
+type ShownAmount = { readonly amount: string | null; readonly raw: string; readonly reference_value: string | null }
+export const amountText = ({ amount, raw, reference_value: value }: ShownAmount): string =>
+  `${amount ?? raw}${value === null ? '' : ` = ${value} USD`}`
+
+/** The types of the SDK are printed from the schemas of these messages. A gap of its own has the form of the relay's. */
 const textOf = (item: StreamItem): string => formatTextLine(item as unknown as Message)

@@ -1,11 +1,13 @@
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { EXIT_INTERRUPTED } from '../../lib/flags.ts'
 import { sanitize } from '../../protocol/readable-line.ts'
 import { book, type StockState, type StreamItem, type StreamState, type Updates } from '../../sdk/client/index.ts'
 import { type Paint, withColours } from '../terminal.ts'
+import { amountText } from './tail-line.ts'
 
-/** The screen is drawn at most this often. */
+/** Least interval between two drawings of the screen. */
 const DRAW_INTERVAL_MS = 100
-/** Movements below the table. */
+/** Limit of the movements below the table. */
 const RECENT_BOUND = 200
 
 const enterScreen = '\u001b[?1049h\u001b[?25l'
@@ -16,21 +18,18 @@ const clearBelow = '\u001b[J'
 
 type Row = { readonly time: string; readonly text: string; readonly stage: string }
 
-/** A live table until the stream ends or q is pressed. The terminal is restored at every end. */
+/** Shows a live table until the stream ends or q is pressed. The terminal is restored at every end. */
 export async function runTailTable(stream: Updates<StreamItem>, onItem: (item: StreamItem) => void): Promise<void> {
   const { stdout, stdin } = process
   const stocks = book(undefined, { movements: 1 })
-  const recent = new Map<string, Row>()
+  const recent = new BoundedMap<string, Row>(RECENT_BOUND)
   let isDirty = true
   const draw = () => {
     if (!isDirty) return
     isDirty = false
     const size = { columns: stdout.columns || 80, rows: stdout.rows || 24 }
-    const lines = tableLines(
-      { stocks: stocks.all(), recent: [...recent.values()].reverse(), state: stream.state },
-      size,
-      withColours,
-    )
+    const content = { stocks: stocks.all(), recent: [...recent.values()].reverse(), state: stream.state }
+    const lines = tableLines(content, size, withColours)
     stdout.write(`${home}${lines.map((line) => `${line}${clearToEndOfLine}`).join('\r\n')}${clearBelow}`)
   }
   const markDirty = () => {
@@ -75,19 +74,10 @@ export async function runTailTable(stream: Updates<StreamItem>, onItem: (item: S
   }
 }
 
-/** Keeps the newest movements, with the stage that each has reached. */
 function addTo(recent: Map<string, Row>, item: StreamItem): void {
   if ('shares' in item) {
-    const { key, time, symbol, type, amount, raw, reference_value: value, stage } = item
-    recent.set(key, {
-      time,
-      stage,
-      text: `${symbol.padEnd(8)} ${type.padEnd(9)} ${amount ?? raw}${value === null ? '' : ` = ${value} USD`}`,
-    })
-    for (const oldest of recent.keys()) {
-      if (recent.size <= RECENT_BOUND) break
-      recent.delete(oldest)
-    }
+    const { key, time, symbol, type, stage } = item
+    recent.set(key, { time, stage, text: `${symbol.padEnd(8)} ${type.padEnd(9)} ${amountText(item)}` })
   }
   const setStage = (key: string, stage: string) => {
     const row = recent.get(key)
@@ -100,7 +90,7 @@ function addTo(recent: Map<string, Row>, item: StreamItem): void {
 type TableContent = { readonly stocks: readonly StockState[]; readonly recent: readonly Row[]; readonly state: StreamState }
 type Size = { readonly columns: number; readonly rows: number }
 
-/** The screen as lines. Half of it is the table, the rest the newest movements; columns that do not fit are left out. */
+/** At most half of the screen is the table, the rest the newest movements. Text that does not fit is cut. */
 export function tableLines({ stocks, recent, state }: TableContent, { columns, rows }: Size, paint: Paint): readonly string[] {
   const body = Math.max(0, rows - 4)
   const shown = [...stocks].sort((a, b) => (a.symbol < b.symbol ? -1 : 1)).slice(0, Math.max(1, Math.ceil(body / 2)))
@@ -130,7 +120,7 @@ function cellsOf({ symbol, nav, quote, session, paused }: StockState): readonly 
   return [symbol, nav.price ?? '–', nav.frozen ? 'frozen' : nav.state, price, basis, session?.state ?? '', paused.join(' ')]
 }
 
-/** A basis takes the currency of the pool as one dollar, so the footer says it. */
+/** A basis takes the currency of the pool as one dollar, so the footer says so. */
 const footerOf = ({ phase, transport, source, head, position, reason, demo, rejected }: StreamState): string =>
   [
     phase === 'live' ? `live over ${transport}` : `${phase}: ${reason ?? ''}`,

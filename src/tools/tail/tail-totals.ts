@@ -1,30 +1,29 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { StreamItem } from '../../sdk/client/index.ts'
 
-/** Movements whose value is remembered until they are retracted. */
+/** Limit of movements whose value is remembered, in case they are retracted. */
 const REMEMBERED_BOUND = 10_000
-/** Symbols that the totals name one by one. */
+/** Limit of symbols with totals of their own. */
 const NAMED_SYMBOLS = 5
 
-type SymbolTotal = { movements: number; cents: bigint }
+type MovementTotal = { movements: number; cents: bigint }
 
-/** What a run of `tail` received. */
 export class TailTotals {
   readonly #types = new Map<string, number>()
-  readonly #symbols = new Map<string, SymbolTotal>()
+  readonly #symbols = new Map<string, MovementTotal>()
   readonly #values = new BoundedMap<string, bigint>(REMEMBERED_BOUND)
-  readonly #retracted: SymbolTotal = { movements: 0, cents: 0n }
+  readonly #retracted: MovementTotal = { movements: 0, cents: 0n }
 
   add(item: StreamItem): void {
     if (item.type === 'snapshot') return
     this.#types.set(item.type, (this.#types.get(item.type) ?? 0) + 1)
-    if (item.type === 'retract') this.#addRetract(item.key)
+    const retracted = item.type === 'retract' ? this.#values.get(item.key) : undefined
+    if (retracted !== undefined) addTo(this.#retracted, retracted)
     if (!('shares' in item)) return
     const cents = BigInt((item.reference_value ?? '0.00').replace('.', ''))
     this.#values.set(item.key, cents)
     const total = this.#symbols.get(item.symbol) ?? { movements: 0, cents: 0n }
-    total.movements += 1
-    total.cents += cents
+    addTo(total, cents)
     this.#symbols.set(item.symbol, total)
   }
 
@@ -33,13 +32,6 @@ export class TailTotals {
     const count = byCount.reduce((sum, [, each]) => sum + each, 0)
     const types = byCount.map(([type, each]) => `${each} ${type}`).join(', ')
     return [`${count} updates in ${Math.round(elapsedMs / 1_000)} s${types && `: ${types}`}`, ...this.#movementLines()]
-  }
-
-  #addRetract(key: string): void {
-    const cents = this.#values.get(key)
-    if (cents === undefined) return
-    this.#retracted.movements += 1
-    this.#retracted.cents += cents
   }
 
   #movementLines(): readonly string[] {
@@ -55,6 +47,11 @@ export class TailTotals {
       `${movements} movements = ${dollars(cents)} USD: ${named.join(', ')}${others > 0 ? ` and ${others} more symbols` : ''}${taken}`,
     ]
   }
+}
+
+function addTo(total: MovementTotal, cents: bigint): void {
+  total.movements += 1
+  total.cents += cents
 }
 
 const dollars = (cents: bigint): string => `${cents / 100n}.${String(cents % 100n).padStart(2, '0')}`

@@ -10,14 +10,13 @@ import { TailTotals } from './tail-totals.ts'
 
 const DEFAULT_URL = 'http://127.0.0.1:8080'
 
-/** Prints the updates of some symbols, from a running relay. It reconnects and loses nothing. */
 export const tail: Command = async (args) => {
   const request = readTailFlags(args)
   if (request.tui && !process.stdout.isTTY) throw new UsageError('--tui needs a terminal')
   const relay = openRelay(request)
   const unreachable = await checkRelay(relay)
   if (unreachable !== null) {
-    warn(unreachable)
+    printWarning(unreachable)
     return EXIT_FAILED
   }
   const reporter = new StateReporter()
@@ -31,7 +30,7 @@ export const tail: Command = async (args) => {
     return EXIT_OK
   } catch (failure) {
     if (!(failure instanceof RelayError)) throw failure
-    warn(adviceOf(failure))
+    printWarning(adviceOf(failure))
     return reporter.wasLive || failure.code >= 4_000 ? EXIT_FAILED : EXIT_USAGE
   }
 }
@@ -43,13 +42,13 @@ function openRelay({ url, key }: TailRequest): RelayClient {
   return connect(base, apiKey ? { key: apiKey } : {})
 }
 
-/** A relay that cannot be reached at all is a mistake in the URL more often than a relay that is about to start. */
+/** If the relay cannot be reached at all, the URL is probably wrong, so the command ends instead of waiting. */
 async function checkRelay(relay: RelayClient): Promise<string | null> {
   try {
     await relay.status()
   } catch (failure) {
     if (failure instanceof RelayError) {
-      // Any other refusal is left to the stream, which knows which ones pass.
+      // The stream handles every other refusal: it knows which ones pass.
       if (failure.code === 401) throw new UsageError(adviceOf(failure))
       return null
     }
@@ -75,11 +74,10 @@ async function follow(stream: Updates<StreamItem>, request: TailRequest, ending:
     }
   }
   if (ending.isPipeClosed) return
-  for (const line of totals.lines(performance.now() - startedAt)) warn(line)
-  if (stream.position !== null) warn(`continue with: stocktape tail ${continuation(request, stream.position)}`)
+  for (const line of totals.lines(performance.now() - startedAt)) printWarning(line)
+  if (stream.position !== null) printWarning(`continue with: stocktape tail ${continuation(request, stream.position)}`)
 }
 
-/** The command line that goes on at a position. */
 function continuation({ symbols, since: _, ...flags }: TailRequest, position: string): string {
   const given = Object.entries({ ...flags, key: undefined, since: position }).flatMap(([name, value]) =>
     value === undefined ? [] : value === true ? [`--${name}`] : value === false ? [`--no-${name}`] : [`--${name}`, String(value)],
@@ -89,7 +87,7 @@ function continuation({ symbols, since: _, ...flags }: TailRequest, position: st
     .join(' ')
 }
 
-/** Says on standard error what happens to the connection. */
+/** Reports changes of the connection on standard error. */
 class StateReporter {
   #lastPhase: StreamState['phase'] | null = null
   #lostAt = 0
@@ -99,10 +97,7 @@ class StateReporter {
   report({ phase, reason, retryMs, position, transport, source, head, demo, rejected }: StreamState, isSilent = false): void {
     const isNew = phase !== this.#lastPhase
     this.#lastPhase = phase
-    if (isSilent) {
-      this.wasLive ||= phase === 'live'
-      return
-    }
+    const warn = isSilent ? () => {} : printWarning
     const unknown = rejected.map(
       ({ symbol, suggest }) => `${symbol} is unknown${suggest.length > 0 ? `; did you mean ${suggest.join(', ')}?` : ''}`,
     )
@@ -123,10 +118,9 @@ class StateReporter {
   }
 }
 
-/** How the program comes to its end. */
 type Ending = { isPipeClosed: boolean; readonly signal: AbortSignal }
 
-/** The first signal ends the stream in order, the second one ends the program at once. A reader that left ends it quietly. */
+/** The first signal ends the stream in order, the second one ends the program at once. If the reader leaves, the program ends quietly. */
 function endOnSignals(stream: Updates<StreamItem>): Ending {
   const abort = new AbortController()
   const ending = { isPipeClosed: false, signal: abort.signal }
@@ -143,9 +137,9 @@ function endOnSignals(stream: Updates<StreamItem>): Ending {
   return ending
 }
 
-/** Resolves when the reader of the pipe keeps up, has left, or is not waited for any more. */
+/** Waits for the reader of the pipe, unless it leaves or the program ends. */
 async function print(line: string, signal: AbortSignal): Promise<void> {
   if (!process.stdout.write(`${line}\n`) && !signal.aborted) await once(process.stdout, 'drain', { signal }).catch(() => {})
 }
 
-const warn = (text: string): void => void process.stderr.write(`stocktape tail: ${sanitize(text)}\n`)
+const printWarning = (text: string): void => void process.stderr.write(`stocktape tail: ${sanitize(text)}\n`)

@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { judgeAll } from '../../../src/tools/conform/conform.ts'
-import type { RuleVerdict } from '../../../src/tools/conform/judge-rule.ts'
+import { judgeAll, type RuleVerdict } from '../../../src/tools/conform/conform.ts'
 import { rules } from '../../../src/tools/conform/rules.ts'
 import { ScriptedTape } from '../../../src/tools/conform/scripted-tape.ts'
 import { ChildProgram, createTempFolder } from '../../support/child-program.ts'

@@ -213,7 +213,7 @@ const kinds: readonly (readonly [name: string, prepare: Prepare, expected: Expec
       'rpc.call': /^ok/,
       'rpc.receipts': /^ok/,
       'ws.pending_logs': /^warn pendingLogs is refused/,
-      'ws.heads': /^skip .*no block came/,
+      'ws.heads': /^skip .*no new block/,
     },
   ],
   [

@@ -88,7 +88,7 @@ it.concurrent.for([
   await listener.waitFor('transfer')
   relay.signal('SIGUSR2')
   expect(await relay.waitForExit()).toBe(1)
-  expect(relay.stderr).toMatch(/"planted".*the relay cannot go on/)
+  expect(relay.stderr).toMatch(/"planted".*the relay cannot continue/)
   expect(listener.messages.at(-1)).toMatchObject({ type: 'bye', id: tapeUpdatesOf(listener).at(-1)?.id, reason: 'going_away' })
 })
 

@@ -247,7 +247,7 @@ describe('a relay with two workers', () => {
     relay.kill(survivor)
     await vi.waitFor(() => expect(relay.workers.filter((pid) => pid !== survivor)).toHaveLength(WORKERS), WAIT)
     await vi.waitFor(() => listenMany(test, relay.url, 1), WAIT)
-    expect(relay.log).not.toContain('cannot go on')
+    expect(relay.log).not.toContain('cannot continue')
   })
 
   it('removes what a killed one left in the temporary folder, and nothing else', async (test) => {

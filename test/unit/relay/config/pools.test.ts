@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { readConfig } from '../../../../src/relay/config/config.ts'
-import { basePools } from '../../../../src/relay/config/pools.ts'
+import { networks } from '../../../../src/relay/config/networks.ts'
 
 const one = `0x${'1a'.repeat(20)}`
 const other = `0x${'2B'.repeat(20)}`
@@ -35,7 +35,7 @@ describe('the pools', () => {
   it('are built in for NETWORK=base alone, and named ones replace them', () => {
     const [first] = read({ NETWORK: 'base' })
     expect(first?.currency).toEqual({ symbol: 'USDC', address: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', decimals: 6 })
-    expect(read({ NETWORK: 'base' })).toHaveLength(basePools.length)
+    expect(read({ NETWORK: 'base' })).toHaveLength(networks.base.pools.length)
     expect(read({ NETWORK: 'base', POOLS: `AAPLc=uniswap_v3:${other}` })).toHaveLength(1)
     expect(read({ NETWORK: 'base-sepolia' })).toEqual([])
   })

@@ -1,8 +1,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import { expect, it } from 'vitest'
 import type { Examination } from '../../../../src/tools/doctor/examination.ts'
-import { examinationText } from '../../../../src/tools/doctor/examination-text.ts'
-import { showProgress } from '../../../../src/tools/doctor/progress-line.ts'
+import { examinationText, showProgress } from '../../../../src/tools/doctor/terminal-report.ts'
 
 const examination: Examination = {
   verdict: { ok: true, source: 'poll', reason: 'refused', message: 'poll, reason refused: why', advice: 'change it' },

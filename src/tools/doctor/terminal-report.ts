@@ -2,12 +2,11 @@ import { sanitize } from '../../protocol/readable-line.ts'
 import type { Examination } from './examination.ts'
 import type { Finding } from './finding.ts'
 
-const signs: Readonly<Record<Finding['state'], string>> = { ok: '✓', warn: '!', fail: '✗', skip: '-' }
-const colours: Readonly<Record<Finding['state'], string>> = {
-  ok: '\u001b[32m',
-  warn: '\u001b[33m',
-  fail: '\u001b[31m',
-  skip: '\u001b[2m',
+const looks: Readonly<Record<Finding['state'], { readonly sign: string; readonly colour: string }>> = {
+  ok: { sign: '✓', colour: '\u001b[32m' },
+  warn: { sign: '!', colour: '\u001b[33m' },
+  fail: { sign: '✗', colour: '\u001b[31m' },
+  skip: { sign: '-', colour: '\u001b[2m' },
 }
 const RESET = '\u001b[0m'
 
@@ -16,11 +15,11 @@ const headings: Readonly<Record<string, string>> = { rpc: 'node', ws: 'socket', 
 const NAME_WIDTH = 13
 const ADVICE_INDENT = ' '.repeat(4 + 5 + NAME_WIDTH)
 
-/** The findings in lines, by upstream, and the verdict behind them. */
 export function examinationText({ findings, verdict }: Examination, { isColoured }: { readonly isColoured: boolean }): string {
   const line = ({ state, message, advice }: Pick<Finding, 'state' | 'message' | 'advice'>, name: string): string => {
-    const sign = `${signs[state]} ${state.padEnd(4)}`
-    const first = `  ${isColoured ? `${colours[state]}${sign}${RESET}` : sign} ${name.padEnd(NAME_WIDTH)}${sanitize(message)}\n`
+    const { sign, colour } = looks[state]
+    const mark = `${sign} ${state.padEnd(4)}`
+    const first = `  ${isColoured ? `${colour}${mark}${RESET}` : mark} ${name.padEnd(NAME_WIDTH)}${sanitize(message)}\n`
     return advice === undefined ? first : `${first}${ADVICE_INDENT}→ ${sanitize(advice)}\n`
   }
   const groups = Map.groupBy(findings, ({ id, target }) => `${headings[roleOf(id)]}  ${target}`)
@@ -36,3 +35,22 @@ export function examinationText({ findings, verdict }: Examination, { isColoured
 
 const roleOf = (id: string): string => id.slice(0, id.indexOf('.'))
 const nameOf = (id: string): string => id.slice(id.indexOf('.') + 1).replaceAll('_', ' ')
+
+const REFRESH_MS = 500
+const CLEAR_LINE = '\r\u001b[K'
+
+/** Counts the seconds in one line, on a terminal only. The result removes the line. */
+export function showProgress(stream: { readonly isTTY?: boolean; write(text: string): unknown }, timeoutMs: number): () => void {
+  if (!stream.isTTY) return () => {}
+  const startedAt = performance.now()
+  const show = () => {
+    const seconds = Math.round((performance.now() - startedAt) / 1_000)
+    stream.write(`${CLEAR_LINE}examining the upstreams, at most ${Math.ceil(timeoutMs / 1_000)} s: ${seconds} s`)
+  }
+  show()
+  const timer = setInterval(show, REFRESH_MS)
+  return () => {
+    clearInterval(timer)
+    stream.write(CLEAR_LINE)
+  }
+}
