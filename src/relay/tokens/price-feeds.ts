@@ -10,7 +10,7 @@ import { priceOf, type Round } from './nav-history.ts'
 /** The contract behind a proxy that publishes rounds. A later aggregator has a higher phase. */
 type Aggregator = { readonly address: Hex; readonly phase: number; readonly decimals: number }
 
-/** A feed with its aggregators, newest last. */
+/** The newest aggregator is last. */
 export type PriceFeed = { readonly token: string; readonly proxy: Hex; readonly aggregators: readonly Aggregator[] }
 
 const FEED_DECIMALS = 8

@@ -6,8 +6,14 @@ import { isCallMethod } from '../../../protocol/json-rpc-methods.ts'
 import { addressSetOf } from '../logs/memoized-address-set.ts'
 import type { RequestFn } from '../rpc/endpoint-pool.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
-import type { Cursor } from '../sealed/recent-blocks.ts'
-import { type FeedContractState, readFeed, readFrozen, readToken, type TokenContractState } from './contract-reads.ts'
+import {
+  type BlockRef,
+  type FeedContractState,
+  readFeed,
+  readFrozen,
+  readToken,
+  type TokenContractState,
+} from './contract-reads.ts'
 
 export type ContractAnswer =
   | ({ readonly type: 'token' } & TokenContractState)
@@ -38,7 +44,7 @@ type Options = {
   /** The contract that says whether a feed is frozen. */
   readonly registry: { readonly address: Hex; readonly stocksRefreshMs: number } | null
   /** The settled block to read tokens at. */
-  readonly head: () => Cursor | null
+  readonly head: () => BlockRef | null
   /** Tokens that were read at this block or above are read again. */
   readonly refreshFrom: Observable<number>
   readonly clock: SchedulerLike
@@ -71,7 +77,7 @@ type PolledContract = {
   readonly address: Hex
   dueAt: number
   /** The block of a read that failed because the node lagged behind. The retry reads the same block. */
-  asOf: Cursor | null
+  asOf: BlockRef | null
   /** The block of the last answer, even if that answer did not count. */
   readAt: number | null
   answeredAt: number

@@ -5,7 +5,9 @@ import { BlockReader } from '../rpc/block-reader.ts'
 import type { RequestFn } from '../rpc/endpoint-pool.ts'
 import { type Header, isSealed } from '../rpc/header.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
-import type { Cursor } from '../sealed/recent-blocks.ts'
+
+/** A settled block; the hash is null if it was never read. */
+export type BlockRef = { readonly number: number; readonly hash: Hex | null }
 
 /** State of a token's contract at a block. A value is null if the contract lacks the function. */
 export type TokenContractState = {
@@ -92,7 +94,7 @@ export async function readFrozen(request: RequestFn, registry: Hex, token: Hex):
 }
 
 /** Null if the node has another block of this number, and may have answered the calls as of that block. */
-export async function readToken(request: RequestFn, address: Hex, { number, hash }: Cursor): Promise<TokenReading | null> {
+export async function readToken(request: RequestFn, address: Hex, { number, hash }: BlockRef): Promise<TokenReading | null> {
   const block = quantity(number)
   const multiplier =
     (await tokenMethods.uiMultiplier(request, address, block)) ?? (await tokenMethods.multiplier(request, address, block))

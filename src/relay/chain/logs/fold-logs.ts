@@ -50,7 +50,7 @@ export const foldAlone = ({ log, decoded }: UnfoldedLog): DecodedLog => ({
   isClosed: false,
 })
 
-/** Folds logs in log order. Only logs of one contract in one transaction belong together. A log folded into another becomes null. */
+/** Folds logs in log order. Only logs of one contract in one transaction belong together. A folded log becomes null. */
 export function foldLogs(logs: readonly UnfoldedLog[]): readonly (DecodedLog | null)[] {
   const drafts: MutableDecodedLog[] = logs.map(foldAlone)
   if (!logs.some(({ decoded }) => isRelated(decoded))) return drafts

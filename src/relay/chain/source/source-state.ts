@@ -2,7 +2,7 @@ import type { SourceName, SourceReason } from '../../../protocol/fields.ts'
 import * as missedLogs from './missed-logs.ts'
 import type { PendingStatus } from './pending-block.ts'
 
-/** `none`: no link is configured. `refused`: the node refuses to push pre-confirmed logs. `leaving`: on the way to the next node. */
+/** `none`: no link is configured. `refused`: the node does not push pre-confirmed logs. `leaving`: on the way to the next node. */
 type LinkState = 'none' | 'opening' | 'down' | 'refused' | 'pushing' | 'leaving'
 /** Whether pushed logs count as complete: by default, by evidence, or why not. Only a timely log ends a doubt. */
 type Trust = 'unproven' | 'proven' | 'silent' | 'behind' | 'no_pending'
@@ -90,7 +90,7 @@ export const STALE_HEAD_MS = 30_000
 const UNREAD_HEAD_MS = 10_000
 /** Settling is behind if it is further from the head than this for `silenceMs`. */
 const SETTLING_LAG_BLOCKS = 2
-/** Settling is no longer behind at this distance. Without it, a node that is slow to index would change the status at each block. */
+/** Settling is no longer behind at this distance. It differs, so that a node that is slow to index does not change the status. */
 const SETTLING_CAUGHT_UP_BLOCKS = 1
 /** Extra time for settling after the start. After an outage, the limit is the outage's own length if that is shorter. */
 const CATCH_UP_MS = 7_000

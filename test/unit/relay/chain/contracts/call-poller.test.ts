@@ -2,8 +2,8 @@ import { BehaviorSubject, Subject, VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import { type ContractAnswer, pollContracts } from '../../../../../src/relay/chain/contracts/call-poller.ts'
+import type { BlockRef } from '../../../../../src/relay/chain/contracts/contract-reads.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
-import type { Cursor } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
 import { advanceClock } from '../../../../support/virtual-time.ts'
 import { behindError } from '../fake-chain.ts'
 import { apple, blockHash, bob, header, tesla, word, words } from '../node-json.ts'
@@ -42,7 +42,7 @@ const openCallPoller = ({
   for (const token of [apple, tesla]) contracts.setAnswers(token, defaultAnswers)
   contracts.setAnswers(proxy, { [AGGREGATOR]: word(bob), [PHASE_ID]: word(2), [DECIMALS]: word(8) })
   contracts.otherAnswers.set('eth_getBlockByNumber', header(1_000))
-  const chain: { head: Cursor | null } = { head: { number: 1_000, hash: blockHash(1_000) } }
+  const chain: { head: BlockRef | null } = { head: { number: 1_000, hash: blockHash(1_000) } }
   const lists = { tokens: new BehaviorSubject(tokens), feeds: new BehaviorSubject(feeds) }
   const refresh = new Subject<number>()
   const answers: ContractAnswer[] = []
@@ -177,7 +177,7 @@ describe('a token of the contract poller', () => {
 
 describe('the answer of a token that the contract poller read from another block than the settled one', () => {
   const replaced = header(1_001)
-  const settled: Cursor = { number: 1_001, hash: blockHash(7) }
+  const settled: BlockRef = { number: 1_001, hash: blockHash(7) }
 
   it('does not count, and it is read again when the reorg is found', async () => {
     const { refresh, chain, contracts, advance } = openCallPoller()
