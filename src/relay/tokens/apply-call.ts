@@ -18,11 +18,7 @@ import { type Token, withDerivedState } from './token.ts'
 /** A changed token, with the updates that no log announced. */
 export type TokenReport = { readonly after: Token; readonly drafts: readonly Draft[] }
 
-/**
- * Applies the state of the token's contract. Usually it equals the known state. A difference means that the relay missed a log,
- * and is published with the source `clock`, since neither a log nor the list reported it. But a change from a log stands if all
- * blocks since then were read: then the node that answered lags.
- */
+/** Applies the state of the token's contract. It differs from the known state only if the relay missed a log. */
 export function applyCall(token: Token, result: TokenContractState, timing: NavTiming): TokenReport {
   const position: ChainPosition = { block: result.block, logIndex: Number.MAX_SAFE_INTEGER }
   const multiplierHistory = multiplierAfterCall(token.multiplierHistory, result, position)
@@ -69,6 +65,7 @@ function withChanges(
 function withHistories(token: Token, histories: Pick<Token, 'multiplierHistory' | 'pauseHistory'>, timing: NavTiming): TokenReport {
   const after = withDerivedState({ ...token, ...histories }, timing)
   const { multiplier: from } = token
+  // The source is `clock`, since neither a log nor the list reported the change.
   const multiplierDrafts = isSameDouble(from, after.multiplier)
     ? []
     : [multiplierDraft(after, timing, { from, effectiveAt: null, source: 'clock' })]
@@ -98,6 +95,7 @@ function multiplierAfterCall(
   { multiplier, scheduled }: TokenContractState,
   position: ChainPosition,
 ): MultiplierHistory {
+  // If all blocks since a log were read, the log stands: the node that answered something else lags.
   const lastChange = history.changes.findLast((change) => change.source !== 'list' && isBefore(change, position))
   if (multiplier === null || (lastChange?.source === 'log' && isAfterGap(lastChange, history.lastUnreadBlock))) return history
   const before = multiplierAt(history, { ...position, timestamp: null })

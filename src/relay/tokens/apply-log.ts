@@ -78,10 +78,7 @@ export function applyLog(token: Token, tokenLog: TokenLog, chainTime: number | n
   return withDerivedState({ ...token, pauseHistory: addPauseChange(token.pauseHistory, change) }, timing)
 }
 
-/**
- * Applies the logs of a sealed block, and drops changes that the block does not contain. A partial block may contain any of the
- * known changes, so none are dropped.
- */
+/** Drops changes that the block does not contain. A partial block may contain any known change, so it drops none. */
 export function applySealedBlock(
   token: Token,
   { number: block, isPartial }: { readonly number: number; readonly isPartial?: true },

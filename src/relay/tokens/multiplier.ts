@@ -71,10 +71,7 @@ export function currentMultiplier(history: MultiplierHistory): MultiplierState {
   return applyDueSchedule(state, null)
 }
 
-/**
- * Adds a change from a log. Drops an earlier list change to the log's value: the list was only ahead of the log. Also drops list
- * changes that were read before the log arrived, since a repeated value of the list never overrides a log.
- */
+/** Adds a change from a log. Drops list changes that were only ahead of the log, or that a late log makes void. */
 export function addLogChange(history: MultiplierHistory, change: MultiplierChange): MultiplierHistory {
   const { changes, ...rest } = withMissedChange(history, change)
   const before = changes.filter((earlier) => isBefore(earlier, change))
@@ -91,10 +88,7 @@ export function addLogChange(history: MultiplierHistory, change: MultiplierChang
   })
 }
 
-/**
- * Returns the list changes at later positions that a late log makes void: those with its value or its previous value and, unless
- * they may report changes in unread blocks, all up to the next log.
- */
+/** The list changes at later positions that a late log makes void. The list may still report changes in unread blocks. */
 function listChangesEndedBy(
   change: MultiplierChange,
   later: readonly MultiplierChange[],
@@ -115,10 +109,7 @@ export function isSupersededByLog({ lastUnreadBlock, changes }: MultiplierHistor
   )
 }
 
-/**
- * The previous value of the first log after unread blocks shows whether they held a change. It replaces a change that was
- * derived from a later log, or from an answer of a replaced chain.
- */
+/** The previous value of the first log after unread blocks shows whether they held a change. It replaces any derived change. */
 function withMissedChange(history: MultiplierHistory, change: MultiplierChange): MultiplierHistory {
   const { lastUnreadBlock } = history
   if (lastUnreadBlock === null || change.source !== 'log' || change.block <= lastUnreadBlock) return history
@@ -163,14 +154,11 @@ export function addHole(
   return next ? addLogChange(withHole, next) : withHole
 }
 
-/**
- * Called after a reorganisation from this block. Answers of contracts in replaced blocks move to the last common block. But an
- * answer after unread blocks proves nothing about the blocks before these, so it moves only to their end, as a derived change.
- * A value of the list stays in its place, since it does not depend on the node.
- */
+/** Called after a reorganisation from this block. Answers of contracts in replaced blocks move to the last common block. */
 export function rollBackAnswers({ lastUnreadBlock, changes }: MultiplierHistory, from: number): readonly MultiplierChange[] {
   const isReplaced = ({ block, source, isDerived }: MultiplierChange) => block >= from && source === 'call' && !isDerived
   const hole = lastUnreadBlock ?? -1
+  // An answer after unread blocks proves nothing about blocks before these, so it moves only to their end.
   const isBehindHole = (change: MultiplierChange) => isReplaced(change) && change.block >= hole
   const others = hole < from ? changes : moveToEndOf(changes, hole, isBehindHole, { isDerived: true })
   return moveToEndOf(others, from - 1, isReplaced)

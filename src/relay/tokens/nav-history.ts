@@ -27,10 +27,7 @@ const ROUNDS_BOUND = 64
 
 const NO_READING: NavReading = { price: null, updatedAt: null }
 
-/**
- * Compares feed and list by time, since the list has no round numbers. At equal times the feed wins, even with a zero or negative
- * answer. A round without a readable time wins too, since no list value is known to be newer.
- */
+/** The list's value counts only if it is newer than the feed's. At equal or unknown times the feed wins, even with a bad answer. */
 export function currentNav(history: NavHistory, { now }: NavTiming): CurrentNav {
   const newest = newestRound(history, now)
   const listed = history.list.findLast((reading) => isUsable(reading, history, now)) ?? NO_READING
@@ -48,12 +45,10 @@ function newestRound({ feed }: NavHistory, now: number): Round | undefined {
   return reports.findLast((round, index) => !reports.some((earlier, nth) => nth < index && holdsBack(earlier, round, now)))
 }
 
-/**
- * Whether an earlier round shows that this one is old. A time in the future proves nothing, since it would hold back all further
- * rounds. Nor does a round that the previous aggregator published after its replacement.
- */
+/** Whether an earlier round shows that this one is old. A round with a time in the future would hold back all others. */
 function holdsBack(earlier: Round, { updatedAt, phase, position }: Round, now: number): boolean {
   if (earlier.updatedAt === null || !isLater(earlier.updatedAt, updatedAt) || isInFuture(earlier.updatedAt, now)) return false
+  // The previous aggregator may publish after its replacement.
   return earlier.phase === phase || !earlier.position || !position || isBefore(earlier.position, position)
 }
 
@@ -68,11 +63,7 @@ export function navReadingAt(history: NavHistory, timeMs: number): NavReading {
   return latest ? toReading(latest) : NO_READING
 }
 
-/**
- * Adds the list's reading. An invalid one (zero, garbage, missing, without a readable time or in the future) counts as the newest
- * until the next reading, unless a valid price is later. An older price never replaces a newer one, since several machines may
- * serve the list.
- */
+/** An invalid reading counts as the newest until the next one. An older price never replaces a newer one of another machine. */
 export function addListReading(history: NavHistory, reading: NavReading, { now }: NavTiming): NavHistory {
   const { price, updatedAt } = reading
   const prices = history.list.slice(0, history.list.findLastIndex((known) => hasValidPrice(known, now)) + 1)
@@ -96,10 +87,7 @@ export function addRound(history: NavHistory, round: Round): NavHistory {
   return isDeepStrictEqual(feed, history.feed) ? history : { ...history, feed }
 }
 
-/**
- * Removes the rounds of these logs, so that an older value is current. Also removes the answer of a call for such a round, since
- * the answer may include the log. The next call repeats a valid round.
- */
+/** Removes the rounds of these logs. Also removes a call's answer with such a round, since the answer may include the log. */
 export function removeRounds(history: NavHistory, keys: ReadonlySet<string>): NavHistory {
   const removed = history.feed.filter(({ key }) => key !== null && keys.has(key))
   if (removed.length === 0) return history

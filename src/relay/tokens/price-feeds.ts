@@ -17,10 +17,7 @@ const FEED_DECIMALS = 8
 /** A round of the previous aggregator may still arrive after its replacement. */
 const AGGREGATORS_BOUND = 2
 
-/**
- * The feeds of the settings, with their earlier state. Until a proxy answers for the first time, its aggregator is the one of
- * the settings or else the proxy itself, since some feeds have no separate aggregator.
- */
+/** The feeds of the settings, with their earlier state. A proxy without an aggregator in the settings may publish rounds itself. */
 export const openFeeds = (settings: readonly FeedSetting[], before: readonly PriceFeed[] = []): readonly PriceFeed[] =>
   settings.map(({ token, proxy, aggregator = proxy }) => {
     const existing = before.find((feed) => feed.token === token && feed.proxy === proxy)

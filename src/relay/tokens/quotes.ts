@@ -24,16 +24,8 @@ export function quoteFrom(
     ? judgePool(reading, { isToken0: isToken0(pool), tokenDecimals: decimals, currencyDecimals: currency.decimals, poolMinDepth })
     : UNREADABLE
   const { symbol, address } = currency
-  const fee_bps = isRead ? reading.feeBps : null
-  return {
-    venue: { kind, pool: id, fee_bps, currency: { symbol, address } },
-    price,
-    state,
-    depth,
-    ...basisOf(price, nav),
-    nav,
-    block,
-  }
+  const venue = { kind, pool: id, fee_bps: isRead ? reading.feeBps : null, currency: { symbol, address } }
+  return { venue, price, state, depth, ...basisOf(price, nav), nav, block }
 }
 
 /** Recomputes the basis of a quote for another NAV. */

@@ -23,12 +23,15 @@ import { LinkError, type LinkSignal, SubscriptionSocket } from './subscription-s
 const RETURN_AFTER_MS = 3_600_000
 const BACKOFF = { minMs: 250, maxMs: 30_000, jitter: [0.5, 1], stableMs: 30_000 } as const
 
-type Options = {
-  readonly urls: readonly string[]
-  /** The listed tokens. The link subscribes to logs after the first list. */
+/** The addresses to subscribe to, when to retry a subscription, and when to connect to another node. */
+export type LinkInputs = {
   readonly addresses: Observable<readonly Hex[]>
   readonly probes: Observable<unknown>
   readonly reconnects: Observable<unknown>
+}
+
+type Options = LinkInputs & {
+  readonly urls: readonly string[]
   readonly chain: ChainIdentity
   readonly clock: SchedulerLike
   readonly random: () => number

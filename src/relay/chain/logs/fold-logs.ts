@@ -41,14 +41,9 @@ const NO_KEYS: readonly string[] = []
 type UnfoldedLog = Pick<DecodedLog, 'log' | 'decoded'>
 
 /** The result for a log without a relation to another. */
-export const foldAlone = ({ log, decoded }: UnfoldedLog): DecodedLog => ({
-  log,
-  decoded,
-  memo: null,
-  isSeized: false,
-  enclosedKeys: NO_KEYS,
-  isClosed: false,
-})
+export function foldAlone({ log, decoded }: UnfoldedLog): DecodedLog {
+  return { log, decoded, memo: null, isSeized: false, enclosedKeys: NO_KEYS, isClosed: false }
+}
 
 /** Folds logs in log order. Only logs of one contract in one transaction belong together. A folded log becomes null. */
 export function foldLogs(logs: readonly UnfoldedLog[]): readonly (DecodedLog | null)[] {

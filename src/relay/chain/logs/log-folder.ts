@@ -153,14 +153,9 @@ export class LogFolder {
   }
 }
 
-const knownLogOf = ({ log, via, receivedAt }: Pick<KnownLog, 'log' | 'via' | 'receivedAt'>, isNew: boolean): KnownLog => ({
-  log,
-  decoded: decodeLog(log),
-  via,
-  receivedAt,
-  isNew,
-  folded: null,
-})
+function knownLogOf({ log, via, receivedAt }: Pick<KnownLog, 'log' | 'via' | 'receivedAt'>, isNew: boolean): KnownLog {
+  return { log, decoded: decodeLog(log), via, receivedAt, isNew, folded: null }
+}
 
 /** A change may also affect a Transfer just before it, which takes the Memo that follows it. */
 const firstAffected = (transaction: readonly KnownLog[], changedFrom: number): number =>
@@ -181,11 +176,9 @@ function foldTransaction(transaction: readonly KnownLog[], from: number, pending
   }
 }
 
-const withBlock = (log: Log, blockHash: Hex, timestamp: number | null): Log => ({
-  ...log,
-  blockHash,
-  blockTimestamp: log.blockTimestamp ?? timestamp,
-})
+function withBlock(log: Log, blockHash: Hex, timestamp: number | null): Log {
+  return { ...log, blockHash, blockTimestamp: log.blockTimestamp ?? timestamp }
+}
 
 /** The last log up to this index, by binary search; -1 if there is none. */
 function lastIndexUpTo(transaction: readonly KnownLog[], logIndex: number): number {

@@ -36,10 +36,7 @@ export type FindLog = (block: number, transaction: string, logIndex: number) => 
 
 const findNone: FindLog = () => undefined
 
-/**
- * Reads both shapes that nodes send: one log, or an array of all pending ones. A bad log never drops the others. If `findLog`
- * returns an earlier copy of the log, the new one reuses its strings.
- */
+/** Reads one log or an array of logs: nodes send both. If `findLog` returns an earlier copy, the new log reuses its strings. */
 export function readLogs(answer: unknown, findLog: FindLog = findNone): Logs {
   const wireLogs: readonly unknown[] = Array.isArray(answer) ? answer : [answer]
   if (wireLogs.length > LOGS_BOUND) return { logs: [], unreadable: 1 }

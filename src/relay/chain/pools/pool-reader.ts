@@ -85,7 +85,11 @@ export class PoolReader {
     // The latest block shows whether the pending one is being built.
     const headers = tag === 'pending' ? [headerOf(tag), headerOf('latest')] : [headerOf(tag)]
     const batch = [...headers, ...asked.flatMap(({ queries }) => queries.map(([, request]) => request)), headerOf(tag)]
-    const answers = await this.#request(batch, signal)
+    const answers = await this.#options.requestBatch(batch, signal).catch((failure: unknown) => {
+      signal.throwIfAborted()
+      if (failure instanceof UpstreamError) return failure
+      throw failure
+    })
     if (answers instanceof UpstreamError) return { readings: unreadable(pools, answers.message), next: 'repeat' }
     const [first, last] = [readHeader(answers[0]), readHeader(answers[batch.length - 1])]
     const latest = readHeader(answers[headers.length - 1])
@@ -112,17 +116,6 @@ export class PoolReader {
     return { pool, way, queries: Object.entries(poolQueries(pool, way, facts, tag)) }
   }
 
-  /** Returns the error if the whole batch failed. */
-  async #request(batch: readonly BatchRequest[], signal: AbortSignal): Promise<readonly BatchAnswer[] | UpstreamError> {
-    try {
-      return await this.#options.requestBatch(batch, signal)
-    } catch (failure) {
-      signal.throwIfAborted()
-      if (failure instanceof UpstreamError) return failure
-      throw failure
-    }
-  }
-
   /** Reads the answers about one pool, and remembers facts that need no further request. */
   #readPool(pool: Pool, way: ReadingWay, answers: QueryAnswers): PoolAnswer {
     const memory = this.#memoryOf(pool)
@@ -143,10 +136,9 @@ export class PoolReader {
   }
 }
 
-export const unreadable = (pools: readonly Pool[], reason: string): PoolReadings => ({
-  block: null,
-  pools: new Map(pools.map((pool) => [pool, { kind: 'unreadable', reason }])),
-})
+export function unreadable(pools: readonly Pool[], reason: string): PoolReadings {
+  return { block: null, pools: new Map(pools.map((pool) => [pool, { kind: 'unreadable', reason }])) }
+}
 
 const asReading = (answer: PoolAnswer): PoolReading =>
   answer.kind === 'read' ? answer : { kind: 'unreadable', reason: answer.reason }

@@ -10,10 +10,7 @@ import { UpstreamError } from './upstream-error.ts'
 const sortLogs = (logs: readonly Log[]): readonly Log[] =>
   logs.toSorted((a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex || Number(a.key > b.key) - Number(a.key < b.key))
 
-/**
- * Reads headers and logs, and checks both. If the node lacks a block, the reader requests it once more at once: one URL may
- * stand for several nodes, and another one may have the block.
- */
+/** Reads and checks headers and logs. Repeats the request for a missing block once, since another node of the URL may have it. */
 export class BlockReader {
   readonly #request: RequestFn
   readonly #findLog: FindLog | undefined

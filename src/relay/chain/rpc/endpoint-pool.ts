@@ -17,10 +17,7 @@ export type BatchRequest = { readonly [Q in NodeMethod]: { readonly method: Q; r
 /** Sends several requests to one endpoint, which reads them in this order, and returns the answer of each. */
 export type RequestBatchFn = (requests: readonly BatchRequest[], signal?: AbortSignal) => Promise<readonly BatchAnswer[]>
 
-/**
- * Asks each endpoint that answered since `answeredSince` for its chain, unless it was asked after `askedAfter`. Fails if an
- * endpoint is of another chain, or does not name one.
- */
+/** Asks the endpoints that answered since `answeredSince` for their chain, unless asked after `askedAfter`. Fails if one is wrong. */
 export type ConfirmChain = (answers: { readonly answeredSince: number; readonly askedAfter: number }) => Promise<void>
 
 /** Forwards one request, and returns the result in the bytes that the node sent. */

@@ -16,15 +16,7 @@ export type UpstreamErrorKind =
   | 'invalid'
   | 'reverted'
 
-const retryableKinds: ReadonlySet<UpstreamErrorKind> = new Set([
-  'unreachable',
-  'busy',
-  'unknown',
-  'behind',
-  'unreadable',
-  'wrong_chain',
-  'forbidden',
-])
+const finalKinds: ReadonlySet<UpstreamErrorKind> = new Set(['unknown_method', 'too_large', 'gone', 'invalid', 'reverted'])
 
 /** Matches the errors of nodes about a filter with too many addresses. */
 const filterTooLong = /(too many|exceed\w*|more than \d+|at most \d+|limit\w*|max\w*)\b.{0,40}\baddresses/i
@@ -79,7 +71,7 @@ export class UpstreamError extends Error {
 
   /** Whether another endpoint may answer this request, or this endpoint later. */
   get isRetryable(): boolean {
-    return retryableKinds.has(this.kind)
+    return !finalKinds.has(this.kind)
   }
 }
 

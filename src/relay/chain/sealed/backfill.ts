@@ -178,10 +178,7 @@ export class Backfill {
 
 const cutOff = (detail: string): UpstreamError => new UpstreamError('too_large', `the answer may be cut: ${detail}`)
 
-/**
- * Some nodes cut a long answer without an error. Then the last block in it has more logs, or later blocks have some. So both
- * are requested again, the block by its hash. If the answers differ, `too_large` leads to smaller pages.
- */
+/** Some nodes cut a long answer without an error. So the last block in it, and all later ones, are requested again. */
 async function checkPageEnd(
   { node, signal }: Options,
   { from, to }: BlockRange,

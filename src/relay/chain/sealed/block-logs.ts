@@ -177,10 +177,7 @@ function isRetracting({ logs, unreadable }: Logs, published: readonly OpenKey[])
   return published.some(({ key, address }) => found.get(key) !== address)
 }
 
-/**
- * If the transaction of an open key has no logs, the block's list of transactions decides. If the list lacks it, the logs are
- * gone. Otherwise, or if there is no list although gas was used, a lagging node may have answered: fails with `MissingLogsError`.
- */
+/** Logs that the answer lacks are gone if the block lacks their transaction. Otherwise the answer may be of a lagging node. */
 async function checkMissing(
   node: BlockReader,
   { number, hash }: SealedHeader,
@@ -195,6 +192,7 @@ async function checkMissing(
   const reread = await node.header(number, signal)
   if (reread?.hash !== hash) throw new UpstreamError('behind', `block ${number} is not ${hash}`)
   const included = new Set(reread.transactions)
+  // A block that used gas has transactions, even if the node lists none.
   const areGone = (included.size > 0 || reread.gasUsed === 0) && missing.every(({ tx }) => !included.has(tx))
   if (!areGone) throw new MissingLogsError(number)
 }

@@ -58,11 +58,7 @@ async function highestCanonical(node: BlockReader, blocks: readonly Cursor[], si
   return blocks[(await binarySearch(0, blocks.length, isReplaced)) - 1]?.number ?? 0
 }
 
-/**
- * Finds a canonical block below `number`; null if no recent block is canonical. It may lie below the fork point, since settling
- * an unchanged block again publishes nothing. A block of unknown hash is taken if the nearest known block below it is canonical,
- * or if there is none.
- */
+/** Finds a canonical block below `number`, or null. It may lie below the fork point: settling a block again publishes nothing new. */
 export async function findForkPoint(
   node: BlockReader,
   recentBlocks: RecentBlocks,
@@ -70,6 +66,7 @@ export async function findForkPoint(
   signal: AbortSignal,
 ): Promise<Cursor | null> {
   let candidate = number
+  // A block of unknown hash counts if the nearest known block below it is canonical, or if there is none.
   let unknown: Cursor | null = null
   for (let stride = 1; ; stride = unknown ? 1 : stride * 2) {
     const below = recentBlocks.nearest(candidate - stride)

@@ -19,10 +19,7 @@ type RecentBlock = {
   readonly isRechecked?: boolean
 }
 
-/**
- * The newest settled blocks, to compare heads with, and to find the fork point of a reorganisation. They are in ascending order,
- * and a block that is settled again keeps its place. Only blocks that were read in the middle of a hole are out of order.
- */
+/** The newest settled blocks, in ascending order. Only blocks that were read in the middle of a hole are out of order. */
 export class RecentBlocks {
   readonly #blocks = new BoundedMap<number, RecentBlock>(RECENT_BLOCKS_BOUND)
   /** Known hashes, as deep as a rollback goes. */

@@ -25,10 +25,7 @@ type Options = {
   readonly clock: SchedulerLike
 }
 
-/**
- * Reads settled blocks again, and finds those that have more logs now. Fewer logs prove nothing: a lagging node returns fewer,
- * and a cut answer lacks the later blocks.
- */
+/** Finds settled blocks that have more logs now. Fewer logs prove nothing: the node may lag, or have cut its answer. */
 export class Recheck {
   /** Blocks to settle again: they have more logs now. */
   readonly incompleteBlocks = new Set<number>()

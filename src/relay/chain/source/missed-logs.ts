@@ -32,11 +32,9 @@ export const noMissedLogs: MissedLogs = {
 export const afterHead = (missed: MissedLogs, head: number): MissedLogs =>
   missed.countsFrom === Number.POSITIVE_INFINITY ? { ...missed, countsFrom: head + 2, partialBlock: head + 1 } : missed
 
-/**
- * Excuses the blocks up to `newest`, the newest block with polled logs: those logs may be older than the subscription.
- * `closesGap`: the poll followed the subscription, so the node has to push every other log above the head.
- */
+/** Excuses blocks up to `newest`, the newest one with polled logs: these may be older than the subscription. */
 export function afterPoll(missed: MissedLogs, newest: number | null, closesGap: boolean, head: number): MissedLogs {
+  // After a poll that followed the subscription, the node has to push every other log above the head.
   const from = closesGap ? Math.max(missed.partialBlock ?? missed.countsFrom, head + 1) : missed.countsFrom
   const countsFrom = Math.max(from, (newest ?? -1) + 1)
   return { ...missed, countsFrom, partialBlock: closesGap ? null : missed.partialBlock }
@@ -61,10 +59,9 @@ export function afterSettling(missed: MissedLogs, number: number, logs: number, 
 }
 
 /** Excuses the blocks that a reorganisation settles again: no node pushes the logs of a block that replaces another. */
-export const afterReorg = (missed: MissedLogs, settled: number): MissedLogs => ({
-  ...missed,
-  countsFrom: Math.max(missed.countsFrom, settled + 1),
-})
+export function afterReorg(missed: MissedLogs, settled: number): MissedLogs {
+  return { ...missed, countsFrom: Math.max(missed.countsFrom, settled + 1) }
+}
 
 export function streamHealth({ blocks, missedSince, areLate }: MissedLogs, at: number): 'ok' | 'silent' | 'behind' {
   const missedLogs = [...blocks.values()].reduce((sum, logs) => sum + logs, 0)

@@ -29,10 +29,7 @@ export const noPendingMemory: PendingMemory = {
 export const fingerprintOf = (pending: Header | null): string =>
   `${pending?.number} ${pending?.hash} ${pending?.transactions?.length} ${pending?.gasUsed}`
 
-/**
- * Judges a pending block by the latest one. The pending block's own hash proves nothing, unless the latest block has it too.
- * `knownHead` is the head at the time of the request, since the chain may have new blocks before the answer.
- */
+/** Judges a pending block by the latest one. `knownHead` is the head at the request: there may be newer blocks at the answer. */
 export function judgePending(
   memory: PendingMemory,
   pending: Header | null,

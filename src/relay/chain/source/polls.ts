@@ -34,10 +34,7 @@ export async function pollHead({ node, addresses, emit, signal }: PollInputs): P
   emit({ type: 'covered', addresses, memory: null })
 }
 
-/**
- * Reads the pending block and, if it changed, the head and the wanted logs: none, those of a changed block, or all logs after
- * a subscription. Returns false if the head was answered too late to judge the block by it.
- */
+/** Reads the pending block and, if it changed, the head and the wanted logs. False if the head was answered too late. */
 export async function pollPending(inputs: PollInputs, wanted: 'none' | 'of_changed_block' | 'to_close_gap'): Promise<boolean> {
   const { node, state, addresses, now, emit, signal } = inputs
   emit({ type: 'polling', poll: 'pending' })

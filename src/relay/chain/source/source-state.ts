@@ -12,7 +12,6 @@ type PendingView = 'unknown' | 'shown' | 'missing' | 'behind'
 /** The evidence that decides which source is in use. Silence alone is no evidence. Times are in milliseconds. */
 export type SourceState = {
   readonly silenceMs: number
-  /** Whether another URL is configured for the link. */
   readonly hasNextLink: boolean
   readonly link: LinkState
   readonly trust: Trust
@@ -30,7 +29,6 @@ export type SourceState = {
   readonly headReadAt: number
   /** Settling may lag until this time: it catches up after the start, and after an outage. */
   readonly mayLagUntil: number
-  /** Start of the current lag of settling. */
   readonly lagsSince: number | null
   /** Send time of the oldest unanswered request. */
   readonly requestedAt: number | null
@@ -59,7 +57,6 @@ export type Evidence =
   | { readonly type: 'down'; readonly isRefused: boolean }
   /** Logs up to the block `newest` were pushed before their blocks were sealed. */
   | { readonly type: 'pushed'; readonly newest: number }
-  /** Logs were pushed long after their block was sealed. */
   | { readonly type: 'pushed_late' }
   /** A block was settled with this many logs of addresses whose logs the link pushes. */
   | { readonly type: 'settled'; readonly number: number; readonly logs: number }
@@ -236,7 +233,6 @@ const withoutProof = (trust: Trust): Trust => (trust === 'proven' ? 'unproven' :
 
 const isLinkUp = ({ link }: SourceState): boolean => link === 'pushing' || link === 'refused'
 
-/** Whether pushed logs are the source. */
 export const isPushing = ({ link, trust }: SourceState): boolean =>
   link === 'pushing' && (trust === 'unproven' || trust === 'proven')
 
@@ -313,6 +309,5 @@ export function isEndpointLeft(state: SourceState, at: number): boolean {
   return at - settledAt > silenceMs || at - lagsSince > LEAVE_INTERVAL_MS
 }
 
-/** Whether the node behind the link stands still while the chain moves on. */
 const isLinkStale = ({ linkHead, head }: SourceState, at: number): boolean =>
   linkHead !== null && at - linkHead.at > STALE_LINK_MS && (head ?? -1) - linkHead.number > STALE_LINK_BLOCKS

@@ -34,16 +34,13 @@ const EARLY_LOGS_MAX_DEPTH_BLOCKS = 64
 export type SourceProgress = {
   readonly state: SourceState
   readonly memory: PendingMemory
-  /** The listed tokens. */
   readonly addresses: readonly Hex[]
   /** The addresses whose pre-confirmed logs the link pushes. */
   readonly subscribed: readonly Hex[]
   /** The last emitted addresses and status. The first list is empty, and not emitted. */
   readonly covered: readonly Hex[]
   readonly status: { readonly source: SourceName; readonly reason: SourceReason } | null
-  /** Logs that were pushed before the first head. */
   readonly earlyLogs: readonly LogsEvent[]
-  /** The events that the last input caused. */
   readonly events: readonly ChainEvent[]
 }
 

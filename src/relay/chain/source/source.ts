@@ -21,6 +21,7 @@ import {
 import { observe, wait } from '../../../lib/async-loop.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import type { Head } from '../../../protocol/fields.ts'
+import type { LinkInputs } from '../link/link.ts'
 import type { LinkSignal } from '../link/subscription-socket.ts'
 import type { FindLog } from '../logs/read-logs.ts'
 import { BlockReader } from '../rpc/block-reader.ts'
@@ -40,13 +41,6 @@ import { type SourceInput, type SourceProgress, sourceStep, startProgress } from
 export type { ChainEvent } from './chain-event.ts'
 
 const SILENCE_CHECK_MS = 250
-
-/** The addresses to subscribe to, when to retry a subscription, and when to connect to another node. */
-export type LinkInputs = {
-  readonly addresses: Observable<readonly Hex[]>
-  readonly probes: Observable<unknown>
-  readonly reconnects: Observable<unknown>
-}
 
 export type SourceOptions = {
   readonly request: RequestFn

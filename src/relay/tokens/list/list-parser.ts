@@ -176,10 +176,7 @@ const isFiniteNumber = (value: unknown): value is ExactNumber => value instanceo
 
 const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:]|-?\d[\d.eE+-]*|[tfn]/g
 
-/**
- * Reads the numbers among the fields of a valid JSON object. Leaves out numbers inside of arrays and inner objects, so that a long
- * array of numbers costs little. If two fields have one name, the last one counts.
- */
+/** Reads the numeric fields of a valid JSON object. Numbers inside of its arrays are left out, so that many of them cost little. */
 export function exactNumbersIn(text: string): ReadonlyMap<string, ExactNumber> {
   const numbers = new Map<string, ExactNumber>()
   let depth = 0

@@ -46,10 +46,7 @@ type Options = {
   readonly onRead?: (outcome: 'ok' | 'failed') => void
 }
 
-/**
- * Tokens of one answer. If it is `partial`, missing tokens may still be listed. A long list is split: all parts but the last are
- * partial and have `more` set, and the last has the addresses of `all`.
- */
+/** If a list is `partial`, missing tokens may still be listed. A long list is split: `more` parts follow, or `all` is set. */
 export type PolledList = {
   readonly tokens: readonly ListedToken[]
   readonly partial: boolean

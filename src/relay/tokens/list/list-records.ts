@@ -21,10 +21,7 @@ const OUTER_DEPTH = 2
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c]
 const [OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET] = [0x7b, 0x7d, 0x5b, 0x5d]
 
-/**
- * Finds the records of `tokens` without parsing them, so that each can be parsed in a step of its own. Invalid JSON fails when the
- * caller parses the parts, which are the whole text together.
- */
+/** Finds the records of `tokens` without parsing them. Invalid JSON fails when the caller parses the records and the envelope. */
 export function* findRecords(body: Buffer): Steps<ListRecords> {
   let ranges: RecordRange[] = []
   let listFrom = 0
