@@ -32,11 +32,7 @@ export function moveToEndOf<T extends KeyedPosition>(
 }
 
 /** Drops the log changes of a block whose keys the sealed block does not contain. */
-export const dropUnsealed = <T extends KeyedPosition>(
-  items: readonly T[],
-  block: number,
-  sealedKeys: ReadonlySet<string>,
-): readonly T[] => {
+export function dropUnsealed<T extends KeyedPosition>(items: readonly T[], block: number, sealedKeys: ReadonlySet<string>) {
   const isUnsealed = (item: T) => item.block === block && item.key !== null && !sealedKeys.has(item.key)
   return items.some(isUnsealed) ? items.filter((item) => !isUnsealed(item)) : items
 }

@@ -5,11 +5,10 @@ import type { Nav } from '../../protocol/fields.ts'
 export type NavReading = {
   /** The number's text in the list; null if it is missing. */
   readonly price: string | null
-  /** Time of its publication; null if it cannot be parsed. */
+  /** Time of its publication in milliseconds; null if it cannot be parsed. */
   readonly updatedAt: number | null
 }
 
-/** The clock, and the age from which a NAV is stale. */
 export type NavTiming = { readonly now: number; readonly navStaleMs: number }
 
 /** A time further ahead of the relay's clock is invalid. */

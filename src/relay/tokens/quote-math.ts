@@ -6,7 +6,6 @@ type Terms = {
   readonly isToken0: boolean
   readonly tokenDecimals: number
   readonly currencyDecimals: number
-  /** A pool with less depth is thin. */
   readonly poolMinDepth: Decimal
 }
 

@@ -28,7 +28,6 @@ export function quoteFrom(
   return { venue, price, state, depth, ...basisOf(price, nav), nav, block }
 }
 
-/** Recomputes the basis of a quote for another NAV. */
 export const withNav = (quote: QuoteFields, nav: Nav): QuoteFields => ({ ...quote, ...basisOf(quote.price, nav), nav })
 
 /** If the NAV is held, the difference shows the drift of the market, and no premium. */

@@ -47,7 +47,6 @@ const NavHistory = z.object({
   ),
 })
 
-/** A token as the tape stores it. */
 export const StoredToken: z.ZodType<Token> = z.object({
   ...{ address: Address, symbol: z.string(), formerSymbols: z.array(z.string()), isin: Text },
   ...{ decimals: Decimals.nullable(), supply: Text, multiplier: Text, multiplierSource: Source.nullable() },

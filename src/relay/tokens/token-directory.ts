@@ -88,7 +88,7 @@ export class Directory {
 
   #suggest(name: string): readonly string[] {
     if (name.length > FUZZY_MATCH_BOUND_CHARS || this.#bySymbol.size > FUZZY_MATCH_BOUND_NAMES) return []
-    return [...this.#bySymbol.entries()]
+    return [...this.#bySymbol]
       .flatMap(([symbol, addresses]) => {
         const matches = this.#withTokens(addresses)
         const edits = Math.min(
@@ -110,33 +110,22 @@ const normalizeName = (text: string): string => text.trim().normalize('NFC').toL
 const isinsOf = (token: Token | undefined): readonly string[] => (token?.isin ? [normalizeName(token.isin)] : [])
 
 /** Finds tokens by name, in any case. */
-class NameIndex {
-  readonly #matches = new Map<string, NamedAddress[]>()
-
-  get size(): number {
-    return this.#matches.size
-  }
-
-  entries(): Iterable<[string, readonly NamedAddress[]]> {
-    return this.#matches
-  }
-
+class NameIndex extends Map<string, NamedAddress[]> {
   find(name: string): readonly NamedAddress[] {
-    return this.#matches.get(normalizeName(name)) ?? []
+    return this.get(normalizeName(name)) ?? []
   }
 
-  /** Replaces the names of a token. */
   replace(address: Hex, before: readonly string[], after: readonly string[]): void {
     for (const name of before) {
       const others = this.find(name).filter((match) => match.address !== address)
-      if (others.length > 0) this.#matches.set(normalizeName(name), others)
-      else this.#matches.delete(normalizeName(name))
+      if (others.length > 0) this.set(normalizeName(name), others)
+      else this.delete(normalizeName(name))
     }
     for (const name of after) {
       const [key, match] = [normalizeName(name), { name: name.trim(), address }]
-      const others = this.#matches.get(key)
+      const others = this.get(key)
       if (others) others.push(match)
-      else this.#matches.set(key, [match])
+      else this.set(key, [match])
     }
   }
 }

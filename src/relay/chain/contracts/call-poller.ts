@@ -39,11 +39,9 @@ const EMPTY_CONTRACT_MS = 60_000
 type Options = {
   readonly request: RequestFn
   readonly tokens: Observable<readonly Hex[]>
-  /** The proxies of the price feeds. */
   readonly feeds: Observable<readonly Hex[]>
   /** The contract that says whether a feed is frozen. */
   readonly registry: { readonly address: Hex; readonly stocksRefreshMs: number } | null
-  /** The settled block to read tokens at. */
   readonly head: () => BlockRef | null
   /** Tokens that were read at this block or above are read again. */
   readonly refreshFrom: Observable<number>

@@ -14,7 +14,6 @@ export type TokenContractState = {
   readonly address: Hex
   readonly block: number
   readonly multiplier: bigint | null
-  /** A multiplier that takes effect later. */
   readonly scheduled: { readonly to: bigint; readonly effectiveAt: bigint } | null
   readonly paused: readonly number[] | null
 }

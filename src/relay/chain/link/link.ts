@@ -3,6 +3,7 @@ import {
   concat,
   defer,
   EMPTY,
+  finalize,
   ignoreElements,
   merge,
   type Observable,
@@ -11,7 +12,6 @@ import {
   tap,
   throwError,
   timer,
-  using,
 } from 'rxjs'
 import { retryWithBackoff } from '../../../lib/backoff.ts'
 import type { Hex } from '../../../lib/hex.ts'
@@ -51,27 +51,22 @@ export const link = (options: Options): Observable<LinkSignal> =>
       const url = urls[attempts % urls.length] ?? ''
       const isFirst = attempts % urls.length === 0
       attempts += 1
-      const connection = using(
-        () => new SubscriptionSocket(url, { chain, now: () => clock.now(), warn }),
-        (socket) =>
-          socket instanceof SubscriptionSocket
-            ? merge(
-                socket.signals,
-                merge(
-                  addresses.pipe(tap((list) => socket.setAddresses(list))),
-                  probes.pipe(tap(() => socket.retrySubscriptions())),
-                  chain.wrongFound.pipe(tap(() => socket.checkChainAgain())),
-                  reconnects.pipe(tap(() => socket.leave('node is not delivering logs'))),
-                  (isFirst ? EMPTY : timer(RETURN_AFTER_MS, clock)).pipe(
-                    tap(() => {
-                      attempts = 0
-                      socket.leave('the first URL is tried again')
-                    }),
-                  ),
-                ).pipe(ignoreElements()),
-              )
-            : throwError(() => new LinkError('no socket')),
-      )
+      const connection = defer(() => {
+        const socket = new SubscriptionSocket(url, { chain, now: () => clock.now(), warn })
+        const commands = merge(
+          addresses.pipe(tap((list) => socket.setAddresses(list))),
+          probes.pipe(tap(() => socket.retrySubscriptions())),
+          chain.wrongFound.pipe(tap(() => socket.checkChainAgain())),
+          reconnects.pipe(tap(() => socket.leave('node is not delivering logs'))),
+          (isFirst ? EMPTY : timer(RETURN_AFTER_MS, clock)).pipe(
+            tap(() => {
+              attempts = 0
+              socket.leave('the first URL is tried again')
+            }),
+          ),
+        )
+        return merge(socket.signals, commands.pipe(ignoreElements())).pipe(finalize(() => socket.unsubscribe()))
+      })
       return connection.pipe(
         catchError((failure: unknown) => {
           const reason = failure instanceof Error ? failure.message : String(failure)

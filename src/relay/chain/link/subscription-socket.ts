@@ -45,11 +45,9 @@ type Options = {
   readonly chain: ChainIdentity
   readonly now: () => number
   readonly warn: (kind: string, detail: unknown) => void
-  /** Called with each message before it is read. */
   readonly onMessage?: (json: Buffer) => void
 }
 
-/** The upstream socket was lost, or never opened. */
 export class LinkError extends Error {
   /** Whether the node answers, but refuses subscriptions. */
   readonly isRefused: boolean

@@ -8,11 +8,9 @@ export type DecodedLog = {
   readonly decoded: DecodedEvent
   /** The memo that follows a transfer. */
   readonly memo: Hex | null
-  /** Whether a Seized log marks the transfer as a seizure. */
   readonly isSeized: boolean
   /** For an announcement: the keys of the logs between its start and its end, in log order. */
   readonly enclosedKeys: readonly string[]
-  /** Whether an EndAnnouncement closed the announcement. */
   readonly isClosed: boolean
 }
 
@@ -157,7 +155,6 @@ class AnnouncementBrackets {
     if (this.#open.length > OPEN_BRACKETS_BOUND) this.#open.shift()
   }
 
-  /** Returns whether an announcement with this id was open. */
   close(id: string, index: number): boolean {
     const opened = this.#open.findLast((announcement) => announcement.id === id)
     if (!opened) return false

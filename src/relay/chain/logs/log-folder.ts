@@ -4,7 +4,6 @@ import { type DecodedEvent, decodeLog } from './events.ts'
 import { type DecodedLog, foldAlone, foldLogs, isFarRelated, isRelated } from './fold-logs.ts'
 import type { Log } from './read-logs.ts'
 
-/** Logs that arrived together. */
 export type ReceivedLogs = { readonly logs: readonly Log[]; readonly via: Ingest['source']; readonly receivedAt: number }
 
 /** A pre-confirmed log that is new, or whose meaning another log of its transaction changed. */
@@ -12,7 +11,6 @@ export type PendingLog = {
   readonly decodedLog: DecodedLog
   readonly via: Ingest['source']
   readonly receivedAt: number
-  /** Whether the log was received before. */
   readonly isKnown: boolean
   readonly transaction: readonly { readonly log: Log }[]
 }
@@ -80,7 +78,6 @@ export class LogFolder {
     }
   }
 
-  /** Returns the known log at this place in the chain. */
   find(block: number, transaction: string, logIndex: number): Log | undefined {
     const known = this.#blocks.get(block)?.get(transaction)
     const log = known?.[lastIndexUpTo(known, logIndex)]?.log

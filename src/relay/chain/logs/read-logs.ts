@@ -48,7 +48,6 @@ export function readLogs(answer: unknown, findLog: FindLog = findNone): Logs {
   return { logs, unreadable: wireLogs.length - logs.length }
 }
 
-/** Returns the transactions of the logs that cannot be read. */
 export function unreadableTxsOf(wireLogs: readonly unknown[]): ReadonlySet<Hex | null> {
   if (wireLogs.length > LOGS_BOUND) return new Set([null])
   const unreadable = wireLogs.filter((wire) => readLogs([wire]).unreadable > 0)

@@ -17,9 +17,7 @@ const LOGGED_POOLS_BOUND = 10
 type Options = {
   readonly requestBatch: RequestBatchFn
   readonly stocksRefreshMs: number
-  /** The block to read in. */
   readonly tag: () => 'pending' | 'latest'
-  /** The newest known sealed block. */
   readonly sealedHead: () => number | null
   readonly clock: SchedulerLike
   readonly warn: (kind: string, detail: unknown) => void
@@ -30,7 +28,6 @@ export class PoolPoller {
   readonly #options: Options
   readonly #reader: PoolReader
   readonly #due = new Set<Pool>()
-  /** Block of the last reading of each pool. */
   readonly #readAt = new Map<Pool, number>()
   readonly #unreadable = new Set<Pool>()
   readonly #wakeUp = new WakeUp()

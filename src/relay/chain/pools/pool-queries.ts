@@ -146,7 +146,6 @@ function worseOf(...answers: readonly WordAnswer[]): PoolAnswer {
   return first ?? { kind: 'failed', reason: 'no answer' }
 }
 
-/** Null if the tokens cannot be read. */
 function tokensOf({ token0, token1 }: QueryAnswers): readonly [Hex, Hex] | null {
   const [first, second] = [addressOf(token0), addressOf(token1)]
   return first && second ? [first, second] : null

@@ -28,7 +28,6 @@ type Tag = 'pending' | 'latest'
 
 type Options = { readonly requestBatch: RequestBatchFn; readonly clock: SchedulerLike }
 
-/** A reading that takes longer is aborted. */
 const READING_BOUND_MS = 2_000
 /** Number of repeats of a batch that lacks an answer, or during which the block changed. */
 const REPEATS_BOUND = 1
@@ -36,7 +35,6 @@ const REPEATS_BOUND = 1
 const REPEAT_PAUSE_MS = 150
 /** After calls fail for a pool, it is read from storage for this long. */
 const STORAGE_MS = 600_000
-/** Number of pools that the reader keeps state for. */
 const POOLS_BOUND = 1_000
 
 /** Result of one batch. `next` is set if another batch follows: in another way, in the latest block, or a repeat. */

@@ -19,7 +19,6 @@ export type Pool = {
 /** The root of the price in units of 2^-96, and the liquidity in range. */
 export type PoolState = { readonly sqrtPriceX96: bigint; readonly liquidity: bigint }
 
-/** Limits of the root of a price in any pool. */
 export const SQRT_PRICE_BOUNDS = { min: 4295128739n, max: 1461446703485210103287273052203988822378723970342n } as const
 
 /** The contract whose movements concern the pool. */

@@ -22,7 +22,6 @@ export class ChainIdentity {
     return this.#id
   }
 
-  /** Whether an endpoint has answered with this chain since the start. */
   get isConfirmed(): boolean {
     return this.#isConfirmed
   }

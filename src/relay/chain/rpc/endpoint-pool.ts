@@ -35,7 +35,6 @@ const COMPARE_BOUND_MS = 1_000
 /** How long an endpoint gets no batch after it refused one. Its requests are then sent one by one, this many in parallel. */
 const BATCHES_REFUSED_MS = 600_000
 const SINGLES_BOUND = 8
-/** An endpoint further behind the newest head is put aside. */
 const LAG_BOUND_BLOCKS = 5
 /** How long an endpoint put aside stays last in line. Doubles each time, and resets after it was in line for the maximum. */
 const ASIDE = { minMs: 60_000, maxMs: 3_600_000 }
@@ -287,24 +286,18 @@ export class EndpointPool {
   /** Repeated after each failure, since another node may now answer under the URL. */
   async #checkChain(endpoint: Endpoint, signal?: AbortSignal): Promise<void> {
     const askedAt = this.#options.now()
-    const chainId = await this.#chainIdOf(endpoint, signal)
+    const request = { method: 'eth_chainId', params: [], parse: parseResult } as const
+    const answer = await this.#send(endpoint, request, signal).catch((failure: unknown) => {
+      // The operator may choose a node that serves only the required methods. Its chain cannot be checked.
+      if (failure instanceof UpstreamError && failure.kind === 'unknown_method') return null
+      throw failure
+    })
+    const chainId = readQuantity(answer)
+    if (chainId === null && answer !== null) throw new UpstreamError('unreadable', 'eth_chainId is not a number')
     const mismatch = chainId === null ? null : this.#options.chain.checkUrl(endpoint.url, chainId)
     if (mismatch) throw new UpstreamError('wrong_chain', mismatch)
     endpoint.isChainChecked = true
     endpoint.chainAskedAt = askedAt
-  }
-
-  /** Null if the node does not serve this method, which is not required. The operator chose such a node. */
-  async #chainIdOf(endpoint: Endpoint, signal?: AbortSignal): Promise<number | null> {
-    try {
-      const answer = await this.#send(endpoint, { method: 'eth_chainId', params: [], parse: parseResult }, signal)
-      const chainId = readQuantity(answer)
-      if (chainId === null && answer !== null) throw new UpstreamError('unreadable', 'eth_chainId is not a number')
-      return chainId
-    } catch (failure) {
-      if (failure instanceof UpstreamError && failure.kind === 'unknown_method') return null
-      throw failure
-    }
   }
 
   async #send<T>(endpoint: Endpoint, request: RpcRequest<T>, signal?: AbortSignal): Promise<T> {
@@ -344,7 +337,6 @@ const isBatchRefusal = ({ kind, isRefused }: UpstreamError): boolean => isRefuse
 const asRequestSpecific = ({ kind, message, retryAfterMs, detail }: UpstreamError): UpstreamError =>
   new UpstreamError(kind, message, retryAfterMs, true, detail)
 
-/** Connects to an endpoint, by the scheme of its URL. */
 export function exchangeWith(url: string): Exchange {
   if (!/^wss?:/.test(url)) return (request, signal) => post(url, request, signal)
   const socket = new RequestSocket(url, ANSWER_BOUND_BYTES)

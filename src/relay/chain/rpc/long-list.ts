@@ -39,7 +39,6 @@ export class LongList {
     }
   }
 
-  /** Counts the items by their block hash. */
   async countByBlockHash(): Promise<ReadonlyMap<string, number>> {
     const counts = new Map<string, number>()
     let turnEnd = SEARCHED_BYTES_PER_TURN

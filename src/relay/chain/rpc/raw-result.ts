@@ -28,15 +28,8 @@ const stringPattern = /^"[^"\\]*(?:\\.[^"\\]*)*"$/
 
 /** Whether the text is one JSON value, without a further member of the envelope. */
 function isSingleValue(text: Buffer): boolean {
-  const last = String.fromCharCode(text.at(-1) ?? 0)
-  switch (String.fromCharCode(text.at(0) ?? 0)) {
-    case '{':
-      return last === '}'
-    case '[':
-      return last === ']'
-    case '"':
-      return stringPattern.test(text.toString('latin1'))
-    default:
-      return !text.includes(',')
-  }
+  const [first, last] = [text.toString('latin1', 0, 1), text.toString('latin1', text.length - 1)]
+  if (first === '{') return last === '}'
+  if (first === '[') return last === ']'
+  return first === '"' ? stringPattern.test(text.toString('latin1')) : !text.includes(',')
 }

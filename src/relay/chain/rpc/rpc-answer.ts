@@ -9,7 +9,6 @@ const PARSE_BOUND_BYTES = 65_536
 
 const OPEN_BRACKET = '['.charCodeAt(0)
 
-/** The code of an error that has none. */
 const UNKNOWN_ERROR_CODE = -32_000
 
 const Answer = z.union([

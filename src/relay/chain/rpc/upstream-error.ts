@@ -64,7 +64,6 @@ export class UpstreamError extends Error {
     return this.kind === 'too_large' && filterTooLong.test(this.message)
   }
 
-  /** Whether the endpoint would refuse this method again. */
   get isRefused(): boolean {
     return refusedKinds.has(this.kind)
   }

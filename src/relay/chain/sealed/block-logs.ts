@@ -69,7 +69,6 @@ export type SettlementContext = {
   readonly clock: SchedulerLike
   readonly warn: (kind: string, detail: unknown) => void
   readonly emit: (event: SettlementEvent) => void
-  /** Ends all loops and reads. */
   readonly signal: AbortSignal
 }
 

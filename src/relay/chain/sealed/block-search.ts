@@ -58,7 +58,7 @@ async function highestCanonical(node: BlockReader, blocks: readonly Cursor[], si
   return blocks[(await binarySearch(0, blocks.length, isReplaced)) - 1]?.number ?? 0
 }
 
-/** Finds a canonical block below `number`, or null. It may lie below the fork point: settling a block again publishes nothing new. */
+/** Finds a canonical block below `number`, or null. It may be below the fork point: settling a block again publishes nothing. */
 export async function findForkPoint(
   node: BlockReader,
   recentBlocks: RecentBlocks,

@@ -8,7 +8,6 @@ export type FinalityEvent = { readonly type: 'finality'; readonly stage: 'safe' 
 type Options = {
   readonly node: BlockReader
   readonly pollIntervalMs: number
-  /** Block numbers published before. */
   readonly published: { readonly safe: number | null; readonly finalized: number | null }
   readonly clock: SchedulerLike
   readonly warn: (kind: string, detail: unknown) => void

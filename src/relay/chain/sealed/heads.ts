@@ -41,7 +41,6 @@ export class HeadTracker {
     return this.#disputed
   }
 
-  /** The head to settle up to. */
   get target(): SealedHeader | null {
     return this.#target
   }

@@ -14,9 +14,7 @@ import { Settling } from './settling.ts'
 type Options = Omit<SettlementContext, 'emit' | 'signal'> & {
   /** The last block that the previous run settled; null to start at the first head. */
   readonly cursor: Cursor | null
-  /** The block above which the first run began to settle, if known. */
   readonly began?: number | null
-  /** The newest safe block of the previous run. */
   readonly safe: number | null
   /** How far back to catch up, in chain time. */
   readonly backfillBoundMs: number

@@ -13,7 +13,6 @@ import { dropChangesOverriddenByList } from './record-changes.ts'
 
 export type TokenTable = ReadonlyMap<Hex, Token>
 
-/** The updates to publish, and the changed tokens. */
 export type TokenChanges = { readonly drafts: readonly Draft[]; readonly tokens: readonly Token[] }
 
 /** `at` is the position of the list in the chain: after all logs that the relay has received. */
@@ -54,10 +53,8 @@ export function addressesOf(table: TokenTable, list: readonly ListedToken[]): Li
 }
 
 /** Compares only the tokens of the list, since others may be missing by mistake. */
-export function diffPartialList(table: TokenTable, list: readonly ListedToken[], timing: ListTiming): TokenChanges {
-  const changes = list.map((listed) => diffToken(table.get(listed.address), listed, timing))
-  return mergeChanges(changes)
-}
+export const diffPartialList = (table: TokenTable, list: readonly ListedToken[], timing: ListTiming): TokenChanges =>
+  mergeChanges(list.map((listed) => diffToken(table.get(listed.address), listed, timing)))
 
 /** Publishes the NAVs of unread tokens that have become stale. */
 export function refreshNavs(table: TokenTable, timing: NavTiming, unread: readonly Hex[] = [...table.keys()]): TokenChanges {

@@ -7,7 +7,6 @@ import type { TokenRecord } from '../../../protocol/fields.ts'
 import type { NavReading } from '../nav.ts'
 import { findRecords, ListError } from './list-records.ts'
 
-/** A valid record of the list. */
 export type ListedToken = {
   readonly address: Hex
   readonly symbol: string

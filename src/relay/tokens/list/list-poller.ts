@@ -24,7 +24,6 @@ const DEADLINE_MS = 10_000
 const LIST_BOUND_BYTES = 8 * 2 ** 20
 /** The relay sends no longer tag. */
 const ETAG_BOUND_CHARS = 1_024
-/** Longest wait that an upstream may ask for. */
 const RETRY_AFTER_BOUND_MS = 300_000
 /** A list that lost tokens is accepted after so many equal answers over at least this time. */
 const CONFIRMATIONS = 3
@@ -104,7 +103,6 @@ export function pollList(options: Options): Observable<PolledList | null> {
   })
 }
 
-/** The last answer that could be parsed. */
 type ReadAnswer = {
   readonly body: Buffer
   readonly list: readonly ListedToken[]
