@@ -168,7 +168,6 @@ export function rollBackAnswers({ lastUnreadBlock, changes }: MultiplierHistory,
 const isConfirmedByLog = (to: string | null, change: MultiplierChange): boolean =>
   !isSameDouble(to, change.to) && (change.from === null || isSameDouble(to, change.from))
 
-/** Adds a change without a log, from the list or from a contract call. */
 export const addReportedChange = (history: MultiplierHistory, change: MultiplierChange): MultiplierHistory =>
   boundChanges({ ...history, changes: insertInOrder(history.changes, change) })
 

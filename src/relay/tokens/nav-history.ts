@@ -22,7 +22,6 @@ type CurrentNav = { readonly reading: NavReading; readonly source: 'list' | 'log
 
 export const emptyNavHistory: NavHistory = { list: [], feed: [] }
 
-/** Number of kept readings of each source. */
 const ROUNDS_BOUND = 64
 
 const NO_READING: NavReading = { price: null, updatedAt: null }

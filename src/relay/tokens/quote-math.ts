@@ -2,7 +2,6 @@ import { compareDecimals, type Decimal, formatDecimal, parseDecimal, tenTo } fro
 import { type PoolState, SQRT_PRICE_BOUNDS } from '../chain/pools/pool.ts'
 
 type Terms = {
-  /** Whether the stock token is the pool's first token. */
   readonly isToken0: boolean
   readonly tokenDecimals: number
   readonly currencyDecimals: number
@@ -42,12 +41,8 @@ export function priceOf(sqrtPriceX96: bigint, isToken0: boolean, tokenDecimals: 
 }
 
 /** Units of the currency that raise the token's price by 1 %, at the current liquidity, rounded down. */
-export function depthOf({
-  sqrtPriceX96,
-  liquidity,
-  isToken0,
-  currencyDecimals,
-}: PoolState & Pick<Terms, 'isToken0' | 'currencyDecimals'>): string {
+export function depthOf(pool: PoolState & Pick<Terms, 'isToken0' | 'currencyDecimals'>): string {
+  const { sqrtPriceX96, liquidity, isToken0, currencyDecimals } = pool
   const [root, unit] = isToken0 ? [sqrtPriceX96, Q96] : [Q96, sqrtPriceX96]
   const units = (liquidity * root * ROOT_MOVE.units * tenTo(DEPTH_DECIMALS)) / (unit * tenTo(ROOT_MOVE.scale + currencyDecimals))
   return formatDecimal({ units, scale: DEPTH_DECIMALS })

@@ -138,8 +138,7 @@ export function unreadable(pools: readonly Pool[], reason: string): PoolReadings
   return { block: null, pools: new Map(pools.map((pool) => [pool, { kind: 'unreadable', reason }])) }
 }
 
-const asReading = (answer: PoolAnswer): PoolReading =>
-  answer.kind === 'read' ? answer : { kind: 'unreadable', reason: answer.reason }
+const asReading = (answer: PoolAnswer): PoolReading => (answer.kind === 'read' ? answer : { ...answer, kind: 'unreadable' })
 
 /** Whether the node has no such block, or refuses to show it. */
 const isNone = (answer: BatchAnswer | undefined): boolean =>

@@ -57,22 +57,17 @@ export class Settling {
   }
 
   async run(): Promise<never> {
-    const { wakeUp, signal } = this.#options
+    const { heads, outage, clock, wakeUp, signal } = this.#options
     for (;;) {
-      await this.#tryStep()
+      try {
+        await this.#step()
+        outage.requestSucceeded(clock.now(), heads.target?.number ?? 0)
+        this.#retries.succeeded()
+      } catch (failure) {
+        signal.throwIfAborted()
+        await this.#waitToRetry(failure)
+      }
       if (this.#isCaughtUp()) await wakeUp.wait(signal)
-    }
-  }
-
-  async #tryStep(): Promise<void> {
-    const { heads, outage, clock, signal } = this.#options
-    try {
-      await this.#step()
-      outage.requestSucceeded(clock.now(), heads.target?.number ?? 0)
-      this.#retries.succeeded()
-    } catch (failure) {
-      signal.throwIfAborted()
-      await this.#waitToRetry(failure)
     }
   }
 

@@ -59,8 +59,10 @@ export async function pollPending(inputs: PollInputs, wanted: 'none' | 'of_chang
   const isPreconfirmed = judged.status === 'preconfirmed'
   emit({ type: 'pending', memory: { ...judged, fingerprint: '' }, block: isPreconfirmed ? pending : null })
   if (wanted !== 'none' && !isUnchanged && isPreconfirmed) {
-    const logs = await readPendingLogs(node, latest, addresses, signal)
-    emit({ type: 'polled_logs', logs, closesGap: wanted === 'to_close_gap' })
+    // The range starts at the newest sealed block, since nodes require a block that exists.
+    const { logs, unreadable } = await node.logsInRange(latest.number, 'pending', addresses, signal)
+    const pendingLogs = logs.filter(({ blockNumber }) => blockNumber > latest.number)
+    emit({ type: 'polled_logs', logs: { logs: pendingLogs, unreadable }, closesGap: wanted === 'to_close_gap' })
   }
   emit({ type: 'covered', addresses, memory: { ...judged, addresses, fingerprint: wanted === 'none' ? '' : fingerprint } })
   return true
@@ -80,15 +82,4 @@ export async function readLatest(node: BlockReader, signal?: AbortSignal): Promi
   const latest = await node.header('latest', signal)
   if (!isSealed(latest)) throw new UpstreamError('unreadable', 'no latest block')
   return latest
-}
-
-/** The range starts at the newest sealed block, since nodes require a block that exists. Logs of that block are left out. */
-async function readPendingLogs(
-  node: BlockReader,
-  { number }: SealedHeader,
-  addresses: readonly Hex[],
-  signal: AbortSignal,
-): Promise<Logs> {
-  const { logs, unreadable } = await node.logsInRange(number, 'pending', addresses, signal)
-  return { logs: logs.filter(({ blockNumber }) => blockNumber > number), unreadable }
 }

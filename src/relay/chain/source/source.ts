@@ -166,11 +166,8 @@ const pollDue = (polling: Polling): Observable<SourceInput> =>
   })
 
 /** Leaves a node that performs badly, or retries a subscription. */
-function improveUpstream(
-  { progress, probes, reconnects, leaveEndpoint }: Polling,
-  emit: (input: SourceInput) => void,
-  at: number,
-): void {
+function improveUpstream(polling: Polling, emit: (input: SourceInput) => void, at: number): void {
+  const { progress, probes, reconnects, leaveEndpoint } = polling
   if (isEndpointLeft(progress().state, at)) {
     emit({ type: 'left', what: 'endpoint' })
     leaveEndpoint?.()

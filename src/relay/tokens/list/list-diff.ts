@@ -4,7 +4,7 @@ import type { Draft } from '../../../protocol/updates.ts'
 import type { ChainPosition } from '../chain-position.ts'
 import { multiplierDraft, navDraft, pauseDrafts, tokenDraft } from '../drafts-of-token.ts'
 import { addReportedChange, isSameDouble, isSupersededByLog, type MultiplierHistory, newMultiplierHistory } from '../multiplier.ts'
-import { isSameNav, type NavReading, type NavTiming, navAt } from '../nav.ts'
+import { isSameNav, type NavTiming, navAt } from '../nav.ts'
 import { addListReading, currentNav, emptyNavHistory } from '../nav-history.ts'
 import { addPauseChange, type PauseHistory } from '../pauses.ts'
 import { type ListedMultiplier, type Token, withDerivedState } from '../token.ts'
@@ -174,12 +174,11 @@ export function updateNav(token: Token, timing: NavTiming): TokenChanges {
   const { publishedNav } = token
   const nav = navAt(reading, timing.now, timing.navStaleMs, token.frozen)
   const isUnchanged = publishedNav ? isSameNav(publishedNav, nav) : nav.state === 'missing' && !nav.frozen
-  const updated = isSameReading(reading, token.navReading) ? token : { ...token, navReading: reading }
+  const isSameReading = reading.price === token.navReading.price && reading.updatedAt === token.navReading.updatedAt
+  const updated = isSameReading ? token : { ...token, navReading: reading }
   if (isUnchanged) return { drafts: [], tokens: token.state === 'listed' ? [updated] : [] }
   return { drafts: [navDraft(token, timing, { nav, before: publishedNav, source })], tokens: [{ ...updated, publishedNav: nav }] }
 }
-
-const isSameReading = (a: NavReading, b: NavReading): boolean => a.price === b.price && a.updatedAt === b.updatedAt
 
 export const isSameList = (a: readonly Hex[], b: readonly Hex[]): boolean =>
   a === b || (a.length === b.length && a.every((address, index) => address === b[index]))

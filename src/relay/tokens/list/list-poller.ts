@@ -63,23 +63,23 @@ export function pollList(options: Options): Observable<PolledList | null> {
   const { fetch, stocksRefreshMs, clock, random, warn, onUnreadable, onRead } = options
   return defer(() => {
     const shrinkGuard = new ShrinkGuard(options.known, clock)
-    let last: ReadAnswer | null = null
+    let last: (ParsedList & { readonly body: Buffer }) | null = null
     let all: ListedAddresses = { order: [], missing: [] }
     let retryAfterMs = 0
     const accept = async (body: Buffer): Promise<readonly PolledList[]> => {
       // An unchanged text is not parsed again, but counts as a confirmation.
-      last = last?.body.equals(body) ? { ...last, body } : { body, ...(await readAnswer(body)) }
-      const { list, order, byAddress, skipped } = last
+      last = last?.body.equals(body) ? { ...last, body } : { body, ...(await runInTurns(parseListInSteps(body))) }
+      const { tokens, skipped } = last
       if (skipped.length > 0) {
         onUnreadable(skipped.length)
         warn('list records skipped', { count: skipped.length, first: skipped[0] })
       }
-      const { isConfirmed, missing } = shrinkGuard.check(byAddress)
-      all = unlessSame(all, { order, missing })
-      if (!isConfirmed) warn('list shrank, waiting for confirmation', { tokens: byAddress.size })
+      const { isConfirmed, missing } = shrinkGuard.check(tokens)
+      all = unlessSame(all, { order: [...tokens.keys()], missing })
+      if (!isConfirmed) warn('list shrank, waiting for confirmation', { tokens: tokens.size })
       // The tokens of the list count at once, even if others are missing.
       onRead?.('ok')
-      return partsOf(list, all, !isConfirmed)
+      return partsOf([...tokens.values()], all, !isConfirmed)
     }
     const read = () => {
       retryAfterMs = 0
@@ -101,19 +101,6 @@ export function pollList(options: Options): Observable<PolledList | null> {
     }
     return defer(read).pipe(repeat({ delay: () => timer(nextDelayMs(), clock) }))
   })
-}
-
-type ReadAnswer = {
-  readonly body: Buffer
-  readonly list: readonly ListedToken[]
-  readonly order: readonly Hex[]
-  readonly byAddress: ParsedList['tokens']
-  readonly skipped: readonly string[]
-}
-
-async function readAnswer(body: Buffer): Promise<Omit<ReadAnswer, 'body'>> {
-  const { tokens, skipped } = await runInTurns(parseListInSteps(body))
-  return { list: [...tokens.values()], order: [...tokens.keys()], byAddress: tokens, skipped }
 }
 
 function partsOf(tokens: readonly ListedToken[], all: ListedAddresses, partial: boolean): readonly PolledList[] {
@@ -141,7 +128,6 @@ class ShrinkGuard {
     this.#clock = clock
   }
 
-  /** Whether the list is accepted, and the known tokens that it lacks. */
   check(tokens: ParsedList['tokens']): { readonly isConfirmed: boolean; readonly missing: readonly Hex[] } {
     const missing = tokens === this.#known ? [] : [...this.#known.keys()].filter((address) => !tokens.has(address))
     const hasLostTokens = tokens.size === 0 || missing.length > 0
