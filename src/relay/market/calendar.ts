@@ -62,7 +62,7 @@ export class MarketCalendar {
     return { state, since: timeInNewYork(since), until: timeInNewYork(until), reason }
   }
 
-  /** Joins a closed part with the closed parts beside it. The earliest part that has a reason gives the reason. */
+  /** Joins a closed part with the adjacent closed parts. The earliest part that has a reason gives the reason. */
   #joined(closed: Stretch): Stretch {
     let { since, until, reason } = closed
     while (since > this.#begin) {

@@ -139,7 +139,7 @@ function readWord(answer: BatchAnswer | undefined): WordAnswer {
   return { kind: 'word', value: BigInt(text), text }
 }
 
-/** The first reason why a pool cannot be read: one that another way may solve comes before one that time may solve. */
+/** The reason why a pool cannot be read. A refusal takes precedence, since another way of reading may succeed. */
 function worseOf(...answers: readonly WordAnswer[]): PoolAnswer {
   const reasons = answers.filter((answer) => answer.kind !== 'word')
   const [first] = ['refused', 'failed', 'unreadable'].flatMap((kind) => reasons.filter((reason) => reason.kind === kind))

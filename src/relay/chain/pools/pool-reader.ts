@@ -102,7 +102,7 @@ export class PoolReader {
     })
     if (!block) return { readings: unreadable(pools, 'the block has no header'), next: 'repeat' }
     if (!first || !last || !isSameBlock(first, last))
-      return { readings: unreadable(pools, 'the block changed meanwhile'), next: 'repeat' }
+      return { readings: unreadable(pools, 'the block changed during the read'), next: 'repeat' }
     const kinds = new Set(read.map(([, { kind }]) => kind))
     const next = kinds.has('refused') ? 'way' : kinds.has('failed') ? 'repeat' : null
     return { readings: { block, pools: new Map(read.map(([pool, answer]) => [pool, asReading(answer)])) }, next }

@@ -24,5 +24,5 @@ export const SQRT_PRICE_BOUNDS = { min: 4295128739n, max: 1461446703485210103287
 /** The contract whose movements concern the pool. */
 export const poolAccount = ({ id, manager }: Pool): Hex => manager ?? id
 
-/** The lower address comes first in a pool. */
+/** The token with the lower address is a pool's first token. */
 export const isToken0 = ({ token, currency }: Pool): boolean => BigInt(token) < BigInt(currency.address)

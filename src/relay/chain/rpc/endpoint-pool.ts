@@ -56,7 +56,7 @@ type Endpoint = {
   /** Time of the last question for its chain that it answered rightly, and of its last answer to any request. */
   chainAskedAt: number
   answeredAt: number
-  /** The current question for its chain, beside its other requests. */
+  /** The current question for its chain, in parallel with its other requests. */
   confirming: Promise<void> | null
   /** It is last in line until this time, and was put aside so many times in a row. */
   asideUntil: number
@@ -113,10 +113,10 @@ export class EndpointPool {
     await Promise.all(endpoints.map((endpoint) => this.#confirm(endpoint, askedAfter)))
   }
 
-  /** Puts the first endpoint aside: its answers are of no use. */
+  /** Puts the first endpoint aside: settling does not advance with its answers. */
   readonly leaveEndpoint = (): void => {
     const [first] = this.#inOrder()
-    if (first) this.#putAside(first, { reason: 'its answers are of no use' })
+    if (first) this.#putAside(first, { reason: 'settling does not advance' })
   }
 
   #request<T>(request: RpcRequest<T>, signal?: AbortSignal): Promise<T> {

@@ -20,7 +20,7 @@ const Timestamp = HexQuantity.refine((seconds) => seconds < NEVER_SECONDS)
   .catch(null)
   .transform((seconds) => seconds ?? null)
 
-/** Some nodes send whole transactions where only hashes were requested. */
+/** Some nodes send whole transactions although only hashes were requested. */
 const TransactionHash = z.union([HexWord, z.object({ hash: HexWord }).transform(({ hash }) => hash)])
 
 /** The used fields of a block header. A pending one may lack number and hash. */

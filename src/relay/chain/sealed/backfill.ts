@@ -47,7 +47,7 @@ export class Backfill {
         this.#retries.succeeded()
       } catch (failure) {
         signal.throwIfAborted()
-        if (this.#retries.totalFailures > 0) warn('backfill waits', { reason: String(failure) })
+        if (this.#retries.totalFailures > 0) warn('backfill delayed, retrying', { reason: String(failure) })
         await this.#retries.waitToRetry(failure, clock, signal)
       }
     }

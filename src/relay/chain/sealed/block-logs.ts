@@ -111,7 +111,7 @@ export async function readBlock(
   return { ...answer, header, listed, queried }
 }
 
-/** Leaves out logs beside an unreadable one in their transaction: it could change their meaning. */
+/** Leaves out all logs of a transaction with an unreadable log, which could change their meaning. */
 export function settleableLogs({ logs, unreadableTxs }: Logs): Pick<SealedBlock, 'logs' | 'isPartial'> {
   if (!unreadableTxs) return { logs }
   const isWhole = ({ transactionHash }: Log) => !unreadableTxs.has(null) && !unreadableTxs.has(transactionHash)

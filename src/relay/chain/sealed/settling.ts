@@ -114,7 +114,7 @@ export class Settling {
       if (reading.status === 'rejected') throw reading.reason
       const { header, listed } = reading.value
       // A token that was listed during the read may have logs in this block that were not requested.
-      if (listed !== addresses()) throw new UpstreamError('behind', 'the token list changed meanwhile')
+      if (listed !== addresses()) throw new UpstreamError('behind', 'the token list changed during the read')
       const previous = recentBlocks.newest
       if (previous?.hash && header.parentHash && header.parentHash !== previous.hash) return this.#resolveMismatch(previous)
       this.#settle(reading.value)

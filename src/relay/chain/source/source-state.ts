@@ -140,7 +140,7 @@ function learn(state: SourceState, evidence: Evidence, at: number): SourceState 
       return state
     case 'live':
       if (evidence.subscription === 'pendingLogs') return { ...state, link: 'pushing', missed: missedLogs.noMissedLogs }
-      // Sealed logs beside pre-confirmed ones are a probe, not a refusal.
+      // A subscription to sealed logs is only a probe while the node still pushes pre-confirmed ones.
       return state.link === 'pushing' ? state : { ...state, link: 'refused' }
     case 'heads_live':
       return { ...state, linkHead: { number: state.head ?? -1, at, isPushed: false, polledAhead: 0 } }

@@ -183,7 +183,7 @@ function takeSealedLogs(progress: SourceProgress, { logs, unreadable }: Logs, { 
 
 const unreadableLogs = (count: number): readonly ChainEvent[] => (count > 0 ? [{ type: 'unreadable', count }] : [])
 
-/** Leaves out sealed logs, which some nodes push as pending ones, and logs far above the head, where no block is pre-confirmed. */
+/** Leaves out sealed logs, which some nodes push as pending ones, and logs far above the head, which no real block has. */
 const preconfirmedLogs = (logs: readonly Log[], sealed: SealedBlocks): readonly Log[] =>
   logs.filter((log) => !log.removed && log.blockHash !== sealed.head?.hash && !sealed.isOutOfReach(log.blockNumber))
 
