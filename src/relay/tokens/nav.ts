@@ -9,6 +9,7 @@ export type NavReading = {
   readonly updatedAt: number | null
 }
 
+/** The clock, and the age from which a NAV is stale. */
 export type NavTiming = { readonly now: number; readonly navStaleMs: number }
 
 /** A time further ahead of the relay's clock is invalid. */
