@@ -21,7 +21,7 @@ RUN mkdir -p /data && chown node:node /data
 USER node
 VOLUME /data
 EXPOSE 8080
-# The relay sends every client its position and then ends: give it PRE_DRAIN_MS, DRAIN_MS and some seconds more before it is killed.
+# The relay sends every client its position and then ends: give it PRE_DRAIN, DRAIN and some seconds more before it is killed.
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=15s CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.PORT + '/healthz').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 # A small young generation: with thousands of silent listeners it would be most of the memory. No code needs __proto__.

@@ -1,5 +1,18 @@
 #!/usr/bin/env node
-import { adviceFor, type Command, type CommandFlags, EXIT_OK, EXIT_USAGE, UsageError } from './lib/flags.ts'
+import {
+  adviceFor,
+  type Command,
+  type CommandFlags,
+  commonFlags,
+  EXIT_OK,
+  EXIT_USAGE,
+  oneLine,
+  readFlags,
+  runToExitCode,
+  UsageError,
+} from './lib/flags.ts'
+import { helpText } from './lib/help.ts'
+import { versionText } from './lib/version.ts'
 
 type CommandEntry = {
   readonly summary: string
@@ -18,7 +31,7 @@ const entries: Readonly<Record<string, CommandEntry>> = {
         startBuiltInChain: async (faults) => (await import('./devnet/built-in-chain.ts')).startBuiltInChain(faults),
         loadDocuments: async () => (await import('./docs/documents.ts')).documents,
       }),
-    flags: async () => (await import('./relay/config/config.ts')).settingFlags,
+    flags: async () => (await import('./relay/config/setting-flags.ts')).settingFlags,
   },
   tail: {
     summary: 'print the updates of some symbols',
@@ -43,9 +56,17 @@ const entries: Readonly<Record<string, CommandEntry>> = {
   },
   help: {
     summary: 'explain a command',
-    run: ([name = '-']) => (name.startsWith('-') ? printHelp() : runCommand(name, ['--help'])),
+    run: async ([name = '-']) => (name.startsWith('-') ? print(programHelp()) : commandNamed(name).run(['--help'])),
     flags: async () => ({}),
     words: async () => Object.keys(entries),
+  },
+  version: {
+    summary: 'print the version',
+    run: async (args) => {
+      readFlags(commonFlags, args, { help: helpText('stocktape version', 'Prints the version of stocktape, and that of Node.') })
+      return print(`${versionText}\n`)
+    },
+    flags: async () => commonFlags,
   },
 }
 const commands = new Map(Object.entries(entries))
@@ -60,9 +81,13 @@ async function run(args: readonly string[]): Promise<number> {
     return EXIT_USAGE
   }
   const [first = ''] = args
-  if (args.length === 1 && (first === '--help' || first === '-h')) return printHelp()
-  if (args.length === 1 && first === '--version') return printVersion()
-  return first === '' || first.startsWith('-') ? runCommand('serve', args) : runCommand(first, args.slice(1))
+  if (args.length === 1 && (first === '--help' || first === '-h')) return print(programHelp())
+  if (args.length === 1 && (first === '--version' || first === '-V')) return print(`${versionText}\n`)
+  const isCommand = first !== '' && !first.startsWith('-')
+  const name = isCommand ? first : 'serve'
+  return runToExitCode(commands.has(name) && name !== 'help' ? `stocktape${isCommand ? ` ${name}` : ''}` : 'stocktape', () =>
+    commandNamed(name).run(isCommand ? args.slice(1) : args),
+  )
 }
 
 function isNodeTooOld(): boolean {
@@ -70,31 +95,33 @@ function isNodeTooOld(): boolean {
   return major < OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor < OLDEST_NODE[1])
 }
 
-async function runCommand(name: string, args: readonly string[]): Promise<number> {
-  try {
-    const command = commands.get(name)
-    if (!command) throw new UsageError(unknownCommand(name))
-    return await command.run(args)
-  } catch (mistake) {
-    if (!(mistake instanceof UsageError)) throw mistake
-    process.stderr.write(`stocktape${commands.has(name) ? ` ${name}` : ''}: ${mistake.message}\n`)
-    return EXIT_USAGE
-  }
+function commandNamed(name: string): CommandEntry {
+  const command = commands.get(name)
+  if (!command) throw new UsageError(`'${oneLine(name)}' is not a command. ${adviceFor(name, commands.keys())}`)
+  return command
 }
 
-function unknownCommand(name: string): string {
-  return `'${name.replace(/\s+/g, ' ')}' is not a command. ${adviceFor(name, commands.keys())}`
-}
+const programHelp = (): string =>
+  helpText(
+    'stocktape [COMMAND] [FLAG ...]',
+    'The tape of tokenized stocks, over WebSocket and SSE.',
+    { heading: 'Commands', terms: [...commands].map(([name, { summary }]) => [name, summary]) },
+    {
+      heading: 'Examples',
+      terms: [
+        ['stocktape', 'run the relay on a built-in chain, on http://127.0.0.1:8080'],
+        ['stocktape --network base', 'run it on Base; each setting is a flag or an environment variable'],
+        ['stocktape tail AAPLc', 'follow a stock'],
+        ['stocktape doctor', 'find out why an upstream does not work'],
+      ],
+    },
+    'stocktape serve --help explains all settings, stocktape COMMAND --help a command. -V prints the version.',
+  )
 
-async function printHelp(): Promise<number> {
-  const { settingsText } = await import('./relay/config/config.ts')
-  const lines = [...commands].map(([name, { summary }]) => `  stocktape ${name.padEnd(11)} ${summary}`)
-  const text = ['stocktape: the tape of tokenized stocks, over WebSocket and SSE', '', ...lines, '', commandsHint, '']
-  process.stdout.write(`${text.join('\n')}\n${settingsText()}`)
+function print(text: string): number {
+  process.stdout.write(text)
   return EXIT_OK
 }
-
-const commandsHint = '`stocktape <command> --help` explains a command, and --version prints the version. What follows is for serve.'
 
 const loadCompletedCommands = () =>
   Promise.all(
@@ -105,11 +132,5 @@ const loadCompletedCommands = () =>
       words: (await words?.()) ?? [],
     })),
   )
-
-async function printVersion(): Promise<number> {
-  const { version } = await import('./lib/version.ts')
-  process.stdout.write(`${version}\n`)
-  return EXIT_OK
-}
 
 process.exitCode = await run(process.argv.slice(2))

@@ -1,42 +1,39 @@
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { BoardFeed } from './feed/board-feed.ts'
-import { useFeed, useFlows, useNow, useRoute, useTheme } from './feed/board-hooks.ts'
+import { toggleTheme, useFeed, useFlows, useNow, useRoute } from './feed/board-hooks.ts'
 import { DemoBanner, Notes, Tools } from './pages/board-tools.tsx'
 import { HelpSheet } from './pages/help-sheet.tsx'
 import { PlayPage } from './pages/play-page.tsx'
 import { SourcePage } from './pages/source-page.tsx'
 import { useBoardKeys } from './shared/board-keys.ts'
-import type { BoardFilter, BoardRoute } from './shared/board-route.ts'
-import { BackLink } from './shared/page-link.tsx'
+import type { BoardRoute } from './shared/board-route.ts'
+import { BackLink, openPage } from './shared/page-route.tsx'
 import { orderSymbols } from './symbols/symbol-order.ts'
 import { SymbolPage } from './symbols/symbol-page.tsx'
 import { type SymbolsProps, SymbolsView } from './symbols/symbols-view.tsx'
 import { FactSheet } from './tape/fact-sheet.tsx'
-import { LiveRegion } from './tape/live-region.tsx'
 import { Strip } from './tape/pulse-strip.tsx'
-import type { TapeLine } from './tape/tape-lines.ts'
 import { TapePanel } from './tape/tape-panel.tsx'
+import { lineSentence } from './tape/tape-texts.ts'
 
-/** The whole page. */
+/** Time for a screen reader to finish a sentence before the next one. */
+const ANNOUNCEMENT_INTERVAL_MS = 5_000
+
 export function Board() {
-  const { route, change, changeView: onView } = useRoute()
-  const { filter, view } = route
+  const { page, filter, view } = useRoute()
   const feed = useFeed(filter)
   const nowMs = useNow(feed)
   const { flows, flowSpan } = useFlows(feed, nowMs)
-  const toggleTheme = useTheme()
   const [isPaused, setPaused] = useState(false)
   const [isHelpOpen, setHelpOpen] = useState(false)
   const [tab, setTab] = useState<Tab>('symbols')
   const search = useRef<HTMLInputElement>(null)
-  const base = useBasePage(route.page)
-  const onFilter = (next: BoardFilter) => change({ filter: next })
-  // The rows are drawn again only when something of theirs changes, so that these must stay the same.
-  const onOpenLine = useCallback((line: TapeLine) => change({ page: { name: 'fact', key: line.id } }), [change])
-  const onOpen = useCallback((symbol: string) => change({ page: { name: 'symbol', symbol } }), [change])
+  // A fact opens over the page before it.
+  const base = useRef<BoardRoute['page']>({ name: 'symbols' })
+  if (page.name !== 'fact') base.current = page
   const symbols = () => orderSymbols(feed.book.all(), view, { flows, lastUpdates: feed.lastUpdates }).map(({ symbol }) => symbol)
   const keys = { p: () => setPaused(!isPaused), t: toggleTheme, '?': () => setHelpOpen(true) }
-  const selected = useBoardKeys({ view, symbols, change, search, others: keys })
+  const selected = useBoardKeys({ view, symbols, search, others: keys })
   useConnectionMark(feed)
   return (
     <div class={`app ${view.isWall ? 'wall' : ''} tab-${tab}`}>
@@ -44,15 +41,15 @@ export function Board() {
       <header class="strip">
         <h1 class="brand">stocktape</h1>
         <Strip feed={feed} nowMs={nowMs} />
-        <Tools {...{ view, onView, toggleTheme, search }} onHelp={() => setHelpOpen(true)} />
+        <Tools view={view} search={search} onHelp={() => setHelpOpen(true)} />
       </header>
       <TabBar tab={tab} onTab={setTab} />
       <main class="state">
-        <MainPage {...{ page: base, feed, flows, flowSpan, nowMs, view, filter, onView, onFilter, selected, onOpen, onOpenLine }} />
+        <MainPage page={base.current} {...{ feed, flows, flowSpan, nowMs, view, selected }} />
         <Notes />
       </main>
-      <TapePanel {...{ feed, nowMs, isPaused, filter, onFilter, onPause: setPaused, onOpen: onOpenLine }} />
-      {route.page.name === 'fact' && <FactSheet id={route.page.key} feed={feed} onClose={() => change({ page: base })} />}
+      <TapePanel {...{ feed, nowMs, isPaused, filter }} onPause={setPaused} />
+      {page.name === 'fact' && <FactSheet id={page.key} feed={feed} onClose={() => openPage(base.current)} />}
       {isHelpOpen && <HelpSheet onClose={() => setHelpOpen(false)} />}
       <LiveRegion feed={feed} />
     </div>
@@ -61,7 +58,7 @@ export function Board() {
 
 type Tab = 'symbols' | 'tape'
 
-/** On a narrow screen one part at a time is shown. */
+/** A narrow screen shows one part at a time. */
 const TabBar = ({ tab, onTab }: { readonly tab: Tab; readonly onTab: (tab: Tab) => void }) => (
   <nav class="tab-bar" aria-label="Parts of the page">
     {(['symbols', 'tape'] as const).map((name) => (
@@ -72,7 +69,7 @@ const TabBar = ({ tab, onTab }: { readonly tab: Tab; readonly onTab: (tab: Tab) 
   </nav>
 )
 
-/** The style dims what is no longer live. */
+/** Sets the mark by which the style dims a page that is not live. */
 function useConnectionMark({ failure, interruptions, state }: BoardFeed): void {
   const isLost = failure !== null || interruptions.at(-1)?.untilMs === null
   const mark = isLost ? 'lost' : state?.phase === 'live' ? 'live' : 'opening'
@@ -81,37 +78,42 @@ function useConnectionMark({ failure, interruptions, state }: BoardFeed): void {
   }, [mark])
 }
 
-/** A fact opens over the page that was there. */
-function useBasePage(page: BoardRoute['page']): BoardRoute['page'] {
-  const base = useRef<BoardRoute['page']>({ name: 'symbols' })
-  if (page.name !== 'fact') base.current = page
-  return base.current
-}
-
-type MainProps = SymbolsProps & {
-  readonly page: BoardRoute['page']
-  readonly filter: BoardFilter
-  readonly onFilter: (filter: BoardFilter) => void
-  readonly onOpenLine: (line: TapeLine) => void
-}
-
-function MainPage({ page, filter, onFilter, onOpenLine, ...symbols }: MainProps) {
+function MainPage({ page, ...symbols }: SymbolsProps & { readonly page: BoardRoute['page'] }) {
   const { feed, flows, flowSpan, nowMs } = symbols
   // A symbol may be renamed while its page is open.
   const shown = useRef(new Map<string, string>())
   if (page.name === 'source') return <SourcePage feed={feed} nowMs={nowMs} />
-  if (page.name === 'play') return <PlayPage feed={feed} filter={filter} onFilter={onFilter} />
+  if (page.name === 'play') return <PlayPage feed={feed} />
   if (page.name !== 'symbol') return <SymbolsView {...symbols} />
   const stock = feed.book.get(page.symbol) ?? feed.book.get(shown.current.get(page.symbol) ?? '')
   if (stock) shown.current.set(page.symbol, stock.address)
-  if (stock)
-    return (
-      <SymbolPage {...{ stock, feed, flowSpan, nowMs }} key={stock.address} flow={flows.get(stock.address)} onOpen={onOpenLine} />
-    )
+  if (stock) return <SymbolPage {...{ stock, feed, flowSpan, nowMs }} key={stock.address} flow={flows.get(stock.address)} />
   const words = feed.state?.phase === 'live' ? `There is no symbol “${page.symbol}” in this selection.` : 'Loading …'
   return (
     <p class="empty">
       {words} <BackLink />
+    </p>
+  )
+}
+
+/** Announces the newest line to screen readers, and the number of the other new lines. */
+function LiveRegion({ feed }: { readonly feed: BoardFeed }) {
+  const [text, setText] = useState('')
+  useEffect(() => {
+    let announced = feed.lines.newest
+    const timer = setInterval(() => {
+      const { newest } = feed.lines
+      const line = feed.lines.at(newest)
+      if (newest === announced || !line) return
+      const others = newest - announced - 1
+      announced = newest
+      setText(`${lineSentence(line, feed.head)}${others > 0 ? `, and ${others} more` : ''}`)
+    }, ANNOUNCEMENT_INTERVAL_MS)
+    return () => clearInterval(timer)
+  }, [feed])
+  return (
+    <p class="unseen" aria-live="polite">
+      {text}
     </p>
   )
 }

@@ -7,6 +7,7 @@ import { typescriptTypes } from '../docs/typescript-types.ts'
 import { camelCaseOf } from '../lib/camel-case.ts'
 import { followingTypes, namedTypes, typesOfKind, updateTypes } from '../protocol/updates.ts'
 import { filterNames, valueFilters } from '../protocol/value-filters.ts'
+import { fileSentence } from '../relay/config/setting-flags.ts'
 import { type AnySetting, groupTitles, settingGroups } from '../relay/config/settings.ts'
 
 /**
@@ -63,8 +64,10 @@ export const filterParameters: readonly (readonly [option: keyof ValueFilters, p
 `,
 )
 
-const settingRow = ([name, { default: fallback, description }]: readonly [string, AnySetting]): string =>
-  `| \`${name}\` | ${fallback ?? '–'} | ${description} |\n`
+const settingRow = ([name, setting]: readonly [string, AnySetting]): string => {
+  const { default: fallback, description, mayHoldSecret } = setting
+  return `| \`${name}\`${mayHoldSecret ? ' [file]' : ''} | ${fallback ?? '–'} | ${description} |\n`
+}
 
 const settingSections = Object.entries(settingGroups).map(
   ([group, settings]) => `
@@ -79,8 +82,12 @@ write(
   'docs/configuration.md',
   `# Configuration
 
-Each setting is an environment variable, or a flag of the same name: \`PENDING_POLL_MS\` is \`--pending-poll-ms\`. A flag wins over
-the environment. \`npm start -- --help\` prints the same texts. The relay does not start with a misspelt setting; it only warns
-if the variable may belong to another program.
+Each setting is an environment variable, or a flag of the same name: \`PENDING_POLL\` is \`--pending-poll\`. A flag wins over the
+environment, which wins over the file that \`--env-file PATH\` names. \`stocktape serve --help\` prints the same texts. The relay does
+not start with a misspelt setting; it only warns if the variable may belong to another program.
+
+Times are written \`200ms\`, \`15s\`, \`5m\`, \`24h\` or \`30d\`, and sizes \`64KiB\`, \`1MiB\` or \`1GiB\`.
+
+${fileSentence} If both are set, the relay does not start. The file may end with an empty line.
 ${settingSections.join('')}`,
 )

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { type RequestedFaults, requestedFaults } from '../lib/fault-settings.ts'
-import { type CommandFlags, flagLines, helpFlag, readFlags } from '../lib/flags.ts'
+import { type CommandFlags, commonFlags, EXIT_OK, readFlags, runToExitCode, UsageError } from '../lib/flags.ts'
+import { flagTerms, helpText } from '../lib/help.ts'
 import { SettingError } from '../lib/setting-readers.ts'
 import { type Devnet, startDevnet } from './devnet.ts'
 
@@ -20,13 +21,14 @@ const flags = {
     type: 'string',
     description: 'what goes wrong, such as reorg=2%,drop=5%,late=5%,silent=30s; docs/faults.md has all of it',
   },
-  ...helpFlag,
+  ...commonFlags,
 } as const satisfies CommandFlags
 
-const HELP = `The devnet: a chain with tokenized stocks, pre-confirmations and a market, on a loopback port.
-
-${flagLines(flags)}
-`
+const help = helpText(
+  'npm run devnet -- [--port 9545] [--faults FAULTS]',
+  'The devnet: a chain with tokenized stocks, pre-confirmations and a market, on a loopback port.',
+  flagTerms(flags),
+)
 
 const wholeNumber = (min: number, max: number) => {
   const error = `a whole number from ${min} to ${max}`
@@ -45,12 +47,10 @@ const Settings = z.object({
   calls: z.boolean().default(false),
   calendar: z.boolean().optional(),
   faults: z.string().default(''),
-  help: z.boolean().default(false),
 })
 
-const main = async (): Promise<void> => {
-  const settings = Settings.parse(readFlags(flags, process.argv.slice(2)).values)
-  if (settings.help) return print(HELP)
+async function main(): Promise<number> {
+  const settings = Settings.parse(readFlags(flags, process.argv.slice(2), { help }).values)
   const devnet = await startDevnet({
     port: settings.port,
     seed: settings.seed,
@@ -64,6 +64,7 @@ const main = async (): Promise<void> => {
   print(startupText(devnet))
   // The second signal finds no listener and ends the process at once.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void devnet.stop())
+  return EXIT_OK
 }
 
 /** Those that the chain can have. */
@@ -95,18 +96,17 @@ const print = (text: string): void => {
   process.stdout.write(text)
 }
 
-/** One line that explains what to change. */
-const errorLine = (error: unknown): string => {
-  if (error instanceof z.ZodError) return error.issues.map(({ path, message }) => `--${path.join('.')}: ${message}`).join('; ')
-  if (error instanceof SettingError) return `--faults ${error.message}`
-  if (!(error instanceof Error)) return String(error)
-  if ('code' in error && error.code === 'EADDRINUSE') return 'the port is in use: choose another with --port'
-  return error.message.split('\n')[0] ?? error.message
+/** The line of a mistake that explains what to change; undefined for any other failure. */
+function mistakeOf(failure: unknown): string | undefined {
+  if (failure instanceof z.ZodError) return failure.issues.map(({ path, message }) => `--${path.join('.')}: ${message}`).join('; ')
+  if (failure instanceof SettingError) return `--faults ${failure.message}`
+  const isPortTaken = failure instanceof Error && 'code' in failure && failure.code === 'EADDRINUSE'
+  return isPortTaken ? 'the port is in use: choose another with --port' : undefined
 }
 
-try {
-  await main()
-} catch (error) {
-  process.stderr.write(`devnet: ${errorLine(error)}\n`)
-  process.exitCode = 2
-}
+process.exitCode = await runToExitCode('devnet', () =>
+  main().catch((failure: unknown) => {
+    const mistake = mistakeOf(failure)
+    throw mistake === undefined ? failure : new UsageError(mistake)
+  }),
+)

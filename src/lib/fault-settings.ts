@@ -1,8 +1,9 @@
 import { nearestName } from './nearest-name.ts'
 import type { RecurringWindow } from './recurring-window.ts'
 import { itemsOf, redacted, SettingError } from './setting-readers.ts'
+import { durationMs } from './units.ts'
 
-/** How often something happens, from 0 to 1; a reorg also has a depth. */
+/** The share of what could happen that does, from 0 to 1; a reorg also has a depth. */
 type Share = { readonly share: number; readonly depth: number }
 
 /** A fault that can be asked for: what it is without a value, what it does, and how its value is read. */
@@ -52,7 +53,6 @@ type FaultName = keyof FaultDefinitions
 export type RequestedFaults = { readonly [N in FaultName]?: NonNullable<ReturnType<FaultDefinitions[N]['read']>> }
 
 const faultNames = Object.keys(faultDefinitions) as FaultName[]
-const SUGGESTION_BOUND_EDITS = 3
 
 /** Reads a list such as `reorg=2%,silent=30s,gap`. */
 export const requestedFaults = (text: string): RequestedFaults => {
@@ -72,7 +72,7 @@ export const requestedFaults = (text: string): RequestedFaults => {
 }
 
 const hintFor = (given: string): string => {
-  const nearest = nearestName(given, faultNames, Math.min(SUGGESTION_BOUND_EDITS, given.length - 1))
+  const nearest = nearestName(given, faultNames)
   return nearest === undefined ? ` (there are ${faultNames.join(', ')})` : ` (did you mean ${nearest}?)`
 }
 
@@ -96,12 +96,6 @@ function window(fallback: string, what: string) {
     return others.length === 0 && lengthMs > 0 && lengthMs < periodMs && periodMs <= PERIOD_BOUND_MS ? { lengthMs, periodMs } : null
   }
   return { fallback, what, read, needs: 'a time such as 30s, or 30s/5m for 30 s of every 5 minutes' }
-}
-
-/** NaN where the text is no duration. */
-function durationMs(text: string): number {
-  const [, amount = '', unit = ''] = /^(\d{1,6})(ms|s|m)$/.exec(text) ?? []
-  return amount === '' ? Number.NaN : Number(amount) * (unit === 'm' ? 60_000 : unit === 's' ? 1_000 : 1)
 }
 
 function numberUpTo(bound: number, text: string): number | null {

@@ -1,5 +1,12 @@
+/** A name with more than one wrong letter of so many is another name. */
+const LETTERS_PER_EDIT = 3
+
 /** The known name with the fewest edits, at most `bound` of them; of several the first. */
-export function nearestName(name: string, known: Iterable<string>, bound: number): string | undefined {
+export function nearestName(
+  name: string,
+  known: Iterable<string>,
+  bound = Math.ceil(name.length / LETTERS_PER_EDIT),
+): string | undefined {
   let nearest: string | undefined
   let fewest = bound + 1
   for (const candidate of known) {

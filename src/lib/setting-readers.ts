@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
 import { addressIn, type Hex, ZERO_ADDRESS } from './hex.ts'
+import { amountOf, amountText, sizeUnits, timeUnits } from './units.ts'
 
 // Each reader parses the text of a setting, or throws what it must be.
 
@@ -11,6 +13,31 @@ export const redacted = (given: string): string =>
 export class SettingError extends Error {}
 /** The same for a setting whose text must not be printed. */
 export class SecretSettingError extends SettingError {}
+
+/** Reads the text of a setting. One that takes only a few texts has all of them as choices. */
+export type SettingReader<Value> = { (text: string): Value; readonly choices?: readonly string[] }
+/** Reads a number whose unit the code appends to the name of the setting. */
+type QuantityReader<Unit extends 'Ms' | 'Bytes'> = SettingReader<number> & { readonly unit: Unit; readonly examples: string }
+
+export const duration = (min: number, max: number): QuantityReader<'Ms'> =>
+  Object.assign(quantity('time', timeUnits, min, max), { unit: 'Ms', examples: '200ms, 15s or 24h' } as const)
+
+export const size = (min: number, max: number): QuantityReader<'Bytes'> =>
+  Object.assign(quantity('size', sizeUnits, min, max), { unit: 'Bytes', examples: '64KiB or 1MiB' } as const)
+
+function quantity(what: string, units: typeof timeUnits, min: number, max: number) {
+  const [smallest = ''] = units.keys()
+  return (text: string): number => {
+    const value = amountOf(text, units)
+    if (value >= min && value <= max) return value
+    const bare = amountOf(`${text}${smallest}`, units)
+    if (bare >= min && bare <= max)
+      throw new SettingError(
+        `must have a unit, such as ${[...new Set([`${bare}${smallest}`, amountText(bare, units)])].join(' or ')}`,
+      )
+    throw new SettingError(`must be a ${what} with a unit, from ${amountText(min, units)} to ${amountText(max, units)}`)
+  }
+}
 
 export function integer(min: number, max: number) {
   return (text: string): number => {
@@ -38,9 +65,6 @@ export const itemsOf = (text: string): readonly string[] =>
 export function urls(...schemes: readonly string[]) {
   return (text: string): readonly string[] => itemsOf(text).map(url(...schemes))
 }
-
-/** Reads the text of a setting. One that takes only a few texts has all of them as choices. */
-export type SettingReader<Value> = { (text: string): Value; readonly choices?: readonly string[] }
 
 export function oneOf<const Names extends readonly string[]>(...choices: Names): SettingReader<Names[number]> {
   const read = (text: string): Names[number] => {
@@ -99,6 +123,18 @@ export function ranges(text: string): BlockList {
     list.addSubnet(address, prefixLength, version === 6 ? 'ipv6' : 'ipv4')
   }
   return list
+}
+
+/** The path of a file, which is read later, and again after a change. */
+export function readableFile(path: string): string {
+  try {
+    readFileSync(path)
+    return path
+  } catch (failure) {
+    throw new SettingError(
+      `must be a file that can be read (${failure instanceof Error && 'code' in failure ? failure.code : 'unknown'})`,
+    )
+  }
 }
 
 export function nonEmptyText(text: string): string {

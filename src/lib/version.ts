@@ -4,3 +4,5 @@ import { readFileSync } from 'node:fs'
 const manifest: { readonly version: string } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 
 export const { version } = manifest
+/** For bug reports, which need both. */
+export const versionText = `${version} (Node ${process.versions.node})`

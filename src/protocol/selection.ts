@@ -210,14 +210,14 @@ const EDITS_BOUND = 3
 const LETTERS_PER_EDIT = 3
 
 /** Names that clients used before: no number of edits leads from one to the other. */
-const formerNames: Readonly<Record<string, string>> = { party: 'account' }
+const formerNames: ReadonlyMap<string, string> = new Map([['party', 'account']])
 
 /** Refuses the first name that is not known: a misspelt filter would let everything through. */
 export function refuseUnknown(what: 'parameter' | 'field', names: Iterable<string>, known: readonly string[]): void {
   for (const name of names) {
     if (known.includes(name) || (what === 'parameter' && ignoredParameter.test(name))) continue
     const shown = name.slice(0, NAME_BOUND_CHARS)
-    const successor = formerNames[name] ?? ''
+    const successor = formerNames.get(name) ?? ''
     const nearest = known.includes(successor)
       ? successor
       : nearestName(shown, known, Math.min(EDITS_BOUND, Math.ceil(shown.length / LETTERS_PER_EDIT)))

@@ -2,9 +2,9 @@ import cluster from 'node:cluster'
 import { isIPv6 } from 'node:net'
 import { setTimeout as setTimeoutPromise } from 'node:timers/promises'
 import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from '../lib/flags.ts'
-import { version } from '../lib/version.ts'
+import { versionText } from '../lib/version.ts'
 import { quickStartLines } from '../protocol/routes.ts'
-import { type Config, type ConfigResult, noUpstream, readConfig, type Upstream, withUpstream } from './config/config.ts'
+import { type Config, type ConfigResult, readConfig, type Upstream, withUpstream } from './config/config.ts'
 import type { LoadDocuments } from './edge/http/documents-handler.ts'
 import { ListenError } from './edge/http/http-server.ts'
 import { type Logger, openLog } from './logger.ts'
@@ -34,18 +34,13 @@ export async function serve(args: readonly string[], { startBuiltInChain, loadDo
   const result = readConfig(args, process.env)
   if (result.kind !== 'settings') return printResult(result)
   if (!cluster.isWorker) for (const warning of result.warnings) printError(warning)
-  const { isBuiltIn } = result.config.chain
-  if (isBuiltIn && !result.config.process.demo) {
-    printError(noUpstream)
-    return EXIT_FAILED
-  }
   const log = openLog(result.config.process.logLevel)
   if (cluster.isWorker) {
     const { runWorker } = await import('./workers/run-worker.ts')
     runWorker(result.config, { log, loadDocuments })
     return EXIT_OK
   }
-  const builtInChain = isBuiltIn ? await startBuiltInChain(result.config.process.faults) : null
+  const builtInChain = result.config.chain.isBuiltIn ? await startBuiltInChain(result.config.process.faults) : null
   const config = builtInChain ? withUpstream(result.config, builtInChain.upstream) : result.config
   const relay = await start(config, { log, loadDocuments }, builtInChain)
   await Promise.race([relay.whenListed, new Promise((resolve) => setTimeout(resolve, FIRST_LIST_TIMEOUT_MS).unref())])
@@ -55,7 +50,7 @@ export async function serve(args: readonly string[], { startBuiltInChain, loadDo
 
 function printResult(result: Exclude<ConfigResult, { kind: 'settings' }>): number {
   if (result.kind === 'help') process.stdout.write(result.text)
-  if (result.kind === 'version') print(version)
+  if (result.kind === 'version') print(versionText)
   if (result.kind !== 'mistakes') return EXIT_OK
   for (const line of result.lines) printError(line)
   return EXIT_USAGE
@@ -102,13 +97,14 @@ const hostInUrl = (host: string): string => (host === '0.0.0.0' || host === '::'
 function printBanner({ process: own, chain, tape }: Config, relay: Relay): void {
   const host = `${hostInUrl(own.host)}:${relay.port}`
   const copy = tape.natsUrl === undefined ? '' : `the stream ${tape.natsStream} of NATS, with a copy in `
-  print(`stocktape listens on http://${host}, the tape is in ${copy}${tape.dataDir}`)
+  print(`stocktape listens on http://${host}, the tape is in ${copy}${tape.dataDir === ':memory:' ? 'memory' : tape.dataDir}`)
   if (own.role === 'ingest') {
     print('This process only writes the tape: it serves /healthz, /readyz, /metrics and /v1/status.')
     return
   }
   if (chain.isBuiltIn) {
-    print('No upstream is set, so this is the built-in chain: nothing on it is real. See --help for the settings.')
+    print('No upstream is set, so this is the built-in chain: nothing on it is real. stocktape serve --help has the settings.')
+    if (tape.dataDir === ':memory:') print('Its tape ends with this process: with DATA_DIR the next start continues it.')
     print('Its token TESTc retracts, splits and pauses on schedule (docs/test-token.md), and --faults makes more go wrong.')
   }
   print(`Open http://${host} for the board, http://${host}/docs for the reference.`)
@@ -130,18 +126,18 @@ function openShutdown(log: Logger, stop: () => Promise<void>, beforeStop: () => 
       () => process.exit(exitCode),
       (failure: unknown) => {
         logFatal(failure, 'stopping failed')
-        process.exit(1)
+        process.exit(EXIT_FAILED)
       },
     )
   }
   return {
     onSignal: () => {
-      if (startedAt === null) return start(0, beforeStop())
-      if (performance.now() - startedAt >= FORCED_EXIT_AFTER_MS) process.exit(1)
+      if (startedAt === null) return start(EXIT_OK, beforeStop())
+      if (performance.now() - startedAt >= FORCED_EXIT_AFTER_MS) process.exit(EXIT_FAILED)
     },
     onFailure: (failure: unknown) => {
       logFatal(failure, 'the relay cannot go on')
-      if (startedAt === null) start(failure instanceof WrongTapeError ? EXIT_USAGE : 1, Promise.resolve())
+      if (startedAt === null) start(failure instanceof WrongTapeError ? EXIT_USAGE : EXIT_FAILED, Promise.resolve())
     },
   }
 }

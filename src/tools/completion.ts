@@ -1,14 +1,15 @@
-import { adviceFor, type Command, type CommandFlags, EXIT_OK, helpFlag, UsageError } from '../lib/flags.ts'
+import { adviceFor, type Command, commonFlags, EXIT_OK, readFlags, UsageError } from '../lib/flags.ts'
+import { flagTerms, helpText } from '../lib/help.ts'
 import { bashScript, type CompletedCommand, fishScript, zshScript } from './completion-scripts.ts'
 
-const usage = `stocktape completion bash|zsh|fish
-
-Prints a script that completes commands and flags. To load it in each new shell:
-
-  bash   echo 'eval "$(stocktape completion bash)"' >> ~/.bashrc
+const help = helpText(
+  'stocktape completion bash|zsh|fish',
+  'Prints a script that completes commands and flags. To load it in each new shell:',
+  `  bash   echo 'eval "$(stocktape completion bash)"' >> ~/.bashrc
   zsh    echo 'eval "$(stocktape completion zsh)"' >> ~/.zshrc    (after compinit)
-  fish   stocktape completion fish > ~/.config/fish/completions/stocktape.fish
-`
+  fish   stocktape completion fish > ~/.config/fish/completions/stocktape.fish`,
+  flagTerms(commonFlags),
+)
 
 const scripts: ReadonlyMap<string, (commands: readonly CompletedCommand[]) => string> = new Map([
   ['bash', bashScript],
@@ -17,17 +18,14 @@ const scripts: ReadonlyMap<string, (commands: readonly CompletedCommand[]) => st
 ])
 
 export const completionShells: readonly string[] = [...scripts.keys()]
-export const completionFlags: CommandFlags = helpFlag
+export const completionFlags = commonFlags
 
 /** Prints the completion script of a shell for these commands, which load when they are needed. */
 export const openCompletion =
   (loadCommands: () => Promise<readonly CompletedCommand[]>): Command =>
   async (args) => {
-    if (args.includes('--help') || args.includes('-h')) {
-      process.stdout.write(usage)
-      return EXIT_OK
-    }
-    const [shell = '', ...others] = args
+    const { positionals } = readFlags(completionFlags, args, { help, allowsWords: true })
+    const [shell = '', ...others] = positionals
     const script = scripts.get(shell)
     if (!script || others.length > 0) throw new UsageError(mistakeOf(shell, others))
     process.stdout.write(script(await loadCommands()))

@@ -56,7 +56,7 @@ export async function generateFullTape(settings: TapeSettings): Promise<Generate
   const tape = openSqliteTape({
     dataDir: dir,
     tapeRetentionMs: DAY_MS,
-    tapeBound: updates + 10_000,
+    tapeMaxMessages: updates + 10_000,
     now: () => now,
     random: Math.random,
   })

@@ -66,7 +66,7 @@ export class HistoryUnderLoad {
       const tape = await generateFullTape({ dir, tokens, updates, head, now: Date.now() })
       generated = { tape, tokens, ms: performance.now() - from }
     }
-    const server = await openRelay(TOKENS, { TAPE_BOUND: String(updates) }, { fill })
+    const server = await openRelay(TOKENS, { TAPE_MAX_MESSAGES: String(updates) }, { fill })
     const { tape, tokens, ms } = generated ?? { tape: emptyTape, tokens: [], ms: 0 }
     const load = new HistoryUnderLoad(server, tape, tokens, [ms, performance.now() - began - ms])
     await load.#start()

@@ -29,7 +29,7 @@ const RATE_STEP = 1_000
 const FIRST_RATE = 8_000
 const RATE_BOUND = 64_000
 /** One write to a listener may contain a whole flashblock, and what waits must not end a listener here. */
-const BACKLOG_BOUND_BYTES = 256 * 2 ** 20
+const MAX_BACKLOG = '256MiB'
 
 /** One rate on a relay of its own. */
 export type IngestFigures = {
@@ -48,7 +48,7 @@ const workOf = (rate: number, pace: Pace): Work => {
 }
 
 async function measureRate(rate: number, pace: Pace, dir = ROOT): Promise<IngestFigures> {
-  const relay = await openRelay(TOKENS, { BACKLOG_BOUND_BYTES: String(BACKLOG_BOUND_BYTES) }, { dir, isLight: true })
+  const relay = await openRelay(TOKENS, { MAX_BACKLOG }, { dir, isLight: true })
   const load = new ListenerLoad(relay)
   try {
     const selections = [{ path: '/v1/ws?symbols=*&snapshot=false' }]

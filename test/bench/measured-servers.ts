@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Hex } from '../../src/lib/hex.ts'
 import { startCommandOf, startFlags } from '../support/child-program.ts'
+import { settingsFor } from './earlier-settings.ts'
 import type { TokenName } from './full-tape-generator.ts'
 import type { StreamKind } from './listeners-process.ts'
 import { PinnedProcess, PinnedWorker, ROOT } from './pinned-processes.ts'
@@ -27,7 +28,7 @@ export type MeasuredServer = {
   end(): Promise<void>
 }
 
-const CLIENTS_BOUND = 100_000
+const MAX_CLIENTS = 100_000
 const responseHeads: Readonly<Record<StreamKind, string>> = {
   ws: 'HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n',
   sse: 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n',
@@ -55,12 +56,12 @@ export async function openRelay(
     UPSTREAM_WS_URL: wsUrl,
     STOCKS_API_URL: url,
     DATA_DIR: dir,
-    CLIENTS_BOUND: String(CLIENTS_BOUND),
-    CLIENTS_PER_ADDRESS_BOUND: String(CLIENTS_BOUND),
+    MAX_CLIENTS: String(MAX_CLIENTS),
+    MAX_CLIENTS_PER_ADDRESS: String(MAX_CLIENTS),
     LOG_LEVEL: 'error',
     ...settings,
   }
-  const server = new PinnedProcess('server', startCommandOf(cwd), env, { cwd })
+  const server = new PinnedProcess('server', startCommandOf(cwd), settingsFor(cwd, env), { cwd })
   const [, port] = await server.waitForOutput(/listens on http:\/\/[^:]+:(\d+),/)
   await traffic.command({ do: 'waitForSubscription' })
   const end = async () => {

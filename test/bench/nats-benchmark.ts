@@ -22,7 +22,7 @@ const LISTENERS_PER_EDGE = 50
 const EDGE_COUNTS = [1, 2, 4] as const
 /** The rate whose latency is asked for, and the rate that an ingester has to sustain. */
 const [LATENCY_RATE, INGEST_RATE] = [1_000, 10_000]
-const BACKLOG_BOUND_BYTES = 256 * 2 ** 20
+const MAX_BACKLOG = '256MiB'
 
 /** One rate with so many edges. */
 export type NatsFigures = {
@@ -47,7 +47,7 @@ async function openCluster(edges: number): Promise<Cluster> {
   const open = async (name: string, settings: NodeJS.ProcessEnv) => {
     const server = new PinnedProcess(null, startCommand, {
       ...{ NATS_URL: nats.url, PORT: '0', DATA_DIR: join(folder, name), LOG_LEVEL: 'error' },
-      ...{ BACKLOG_BOUND_BYTES: String(BACKLOG_BOUND_BYTES), CLIENTS_PER_ADDRESS_BOUND: '1000', ...settings },
+      ...{ MAX_BACKLOG, MAX_CLIENTS_PER_ADDRESS: '1000', ...settings },
     })
     const [, port] = await server.waitForOutput(/listens on http:\/\/[^:]+:(\d+),/)
     return { server, port: Number(port) }

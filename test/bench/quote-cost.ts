@@ -20,7 +20,7 @@ export async function measureQuoteCost(): Promise<void> {
   const counting = await openCountingNode(devnet)
   const { poolsText: POOLS, quoteTokens: QUOTE_TOKENS, pools } = devnet
   const relay = await openRelay(devnet, {
-    ...{ POOLS, QUOTE_TOKENS, UPSTREAM_RPC_URL: counting.url, STOCKS_REFRESH_MS: String(REFRESH_MS) },
+    ...{ POOLS, QUOTE_TOKENS, UPSTREAM_RPC_URL: counting.url, STOCKS_REFRESH: `${REFRESH_MS}ms` },
   })
   const listener = await listenNdjson(`${relay.url}/v1/stream?symbols=*&types=quote,seal&snapshot=false&since=start`)
   const quotes = () => listener.messagesOf('quote').length

@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process'
 import { cpus, loadavg } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
+import { EXIT_OK, EXIT_USAGE, runToExitCode } from '../../src/lib/flags.ts'
 import { canPin } from '../support/cpu-cores.ts'
 import type { AddedLatency } from './added-latency.ts'
 import { type Comparison, compareCommits, compareRatios, printComparisons } from './asked-values.ts'
+import { type BenchRequest, type Part, readBenchFlags } from './bench-flags.ts'
 import {
   type BenchmarkSettings,
   benchmarkCapacity,
@@ -40,62 +41,13 @@ import { measureQuoteCost } from './quote-cost.ts'
 import { formatNumber, head, median, print, row } from './result-table.ts'
 import { measureReads, type ReadFigures, reportReads } from './rpc-reads-benchmark.ts'
 
-const HELP = `npm run bench [-- <part>…] [--rounds <n>] [--listeners <n>]
-
-  ingest    CPU per pushed log at 100 to 20,000 logs a second, and the greatest rate with nothing lost
-  ws        bursts of 20 transfers to WebSocket listeners: the relay, a naive ws server, a minimal server in C (the floor)
-  sse       the same over SSE: the relay, Hono's streamSSE, the floor
-  lone      one transfer at a time to WebSocket listeners
-  growth    CPU per delivery from 100 to 20,000 WebSocket listeners: the relay, the floor
-  deflate   listeners that offer permessage-deflate, compared with listeners that do not
-  mixed     listeners with five random tokens of fifty each, and listeners that all have the same five
-  join      all listeners join at once while 100 others keep receiving
-  memory    memory per idle listener
-  latency   latency that the relay adds between the upstream's socket and a listener's
-  held      as many listeners as the machine's file limit allows
-  rpc       JSON-RPC reads from the cache, compared with a bare Hono route that returns a constant
-  workers   bursts to WebSocket listeners from one process, and from two workers
-  nats      latency and rate over NATS, with one ingester and 1, 2 and 4 edges
-  quotes    what quotes ask of the upstream per pre-confirmed swap
-  history   latency of each kind of history query on a full tape, and its effect on live listeners
-
-  --against    a commit whose relay is measured too, in alternation: ingest, ws, sse, lone, growth, deflate, mixed, workers
-  --rounds     rounds of all parts but held, quotes and history; the medians are printed (3)
-  --listeners  number of listeners (10000)
-  --updates    number of updates on the full tape (1000000)
-`
-
-const parts = [
-  ...(['ingest', 'ws', 'sse', 'lone', 'growth', 'deflate', 'mixed', 'join', 'memory'] as const),
-  ...(['latency', 'held', 'rpc', 'workers', 'nats', 'quotes', 'history'] as const),
-] as const
-type Part = (typeof parts)[number]
-/** The parts that measure a relay and its listeners, so that two commits can be compared. */
-const comparedParts: readonly Part[] = ['ingest', 'ws', 'sse', 'lone', 'growth', 'deflate', 'mixed', 'workers']
-const isPart = (text: string): text is Part => parts.some((part) => part === text)
-
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    rounds: { type: 'string', default: '3' },
-    listeners: { type: 'string', default: '10000' },
-    updates: { type: 'string', default: '1000000' },
-    against: { type: 'string' },
-    help: { type: 'boolean', default: false },
-  },
+let request: BenchRequest | null = null
+const exitCode = await runToExitCode('bench', async () => {
+  request = readBenchFlags(process.argv.slice(2))
+  return EXIT_OK
 })
-const [rounds, listeners, updates] = [Number(values.rounds), Number(values.listeners), Number(values.updates)]
-const unknown = positionals.filter((text) => !isPart(text))
-if (values.help || unknown.length > 0 || !(rounds >= 1) || !(listeners >= 1) || !(updates >= 1)) {
-  process.stdout.write(HELP)
-  process.exit(values.help ? 0 : 2)
-}
-const selected = new Set<Part>(positionals.length > 0 ? positionals.filter(isPart) : values.against ? comparedParts : parts)
-const isNotCompared = (part: Part) => values.against !== undefined && !comparedParts.includes(part)
-if ([...selected].some(isNotCompared)) {
-  print(`With --against only these parts can be measured: ${comparedParts.join(', ')}.`)
-  process.exit(2)
-}
+if (!request) process.exit(exitCode)
+const { selected, against, rounds, listeners, updates } = request as BenchRequest
 const isSelected = (...wanted: readonly Part[]) => wanted.some((part) => selected.has(part))
 
 /** The measurements of each server, round by round. */
@@ -124,13 +76,13 @@ print(
 print(`Load of the machine before: ${formatNumber(loadavg()[0] ?? 0, 1)}. Other programs that run now affect the results.`)
 if (listeners + RESERVED_FILES > filesBound()) {
   print(`Only ${filesBound()} files may be open: raise the limit (ulimit -n), or use fewer --listeners.`)
-  process.exit(2)
+  process.exit(EXIT_USAGE)
 }
 
-const other = values.against === undefined ? null : checkOutCommit(values.against)
-if (values.against !== undefined && !other) {
-  print(`--against ${values.against}: this repository has no such commit.`)
-  process.exit(2)
+const other = against === null ? null : checkOutCommit(against)
+if (against !== null && !other) {
+  print(`--against ${against}: this repository has no such commit.`)
+  process.exit(EXIT_USAGE)
 }
 /** The measured relays: the folder of each, and what distinguishes the names of its figures. */
 const relays = [{ dir: ROOT, suffix: '' }, ...(other ? [{ dir: other.dir, suffix: ` at ${other.name}` }] : [])]

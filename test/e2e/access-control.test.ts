@@ -118,7 +118,7 @@ describe('a key', () => {
   })
 
   it('counts on its own, with its own limits', async () => {
-    const stack = await openTestStack({ API_KEYS: `waiting,${key} clients=3,other`, CLIENTS_PER_ADDRESS_BOUND: '1' })
+    const stack = await openTestStack({ API_KEYS: `waiting,${key} clients=3,other`, MAX_CLIENTS_PER_ADDRESS: '1' })
     const url = `${stack.relay.url}/v1/stream/AAPLc`
     for (let count = 0; count < 3; count += 1) await (await closeAfterTest(listenSse(url, bearer))).waitFor('live')
     expect((await fetchDocumented(url, { headers: bearer })).status).toBe(429)

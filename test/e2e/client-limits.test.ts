@@ -6,11 +6,11 @@ import { closeAfterTest, waitUntilLive } from './listeners.ts'
 
 const forwardedFor = (address: string) => ({ 'x-forwarded-for': address })
 /** All clients here are on this machine, so the proxy is this machine too. */
-const behindProxy = { CLIENTS_PER_ADDRESS_BOUND: '2', TRUSTED_PROXIES: '127.0.0.0/8' }
+const behindProxy = { MAX_CLIENTS_PER_ADDRESS: '2', TRUSTED_PROXIES: '127.0.0.0/8' }
 
 describe('listeners of one address', () => {
   it('are refused above the bound, over every transport, until one of them closes', async () => {
-    const stack = await openTestStack({ CLIENTS_PER_ADDRESS_BOUND: '2' })
+    const stack = await openTestStack({ MAX_CLIENTS_PER_ADDRESS: '2' })
     const url = `${stack.relay.url}/v1/stream/AAPLc`
     const first = await waitUntilLive(listenSse(url))
     await waitUntilLive(listenWs(`${stack.relay.wsUrl}?symbols=AAPLc`))

@@ -8,7 +8,7 @@ import { openStackWithListener, waitForSealAt } from './listeners.ts'
 
 const ONE_TOKEN = 100_000_000n
 /** The relay does not read the list again, so multipliers come from the chain alone. */
-const withoutListRefresh = { STOCKS_REFRESH_MS: '3600000' }
+const withoutListRefresh = { STOCKS_REFRESH: '1h' }
 
 /** Transfers one token; the hash of the transaction. */
 const transferToken = (devnet: Devnet, flash = true) => {
@@ -113,7 +113,7 @@ it('a split that was never pushed is found in its block, and later movements are
 })
 
 it('a split that happens during an outage is published between the movements before and after it', async () => {
-  const stack = await openTestStack({ ...withoutListRefresh, SILENCE_MS: '300' })
+  const stack = await openTestStack({ ...withoutListRefresh, SILENCE: '300ms' })
   const { devnet } = stack
   const effectiveAt = devnet.chain.pending.timestamp + 8
   devnet.issuer.split({ symbol: 'TSLAc', to: '2', effectiveAt })
@@ -143,7 +143,7 @@ it('a split that happens during an outage is published between the movements bef
 })
 
 it('a dividend, a seizure, a pause and a rename are published, and the old name finds the new one', async () => {
-  const { devnet, relay, listener } = await openStackWithListener({ STOCKS_REFRESH_MS: '100' })
+  const { devnet, relay, listener } = await openStackWithListener({ STOCKS_REFRESH: '100ms' })
   const memo = `0x${'4d'.repeat(32)}` as const
   devnet.issuer.dividend({ symbol: 'NVDAc', to: '1.25', id: 'div-1', description: 'a dividend' })
   devnet.issuer.seize({ symbol: 'TSLAc', raw: ONE_TOKEN, memo })
@@ -166,7 +166,7 @@ it('a feed round is the NAV before the list has it, and a token that replaces an
   const devnet = await openDevnet()
   const feed = devnet.feeds.TSLAc
   if (!feed) throw new Error('no feed')
-  const relay = await openRelayFor(devnet, { FEEDS: `TSLAc=${feed.proxy}`, STOCKS_REFRESH_MS: '100' })
+  const relay = await openRelayFor(devnet, { FEEDS: `TSLAc=${feed.proxy}`, STOCKS_REFRESH: '100ms' })
   const listener = await listenToAll({ relay }, 'start')
   await listener.waitFor('token', ({ symbol }) => symbol === 'TSLAc')
   const updatedAt = Math.floor(Date.now() / 1_000)

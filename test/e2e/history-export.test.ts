@@ -54,7 +54,7 @@ describe('history as NDJSON', () => {
   })
 
   it('and pages have the header X-Kept-Since, after which nothing is evicted', async () => {
-    const stack = await openStackWithTape({ TAPE_BOUND: '100' })
+    const stack = await openStackWithTape({ TAPE_MAX_MESSAGES: '100' })
     const url = `${stack.relay.url}/v1/events`
     const keptSince = async (query = '') => {
       const { headers, body } = await fetch(`${url}${query}`)
@@ -124,7 +124,7 @@ describe('history as NDJSON', () => {
   })
 
   it('counts as one connection of its address until it ends', async () => {
-    const { relay } = await openTestStack({ CLIENTS_PER_ADDRESS_BOUND: '1' })
+    const { relay } = await openTestStack({ MAX_CLIENTS_PER_ADDRESS: '1' })
     const url = `${relay.url}/v1/events?format=ndjson`
     const listener = await listenNdjson(`${relay.url}/v1/stream/AAPLc`)
     const { status, headers, json } = await fetchDocumented(url)
@@ -134,8 +134,8 @@ describe('history as NDJSON', () => {
     while ((await fetch(url)).status !== 200);
   })
 
-  it('is refused where CLIENTS_BOUND is reached', async () => {
-    const { relay } = await openTestStack({ CLIENTS_BOUND: '1' })
+  it('is refused where MAX_CLIENTS is reached', async () => {
+    const { relay } = await openTestStack({ MAX_CLIENTS: '1' })
     await closeAfterTest(listenNdjson(`${relay.url}/v1/stream/AAPLc`))
     const { status, headers, json } = await fetchDocumented(`${relay.url}/v1/events`, { headers: ndjson })
     expect([status, Number(headers.get('retry-after')) > 0]).toEqual([503, true])

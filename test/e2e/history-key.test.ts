@@ -19,7 +19,7 @@ const memo = `0x${'4d'.repeat(32)}` as const
 /** A chain whose blocks are safe after two others and final after four, and a listener to everything. */
 async function openStackWithEarlyFinality(): Promise<TestStack & { readonly listener: TestListener }> {
   const devnet = await openDevnet({ pace: 'manual', safeDepth: 2, finalizedDepth: 4 })
-  const relay = await openRelayFor(devnet, { FINALITY_POLL_MS: '100' })
+  const relay = await openRelayFor(devnet, { FINALITY_POLL: '100ms' })
   const statusListener = await listenNdjson(`${relay.url}/v1/stream?symbols=*&types=status&since=start&snapshot=false`)
   await statusListener.waitFor('status', ({ source }) => source === 'pendingLogs')
   statusListener.close()

@@ -12,7 +12,7 @@ const LIMITS = [7, 1, 20, 2, 100, 3, 1_000]
 /** A busy market, and a listener that follows the tape with a query. */
 async function openBusyRelay(query: string) {
   const devnet = await openDevnet({ blockMs: 100, flashblockMs: 20, transactionsPerFlashblock: 4, safeDepth: 2 })
-  const relay = await openRelayFor(devnet, { FINALITY_POLL_MS: '100' })
+  const relay = await openRelayFor(devnet, { FINALITY_POLL: '100ms' })
   const listener = await closeAfterTest(listenNdjson(`${relay.url}/v1/stream?${query}&since=start&format=ndjson&snapshot=false`))
   const waitForUpdates = async (count: number) => {
     const goal = tapeTexts(listener).length + count

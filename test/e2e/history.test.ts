@@ -7,7 +7,7 @@ import { pageTexts, readAllPages, readLines, tapeTexts } from './history-reader.
 import { closeAfterTest } from './listeners.ts'
 
 /** Longer replays than this become a gap. */
-const REPLAY_BOUND = 3
+const MAX_REPLAY = 3
 
 describe('history', () => {
   it('has the bytes of the stream page by page, in both views', async () => {
@@ -136,7 +136,7 @@ describe('a gap after a too long replay', () => {
   it.each(Object.entries(transports).flatMap(([name, open]) => selections.map((query) => [name, query, open] as const)))(
     'has a backfill link whose pages and lines complete the live updates: %s, %s',
     async (_, query, open) => {
-      const stack = await openTestStack({ REPLAY_BOUND: String(REPLAY_BOUND) })
+      const stack = await openTestStack({ MAX_REPLAY: String(MAX_REPLAY) })
       const all = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream?symbols=*&types=*&snapshot=false`))
       const uninterrupted = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream?${query}&snapshot=false`))
       const { id: start } = await uninterrupted.waitFor('live')
@@ -169,7 +169,7 @@ describe('a gap after a too long replay', () => {
         await all.until(() => transfers() > before)
       }
       const missed = await readAllPages(stack, `${gap.backfill}&limit=3`, between)
-      expect([readPages > 0, missed.length > REPLAY_BOUND]).toEqual([true, true])
+      expect([readPages > 0, missed.length > MAX_REPLAY]).toEqual([true, true])
       expect(await readLines(stack, `${gap.backfill}&format=ndjson`)).toEqual(missed)
       await round()
       expect(await readLines(stack, `${gap.backfill}&format=ndjson`)).toEqual(missed)
@@ -184,7 +184,7 @@ describe('a gap after a too long replay', () => {
   )
 
   it('is backfilled by address, since a token may be renamed meanwhile', async () => {
-    const stack = await openTestStack({ REPLAY_BOUND: String(REPLAY_BOUND) })
+    const stack = await openTestStack({ MAX_REPLAY: String(MAX_REPLAY) })
     const listener = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream/AAPLc?snapshot=false`))
     const { id: start } = await listener.waitFor('live')
     transfer(stack, 'AAPLc', 4)

@@ -111,7 +111,7 @@ describe('a stream', () => {
   })
 
   it('has an event line for heartbeats alone, whose id is the position of the listener', async () => {
-    const stack = await openTestStack({ HEARTBEAT_MS: '1000' })
+    const stack = await openTestStack({ HEARTBEAT: '1s' })
     const quiet = await ndjson(stack, '/v1/stream/AAPLc')
     const requested = await ndjson(stack, '/v1/stream/AAPLc?heartbeat=1')
     const listener = await sse(stack, '/v1/stream/AAPLc')
@@ -325,7 +325,7 @@ describe('a gap', () => {
   })
 
   it('for a replay that is too long continues at the end', async () => {
-    const stack = await openTestStack({ REPLAY_BOUND: '5' })
+    const stack = await openTestStack({ MAX_REPLAY: '5' })
     const first = await sse(stack, '/v1/stream/AAPLc?types=transfer')
     const { id: before } = await first.waitFor('live')
     transfer(stack, 'AAPLc', 6)
@@ -342,7 +342,7 @@ describe('a gap', () => {
   })
 
   it('for evicted updates continues at the oldest position, which is no gap for since=start', async () => {
-    const stack = await openTestStack({ TAPE_BOUND: '1000', FINALITY_POLL_MS: '3600000' })
+    const stack = await openTestStack({ TAPE_MAX_MESSAGES: '1000', FINALITY_POLL: '1h' })
     // Every other update on the tape evicts a transfer.
     const others = await sse(stack, '/v1/stream?symbols=*&types=finality&since=start')
     await others.until(() => others.messagesOf('finality').length === 2)
@@ -402,6 +402,7 @@ describe('an invalid request', () => {
     expect(status).toBe(404)
     expect(json).toEqual({
       code: 404,
+      reason: 'unknown_symbol',
       message: "No tokenized stock 'APPL'. Did you mean AAPLc?",
       details: [{ '@type': 'stocktape/unknown_symbol', suggest: ['AAPLc'] }],
     })
@@ -453,8 +454,8 @@ describe('a stream route', () => {
     expect((await fetchDocumented(`${relay.url}/v1/stream/AAPLc`, { method: 'HEAD' })).status).toBe(200)
   })
 
-  it('refuses a browser with a retry time and other clients with 503 where CLIENTS_BOUND is reached', async () => {
-    const stack = await openTestStack({ CLIENTS_BOUND: '1' })
+  it('refuses a browser with a retry time and other clients with 503 where MAX_CLIENTS is reached', async () => {
+    const stack = await openTestStack({ MAX_CLIENTS: '1' })
     const listener = await sse(stack, '/v1/stream/AAPLc')
     await listener.waitFor('live')
     const url = `${stack.relay.url}/v1/stream/AAPLc`
@@ -469,9 +470,9 @@ describe('a stream route', () => {
   })
 })
 
-describe('a selection over SELECTIONS_BOUND', () => {
+describe('a selection over MAX_SELECTIONS', () => {
   it('is a 429, and for a browser a stream with a retry time', async () => {
-    const stack = await openTestStack({ SELECTIONS_BOUND: '1' })
+    const stack = await openTestStack({ MAX_SELECTIONS: '1' })
     const listener = await sse(stack, '/v1/stream/AAPLc?min_value=1')
     await listener.waitFor('live')
     const url = `${stack.relay.url}/v1/stream/AAPLc?min_value=2`
@@ -485,7 +486,7 @@ describe('a selection over SELECTIONS_BOUND', () => {
 
 describe('a listener that reads too slowly', () => {
   it('is disconnected as slow with its position, resumes there without a gap, and affects no other listener', async () => {
-    const stack = await openTestStack({ BACKLOG_BOUND_BYTES: '16384' })
+    const stack = await openTestStack({ MAX_BACKLOG: '16KiB' })
     const { devnet, relay } = stack
     const other = await sse(stack, '/v1/stream/AAPLc?types=log')
     await other.waitFor('live')

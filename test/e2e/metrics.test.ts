@@ -49,7 +49,7 @@ describe('the metrics', () => {
   })
 
   it('count who leaves and why, what is refused, and gaps', async () => {
-    const stack = await openTestStack({ CLIENTS_PER_ADDRESS_BOUND: '1' })
+    const stack = await openTestStack({ MAX_CLIENTS_PER_ADDRESS: '1' })
     const listener = await closeAfterTest(listenNdjson(`${stack.relay.url}/v1/stream?symbols=AAPLc&since=zzzzzz.7`))
     await listener.waitFor('gap')
     expect(valueIn(await metricsOf(stack), 'gaps_total{reason="epoch"}')).toBe(1)
@@ -66,7 +66,7 @@ describe('the metrics', () => {
   })
 
   it('name an upstream by its host alone, and count its failures', async () => {
-    const stack = await openTestStack({ SILENCE_MS: '300' })
+    const stack = await openTestStack({ SILENCE: '300ms' })
     const { host } = new URL(stack.devnet.rpcUrl)
     expect(valueIn(await metricsOf(stack), `upstream_request_seconds_count{endpoint="${host}"}`)).toBeGreaterThan(0)
     stack.devnet.faults.rpc = { status: 503 }

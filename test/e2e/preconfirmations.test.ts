@@ -140,7 +140,7 @@ describe('a pre-confirmation', () => {
 describe('finality', () => {
   it('is published as it rises, and is part of the head', async () => {
     const devnet = await openDevnet({ pace: 'manual', safeDepth: 2, finalizedDepth: 4 })
-    const relay = await openRelayFor(devnet, { FINALITY_POLL_MS: '100' })
+    const relay = await openRelayFor(devnet, { FINALITY_POLL: '100ms' })
     const listener = await listenToAll({ relay })
     devnet.seal()
     devnet.seal()
@@ -178,7 +178,7 @@ describe('an upstream with every fault', () => {
 
   it('leaves every listener with exactly the sealed logs, each published once and ended once', async () => {
     const [steps = []] = fc.sample(fc.array(Step, { minLength: 160, maxLength: 160 }), { numRuns: 1, seed: 20_261_121 })
-    const stack = await openTestStack({ STOCKS_REFRESH_MS: '1000' })
+    const stack = await openTestStack({ STOCKS_REFRESH: '1s' })
     const { devnet, relay } = stack
     const { faults } = devnet
     const begin = devnet.chain.head.number

@@ -70,7 +70,7 @@ describe('blocks that were sealed while the relay was stopped', () => {
 
   it('further back than the bound are a hole with its blocks, except those with published keys', async () => {
     const devnet = await openDevnet()
-    const { begin, listener } = await restartAfterDowntime(devnet, 100, { BACKFILL_BOUND_MS: '60000' })
+    const { begin, listener } = await restartAfterDowntime(devnet, 100, { BACKFILL_LIMIT: '1m' })
     await waitForSealAt(listener, devnet.chain.head.number - 1)
     const holes: readonly MessageOf<'hole'>[] = listener.messagesOf('hole')
     expect(holes).toMatchObject([{ blocks: { first: begin + 2, last: begin + 69 }, reason: 'backfill_bound' }])

@@ -1,9 +1,9 @@
 import { describe, expect, it, type TestContext } from 'vitest'
 import { startDevnet } from '../../src/devnet/devnet.ts'
 import { readConfig, withUpstream } from '../../src/relay/config/config.ts'
-import { openLog } from '../../src/relay/logger.ts'
 import { openMetrics } from '../../src/relay/metrics.ts'
 import { startRelay } from '../../src/relay/relay.ts'
+import { silentLog } from '../support/in-process-relay.ts'
 import { listenNdjson, type TestListener } from '../support/test-listener.ts'
 
 /** A relay with these faults, on a chain with fast blocks. */
@@ -12,7 +12,7 @@ const openFaulty = async (
   { onTestFinished }: Pick<TestContext, 'onTestFinished'>,
   transactionsPerFlashblock = 1,
 ) => {
-  const settings = { PORT: '0', DATA_DIR: ':memory:', SILENCE_MS: '500', STOCKS_REFRESH_MS: '200' }
+  const settings = { PORT: '0', DATA_DIR: ':memory:', SILENCE: '500ms', STOCKS_REFRESH: '200ms' }
   const parsed = readConfig([], { ...settings, FAULTS: faults })
   if (parsed.kind !== 'settings') throw new Error(JSON.stringify(parsed))
   const pace = { blockMs: 200, flashblockMs: 100, transactionsPerFlashblock }
@@ -23,7 +23,7 @@ const openFaulty = async (
       chain: { upstreamRpcUrl: [devnet.rpcUrl], upstreamWsUrl: [devnet.wsUrl], isBuiltIn: true },
       tokens: { stocksApiUrl: devnet.url, feeds: [], pools: [], oracleRegistry: null },
     }),
-    log: openLog('silent'),
+    log: silentLog,
     metrics: openMetrics(),
     loadDocuments: async () => new Map(),
     onFailure: (failure) => {

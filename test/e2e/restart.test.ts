@@ -15,10 +15,10 @@ const relaySettings = ({ rpcUrl, wsUrl, url }: Pick<Devnet, 'rpcUrl' | 'wsUrl' |
   UPSTREAM_RPC_URL: rpcUrl,
   UPSTREAM_WS_URL: wsUrl,
   STOCKS_API_URL: url,
-  STOCKS_REFRESH_MS: '100',
-  PENDING_POLL_MS: '20',
-  SILENCE_MS: '300',
-  DRAIN_MS: '1000',
+  STOCKS_REFRESH: '100ms',
+  PENDING_POLL: '20ms',
+  SILENCE: '300ms',
+  DRAIN: '1s',
 })
 
 const listen = async (test: TestContext, url: string, query: string, lastEventId = ''): Promise<TestListener> => {
@@ -168,13 +168,13 @@ describe.concurrent('a start that fails', () => {
   const linesOf = (stderr: string) => stderr.trimEnd().split('\n')
 
   it('because of invalid settings logs a line for each and exits with 2', async (test) => {
-    const relay = spawnRelay(test, { PORT: 'http', TAPE_BOUND: 'many' }, ['--stocks-api-url', 'ftp://list'])
+    const relay = spawnRelay(test, { PORT: 'http', TAPE_MAX_MESSAGES: 'many' }, ['--stocks-api-url', 'ftp://list'])
     expect(await relay.waitForExit()).toBe(2)
     expect(relay.stdout).toBe('')
     expect(linesOf(relay.stderr)).toEqual([
       expect.stringMatching(/^stocktape: PORT .*"http"/),
       expect.stringMatching(/^stocktape: STOCKS_API_URL .*"ftp:/),
-      expect.stringMatching(/^stocktape: TAPE_BOUND .*"many"/),
+      expect.stringMatching(/^stocktape: TAPE_MAX_MESSAGES .*"many"/),
     ])
   })
 

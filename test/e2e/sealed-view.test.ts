@@ -24,7 +24,7 @@ async function openRelayOnWrittenTape() {
   ]
   const { tokens } = diffFullList(new Map(), [...parseList(Buffer.from(JSON.stringify({ tokens: records }))).tokens.values()], {
     now: 0,
-    navStaleMs: 1_000,
+    navStaleAfterMs: 1_000,
     at: { block: 0, logIndex: 0 },
   })
   await tape.append([], notesOfTokens(tokens))
@@ -51,7 +51,7 @@ async function openRelayOnWrittenTape() {
     unreadyReasons: () => [],
     status: () => null as never,
   })
-  const server = await listen(app, { streams, webSocketRoutes: [] }, { host: '127.0.0.1', port: 0, clientsBound: 100 })
+  const server = await listen(app, { streams, webSocketRoutes: [] }, { host: '127.0.0.1', port: 0, maxClients: 100 })
   onTestFinished(() => server.close(0))
   const at = `127.0.0.1:${server.port}`
   return { tape, url: `http://${at}/v1/stream`, tailUrl: `http://${at}/v1/tail`, wsUrl: `ws://${at}/v1/ws` }

@@ -312,7 +312,7 @@ describe('the score', () => {
 
   it('covers a long tape as soon as it is read', async () => {
     const dir = createTempFolder()
-    const options = { dataDir: dir, tapeRetentionMs: HOUR_MS, tapeBound: 10_000, now: Date.now, random: Math.random }
+    const options = { dataDir: dir, tapeRetentionMs: HOUR_MS, tapeMaxMessages: 10_000, now: Date.now, random: Math.random }
     const tape = openSqliteTape(options)
     const time = new Date().toISOString()
     await tape.append(Array.from({ length: 3_000 }, (_, index) => ({ ...transferAt({ index }), time })))

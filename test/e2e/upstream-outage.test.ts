@@ -16,8 +16,8 @@ const expectEachOnce = (listener: TestListener, raws: readonly bigint[]) => {
 }
 
 describe('an upstream socket that is lost', () => {
-  it('is replaced by polling within SILENCE_MS, and used again when it is back', async () => {
-    const { stack, devnet, listener } = await openStackWithListener({ SILENCE_MS: '3000' }, 'start')
+  it('is replaced by polling within SILENCE, and used again when it is back', async () => {
+    const { stack, devnet, listener } = await openStackWithListener({ SILENCE: '3s' }, 'start')
     transfer(stack, 'AAPLc', 1, 1n)
     await waitForMovements(listener, 1)
     const lostAt = Date.now()

@@ -341,8 +341,8 @@ describe('the handshake', () => {
     expect(await fetchDocumented(`${relay.url}/v1/ws`)).toMatchObject({ status: 426, json: { code: 426 } })
   })
 
-  it('is closed with 4100 where CLIENTS_BOUND is reached', async () => {
-    const stack = await openTestStack({ CLIENTS_BOUND: '1' })
+  it('is closed with 4100 where MAX_CLIENTS is reached', async () => {
+    const stack = await openTestStack({ MAX_CLIENTS: '1' })
     const first = await connectTo(stack, '?symbols=AAPLc')
     await first.waitFor('live')
     const second = await connectTo(stack, '?symbols=AAPLc')
@@ -366,7 +366,7 @@ describe('a URL with an invalid selection', () => {
 
 describe('a heartbeat', () => {
   it('arrives only once the stream has a position', async () => {
-    const stack = await openTestStack({ HEARTBEAT_MS: '100' })
+    const stack = await openTestStack({ HEARTBEAT: '100ms' })
     const listener = await connectTo(stack)
     const other = await connectTo(stack, '?symbols=AAPLc')
     await other.until(() => other.messagesOf('heartbeat').length >= 3)
@@ -376,9 +376,9 @@ describe('a heartbeat', () => {
   })
 })
 
-describe('a subscription over SELECTIONS_BOUND', () => {
+describe('a subscription over MAX_SELECTIONS', () => {
   it('is not counted beside the one that it replaces', async () => {
-    const stack = await openTestStack({ SELECTIONS_BOUND: '1' })
+    const stack = await openTestStack({ MAX_SELECTIONS: '1' })
     const listener = await connectTo(stack, '?symbols=AAPLc&min_value=1')
     await listener.waitFor('live')
     listener.send({ type: 'subscribe', req: 7, min_value: '2' })
@@ -387,7 +387,7 @@ describe('a subscription over SELECTIONS_BOUND', () => {
   })
 
   it('is an error after hello for the URL, and the next one may be served', async () => {
-    const stack = await openTestStack({ SELECTIONS_BOUND: '1' })
+    const stack = await openTestStack({ MAX_SELECTIONS: '1' })
     const first = await connectTo(stack, '?symbols=AAPLc&min_value=1')
     await first.waitFor('live')
     const second = await connectTo(stack, '?symbols=AAPLc&min_value=2')
@@ -437,7 +437,7 @@ describe('a close', () => {
   })
 
   it('of a slow reader has its position, and affects no other listener', async () => {
-    const stack = await openTestStack({ BACKLOG_BOUND_BYTES: '16384' })
+    const stack = await openTestStack({ MAX_BACKLOG: '16KiB' })
     const { devnet, relay } = stack
     const other = await connectTo(stack, '?symbols=AAPLc&types=log')
     await other.waitFor('live')

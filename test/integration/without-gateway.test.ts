@@ -1,21 +1,21 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 import { readConfig } from '../../src/relay/config/config.ts'
-import { openLog } from '../../src/relay/logger.ts'
 import { openMetrics } from '../../src/relay/metrics.ts'
 import { startRelay } from '../../src/relay/relay.ts'
+import { silentLog } from '../support/in-process-relay.ts'
 
 /** Nothing listens there. */
 const nowhere = 'http://127.0.0.1:1'
 
 it('a relay without the gateway serves everything but /rpc', async () => {
-  const settings = { PORT: '0', DATA_DIR: ':memory:', DRAIN_MS: '0', UPSTREAM_RPC_URL: nowhere, STOCKS_API_URL: nowhere }
+  const settings = { PORT: '0', DATA_DIR: ':memory:', DRAIN: '0', UPSTREAM_RPC_URL: nowhere, STOCKS_API_URL: nowhere }
   const result = readConfig([], settings)
   if (result.kind !== 'settings') throw new Error('the settings are wrong')
   const failures: unknown[] = []
   const relay = await startRelay({
     config: result.config,
-    log: openLog('silent'),
+    log: silentLog,
     metrics: openMetrics(),
     loadDocuments: async () => new Map(),
     onFailure: (failure) => void failures.push(failure),

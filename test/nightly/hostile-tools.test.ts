@@ -34,7 +34,7 @@ const UPDATE_BYTES = 4_096
 /** How often the memory is measured until it is back. */
 const RETAINED_CHECKS = 10
 /** The relay has room for this and a thousand more, and for 150 and 200 more of one address. A flood fills all of it. */
-const settings = { CLIENTS_BOUND: '200', CLIENTS_PER_ADDRESS_BOUND: '150' }
+const settings = { MAX_CLIENTS: '200', MAX_CLIENTS_PER_ADDRESS: '150' }
 const manyAddresses = Array.from({ length: 50 }, (_, at) => `127.0.1.${at + 1}`)
 
 const cleanups: (() => unknown)[] = []

@@ -1,6 +1,6 @@
 import { nextTurn } from '../../src/lib/turns.ts'
 import { readConfig } from '../../src/relay/config/config.ts'
-import { openHttpEdge } from '../../src/relay/edge/http/http-edge.ts'
+import { openHttpEdge } from '../../src/relay/edge/http/http-app.ts'
 import { openLiveEdge } from '../../src/relay/edge/live/live-edge.ts'
 import { openMetrics } from '../../src/relay/metrics.ts'
 import { Notes } from '../../src/relay/tape/notes.ts'
@@ -62,14 +62,14 @@ function gatedTape(tape: SearchableTape) {
 }
 
 async function open(logs: number) {
-  const parsed = readConfig([], { PORT: '0', LOG_LEVEL: 'silent', CLIENTS_PER_ADDRESS_BOUND: '1000' })
+  const parsed = readConfig([], { PORT: '0', MAX_CLIENTS_PER_ADDRESS: '1000' })
   if (parsed.kind !== 'settings') throw new Error(JSON.stringify(parsed))
   const { config } = parsed
   const now = () => at
   const tape = openSqliteTape({
     dataDir: ':memory:',
     tapeRetentionMs: config.tape.tapeRetentionMs,
-    tapeBound: 1e6,
+    tapeMaxMessages: 1e6,
     now,
     random: () => 0.5,
   })

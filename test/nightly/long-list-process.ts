@@ -31,7 +31,7 @@ serveCommands<LongListCommand, LongListReply>(async (command) => {
     return { done: 'takeLongest', longestMs: longest }
   }
   const { rpcUrl, wsUrl, url, refreshMs } = command
-  const settings = { STOCKS_REFRESH_MS: String(refreshMs), PENDING_POLL_MS: '200' }
+  const settings = { STOCKS_REFRESH: `${refreshMs}ms`, PENDING_POLL: '200ms' }
   const relay = await openRelay({ rpcUrl, wsUrl, url }, settings)
   watchLoop()
   return { done: 'open', relayUrl: relay.url }

@@ -52,7 +52,7 @@ class SupervisedRelay {
     const [port, folder] = [await freePort(), await createTempFolder(test)]
     const relay = new SupervisedRelay(`http://127.0.0.1:${port}`, {
       ...{ PORT: String(port), DATA_DIR: join(folder, 'data'), ...upstream, ...machine.env },
-      ...{ CLIENTS_PER_ADDRESS_BOUND: String(4 * CLIENTS), STOCKS_REFRESH_MS: '1000', HEARTBEAT_MS: '1000' },
+      ...{ MAX_CLIENTS_PER_ADDRESS: String(4 * CLIENTS), STOCKS_REFRESH: '1s', HEARTBEAT: '1s' },
     })
     const running = relay.#run()
     test.onTestFinished(async ({ task }) => {

@@ -40,7 +40,7 @@ it.skipIf(!hasNats)(
   async (test) => {
     const devnet = await startDevnet({ pace: 'manual' })
     test.onTestFinished(() => devnet.stop())
-    const cluster = await openCluster(test, devnet, { settings: { CLIENTS_PER_ADDRESS_BOUND: String(2 * CLIENTS) } })
+    const cluster = await openCluster(test, devnet, { settings: { MAX_CLIENTS_PER_ADDRESS: String(2 * CLIENTS) } })
     const { edges, ingesters } = cluster
     const random = new SeededRandom('nats-chaos-clients', CHAOS_SEED)
     const urls = edges.map(({ url }) => url)

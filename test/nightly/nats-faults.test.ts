@@ -150,7 +150,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
     await receiveMore(listener, 20)
     await cause(cluster)
     await listener.waitFor('heartbeat', ({ source }) => source === 'down')
-    expect(await edge.unreadyReasons()).toEqual(['nothing comes from NATS: it cannot be reached, or no ingester writes'])
+    expect(await edge.unreadyReasons()).toEqual(['no updates from NATS: it cannot be reached, or no ingester writes'])
     const replay = await listen(test, edge, 'start')
     await replay.waitFor('live')
     expect(idsOf(replay)).toEqual(expect.arrayContaining([...idsOf(listener)]))
@@ -217,7 +217,7 @@ describe.skipIf(!hasNats)('over NATS', () => {
     await Promise.all([...ingesters, ...edges].map((member) => member.start()))
     for (const member of [...ingesters, ...edges]) {
       expect((await fetch(`${member.url}/healthz`)).status).toBe(200)
-      expect(await member.unreadyReasons()).toContain('nothing comes from NATS: it cannot be reached, or no ingester writes')
+      expect(await member.unreadyReasons()).toContain('no updates from NATS: it cannot be reached, or no ingester writes')
       await member.waitForOutput(/NATS cannot be reached/)
     }
     await nats.start()

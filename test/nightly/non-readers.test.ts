@@ -20,7 +20,7 @@ const PHASE_FLASHES = 20
 /** At this backlog a client is disconnected at once: 16 times the bound. */
 const BACKLOG_BOUND = 262_144
 /** Nobody is disconnected by time, so that the phases with and without non-readers have the same traffic. */
-const BY_BYTES_ALONE = { BACKLOG_BOUND_BYTES: String(BACKLOG_BOUND / 16), BACKLOG_PATIENCE_MS: '3600000' }
+const BY_BYTES_ALONE = { MAX_BACKLOG: `${BACKLOG_BOUND / 16}B`, BACKLOG_PATIENCE: '1h' }
 /** What a non-reader may cost beyond its backlog. */
 const SPARE_BYTES = 65_536
 /** Readers may be slower by at most this share, in the median round. */

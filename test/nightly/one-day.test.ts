@@ -23,7 +23,7 @@ const FLASH_MS = 1_000
 const KEPT_BLOCKS = 256
 const FIRST = 1_000
 /** The tape and the ledger are full before the first measurement of memory. */
-const TAPE_BOUND = 5_000
+const TAPE_MAX_MESSAGES = 5_000
 const FULL_AFTER_HOURS = isNightly ? 4 : 2
 /** What the hours after that may leave behind. Half of it is noise of the garbage collector. */
 const GROWTH_BOUND_BYTES = 4 * 2 ** 20
@@ -105,7 +105,7 @@ it(`memory stays flat over ${HOURS} hours, and every log gets its end`, async ()
   const tape = openSqliteTape({
     dataDir: ':memory:',
     tapeRetentionMs: HOURS * HOUR_MS,
-    tapeBound: TAPE_BOUND,
+    tapeMaxMessages: TAPE_MAX_MESSAGES,
     now: () => clock.now(),
     random: () => 0.5,
   })
@@ -134,8 +134,8 @@ it(`memory stays flat over ${HOURS} hours, and every log gets its end`, async ()
       pendingPollMs: 1_000,
       silenceMs: 3_000,
       finalityPollMs: 10_000,
-      backfillBoundMs: HOURS * HOUR_MS,
-      navStaleMs: 365 * 24 * HOUR_MS,
+      backfillLimitMs: HOURS * HOUR_MS,
+      navStaleAfterMs: 365 * 24 * HOUR_MS,
       feeds: [],
       ...noQuotes,
     },

@@ -32,9 +32,7 @@ const EARLY_MS = SOAK_MS / 3
  * Less than the soak publishes, so that the tape deletes as much as it gets. Only age deletes retracts: without it they
  * would fill the tape.
  */
-const TAPE = isNightly
-  ? { TAPE_BOUND: '60000', TAPE_RETENTION_MS: String(8 * MINUTE_MS) }
-  : { TAPE_BOUND: '16000', TAPE_RETENTION_MS: String(8 * MINUTE_MS) }
+const TAPE = isNightly ? { TAPE_MAX_MESSAGES: '60000', TAPE_RETENTION: '8m' } : { TAPE_MAX_MESSAGES: '16000', TAPE_RETENTION: '8m' }
 /** The flashblock interval while no client is connected. */
 const FLASH_INTERVAL_MS = 10
 /** How long stopping may take: the default. */

@@ -85,6 +85,13 @@ export class RestartableTape {
 
   #open(): SearchableTape {
     const { bound = UPDATES_BOUND, wallTime, random } = this.#options
-    return openSqliteTape({ dataDir: this.#dir, tapeRetentionMs: RETENTION_MS, tapeBound: bound, now: this.now, wallTime, random })
+    return openSqliteTape({
+      dataDir: this.#dir,
+      tapeRetentionMs: RETENTION_MS,
+      tapeMaxMessages: bound,
+      now: this.now,
+      wallTime,
+      random,
+    })
   }
 }

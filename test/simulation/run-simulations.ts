@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
-import { type CommandFlags, EXIT_USAGE, flagLines, helpFlag, readFlags, UsageError } from '../../src/lib/flags.ts'
+import { type CommandFlags, commonFlags, EXIT_FAILED, EXIT_OK, readFlags, runToExitCode, UsageError } from '../../src/lib/flags.ts'
+import { flagTerms, helpText } from '../../src/lib/help.ts'
 import { parseJson } from '../../src/lib/json.ts'
 import { ReachReport } from './reach-report.ts'
 import { describeFailure } from './shrink-failure.ts'
@@ -16,18 +17,15 @@ const flags = {
   },
   seed: { type: 'string', description: 'run one seed, and print what the relay writes and warns' },
   world: { type: 'string', description: 'the same for a world that an earlier run printed' },
-  ...helpFlag,
+  ...commonFlags,
 } as const satisfies CommandFlags
 
-const usage = `npm run simulate -- [--seeds 20000] [--from 1] [--reach] | --seed 25 | --world '{…}'
-
-Runs simulated worlds: the relay on a chain, a node and a network with faults, in virtual time. Each seed is one world,
-and each law that it breaks is printed with the smallest world that still breaks it.
-
-${flagLines(flags)}
-
-The variables SEEDS, FROM, SEED and WORLD do the same. Exit codes: 0 all laws held, 1 some did not, 2 a mistake.
-`
+const help = helpText(
+  "npm run simulate -- [--seeds 20000] [--from 1] [--reach] | --seed 25 | --world '{…}'",
+  'Runs simulated worlds: the relay on a chain, a node and a network with faults, in virtual time. Each seed is one world, and each law that it breaks is printed with the smallest world that still breaks it.',
+  flagTerms(flags),
+  'The variables SEEDS, FROM, SEED and WORLD do the same. Exit codes: 0 all laws held, 1 some did not, 2 a mistake.',
+)
 
 const { env } = process
 const print = (line: string) => process.stdout.write(`${line}\n`)
@@ -35,20 +33,14 @@ const print = (line: string) => process.stdout.write(`${line}\n`)
 // `| head` closes the pipe early, which is not an error.
 process.stdout.on('error', () => process.exit())
 
-try {
-  await run(readFlags(flags, process.argv.slice(2)).values)
-} catch (mistake) {
-  if (!(mistake instanceof UsageError)) throw mistake
-  process.stderr.write(`simulate: ${mistake.message}\n`)
-  process.exitCode = EXIT_USAGE
-}
+process.exitCode = await runToExitCode('simulate', run)
 
-async function run({ help, reach, ...given }: ReturnType<typeof readFlags<typeof flags>>['values']): Promise<void> {
-  if (help) return void process.stdout.write(usage)
+async function run(): Promise<number> {
+  const { reach, ...given } = readFlags(flags, process.argv.slice(2), { help }).values
   const { seeds = env.SEEDS ?? '200', from = env.FROM ?? '1', seed = env.SEED, world = env.WORLD } = given
   if (world !== undefined) return runOne(readWorld(world))
   if (seed !== undefined) return runOne(inputFor(wholeNumber('--seed', seed)))
-  await runMany(wholeNumber('--from', from), wholeNumber('--seeds', seeds), reach ? new ReachReport() : null)
+  return runMany(wholeNumber('--from', from), wholeNumber('--seeds', seeds), reach ? new ReachReport() : null)
 }
 
 function wholeNumber(flag: string, text: string): number {
@@ -62,7 +54,7 @@ function readWorld(text: string): SimulationInput {
   throw new UsageError('--world must be a line that an earlier run printed, such as {"settings":{…},"faults":[…]}')
 }
 
-async function runOne({ settings, faults }: SimulationInput): Promise<void> {
+async function runOne({ settings, faults }: SimulationInput): Promise<number> {
   print(JSON.stringify(settings))
   for (const fault of faults) print(JSON.stringify(fault))
   const result = await runSimulation({
@@ -72,9 +64,10 @@ async function runOne({ settings, faults }: SimulationInput): Promise<void> {
     warn: (at, kind, detail) => print(`${at} warns ${kind} ${JSON.stringify(detail)}`),
   })
   for (const { law, at, detail } of result.violations) print(`${law} at ${Math.round(at)} ms: ${detail}`)
+  return EXIT_OK
 }
 
-async function runMany(from: number, count: number, reach: ReachReport | null): Promise<void> {
+async function runMany(from: number, count: number, reach: ReachReport | null): Promise<number> {
   const startedAt = performance.now()
   let failed = 0
   await runTasks({
@@ -92,5 +85,5 @@ async function runMany(from: number, count: number, reach: ReachReport | null): 
   })
   print(`${count} seeds, ${failed} broke a law, ${Math.round((performance.now() - startedAt) / 1_000)} s`)
   for (const line of reach?.lines() ?? []) print(line)
-  if (failed > 0) process.exitCode = 1
+  return failed > 0 ? EXIT_FAILED : EXIT_OK
 }

@@ -10,7 +10,7 @@ import { Listener } from '../../src/relay/edge/live/listener.ts'
 import { continueSession, startSession } from '../../src/relay/edge/live/stream-session.ts'
 import { View } from '../../src/relay/edge/select/state-view.ts'
 import { resolveKnownSymbols } from '../../src/relay/edge/select/symbols.ts'
-import type { Outlet } from '../../src/relay/edge/transport/outlet.ts'
+import type { Outlet } from '../../src/relay/edge/transport/socket-outlet.ts'
 import type { SearchableTape } from '../../src/relay/tape/tape.ts'
 import type { VirtualClock } from './virtual-clock.ts'
 
@@ -18,11 +18,11 @@ const HEARTBEAT_CHECK_MS = 250
 const HEARTBEAT_MS = 15_000
 const REPLAY_BOUND = 100_000
 const bounds = {
-  backlogBoundBytes: 1_048_576,
+  maxBacklogBytes: 1_048_576,
   backlogPatienceMs: 5_000,
-  clientsBound: 10,
-  clientsPerAddressBound: 10,
-  selectionsBound: 10,
+  maxClients: 10,
+  maxClientsPerAddress: 10,
+  maxSelections: 10,
   batchDelayBoundMs: 0,
 }
 const counters = { connected() {}, disconnected() {}, refused() {}, gap() {}, delivered() {}, held() {} }
@@ -46,10 +46,10 @@ export class SimulatedEdge {
       server: 'simulation',
       demo: false,
       heartbeatMs: HEARTBEAT_MS,
-      navStaleMs: 1,
-      selectionsBound: bounds.selectionsBound,
-      replayBound: REPLAY_BOUND,
-      backlogBoundBytes: bounds.backlogBoundBytes,
+      navStaleAfterMs: 1,
+      maxSelections: bounds.maxSelections,
+      maxReplay: REPLAY_BOUND,
+      maxBacklogBytes: bounds.maxBacklogBytes,
       tapeRetentionMs: 1,
     }
     const sendHeartbeats = (): (() => void) =>

@@ -1,6 +1,6 @@
 import { type CloseReason, closeCodes } from '../../src/protocol/close-codes.ts'
 import { Refusal } from '../../src/protocol/refusal.ts'
-import type { Outlet } from '../../src/relay/edge/transport/outlet.ts'
+import type { Outlet } from '../../src/relay/edge/transport/socket-outlet.ts'
 import type { OpenConnection } from '../../src/sdk/client/connection-openers.ts'
 import { comparePositions } from '../../src/sdk/client/position-order.ts'
 import type { SeededRandom } from './seeded-random.ts'

@@ -109,7 +109,7 @@ export function startCommandOf(dir: string): readonly [string, ...string[]] {
 
 function parseStartScript(script: string): readonly [flags: readonly string[], program: string] {
   const words = script.split(' ')
-  return [words.filter((word) => word.startsWith('--')), words.at(-1) ?? '']
+  return [words.filter((word) => /^--./.test(word)), words.at(-1) ?? '']
 }
 
 /** Starts a relay with only these settings in its environment. It ends with the test. */

@@ -120,7 +120,7 @@ export async function openCluster(
     const member = new ClusterMember(name, `http://127.0.0.1:${port}`, proxy, {
       ...{ NATS_URL: replicas === 1 ? `nats://127.0.0.1:${proxy.port}` : natsServers.map(({ url }) => url).join(',') },
       ...{ NATS_REPLICAS: String(replicas), PORT: String(port), DATA_DIR: join(folder, name) },
-      ...{ STOCKS_REFRESH_MS: '1000', DRAIN_MS: '1000', HEARTBEAT_MS: '1000', ...roleSettings, ...settings },
+      ...{ STOCKS_REFRESH: '1s', DRAIN: '1s', HEARTBEAT: '1s', ...roleSettings, ...settings },
     })
     test.onTestFinished(async ({ task }) => {
       await member.kill()

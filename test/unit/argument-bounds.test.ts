@@ -37,7 +37,7 @@ describe('more items than a call can have arguments', () => {
   })
 
   it('may be evicted', async () => {
-    const tape = await openTape({ tapeBound: 1 })
+    const tape = await openTape({ tapeMaxMessages: 1 })
     const at = Date.parse('2026-11-20T12:00:00Z')
     const entries = await tape.append(Array.from({ length: MANY }, (_, nth) => transfer({ at, nth })))
     expect(await tape.readAfter(0, 10)).toEqual(entries.slice(-1))

@@ -7,7 +7,7 @@ const MIDDLE = HEIGHT / 2
 
 type FlowChartProps = { readonly flow: Flow | undefined; readonly minutesRead: number }
 
-/** Flow by minute: in above, out below; what was minted and burnt is marked in it. Minutes before the first line are shaded. */
+/** Flow by minute: in and minted above the axis, out and burnt below. Minutes before the oldest line are shaded. */
 export function FlowChart({ flow, minutesRead }: FlowChartProps) {
   const minutes = flow?.minutes ?? []
   const largest = Math.max(1, largestOf(minutes))
@@ -35,40 +35,26 @@ export function FlowChart({ flow, minutesRead }: FlowChartProps) {
 const largestOf = (minutes: readonly FlowSums[]): number =>
   Math.max(0, ...minutes.flatMap((sums) => [sums.in + sums.minted, sums.out + sums.burnt]))
 
-function MinuteBar({
-  left,
-  sums,
-  scale,
-}: {
-  readonly left: number
-  readonly sums: FlowSums
-  readonly scale: (value: number) => number
-}) {
-  const [inward, minted, outward, burnt] = [sums.in, sums.minted, sums.out, sums.burnt].map(scale) as [
-    number,
-    number,
-    number,
-    number,
-  ]
-  const width = BAR - 2
+type MinuteProps = { readonly left: number; readonly sums: FlowSums; readonly scale: (value: number) => number }
+
+function MinuteBar({ left, sums, scale }: MinuteProps) {
+  const bar = (name: 'in' | 'minted' | 'out' | 'burnt', top: number) => (
+    <rect class={`flow-${name}`} x={left} width={BAR - 2} y={top} height={scale(sums[name])} />
+  )
   return (
     <>
-      <rect class="flow-in" x={left} width={width} y={MIDDLE - inward} height={inward} />
-      <rect class="flow-minted" x={left} width={width} y={MIDDLE - inward - minted} height={minted} />
-      <rect class="flow-out" x={left} width={width} y={MIDDLE} height={outward} />
-      <rect class="flow-burnt" x={left} width={width} y={MIDDLE + outward} height={burnt} />
+      {bar('in', MIDDLE - scale(sums.in))}
+      {bar('minted', MIDDLE - scale(sums.in + sums.minted))}
+      {bar('out', MIDDLE)}
+      {bar('burnt', MIDDLE + scale(sums.out))}
     </>
   )
 }
 
 function sentenceOf(flow: Flow | undefined): string {
   if (!flow) return 'No movement in the last hour, as far as it was read.'
-  const traded = flow.in + flow.out > 0 ? [`in ${formatMoney(flow.in)}`, `out ${formatMoney(flow.out)}`] : []
-  const parts = [
-    ...traded,
-    `minted ${formatMoney(flow.minted)}`,
-    `burnt ${formatMoney(flow.burnt)}`,
-    `${formatMoney(flow.moved)} between holders`,
-  ]
-  return `${parts.join(' · ')}${flow.unvalued > 0 ? ` · ${flow.unvalued} without a NAV` : ''}`
+  const names = flow.in + flow.out > 0 ? (['in', 'out', 'minted', 'burnt'] as const) : (['minted', 'burnt'] as const)
+  const sums = names.map((name) => `${name} ${formatMoney(flow[name])} · `).join('')
+  const unvalued = flow.unvalued > 0 ? ` · ${flow.unvalued} without a NAV` : ''
+  return `${sums}${formatMoney(flow.moved)} between holders${unvalued}`
 }

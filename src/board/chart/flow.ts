@@ -1,8 +1,8 @@
 import type { TapeLine } from '../tape/tape-lines.ts'
 
-/** What moved of one token. Values are in dollars by the NAV of each movement. */
+/** Movements of one token in the last hour, in dollars by the NAV of each movement. */
 export type Flow = FlowSums & {
-  /** The last hour by minute, oldest first. */
+  /** Oldest first. */
   readonly minutes: readonly FlowSums[]
 }
 export type FlowSums = {
@@ -12,20 +12,20 @@ export type FlowSums = {
   readonly out: number
   readonly minted: number
   readonly burnt: number
-  /** Every other movement between holders. */
+  /** Other movements between holders. */
   readonly moved: number
-  /** Movements without a value: their NAV was missing. */
+  /** Number of movements without a value: their NAV was missing. */
   readonly unvalued: number
 }
 type Sums = { -readonly [Name in keyof FlowSums]: FlowSums[Name] }
 
-/** For how long back the movements were read, in words and in minutes of the chart. */
+/** The part of the last hour whose movements were read. */
 export type FlowSpan = { readonly words: string; readonly minutes: number }
 
 const MINUTE_MS = 60_000
 export const FLOW_MINUTES = 60
 
-/** The flow of every token by its address, seen from the pool of the token, or from the addresses of the filter. */
+/** Sums the flow of each token, by address: as its pool sees it, or as the addresses of the filter see it. */
 export function flowOf(
   lines: readonly TapeLine[],
   nowMs: number,
@@ -34,48 +34,38 @@ export function flowOf(
 ): ReadonlyMap<string, Flow> {
   const own = new Set(account.map((address) => address.toLowerCase()))
   const startMs = nowMs - FLOW_MINUTES * MINUTE_MS
-  const flows = new Map<string, { total: Sums; minutes: Sums[] }>()
+  const flows = new Map<string, Sums & { readonly minutes: readonly Sums[] }>()
   for (let index = lines.length - 1; index >= 0; index -= 1) {
     const content = lines[index]?.content
     if (!content || content.type === 'gap') continue
     const atMs = Date.parse(content.time)
     if (atMs < startMs) break
     if (!('shares' in content) || lines[index]?.retraction) continue
-    const flow = flows.get(content.address) ?? newFlow()
-    flows.set(content.address, flow)
+    const { address, reference_value } = content
+    const flow = flows.get(address) ?? { ...noFlow(), minutes: Array.from({ length: FLOW_MINUTES }, noFlow) }
+    flows.set(address, flow)
     const minute = flow.minutes[Math.min(FLOW_MINUTES - 1, Math.floor((atMs - startMs) / MINUTE_MS))]
-    const direction = own.size === 0 ? poolDirectionOf(content, poolOf(content.address)) : ownDirectionOf(content, own)
-    for (const sums of [flow.total, minute]) if (sums) add(sums, direction, content.reference_value)
+    const direction = directionOf(content, own, poolOf(address))
+    for (const sums of [flow, minute]) {
+      if (sums && reference_value === null) sums.unvalued += 1
+      else if (sums) sums[direction] += Number(reference_value)
+    }
   }
-  return new Map([...flows].map(([address, { total, minutes }]) => [address, { ...total, minutes }]))
+  return flows
 }
 
-const newFlow = () => ({ total: noFlow(), minutes: Array.from({ length: FLOW_MINUTES }, noFlow) })
 const noFlow = (): Sums => ({ in: 0, out: 0, minted: 0, burnt: 0, moved: 0, unvalued: 0 })
 
 type Sides = { readonly type: string; readonly from: string; readonly to: string }
 type Direction = Exclude<keyof FlowSums, 'unvalued'>
 
-/** Tokens that a pool gives are bought. */
-function poolDirectionOf({ type, from, to }: Sides, pool: string | null): Direction {
+/** Tokens that a pool gives are bought. With addresses in the filter, tokens that one of them gets are received. */
+function directionOf({ type, from, to }: Sides, own: ReadonlySet<string>, pool: string | null): Direction {
   if (type === 'mint') return 'minted'
   if (type === 'burn') return 'burnt'
-  if (from === pool) return 'in'
-  return to === pool ? 'out' : 'moved'
+  const [isIn, isOut] = own.size === 0 ? [from === pool, to === pool] : [own.has(to), own.has(from)]
+  if (isIn === isOut) return 'moved'
+  return isIn ? 'in' : 'out'
 }
 
-/** Tokens that move between two of the reader's own addresses are neither received nor sent. */
-function ownDirectionOf({ type, from, to }: Sides, own: ReadonlySet<string>): Direction {
-  if (type === 'mint') return 'minted'
-  if (type === 'burn') return 'burnt'
-  if (own.has(from) === own.has(to)) return 'moved'
-  return own.has(to) ? 'in' : 'out'
-}
-
-function add(sums: Sums, direction: Direction, value: string | null): void {
-  if (value === null) sums.unvalued += 1
-  else sums[direction] += Number(value)
-}
-
-/** What holders gained in all: bought and minted, less sold and burnt. */
 export const netOf = (sums: FlowSums): number => sums.in + sums.minted - sums.out - sums.burnt

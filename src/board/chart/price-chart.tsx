@@ -2,14 +2,11 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type uPlot from 'uplot'
 import { UNKNOWN } from '../shared/number-text.ts'
 import { formatClock, formatDuration } from '../shared/time-text.ts'
-import type { PricePoint } from './price-series.ts'
+import type { PricePoint, Prices } from './price-series.ts'
 
-/** A stretch of time, such as one in which the market was closed or the NAV was held. */
 export type ChartStretch = { readonly fromMs: number; readonly untilMs: number; readonly kind: 'closed' | 'held' }
 
-export type ChartProps = {
-  readonly nav: readonly PricePoint[]
-  readonly quote: readonly PricePoint[]
+type ChartProps = Prices & {
   readonly stretches: readonly ChartStretch[]
   /** Events on the axis, in milliseconds. */
   readonly marks: readonly number[]
@@ -17,10 +14,10 @@ export type ChartProps = {
 }
 
 const HEIGHT = 260
-/** A redraw takes some milliseconds, and a reader needs no more. */
+/** Redraws are rarer than updates, because each takes milliseconds. */
 const REDRAW_MS = 250
 
-/** NAV and the price on the chain, each as steps; a line breaks where nothing is known. */
+/** Draws NAV and the price on the chain as steps. A line has a break while its value is not known. */
 export function PriceChart(props: ChartProps) {
   const isKnown = [...props.nav, ...props.quote].some(({ price }) => price !== null)
   if (!isKnown) return <p class="chart empty">No NAV and no price on the chain is known.</p>
@@ -29,39 +26,35 @@ export function PriceChart(props: ChartProps) {
 
 function KnownChart(props: ChartProps) {
   const box = useRef<HTMLDivElement>(null)
-  const chart = useRef<uPlot | null>(null)
   const latest = useRef(props)
   const [cursorMs, setCursorMs] = useState<number | null>(null)
   const [hasFailed, setFailed] = useState(false)
   latest.current = props
   useEffect(() => {
     let isOpen = true
+    let plot: uPlot | undefined
     let timer: ReturnType<typeof setInterval> | undefined
-    const resize = new ResizeObserver(([entry]) => chart.current?.setSize({ width: entry?.contentRect.width ?? 0, height: HEIGHT }))
+    const resize = new ResizeObserver(([entry]) => plot?.setSize({ width: entry?.contentRect.width ?? 0, height: HEIGHT }))
     const open = async () => {
       const { default: Plot } = await import('uplot')
       const element = box.current
       if (!isOpen || !element) return
-      const plot = new Plot(
-        optionsOf(Plot, element, () => latest.current, setCursorMs),
-        dataOf(latest.current),
-        element,
-      )
-      chart.current = plot
+      const options = optionsOf(Plot, element, () => latest.current, setCursorMs)
+      plot = new Plot(options, dataOf(latest.current), element)
       resize.observe(element)
       let drawn: ChartProps | null = null
       timer = setInterval(() => {
-        if (drawn !== latest.current) plot.setData(dataOf(latest.current))
+        if (drawn !== latest.current) plot?.setData(dataOf(latest.current))
         drawn = latest.current
       }, REDRAW_MS)
     }
-    // A new version of the relay may not have the file of an old page any more.
+    // A newer relay may no longer have the file that an old page asks for.
     open().catch(() => setFailed(true))
     return () => {
       isOpen = false
       clearInterval(timer)
       resize.disconnect()
-      chart.current?.destroy()
+      plot?.destroy()
     }
   }, [])
   return (
@@ -74,7 +67,7 @@ function KnownChart(props: ChartProps) {
   )
 }
 
-/** Both values under the cursor, and for how long each had been so. */
+/** Both values at the cursor, and for how long each had been unchanged. */
 function cursorText({ nav, quote }: ChartProps, cursorMs: number): string {
   const textOf = (points: readonly PricePoint[]) => {
     const point = points.findLast(({ atMs }) => atMs <= cursorMs)
@@ -91,7 +84,7 @@ function chartSentence({ nav, quote }: ChartProps): string {
   return `Chart. NAV ${rangeOf(nav)}, on chain ${rangeOf(quote)}.`
 }
 
-/** Both series on one axis of time. The last known value goes on until now. */
+/** Both series on one time axis. The last known value extends until now. */
 function dataOf({ nav, quote, nowMs }: ChartProps): uPlot.AlignedData {
   const series = [nav, quote].map((points) => new Map(points.map(({ atMs, price }) => [atMs / 1_000, price])))
   const times = [...new Set([...series.flatMap((points) => [...points.keys()]), nowMs / 1_000])].sort((a, b) => a - b)
@@ -111,7 +104,7 @@ function optionsOf(
   props: () => ChartProps,
   onCursor: (atMs: number | null) => void,
 ): uPlot.Options {
-  // A canvas knows no variables: the element resolves them for the theme of the moment.
+  // A canvas cannot read CSS variables: the element resolves them for the present theme.
   const color = (name: string) => {
     element.style.color = `var(${name})`
     return getComputedStyle(element).color
@@ -144,7 +137,7 @@ function optionsOf(
   }
 }
 
-/** The time of a tick: with seconds where the ticks need them, without them otherwise. */
+/** Shows seconds only if the ticks are not at whole minutes. */
 function axisTime(at: number, times: readonly number[]): string {
   const clock = formatClock(new Date(at * 1_000).toISOString())
   return times.some((time) => time % 60 !== 0) ? clock : clock.slice(0, 5)
@@ -152,40 +145,33 @@ function axisTime(at: number, times: readonly number[]): string {
 
 function drawStretches(plot: uPlot, { stretches }: ChartProps, color: (name: string) => string): void {
   const { ctx, bbox } = plot
-  ctx.save()
-  ctx.beginPath()
-  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height)
-  ctx.clip()
+  const { left, top, width, height } = bbox
   for (const { fromMs, untilMs, kind } of stretches) {
-    const [left, right] = [plot.valToPos(fromMs / 1_000, 'x', true), plot.valToPos(untilMs / 1_000, 'x', true)]
-    ctx.fillStyle = ctx.strokeStyle = color('--shade')
-    if (kind === 'closed') ctx.fillRect(left, bbox.top, right - left, bbox.height)
-    else hatch(ctx, left, right, bbox, color('--line'))
+    const from = Math.max(left, plot.valToPos(fromMs / 1_000, 'x', true))
+    const until = Math.min(left + width, plot.valToPos(untilMs / 1_000, 'x', true))
+    if (until <= from) continue
+    ctx.save()
+    ctx.beginPath()
+    ctx.rect(from, top, until - from, height)
+    ctx.clip()
+    if (kind === 'closed') {
+      ctx.fillStyle = color('--shade')
+      ctx.fill()
+    } else hatch(ctx, bbox, color('--line'))
+    ctx.restore()
   }
-  ctx.restore()
 }
 
-const HATCH_STEP = 8
+const HATCH_STEP_PX = 8
 
-function hatch(
-  ctx: CanvasRenderingContext2D,
-  left: number,
-  right: number,
-  { top, height, left: edge, width }: uPlot.BBox,
-  stroke: string,
-): void {
-  ctx.save()
-  ctx.beginPath()
-  ctx.rect(Math.max(left, edge), top, Math.min(right, edge + width) - Math.max(left, edge), height)
-  ctx.clip()
+function hatch(ctx: CanvasRenderingContext2D, { left, top, width, height }: uPlot.BBox, stroke: string): void {
   ctx.strokeStyle = stroke
   ctx.beginPath()
-  for (let x = edge - height; x < edge + width; x += HATCH_STEP) {
+  for (let x = left - height; x < left + width; x += HATCH_STEP_PX) {
     ctx.moveTo(x, top + height)
     ctx.lineTo(x + height, top)
   }
   ctx.stroke()
-  ctx.restore()
 }
 
 function drawMarks(plot: uPlot, { marks }: ChartProps, color: (name: string) => string): void {

@@ -1,18 +1,18 @@
 import type { StockState, Update } from '../../sdk/client/index.ts'
 
-/** A price at a time; null from when on it is not known. */
+/** A price since a time; null if it was not known from then on. */
 export type PricePoint = { readonly atMs: number; readonly price: number | null }
 export type Prices = { readonly nav: readonly PricePoint[]; readonly quote: readonly PricePoint[] }
 
-/** Points that are kept of each line. */
+/** Limit on the points kept for each line. */
 const POINTS_BOUND = 2_000
 const none: readonly PricePoint[] = []
 
-/** NAV and price on the chain of each token over time. Each pool has a line of its own. */
+/** Prices over time: one line for the NAV of each token, and one for each of its pools. */
 export class PriceSeries {
   readonly #lines = new Map<string, PricePoint[]>()
 
-  /** The lines that belong to the numbers that are shown: of the pool whose quote stands for the stock. */
+  /** Returns the NAV and the line of the pool whose quote is shown for the stock. */
   of({ address, quote }: Pick<StockState, 'address' | 'quote'>): Prices {
     return { nav: this.#lines.get(address) ?? none, quote: this.#lines.get(`${address} ${quote?.venue.pool}`) ?? none }
   }
@@ -25,7 +25,7 @@ export class PriceSeries {
     if (points.length > POINTS_BOUND) points.splice(0, POINTS_BOUND / 10)
   }
 
-  /** Older messages, newest first. */
+  /** `updates` are older than those in the series, newest first. */
   prepend(updates: readonly Update[]): void {
     const older = new PriceSeries()
     for (const update of updates.toReversed()) older.apply(update)

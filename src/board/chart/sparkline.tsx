@@ -5,12 +5,12 @@ const WIDTH = 96
 const HEIGHT = 28
 const PAD = 2
 const VIEW = `0 0 ${WIDTH} ${HEIGHT}`
-/** Points that are drawn: more would not be seen. */
+/** Limit on the points drawn: more could not be distinguished. */
 const DRAWN_BOUND = 120
 
 type SparklineProps = Prices & { readonly pointCount: number; readonly untilMs: number }
 
-/** NAV and the price on the chain, each as steps: a reading holds until the next one. */
+/** Draws NAV and the price on the chain as steps: a reading is valid until the next one. */
 export const Sparkline = memo(({ untilMs, ...prices }: SparklineProps) => {
   const nav = prices.nav.slice(-DRAWN_BOUND)
   const quote = prices.quote.slice(-DRAWN_BOUND)
@@ -29,17 +29,12 @@ export const Sparkline = memo(({ untilMs, ...prices }: SparklineProps) => {
   )
 })
 
-/** Steps up to the right edge, with gaps where nothing is known. */
-function pathOf(points: readonly PricePoint[], x: (atMs: number) => number, y: (price: number) => number): string {
-  let isDown = false
-  const steps = points.map(({ atMs, price }) => {
-    const left = x(atMs).toFixed(1)
-    const end = isDown ? `H${left}` : ''
-    const wasDown = isDown
-    isDown = price !== null
-    if (price === null) return end
-    const top = y(price).toFixed(1)
-    return wasDown ? `${end}V${top}` : `M${left} ${top}`
-  })
-  return `${steps.join('')}${isDown ? `H${WIDTH - PAD}` : ''}`
-}
+const pathOf = (points: readonly PricePoint[], x: (atMs: number) => number, y: (price: number) => number): string =>
+  points
+    .map(({ atMs, price }, index) => {
+      if (price === null) return ''
+      const start = points[index - 1]?.price == null ? `M${x(atMs).toFixed(1)} ` : 'V'
+      const next = points[index + 1]
+      return `${start}${y(price).toFixed(1)}H${next ? x(next.atMs).toFixed(1) : WIDTH - PAD}`
+    })
+    .join('')

@@ -4,6 +4,7 @@ import {
   connect,
   type Gap,
   type Head,
+  type HistoryOptions,
   type RelayClient,
   RelayError,
   type ServiceStatus,
@@ -11,6 +12,7 @@ import {
   type StreamOptions,
   type StreamState,
   type Update,
+  type ValueFilters,
 } from '../../sdk/client/index.ts'
 import { followingTypes, namedTypes, readingTypes, stateTypes, updateTypes } from '../../sdk/generated/names.ts'
 import { PriceSeries } from '../chart/price-series.ts'
@@ -18,35 +20,32 @@ import type { BoardFilter } from '../shared/board-route.ts'
 import { TapeLines } from '../tape/tape-lines.ts'
 import { ServerClock } from './server-clock.ts'
 
-/** A break of the connection; it goes on while there is no end. Times are of the page's clock. */
+/** A break of the connection; `untilMs` is null while it lasts. Times are of the page's clock. */
 export type Interruption = { readonly fromMs: number; readonly untilMs: number | null; readonly reason: string | null }
 
 const HEARTBEAT_S = 2
 /** Messages that are read when the page opens, and when a reader scrolls to the oldest line. */
 const HISTORY_PAGE = 500
-/** What is read after the first page without being asked for, so that the flow covers more. */
+/** Sizes of the pages that are read after the first one, so that the flow covers more time. */
 const BACKGROUND_PAGES = [1_000, 1_000, 1_000]
-/** Older readings for the small charts. */
 const READINGS_PAGE = 1_000
-/** Messages that are kept as they came. */
 const RAW_BOUND = 200
 const INTERRUPTIONS_BOUND = 100
 const STATUS_INTERVAL_MS = 5_000
-/** With more messages than this since the last frame, the page draws ten times a second. */
+/** If more messages than this arrived since the last drawing, the next drawing waits for `BUSY_INTERVAL_MS`. */
 const BUSY_MESSAGES = 20
 const BUSY_INTERVAL_MS = 100
 
-/** Listed on the tape unless the filter names types: readings would drown the rest. */
+/** The types that the tape lists by default: readings would hide all others. */
 const listedTypes = updateTypes.filter((type) => ![...namedTypes, ...readingTypes, ...followingTypes].includes(type))
 
 type Type = Update['type']
 type HistoryEnd = { readonly through: string } | { readonly before: string }
 
-/** All that the page shows, from one connection. */
 export class BoardFeed {
   readonly filter: BoardFilter
   readonly client: RelayClient
-  /** What every request of the page carries: the key, where the relay asks for one. */
+  /** Headers of every request: the API key, if the relay requires one. */
   readonly headers: Readonly<Record<string, string>>
   readonly clock: ServerClock
   readonly book: Book
@@ -56,29 +55,36 @@ export class BoardFeed {
   state: StreamState | null = null
   status: ServiceStatus | null = null
   head: Head | null = null
-  /** The newest messages as they came, newest last. */
+  /** The newest messages, newest last. */
   readonly raw: StreamItem[] = []
   readonly interruptions: Interruption[] = []
-  /** When each token had its last message, by address; `*` for any. */
+  /** Time of the last message of each token, by address; of any token under `*`. */
   readonly lastUpdates = new Map<string, string>()
-  /** Why the stream ended for good. */
+  /** Reason for which the stream has ended permanently. */
   failure: string | null = null
+  readonly #symbols: string | readonly string[]
+  readonly #valueFilters: ValueFilters
+  readonly #lineTypes: readonly Type[]
   readonly #abort = new AbortController()
   readonly #listeners = new Set<() => void>()
   #unshown = 0
   #isBusy = false
   #isScheduled = false
   #isReadingHistory = false
-  /** Up to where the history has not been read; null before the stream begins. */
+  /** End of the history that has not been read; null before the stream begins. */
   #unread: HistoryEnd | null = null
 
   constructor(page: URL, filter: BoardFilter, former: BoardFeed | null) {
     this.filter = filter
+    const { symbols, types, minValue, account } = filter
+    this.#symbols = symbols.length > 0 ? symbols : '*'
+    this.#valueFilters = { ...(minValue !== '' && { minValue }), ...(account.length > 0 && { account }) }
+    this.#lineTypes = (types.length > 0 ? types : listedTypes) as readonly Type[]
     const key = page.searchParams.get('key')
     this.headers = key === null ? {} : { authorization: `Bearer ${key}` }
     this.client = connect(new URL('.', page), { heartbeatS: HEARTBEAT_S, ...(key !== null && { key }) })
     this.clock = former?.clock ?? new ServerClock()
-    const isSameList = former?.filter.symbols.join() === filter.symbols.join()
+    const isSameList = former?.filter.symbols.join() === symbols.join()
     this.book = book(undefined, { states: isSameList ? former?.book.all() : [] })
     this.status = former?.status ?? null
     this.head = former?.head ?? null
@@ -86,7 +92,7 @@ export class BoardFeed {
     void this.#pollStatus()
   }
 
-  /** Calls back after changes, at most once per frame. Returns what ends that. */
+  /** Calls back after changes, at most once per frame. Returns a function that unsubscribes. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -96,70 +102,54 @@ export class BoardFeed {
     this.#abort.abort()
   }
 
-  /** Reads the page of history before the oldest line. */
   async readOlder(limit = HISTORY_PAGE): Promise<void> {
     const { droppedBefore, hasOlder, hasRoom } = this.lines
     const end = droppedBefore === null ? this.#unread : { before: droppedBefore }
     if (end === null || !hasOlder || !hasRoom) return
     await this.#readOnce(async () => {
-      const page = await this.#readHistory({ types: this.#lineTypes(), ...end, limit })
+      const page = await this.#readHistory(this.#lineTypes, end, limit)
       this.#prepend(page, page.length === limit)
     })
   }
 
-  /** One page at a time: a second reader would get the same one. What fails for the moment is asked for by the next scroll. */
+  /** Reads one page at a time, so that none is read twice. After a temporary failure, the next scroll reads the page again. */
   async #readOnce(read: () => Promise<void>): Promise<void> {
     if (this.#isReadingHistory) return
     this.#isReadingHistory = true
     await read().catch((failure: unknown) => {
-      // Such as a position of another tape: there is nothing older to be had.
+      // A lasting refusal, such as of a position of another tape, means that nothing older can be read.
       if (failure instanceof RelayError && failure.code < 500 && failure.code !== 429) this.lines.hasOlder = false
     })
     this.#isReadingHistory = false
     this.#notify()
   }
 
-  /** Whether the tape lists messages of this type. */
   lists(type: string): boolean {
-    return (this.filter.types.length > 0 ? this.filter.types : listedTypes).includes(type)
+    return this.#lineTypes.includes(type as Type)
   }
 
-  /** A supply that the list reports anew every few seconds is a reading too. */
+  /** A change of the supply alone counts as a reading, because the list reports one every few seconds. */
   #isLine(item: Update | Gap): boolean {
     if (item.type === 'gap' || followingTypes.includes(item.type)) return true
     const isSupply = item.type === 'token' && item.changed.join() === 'total_supply'
     return this.lists(item.type) && !(isSupply && this.filter.types.length === 0)
   }
 
-  #selection() {
-    const { minValue, account, symbols } = this.filter
-    const filters = { ...(minValue !== '' && { minValue }), ...(account.length > 0 && { account }) }
-    return { symbols: symbols.length > 0 ? symbols : '*', filters } as const
-  }
-
-  #lineTypes(): Type[] {
-    return (this.filter.types.length > 0 ? this.filter.types : listedTypes) as Type[]
-  }
-
-  async #readHistory(options: HistoryEnd & { types: readonly Type[]; limit: number }): Promise<Update[]> {
-    const { symbols, filters } = this.#selection()
-    const updates: Update[] = []
-    const signal = this.#abort.signal
-    for await (const update of this.client.history(symbols, { ...filters, ...options, order: 'desc', signal })) updates.push(update)
-    return updates
+  #readHistory(types: readonly Type[], end: HistoryEnd, limit: number): Promise<Update[]> {
+    const options: HistoryOptions = { ...this.#valueFilters, ...end, types, limit, order: 'desc', signal: this.#abort.signal }
+    return Array.fromAsync(this.client.history(this.#symbols, options))
   }
 
   async #follow(): Promise<void> {
-    const { symbols, filters } = this.#selection()
     const { types } = this.filter
     const options: StreamOptions = {
-      ...filters,
+      ...this.#valueFilters,
       ...(types.length > 0 && { types: [...new Set([...types, ...stateTypes])] as Type[] }),
       signal: this.#abort.signal,
       onState: (state) => this.#setState(state),
     }
     try {
-      for await (const item of this.client.updates(symbols, options)) this.#receive(item)
+      for await (const item of this.client.updates(this.#symbols, options)) this.#receive(item)
     } catch (failure) {
       this.failure = failure instanceof Error ? failure.message : String(failure)
       this.#notify()
@@ -167,16 +157,13 @@ export class BoardFeed {
   }
 
   #receive(item: StreamItem): void {
-    if (this.#unread === null) this.#readFirstHistory(item)
+    if (this.#unread === null) void this.#readFirstHistory(item)
     this.book.apply(item)
     this.raw.push(item)
     if (this.raw.length > RAW_BOUND) this.raw.shift()
-    if (item.type !== 'snapshot') this.#receiveChange(item)
     this.#unshown += 1
     this.#notify()
-  }
-
-  #receiveChange(item: Exclude<StreamItem, { type: 'snapshot' }>): void {
+    if (item.type === 'snapshot') return
     if (this.#isLine(item)) this.lines.apply(item)
     if (item.type === 'gap') return
     this.prices.apply(item)
@@ -186,27 +173,25 @@ export class BoardFeed {
     this.head = headAfter(this.head, item)
   }
 
-  /** What was on the tape when the stream began; nothing is between the two. */
-  #readFirstHistory(item: StreamItem): void {
+  /** Reads the messages before the first item of the stream, without a hole between the two. */
+  async #readFirstHistory(item: StreamItem): Promise<void> {
     const end: HistoryEnd = item.type === 'snapshot' ? { through: item.as_of } : { before: item.id }
     this.#unread = end
-    const readFirst = this.#readOnce(async () => {
+    await this.#readOnce(async () => {
       const [page, readings] = await Promise.all([
-        this.#readHistory({ types: this.#lineTypes(), ...end, limit: HISTORY_PAGE }),
-        this.#readHistory({ types: ['nav', 'quote'], ...end, limit: READINGS_PAGE }),
+        this.#readHistory(this.#lineTypes, end, HISTORY_PAGE),
+        this.#readHistory(['nav', 'quote'], end, READINGS_PAGE),
       ])
       this.#prepend(page, page.length === HISTORY_PAGE)
       this.prices.prepend(readings)
     })
-    void readFirst.then(async () => {
-      for (const limit of BACKGROUND_PAGES) await this.readOlder(limit)
-    })
+    for (const limit of BACKGROUND_PAGES) await this.readOlder(limit)
   }
 
   #prepend(page: readonly Update[], hasOlder: boolean): void {
     const oldest = page.at(-1)
     if (oldest) this.#unread = { before: oldest.id }
-    // Newest first: the first one of a token is its last message.
+    // The page is newest first, so the first message of a token is its last one.
     for (const update of page)
       if (concernsToken(update) && !this.lastUpdates.has(update.address)) this.lastUpdates.set(update.address, update.time)
     const listed = page.filter((update) => this.#isLine(update))
@@ -252,11 +237,11 @@ export class BoardFeed {
   }
 }
 
-/** A seal only confirms what came before it. */
+/** A seal only confirms earlier messages. */
 const concernsToken = (update: Update): update is Update & { readonly address: string } =>
   update.address !== null && update.type !== 'seal'
 
-/** The heads move with every message, and the next heartbeat has them all. */
+/** Raises the heads with each message. The next heartbeat has all of them. */
 function headAfter(head: Head | null, item: Update): Head | null {
   if (item.type === 'status') return item.head
   if (head === null || !('block' in item) || !item.block) return head

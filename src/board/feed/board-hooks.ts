@@ -1,11 +1,12 @@
 import { Component, type ComponentType, h } from 'preact'
-import { useCallback, useEffect, useMemo, useState } from 'preact/hooks'
-import { FLOW_MINUTES, type Flow, type FlowSpan, flowOf } from '../chart/flow.ts'
-import { type BoardFilter, type BoardRoute, type BoardView, formatRoute, parseRoute } from '../shared/board-route.ts'
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import { FLOW_MINUTES, type FlowSpan, flowOf } from '../chart/flow.ts'
+import type { BoardFilter, BoardRoute } from '../shared/board-route.ts'
+import { readRoute } from '../shared/page-route.tsx'
 import { formatDuration } from '../shared/time-text.ts'
 import { BoardFeed } from './board-feed.ts'
 
-/** Draws a component again only when one of its properties is another one. */
+/** Draws a component again only if one of its properties has changed. */
 export function memo<Props extends object>(View: ComponentType<Props>): ComponentType<Props> {
   return class extends Component<Props> {
     override shouldComponentUpdate(next: Props): boolean {
@@ -17,32 +18,17 @@ export function memo<Props extends object>(View: ComponentType<Props>): Componen
   }
 }
 
-/** The part of the URL that the page shows, and what changes some of it; these functions stay the same. */
-export function useRoute() {
+export function useRoute(): BoardRoute {
   const [route, setRoute] = useState(readRoute)
   useEffect(() => {
     const read = () => setRoute(readRoute())
     addEventListener('hashchange', read)
     return () => removeEventListener('hashchange', read)
   }, [])
-  const change = useCallback((part: Partial<BoardRoute>) => {
-    const next = { ...readRoute(), ...part }
-    // Another page is a step to go back from; a search or a sort order is not.
-    if (part.page) location.hash = formatRoute(next)
-    else history.replaceState(null, '', formatRoute(next))
-    setRoute(next)
-  }, [])
-  const changeView = useCallback((part: Partial<BoardView>) => change({ view: { ...readRoute().view, ...part } }), [change])
-  return { route, change, changeView } as const
+  return route
 }
 
-function readRoute(): BoardRoute {
-  const route = parseRoute(location.hash)
-  const isWall = route.view.isWall || new URLSearchParams(location.search).has('wall')
-  return isWall ? { ...route, view: { ...route.view, isWall, layout: 'tiles' } } : route
-}
-
-/** The feed of a filter. Another filter is another stream; the page draws again with every change. */
+/** Returns the feed of a filter, and draws again after its changes. Another filter opens another stream. */
 export function useFeed(filter: BoardFilter): BoardFeed {
   const [feed, setFeed] = useState(() => new BoardFeed(new URL(location.href), filter, null))
   const [, draw] = useState(0)
@@ -58,7 +44,6 @@ export function useFeed(filter: BoardFilter): BoardFeed {
 
 const SECOND_MS = 1_000
 
-/** The time of the relay, once a second. */
 export function useNow(feed: BoardFeed): number {
   const [, tick] = useState(0)
   useEffect(() => {
@@ -68,57 +53,39 @@ export function useNow(feed: BoardFeed): number {
   return Math.floor(feed.clock.nowMs() / SECOND_MS) * SECOND_MS
 }
 
-/** The flow of the lines that were read. Once a second is often enough. */
-export function useFlows(
-  feed: BoardFeed,
-  nowMs: number,
-): { readonly flows: ReadonlyMap<string, Flow>; readonly flowSpan: FlowSpan } {
+export function useFlows(feed: BoardFeed, nowMs: number) {
   return useMemo(() => {
     const venueOf = new Map(feed.book.all().map(({ address, quote }) => [address, quote?.venue.pool ?? null]))
     const flows = flowOf(feed.lines.all, nowMs, (address) => venueOf.get(address) ?? null, feed.filter.account)
     const oldest = feed.lines.all.find(({ content }) => content.type !== 'gap')?.content
     const coveredMs = oldest && 'time' in oldest ? nowMs - Date.parse(oldest.time) : 0
     const minutes = Math.min(FLOW_MINUTES, Math.ceil(coveredMs / 60_000))
-    return { flows, flowSpan: { words: coveredMs >= FLOW_MINUTES * 60_000 ? '1 h' : formatDuration(coveredMs), minutes } }
+    const flowSpan: FlowSpan = { words: coveredMs >= FLOW_MINUTES * 60_000 ? '1 h' : formatDuration(coveredMs), minutes }
+    return { flows, flowSpan }
   }, [feed, nowMs])
 }
 
-type ThemeName = 'light' | 'dark'
+const { dataset } = document.documentElement
 
-/** The theme that was chosen, or else that of the system. Returns what takes the other one. */
-export function useTheme(): () => void {
-  const [chosen, choose] = useState(readTheme)
-  const theme = useMemo(() => chosen ?? (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'), [chosen])
-  useEffect(() => {
-    if (chosen === null) return
-    document.documentElement.dataset.theme = chosen
-    keepTheme(chosen)
-  }, [chosen])
-  return useCallback(() => choose(theme === 'dark' ? 'light' : 'dark'), [theme])
-}
-
-/** A browser may refuse the storage: then a choice lasts as long as the page. */
-function readTheme(): ThemeName | null {
+/** Applies the theme that the reader chose before. Without a choice, or without storage, the system's theme applies. */
+export function restoreTheme(): void {
   try {
     const kept = localStorage.getItem('theme')
-    return kept === 'light' || kept === 'dark' ? kept : null
+    if (kept === 'light' || kept === 'dark') dataset.theme = kept
   } catch {
-    return null
+    // A browser may refuse the storage.
   }
 }
 
-function keepTheme(theme: ThemeName): void {
+export function toggleTheme(): void {
+  const isDark = dataset.theme === undefined ? matchMedia('(prefers-color-scheme: dark)').matches : dataset.theme === 'dark'
+  dataset.theme = isDark ? 'light' : 'dark'
   try {
-    localStorage.setItem('theme', theme)
+    localStorage.setItem('theme', dataset.theme)
   } catch {
-    // It is chosen again next time.
+    // Without storage, the choice lasts until the page is closed.
   }
 }
 
-/** What the server wrote into the page. */
+/** Returns a setting that the server wrote into the page. */
 export const pageSetting = (name: string): string => document.querySelector(`meta[name="${name}"]`)?.getAttribute('content') ?? ''
-
-const explorer = pageSetting('explorer-url')
-/** A link to an explorer; null where none is set. */
-export const explorerLink = (kind: 'address' | 'tx', hex: string): string | null =>
-  /^https?:\/\//.test(explorer) ? `${explorer}/${kind}/${encodeURIComponent(hex)}` : null

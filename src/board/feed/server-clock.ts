@@ -1,9 +1,9 @@
-/** A difference of less than this is the delay of the network, not a clock that is wrong. */
+/** A smaller difference is the delay of the network, not a wrong clock. */
 const TOLERATED_MS = 2_000
-/** How long a measurement counts, and once more as long. A clock that is set while the page is open is noticed after that. */
+/** Each measurement is used for one to two periods, so that a clock set while the page is open is noticed. */
 const PERIOD_MS = 60_000
 
-/** The time as the relay sees it: the clock of the reader may be wrong, and ages must be right. */
+/** Estimates the relay's time, because the reader's clock may be wrong and ages must be right. */
 export class ServerClock {
   readonly #read: () => number
   #current = Number.NEGATIVE_INFINITY
@@ -15,7 +15,7 @@ export class ServerClock {
     this.#periodStartMs = read()
   }
 
-  /** A live message was written at this time, and took some time to come. The one that took least says most. */
+  /** Takes the time of a live message. The message with the shortest delay gives the best estimate. */
   observe(time: string): void {
     const nowMs = this.#read()
     if (Math.abs(nowMs - this.#periodStartMs) > PERIOD_MS) {

@@ -5,23 +5,21 @@ import { type PricePoint, PriceSeries, type Prices } from '../chart/price-series
 import { navStateOf } from '../shared/state-words.ts'
 import type { BoardFeed } from './board-feed.ts'
 
-/** Readings and events that are read for one symbol. */
+/** Limits on the messages read for one symbol. */
 const READINGS_BOUND = 3_000
 const EVENTS_BOUND = 200
 
-export type SymbolHistory = { readonly readings: readonly Update[]; readonly events: readonly Update[] }
+type SymbolHistory = { readonly readings: readonly Update[]; readonly events: readonly Update[] }
 
-/** What the tape still has of the symbol, oldest first. It is read again when its state becomes another one. */
+/** Reads the messages of a symbol that are on the tape, oldest first, and again when its state changes. */
 export function useHistory({ address, multiplier, scheduled, paused, nav, session }: StockState, feed: BoardFeed): SymbolHistory {
   const [history, setHistory] = useState<SymbolHistory>({ readings: [], events: [] })
   const state = JSON.stringify([multiplier, scheduled, paused, navStateOf(nav), session?.state])
   useEffect(() => {
     const abort = new AbortController()
     const read = async (types: readonly Update['type'][], limit: number) => {
-      const updates: Update[] = []
-      for await (const update of feed.client.history(address, { types, limit, order: 'desc', signal: abort.signal }))
-        updates.push(update)
-      return updates.reverse()
+      const newestFirst = feed.client.history(address, { types, limit, order: 'desc', signal: abort.signal })
+      return (await Array.fromAsync(newestFirst)).reverse()
     }
     const load = async () => {
       const events = await read(['multiplier', 'pause', 'action', 'session'], EVENTS_BOUND)
@@ -35,7 +33,6 @@ export function useHistory({ address, multiplier, scheduled, paused, nav, sessio
   return history
 }
 
-/** The history, and after it what has come since. */
 export function pointsOf(readings: readonly Update[], feed: BoardFeed, stock: StockState): Prices {
   const series = new PriceSeries()
   for (const update of readings) series.apply(update)
@@ -47,7 +44,6 @@ export function pointsOf(readings: readonly Update[], feed: BoardFeed, stock: St
   return { nav: after(live.nav, read.nav), quote: after(live.quote, read.quote) }
 }
 
-/** When the market was closed, and when the NAV was held. */
 export function stretchesOf(readings: readonly Update[], events: readonly Update[], nowMs: number): ChartStretch[] {
   const sessions = events.flatMap((update) =>
     update.type === 'session' ? [{ atMs: Date.parse(update.started_at ?? update.time), isOn: update.state === 'closed' }] : [],
@@ -58,14 +54,11 @@ export function stretchesOf(readings: readonly Update[], events: readonly Update
   return [...spansOf(sessions, 'closed', nowMs), ...spansOf(navs, 'held', nowMs)]
 }
 
-const spansOf = (
-  changes: readonly { readonly atMs: number; readonly isOn: boolean }[],
-  kind: ChartStretch['kind'],
-  nowMs: number,
-): ChartStretch[] =>
+type Change = { readonly atMs: number; readonly isOn: boolean }
+
+const spansOf = (changes: readonly Change[], kind: ChartStretch['kind'], nowMs: number): ChartStretch[] =>
   changes.flatMap(({ atMs, isOn }, index) => (isOn ? [{ kind, fromMs: atMs, untilMs: changes[index + 1]?.atMs ?? nowMs }] : []))
 
-/** When a multiplier took effect or a feature was paused, in milliseconds. */
 export const marksOf = (events: readonly Update[]): number[] =>
   events.flatMap((update) =>
     update.type === 'pause' || (update.type === 'multiplier' && update.phase === 'effective') ? [Date.parse(update.time)] : [],

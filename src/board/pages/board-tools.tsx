@@ -1,30 +1,20 @@
 import type { RefObject } from 'preact'
 import type { BoardFeed } from '../feed/board-feed.ts'
-import { pageSetting } from '../feed/board-hooks.ts'
+import { pageSetting, toggleTheme } from '../feed/board-hooks.ts'
 import { type BoardView, type SortKey, sortKeys } from '../shared/board-route.ts'
-import { PageLink } from '../shared/page-link.tsx'
+import { changeView, PageLink } from '../shared/page-route.tsx'
 
-/** What stands around the content: the controls, and what every reader must know. */
-
-const isDemo = (feed: BoardFeed): boolean => pageSetting('demo') === 'true' || feed.state?.demo === true
-
-/** The server writes it into the page, so that nothing moves when the stream says it. */
+/** The server writes the setting into the page, so that nothing moves when the stream begins. */
 export const DemoBanner = ({ feed }: { readonly feed: BoardFeed }) =>
-  isDemo(feed) ? (
+  pageSetting('demo') === 'true' || feed.state?.demo ? (
     <p class="demo" role="note">
       <b>Nothing here is real:</b> the source is the built-in chain.
     </p>
   ) : null
 
-type ToolsProps = {
-  readonly view: BoardView
-  readonly onView: (change: Partial<BoardView>) => void
-  readonly toggleTheme: () => void
-  readonly onHelp: () => void
-  readonly search: RefObject<HTMLInputElement | null>
-}
+type ToolsProps = { readonly view: BoardView; readonly onHelp: () => void; readonly search: RefObject<HTMLInputElement | null> }
 
-export function Tools({ view, onView, toggleTheme, onHelp, search }: ToolsProps) {
+export function Tools({ view, onHelp, search }: ToolsProps) {
   return (
     <div class="tools">
       <input
@@ -33,10 +23,10 @@ export function Tools({ view, onView, toggleTheme, onHelp, search }: ToolsProps)
         placeholder="Search  /"
         aria-label="Search symbols"
         value={view.search}
-        onInput={({ currentTarget }) => onView({ search: currentTarget.value })}
+        onInput={({ currentTarget }) => changeView({ search: currentTarget.value })}
       />
-      <SortSelect view={view} onView={onView} />
-      <button type="button" class="wide-only" onClick={() => onView({ layout: view.layout === 'tiles' ? 'table' : 'tiles' })}>
+      <SortSelect view={view} />
+      <button type="button" class="wide-only" onClick={() => changeView({ layout: view.layout === 'tiles' ? 'table' : 'tiles' })}>
         {view.layout === 'tiles' ? 'Table' : 'Tiles'}
       </button>
       <PageLink page={{ name: 'play' }} class="button wide-only">
@@ -61,15 +51,15 @@ const sortNames: Readonly<Record<SortKey, string>> = {
   updated: 'by update',
 }
 
-/** Tiles, and the cards of a narrow screen, have no column heads to sort by. */
-const SortSelect = ({ view, onView }: Pick<ToolsProps, 'view' | 'onView'>) => (
+/** For tiles and narrow screens, which have no column heads to sort by. */
+const SortSelect = ({ view }: Pick<ToolsProps, 'view'>) => (
   <select
     class={`sort-select ${view.layout}`}
     aria-label="Sort"
     value={view.sort}
     onChange={({ currentTarget }) => {
       const sort = sortKeys.find((key) => key === currentTarget.value) ?? 'symbol'
-      onView({ sort, isDescending: sort !== 'symbol' })
+      changeView({ sort, isDescending: sort !== 'symbol' })
     }}
   >
     {sortKeys.map((key) => (
@@ -83,8 +73,8 @@ const SortSelect = ({ view, onView }: Pick<ToolsProps, 'view' | 'onView'>) => (
 export const Notes = () => (
   <footer class="notes">
     <p>
-      stocktape shows how tokenized stocks move on the chain, often before a block holds the movement, and how far each number can
-      be trusted.
+      stocktape shows how tokenized stocks move on the chain, often before a block contains the movement, and how far each number
+      can be trusted.
     </p>
     <p>
       Basis: the price on the chain against the NAV, with the currency of the pool taken as 1 USD. premium: against a fresh NAV;

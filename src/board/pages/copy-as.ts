@@ -1,11 +1,11 @@
-import type { BoardFilter } from '../shared/board-route.ts'
+import { type BoardFilter, filterParameters } from '../shared/board-route.ts'
 
 export const programKinds = ['curl', 'wscat', 'TypeScript', 'Python'] as const
 export type ProgramKind = (typeof programKinds)[number]
 
-/** A program that receives exactly what the filter selects. */
+/** Makes a program that receives exactly the messages that the filter selects. */
 export function programFor(kind: ProgramKind, filter: BoardFilter, base: URL): string {
-  const query = queryOf(filter)
+  const query = filterParameters({ ...filter, symbols: filter.symbols.length > 0 ? filter.symbols : ['*'] }).join('&')
   const stream = new URL(`v1/stream?${query}`, base).href
   switch (kind) {
     case 'curl':
@@ -23,19 +23,6 @@ for line in urllib.request.urlopen(url):
   }
 }
 
-/** The parameters as the protocol has them. */
-function queryOf({ symbols, types, minValue, account }: BoardFilter): string {
-  const parameters = [
-    ['symbols', symbols.join() || '*'],
-    ['types', types.join()],
-    ['min_value', minValue],
-    ['account', account.join()],
-  ] as const
-  return parameters
-    .flatMap(([name, value]) => (value === '' ? [] : [`${name}=${encodeURIComponent(value).replaceAll('%2C', ',')}`]))
-    .join('&')
-}
-
 function typescriptFor({ symbols, types, minValue, account }: BoardFilter, base: URL): string {
   const options = {
     ...(types.length > 0 && { types }),
@@ -49,5 +36,5 @@ const updates = connect(${JSON.stringify(base.href)}).updates(${JSON.stringify(s
 for await (const update of updates) console.log(update)`
 }
 
-/** For a shell: what came from a URL must not end the quotation. */
+/** Quotes a text for a shell: a value from a URL must not end the quotation. */
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`

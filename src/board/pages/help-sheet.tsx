@@ -1,11 +1,11 @@
-import { PageLink } from '../shared/page-link.tsx'
+import { PageLink } from '../shared/page-route.tsx'
 import { Sheet } from '../shared/sheet.tsx'
 
 const signs = [
-  ['preconfirmed', 'Pre-confirmed', 'The node has seen it, and no block holds it yet. It can still disappear.'],
-  ['sealed', 'Sealed', 'A block with a hash holds it.'],
-  ['safe', 'Safe, then final', 'The sign goes: the more certain, the quieter.'],
-  ['retracted', 'Retracted', 'It did not make it. The line stays, struck through.'],
+  ['preconfirmed', 'Pre-confirmed', 'The node has seen it, and no block contains it yet. It can still disappear.'],
+  ['sealed', 'Sealed', 'A block with a hash contains it.'],
+  ['safe', 'Safe, then final', 'The sign disappears: the more certain, the quieter.'],
+  ['retracted', 'Retracted', 'It did not happen. The line stays, struck through.'],
 ] as const
 
 const words = [
@@ -13,7 +13,7 @@ const words = [
     'NAV',
     'The reference value of one token in dollars, with its age. It already includes the multiplier. Not a price to trade at.',
   ],
-  ['held', 'The NAV is older than its bound, or frozen for a corporate action. While the market is closed that is normal.'],
+  ['held', 'The NAV is older than its limit, or frozen for a corporate action. This is normal while the market is closed.'],
   ['On chain', 'The price in the deepest pool that has one. thin: too little depth to be a price.'],
   [
     'Basis',
@@ -39,7 +39,6 @@ const keys = [
   ['?', 'this help'],
 ] as const
 
-/** What the signs and words mean, and the keys. */
 export function HelpSheet({ onClose }: { readonly onClose: () => void }) {
   return (
     <Sheet title="What you see" onClose={onClose}>

@@ -1,20 +1,20 @@
 import type { RefObject } from 'preact'
-import { useRef, useState } from 'preact/hooks'
-import type { BoardRoute, BoardView } from './board-route.ts'
-import { type KeyActions, useKeyboard } from './use-keyboard.ts'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { type BoardView, toggled } from './board-route.ts'
+import { changeView, openPage } from './page-route.tsx'
+
+type KeyActions = Readonly<Record<string, () => void>>
 
 type KeyInputs = {
   readonly view: BoardView
-  /** The symbols as they are listed. */
   readonly symbols: () => readonly string[]
-  readonly change: (part: Partial<BoardRoute>) => void
   readonly search: RefObject<HTMLInputElement | null>
   readonly others: KeyActions
 }
 
-/** The keys of the page. Returns the symbol that they have reached. */
-export function useBoardKeys({ view, symbols, change, search, others }: KeyInputs): string | null {
-  // Keys come faster than the page draws, so that the newest selection is kept beside the drawn one.
+/** Binds the keys of the page. Returns the symbol that they have reached. */
+export function useBoardKeys({ view, symbols, search, others }: KeyInputs): string | null {
+  // Several keys may be pressed between two drawings, so the newest selection is kept beside the drawn one.
   const reached = useRef<string | null>(null)
   const [selected, setSelected] = useState<string | null>(null)
   const step = (distance: number) => {
@@ -24,18 +24,34 @@ export function useBoardKeys({ view, symbols, change, search, others }: KeyInput
     setSelected(next)
     document.querySelector(`[data-symbol="${CSS.escape(next ?? '')}"]`)?.scrollIntoView({ block: 'nearest' })
   }
-  const pin = (symbol: string) => {
-    const pins = view.pins.includes(symbol) ? view.pins.filter((other) => other !== symbol) : [...view.pins, symbol]
-    change({ view: { ...view, pins } })
-  }
   useKeyboard({
     '/': () => search.current?.focus(),
     j: () => step(1),
     k: () => step(-1),
-    Enter: () => reached.current !== null && change({ page: { name: 'symbol', symbol: reached.current } }),
-    Escape: () => change({ page: { name: 'symbols' } }),
-    f: () => reached.current !== null && pin(reached.current),
+    Enter: () => reached.current !== null && openPage({ name: 'symbol', symbol: reached.current }),
+    Escape: () => openPage({ name: 'symbols' }),
+    f: () => reached.current !== null && changeView({ pins: toggled(view.pins, reached.current) }),
     ...others,
   })
   return selected
+}
+
+/** Acts on single keys, unless the reader types into a field or holds a modifier. */
+function useKeyboard(actions: KeyActions): void {
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      const { target, key } = event
+      const isTyping = target instanceof HTMLElement && target.matches('input, textarea, select')
+      if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return
+      if (isTyping && key === 'Escape') return target.blur()
+      // A focused link or button handles Enter itself.
+      if (isTyping || (key === 'Enter' && target instanceof HTMLElement && target.matches('a, button, summary'))) return
+      const action = actions[key]
+      if (!action) return
+      event.preventDefault()
+      action()
+    }
+    addEventListener('keydown', press)
+    return () => removeEventListener('keydown', press)
+  })
 }

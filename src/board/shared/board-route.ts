@@ -1,4 +1,4 @@
-/** What the page shows: the part of its URL after `#`, so that a link shows the same to another person. */
+/** State of the page in its URL after `#`, so that a link shows the same page to another person. */
 export type BoardRoute = { readonly page: BoardPage; readonly filter: BoardFilter; readonly view: BoardView }
 
 type BoardPage =
@@ -6,7 +6,7 @@ type BoardPage =
   | { readonly name: 'symbol'; readonly symbol: string }
   | { readonly name: 'fact'; readonly key: string }
 
-/** What the stream is asked for, as the protocol's parameters. Empty lists select everything. */
+/** Parameters of the stream. Empty lists select everything. */
 export type BoardFilter = {
   readonly symbols: readonly string[]
   readonly types: readonly string[]
@@ -14,7 +14,6 @@ export type BoardFilter = {
   readonly account: readonly string[]
 }
 
-/** How the symbols are shown. */
 export type BoardView = {
   readonly layout: 'table' | 'tiles'
   readonly sort: SortKey
@@ -28,6 +27,9 @@ export const sortKeys = ['symbol', 'nav', 'quote', 'basis', 'flow', 'updated'] a
 export type SortKey = (typeof sortKeys)[number]
 
 export const emptyFilter: BoardFilter = { symbols: [], types: [], minValue: '', account: [] }
+
+export const toggled = (list: readonly string[], item: string): readonly string[] =>
+  list.includes(item) ? list.filter((other) => other !== item) : [...list, item]
 
 export function parseRoute(hash: string): BoardRoute {
   const [path = '', query = ''] = hash.replace(/^#?\/?/, '').split('?')
@@ -57,7 +59,7 @@ function pageOf(path: string): BoardPage {
   return { name: 'symbol', symbol: first }
 }
 
-/** A broken escape stands for itself. */
+/** Returns a text with a broken escape as it is. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text)
@@ -67,33 +69,30 @@ function decode(text: string): string {
 }
 
 export function formatRoute({ page, filter, view }: BoardRoute): string {
-  const parameters: readonly (readonly [name: string, value: string])[] = [
-    ['symbols', filter.symbols.join()],
-    ['types', filter.types.join()],
-    ['min_value', filter.minValue],
-    ['account', filter.account.join()],
-    ['layout', view.layout === 'tiles' ? 'tiles' : ''],
-    ['sort', view.sort === 'symbol' && !view.isDescending ? '' : `${view.isDescending ? '-' : ''}${view.sort}`],
-    ['search', view.search],
-    ['pins', view.pins.join()],
+  const query = [
+    ...filterParameters(filter),
+    ...given('layout', view.layout === 'tiles' ? 'tiles' : ''),
+    ...given('sort', view.sort === 'symbol' && !view.isDescending ? '' : `${view.isDescending ? '-' : ''}${view.sort}`),
+    ...given('search', view.search),
+    ...given('pins', view.pins.join()),
+    ...(view.isWall ? ['wall'] : []),
   ]
-  const query = parameters.flatMap(([name, value]) => (value === '' ? [] : [`${name}=${escapeValue(value)}`]))
-  if (view.isWall) query.push('wall')
   return `#/${pathOf(page)}${query.length > 0 ? `?${query.join('&')}` : ''}`
 }
 
-/** Commas stay, because lists are meant to be read. */
-const escapeValue = (value: string): string => encodeURIComponent(value).replaceAll('%2C', ',')
+export const filterParameters = ({ symbols, types, minValue, account }: BoardFilter): readonly string[] => [
+  ...given('symbols', symbols.join()),
+  ...given('types', types.join()),
+  ...given('min_value', minValue),
+  ...given('account', account.join()),
+]
+
+/** Leaves commas as they are, so that a reader can read a list. */
+const given = (name: string, value: string): readonly string[] =>
+  value === '' ? [] : [`${name}=${encodeURIComponent(value).replaceAll('%2C', ',')}`]
 
 function pathOf(page: BoardPage): string {
-  switch (page.name) {
-    case 'symbols':
-      return ''
-    case 'symbol':
-      return encodeURIComponent(page.symbol)
-    case 'fact':
-      return `fact/${encodeURIComponent(page.key)}`
-    default:
-      return page.name
-  }
+  if (page.name === 'symbol') return encodeURIComponent(page.symbol)
+  if (page.name === 'fact') return `fact/${encodeURIComponent(page.key)}`
+  return page.name === 'symbols' ? '' : page.name
 }

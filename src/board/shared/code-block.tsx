@@ -1,5 +1,4 @@
-/** Text as it is. A long one scrolls, also with the keyboard. */
 export const CodeBlock = ({ text }: { readonly text: string }) => (
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: a keyboard must reach whatever scrolls
   <pre tabIndex={0}>{text}</pre>
 )

@@ -8,15 +8,14 @@ type SheetProps = {
   readonly children: ComponentChildren
 }
 
-/** A panel over the page: at the side, or from below on a phone. The browser keeps the focus in it and closes it with Esc. */
+/** A panel over the page. The browser keeps the focus in it and closes it with Esc. */
 export function Sheet({ title, note, onClose, children }: SheetProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {
     dialog.current?.showModal()
   }, [])
   return (
-    // A click beside the panel closes it, as Esc does.
-    // biome-ignore lint/a11y/useKeyWithClickEvents: the dialog takes Esc itself
+    // biome-ignore lint/a11y/useKeyWithClickEvents: a click beside the panel closes it, and the dialog handles Esc itself
     <dialog
       class="sheet"
       ref={dialog}

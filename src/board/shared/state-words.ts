@@ -1,20 +1,16 @@
 import type { Head, QuoteMessage, ReferenceValue, SessionMessage, Source, SourceReason } from '../../sdk/client/index.ts'
 import { formatDuration, formatMoment } from './time-text.ts'
 
-/** What the states of the protocol mean, in words for a reader who has not read it. */
-
 export type NavState = ReferenceValue['state'] | 'frozen'
 
-/** A frozen NAV is held by the oracle, also where it is young. */
+/** A frozen NAV counts as frozen even if it is young. */
 export const navStateOf = (nav: ReferenceValue): NavState => (nav.frozen && nav.price !== null ? 'frozen' : nav.state)
 
 type Session = Pick<SessionMessage, 'market' | 'state' | 'ends_at' | 'reason'>
 
-/** How far a NAV can be trusted: "fresh", "held since Fri 20:00 · market closed", "frozen for a corporate action". */
+/** Says how far a NAV can be trusted, such as "held since Fri 20:00 · market closed". */
 export function navWords(nav: ReferenceValue, session: Session | null, nowMs: number): string {
   switch (navStateOf(nav)) {
-    case 'fresh':
-      return 'fresh'
     case 'frozen':
       return 'frozen for a corporate action'
     case 'stale': {
@@ -22,10 +18,8 @@ export function navWords(nav: ReferenceValue, session: Session | null, nowMs: nu
       const isExplained = session !== null && session.state !== 'open' && session.state !== 'unknown'
       return `held${since}${isExplained ? ` · ${sessionWords(session)}` : ` · older than ${formatDuration(nav.stale_after_s * 1_000)}`}`
     }
-    case 'missing':
-      return 'missing'
-    case 'invalid':
-      return 'invalid'
+    default:
+      return nav.state
   }
 }
 
@@ -46,7 +40,7 @@ const quoteWords: Readonly<Record<QuoteMessage['state'], string>> = {
   empty: 'empty pool',
   unreadable: 'unreadable',
 }
-/** Why there is no price on the chain, or nothing. */
+/** Says why there is no price on the chain; empty if there is one. */
 export const quoteStateWords = (quote: Pick<QuoteMessage, 'state'> | null): string => (quote ? quoteWords[quote.state] : 'no pool')
 
 const venueNames: Readonly<Record<QuoteMessage['venue']['kind'], string>> = {
@@ -56,17 +50,16 @@ const venueNames: Readonly<Record<QuoteMessage['venue']['kind'], string>> = {
 }
 export const venueWords = ({ kind, currency }: QuoteMessage['venue']): string => `${currency.symbol} · ${venueNames[kind]}`
 
-/** What a basis is measured against. The currency is taken as one dollar, which every basis says. */
+/** Names the NAV that a basis is measured against, and its assumption about the currency. */
 export const basisWords = (kind: 'premium' | 'drift', venue: QuoteMessage['venue']): string =>
   `${kind === 'drift' ? 'against a held NAV' : 'against a fresh NAV'}, with ${venue.currency.symbol} taken as 1 USD`
 
-const sourceWords: Readonly<Record<Source, string>> = {
+export const sourceWords: Readonly<Record<Source, string>> = {
   pendingLogs: 'pre-confirmed logs are pushed by the node',
   poll: 'pre-confirmed logs are polled',
   sealed: 'sealed blocks only, nothing is pre-confirmed',
   down: 'the chain cannot be read',
 }
-export const sourceSentence = (source: Source): string => sourceWords[source]
 
 const reasonWords: Readonly<Record<SourceReason | 'no_list' | 'wrong_chain', string>> = {
   ok: '',
@@ -83,7 +76,7 @@ export const reasonSentence = (reason: string): string => (reasonWords as Readon
 
 export type LineStage = 'preconfirmed' | 'sealed' | 'safe' | 'finalized' | 'retracted'
 
-/** The stage of something sealed, by the watermarks. */
+/** The stage of a sealed block by the watermarks. */
 export function stageByHead(block: number, { safe, finalized }: Pick<Head, 'safe' | 'finalized'>): LineStage {
   if (finalized !== null && block <= finalized) return 'finalized'
   return safe !== null && block <= safe ? 'safe' : 'sealed'

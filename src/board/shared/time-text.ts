@@ -3,7 +3,7 @@ const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
-/** How long ago, or how long: `0.2 s`, `39 s`, `4 min`, `23 h`, `3 d`. */
+/** `0.2 s`, `39 s`, `4 min`, `23 h`, `3 d`. */
 export function formatDuration(ms: number): string {
   const size = Math.max(0, ms)
   if (size < SECOND) return `${(Math.floor(size / 100) / 10).toFixed(1)} s`
@@ -13,37 +13,31 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(size / DAY)} d`
 }
 
-/** Until something happens: `2 d 4 h`, `1:04:09`, `4:09`. */
+/** A duration without tenths of a second, which would flicker. */
+export const formatAge = (ms: number): string => formatDuration(Math.max(SECOND, ms))
+
+/** `2 d 4 h`, `1:04:09`, `4:09`. */
 export function formatCountdown(ms: number): string {
   const left = Math.max(0, ms)
   if (left >= DAY) return `${Math.floor(left / DAY)} d ${Math.floor((left % DAY) / HOUR)} h`
-  const [hours, minutes, seconds] = [
-    Math.floor(left / HOUR),
-    Math.floor((left % HOUR) / MINUTE),
-    Math.floor((left % MINUTE) / SECOND),
-  ]
-  const two = (part: number) => String(part).padStart(2, '0')
+  const [hours, minutes, seconds] = [Math.floor(left / HOUR), Math.floor(left / MINUTE), Math.floor(left / SECOND)]
+  const two = (count: number) => String(count % 60).padStart(2, '0')
   return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds)}` : `${minutes}:${two(seconds)}`
 }
 
-const clockFormat = new Intl.DateTimeFormat('en', { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })
-const secondsFormat = new Intl.DateTimeFormat('en', { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' })
-const weekdayFormat = new Intl.DateTimeFormat('en', { weekday: 'short', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })
-const dateFormat = new Intl.DateTimeFormat('en', {
-  day: 'numeric',
-  month: 'short',
-  hour: '2-digit',
-  minute: '2-digit',
-  hourCycle: 'h23',
-})
+const formatWith = (parts: Intl.DateTimeFormatOptions) =>
+  new Intl.DateTimeFormat('en', { hour: '2-digit', minute: '2-digit', hourCycle: 'h23', ...parts })
+const clockFormat = formatWith({})
+const secondsFormat = formatWith({ second: '2-digit' })
+const weekdayFormat = formatWith({ weekday: 'short' })
+const dateFormat = formatWith({ day: 'numeric', month: 'short' })
 
-/** A time of the reader's day: `13:10:19`. */
+/** `13:10:19` in the reader's time zone. */
 export const formatClock = (time: string): string => secondsFormat.format(new Date(time))
 
-/** With milliseconds, as on the tape. */
 export const formatTapeTime = (time: string): string => `${formatClock(time)}.${time.slice(20, 23)}`
 
-/** The shortest text that still names the moment: `13:10`, `Fri 20:00`, `4 Nov 20:00`. */
+/** The shortest text that names the moment: `13:10`, `Fri 20:00`, `Nov 4 20:00`. */
 export function formatMoment(time: string, nowMs: number): string {
   const date = new Date(time)
   const distance = Math.abs(nowMs - date.getTime())

@@ -1,6 +1,8 @@
+import type { ComponentChildren } from 'preact'
 import { useRef } from 'preact/hooks'
 import type { StockState } from '../../sdk/client/index.ts'
 import { type Flow, netOf } from '../chart/flow.ts'
+import type { BoardFeed } from '../feed/board-feed.ts'
 import {
   formatAmount,
   formatBps,
@@ -19,14 +21,12 @@ import {
   navAgeText,
   pausedText,
   scheduledText,
-  supplyOf,
   warningsText,
 } from '../shared/stock-texts.ts'
 
-type CellProps = { readonly stock: StockState; readonly nowMs: number }
+export type StockProps = { readonly stock: StockState; readonly nowMs: number }
 
-/** Two lines: what it is, and how far it can be trusted. */
-export function NameCell({ stock, nowMs }: CellProps) {
+export function NameCell({ stock, nowMs }: StockProps) {
   const scheduled = scheduledText(stock, nowMs)
   const paused = pausedText(stock)
   const warnings = warningsText(stock)
@@ -44,126 +44,124 @@ export function NameCell({ stock, nowMs }: CellProps) {
         <span data-field="multiplier" title={stock.multiplier ?? undefined}>
           {multiplierText(stock)}
         </span>
-        {warnings !== null && (
-          <span class="attention" data-field="warnings">
-            {' '}
-            {warnings}
-          </span>
-        )}
-        {scheduled !== null && <span class="attention"> → {scheduled}</span>}
-        {paused !== null && (
-          <span class="attention" data-field="paused">
-            {' '}
-            {paused}
-          </span>
-        )}
+        {warnings !== null && <Attention field="warnings" words={` ${warnings}`} />}
+        {scheduled !== null && <Attention words={` → ${scheduled}`} />}
+        {paused !== null && <Attention field="paused" words={` ${paused}`} />}
       </span>
     </>
   )
 }
 
-export function NavCell({ stock, nowMs }: CellProps) {
-  const { nav, session } = stock
-  const words = navWords(nav, session, nowMs)
-  return (
-    <span
-      class="cell"
-      data-field="nav"
-      data-state={navStateOf(nav)}
-      title={nav.price === null ? words : `${nav.price} USD, ${words}`}
-    >
-      <span class={`figure ${isHeld(stock) ? 'held' : ''}`}>
-        <Flash value={nav.price}>{formatPrice(nav.price)}</Flash>
-        <small class="age">{nav.price !== null && navAgeText(stock, nowMs)}</small>
-      </span>
-      <span class="second">{words}</span>
-    </span>
-  )
+const Attention = ({ field, words }: { readonly field?: string; readonly words: string }) => (
+  <span class="attention" data-field={field}>
+    {words}
+  </span>
+)
+
+type CellProps = {
+  readonly field: string
+  readonly children: ComponentChildren
+  /** Second line: how far the figure can be trusted, or why there is none. */
+  readonly words: string
+  readonly look?: string
+  readonly title?: string
+  readonly state?: string
 }
 
-export function QuoteCell({ stock: { quote } }: Pick<CellProps, 'stock'>) {
-  const words = quoteStateWords(quote)
-  const isPrice = quote?.price != null
-  return (
-    <span
-      class="cell"
-      data-field="quote"
-      title={
-        isPrice
-          ? `${quote.price} ${quote.venue.currency.symbol}, ${quote.venue.kind}, fee ${quote.venue.fee_bps ?? UNKNOWN} bps, depth ${quote.depth ?? UNKNOWN}`
-          : words
-      }
-    >
-      <span class="figure">
-        <Flash value={quote?.price ?? null}>{formatPrice(quote?.price ?? null)}</Flash>
-      </span>
-      <span class="second">{quote && isPrice ? venueWords(quote.venue) : words}</span>
-    </span>
-  )
-}
-
-/** Up and down are told by sign and arrow first, by colour second. */
-export function BasisCell({ stock }: Pick<CellProps, 'stock'>) {
-  const basis = basisOf(stock)
-  const { quote } = stock
-  if (!quote || !basis)
-    return (
-      <span class="cell" data-field="basis">
-        <span class="figure faint">{UNKNOWN}</span>
-        <span class="second">no basis</span>
-      </span>
-    )
-  const size = Number(basis.bps)
-  const side = size > 0 ? 'up' : size < 0 ? 'down' : ''
-  return (
-    <span class="cell" data-field="basis" title={basisWords(basis.kind, quote.venue)}>
-      <span class={`figure ${basis.kind === 'drift' ? 'held' : side}`}>
-        {formatBps(basis.bps)}
-        <i class="arrow" aria-hidden="true">
-          {size > 0 ? '▲' : size < 0 ? '▼' : ''}
-        </i>
-      </span>
-      <span class="second">{basis.kind}</span>
-    </span>
-  )
-}
-
-type FlowCellProps = { readonly flow: Flow | undefined; readonly isListed: boolean; readonly isPartial: boolean }
-
-export function FlowCell({ flow, isListed, isPartial }: FlowCellProps) {
-  if (!isListed) return <Missing field="flow" words="not selected" />
-  if (!flow) return <Missing field="flow" words={isPartial ? 'none selected' : 'no movement'} />
-  const isValued = flow.in + flow.out + flow.minted + flow.burnt + flow.moved > 0
-  if (!isValued && flow.unvalued > 0) return <Missing field="flow" words={`${flow.unvalued} unvalued`} />
-  const net = formatSignedMoney(netOf(flow))
-  const title = `${isPartial ? 'of what is selected: ' : ''}in ${formatMoney(flow.in)}, out ${formatMoney(flow.out)}, minted ${formatMoney(flow.minted)}, burnt ${formatMoney(flow.burnt)}, moved ${formatMoney(flow.moved)}${flow.unvalued > 0 ? `, ${flow.unvalued} movements without a value` : ''}`
-  return (
-    <span class="cell" data-field="flow" title={title}>
-      <span class={`figure ${net.startsWith('+') ? 'up' : net.startsWith('−') ? 'down' : ''}`}>{net}</span>
-      <span class="second">{flow.unvalued > 0 ? `${flow.unvalued} unvalued` : `${formatMoney(flow.moved)} moved`}</span>
-    </span>
-  )
-}
-
-export function SupplyCell({ stock }: Pick<CellProps, 'stock'>) {
-  const { tokens, shares } = supplyOf(stock)
-  if (tokens === null) return <Missing field="supply" words="unknown" />
-  return (
-    <span class="cell" data-field="supply" title={`${formatAmount(String(tokens))} tokens`}>
-      <span class="figure">{formatCount(tokens)}</span>
-      <span class="second">{shares === null ? 'shares unknown' : `${formatCount(shares)} shares`}</span>
-    </span>
-  )
-}
-
-const Missing = ({ field, words }: { readonly field: string; readonly words: string }) => (
-  <span class="cell" data-field={field}>
-    <span class="figure faint">{UNKNOWN}</span>
+export const Cell = ({ field, children, words, look = '', title, state }: CellProps) => (
+  <span class="cell" data-field={field} data-state={state} title={title}>
+    <span class={`figure ${look}`}>{children}</span>
     <span class="second">{words}</span>
   </span>
 )
 
-/** A changed number flashes once: another key is another element, whose animation begins. */
+export const EmptyCell = ({ field, words }: Pick<CellProps, 'field' | 'words'>) => (
+  <Cell field={field} words={words} look="faint">
+    {UNKNOWN}
+  </Cell>
+)
+
+export function NavCell({ stock, nowMs }: StockProps) {
+  const { nav, session } = stock
+  const words = navWords(nav, session, nowMs)
+  const title = nav.price === null ? words : `${nav.price} USD, ${words}`
+  return (
+    <Cell field="nav" state={navStateOf(nav)} title={title} words={words} look={isHeld(stock) ? 'held' : ''}>
+      <Flash value={nav.price}>{formatPrice(nav.price)}</Flash>
+      <small class="age">{nav.price !== null && navAgeText(stock, nowMs)}</small>
+    </Cell>
+  )
+}
+
+export function QuoteCell({ stock: { quote } }: Pick<StockProps, 'stock'>) {
+  const { price = null, venue, depth } = quote ?? {}
+  const isPrice = price !== null && venue !== undefined
+  const words = isPrice ? venueWords(venue) : quoteStateWords(quote)
+  const title = isPrice
+    ? `${price} ${venue.currency.symbol}, ${venue.kind}, fee ${venue.fee_bps ?? UNKNOWN} bps, depth ${depth ?? UNKNOWN}`
+    : words
+  return (
+    <Cell field="quote" title={title} words={words}>
+      <Flash value={price}>{formatPrice(price)}</Flash>
+    </Cell>
+  )
+}
+
+/** Sign and arrow tell up from down, for readers who do not see the colours. */
+export function BasisCell({ stock }: Pick<StockProps, 'stock'>) {
+  const basis = basisOf(stock)
+  if (!stock.quote || !basis) return <EmptyCell field="basis" words="no basis" />
+  const size = Number(basis.bps)
+  const [side, arrow] = size > 0 ? ['up', '▲'] : size < 0 ? ['down', '▼'] : ['', '']
+  const title = basisWords(basis.kind, stock.quote.venue)
+  return (
+    <Cell field="basis" title={title} words={basis.kind} look={basis.kind === 'drift' ? 'held' : side}>
+      {formatBps(basis.bps)}
+      <i class="arrow" aria-hidden="true">
+        {arrow}
+      </i>
+    </Cell>
+  )
+}
+
+type FlowCellProps = { readonly flow: Flow | undefined; readonly feed: BoardFeed }
+
+export function FlowCell({ flow, feed }: FlowCellProps) {
+  const { minValue, account, types } = feed.filter
+  const isPartial = minValue !== '' || account.length > 0 || types.length > 0
+  if (!['transfer', 'mint', 'burn'].some((type) => feed.lists(type))) return <EmptyCell field="flow" words="not selected" />
+  if (!flow) return <EmptyCell field="flow" words={isPartial ? 'none selected' : 'no movement'} />
+  const isValued = flow.in + flow.out + flow.minted + flow.burnt + flow.moved > 0
+  const unvalued = `${flow.unvalued} unvalued`
+  if (!isValued && flow.unvalued > 0) return <EmptyCell field="flow" words={unvalued} />
+  const net = formatSignedMoney(netOf(flow))
+  const sums = (['in', 'out', 'minted', 'burnt', 'moved'] as const).map((name) => `${name} ${formatMoney(flow[name])}`)
+  const rest = flow.unvalued > 0 ? `, ${flow.unvalued} movements without a value` : ''
+  return (
+    <Cell
+      field="flow"
+      title={`${isPartial ? 'of what is selected: ' : ''}${sums.join(', ')}${rest}`}
+      words={flow.unvalued > 0 ? unvalued : `${formatMoney(flow.moved)} moved`}
+      look={net.startsWith('+') ? 'up' : net.startsWith('−') ? 'down' : ''}
+    >
+      {net}
+    </Cell>
+  )
+}
+
+/** The list gives the supply as a floating-point number. */
+export function SupplyCell({ stock: { token, multiplier } }: Pick<StockProps, 'stock'>) {
+  const tokens = token.total_supply
+  if (typeof tokens !== 'number') return <EmptyCell field="supply" words="unknown" />
+  const shares = multiplier === null ? 'shares unknown' : `${formatCount(tokens * Number(multiplier))} shares`
+  return (
+    <Cell field="supply" title={`${formatAmount(String(tokens))} tokens`} words={shares}>
+      {formatCount(tokens)}
+    </Cell>
+  )
+}
+
+/** A changed number flashes once: with another key it is another element, whose animation begins. */
 function Flash({ value, children }: { readonly value: string | null; readonly children: string }) {
   const first = useRef<string | null | undefined>(value)
   if (first.current !== value) first.current = undefined

@@ -5,7 +5,7 @@ import { basisOf, nameOf } from '../shared/stock-texts.ts'
 
 export type SymbolFigures = { readonly flows: ReadonlyMap<string, Flow>; readonly lastUpdates: ReadonlyMap<string, string> }
 
-/** What matches the search: pinned symbols first, then by the sort key. What has no value comes last either way. */
+/** Symbols that match the search: pinned ones first, then by the sort key. Those without a value are last in both directions. */
 export function orderSymbols(stocks: readonly StockState[], view: BoardView, figures: SymbolFigures): StockState[] {
   const wanted = view.search.trim().toLowerCase()
   const pins = new Set(view.pins)
@@ -53,7 +53,7 @@ const WALL_PAGE_MS = 15_000
 const WALL_COLUMNS = 3
 const WALL_TILE_PX = 190
 
-/** A wall cannot be scrolled: it shows as many tiles as fit, page after page. */
+/** A wall cannot be scrolled, so it shows page after page, each with as many tiles as fit. */
 export function wallPageOf(count: number, heightPx: number, nowMs: number): { readonly from: number; readonly until: number } {
   const size = WALL_COLUMNS * Math.max(1, Math.floor(heightPx / WALL_TILE_PX))
   const pages = Math.max(1, Math.ceil(count / size))

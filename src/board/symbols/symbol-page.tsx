@@ -1,5 +1,4 @@
-import type { ComponentChildren } from 'preact'
-import type { StockState } from '../../sdk/client/index.ts'
+import type { ComponentType } from 'preact'
 import type { Flow, FlowSpan } from '../chart/flow.ts'
 import { FlowChart } from '../chart/flow-chart.tsx'
 import { PriceChart } from '../chart/price-chart.tsx'
@@ -7,36 +6,26 @@ import type { BoardFeed } from '../feed/board-feed.ts'
 import { marksOf, pointsOf, stretchesOf, useHistory } from '../feed/symbol-history.ts'
 import { CodeBlock } from '../shared/code-block.tsx'
 import { formatPrice } from '../shared/number-text.ts'
-import { BackLink } from '../shared/page-link.tsx'
+import { BackLink } from '../shared/page-route.tsx'
 import { shownJson } from '../shared/shown-text.ts'
 import { basisWords } from '../shared/state-words.ts'
 import { basisOf, multiplierText, nameOf, warningsText } from '../shared/stock-texts.ts'
 import { HexLink } from '../tape/fact-sheet.tsx'
-import type { TapeLine } from '../tape/tape-lines.ts'
-import { BasisCell, NavCell, QuoteCell, SupplyCell } from './symbol-cells.tsx'
+import { BasisCell, NavCell, QuoteCell, type StockProps, SupplyCell } from './symbol-cells.tsx'
 import { Movements, Timeline } from './symbol-sections.tsx'
 
-type PageProps = {
-  readonly stock: StockState
-  readonly feed: BoardFeed
-  readonly flow: Flow | undefined
-  readonly flowSpan: FlowSpan
-  readonly nowMs: number
-  readonly onOpen: (line: TapeLine) => void
-}
+type PageProps = StockProps & { readonly feed: BoardFeed; readonly flow: Flow | undefined; readonly flowSpan: FlowSpan }
 
-/** One symbol, from what it is worth to how it moves. */
-export function SymbolPage({ stock, feed, flow, flowSpan, nowMs, onOpen }: PageProps) {
+export function SymbolPage({ stock, feed, flow, flowSpan, nowMs }: PageProps) {
   const { readings, events } = useHistory(stock, feed)
   const basis = basisOf(stock)
-  const { nav, quote } = pointsOf(readings, feed, stock)
   return (
     <article class="symbol-page" data-symbol={stock.symbol}>
       <SymbolHead stock={stock} nowMs={nowMs} />
       <p class="note">
         {basis && stock.quote
           ? `Basis ${basisWords(basis.kind, stock.quote.venue)}.`
-          : 'There is no basis where NAV or price is not known.'}{' '}
+          : 'Without a NAV or a price there is no basis.'}{' '}
         Neither is a price at which anyone can trade.
       </p>
       <section aria-label="NAV and price on the chain">
@@ -48,8 +37,7 @@ export function SymbolPage({ stock, feed, flow, flowSpan, nowMs, onOpen }: PageP
           <span class="legend-mark">multiplier or pause</span>
         </p>
         <PriceChart
-          nav={nav}
-          quote={quote}
+          {...pointsOf(readings, feed, stock)}
           stretches={stretchesOf(readings, events, nowMs)}
           marks={marksOf(events)}
           nowMs={nowMs}
@@ -62,7 +50,7 @@ export function SymbolPage({ stock, feed, flow, flowSpan, nowMs, onOpen }: PageP
         <FlowChart flow={flow} minutesRead={flowSpan.minutes} />
       </section>
       <Timeline stock={stock} events={events} nowMs={nowMs} />
-      <Movements lines={feed.lines.all} address={stock.address} head={feed.head} nowMs={nowMs} onOpen={onOpen} />
+      <Movements stock={stock} feed={feed} nowMs={nowMs} />
       <details>
         <summary>The record in the token list</summary>
         <CodeBlock text={shownJson(stock.token, 2)} />
@@ -71,14 +59,14 @@ export function SymbolPage({ stock, feed, flow, flowSpan, nowMs, onOpen }: PageP
   )
 }
 
-const Figure = ({ title, children }: { readonly title: string; readonly children: ComponentChildren }) => (
-  <div class="number">
-    <h2>{title}</h2>
-    {children}
-  </div>
-)
+const figures: readonly (readonly [title: string, Cell: ComponentType<StockProps>])[] = [
+  ['NAV', NavCell],
+  ['On chain', QuoteCell],
+  ['Basis', BasisCell],
+  ['Supply', SupplyCell],
+]
 
-function SymbolHead({ stock, nowMs }: { readonly stock: StockState; readonly nowMs: number }) {
+function SymbolHead({ stock, nowMs }: StockProps) {
   const { isin } = stock.token
   const warnings = warningsText(stock)
   return (
@@ -96,18 +84,12 @@ function SymbolHead({ stock, nowMs }: { readonly stock: StockState; readonly now
         </p>
       </header>
       <section class="numbers" aria-label="Value">
-        <Figure title="NAV">
-          <NavCell stock={stock} nowMs={nowMs} />
-        </Figure>
-        <Figure title="On chain">
-          <QuoteCell stock={stock} />
-        </Figure>
-        <Figure title="Basis">
-          <BasisCell stock={stock} />
-        </Figure>
-        <Figure title="Supply">
-          <SupplyCell stock={stock} />
-        </Figure>
+        {figures.map(([title, Cell]) => (
+          <div class="number" key={title}>
+            <h2>{title}</h2>
+            <Cell stock={stock} nowMs={nowMs} />
+          </div>
+        ))}
       </section>
     </>
   )

@@ -1,18 +1,20 @@
 import { useState } from 'preact/hooks'
-import type { Head, StockState, Update } from '../../sdk/client/index.ts'
+import type { Update } from '../../sdk/client/index.ts'
+import type { BoardFeed } from '../feed/board-feed.ts'
 import { formatDecimal, shortHex, UNKNOWN } from '../shared/number-text.ts'
-import { stageWords } from '../shared/state-words.ts'
+import { openPage } from '../shared/page-route.tsx'
+import { type LineStage, stageWords } from '../shared/state-words.ts'
 import { scheduledText } from '../shared/stock-texts.ts'
 import { formatClock, formatMoment } from '../shared/time-text.ts'
 import type { TapeLine } from '../tape/tape-lines.ts'
 import { lineRemark, lineText, stageOf } from '../tape/tape-texts.ts'
+import type { StockProps } from './symbol-cells.tsx'
 
-/** Events and movements that are listed. */
+/** Limit on the events, and on the movements, that are listed. */
 const SHOWN = 12
 
-type TimelineProps = { readonly stock: StockState; readonly events: readonly Update[]; readonly nowMs: number }
+type TimelineProps = StockProps & { readonly events: readonly Update[] }
 
-/** Corporate actions: what is scheduled first, with its countdown, then what was, newest first. */
 export function Timeline({ stock, events, nowMs }: TimelineProps) {
   const scheduled = scheduledText(stock, nowMs)
   const past = events.filter(({ type }) => type !== 'session').reverse()
@@ -43,18 +45,9 @@ function eventWords(update: Update): string {
   return update.type === 'action' ? update.description || update.action_id : ''
 }
 
-type MovementsProps = {
-  readonly lines: readonly TapeLine[]
-  readonly address: string
-  readonly head: Head | null
-  readonly nowMs: number
-  readonly onOpen: (line: TapeLine) => void
-}
-
-/** The last movements, or the largest of those that were read. */
-export function Movements({ lines, address, head, nowMs, onOpen }: MovementsProps) {
+export function Movements({ stock: { address }, feed: { lines, head }, nowMs }: StockProps & { readonly feed: BoardFeed }) {
   const [isLargest, setLargest] = useState(false)
-  const own = lines.filter(({ content }) => content.type !== 'gap' && content.address === address && 'shares' in content)
+  const own = lines.all.filter(({ content }) => content.type !== 'gap' && content.address === address && 'shares' in content)
   const dollars = ({ content }: TapeLine) => ('reference_value' in content ? +(content.reference_value ?? 0) : 0)
   const shown = (isLargest ? own.toSorted((a, b) => dollars(b) - dollars(a)) : own.toReversed()).slice(0, SHOWN)
   return (
@@ -84,40 +77,41 @@ export function Movements({ lines, address, head, nowMs, onOpen }: MovementsProp
           </thead>
         )}
         <tbody>
-          {shown.map((line) => {
-            const { content } = line
-            if (!('shares' in content)) return null
-            const { figure, value } = lineText(line)
-            const stage = stageOf(line, head)
-            return (
-              <tr
-                key={line.nth}
-                class={line.retraction ? 'struck' : ''}
-                data-stage={stage ?? undefined}
-                title={lineRemark(line) ?? ''}
-              >
-                <td>
-                  <span class="line-dot" />
-                  <span class="unseen">{stage && stageWords[stage]}</span>
-                </td>
-                <td title={formatMoment(content.time, nowMs)}>{formatClock(content.time)}</td>
-                <td>{content.type}</td>
-                <td>
-                  {shortHex(content.from)} → {shortHex(content.to)}
-                </td>
-                <td class="figure">{figure}</td>
-                <td class="figure">{content.shares === null ? UNKNOWN : formatDecimal(content.shares, 2)}</td>
-                <td class="figure">{value}</td>
-                <td>
-                  <button type="button" title="From its first message to its end" onClick={() => onOpen(line)}>
-                    history
-                  </button>
-                </td>
-              </tr>
-            )
-          })}
+          {shown.map((line) => (
+            <MovementRow key={line.nth} line={line} stage={stageOf(line, head)} nowMs={nowMs} />
+          ))}
         </tbody>
       </table>
     </section>
+  )
+}
+
+type MovementProps = { readonly line: TapeLine; readonly stage: LineStage | null; readonly nowMs: number }
+
+function MovementRow({ line, stage, nowMs }: MovementProps) {
+  const { content } = line
+  if (!('shares' in content)) return null
+  const { figure, value } = lineText(line)
+  const open = () => openPage({ name: 'fact', key: line.id })
+  return (
+    <tr class={line.retraction ? 'struck' : ''} data-stage={stage ?? undefined} title={lineRemark(line) ?? ''}>
+      <td>
+        <span class="line-dot" />
+        <span class="unseen">{stage && stageWords[stage]}</span>
+      </td>
+      <td title={formatMoment(content.time, nowMs)}>{formatClock(content.time)}</td>
+      <td>{content.type}</td>
+      <td>
+        {shortHex(content.from)} → {shortHex(content.to)}
+      </td>
+      <td class="figure">{figure}</td>
+      <td class="figure">{formatDecimal(content.shares, 2)}</td>
+      <td class="figure">{value}</td>
+      <td>
+        <button type="button" title="From its first message to its end" onClick={open}>
+          history
+        </button>
+      </td>
+    </tr>
   )
 }

@@ -1,22 +1,20 @@
-import type { RefObject } from 'preact'
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import type { ComponentType } from 'preact'
+import { useMemo, useRef } from 'preact/hooks'
 import type { StockState } from '../../sdk/client/index.ts'
 import type { Flow, FlowSpan } from '../chart/flow.ts'
-import type { Prices } from '../chart/price-series.ts'
 import { Sparkline } from '../chart/sparkline.tsx'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { memo } from '../feed/board-hooks.ts'
-import type { BoardView, SortKey } from '../shared/board-route.ts'
-import { UNKNOWN } from '../shared/number-text.ts'
-import { PageLink } from '../shared/page-link.tsx'
+import { type BoardView, sortKeys, toggled } from '../shared/board-route.ts'
+import { changeView, openPage, PageLink } from '../shared/page-route.tsx'
 import { stockSentence } from '../shared/stock-texts.ts'
-import { formatDuration } from '../shared/time-text.ts'
-import { BasisCell, FlowCell, NameCell, NavCell, QuoteCell, SupplyCell } from './symbol-cells.tsx'
+import { formatAge } from '../shared/time-text.ts'
+import { BasisCell, Cell, EmptyCell, FlowCell, NameCell, NavCell, QuoteCell, type StockProps, SupplyCell } from './symbol-cells.tsx'
 import { orderSymbols, wallPageOf } from './symbol-order.ts'
 
-/** Symbols that are drawn; a search finds the others. */
+/** Limit on the symbols drawn; a search finds the others. */
 const SHOWN_BOUND = 300
-/** How often a chart in a row moves on when nothing new came. */
+/** Interval at which a small chart extends to the present if its prices do not change. */
 const TREND_STEP_MS = 10_000
 
 export type SymbolsProps = {
@@ -26,36 +24,50 @@ export type SymbolsProps = {
   readonly flowSpan: FlowSpan
   readonly nowMs: number
   readonly selected: string | null
-  readonly onView: (change: Partial<BoardView>) => void
-  readonly onOpen: (symbol: string) => void
 }
 
-const columns: readonly { readonly title: string; readonly sort: SortKey | null; readonly name: string }[] = [
-  { title: 'Symbol', sort: 'symbol', name: 'symbol' },
-  { title: 'NAV', sort: 'nav', name: 'nav' },
-  { title: 'On chain', sort: 'quote', name: 'quote' },
-  { title: 'Basis bps', sort: 'basis', name: 'basis' },
-  { title: 'Trend', sort: null, name: 'trend' },
-  { title: 'Flow', sort: 'flow', name: 'flow' },
-  { title: 'Supply', sort: null, name: 'supply' },
-  { title: 'Updated', sort: 'updated', name: 'updated' },
+type EntryProps = StockProps & {
+  readonly feed: BoardFeed
+  readonly view: BoardView
+  readonly flow: Flow | undefined
+  readonly updated: string | undefined
+  readonly isSelected: boolean
+}
+
+/** The columns after the symbol. Those whose name is a sort key can be sorted by. */
+const columns: readonly { readonly title: string; readonly name: string; readonly View: ComponentType<EntryProps> }[] = [
+  { title: 'NAV', name: 'nav', View: NavCell },
+  { title: 'On chain', name: 'quote', View: QuoteCell },
+  { title: 'Basis bps', name: 'basis', View: BasisCell },
+  { title: 'Trend', name: 'trend', View: TrendCell },
+  { title: 'Flow', name: 'flow', View: FlowCell },
+  { title: 'Supply', name: 'supply', View: SupplyCell },
+  { title: 'Updated', name: 'updated', View: UpdatedCell },
 ]
 
 export function SymbolsView(props: SymbolsProps) {
-  const { feed, view, flows, nowMs } = props
+  const { feed, view, flows, nowMs, selected } = props
   const all = feed.book.all()
-  // Rows change places once a second at most: a reader can follow, and a long list is not sorted with every message.
+  // Rows change places at most once a second, so that a reader can follow and a long list is rarely sorted.
   const order = useMemo(
     () => orderSymbols(all, view, { flows, lastUpdates: feed.lastUpdates }).map(({ address }) => address),
     [feed, view, nowMs, all.length],
   )
   const list = useRef<HTMLDivElement>(null)
-  const page = useWallPage(list, view.isWall, order.length, nowMs)
-  const shownAddresses = new Set(order.slice(page?.from ?? 0, page?.until ?? SHOWN_BOUND))
-  const states = new Map(all.flatMap((stock) => (shownAddresses.has(stock.address) ? [[stock.address, stock]] : [])))
-  const shown = order.flatMap((address) => states.get(address) ?? [])
+  // The height is known from the second drawing on.
+  const page = view.isWall ? wallPageOf(order.length, list.current?.parentElement?.clientHeight ?? 0, nowMs) : null
+  const states = new Map(all.map((stock) => [stock.address, stock]))
+  const shown = order.slice(page?.from ?? 0, page?.until ?? SHOWN_BOUND).flatMap((address) => states.get(address) ?? [])
   if (shown.length === 0) return <EmptySymbols {...props} />
-  const rows = shown.map((stock) => <SymbolEntry key={stock.address} {...entryOf(stock, props)} />)
+  const rows = shown.map((stock) => (
+    <SymbolEntry
+      key={stock.address}
+      {...{ stock, feed, view, nowMs }}
+      flow={flows.get(stock.address)}
+      updated={feed.lastUpdates.get(stock.address)}
+      isSelected={selected === stock.symbol}
+    />
+  ))
   const rest = page ? 0 : order.length - shown.length
   return (
     <div class={`symbols ${view.layout}`} ref={list}>
@@ -77,20 +89,6 @@ export function SymbolsView(props: SymbolsProps) {
   )
 }
 
-/** The symbols that the wall shows now; null where a reader scrolls. */
-function useWallPage(list: RefObject<HTMLDivElement | null>, isWall: boolean, count: number, nowMs: number) {
-  const [height, setHeight] = useState(0)
-  useEffect(() => {
-    const area = list.current?.parentElement
-    if (!isWall || !area) return
-    const observer = new ResizeObserver(() => setHeight(area.clientHeight))
-    observer.observe(area)
-    return () => observer.disconnect()
-  }, [isWall, count > 0])
-  return isWall ? wallPageOf(count, height, nowMs) : null
-}
-
-/** Rows that are drawn until the first snapshot. */
 const SKELETON_ROWS = 6
 
 function EmptySymbols(props: SymbolsProps) {
@@ -99,7 +97,7 @@ function EmptySymbols(props: SymbolsProps) {
   if (feed.status?.reason === 'no_list')
     return <p class="empty">The token list has not been read yet. The symbols appear when it is.</p>
   if (feed.state?.phase === 'live') return <p class="empty">The token list has no symbols.</p>
-  // The strip says why.
+  // The strip shows the reason.
   if (feed.failure !== null) return null
   return (
     <div class="symbols table skeleton" aria-busy="true">
@@ -109,7 +107,7 @@ function EmptySymbols(props: SymbolsProps) {
           {Array.from({ length: SKELETON_ROWS }, (_, row) => (
             <tr key={row}>
               <th />
-              {columns.slice(1).map(({ name }) => (
+              {columns.map(({ name }) => (
                 <td key={name} class={`column-${name}`} />
               ))}
             </tr>
@@ -120,21 +118,22 @@ function EmptySymbols(props: SymbolsProps) {
   )
 }
 
-function SymbolHeads({ view, onView, flowSpan }: SymbolsProps) {
+function SymbolHeads({ view, flowSpan }: SymbolsProps) {
   return (
     <thead>
       <tr>
-        {columns.map(({ title, sort, name }) => {
-          const isSorted = sort !== null && view.sort === sort
+        {[{ title: 'Symbol', name: 'symbol' }, ...columns].map(({ title, name }) => {
+          const sort = sortKeys.find((key) => key === name)
+          const isSorted = view.sort === sort
           const order = isSorted ? (view.isDescending ? 'descending' : 'ascending') : undefined
           return (
             <th key={name} scope="col" class={`column-${name}`} aria-sort={order}>
-              {sort === null ? (
+              {sort === undefined ? (
                 title
               ) : (
                 <button
                   type="button"
-                  onClick={() => onView({ sort, isDescending: isSorted ? !view.isDescending : sort !== 'symbol' })}
+                  onClick={() => changeView({ sort, isDescending: isSorted ? !view.isDescending : sort !== 'symbol' })}
                 >
                   {title}
                   {name === 'flow' && <small> {flowSpan.words}</small>}
@@ -149,111 +148,65 @@ function SymbolHeads({ view, onView, flowSpan }: SymbolsProps) {
   )
 }
 
-type EntryProps = {
-  readonly stock: StockState
-  readonly flow: Flow | undefined
-  readonly isFlowListed: boolean
-  /** Whether the filter leaves out some movements. */
-  readonly isFlowPartial: boolean
-  readonly nav: Prices['nav']
-  readonly quote: Prices['quote']
-  /** The lines of a series are the same arrays while they grow. */
-  readonly pointCount: number
-  readonly trendEndMs: number
-  readonly updated: string | undefined
-  readonly nowMs: number
-  readonly isPinned: boolean
-  readonly isSelected: boolean
-  readonly layout: BoardView['layout']
-  readonly view: BoardView
-  readonly onView: SymbolsProps['onView']
-  readonly onOpen: SymbolsProps['onOpen']
-}
+const SymbolEntry = memo((props: EntryProps) =>
+  props.view.layout === 'table' ? <SymbolRow {...props} /> : <SymbolTile {...props} />,
+)
 
-function entryOf(stock: StockState, { feed, flows, view, nowMs, selected, onView, onOpen }: SymbolsProps): EntryProps {
-  const { nav, quote } = feed.prices.of(stock)
-  return {
-    stock,
-    flow: flows.get(stock.address),
-    isFlowListed: feed.lists('transfer') || feed.lists('mint') || feed.lists('burn'),
-    isFlowPartial: feed.filter.minValue !== '' || feed.filter.account.length > 0 || feed.filter.types.length > 0,
-    nav,
-    quote,
-    pointCount: nav.length + quote.length,
-    trendEndMs: Math.floor(nowMs / TREND_STEP_MS) * TREND_STEP_MS,
-    updated: feed.lastUpdates.get(stock.address),
-    nowMs,
-    isPinned: view.pins.includes(stock.symbol),
-    isSelected: selected === stock.symbol,
-    layout: view.layout,
-    view,
-    onView,
-    onOpen,
-  }
-}
-
-const SymbolEntry = memo((props: EntryProps) => (props.layout === 'table' ? <SymbolRow {...props} /> : <SymbolTile {...props} />))
+const openSymbol = ({ symbol }: StockState): void => openPage({ name: 'symbol', symbol })
 
 function SymbolRow(props: EntryProps) {
-  const { stock, nowMs, isSelected, onOpen, updated } = props
+  const { stock, isSelected } = props
   return (
-    // The link in the row is what a keyboard reaches; the rest of the row is a larger target for it.
-    <tr data-symbol={stock.symbol} class={isSelected ? 'selected' : ''} onClick={() => onOpen(stock.symbol)}>
+    // A keyboard reaches the link in the row. For a mouse the whole row opens the symbol.
+    <tr data-symbol={stock.symbol} class={isSelected ? 'selected' : ''} onClick={() => openSymbol(stock)}>
       <th scope="row">
         <PinButton {...props} />
         <SymbolLink {...props} />
       </th>
-      <td>
-        <NavCell stock={stock} nowMs={nowMs} />
-      </td>
-      <td>
-        <QuoteCell stock={stock} />
-      </td>
-      <td>
-        <BasisCell stock={stock} />
-      </td>
-      <td class="column-trend">
-        <Sparkline nav={props.nav} quote={props.quote} pointCount={props.pointCount} untilMs={props.trendEndMs} />
-      </td>
-      <td>
-        <FlowCell flow={props.flow} isListed={props.isFlowListed} isPartial={props.isFlowPartial} />
-      </td>
-      <td class="column-supply">
-        <SupplyCell stock={stock} />
-      </td>
-      <td class="column-updated">
-        <span class="cell">
-          <span class="figure faint">{updated === undefined ? UNKNOWN : agoText(nowMs - Date.parse(updated))}</span>
-          <span class="second">{updated === undefined ? 'none read' : 'ago'}</span>
-        </span>
-      </td>
+      {columns.map(({ name, View }) => (
+        <td key={name} class={`column-${name}`}>
+          <View {...props} />
+        </td>
+      ))}
     </tr>
   )
 }
 
-/** Tenths of a second would only flicker. */
-const agoText = (ms: number): string => formatDuration(Math.max(1_000, ms))
+function TrendCell({ stock, feed, nowMs }: EntryProps) {
+  const { nav, quote } = feed.prices.of(stock)
+  const untilMs = Math.floor(nowMs / TREND_STEP_MS) * TREND_STEP_MS
+  return <Sparkline {...{ nav, quote, untilMs }} pointCount={nav.length + quote.length} />
+}
+
+function UpdatedCell({ updated, nowMs }: EntryProps) {
+  if (updated === undefined) return <EmptyCell field="updated" words="none read" />
+  return (
+    <Cell field="updated" words="ago" look="faint">
+      {formatAge(nowMs - Date.parse(updated))}
+    </Cell>
+  )
+}
 
 function SymbolTile(props: EntryProps) {
-  const { stock, nowMs, isSelected, onOpen } = props
+  const { stock, isSelected } = props
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the link in the tile takes the keys
-    <li data-symbol={stock.symbol} class={`tile ${isSelected ? 'selected' : ''}`} onClick={() => onOpen(stock.symbol)}>
+    <li data-symbol={stock.symbol} class={`tile ${isSelected ? 'selected' : ''}`} onClick={() => openSymbol(stock)}>
       <div class="tile-head">
         <SymbolLink {...props} />
         <PinButton {...props} />
       </div>
       <div class="tile-figures">
-        <NavCell stock={stock} nowMs={nowMs} />
-        <QuoteCell stock={stock} />
-        <BasisCell stock={stock} />
-        <Sparkline nav={props.nav} quote={props.quote} pointCount={props.pointCount} untilMs={props.trendEndMs} />
+        <NavCell {...props} />
+        <QuoteCell {...props} />
+        <BasisCell {...props} />
+        <TrendCell {...props} />
       </div>
     </li>
   )
 }
 
-/** A screen reader hears a sentence in place of the figures. */
+/** Screen readers read a sentence instead of the figures. */
 const SymbolLink = ({ stock, nowMs }: EntryProps) => (
   <PageLink page={{ name: 'symbol', symbol: stock.symbol }} class="symbol-link">
     <span aria-hidden="true">
@@ -263,10 +216,11 @@ const SymbolLink = ({ stock, nowMs }: EntryProps) => (
   </PageLink>
 )
 
-function PinButton({ stock, isPinned, view, onView }: EntryProps) {
+function PinButton({ stock, view }: EntryProps) {
+  const isPinned = view.pins.includes(stock.symbol)
   const toggle = (event: Event) => {
     event.stopPropagation()
-    onView({ pins: isPinned ? view.pins.filter((pin) => pin !== stock.symbol) : [...view.pins, stock.symbol] })
+    changeView({ pins: toggled(view.pins, stock.symbol) })
   }
   return (
     <button type="button" class="pin" aria-pressed={isPinned} aria-label={`Pin ${stock.symbol}`} onClick={toggle}>

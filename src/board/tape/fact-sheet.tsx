@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Gap, Update } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
-import { explorerLink } from '../feed/board-hooks.ts'
+import { pageSetting } from '../feed/board-hooks.ts'
 import { CodeBlock } from '../shared/code-block.tsx'
 import { formatAmount, shortHex } from '../shared/number-text.ts'
 import { Sheet } from '../shared/sheet.tsx'
@@ -10,17 +10,13 @@ import { formatTapeTime } from '../shared/time-text.ts'
 import type { TapeLine } from './tape-lines.ts'
 import { gapWords, lineRemark, lineText } from './tape-texts.ts'
 
-type Fact = { readonly events: readonly Update[]; readonly stage: string }
-
 type FactSheetProps = { readonly id: string; readonly feed: BoardFeed; readonly onClose: () => void }
 
-/** One line of the tape in full. */
 export function FactSheet(props: FactSheetProps) {
   const content = props.feed.lines.find(props.id)?.content
   return content?.type === 'gap' ? <GapSheet gap={content} onClose={props.onClose} /> : <LifeSheet {...props} />
 }
 
-/** What was missed, and where it can be read. */
 function GapSheet({ gap, onClose }: Pick<FactSheetProps, 'onClose'> & { readonly gap: Gap }) {
   return (
     <Sheet title="Messages are missing" onClose={onClose}>
@@ -28,27 +24,25 @@ function GapSheet({ gap, onClose }: Pick<FactSheetProps, 'onClose'> & { readonly
       <p class="key">
         after {gap.after ?? 'an unknown position'}, up to {gap.through}
       </p>
-      {gap.backfill === null ? (
-        <p>The relay has nothing more of it. What is still on its tape follows here.</p>
-      ) : (
-        <p>
+      <p>
+        {gap.backfill === null ? (
+          'The relay no longer has these messages. Those still on its tape follow here.'
+        ) : (
           <a href={new URL(gap.backfill.replace(/^\//, ''), new URL('.', location.href)).href}>Read what was left out</a>
-        </p>
-      )}
+        )}
+      </p>
     </Sheet>
   )
 }
 
-/** What the tape says of a fact, from its first message to its end. */
 function LifeSheet({ id, feed, onClose }: FactSheetProps) {
   const line = feed.lines.find(id)
-  const { fact, failure } = useFact(id, feed, line)
-  const events = fact?.events ?? []
+  const { events, stage, failure } = useFact(id, feed, line)
   const tx = events.flatMap((update) => ('tx' in update && update.tx ? [update.tx.hash] : []))[0]
   const address = events[0]?.address ?? null
   const title = [events[0]?.symbol, events[0]?.type ?? 'Fact'].filter(Boolean).join(' ')
   return (
-    <Sheet title={title} note={fact && <span class={`stage-word ${fact.stage}`}>{fact.stage}</span>} onClose={onClose}>
+    <Sheet title={title} note={stage !== '' && <span class={`stage-word ${stage}`}>{stage}</span>} onClose={onClose}>
       <p class="key">{id}</p>
       {line && <FactSummary line={line} />}
       {failure !== null && <p class="attention">{failure}</p>}
@@ -69,7 +63,6 @@ function LifeSheet({ id, feed, onClose }: FactSheetProps) {
   )
 }
 
-/** What it is worth, in words and numbers. */
 function FactSummary({ line }: { readonly line: TapeLine }) {
   const { figure, value, detail } = lineText(line)
   const remark = lineRemark(line)
@@ -84,10 +77,10 @@ function FactSummary({ line }: { readonly line: TapeLine }) {
   )
 }
 
-type ReadFact = { readonly fact: Fact | null; readonly failure: string | null }
-const unread: ReadFact = { fact: null, failure: null }
+type ReadFact = { readonly events: readonly Update[]; readonly stage: string; readonly failure: string | null }
+const unread: ReadFact = { events: [], stage: '', failure: null }
 
-/** The life of a key, read again when its line changes; or the one message at a position. */
+/** Reads the messages of a key, and again when its line changes. For a position it reads the one message there. */
 function useFact(id: string, feed: BoardFeed, line: unknown): ReadFact {
   const [read, setRead] = useState(unread)
   useEffect(() => {
@@ -98,16 +91,16 @@ function useFact(id: string, feed: BoardFeed, line: unknown): ReadFact {
         : `v1/events?types=*&order=desc&limit=1&through=${encodeURIComponent(id)}`
       const response = await fetch(new URL(path, feed.client.url), { headers: feed.headers, signal: abort.signal })
       const body = await response.json()
-      if (!response.ok) return setRead({ fact: null, failure: body.message })
-      if (isKey(id)) return setRead({ fact: body, failure: null })
+      if (!response.ok) return setRead({ ...unread, failure: body.message })
+      if (isKey(id)) return setRead({ ...body, failure: null })
       const events = body.events.filter((update: Update) => update.id === id)
-      setRead({ fact: { stage: '', events }, failure: events.length > 0 ? null : 'There is no message at this position.' })
+      setRead({ ...unread, events, failure: events.length > 0 ? null : 'There is no message at this position.' })
     }
     load().catch(
       (failure: unknown) => !abort.signal.aborted && setRead((now) => ({ ...now, failure: `It could not be read: ${failure}` })),
     )
     return () => abort.abort()
-    // A line is another object whenever something about it has come.
+    // Each message about a fact makes a new line object.
   }, [id, feed, line])
   return read
 }
@@ -149,25 +142,23 @@ function lifeDetail(update: Update): string {
   return `block ${number}${hash === null ? '' : ` ${shortHex(hash)}`}`
 }
 
-/** A hash or an address, with a link where an explorer is set. */
+const explorer = pageSetting('explorer-url')
+
 export function HexLink({ kind, label, hex }: { readonly kind: 'address' | 'tx'; readonly label: string; readonly hex: string }) {
-  const link = explorerLink(kind, hex)
+  const link = /^https?:\/\//.test(explorer) ? `${explorer}/${kind}/${encodeURIComponent(hex)}` : null
+  const code = <code title={hex}>{shortHex(hex)}</code>
+  const copy = () => navigator.clipboard?.writeText(hex).catch(() => {})
   return (
     <span class="hex">
       {label}{' '}
       {link === null ? (
-        <code title={hex}>{shortHex(hex)}</code>
+        code
       ) : (
-        <a href={link} target="_blank" rel="noreferrer noopener" title={hex}>
-          <code>{shortHex(hex)}</code>
+        <a href={link} target="_blank" rel="noreferrer noopener">
+          {code}
         </a>
       )}
-      <button
-        type="button"
-        class="copy-hex"
-        aria-label={`Copy ${label}`}
-        onClick={() => navigator.clipboard?.writeText(hex).catch(() => {})}
-      >
+      <button type="button" class="copy-hex" aria-label={`Copy ${label}`} onClick={copy}>
         copy
       </button>
     </span>

@@ -1,18 +1,17 @@
 import { useState } from 'preact/hooks'
-import { type BoardFilter, emptyFilter } from '../shared/board-route.ts'
+import { type BoardFilter, emptyFilter, toggled } from '../shared/board-route.ts'
+import { changeFilter } from '../shared/page-route.tsx'
 import { lineTypes } from './tape-lines.ts'
 
 type FilterProps = { readonly filter: BoardFilter; readonly onChange: (filter: BoardFilter) => void }
 
-/** What the stream is filtered by, each with what takes it away. */
-export function FilterChips({ filter, onChange }: FilterProps) {
+/** One button for each part of the filter, which removes that part. */
+export function FilterChips({ filter }: Pick<FilterProps, 'filter'>) {
   const chips: readonly (readonly [text: string, without: Partial<BoardFilter>])[] = [
-    ...filter.symbols.map((symbol) => [symbol, { symbols: filter.symbols.filter((other) => other !== symbol) }] as const),
-    ...filter.types.map((type) => [type, { types: filter.types.filter((other) => other !== type) }] as const),
+    ...filter.symbols.map((symbol) => [symbol, { symbols: toggled(filter.symbols, symbol) }] as const),
+    ...filter.types.map((type) => [type, { types: toggled(filter.types, type) }] as const),
     ...(filter.minValue === '' ? [] : [[`≥ $${filter.minValue}`, { minValue: '' }] as const]),
-    ...filter.account.map(
-      (address) => [`${address.slice(0, 8)}…`, { account: filter.account.filter((other) => other !== address) }] as const,
-    ),
+    ...filter.account.map((address) => [`${address.slice(0, 8)}…`, { account: toggled(filter.account, address) }] as const),
   ]
   return (
     <>
@@ -22,7 +21,7 @@ export function FilterChips({ filter, onChange }: FilterProps) {
           class="chip"
           key={text}
           aria-label={`Without ${text}`}
-          onClick={() => onChange({ ...filter, ...without })}
+          onClick={() => changeFilter({ ...filter, ...without })}
         >
           {text} <i aria-hidden="true">×</i>
         </button>
@@ -31,67 +30,47 @@ export function FilterChips({ filter, onChange }: FilterProps) {
   )
 }
 
-/** As many as the relay takes. */
-const MAX_ACCOUNTS = 20
+/** The limit of the relay. */
+const ACCOUNTS_BOUND = 20
 const listOf = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean)
+const draftOf = (filter: BoardFilter) => ({ ...filter, symbols: filter.symbols.join(', '), account: filter.account.join(', ') })
 
-/** The protocol's own parameters: the relay applies them, and sends less. */
 export function FilterForm({ filter, onChange }: FilterProps) {
-  const [draft, setDraft] = useState(filter)
-  const [symbols, setSymbols] = useState(filter.symbols.join(', '))
-  const [account, setAccount] = useState(filter.account.join(', '))
-  const mistake = mistakeIn(draft.minValue, listOf(account))
+  const [draft, setDraft] = useState(() => draftOf(filter))
+  const { symbols, types, minValue, account } = draft
+  const set = (part: Partial<typeof draft>) => setDraft({ ...draft, ...part })
+  const mistake = mistakeIn(minValue.trim(), listOf(account))
   const submit = (event: Event) => {
     event.preventDefault()
-    if (mistake === null) onChange({ ...draft, symbols: listOf(symbols), account: listOf(account) })
+    if (mistake === null) onChange({ types, minValue: minValue.trim(), symbols: listOf(symbols), account: listOf(account) })
   }
   const clear = () => {
-    setDraft(emptyFilter)
-    setSymbols('')
-    setAccount('')
+    setDraft(draftOf(emptyFilter))
     onChange(emptyFilter)
   }
-  const toggle = (type: string) =>
-    setDraft({
-      ...draft,
-      types: draft.types.includes(type) ? draft.types.filter((other) => other !== type) : [...draft.types, type],
-    })
+  const field = (name: 'symbols' | 'minValue' | 'account', label: string, placeholder: string) => (
+    <label class={name === 'account' ? 'wide' : ''}>
+      {label}
+      <input
+        value={draft[name]}
+        placeholder={placeholder}
+        inputMode={name === 'minValue' ? 'decimal' : 'text'}
+        autocomplete="off"
+        spellcheck={false}
+        onInput={({ currentTarget }) => set({ [name]: currentTarget.value })}
+      />
+    </label>
+  )
   return (
     <form class="filter" aria-label="Filter" onSubmit={submit}>
-      <label>
-        Symbols
-        <input
-          value={symbols}
-          placeholder="all"
-          autocomplete="off"
-          spellcheck={false}
-          onInput={({ currentTarget }) => setSymbols(currentTarget.value)}
-        />
-      </label>
-      <label>
-        Minimum value (USD)
-        <input
-          value={draft.minValue}
-          placeholder="any"
-          inputMode="decimal"
-          onInput={({ currentTarget }) => setDraft({ ...draft, minValue: currentTarget.value.trim() })}
-        />
-      </label>
-      <label class="wide">
-        Addresses
-        <input
-          value={account}
-          placeholder="from or to 0x…"
-          autocomplete="off"
-          spellcheck={false}
-          onInput={({ currentTarget }) => setAccount(currentTarget.value)}
-        />
-      </label>
+      {field('symbols', 'Symbols', 'all')}
+      {field('minValue', 'Minimum value (USD)', 'any')}
+      {field('account', 'Addresses', 'from or to 0x…')}
       <fieldset class="wide">
         <legend>Types</legend>
         {lineTypes.map((type) => (
           <label key={type} class="check">
-            <input type="checkbox" checked={draft.types.includes(type)} onChange={() => toggle(type)} />
+            <input type="checkbox" checked={types.includes(type)} onChange={() => set({ types: toggled(types, type) })} />
             {type}
           </label>
         ))}
@@ -109,10 +88,9 @@ export function FilterForm({ filter, onChange }: FilterProps) {
   )
 }
 
-/** What the relay would refuse. */
 function mistakeIn(minValue: string, account: readonly string[]): string | null {
   if (minValue !== '' && !/^\d+(\.\d+)?$/.test(minValue)) return 'The minimum value is a number such as 10000 or 0.5.'
-  if (account.length > MAX_ACCOUNTS) return `At most ${MAX_ACCOUNTS} addresses.`
+  if (account.length > ACCOUNTS_BOUND) return `At most ${ACCOUNTS_BOUND} addresses.`
   if (!account.every((address) => /^0x[0-9a-fA-F]{40}$/.test(address))) return 'An address is 0x and 40 hex digits.'
   return null
 }

@@ -1,29 +1,29 @@
 import type { Head, ServiceStatus, Source } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { formatBlock, formatShare } from '../shared/number-text.ts'
-import { PageLink } from '../shared/page-link.tsx'
-import { reasonSentence, sessionWords, sourceSentence } from '../shared/state-words.ts'
+import { PageLink } from '../shared/page-route.tsx'
+import { reasonSentence, sessionWords, sourceWords } from '../shared/state-words.ts'
 import { formatClock, formatDuration, formatMoment } from '../shared/time-text.ts'
 import type { TapeLine } from './tape-lines.ts'
 
 type StripProps = { readonly feed: BoardFeed; readonly nowMs: number }
 
-/** The pulse: whether the feed is alive, and how far the chain has come. Its second line says what is wrong, if anything. */
+/** Shows whether the feed is alive, and the heads of the chain. Its second line says what is wrong, most important first. */
 export function Strip({ feed, nowMs }: StripProps) {
   const { state, status } = feed
   const source = state?.source ?? status?.source ?? null
   const lag = status?.lag_ms ?? null
   const isLive = state?.phase === 'live'
-  const trouble = troubleOf(feed, nowMs)
+  const trouble = connectionTrouble(feed) ?? sourceTrouble(feed, nowMs) ?? factTrouble(feed)
   return (
     <>
       <PageLink
         page={{ name: 'source' }}
         class={`pulse ${lookOf(isLive, source, trouble)}`}
-        title={source === null ? undefined : `${source}: ${sourceSentence(source)}`}
+        title={source === null ? undefined : `${source}: ${sourceWords[source]}`}
       >
         <span class="pulse-dot" aria-hidden="true" />
-        <b>{isLive ? 'live' : phaseWord(feed)}</b>
+        <b>{isLive ? 'live' : feed.interruptions.length > 0 ? 'reconnecting' : 'connecting'}</b>
         {isLive && <span>{source}</span>}
         <span class="figure">{isLive && lag !== null && source !== 'down' ? formatDuration(lag) : ''}</span>
       </PageLink>
@@ -39,16 +39,13 @@ export function Strip({ feed, nowMs }: StripProps) {
   )
 }
 
-/** Filled while all is well, amber while it is not, a red ring where there is nothing, grey before it began. */
+/** The dot is filled if all is well, amber in trouble, a red ring without data, and grey before the stream begins. */
 function lookOf(isLive: boolean, source: Source | null, trouble: Trouble | null): string {
   if (!isLive) return trouble === null ? '' : 'off'
   if (source === 'down') return 'bad'
   return source === 'pendingLogs' && trouble === null ? 'good' : 'fair'
 }
 
-const phaseWord = ({ interruptions }: BoardFeed): string => (interruptions.length > 0 ? 'reconnecting' : 'connecting')
-
-/** The newest block, and how far each watermark is behind it. */
 function Heads({ head }: { readonly head: Head | null }) {
   const top = head?.pending ?? head?.sealed ?? null
   const hasNoPending = head !== null && head.pending === null
@@ -59,15 +56,11 @@ function Heads({ head }: { readonly head: Head | null }) {
       <span>
         {hasNoPending ? 'sealed' : 'pending'} <b class="figure">{formatBlock(top)}</b>
       </span>
-      <span class={hasNoPending ? 'hidden' : ''}>
-        sealed <b class="figure">{behind(head?.sealed)}</b>
-      </span>
-      <span>
-        safe <b class="figure">{behind(head?.safe)}</b>
-      </span>
-      <span>
-        final <b class="figure">{behind(head?.finalized)}</b>
-      </span>
+      {(['sealed', 'safe', 'finalized'] as const).map((name) => (
+        <span key={name} class={hasNoPending && name === 'sealed' ? 'hidden' : ''}>
+          {name === 'finalized' ? 'final' : name} <b class="figure">{behind(head?.[name])}</b>
+        </span>
+      ))}
     </p>
   )
 }
@@ -85,7 +78,6 @@ function SessionText({ feed, nowMs }: StripProps) {
   )
 }
 
-/** How the pre-confirmations of the hours on the tape ended. */
 function scoreText(status: ServiceStatus | null): string {
   const hours = status?.score ?? []
   const sum = (name: 'sealed' | 'retracted') => hours.reduce((total, hour) => total + hour[name], 0)
@@ -97,11 +89,6 @@ function scoreText(status: ServiceStatus | null): string {
 
 type Trouble = { readonly level: 'bad' | 'fair'; readonly text: string }
 
-/** One sentence about what is wrong, or null. The most important one wins. */
-function troubleOf(feed: BoardFeed, nowMs: number): Trouble | null {
-  return connectionTrouble(feed) ?? sourceTrouble(feed, nowMs) ?? factTrouble(feed)
-}
-
 function connectionTrouble({ state, status, failure, interruptions }: BoardFeed): Trouble | null {
   if (failure !== null) return { level: 'bad', text: `The relay refuses this stream: ${failure}` }
   if (status?.reason === 'no_list')
@@ -110,7 +97,7 @@ function connectionTrouble({ state, status, failure, interruptions }: BoardFeed)
   if (open && open.untilMs === null) {
     const wait = state?.retryMs == null ? '' : `, next attempt within ${formatDuration(state.retryMs)}`
     const since = formatClock(new Date(open.fromMs).toISOString())
-    return { level: 'bad', text: `Reconnecting: all you see is from ${since}, and it will go on without a hole${wait}` }
+    return { level: 'bad', text: `Reconnecting: all you see is from ${since}, and it will continue without a hole${wait}` }
   }
   if (state === null || state.phase === 'live' || state.attempts < 2) return null
   return { level: 'bad', text: `There is no stream yet, and the page tries again: ${state.reason ?? 'the relay does not answer'}` }
@@ -127,33 +114,32 @@ function sourceTrouble({ state, status }: BoardFeed, nowMs: number): Trouble | n
 }
 
 function factTrouble({ state, lines }: BoardFeed): Trouble | null {
-  const text = state && state.rejected.length > 0 ? rejectedText(state.rejected) : unreliableText(lines.all)
+  const rejected = (state?.rejected ?? []).map(
+    ({ symbol, suggest }) => `No symbol “${symbol}”${suggest.length > 0 ? `, but ${suggest.join(', ')}` : ''}`,
+  )
+  const text = rejected.length > 0 ? rejected.join('; ') : unreliableText(lines.all)
   return text === null ? null : { level: 'fair', text }
 }
 
-const rejectedText = (rejected: readonly { readonly symbol: string; readonly suggest: readonly string[] }[]): string =>
-  rejected
-    .map(({ symbol, suggest }) => `No symbol “${symbol}”${suggest.length > 0 ? `, but ${suggest.join(', ')}` : ''}`)
-    .join('; ')
-
-/** The newest facts by which the source is judged; with fewer a share says nothing. */
-const JUDGED_FACTS = 300
+/** Limit on the newest lines by which the source is judged. */
+const JUDGED_LINES = 300
+/** With fewer facts, a share says little. */
 const FACTS_MIN = 50
-/** From this share on a reader should know. */
-const WORTH_SAYING = 0.02
+/** A smaller share is not reported. */
+const SHARE_MIN = 0.02
 
-/** Whether the source disappoints: what it announced and was not sealed, and what it did not announce. */
+/** Reports a source that announced many facts that were not sealed, or did not announce many that were. */
 function unreliableText(lines: readonly TapeLine[]): string | null {
   const facts = lines
-    .slice(-JUDGED_FACTS)
+    .slice(-JUDGED_LINES)
     .filter(({ content, isSealed, retraction }) => 'ingest' in content && (isSealed || retraction))
   if (facts.length < FACTS_MIN) return null
   const shareWith = (isOne: (line: TapeLine) => boolean) => {
     const share = facts.filter(isOne).length / facts.length
-    return share >= WORTH_SAYING ? `${Math.round(share * 100)} %` : null
+    return share >= SHARE_MIN ? `${Math.round(share * 100)} %` : null
   }
   const retracted = shareWith(({ retraction }) => retraction !== null)
   const late = shareWith(({ content }) => 'ingest' in content && content.late && content.ingest.source !== 'backfill')
-  const parts = [retracted && `${retracted} were retracted`, late && `${late} came late`].filter(Boolean)
+  const parts = [retracted && `${retracted} were retracted`, late && `${late} were late`].filter(Boolean)
   return parts.length === 0 ? null : `Unreliable source: of the last ${facts.length} facts ${parts.join(' and ')}`
 }

@@ -2,57 +2,54 @@ import type { Gap, RetractMessage, StreamItem, Update } from '../../sdk/client/i
 import { followedKeys, stageAfter } from '../../sdk/generated/key-life.ts'
 import { updateTypes } from '../../sdk/generated/names.ts'
 
-/** Messages that change a line, or that say more about the whole chain than a reader wants in a list. */
+/** These messages change other lines, or concern the whole chain. */
 const unlisted = ['seal', 'retract', 'amend', 'finality'] as const
 export type LineUpdate = Exclude<Update, { type: (typeof unlisted)[number] }>
-/** The types that a filter of the tape offers. */
 export const lineTypes = updateTypes.filter((type) => !unlisted.some((other) => other === type))
 
-/** One line of the tape. A change makes a new object, so that two lines compare by identity. */
+/** A change makes a new object, so that two lines compare by identity. */
 export type TapeLine = {
-  /** Its number in the list. It never changes; older lines have smaller ones, below 0 where they were read later. */
+  /** Number in the list, which never changes. Older lines have smaller numbers, also negative ones. */
   readonly nth: number
-  /** The key, or else the position. */
+  /** The key, or the position if there is no key. */
   readonly id: string
   readonly content: LineUpdate | Gap
   readonly isSealed: boolean
   readonly retraction: Pick<RetractMessage, 'reason' | 'replaced_by' | 'time'> | null
-  /** The fields that an amend changed. */
   readonly amended: readonly string[]
 }
 
-/** Lines that are kept. Older ones are read again from the relay where a reader scrolls to them. */
+/** Limit on the lines kept. Older ones are read from the relay again when a reader scrolls to them. */
 const LINES_BOUND = 20_000
-/** Lines that are kept while a reader is away from the newest ones. */
+/** Limit on the lines kept while a reader is away from the newest ones. */
 const HELD_BOUND = 40_000
 /** Dropping one line costs as much as dropping many. */
 const DROPPED_AT_ONCE = 1_000
 
 const numberOf = (line: TapeLine | undefined): number => line?.nth ?? 0
 
-/** The movements and events that the stream brought, newest last, each with the stage that it has reached. */
+/** The movements and events of the tape, newest last, each at the stage that it has reached. */
 export class TapeLines {
   #lines: TapeLine[] = []
   readonly #byId = new Map<string, number>()
-  /** What decides about facts that came before the first line: the history that is read later needs it. */
+  /** Later messages about facts before the first line, kept for the history that is read afterwards. */
   readonly #endings = new Map<string, (line: TapeLine) => TapeLine>()
-  /** Whether there is something before the first line, as far as is known. */
+  /** Whether there may be messages before the first line. */
   hasOlder = true
-  /** The position of the first line, where older ones were dropped. */
+  /** Position of the first line if older ones were dropped. */
   droppedBefore: string | null = null
-  /** A reader is away from the newest lines, and what is shown should stay. */
+  /** Whether a reader is away from the newest lines, so that the shown ones should stay. */
   isHeld = false
 
   get all(): readonly TapeLine[] {
     return this.#lines
   }
 
-  /** The number of the newest line; 0 before the first. */
+  /** Number of the newest line; 0 without a line. */
   get newest(): number {
     return numberOf(this.#lines.at(-1))
   }
 
-  /** Whether older lines can be shown. */
   get hasRoom(): boolean {
     return this.#lines.length < HELD_BOUND
   }
@@ -93,7 +90,7 @@ export class TapeLines {
     }
   }
 
-  /** Puts older messages before all lines. They come newest first, and what ended them later has come already. */
+  /** Puts older messages, newest first, before all lines. Their later amends, seals and retracts were applied before. */
   prepend(updates: readonly Update[], hasOlder: boolean): void {
     this.hasOlder = hasOlder
     this.droppedBefore = null
@@ -111,7 +108,7 @@ export class TapeLines {
     if (!hasOlder) this.#endings.clear()
   }
 
-  /** A fact may have been published more than once: its newest line is the one that ended last. */
+  /** A fact may have been published more than once: its newest line takes the ending. */
   #endIn(older: TapeLines): void {
     for (const [key, ending] of this.#endings) {
       if (!older.#byId.has(key)) continue
@@ -124,7 +121,7 @@ export class TapeLines {
     const id = 'key' in content && content.key !== undefined ? content.key : content.id
     const nth = this.#lines.length === 0 ? 1 : this.newest + 1
     const isSealed = 'stage' in content && content.stage === 'sealed'
-    // A retracted fact that returns is a new line, and the old one stays as it was.
+    // If a retracted fact is published again, it is a new line, and the old one does not change.
     this.#byId.set(id, nth)
     this.#lines.push({ nth, id, content, isSealed, retraction: null, amended: [] })
     const bound = this.isHeld ? HELD_BOUND : LINES_BOUND

@@ -1,23 +1,39 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { Head } from '../../sdk/client/index.ts'
+import type { BoardFeed } from '../feed/board-feed.ts'
+import { memo } from '../feed/board-hooks.ts'
 import type { BoardFilter } from '../shared/board-route.ts'
+import { formatCount } from '../shared/number-text.ts'
+import { changeFilter, openPage } from '../shared/page-route.tsx'
+import { formatDuration, formatTapeTime } from '../shared/time-text.ts'
 import { FilterChips, FilterForm } from './filter-bar.tsx'
-import { type TapeProps, TapeView } from './tape-view.tsx'
+import type { TapeLine } from './tape-lines.ts'
+import { lineRemark, lineSentence, lineText, stageOf } from './tape-texts.ts'
 
-type TapePanelProps = TapeProps & { readonly filter: BoardFilter; readonly onFilter: (filter: BoardFilter) => void }
+const ROW_PX = 44
+/** Rows drawn beyond each edge, so that a quick scroll shows no empty space. */
+const MARGIN_ROWS = 6
 
-/** The tape with its filter. */
-export function TapePanel({ feed, nowMs, filter, onFilter, isPaused, onPause, onOpen }: TapePanelProps) {
+type TapeProps = {
+  readonly feed: BoardFeed
+  readonly nowMs: number
+  readonly isPaused: boolean
+  readonly onPause: (isPaused: boolean) => void
+}
+
+export function TapePanel({ filter, ...tape }: TapeProps & { readonly filter: BoardFilter }) {
+  const { isPaused, onPause } = tape
   const [isFilterOpen, setFilterOpen] = useState(false)
   const apply = (next: BoardFilter) => {
     setFilterOpen(false)
-    onFilter(next)
+    changeFilter(next)
   }
   return (
     <section class="tape" aria-label="Tape">
       <header class="tape-head">
         <h2>Tape</h2>
         <span class="chips">
-          <FilterChips filter={filter} onChange={onFilter} />
+          <FilterChips filter={filter} />
         </span>
         <button type="button" aria-expanded={isFilterOpen} onClick={() => setFilterOpen(!isFilterOpen)}>
           Filter
@@ -31,7 +47,128 @@ export function TapePanel({ feed, nowMs, filter, onFilter, isPaused, onPause, on
           <FilterForm filter={filter} onChange={apply} />
         </div>
       )}
-      <TapeView key={JSON.stringify(filter)} {...{ feed, nowMs, isPaused, onPause, onOpen }} />
+      <Tape key={JSON.stringify(filter)} {...tape} />
     </section>
   )
 }
+
+/** The list, newest on top. While a reader is away from the top, or has paused it, the list does not move. */
+function Tape({ feed, nowMs, isPaused, onPause }: TapeProps) {
+  const { lines } = feed
+  const scroller = useRef<HTMLDivElement>(null)
+  const [top, setTop] = useState(0)
+  const isHeld = isPaused || top > 0
+  const anchor = useAnchor(feed, isHeld)
+  lines.isHeld = isHeld
+  const first = lines.all[0]?.nth ?? 1
+  const count = lines.all.length === 0 ? 0 : anchor - first + 1
+  const from = Math.max(0, Math.floor(top / ROW_PX) - MARGIN_ROWS)
+  // The list is never higher than the window.
+  const to = Math.min(count, Math.ceil((top + innerHeight) / ROW_PX) + MARGIN_ROWS)
+  useEffect(() => {
+    if (to >= count - MARGIN_ROWS && count > 0) void feed.readOlder()
+  }, [feed, to, count])
+  const waiting = lines.newest - anchor
+  const resume = () => {
+    scroller.current?.scrollTo(0, 0)
+    setTop(0)
+    onPause(false)
+  }
+  const rows = Array.from({ length: Math.max(0, to - from) }, (_, index) => lines.at(anchor - from - index))
+  return (
+    <div class="tape-body">
+      <section
+        class="tape-scroll"
+        data-tape
+        ref={scroller}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a keyboard scrolls it
+        tabIndex={0}
+        aria-label="Newest first"
+        onScroll={({ currentTarget }) => setTop(currentTarget.scrollTop)}
+      >
+        <ul class="tape-space" style={{ height: `${count * ROW_PX}px` }}>
+          {rows.map((line) => {
+            if (!line) return null
+            // Only sealed lines change with the heads: without a head, the others are not drawn again.
+            const head = line.isSealed ? feed.head : null
+            return <TapeRow key={line.nth} top={(anchor - line.nth) * ROW_PX} {...{ line, head }} />
+          })}
+        </ul>
+        {count === 0 && <p class="empty">{emptyWords(feed, nowMs)}</p>}
+      </section>
+      {isHeld && (
+        <button type="button" class="waiting" onClick={resume}>
+          {waiting > 0 ? `${formatCount(waiting)} new ↑` : isPaused ? 'Paused: resume' : 'Back to the newest ↑'}
+        </button>
+      )}
+    </div>
+  )
+}
+
+/** Returns the number of the line on top, which stays the same while the list is held. */
+function useAnchor({ lines }: BoardFeed, isHeld: boolean): number {
+  const anchor = useRef<number | null>(null)
+  if (!isHeld) anchor.current = null
+  else anchor.current ??= lines.newest
+  // Lines that were dropped from the list cannot be shown.
+  return Math.max(anchor.current ?? lines.newest, (lines.all[0]?.nth ?? 1) - 1)
+}
+
+function emptyWords(feed: BoardFeed, nowMs: number): string {
+  const last = feed.lastUpdates.get('*')
+  if (feed.lines.all.length > 0)
+    return 'The page had to drop the lines shown here, because many newer ones arrived. Resume to see the newest.'
+  if (feed.state?.phase !== 'live') return 'Connecting …'
+  const since = last === undefined ? '' : ` The last message arrived ${formatDuration(nowMs - Date.parse(last))} ago.`
+  return `Nothing yet. A quiet market is normal: a line appears when a token moves.${since}`
+}
+
+type RowProps = { readonly line: TapeLine; readonly top: number; readonly head: Head | null }
+
+const TapeRow = memo(({ line, top, head }: RowProps) => {
+  const { content } = line
+  const { symbol, type, figure, value, detail } = lineText(line)
+  const stage = stageOf(line, head)
+  const remark = lineRemark(line)
+  const isLate = 'late' in content && content.late === true
+  return (
+    <li
+      class={`line ${content.type === 'gap' || content.type === 'hole' ? 'is-gap' : ''}`}
+      style={{ transform: `translateY(${top}px)` }}
+      data-line={line.id}
+      data-stage={stage ?? undefined}
+      data-late={isLate || undefined}
+      data-amended={line.amended.length > 0 || undefined}
+    >
+      <button type="button" onClick={() => openPage({ name: 'fact', key: line.id })}>
+        <span class="unseen">{lineSentence(line, head)}</span>
+        <span class="line-row" aria-hidden="true">
+          <span class="line-time">{'time' in content ? formatTapeTime(content.time) : ''}</span>
+          <span class="line-dot" />
+          <span class="line-symbol" dir="auto">
+            {symbol === '*' ? '' : symbol}
+          </span>
+          <span class="line-type">{type}</span>
+          <span class="line-figure">{figure}</span>
+        </span>
+        <span class="line-row" aria-hidden="true">
+          <span class={`line-detail ${remark === null ? '' : 'attention'}`} title={remark ?? detail}>
+            {isLate && stage !== 'retracted' ? <LateMark detail={detail} /> : (remark ?? detail)}
+          </span>
+          <span class="line-value">{value}</span>
+        </span>
+      </button>
+    </li>
+  )
+})
+
+/** A small clock. The title and the sentence of the line explain it. */
+const LateMark = ({ detail }: { readonly detail: string }) => (
+  <>
+    <svg class="clock" viewBox="0 0 12 12" aria-hidden="true">
+      <circle cx="6" cy="6" r="5" />
+      <path d="M6 3v3l2 1.5" />
+    </svg>
+    late <span class="faint">{detail}</span>
+  </>
+)

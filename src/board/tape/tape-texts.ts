@@ -1,6 +1,6 @@
 import type { Head } from '../../sdk/client/index.ts'
 import { formatAmount, formatDecimal, shortHex, UNKNOWN } from '../shared/number-text.ts'
-import { type LineStage, reasonSentence, sessionWords, sourceSentence, stageByHead, stageWords } from '../shared/state-words.ts'
+import { type LineStage, reasonSentence, sessionWords, sourceWords, stageByHead, stageWords } from '../shared/state-words.ts'
 import { factorText } from '../shared/stock-texts.ts'
 import type { TapeLine } from './tape-lines.ts'
 
@@ -9,12 +9,10 @@ export type LineText = {
   readonly type: string
   /** The number on the right, such as the amount. */
   readonly figure: string
-  /** The smaller line below. */
   readonly detail: string
   readonly value: string
 }
 
-/** A line in words and numbers. */
 export function lineText({ content }: TapeLine): LineText {
   const base = { symbol: 'symbol' in content ? content.symbol : '', type: content.type, figure: '', value: '' }
   switch (content.type) {
@@ -22,18 +20,9 @@ export function lineText({ content }: TapeLine): LineText {
     case 'mint':
     case 'burn':
     case 'seize':
-      return {
-        ...base,
-        figure: content.amount === null ? `${content.raw} raw` : formatAmount(content.amount),
-        value: valueText(content),
-        detail: partiesOf(content),
-      }
+      return { ...base, figure: amountText(content), value: valueText(content), detail: partiesOf(content) }
     case 'approval':
-      return {
-        ...base,
-        figure: content.amount === null ? `${content.raw} raw` : formatAmount(content.amount),
-        detail: `${shortHex(content.owner)} → ${shortHex(content.spender)}`,
-      }
+      return { ...base, figure: amountText(content), detail: `${shortHex(content.owner)} → ${shortHex(content.spender)}` }
     case 'multiplier':
       return {
         ...base,
@@ -55,7 +44,7 @@ export function lineText({ content }: TapeLine): LineText {
     case 'hole':
       return { ...base, detail: `blocks ${content.blocks.first}–${content.blocks.last} could not be read: ${content.reason}` }
     case 'status':
-      return { ...base, detail: [sourceSentence(content.source), reasonSentence(content.reason)].filter(Boolean).join(': ') }
+      return { ...base, detail: [sourceWords[content.source], reasonSentence(content.reason)].filter(Boolean).join(': ') }
     case 'session':
       return { ...base, detail: `${content.market}: ${sessionWords(content)}` }
     case 'gap':
@@ -63,7 +52,6 @@ export function lineText({ content }: TapeLine): LineText {
   }
 }
 
-/** Why messages are missing. */
 export const gapWords: Readonly<Record<Extract<TapeLine['content'], { type: 'gap' }>['reason'], string>> = {
   expired: 'messages are missing here: the relay had deleted them',
   epoch: 'messages may be missing here: the relay began a new tape',
@@ -72,7 +60,10 @@ export const gapWords: Readonly<Record<Extract<TapeLine['content'], { type: 'gap
   missed: 'messages were lost on the way',
 }
 
-/** What is worth less than half a cent is still worth something. */
+const amountText = ({ amount, raw }: { readonly amount: string | null; readonly raw: string }): string =>
+  amount === null ? `${raw} raw` : formatAmount(amount)
+
+/** A value below half a cent is not shown as 0. */
 function valueText({ reference_value, raw }: { readonly reference_value: string | null; readonly raw: string }): string {
   if (reference_value === null) return 'no NAV'
   return reference_value === '0.00' && raw !== '0' ? '< $0.01' : `≈ $${formatDecimal(reference_value, 2)}`
@@ -86,7 +77,6 @@ function partiesOf({ from, to }: { readonly from: string; readonly to: string })
   return `${shortHex(from)} → ${shortHex(to)}`
 }
 
-/** How certain a line is; null for what has no stage. */
 export function stageOf({ content, isSealed, retraction }: TapeLine, head: Head | null): LineStage | null {
   if (!('key' in content) || content.key === undefined || !content.block) return null
   if (retraction) return 'retracted'
@@ -100,7 +90,7 @@ const retractWords = {
   replaced: 'sealed under another key',
 } as const
 
-/** What a reader must know about a line beside its stage. */
+/** Says what is unusual about a line, besides its stage. */
 export function lineRemark({ content, retraction, amended }: TapeLine): string | null {
   if (retraction) return retractWords[retraction.reason]
   if (amended.length > 0) return `amended: ${[...new Set(amended)].join(', ')}`
@@ -108,7 +98,7 @@ export function lineRemark({ content, retraction, amended }: TapeLine): string |
   return null
 }
 
-/** A line as a sentence. */
+/** For screen readers. */
 export function lineSentence(line: TapeLine, head: Head | null): string {
   const { symbol, type, figure, value, detail } = lineText(line)
   const stage = stageOf(line, head)

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { itemsOf, SecretSettingError, SettingError } from '../../lib/setting-readers.ts'
+import { itemsOf, readableFile, SecretSettingError, SettingError } from '../../lib/setting-readers.ts'
 
 /** What a key changes: limits alone. Undefined is the limit of an address. */
 export type KeyLimits = {
@@ -34,14 +34,12 @@ export const keyEntriesOfFile = (text: string): readonly KeyEntry[] =>
 
 /** The path of a file of keys that can be read. */
 export function keysFile(path: string): string {
+  const text = readFileSync(readableFile(path), 'utf8')
   try {
-    keyEntriesOfFile(readFileSync(path, 'utf8'))
+    keyEntriesOfFile(text)
     return path
   } catch (failure) {
-    if (failure instanceof SettingError) throw new SecretSettingError(`names a file whose lines ${failure.message}`)
-    throw new SettingError(
-      `must be a file that can be read (${failure instanceof Error && 'code' in failure ? failure.code : 'unknown'})`,
-    )
+    throw failure instanceof SettingError ? new SecretSettingError(`names a file whose lines ${failure.message}`) : failure
   }
 }
 

@@ -18,7 +18,7 @@ export type PoolSetting = Omit<NamedPool, 'currency'> & { readonly currency: Quo
 
 /** No ERC-20 token has more decimals that a price can be computed with. */
 const DECIMALS_BOUND = 36
-/** Every pool is read at least every STOCKS_REFRESH_MS, all in one batch. */
+/** Every pool is read at least every STOCKS_REFRESH, all in one batch. */
 const POOLS_BOUND = 500
 
 const POOL_FORM =

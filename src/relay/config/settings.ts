@@ -1,15 +1,19 @@
+import { camelCaseOf } from '../../lib/camel-case.ts'
 import { requestedFaults } from '../../lib/fault-settings.ts'
 import {
   address,
   bool,
+  duration,
   integer,
   key,
   nonEmptyText,
   oneOf,
   origins,
   ranges,
+  readableFile,
   SettingError,
   type SettingReader,
+  size,
   url,
   urls,
 } from '../../lib/setting-readers.ts'
@@ -20,19 +24,24 @@ import { networkNames } from './networks.ts'
 import { pools, quoteTokens } from './pools.ts'
 
 /** A setting: its default as one would type it, its help text, and the parser of its text. */
-type SettingDefinition<Value, Default extends string | null> = {
+type SettingDefinition<Read extends AnyReader, Default extends string | null> = {
   readonly default: Default
   readonly description: string
-  readonly read: SettingReader<Value>
+  readonly read: Read
+  /** A secret, or a URL with a key in it: `<NAME>_FILE` may name a file that holds it. */
+  readonly mayHoldSecret: boolean
 }
+type AnyReader = SettingReader<unknown> & { readonly unit?: 'Ms' | 'Bytes'; readonly examples?: string }
 
-const hourMs = 3_600_000
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
 const dayMs = 24 * hourMs
 const gibibyte = 2 ** 30
 
 /**
  * Every setting, by the part of the relay that it is for: an environment variable, or the same as a flag. `--help` and
- * `docs/configuration.md` show these texts. `PENDING_POLL_MS` of `chain` is `--pending-poll-ms`, and `config.chain.pendingPollMs`.
+ * `docs/configuration.md` show these texts. `PENDING_POLL` of `chain` is `--pending-poll`, and `config.chain.pendingPollMs`:
+ * the code appends the unit.
  */
 export const settingGroups = {
   process: {
@@ -50,7 +59,7 @@ export const settingGroups = {
     ),
     DEMO: setting(
       'true',
-      'whether the built-in chain runs if no upstream is set; its tape is in DATA_DIR/demo; the container image sets false',
+      'whether the built-in chain runs if no upstream is set; its tape is in memory, or in DATA_DIR/demo; the container image sets false',
       bool,
     ),
     FAULTS: setting(
@@ -58,33 +67,32 @@ export const settingGroups = {
       'only with the built-in chain: what goes wrong, such as reorg=2%,drop=5%,late=5%,silent=30s,gap; docs/faults.md has all of it',
       requestedFaults,
     ),
-    PRE_DRAIN_MS: setting(
+    PRE_DRAIN: setting(
       '0',
-      'how long the relay goes on after the signal to stop, unready, so that a balancer takes it out first',
-      integer(0, hourMs),
+      'how long the relay still serves after the signal to stop, unready, so that a balancer takes it out first',
+      duration(0, hourMs),
     ),
-    DRAIN_MS: setting('10000', 'how long the relay may take to stop', integer(0, hourMs)),
-    LOG_LEVEL: setting(
-      'info',
-      'trace, debug, info, warn, error, fatal or silent',
-      oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
-    ),
+    DRAIN: setting('10s', 'how long the relay may take to stop', duration(0, hourMs)),
+    LOG_LEVEL: setting('info', 'debug, info, warn or error', oneOf('debug', 'info', 'warn', 'error')),
   },
   chain: {
     UPSTREAM_RPC_URL: setting(
       null,
       'JSON-RPC over HTTP: URLs separated by commas, tried in order; without it the relay asks UPSTREAM_WS_URL; without both and NETWORK the built-in chain runs',
       urls('http:', 'https:'),
+      { mayHoldSecret: true },
     ),
     UPSTREAM_WS_URL: setting(
       null,
       'JSON-RPC over WebSocket: URLs separated by commas, tried in order; without it the relay polls',
       urls('ws:', 'wss:'),
+      { mayHoldSecret: true },
     ),
     RECEIPTS_RPC_URL: setting(
       null,
       'JSON-RPC for eth_getBlockReceipts: URLs separated by commas, tried in order; without it the relay asks UPSTREAM_RPC_URL',
       urls('http:', 'https:'),
+      { mayHoldSecret: true },
     ),
     NETWORK: setting(null, 'base or base-sepolia: the public endpoints, no key needed; implies CHAIN_ID', oneOf(...networkNames)),
     CHAIN_ID: setting(
@@ -92,19 +100,19 @@ export const settingGroups = {
       'the chain id; an upstream with another one is not used; without it the relay asks the upstream at start',
       integer(1, 2 ** 53 - 1),
     ),
-    PENDING_POLL_MS: setting('200', 'how often the pending state is polled when nothing is pushed', integer(10, 60_000)),
-    SILENCE_MS: setting('3000', 'how long an upstream may fail before the source is down', integer(100, hourMs)),
-    FINALITY_POLL_MS: setting('10000', 'how often the safe and the finalized block are polled', integer(100, hourMs)),
-    BACKFILL_BOUND_MS: setting(
-      '21600000',
-      'how far back the relay reads missed blocks after a restart, in milliseconds of block time',
-      integer(0, 366 * dayMs),
+    PENDING_POLL: setting('200ms', 'interval of the polls of the pending state when nothing is pushed', duration(10, minuteMs)),
+    SILENCE: setting('3s', 'how long an upstream may fail before the source is down', duration(100, hourMs)),
+    FINALITY_POLL: setting('10s', 'interval of the polls of the safe and the finalized block', duration(100, hourMs)),
+    BACKFILL_LIMIT: setting(
+      '6h',
+      'how far back the relay reads missed blocks after a restart, in block time',
+      duration(0, 366 * dayMs),
     ),
   },
   tokens: {
-    STOCKS_API_URL: setting(null, 'base URL of the Tokenized Stocks Read API', url('http:', 'https:')),
-    STOCKS_REFRESH_MS: setting('15000', 'how often the token list and the NAVs are read', integer(100, hourMs)),
-    NAV_STALE_MS: setting('93600000', 'a NAV older than this is stale', integer(1, 366 * dayMs)),
+    STOCKS_API_URL: setting(null, 'base URL of the Tokenized Stocks Read API', url('http:', 'https:'), { mayHoldSecret: true }),
+    STOCKS_REFRESH: setting('15s', 'interval at which the token list and the NAVs are read', duration(100, hourMs)),
+    NAV_STALE_AFTER: setting('26h', 'a NAV older than this is stale', duration(1, 366 * dayMs)),
     FEEDS: setting(
       null,
       'proxy contract of the price feed of each token: AAPLc=0x… or 0x…=0x…, separated by commas; built in for NETWORK=base',
@@ -129,39 +137,40 @@ export const settingGroups = {
     CALENDAR: setting('XNYS', 'the calendar of the market of the underlying stocks, or none', oneOf('XNYS', 'none')),
   },
   tape: {
-    DATA_DIR: setting('./data', 'directory of the tape; :memory: keeps nothing', nonEmptyText),
-    TAPE_RETENTION_MS: setting('86400000', 'how long a message stays on the tape', integer(1, 366 * dayMs)),
-    TAPE_BOUND: setting('1000000', 'how many messages the tape holds before it deletes old ones', integer(1, 100_000_000)),
+    DATA_DIR: setting(
+      null,
+      'directory of the tape; :memory: keeps nothing; without it ./data, or memory for the built-in chain',
+      nonEmptyText,
+    ),
+    TAPE_RETENTION: setting('24h', 'how long a message stays on the tape', duration(1, 366 * dayMs)),
+    TAPE_MAX_MESSAGES: setting('1000000', 'how many messages the tape holds before it deletes old ones', integer(1, 100_000_000)),
     NATS_URL: setting(
       null,
       'NATS with JetStream: URLs separated by commas, with user:password@ or token@ where needed; then the tape is a stream there, for any number of processes, and DATA_DIR has a copy',
       urls('nats:', 'tls:'),
+      { mayHoldSecret: true },
     ),
-    NATS_CREDENTIALS: setting(null, 'file with the credentials for NATS', nonEmptyText),
+    NATS_CREDENTIALS: setting(null, 'file with the credentials for NATS', readableFile),
     NATS_STREAM: setting('STOCKTAPE', 'name of the stream; its subject is the same in lower case', streamName),
     NATS_REPLICAS: setting('1', 'how many servers of the NATS cluster store the stream', integer(1, 5)),
   },
   edge: {
-    HEARTBEAT_MS: setting('15000', 'default of the heartbeat parameter', integer(100, 60_000)),
+    HEARTBEAT: setting('15s', 'default of the heartbeat parameter', duration(100, minuteMs)),
     COMPRESSION: setting('true', 'whether messages are compressed for WebSocket listeners that offer permessage-deflate', bool),
-    BACKLOG_BOUND_BYTES: setting(
-      '1048576',
-      'unsent bytes that a client may have; one that has more for longer than BACKLOG_PATIENCE_MS, or 16 times as many, is disconnected as too slow and receives the position to resume from',
-      integer(1, gibibyte),
+    MAX_BACKLOG: setting(
+      '1MiB',
+      'unsent bytes that a client may have; one that has more for longer than BACKLOG_PATIENCE, or 16 times as many, is disconnected as too slow and receives the position to resume from',
+      size(1, gibibyte),
     ),
-    BACKLOG_PATIENCE_MS: setting(
-      '5000',
-      'how long a client may have more unsent bytes than BACKLOG_BOUND_BYTES',
-      integer(0, hourMs),
-    ),
-    REPLAY_BOUND: setting('100000', 'messages in one replay; if there are more, a gap comes instead', integer(1, 100_000_000)),
-    CLIENTS_BOUND: setting('20000', 'how many clients may connect', integer(1, 1_000_000)),
-    CLIENTS_PER_ADDRESS_BOUND: setting(
+    BACKLOG_PATIENCE: setting('5s', 'how long a client may have more unsent bytes than MAX_BACKLOG', duration(0, hourMs)),
+    MAX_REPLAY: setting('100000', 'messages in one replay; if there are more, a gap comes instead', integer(1, 100_000_000)),
+    MAX_CLIENTS: setting('20000', 'how many clients may connect', integer(1, 1_000_000)),
+    MAX_CLIENTS_PER_ADDRESS: setting(
       '200',
       'how many clients may connect from one address; for IPv6, a /64 network counts as one address',
       integer(1, 1_000_000),
     ),
-    SELECTIONS_BOUND: setting(
+    MAX_SELECTIONS: setting(
       '2000',
       `how many different selections with ${anyFilter} may be in use at the same time`,
       integer(1, 1_000_000),
@@ -190,8 +199,9 @@ export const settingGroups = {
       null,
       'what the tokens of POST /v1/token are signed with, at least 32 characters; random at each start without it; edges behind one balancer need the same',
       tokenSecret,
+      { mayHoldSecret: true },
     ),
-    METRICS_TOKEN: setting(null, 'token that gives access to the metrics from other machines', key),
+    METRICS_TOKEN: setting(null, 'token that gives access to the metrics from other machines', key, { mayHoldSecret: true }),
     EXPLORER_URL: setting(
       null,
       'block explorer that the board links to, such as https://explorer.example; it opens /address/… and /tx/… there',
@@ -218,19 +228,40 @@ export const groupTitles: Readonly<Record<keyof typeof settingGroups, string>> =
 }
 
 export type SettingGroups = typeof settingGroups
-export type AnySetting = SettingDefinition<unknown, string | null>
+export type AnySetting = SettingDefinition<AnyReader, string | null>
 
 /** All settings by name. */
 export const settings: ReadonlyMap<string, AnySetting> = new Map(
   Object.values(settingGroups).flatMap((group) => Object.entries<AnySetting>(group)),
 )
 
-function setting<Value, Default extends string | null>(
+/** The setting that names a file with the value of another. */
+export const fileSettingOf = <Name extends string>(name: Name): `${Name}_FILE` => `${name}_FILE`
+
+/** All names, and those of the files that may hold a value. */
+export const settingNames: readonly string[] = [...settings].flatMap(([name, { mayHoldSecret }]) =>
+  mayHoldSecret ? [name, fileSettingOf(name)] : [name],
+)
+
+export const flagOf = (name: string): string => name.toLowerCase().replaceAll('_', '-')
+
+/** `PENDING_POLL`, which is a time, in the code: `pendingPollMs`. */
+export type CodeName<
+  Name extends string,
+  Setting,
+> = `${CamelCase<Name>}${Setting extends { readonly read: { readonly unit: infer Unit extends string } } ? Unit : ''}`
+type CamelCase<Name extends string> = Name extends `${infer First}_${infer Others}`
+  ? `${Lowercase<First>}${Capitalize<CamelCase<Others>>}`
+  : Lowercase<Name>
+export const codeNameOf = (name: string, { read }: AnySetting): string => `${camelCaseOf(name)}${read.unit ?? ''}`
+
+function setting<const Read extends AnyReader, Default extends string | null>(
   fallback: Default,
   description: string,
-  read: SettingReader<Value>,
-): SettingDefinition<Value, Default> {
-  return { default: fallback, description, read }
+  read: Read,
+  { mayHoldSecret = false } = {},
+): SettingDefinition<Read, Default> {
+  return { default: fallback, description, read, mayHoldSecret }
 }
 
 function streamName(text: string): string {

@@ -78,7 +78,7 @@ export function openGateway(inputs: GatewayInputs) {
     subscriptions,
     filterBudget: new ByteBudget(Number.POSITIVE_INFINITY, FILTER_WEIGHT_BOUND),
     connections,
-    backlogBoundBytes: config.edge.backlogBoundBytes,
+    maxBacklogBytes: config.edge.maxBacklogBytes,
     idPrefix: `0x${randomBytes(ID_PREFIX_BYTES).toString('hex')}`,
     connectionMetrics: {
       opened: () => {

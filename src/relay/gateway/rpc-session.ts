@@ -32,7 +32,7 @@ export type RpcSessionContext = {
   readonly filterBudget: ByteBudget
   /** The bytes of long answers that no client has taken yet. */
   readonly unsentBudget: ByteBudget
-  readonly backlogBoundBytes: number
+  readonly maxBacklogBytes: number
   readonly uptime: () => number
   /** The prefix of every subscription id of this process. */
   readonly idPrefix: string
@@ -142,7 +142,7 @@ export class RpcSession {
 
   /** Whether the client has read most of its answers. Until then its next messages wait. */
   get #hasReadEnough(): boolean {
-    return this.#outlet.backlog <= this.#context.backlogBoundBytes || !this.#outlet.willDrain
+    return this.#outlet.backlog <= this.#context.maxBacklogBytes || !this.#outlet.willDrain
   }
 
   async #answer(text: string): Promise<void> {
@@ -208,12 +208,12 @@ export class RpcSession {
   }
 
   #isTooSlow(): boolean {
-    const { backlogBoundBytes, uptime } = this.#context
+    const { maxBacklogBytes, uptime } = this.#context
     const overdue = this.#overdueBytes
-    if (overdue <= backlogBoundBytes) this.#behindSince = null
+    if (overdue <= maxBacklogBytes) this.#behindSince = null
     else this.#behindSince ??= uptime()
     const isBurst = this.#behindSince === null || uptime() - this.#behindSince < BURST_BOUND_MS
-    return !isBurst || overdue > Math.max(backlogBoundBytes, BURST_BOUND_BYTES)
+    return !isBurst || overdue > Math.max(maxBacklogBytes, BURST_BOUND_BYTES)
   }
 
   /** Bytes that the client should have read by now. */

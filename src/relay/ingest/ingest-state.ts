@@ -35,7 +35,7 @@ export type IngestState = {
   /** The end of the tape before this batch. */
   tapeEnd: number
   /** The age from which a NAV is stale. */
-  readonly navStaleMs: number
+  readonly navStaleAfterMs: number
   readonly ledger: Ledger
   head: Head
   newestSettled: SealedBlockTime | null

@@ -59,8 +59,8 @@ export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 
     readonly pendingPollMs: number
     readonly silenceMs: number
     readonly finalityPollMs: number
-    readonly backfillBoundMs: number
-    readonly navStaleMs: number
+    readonly backfillLimitMs: number
+    readonly navStaleAfterMs: number
     /** The price feeds that publish NAVs on chain. */
     readonly feeds: readonly FeedSetting[]
     readonly stocksRefreshMs: number

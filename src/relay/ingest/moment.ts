@@ -22,7 +22,7 @@ export type Moment = NavTiming & {
   readonly decimalOf: (text: string) => Decimal | null
 }
 
-export function openMoment({ at, wallTime: now }: BatchTimes, navStaleMs: number): Moment {
+export function openMoment({ at, wallTime: now }: BatchTimes, navStaleAfterMs: number): Moment {
   const time = new Date(now).toISOString()
   const navs = new Map<boolean | null, Map<NavReading, Nav>>()
   const decimals = new Map<string, Decimal | null>()
@@ -32,11 +32,11 @@ export function openMoment({ at, wallTime: now }: BatchTimes, navStaleMs: number
   return {
     at,
     now,
-    navStaleMs,
+    navStaleAfterMs,
     time,
     navOf: (reading, frozen) => {
       const sameNavs = getOrAdd(navs, frozen, () => new Map<NavReading, Nav>())
-      return getOrAdd(sameNavs, reading, () => navAt(reading, now, navStaleMs, frozen))
+      return getOrAdd(sameNavs, reading, () => navAt(reading, now, navStaleAfterMs, frozen))
     },
     blockOf: (number, hash, timestamp) => {
       if (block?.of.number !== number || block.of.hash !== hash || block.timestamp !== timestamp)

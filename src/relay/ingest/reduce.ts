@@ -58,7 +58,7 @@ type EventOutput = { readonly publications: readonly Publication[] } & Partial<L
  * block comes in parts, each with the notes of what changed until then.
  */
 export function* reduce(state: IngestState, { events, ...times }: Batch<FoldedEvent>): Generator<Reduction, Reduction> {
-  const moment = openMoment(times, state.navStaleMs)
+  const moment = openMoment(times, state.navStaleAfterMs)
   // What is open now is not evicted before its end is written.
   const { openSeq } = state.ledger
   state.tapeEnd = state.nextSeq - 1

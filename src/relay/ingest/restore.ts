@@ -60,7 +60,7 @@ const RESTORE_PAGE = 1_000
 const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
 
 export type StateSettings = {
-  readonly navStaleMs: number
+  readonly navStaleAfterMs: number
   readonly feeds: readonly FeedSetting[]
   readonly quotes: QuoteSettings
   /** Whether a registry says which feeds are frozen. */
@@ -70,7 +70,7 @@ export type StateSettings = {
 
 /** The state in which the previous run left the tape. */
 export async function restoreState(tape: Tape, settings: StateSettings): Promise<IngestState> {
-  const { navStaleMs, feeds: feedSettings, quotes: quoteSettings, hasRegistry, sessionAt } = settings
+  const { navStaleAfterMs, feeds: feedSettings, quotes: quoteSettings, hasRegistry, sessionAt } = settings
   const restartPoint = tape.note(restartPointNote)
   const cursor: Cursor | null = restartPoint ? { number: restartPoint.block, hash: restartPoint.hash } : null
   const head = tape.note(headNote) ?? unknownHead
@@ -84,7 +84,7 @@ export async function restoreState(tape: Tape, settings: StateSettings): Promise
     epoch: tape.epoch,
     nextSeq: tape.next(),
     tapeEnd: tape.end(),
-    navStaleMs,
+    navStaleAfterMs,
     ledger: await restoreLedger(tape, restartPoint),
     head,
     newestSettled,

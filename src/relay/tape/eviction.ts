@@ -3,7 +3,7 @@ import { prepareRows } from './tape-row.ts'
 
 export type EvictionBounds = {
   readonly tapeRetentionMs: number
-  readonly tapeBound: number
+  readonly tapeMaxMessages: number
   /** Updates over the bound that may be kept for open keys; by default as many as keys can be open. */
   readonly openGrowth?: number
   /** The wall clock without its steps: a clock that is set wrongly must not evict the tape. */
@@ -54,11 +54,11 @@ export class Eviction {
    * evictable updates: see `isEvictable` in the index.
    */
   run({ added, end, keepAfter }: { readonly added: number; readonly end: number; readonly keepAfter: number }): EvictionResult {
-    const { tapeBound, openGrowth = OPEN_GROWTH, tapeRetentionMs, now } = this.#bounds
-    const step = Math.min(STEP, tapeBound * STEP_PART)
+    const { tapeMaxMessages, openGrowth = OPEN_GROWTH, tapeRetentionMs, now } = this.#bounds
+    const step = Math.min(STEP, tapeMaxMessages * STEP_PART)
     const countBounds = [
-      { last: Math.min(keepAfter, end), countBound: tapeBound },
-      { last: end, countBound: tapeBound + openGrowth },
+      { last: Math.min(keepAfter, end), countBound: tapeMaxMessages },
+      { last: end, countBound: tapeMaxMessages + openGrowth },
     ]
     const limit = EVICTION_BOUND + added
     let { count, oldest, clearedUpTo } = this.#state

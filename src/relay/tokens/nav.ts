@@ -10,7 +10,7 @@ export type NavReading = {
 }
 
 /** The clock, and the age from which a NAV is stale. */
-export type NavTiming = { readonly now: number; readonly navStaleMs: number }
+export type NavTiming = { readonly now: number; readonly navStaleAfterMs: number }
 
 /** A time further ahead of the relay's clock is invalid. */
 const CLOCK_SKEW_BOUND_MS = 120_000

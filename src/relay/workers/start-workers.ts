@@ -22,7 +22,7 @@ const METRICS_TIMEOUT_MS = 1_000
 const CUT_CHECK_MS = 250
 /** How soon a copy is tried again that the disk does not allow. */
 const COPY_RETRY_MS = 1_000
-/** How much longer than DRAIN_MS a worker may take to end. */
+/** How much longer than DRAIN a worker may take to end. */
 const EXTRA_STOP_MS = 2_000
 
 /** A process that serves clients. Before it has its copy of the tape, batches wait for it. */

@@ -1,25 +1,25 @@
 import { followedKeys, stageAfter } from '../generated/key-life.ts'
-import type { AmendMessage, QuoteMessage, RetractMessage, SnapshotMessage, TokenMessage, Update } from '../generated/messages.ts'
+import type { AmendMessage, QuoteMessage, SnapshotMessage, TokenMessage, Update } from '../generated/messages.ts'
 import type { StreamItem } from './options.ts'
 import { isNotAfter } from './position-order.ts'
 
-/** The state of one stock. Every change makes a new object, so that two states compare by identity. */
+/** The state of one stock. A change makes a new object, so that two states compare by identity. */
 export type StockState = Pick<
   SnapshotMessage,
   'symbol' | 'address' | 'token' | 'token_warnings' | 'multiplier' | 'scheduled' | 'paused' | 'nav' | 'quote' | 'session'
 > & {
-  /** The newest movements, newest first. */
+  /** Newest first. */
   readonly movements: readonly MovementState[]
 }
 
-/** A movement as it is known now: amended, and with the stage that it has reached. */
+/** A movement with its amends applied, at the stage that it has reached. */
 export type MovementState = Omit<MovementUpdate, 'stage'> & { readonly stage: MovementUpdate['stage'] | 'retracted' }
 type MovementUpdate = Extract<Update, { shares: string | null }>
 
 export type BookOptions = {
-  /** Movements that are kept of each stock (20). */
+  /** Limit on the movements kept for each stock; default 20. */
   readonly movements?: number
-  /** What another book knew. The items continue there. */
+  /** States to start from, such as those of another book. */
   readonly states?: readonly StockState[]
 }
 
@@ -27,31 +27,27 @@ export type BookOptions = {
 export type Book = {
   /** By symbol or address. */
   get(symbol: string): StockState | undefined
-  /** The same array until something changes. */
+  /** The returned array is identical until a state changes. */
   all(): readonly StockState[]
-  /** Calls back after changes, at most once per turn of the event loop. Returns what ends that. */
+  /** Calls `listener` after changes, at most once per turn of the event loop. Returns a function that unsubscribes. */
   subscribe(listener: () => void): () => void
   apply(item: StreamItem): void
-  /** Settles when the stream that was given has ended. */
+  /** Settles when the stream of the items has ended. */
   readonly done: Promise<void>
 }
 
 const MOVEMENTS = 20
-/** Pools whose last quote is kept for one stock. */
+/** Limit on the pools whose last quote is kept for one stock. */
 const POOLS_BOUND = 16
 
-/** What the book keeps of a stock beside its state. */
 type BookEntry = {
   state: StockState
-  /** The state includes everything up to here. */
+  /** Position up to which the state includes all messages. */
   asOf: string
   readonly quotes: Map<string, NonNullable<StockState['quote']>>
-  /** The log that scheduled the next multiplier. */
+  /** Key of the log that scheduled the next multiplier. */
   scheduledBy?: string | undefined
 }
-
-/** A change, as it stands on the tape or inside of an amend. */
-type StateChange = Update | AmendMessage['update']
 
 export const book = (items?: AsyncIterable<StreamItem>, options: BookOptions = {}): Book => new StockBook(items, options)
 
@@ -62,9 +58,9 @@ class StockBook implements Book {
   readonly #listeners = new Set<() => void>()
   #list: readonly StockState[] | null = null
   #isNotifying = false
-  /** A gap came. New snapshots follow, unless the stream has none. */
+  /** Snapshots follow a gap, unless the stream was opened without them. */
   #isAfterGap = false
-  /** The stocks of which no new snapshot has come yet. Without one they are not listed any more. */
+  /** Stocks from before a gap. Those without a new snapshot are no longer listed, and are removed after the snapshots. */
   #outdated = new Set<string>()
 
   constructor(items: AsyncIterable<StreamItem> | undefined, { movements = MOVEMENTS, states = [] }: BookOptions) {
@@ -120,36 +116,35 @@ class StockBook implements Book {
     const entry = this.#entries.get(address)
     if (!entry) return
     this.#applyToMovements(entry, update)
-    // Older messages show history. Their effect is in the snapshot.
+    // The snapshot already includes the effect of older messages.
     if (isNotAfter(update.id, entry.asOf)) return
     if (update.symbol !== entry.state.symbol) this.#change(entry, { symbol: update.symbol })
-    if (update.type === 'nav') this.#change(entry, { nav: update.nav })
-    else if (update.type === 'quote') this.#change(entry, { quote: deepest(entry.quotes, update) })
-    else if (update.type === 'retract') this.#applyRetract(entry, update)
-    else this.#applyContent(entry, update.type === 'amend' ? update.update : update)
+    this.#applyToState(entry, update.type === 'amend' ? update.update : update)
   }
 
-  #applyContent(entry: BookEntry, content: StateChange): void {
+  #applyToState(entry: BookEntry, content: Update | AmendMessage['update']): void {
     switch (content.type) {
+      case 'nav':
+        return this.#change(entry, { nav: content.nav })
+      case 'quote':
+        return this.#change(entry, { quote: deepest(entry.quotes, content) })
       case 'multiplier': {
         const { phase, multiplier, effective_at } = content
-        entry.scheduledBy = phase === 'scheduled' ? content.key : undefined
+        const isScheduled = phase === 'scheduled'
+        entry.scheduledBy = isScheduled ? content.key : undefined
         if (phase === 'effective') return this.#change(entry, { multiplier, scheduled: null })
-        return this.#change(entry, {
-          scheduled: phase === 'scheduled' && multiplier !== null ? { multiplier, effective_at } : null,
-        })
+        return this.#change(entry, { scheduled: isScheduled && multiplier !== null ? { multiplier, effective_at } : null })
       }
       case 'pause':
         return this.#change(entry, { paused: content.paused })
       case 'token':
         this.#change(entry, { token: content.token })
         if (content.change === 'delisted') this.#entries.delete(entry.state.address)
+        return
+      case 'retract':
+        if (content.key === entry.scheduledBy) this.#change(entry, { scheduled: null })
+        else if (content.restored) this.#change(entry, content.restored)
     }
-  }
-
-  #applyRetract(entry: BookEntry, { key, restored }: RetractMessage): void {
-    if (key === entry.scheduledBy) this.#change(entry, { scheduled: null })
-    else if (restored) this.#change(entry, restored)
   }
 
   #applyToMovements(entry: BookEntry, update: Update): void {
@@ -174,7 +169,6 @@ class StockBook implements Book {
     this.#notify()
   }
 
-  /** A burst of items is one call of each listener. */
   #notify(): void {
     this.#list = null
     if (this.#isNotifying || this.#listeners.size === 0) return
@@ -192,7 +186,7 @@ const newEntry = (state: StockState): BookEntry => ({
   quotes: new Map(state.quote ? [[state.quote.venue.pool, state.quote]] : []),
 })
 
-/** A stock that was listed after the snapshots. What is not known yet follows in messages of its own. */
+/** State of a stock that was listed after the snapshots. Messages of their own follow with the values. */
 const newStock = ({ symbol, address, token }: TokenMessage): StockState => ({
   symbol,
   address,
@@ -207,7 +201,7 @@ const newStock = ({ symbol, address, token }: TokenMessage): StockState => ({
   movements: [],
 })
 
-/** The quote that stands for a stock: of the deepest pool that has a price, else of the first pool. */
+/** Returns the quote of the deepest pool with a price, or of the first pool if none has a price. */
 function deepest(quotes: BookEntry['quotes'], quote: QuoteMessage): StockState['quote'] {
   if (quotes.size < POOLS_BOUND || quotes.has(quote.venue.pool)) quotes.set(quote.venue.pool, quote)
   const priced = [...quotes.values()].filter(({ state }) => state === 'ok')

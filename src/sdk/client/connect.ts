@@ -5,22 +5,22 @@ import { createHttp } from './http-requests.ts'
 import type { ConnectOptions, StreamItem, StreamOptions } from './options.ts'
 import { type StreamSource, UpdateStream, type Updates } from './update-stream.ts'
 
-/** A relay. Streams connect when they are read, each with a connection of its own. */
+/** A relay. Each stream has a connection of its own, which opens when the stream is first read. */
 export type RelayClient = {
   readonly url: string
-  /** The relay as a JSON-RPC node. */
+  /** URL of the relay as a JSON-RPC node. */
   readonly rpcUrl: string
-  /** The messages of some symbols, live, with everything that a long-lived client needs. `*` means all symbols. */
+  /** Follows symbols live, and reconnects and resumes by itself. `*` means all symbols. */
   updates<Type extends Update['type'] = Update['type']>(
     symbols: string | readonly string[],
     options?: StreamOptions<Type>,
   ): Updates<StreamItem<Type>>
   status(): Promise<ServiceStatus>
-  /** The state of one token now. */
+  /** Reads the present state of one token. */
   snapshot(symbol: string): Promise<SnapshotMessage>
-  /** The state of many tokens at one position. A stream with `since: as_of` goes on exactly there. */
+  /** Reads the state of many tokens at one position. A stream with `since: as_of` continues exactly there. */
   snapshots(symbols?: string | readonly string[]): Promise<SnapshotCut>
-  /** Stored messages, page by page as they are taken. */
+  /** Reads stored messages, one page at a time as you take them. */
   history(symbols: string | readonly string[], options?: HistoryOptions): AsyncIterable<Update>
 }
 
@@ -30,16 +30,16 @@ export type SnapshotCut = {
   readonly rejected: readonly { readonly symbol: string; readonly reason: string; readonly suggest: readonly string[] }[]
 }
 
-const HEARTBEAT_S = 5
+const DEFAULT_HEARTBEAT_S = 5
 
-/** Nothing is sent before something is asked for. */
+/** Sends nothing until a stream is read or a request is made. */
 export function connect(url: string | URL, options: ConnectOptions = {}): RelayClient {
   const http = createHttp(url, options)
   const source: StreamSource = {
     http,
     open: { websocket: webSocketOpener(http, options.key), sse: eventStreamOpener(http) },
     transport: options.transport,
-    heartbeatS: options.heartbeatS ?? HEARTBEAT_S,
+    heartbeatS: options.heartbeatS ?? DEFAULT_HEARTBEAT_S,
     now: () => performance.now(),
     random: Math.random,
     after: (ms, callback) => {
@@ -53,11 +53,11 @@ export function connect(url: string | URL, options: ConnectOptions = {}): RelayC
     url: String(http.urlOf('')),
     rpcUrl: String(http.urlOf('rpc')),
     updates: <Type extends Update['type']>(symbols: string | readonly string[], streamOptions: StreamOptions<Type> = {}) =>
-      // The relay selects by type, so that the stream has the items of the selection.
+      // The relay sends only the selected types.
       new UpdateStream(source, symbols, streamOptions) as Updates<StreamItem> as Updates<StreamItem<Type>>,
     status: () => http.getJson('v1/status'),
     snapshots,
-    // The relay refuses a symbol that it does not know, so there is one.
+    // The relay refuses a symbol that it does not know, so the answer has exactly one snapshot.
     snapshot: async (symbol) => (await snapshots(symbol)).snapshots[0] as SnapshotMessage,
     history: (symbols, historyOptions = {}) => readHistory(http, symbols, historyOptions),
   }

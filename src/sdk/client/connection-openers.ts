@@ -1,24 +1,21 @@
-import { type Http, isTemporary, refusalOf, retryAfterMs } from './http-requests.ts'
-import type { RelayError } from './relay-error.ts'
+import { type Http, isTemporary, type RelayError, refusalOf, retryAfterMs } from './http-requests.ts'
 
-/** What a connection brings, until it ends. */
 type ConnectionEvents = {
-  /** A message, as text. */
   readonly onMessage: (text: string) => void
-  /** The server asks to wait this long before the next connection. */
+  /** The relay asks for this wait, in milliseconds, before the next connection. */
   readonly onRetry: (ms: number) => void
   readonly onEnd: (end: ConnectionEnd) => void
 }
 
 export type ConnectionEnd = {
   readonly reason: string
-  /** The close code of a WebSocket. */
+  /** Close code of a WebSocket. */
   readonly code?: number
-  /** The relay refuses the stream for good. */
+  /** Set if the relay would refuse every further attempt too. */
   readonly refusal?: RelayError
 }
 
-/** Opens one connection. Returns what closes it; events that come after that are of no use. */
+/** Opens one connection. Returns a function that closes it; the caller ignores events after that. */
 export type OpenConnection = (query: URLSearchParams, events: ConnectionEvents) => () => void
 
 const SUBPROTOCOL = 'stocktape.v1'
@@ -28,7 +25,7 @@ export const webSocketOpener =
   (query, { onMessage, onEnd }) => {
     const url = http.urlOf('v1/ws', query)
     url.protocol = url.protocol.replace('http', 'ws')
-    // A browser cannot set a header on a WebSocket.
+    // Browsers cannot set headers on a WebSocket.
     if (key) url.searchParams.set('key', key)
     const socket = new WebSocket(url, SUBPROTOCOL)
     socket.onmessage = ({ data }) => onMessage(String(data))
@@ -60,7 +57,7 @@ async function readEventStream(
     onRetry(retryAfterMs(response))
     return endOf(await refusalOf(response))
   }
-  // Not every browser can iterate over the body of a response.
+  // Some browsers cannot iterate over the body of a response.
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
   for (let rest = ''; ; ) {
     const { done, value } = await reader.read()
@@ -74,13 +71,12 @@ async function readEventStream(
   }
 }
 
-/** A refusal for the moment, or for good. */
 export const endOf = (refusal: RelayError): ConnectionEnd => ({
   reason: refusal.message,
   ...(!isTemporary(refusal) && { refusal }),
 })
 
-/** The first words of a failed request are the same for every cause. */
+/** The message of a failed `fetch` is the same for every cause, so the cause is preferred. */
 function reasonOf(failure: unknown): string {
   if (!(failure instanceof Error)) return String(failure)
   return failure.cause instanceof Error ? failure.cause.message || failure.message : failure.message

@@ -1,40 +1,36 @@
 import type { Message } from '../generated/messages.ts'
 import { type ConnectionEnd, endOf, type OpenConnection } from './connection-openers.ts'
-import { errorOf } from './http-requests.ts'
+import { errorOf, RelayError } from './http-requests.ts'
 import type { StreamState, TransportName } from './options.ts'
-import { RelayError } from './relay-error.ts'
 
-/** What a connection needs from outside. The simulation has a network and a clock of its own. */
+/** Network and clock of a connection: tests replace both. */
 export type Environment = {
   readonly open: Readonly<Record<TransportName, OpenConnection>>
-  /** Without it: WebSocket, and SSE where a WebSocket does not open. */
+  /** If undefined: WebSocket, or SSE if a WebSocket does not open. */
   readonly transport: TransportName | undefined
   readonly now: () => number
   readonly random: () => number
-  /** Calls back once. Returns what cancels it. */
+  /** Calls back once. Returns a function that cancels. */
   readonly after: (ms: number, callback: () => void) => () => void
 }
 
 type ConnectionHandlers = {
-  /** The parameters of the next connection. */
   readonly query: () => URLSearchParams
   readonly onMessage: (message: Message) => void
   readonly onState: (change: Partial<StreamState>) => void
-  /** The relay refuses the stream for good. */
+  /** The relay would refuse every further attempt too. */
   readonly onRefusal: (refusal: RelayError) => void
 }
 
-/** The first message must come within this time. */
-const CONNECT_BOUND_MS = 10_000
-/** A relay that misses this many heartbeats is gone. */
+const FIRST_MESSAGE_BOUND_MS = 10_000
+/** After this many missed heartbeats the client reconnects. */
 const MISSED_HEARTBEATS = 3
-/** The first wait before a new connection, and the longest. Each failure doubles it. */
+/** Each failure doubles the wait before the next attempt. */
 const RETRY_MS = 500
 const RETRY_BOUND_MS = 30_000
-/** The longest wait that a server may ask for. */
-const REQUESTED_BOUND_MS = 3_600_000
+const REQUESTED_WAIT_BOUND_MS = 3_600_000
 
-/** Keeps one connection open: it leaves a silent one, and comes back by the rule of the close code. */
+/** Keeps one connection open: it leaves a silent one, and reconnects as the close code requires. */
 export class Connection {
   readonly #environment: Environment
   readonly #handlers: ConnectionHandlers
@@ -43,7 +39,7 @@ export class Connection {
   #attempts = 0
   #retryMs = 0
   #lastMessageAt = 0
-  #silenceMs = CONNECT_BOUND_MS
+  #silenceMs = FIRST_MESSAGE_BOUND_MS
   #disconnect: () => void = () => {}
   #cancelTimer: () => void = () => {}
 
@@ -53,12 +49,11 @@ export class Connection {
     this.#transport = environment.transport ?? 'websocket'
   }
 
-  /** Opens a new connection in place of the one before. */
   open(): void {
     this.close()
     this.#hasHello = false
     this.#retryMs = 0
-    this.#silenceMs = CONNECT_BOUND_MS
+    this.#silenceMs = FIRST_MESSAGE_BOUND_MS
     this.#lastMessageAt = this.#environment.now()
     this.#handlers.onState({ phase: 'connecting', transport: this.#transport, retryMs: null, attempts: this.#attempts })
     this.#watch()
@@ -76,7 +71,6 @@ export class Connection {
     }
   }
 
-  /** Ends the connection without a failure. */
   close(): void {
     this.#cancelTimer()
     this.#disconnect()
@@ -88,7 +82,7 @@ export class Connection {
     try {
       message = JSON.parse(text)
     } catch {
-      // It is no message then.
+      // Text that is not JSON is refused below.
     }
     if (!message?.type) return this.#end({ reason: 'no message' })
     switch (message.type) {
@@ -109,7 +103,7 @@ export class Connection {
     this.#handlers.onMessage(message)
   }
 
-  /** Rather one timer now and then than a new one for every message. */
+  /** Checks for silence with one timer, because a new timer for each message would be expensive. */
   #watch(): void {
     const leftMs = this.#lastMessageAt + this.#silenceMs - this.#environment.now()
     if (leftMs <= 0) return this.#end({ reason: 'the relay is silent' })
@@ -121,13 +115,13 @@ export class Connection {
     if (refusal) return this.#handlers.onRefusal(refusal)
     if (code >= 4_000 && code < 4_100) return this.#handlers.onRefusal(new RelayError(code, reason.split(' ')[0] ?? '', reason))
     if (!this.#hasHello && !this.#environment.transport && code < 4_000) {
-      // A proxy may forbid the WebSocket. Over HTTP the relay also says why it refuses.
+      // A proxy may forbid WebSockets. Only over HTTP does the relay give the reason of a refusal.
       const isBlocked = this.#transport === 'websocket'
       this.#transport = isBlocked ? 'sse' : 'websocket'
       if (isBlocked) return this.open()
     }
     const backoffMs = Math.min(RETRY_MS * 2 ** this.#attempts, RETRY_BOUND_MS) * (0.5 + this.#environment.random())
-    const waitMs = Math.round(Math.min(this.#retryMs, REQUESTED_BOUND_MS) + backoffMs)
+    const waitMs = Math.round(Math.min(this.#retryMs, REQUESTED_WAIT_BOUND_MS) + backoffMs)
     this.#attempts += 1
     this.#handlers.onState({ phase: 'waiting', reason, retryMs: waitMs, attempts: this.#attempts })
     this.#cancelTimer = this.#environment.after(waitMs, () => this.open())

@@ -3,7 +3,7 @@ import type { Http } from './http-requests.ts'
 import { isNotAfter } from './position-order.ts'
 import { type SelectionFilters, selectionQuery, setGiven, timeText } from './selection-query.ts'
 
-/** Which messages of the tape to read. `after` and `before` are exclusive positions, `through` is inclusive. */
+/** Selects messages of the tape. `after` and `before` are exclusive positions, `through` is inclusive. */
 export type HistoryOptions = SelectionFilters & {
   readonly since?: string | Date
   readonly until?: string | Date
@@ -12,17 +12,15 @@ export type HistoryOptions = SelectionFilters & {
   readonly through?: string
   /** `desc` begins with the newest. */
   readonly order?: 'asc' | 'desc'
-  /** The most messages to yield. */
   readonly limit?: number
   readonly signal?: AbortSignal
 }
 
-/** The most messages that the relay puts on a page. */
+/** Limit of the relay on the messages of one page. */
 const PAGE_BOUND = 1_000
 
 type Page = { readonly events: readonly Update[]; readonly next: string | null }
 
-/** The stored messages of a selection, read page by page as they are taken. */
 export async function* readHistory(
   http: Http,
   symbols: string | readonly string[],
@@ -31,7 +29,12 @@ export async function* readHistory(
   const { after, before, through, order = 'asc', limit = Number.POSITIVE_INFINITY } = options
   const { since, until, signal = new AbortController().signal } = options
   const query = setGiven(selectionQuery(symbols, options), {
-    ...{ since: timeText(since), until: timeText(until), after, before, through, order },
+    since: timeText(since),
+    until: timeText(until),
+    after,
+    before,
+    through,
+    order,
     limit: Math.max(1, Math.min(limit, PAGE_BOUND)),
   })
   let left = limit
@@ -42,13 +45,13 @@ export async function* readHistory(
   }
 }
 
-/** What a gap left out. Throws when a part of it is not stored any more. */
+/** Reads the messages that a gap left out. Throws if some of them are no longer stored. */
 export async function* readBackfill(http: Http, path: string, signal: AbortSignal): AsyncGenerator<Update> {
   const { pathname, searchParams } = new URL(path, http.urlOf(''))
   const from = searchParams.get('after') ?? ''
   searchParams.set('limit', String(PAGE_BOUND))
   for await (const events of pages(http, pathname, searchParams, signal)) yield* events
-  // The pages are whole only if nothing was deleted meanwhile.
+  // Messages that were deleted during the reading may be missing from the pages.
   const { tape } = await http.getJson<ServiceStatus>('v1/status', undefined, signal)
   if (!isNotAfter(tape.oldest, from)) throw new Error(`deleted up to ${tape.oldest}`)
 }

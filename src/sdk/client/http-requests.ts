@@ -1,26 +1,41 @@
 import type { ConnectOptions } from './options.ts'
-import { RelayError } from './relay-error.ts'
 
-/** A request may take this long. */
 const REQUEST_BOUND_MS = 30_000
-/** The longest wait between two of them, also where the relay asks for more. */
+/** Limit on the wait before a retry, even if the relay asks for more. */
 const WAIT_BOUND_MS = 20_000
-/** How often a request is repeated that fails, or that the relay refuses for the moment. */
-const REPEATS_BOUND = 4
+/** Number of times to retry a request that failed or was refused temporarily. */
+const RETRIES_BOUND = 4
 const RETRY_MS = 1_000
 
-/** The record of an error, as far as it matters to a client. */
 type ErrorBody = {
   readonly message?: string
   readonly reason?: string
   readonly details?: readonly { readonly suggest?: readonly string[] }[]
 }
 
+/** The relay refuses a request, and would refuse it again. */
+export class RelayError extends Error {
+  override readonly name = 'RelayError'
+  /** The HTTP status, or the close code of a WebSocket. */
+  readonly code: number
+  /** A word for programs, such as `unknown_symbol`. */
+  readonly reason: string
+  /** Known names similar to the given one. */
+  readonly suggest: readonly string[]
+
+  constructor(code: number, reason: string, message: string, suggest: readonly string[] = []) {
+    super(message)
+    this.code = code
+    this.reason = reason
+    this.suggest = suggest
+  }
+}
+
 export type Http = {
-  /** The URL of a path of the relay; the relay may be below a path of its host. */
+  /** Makes the URL of a path of the relay. The relay itself may be below a path of its host. */
   readonly urlOf: (path: string, query?: URLSearchParams) => URL
   readonly headers: Record<string, string>
-  /** With a signal, a request that fails for the moment is repeated. Without one it could not be stopped. */
+  /** Retries after temporary failures if a signal is given: without one, the retries could not be stopped. */
   readonly getJson: <Body>(path: string, query?: URLSearchParams, signal?: AbortSignal) => Promise<Body>
 }
 
@@ -30,7 +45,7 @@ export function createHttp(url: string | URL, { key }: ConnectOptions): Http {
   const urlOf: Http['urlOf'] = (path, query) => new URL(path.replace(/^\//, '') + (query?.size ? `?${query}` : ''), base)
   const headers: Record<string, string> = key ? { authorization: `Bearer ${key}` } : {}
   const getJson = async <Body>(path: string, query?: URLSearchParams, signal?: AbortSignal): Promise<Body> => {
-    for (let repeats = 0; ; repeats += 1) {
+    for (let retries = 0; ; retries += 1) {
       const deadline = AbortSignal.timeout(REQUEST_BOUND_MS)
       let waitMs = RETRY_MS
       try {
@@ -43,7 +58,7 @@ export function createHttp(url: string | URL, { key }: ConnectOptions): Http {
         throw await refusalOf(response)
       } catch (failure) {
         const isLasting = failure instanceof RelayError && !isTemporary(failure)
-        if (isLasting || !signal || signal.aborted || repeats === REPEATS_BOUND) throw failure
+        if (isLasting || !signal || signal.aborted || retries === RETRIES_BOUND) throw failure
       }
       await new Promise<void>((resolve, reject) => {
         const timer = setTimeout(resolve, waitMs)
@@ -51,7 +66,7 @@ export function createHttp(url: string | URL, { key }: ConnectOptions): Http {
           clearTimeout(timer)
           reject(signal.reason)
         }
-        // The deadline of the request takes the listener away.
+        // The listener is removed when the deadline of the request passes.
         signal.addEventListener('abort', abort, { signal: deadline })
       })
     }
@@ -59,15 +74,13 @@ export function createHttp(url: string | URL, { key }: ConnectOptions): Http {
   return { urlOf, headers, getJson }
 }
 
-/** The refusal passes by itself. */
 export const isTemporary = ({ code }: RelayError): boolean => code === 429 || (code >= 500 && code < 600)
 
 export const refusalOf = async (response: Response): Promise<RelayError> =>
   errorOf(response.status, (await response.json().catch(() => ({}))) as ErrorBody)
 
-/** The error of a record, or of the `error` message of a stream. */
+/** Makes the error from the body of an HTTP answer, or from the `error` message of a stream. */
 export const errorOf = (code: number, { message = `HTTP ${code}`, reason = '', details }: ErrorBody): RelayError =>
   new RelayError(code, reason, message, details?.[0]?.suggest)
 
-/** What `Retry-After` asks for, or 0. */
 export const retryAfterMs = (response: Response): number => 1_000 * Number(response.headers.get('retry-after')) || 0

@@ -1,16 +1,15 @@
-/** What the consumer takes: an item, a range to read first, or nothing but a position that was passed. */
+/** An item, a range to read before the next entry, or only a position up to which there are no items. */
 export type QueueEntry<Item> = {
-  /** Where a restarted program continues once the entry is finished. */
+  /** Position at which a restarted program continues, once the consumer has finished with the entry. */
   readonly position: string | null
   readonly item?: Item
   readonly fill?: () => AsyncGenerator<Item>
 }
 
-/** Entries in order, between the connection and one consumer. Its owner bounds it. */
+/** First in, first out, for one consumer. Its owner limits the size. */
 export class ItemQueue<Item> {
   #entries: QueueEntry<Item>[] = []
   #wake: () => void = () => {}
-  /** Set at the end: a failure to throw, or null. */
   #end: { failure: Error | null } | null = null
 
   get size(): number {
@@ -20,13 +19,13 @@ export class ItemQueue<Item> {
   push(entry: QueueEntry<Item>): void {
     if (this.#end) return
     const last = this.#entries.at(-1)
-    // A position replaces the one before it, so that heartbeats do not pile up.
+    // A position replaces the one before it, so that heartbeats do not fill the queue.
     if (last && isOnlyPosition(last) && isOnlyPosition(entry)) this.#entries.pop()
     this.#entries.push(entry)
     this.#wake()
   }
 
-  /** The queued entries are still taken, and later ones ignored. Then the failure is thrown once, or the stream is over. */
+  /** Ignores later entries. Once the queue is empty, `take` throws the failure once, then returns null. */
   end(failure: Error | null): void {
     this.#end = { failure }
     this.#wake()
@@ -36,7 +35,7 @@ export class ItemQueue<Item> {
     this.#entries = []
   }
 
-  /** The next entry, or null at the end. */
+  /** Waits for the next entry; null at the end. */
   async take(): Promise<QueueEntry<Item> | null> {
     while (this.#entries.length === 0) {
       if (this.#end) {

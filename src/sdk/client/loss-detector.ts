@@ -2,15 +2,11 @@ import { filterParameters, followingTypes } from '../generated/names.ts'
 import type { Gap } from './options.ts'
 import { isNotAfter } from './position-order.ts'
 
-/** Pairs of address and type whose last message is known. Beyond it the proof begins anew. */
+/** Limit on the chains (pairs of address and type) whose last id is kept. Beyond it, the proof restarts. */
 const CHAINS_BOUND = 100_000
-/**
- * Ids since the last proof. Beyond it they are forgotten: the next heartbeat still reports a loss among them, but it cannot
- * be filled, and a connection that breaks before is resumed after the newest one.
- */
+/** Limit on the ids kept since the last proof. Beyond it, a loss cannot be filled, and a resume begins at the newest id. */
 const SEEN_BOUND = 100_000
 
-/** A message of the tape, as far as the proof reads it. */
 export type ChainedMessage = {
   readonly id: string
   readonly type: string
@@ -18,18 +14,19 @@ export type ChainedMessage = {
   readonly address?: string | null
 }
 
-/** A range that is incomplete: what to read in it, and the ids that were received, unless they were too many. */
+/** An incomplete range of the stream. */
 export type Loss = {
   readonly after: string
   readonly through: string
-  /** Null: the tape has lost messages that were received, so there is nothing to read. */
+  /** Selects the messages of the range; null if the tape has lost them. */
   readonly query: URLSearchParams | null
+  /** Ids that were received; null if there were too many to keep. */
   readonly received: ReadonlySet<string> | null
-  /** The type of the missing messages, if it is known. The query also gives how their facts end. */
+  /** Type of the missing messages, if it is known. The query also selects how their facts end. */
   readonly type?: string
-  /** How many are missing, if a heartbeat counted them. */
+  /** Number of missing messages, if a heartbeat counted them. */
   readonly count?: number
-  /** The ids received in it: the history still has them, or the tape has lost them. */
+  /** Ids in the range that an earlier connection received: if the history does not have them, the tape has lost them. */
   readonly due?: readonly string[] | null
 }
 
@@ -37,29 +34,28 @@ export type Loss = {
  * Proves that nothing is missing in a stream: by the chain of `prev`, and by the number of messages that heartbeats
  * report. A selection with value filters and the sealed view have no chains, so there only the number counts.
  *
- * The number of a connection that breaks never comes, and a gap of the relay ends the chains. So a new connection continues
- * at the last proof. The relay sends again what followed it, or reports a gap that begins there. What was received is
- * dropped by its id: messages that were lost lie between those that were not. What the relay does not send again, the tape
- * has lost.
+ * If a connection breaks, its last number never arrives. So a new connection continues at the last proven position: the
+ * relay repeats the messages after it, or reports a gap that begins there. Messages that were received are dropped by their
+ * id; the others are new. If the relay does not repeat a message that was received, the tape has lost it.
  */
 export class LossDetector {
   readonly #selection: URLSearchParams
   readonly #hasChains: boolean
-  /** `*` also for the types by default: all of them have chains. */
+  /** `*` also stands for the default types: all of them have chains. */
   readonly #types: readonly string[]
   #lastIds = new Map<string, string>()
-  /** Where the unbroken stream begins. */
+  /** Position at which the unbroken stream begins. */
   #start = ''
-  /** Up to here nothing is missing, or it was reported. */
+  /** Up to this position nothing is missing, or the loss was reported. */
   #proven = ''
-  /** The ids after it; null when there were too many. */
+  /** Ids received after the proven position; null if there were too many to keep. */
   #seen: Set<string> | null = new Set()
-  /** Those of earlier connections that this one has still to repeat. */
+  /** Ids of earlier connections that this one has yet to repeat. */
   #due = new Set<string>()
-  /** What the connection brought, and how many of its messages are known to be missing. */
+  /** Messages of this connection that were received, and that are known to be missing. */
   #received = 0
   #missing = 0
-  /** Whether the connection counts: a gap after that is in the middle of it. */
+  /** Set once the start position of this connection is known. A gap after that lies amid the counted messages. */
   #isCounting = false
   #isLive = false
 
@@ -70,22 +66,22 @@ export class LossDetector {
     this.#hasChains = !hasFilter && selection.get('stage') !== 'sealed'
   }
 
-  /** The ids that were received since the last proof. */
+  /** Ids received since the last proof. */
   get seen(): ReadonlySet<string> {
     return this.#seen ?? new Set()
   }
 
-  /** Whether the tape may have lost what was received: a position that a program stores now would hide it. */
+  /** Whether received messages are not repeated yet: if the tape has lost them, a position stored now would hide that. */
   get hasDue(): boolean {
     return this.#due.size > 0
   }
 
-  /** Where a new connection continues. `position` is the newest one received. */
+  /** Returns the position at which a new connection continues. `position` is the newest one received. */
   resumeFrom(position: string): string {
     return (this.#seen && this.#proven) || position
   }
 
-  /** A connection begins after a position; null where a gap follows. */
+  /** `position` is null if a gap follows. */
   startConnection(position: string | null): void {
     this.#isLive = false
     this.#isCounting = position !== null
@@ -97,28 +93,25 @@ export class LossDetector {
   }
 
   /**
-   * A gap: the stream goes on at a position. What came before it is no proof of what follows, but may be repeated. Returns
-   * what was due in the gap, or null where the position was lost or never given: what comes may have ids that came before.
+   * Continues after a gap, at `position`. Messages before it may be repeated, but prove nothing about those after it. Returns
+   * the due ids in the gap, or null if the old position was lost or never given: new messages may then reuse known ids.
    */
   restart(after: string | null, position: string): readonly string[] | null {
-    const goesOn = after !== null && isNotAfter(after, position)
+    const isSameTape = after !== null && isNotAfter(after, position)
     this.#start = position
-    // A chain that was received beyond the position goes on.
-    for (const [chain, id] of this.#lastIds) if (!goesOn || isNotAfter(id, position)) this.#lastIds.delete(chain)
-    const due = this.#takeDue((id) => !goesOn || (!isNotAfter(id, after) && isNotAfter(id, position)))
-    // The next heartbeat still counts what came before, also if all of it was lost on the way.
+    // A chain that was received beyond the position continues.
+    for (const [chain, id] of this.#lastIds) if (!isSameTape || isNotAfter(id, position)) this.#lastIds.delete(chain)
+    const due = this.#takeDue((id) => !isSameTape || (!isNotAfter(id, after) && isNotAfter(id, position)))
+    // Amid counted messages, the next heartbeat still counts those before the gap, even if all of them were lost on the way.
     if (!this.#isCounting || after === this.#proven) {
       this.#proven = position
       this.#isCounting = true
-      if (!goesOn) this.#seen = new Set()
+      if (!isSameTape) this.#seen = new Set()
     }
-    return goesOn ? due : null
+    return isSameTape ? due : null
   }
 
-  /**
-   * Whether the message was received before, or its chain has shown that it was missing: each chain comes in order.
-   * `position` is the newest one received.
-   */
+  /** True if the message was received, or its chain has already shown that it is missing. `position` is the newest received. */
   isRepeat(message: ChainedMessage, position: string | null): boolean {
     const { id } = message
     this.#due.delete(id)
@@ -128,7 +121,7 @@ export class LossDetector {
     return this.#seen === null || isNotAfter(id, this.#proven) || isNotAfter(id, last) || this.#seen.has(id)
   }
 
-  /** Takes a new message. Returns what is missing before it. */
+  /** Takes a new message. Returns the loss before it, if any. */
   receive(message: ChainedMessage): Loss | null {
     const { id, type, prev, address } = message
     if (this.#seen?.size === SEEN_BOUND) this.#seen = null
@@ -141,39 +134,39 @@ export class LossDetector {
       this.#start = id
     }
     this.#lastIds.set(chain, id)
-    // A tape that lost its end, and with it what was received last, goes on before that: nothing is missing.
+    // A tape that lost its end continues before the last message that was received: nothing is missing.
     if (prev === null || isNotAfter(prev, last ?? this.#start)) return null
-    // What is proven was counted before.
+    // Messages up to the proven position are in the count already.
     if (!isNotAfter(prev, this.#proven)) this.#missing += 1
     const query = new URLSearchParams({ symbols: address ?? '*', types: type })
     return { after: last ?? this.#start, through: prev, query, received: this.#seen, type }
   }
 
-  /** The replay is over. A later one, after a gap in the middle of the stream, does not count what was sent live. */
+  /** Counts the first replay of a connection. A later one, after a gap, does not count what was sent live before it. */
   receiveLive(replayed: number, position: string): Loss | null {
     if (this.#isLive) return null
     this.#isLive = true
     return this.receiveCount(replayed, position)
   }
 
-  /** The relay says how many messages this connection has sent, and up to where. Returns what is missing. */
+  /** Takes the number of messages that the relay has sent on this connection, up to `position`. Returns the loss, if any. */
   receiveCount(sent: number, position: string): Loss | null {
     const missing = sent - this.#received
     const count = missing - this.#missing
     const due = this.#takeDue((id) => isNotAfter(id, position))
-    // A repetition that is lost on the way is one of the missing.
+    // A repetition that was lost on the way is one of the missing messages. If more are due, the tape has lost some.
     const isLost = due.length > Math.max(missing, 0)
     const isNew = isLost || (count > 0 && isNotAfter(this.#proven, position))
     const query = isLost ? null : this.#selection
     const loss = { after: this.#proven, through: position, query, received: this.#seen, count, due }
     this.#missing = missing
     this.#proven = position
-    // Another relay may have given more than this one has by now.
+    // The relay before this one may have sent messages that this one does not have yet.
     this.#seen = idsAfter(this.seen, position)
     return isNew ? loss : null
   }
 
-  /** Takes the ids that will not be repeated any more. */
+  /** Removes and returns the due ids that will not be repeated. */
   #takeDue(isOver: (id: string) => boolean): readonly string[] {
     const due = [...this.#due].filter(isOver)
     for (const id of due) this.#due.delete(id)
@@ -189,7 +182,7 @@ const idsAfter = (ids: ReadonlySet<string>, position: string) => new Set([...ids
 
 const chainOf = ({ address, type }: ChainedMessage): string => `${address} ${type}`
 
-/** A loss as the item that the stream yields. It goes on at `id`. */
+/** Makes the item that the stream yields for a loss. The stream continues at `id`. */
 export const gapOf = ({ after, through, query }: Loss, id: string): Gap => ({
   type: 'gap',
   id,

@@ -1,7 +1,4 @@
-/**
- * Compares two positions of one tape: negative, 0 or positive, or null for positions of different tapes. `<p>.<n>` is
- * just before `<p>`.
- */
+/** Negative, 0 or positive; null for positions of different tapes. The position `<p>.<n>` is just before `<p>`. */
 export function comparePositions(a: string, b: string): number | null {
   const [epochA, seqA, nA = Number.POSITIVE_INFINITY] = a.split('.')
   const [epochB, seqB, nB = Number.POSITIVE_INFINITY] = b.split('.')
@@ -9,5 +6,5 @@ export function comparePositions(a: string, b: string): number | null {
   return Math.sign(Number(seqA) - Number(seqB)) || Math.sign(Number(nA) - Number(nB) || 0)
 }
 
-/** Whether `a` is on the same tape as `b`, and not after it. */
+/** False if the positions are of different tapes. */
 export const isNotAfter = (a: string, b: string): boolean => (comparePositions(a, b) ?? 1) <= 0

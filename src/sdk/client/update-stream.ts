@@ -1,4 +1,4 @@
-// Programs that compile without this library have no Symbol.asyncDispose, which the declarations name.
+// The declarations name Symbol.asyncDispose, which programs that compile without this library do not have.
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import type { Message, Update } from '../generated/messages.ts'
@@ -8,33 +8,39 @@ import { readBackfill } from './history-reader.ts'
 import type { Http } from './http-requests.ts'
 import { ItemQueue, type QueueEntry } from './item-queue.ts'
 import { gapOf, type Loss, LossDetector } from './loss-detector.ts'
-import type { Gap, StreamItem, StreamOptions, StreamState } from './options.ts'
+import { type Gap, initialState, type StreamItem, type StreamOptions, type StreamState } from './options.ts'
 import { isNotAfter } from './position-order.ts'
-import { GapError } from './relay-error.ts'
 import { selectionQuery, setGiven, timeText } from './selection-query.ts'
 
-const QUEUE_BOUND = 10_000
-/** Filled messages that are remembered. */
-const FILLED_BOUND = 100_000
+const DEFAULT_QUEUE_BOUND = 10_000
+const FILLED_IDS_BOUND = 100_000
 
-type FoundLoss = Pick<Loss, 'received' | 'type' | 'count' | 'due'>
+/** Messages are missing, and the stream is strict. */
+export class GapError extends Error {
+  override readonly name = 'GapError'
+  readonly gap: Gap
 
-/** A stream as its consumer sees it. */
+  constructor(gap: Gap) {
+    super(`messages are missing after ${gap.after} through ${gap.through}: ${gap.reason}`)
+    this.gap = gap
+  }
+}
+
+/** A stream that one consumer iterates over. */
 export type Updates<Item> = AsyncIterableIterator<Item, undefined> & {
   readonly state: StreamState
-  /** Where a new stream continues after what the consumer has finished with. */
+  /** Position up to which the consumer has finished: a new stream can continue there. */
   readonly position: string | null
-  /** Ends the stream. The position is saved when it returns. */
+  /** Ends the stream, and waits until the position is saved. */
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** Where the messages come from. */
 export type StreamSource = Environment & { readonly http: Http; readonly heartbeatS: number }
 
 /**
- * The messages of a selection. The stream connects when the first one is asked for, resumes by itself, drops repeats and
- * proves that nothing is missing. It ends when it is closed, or throws when the relay refuses it for good.
+ * The messages of a selection. The stream connects when the first one is requested, resumes by itself, drops repeats and
+ * proves that nothing is missing. It ends when it is closed, and throws if the relay refuses it permanently.
  */
 export class UpdateStream implements Updates<StreamItem> {
   readonly #source: StreamSource
@@ -45,27 +51,16 @@ export class UpdateStream implements Updates<StreamItem> {
   readonly #queue = new ItemQueue<StreamItem>()
   readonly #queueBound: number
   readonly #abort = new AbortController()
-  #state: Omit<StreamState, 'position' | 'queued'> = {
-    phase: 'connecting',
-    transport: null,
-    source: null,
-    head: null,
-    demo: null,
-    rejected: [],
-    reason: null,
-    retryMs: null,
-    attempts: 0,
-  }
+  #state = initialState
   #started: Promise<void> | null = null
-  /** Calls of `next` follow each other. */
+  /** Settles when all calls of `next` so far have: they run one after another. */
   #turn: Promise<unknown> = Promise.resolve()
-  /** The newest position received. */
   #received: string | null = null
-  /** Snapshots come before the next update. A connection that ends before them must not resume without them. */
+  /** Snapshots are to come before the next update. If the connection ends first, the next one must ask for them. */
   #awaitsSnapshots = false
   #current: QueueEntry<StreamItem> | null = null
   #filling: AsyncGenerator<StreamItem> | null = null
-  /** What was filled: one loss may be found by its chain and by its number. */
+  /** Ids of filled messages: a loss may be found twice, by its chain and by its number. */
   readonly #filled = new Set<string>()
   #finished: string | null = null
   #saved: string | null = null
@@ -74,7 +69,7 @@ export class UpdateStream implements Updates<StreamItem> {
   constructor(source: StreamSource, symbols: string | readonly string[], options: StreamOptions) {
     this.#source = source
     this.#options = options
-    this.#queueBound = options.queueBound ?? QUEUE_BOUND
+    this.#queueBound = options.queueBound ?? DEFAULT_QUEUE_BOUND
     this.#query = selectionQuery(symbols, options)
     this.#losses = new LossDetector(this.#query)
     this.#connection = new Connection(source, {
@@ -98,7 +93,7 @@ export class UpdateStream implements Updates<StreamItem> {
     return this
   }
 
-  /** Asking for the next item says that the one before it is finished. */
+  /** Requesting an item means that the consumer has finished with the one before it. */
   next(): Promise<IteratorResult<StreamItem, undefined>> {
     const turn = this.#turn.then(() => this.#take())
     this.#turn = turn.catch(() => {})
@@ -184,9 +179,9 @@ export class UpdateStream implements Updates<StreamItem> {
     })
   }
 
-  /** The relay reports up to where everything was sent. */
+  /** The relay reports that it has sent everything up to `id`. */
   #prove(loss: Loss | null, id: string): void {
-    // As after a gap of the relay, which sends them only to a new connection.
+    // If the tape has lost messages, new snapshots are needed. The relay sends them only on a new connection.
     const needsSnapshots = loss?.query === null
     this.#awaitsSnapshots ||= needsSnapshots
     if (loss) this.#pushGap(gapOf(loss, id), loss)
@@ -199,33 +194,33 @@ export class UpdateStream implements Updates<StreamItem> {
     if (this.#received === null || !isNotAfter(id, this.#received)) this.#received = id
   }
 
-  #pushGap(gap: Gap, loss: FoundLoss): void {
+  #pushGap(gap: Gap, loss: Partial<Loss>): void {
     const { backfill } = gap
-    // A position at the relay's own gap would keep the snapshots that follow from a restarted program.
+    // With a position at the relay's own gap, a restarted program would not receive the snapshots that follow it.
     const position = gap.reason === 'missed' ? gap.id : null
-    // Without the ids that were received, the history would repeat them.
-    if (this.#options.fill && backfill !== null && loss.received !== null)
+    // Without the received ids, a fill would repeat those messages.
+    if (this.#options.fill && backfill !== null && loss.received)
       return this.#push({ position, fill: () => this.#fill(gap, backfill, loss) })
     if (this.#options.strict) this.#end(new GapError(gap))
     else this.#push({ item: gap, position })
   }
 
-  /** What a gap left out, and the gap itself where that cannot be read. */
-  async *#fill(gap: Gap, backfill: string, loss: FoundLoss): AsyncGenerator<StreamItem> {
+  /** Yields the messages that a gap left out, and the gap itself if they cannot be read. */
+  async *#fill(gap: Gap, backfill: string, loss: Partial<Loss>): AsyncGenerator<StreamItem> {
     let left = loss.count ?? 0
     const due = new Set(loss.due)
     try {
       for await (const update of readBackfill(this.#source.http, backfill, this.#abort.signal)) {
         const { id, type } = update
-        // A repetition that was lost on the way is counted as missing, but the program has it.
+        // A repetition that was lost on the way counts as missing, but the program has received it before.
         if (due.delete(id)) left -= 1
         if (loss.received?.has(id) || (loss.type ?? type) !== type || this.#filled.has(id)) continue
-        if (this.#filled.size === FILLED_BOUND) this.#filled.clear()
+        if (this.#filled.size === FILLED_IDS_BOUND) this.#filled.clear()
         this.#filled.add(id)
         left -= 1
         yield update
       }
-      // The history of the sealed view leaves out facts whose own messages are deleted.
+      // The history of the sealed view omits facts whose own messages are deleted.
       if (due.size > 0 || (left > 0 && this.#options.stage === 'sealed')) throw new Error('messages are missing')
     } catch (failure) {
       if (this.#abort.signal.aborted) return
@@ -238,7 +233,7 @@ export class UpdateStream implements Updates<StreamItem> {
   #push(entry: QueueEntry<StreamItem>): void {
     this.#queue.push(entry)
     if (this.#queue.size < this.#queueBound || this.#awaitsSnapshots || this.#state.phase === 'closed') return
-    // A WebSocket cannot be slowed down. The relay keeps what comes, and a new connection gets it later.
+    // A WebSocket cannot be slowed down. The tape keeps the messages, and a later connection receives them.
     this.#connection.close()
     this.#setState({ phase: 'paused' })
   }
@@ -264,7 +259,6 @@ export class UpdateStream implements Updates<StreamItem> {
     }
   }
 
-  /** The consumer is done with the current entry. */
   #finish(): void {
     const position = this.#current?.position ?? null
     this.#current = null
@@ -275,7 +269,7 @@ export class UpdateStream implements Updates<StreamItem> {
     })
   }
 
-  /** One save at a time; the next one takes the newest position. */
+  /** Saves one position at a time, always the newest. */
   async #save(): Promise<void> {
     const { store } = this.#options
     try {

@@ -2,36 +2,31 @@ import { createContext, createElement, type ReactElement, type ReactNode, useCon
 import { type ConnectOptions, connect, type StockState, type Update } from '../client/index.ts'
 import { SharedTape } from './shared-tape.ts'
 import { initialFeed, type TapeFeed, type TapeState } from './tape-memory.ts'
-import { selectsStock, type TapeSelection, unionOf } from './tape-selection.ts'
-import type { TapeUnion } from './tape-union.ts'
+import { selectsStock, type TapeSelection, type TapeUnion, unionOf } from './tape-selection.ts'
 import { emptyView, type TapeView, viewOf } from './tape-view.ts'
 
 export type StocktapeProviderProps = {
-  /** The relay. Without it, the one that served the page. */
+  /** URL of the relay. By default the relay that served the page. */
   readonly url?: string
   readonly options?: ConnectOptions
   readonly children?: ReactNode
 }
 
-/** The relay as text, so that an equal one is the same. */
+/** URL and options as text, so that equal ones share a tape. */
 const RelayContext = createContext('{}')
 
-/** Names the relay for the components below it. It opens no connection. */
+/** Sets the relay for the components below. Opens no connection. */
 export function StocktapeProvider({ url, options, children }: StocktapeProviderProps): ReactElement {
   return createElement(RelayContext.Provider, { value: JSON.stringify({ url, options }) }, children)
 }
 
-/** The state of one stock, or undefined while it is loading and where it is unknown. */
+/** The state of one stock; undefined while it is loading, and if the relay does not know it. */
 export function useStock(symbol: string): StockState | undefined {
   const union = useMemo(() => unionOf({ symbols: symbol }), [symbol])
-  const read = useMemo(() => {
-    const symbols = [symbol]
-    return ({ stocks }: TapeState) => stocks.find((stock) => selectsStock(symbols, stock))
-  }, [symbol])
-  return useTapeState(union, read, undefined)
+  return useTapeState(union, ({ stocks }) => stocks.find((stock) => selectsStock([symbol], stock)), undefined)
 }
 
-/** The stocks of a selection, their newest movements and updates, and the state of the feed. */
+/** The stocks of a selection with their newest movements and updates, and the state of the feed. */
 export function useTape<Type extends Update['type'] = Update['type']>(
   selection: TapeSelection<Type> | string | readonly string[],
 ): TapeView<Type> {
@@ -48,12 +43,10 @@ export function useTape<Type extends Update['type'] = Update['type']>(
   return useTapeState<TapeView<Type>>(union, read, emptyView)
 }
 
-/** The state of the feed. It opens no connection. */
+/** The state of the feed. Opens no connection. */
 export function useFeed(): TapeFeed {
-  return useTapeState(null, readFeed, initialFeed)
+  return useTapeState(null, ({ feed }) => feed, initialFeed)
 }
-
-const readFeed = ({ feed }: TapeState): TapeFeed => feed
 
 function useTapeState<Part>(union: TapeUnion | null, read: (state: TapeState) => Part, onServer: Part): Part {
   const relay = useContext(RelayContext)
@@ -65,7 +58,7 @@ function useTapeState<Part>(union: TapeUnion | null, read: (state: TapeState) =>
   )
 }
 
-/** One for each relay. A tape without a watcher holds nothing. */
+/** One tape for each relay, kept until the page is closed: without a watcher a tape is empty. */
 const tapes = new Map<string, SharedTape>()
 
 function tapeOf(relay: string): SharedTape {

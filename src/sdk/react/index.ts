@@ -1,4 +1,4 @@
-// For frameworks with server components: these run where the page does.
+// Frameworks with server components run this module in the browser.
 'use client'
 
 export { StocktapeProvider, type StocktapeProviderProps, useFeed, useStock, useTape } from './hooks.ts'

@@ -1,14 +1,14 @@
 import type { RelayClient } from '../client/index.ts'
 import { TabGroup } from './tab-group.ts'
 import { TapeMemory, type TapeState } from './tape-memory.ts'
-import { type TapeUnion, unite } from './tape-union.ts'
+import { type TapeUnion, unite } from './tape-selection.ts'
 
-/** The connection stays this long without a component: one that mounts again, or the next page, finds it open. */
+/** The connection stays open for this time after the last component is gone: another may mount, or remount. */
 const RELEASE_GRACE_MS = 2_000
-/** Changes within this time are one rendering. */
+/** Changes within this time cause one rendering. */
 const RENDER_INTERVAL_MS = 16
 
-/** The tape of one relay, for everything on a page that shows a part of it. It is connected while something does. */
+/** The tape of one relay, shared by all components of a page. Connected while a component shows a part of it. */
 export class SharedTape {
   readonly #name: string
   readonly #relay: Pick<RelayClient, 'updates'>
@@ -17,7 +17,6 @@ export class SharedTape {
   #group: TabGroup | null = null
   #releaseTimer: ReturnType<typeof setTimeout> | undefined
   #renderTimer: ReturnType<typeof setTimeout> | undefined
-  /** The same object until something changes. */
   #state: TapeState | null = null
 
   /** Tabs with a tape of the same name share the stream. */
@@ -31,7 +30,7 @@ export class SharedTape {
     return this.#state
   }
 
-  /** Calls back after changes. Without a union it only listens. Returns what ends it. */
+  /** Calls back after changes. A null union opens no connection. Returns a function that stops it. */
   watch(union: TapeUnion | null, onChange: () => void): () => void {
     const listener = () => onChange()
     this.#interests.set(listener, union)
@@ -45,12 +44,12 @@ export class SharedTape {
   #setUnion(): void {
     const unions = [...this.#interests.values()].filter((union) => union !== null)
     clearTimeout(this.#releaseTimer)
-    if (unions.length > 0) this.#group ??= new TabGroup(this.#name, this.#memory, this.#relay)
-    else this.#releaseTimer = setTimeout(() => this.close(), RELEASE_GRACE_MS)
-    if (unions.length > 0) this.#group?.want(unite(unions))
+    if (unions.length > 0) {
+      this.#group ??= new TabGroup(this.#name, this.#memory, this.#relay)
+      this.#group.want(unite(unions))
+    } else this.#releaseTimer = setTimeout(() => this.close(), RELEASE_GRACE_MS)
   }
 
-  /** Disconnects now. The next one who watches connects again. */
   close(): void {
     this.#group?.close()
     this.#group = null

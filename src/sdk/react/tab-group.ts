@@ -1,9 +1,8 @@
 import type { RelayClient, StreamItem, StreamState } from '../client/index.ts'
 import type { TapeMemory, TapeState } from './tape-memory.ts'
-import { type TapeUnion, unite } from './tape-union.ts'
+import { type TapeUnion, unite } from './tape-selection.ts'
 import { UnionStream } from './union-stream.ts'
 
-/** What the tabs of one origin say to each other. */
 type TabMessage =
   | { readonly kind: 'want'; readonly tab: string; readonly union: TapeUnion; readonly isNew: boolean }
   | { readonly kind: 'state'; readonly leader: string; readonly to: string | null; readonly state: TapeState }
@@ -11,10 +10,10 @@ type TabMessage =
   | { readonly kind: 'feed'; readonly leader: string; readonly feed: StreamState }
 
 /**
- * The tabs that show one relay share one stream. The tab that holds the lock leads: it reads the stream and passes on what
- * comes. When it goes, the next one gets the lock, and continues after the last item that it received.
+ * The tabs of one origin that show one relay share one stream. The tab that holds the lock leads: it reads the stream and
+ * posts each item to the others. When it closes, the next tab gets the lock, and continues after the last item it received.
  *
- * Each tab holds a second lock of its own. When the leader gets it, that tab is gone.
+ * Each tab also holds a lock of its own. If the leader gets that lock, the tab is gone.
  */
 export class TabGroup {
   readonly #name: string
@@ -32,7 +31,7 @@ export class TabGroup {
     this.#name = name
     this.#memory = memory
     this.#relay = relay
-    // Pages without a secure context have no locks: each has a stream of its own.
+    // Without a secure context a page has no locks, and opens a stream of its own.
     if (globalThis.navigator?.locks && globalThis.BroadcastChannel) this.#join()
     else this.#lead()
   }
@@ -60,24 +59,18 @@ export class TabGroup {
   #lead(): void {
     this.#leader = this.#id
     this.#stream = new UnionStream(this.#relay, this.#memory, {
-      onItem: (item) => {
-        this.#memory.take(item)
-        this.#post({ kind: 'item', leader: this.#id, item })
-      },
-      onFeed: (feed) => {
-        this.#memory.takeFeed(feed)
-        this.#post({ kind: 'feed', leader: this.#id, feed })
-      },
+      onItem: (item) => this.#post({ kind: 'item', leader: this.#id, item }),
+      onFeed: (feed) => this.#post({ kind: 'feed', leader: this.#id, feed }),
       onUnion: () => this.#passState(null),
     })
-    // The others answer with what they want.
+    // Each other tab answers with the union that it wants.
     this.#passState(null)
     this.#wantAll()
   }
 
   #receive(message: TabMessage): void {
     if (message.kind === 'want') return this.#receiveWanted(message)
-    // Messages of a former leader may still be on their way.
+    // Messages of a former leader may arrive late.
     const isForMe = message.kind === 'state' ? [null, this.#id].includes(message.to) : message.leader === this.#leader
     if (this.#stream || !isForMe) return
     switch (message.kind) {
@@ -96,13 +89,13 @@ export class TabGroup {
 
   #receiveWanted({ tab, union, isNew }: Extract<TabMessage, { kind: 'want' }>): void {
     if (!this.#stream) return
-    if (!this.#others.has(tab)) this.#watch(tab)
+    if (!this.#others.has(tab)) this.#removeWhenClosed(tab)
     this.#others.set(tab, union)
     if (isNew) this.#passState(tab)
     this.#wantAll()
   }
 
-  #watch(tab: string): void {
+  #removeWhenClosed(tab: string): void {
     const leave = () => {
       this.#others.delete(tab)
       this.#wantAll()
@@ -130,7 +123,7 @@ export class TabGroup {
     return `${this.#name} ${tab}`
   }
 
-  /** Calls back with the lock, and keeps it until the end. */
+  /** Calls back once the lock is granted, and keeps it until this tab leaves the group. */
   #hold(lock: string, onGranted: () => void): void {
     const { signal } = this.#end
     const keep = () =>
@@ -140,7 +133,7 @@ export class TabGroup {
         onGranted()
       })
     navigator.locks.request(lock, { signal }, keep).catch(() => {
-      // A page may be forbidden to use locks.
+      // A page may be forbidden to use locks: then it reads a stream of its own.
       if (!signal.aborted && !this.#stream) this.#lead()
     })
   }

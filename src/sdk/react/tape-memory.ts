@@ -1,5 +1,4 @@
 import {
-  type Book,
   book,
   comparePositions,
   type Gap,
@@ -8,49 +7,30 @@ import {
   type StreamState,
   type Update,
 } from '../client/index.ts'
-import { selectsStock } from './tape-selection.ts'
-import { type TapeUnion, unite } from './tape-union.ts'
+import { initialState } from '../client/options.ts'
+import { selectsStock, type TapeUnion, unite } from './tape-selection.ts'
 
-/** The state of the connection, and what is missing in spite of it. */
-export type TapeFeed = Omit<StreamState, 'queued'> & {
-  /** How many gaps came. */
-  readonly gaps: number
-  readonly lastGap: Gap | null
-}
+/** The state of the connection, and the gaps of its stream. */
+export type TapeFeed = Omit<StreamState, 'queued'> & { readonly gaps: number; readonly lastGap: Gap | null }
 
-/** What one tab passes on, so that another can continue. */
+/** The state that one tab hands to another, so that it can continue. */
 export type TapeState = {
   readonly stocks: readonly StockState[]
   readonly recent: readonly Update[]
   readonly feed: TapeFeed
-  /** What the stocks and the recent updates were selected by. */
+  /** The selection of the stocks and of the recent updates. */
   readonly union: TapeUnion
-  /** Every stock of the union has come. Snapshots come before the next update. */
+  /** Whether the snapshots of all stocks of the union were received. */
   readonly isComplete: boolean
 }
 
-/** Movements that are kept of each stock, and updates of all of them. */
-const MOVEMENTS_BOUND = 50
-const RECENT_BOUND = 1_000
+const MOVEMENTS_PER_STOCK_BOUND = 50
+const UPDATES_BOUND = 1_000
 
-export const initialFeed: TapeFeed = {
-  phase: 'connecting',
-  transport: null,
-  position: null,
-  source: null,
-  head: null,
-  demo: null,
-  rejected: [],
-  reason: null,
-  retryMs: null,
-  attempts: 0,
-  gaps: 0,
-  lastGap: null,
-}
+export const initialFeed: TapeFeed = { ...initialState, gaps: 0, lastGap: null }
 
-/** What was received of a tape: the stocks, the newest updates, and the state of the connection. */
 export class TapeMemory {
-  #book: Book = book(undefined, { movements: MOVEMENTS_BOUND })
+  #book = book(undefined, { movements: MOVEMENTS_PER_STOCK_BOUND })
   #state: Omit<TapeState, 'stocks'> = { recent: [], feed: initialFeed, union: unite([]), isComplete: false }
   readonly #onChange: () => void
 
@@ -62,7 +42,6 @@ export class TapeMemory {
     return { ...this.#state, stocks: this.#book.all() }
   }
 
-  /** Where the stream continues. */
   get position(): string | null {
     return this.#state.feed.position
   }
@@ -71,10 +50,10 @@ export class TapeMemory {
     this.#book.apply(item)
     if (item.type === 'gap') {
       this.#setFeed({ gaps: this.#state.feed.gaps + 1, lastGap: item, position: item.id })
-      // Snapshots follow a gap of the relay.
+      // Snapshots follow only if the relay reported the gap.
       if (item.reason !== 'missed') this.#change({ isComplete: false })
     } else this.#setFeed({ position: later(item.id, this.position) })
-    if ('prev' in item) this.#change({ recent: [...this.#state.recent.slice(1 - RECENT_BOUND), item], isComplete: true })
+    if ('prev' in item) this.#change({ recent: [...this.#state.recent.slice(1 - UPDATES_BOUND), item], isComplete: true })
   }
 
   takeFeed({ position, queued, ...feed }: StreamState): void {
@@ -82,11 +61,11 @@ export class TapeMemory {
   }
 
   load({ stocks, ...state }: TapeState): void {
-    this.#book = book(undefined, { movements: MOVEMENTS_BOUND, states: stocks })
+    this.#book = book(undefined, { movements: MOVEMENTS_PER_STOCK_BOUND, states: stocks })
     this.#change(state)
   }
 
-  /** Forgets the stocks that the stream does not carry any more. */
+  /** Removes the stocks that are not in the union. */
   startUnion(union: TapeUnion, isCovered: boolean): void {
     const { stocks, ...state } = this.state
     const kept = stocks.filter((stock) => selectsStock(union.symbols, stock))
@@ -105,6 +84,6 @@ export class TapeMemory {
   }
 }
 
-/** Filled messages have positions that were passed before. */
+/** Returns the later position, because filled messages have earlier ones than the newest message received. */
 const later = (a: string | null, b: string | null): string | null =>
   a === null || (b !== null && (comparePositions(a, b) ?? 1) <= 0) ? b : a

@@ -1,20 +1,19 @@
 import type { RelayClient, StreamItem, StreamState, Updates } from '../client/index.ts'
 import type { TapeMemory } from './tape-memory.ts'
-import { covers, type TapeUnion } from './tape-union.ts'
+import { covers, type TapeUnion } from './tape-selection.ts'
 
-/** Components that mount together make one stream. */
+/** Components that mount within this time share one new stream. */
 const GROWTH_DELAY_MS = 20
-/** What no component selects any more may be selected again soon. */
+/** The stream keeps symbols that no component selects for this time, since one may select them again soon. */
 const SHRINK_DELAY_MS = 30_000
 
 type UnionStreamHandlers = {
   readonly onItem: (item: StreamItem) => void
   readonly onFeed: (feed: StreamState) => void
-  /** The stream begins anew with another union. */
   readonly onUnion: () => void
 }
 
-/** One stream of everything that is wanted. When that changes, a new stream continues at the position of the old one. */
+/** One stream of the wanted union. When the union changes, a new stream continues at the position of the old one. */
 export class UnionStream {
   readonly #relay: Pick<RelayClient, 'updates'>
   readonly #memory: TapeMemory
@@ -60,10 +59,14 @@ export class UnionStream {
     const items: Updates<StreamItem> = this.#relay.updates(symbols, {
       ...(isEveryType && { types: '*' }),
       ...(feed.position !== null && { since: feed.position }),
-      // A symbol that is new here needs its state, and so does one whose state was still to come.
+      // Symbols without a snapshot need one: those that are new, and those whose snapshot was not received yet.
       snapshot: isCovered || 'always',
       fill: true,
-      onState: (state) => items === this.#items && this.#handlers.onFeed(state),
+      onState: (state) => {
+        if (items !== this.#items) return
+        this.#memory.takeFeed(state)
+        this.#handlers.onFeed(state)
+      },
     })
     this.#items = items
     void this.#read(items)
@@ -73,10 +76,11 @@ export class UnionStream {
     try {
       for await (const item of items) {
         if (items !== this.#items) return
+        this.#memory.take(item)
         this.#handlers.onItem(item)
       }
     } catch {
-      // The state of the stream says why it ended. It begins again when something else is wanted.
+      // The state of the stream has the reason. Another union begins another stream.
       if (items === this.#items) this.#items = null
     }
   }

@@ -4,13 +4,13 @@ import {
   adviceFor,
   type Command,
   type CommandFlags,
+  commonFlags,
   EXIT_FAILED,
   EXIT_OK,
-  flagLines,
-  helpFlag,
   readFlags,
   UsageError,
 } from '../../lib/flags.ts'
+import { flagTerms, helpText } from '../../lib/help.ts'
 import { judge, type RuleVerdict, summary, verdictLines } from './judge-rule.ts'
 import { type Rule, rules } from './rules.ts'
 
@@ -19,33 +19,23 @@ export const conformFlags = {
   list: { type: 'boolean', description: 'print the rules and end' },
   json: { type: 'boolean', description: 'one JSON object: ok, verdicts' },
   jobs: { type: 'string', description: 'how many scenarios run at the same time (4)' },
-  ...helpFlag,
+  ...commonFlags,
 } as const satisfies CommandFlags
 
-const usage = `stocktape conform [--only RULE[,RULE]] [--json] [--jobs 4] [--] COMMAND [ARGUMENT ...]
-
-Checks a client, in any language, against the rules of the contract. It starts a scripted relay on this machine, runs
-the command once for each rule, and reports which rules the client keeps.
-
-The client follows the relay at STOCKTAPE_URL (also {url} in an argument), with the symbols in STOCKTAPE_SYMBOLS. It
-prints each message that it received as a line of JSON on standard output, after dropping repetitions. If it finds that
-messages are missing, it prints {"type":"gap","reason":"missed"}, or reads them from /v1/events and prints them.
-All else goes to its standard error. A client that keeps its position does so in the file STOCKTAPE_POSITION.
-
-${flagLines(conformFlags)}
-
-Exit codes: 0 all rules are kept, 1 some are broken, 2 a mistake in the arguments.
-`
+const help = helpText(
+  'stocktape conform [--only RULE[,RULE]] [--json] [--jobs 4] [--] COMMAND [ARGUMENT ...]',
+  'Checks a client, in any language, against the rules of the contract. It starts a scripted relay on this machine, runs the command once for each rule, and reports which rules the client keeps.',
+  'The client follows the relay at STOCKTAPE_URL (also {url} in an argument), with the symbols in STOCKTAPE_SYMBOLS. It prints each message that it received as a line of JSON on standard output, after dropping repetitions. If it finds that messages are missing, it prints {"type":"gap","reason":"missed"}, or reads them from /v1/events and prints them. All else goes to its standard error. A client that keeps its position does so in the file STOCKTAPE_POSITION.',
+  flagTerms(conformFlags),
+  'Exit codes: 0 all rules are kept, 1 some are broken, 2 a mistake in the arguments.',
+)
 
 const JOBS = 4
 const JOBS_BOUND = 32
-/** The nearest rule is suggested up to this many edits. */
-const RULE_BOUND_EDITS = 3
 
 export const conform: Command = async (args) => {
   const [own, command] = splitCommand(args)
-  const { values } = readFlags(conformFlags, own)
-  if (values.help) return print(usage, EXIT_OK)
+  const { values } = readFlags(conformFlags, own, { help })
   const chosen = chooseRules(values.only)
   if (values.list)
     return print(`${chosen.map(({ name, section, sentence }) => `${name.padEnd(22)} ${section} ${sentence}\n`).join('')}`, EXIT_OK)
@@ -100,7 +90,7 @@ function chooseRules(only: string | undefined): readonly Rule[] {
     const rule = rules.find((rule) => rule.name === name)
     if (rule) return rule
     const names = rules.map((rule) => rule.name)
-    throw new UsageError(`there is no rule ${name}. ${adviceFor(name, names, { boundEdits: RULE_BOUND_EDITS, help: '--list' })}`)
+    throw new UsageError(`there is no rule ${name}. ${adviceFor(name, names, '--list')}`)
   })
 }
 

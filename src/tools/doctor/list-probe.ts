@@ -10,7 +10,7 @@ import { counted, type Finding, fail, type Outcome, ok, originOf, reasonOf, warn
 export type ListReport = { readonly findings: readonly Finding[]; readonly addresses: readonly Hex[] }
 
 type ListInputs = {
-  readonly config: Pick<Config['tokens'], 'stocksApiUrl' | 'navStaleMs'>
+  readonly config: Pick<Config['tokens'], 'stocksApiUrl' | 'navStaleAfterMs'>
   readonly timeoutMs: number
   readonly wallTime: () => number
 }
@@ -21,7 +21,7 @@ const HOUR_S = 3_600
 
 /** Reads the list once, with the parser of the relay. */
 export async function probeList({ config, timeoutMs, wallTime }: ListInputs): Promise<ListReport> {
-  const { stocksApiUrl, navStaleMs } = config
+  const { stocksApiUrl, navStaleAfterMs } = config
   if (stocksApiUrl === '') return { findings: [missingList], addresses: [] }
   const target = originOf(stocksApiUrl)
   const finding = (id: string, outcome: Outcome): Finding => ({ id: `list.${id}`, target, ...outcome })
@@ -32,7 +32,7 @@ export async function probeList({ config, timeoutMs, wallTime }: ListInputs): Pr
     const { tokens, skipped } = parseList(body)
     const listed = [...tokens.values()]
     const checks = [finding('tokens', tokensOutcome(listed)), finding('records', recordsOutcome(skipped))]
-    const navs = listed.length === 0 ? [] : [finding('navs', navsOutcome(listed, navStaleMs, wallTime()))]
+    const navs = listed.length === 0 ? [] : [finding('navs', navsOutcome(listed, navStaleAfterMs, wallTime()))]
     return { findings: [reach, ...checks, ...navs], addresses: [...tokens.keys()].sort() }
   } catch (failure) {
     const advice = 'check STOCKS_API_URL (--stocks): the relay publishes nothing before it has read a list'
@@ -68,8 +68,8 @@ function recordsOutcome(skipped: readonly string[]): Outcome {
   )
 }
 
-function navsOutcome(listed: readonly ListedToken[], navStaleMs: number, now: number): Outcome {
-  const navs = listed.map(({ nav }) => navAt(nav, now, navStaleMs, null))
+function navsOutcome(listed: readonly ListedToken[], navStaleAfterMs: number, now: number): Outcome {
+  const navs = listed.map(({ nav }) => navAt(nav, now, navStaleAfterMs, null))
   const count = (state: Nav['state']) => navs.filter((nav) => nav.state === state).length
   const value = { fresh: count('fresh'), stale: count('stale'), missing: count('missing'), invalid: count('invalid') }
   const ages = navs.flatMap(({ age_s }) => age_s ?? [])
@@ -77,7 +77,7 @@ function navsOutcome(listed: readonly ListedToken[], navStaleMs: number, now: nu
   const counts = `${value.fresh} fresh, ${value.stale} stale, ${value.missing} missing, ${value.invalid} invalid`
   const message = oldest_s === null ? counts : `${counts}; the oldest is ${ageText(oldest_s)} old`
   if (value.stale + value.invalid === 0) return ok(message, { ...value, oldest_s })
-  const advice = 'a market that is closed explains stale ones; NAV_STALE_MS sets their bound. The relay gives each NAV its state'
+  const advice = 'a market that is closed explains stale ones; NAV_STALE_AFTER sets their bound. The relay gives each NAV its state'
   return warn(message, advice, { ...value, oldest_s })
 }
 

@@ -33,7 +33,7 @@ const reasons: Readonly<Record<Reason, string | null>> = {
 }
 
 const polled =
-  'updates come PENDING_POLL_MS later than pushed ones; to have them pushed, set UPSTREAM_WS_URL to a node with pendingLogs'
+  'updates come PENDING_POLL later than pushed ones; to have them pushed, set UPSTREAM_WS_URL to a node with pendingLogs'
 const advice: Readonly<Record<Reason, string | null>> = {
   ok: null,
   silent: polled,

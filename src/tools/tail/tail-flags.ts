@@ -1,5 +1,6 @@
 import { camelCaseOf } from '../../lib/camel-case.ts'
-import { type CommandFlags, flagLines, helpFlag, readFlags, UsageError } from '../../lib/flags.ts'
+import { type CommandFlags, commonFlags, readFlags, UsageError } from '../../lib/flags.ts'
+import { flagTerms, helpText } from '../../lib/help.ts'
 import { type FilterName, filterNames, valueFilters } from '../../protocol/value-filters.ts'
 import type { StreamOptions, Update, ValueFilters } from '../../sdk/client/index.ts'
 
@@ -25,26 +26,22 @@ export const tailFlags = {
   json: boolean('NDJSON messages as on the wire, instead of readable lines'),
   tui: boolean('a live table instead of lines; q ends it'),
   color: boolean('colours also without a terminal; --no-color for none, as NO_COLOR'),
-  ...helpFlag,
+  ...commonFlags,
 } as const satisfies CommandFlags
 
-export const tailUsage = `stocktape tail SYMBOL [SYMBOL ...] [--since 5m] [--types transfer,quote] [--min-value 10k] [--json | --tui]
-
-  SYMBOL        a symbol in upper or lower case, an address, isin:..., or * for all
-${flagLines(tailFlags)}
-
-It reconnects by itself and loses nothing. Messages go to standard output, all else to standard error.
-Ctrl-C prints totals and the position to continue from.
-Exit codes: 0 after Ctrl-C or when the reader of the pipe leaves, 1 when the relay cannot be reached or ends the stream, 2 for a mistake.
-`
+const help = helpText(
+  'stocktape tail SYMBOL [SYMBOL ...] [--since 5m] [--types transfer,quote] [--min-value 10k]\n    [--json | --tui]',
+  [['SYMBOL', 'a symbol in upper or lower case, an address, isin:..., or * for all'], ...flagTerms(tailFlags)],
+  'It reconnects by itself and loses nothing. Messages go to standard output, all else to standard error. Ctrl-C prints totals and the position to continue from.',
+  'Exit codes: 0 after Ctrl-C or when the reader of the pipe leaves, 1 when the relay cannot be reached or ends the stream, 2 for a mistake.',
+)
 
 export type TailRequest = ReturnType<typeof readFlags<typeof tailFlags>>['values'] & { readonly symbols: readonly string[] }
 
 const suffixDigits: Readonly<Record<string, number>> = { '': 0, k: 3, m: 6, b: 9 }
 
 export function readTailFlags(args: readonly string[]): TailRequest {
-  const { values, positionals } = readFlags(tailFlags, args, true)
-  if (values.help) return { ...values, symbols: positionals }
+  const { values, positionals } = readFlags(tailFlags, args, { help, allowsWords: true })
   if (positionals.length === 0) throw new UsageError('name at least one symbol, or * for all')
   if (values.json && values.tui) throw new UsageError('--json and --tui exclude each other')
   return { ...values, symbols: positionals }

@@ -3,7 +3,7 @@ import { type Command, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, Usage
 import { sanitize } from '../../protocol/readable-line.ts'
 import { connect, type RelayClient, RelayError, type StreamItem, type StreamState, type Updates } from '../../sdk/client/index.ts'
 import { paintFor } from '../terminal.ts'
-import { readTailFlags, selectionOf, type TailRequest, tailUsage } from './tail-flags.ts'
+import { readTailFlags, selectionOf, type TailRequest } from './tail-flags.ts'
 import { TailLines } from './tail-line.ts'
 import { runTailTable } from './tail-table.ts'
 import { TailTotals } from './tail-totals.ts'
@@ -13,10 +13,6 @@ const DEFAULT_URL = 'http://127.0.0.1:8080'
 /** Prints the updates of some symbols, from a running relay. It reconnects and loses nothing. */
 export const tail: Command = async (args) => {
   const request = readTailFlags(args)
-  if (request.help) {
-    process.stdout.write(tailUsage)
-    return EXIT_OK
-  }
   if (request.tui && !process.stdout.isTTY) throw new UsageError('--tui needs a terminal')
   const relay = openRelay(request)
   const unreachable = await checkRelay(relay)
@@ -84,7 +80,7 @@ async function follow(stream: Updates<StreamItem>, request: TailRequest, ending:
 }
 
 /** The command line that goes on at a position. */
-function continuation({ symbols, since: _, help: _help, ...flags }: TailRequest, position: string): string {
+function continuation({ symbols, since: _, ...flags }: TailRequest, position: string): string {
   const given = Object.entries({ ...flags, key: undefined, since: position }).flatMap(([name, value]) =>
     value === undefined ? [] : value === true ? [`--${name}`] : value === false ? [`--no-${name}`] : [`--${name}`, String(value)],
   )

@@ -13,7 +13,7 @@ import { openEndpoint, type Responder } from '../../unit/relay/chain/rpc/fake-en
 type NodeAndGateway = { readonly devnet: Devnet; readonly node: Devnet }
 
 /** Limits that no test reaches by accident. */
-export const highLimits = { RPC_RATE: '1000000', CLIENTS_PER_ADDRESS_BOUND: '5000' }
+export const highLimits = { RPC_RATE: '1000000', MAX_CLIENTS_PER_ADDRESS: '5000' }
 
 /** The devnet with the relay's `/rpc` as its address. */
 export const throughRelay = (devnet: Devnet, { url }: Pick<TestRelay, 'url'>): Devnet => ({ ...devnet, rpcUrl: `${url}/rpc` })

@@ -13,16 +13,7 @@ const WAIT_TIMEOUT_MS = 10_000
 /** A stack for a file, where the relay itself sends no requests for a minute: clients cause all that the node gets. */
 export const quietStackForFile = (): (() => TestStack) =>
   openedOnce((lifecycle) =>
-    openTestStack(
-      {
-        RPC_RATE: '1000000',
-        SILENCE_MS: '3600000',
-        PENDING_POLL_MS: '60000',
-        FINALITY_POLL_MS: '3600000',
-        STOCKS_REFRESH_MS: '3600000',
-      },
-      lifecycle,
-    ),
+    openTestStack({ RPC_RATE: '1000000', SILENCE: '1h', PENDING_POLL: '1m', FINALITY_POLL: '1h', STOCKS_REFRESH: '1h' }, lifecycle),
   )
 
 /** Makes each test of the file or block fail if the node received a request while it ran. */

@@ -174,7 +174,7 @@ describe('a slow body', () => {
       status: () => null as never,
     })
     const deadlines = { headers: 100, request: 200, keepAlive: 1_000, answer: 60_000, idle: 60_000, check: 10 }
-    const address = { host: '127.0.0.1', port: 0, clientsBound: 1 }
+    const address = { host: '127.0.0.1', port: 0, maxClients: 1 }
     const server = await listen(app, { streams, webSocketRoutes: [] }, address, deadlines)
     onTestFinished(() => server.close(0))
     return { connectToServer: () => connect(`http://127.0.0.1:${server.port}`), upstreamCalls }

@@ -21,7 +21,7 @@ const ANSWER_BYTES = 15 * MEBIBYTE
 const UNANSWERED_BOUND = 2
 
 /** The WebSockets of `/rpc` alone, with a node of long answers and a clock that the test moves. */
-async function openRpcSockets(clientsBound = 10) {
+async function openRpcSockets(maxClients = 10) {
   let now = 0
   const uptime = () => now
   const chainState = new ChainState()
@@ -41,8 +41,8 @@ async function openRpcSockets(clientsBound = 10) {
       filterBudget: new ByteBudget(Number.POSITIVE_INFINITY),
       uptime,
     },
-    ...{ backlogBoundBytes: 262_144, idPrefix: '0x', connectionMetrics: { opened: () => {}, closed: () => {} } },
-    connections: new ConnectionLimits({ clientsBound, clientsPerAddressBound: 10 }),
+    ...{ maxBacklogBytes: 262_144, idPrefix: '0x', connectionMetrics: { opened: () => {}, closed: () => {} } },
+    connections: new ConnectionLimits({ maxClients, maxClientsPerAddress: 10 }),
   })
   // The types of ws lack `closeTimeout`.
   const sockets = new WebSocketServer({ noServer: true, WebSocket: ServerWebSocket, ...{ closeTimeout: 500 } })

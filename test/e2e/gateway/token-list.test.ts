@@ -17,7 +17,7 @@ const Token = z.looseObject({ symbol: z.string(), address: z.string(), token: z.
 
 const shared = openedOnce(async (lifecycle) => {
   const devnet = await openDevnet({ pace: 'manual' }, lifecycle)
-  const relay = await openRelayFor(devnet, { STOCKS_REFRESH_MS: '15000' }, lifecycle)
+  const relay = await openRelayFor(devnet, { STOCKS_REFRESH: '15s' }, lifecycle)
   return { devnet, url: relay.url }
 })
 const fetchList = (init?: RequestInit, query = '') => fetchDocumented(`${shared().url}${PATH}${query}`, init)
@@ -196,7 +196,7 @@ describe('the age of the token list', () => {
   })
 
   it('is zero again when the upstream repeats the list', async () => {
-    const { devnet, url } = await open(() => {}, { STOCKS_REFRESH_MS: '1500' })
+    const { devnet, url } = await open(() => {}, { STOCKS_REFRESH: '1500ms' })
     await expect.poll(() => ageOf(url), WAIT_OPTIONS).toBe(1)
     const { list } = devnet.requests
     await devnet.until(() => devnet.requests.list > list)
@@ -205,7 +205,7 @@ describe('the age of the token list', () => {
 
   it('is bounded in Cache-Control, which is private where there are keys', async () => {
     expect((await fetchList()).headers.get('cache-control')).toBe('public, max-age=15')
-    const { url } = await open(() => {}, { API_KEYS: 'mine', STOCKS_REFRESH_MS: '60000' })
+    const { url } = await open(() => {}, { API_KEYS: 'mine', STOCKS_REFRESH: '1m' })
     const { headers } = await fetchDocumented(url + PATH, { headers: { authorization: 'Bearer mine' } })
     expect(headers.get('cache-control')).toBe('private, max-age=60')
   })
@@ -347,7 +347,7 @@ describe('one token', () => {
 
   it('has the position of its newest message of any type as last', async () => {
     // A finality has the symbol *, which is that of every token, and would be the newest.
-    const stack = await openTestStack({ FINALITY_POLL_MS: '3600000' })
+    const stack = await openTestStack({ FINALITY_POLL: '1h' })
     const { url } = stack.relay
     const newest = async (symbol: string) => {
       const { json } = await fetchDocumented(`${url}/v1/events?symbols=${symbol}&types=*&order=desc&limit=1`)
@@ -386,7 +386,7 @@ describe('a name of a token', () => {
     const hint = suggest.length > 0 ? ` Did you mean ${suggest.join(' or ')}?` : ''
     const details = [{ '@type': 'stocktape/unknown_symbol', suggest }]
     if (selector === '*') expect(json).toMatchObject({ code: 404, message: expect.stringContaining("'*'") })
-    else expect(json).toEqual({ code: 404, message: `No tokenized stock '${selector}'.${hint}`, details })
+    else expect(json).toEqual({ code: 404, reason: 'unknown_symbol', message: `No tokenized stock '${selector}'.${hint}`, details })
   })
 
   it('that several tokens have leads to 404 with their addresses', async () => {

@@ -46,8 +46,8 @@ async function post({ relay }: TestStack, count: number, method = 'eth_chainId')
   return { status: response.status, retry, codes: answers.map(codeOf) }
 }
 
-it('a small BACKLOG_BOUND_BYTES prevents no answer', async () => {
-  const stack = await openTestStack({ ...highLimits, BACKLOG_BOUND_BYTES: '16384' })
+it('a small MAX_BACKLOG prevents no answer', async () => {
+  const stack = await openTestStack({ ...highLimits, MAX_BACKLOG: '16KiB' })
   const client = await RpcTestClient.open(stack)
   expect(await callRepeatedly(client, 200, { method: 'eth_getBlockByNumber' })).toHaveLength(200)
 })
@@ -121,8 +121,8 @@ describe('a connection', () => {
   })
 
   it.each([
-    [{ CLIENTS_PER_ADDRESS_BOUND: '2' }, 429, 'too_many_connections'],
-    [{ CLIENTS_BOUND: '2' }, 503, 'full'],
+    [{ MAX_CLIENTS_PER_ADDRESS: '2' }, 429, 'too_many_connections'],
+    [{ MAX_CLIENTS: '2' }, 503, 'full'],
   ] as const)('is refused in plain HTTP over %o, until another closes', async (settings, status, type) => {
     const stack = await openTestStack(settings)
     const clients = [await RpcTestClient.open(stack), await RpcTestClient.open(stack)]
@@ -144,8 +144,8 @@ describe('a connection', () => {
     while ((await connectionCount(stack)) > 0);
   })
 
-  it('is closed after two pings, one each HEARTBEAT_MS, without a pong', async () => {
-    const stack = await openTestStack({ ...highLimits, HEARTBEAT_MS: '100' })
+  it('is closed after two pings, one each HEARTBEAT, without a pong', async () => {
+    const stack = await openTestStack({ ...highLimits, HEARTBEAT: '100ms' })
     const [quiet, dead] = [await RpcTestClient.open(stack), await RpcTestClient.open(stack, { autoPong: false })]
     let pings = 0
     dead.rawSocket.socket.on('ping', () => {
@@ -174,7 +174,7 @@ describe('a connection', () => {
   })
 
   it('that does not read is disconnected as slow, and others are not affected', async () => {
-    const stack = await openTestStack({ ...highLimits, BACKLOG_BOUND_BYTES: '65536' })
+    const stack = await openTestStack({ ...highLimits, MAX_BACKLOG: '64KiB' })
     const { devnet } = stack
     const [slow, other] = [await RpcTestClient.open(stack), await RpcTestClient.open(stack)]
     const [, received] = [await slow.subscribe('pendingLogs'), await other.subscribe('pendingLogs')]

@@ -95,10 +95,10 @@ type RefusedReader = {
 }
 
 it.for<RefusedReader>([
-  { what: 'over CLIENTS_BOUND', settings: { CLIENTS_BOUND: '1' }, error: { code: 503, reason: 'full' } },
+  { what: 'over MAX_CLIENTS', settings: { MAX_CLIENTS: '1' }, error: { code: 503, reason: 'full' } },
   {
-    what: 'over CLIENTS_PER_ADDRESS_BOUND',
-    settings: { CLIENTS_PER_ADDRESS_BOUND: '1' },
+    what: 'over MAX_CLIENTS_PER_ADDRESS',
+    settings: { MAX_CLIENTS_PER_ADDRESS: '1' },
     error: { code: 429, reason: 'too_many_connections' },
   },
 ])('a browser that is refused $what retries after thirty seconds and does not give up', async ({ settings, error }, test) => {

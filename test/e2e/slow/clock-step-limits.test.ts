@@ -52,7 +52,7 @@ async function openRelay(devnet: Devnet, settings: Record<string, string> = {}) 
     { onTestFinished },
     {
       ...{ PORT: '0', DATA_DIR: ':memory:', UPSTREAM_RPC_URL: devnet.rpcUrl, STOCKS_API_URL: devnet.url },
-      ...{ RPC_RATE: '1', PENDING_POLL_MS: '20' },
+      ...{ RPC_RATE: '1', PENDING_POLL: '20ms' },
       ...{ CLOCK_STEPS_MS: String(HOUR_MS), NODE_OPTIONS: `--import ${settableDate}`, ...settings },
     },
   )

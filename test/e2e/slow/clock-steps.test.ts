@@ -56,7 +56,7 @@ it.each(cases)('a relay whose source is %s works on when its wall clock is set %
       UPSTREAM_RPC_URL: devnet.rpcUrl,
       ...(source === 'pendingLogs' && { UPSTREAM_WS_URL: devnet.wsUrl }),
       STOCKS_API_URL: devnet.url,
-      STOCKS_REFRESH_MS: '100',
+      STOCKS_REFRESH: '100ms',
       ...clock?.settings,
     },
   )

@@ -99,7 +99,7 @@ describe.concurrent('the conformance kit', () => {
     [['README.md'], 2, /^stocktape conform: there is no command README\.md\n$/],
     [['./README.md'], 2, /^stocktape conform: \.\/README\.md cannot be executed\n$/],
     [['--only', 'resum', 'true'], 2, /^stocktape conform: there is no rule resum\. Did you mean resume\? Try --list\.\n$/],
-    [['--jbos', '1', 'true'], 2, /^stocktape conform: Unknown option '--jbos'\. Did you mean --jobs\? Try --help\.\n$/],
+    [['--jbos', '1', 'true'], 2, /^stocktape conform: '--jbos' is not a flag\. Did you mean --jobs\? Try --help\.\n$/],
     [['--jobs', '0', 'true'], 2, /^stocktape conform: --jobs must be a number from 1 to 32, not 0\n$/],
     [['--only', 'resume', 'sh', '-c', 'echo gone >&2; exit 7'], 1, /^$/],
   ])(

@@ -14,7 +14,7 @@ export const TEST_TIMEOUT_MS = 180_000
 export const DRAIN_MS = 5_000
 
 /** More than any test opens from this machine. */
-const CLIENTS_PER_ADDRESS_BOUND = 1_000
+const MAX_CLIENTS_PER_ADDRESS = 1_000
 
 /** One address and one tape over several runs of the relay. */
 export class DeployedRelay {
@@ -35,8 +35,8 @@ export class DeployedRelay {
       UPSTREAM_RPC_URL: rpcUrl,
       UPSTREAM_WS_URL: wsUrl,
       STOCKS_API_URL: url,
-      DRAIN_MS: String(DRAIN_MS),
-      CLIENTS_PER_ADDRESS_BOUND: String(CLIENTS_PER_ADDRESS_BOUND),
+      DRAIN: `${DRAIN_MS}ms`,
+      MAX_CLIENTS_PER_ADDRESS: String(MAX_CLIENTS_PER_ADDRESS),
       ...settings,
     })
     await relay.start()

@@ -31,7 +31,7 @@ async function openOnSmallDisk(test: TestContext) {
   test.onTestFinished(() => devnet.stop())
   const dir = join(disk, 'data')
   mkdirSync(dir)
-  const relay = await DeployedRelay.open(test, devnet, { DATA_DIR: dir, FINALITY_POLL_MS: '3600000' })
+  const relay = await DeployedRelay.open(test, devnet, { DATA_DIR: dir, FINALITY_POLL: '1h' })
   await devnet.until(() => devnet.subscriptions().pendingLogs > 0)
   const filler = join(disk, 'filler')
   const fill = () => {

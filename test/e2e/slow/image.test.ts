@@ -5,6 +5,7 @@ import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import packageJson from '../../../package.json' with { type: 'json' }
+import { durationMs } from '../../../src/lib/units.ts'
 import { loadBoard } from '../../support/board-page.ts'
 import { ChildProgram, freePort } from '../../support/child-program.ts'
 import { listenNdjson } from '../../support/test-listener.ts'
@@ -142,7 +143,7 @@ it.each([
 it('the relay refuses to start without an upstream, and names the settings', async () => {
   const env = { ...image.env, PATH: process.env.PATH, PORT: '0', HOST: '127.0.0.1', DATA_DIR: data }
   const refused = new ChildProgram([process.execPath, ...image.command.slice(1)], { cwd: app, env, ...unprivileged })
-  expect(await refused.waitForExit()).toBe(1)
+  expect(await refused.waitForExit()).toBe(2)
   expect(refused.stderr).toMatch(/^stocktape: no upstream is set, .*UPSTREAM_RPC_URL.*DEMO=true.*\n$/)
 })
 
@@ -210,13 +211,13 @@ it('the services of docs/compose.yaml have no more rights than they need', () =>
 })
 
 it.each(['fly.toml', 'docs/fly-cluster.toml'])(
-  'the tape is on the volume of the platform, whose kill timeout exceeds DRAIN_MS: %s',
+  'the tape is on the volume of the platform, whose kill timeout exceeds DRAIN: %s',
   (path) => {
     const fly = readFileSync(join(clone, path), 'utf8')
     const setting = (name: string) => new RegExp(`^\\s*${name} = "?([^"\\n]+)"?$`, 'm').exec(fly)?.[1]
     expect(setting('destination')).toBe(image.env.DATA_DIR)
     expect(setting('internal_port')).toBe(image.env.PORT)
-    expect(Number.parseInt(setting('kill_timeout') ?? '', 10) * 1_000).toBeGreaterThan(Number(setting('DRAIN_MS')))
+    expect(Number.parseInt(setting('kill_timeout') ?? '', 10) * 1_000).toBeGreaterThan(durationMs(setting('DRAIN') ?? ''))
   },
 )
 

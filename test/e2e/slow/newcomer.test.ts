@@ -63,7 +63,8 @@ it('an interrupt to the process group ends the relay with exit code 0', async ()
   expect(await relay.waitForExit()).toBe(0)
 })
 
-it('a real chain afterwards finds no tape of the built-in one', async ({ onTestFinished }) => {
+it('the built-in chain left no folder, so a real chain afterwards finds no tape of it', async ({ onTestFinished }) => {
+  expect(existsSync(join(clone, 'data'))).toBe(false)
   const devnet = await startDevnet()
   onTestFinished(() => devnet.stop())
   const upstream = { UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url }
@@ -75,7 +76,7 @@ it('a real chain afterwards finds no tape of the built-in one', async ({ onTestF
   await listener.waitFor('transfer')
   const ready = await fetch(`http://${host}/readyz`)
   expect([ready.status, await ready.json()]).toEqual([200, { status: 'ready', reasons: [], demo: false }])
-  expect(existsSync(join(clone, 'data/demo/tape.sqlite'))).toBe(true)
+  expect(existsSync(join(clone, 'data/tape.sqlite'))).toBe(true)
 })
 
 const textOf = (listener: TestListener, id: string) =>

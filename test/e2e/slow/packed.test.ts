@@ -79,7 +79,11 @@ describe('the files of the package', () => {
 
 describe('the program of the package', () => {
   it('prints its version and its help', async () => {
-    expect(await installed.run('--version')).toEqual({ code: 0, stdout: `${packageJson.version}\n`, stderr: '' })
+    expect(await installed.run('--version')).toEqual({
+      code: 0,
+      stdout: `${packageJson.version} (Node ${process.versions.node})\n`,
+      stderr: '',
+    })
     expect((await installed.run('help', 'conform')).stdout).toMatch(/^stocktape conform /)
   })
 

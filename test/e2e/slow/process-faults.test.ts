@@ -30,7 +30,7 @@ async function openChain(test: TestContext) {
   const devnet = await startDevnet({ pace: 'manual' })
   test.onTestFinished(() => devnet.stop())
   const settings = {
-    ...{ PORT: '0', DATA_DIR: await createTempFolder(test), STOCKS_REFRESH_MS: '100', DRAIN_MS: '1000' },
+    ...{ PORT: '0', DATA_DIR: await createTempFolder(test), STOCKS_REFRESH: '100ms', DRAIN: '1s' },
     ...{ UPSTREAM_RPC_URL: devnet.rpcUrl, UPSTREAM_WS_URL: devnet.wsUrl, STOCKS_API_URL: devnet.url },
   }
   const start = (more: Record<string, string> = {}) => spawnRelay(test, { ...settings, ...more })
@@ -50,7 +50,7 @@ const preloaded = (source: string): string => `--import data:text/javascript,${e
 
 it.concurrent('a second signal ends a stop at once, but not within a second of the first', async (test) => {
   const { start } = await openChain(test)
-  const relay = start({ DRAIN_MS: String(LONG_STOP_MS) })
+  const relay = start({ DRAIN: `${LONG_STOP_MS}ms` })
   const { hostname, port } = new URL(await relay.listeningUrl())
   const socket = connect(Number(port), hostname).on('error', () => {})
   test.onTestFinished(() => void socket.destroy())

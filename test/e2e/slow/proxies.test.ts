@@ -218,7 +218,7 @@ describe.each(proxies)('behind $name', ({ name, open, withTimeout, withCache }) 
 
   it('each client counts by its own address, and cannot forge another one', async (test) => {
     const devnet = await openDevnet(test, { pace: 'manual' })
-    const settings = { TRUSTED_PROXIES: '127.0.0.1', CLIENTS_PER_ADDRESS_BOUND: '1' }
+    const settings = { TRUSTED_PROXIES: '127.0.0.1', MAX_CLIENTS_PER_ADDRESS: '1' }
     const relay = await DeployedRelay.open(test, devnet, settings)
     const proxy = await open(test, relay.url)
     const statusFor = (localAddress: string, forwarded: string) =>

@@ -18,7 +18,7 @@ const runHere: Readonly<Record<string, RegExp>> = {
   "npx wscat -c 'ws://127.0.0.1:8080/v1/ws?symbols=AAPLc'": /"type":"hello"/,
   'npm run tail -- AAPLc nvda --since 5m': /preconfirmed in|sealed in|seal {7}block/,
   'npm start -- --faults reorg=2%,late=5%,silent=30s,gap': listens,
-  'npm start -- --help': /^ {2}stocktape doctor /m,
+  'npm start -- serve --help': /^ {2}--pending-poll PENDING_POLL/m,
   'UPSTREAM_RPC_URL=https://… UPSTREAM_WS_URL=wss://… STOCKS_API_URL=https://… npm start': listens,
   'WORKERS=2 npm start': listens,
   'npm run dev': listens,

@@ -64,10 +64,10 @@ async function waitUntilUnready({ url }: DeployedRelay, workers: number): Promis
   }
 }
 
-it.for([1, 2])('before it stops, a relay of %s workers is unready for PRE_DRAIN_MS and serves on', async (workers, test) => {
+it.for([1, 2])('before it stops, a relay of %s workers is unready for PRE_DRAIN and serves on', async (workers, test) => {
   const devnet = await startDevnet({ pace: 'manual' })
   test.onTestFinished(() => devnet.stop())
-  const relay = await DeployedRelay.open(test, devnet, { PRE_DRAIN_MS: '1500', WORKERS: String(workers) })
+  const relay = await DeployedRelay.open(test, devnet, { PRE_DRAIN: '1500ms', WORKERS: String(workers) })
   await relay.waitForResponse('/readyz', (text) => text.includes('"ready"'))
   relay.signal('SIGTERM')
   await waitUntilUnready(relay, workers)

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, type TestContext, vi } from 'vitest'
 import { WebSocket } from 'ws'
@@ -29,9 +29,9 @@ class WorkingRelay {
 
   static async open(test: TestContext, devnet: Devnet, settings: Record<string, string> = {}): Promise<WorkingRelay> {
     const env = {
-      ...{ PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'warn', DRAIN_MS: '2000', WORKERS: String(WORKERS) },
+      ...{ PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'warn', DRAIN: '2s', WORKERS: String(WORKERS) },
       ...upstreamOf(devnet),
-      ...{ DATA_DIR: await createTempFolder(test), STOCKS_REFRESH_MS: '1000', ...settings },
+      ...{ DATA_DIR: await createTempFolder(test), STOCKS_REFRESH: '1s', ...settings },
     }
     const program = new ChildProgram(['sh', '-c', 'echo "process $$"; exec "$@"', 'sh', ...startCommand], { env })
     test.onTestFinished(async ({ task }) => {
@@ -172,7 +172,7 @@ describe('a relay with two workers', () => {
 
   it('bounds connections and requests of one address across its workers', async (test) => {
     const bound = 5
-    const settings = { CLIENTS_PER_ADDRESS_BOUND: String(bound), RPC_RATE: '50' }
+    const settings = { MAX_CLIENTS_PER_ADDRESS: String(bound), RPC_RATE: '50' }
     const relay = await WorkingRelay.open(test, await openDevnet(test), settings)
     const codes = await Promise.all(connectMany(test, relay.url, 4 * bound).map(({ code }) => code))
     expect(codes.toSorted()).toEqual([...Array(bound).fill(0), ...Array(3 * bound).fill(4102)])
@@ -211,7 +211,7 @@ describe('a relay with two workers', () => {
 
   it('is unready before it stops, in a worker too that starts only then', async (test) => {
     const PORT = String(await freePort())
-    const relay = await WorkingRelay.open(test, await openDevnet(test), { PORT, PRE_DRAIN_MS: '60000' })
+    const relay = await WorkingRelay.open(test, await openDevnet(test), { PORT, PRE_DRAIN: '1m' })
     const { workers } = relay
     relay.signal('SIGTERM')
     for (const pid of workers) relay.kill(pid)
@@ -230,7 +230,7 @@ describe('a relay with two workers', () => {
   it('replaces its workers after the temporary files were removed, and their limits hold', async (test) => {
     const bound = 4
     const [TMPDIR, PORT] = [await createTempFolder(test), String(await freePort())]
-    const settings = { TMPDIR, PORT, CLIENTS_PER_ADDRESS_BOUND: String(bound) }
+    const settings = { TMPDIR, PORT, MAX_CLIENTS_PER_ADDRESS: String(bound) }
     const relay = await WorkingRelay.open(test, await openDevnet(test), settings)
     const first = connectMany(test, relay.url, bound)
     expect(await Promise.all(first.map(({ code }) => code))).toEqual(Array(bound).fill(0))
@@ -290,6 +290,27 @@ describe('a relay with two workers', () => {
     test.onTestFinished(() => second.kill())
     expect(await second.waitForExit()).toBe(2)
     expect(second.stderr).toMatch(/^stocktape: port \d+ on 127\.0\.0\.1 is in use[^\n]*\n$/)
+  })
+
+  it('of the built-in chain keeps its tape in memory, and reads its secret from the file that the file of --env-file names', async (test) => {
+    const folder = await createTempFolder(test)
+    writeFileSync(join(folder, 'token'), 'from-file\n')
+    writeFileSync(join(folder, 'env'), `METRICS_TOKEN_FILE=${join(folder, 'token')}\nTRUSTED_PROXIES=127.0.0.1\n`)
+    const env = { PATH: process.env.PATH, WORKERS: String(WORKERS), PORT: '0', TMPDIR: folder }
+    const relay = new ChildProgram([...startCommand, '--env-file', join(folder, 'env')], { env })
+    test.onTestFinished(() => relay.kill())
+    const url = await relay.listeningUrl()
+    expect(relay.stdout).toContain('the tape is in memory\n')
+    const statusFor = async (token: string) => {
+      const headers = { authorization: `Bearer ${token}`, 'x-forwarded-for': '192.0.2.1' }
+      return (await fetch(`${url}/metrics`, { headers })).status
+    }
+    expect([await statusFor('from-file'), await statusFor('another')]).toEqual([200, 403])
+    const listeners = await listenMany(test, url, 6)
+    for (const listener of listeners) await listener.until(() => tapeUpdatesOf(listener).length >= 10, '10 updates')
+    relay.signal('SIGTERM')
+    expect(await relay.waitForExit()).toBe(0)
+    expect(readdirSync(folder).toSorted()).toEqual(['env', 'token'])
   })
 
   it.skipIf(!hasNats)('serves a tape over NATS, as an edge', async (test) => {

@@ -17,7 +17,7 @@ async function openConnection(boundsMs = shortDeadlines): Promise<RawConnection>
     unreadyReasons: () => [],
     status: () => null as never,
   })
-  const server = await listen(app, { streams, webSocketRoutes: [] }, { host: '127.0.0.1', port: 0, clientsBound: 1 }, boundsMs)
+  const server = await listen(app, { streams, webSocketRoutes: [] }, { host: '127.0.0.1', port: 0, maxClients: 1 }, boundsMs)
   onTestFinished(() => server.close(0))
   const raw = await openRawConnection(`http://127.0.0.1:${server.port}`)
   onTestFinished(() => void raw.socket.destroy())

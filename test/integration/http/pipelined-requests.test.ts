@@ -54,7 +54,7 @@ async function openEchoServer() {
     return c.text(`${c.req.path} ${await c.req.text()}`)
   })
   const streams = { edge: { hub: { isDraining: false } }, clientAddressOf: () => 'here', countRefusal() {} } as never
-  const server = await listen(app, { streams, webSocketRoutes: [] }, { host: '127.0.0.1', port: 0, clientsBound: CONNECTIONS })
+  const server = await listen(app, { streams, webSocketRoutes: [] }, { host: '127.0.0.1', port: 0, maxClients: CONNECTIONS })
   const onStart = (message: unknown) => {
     const { request } = message as { request: IncomingMessage }
     if (request.socket.localPort === server.port) parsed.count(request.socket)

@@ -8,8 +8,8 @@ import { listen, listenLive, type Transport, tapeTextsOf, transports, wholeToken
 describe('hello', () => {
   it('names the server, its limits, the bounds of the tape and the connection', async () => {
     const stack = await openTestStack({
-      ...{ REPLAY_BOUND: '77', BACKLOG_BOUND_BYTES: '99999', SELECTIONS_BOUND: '5', TAPE_RETENTION_MS: '7200000' },
-      HEARTBEAT_MS: '3000',
+      ...{ MAX_REPLAY: '77', MAX_BACKLOG: '99999B', MAX_SELECTIONS: '5', TAPE_RETENTION: '2h' },
+      HEARTBEAT: '3s',
     })
     const listeners = await Promise.all(transports.map((transport) => listenLive(stack, transport, 'symbols=AAPLc')))
     const hellos = listeners.flatMap((listener) => listener.messagesOf('hello'))
@@ -61,7 +61,7 @@ describe('a snapshot', () => {
         address: devnet.list.addressOf(symbol),
         multiplier: '2',
         multiplier_source: 'log',
-        scheduled: { to: '3', effective_at: new Date(effectiveAt * 1_000).toISOString() },
+        scheduled: { multiplier: '3', effective_at: new Date(effectiveAt * 1_000).toISOString() },
         paused: ['MINT', 'UNKNOWN_5'],
         nav: { state: 'fresh', price: expect.any(String) },
       })
@@ -185,7 +185,7 @@ describe('the order of messages', () => {
 
 describe('a ping frame', () => {
   it('comes to every WebSocket, also before a subscription', async () => {
-    const { relay } = await openTestStack({ HEARTBEAT_MS: '100' })
+    const { relay } = await openTestStack({ HEARTBEAT: '100ms' })
     for (const query of ['', '?symbols=AAPLc']) {
       const socket = new WebSocket(`${relay.wsUrl}${query}`)
       onTestFinished(() => socket.terminate())
@@ -202,7 +202,7 @@ describe('a ping frame', () => {
   })
 
   it('keeps a listener connected that receives no updates', async () => {
-    const stack = await openTestStack({ HEARTBEAT_MS: '100' })
+    const stack = await openTestStack({ HEARTBEAT: '100ms' })
     const listener = await listen(stack, 'ws', 'symbols=AAPLc&types=burn')
     await listener.until(() => listener.messagesOf('heartbeat').length === 4, 'heartbeats')
     stack.devnet.transfer({ symbol: 'AAPLc', to: `0x${'0'.repeat(40)}`, raw: 1n })

@@ -18,7 +18,7 @@ const alteredLog = ({ address, topics }: EmittedLog, raw: bigint, to?: string): 
 /** A relay with a durable tape. */
 async function openRestartableStack(): Promise<TestStack & { restart(): Promise<TestStack> }> {
   const devnet = await openDevnet()
-  const settings = { DATA_DIR: await createTempFolder({ onTestFinished }), STOCKS_REFRESH_MS: '3600000' }
+  const settings = { DATA_DIR: await createTempFolder({ onTestFinished }), STOCKS_REFRESH: '1h' }
   const relay = await openRelayFor(devnet, settings)
   await devnet.until(() => devnet.subscriptions().pendingLogs === 1)
   const restart = async () => {

@@ -63,7 +63,7 @@ describe('a heartbeat', () => {
   )
 
   it('reports the position and count of a listener during its replay', async () => {
-    const stack = await openTestStack({ HEARTBEAT_MS: '100' })
+    const stack = await openTestStack({ HEARTBEAT: '100ms' })
     const first = await listenLive(stack, 'ws', 'symbols=AAPLc&types=transfer')
     for (let flash = 0; flash < 10; flash += 1) transfer(stack, 'AAPLc', 200)
     await first.until(() => first.messagesOf('transfer').length === 2_000)
@@ -83,7 +83,7 @@ describe('a heartbeat', () => {
   })
 
   it('advances past updates that do not match', async () => {
-    const stack = await openTestStack({ HEARTBEAT_MS: '100' })
+    const stack = await openTestStack({ HEARTBEAT: '100ms' })
     const quiet = await listenLive(stack, 'ws', 'symbols=TSLAc&types=burn')
     const busy = await listenLive(stack, 'ws', 'symbols=AAPLc&types=transfer')
     transfer(stack, 'AAPLc', 5)
@@ -104,7 +104,7 @@ describe('a heartbeat', () => {
   })
 
   it('comes on NDJSON only on request', async () => {
-    const stack = await openTestStack({ HEARTBEAT_MS: '100' })
+    const stack = await openTestStack({ HEARTBEAT: '100ms' })
     const plain = await listenLive(stack, 'ndjson', 'symbols=AAPLc')
     const withHeartbeat = await listenLive(stack, 'ndjson', 'symbols=AAPLc&heartbeat=1')
     const socket = await listenLive(stack, 'ws', 'symbols=AAPLc')

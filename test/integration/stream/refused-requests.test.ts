@@ -45,6 +45,7 @@ describe('a bad parameter', () => {
       expect({ status, type: headers.get('content-type') }).toEqual({ status: 400, type: 'application/json' })
       expect(json).toEqual({
         code: 400,
+        reason: expect.stringMatching(/^\w+$/),
         message: expect.stringMatching(new RegExp(`^${parameter}\\b`)),
         details: [expect.objectContaining({ '@type': expect.stringMatching(/^stocktape\//), parameter })],
       })

@@ -16,7 +16,7 @@ const idOf = ({ message }: ReceivedMessage): string | null => ('id' in message ?
 
 /** A tape of some blocks, and a listener that received all of it. */
 async function openStackWithTape(query: string): Promise<{ stack: TestStack; steady: TestListener }> {
-  const stack = await openTestStack({ STOCKS_REFRESH_MS: '3600000' })
+  const stack = await openTestStack({ STOCKS_REFRESH: '1h' })
   const steadyListener = await listen(stack, 'ndjson', `${query}&since=start`)
   for (let block = 0; block < BLOCKS; block += 1) {
     transfer(stack, 'AAPLc', block === 0 ? MANY : MOVES)

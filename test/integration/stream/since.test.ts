@@ -141,7 +141,7 @@ describe('a gap', () => {
   })
 
   it.each(transports)('comes for one update above the replay bound, not at the bound: %s', async (transport) => {
-    const stack = await openTestStack({ REPLAY_BOUND: '3' })
+    const stack = await openTestStack({ MAX_REPLAY: '3' })
     const first = await listenLive(stack, 'ws', query)
     const { id: before } = await first.waitFor('live')
     transfer(stack, 'AAPLc', 2)
@@ -168,7 +168,7 @@ describe('a gap', () => {
   })
 
   it.each(transports)('for lost updates comes before one that is only too long: %s', async (transport) => {
-    const stack = await openTestStack({ REPLAY_BOUND: '3' })
+    const stack = await openTestStack({ MAX_REPLAY: '3' })
     const first = await listenLive(stack, 'ws', query)
     transfer(stack, 'AAPLc', 5)
     await first.until(() => first.messagesOf('transfer').length === 5)
@@ -184,7 +184,7 @@ describe('a gap', () => {
   })
 
   it.each(transports)('comes for an evicted position, not for the oldest one: %s', async (transport) => {
-    const stack = await openTestStack({ TAPE_BOUND: '100', FINALITY_POLL_MS: '3600000', STOCKS_REFRESH_MS: '3600000' })
+    const stack = await openTestStack({ TAPE_MAX_MESSAGES: '100', FINALITY_POLL: '1h', STOCKS_REFRESH: '1h' })
     const first = await listenLive(stack, 'ws', query)
     for (let flash = 0; flash < 5; flash += 1) transfer(stack, 'AAPLc', 50)
     await first.until(() => first.messagesOf('transfer').length === 250)

@@ -64,7 +64,7 @@ const idsOf = (listener: TestListener) => tapeTextsOf(listener).map((text) => St
 
 describe('a replay to a slow reader', () => {
   it('continues at the oldest position with a gap and new snapshots when eviction overtakes it', async () => {
-    const stack = await openTestStack({ TAPE_BOUND: '600', FINALITY_POLL_MS: '3600000', STOCKS_REFRESH_MS: '3600000' })
+    const stack = await openTestStack({ TAPE_MAX_MESSAGES: '600', FINALITY_POLL: '1h', STOCKS_REFRESH: '1h' })
     const steady = await listenLive(stack, 'ndjson', query)
     await emitLogs(stack, 500, steady)
     const slow = await requestWithoutReading(stack, `/v1/stream?${query}&since=start&format=ndjson`)
@@ -101,7 +101,7 @@ describe('a replay to a slow reader', () => {
   })
 
   it('is complete when nothing is evicted', async () => {
-    const stack = await openTestStack({ BACKLOG_BOUND_BYTES: '16384' })
+    const stack = await openTestStack({ MAX_BACKLOG: '16KiB' })
     const steady = await listenLive(stack, 'ndjson', query)
     await emitLogs(stack, 500, steady)
     const slow = await requestWithoutReading(stack, `/v1/stream?${query}&since=start&format=ndjson`)
@@ -124,7 +124,7 @@ async function metricOf({ relay }: TestStack, name: string): Promise<number> {
 
 describe('a burst of 5 MB', () => {
   it('disconnects no reader that is busy for a moment, and is held once for all of them', async () => {
-    const stack = await openTestStack({ BACKLOG_BOUND_BYTES: '1048576' })
+    const stack = await openTestStack({ MAX_BACKLOG: '1MiB' })
     const steady = await listenLive(stack, 'ndjson', query)
     const busy = await Promise.all(
       Array.from({ length: 20 }, () => requestWithoutReading(stack, `/v1/stream?${query}&format=ndjson`)),
@@ -148,7 +148,7 @@ describe('a burst of 5 MB', () => {
 
 describe('a listener whose backlog is over the bound', () => {
   it('is disconnected with 4202 after a bye whose position loses nothing', async () => {
-    const stack = await openTestStack({ BACKLOG_BOUND_BYTES: '16384' })
+    const stack = await openTestStack({ MAX_BACKLOG: '16KiB' })
     const steady = await listenLive(stack, 'ndjson', query)
     // These logs compress to almost nothing, which would fill no buffer.
     const socket = new WebSocket(`${stack.relay.wsUrl}?${query}`, { perMessageDeflate: false })

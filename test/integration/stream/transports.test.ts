@@ -20,7 +20,7 @@ const UNRULY = /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\
 
 /** A tape with updates of nearly every type, some with hostile texts from outside. */
 async function openStackWithHistory(): Promise<{ stack: TestStack; listener: TestListener }> {
-  const stack = await openTestStack({ FINALITY_POLL_MS: '100' })
+  const stack = await openTestStack({ FINALITY_POLL: '100ms' })
   const { devnet } = stack
   const listener = await listenToAll(stack, 'start')
   const symbol = 'AAPLc'
@@ -107,7 +107,7 @@ describe('a message', () => {
 
 describe('events=named', () => {
   it('names every event after its type, heartbeats too, and keeps the ids', async () => {
-    const stack = await openTestStack({ HEARTBEAT_MS: '100' })
+    const stack = await openTestStack({ HEARTBEAT: '100ms' })
     const listener = await listenLive(stack, 'sse', 'symbols=AAPLc&events=named')
     transfer(stack)
     await listener.waitFor('transfer')
@@ -145,7 +145,7 @@ describe('a browser', () => {
 describe('the shutdown of the relay', () => {
   it('sends a bye with a position on every transport, from which the next run continues', async () => {
     const devnet = await openDevnet()
-    const settings = { DATA_DIR: await createTempFolder({ onTestFinished }), STOCKS_REFRESH_MS: '3600000' }
+    const settings = { DATA_DIR: await createTempFolder({ onTestFinished }), STOCKS_REFRESH: '1h' }
     const relay = await openRelayFor(devnet, settings)
     await devnet.until(() => devnet.subscriptions().pendingLogs === 1)
     const query = 'symbols=AAPLc&types=transfer,seal'

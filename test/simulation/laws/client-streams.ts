@@ -1,6 +1,6 @@
 import { formatPosition } from '../../../src/protocol/position.ts'
 import { Refusal } from '../../../src/protocol/refusal.ts'
-import type { Outlet } from '../../../src/relay/edge/transport/outlet.ts'
+import type { Outlet } from '../../../src/relay/edge/transport/socket-outlet.ts'
 import type { SearchableTape } from '../../../src/relay/tape/tape.ts'
 import type { Http } from '../../../src/sdk/client/http-requests.ts'
 import type { Gap, StreamItem } from '../../../src/sdk/client/options.ts'

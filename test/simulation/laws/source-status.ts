@@ -23,7 +23,7 @@ const QUIET_BOUND_MS = 10_000
 const HALF_OVER_MS = 4_000
 /** How long it may take to read the evidence. */
 const NOTICE_MS = 6_000
-/** How long settling may be behind without a word: two blocks, `SILENCE_MS`, and a deadline that passes meanwhile. */
+/** How long settling may be behind without a word: two blocks, `SILENCE`, and a deadline that passes meanwhile. */
 const UNSETTLED_MS = 15_000
 /** Settling is behind only by more than two blocks: of a chain that stands still the newest two may wait. */
 const NEWEST_BLOCKS = 2

@@ -28,7 +28,7 @@ export function describe(message: Message): string {
       // @ts-expect-error The new message has no position of its own.
       return message.update.id
     case 'gap':
-      return message.backfill ?? message.to
+      return message.backfill ?? message.through
     // @ts-expect-error There is no such message.
     case 'trade':
       return ''

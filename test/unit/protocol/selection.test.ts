@@ -124,6 +124,7 @@ describe('a query', () => {
     ['colour=blue', 'colour', [], /^Unknown parameter "colour"\. Known are symbols, types, /],
     ['typs=nav', 'typs', ['types'], /^Unknown parameter "typs"\. Did you mean types\?$/],
     ['min_vale=1', 'min_vale', ['min_value'], /Did you mean min_value\?$/],
+    ['party=0x12', 'party', ['account'], /^Unknown parameter "party"\. Did you mean account\?$/],
     ['Symbols=AAPLc', 'Symbols', ['symbols'], /Did you mean symbols\?$/],
     ['__proto__=1', '__proto__', [], /^Unknown parameter "__proto__"\./],
     [`${'x'.repeat(4_000)}=1`, 'x'.repeat(40), [], /^Unknown parameter "x{40}"\./],

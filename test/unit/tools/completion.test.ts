@@ -1,12 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
-import { settingFlags } from '../../../src/relay/config/config.ts'
+import { settingFlags } from '../../../src/relay/config/setting-flags.ts'
 
 const run = (file: string, args: readonly string[]): string => execFileSync(file, args, { encoding: 'utf8' })
 const stocktape = (...args: readonly string[]): string => run(process.execPath, ['src/main.ts', ...args])
 
 const script = stocktape('completion', 'bash')
-const commands = [...stocktape('help').matchAll(/^ {2}stocktape (\w+) /gm)].map(([, name = '']) => name)
+const [, commandTerms = ''] = /^Commands\n((?: {2}.*\n)+)/m.exec(stocktape('help')) ?? []
+const commands = [...commandTerms.matchAll(/^ {2}(\w+) /gm)].map(([, name = '']) => name)
 
 /** What bash proposes for the last word of a line, as it splits the line itself. */
 const proposed = (...words: readonly string[]): string[] => {
@@ -32,7 +33,7 @@ describe('stocktape completion bash', () => {
 
   it.each([
     [['ta'], ['tail']],
-    [['--upstream'], ['--upstream-rpc-url', '--upstream-ws-url']],
+    [['--upstream-ws'], ['--upstream-ws-url', '--upstream-ws-url-file']],
     [
       ['serve', '--network', ''],
       ['base', 'base-sepolia'],

@@ -17,7 +17,7 @@ type Options = Omit<SettlementContext, 'emit' | 'signal'> & {
   readonly began?: number | null
   readonly safe: number | null
   /** How far back to catch up, in chain time. */
-  readonly backfillBoundMs: number
+  readonly backfillLimitMs: number
   /** A step that fails for this long counts as an outage. */
   readonly silenceMs: number
 }

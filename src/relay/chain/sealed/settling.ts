@@ -40,7 +40,7 @@ type Options = SettlementContext & {
   /** Notified of everything that may need a step. */
   readonly wakeUp: WakeUp
   /** How far back to catch up, in chain time. */
-  readonly backfillBoundMs: number
+  readonly backfillLimitMs: number
 }
 
 type UnreadableBlock = Pick<BlockReading, 'header' | 'listed'> & { readonly holeReason: UpstreamErrorKind }
@@ -195,12 +195,12 @@ export class Settling {
 
   /** After an outage, leaves out blocks that are too old, and reports them as missing. */
   async #limitCatchUp(settled: Cursor, { number }: SealedHeader): Promise<void> {
-    const { node, heads, outage, backfillBoundMs, signal } = this.#options
+    const { node, heads, outage, backfillLimitMs, signal } = this.#options
     if (await rollBackIfReplaced(this.#options, settled)) return
     // A single pushed message with a false time would make all blocks too old.
     const announced = heads.announced(number)
     const head = announced?.isPushed === false ? announced.header : await readHeader(node, number, signal)
-    const first = await firstWithinAge(node, settled.number + 1, head, backfillBoundMs, signal)
+    const first = await firstWithinAge(node, settled.number + 1, head, backfillLimitMs, signal)
     outage.isUnbounded = false
     if (first > settled.number + 1) this.#skip(settled, { number: first - 1, hash: null }, 'backfill_bound')
   }

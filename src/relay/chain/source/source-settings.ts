@@ -17,14 +17,14 @@ type SourceSettingsInputs = {
 /** The options that all sources of this process share. */
 export type SourceSettings = Pick<
   SourceOptions,
-  'link' | 'linkCount' | 'pendingPollMs' | 'silenceMs' | 'finalityPollMs' | 'backfillBoundMs'
+  'link' | 'linkCount' | 'pendingPollMs' | 'silenceMs' | 'finalityPollMs' | 'backfillLimitMs'
 >
 
 export function sourceSettingsOf({ config, ...ports }: SourceSettingsInputs): SourceSettings {
-  const { upstreamWsUrl: urls, pendingPollMs, silenceMs, finalityPollMs, backfillBoundMs } = config
+  const { upstreamWsUrl: urls, pendingPollMs, silenceMs, finalityPollMs, backfillLimitMs } = config
   return {
     link: urls.length === 0 ? null : (inputs) => link({ ...inputs, urls, ...ports }),
     linkCount: urls.length,
-    ...{ pendingPollMs, silenceMs, finalityPollMs, backfillBoundMs },
+    ...{ pendingPollMs, silenceMs, finalityPollMs, backfillLimitMs },
   }
 }

@@ -83,7 +83,7 @@ const NO_PENDING_MIN_MS = 2_000
 export const NO_PENDING_MIN_POLLS = 3
 /** Without a new head for this long, the chain or the node has stopped. */
 export const STALE_HEAD_MS = 30_000
-/** Heads are asked for at least every `SILENCE_MS`. Without any for this long the relay does not know the chain. */
+/** Heads are asked for at least every `SILENCE`. Without any for this long the relay does not know the chain. */
 const UNREAD_HEAD_MS = 10_000
 /** Settling is behind if it is further from the head than this for `silenceMs`. */
 const SETTLING_LAG_BLOCKS = 2

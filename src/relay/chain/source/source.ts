@@ -62,7 +62,7 @@ export type SourceOptions = {
   readonly pendingPollMs: number
   readonly silenceMs: number
   readonly finalityPollMs: number
-  readonly backfillBoundMs: number
+  readonly backfillLimitMs: number
   readonly clock: SchedulerLike
   readonly warn: (kind: string, detail: unknown) => void
 }

@@ -2,17 +2,15 @@ import type { Stage } from '../../../protocol/fields.ts'
 import type { Entry, FoundEntries, SearchableTape, SeqRange, Tape, TapeHistory } from '../../tape/tape.ts'
 import type { ReadContext } from './history-page.ts'
 
-/** Eviction removed updates that the read had still to return. */
+/** Eviction removed updates that the read had not returned yet. */
 export class EvictedError extends Error {}
 
-/** Earlier than every update. */
-const BEFORE_ALL_TIME_MS = 0
-/** Publications that were read and may be emitted later: at most this many in each of two generations. */
+/** The guard remembers at most this many publications in each of two generations: the sealed view may emit them later. */
 const READ_KEYS_BOUND = 65_536
 
 /**
- * A tape for one long read. It throws where eviction removed updates that existed when the read began and that the read had still
- * to return. A newest-first read without a lower bound that is still kept does not fail: it ends where the tape begins by then.
+ * A tape for one long read. It throws an EvictedError if eviction removes updates before the read has returned them. A read from
+ * newest to oldest without a kept lower bound never fails: it ends at the oldest kept update.
  */
 export async function guardEviction(tape: SearchableTape, stage: Stage): Promise<ReadContext['tape']> {
   let [newKeys, oldKeys] = [new Set<string>(), new Set<string>()]
@@ -32,8 +30,9 @@ export async function guardEviction(tape: SearchableTape, stage: Stage): Promise
     epoch: tape.epoch,
     readKey: (key) => {
       const found = tape.readKey(key)
-      // The sealed view emits a publication later, at its seal. Until then the tape must keep it.
-      if (wasRead(key) && !found.some(isPublication)) throw new EvictedError('eviction removed unsent updates')
+      // The sealed view emits a publication at its seal, so the tape must keep it until then.
+      const isPublished = found.some(({ update: { type } }) => type !== 'amend' && type !== 'retract')
+      if (wasRead(key) && !isPublished) throw new EvictedError('eviction removed unsent updates')
       return found
     },
     sealsOfToken: (address, block) => tape.sealsOfToken(address, block),
@@ -50,16 +49,13 @@ export async function guardEviction(tape: SearchableTape, stage: Stage): Promise
   }
 }
 
-/** The highest evicted number, and the number up to which nothing is left. Eviction spares some updates between the two. */
+/** The highest evicted number, and the number up to which no update is left. Eviction spares some updates between the two. */
 const readEvicted = async (tape: Pick<Tape, 'oldest'> & Pick<TapeHistory, 'seqBefore'>): Promise<readonly number[]> => [
   tape.oldest(),
-  await tape.seqBefore(BEFORE_ALL_TIME_MS),
+  await tape.seqBefore(0),
 ]
 
-/** Drops spared updates below the oldest position. */
 const dropEvicted = (oldest: number, { entries, reached }: FoundEntries): FoundEntries => ({
   entries: entries.filter(({ seq }) => seq > oldest),
   reached: reached !== null && reached > oldest ? reached : null,
 })
-
-const isPublication = ({ update: { type } }: Entry): boolean => type !== 'amend' && type !== 'retract'

@@ -7,21 +7,20 @@ import type { Update } from '../../../protocol/updates.ts'
 import type { Entry, TapeHistory } from '../../tape/tape.ts'
 import type { View } from '../select/state-view.ts'
 
-/** Everything the tape keeps about one on-chain fact, in the exact texts of the stream, and its stage. */
+/** Everything that the tape keeps about one on-chain fact, in the exact texts of the stream. */
 type FactHistory = { readonly key: string; readonly texts: readonly string[]; readonly stage: FactStage }
 
-/** Finds what the tape keeps about a key: its publications, amends and retracts, and every seal that lists it. */
 export function readFact(text: string, { tape, view }: { readonly tape: TapeHistory; readonly view: View }): FactHistory {
   const key = readKey(text)
   const block = blockOf(key)
   const publications = tape.readKey(key)
-  // A log folded into another was published under the other's key; only seals know its token.
+  // A log folded into another was published under the other's key; only seals name its token.
   const sealsByToken = Map.groupBy(tape.sealsOfBlock(block), ({ update }) => update.address)
   const seals = [...sealsByToken.values()].flatMap((tokenSeals) => sealsOf(key, tokenSeals))
   const entries = [...publications, ...seals].sort((a, b) => a.seq - b.seq)
   const lastStage = stageOf(key, entries)
   if (!lastStage) throw unknownKey(key)
-  // Eviction by count can remove a seal and spare the amend before it. It spares the publication of an open key.
+  // Eviction by count can remove a seal but spare the amend before it. It always spares the publication of an open key.
   const isEnded = publications[0]?.update.type === 'amend'
   const stage = lastStage === 'preconfirmed' && isEnded ? 'sealed' : lastStage
   return {
@@ -45,29 +44,23 @@ const unknownKey = (key: string): Refusal =>
     `No history of ${key}: it was never published, or too long ago. A log that belongs to another log, such as a memo, is published under that log's key and listed in the seal of its block.`,
   )
 
-/** The seals of a token's block, if one of them lists the key. A later seal without the key shows that it is gone. */
+/** All seals of a token's block if one of them lists the key: a later seal without the key shows that it is gone. */
 const sealsOf = (key: string, seals: readonly Entry[]): readonly Entry[] =>
   seals.some(({ update }) => isAbout(key, update)) ? seals : []
 
-/** Whether an update is about the key itself; a seal of its block may not list it. */
 const isAbout = (key: string, update: Update): boolean => update.type !== 'seal' || update.keys.includes(key)
 
-/** Whether a seal lists the key as part of another fact. */
-const isPartOf = (update: Update, key: string): boolean =>
-  update.type === 'seal' && update.types[update.keys.indexOf(key)] === 'part'
-
-/** The state of a key after these updates; null without any. */
 function stageOf(key: string, entries: readonly Entry[]): KeyStage | null {
   let stage: KeyStage | null = null
   let tokenAddress: Hex | null = null
   const isPublished = entries.some(({ update }) => update.type !== 'seal')
   for (const { update } of entries) {
-    // The log of a retracted fact may be part of another one after a reorg. The fact stays retracted.
-    if (isPublished && isPartOf(update, key)) continue
+    // After a reorg, the log of a retracted fact may be part of another fact. The retracted one stays retracted.
+    if (isPublished && update.type === 'seal' && update.types[update.keys.indexOf(key)] === 'part') continue
     if (isAbout(key, update)) {
       stage = stageAfter(stage ?? 'preconfirmed', update)
       tokenAddress = update.address
-      // Its block was sealed again without it. A seal of another token's log at the same place does not count.
+      // The block was sealed again without the key. A seal of another token's log at the same place does not count.
     } else if (stage === 'sealed' && update.address === tokenAddress) stage = 'retracted'
   }
   return stage

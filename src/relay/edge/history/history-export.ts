@@ -6,16 +6,15 @@ import type { SearchableTape, Tape } from '../../tape/tape.ts'
 import type { WorkQueue } from '../limits/work-queue.ts'
 import type { StreamServices } from '../live/edge-context.ts'
 import { Listener } from '../live/listener.ts'
-import type { Outlet } from '../transport/outlet.ts'
 import { internalError } from '../transport/shared-refusals.ts'
 import { drainedOrClosed, SocketOutlet } from '../transport/socket-outlet.ts'
 import { EvictedError, guardEviction } from './eviction-guard.ts'
 import { keptSinceHeaders, type ReadContext, readChunk } from './history-page.ts'
 import { type HistoryQuery, justBefore } from './resolve-query.ts'
 
-/** One chunk; about all that is held in memory for a client that does not read. */
+/** The limits of one chunk, which is nearly all that memory holds for a client that does not read. */
 const CHUNK_BOUNDS = { messages: 100, chars: 131_072 }
-/** A larger first chunk at the oldest position: eviction takes it next, while older spared updates are still being sent. */
+/** The chunk at the oldest position is larger: eviction removes it next, while older spared updates are still being sent. */
 const OLDEST_CHUNK_BOUNDS = { messages: 1_000, chars: 1_048_576 }
 
 export const exportHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<string, string> => ({
@@ -27,36 +26,32 @@ export const exportHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<stri
   ...keptSinceHeaders(tape),
 })
 
-type ExportRequest = { readonly incoming: IncomingMessage; readonly outgoing: ServerResponse; readonly query: HistoryQuery }
-
-/**
- * Sends the whole requested range as NDJSON, at the reader's pace. A failed export is cut off without a proper end, so
- * the client sees that it is incomplete. A refusal is thrown before the first byte.
- */
+/** Sends the whole range as NDJSON, at the reader's pace. Cuts a failed export off, so that the client sees it is incomplete. */
 export function openExport(
   { edge, createConnectionId, clientAddressOf, warn }: StreamServices,
   workQueue: WorkQueue,
-  { incoming, outgoing, query }: ExportRequest,
+  { incoming, outgoing, query }: { incoming: IncomingMessage; outgoing: ServerResponse; query: HistoryQuery },
 ): void {
   const { hub, tape, uptime } = edge
   if (outgoing.destroyed) return
   const address = clientAddressOf(incoming)
   const { tokens, options } = query.selection
-  // The bound on value filters applies to live streams only.
-  const refusal = hub.refusal({ tokens, options: defaultSelectionOptions }, address)
-  if (refusal) throw refusal
+  // The default options, because the limit on value filters applies to live streams only.
+  const refusal = () => hub.refusal({ tokens, options: defaultSelectionOptions }, address)
+  const refused = refusal()
+  if (refused) throw refused
   const outlet = new ExportOutlet(incoming, outgoing)
   const listener = new Listener({
     ...{ id: createConnectionId(), transport: 'ndjson', address, outlet, heartbeatMs: null, options },
     uptime: uptime(),
   })
-  // Another process may have taken the last place meanwhile.
-  if (hub.add(listener)) throw hub.refusal({ tokens, options: defaultSelectionOptions }, address) ?? internalError
+  // Another process may have taken the last place since the check.
+  if (hub.add(listener)) throw refusal() ?? internalError
   outgoing.writeHead(200, exportHeaders(tape)).flushHeaders()
   outgoing.once('close', () => hub.remove(listener))
   const isGone = () => listener.state === 'disconnected'
   const send = async () => {
-    const release = await hub.acquireReplaySlot(listener)
+    const release = await hub.connectionLimits.acquireReplaySlot(listener)
     try {
       for await (const texts of readAll({ tape, workQueue, isGone }, query)) await outlet.send(texts)
       if (!isGone()) outgoing.end()
@@ -72,10 +67,7 @@ export function openExport(
 
 type ExportContext = ReadContext & { readonly tape: SearchableTape }
 
-/**
- * Reads the whole range in chunks. Each chunk is one slice of the work queue and is read after the one before was
- * taken. Throws EvictedError where eviction is faster: nothing is ever skipped.
- */
+/** Reads each chunk after the reader took the previous one. Throws an EvictedError if eviction is faster. */
 export async function* readAll(context: ExportContext, query: HistoryQuery): AsyncGenerator<readonly string[]> {
   let remaining = query.limit ?? Number.POSITIVE_INFINITY
   for await (const texts of readKept(context, query)) {
@@ -106,35 +98,29 @@ async function* readChunks(context: ReadContext, query: HistoryQuery): AsyncGene
   }
 }
 
-/** An export as an outlet. Notices are not part of history, so `write` drops them; a disconnected client is cut off. */
-class ExportOutlet implements Outlet {
-  readonly #socket: SocketOutlet
+/** An export as an outlet. Notices are not part of history, so `write` drops them. */
+class ExportOutlet extends SocketOutlet {
   readonly #outgoing: ServerResponse
   readonly #isChunked: boolean
 
   constructor({ socket, httpVersion }: IncomingMessage, outgoing: ServerResponse) {
-    this.#socket = new SocketOutlet(socket)
+    super(socket)
     this.#outgoing = outgoing
     this.#isChunked = httpVersion !== '1.0'
   }
 
-  /** Resolves when there is room for more, or when the connection is gone. */
   async send(texts: readonly string[]): Promise<void> {
     if (texts.length === 0 || this.#outgoing.destroyed) return
     if (!this.#outgoing.write(Buffer.from(texts.map((text) => `${text}\n`).join('')))) await this.drained()
   }
 
-  write(): void {}
+  override write(): void {}
 
-  get backlog(): number {
+  override get backlog(): number {
     return this.#outgoing.writableLength
   }
 
-  get takenBytes(): number {
-    return this.#socket.takenBytes
-  }
-
-  drained(): Promise<void> {
+  override drained(): Promise<void> {
     return drainedOrClosed(this.#outgoing)
   }
 
@@ -142,16 +128,13 @@ class ExportOutlet implements Outlet {
     return false
   }
 
-  /**
-   * Cuts the answer off so that it cannot look complete. HTTP/1.0, which most proxies speak, has no final chunk that
-   * could be missing, so it needs a reset.
-   */
+  /** Most proxies speak HTTP/1.0, which has no final chunk that could be missing: only a reset shows the cut. */
   end(): void {
     if (this.#isChunked) this.#outgoing.destroy()
     else this.#outgoing.socket?.resetAndDestroy()
   }
 
-  cut(): void {
+  override cut(): void {
     this.end()
   }
 }

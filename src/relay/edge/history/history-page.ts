@@ -9,59 +9,50 @@ import { EXPOSED_HEADERS } from '../transport/exposed-headers.ts'
 import { type HistoryQuery, justBefore } from './resolve-query.ts'
 
 const KEPT_SINCE_HEADER = 'x-kept-since'
-/** Work units per chunk: one per update, and more where its keys must be looked up. */
+/** Work units per chunk: one per update, and more if its keys must be looked up. */
 const WORK_BOUND = 6_000
-/** The work of a retract or amend: its key was published long before, so the lookup is rarely cached. */
+/** Work units of a retract or amend: its key was published long before, so the lookup is rarely cached. */
 const FOLLOWER_WORK = 8
-/** Work units per turn of the event loop. */
 const TICK_WORK_BOUND = 200
-/** Updates read from the tape at once. */
 const READ_BOUND = 100
-/** Text of a page, exceeded by at most one update: a `log` may be long. */
+/** The last update of a page may exceed this: a `log` may be long. */
 const TEXT_BOUND_CHARS = 4_194_304
 
-/** Names the position after which the tape is complete. A client that reads from before it knows that updates may be missing. */
+/** The tape is complete after this position. A client that reads from before it knows that updates may be missing. */
 export const keptSinceHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<string, string> => ({
   [KEPT_SINCE_HEADER]: formatPosition(tape.epoch, tape.oldest()),
   'access-control-expose-headers': [...EXPOSED_HEADERS, KEPT_SINCE_HEADER].join(', '),
 })
 
-/** The tape to read, the queue that schedules the slices, and whether the client is gone. */
 export type ReadContext = {
   readonly tape: Pick<Tape, 'epoch'> & Pick<TapeHistory, 'openReader' | 'readKey' | 'sealsOfToken'>
   readonly workQueue: WorkQueue
   readonly isGone: () => boolean
 }
 
-/** How much a chunk may hold; the last update may exceed it. */
+/** The last update of a chunk may exceed `chars`. */
 type ChunkBounds = { readonly messages: number; readonly chars: number }
 
-/** The exact texts of the stream, and where to continue; null at the end. */
+/** The exact texts of the stream, and the position to continue from; null at the end. */
 type HistoryChunk = { readonly texts: readonly string[]; readonly next: TapePosition | null }
 
-/** A chunk with its cursor as the client gets it. */
-export type HistoryPage = { readonly texts: readonly string[]; readonly next: string | null }
-
-export async function readPage(context: ReadContext, query: HistoryQuery): Promise<HistoryPage> {
+export async function readPage(context: ReadContext, query: HistoryQuery) {
   const bounds = { messages: query.limit ?? LIMIT_DEFAULT, chars: TEXT_BOUND_CHARS }
   const { texts, next } = await readChunk(context, query, bounds)
   return { texts, next: next && formatPosition(context.tape.epoch, next.seq, next.n) }
 }
 
-/**
- * Reads a chunk from one end of the range. It returns exactly what a stream of the selection would send between the two
- * positions, so consecutive chunks form that stream, even if updates are appended in between.
- */
-export async function readChunk(
-  { tape, workQueue, isGone }: ReadContext,
-  query: HistoryQuery,
-  bounds: ChunkBounds,
-): Promise<HistoryChunk> {
+/** Reads a chunk from one end of the range: exactly the updates that a stream of the selection would send there. */
+export async function readChunk(context: ReadContext, query: HistoryQuery, bounds: ChunkBounds): Promise<HistoryChunk> {
+  const { tape, workQueue, isGone } = context
   const { selection, order } = query
   const match = createMatcher(selection)
   const types = new Set(selection.options.types)
   const read = tape.openReader({ tokens: selection.tokens, types, followersOf: types })
-  const chunk = new ChunkBuilder(bounds)
+  const texts: string[] = []
+  let chars = 0
+  let lastPosition: TapePosition | null = null
+  const isFull = () => texts.length >= bounds.messages || chars > bounds.chars
   let { after, before } = seqRangeOf(query)
   let work = 0
   let tickWork = 0
@@ -71,28 +62,30 @@ export async function readChunk(
       const { entry } = frame
       const all = await runInTurns(match([frame]), () => workQueue.nextSlice())
       const matched = all.filter((frame) => isAfter(frame, query.after) && isBefore(frame, query.before))
-      for (const frame of order === 'asc' ? matched : matched.toReversed()) {
-        if (chunk.isFull) return chunk.finish(chunk.lastPosition)
-        chunk.add(frame)
+      for (const { seq, n, entry } of order === 'asc' ? matched : matched.toReversed()) {
+        if (isFull()) return { texts, next: lastPosition }
+        texts.push(entry.text)
+        chars += entry.text.length
+        lastPosition = { seq, n }
       }
       const isAdjacent = order === 'asc' ? entry.seq + 1 === before : entry.seq - 1 === after
       const isFinished = isAdjacent || (reached === null && entry === entries.at(-1))
       work += workOf(entry)
-      if (!isFinished && (chunk.isFull || work >= WORK_BOUND)) return chunk.finish(resumePosition(entry.seq, query))
+      if (!isFinished && (isFull() || work >= WORK_BOUND)) return { texts, next: resumePosition(entry.seq, query) }
       tickWork += workOf(entry)
       if (tickWork < TICK_WORK_BOUND) continue
       tickWork = 0
       await workQueue.nextSlice()
     }
-    if (reached === null) return chunk.finish(null)
-    // A scan of the index is work too, even where nothing matches.
+    if (reached === null) break
+    // A scan of the index is work too, even if nothing matches.
     work += READ_BOUND
-    if (work >= WORK_BOUND) return chunk.finish(resumePosition(reached, query))
+    if (work >= WORK_BOUND) return { texts, next: resumePosition(reached, query) }
     if (order === 'asc') after = reached
     else before = reached
     await workQueue.nextSlice()
   }
-  return chunk.finish(null)
+  return { texts, next: null }
 }
 
 /** The sequence numbers to read, both exclusive. In the sealed view a seal emits updates just before itself. */
@@ -104,37 +97,11 @@ function seqRangeOf({ selection, after, before }: HistoryQuery): { after: number
 const isBefore = ({ seq, n }: Frame, position: TapePosition): boolean =>
   seq < position.seq || (seq === position.seq && n !== null && (position.n === null || n < position.n))
 
-/** Where to continue after a sequence number, including everything that the view emits before it. */
+/** The position to continue from after a sequence number, including all updates that the view emits before it. */
 const resumePosition = (seq: number, { selection, order }: HistoryQuery): TapePosition =>
   order === 'desc' ? justBefore(seq, selection.options.stage) : { seq, n: null }
 
 function workOf({ update }: Entry): number {
   if (update.type === 'seal') return 1 + update.keys.length
   return update.type === 'retract' || update.type === 'amend' ? FOLLOWER_WORK : 1
-}
-
-class ChunkBuilder {
-  readonly #bounds: ChunkBounds
-  readonly #texts: string[] = []
-  #chars = 0
-  /** The position of the last frame added. */
-  lastPosition: TapePosition | null = null
-
-  constructor(bounds: ChunkBounds) {
-    this.#bounds = bounds
-  }
-
-  get isFull(): boolean {
-    return this.#texts.length >= this.#bounds.messages || this.#chars > this.#bounds.chars
-  }
-
-  add({ seq, n, entry: { text } }: Frame): void {
-    this.#texts.push(text)
-    this.#chars += text.length
-    this.lastPosition = { seq, n }
-  }
-
-  finish(next: TapePosition | null): HistoryChunk {
-    return { texts: this.#texts, next }
-  }
 }

@@ -9,20 +9,17 @@ import { tapeTimeOf } from '../live/resume.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 import { resolveKnownSymbols } from '../select/symbols.ts'
 
-/** A history request with its symbols and positions resolved. */
 export type HistoryQuery = {
   readonly selection: Selection
   /** Positions in the selection's view, both exclusive. */
   readonly after: TapePosition
   readonly before: TapePosition
-  /** Null where the request names none. */
   readonly limit: number | null
   readonly order: 'asc' | 'desc'
 }
 
 const START: TapePosition = { seq: 0, n: null }
 
-/** Reads the query string of a history request; refuses what cannot be answered. */
 export async function readHistoryQuery(
   parameters: URLSearchParams,
   { tape, view, now, wallTime }: Pick<EdgeContext, 'tape' | 'view' | 'now' | 'wallTime'>,
@@ -31,16 +28,17 @@ export async function readHistoryQuery(
   const { tokens } = resolveKnownSymbols(view, query.symbols ?? ['*'])
   const options = patchOptions(defaultSelectionOptions, query)
   const context = { tape, now: now(), wallTime: wallTime(), stage: options.stage, end: justBefore(tape.end() + 1, options.stage) }
+  const end = await resolveEnd(query, context)
   return {
     selection: { tokens, options },
     after: await resolveStart(query, context),
-    before: earlier(await resolveEnd(query, context), context.end),
+    // Updates that are appended during the read belong to the next page.
+    before: end.seq < context.end.seq ? end : context.end,
     limit: query.limit ?? null,
     order: query.order,
   }
 }
 
-/** The time and view of a request; `end` is the end of the tape at that time. */
 type QueryContext = {
   readonly tape: Pick<Tape, 'epoch' | 'oldest'> & Pick<TapeHistory, 'seqBefore'>
   readonly now: number
@@ -49,7 +47,7 @@ type QueryContext = {
   readonly end: TapePosition
 }
 
-/** The position to start after. It may be older than `oldest`: eviction spares some updates. */
+/** May resolve to a position before the oldest one: eviction spares some updates. */
 async function resolveStart({ after, since }: EventsQuery, context: QueryContext): Promise<TapePosition> {
   if (after) return resolvePosition('after', after, context)
   if (!since || since.from === 'start') return START
@@ -57,7 +55,6 @@ async function resolveStart({ after, since }: EventsQuery, context: QueryContext
   return { seq: await lastSeqBefore(since, context), n: null }
 }
 
-/** The position to end before. */
 async function resolveEnd({ before, through, until }: EventsQuery, context: QueryContext): Promise<TapePosition> {
   if (before) return resolvePosition('before', before, context)
   if (through) return justAfter(resolvePosition('through', through, context), through, context)
@@ -67,25 +64,21 @@ async function resolveEnd({ before, through, until }: EventsQuery, context: Quer
   return justBefore((await lastSeqBefore(until, context)) + 1, context.stage)
 }
 
-/** The last sequence number written before a time. */
 const lastSeqBefore = (
   when: Extract<StartPoint, { from: 'now' | 'time' | 'duration' }>,
   { tape, end, ...times }: QueryContext,
 ): number | Promise<number> => (when.from === 'now' ? end.seq - 1 : tape.seqBefore(tapeTimeOf(when, times)))
 
-/** The exclusive position before an update and before everything that the view emits ahead of it. */
+/** The exclusive end before an update, and before all updates that the view emits ahead of it. */
 export const justBefore = (seq: number, stage: Stage): TapePosition => ({ seq, n: stage === 'sealed' ? 1 : null })
 
-/** The exclusive end that includes a position, which outside the sealed view may mean just before an update. */
+/** The exclusive end that includes a position. In the default view the position may stand for "just before an update". */
 const justAfter = ({ seq, n }: TapePosition, { n: givenN }: TapePosition, { stage }: QueryContext): TapePosition => {
   if (n !== null) return { seq, n: n + 1 }
   return givenN === null ? justBefore(seq + 1, stage) : { seq, n }
 }
 
-/** Caps a position at the end of the tape: what is appended during the read belongs to the next page. */
-const earlier = (position: TapePosition, end: TapePosition): TapePosition => (position.seq < end.seq ? position : end)
-
-/** A position as seen in a view: outside the sealed view `<p>.<n>` means just before `<p>`. */
+/** The position as the view counts: in the default view `<p>.<n>` means just before `<p>`. */
 function resolvePosition(
   parameter: 'after' | 'since' | 'before' | 'through' | 'until',
   { epoch, seq, n }: Position,

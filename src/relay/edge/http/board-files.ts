@@ -5,11 +5,9 @@ import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import type { Context, Handler } from 'hono'
 import { publicHeaders } from '../transport/exposed-headers.ts'
-import type { Env, Handlers } from './handlers.ts'
+import { type Env, hasCurrent } from './handlers.ts'
 import { sendRefusal, unknownPath } from './http-refusals.ts'
-import { matchesEtag } from './token-list-routes.ts'
 
-/** A file of the board, ready to send. */
 type BoardFile = {
   readonly type: string
   readonly body: Uint8Array<ArrayBuffer>
@@ -17,18 +15,10 @@ type BoardFile = {
   readonly etag: string
 }
 
-/** What the page has to know before it connects. */
-export type BoardSettings = {
-  /** A block explorer, for the links. */
-  readonly explorerUrl?: string | undefined
-  /** Whether the upstream is the built-in chain. */
-  readonly demo: boolean
-}
+/** Settings that the page contains, because it needs them before it connects. */
+export type BoardSettings = { readonly explorerUrl?: string | undefined; readonly demo: boolean }
 
-/** The page, and the files that it loads, by name. */
-type BoardFiles = { readonly page: BoardFile; readonly assets: ReadonlyMap<string, BoardFile> }
-
-/** Where the build puts the board: the same place for a relay that runs from the sources and for a built one. */
+/** The build puts the board here, whether the relay runs from the sources or from a build. */
 const builtBoard = fileURLToPath(new URL('../../../../dist/board', import.meta.url))
 
 const types: Readonly<Record<string, string>> = {
@@ -56,30 +46,28 @@ const pageHeaders = {
   'content-security-policy': contentSecurityPolicy,
   'cross-origin-opener-policy': 'same-origin',
 }
-/** The name of an asset changes with its content. */
 const assetHeaders = { 'cache-control': 'public, max-age=31536000, immutable' }
 
-/** The files that the page loads. Their path is in no document: it is for the page alone, and changes with every build. */
-type BoardAssets = { readonly asset: Handler<Env> }
+/** No document names the paths of the page's files, which change with every build. */
 export const ASSET_PATTERN = '/assets/:file'
 
-/** Serves the board from memory. Without a build, the root leads to the documentation. */
-export function boardHandlers(settings: BoardSettings, folder = builtBoard): Handlers<'home'> & BoardAssets {
+/** Serves the board from memory. Without a build, `/` redirects to the documentation. */
+export function boardHandlers(settings: BoardSettings, folder = builtBoard) {
   const files = readBoard(folder, settings)
   const home: Handler<Env> = (c) =>
     files ? sendFile(c, files.page, pageHeaders) : c.body(null, 302, { ...publicHeaders, location: '/docs' })
   const asset: Handler<Env> = (c) => {
     const file = files?.assets.get(c.req.param('file') ?? '')
     if (file) return sendFile(c, file, assetHeaders)
-    // While a new version is deployed, another process may have this file already.
+    // During a deployment another process may already have this file.
     c.header('cache-control', 'no-store')
     return sendRefusal(c, unknownPath)
   }
   return { home, asset }
 }
 
-/** Null where the board was not built or cannot be read: the feed does not need it. */
-function readBoard(folder: string, { explorerUrl, demo }: BoardSettings): BoardFiles | null {
+/** Null if the board was not built or cannot be read: streams and history work without it. */
+function readBoard(folder: string, { explorerUrl, demo }: BoardSettings) {
   try {
     const page = readFileSync(join(folder, 'index.html'), 'utf8')
       .replace('%DEMO%', String(demo))
@@ -87,7 +75,7 @@ function readBoard(folder: string, { explorerUrl, demo }: BoardSettings): BoardF
     const names = readdirSync(join(folder, 'assets'))
     return {
       page: boardFile('text/html; charset=utf-8', Buffer.from(page)),
-      assets: new Map(
+      assets: new Map<string, BoardFile>(
         names.map((name) => [
           name,
           boardFile(types[extname(name)] ?? 'application/octet-stream', readFileSync(join(folder, 'assets', name))),
@@ -115,9 +103,9 @@ const escapeHtml = (text: string): string =>
 
 function sendFile(c: Context<Env>, { type, body, gzipped, etag }: BoardFile, extra: Readonly<Record<string, string>>): Response {
   const isGzipped = acceptsGzip(c.req.header('accept-encoding') ?? '')
-  // Weak, because it stands for both encodings.
+  // The ETag is weak because it stands for both encodings.
   const headers = { ...publicHeaders, ...extra, etag: `W/${etag}`, vary: 'accept-encoding' }
-  if (matchesEtag(c.req.header('if-none-match'), etag)) return c.body(null, 304, headers)
+  if (hasCurrent(c, etag)) return c.body(null, 304, headers)
   return c.body(isGzipped ? gzipped : body, 200, {
     ...headers,
     'content-type': type,

@@ -5,12 +5,11 @@ import type { StreamServices } from '../live/edge-context.ts'
 
 export type Env = { Bindings: HttpBindings }
 
-/** The handlers of some routes, by their names in the table. */
 export type Handlers<Id extends RouteId = RouteId> = Readonly<Record<Id, Handler<Env>>>
 
 export const queryOf = (c: Context<Env>): URLSearchParams => new URL(c.req.url).searchParams
 
-/** The query of a request that is allowed; throws why it is not. */
+/** The query of a request; throws a refusal if the request is not allowed. */
 export function authorizedQuery(c: Context<Env>, { authorize }: Pick<StreamServices, 'authorize'>): URLSearchParams {
   const query = queryOf(c)
   const refusal = authorize(c.env.incoming, query)
@@ -18,6 +17,12 @@ export function authorizedQuery(c: Context<Env>, { authorize }: Pick<StreamServi
   return query
 }
 
-/** An answer in the tape's own bytes. The next request may get another one. */
+/** Whether `If-None-Match` names this ETag. A weak one matches too, because equal ETags mean equal bytes. */
+export const hasCurrent = (c: Context<Env>, etag: string): boolean =>
+  (c.req.header('if-none-match') ?? '')
+    .split(',')
+    .some((candidate) => candidate.trim() === '*' || candidate.trim().replace(/^W\//, '') === etag)
+
+/** Not cached, because the next request may get a different answer. */
 export const sendJson = (c: Context<Env>, text: string): Response =>
   c.body(text, 200, { 'content-type': 'application/json', 'cache-control': 'no-store' })

@@ -11,7 +11,7 @@ import type { WorkQueue } from '../limits/work-queue.ts'
 import type { StreamServices } from '../live/edge-context.ts'
 import { authorizedQuery, type Env, type Handlers, queryOf, sendJson } from './handlers.ts'
 
-/** The whole history as lines, written on the raw response. A request for a page is left to the next handler. */
+/** The whole history as lines, written on the raw response. The next handler answers requests for a page. */
 export const exportHandlers = (streams: StreamServices, workQueue: WorkQueue): Handlers<'events'> => ({
   events: async (c, next) => {
     if (!wantsNdjson(c)) return next()
@@ -28,7 +28,7 @@ export const historyHandlers = ({ edge, clientAddressOf }: StreamServices, workQ
     const historyQuery = await readHistoryQuery(queryOf(c), edge)
     const context = { tape: edge.tape, workQueue, isGone: () => c.env.outgoing.destroyed }
     const { texts, next } = await workQueue.run(clientAddressOf(c.env.incoming), () => readPage(context, historyQuery))
-    // Written after the read, so that they also name what was evicted meanwhile.
+    // Set after the read, so that they include what was evicted during it.
     for (const [name, value] of Object.entries(keptSinceHeaders(edge.tape))) c.header(name, value)
     return sendJson(c, `{"events":[${texts.join(',')}],"next":${JSON.stringify(next)}}`)
   },
@@ -39,7 +39,7 @@ export const historyHandlers = ({ edge, clientAddressOf }: StreamServices, workQ
   },
 })
 
-/** Whether a request is for lines and not for a page. The URL decides; the header only where the URL names no format. */
+/** Whether a request asks for lines instead of a page. The `Accept` header counts only if the URL names no format. */
 function wantsNdjson(c: Context<Env>): boolean {
   const supports = ['application/json', formatOf('ndjson').mediaType]
   const format = queryOf(c).get('format')

@@ -4,48 +4,82 @@ import { Hono } from 'hono'
 import { cors } from 'hono/cors'
 import { Refusal } from '../../../protocol/refusal.ts'
 import { type RouteId, routeIds, routes } from '../../../protocol/routes.ts'
+import type { Config } from '../../config/config.ts'
+import type { Metrics } from '../../metrics.ts'
+import { apiKeyRequired, bearerTokenOf } from '../limits/authorizer.ts'
 import { WorkQueue } from '../limits/work-queue.ts'
 import type { StreamServices } from '../live/edge-context.ts'
 import { EXPOSED_HEADERS } from '../transport/exposed-headers.ts'
 import { internalError } from '../transport/shared-refusals.ts'
-import { accessTokenHandlers } from './access-token-handler.ts'
 import { ASSET_PATTERN, boardHandlers } from './board-files.ts'
 import { documentHandlers, type LoadDocuments } from './documents-handler.ts'
-import { authorizedQuery, type Env, type Handlers } from './handlers.ts'
+import { authorizedQuery, type Env, type Handlers, sendJson } from './handlers.ts'
 import { exportHandlers, historyHandlers } from './history-handlers.ts'
-import { methodNotAllowed, onlyIngests, sendRefusal, unknownPath } from './http-refusals.ts'
+import { methodNotAllowed, noApiKeys, onlyIngests, sendRefusal, unknownPath } from './http-refusals.ts'
+import { type EdgeServer, listen } from './http-server.ts'
 import { type ServiceReports, serviceHandlers } from './service-handlers.ts'
 import { streamHandlers } from './stream-handlers.ts'
 import { tokenListHandlers } from './token-list-routes.ts'
+import type { WebSocketRoute } from './websocket-upgrade.ts'
 
-/** The routes that other parts of the relay serve, over node's own request and response. */
 type PartRoute = 'rpc'
+/** A route that another part of the relay serves, with Node's own request and response. */
 export type NodeRoute = {
   readonly id: PartRoute
   readonly handle: (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>
 }
 
-type Options = Omit<ServiceReports, 'demo'> & {
+type HttpInputs = Pick<ServiceReports, 'unreadyReasons' | 'status'> & {
+  readonly config: Config
   readonly streams: StreamServices
-  readonly nodeRoutes: readonly NodeRoute[]
+  readonly parts: readonly { readonly routes: readonly NodeRoute[]; readonly webSocketRoutes: readonly WebSocketRoute[] }[]
+  readonly metrics: Metrics
   readonly loadDocuments: LoadDocuments
-  /** For how long the list may be kept by others, and by whom. */
-  readonly listCacheControl: string
-  /** A block explorer, for the links of the board. */
-  readonly explorerUrl?: string | undefined
-  /** Whether the process has no clients, and says only how it is. */
-  readonly onlyServiceRoutes?: boolean
 }
+
+/** Listens on the port of the process. */
+export function openHttpEdge({ config, streams, parts, metrics, ...reports }: HttpInputs): Promise<EdgeServer> {
+  const { edge, process: own } = config
+  const app = openApp({
+    ...reports,
+    streams,
+    nodeRoutes: parts.flatMap(({ routes }) => routes),
+    listCacheControl: `${streams.keys ? 'private' : 'public'}, max-age=${Math.ceil(config.tokens.stocksRefreshMs / 1_000)}`,
+    explorerUrl: edge.explorerUrl,
+    metrics: metrics.text,
+    metricsToken: edge.metricsToken,
+    onlyServiceRoutes: own.role === 'ingest',
+  })
+  const refusal = own.role === 'ingest' ? onlyIngests : null
+  const webSocketRoutes = parts.flatMap((part) => part.webSocketRoutes)
+  const address = {
+    host: own.host,
+    port: own.port,
+    maxClients: edge.maxClients,
+    maxPerAddress: () => Math.max(edge.maxClientsPerAddress, streams.keys?.maxClients ?? 0),
+    trustedProxies: edge.trustedProxies,
+  }
+  return listen(app, { streams, webSocketRoutes, refusal }, address)
+}
+
+type Options = Omit<ServiceReports, 'demo'> &
+  Pick<HttpInputs, 'streams' | 'loadDocuments'> & {
+    readonly nodeRoutes: readonly NodeRoute[]
+    readonly listCacheControl: string
+    readonly explorerUrl?: string | undefined
+    /** Whether the process serves no clients, only the routes about its own state. */
+    readonly onlyServiceRoutes?: boolean
+  }
 
 const serviceRoutes = ['status', 'health', 'ready', 'metrics'] as const satisfies readonly RouteId[]
 
-/** Every route over plain HTTP, as the route table lists them. One without a handler does not compile. */
+/** Every route of the table over plain HTTP. A route without a handler does not compile. */
 export function openApp(options: Options): Hono<Env> {
   const { streams, nodeRoutes, loadDocuments, listCacheControl, explorerUrl, onlyServiceRoutes, ...reports } = options
   const app = new Hono<Env>()
   const workQueue = new WorkQueue()
   const { asset, ...page } = boardHandlers({ explorerUrl, demo: streams.edge.demo })
-  // These are registered before any middleware: it must not touch a raw answer, and would copy one that never changes.
+  // Registered before any middleware, which must not touch a raw answer and would copy a document for each request.
   const first = {
     ...streamHandlers(streams),
     ...exportHandlers(streams, workQueue),
@@ -88,6 +122,17 @@ export function openApp(options: Options): Hono<Env> {
   return app
 }
 
+/** Exchanges an API key for an access token, so that a page needs no key in its URLs. A token cannot renew itself. */
+const accessTokenHandlers = ({ keys }: StreamServices): Handlers<'accessToken'> => ({
+  accessToken: (c) => {
+    if (!keys) throw noApiKeys
+    const client = keys.clientOfApiKey(bearerTokenOf(c.req.header('authorization')) ?? '')
+    const token = client === null ? null : keys.createAccessToken(client)
+    if (!token) throw apiKeyRequired
+    return sendJson(c, JSON.stringify(token))
+  },
+})
+
 function nodeHandlers(streams: StreamServices, nodeRoutes: readonly NodeRoute[]): Partial<Handlers<PartRoute>> {
   return Object.fromEntries(
     nodeRoutes.map(({ id, handle }): [PartRoute, Handlers[PartRoute]] => [
@@ -108,7 +153,6 @@ function register(app: Hono<Env>, handlers: Partial<Handlers>): void {
   }
 }
 
-/** Answers what a served path does not with 405, which names what it does. */
 function refuseOtherMethods(app: Hono<Env>, served: Partial<Handlers>): void {
   const refuse = (pattern: string, allow: string, advice = 'use GET.') =>
     app.all(pattern, (c) => {
@@ -122,5 +166,5 @@ function refuseOtherMethods(app: Hono<Env>, served: Partial<Handlers>): void {
   refuse(ASSET_PATTERN, 'GET, HEAD, OPTIONS')
 }
 
-/** A path of the table as Hono writes it. What follows a parameter, such as `.json`, is left to the handler. */
+/** A path of the table in Hono's syntax. The handler itself reads a suffix after a parameter, such as `.json`. */
 const patternOf = (id: RouteId): string => routes[id].path.replace(/\{(\w+)\}.*/, ':$1')

@@ -8,13 +8,12 @@ import { Refusal } from '../../../protocol/refusal.ts'
 import { EXPOSED_HEADERS, safetyHeaders } from '../transport/exposed-headers.ts'
 import { internalError } from '../transport/shared-refusals.ts'
 
-/** A request with more headers than this comes from no client of ours. */
+/** No client of the relay sends more headers than this. */
 export const HEADERS_BOUND = 50
-/** Seconds until a client that was refused for lack of room may come back. */
 const RETRY_AFTER_S = '1'
 /** The versions of WebSocket that the relay supports. A refused handshake must name them (RFC 6455 §4.4). */
 const WEBSOCKET_VERSIONS = '13, 8'
-/** How much of a name in a path is repeated. */
+/** A refusal repeats this many characters of a name in the path. */
 const NAME_BOUND_CHARS = 40
 
 export const unknownPath = new Refusal(404, 'unknown_path', 'There is nothing at this path; /docs says what there is.')
@@ -24,7 +23,7 @@ export const onlyIngests = new Refusal(
   'This process only writes the tape (ROLE=ingest): ask an edge, which serves it.',
 )
 export const upgradeRequired = new Refusal(426, 'upgrade_required', 'This is a WebSocket: connect with ws:// and an upgrade.')
-export const noKeys = new Refusal(404, 'no_keys', 'This relay requires no key, so it gives no tokens.')
+export const noApiKeys = new Refusal(404, 'no_keys', 'This relay requires no key, so it gives no tokens.')
 export const metricsForbidden = new Refusal(
   403,
   'forbidden',
@@ -47,7 +46,6 @@ export const unknownSchema = (name: string): Refusal =>
     `No schema '${name.slice(0, NAME_BOUND_CHARS)}': there is one for each type of message, such as /schemas/transfer.json.`,
   )
 
-/** Node's parser gave up on a request, with a status of its own. */
 export const unreadableRequest = (status: number): Refusal =>
   new Refusal(status, 'bad_request', 'This request cannot be read as HTTP, is too large or too slow.')
 
@@ -56,7 +54,7 @@ export const badHandshake = (reason: string): Refusal => new Refusal(400, 'bad_h
 export const unknownWebSocketPath = (paths: readonly string[]): Refusal =>
   new Refusal(404, 'unknown_path', `There is no WebSocket at this path; they are at ${paths.join(' and ')}.`)
 
-/** Sends a refusal as the answer of a route: the error record, or its sentence where the route answers with text. */
+/** Answers with the error record of a refusal, or with its sentence on a route that answers with text. */
 export function sendRefusal(c: Context, refusal: Refusal, form: 'json' | 'text' = 'json'): Response {
   c.header('access-control-allow-origin', '*')
   c.header('access-control-expose-headers', EXPOSED_HEADERS.join(', '))
@@ -70,7 +68,7 @@ const SAFETY_LINES = Object.entries(safetyHeaders)
   .map(([name, value]) => `${name}: ${value}\r\n`)
   .join('')
 
-/** Sends a refusal in plain HTTP to a socket that never became a WebSocket, or never sent a request. */
+/** Sends a refusal in plain HTTP to a socket that became no WebSocket, or sent no request. */
 export function sendRawRefusal(socket: Duplex, refusal: Refusal): void {
   const body = JSON.stringify(refusal.record)
   const retry = isTemporary(refusal) ? `retry-after: ${RETRY_AFTER_S}\r\n` : ''
@@ -83,14 +81,12 @@ export function sendRawRefusal(socket: Duplex, refusal: Refusal): void {
   )
 }
 
-/** The headers of a refusal that no route sends. */
 export const refusalHeaders = {
   'content-type': 'application/json',
   'access-control-allow-origin': '*',
   connection: 'close',
 } as const
 
-/** Answers a request that fails before it reaches a route. */
 export function refusalResponse(failure: unknown): Response {
   const { code, record } = failure instanceof RequestError ? unreadableAddress : internalError
   return Response.json(record, { status: code, headers: refusalHeaders })

@@ -17,53 +17,48 @@ import { PipelinedRequests } from './pipelined-requests.ts'
 import { TcpConnections } from './tcp-connections.ts'
 import { serveWebSockets, type WebSocketServices } from './websocket-upgrade.ts'
 
-/** How long a client may take. */
+/** Limits on the time that a client may take. */
 const BOUNDS_MS = {
   headers: 10_000,
   request: 15_000,
   keepAlive: 5_000,
-  /** Without reading anything of an answer that waits for it. */
+  /** For a client that reads nothing of its answer. */
   answer: 30_000,
-  /** For a connection that sends nothing at all: no other deadline covers it. */
+  /** For a connection that sends nothing: no other deadline covers it. */
   idle: 15_000,
-  /** How often Node checks the first two. Its default of 30 s would make up to 40 s of 10. */
+  /** Interval of Node's checks of the first two. Its default of 30 s would turn a limit of 10 s into up to 40 s. */
   check: 1_000,
 }
 const HEADERS_BOUND_BYTES = 8_192
-/** Requests one after the other on a connection that is kept. */
 const REQUESTS_BOUND = 1_000
-/** Connections beyond those of the listeners: for history, health and metrics, and to refuse the others. */
+/** Connections beyond those of the listeners: for history, health and metrics, and for refusals. */
 const SPARE_CONNECTIONS = 1_000
-/** The same for one address: a browser opens six, and many people may share an address. */
+/** Spare connections per address: a browser opens six, and many people may share one address. */
 const SPARE_CONNECTIONS_PER_ADDRESS = 200
-/** Connections above the bound that Node accepts: those that make room for them take a turn of the event loop to end. */
+/** Node accepts this many connections above the limit: those that make room take a turn of the event loop to end. */
 const CONNECTIONS_CLOSING = 500
-/** Connections that wait to be accepted, as many as Linux allows by default. A flood fills Node's 511, and then a client waits a second. */
+/** Connections that wait to be accepted. A flood fills Node's default of 511, and then a client waits a second. */
 const ACCEPT_BACKLOG = 4_096
-/** How often a stopping server looks for connections with nothing left to answer. */
+/** Interval at which a stopping server closes connections that need no further answer. */
 const IDLE_CHECK_MS = 50
 
-/** The statuses of the errors of Node's HTTP parser. */
 const parserErrorStatuses: Readonly<Record<string, number>> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 }
 
-/** The port cannot be listened on; the message says which and why. */
 export class ListenError extends Error {}
 
-/** One listening server: HTTP and WebSocket on the same port. */
 export type EdgeServer = {
   readonly port: number
-  /** Accepts no new connection, and resolves when all have ended or the time is over. */
+  /** Accepts no new connection. Resolves when all have ended or the time is over. */
   close(withinMs: number): Promise<void>
 }
 
-/** Where to listen, and how many may connect: clients in total and from one address; as many more may only ask. */
 type ListenAddress = {
   readonly host: string
   readonly port: number
-  readonly clientsBound: number
-  /** It changes with the keys, some of which may have more clients. */
-  readonly perAddressBound?: () => number
-  /** A proxy brings the clients of many addresses, so its own has no bound. */
+  readonly maxClients: number
+  /** Connections from one address. This changes with the API keys, some of which allow more. */
+  readonly maxPerAddress?: () => number
+  /** The addresses of proxies have no limit: a proxy forwards the connections of many clients. */
   readonly trustedProxies?: BlockList | undefined
 }
 
@@ -74,17 +69,17 @@ export async function listen(
   boundsMs: Readonly<typeof BOUNDS_MS> = BOUNDS_MS,
 ): Promise<EdgeServer> {
   const { clientAddressOf, countRefusal } = services.streams
-  const { clientsBound, perAddressBound = () => clientsBound, trustedProxies } = address
+  const { maxClients, maxPerAddress = () => maxClients, trustedProxies } = address
   const connections = new TcpConnections({
     idleBoundMs: boundsMs.idle,
-    bound: clientsBound + SPARE_CONNECTIONS,
-    perAddressBound: () => perAddressBound() + SPARE_CONNECTIONS_PER_ADDRESS,
+    bound: maxClients + SPARE_CONNECTIONS,
+    maxPerAddress: () => maxPerAddress() + SPARE_CONNECTIONS_PER_ADDRESS,
     trustedProxies,
     countRefusal,
   })
   const handle = getRequestListener(app.fetch, { errorHandler: refusalResponse })
   const requests = new PipelinedRequests((incoming, outgoing) => {
-    // A stopping server keeps no connection open for a next request.
+    // A stopping server keeps no connection open for another request.
     if (!server.listening) outgoing.shouldKeepAlive = false
     for (const [name, value] of safetyHeaderEntries) outgoing.setHeader(name, value)
     if (hasTooManyHeaders(incoming.rawHeaders))
@@ -98,8 +93,8 @@ export async function listen(
     requests.run(incoming, outgoing)
   })
   server.timeout = boundsMs.answer
-  server.maxConnections = clientsBound + SPARE_CONNECTIONS + CONNECTIONS_CLOSING
-  // One more shows that a request has too many: Node leaves out the rest.
+  server.maxConnections = maxClients + SPARE_CONNECTIONS + CONNECTIONS_CLOSING
+  // Node omits headers beyond this number. One more than allowed shows that there are too many.
   server.maxHeadersCount = HEADERS_BOUND + 1
   server.maxRequestsPerSocket = REQUESTS_BOUND
   server.on('connection', (socket) => {
@@ -110,7 +105,7 @@ export async function listen(
   server.on('checkExpectation', (incoming, outgoing) => requests.run(incoming, outgoing, refuseExpectation))
   server.prependListener('upgrade', ({ socket }) => connections.markUsed(socket))
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    // The error must not be written into an answer that is due or under way.
+    // An error must not be written into an answer that is pending or being sent.
     const isBusy = isTaken(socket) || connections.isAnswering(socket)
     if (error.code === 'ECONNRESET' || !socket.writable || isBusy) return socket.destroy()
     const refusal = unreadableRequest(parserErrorStatuses[error.code ?? ''] ?? 400)
@@ -129,7 +124,7 @@ export async function listen(
   }
 }
 
-/** Node would answer it at once, before those that wait. */
+/** Queued like any request: Node would answer it before the pending ones. */
 const refuseExpectation = (_: IncomingMessage, outgoing: ServerResponse): void => void outgoing.writeHead(417, {}).end()
 
 const safetyHeaderEntries = Object.entries(safetyHeaders)
@@ -139,11 +134,11 @@ const serverOptions = (boundsMs: Readonly<typeof BOUNDS_MS>): ServerOptions => (
   requestTimeout: boundsMs.request,
   connectionsCheckingInterval: boundsMs.check,
   keepAliveTimeout: boundsMs.keepAlive,
-  // The relay answers a request without a host itself, with an error record like for every other mistake.
+  // The relay refuses a request without a host itself, with an error record.
   requireHostHeader: false,
   maxHeaderSize: HEADERS_BOUND_BYTES,
   noDelay: true,
-  // A client that merely offers another protocol, such as h2c, gets its answer over HTTP/1.1.
+  // A client that only offers another protocol, such as h2c, is answered over HTTP/1.1.
   shouldUpgradeCallback: ({ headers }: IncomingMessage) => headers.upgrade?.toLowerCase() === 'websocket',
 })
 
@@ -159,7 +154,7 @@ async function closeServer(server: Server, connections: TcpConnections, withinMs
   clearInterval(idleTimer)
 }
 
-const startListening = (server: Server, { host, port }: { host: string; port: number }): Promise<void> =>
+const startListening = (server: Server, { host, port }: ListenAddress): Promise<void> =>
   new Promise((resolve, reject) => {
     server.once('error', (failure: NodeJS.ErrnoException) => {
       const why =

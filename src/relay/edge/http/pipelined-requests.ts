@@ -4,9 +4,9 @@ import type { Duplex } from 'node:stream'
 import { PerTickQueue } from '../limits/per-tick-queue.ts'
 import { isTaken, markLate } from '../transport/socket-takeover.ts'
 
-/** Bytes that Node's parser gets at once. It reports every request in them before anything else can happen. */
+/** Node's parser receives this many bytes at once. It reports every request in them before any other code can run. */
 const SLICE_BYTES = 1_024
-/** Requests of all connections that begin in one turn of the event loop after they waited for an earlier one. */
+/** Queued requests of all connections that begin in one turn of the event loop. */
 const BEGUN_PER_TICK = 16
 
 const NOTHING = Buffer.alloc(0)
@@ -14,24 +14,21 @@ const NOTHING = Buffer.alloc(0)
 type AnswerRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => void
 
 type HttpConnection = {
-  /** Node's own reader; undefined if a release of Node has none, and then only the parser is not slowed down. */
+  /** Node's own reader. If a release of Node has none, requests still queue, but the parser gets all bytes at once. */
   readonly parse: ((bytes: Buffer) => void) | undefined
-  /** Whether a request has begun whose answer is not sent. */
+  /** Whether an answer is being made or sent. */
   isAnswering: boolean
-  /** The requests that begin after it, in order: at most those in one slice. */
+  /** Requests that wait for that answer, in order: at most those in one slice. */
   waiting: (() => void)[]
-  /** Bytes that the parser does not have yet, while it has those before them. */
+  /** Bytes that the parser has not received yet, while it reads those before them. */
   rest: Buffer
-  /** Bytes that certainly belong to the body of the last request, so that no other one can begin in them. */
+  /** Bytes that belong to the body of the last request, so that no other request can begin in them. */
   bodyLeft: number
-  /** Whether it has sent more requests than it may. What follows is discarded. */
+  /** Whether the client has sent more requests than allowed. All further bytes are discarded. */
   isOver: boolean
 }
 
-/**
- * Lets the requests of a connection begin one after the other. One packet may hold a thousand of them, and Node would
- * start all at once. Until nothing waits, the connection is not read, so that TCP holds back what follows.
- */
+/** Begins the requests of a connection one after the other: one packet may contain a thousand, and Node would start all at once. */
 export class PipelinedRequests {
   readonly #answer: AnswerRequest
   readonly #connections = new WeakMap<Duplex, HttpConnection>()
@@ -41,13 +38,13 @@ export class PipelinedRequests {
   constructor(answer: AnswerRequest) {
     this.#answer = answer
     const read = (socket: Socket, bytes: Buffer) => this.#read(socket, bytes)
-    // One function for all sockets, since each listener keeps its own for as long as it is connected.
+    // One function for all sockets, because each listener keeps its own for as long as it is connected.
     this.#onData = function onData(bytes) {
       read(this, bytes)
     }
   }
 
-  /** Takes the place of Node's reader. */
+  /** Replaces Node's reader on this socket. */
   add(socket: Socket): void {
     const [parse] = socket.listeners('data') as ((bytes: Buffer) => void)[]
     this.#connections.set(socket, { parse, isAnswering: false, waiting: [], rest: NOTHING, bodyLeft: 0, isOver: false })
@@ -56,7 +53,6 @@ export class PipelinedRequests {
     socket.on('data', this.#onData)
   }
 
-  /** Begins a request at once, or when the answers before it are sent. */
   run(incoming: IncomingMessage, outgoing: ServerResponse, answer = this.#answer): void {
     const { socket } = incoming
     const connection = this.#connections.get(socket)
@@ -72,19 +68,18 @@ export class PipelinedRequests {
     connection.waiting.push(begin)
   }
 
-  /** Lets go of a connection that is no longer Node's, and calls back when the answers to earlier requests are sent. */
+  /** Stops handling a connection that leaves HTTP, and calls back after the answers to earlier requests are sent. */
   release(socket: Socket, then: () => void): void {
     const connection = this.#connections.get(socket)
     this.#connections.delete(socket)
     if (!connection) return then()
     socket.off('data', this.#onData)
     if (connection.rest.length > 0) socket.unshift(connection.rest)
-    // The answer that is under way on a taken connection is the stream itself.
+    // On a taken connection the open answer is the stream itself, which does not end.
     if (connection.isAnswering && !isTaken(socket)) connection.waiting.push(then)
     else then()
   }
 
-  /** Discards what follows a request that is one too many. */
   end(socket: Duplex): void {
     const connection = this.#connections.get(socket)
     if (connection) connection.isOver = true
@@ -107,7 +102,7 @@ export class PipelinedRequests {
     if (rest.length > 0 && !connection.isOver) socket.unshift(rest)
   }
 
-  /** Node pauses a connection whose client does not read its answers, or whose request is not read as fast as it is sent. */
+  /** Node pauses a connection if the client does not read its answers, or if a request body is not read fast enough. */
   #mayRead(socket: Socket, connection: HttpConnection): boolean {
     return connection.waiting.length === 0 && !connection.isOver && !socket.isPaused() && this.#isOpen(socket)
   }
@@ -119,13 +114,13 @@ export class PipelinedRequests {
   #onAnswered(socket: Socket, connection: HttpConnection): void {
     connection.isAnswering = false
     if (socket.destroyed) connection.waiting = []
-    else if (connection.waiting.length > 0 || socket.isPaused()) this.#ticks.run(() => this.#goOn(socket, connection))
+    else if (connection.waiting.length > 0 || socket.isPaused()) this.#ticks.run(() => this.#continue(socket, connection))
   }
 
-  #goOn(socket: Socket, connection: HttpConnection): void {
+  #continue(socket: Socket, connection: HttpConnection): void {
     if (socket.destroyed || connection.isAnswering) return
     connection.waiting.shift()?.()
-    // Node resumes a connection itself where it waits for the client to read.
+    // If the connection waits for the client to read, Node resumes it itself.
     if (connection.waiting.length === 0 && !socket.writableNeedDrain && this.#isOpen(socket)) socket.resume()
   }
 }

@@ -10,39 +10,32 @@ const foreignHeaders = ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip', 'ori
 
 export type ServiceReports = {
   readonly metrics: () => Promise<string>
-  /** The token that gives other machines the metrics; without it they get none. */
+  /** Needed by other machines that read the metrics. */
   readonly metricsToken: string | undefined
-  /** Why the relay is of no use now; empty when it is ready. */
+  /** Reasons why the relay is not ready; empty if it is ready. */
   readonly unreadyReasons: () => readonly string[]
   readonly status: () => ServiceStatus
-  /** Whether the upstream is the built-in chain. */
   readonly demo: boolean
 }
 
-/** How the service is, and the path that leads elsewhere. */
-export const serviceHandlers = ({
-  metrics,
-  metricsToken,
-  unreadyReasons,
-  status,
-  demo,
-}: ServiceReports): Handlers<'socket' | 'status' | 'health' | 'ready' | 'metrics'> => ({
+export const serviceHandlers = (reports: ServiceReports): Handlers<'socket' | 'status' | 'health' | 'ready' | 'metrics'> => ({
   socket: (c) => {
     c.header('upgrade', 'websocket')
     return sendRefusal(c, upgradeRequired)
   },
-  status: (c) => sendJson(c, JSON.stringify(status())),
+  status: (c) => sendJson(c, JSON.stringify(reports.status())),
   health: (c) => c.json({ status: 'ok' }),
   ready: (c) => {
-    const reasons = unreadyReasons()
+    const reasons = reports.unreadyReasons()
     const isReady = reasons.length === 0
-    return c.json({ status: isReady ? 'ready' : 'unready', reasons, demo }, isReady ? 200 : 503)
+    return c.json({ status: isReady ? 'ready' : 'unready', reasons, demo: reports.demo }, isReady ? 200 : 503)
   },
   metrics: async (c) => {
     const { incoming } = c.env
+    const { metricsToken } = reports
     const isLocal =
       loopbackAddresses.has(incoming.socket.remoteAddress ?? '') && !foreignHeaders.some((name) => name in incoming.headers)
     if (!isLocal && !(metricsToken !== undefined && hasBearerToken(incoming, metricsToken))) throw metricsForbidden
-    return c.text(await metrics())
+    return c.text(await reports.metrics())
   },
 })

@@ -8,25 +8,21 @@ import { openStream, streamHeadersOf } from '../live/http-stream.ts'
 import { authorizedQuery, type Env, type Handlers, queryOf } from './handlers.ts'
 import { sendRefusal } from './http-refusals.ts'
 
-/** The streams over plain HTTP, written on the raw response. */
 export function streamHandlers(streams: StreamServices): Handlers<'stream' | 'streamOne' | 'tail'> {
   const stream = (c: Context<Env>, symbols: string | null, format?: 'text'): Response => {
+    const { incoming, outgoing } = c.env
     try {
-      return open(c, symbols, format)
+      const query = authorizedQuery(c, streams)
+      if (symbols !== null) query.set('symbols', symbols)
+      const request = { incoming, outgoing, query, format, acceptedFormat: acceptedFormatOf(c) }
+      if (c.req.method === 'HEAD') return c.body(null, 200, streamHeadersOf(streams, request))
+      openStream(streams, request)
+      return RESPONSE_ALREADY_SENT
     } catch (failure) {
       if (!(failure instanceof Refusal)) throw failure
       const named = formatNames.find((name) => name === (format ?? queryOf(c).get('format')))
       return sendRefusal(c, failure, named && formatOf(named).refusesInWords ? 'text' : 'json')
     }
-  }
-  const open = (c: Context<Env>, symbols: string | null, format?: 'text'): Response => {
-    const { incoming, outgoing } = c.env
-    const query = authorizedQuery(c, streams)
-    if (symbols !== null) query.set('symbols', symbols)
-    const request = { incoming, outgoing, query, format, acceptedFormat: acceptedFormatOf(c) }
-    if (c.req.method === 'HEAD') return c.body(null, 200, streamHeadersOf(streams, request))
-    openStream(streams, request)
-    return RESPONSE_ALREADY_SENT
   }
   return {
     stream: (c) => stream(c, null),

@@ -3,21 +3,21 @@ import type { BlockList, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { ByteBudget } from '../limits/byte-budget.ts'
 import { networkAddressOf } from '../limits/client-address.ts'
-import { IdleSockets } from '../limits/idle-sockets.ts'
 import type { StreamServices } from '../live/edge-context.ts'
 import { isTaken } from '../transport/socket-takeover.ts'
 
-/** Bytes of answers that wait for their clients: in all, and of one client. A page of history has up to four megabytes. */
+/** Bytes of answers that wait for their clients: in total, and for one client. A page of history has up to four megabytes. */
 const [UNSENT_BOUND_BYTES, UNSENT_PER_CLIENT_BOUND_BYTES] = [256 * 2 ** 20, 64 * 2 ** 20]
+const IDLE_CHECKS_PER_BOUND = 10
 
 type UnsentAnswer = { readonly client: string; readonly bytes: number }
 
 type TcpBounds = {
-  /** How long a connection may go without a first request. */
+  /** A connection without a first request is closed after this time. */
   readonly idleBoundMs: number
-  /** How many may be open, in all and from one address; for IPv6, a /64 network counts as one address. */
+  /** Open connections in total and from one address; for IPv6, a /64 network counts as one address. */
   readonly bound: number
-  readonly perAddressBound: () => number
+  readonly maxPerAddress: () => number
   readonly trustedProxies: BlockList | undefined
   readonly countRefusal: StreamServices['countRefusal']
 }
@@ -27,7 +27,9 @@ export class TcpConnections {
   readonly #bounds: TcpBounds
   readonly #sockets = new Set<Socket>()
   readonly #countByNetwork = new Map<string, number>()
-  readonly #idleSockets: IdleSockets
+  /** Connections that sent no request, in order of arrival, with their arrival times. */
+  readonly #idleSince = new Map<Duplex, number>()
+  readonly #idleTimer: NodeJS.Timeout
   readonly #pendingAnswers = new WeakMap<Duplex, number>()
   readonly #unsentBudget: ByteBudget
   readonly #unsent = new Map<Duplex, Map<ServerResponse, UnsentAnswer>>()
@@ -36,33 +38,33 @@ export class TcpConnections {
   constructor(bounds: TcpBounds, unsentBudget = new ByteBudget(UNSENT_BOUND_BYTES, UNSENT_PER_CLIENT_BOUND_BYTES)) {
     this.#bounds = bounds
     this.#unsentBudget = unsentBudget
-    this.#idleSockets = new IdleSockets(bounds.idleBoundMs)
+    this.#idleTimer = setInterval(() => this.#closeIdle(), bounds.idleBoundMs / IDLE_CHECKS_PER_BOUND).unref()
     const remove = (socket: Socket) => this.#forget(socket)
-    // One function for all sockets, since each listener keeps its own for as long as it is connected.
+    // One function for all sockets, because each listener keeps its own for as long as it is connected.
     this.#remove = function onClose() {
       remove(this)
     }
   }
 
-  /** Takes a connection, or cuts one: this one where its address has too many, else the oldest that never asked anything. */
+  /** Accepts a connection, or cuts one: this one if its address has too many, otherwise the oldest without a request. */
   add(socket: Socket): void {
-    const { bound, perAddressBound, countRefusal } = this.#bounds
+    const { bound, maxPerAddress, countRefusal } = this.#bounds
     const network = this.#networkOf(socket)
     const count = this.#countByNetwork.get(network) ?? 0
-    const isFull = () => this.#sockets.size >= bound && !this.#idleSockets.cutOldest()
-    if ((network !== '' && count >= perAddressBound()) || isFull()) {
+    const isFull = () => this.#sockets.size >= bound && !this.#cutOldestIdle()
+    if ((network !== '' && count >= maxPerAddress()) || isFull()) {
       countRefusal('none')
       return void socket.destroy()
     }
     this.#sockets.add(socket)
     this.#countByNetwork.set(network, count + 1)
     socket.on('close', this.#remove)
-    this.#idleSockets.add(socket)
+    this.#idleSince.set(socket, performance.now())
   }
 
   #forget(socket: Socket): void {
     this.#sockets.delete(socket)
-    this.#idleSockets.remove(socket)
+    this.#idleSince.delete(socket)
     const network = this.#networkOf(socket)
     const count = (this.#countByNetwork.get(network) ?? 0) - 1
     if (count > 0) this.#countByNetwork.set(network, count)
@@ -70,13 +72,32 @@ export class TcpConnections {
     for (const outgoing of this.#unsent.get(socket)?.keys() ?? []) this.#release(socket, outgoing)
   }
 
-  /** Empty for a proxy. Node keeps the address of a closed socket that was asked for it before. */
+  /** Empty for a proxy. Node keeps the address of a closed socket if it was read while the socket was open. */
   #networkOf({ remoteAddress = '' }: Socket): string {
     return networkAddressOf(remoteAddress, this.#bounds.trustedProxies)
   }
 
-  markUsed(socket: Socket): void {
-    this.#idleSockets.remove(socket)
+  /** Returns false if every connection has sent a request. */
+  #cutOldestIdle(): boolean {
+    const [oldest] = this.#idleSince.keys()
+    if (!oldest) return false
+    this.#idleSince.delete(oldest)
+    oldest.destroy()
+    return true
+  }
+
+  /** One interval for all sockets: Node would restart a socket's own timeout on every later write. */
+  #closeIdle(): void {
+    const now = performance.now()
+    for (const [socket, since] of this.#idleSince) {
+      if (now - since < this.#bounds.idleBoundMs) return
+      this.#idleSince.delete(socket)
+      socket.destroy()
+    }
+  }
+
+  markUsed(socket: Duplex): void {
+    this.#idleSince.delete(socket)
   }
 
   startAnswer(socket: Socket, outgoing: ServerResponse): void {
@@ -89,7 +110,7 @@ export class TcpConnections {
     })
   }
 
-  /** Counts what waits of a finished answer until the client has taken it. Too much of one client, or of all, cuts the connection. */
+  /** Counts the unsent rest of a finished answer until the client has taken it. Cuts the connection if that is too much. */
   holdAnswer(socket: Socket, outgoing: ServerResponse, clientOf: () => string): void {
     const bytes = outgoing.writableLength
     const held = this.#unsent.get(socket) ?? new Map<ServerResponse, UnsentAnswer>()
@@ -123,6 +144,6 @@ export class TcpConnections {
   }
 
   close(): void {
-    this.#idleSockets.close()
+    clearInterval(this.#idleTimer)
   }
 }

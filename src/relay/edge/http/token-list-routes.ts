@@ -11,43 +11,27 @@ import type { EdgeContext, StreamServices } from '../live/edge-context.ts'
 import { SNAPSHOTS_PER_TURN, tokensOf } from '../live/stream-session.ts'
 import { snapshotOf, type View } from '../select/state-view.ts'
 import { listUnavailable, resolveKnownSymbols, resolveSymbols, unknownSymbol } from '../select/symbols.ts'
-import { type Handlers, queryOf, sendJson } from './handlers.ts'
+import { type Handlers, hasCurrent, queryOf, sendJson } from './handlers.ts'
 
 const tokenTypes = new Set(updateTypes.filter((type) => !globalTypes.includes(type)))
-/** Bytes of the digest in an ETag. */
 const ETAG_BYTES = 16
-
-/** Records that are rendered in one turn of the event loop. */
 const RECORDS_PER_TURN = 1_000
 
-type RenderedList = { readonly body: Buffer<ArrayBuffer>; readonly etag: string }
-
-/** The answer with the list, and its age in seconds. */
-type TokenListAnswer = RenderedList & { readonly ageS: number }
-
-/** The list in the form of the Read API, rendered once per change. */
-class TokenListCache {
-  readonly #view: View
-  readonly #now: () => number
-  #cachedFrom: readonly Token[] | null = null
-  #cached: Promise<RenderedList> | null = null
-
-  constructor(view: View, now: () => number) {
-    this.#view = view
-    this.#now = now
-  }
-
-  async read(): Promise<TokenListAnswer> {
-    const { listed, listReadAt } = this.#view
+/** Reads the token list in the form of the Read API, rendered once per change, and its age in seconds. */
+function listReaderOf(view: View, now: () => number) {
+  let cachedFrom: readonly Token[] | null = null
+  let cached: ReturnType<typeof renderList> | null = null
+  return async () => {
+    const { listed, listReadAt } = view
     if (listed === null || listReadAt === null) throw listUnavailable()
-    if (this.#cachedFrom !== listed) this.#cached = null
-    this.#cachedFrom = listed
-    this.#cached ??= renderList(listed)
-    return { ...(await this.#cached), ageS: Math.max(0, Math.floor((this.#now() - listReadAt) / 1_000)) }
+    if (cachedFrom !== listed) cached = null
+    cachedFrom = listed
+    cached ??= renderList(listed)
+    return { ...(await cached), ageS: Math.max(0, Math.floor((now() - listReadAt) / 1_000)) }
   }
 }
 
-async function renderList(listed: readonly Token[]): Promise<RenderedList> {
+async function renderList(listed: readonly Token[]) {
   const hash = createHash('sha256')
   const parts: Buffer[] = []
   const add = (text: string) => {
@@ -67,21 +51,17 @@ async function renderList(listed: readonly Token[]): Promise<RenderedList> {
   return { body: Buffer.concat(parts), etag: `"${hash.digest('hex').slice(0, 2 * ETAG_BYTES)}"` }
 }
 
-/** Whether `If-None-Match` names this ETag. A weak one matches too, since equal lists have equal bytes. */
-export const matchesEtag = (ifNoneMatch: string | undefined, etag: string): boolean =>
-  (ifNoneMatch ?? '').split(',').some((candidate) => candidate.trim() === '*' || candidate.trim().replace(/^W\//, '') === etag)
-
 export function tokenListHandlers(
   { edge, clientAddressOf }: StreamServices,
   workQueue: WorkQueue,
   cacheControl: string,
 ): Handlers<'tokens' | 'snapshot' | 'token'> {
-  const tokenLists = new TokenListCache(edge.view, edge.now)
+  const readList = listReaderOf(edge.view, edge.now)
   return {
     tokens: async (c) => {
-      const { body, etag, ageS } = await tokenLists.read()
-      const headers = { etag: etag, age: String(ageS), 'cache-control': cacheControl }
-      if (matchesEtag(c.req.header('if-none-match'), etag)) return c.body(null, 304, headers)
+      const { body, etag, ageS } = await readList()
+      const headers = { etag, age: String(ageS), 'cache-control': cacheControl }
+      if (hasCurrent(c, etag)) return c.body(null, 304, headers)
       return c.body(body, 200, { ...headers, 'content-type': 'application/json' })
     },
     snapshot: async (c) => sendJson(c, await workQueue.run(clientAddressOf(c.env.incoming), () => readSnapshots(queryOf(c), edge))),
@@ -94,13 +74,13 @@ export function tokenListHandlers(
   }
 }
 
-/** The snapshots of a consistent cut as JSON. Tokens do not change in place, so only their text is made in several turns. */
+/** JSON of the snapshots at one position. Tokens do not change in place, so the text may be made in several turns. */
 async function readSnapshots(query: URLSearchParams, edge: EdgeContext): Promise<string> {
   const { symbols = ['*'] } = readParameters(SnapshotQuery, query)
   const { tokens, rejected } = resolveKnownSymbols(edge.view, symbols)
-  edge.hub.flush()
+  edge.hub.delivery.flush()
   const asOf = edge.hub.position(edge.tape.end())
-  const state = { id: asOf, asOf, now: edge.wallTime(), navStaleMs: edge.navStaleMs }
+  const state = { id: asOf, asOf, now: edge.wallTime(), navStaleAfterMs: edge.navStaleAfterMs }
   const texts: string[] = []
   for (const [index, token] of tokensOf(edge, tokens).entries()) {
     if (index % SNAPSHOTS_PER_TURN === SNAPSHOTS_PER_TURN - 1) await nextTurn()
@@ -109,30 +89,24 @@ async function readSnapshots(query: URLSearchParams, edge: EdgeContext): Promise
   return `{"as_of":"${asOf}","snapshots":[${texts.join()}],"rejected":${JSON.stringify(rejected)}}`
 }
 
-/** The current state of a token, and the position of its newest update. */
 async function readToken(selector: string, context: EdgeContext, workQueue: WorkQueue): Promise<TokenDetails> {
-  const { view, tape, hub, wallTime, navStaleMs } = context
+  const { view, tape, hub, wallTime, navStaleAfterMs } = context
   const { tokens, rejected } = resolveSymbols(view, [selector])
   const [address] = tokens ?? []
-  // The selector `*` selects all tokens, and none in particular.
+  // The selector `*` names no single token.
   const unknownToken = { symbol: selector, reason: 'unknown_symbol' as const, suggest: [] }
   if (address === undefined) throw unknownSymbol([...rejected, unknownToken])
   const seq = await newestSeqOf(address, tape, workQueue)
   const token = view.token(address)
   if (!token) throw unknownSymbol(rejected)
-  const {
-    type: _type,
-    id: _id,
-    ...snapshot
-  } = snapshotOf(token, view, { id: null, asOf: hub.position(tape.end()), now: wallTime(), navStaleMs })
+  const state = { id: null, asOf: hub.position(tape.end()), now: wallTime(), navStaleAfterMs }
+  const { type: _type, id: _id, ...snapshot } = snapshotOf(token, view, state)
   return { ...snapshot, last: seq === null ? null : hub.position(seq) }
 }
 
-/** The sequence number of the newest kept update of a token. */
 async function newestSeqOf(address: Hex, tape: SearchableTape, workQueue: WorkQueue): Promise<number | null> {
   const read: HistoryReader = tape.openReader({ tokens: new Set([address]), types: tokenTypes })
   let before = tape.end() + 1
-  // Each step reads a bounded part of the tape, further back than the one before.
   for (;;) {
     const { entries, reached } = await read({ after: 0, before, order: 'desc', limit: 1 })
     const [newest] = entries

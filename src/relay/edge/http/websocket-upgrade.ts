@@ -25,48 +25,43 @@ import {
 import type { PipelinedRequests } from './pipelined-requests.ts'
 
 const SUBPROTOCOL = 'stocktape.v1'
-/** A closing handshake that the client never finishes is cut after this. */
+/** The connection is cut if the client has not finished the closing handshake by then. */
 const CLOSE_BOUND_MS = 5_000
 const FRAGMENTS_BOUND = 16
-/** Packets that one message of a stream client may come in. */
+/** One message of a stream client may be split into this many packets. */
 const CHUNKS_BOUND = 64
-/** Handshakes in one turn of the event loop. */
 const HANDSHAKES_PER_TICK = 50
 
-/** A path that accepts WebSockets. */
 export type WebSocketRoute = {
   readonly path: string
-  /** The bounds of one message: its bytes, and the packets that it may come in. */
+  /** The limits of one message: its bytes, and the packets that it may be split into. */
   readonly messageBoundBytes: number
   readonly chunksBound: number
-  /** Whether messages are compressed for clients that offer it. */
   readonly compresses: boolean
-  /** Why a client is refused now, in plain HTTP; null if it is accepted. */
+  /** The refusal of a client in plain HTTP; null if it is accepted. */
   readonly refusalFor: (address: string, forbidden: Refusal | null) => Refusal | null
   readonly accept: (webSocket: ServerWebSocket, socket: Socket, client: UpgradeClient) => void
 }
 
 type UpgradeClient = {
   readonly query: URLSearchParams
-  /** The header; empty without one. */
   readonly lastEventId: string
   readonly address: string
   readonly compression: Compression
-  /** Why the client lacks access; null if it has it. */
+  /** The refusal of a client without access; null if it has access. */
   readonly forbidden: Refusal | null
-  /** Whether its first message may change that. */
+  /** Whether the client's first message may be its API key. */
   readonly mayAuthenticate: boolean
 }
 
 export type WebSocketServices = {
   readonly streams: StreamServices
-  /** Those beside `/v1/ws`. */
   readonly webSocketRoutes: readonly WebSocketRoute[]
-  /** Why no WebSocket is accepted at all. */
+  /** Refuses every WebSocket. */
   readonly refusal?: Refusal | null
 }
 
-/** Answers every upgrade: a path of ours becomes a WebSocket, anything else gets a refusal in plain HTTP. */
+/** Answers every upgrade: opens a WebSocket on a known path, and refuses any other in plain HTTP. */
 export function serveWebSockets(
   server: Server,
   requests: Pick<PipelinedRequests, 'release'>,
@@ -80,22 +75,21 @@ export function serveWebSockets(
   const byPath = new Map(servers.map((target) => [target.route.path, target]))
   const upgrade = (incoming: IncomingMessage, socket: Socket, head: Buffer): void => {
     const url = URL.parse(incoming.url ?? '', 'http://localhost')
-    const requestRefusal = requestRefusalOf(incoming)
-    if (requestRefusal || !url) return refuse(socket, requestRefusal ?? unreadableAddress)
+    if (hasTooManyHeaders(incoming.rawHeaders)) return refuse(socket, tooManyHeaders)
+    if (incoming.httpVersion !== '1.1') return refuse(socket, wrongHttpVersion)
+    if (!url) return refuse(socket, unreadableAddress)
     if (refusalOfAll) return refuse(socket, refusalOfAll)
     if (streams.edge.hub.isDraining) return refuse(socket, goingAway)
     const target = byPath.get(url.pathname)
     if (!target) return refuse(socket, unknownWebSocketPath([...byPath.keys()]))
     const query = url.searchParams
-    const [address, forbidden] = [streams.clientAddressOf(incoming), streams.authorize(incoming, query)]
+    const address = streams.clientAddressOf(incoming)
+    const forbidden = streams.authorize(incoming, query)
     const refusal = target.route.refusalFor(address, forbidden)
     if (refusal) return refuse(socket, refusal)
-    const lastEventId = lastEventIdOf(incoming)
-    const client = {
-      ...{ query, lastEventId, address, forbidden },
-      mayAuthenticate: mayAuthenticate(incoming, query, forbidden),
-      compression: negotiateCompression(incoming, target.route),
-    }
+    const mayWait = mayAuthenticate(incoming, query, forbidden)
+    const compression = negotiateCompression(incoming, target.route)
+    const client = { query, lastEventId: lastEventIdOf(incoming), address, compression, forbidden, mayAuthenticate: mayWait }
     target.server.handleUpgrade(incoming, socket, head, (webSocket) =>
       target.route.accept(webSocket as ServerWebSocket, socket, client),
     )
@@ -120,9 +114,16 @@ const streamRoute = (streams: StreamServices): WebSocketRoute => ({
   messageBoundBytes: MESSAGE_BOUND_BYTES,
   chunksBound: CHUNKS_BOUND,
   compresses: streams.compression,
-  // A client of our own protocol gets the refusal as a message of that protocol.
+  // The session refuses in messages of the stream's protocol.
   refusalFor: () => null,
-  accept: (webSocket, socket, client) => openSession(webSocket, socket, client, streams),
+  accept: (webSocket, socket, { query, lastEventId, address, compression, forbidden, mayAuthenticate: mayWait }) => {
+    const session = new WebSocketSession(new WebSocketOutlet(webSocket, socket), address, compression, streams)
+    webSocket.events = session
+    // `ws` handles the errors of the socket from here on.
+    socket.off('error', destroySocket)
+    if (mayWait) session.waitForApiKey(query, lastEventId, streams.keys)
+    else session.open(query, lastEventId, forbidden)
+  },
 })
 
 function openWebSocketServer(
@@ -132,25 +133,19 @@ function openWebSocketServer(
   const webSocketServer = new WebSocketServer({
     noServer: true,
     maxPayload: messageBoundBytes,
-    // Each client message is inflated alone, so nothing is kept for the next one.
+    // Each client message is inflated alone, so no state is kept between messages.
     perMessageDeflate: compresses && { clientNoContextTakeover: true, zlibInflateOptions: { chunkSize: messageBoundBytes } },
     clientTracking: false,
     WebSocket: ServerWebSocket,
     handleProtocols: (offered) => (offered.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
-    // Known to ws, not yet to its types.
+    // Options that the types of `ws` lack.
     ...{ maxFragments: FRAGMENTS_BOUND, maxBufferedChunks: chunksBound, closeTimeout: CLOSE_BOUND_MS },
   })
-  // A handshake that `ws` rejects gets the same error record as every other mistake.
   webSocketServer.on('wsClientError', ({ message }, socket) => refuse(socket, badHandshake(message)))
   return webSocketServer
 }
 
-function requestRefusalOf({ httpVersion, rawHeaders }: IncomingMessage): Refusal | null {
-  if (hasTooManyHeaders(rawHeaders)) return tooManyHeaders
-  return httpVersion === '1.1' ? null : wrongHttpVersion
-}
-
-/** Leaves only the offer that is accepted in the request, so that `ws` answers it as it stands. */
+/** Removes all offers but the accepted one from the request, so that `ws` confirms exactly that. */
 function negotiateCompression({ headers }: IncomingMessage, { compresses }: WebSocketRoute): Compression {
   const offer = compresses ? acceptDeflateOffer(headers['sec-websocket-extensions'] ?? '') : null
   if (offer) headers['sec-websocket-extensions'] = offer.header
@@ -161,19 +156,4 @@ function negotiateCompression({ headers }: IncomingMessage, { compresses }: WebS
 /** One function for all sockets: a closure per socket would cost memory for each listener. */
 function destroySocket(this: Duplex): void {
   this.destroy()
-}
-
-function openSession(
-  webSocket: ServerWebSocket,
-  socket: Socket,
-  { query, lastEventId, address, compression, forbidden, mayAuthenticate: mayWait }: UpgradeClient,
-  streams: StreamServices,
-): void {
-  const outlet = new WebSocketOutlet(webSocket, socket)
-  const session = new WebSocketSession(outlet, address, compression, streams)
-  webSocket.events = session
-  // From here on `ws` handles errors of the socket.
-  socket.off('error', destroySocket)
-  if (mayWait) session.waitForKey(query, lastEventId)
-  else session.open(query, lastEventId, forbidden)
 }

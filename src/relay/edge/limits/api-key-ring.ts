@@ -3,74 +3,80 @@ import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { digestOf, type KeyEntry, type KeyLimits, keyEntriesOfFile } from '../../config/key-settings.ts'
 
-/** How long a token opens connections. Those that are open stay. */
-const TOKEN_LIFE_MS = 60_000
-/** A process whose clock is behind that of the one that made a token accepts it all the same. */
+/** An access token opens connections for this long. Connections that are open stay. */
+const ACCESS_TOKEN_LIFE_MS = 60_000
+/** The clocks of two processes that share the secret may differ by this much. */
 const CLOCK_SLACK_MS = 1_000
-/** How often the file is read. */
 const FILE_CHECK_MS = 1_000
-/** Hex digits of a key's public name. */
+/** Hex digits of an API key's public name. */
 const NAME_CHARS = 16
-/** A token: the public name of its key, its end in seconds, and the proof. */
-const TOKEN = /^t\.([0-9a-f]{16})\.([0-9]{1,12})\.([A-Za-z0-9_-]{43})$/
+/** An access token: the public name of its API key, its end in seconds, and the proof. */
+const ACCESS_TOKEN = /^t\.([0-9a-f]{16})\.([0-9]{1,12})\.([A-Za-z0-9_-]{43})$/
+const CLIENT_PREFIX = 'key:'
 
-type KeyRingOptions = {
-  /** The keys of the settings. */
+type ApiKeyRingOptions = {
   readonly apiKeys: readonly KeyEntry[]
-  /** A file with more of them. */
   readonly apiKeysFile: string | undefined
-  /** Proves tokens. Processes whose clients change between them share it. */
+  /** Proves access tokens. Processes that accept each other's tokens share it. */
   readonly tokenSecret: string
   readonly wallTime: () => number
   readonly warn: (kind: string, detail: unknown) => void
-  /** Called with the names of the clients whose keys are gone. */
+  /** Called with the clients whose API keys were removed. */
   readonly onRevoked: (clients: ReadonlySet<string>) => void
 }
 
-/** The keys that are valid now. A client with a key counts by the key, under a name that says nothing about it. */
-export class KeyRing {
-  readonly #options: KeyRingOptions
+/** The API keys that are valid now. A client with a key is counted under a name that reveals nothing about the key. */
+export class ApiKeyRing {
+  readonly #options: ApiKeyRingOptions
   #byClient: ReadonlyMap<string, KeyEntry>
   #fileText: string | null = null
   readonly #timer: NodeJS.Timeout | null = null
 
-  constructor(options: KeyRingOptions) {
+  constructor(options: ApiKeyRingOptions) {
     this.#options = options
     this.#byClient = byClient(options.apiKeys)
     const { apiKeysFile: file } = options
     if (file === undefined) return
-    this.#attempt(() => this.#take(readFileSync(file, 'utf8')))
-    this.#timer = setInterval(() => void this.#read(file), FILE_CHECK_MS)
+    // A file that cannot be read changes nothing: a half-written file must not lock clients out.
+    const onFailure = (failure: unknown) => {
+      const why = failure instanceof Error ? failure.message : String(failure)
+      options.warn('API_KEYS_FILE cannot be read, and its last keys stay valid', { why })
+    }
+    const read = () => readFile(file, 'utf8').then((text) => this.#take(text))
+    this.#timer = setInterval(() => read().catch(onFailure), FILE_CHECK_MS)
+    try {
+      this.#take(readFileSync(file, 'utf8'))
+    } catch (failure) {
+      onFailure(failure)
+    }
   }
 
-  /** The client that a key or a token stands for; null if it is not valid. */
+  /** The client of an API key or access token; null if it is not valid. */
   clientOf(given: string): string | null {
-    return this.clientOfKey(given) ?? this.#clientOfToken(given)
+    return this.clientOfApiKey(given) ?? this.#clientOfAccessToken(given)
   }
 
-  /** Compares with every key, so that the time says nothing. */
-  clientOfKey(given: string): string | null {
+  /** Compares with every API key, so that the time it takes reveals nothing. */
+  clientOfApiKey(given: string): string | null {
     const digest = digestOf(given)
     let found: string | null = null
     for (const [client, entry] of this.#byClient) if (timingSafeEqual(entry.digest, digest)) found = client
     return found
   }
 
-  /** The limits of a client with a key. */
   limitsOf(client: string): KeyLimits | undefined {
     return this.#byClient.get(client)?.limits
   }
 
-  /** A token that stands for a key for a minute, in every process that has the key and the secret. */
-  createToken(client: string): { readonly token: string; readonly expires_at: string } | null {
+  /** An access token that replaces an API key for a minute, in every process that has the key and the secret. */
+  createAccessToken(client: string): { readonly token: string; readonly expires_at: string } | null {
     if (!this.#byClient.has(client)) return null
-    const endS = Math.floor((this.#options.wallTime() + TOKEN_LIFE_MS) / 1_000)
+    const endS = Math.floor((this.#options.wallTime() + ACCESS_TOKEN_LIFE_MS) / 1_000)
     const name = client.slice(CLIENT_PREFIX.length)
     return { token: `t.${name}.${endS}.${this.#proofOf(name, endS)}`, expires_at: new Date(endS * 1_000).toISOString() }
   }
 
-  /** The greatest number of clients that a key may have. */
-  get clientsBound(): number {
+  get maxClients(): number {
     return Math.max(0, ...[...this.#byClient.values()].map(({ limits }) => limits.clients ?? 0))
   }
 
@@ -78,11 +84,11 @@ export class KeyRing {
     if (this.#timer) clearInterval(this.#timer)
   }
 
-  #clientOfToken(given: string): string | null {
-    const [, name = '', end = '', proof = ''] = TOKEN.exec(given) ?? []
+  #clientOfAccessToken(given: string): string | null {
+    const [, name = '', end = '', proof = ''] = ACCESS_TOKEN.exec(given) ?? []
     const client = CLIENT_PREFIX + name
     const leftMs = Number(end) * 1_000 - this.#options.wallTime()
-    if (!this.#byClient.has(client) || leftMs <= 0 || leftMs > TOKEN_LIFE_MS + CLOCK_SLACK_MS) return null
+    if (!this.#byClient.has(client) || leftMs <= 0 || leftMs > ACCESS_TOKEN_LIFE_MS + CLOCK_SLACK_MS) return null
     return timingSafeEqual(Buffer.from(proof), Buffer.from(this.#proofOf(name, Number(end)))) ? client : null
   }
 
@@ -90,15 +96,6 @@ export class KeyRing {
     return createHmac('sha256', this.#options.tokenSecret).update(`stocktape token ${name} ${endS}`).digest('base64url')
   }
 
-  async #read(file: string): Promise<void> {
-    const text = await readFile(file, 'utf8').catch((failure: unknown) => failure)
-    this.#attempt(() => {
-      if (typeof text !== 'string') throw text
-      this.#take(text)
-    })
-  }
-
-  /** Takes the keys of the file. */
   #take(text: string): void {
     if (text === this.#fileText) return
     const current = byClient([...this.#options.apiKeys, ...keyEntriesOfFile(text)])
@@ -107,19 +104,7 @@ export class KeyRing {
     this.#byClient = current
     if (revoked.size > 0) this.#options.onRevoked(revoked)
   }
-
-  /** A file that cannot be read changes nothing: half a file must not lock clients out. */
-  #attempt(take: () => void): void {
-    try {
-      take()
-    } catch (failure) {
-      const why = failure instanceof Error ? failure.message : String(failure)
-      this.#options.warn('API_KEYS_FILE cannot be read, and its last keys stay valid', { why })
-    }
-  }
 }
-
-const CLIENT_PREFIX = 'key:'
 
 const byClient = (entries: readonly KeyEntry[]): ReadonlyMap<string, KeyEntry> =>
   new Map(

@@ -2,25 +2,19 @@ import { timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../../../protocol/refusal.ts'
 import { digestOf } from '../../config/key-settings.ts'
-import type { KeyRing } from './api-key-ring.ts'
+import type { ApiKeyRing } from './api-key-ring.ts'
 
-/** Which clients may connect. What is not set does not restrict. */
-type AuthSettings = {
-  /** Origins of the pages that may connect. Programs send no Origin header, so this does not apply to them. */
-  readonly origins: readonly string[] | undefined
-  readonly keys: Pick<KeyRing, 'clientOf'> | null
-}
-
-/** Why a request is refused; null if it is allowed. `query` is the query of its URL. */
+/** Returns why a request with this URL query is refused; null if it is allowed. */
 export type Authorizer = (incoming: IncomingMessage, query: URLSearchParams) => Refusal | null
 
-export const keyRequired = new Refusal(
+export const apiKeyRequired = new Refusal(
   401,
   'unauthorized',
   'This needs a key: as "Authorization: Bearer …", or as key=… in the URL.',
 )
 
-export function createAuthorizer({ origins, keys }: AuthSettings): Authorizer {
+/** Only pages of these origins may connect. Programs send no Origin header, so this does not apply to them. */
+export function createAuthorizer(origins: readonly string[] | undefined, keys: ApiKeyRing | null): Authorizer {
   const allowed = origins && new Set(origins)
   return (incoming, query) => {
     const { origin } = incoming.headers
@@ -28,18 +22,18 @@ export function createAuthorizer({ origins, keys }: AuthSettings): Authorizer {
       return new Refusal(403, 'forbidden', 'Pages of this origin may not connect here.')
     }
     if (!keys) return null
-    const key = givenKeyOf(incoming, query)
-    return key !== null && keys.clientOf(key) !== null ? null : keyRequired
+    const key = givenApiKeyOf(incoming, query)
+    return key !== null && keys.clientOf(key) !== null ? null : apiKeyRequired
   }
 }
 
-/** A browser's EventSource and WebSocket cannot set headers, so the key may stand in the URL. */
-export const givenKeyOf = ({ headers }: IncomingMessage, query: URLSearchParams): string | null =>
+/** EventSource and WebSocket in a browser cannot set headers, so the URL may contain the API key. */
+export const givenApiKeyOf = ({ headers }: IncomingMessage, query: URLSearchParams): string | null =>
   bearerTokenOf(headers.authorization) ?? query.get('key')
 
-/** Whether a client lacks only a key, and has given none: a page sends it as the first message of its WebSocket. */
+/** Whether a client lacks only an API key and has sent none: a page sends it as the first message of its WebSocket. */
 export const mayAuthenticate = (incoming: IncomingMessage, query: URLSearchParams, forbidden: Refusal | null): boolean =>
-  forbidden === keyRequired && incoming.headers.authorization === undefined && !query.has('key')
+  forbidden === apiKeyRequired && incoming.headers.authorization === undefined && !query.has('key')
 
 export const hasBearerToken = ({ headers }: IncomingMessage, token: string): boolean =>
   timingSafeEqual(digestOf(bearerTokenOf(headers.authorization) ?? ''), digestOf(token))

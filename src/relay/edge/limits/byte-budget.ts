@@ -1,4 +1,4 @@
-/** Bounds the bytes that are held at once, in total and per client. Without a client name, all callers count as one client. */
+/** Limits the bytes that are held at once, in total and per client. Without a client name, all callers count as one client. */
 export class ByteBudget {
   readonly #perClientBytes: number
   readonly #heldByClient = new Map<string, number>()
@@ -9,7 +9,7 @@ export class ByteBudget {
     this.#perClientBytes = perClientBytes
   }
 
-  /** Reserves bytes; false if the budget or the client's share has fewer left. */
+  /** Returns false if the budget or the client's share has fewer bytes left. */
   reserve(bytes: number, client = ''): boolean {
     if (bytes === 0) return true
     const held = (this.#heldByClient.get(client) ?? 0) + bytes

@@ -4,14 +4,11 @@ import ipaddr from 'ipaddr.js'
 
 type IpAddress = ipaddr.IPv4 | ipaddr.IPv6
 
-/** The network half (/64) of an IPv6 address. One customer owns a whole /64. */
+/** An IPv6 client is counted by its /64 network: one customer owns a whole /64. */
 const NETWORK_PARTS = 4
 
-/**
- * The address that a connection counts for. Behind a trusted proxy it is the rightmost X-Forwarded-For entry that is
- * not itself a trusted proxy. The header of any other sender is ignored.
- */
-export function clientAddressOf(incoming: IncomingMessage, trusted: BlockList, warn: () => void): string {
+/** Behind a trusted proxy: the rightmost X-Forwarded-For entry that is no trusted proxy. Any other sender's header is ignored. */
+export function clientAddressOf(incoming: IncomingMessage, trusted: BlockList | undefined, warn: () => void): string {
   let address = parseAddress(incoming.socket.remoteAddress ?? '')
   const forwarded = incoming.headers['x-forwarded-for']
   if (address === null) return 'unknown'
@@ -26,19 +23,20 @@ export function clientAddressOf(incoming: IncomingMessage, trusted: BlockList, w
   return networkOf(address)
 }
 
-/** What a connection counts for before it says anything: its address, or its /64 network. Empty for a trusted proxy. */
+/** The address, or IPv6 network, that a connection is counted under before its first request. Empty for a trusted proxy. */
 export function networkAddressOf(remoteAddress: string, trusted: BlockList | undefined): string {
   const address = parseAddress(remoteAddress)
-  if (address === null || (trusted && isIn(trusted, address))) return ''
+  if (address === null || isIn(trusted, address)) return ''
   return networkOf(address)
 }
 
 const networkOf = (address: IpAddress): string =>
   address instanceof ipaddr.IPv6 ? address.parts.slice(0, NETWORK_PARTS).join(':') : address.toString()
 
-const isIn = (ranges: BlockList, address: IpAddress): boolean => ranges.check(address.toString(), address.kind())
+const isIn = (ranges: BlockList | undefined, address: IpAddress): boolean =>
+  ranges?.check(address.toString(), address.kind()) ?? false
 
-/** Some proxies append the port. An IPv4-mapped IPv6 address is read as the IPv4 address. */
+/** Accepts a port, which some proxies append. An IPv4-mapped IPv6 address becomes the IPv4 address. */
 function parseAddress(text: string): IpAddress | null {
   const host = text
     .trim()

@@ -2,30 +2,27 @@ import type { CloseReason } from '../../../protocol/close-codes.ts'
 import type { KeyLimits } from '../../config/key-settings.ts'
 import type { SharedUsage } from './shared-usage.ts'
 
-/** Replays of one address that run at once, in all processes; the others wait. */
+/** Replays of one address that run at once, in all processes. Further replays wait. */
 const REPLAYS_PER_ADDRESS_BOUND = 2
 
-type ConnectionBounds = {
-  readonly clientsBound: number
-  readonly clientsPerAddressBound: number
-  /** The limits of a client that counts by its key. */
+export type ConnectionBounds = {
+  readonly maxClients: number
+  readonly maxClientsPerAddress: number
   readonly limitsOf?: (client: string) => KeyLimits | undefined
-  /** The counts of all processes that serve one port; null where this is the only one. */
-  readonly shared?: SharedUsage | null
-  /** How many processes there are: each takes its share of the replays, at least one. */
+  /** The counts of all processes that serve one port; null if there is only one. */
+  readonly sharedUsage?: SharedUsage | null
+  /** Number of processes: each allows its share of the replays, and at least one. */
   readonly workers?: number
 }
-/** A connected client and the address that it counts for. */
+/** A client is counted under its address, which stands for the API key if it has one. */
 type ConnectedClient = { readonly address: string }
-/** The usage of one address. A waiting client is called back with true for a slot, with false if it disconnected. */
+/** A waiting client is called back with true when it gets a replay slot, with false when it disconnects. */
 type AddressUsage = { listeners: number; replays: number; readonly waiting: Map<ConnectedClient, (isGranted: boolean) => void> }
 
-/** The name under which all connections are counted. */
 const ALL = '*'
 
 const noop = (): void => {}
 
-/** Bounds connections in total and per address, and replays per address. */
 export class ConnectionLimits {
   readonly #bounds: ConnectionBounds
   readonly #usageByAddress = new Map<string, AddressUsage>()
@@ -35,18 +32,23 @@ export class ConnectionLimits {
     this.#bounds = bounds
   }
 
-  /** The limit that refuses another connection from this address; null if there is room. */
+  /** The limit that another connection from this address would exceed; null if there is room. */
   exceededLimit(address: string): Extract<CloseReason, 'full' | 'too_many_connections'> | null {
-    const { clientsBound, shared, limitsOf } = this.#bounds
-    const clientsPerAddressBound = limitsOf?.(address)?.clients ?? this.#bounds.clientsPerAddressBound
+    const { maxClients, sharedUsage: shared, limitsOf } = this.#bounds
+    const maxClientsPerAddress = limitsOf?.(address)?.clients ?? this.#bounds.maxClientsPerAddress
     const ofAddress = shared ? shared.count(address) : (this.#usageByAddress.get(address)?.listeners ?? 0)
-    if (ofAddress >= clientsPerAddressBound) return 'too_many_connections'
-    return (shared ? shared.count(ALL) : this.#listeners) >= clientsBound ? 'full' : null
+    if (ofAddress >= maxClientsPerAddress) return 'too_many_connections'
+    return (shared ? shared.count(ALL) : this.#listeners) >= maxClients ? 'full' : null
   }
 
-  /** Counts a client. Returns the limit that it exceeds, and then it does not count: another process may have been faster. */
+  /** Counts a client, or returns the limit that it exceeds: another process may have accepted a client since the last check. */
   add({ address }: ConnectedClient): ReturnType<ConnectionLimits['exceededLimit']> {
-    const exceeded = this.#share(address)
+    const { sharedUsage: shared } = this.#bounds
+    const exceeded = shared?.exclusively(() => {
+      const limit = this.exceededLimit(address)
+      if (!limit) for (const name of [address, ALL]) shared.change(name, 1)
+      return limit
+    })
     if (exceeded) return exceeded
     const usage = this.#usageByAddress.get(address)
     if (usage) usage.listeners += 1
@@ -59,13 +61,13 @@ export class ConnectionLimits {
     const usage = this.#usageByAddress.get(client.address)
     if (!usage) return
     this.#listeners -= 1
-    for (const name of [client.address, ALL]) this.#bounds.shared?.change(name, -1)
+    for (const name of [client.address, ALL]) this.#bounds.sharedUsage?.change(name, -1)
     usage.listeners -= 1
     settleWaiting(usage, client, false)
     this.#forgetIfEmpty(client.address, usage)
   }
 
-  /** Resolves when a client may start its replay, or has disconnected. Call the result when the replay ends. */
+  /** Resolves when a client may start its replay or has disconnected. Call the result when the replay ends. */
   async acquireReplaySlot(client: ConnectedClient): Promise<() => void> {
     const usage = this.#usageByAddress.get(client.address)
     if (!usage) return noop
@@ -75,7 +77,6 @@ export class ConnectionLimits {
     if (usage.replays < replaysBound) usage.replays += 1
     else if (!(await new Promise<boolean>((resolve) => usage.waiting.set(client, resolve)))) return noop
     return () => {
-      // The slot passes to the next waiting client.
       const [next] = usage.waiting.keys()
       if (next) return settleWaiting(usage, next, true)
       usage.replays -= 1
@@ -83,24 +84,11 @@ export class ConnectionLimits {
     }
   }
 
-  /** Counts a client in all processes, unless that exceeds a limit. */
-  #share(address: string): ReturnType<ConnectionLimits['exceededLimit']> {
-    const { shared } = this.#bounds
-    if (!shared) return null
-    return shared.exclusively(() => {
-      const exceeded = this.exceededLimit(address)
-      if (!exceeded) for (const name of [address, ALL]) shared.change(name, 1)
-      return exceeded
-    })
-  }
-
-  /** Drops an unused address, so that the map does not grow. */
   #forgetIfEmpty(address: string, { listeners, replays }: AddressUsage): void {
     if (listeners === 0 && replays === 0) this.#usageByAddress.delete(address)
   }
 }
 
-/** Ends the wait of a client, if it waits. */
 function settleWaiting({ waiting }: AddressUsage, client: ConnectedClient, isGranted: boolean): void {
   waiting.get(client)?.(isGranted)
   waiting.delete(client)

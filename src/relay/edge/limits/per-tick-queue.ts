@@ -1,7 +1,4 @@
-/**
- * Runs a bounded number of tasks per turn of the event loop, in order, so that a crowd of new connections does not
- * delay the connected listeners. The caller bounds how many tasks wait.
- */
+/** Runs a limited number of tasks per turn of the event loop, so that a crowd of new connections does not delay listeners. */
 export class PerTickQueue {
   readonly #perTick: number
   readonly #waiting: (() => void)[] = []

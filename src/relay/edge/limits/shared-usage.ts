@@ -1,17 +1,16 @@
 import { DatabaseSync } from 'node:sqlite'
 
-/** How long a process waits for another one that counts. Each count takes microseconds. */
+/** A process waits this long for the lock of another one, which holds it for microseconds. */
 const BUSY_TIMEOUT_MS = 1_000
-
-/** An address that was idle for this time has its full rates again. A sweep after this number of requests forgets it. */
+/** After this time an idle address has its full rates again, so a sweep, after this number of requests, may remove it. */
 const [RATE_KEPT_MS, RATES_SWEPT_EVERY] = [600_000, 1_000]
-/** Addresses remembered at most; the rates of those that were idle longest are full again. */
+/** A sweep keeps the rates of at most this many addresses and removes those idle for longest. */
 const ADDRESSES_BOUND = 50_000
 
-/** What is left of the two rates of an address, and when that was so. */
+/** The requests that an address has left of its two rates, at a time in milliseconds. */
 export type SharedRate = { readonly all: number; readonly logs: number; readonly at: number }
 
-/** Counts of several processes in one small file, so that a limit holds across all of them. Nothing in it survives a start. */
+/** Counts of several processes in one small file, so that a limit applies to all of them together. A restart clears them. */
 export class SharedUsage {
   readonly #worker: number
   #database: DatabaseSync
@@ -24,7 +23,7 @@ export class SharedUsage {
     this.#statements = prepare(this.#database)
   }
 
-  /** Goes on in another file that is open elsewhere, with what this process counts. The rates there are full. */
+  /** Continues in a file that another process has opened, with the counts of this process. The rates there are full. */
   moveTo(file: string): void {
     this.#database.prepare('ATTACH ? AS next').run(file)
     this.#database.prepare('INSERT INTO next.counts SELECT * FROM main.counts WHERE worker = ?').run(this.#worker)
@@ -33,25 +32,21 @@ export class SharedUsage {
     this.#statements = prepare(this.#database)
   }
 
-  /** The count of all processes. */
   count(name: string): number {
     return Number(this.#statements.count.get(name)?.count ?? 0)
   }
 
-  /** Changes the count of this process. */
   change(name: string, delta: number): void {
     this.#statements.change.run(name, this.#worker, delta)
     if (delta < 0) this.#statements.drop.run(this.#worker, name)
   }
 
-  /** Forgets a process that is gone. */
   forget(worker: number): void {
     this.#statements.drop.run(worker, null)
   }
 
   /**
-   * Takes from the rates of an address while no other process does. `take` gets the time of the machine, which all processes
-   * share, and returns what is left then, or null to take nothing.
+   * Calls `take` with the machine's time, which all processes share, and the rates left. It returns the rest, or null to refuse.
    */
   takeRate(address: string, take: (now: number, left: SharedRate | undefined) => SharedRate | null): boolean {
     return this.exclusively(() => {
@@ -64,7 +59,6 @@ export class SharedUsage {
     })
   }
 
-  /** Runs while no other process counts. */
   exclusively<Result>(run: () => Result): Result {
     this.#database.exec('BEGIN IMMEDIATE')
     try {

@@ -1,4 +1,4 @@
-/** A rate limit: `capacity` at once, `perSecond` in the long run. Times are milliseconds. */
+/** A rate limit: `capacity` at once, and `perSecond` in the long run. Times are milliseconds. */
 export class TokenBucket {
   readonly #capacity: number
   readonly #perSecond: number
@@ -12,7 +12,6 @@ export class TokenBucket {
     this.#refilledAt = now
   }
 
-  /** Takes `count` tokens; takes none and returns false if there are fewer. */
   take(now: number, count = 1): boolean {
     if (this.available(now) < count) return false
     this.#available -= count

@@ -1,22 +1,18 @@
 import { nextTurn } from '../../../lib/turns.ts'
 import { Refusal } from '../../../protocol/refusal.ts'
 
-/** Long tape reads that may run at once, in all and of one client; more are refused. */
+/** Long tape reads that may run at once, in total and for one client. The queue refuses further reads. */
 const [WORK_BOUND, WORK_PER_CLIENT_BOUND] = [64, 32]
 
-/**
- * Runs long work in slices, one slice per turn of the event loop over all callers. Live listeners therefore wait for
- * one slice at most, however many long reads run.
- */
+/** Runs long work in slices, one per turn of the event loop over all callers, so that live listeners wait for one slice at most. */
 export class WorkQueue {
   #last: Promise<unknown> = Promise.resolve()
   #running = 0
   readonly #runningByClient = new Map<string, number>()
 
-  /** Runs a piece of work; refuses when too many run already. */
   async run<Result>(client: string, work: () => Promise<Result>): Promise<Result> {
-    if (this.#running >= WORK_BOUND || this.#runningOf(client) >= WORK_PER_CLIENT_BOUND) {
-      throw new Refusal(503, 'busy', 'Too much of the tape is being read at once; come back in a moment.')
+    if (this.#running >= WORK_BOUND || (this.#runningByClient.get(client) ?? 0) >= WORK_PER_CLIENT_BOUND) {
+      throw new Refusal(503, 'busy', 'Too much of the tape is being read at once; retry in a moment.')
     }
     this.#count(client, 1)
     try {
@@ -27,18 +23,13 @@ export class WorkQueue {
     }
   }
 
-  #runningOf(client: string): number {
-    return this.#runningByClient.get(client) ?? 0
-  }
-
   #count(client: string, change: 1 | -1): void {
     this.#running += change
-    const running = this.#runningOf(client) + change
+    const running = (this.#runningByClient.get(client) ?? 0) + change
     if (running > 0) this.#runningByClient.set(client, running)
     else this.#runningByClient.delete(client)
   }
 
-  /** Resolves when the next slice may run. */
   nextSlice(): Promise<unknown> {
     this.#last = this.#last.then(() => nextTurn())
     return this.#last

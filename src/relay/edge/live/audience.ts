@@ -1,26 +1,27 @@
 import type { Hex } from '../../../lib/hex.ts'
 import type { SelectionOptions } from '../../../protocol/selection.ts'
 import type { Matcher } from '../select/match.ts'
-import type { BatchEncoder, Recipients } from './batch-encoder.ts'
+import { encodeBatch, type Recipients } from './batch-encoder.ts'
 import type { Listener } from './listener.ts'
 import type { MatchedBatch } from './matched-batch.ts'
+import type { WriteBuffer } from './write-buffer.ts'
 
-/** All audiences with the same options. Matching runs once per token for all of them. */
+/** All audiences with equal options. Matching runs once per token for all of them. */
 export type FilterGroup = {
   readonly name: string
   readonly options: SelectionOptions
-  /** Whether its options have value filters; the number of such selections is bounded. */
+  /** Whether the options have value filters; the number of such selections is limited. */
   readonly isFiltered: boolean
   readonly match: Matcher
   readonly audiences: Map<string, Audience>
 }
 
-/** What the delivery asks before a write, and reports after one that leaves a backlog. */
+/** Lets a delivery check a listener with a backlog before a write, and record bytes that the kernel did not take. */
 export type BacklogCheck = { mayWrite(listener: Listener): boolean; hold(listener: Listener, bytes: Buffer): void }
 
 type Subscribers = Recipients & { sent: number; readonly listeners: Set<Listener> }
 
-/** All listeners with the same selection. Those with the same transport and compression share one buffer. */
+/** All listeners with one selection. Those with equal transport and compression share one buffer. */
 export class Audience {
   readonly group: FilterGroup
   readonly name: string
@@ -58,16 +59,13 @@ export class Audience {
     this.#subscribersLike(listener)?.listeners.delete(listener)
   }
 
-  /**
-   * Builds one buffer per transport and compression, and makes one write per listener that keeps up. Of a listener without
-   * a backlog this reads the outlet alone: with thousands of them, each object that is touched is a cache miss.
-   */
-  deliver(batch: MatchedBatch, backlogs: BacklogCheck, encoder: BatchEncoder): void {
+  /** Makes one write per listener that keeps up. Without a backlog it touches only the outlet: another object is a cache miss. */
+  deliver(batch: MatchedBatch, backlogs: BacklogCheck, buffer: WriteBuffer): void {
     const frames = batch.framesFor(this.tokens)
     if (frames.length === 0) return
     for (const subscribers of this.#subscribers) {
       if (subscribers.listeners.size === 0) continue
-      const bytes = encoder.encode(frames, subscribers)
+      const bytes = buffer.join(encodeBatch(frames, subscribers))
       let hasBacklog = false
       for (const listener of subscribers.listeners) {
         const { outlet } = listener
@@ -78,7 +76,7 @@ export class Audience {
         hasBacklog = true
       }
       subscribers.sent += frames.length
-      if (hasBacklog) encoder.keep()
+      if (hasBacklog) buffer.keep()
     }
   }
 

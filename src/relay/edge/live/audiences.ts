@@ -8,30 +8,30 @@ import { optionsKey, type Selection, tokensKey } from '../select/compiled-select
 import { evictedOf, type Frame } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
 import { Audience, type BacklogCheck, type FilterGroup } from './audience.ts'
-import { BatchEncoder } from './batch-encoder.ts'
 import type { Listener } from './listener.ts'
 import { MatchedBatch, UpdateBatch } from './matched-batch.ts'
+import { WriteBuffer } from './write-buffer.ts'
 
 const START: TapePosition = { seq: 0, n: null }
+/** Updates whose match may depend on earlier updates of the keys that they name. */
+const followerTypes: ReadonlySet<UpdateType> = new Set(['seal', 'retract', 'amend'])
 
-/** All live listeners, grouped by selection. */
 export class Audiences {
   readonly #groups = new Map<string, FilterGroup>()
   readonly #audienceByListener = new Map<Listener, Audience>()
-  /** How many listeners selected each token by name; under null those that selected all tokens. */
+  /** Number of listeners that selected each token by name; under null, of those that selected all tokens. */
   readonly #listenersByToken = new Map<Hex | null, number>()
-  readonly #encoder: BatchEncoder
+  readonly #buffer: WriteBuffer
   #filteredCount = 0
 
   constructor(isHeld: (memory: ArrayBufferLike) => boolean) {
-    this.#encoder = new BatchEncoder(isHeld)
+    this.#buffer = new WriteBuffer(isHeld)
   }
 
   has(listener: Listener): boolean {
     return this.#audienceByListener.has(listener)
   }
 
-  /** Puts a listener into the audience of its selection. */
   assign(listener: Listener): void {
     const { options, tokens } = listener
     const group = this.#groupOf(options)
@@ -62,7 +62,7 @@ export class Audiences {
     if (group.audiences.size === 0) this.#groups.delete(group.name)
   }
 
-  /** The number of selections with value filters if this listener, or a new one, had this selection. */
+  /** The number of selections with value filters after this listener, or a new one, takes this selection. */
   filteredCountWith({ tokens, options }: Selection, listener?: Listener): number {
     const exists = this.#groups.get(optionsKey(options))?.audiences.has(tokensKey(tokens)) ?? false
     if (exists || !hasValueFilter(options)) return this.#filteredCount
@@ -70,12 +70,10 @@ export class Audiences {
     return this.#filteredCount + (previous?.group.isFiltered && previous.size === 1 ? 0 : 1)
   }
 
-  /** How many sets of options are in use. */
   get groupCount(): number {
     return this.#groups.size
   }
 
-  /** How many different selections are in use. */
   get audienceCount(): number {
     let count = 0
     for (const { audiences } of this.#groups.values()) count += audiences.size
@@ -86,13 +84,13 @@ export class Audiences {
     return this.#audienceByListener.size
   }
 
-  /** The most listeners that an update about this token reaches, whatever their other options leave out. */
+  /** The most listeners that an update about this token may reach. */
   listenersOf(address: Hex | null): number {
     if (address === null) return this.listenerCount
     return (this.#listenersByToken.get(null) ?? 0) + (this.#listenersByToken.get(address) ?? 0)
   }
 
-  /** Looks up the keys that the matching of these frames needs, so that their delivery is short. */
+  /** Looks up in advance the keys that matching these frames needs, so that their delivery is short. */
   *lookUp(frames: readonly Frame[]): Steps<void> {
     const followers = frames.filter(({ entry }) => followerTypes.has(entry.update.type))
     if (followers.length === 0) return
@@ -103,7 +101,7 @@ export class Audiences {
     }
   }
 
-  /** The listeners of the sealed view for whom it lacks something of these frames, because eviction took it. */
+  /** The listeners of the sealed view to whom eviction left a gap in these frames. */
   lackingEvicted(frames: readonly Frame[]): readonly Listener[] {
     const seals = frames.filter(({ entry }) => entry.update.type === 'seal')
     const sealedGroups = seals.length > 0 ? [...this.#groups.values()].filter(({ options }) => options.stage === 'sealed') : []
@@ -114,13 +112,13 @@ export class Audiences {
     )
   }
 
-  /** Delivers a batch to every audience of the default view, and one to every audience of the sealed view. */
+  /** Delivers `plain` to every audience of the default view, and `sealed` to every audience of the sealed view. */
   deliver(plain: readonly Frame[], sealed: readonly Frame[], backlogs: BacklogCheck): void {
     const plainBatch = new UpdateBatch(plain)
     const sealedBatch = sealed === plain ? plainBatch : new UpdateBatch(sealed)
     for (const { match, audiences, options } of this.#groups.values()) {
       const matched = new MatchedBatch(options.stage === 'sealed' ? sealedBatch : plainBatch, (frames) => runAtOnce(match(frames)))
-      for (const audience of audiences.values()) audience.deliver(matched, backlogs, this.#encoder)
+      for (const audience of audiences.values()) audience.deliver(matched, backlogs, this.#buffer)
     }
   }
 
@@ -143,9 +141,6 @@ export class Audiences {
     return group
   }
 }
-
-/** Updates whose match may depend on earlier updates of the keys that they name. */
-const followerTypes: ReadonlySet<UpdateType> = new Set(['seal', 'retract', 'amend'])
 
 const isWanted = (address: Hex | null, audiences: FilterGroup['audiences']): boolean =>
   [...audiences.values()].some(({ tokens }) => tokens === null || (address !== null && tokens.has(address)))

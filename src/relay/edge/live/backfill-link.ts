@@ -6,13 +6,13 @@ import { shownFilters } from '../../../protocol/value-filters.ts'
 import type { Directory } from '../../tokens/token-directory.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 
-/** A proxy may refuse a longer request line. Our own server accepts 8 KiB, headers included. */
+/** A proxy may refuse a longer request line. The relay accepts 8 KiB, headers included. */
 const SYMBOLS_BOUND_CHARS = 4_096
 
-/** What a replay skipped: everything that its selection matches after a position, up to and including a sequence number. */
+/** The skipped part of a replay: all matching updates after a position, up to and including a sequence number. */
 type SkippedRange = { readonly epoch: string; readonly after: TapePosition; readonly upTo: number }
 
-/** The history URL of a skipped range; its pages, followed by `next`, hold exactly that range. */
+/** The history URL of a skipped range. Its pages, followed by `next`, contain exactly that range. */
 export function backfillUrlOf({ tokens, options }: Selection, { epoch, after, upTo }: SkippedRange, directory: Directory): string {
   const next = upTo + 1
   const parameters: readonly (readonly [string, string | readonly string[] | null])[] = [
@@ -21,13 +21,13 @@ export function backfillUrlOf({ tokens, options }: Selection, { epoch, after, up
     ['stage', options.stage],
     ...Object.entries(shownFilters(options)),
     ['after', formatPosition(epoch, after.seq, after.n)],
-    // What the sealed view emits just before the next seal was not skipped; it comes live.
+    // The updates that the sealed view emits just before the next seal were not skipped: they are sent live.
     ['before', formatPosition(epoch, next, options.stage === 'sealed' ? 1 : null)],
   ]
   return `/v1/events?${parameters.flatMap(([name, value]) => (value ? [`${name}=${value}`] : [])).join('&')}`
 }
 
-/** Addresses, since symbols can change; symbols where the addresses would make the URL too long. */
+/** Addresses, because symbols can change; symbols if the addresses would make the URL too long. */
 function symbolsOf(tokens: ReadonlySet<Hex>, directory: Directory): string {
   const addresses = [...tokens].sort()
   const text = addresses.join(',')
@@ -44,7 +44,7 @@ function shortestSelector(address: Hex, directory: Directory): string {
   return encoded.length < address.length ? encoded : address
 }
 
-/** Characters that a symbol cannot have in a list of symbols, even encoded: the list would be read differently. */
+/** A symbol with one of these characters would be read as something else in a list of symbols, even if encoded. */
 const unsafeInList = /[,*\s\p{C}]/u
 
 function typesOf({ types }: SelectionOptions): string | null {

@@ -1,65 +1,58 @@
 import type { Listener } from './listener.ts'
 
-/** A backlog of more than this many times the bound is too much at once. */
+/** A backlog of more than this many times the limit ends the connection without patience. */
 const AT_ONCE_FACTOR = 16
-/** All backlogs together may hold this much memory. Beyond it, connections end: the one farthest behind first. */
+/** All backlogs together may hold this much memory. Beyond it, connections end, the one farthest behind first. */
 const HELD_BOUND_BYTES = 268_435_456
 
-/** Memory that a listener has not taken yet. */
+/** Memory with bytes that a listener has not taken yet. */
 type Piece = {
   readonly memory: ArrayBufferLike
-  /** When this was written, in writes to all listeners. */
+  /** The time of the write, counted in writes to all listeners. */
   readonly writtenAt: number
-  /** The listener has taken it when it has taken this many bytes. */
+  /** The listener is done with this memory when it has taken this many bytes in total. */
   end: number
 }
 
 type Backlog = {
-  /** The memory of its live updates, oldest first. */
+  /** The memory of the listener's live updates, oldest first. */
   readonly pieces: Piece[]
-  /** Since when it is over the bound. */
+  /** The time since which the backlog is over the limit; null if it is not. */
   overSince: number | null
 }
 
-type Options = {
-  readonly backlogBoundBytes: number
-  readonly backlogPatienceMs: number
-  /** Monotonic milliseconds. */
-  readonly uptime: () => number
-}
+export type BacklogBounds = { readonly maxBacklogBytes: number; readonly backlogPatienceMs: number; readonly uptime: () => number }
 
-/**
- * The listeners that have not taken all bytes yet. A burst or a busy moment of a good reader is no reason to disconnect it, so a
- * backlog may be over the bound for a while. Meanwhile its live updates are held once for all listeners that wait for them.
- */
+/** The listeners with untaken bytes. A burst must not end a good reader's connection, so a backlog may be too large for a while. */
 export class Backlogs {
-  readonly #options: Options
+  readonly #options: BacklogBounds
   readonly #backlogs = new Map<Listener, Backlog>()
-  readonly #held = new HeldMemory()
+  /** The number of pieces that refer to each memory. Backlogs share it, so it counts once, and whole: a part cannot be freed. */
+  readonly #piecesOf = new Map<ArrayBufferLike, number>()
+  #heldBytes = 0
   #writes = 0
 
-  constructor(options: Options) {
+  constructor(options: BacklogBounds) {
     this.#options = options
   }
 
-  /** The memory that live updates of all backlogs hold. */
+  /** The memory that live updates of all backlogs keep from being freed. */
   get heldBytes(): number {
-    return this.#held.bytes
+    return this.#heldBytes
   }
 
-  /** Whether a backlog still refers to this memory. */
-  readonly isHeld = (memory: ArrayBufferLike): boolean => this.#held.isHeld(memory)
+  readonly isHeld = (memory: ArrayBufferLike): boolean => this.#piecesOf.has(memory)
 
   /** Whether a listener is fast enough for another write. */
   keepsUp(listener: Listener): boolean {
-    const { backlogBoundBytes, backlogPatienceMs, uptime } = this.#options
+    const { maxBacklogBytes, backlogPatienceMs, uptime } = this.#options
     const overdue = listener.overdueBytes()
-    if (overdue <= backlogBoundBytes) {
+    if (overdue <= maxBacklogBytes) {
       const backlog = this.#backlogs.get(listener)
       if (backlog) backlog.overSince = null
       return true
     }
-    if (overdue > AT_ONCE_FACTOR * backlogBoundBytes) return false
+    if (overdue > AT_ONCE_FACTOR * maxBacklogBytes) return false
     const backlog = this.#backlogOf(listener)
     const now = uptime()
     backlog.overSince ??= now
@@ -75,25 +68,27 @@ export class Backlogs {
     this.#writes += 1
     if (last?.memory === memory) last.end = end
     else {
-      this.#held.hold(memory)
+      const count = this.#piecesOf.get(memory) ?? 0
+      if (count === 0) this.#heldBytes += memory.byteLength
+      this.#piecesOf.set(memory, count + 1)
       pieces.push({ memory, writtenAt: this.#writes, end })
     }
-    // The test before the next write may be much later.
+    // Starts the patience now: the check before the next write may be much later.
     this.keepsUp(listener)
   }
 
-  /** Releases what was taken. Before each delivery, since the backlog of a listener grows by a write alone. */
+  /** Releases all taken memory. Call it before each delivery: only a write makes a backlog grow. */
   update(): void {
     for (const listener of this.#backlogs.keys()) this.updateOf(listener)
   }
 
-  /** Releases what a listener has taken, and the listener itself if it has no backlog: a closed connection has none. */
+  /** Releases the memory that a listener has taken, and the listener itself if it has no backlog, like a closed connection. */
   updateOf(listener: Listener): void {
     const backlog = this.#backlogs.get(listener)
     if (!backlog) return
     const { outlet } = listener
     if (outlet.backlog === 0) return this.#delete(listener, backlog)
-    if (listener.overdueBytes() <= this.#options.backlogBoundBytes) backlog.overSince = null
+    if (listener.overdueBytes() <= this.#options.maxBacklogBytes) backlog.overSince = null
     const { takenBytes } = outlet
     while (backlog.pieces[0] && backlog.pieces[0].end <= takenBytes) this.#releaseFirst(backlog)
   }
@@ -124,35 +119,11 @@ export class Backlogs {
   }
 
   #releaseFirst({ pieces }: Backlog): void {
-    const first = pieces.shift()
-    if (first) this.#held.release(first.memory)
-  }
-}
-
-/** The memory that backlogs refer to. Many backlogs share it, so it is counted once, and whole: a part cannot be freed. */
-class HeldMemory {
-  readonly #readersOf = new Map<ArrayBufferLike, number>()
-  #bytes = 0
-
-  /** The bytes of memory that cannot be freed yet. */
-  get bytes(): number {
-    return this.#bytes
-  }
-
-  isHeld(memory: ArrayBufferLike): boolean {
-    return this.#readersOf.has(memory)
-  }
-
-  hold(memory: ArrayBufferLike): void {
-    const readers = this.#readersOf.get(memory) ?? 0
-    if (readers === 0) this.#bytes += memory.byteLength
-    this.#readersOf.set(memory, readers + 1)
-  }
-
-  release(memory: ArrayBufferLike): void {
-    const readers = this.#readersOf.get(memory) ?? 0
-    if (readers > 1) return void this.#readersOf.set(memory, readers - 1)
-    this.#readersOf.delete(memory)
-    this.#bytes -= memory.byteLength
+    const memory = pieces.shift()?.memory
+    if (!memory) return
+    const count = this.#piecesOf.get(memory) ?? 0
+    if (count > 1) return void this.#piecesOf.set(memory, count - 1)
+    this.#piecesOf.delete(memory)
+    this.#heldBytes -= memory.byteLength
   }
 }

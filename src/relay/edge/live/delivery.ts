@@ -7,76 +7,58 @@ import type { Audiences } from './audiences.ts'
 import { BatchDelay } from './batch-delay.ts'
 import { RecentUpdates } from './recent-updates.ts'
 
-/** Updates that may wait to share one write; at this count they are delivered at once. */
+/** Updates that may wait to share one write. At this count they are delivered at once. */
 const DELAYED_BOUND = 2_048
-/** Updates that may wait while a large batch is delivered in turns; at this count the rest of it is delivered at once. */
+/** Updates that may wait while a large batch is delivered in turns. At this count the rest of that batch is delivered at once. */
 const UNDELIVERED_BOUND = 16_384
-/** A write to one socket costs this, whatever it holds, and this for each of its characters. All costs here are measured. */
+/** Measured cost of a write to one socket, and of each character in it. */
 const WRITE_MICROS = 7
 const WRITTEN_CHAR_MICROS = 0.000_075
 /** The writes of a slice may hold the event loop for as long as two rounds of empty writes, or for one turn. */
 const ROUNDS_PER_SLICE = 2
 /**
- * The cost of framing an update, of asking one set of options about it, and of compressing each of its characters. Together
- * they may hold the event loop for as long as the round of writes that another slice would need, or for one turn.
+ * Measured cost of framing an update, of matching it with one set of options, and of compressing each character. Their sum in one
+ * slice is limited to one round of writes, or one turn.
  */
 const FRAME_MICROS = 2
 const MATCH_MICROS = 0.2
 const COMPRESSED_CHAR_MICROS = 0.024
 const TURN_MICROS = TURN_MS * 1_000
-/** The sealed view emits no more updates for the seals of one write. */
+/** For the seals of one write the sealed view emits at most this many updates. */
 const SEALED_PART_UPDATES = 250
 
 type Options = {
   readonly tape: SearchableTape
   readonly audiences: Audiences
-  /** The longest that an update waits for others to share its write. */
+  /** The longest time that an update waits for others to share its write. */
   readonly delayBoundMs: number
   readonly write: (plain: readonly Frame[], sealed: readonly Frame[]) => void
 }
 
 /**
- * Delivers what is written to the tape: at once, or with a short delay together with what follows. A large batch goes out in
- * slices, over several turns of the event loop. Each slice reaches all live listeners in one step, so that all of them are at
- * the same position whenever another one joins.
+ * Delivers the updates of the tape: at once, or after a short delay together with later ones. A large batch is delivered in slices.
+ * Each slice reaches all live listeners in one step, so that all are at one position whenever another listener joins.
  */
 export class Delivery {
   readonly #options: Options
   readonly #delay: BatchDelay
-  readonly #recent: RecentUpdates
+  /** The newest delivered updates. */
+  readonly recent: RecentUpdates
   #undelivered: Entry[] = []
   #timer: NodeJS.Timeout | null = null
-  /** A delivery that takes several turns, and its next turn. */
+  /** A delivery over several turns, and its next turn. */
   #steps: Steps<void> | null = null
   #nextTurn: NodeJS.Immediate | null = null
-  #deliveredSeq: number
-  #part: TapePosition | null = null
+  /** Every live listener has received, or did not match, all updates up to this sequence number. */
+  deliveredSeq: number
+  /** The position up to which the sealed view of the next update was delivered; null if none of that was. */
+  part: TapePosition | null = null
 
   constructor(options: Options) {
     this.#options = options
     this.#delay = new BatchDelay(options.delayBoundMs)
-    this.#deliveredSeq = options.tape.end()
-    this.#recent = new RecentUpdates(this.#deliveredSeq)
-  }
-
-  /** The last sequence number that every live listener received or did not match. */
-  get deliveredSeq(): number {
-    return this.#deliveredSeq
-  }
-
-  /** Up to where the sealed view of the next update was delivered; null where none of it was. */
-  get part(): TapePosition | null {
-    return this.#part
-  }
-
-  /** The sequence number after which all delivered updates are in memory. */
-  get recentSinceSeq(): number {
-    return this.#recent.sinceSeq
-  }
-
-  /** The delivered updates after a sequence number, or null if some of them are no longer in memory. */
-  recentAfter(seq: number): readonly Entry[] | null {
-    return this.#recent.after(seq)
+    this.deliveredSeq = options.tape.end()
+    this.recent = new RecentUpdates(this.deliveredSeq)
   }
 
   add(batch: readonly Entry[]): void {
@@ -89,7 +71,7 @@ export class Delivery {
     this.#timer ??= setTimeout(() => this.flush(), delayMs)
   }
 
-  /** Delivers what waits, without a delay. What is too much for one turn goes on in the next ones. */
+  /** Delivers the waiting updates without a delay. If they are too many for one turn, the delivery continues in the next ones. */
   flush(): void {
     if (this.#timer) clearTimeout(this.#timer)
     this.#timer = null
@@ -98,9 +80,8 @@ export class Delivery {
     this.#continue(this.#steps)
   }
 
-  /** Delivers the rest of an update whose sealed view was delivered in part. */
   finishPart(): void {
-    while (this.#part && this.#steps) this.#steps.next()
+    while (this.part && this.#steps) this.#steps.next()
   }
 
   close(): void {
@@ -133,7 +114,6 @@ export class Delivery {
     }
   }
 
-  /** Takes the updates of one write per listener. */
   #takeSlice(): readonly Entry[] {
     const { audiences } = this.#options
     const roundMicros = audiences.listenerCount * WRITE_MICROS
@@ -152,20 +132,17 @@ export class Delivery {
 
   #write(plain: readonly Frame[], sealed: readonly Frame[]): void {
     const startedAt = performance.now()
-    this.#recent.add(plain.map(({ entry }) => entry))
+    this.recent.add(plain.map(({ entry }) => entry))
     this.#options.write(plain, sealed)
     const [last, lastPart] = [plain.at(-1), sealed.at(-1)]
-    if (last) this.#deliveredSeq = last.seq
-    this.#part = last || !lastPart ? null : { seq: lastPart.seq, n: lastPart.n }
+    if (last) this.deliveredSeq = last.seq
+    this.part = last || !lastPart ? null : { seq: lastPart.seq, n: lastPart.n }
     this.#delay.recordRound(startedAt, performance.now())
   }
 }
 
-/** The frames of one write to each listener of either view. */
-type SliceWrite = { readonly plain: readonly Frame[]; readonly sealed: readonly Frame[] }
-
-/** A seal may emit thousands of updates in the sealed view, whose listeners then receive it in parts. */
-function* writesOf(frames: readonly Frame[]): Iterable<SliceWrite> {
+/** In the sealed view a seal may emit thousands of updates. Its listeners then receive it in parts. */
+function* writesOf(frames: readonly Frame[]) {
   let [together, added] = [[] as Frame[], 0]
   for (const frame of frames) {
     const viewSize = frame.sealedViewSize

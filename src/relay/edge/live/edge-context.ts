@@ -1,47 +1,43 @@
 import type { IncomingMessage } from 'node:http'
+import type { Config } from '../../config/config.ts'
 import type { SearchableTape } from '../../tape/tape.ts'
-import type { KeyRing } from '../limits/api-key-ring.ts'
+import type { ApiKeyRing } from '../limits/api-key-ring.ts'
 import type { Authorizer } from '../limits/authorizer.ts'
 import type { View } from '../select/state-view.ts'
 import type { Hub } from './hub.ts'
 
-/** Everything that the sessions of this relay share. */
-export type EdgeContext = {
+/** The parts and settings that all sessions share. */
+export type EdgeContext = Pick<Config['edge'], 'heartbeatMs' | 'maxSelections' | 'maxReplay' | 'maxBacklogBytes'> & {
   readonly hub: Hub
   readonly view: View
   readonly tape: SearchableTape
-  /** The wall clock without its steps: for ages, and for what the tape kept when. */
+  /** The wall clock without its steps: for ages, and for the times of the tape. */
   readonly now: () => number
-  /** For what shows a time. */
+  /** The wall clock: for times that clients see. */
   readonly wallTime: () => number
-  /** Monotonic milliseconds, unaffected by changes of the wall clock. */
+  /** Monotonic milliseconds. */
   readonly uptime: () => number
   readonly chainId: () => number | null
-  /** Whether every upstream URL is of another chain. */
+  /** Whether every upstream URL belongs to another chain. */
   readonly isWrongChain: () => boolean
   readonly server: string
   readonly demo: boolean
-  readonly heartbeatMs: number
-  readonly navStaleMs: number
-  readonly selectionsBound: number
-  readonly replayBound: number
-  readonly backlogBoundBytes: number
+  readonly navStaleAfterMs: number
   readonly tapeRetentionMs: number
 }
 
-/** Everything that opens and refuses the streams of clients. */
+/** The parts and settings that open or refuse the streams of clients. */
 export type StreamServices = {
   readonly edge: EdgeContext
   readonly random: () => number
   readonly createConnectionId: () => string
-  /** The address that a connection counts for. */
+  /** The address or API key that a connection is counted under. */
   readonly clientAddressOf: (incoming: IncomingMessage) => string
   readonly authorize: Authorizer
-  /** The keys that clients need; null where they need none. */
-  readonly keys: KeyRing | null
-  /** Whether WebSocket messages are compressed for clients that offer it. */
+  /** The API keys that clients need; null if they need none. */
+  readonly keys: ApiKeyRing | null
   readonly compression: boolean
   readonly warn: (kind: string, detail: unknown) => void
-  /** Receives the HTTP status of each refusal; none where the connection is closed without an answer. */
+  /** Receives the HTTP status of each refusal, or `none` if the connection is closed without an answer. */
   readonly countRefusal: (code: number | 'none') => void
 }

@@ -1,55 +1,47 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
 import { Refusal } from '../../../protocol/refusal.ts'
 import { defaultSelectionOptions, patchOptions, readStreamQuery } from '../../../protocol/selection.ts'
 import { contentTypeOf, type FormatName, formatOf, variantsOf } from '../../../protocol/transports.ts'
 import { resolveKnownSymbols } from '../select/symbols.ts'
 import { publicHeaders, safetyHeaders } from '../transport/exposed-headers.ts'
-import type { Outlet } from '../transport/outlet.ts'
 import { SocketOutlet } from '../transport/socket-outlet.ts'
 import { takeOver } from '../transport/socket-takeover.ts'
-import type { EdgeContext, StreamServices } from './edge-context.ts'
+import type { StreamServices } from './edge-context.ts'
 import { Listener } from './listener.ts'
 import { continueSession, startSession } from './stream-session.ts'
 
-/** How long the last bytes of a stream may take before the connection is cut. */
+/** A connection is cut if the client has not taken the last bytes of a stream by then. */
 const END_BOUND_MS = 5_000
 /** A browser that lost its stream reconnects after a random time in this range, so that not all reconnect at once. */
 const RETRY_LEAST_MS = 1_000
 const RETRY_SPREAD_MS = 2_000
-/** Browsers come back after this time: where the relay is about to be of use, and where it is full. */
+/** A refused browser retries after this time: soon if the relay will be ready shortly, later if it is full. */
 const SOON_RETRY_MS = 2_000
 const OVERLOAD_RETRY_MS = 30_000
 
-/** One request for a stream. `format` is set where the path fixes it. */
+/** A request for a stream. `format` is set if the path determines it. */
 export type StreamRequest = {
   readonly incoming: IncomingMessage
   readonly outgoing: ServerResponse
   readonly query: URLSearchParams
   readonly format: FormatName | undefined
-  /** The format that the `Accept` header names; it counts only where path and query name none. */
+  /** The format of the `Accept` header, which counts only if neither path nor query name one. */
   readonly acceptedFormat: FormatName
 }
 
-/** Resolves a request into the stream to open; refuses what cannot be served. */
-function resolveRequest(
-  { edge }: StreamServices,
-  { incoming, query: parameters, format: pathFormat, acceptedFormat }: StreamRequest,
-) {
-  const query = readStreamQuery(parameters, lastEventIdOf(incoming))
-  const format = pathFormat ?? query.format ?? acceptedFormat
+function resolveRequest({ edge }: StreamServices, request: StreamRequest) {
+  const query = readStreamQuery(request.query, lastEventIdOf(request.incoming))
+  const format = request.format ?? query.format ?? request.acceptedFormat
   const choice = resolveKnownSymbols(edge.view, query.symbols ?? [])
   const options = patchOptions(defaultSelectionOptions, query)
   return { query, format, choice, options, since: query.since ?? ({ from: 'now' } as const) }
 }
 
-/** The headers of the stream that a request would open, for HEAD. */
 export const streamHeadersOf = (streams: StreamServices, request: StreamRequest): Record<string, string> =>
   headersOf(resolveRequest(streams, request).format)
 
 /**
- * Opens SSE, NDJSON or text on the raw response. A refusal is thrown before the first byte. One that passes by itself is a
- * stream with an error towards EventSource, which never retries after any other status than 200.
+ * Throws a refusal before the first byte. EventSource retries only after status 200, so it gets a temporary refusal as an event.
  */
 export function openStream(streams: StreamServices, request: StreamRequest): void {
   try {
@@ -59,11 +51,13 @@ export function openStream(streams: StreamServices, request: StreamRequest): voi
     const retryMs = retryMsByReason[failure.reason]
     if (retryMs === undefined) throw failure
     streams.countRefusal(failure.code)
-    refuseAsEvent(request.outgoing, failure, retryMs)
+    request.outgoing.writeHead(200, headersOf('sse'))
+    const error = { type: 'error', code: failure.code, reason: failure.reason, message: failure.message }
+    request.outgoing.end(`retry: ${retryMs}\n\ndata: ${JSON.stringify(error)}\n\n`)
   }
 }
 
-/** After which time a browser comes back, for each refusal that passes by itself. */
+/** The temporary refusals, with the time after which a browser retries. */
 const retryMsByReason: Readonly<Record<string, number>> = {
   no_list: SOON_RETRY_MS,
   going_away: SOON_RETRY_MS,
@@ -72,7 +66,7 @@ const retryMsByReason: Readonly<Record<string, number>> = {
   too_many_selections: OVERLOAD_RETRY_MS,
 }
 
-/** Whether the client is a browser's EventSource, or one like it, that asks for server-sent events. */
+/** Whether the client is a browser's EventSource, or similar: it accepts server-sent events. */
 const isEventSource = ({ incoming, query, format: pathFormat, acceptedFormat }: StreamRequest): boolean =>
   (pathFormat ?? query.get('format') ?? acceptedFormat) === 'sse' && /text\/event-stream/i.test(incoming.headers.accept ?? '')
 
@@ -96,7 +90,8 @@ function startStream(streams: StreamServices, request: StreamRequest, resolved: 
   })
   listener.tokens = choice.tokens
   socket.write(`${responseHeadOf(format, edge.wallTime())}${preface(retryMs)}`)
-  removeOnClose(edge.hub, listener, socket)
+  const remove = () => edge.hub.remove(listener)
+  socket.on('close', remove).on('error', remove)
   const exceeded = edge.hub.add(listener)
   if (exceeded) return edge.hub.disconnect(listener, exceeded)
   const { snapshot = true } = query
@@ -107,13 +102,6 @@ function startStream(streams: StreamServices, request: StreamRequest, resolved: 
   run(startSession(edge, listener, subscription))
 }
 
-function removeOnClose(hub: EdgeContext['hub'], listener: Listener, socket: Socket): void {
-  const remove = () => hub.remove(listener)
-  socket.on('close', remove)
-  socket.on('error', remove)
-}
-
-/** The `Last-Event-ID` of a request; empty without one. */
 export const lastEventIdOf = ({ headers }: IncomingMessage): string => [headers['last-event-id']].flat()[0] ?? ''
 
 const headersOf = (format: FormatName): Record<string, string> => ({
@@ -124,21 +112,14 @@ const headersOf = (format: FormatName): Record<string, string> => ({
   ...safetyHeaders,
 })
 
-/** The head of the response, written by hand because the stream is written to the raw socket. */
+/** The head of the response, as text because the stream is written to the raw socket. */
 const responseHeadOf = (format: FormatName, time: number): string =>
   `HTTP/1.1 200 OK\r\n${Object.entries(headersOf(format))
     .map(([name, value]) => `${name}: ${value}\r\n`)
     .join('')}date: ${new Date(time).toUTCString()}\r\nconnection: close\r\n\r\n`
 
-/** Refuses with a stream of one error event. */
-function refuseAsEvent(outgoing: ServerResponse, refusal: Refusal, retryMs: number): void {
-  outgoing.writeHead(200, headersOf('sse'))
-  const error = { type: 'error', code: refusal.code, reason: refusal.reason, message: refusal.message }
-  outgoing.end(`retry: ${retryMs}\n\ndata: ${JSON.stringify(error)}\n\n`)
-}
-
-/** A streaming response as an outlet. Only the end of the connection delimits its body. */
-class ResponseOutlet extends SocketOutlet implements Outlet {
+/** A streaming response as an outlet. Its body ends when the connection ends. */
+class ResponseOutlet extends SocketOutlet {
   ping(): boolean {
     return false
   }

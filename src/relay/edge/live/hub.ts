@@ -6,104 +6,77 @@ import { formatPosition, type TapePosition } from '../../../protocol/position.ts
 import { Refusal } from '../../../protocol/refusal.ts'
 import { type Transport, transports } from '../../../protocol/transports.ts'
 import { anyFilter } from '../../../protocol/value-filters.ts'
-import type { KeyLimits } from '../../config/key-settings.ts'
-import type { Notes } from '../../tape/notes.ts'
 import type { Entry, SearchableTape } from '../../tape/tape.ts'
-import { ConnectionLimits } from '../limits/connection-limits.ts'
-import type { SharedUsage } from '../limits/shared-usage.ts'
+import { type ConnectionBounds, ConnectionLimits } from '../limits/connection-limits.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 import type { View } from '../select/state-view.ts'
 import { goingAway } from '../transport/shared-refusals.ts'
 import type { BacklogCheck } from './audience.ts'
 import { Audiences } from './audiences.ts'
-import { Backlogs } from './backlogs.ts'
+import { type BacklogBounds, Backlogs } from './backlogs.ts'
 import { Delivery } from './delivery.ts'
 import type { Listener } from './listener.ts'
 
 const STUCK_CHECK_MS = 5_000
-/** Heartbeats per turn of the event loop. */
 const HEARTBEATS_PER_TICK = 250
 /** A disconnected listener reconnects after a random time in this range, so that not all reconnect at once. */
 const RETRY_LEAST_MS = 500
 const RETRY_SPREAD_MS = 4_500
 
 const limitRefusals = {
-  full: new Refusal(503, 'full', 'Too many listeners are connected; come back later.'),
-  too_many_connections: new Refusal(429, 'too_many_connections', 'Too many listeners come from your address; close some.'),
+  full: new Refusal(503, 'full', 'Too many listeners are connected; retry later.'),
+  too_many_connections: new Refusal(429, 'too_many_connections', 'Too many listeners are connected from your address; close some.'),
 } as const
 
-/** The name under which the listeners of a transport are counted in all processes. */
+/** The name under which all processes count the listeners of a transport. */
 const countName = (transport: Transport): string => `listeners ${transport}`
-const countsByTransport = () => Object.fromEntries(transports.map((name) => [name, 0])) as Record<Transport, number>
 
-type Options = {
-  readonly tape: SearchableTape
-  readonly view: View
-  readonly wallTime: () => number
-  readonly uptime: () => number
-  readonly random: () => number
-  readonly backlogBoundBytes: number
-  readonly backlogPatienceMs: number
-  readonly clientsBound: number
-  /** The limits of a client that counts by its key. */
-  readonly limitsOf?: (client: string) => KeyLimits | undefined
-  readonly clientsPerAddressBound: number
-  /** The counts of all processes that serve one port. */
-  readonly sharedUsage?: SharedUsage | null
-  readonly workers?: number
-  readonly selectionsBound: number
-  /** The longest that an update waits for others to share its write. */
-  readonly batchDelayBoundMs: number
-  /** Metrics of connections. */
-  readonly counters: {
-    connected(transport: Transport): void
-    /** The reason is that of the relay, or `client` where the client ended the connection. */
-    disconnected(transport: Transport, reason: CloseReason | 'client'): void
-    /** A connection was ended before it became a listener. */
-    refused(transport: Transport, reason: CloseReason): void
-    /** A listener was sent a gap. */
-    gap(reason: NoticeOf<'gap'>['reason']): void
-    /** A batch was written to all its listeners. */
-    delivered(entries: readonly Entry[]): void
-    /** The memory that backlogs hold. */
-    held(bytes: number): void
+type Options = ConnectionBounds &
+  BacklogBounds & {
+    readonly maxSelections: number
+    readonly tape: SearchableTape
+    readonly view: View
+    readonly wallTime: () => number
+    readonly random: () => number
+    /** The longest time that an update waits for others to share its write. */
+    readonly batchDelayBoundMs: number
+    readonly counters: {
+      connected(transport: Transport): void
+      /** `client` stands for an end by the client. */
+      disconnected(transport: Transport, reason: CloseReason | 'client'): void
+      /** A connection was ended before it became a listener. */
+      refused(transport: Transport, reason: CloseReason): void
+      gap(reason: NoticeOf<'gap'>['reason']): void
+      delivered(entries: readonly Entry[]): void
+      /** The memory that backlogs hold. */
+      held(bytes: number): void
+    }
   }
-}
 
-/** How many selections live listeners have, the bytes that listeners have not taken, and the replays that run now. */
-type HubLoad = { readonly audiences: number; readonly unsentBytes: number; readonly replays: number; readonly replayBytes: number }
-
-/** Follows the tape and delivers each batch to all listeners. */
+/** Keeps the listeners: limits, heartbeats and ends of connections. Hands each batch of the tape to the delivery. */
 export class Hub {
   readonly #options: Options
   readonly #listeners = new Set<Listener>()
   readonly #backlogs: Backlogs
   readonly #audiences: Audiences
-  readonly #listenerCounts: Record<Transport, number> = countsByTransport()
-  /** Connection counts of the whole relay, the gateway's sockets included. */
+  readonly #listenerCounts = Object.fromEntries(transports.map((name) => [name, 0])) as Record<Transport, number>
+  /** The connections of the whole relay, including the gateway's sockets. */
   readonly connectionLimits: ConnectionLimits
-  readonly #delivery: Delivery
+  readonly delivery: Delivery
   readonly #unfollow: () => void
   #isSendingHeartbeats = false
   #stuckCheckedAt = 0
-  #isDraining = false
+  isDraining = false
 
   constructor(options: Options) {
     this.#options = options
-    const { clientsBound, clientsPerAddressBound, batchDelayBoundMs: delayBoundMs } = options
-    this.connectionLimits = new ConnectionLimits({
-      clientsBound,
-      clientsPerAddressBound,
-      shared: options.sharedUsage ?? null,
-      workers: options.workers ?? 1,
-      limitsOf: options.limitsOf,
-    })
-    this.#backlogs = new Backlogs({
-      ...{ backlogBoundBytes: options.backlogBoundBytes, backlogPatienceMs: options.backlogPatienceMs, uptime: options.uptime },
-    })
+    this.connectionLimits = new ConnectionLimits(options)
+    this.#backlogs = new Backlogs(options)
     this.#audiences = new Audiences(this.#backlogs.isHeld)
-    this.#delivery = new Delivery({
-      ...{ tape: options.tape, audiences: this.#audiences, delayBoundMs },
+    this.delivery = new Delivery({
+      tape: options.tape,
+      audiences: this.#audiences,
+      delayBoundMs: options.batchDelayBoundMs,
       write: (plain, sealed) => {
         this.#updateBacklogs()
         for (const listener of this.#audiences.lackingEvicted(sealed)) this.#replayAgain(listener)
@@ -111,59 +84,42 @@ export class Hub {
         this.#options.counters.delivered(plain.map(({ entry }) => entry))
       },
     })
-    this.#unfollow = options.tape.follow((batch, notes) => this.#receive(batch, notes))
+    this.#unfollow = options.tape.follow((batch, notes) => {
+      options.view.apply(notes)
+      this.delivery.add(batch)
+    })
   }
 
-  get isDraining(): boolean {
-    return this.#isDraining
-  }
-
-  /** Connected listeners of a transport, of all processes that serve the port. */
+  /** Connected listeners of a transport, in all processes that serve the port. */
   listenerCount(transport: Transport): number {
     return this.#options.sharedUsage?.count(countName(transport)) ?? this.#listenerCounts[transport]
   }
 
-  /** The limit that refuses another connection from this address; null if there is room. */
-  exceededLimit(address: string): ReturnType<ConnectionLimits['exceededLimit']> {
-    return this.connectionLimits.exceededLimit(address)
-  }
-
-  /** Why no new stream may open, or none with this selection; null if there is room. */
+  /** The refusal of a new stream with this selection; null if there is room. */
   refusal(selection: Selection, address: string): Refusal | null {
-    if (this.#isDraining) return goingAway
-    const exceeded = this.exceededLimit(address)
+    if (this.isDraining) return goingAway
+    const exceeded = this.connectionLimits.exceededLimit(address)
     return exceeded ? limitRefusals[exceeded] : this.selectionRefusal(selection)
   }
 
-  /** Resolves when the listener may start its replay, or has disconnected. Call the result when the replay ends. */
-  acquireReplaySlot(listener: Listener): Promise<() => void> {
-    return this.connectionLimits.acquireReplaySlot(listener)
-  }
-
-  /** The last sequence number that every live listener received or did not match. */
+  /** Every live listener has received, or did not match, all updates up to this sequence number. */
   get deliveredSeq(): number {
-    return this.#delivery.deliveredSeq
-  }
-
-  /** The sequence number after which all updates are in memory. */
-  get recentSinceSeq(): number {
-    return this.#delivery.recentSinceSeq
+    return this.delivery.deliveredSeq
   }
 
   position(seq: number, n: number | null = null): string {
     return formatPosition(this.#options.tape.epoch, seq, n)
   }
 
-  /** The position that a listener would resume from. A live one is done with everything that was delivered. */
+  /** The position that a listener would resume from. A live one needs no delivered update again. */
   positionOf(listener: Listener): string | null {
     if (this.#audiences.has(listener)) {
-      const part = isSealed(listener) ? this.#delivery.part : null
+      const part = isSealed(listener) ? this.delivery.part : null
       return part ? this.position(part.seq, part.n) : this.position(this.deliveredSeq)
     }
     return listener.seq === null ? null : this.position(listener.seq, listener.n)
   }
 
-  /** Returns the limit that the listener exceeds, and then it is not added. */
   add(listener: Listener): ReturnType<ConnectionLimits['exceededLimit']> {
     const exceeded = this.connectionLimits.add(listener)
     if (exceeded) return exceeded
@@ -178,8 +134,7 @@ export class Hub {
     this.#options.counters.gap(reason)
   }
 
-  /** What the listeners hold now. */
-  measure(): HubLoad {
+  measure() {
     const load = { audiences: this.#audiences.audienceCount, unsentBytes: 0, replays: 0, replayBytes: 0 }
     for (const { state, outlet } of this.#listeners) {
       load.unsentBytes += outlet.backlog
@@ -190,31 +145,26 @@ export class Hub {
     return load
   }
 
-  /** The updates after `seq`, or null if some of them are no longer in memory. */
-  recentAfter(seq: number): readonly Entry[] | null {
-    return this.#delivery.recentAfter(seq)
-  }
-
-  /** Why a selection is refused; null if it is allowed. Audiences with value filters are rarely shared, so they are bounded. */
+  /** Null if the selection is allowed. Listeners rarely share selections with value filters, so their number is limited. */
   selectionRefusal(selection: Selection, listener?: Listener): Refusal | null {
-    if (this.#audiences.filteredCountWith(selection, listener) <= this.#options.selectionsBound) return null
+    if (this.#audiences.filteredCountWith(selection, listener) <= this.#options.maxSelections) return null
     const advice = `Too many different value filters are in use now; leave out ${anyFilter}.`
     return new Refusal(429, 'too_many_selections', advice)
   }
 
-  /** Makes a listener live: from now on it receives every update that its current selection matches. */
+  /** Makes a listener live: it receives every later update that its selection matches. */
   join(listener: Listener): void {
     const { state } = listener
-    this.flush()
-    if (isSealed(listener)) this.#delivery.finishPart()
-    // What was just delivered may have disconnected it, or made it replay again.
+    this.delivery.flush()
+    if (isSealed(listener)) this.delivery.finishPart()
+    // The delivery may have disconnected the listener, or made it replay again.
     if (listener.state !== state) return
     this.#audiences.assign(listener)
     listener.advance(this.deliveredSeq)
     listener.state = 'live'
   }
 
-  /** Removes a listener whose connection is gone, or will be. */
+  /** Removes a listener whose connection has ended, or is about to. */
   remove(listener: Listener, reason: CloseReason | 'client' = 'client'): void {
     listener.state = 'disconnected'
     this.#backlogs.updateOf(listener)
@@ -229,7 +179,6 @@ export class Hub {
     this.#options.counters.disconnected(listener.transport, reason)
   }
 
-  /** Sends `bye` with the listener's position, then ends the connection. */
   disconnect(listener: Listener, reason: CloseReason): void {
     if (listener.state === 'disconnected') return
     const position = this.positionOf(listener)
@@ -239,7 +188,6 @@ export class Hub {
     listener.outlet.end(reason, position)
   }
 
-  /** Sends heartbeats and pings that are due, and disconnects stuck listeners. */
   async sendHeartbeats(): Promise<void> {
     if (this.#isSendingHeartbeats) return
     this.#isSendingHeartbeats = true
@@ -258,7 +206,7 @@ export class Hub {
     this.#isSendingHeartbeats = false
   }
 
-  /** Whether a listener keeps up. One that does not is disconnected as slow, without an effect on the others. */
+  /** Disconnects a listener that does not keep up, and returns false. */
   readonly mayWrite = (listener: Listener): boolean => {
     if (listener.state === 'disconnected') return false
     if (this.#backlogs.keepsUp(listener)) return true
@@ -266,47 +214,35 @@ export class Hub {
     return false
   }
 
-  /** Whether a listener of this view may join after this position: live listeners may be behind it, or within an update. */
+  /** Whether a listener of this view may join at this position: the live listeners may be behind it, or within an update. */
   isJoinable(stage: Stage, { seq }: TapePosition): boolean {
-    return seq <= this.deliveredSeq && (stage === 'preconfirmed' || this.#delivery.part === null)
+    return seq <= this.deliveredSeq && (stage === 'preconfirmed' || this.delivery.part === null)
   }
 
-  /** Delivers waiting updates now; of a large batch, what fits into one turn. */
-  flush(): void {
-    this.#delivery.flush()
-  }
-
-  /** Disconnects the clients whose keys are gone. */
+  /** Disconnects the clients whose API keys were removed. */
   disconnectAll(clients: ReadonlySet<string>): void {
     for (const listener of this.#listeners) if (clients.has(listener.address)) this.disconnect(listener, 'forbidden')
   }
 
-  /** Disconnects all listeners with their positions and refuses new ones. */
   drain(): void {
-    this.flush()
-    this.#isDraining = true
+    this.delivery.flush()
+    this.isDraining = true
     for (const listener of this.#listeners) this.disconnect(listener, 'going_away')
   }
 
-  /** Accepts listeners again. */
   reopen(): void {
-    this.#isDraining = false
+    this.isDraining = false
   }
 
   close(): void {
     this.#unfollow()
-    this.flush()
-    this.#delivery.close()
+    this.delivery.flush()
+    this.delivery.close()
   }
 
-  #receive(batch: readonly Entry[], notes: Notes): void {
-    this.#options.view.apply(notes)
-    this.#delivery.add(batch)
-  }
-
-  /** Lets a listener replay what comes next: eviction took a part of it, which a replay reports with a gap. */
+  /** Makes a listener replay the next updates, because eviction removed some of them and a replay reports that with a gap. */
   #replayAgain(listener: Listener): void {
-    const { part, deliveredSeq } = this.#delivery
+    const { part, deliveredSeq } = this.delivery
     listener.leaveLive(part?.seq ?? deliveredSeq, part?.n ?? null)
     this.#audiences.remove(listener)
     listener.replayAgain?.()
@@ -317,8 +253,8 @@ export class Hub {
     const { backlog } = listener.outlet
     if (listener.outlet.ping()) return this.disconnect(listener, 'no_pong')
     const position = this.positionOf(listener)
-    // Before its stream starts a listener has no position to report.
-    if (position === null || isStillReplaying(listener)) return
+    // Before its stream starts a listener has no position. Unread replay bytes show already that the connection is alive.
+    if (position === null || (listener.state === 'replaying' && listener.outlet.backlog > 0)) return
     if (this.mayWrite(listener)) listener.sendNotice(this.#heartbeatNotice(listener, position, backlog))
   }
 
@@ -352,6 +288,3 @@ export class Hub {
 }
 
 const isSealed = ({ options }: Listener): boolean => options.stage === 'sealed'
-
-/** A listener with unread replay bytes sees that the connection is alive, and more bytes would only delay it. */
-const isStillReplaying = (listener: Listener): boolean => listener.state === 'replaying' && listener.outlet.backlog > 0

@@ -4,7 +4,7 @@ import type { SelectionOptions } from '../../../protocol/selection.ts'
 import type { Transport } from '../../../protocol/transports.ts'
 import type { Compression } from '../transport/deflate-offer.ts'
 import { encode } from '../transport/encode-message.ts'
-import type { Outlet } from '../transport/outlet.ts'
+import type { Outlet } from '../transport/socket-outlet.ts'
 
 /** A listener with a backlog that takes no bytes for this long counts as gone. */
 const STUCK_AFTER_MS = 60_000
@@ -12,48 +12,43 @@ const STUCK_AFTER_MS = 60_000
 /** Counts the updates that every member of an audience was sent. */
 type SentCounter = { readonly sent: number }
 
-/** One listener: its position on the tape and its backlog. */
+/** A listener's connection, its position on the tape, and its backlog. */
 export class Listener {
   readonly id: string
   readonly transport: Transport
-  /** The compression of live updates. Notices and replays are of one listener, which is too few to compress for. */
+  /** The compression of live updates. Notices and replays go to one listener alone, which is not worth the time. */
   readonly compression: Compression
-  /** The address or the key that it counts for. A key may come with the first message. */
+  /** The address or API key that the client is counted under. A WebSocket may send the key as its first message. */
   address: string
   readonly outlet: Outlet
-  /** Milliseconds between heartbeats; null for none. */
   heartbeatMs: number | null
   heartbeatDueAt: number
-  /** The last sequence number that was sent or did not match; null before its stream starts. */
+  /** The last sequence number that was sent or did not match; null before the stream starts. */
   seq: number | null = null
   /** While the sealed view replays the seal at `seq`: index of the last update sent ahead of that seal. */
   n: number | null = null
   state: 'opening' | 'replaying' | 'live' | 'disconnected' = 'opening'
-  /** Whether `hello` was sent; it must be the first message. */
+  /** `hello` must be the first message. */
   hasSentHello = false
   options: SelectionOptions
-  /** Continues a live stream with a replay. Only the sealed view needs that. */
+  /** Continues a live stream with a replay. Null in the default view, which never needs that. */
   replayAgain: (() => void) | null = null
   /** The tokens selected by name, or null for all. */
   tokens: ReadonlySet<Hex> | null = new Set()
-  /** Updates sent so far, without those that its audience counts. */
+  /** Updates sent outside of the current audience. */
   #sent = 0
   #audience: SentCounter = { sent: 0 }
-  /** The bytes written up to the end of the replay. */
+  /** The number of bytes written up to the end of the replay. */
   #replayEnd = 0
   #takenBytes = 0
   #lastProgressAt: number
 
-  constructor(init: {
-    readonly id: string
-    readonly transport: Transport
-    readonly compression?: Compression
-    readonly address: string
-    readonly outlet: Outlet
-    readonly heartbeatMs: number | null
-    readonly options: SelectionOptions
-    readonly uptime: number
-  }) {
+  constructor(
+    init: Pick<Listener, 'id' | 'transport' | 'address' | 'outlet' | 'heartbeatMs' | 'options'> & {
+      readonly compression?: Compression
+      readonly uptime: number
+    },
+  ) {
     this.id = init.id
     this.transport = init.transport
     this.compression = init.compression ?? 'none'
@@ -75,32 +70,31 @@ export class Listener {
     if (this.state !== 'disconnected') this.outlet.write(encode(this.transport, notice, JSON.stringify(notice)))
   }
 
-  /** Updates sent so far. */
   get sent(): number {
     return this.#sent + this.#audience.sent
   }
 
-  /** Takes it out of its audience, after everything up to this position was sent or did not match. */
+  /** Takes the listener out of its audience, after all updates up to this position were sent or did not match. */
   leaveLive(seq: number, n: number | null): void {
     this.countWith({ sent: 0 })
     this.state = 'replaying'
     this.advance(seq, n)
   }
 
-  /** Makes it a member of an audience. A live listener has no count of its own, which a delivery would have to write. */
+  /** A live listener has no count of its own, because each delivery would have to write it. */
   countWith(audience: SentCounter): void {
     this.#sent = this.sent - audience.sent
     this.#audience = audience
   }
 
-  /** The backlog without replay bytes. Those do not count, because a replay waits for the reader. */
+  /** The backlog without replay bytes, which do not count because a replay waits for the reader. */
   overdueBytes(): number {
     const { backlog } = this.outlet
     if (backlog === 0 || this.state === 'replaying') return 0
     return Math.min(backlog, this.outlet.takenBytes + backlog - this.#replayEnd)
   }
 
-  /** Whether it has taken no byte of its backlog for too long. The hub calls this periodically. */
+  /** Whether the client has taken no byte of its backlog for too long. Needs a call every few seconds. */
   isStuck(uptime: number): boolean {
     const { backlog, takenBytes } = this.outlet
     if (backlog === 0 || takenBytes !== this.#takenBytes) {
@@ -110,20 +104,20 @@ export class Listener {
     return uptime - this.#lastProgressAt >= STUCK_AFTER_MS
   }
 
-  /** Ends the replay; its unread rest does not count as overdue. */
+  /** Ends the replay. Its unread rest does not count as overdue. */
   markCaughtUp(): void {
     const { backlog, takenBytes } = this.outlet
     this.#replayEnd = takenBytes + backlog
   }
 
-  /** Sends updates up to a position, already encoded for its transport. */
+  /** Sends updates up to a position. The bytes are encoded for the listener's transport. */
   send(bytes: Buffer, seq: number, count: number, n: number | null = null): void {
     this.outlet.write(bytes)
     this.#sent += count
     this.advance(seq, n)
   }
 
-  /** Everything up to this position was sent or did not match. */
+  /** Records that all updates up to this position were sent or did not match. */
   advance(seq: number, n: number | null = null): void {
     this.seq = seq
     this.n = n

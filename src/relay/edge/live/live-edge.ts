@@ -1,37 +1,31 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { BlockList } from 'node:net'
 import { isWithin, type RecurringWindow } from '../../../lib/recurring-window.ts'
 import { version } from '../../../lib/version.ts'
 import { closeCodeOf } from '../../../protocol/close-codes.ts'
 import type { Config } from '../../config/config.ts'
 import { type KeyLimits, randomTokenSecret } from '../../config/key-settings.ts'
 import type { Metrics } from '../../metrics.ts'
-import { KeyRing } from '../limits/api-key-ring.ts'
-import { createAuthorizer, givenKeyOf } from '../limits/authorizer.ts'
+import type { Entry } from '../../tape/tape.ts'
+import { ApiKeyRing } from '../limits/api-key-ring.ts'
+import { createAuthorizer, givenApiKeyOf } from '../limits/authorizer.ts'
 import { clientAddressOf } from '../limits/client-address.ts'
 import type { SharedUsage } from '../limits/shared-usage.ts'
 import { View } from '../select/state-view.ts'
-import { countDeliveries } from './delivery-times.ts'
 import type { EdgeContext, StreamServices } from './edge-context.ts'
 import { Hub } from './hub.ts'
 import { openReadiness } from './readiness.ts'
 
-/** How often the hub checks whose heartbeat is due. */
 const HEARTBEAT_CHECK_MS = 250
-/** Interval between checks whether an absence has begun or ended. */
 const ABSENCE_CHECK_MS = 100
-/** The longest that an update waits to share one write with those that follow it: a burst comes in a few reads. */
+/** The longest time that an update waits to share one write with later ones: a burst arrives in a few reads of the socket. */
 const BATCH_DELAY_BOUND_MS = 10
-/** Where no proxy is trusted, the address of a client is that of its socket. */
-const noTrustedProxies = new BlockList()
 
 type LiveInputs = {
   readonly config: Config
   readonly tape: EdgeContext['tape']
-  /** Whether the tape lacks what happens now. */
+  /** Whether the tape is cut off from the process that writes it. */
   readonly isCut: () => boolean
-  /** The chain, once its id is known. */
   readonly chain: { readonly id: number | null; readonly isWrong: (urls: readonly string[]) => boolean }
   readonly metrics: Metrics
   readonly sharedUsage?: SharedUsage | null
@@ -42,14 +36,16 @@ type LiveInputs = {
   readonly warn: (kind: string, detail: unknown) => void
 }
 
-/** The hub with its heartbeats, and what every stream needs. */
 export function openLiveEdge(inputs: LiveInputs) {
-  const { config, tape, isCut, random, warn } = inputs
+  const { config, tape, isCut, wallTime, random, warn } = inputs
   const view = new View(tape, isCut)
   const revocations: ((clients: ReadonlySet<string>) => void)[] = []
-  const keys = openKeys(inputs, (clients) => {
+  const { apiKeys = [], apiKeysFile, tokenSecret = randomTokenSecret() } = config.edge
+  const onRevoked = (clients: ReadonlySet<string>) => {
     for (const revoke of revocations) revoke(clients)
-  })
+  }
+  const needsKeys = apiKeys.length > 0 || apiKeysFile !== undefined
+  const keys = needsKeys ? new ApiKeyRing({ apiKeys, apiKeysFile, tokenSecret, wallTime, warn, onRevoked }) : null
   const limitsOf = (client: string) => keys?.limitsOf(client)
   const hub = openHub(inputs, view, limitsOf)
   revocations.push((clients) => hub.disconnectAll(clients))
@@ -60,11 +56,11 @@ export function openLiveEdge(inputs: LiveInputs) {
     compression: config.edge.compression,
     warn,
     countRefusal: (code) => inputs.metrics.refusals.inc({ code }),
-    authorize: createAuthorizer({ origins: config.edge.origins, keys }),
+    authorize: createAuthorizer(config.edge.origins, keys),
     keys,
     clientAddressOf: (incoming) =>
       keyClientOf(incoming, keys) ??
-      clientAddressOf(incoming, config.edge.trustedProxies ?? noTrustedProxies, () =>
+      clientAddressOf(incoming, config.edge.trustedProxies, () =>
         warn('X-Forwarded-For from an address that is not in TRUSTED_PROXIES is not believed', {}),
       ),
   }
@@ -72,7 +68,7 @@ export function openLiveEdge(inputs: LiveInputs) {
   let isStopping = false
   const readiness = openReadiness({ tape, view, now: inputs.now, isWrongChain, isStopping: () => isStopping || hub.isDraining })
   const absence = config.process.faults?.gap
-  const stopAbsences = absence ? runAbsences(absence, inputs.wallTime, (isAway) => setAway(hub, isAway)) : () => {}
+  const stopAbsences = absence ? runAbsences(absence, wallTime, hub) : () => {}
   const heartbeatTimer = setInterval(() => void hub.sendHeartbeats(), HEARTBEAT_CHECK_MS)
   return {
     streams,
@@ -80,9 +76,9 @@ export function openLiveEdge(inputs: LiveInputs) {
     connections: hub.connectionLimits,
     addressOf: streams.clientAddressOf,
     limitsOf,
-    /** Calls back with the clients whose keys are gone. */
+    /** Calls back with the clients whose API keys were removed. */
     onRevoked: (revoke: (clients: ReadonlySet<string>) => void) => void revocations.push(revoke),
-    /** Resolves when the first list has been read, so that symbols can be named. */
+    /** Resolves when the first token list has been read, so that symbols can be named. */
     whenListed: whenListed(tape, view),
     unreadyReasons: readiness.reasons,
     announceStop: () => {
@@ -101,47 +97,33 @@ export function openLiveEdge(inputs: LiveInputs) {
   }
 }
 
-/**
- * A fault on request: from time to time the relay disconnects its clients and is away, but not right after its start.
- * Returns the function that stops it.
- */
-function runAbsences(window: RecurringWindow, wallTime: () => number, setAway: (isAway: boolean) => void): () => void {
+/** A requested fault: the relay disconnects its clients in a recurring window, except right after its start. Returns its stop. */
+function runAbsences(window: RecurringWindow, wallTime: () => number, hub: Hub): () => void {
   let hasBeenPresent = false
   const timer = setInterval(() => {
     const isDue = isWithin(window, wallTime())
     hasBeenPresent ||= !isDue
-    setAway(isDue && hasBeenPresent)
+    const isAway = isDue && hasBeenPresent
+    if (isAway !== hub.isDraining) isAway ? hub.drain() : hub.reopen()
   }, ABSENCE_CHECK_MS)
   return () => clearInterval(timer)
 }
 
-const setAway = (hub: Hub, isAway: boolean): void => {
-  if (isAway === hub.isDraining) return
-  isAway ? hub.drain() : hub.reopen()
-}
-
-function openKeys({ config, wallTime, warn }: LiveInputs, onRevoked: (clients: ReadonlySet<string>) => void): KeyRing | null {
-  const { apiKeys = [], apiKeysFile, tokenSecret = randomTokenSecret() } = config.edge
-  if (apiKeys.length === 0 && apiKeysFile === undefined) return null
-  return new KeyRing({ apiKeys, apiKeysFile, tokenSecret, wallTime, warn, onRevoked })
-}
-
-/** The client that the key of a request stands for; null without a valid one. */
-function keyClientOf(incoming: IncomingMessage, keys: KeyRing | null): string | null {
+/** The client of the API key in a request; null if there is no valid one. */
+function keyClientOf(incoming: IncomingMessage, keys: ApiKeyRing | null): string | null {
   if (!keys) return null
-  const key = givenKeyOf(incoming, URL.parse(incoming.url ?? '', 'http://localhost')?.searchParams ?? new URLSearchParams())
+  const key = givenApiKeyOf(incoming, URL.parse(incoming.url ?? '', 'http://localhost')?.searchParams ?? new URLSearchParams())
   return key === null ? null : keys.clientOf(key)
 }
 
-const openHub = (
-  { config, metrics, tape, wallTime, uptime, random, sharedUsage = null }: LiveInputs,
-  view: View,
-  limitsOf: (client: string) => KeyLimits | undefined,
-): Hub => {
-  const { backlogBoundBytes, backlogPatienceMs, clientsBound, clientsPerAddressBound, selectionsBound } = config.edge
+function openHub(inputs: LiveInputs, view: View, limitsOf: (client: string) => KeyLimits | undefined): Hub {
+  const { config, metrics, wallTime } = inputs
   return new Hub({
-    ...{ backlogBoundBytes, backlogPatienceMs, clientsBound, clientsPerAddressBound, selectionsBound },
-    ...{ tape, view, wallTime, uptime, random, sharedUsage, workers: config.process.workers, limitsOf },
+    ...inputs,
+    ...config.edge,
+    view,
+    limitsOf,
+    workers: config.process.workers,
     batchDelayBoundMs: BATCH_DELAY_BOUND_MS,
     counters: {
       connected: (transport) => metrics.listeners.inc({ transport }),
@@ -156,17 +138,37 @@ const openHub = (
 
 const openContext = ({ config, tape, now, wallTime, uptime, chain }: LiveInputs, view: View, hub: Hub): EdgeContext => ({
   heartbeatMs: config.edge.heartbeatMs,
-  selectionsBound: config.edge.selectionsBound,
-  replayBound: config.edge.replayBound,
-  backlogBoundBytes: config.edge.backlogBoundBytes,
+  maxSelections: config.edge.maxSelections,
+  maxReplay: config.edge.maxReplay,
+  maxBacklogBytes: config.edge.maxBacklogBytes,
   ...{ hub, view, tape, now, wallTime, uptime },
   chainId: () => chain.id,
   isWrongChain: () => chain.isWrong(config.chain.upstreamRpcUrl),
   demo: config.chain.isBuiltIn,
   server: `stocktape/${version}`,
-  navStaleMs: config.tokens.navStaleMs,
+  navStaleAfterMs: config.tokens.navStaleAfterMs,
   tapeRetentionMs: config.tape.tapeRetentionMs,
 })
+
+/** Measures the time from each log's receipt to its delivery, by source. Most logs of a batch have one receipt time. */
+function countDeliveries(histogram: Metrics['deliverySeconds'], wallTime: () => number): (entries: readonly Entry[]) => void {
+  const bySource = new Map<string, ReturnType<typeof histogram.labels>>()
+  const histogramOf = (source: string) => {
+    const known = bySource.get(source) ?? histogram.labels({ source })
+    bySource.set(source, known)
+    return known
+  }
+  return (entries) => {
+    const now = wallTime()
+    let [lastTime, seconds] = ['', 0]
+    for (const { update } of entries) {
+      if (!('ingest' in update)) continue
+      const { source, received_at } = update.ingest
+      if (received_at !== lastTime) [lastTime, seconds] = [received_at, Math.max(0, now - Date.parse(received_at)) / 1_000]
+      histogramOf(source).observe(seconds)
+    }
+  }
+}
 
 const whenListed = (tape: Pick<EdgeContext['tape'], 'follow'>, view: View): Promise<void> =>
   new Promise((resolve) => {

@@ -1,10 +1,7 @@
 import type { Hex } from '../../../lib/hex.ts'
 import type { Frame } from '../select/frame.ts'
 
-/** Picks the frames that match one set of options. */
-type Match = (frames: readonly Frame[]) => readonly Frame[]
-
-/** The frames of one delivery, and the same by token. */
+/** The frames of one delivery, also grouped by token. */
 export class UpdateBatch {
   readonly frames: readonly Frame[]
   #byAddress: ReadonlyMap<Hex | null, readonly Frame[]> | null = null
@@ -13,7 +10,7 @@ export class UpdateBatch {
     this.frames = frames
   }
 
-  /** The frames of each token; under null those about all tokens. */
+  /** Under null are the frames about all tokens. */
   get byAddress(): ReadonlyMap<Hex | null, readonly Frame[]> {
     this.#byAddress ??= Map.groupBy(this.frames, ({ entry }) => entry.update.address)
     return this.#byAddress
@@ -23,19 +20,22 @@ export class UpdateBatch {
 /** The frames of a batch that match one set of options. Each token is matched once, and only if an audience needs it. */
 export class MatchedBatch {
   readonly #batch: UpdateBatch
-  readonly #match: Match
+  readonly #match: (frames: readonly Frame[]) => readonly Frame[]
   readonly #matchedByToken = new Map<Hex | null, readonly Frame[]>()
   #matchedAll: readonly Frame[] | null = null
   readonly #merged: Frame[] = []
 
-  constructor(batch: UpdateBatch, match: Match) {
+  constructor(batch: UpdateBatch, match: (frames: readonly Frame[]) => readonly Frame[]) {
     this.#batch = batch
     this.#match = match
   }
 
   /** The matching frames of these tokens (null for all), in tape order. The array is valid until the next call. */
   framesFor(tokens: ReadonlySet<Hex> | null): readonly Frame[] {
-    if (tokens === null) return this.#allFrames()
+    if (tokens === null) {
+      this.#matchedAll ??= this.#match(this.#batch.frames)
+      return this.#matchedAll
+    }
     this.#merged.length = 0
     if (tokens.size === 0) return this.#merged
     const { byAddress } = this.#batch
@@ -54,11 +54,6 @@ export class MatchedBatch {
     for (const frame of frames) this.#merged.push(frame)
   }
 
-  #allFrames(): readonly Frame[] {
-    this.#matchedAll ??= this.#match(this.#batch.frames)
-    return this.#matchedAll
-  }
-
   #framesOf(address: Hex | null): readonly Frame[] {
     let frames = this.#matchedByToken.get(address)
     if (!frames) {
@@ -69,10 +64,10 @@ export class MatchedBatch {
   }
 }
 
-/** Up to this length insertion sort is faster; most batches of one audience are that short. */
+/** Up to this length insertion sort is faster; most batches of one audience are shorter. */
 const INSERTION_SORT_BOUND = 64
 
-/** Sorts frames into tape order. The sort is stable: frames with one number are about one token and are in order. */
+/** Sorts frames into tape order. The sort is stable: frames with equal numbers are about one token and already in order. */
 function sortBySeq(frames: Frame[]): readonly Frame[] {
   if (frames.length > INSERTION_SORT_BOUND) return frames.sort((one, other) => one.seq - other.seq)
   for (let next = 1; next < frames.length; next += 1) {

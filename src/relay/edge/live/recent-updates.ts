@@ -1,30 +1,22 @@
 import type { Entry } from '../../tape/tape.ts'
 
-/** Bounds of the newest updates in memory. */
 const ENTRIES_BOUND = 2_048
 const CHARS_BOUND = 4_194_304
 
-/**
- * The newest updates in memory, so that the last step of a join needs no read of the tape. They are kept as tape
- * entries and not as encoded bytes: a client that reconnects soon needs few of them.
- */
+/** The newest updates, in memory so that the last step of a join does not read the tape. Few readers need them encoded. */
 export class RecentUpdates {
   #entries: Entry[] = []
   #chars = 0
-  #sinceSeq: number
+  /** All updates after this sequence number are in memory. */
+  sinceSeq: number
 
   constructor(sinceSeq: number) {
-    this.#sinceSeq = sinceSeq
+    this.sinceSeq = sinceSeq
   }
 
-  /** The sequence number after which all updates are in memory. */
-  get sinceSeq(): number {
-    return this.#sinceSeq
-  }
-
-  /** The updates after a sequence number, or null if some of them are no longer in memory. */
+  /** The updates after a sequence number; null if some of them are no longer in memory. */
   after(seq: number): readonly Entry[] | null {
-    return seq < this.#sinceSeq ? null : this.#entries.filter((entry) => entry.seq > seq)
+    return seq < this.sinceSeq ? null : this.#entries.filter((entry) => entry.seq > seq)
   }
 
   add(entries: readonly Entry[]): void {
@@ -32,7 +24,7 @@ export class RecentUpdates {
       this.#entries.push(entry)
       this.#chars += entry.text.length
     }
-    // Trimming waits for twice the bound, so that not every call pays for it.
+    // Trims only at twice the limit, so that few calls pay for it.
     if (this.#entries.length > 2 * ENTRIES_BOUND || this.#chars > 2 * CHARS_BOUND) this.#trim()
   }
 
@@ -41,7 +33,7 @@ export class RecentUpdates {
     for (const { seq, text } of this.#entries) {
       if (this.#entries.length - dropped <= ENTRIES_BOUND && this.#chars <= CHARS_BOUND) break
       this.#chars -= text.length
-      this.#sinceSeq = seq
+      this.sinceSeq = seq
       dropped += 1
     }
     this.#entries = this.#entries.slice(dropped)

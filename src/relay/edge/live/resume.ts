@@ -10,26 +10,22 @@ import type { Selection } from '../select/compiled-selection.ts'
 import { framesOf, isAfter } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
 
-/** What a stream skips, and where it continues. */
 export type ResumeGap = {
   readonly reason: NoticeOf<'gap'>['reason']
   readonly from: string | null
   readonly to: TapePosition
-  /** The position after which the skipped part can be read as history; null where it cannot. */
+  /** The position after which the skipped part can be read as history; null if it cannot. */
   readonly skippedAfter: TapePosition | null
 }
 
-/** The position that a stream starts after, and the gaps to report. */
 export type ResumePoint = {
   readonly after: TapePosition
   readonly resume: NoticeOf<'subscribed'>['resume']
   readonly gaps: readonly ResumeGap[]
 }
 
-/** Types that both views emit at their own position and that no value filter drops. */
+/** Both views emit every update of these types at its own position, and no value filter omits them. */
 const unconditionalTypes: ReadonlySet<UpdateType> = new Set([...typesOfKind('state', 'reading'), 'seal'])
-const START = 0
-/** Updates read at once when a replay is counted. */
 const MEASURE_PAGE = 100
 
 type ResumeContext = {
@@ -37,28 +33,26 @@ type ResumeContext = {
   readonly now: number
   readonly wallTime: number
   readonly onGap: OnGap
-  readonly replayBound: number
-  /** Whether the listener has disconnected. */
+  readonly maxReplay: number
   readonly isGone: () => boolean
 }
 
-/** Finds where a stream with this `since` starts. What cannot be continued becomes a gap with its reason. */
+/** Finds the position at which a stream with this `since` starts. A part that cannot be sent becomes a gap with its reason. */
 export async function findResumePoint(since: StartPoint, selection: Selection, context: ResumeContext): Promise<ResumePoint> {
   const { tape } = context
   const position = since.from === 'position' ? since.position : null
-  // Another process may have given more than this one has received.
+  // Another process may have sent updates that this one has not received yet.
   if (position?.epoch === tape.epoch && position.seq > tape.end() && tape.lostAfter(position.seq) === null)
     await tape.reach?.(position.seq)
   const found = await locate(since, selection.options.stage, context)
   if (!(await isTooLong(found.after, selection, context))) return found
   const { seq, n } = found.after
-  // An earlier gap is reported first: the long gap can be read as history, the earlier one cannot.
-  const from = found.gaps.length > 0 ? formatPosition(tape.epoch, seq, n) : positionTextOf(since)
+  // An earlier gap is reported separately and first: only the long one can be read as history.
+  const from =
+    found.gaps.length > 0 ? formatPosition(tape.epoch, seq, n) : since.from === 'position' && position ? since.text : null
   const longGap: ResumeGap = { reason: 'long', from, to: positionAt(tape.end()), skippedAfter: found.after }
   return { after: longGap.to, resume: 'gap', gaps: [...found.gaps, longGap] }
 }
-
-const positionTextOf = (since: StartPoint): string | null => (since.from === 'position' && since.position ? since.text : null)
 
 const positionAt = (seq: number): TapePosition => ({ seq, n: null })
 
@@ -70,21 +64,19 @@ async function locate(since: StartPoint, stage: Stage, { tape, onGap, ...times }
     case 'start':
       return { after: positionAt(oldest), resume: 'none', gaps: [] }
     case 'time':
-    case 'duration':
-      return {
-        after: positionAt(Math.max(oldest, given(await tape.seqBefore(tapeTimeOf(since, times)), tape))),
-        resume: 'none',
-        gaps: [],
-      }
+    case 'duration': {
+      const seq = given(await tape.seqBefore(tapeTimeOf(since, times)), tape)
+      return { after: positionAt(Math.max(oldest, seq)), resume: 'none', gaps: [] }
+    }
     case 'position':
       return resumeFrom(since.text, stage, tape, onGap)
   }
 }
 
-/** The same place by a number that was given: a resume from a lost one would be a gap. */
+/** The last number before a lost one: a resume from a lost number would be a gap. */
 const given = (seq: number, tape: Pick<Tape, 'lostAfter'>): number => tape.lostAfter(seq) ?? seq
 
-/** The time by which the tape finds its updates: it has no steps of the wall clock. */
+/** Converts a start to the tape's time, which has no steps of the wall clock. */
 export const tapeTimeOf = (
   since: Extract<StartPoint, { from: 'time' | 'duration' }>,
   { now, wallTime }: Pick<ResumeContext, 'now' | 'wallTime'>,
@@ -111,7 +103,7 @@ function resumeFrom(text: string, stage: Stage, tape: Tape, onGap: OnGap): Resum
   return { after: stage === 'sealed' ? { seq, n } : positionAt(after), resume: 'full', gaps: [] }
 }
 
-/** Eviction may have reached beyond what was lost. The gap that says so comes second: the first one tells what was lost. */
+/** Eviction may have removed updates after the lost ones. A second gap reports those. */
 function thenEvicted(loss: ResumePoint, kept: number, { epoch }: Tape): ResumePoint {
   const { seq, n } = loss.after
   if (seq === kept) return loss
@@ -119,41 +111,36 @@ function thenEvicted(loss: ResumePoint, kept: number, { epoch }: Tape): ResumePo
   return { after: evicted.to, resume: 'gap', gaps: [...loss.gaps, evicted] }
 }
 
-async function isTooLong(
-  after: TapePosition,
-  selection: Selection,
-  { tape, replayBound, isGone }: ResumeContext,
-): Promise<boolean> {
+async function isTooLong(after: TapePosition, selection: Selection, { tape, maxReplay, isGone }: ResumeContext): Promise<boolean> {
   const { tokens, options } = selection
   const from = resumeAfter(after)
-  // The sealed view may emit updates published before the position, each of them once and only if kept.
+  // The sealed view may emit updates published before the position: each once, and only if kept.
   const isSealed = options.stage === 'sealed'
-  if (from === tape.end() || tape.end() - (isSealed ? START : after.seq) <= replayBound) return false
+  if (from === tape.end() || tape.end() - (isSealed ? 0 : after.seq) <= maxReplay) return false
   const extent = async (wanted: HistoryFilter, seq: number) => {
     await nextTurn()
-    return tape.estimateCount(wanted, seq, replayBound)
+    return tape.estimateCount(wanted, seq, maxReplay)
   }
-  if ((await extent({ tokens, types: unconditionalTypesOf(options) }, from)).least > replayBound) return true
+  if ((await extent({ tokens, types: unconditionalTypesOf(options) }, from)).least > maxReplay) return true
   const types = new Set(options.types)
   const wanted = { tokens, types, followersOf: types }
-  const { most } = await extent(wanted, isSealed ? START : from)
-  if (most <= replayBound) return false
+  const { most } = await extent(wanted, isSealed ? 0 : from)
+  if (most <= maxReplay) return false
   const match = createMatcher(selection)
   const read = tape.openReader(wanted)
   let count = 0
-  for (let seq: number | null = from; count <= replayBound && !isGone(); ) {
+  for (let seq: number | null = from; count <= maxReplay && !isGone(); ) {
     const { entries, reached } = await read({ after: seq, before: tape.end() + 1, order: 'asc', limit: MEASURE_PAGE })
     const matched = await runInTurns(match(framesOf(entries, tape)))
     count += matched.filter((frame) => isAfter(frame, after)).length
-    if (reached === null) return count > replayBound
+    if (reached === null) return count > maxReplay
     seq = reached
     await nextTurn()
   }
   return true
 }
 
-/** The selected types of which every update matches. */
-const unconditionalTypesOf = (options: SelectionOptions): ReadonlySet<UpdateType> =>
-  new Set(options.types.filter((type) => isUnfiltered(options) || unconditionalTypes.has(type)))
-
-const isUnfiltered = (options: SelectionOptions): boolean => options.stage === 'preconfirmed' && !hasValueFilter(options)
+const unconditionalTypesOf = (options: SelectionOptions): ReadonlySet<UpdateType> => {
+  const isUnfiltered = options.stage === 'preconfirmed' && !hasValueFilter(options)
+  return new Set(options.types.filter((type) => isUnfiltered || unconditionalTypes.has(type)))
+}

@@ -18,14 +18,12 @@ import { findResumePoint, type ResumeGap, type ResumePoint } from './resume.ts'
 
 /** Updates that a replay reads at once. Between two pages it waits for the reader. */
 const REPLAY_PAGE = 100
-/** Keys that the last page may look up. */
+/** The last page of a replay may look up this many keys, because it is sent in one step. */
 const LOOKUPS_AT_ONCE = 250
-/** The next page waits until the backlog is at most this. */
+/** A replay sends the next page when the backlog is at most this. */
 const REPLAY_AHEAD_BYTES = 65_536
-/** Snapshots that are made in one turn of the event loop. */
 export const SNAPSHOTS_PER_TURN = 100
 
-/** A first subscription with its symbols resolved. */
 export type FirstSubscription = {
   readonly since: StartPoint
   readonly snapshot: boolean | 'always'
@@ -34,7 +32,7 @@ export type FirstSubscription = {
   readonly req?: string | number | undefined
 }
 
-/** Sends `hello`. `id` is the start of the stream; null if it is unknown or a gap comes before it. */
+/** `id` is the position at which the stream starts; null if it is unknown or a gap comes first. */
 export function sendHello(edge: EdgeContext, listener: Listener, id: string | null): void {
   const { hub, view, tape, chainId, server, demo, heartbeatMs } = edge
   listener.sendNotice({
@@ -49,9 +47,9 @@ export function sendHello(edge: EdgeContext, listener: Listener, id: string | nu
     heartbeat_s: Math.max(1, Math.round((listener.heartbeatMs ?? heartbeatMs) / 1_000)),
     limits: {
       symbols_max: SYMBOLS_BOUND,
-      selections_max: edge.selectionsBound,
-      replay_max: edge.replayBound,
-      backlog_bytes: edge.backlogBoundBytes,
+      selections_max: edge.maxSelections,
+      replay_max: edge.maxReplay,
+      backlog_bytes: edge.maxBacklogBytes,
       message_bytes: MESSAGE_BOUND_BYTES,
       retention_ms: edge.tapeRetentionMs,
     },
@@ -62,13 +60,10 @@ export function sendHello(edge: EdgeContext, listener: Listener, id: string | nu
   })
 }
 
-/**
- * Sends everything from `hello` to `live`, in the order of the contract. Replay pages go at the reader's pace. The last
- * page and the join to live are one synchronous step, so no update is lost or sent twice between them.
- */
+/** Sends everything from `hello` to `live`, in the order of the contract, at the reader's pace. */
 export async function startSession(edge: EdgeContext, listener: Listener, subscription: FirstSubscription): Promise<void> {
   if (isRecent(edge, subscription.since)) return startStream(edge, listener, subscription)
-  const releaseSlot = await edge.hub.acquireReplaySlot(listener)
+  const releaseSlot = await edge.hub.connectionLimits.acquireReplaySlot(listener)
   try {
     await startStream(edge, listener, subscription)
   } finally {
@@ -79,15 +74,15 @@ export async function startSession(edge: EdgeContext, listener: Listener, subscr
 /** Whether all missed updates are in memory. Such a replay does not read the tape, so it needs no replay slot. */
 const isRecent = ({ hub, tape }: EdgeContext, since: StartPoint): boolean =>
   since.from === 'now' ||
-  (since.from === 'position' && since.position?.epoch === tape.epoch && resumeAfter(since.position) >= hub.recentSinceSeq)
+  (since.from === 'position' && since.position?.epoch === tape.epoch && resumeAfter(since.position) >= hub.delivery.recent.sinceSeq)
 
 async function startStream(edge: EdgeContext, listener: Listener, subscription: FirstSubscription): Promise<void> {
-  const { hub, tape, now, wallTime, replayBound } = edge
+  const { hub, tape, now, wallTime, maxReplay } = edge
   const selection = { tokens: listener.tokens, options: listener.options }
   if (!isConnected(listener)) return
-  hub.flush()
+  hub.delivery.flush()
   const isGone = () => !isConnected(listener)
-  const resumeContext = { tape, now: now(), wallTime: wallTime(), onGap: subscription.onGap, replayBound, isGone }
+  const resumeContext = { tape, now: now(), wallTime: wallTime(), onGap: subscription.onGap, maxReplay, isGone }
   const start = await findResumePoint(subscription.since, selection, resumeContext)
   if (!isConnected(listener)) return
   const { seq, n } = start.after
@@ -96,23 +91,19 @@ async function startStream(edge: EdgeContext, listener: Listener, subscription: 
   listener.advance(seq, n)
   if (!listener.hasSentHello) sendHello(edge, listener, id)
   await sendInitialState(edge, listener, subscription, start)
-  // A stream that starts by time begins with what is kept. One that continues from a position lacks what was evicted since.
+  // A stream that starts at a time begins with the kept updates. One that continues from a position reports those evicted since.
   await replay(edge, listener, { ...subscription, reportsEvicted: subscription.since.from === 'position' })
 }
 
-/** Continues a live stream of the sealed view, whose next update lacks what was evicted. The newest updates are in memory. */
+/** Continues a live stream of the sealed view whose next update lacks evicted facts. It reads from memory, so it needs no slot. */
 export const continueSession = (edge: EdgeContext, listener: Listener, subscription: FirstSubscription): Promise<void> =>
   replay(edge, listener, { ...subscription, reportsEvicted: true })
 
-async function sendInitialState(
-  edge: EdgeContext,
-  listener: Listener,
-  subscription: FirstSubscription,
-  { after, resume, gaps }: ResumePoint,
-): Promise<void> {
+async function sendInitialState(edge: EdgeContext, listener: Listener, subscription: FirstSubscription, start: ResumePoint) {
+  const { after, resume, gaps } = start
   const position = edge.hub.position(after.seq, after.n)
   const id = gaps.length > 0 ? null : position
-  listener.sendNotice(subscribedNotice(edge, listener, { id, resume, rejected: subscription.rejected, req: subscription.req }))
+  listener.sendNotice(subscribedNotice(edge, listener, { ...subscription, id, resume }))
   for (const gap of gaps) sendGap(edge, listener, gap)
   if (subscription.snapshot === 'always' || (subscription.snapshot && resume !== 'full'))
     await sendSnapshots(edge, listener, position)
@@ -127,14 +118,10 @@ function sendGap({ hub, tape, view }: EdgeContext, listener: Listener, { reason,
   hub.countGap(reason)
 }
 
-/** The answer to every request that changes or lists the subscription. */
 export function subscribedNotice(
   edge: EdgeContext,
   listener: Listener,
-  answer: Pick<NoticeOf<'subscribed'>, 'id' | 'resume'> & {
-    readonly rejected: readonly RejectedSymbol[]
-    readonly req?: string | number | undefined
-  },
+  answer: Pick<NoticeOf<'subscribed'>, 'id' | 'resume'> & Pick<FirstSubscription, 'rejected' | 'req'>,
 ): NoticeOf<'subscribed'> {
   const symbols = listener.tokens === null ? ['*'] : tokensOf(edge, listener.tokens).map((token) => token.symbol)
   const { types, stage } = listener.options
@@ -151,19 +138,15 @@ export function subscribedNotice(
   }
 }
 
-/** The tokens that a listener selected; with `*` all listed ones. */
+/** The selected tokens; with `*` all listed ones. */
 export const tokensOf = ({ view }: EdgeContext, tokens: Listener['tokens']): readonly Token[] =>
   tokens === null
     ? view.tokens.filter((token) => token.state !== 'delisted')
     : [...tokens].flatMap((address) => view.token(address) ?? []).sort((a, b) => (a.symbol < b.symbol ? -1 : 1))
 
-export function sendSnapshot(
-  { hub, tape, view, wallTime, navStaleMs }: EdgeContext,
-  listener: Listener,
-  id: string,
-  token: Token,
-): void {
-  listener.sendNotice(snapshotOf(token, view, { id, asOf: hub.position(tape.end()), now: wallTime(), navStaleMs }))
+export function sendSnapshot(edge: EdgeContext, listener: Listener, id: string, token: Token): void {
+  const { hub, tape, view, wallTime, navStaleAfterMs } = edge
+  listener.sendNotice(snapshotOf(token, view, { id, asOf: hub.position(tape.end()), now: wallTime(), navStaleAfterMs }))
 }
 
 /** Sends a snapshot of every selected token, at the reader's pace because there may be many. */
@@ -171,24 +154,20 @@ async function sendSnapshots(edge: EdgeContext, listener: Listener, id: string):
   for (const [index, { address }] of tokensOf(edge, listener.tokens).entries()) {
     await waitForRoom(listener)
     if (index % SNAPSHOTS_PER_TURN === SNAPSHOTS_PER_TURN - 1) await nextTurn()
-    // As it is now: it may have changed meanwhile.
+    // Read again, because the token may have changed since the loop began.
     const token = edge.view.token(address)
     if (token) sendSnapshot(edge, listener, id, token)
   }
 }
 
-/** Resolves when the backlog is small enough for the next page, or the listener is gone. */
 async function waitForRoom(listener: Listener): Promise<void> {
   while (listener.outlet.backlog > REPLAY_AHEAD_BYTES && isConnected(listener)) await listener.outlet.drained()
 }
 
-/** `reportsEvicted`: whether a gap says what the sealed view lacks. */
+/** `reportsEvicted`: a gap reports evicted updates that the sealed view lacks. */
 type Replay = Pick<FirstSubscription, 'snapshot' | 'onGap'> & { readonly reportsEvicted: boolean }
 
-/**
- * Sends what the tape holds after the listener's position, and makes it live in the same synchronous step as the last
- * write, so nothing can be appended between the two.
- */
+/** The last page and the join to live are one synchronous step, so that no update between them is lost or sent twice. */
 async function replay(edge: EdgeContext, listener: Listener, request: Replay): Promise<void> {
   const { hub, tape } = edge
   const { tokens, options } = listener
@@ -202,7 +181,6 @@ async function replay(edge: EdgeContext, listener: Listener, request: Replay): P
     if (last) listener.send(concatBytes(frames, listener.transport), last.seq, frames.length, last.n)
     replayed += frames.length
   }
-  /** One seal of the sealed view may expand to many updates. */
   const sendInPages = async (frames: readonly Frame[]): Promise<void> => {
     for (const part of chunk(frames, REPLAY_PAGE)) {
       await waitForRoom(listener)
@@ -218,13 +196,13 @@ async function replay(edge: EdgeContext, listener: Listener, request: Replay): P
     const after = resumeAfter(position)
     const select = (entries: readonly Entry[]) =>
       selectAfter(position, framesOf(entries, tape), { tokens, options, reportsEvicted }, match)
-    // A replay ends at the delivered position: what follows comes live.
-    hub.flush()
+    // The replay ends at the delivered position: later updates are sent live.
+    hub.delivery.flush()
     if (!hub.isJoinable(options.stage, position)) {
       await nextTurn()
       continue
     }
-    const rest = hub.recentAfter(after)
+    const rest = hub.delivery.recent.after(after)
     const last = rest && isQuick(rest) ? runAtOnce(select(rest)) : null
     if (last?.evicted === null && last.frames.length <= REPLAY_PAGE) {
       send(last.frames)
@@ -234,7 +212,7 @@ async function replay(edge: EdgeContext, listener: Listener, request: Replay): P
       await skipEvicted(edge, listener, request, { seq: tape.oldest(), n: null })
       continue
     }
-    const upTo = hub.recentSinceSeq
+    const upTo = hub.delivery.recent.sinceSeq
     const recentPage = rest?.slice(0, REPLAY_PAGE)
     const { entries: page, reached } = recentPage
       ? { entries: recentPage, reached: recentPage.at(-1)?.seq ?? null }
@@ -258,8 +236,8 @@ function goLive({ hub }: EdgeContext, listener: Listener, replayed: number): voi
 }
 
 /**
- * The frames of a stream after a position. Where the sealed view lacks updates because eviction took them, only those before the
- * first of these. `evicted` is the last one: a single gap covers them all, and what lies between them.
+ * `frames` ends before the first update that eviction removed from the sealed view. `evicted` is the last such update: one gap
+ * covers all, and everything between them.
  */
 function* selectAfter(
   position: TapePosition,
@@ -273,14 +251,14 @@ function* selectAfter(
   return { frames: first ? matched.filter((frame) => !isAfter(frame, first)) : matched, evicted: evicted.at(-1) ?? null }
 }
 
-/** Whether these updates can be matched at once. A seal may list thousands of keys. */
+/** Whether these updates can be matched in one turn. A seal may list thousands of keys. */
 const isQuick = (entries: readonly Entry[]): boolean =>
   entries.length <= REPLAY_PAGE &&
   entries.reduce((sum, { update }) => sum + (update.type === 'seal' ? update.keys.length : 1), 0) <= LOOKUPS_AT_ONCE
 
 const isConnected = (listener: Listener): boolean => listener.state !== 'disconnected'
 
-/** Reports a gap: eviction took updates before a position that the stream had still to give. Continues there, or at the end. */
+/** Reports a gap, because eviction removed updates that the stream had not sent. Continues after the gap, or at the end. */
 async function skipEvicted(edge: EdgeContext, listener: Listener, { snapshot, onGap }: Replay, kept: TapePosition): Promise<void> {
   const { hub } = edge
   const to = onGap === 'skip' ? { seq: hub.deliveredSeq, n: null } : kept

@@ -7,47 +7,46 @@ import {
   type SelectionPatch,
   SYMBOLS_BOUND,
 } from '../../../protocol/selection.ts'
-import { keyRequired } from '../limits/authorizer.ts'
+import { apiKeyRequired } from '../limits/authorizer.ts'
 import { TokenBucket } from '../limits/token-bucket.ts'
 import { resolveKnownSymbols, resolveSymbols, symbolsRequired } from '../select/symbols.ts'
 import type { Compression } from '../transport/deflate-offer.ts'
 import { internalError } from '../transport/shared-refusals.ts'
 import type { WebSocketEvents, WebSocketOutlet } from '../transport/websocket-outlet.ts'
-import type { StreamServices } from './edge-context.ts'
+import type { EdgeContext, StreamServices } from './edge-context.ts'
 import { Listener } from './listener.ts'
 import { continueSession, sendHello, sendSnapshot, startSession, subscribedNotice, tokensOf } from './stream-session.ts'
 
-/** Consecutive bad messages that close the connection. */
+/** Number of consecutive bad messages that closes the connection. */
 const ERRORS_IN_ROW_BOUND = 10
-/** Rate limit of a client's messages: burst, and long-run rate. */
+/** Rate limit of a client's messages: at once, and in the long run. */
 const MESSAGES_AT_ONCE = 50
 const MESSAGES_PER_SECOND = 10
 /** Messages that may wait while the first subscription starts. */
 const QUEUED_BOUND = 64
 /** A connection without a subscription is closed after this time. */
 const IDLE_BOUND_MS = 30_000
-/** A connection that lacks a key is refused after this time without a message. */
-const KEY_BOUND_MS = 2_000
+/** A connection that needs an API key is refused after this time without a message. */
+const API_KEY_BOUND_MS = 2_000
 
-/** One client of /v1/ws: its selection, changed by requests, from `hello` to `bye`. */
+/** One client of /v1/ws, from `hello` to `bye`. Requests change its selection. */
 export class WebSocketSession implements WebSocketEvents {
-  readonly #streams: StreamServices
+  readonly #edge: EdgeContext
   readonly #listener: Listener
   readonly #outlet: WebSocketOutlet
   #idleTimer: NodeJS.Timeout | null
   #queued: (string | null)[] | null = null
   #messageRate: TokenBucket | null = null
-  /** Before the first subscription, during a replay, and after it. */
+  /** `idle` before the first subscription, `starting` during a replay. */
   #phase: 'idle' | 'starting' | 'live' = 'idle'
   #errorsInRow = 0
-  /** Takes the first message while the connection lacks a key. */
+  /** Receives the first message if the connection needs an API key. */
   #onFirstMessage: ((text: string | null) => void) | null = null
-  /** Parameters of a URL without symbols: defaults for the first subscription. */
+  /** Parameters of a URL without symbols: the defaults of the first subscription. */
   #urlQuery: SelectionPatch | null = null
 
-  constructor(outlet: WebSocketOutlet, address: string, compression: Compression, streams: StreamServices) {
-    const { edge, createConnectionId } = streams
-    this.#streams = streams
+  constructor(outlet: WebSocketOutlet, address: string, compression: Compression, { edge, createConnectionId }: StreamServices) {
+    this.#edge = edge
     this.#outlet = outlet
     this.#listener = new Listener({
       id: createConnectionId(),
@@ -62,55 +61,41 @@ export class WebSocketSession implements WebSocketEvents {
     this.#idleTimer = setTimeout(() => edge.hub.disconnect(this.#listener, 'nothing_subscribed'), IDLE_BOUND_MS)
   }
 
-  /** Opens the session. A URL with symbols subscribes at once; an error in it follows `hello`, and the connection stays. */
+  /** A URL with symbols subscribes at once. An error in the URL is sent after `hello`, and the connection stays open. */
   open(query: URLSearchParams, lastEventId: string, forbidden: Refusal | null): void {
-    const { edge } = this.#streams
-    if (forbidden) return this.#refuse(forbidden)
-    const exceeded = edge.hub.exceededLimit(this.#listener.address) ?? edge.hub.add(this.#listener)
+    const edge = this.#edge
+    if (forbidden) {
+      // Sends neither `hello` nor `bye`, which contain facts about the relay and its tape.
+      this.#sendRefusal(forbidden, undefined)
+      edge.hub.remove(this.#listener, 'forbidden')
+      return this.#outlet.end('forbidden', null)
+    }
+    const exceeded = edge.hub.connectionLimits.exceededLimit(this.#listener.address) ?? edge.hub.add(this.#listener)
     if (exceeded) return edge.hub.disconnect(this.#listener, exceeded)
     this.#attempt(() => {
       const parsed = readStreamQuery(query, lastEventId)
       if (parsed.heartbeat) this.#listener.setHeartbeat(parsed.heartbeat * 1_000, edge.uptime())
-      if (parsed.symbols) return this.#subscribeFromUrl(parsed, parsed.symbols)
+      if (parsed.symbols) {
+        resolveKnownSymbols(edge.view, parsed.symbols)
+        return this.#subscribeFirst(parsed, parsed.symbols)
+      }
       this.#urlQuery = parsed
       this.#listener.options = patchOptions(this.#listener.options, parsed)
       sendHello(edge, this.#listener, null)
     })
   }
 
-  /** Says only why: `hello` and `bye` tell about the relay and its tape. */
-  #refuse(forbidden: Refusal): void {
-    this.#sendRefusal(forbidden, undefined)
-    this.#streams.edge.hub.remove(this.#listener, 'forbidden')
-    this.#outlet.end('forbidden', null)
-  }
-
-  /** Opens the session once the first message brings a valid key. Any other message, or none in time, is refused. */
-  waitForKey(query: URLSearchParams, lastEventId: string): void {
-    const timer = setTimeout(() => this.#onFirstMessage?.(null), KEY_BOUND_MS)
+  /** Opens the session if the first message contains a valid API key. Refuses any other message, or none in time. */
+  waitForApiKey(query: URLSearchParams, lastEventId: string, keys: StreamServices['keys']): void {
+    const timer = setTimeout(() => this.#onFirstMessage?.(null), API_KEY_BOUND_MS)
     this.#onFirstMessage = (text) => {
       clearTimeout(timer)
       this.#onFirstMessage = null
-      const client = text === null ? null : this.#clientOf(text)
-      if (this.#streams.edge.hub.isDraining) return this.#streams.edge.hub.disconnect(this.#listener, 'going_away')
+      const client = text === null ? null : clientOf(text, keys)
+      if (this.#edge.hub.isDraining) return this.#edge.hub.disconnect(this.#listener, 'going_away')
       if (client !== null) this.#listener.address = client
-      this.open(query, lastEventId, client === null ? keyRequired : null)
+      this.open(query, lastEventId, client === null ? apiKeyRequired : null)
     }
-  }
-
-  /** The client whose key a message has; null without a valid one. */
-  #clientOf(text: string): string | null {
-    try {
-      const request = readRequest(text)
-      return request.type === 'auth' ? (this.#streams.keys?.clientOf(request.key) ?? null) : null
-    } catch {
-      return null
-    }
-  }
-
-  #subscribeFromUrl(query: SelectionPatch, symbols: readonly string[]): void {
-    resolveKnownSymbols(this.#streams.edge.view, symbols)
-    this.#subscribeFirst(query, symbols)
   }
 
   onMessage(text: string | null): void {
@@ -130,37 +115,36 @@ export class WebSocketSession implements WebSocketEvents {
     if (this.#phase !== 'starting') return this.#handle(text)
     this.#queued ??= []
     if (this.#queued.length < QUEUED_BOUND) this.#queued.push(text)
-    else this.#streams.edge.hub.disconnect(this.#listener, 'too_many_messages')
+    else this.#edge.hub.disconnect(this.#listener, 'too_many_messages')
   }
 
-  /** Counts one message, ping or unrequested pong; false if the client is disconnected. */
+  /** Counts one message, ping or unrequested pong. Returns false if the client is disconnected. */
   #countMessage(): boolean {
-    const { edge } = this.#streams
     if (this.#listener.state === 'disconnected') return false
-    this.#messageRate ??= new TokenBucket(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND, edge.uptime())
-    if (this.#messageRate.take(edge.uptime())) return true
-    const message = `At most ${MESSAGES_PER_SECOND} messages a second, ${MESSAGES_AT_ONCE} at once; come back slower.`
+    this.#messageRate ??= new TokenBucket(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND, this.#edge.uptime())
+    if (this.#messageRate.take(this.#edge.uptime())) return true
+    const message = `At most ${MESSAGES_PER_SECOND} messages a second, ${MESSAGES_AT_ONCE} at once; reconnect and send fewer.`
     this.#sendError(new Refusal(429, 'too_many_messages', message), undefined)
-    edge.hub.disconnect(this.#listener, 'too_many_messages')
+    this.#edge.hub.disconnect(this.#listener, 'too_many_messages')
     return false
   }
 
   onClose(): void {
     this.#onFirstMessage = null
     this.#cancelIdleTimer()
-    this.#streams.edge.hub.remove(this.#listener)
+    this.#edge.hub.remove(this.#listener)
   }
 
   #handle(text: string | null): void {
     // Answers count as backlog too: a client that sends requests and never reads is disconnected as slow.
-    if (!this.#streams.edge.hub.mayWrite(this.#listener)) return
+    if (!this.#edge.hub.mayWrite(this.#listener)) return
     const isDone = this.#attempt(() => this.#execute(readRequest(text)), reqOf(text))
     this.#errorsInRow = isDone ? 0 : this.#errorsInRow + 1
-    if (this.#errorsInRow >= ERRORS_IN_ROW_BOUND) this.#streams.edge.hub.disconnect(this.#listener, 'protocol')
+    if (this.#errorsInRow >= ERRORS_IN_ROW_BOUND) this.#edge.hub.disconnect(this.#listener, 'protocol')
   }
 
   #execute(request: Request): void {
-    const { edge } = this.#streams
+    const edge = this.#edge
     const { req } = request
     switch (request.type) {
       case 'subscribe':
@@ -173,7 +157,6 @@ export class WebSocketSession implements WebSocketEvents {
           subscribedNotice(edge, this.#listener, { req, id: edge.hub.positionOf(this.#listener), resume: 'none', rejected: [] }),
         )
       case 'auth':
-        // It has access already.
         return
       case 'ping':
         return this.#listener.sendNotice({ type: 'pong', req, time: new Date(edge.wallTime()).toISOString() })
@@ -181,7 +164,7 @@ export class WebSocketSession implements WebSocketEvents {
   }
 
   #subscribeFirst(query: SelectionPatch, symbols: readonly string[], req?: string | number): void {
-    const { edge } = this.#streams
+    const edge = this.#edge
     if (symbols.length === 0) throw symbolsRequired
     const { tokens, rejected } = resolveSymbols(edge.view, symbols)
     const options = patchOptions(this.#listener.options, query)
@@ -199,13 +182,12 @@ export class WebSocketSession implements WebSocketEvents {
     this.#run(startSession(edge, this.#listener, subscription))
   }
 
-  /** Until the session is live, messages wait. */
   #run(session: Promise<void>): void {
     this.#phase = 'starting'
     session.then(
       () => this.#handleQueued(),
-      // The tape could not be read. The client reconnects with its last position.
-      () => this.#streams.edge.hub.disconnect(this.#listener, 'going_away'),
+      // If the tape cannot be read, the client reconnects with its last position.
+      () => this.#edge.hub.disconnect(this.#listener, 'going_away'),
     )
   }
 
@@ -214,9 +196,8 @@ export class WebSocketSession implements WebSocketEvents {
     this.#idleTimer = null
   }
 
-  /** Handles the messages that arrived during a replay. */
   #handleQueued(): void {
-    // With unknown symbols only, the next subscribe is still the first one and may set `since`.
+    // If all symbols were unknown, the next subscribe counts as the first one and may set `since`.
     this.#phase = this.#listener.tokens?.size === 0 ? 'idle' : 'live'
     const queued = this.#queued ?? []
     this.#queued = null
@@ -224,11 +205,11 @@ export class WebSocketSession implements WebSocketEvents {
   }
 
   #addSubscription(request: Extract<Request, { type: 'subscribe' }>): void {
-    const { edge } = this.#streams
+    const edge = this.#edge
     const listener = this.#listener
     const { since, stage } = request
     if (since != null) throw notFirst('since')
-    // Null would end the sealed view in the middle of a stream.
+    // Null would end the sealed view in the middle of the stream.
     if (stage != null || (stage === null && listener.options.stage !== defaultSelectionOptions.stage)) throw notFirst('stage')
     const { tokens, rejected } = resolveSymbols(edge.view, request.symbols ?? [])
     const current = listener.tokens
@@ -245,16 +226,15 @@ export class WebSocketSession implements WebSocketEvents {
     edge.hub.join(listener)
     if (combined?.size !== 0) this.#cancelIdleTimer()
     const id = edge.hub.position(edge.hub.deliveredSeq)
-    const { req } = request
-    listener.sendNotice(subscribedNotice(edge, listener, { req, id, resume: 'none', rejected }))
+    listener.sendNotice(subscribedNotice(edge, listener, { req: request.req, id, resume: 'none', rejected }))
     if (request.snapshot === false) return
     for (const token of added) sendSnapshot(edge, listener, id, token)
-    // The snapshots of one request may exceed the backlog bound, so they do not count as overdue.
+    // The snapshots of one request may exceed the backlog limit, so they do not count as overdue.
     listener.markCaughtUp()
   }
 
   #unsubscribe({ symbols, req }: Extract<Request, { type: 'unsubscribe' }>): void {
-    const { edge } = this.#streams
+    const edge = this.#edge
     const listener = this.#listener
     const { tokens } = resolveSymbols(edge.view, symbols)
     const current = listener.tokens
@@ -268,7 +248,7 @@ export class WebSocketSession implements WebSocketEvents {
     listener.sendNotice({ type: 'unsubscribed', req, symbols: removed })
   }
 
-  /** Runs an action, or sends its error; true if it succeeded. */
+  /** Returns true if the action succeeded; otherwise sends its error. */
   #attempt(action: () => void, req?: string | number): boolean {
     try {
       action()
@@ -280,7 +260,7 @@ export class WebSocketSession implements WebSocketEvents {
   }
 
   #sendError(error: unknown, req: string | number | undefined): void {
-    if (!this.#listener.hasSentHello) sendHello(this.#streams.edge, this.#listener, null)
+    if (!this.#listener.hasSentHello) sendHello(this.#edge, this.#listener, null)
     this.#sendRefusal(error instanceof Refusal ? error : internalError, req)
   }
 
@@ -296,8 +276,18 @@ export class WebSocketSession implements WebSocketEvents {
   }
 }
 
+/** The client whose API key a message contains; null if there is no valid one. */
+function clientOf(text: string, keys: StreamServices['keys']): string | null {
+  try {
+    const request = readRequest(text)
+    return request.type === 'auth' ? (keys?.clientOf(request.key) ?? null) : null
+  } catch {
+    return null
+  }
+}
+
 const notFirst = (field: 'since' | 'stage'): Refusal =>
   new Refusal(400, `${field}_not_first`, `Only the first subscription of a connection may set ${field}.`)
 
-/** The current value if it is given, null included; else the previous one. */
+/** Null counts as a given value. */
 const firstDefined = <Value>(current: Value, previous: Value): Value => (current === undefined ? previous : current)

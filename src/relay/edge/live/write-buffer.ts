@@ -1,19 +1,15 @@
-/** Size of the shared buffer at first. */
 const BUFFER_BYTES = 262_144
-
-/** A buffer that a join made larger stays that large, up to this. */
+/** A buffer that a join made larger keeps its size, up to this one. */
 const RETAINED_BOUND_BYTES = 4_194_304
 
 /**
- * Holds the joined bytes of one audience during its writes. If the kernel takes all bytes at once, the next audience
- * reuses the space. Otherwise the bytes stay until no backlog refers to this memory, and the next audience's bytes follow them.
+ * Holds the joined bytes of one audience during its writes. If the kernel takes all of them, the next audience reuses the space.
+ * Otherwise they stay until no backlog refers to this memory.
  */
 export class WriteBuffer {
   #buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES)
-  /** The end of the kept bytes. */
   #keptEnd = 0
   #joinedEnd = 0
-  /** Whether a backlog refers to some memory. */
   readonly #isHeld: (memory: ArrayBufferLike) => boolean
 
   constructor(isHeld: (memory: ArrayBufferLike) => boolean) {
@@ -29,7 +25,7 @@ export class WriteBuffer {
     let length = 0
     for (const piece of pieces) length += piece.length
     if (length > this.#buffer.length - this.#keptEnd) {
-      // Fresh memory is slow on its first use, so a larger buffer stays.
+      // Fresh memory is slow on first use, so a larger buffer stays.
       this.#buffer = Buffer.allocUnsafeSlow(Math.max(length, Math.min(this.#buffer.length, RETAINED_BOUND_BYTES)))
       this.#keptEnd = 0
     }
@@ -39,7 +35,7 @@ export class WriteBuffer {
     return this.#buffer.subarray(this.#keptEnd, offset)
   }
 
-  /** Keeps the bytes of the last join: some socket has not sent all of them yet. */
+  /** Keeps the bytes of the last join, because a socket has not sent all of them yet. */
   keep(): void {
     this.#keptEnd = this.#joinedEnd
   }

@@ -4,22 +4,18 @@ import type { Update, UpdateType } from '../../../protocol/updates.ts'
 import { filterTestOf, shownFilters } from '../../../protocol/value-filters.ts'
 import type { FactContent } from './key-history.ts'
 
-/** The selection of one listener: the updates of these tokens (null for all) that pass its options. */
+/** The updates of these tokens (null for all) that pass these options. */
 export type Selection = { readonly tokens: ReadonlySet<Hex> | null; readonly options: SelectionOptions }
 
-/**
- * Equal options have equal keys, and so have equal token sets: listeners with both equal share their bytes. The key contains
- * whatever the options contain, so that no listener ever gets what another one selected.
- */
+/** Listeners with equal keys share their bytes, so the key contains all options. */
 export const optionsKey = (options: SelectionOptions): string => JSON.stringify({ ...options, ...shownFilters(options) })
 
 export const tokensKey = (tokens: Selection['tokens']): string => (tokens === null ? '*' : [...tokens].sort().join())
 
-/** Whether the selection includes a token; null stands for an update about all tokens. */
+/** Null stands for an update about all tokens. */
 export const includesToken = ({ tokens }: Selection, address: Hex | null): boolean =>
   tokens === null || (tokens.size > 0 && (address === null || tokens.has(address)))
 
-/** Tests whether one content passes a selection. */
 export function createContentMatcher(selection: Selection): (content: Update | FactContent) => boolean {
   const { options } = selection
   const types: ReadonlySet<UpdateType> = new Set(options.types)

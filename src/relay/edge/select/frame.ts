@@ -8,10 +8,10 @@ import { includesToken, type Selection } from './compiled-selection.ts'
 import { KeyHistories, KeyLookup, type TapeLookup } from './key-history.ts'
 import { type EvictedUpdate, evictedBefore, sealedView } from './sealed-view.ts'
 
-/** An update in the bytes of each transport. Bytes and key lookups are made once, on first use. */
+/** An update in the bytes of each transport. Bytes and key lookups are made once, at first use. */
 export class Frame {
   readonly seq: number
-  /** Its index among the updates that the sealed view emits before a seal; null for an update of the tape itself. */
+  /** The index among the updates that the sealed view emits before a seal; null for an update of the tape itself. */
   readonly n: number | null
   readonly entry: Entry
   readonly #lookup: KeyLookup
@@ -39,13 +39,11 @@ export class Frame {
     return this.#deflatedBytes
   }
 
-  /** The history of the keys that the update names. */
   get keyHistories(): KeyHistories {
     this.#keyHistories ??= new KeyHistories(this.entry, this.#lookup)
     return this.#keyHistories
   }
 
-  /** What the sealed view emits in place of this update. */
   *sealedView(): Steps<readonly Frame[]> {
     if (!this.#sealedViewFrames) {
       const entries = yield* sealedView(this.entry, this.keyHistories)
@@ -54,19 +52,19 @@ export class Frame {
     return this.#sealedViewFrames
   }
 
-  /** What the sealed view lacks before this update, because eviction took it. Quick once the sealed view was looked up. */
+  /** Facts that eviction removed before the sealed view could emit them here. Quick after `sealedView` has run. */
   get evicted(): readonly EvictedUpdate[] {
     const { update } = this.entry
     this.#evicted ??= update.type === 'seal' ? evictedBefore(update, this.keyHistories) : []
     return this.#evicted
   }
 
-  /** How many updates the sealed view emits, as far as that was looked up. */
+  /** The number of updates that the sealed view emits; 1 before `sealedView` has run. */
   get sealedViewSize(): number {
     return this.#sealedViewFrames?.length ?? 1
   }
 
-  /** The same update several times: each emits a part of its sealed view. */
+  /** Repeats the update in several frames, each of which emits a part of its sealed view. */
   sealedViewParts(size: number): readonly Frame[] {
     return chunk(this.#sealedViewFrames ?? [], size).map((frames) => {
       const part = new Frame(this.entry, this.#lookup, frames.at(-1)?.n)
@@ -77,7 +75,7 @@ export class Frame {
   }
 }
 
-/** Frames that are matched together. */
+/** Makes frames that share their key lookups. */
 export function framesOf(entries: readonly Entry[], tape: TapeLookup): readonly Frame[] {
   const lookup = new KeyLookup(tape)
   return entries.map((entry) => new Frame(entry, lookup))
@@ -86,7 +84,7 @@ export function framesOf(entries: readonly Entry[], tape: TapeLookup): readonly 
 export const isAfter = ({ seq, n }: TapePosition, position: TapePosition): boolean =>
   seq > position.seq || (seq === position.seq && position.n !== null && (n === null || n > position.n))
 
-/** The updates of a selection that the sealed view of these frames lacks, because eviction took them, in order. */
+/** The updates of a selection that eviction removed from the sealed view of these frames, in order. */
 export function evictedOf(frames: readonly Frame[], selection: Selection, after: TapePosition): readonly TapePosition[] {
   return frames
     .filter(({ entry }) => includesToken(selection, entry.update.address))

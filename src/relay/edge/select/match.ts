@@ -7,13 +7,10 @@ import type { Frame } from './frame.ts'
 import type { FactContent } from './key-history.ts'
 import { contentsEmitted } from './sealed-view.ts'
 
-/** Picks the frames that a selection receives, in its view of the tape. The keys of a large seal are looked up in steps. */
+/** Picks the frames that a selection receives, in its view. It looks up the keys of a large seal in steps. */
 export type Matcher = (frames: readonly Frame[]) => Steps<readonly Frame[]>
 
-/**
- * Decides which updates a selection receives. The decision depends on the tape and the selection alone, never on what a
- * connection was sent before, so a resume, another relay and a history page agree.
- */
+/** The decision depends only on the tape and the selection, so a live stream, a resume, another relay and a history page agree. */
 export function createMatcher(selection: Selection): Matcher {
   const matches = createFrameMatcher(selection)
   const isSealed = selection.options.stage === 'sealed'
@@ -55,7 +52,7 @@ function createFrameMatcher(selection: Selection): (frame: Frame) => boolean | S
   }
 }
 
-/** Whether the selection matched one of the keys before. A key that the tape no longer keeps may have matched. */
+/** Whether the selection matched one of the keys before. A key that the tape no longer keeps counts as matched. */
 function createEarlierMatcher({ options }: Selection, matchesContent: (content: FactContent) => boolean) {
   return function* ({ keyHistories }: Frame, keys: readonly string[]): Steps<boolean> {
     for (const key of keys) {

@@ -3,14 +3,12 @@ import type { Update, UpdateType } from '../../../protocol/updates.ts'
 import type { Entry } from '../../tape/tape.ts'
 import type { FactContent, KeyHistories, KeyHistory } from './key-history.ts'
 
-/** An update of the sealed view: as on the tape (`n` is null), or the `n`-th that is emitted before a seal. */
+/** An update of the sealed view: as on the tape (`n` is null), or the `n`-th one before a seal. */
 export type SealedViewEntry = Entry & { readonly n: number | null }
 
 /**
- * What the sealed view emits for one update of the tape, in order. It depends on the tape alone, so it is the same
- * live, after a resume and in a history page.
- *
- * A key whose publication the tape no longer keeps cannot be emitted. The seal lists it, and a `gap` says so.
+ * The updates that the sealed view emits for an update of the tape. They depend only on the tape, so live streams and history
+ * agree. A fact whose publication was evicted cannot be emitted: a `gap` reports it.
  */
 export function* sealedView(entry: Entry, histories: KeyHistories): Steps<readonly SealedViewEntry[]> {
   const { update } = entry
@@ -27,7 +25,7 @@ export function* sealedView(entry: Entry, histories: KeyHistories): Steps<readon
   }
 }
 
-/** The contents that the sealed view emitted for a key up to the update that these histories belong to. */
+/** The contents that the sealed view emitted for a key before the update of these histories. */
 export function contentsEmitted(history: KeyHistory, histories: KeyHistories): readonly FactContent[] {
   const { contents } = history
   const emittedAt = histories.emittedAt(history) ?? histories.beforeSeq
@@ -37,7 +35,7 @@ export function contentsEmitted(history: KeyHistory, histories: KeyHistories): r
 
 type Seal = Extract<Update, { type: 'seal' }>
 
-/** A seal may list thousands of keys, so each is a step. */
+/** A seal may list thousands of keys, so each key is a step. */
 function* emittedBefore(seq: number, seal: Seal, histories: KeyHistories): Steps<readonly SealedViewEntry[]> {
   const emitted: SealedViewEntry[] = []
   for (const [index, key] of seal.keys.entries()) {
@@ -50,13 +48,10 @@ function* emittedBefore(seq: number, seal: Seal, histories: KeyHistories): Steps
   return emitted
 }
 
-/** An update that the view lacks: its place among the keys of the seal, from 1, and its type. */
+/** An update that the sealed view lacks: its place among the keys of the seal, from 1, and its type. */
 export type EvictedUpdate = { readonly n: number; readonly type: UpdateType }
 
-/**
- * What the view lacks before a seal. A key that is listed for the first time must have been published before, so its publication
- * was evicted. Late keys are published as sealed.
- */
+/** A key that a seal lists for the first time was published before, except a late key. Without a publication, it was evicted. */
 export function evictedBefore(seal: Seal, histories: KeyHistories): readonly EvictedUpdate[] {
   const lateKeys = new Set(seal.late_keys)
   return seal.keys.flatMap((key, index) => {
@@ -66,7 +61,7 @@ export function evictedBefore(seal: Seal, histories: KeyHistories): readonly Evi
   })
 }
 
-/** The last content of a key as sealed. Its fields stand in the order of the contract. */
+/** The last content of a key as sealed. Its fields are in the order of the contract. */
 function asSealed({ published, contents }: KeyHistory, seal: Seal, n: number): Update | null {
   const content = contents.at(-1)?.content
   if (!content?.block) return null
@@ -77,10 +72,7 @@ function asSealed({ published, contents }: KeyHistory, seal: Seal, n: number): U
   return { ...common, ...content, id, prev: null, time: published.time, stage: 'sealed', block }
 }
 
-/**
- * Whether the sealed view emitted a key before it was retracted or amended. Where the tape no longer keeps the
- * publication, the update itself shows whether the key may have been sealed; if so, it counts as emitted.
- */
+/** If the tape no longer keeps the publication, the key counts as emitted if the update shows that it may have been sealed. */
 function wasEmitted(update: Extract<Update, { type: 'retract' | 'amend' }>, histories: KeyHistories): boolean {
   const history = histories.historyOf(update.key)
   if (history) return histories.emittedAt(history) !== null

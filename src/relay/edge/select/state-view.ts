@@ -23,60 +23,52 @@ import type { Token } from '../../tokens/token.ts'
 import { Directory } from '../../tokens/token-directory.ts'
 import { TokenWarnings } from '../../tokens/token-warnings.ts'
 
-const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
-
 type ReportedStatus = Omit<SourceStatusNote, 'started_at'> & { readonly started_at: string | null }
 
-/** Where a token stands among all; another state of it takes its place. */
+/** The place of a token among all. A new state of the token replaces the old one there. */
 type TokenSlot = { token: Token }
 
-/** The current token table, chain head and source, read from the notes beside the tape. */
+/** The current tokens, chain head and source, from the notes of the tape. */
 export class View {
   readonly directory = new Directory()
   readonly warnings = new TokenWarnings()
-  /** By symbol, unless tokens were added or renamed since they were sorted. */
+  /** Sorted by symbol, unless tokens were added or renamed since the last sort. */
   readonly #slots: TokenSlot[] = []
   readonly #slotByAddress = new Map<Hex, TokenSlot>()
   #isSorted = true
-  #listReadAt: number | null = null
+  /** The steady time of the last read of the list. */
+  listReadAt: number | null = null
   #listOrder: readonly Hex[] | null = null
   #listed: readonly Token[] | null = null
-  #head: Head
-  #newestSettled: SealedBlockTime | null = null
-  #status: ReportedStatus
+  head: Head = { pending: null, sealed: null, safe: null, finalized: null }
+  /** The newest settled block whose time is known. */
+  newestSettled: SealedBlockTime | null = null
+  #status: ReportedStatus = { source: 'down', reason: 'unreachable', started_at: null }
   readonly #quotes = new Map<string, TokenQuotes>()
-  #session: NoticeOf<'snapshot'>['session'] = null
+  marketSession: NoticeOf<'snapshot'>['session'] = null
   readonly #isCut: () => boolean
 
-  /** `isCut`: whether the tape lacks what happens now, and with it the source. */
+  /** While `isCut`, the tape does not receive current updates, so the source is unknown and counts as down. */
   constructor(tape: NoteReader, isCut: () => boolean = () => false) {
     this.#isCut = isCut
-    this.#head = unknownHead
-    this.#status = { source: 'down', reason: 'unreachable', started_at: null }
     this.apply(tape)
   }
 
-  /** Takes over the notes of a batch. */
   apply(notes: NoteReader): void {
     const tokens = notes.notes(tokenNotes)
     const order = notes.note(listOrderNote)
     for (const token of tokens.values()) this.#set(token)
     if (tokens.size > 0 || order) this.#listed = null
     this.#listOrder = order ?? this.#listOrder
-    this.#listReadAt = notes.note(listReadNote) ?? this.#listReadAt
-    this.#head = notes.note(headNote) ?? this.#head
+    this.listReadAt = notes.note(listReadNote) ?? this.listReadAt
+    this.head = notes.note(headNote) ?? this.head
     this.#status = notes.note(statusNote) ?? this.#status
-    this.#newestSettled = notes.note(newestSettledNote) ?? this.#newestSettled
+    this.newestSettled = notes.note(newestSettledNote) ?? this.newestSettled
     for (const [address, quotes] of notes.notes(quoteNotes)) this.#quotes.set(address, quotes)
     const note = notes.note(sessionNote)
-    if (note) this.#session = note.session
+    if (note) this.marketSession = note.session
   }
 
-  get head(): Head {
-    return this.#head
-  }
-
-  /** Whether the tape lacks what happens now. */
   get isCut(): boolean {
     return this.#isCut()
   }
@@ -89,24 +81,18 @@ export class View {
     return this.#isCut() ? 'unreachable' : this.#status.reason
   }
 
-  /** When the source or its reason last changed; null before the first status. */
+  /** The time of the last change of the source or its reason; null before the first status. */
   get startedAt(): string | null {
     return this.#status.started_at
   }
 
-  /** The newest settled block whose time is known. */
-  get newestSettled(): SealedBlockTime | null {
-    return this.#newestSettled
-  }
-
-  /** Every token, sorted by symbol. Delisted tokens are included: clients can still select them. */
+  /** Every token, sorted by symbol, including delisted ones: clients can still select those. */
   get tokens(): readonly Token[] {
     if (!this.#isSorted) this.#slots.sort((a, b) => (a.token.symbol < b.token.symbol ? -1 : 1))
     this.#isSorted = true
     return this.#slots.map(({ token }) => token)
   }
 
-  /** Whether a list was ever read. */
   get hasTokens(): boolean {
     return this.#slots.length > 0
   }
@@ -122,17 +108,8 @@ export class View {
     return this.#listed
   }
 
-  /** The quotes of a token, one per pool that was read. */
   quotesOf(address: Hex): TokenQuotes {
     return this.#quotes.get(address) ?? []
-  }
-
-  get session(): NoticeOf<'snapshot'>['session'] {
-    return this.#session
-  }
-
-  get listReadAt(): number | null {
-    return this.#listReadAt
   }
 
   isListed(address: Hex): boolean {
@@ -154,11 +131,10 @@ export class View {
   }
 }
 
-/** The current state of a token as a message. */
 export function snapshotOf(
   token: Token,
-  view: Pick<View, 'quotesOf' | 'session' | 'warnings'>,
-  context: { id: string | null; asOf: string; now: number; navStaleMs: number },
+  view: Pick<View, 'quotesOf' | 'marketSession' | 'warnings'>,
+  context: { id: string | null; asOf: string; now: number; navStaleAfterMs: number },
 ): NoticeOf<'snapshot'> {
   return {
     type: 'snapshot',
@@ -176,9 +152,9 @@ export function snapshotOf(
     },
     paused: token.paused.map(featureName),
     supply: supplyOf(token),
-    nav: navAt(token.navReading, context.now, context.navStaleMs, token.frozen),
+    nav: navAt(token.navReading, context.now, context.navStaleAfterMs, token.frozen),
     quote: mainQuote(view.quotesOf(token.address)),
-    session: view.session,
+    session: view.marketSession,
   }
 }
 

@@ -3,17 +3,17 @@ import type { RejectedSymbol } from '../../../protocol/notices.ts'
 import { Refusal } from '../../../protocol/refusal.ts'
 import type { View } from './state-view.ts'
 
-/** The tokens that a list of selectors names (null for all), and the selectors that name none or several. */
+/** The selected tokens (null for all), and the selectors that name no token or several. */
 export type ResolvedSymbols = { readonly tokens: ReadonlySet<Hex> | null; readonly rejected: readonly RejectedSymbol[] }
 
 export const listUnavailable = (): Refusal =>
-  new Refusal(503, 'no_list', 'The list of tokenized stocks has not been read yet; come back in a moment.')
+  new Refusal(503, 'no_list', 'The list of tokenized stocks has not been read yet; retry in a moment.')
 
 export const symbolsRequired = new Refusal(400, 'bad_parameter', 'symbols: name at least one symbol, or * for all.', {
   parameter: 'symbols',
 })
 
-/** Finds the tokens that a client named; refuses where none of the symbols names one. */
+/** Finds the named tokens. Refuses the request if no selector names one. */
 export function resolveKnownSymbols(view: View, selectors: readonly string[]): ResolvedSymbols {
   if (selectors.length === 0) throw symbolsRequired
   const resolved = resolveSymbols(view, selectors)
@@ -21,7 +21,6 @@ export function resolveKnownSymbols(view: View, selectors: readonly string[]): R
   return resolved
 }
 
-/** Finds the tokens that a client named, if any. */
 export function resolveSymbols(view: View, selectors: readonly string[]): ResolvedSymbols {
   if (!view.hasTokens) throw listUnavailable()
   const tokens = new Set<Hex>()
@@ -38,7 +37,6 @@ export function resolveSymbols(view: View, selectors: readonly string[]): Resolv
   return { tokens: selectors.includes('*') ? null : tokens, rejected }
 }
 
-/** Why the first rejected symbol names no token. */
 export function unknownSymbol([first]: readonly RejectedSymbol[]): Refusal {
   const quoted = `'${first?.symbol ?? ''}'`
   const suggest = first?.suggest ?? []

@@ -1,18 +1,17 @@
+import { SourceName } from '../../../protocol/fields.ts'
 import type { Metrics, Sample } from '../../metrics.ts'
 import { navAt } from '../../tokens/nav.ts'
 import { mainQuote } from '../../tokens/quotes.ts'
 import type { EdgeContext } from '../live/edge-context.ts'
 
-/** Tokens with series of their own. The states of all are counted. */
+/** Tokens with series of their own. The counts by state include all tokens. */
 const NAV_SERIES_BOUND = 1_000
 
-const sources = ['pendingLogs', 'poll', 'sealed', 'down'] as const
-
-/** What the metrics say of the source, the chain, the tokens and the listeners, as it is when they are read. */
+/** Connects the gauges of source, chain, tokens and listeners, which are read on scrape. */
 export function measureState(metrics: Metrics, context: EdgeContext): void {
   const { hub, view, now } = context
   const ageOf = (time: number) => Math.max(0, now() - time) / 1_000
-  metrics.source.measureBy(() => sources.map((source): Sample => [{ source }, view.source === source ? 1 : 0]))
+  metrics.source.measureBy(() => SourceName.options.map((source): Sample => [{ source }, view.source === source ? 1 : 0]))
   metrics.sourceAge.measureBy(() => (view.startedAt === null ? null : ageOf(Date.parse(view.startedAt))))
   metrics.headBlock.measureBy(() =>
     Object.entries(view.head).flatMap(([stage, block]): Sample[] => (block === null ? [] : [[{ stage }, block]])),
@@ -29,10 +28,10 @@ export function measureState(metrics: Metrics, context: EdgeContext): void {
   metrics.replayBytes.measureBy(() => hub.measure().replayBytes)
 }
 
-function measureTokens(metrics: Metrics, { view, now, wallTime, navStaleMs }: EdgeContext): void {
+function measureTokens(metrics: Metrics, { view, now, wallTime, navStaleAfterMs }: EdgeContext): void {
   const navs = () =>
     (view.listed ?? []).map(({ symbol, address, navReading, frozen }) => ({
-      ...{ symbol, address, nav: navAt(navReading, wallTime(), navStaleMs, frozen) },
+      ...{ symbol, address, nav: navAt(navReading, wallTime(), navStaleAfterMs, frozen) },
     }))
   const firstNavs = () => navs().slice(0, NAV_SERIES_BOUND)
   metrics.tokens.measureBy(() => {

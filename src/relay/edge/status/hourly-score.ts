@@ -2,42 +2,43 @@ import { followedKeys, keyEventOf } from '../../../protocol/key-life.ts'
 import type { HourScore } from '../../../protocol/status.ts'
 import type { Update } from '../../../protocol/updates.ts'
 import { LeadHistogram, percentile } from './lead-histogram.ts'
-import type { PublishedLog } from './scored-update.ts'
 
 export const HOUR_MS = 3_600_000
-/** Hours shown at most, the current one included. One more is read: if the tape holds some of it, it holds all of the next. */
+/** Number of hours shown, the current one included. One more is read: if the tape holds a part of it, it holds all of the next. */
 export const SHOWN_HOURS_BOUND = 25
-/** Hours kept: those shown, and some more for a clock that was set wrong. */
+/** Number of hours kept: those shown, and some more for a clock that was set wrong. */
 const KEPT_HOURS_BOUND = 32
-/** Open keys at most, as many as the ingest has. */
+/** The limit of open keys, equal to that of the ingest. */
 const OPEN_KEYS_BOUND = 131_072
 /**
- * The map of open keys is built anew after at least this many. Each table that a map outgrows refers to the next one. Once
- * one of them is old, all later ones and their keys stay until the next full collection: 100 MB after a million updates.
+ * The map of open keys is copied after at least this many insertions. Each table that a map outgrows refers to the next one: an old
+ * one would keep all later tables and their keys, 100 MB after a million updates.
  */
 const REBUILD_AFTER_KEYS = 1_024
 
-/** An update as read from the tape, or as it was delivered. */
+/** A log that was published under its key. */
+export type PublishedLog = {
+  readonly type: 'published'
+  readonly time: string
+  readonly key: string
+  readonly stage: string | undefined
+  readonly late: boolean
+  readonly block?: { readonly timestamp: string | null } | undefined
+}
+
 export type ScoredEntry = { readonly seq: number; readonly update: Update | PublishedLog }
 
-/** The counts of one hour. */
 export type HourCounts = Omit<HourScore, 'seconds'>
 
-/** The start of the hour that contains a time. */
 export const hourOf = (ms: number): number => Math.floor(ms / HOUR_MS) * HOUR_MS
 
-/**
- * How well pre-confirmations were kept, hour by hour. It depends on the tape alone: reading the tape again, from the
- * hour before the first shown, gives the same numbers.
- */
+/** Scores pre-confirmations by hour. The score depends only on the tape, so reading the tape again gives equal numbers. */
 export class HourlyScore {
   readonly #hours = new Map<number, HourCounter>()
-  /** When each open key was published. */
   #openSince = new Map<string, number>()
   #openedSinceRebuild = 0
   #cached: { readonly first: number; readonly current: number; readonly hours: readonly HourCounts[] } | null = null
 
-  /** Counts the next update of the tape. */
   add({ seq, update }: ScoredEntry): void {
     const time = Date.parse(update.time)
     const hour = this.#hourAt(hourOf(time))
@@ -47,10 +48,7 @@ export class HourlyScore {
     this.#cached = null
   }
 
-  /**
-   * The hours that the tape holds completely, oldest first, and the current one. No update after `oldest` has been
-   * evicted. Unless it is 0, the hour that contains it is incomplete.
-   */
+  /** The hours that the tape holds completely, oldest first, and the current one. Every update after `oldest` is kept. */
   hours(now: number, oldest: number): readonly HourCounts[] {
     const current = hourOf(now)
     const first = this.#firstShown(current, oldest)
@@ -82,7 +80,6 @@ export class HourlyScore {
     return hour
   }
 
-  /** Whether the update changed a count. */
   #count(hour: HourCounter, update: ScoredEntry['update'], time: number): boolean {
     const event = keyEventOf(update)
     if (event === null) return false
@@ -99,17 +96,12 @@ export class HourlyScore {
   #open(key: string, time: number): void {
     this.#openSince.set(key, time)
     this.#openedSinceRebuild += 1
-    if (this.#openedSinceRebuild >= Math.max(REBUILD_AFTER_KEYS, this.#openSince.size)) this.#rebuildOpenSince()
-    if (this.#openSince.size > OPEN_KEYS_BOUND) this.#forgetOldest()
-  }
-
-  #rebuildOpenSince(): void {
-    this.#openSince = new Map(this.#openSince)
-    this.#openedSinceRebuild = 0
-  }
-
-  /** The first of a map is found slowly once many before it were deleted, so this is not done for every update. */
-  #forgetOldest(): void {
+    if (this.#openedSinceRebuild >= Math.max(REBUILD_AFTER_KEYS, this.#openSince.size)) {
+      this.#openSince = new Map(this.#openSince)
+      this.#openedSinceRebuild = 0
+    }
+    if (this.#openSince.size <= OPEN_KEYS_BOUND) return
+    // Only if needed: the first entry of a map is found slowly after many before it were deleted.
     const [oldest] = this.#openSince.keys()
     if (oldest !== undefined) this.#openSince.delete(oldest)
   }
@@ -118,15 +110,13 @@ export class HourlyScore {
     const publishedAt = this.#openSince.get(key)
     if (publishedAt === undefined) return
     this.#openSince.delete(key)
-    // The hour of its publication is no longer kept.
+    // The hour of the publication may no longer be kept.
     if (this.#hours.has(hourOf(publishedAt))) hour.leadsOf(hourOf(publishedAt)).add(time - publishedAt)
   }
 }
 
-/** The counts of one hour while it is being counted. */
 class HourCounter {
   readonly start: number
-  /** The sequence number of its last update. */
   lastSeq = 0
   preconfirmed = 0
   late = 0
@@ -134,7 +124,7 @@ class HourCounter {
   retracted = 0
   amended = 0
   cached: { readonly first: number; readonly row: HourCounts } | null = null
-  /** The leads of what was sealed in this hour, by the hour of publication. */
+  /** The leads of the facts sealed in this hour, by the hour of publication. */
   readonly #leadsByHour = new Map<number, LeadHistogram>()
 
   constructor(start: number) {
@@ -150,7 +140,7 @@ class HourCounter {
     return leads
   }
 
-  /** The counts as shown when `first` is the first hour. Seals of earlier publications are not counted. */
+  /** The counts as shown if `first` is the first hour: seals of earlier publications are not counted. */
   row(first: number): HourCounts {
     if (this.cached?.first !== first) {
       const { preconfirmed: published, late, backfilled, retracted, amended } = this

@@ -1,6 +1,5 @@
-/** Leads below this are counted to the millisecond. */
 const EXACT_BELOW_MS = 10_000
-/** Longer leads keep three digits: this many bins per decade, and this many decades. */
+/** Longer leads keep three digits: a number of bins per decade, for a number of decades. */
 const BINS_PER_DECADE = 900
 const MIN_THREE_DIGITS = 100
 const DECADES = 4
@@ -8,7 +7,7 @@ const DECADES = 4
 const LONGEST_MS = EXACT_BELOW_MS * 10 ** DECADES - 1
 const BIN_COUNT = EXACT_BELOW_MS + DECADES * BINS_PER_DECADE
 
-/** Counts leads by length, in memory of constant size. */
+/** Counts leads by length, in constant memory. */
 export class LeadHistogram {
   readonly counts = new Uint32Array(BIN_COUNT)
   total = 0
@@ -20,7 +19,7 @@ export class LeadHistogram {
   }
 }
 
-/** The lead at a percentile of all leads, by nearest rank; null without any. */
+/** The lead at a percentile, by nearest rank; null without leads. */
 export function percentile(percent: number, histograms: readonly LeadHistogram[]): number | null {
   const total = histograms.reduce((sum, one) => sum + one.total, 0)
   if (total === 0) return null
@@ -41,7 +40,6 @@ function binOf(ms: number): number {
   return EXACT_BELOW_MS + decade * BINS_PER_DECADE + Math.floor(lead / step) - MIN_THREE_DIGITS
 }
 
-/** The shortest lead that a bin counts. */
 function minLeadOf(bin: number): number {
   if (bin < EXACT_BELOW_MS) return bin
   const decade = Math.floor((bin - EXACT_BELOW_MS) / BINS_PER_DECADE)

@@ -1,23 +1,30 @@
 import { nextTurn } from '../../../lib/turns.ts'
+import type { Update } from '../../../protocol/updates.ts'
 import type { Entry, Tape, TapeHistory } from '../../tape/tape.ts'
-import { HOUR_MS, type HourCounts, HourlyScore, hourOf, type ScoredEntry, SHOWN_HOURS_BOUND } from './hourly-score.ts'
-import { scoredUpdateOf } from './scored-update.ts'
+import { parseUpdate } from '../../tape/tape-row.ts'
+import {
+  HOUR_MS,
+  type HourCounts,
+  HourlyScore,
+  hourOf,
+  type PublishedLog,
+  type ScoredEntry,
+  SHOWN_HOURS_BOUND,
+} from './hourly-score.ts'
 
-/** Updates read from the tape at once, in one turn of the event loop. */
 const PAGE_MESSAGES = 100
-/** Pages that `open` waits for. A short tape is read completely by then. */
+/** `open` waits for this many pages, so that a short tape is read completely. */
 const OPENING_PAGES = 10
 
 type ScoreTape = Pick<Tape, 'follow' | 'oldest'> & Pick<TapeHistory, 'readTextsAfter' | 'seqBefore'>
 
-/** Scores a tape: reads what it holds, then follows it, each update once. */
+/** Scores a tape: reads its updates, then follows it, and counts each update once. */
 export class ScoreTracker {
   readonly #tape: ScoreTape
   readonly #score = new HourlyScore()
   readonly #unfollow: () => void
-  /** Everything up to this number is counted. */
   #countedUpTo = 0
-  /** The newest update that arrived while older ones were still being read. */
+  /** The newest update that arrived while older ones were being read. */
   #newestSeq = 0
   #isCaughtUp = false
   #isClosed = false
@@ -27,7 +34,7 @@ export class ScoreTracker {
     this.#unfollow = tape.follow((batch) => this.#receive(batch))
   }
 
-  /** Begins one hour before the first that is shown. */
+  /** Begins one hour before the first hour shown. */
   static async open(tape: ScoreTape, now: number): Promise<ScoreTracker> {
     const tracker = new ScoreTracker(tape)
     tracker.#countedUpTo = await tape.seqBefore(hourOf(now) - SHOWN_HOURS_BOUND * HOUR_MS)
@@ -35,21 +42,20 @@ export class ScoreTracker {
     return tracker
   }
 
-  /** Reads up to this many pages, or to the end of the tape. */
+  /** Reads this many pages, or to the end of the tape. */
   async read(pages = Number.POSITIVE_INFINITY): Promise<void> {
     for (let pagesRead = 0; pagesRead < pages && !this.#isCaughtUp && !this.#isClosed; pagesRead += 1) {
       const newestSeq = this.#newestSeq
       const page = await this.#tape.readTextsAfter(this.#countedUpTo, PAGE_MESSAGES)
       this.#add(page.map(({ seq, text }) => ({ seq, update: scoredUpdateOf(text) })))
-      // What the tape announced but no longer holds was evicted.
+      // Updates that the tape announced but no longer holds were evicted.
       if (page.length < PAGE_MESSAGES) this.#countedUpTo = Math.max(this.#countedUpTo, newestSeq)
-      // Nothing is awaited between this and the next batch of the tape, so none is missed.
+      // There is no await between this and the next batch of the tape, so none is missed.
       this.#isCaughtUp = page.length < PAGE_MESSAGES && this.#newestSeq <= this.#countedUpTo
       if (!this.#isCaughtUp) await nextTurn()
     }
   }
 
-  /** The hours as counted now; null while the tape is still being read. */
   hours(now: number): readonly HourCounts[] | null {
     return this.#isCaughtUp ? this.#score.hours(now, this.#tape.oldest()) : null
   }
@@ -72,3 +78,22 @@ export class ScoreTracker {
     }
   }
 }
+
+const publishedLogPattern =
+  /^\{"type":"(?:transfer|mint|burn|seize|approval|log)","id":"[^"]*","prev":[^,]*,"symbol":"[^"\\]*","address":"\w*","time":"([^"]*)","key":"([^"]*)","stage":"(\w+)","late":(true|false)[,}]/
+
+const blockTimestampPattern = /"block":\{"number":\d+,"hash":[^,]*,"timestamp":"([^"]*)"\}/
+
+/** Reads only the fields that the score needs. A million completely parsed updates would leave as many short strings in memory. */
+function scoredUpdateOf(text: string): Update | PublishedLog {
+  const found = publishedLogPattern.exec(text)
+  if (!found) return parseUpdate(text)
+  const [, time = '', key = '', stage, late] = found
+  const common = { type: 'published', time, key: copyOf(key), stage } as const
+  if (late === 'false') return { ...common, late: false }
+  const [, timestamp] = blockTimestampPattern.exec(text) ?? []
+  return { ...common, late: true, block: { timestamp: timestamp === undefined ? null : copyOf(timestamp) } }
+}
+
+/** A substring keeps the whole text in memory, so it is copied to a text of its own. */
+const copyOf = (part: string): string => ` ${part}`.slice(1)

@@ -6,10 +6,9 @@ import type { EdgeContext } from '../live/edge-context.ts'
 import { ScoreTracker } from './score-tracker.ts'
 import { TimePerSource, timePerSourceNote } from './time-per-source.ts'
 
-/** How often the uptime is written beside the tape. A crash loses at most this much of it. */
+/** Interval at which the uptime is saved beside the tape. A crash loses at most this much of it. */
 const UPTIME_SAVE_MS = 10_000
 
-/** The status of the service, saved every few seconds while it is open. */
 export async function openStatus(context: EdgeContext, rpcClientCount: () => number, onFailure: (failure: unknown) => void) {
   const status = await StatusService.open(context, rpcClientCount)
   const saveTimer = setInterval(() => void status.save().catch(onFailure), UPTIME_SAVE_MS)
@@ -41,7 +40,7 @@ export class StatusService {
     })
   }
 
-  /** Opens when a short tape has been read; `catchUp` reads the rest of a long one. */
+  /** Resolves when a short tape has been read. `catchUp` reads the rest of a long one. */
   static async open(context: EdgeContext, rpcClientCount: () => number): Promise<StatusService> {
     return new StatusService(context, rpcClientCount, await ScoreTracker.open(context.tape, context.wallTime()))
   }
@@ -50,7 +49,6 @@ export class StatusService {
     return this.#scoreTracker.read()
   }
 
-  /** Writes the uptime beside the tape, unless another process writes that. */
   async save(): Promise<void> {
     const { tape, wallTime } = this.#context
     const notes = new Notes().set(timePerSourceNote, this.#timePerSource.note(wallTime()))
@@ -82,7 +80,7 @@ export class StatusService {
     }
   }
 
-  /** A chain or a list that is missing explains more than what the source says of itself. */
+  /** A wrong chain or a missing list takes precedence over the source's own reason. */
   #reason(): ServiceStatus['reason'] {
     const { view, isWrongChain } = this.#context
     if (isWrongChain()) return 'wrong_chain'

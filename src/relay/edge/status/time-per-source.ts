@@ -5,12 +5,12 @@ import { defineNote } from '../../tape/notes.ts'
 import { Milliseconds } from '../../tokens/stored-token.ts'
 import { HOUR_MS, hourOf, SHOWN_HOURS_BOUND } from './hourly-score.ts'
 
-/** The clock is read more often than this. A longer step means that the machine slept or the clock was set. */
+/** The clock is read at shorter intervals. A longer step means that the machine slept or the clock was set. */
 const CLOCK_JUMP_MS = 60_000
 
 type MsPerSource = Record<SourceName, number>
 
-/** The time in each source, per hour: both in milliseconds. */
+/** Hours by their start, and the time in each source, both in milliseconds. */
 type TimePerSourceNote = readonly { readonly hour: number; readonly ms: Readonly<MsPerSource> }[]
 
 export const timePerSourceNote = defineNote<TimePerSourceNote>(
@@ -20,11 +20,10 @@ export const timePerSourceNote = defineNote<TimePerSourceNote>(
 
 const zeroMs: Readonly<MsPerSource> = { pendingLogs: 0, poll: 0, sealed: 0, down: 0 }
 
-/** How long each source was in use, hour by hour. The tape cannot answer that: it has no update for an unchanged source. */
+/** The time of each source, hour by hour. The tape cannot tell it, because it has no update for an unchanged source. */
 export class TimePerSource {
   readonly #hours: Map<number, MsPerSource>
   #source: SourceName
-  /** Everything up to this time is counted. */
   #countedUpTo: number
 
   /** Counting begins now. The time since the previous run saved its note counts for no source. */
@@ -34,13 +33,11 @@ export class TimePerSource {
     this.#countedUpTo = now
   }
 
-  /** The source changes now. */
   setSource(source: SourceName, now: number): void {
     this.#advanceTo(now)
     this.#source = source
   }
 
-  /** What is saved of it. */
   note(now: number): TimePerSourceNote {
     this.#advanceTo(now)
     const first = hourOf(now) - (SHOWN_HOURS_BOUND - 1) * HOUR_MS
@@ -48,7 +45,6 @@ export class TimePerSource {
     return [...this.#hours].map(([hour, ms]) => ({ hour, ms: { ...ms } }))
   }
 
-  /** The seconds of an hour in each source. */
   seconds(hour: number, now: number): HourScore['seconds'] {
     this.#advanceTo(now)
     const { pendingLogs, poll, sealed, down } = this.#hours.get(hour) ?? zeroMs
@@ -61,7 +57,7 @@ export class TimePerSource {
       const hour = hourOf(this.#countedUpTo)
       const until = Math.min(now, hour + HOUR_MS)
       const ms = this.#hours.get(hour) ?? { ...zeroMs }
-      // A clock that was set back passes the same time twice. An hour has only its own length.
+      // A clock that was set back counts a time twice, so an hour is limited to its own length.
       const leftMs = HOUR_MS - Object.values(ms).reduce((sum, one) => sum + one, 0)
       ms[this.#source] += Math.min(until - this.#countedUpTo, leftMs)
       this.#hours.set(hour, ms)

@@ -1,26 +1,22 @@
 import { DEFLATE_WINDOW_BITS } from './deflate.ts'
 
-/** The compression of the messages to a listener: none, shared by the messages of a batch, or of each message alone. */
+/** The messages to a listener are not compressed, compressed together for each batch, or each compressed alone. */
 export type Compression = 'none' | 'batch' | 'message'
 
-/** An accepted offer of permessage-deflate, as the header that asks for exactly what we do, and what that is. */
 export type DeflateOffer = { readonly header: string; readonly compression: Exclude<Compression, 'none'> }
 
 const EXTENSION = 'permessage-deflate'
 const windowBits = /^([89]|1[0-5])$/
-/** The parameters of an offer, and whether a value is valid (RFC 7692 §7.1). */
+/** Tests for the values of an offer's parameters (RFC 7692 §7.1). */
 const validators = new Map<string, (value: string | undefined) => boolean>([
   ['server_no_context_takeover', (value) => value === undefined],
   ['client_no_context_takeover', (value) => value === undefined],
   ['server_max_window_bits', (value) => value !== undefined && windowBits.test(value)],
-  // The size of the client's window does not matter: each of its messages is inflated alone.
+  // The client's window may have any size: each of its messages is inflated alone.
   ['client_max_window_bits', (value) => value === undefined || windowBits.test(value)],
 ])
 
-/**
- * The first offer of a `Sec-WebSocket-Extensions` header that we accept; null if there is none. An unreadable offer, and
- * one with a window smaller than ours, is declined: the next offer counts, and without another the connection is uncompressed.
- */
+/** The first acceptable offer of the header. An unreadable offer, or one with a smaller window than the relay's, is declined. */
 export function acceptDeflateOffer(header: string): DeflateOffer | null {
   for (const offer of header.split(',')) {
     const [name, ...texts] = offer.split(';').map((part) => part.trim())
@@ -38,7 +34,7 @@ export function acceptDeflateOffer(header: string): DeflateOffer | null {
   return null
 }
 
-/** The parameters of one offer by name; null if one is unknown, repeated or has a bad value. */
+/** Null if a parameter is unknown, repeated or has a bad value. */
 function readParameters(texts: readonly string[]): ReadonlyMap<string, string | undefined> | null {
   const parameters = new Map<string, string | undefined>()
   for (const text of texts) {

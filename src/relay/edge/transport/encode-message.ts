@@ -1,18 +1,17 @@
 import type { Message } from '../../../protocol/notices.ts'
 import { framings, type Transport } from '../../../protocol/transports.ts'
 
-/** One message in the bytes of a transport. `json` is the message serialized, once for all transports. */
+/** A message in the bytes of a transport. `json` is the message, serialized once for all transports. */
 export const encode = (transport: Transport, message: Message, json: string): Buffer =>
   transport === 'ws' ? wsFrame(Buffer.from(json)) : Buffer.from(framings[transport](message, json))
 
-/** An unmasked, unfragmented text frame (RFC 6455 §5.2), built once and written unchanged to every socket. */
+/** An unmasked, unfragmented text frame (RFC 6455 §5.2), written unchanged to every socket. */
 export const wsFrame = (payload: Buffer): Buffer => Buffer.concat([wsHeader(payload.length), payload])
 
 const FINAL_TEXT = 0x81
-/** The bit that marks a compressed message (RFC 7692 §6). */
+/** Marks a compressed message (RFC 7692 §6). */
 const RSV1 = 0x40
 
-/** The header of such a frame. */
 export function wsHeader(length: number, payload: 'plain' | 'deflated' = 'plain'): Buffer {
   const header = Buffer.allocUnsafe(length < 126 ? 2 : length < 65_536 ? 4 : 10)
   header[0] = payload === 'plain' ? FINAL_TEXT : FINAL_TEXT | RSV1

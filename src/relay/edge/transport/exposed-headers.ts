@@ -1,11 +1,11 @@
-/** Headers that a page of another origin may read. */
+/** Headers that pages of other origins may read. */
 export const EXPOSED_HEADERS = ['etag', 'age', 'retry-after'] as const
 
-/** What lets pages of every origin read an answer. */
+/** Headers that let pages of every origin read an answer. */
 export const publicHeaders = {
   'access-control-allow-origin': '*',
   'access-control-expose-headers': EXPOSED_HEADERS.join(', '),
 } as const
 
-/** On every answer: a browser must not guess what it is, and not pass on an address, whose query may hold a key. */
+/** Headers of every answer: a browser must not guess its type, nor pass on its URL, which may contain an API key. */
 export const safetyHeaders = { 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' } as const

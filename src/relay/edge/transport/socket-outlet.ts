@@ -1,8 +1,25 @@
 import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
+import type { CloseReason } from '../../../protocol/close-codes.ts'
 
-/** Writes bytes unchanged to a socket; they were encoded once for all listeners. */
-export class SocketOutlet {
+/** Takes a listener's bytes: a WebSocket, a streaming response or an export. */
+export interface Outlet {
+  write(bytes: Buffer): void
+  /** Bytes written and not yet taken by the kernel. */
+  readonly backlog: number
+  /** Bytes that the kernel has taken in total. */
+  readonly takenBytes: number
+  /** Resolves when there is room again, or when the connection has ended. */
+  drained(): Promise<void>
+  /** Pings the client if the transport can; true if the client left too many pings unanswered. */
+  ping(): boolean
+  end(reason: CloseReason, position: string | null): void
+  /** Ends the connection at once, without sending unsent bytes. */
+  cut(): void
+}
+
+/** Writes bytes unchanged to a socket: they are encoded once for all listeners. */
+export abstract class SocketOutlet implements Outlet {
   protected readonly socket: Socket
 
   constructor(socket: Socket) {
@@ -13,7 +30,7 @@ export class SocketOutlet {
     this.socket.write(bytes)
   }
 
-  /** Bytes accepted from us and not yet taken by the kernel, which may take part of a write. */
+  /** Bytes written and not yet taken by the kernel, which may take part of a write. */
   get backlog(): number {
     const { writableLength } = this.socket
     // Most listeners have no backlog. With thousands of them, each further read of the socket costs time.
@@ -25,12 +42,12 @@ export class SocketOutlet {
 
   get takenBytes(): number {
     const { _handle } = this.socket as SocketInternals
-    // The socket's own count adds up its queue at each call.
+    // The socket's own count would add up its queue at each call.
     if (_handle?.bytesWritten === undefined) return this.socket.bytesWritten - this.socket.writableLength
     return _handle.bytesWritten - (_handle.writeQueueSize ?? 0)
   }
 
-  /** Whether the socket will emit `drain`. Node does not for small backlogs. */
+  /** Whether the socket will emit `drain`: for small backlogs Node does not. */
   get willDrain(): boolean {
     return this.socket.writableNeedDrain
   }
@@ -43,21 +60,20 @@ export class SocketOutlet {
     return drainedOrClosed(this.socket)
   }
 
+  abstract ping(): boolean
+  abstract end(reason: CloseReason, position: string | null): void
+
   cut(): void {
     this.socket.destroy()
   }
 }
 
-/**
- * What Node knows of a write that the kernel has taken in part: its length, and how much of it is left. Where a release of Node
- * lacks these fields, a write counts until it is whole.
- */
+/** A partly taken write: its length, and its unsent rest. If a release of Node lacks these fields, a write counts until its end. */
 type SocketInternals = {
   readonly _handle?: { readonly writeQueueSize?: number; readonly bytesWritten?: number } | null
   readonly _writableState?: { readonly writelen?: number }
 }
 
-/** Resolves when the stream drains or closes. */
 export const drainedOrClosed = (stream: Writable): Promise<void> =>
   new Promise((resolve) => {
     const onDone = () => {

@@ -1,25 +1,23 @@
 import type { Socket } from 'node:net'
 import { WebSocket } from 'ws'
 import { type CloseReason, closeCodes, formatCloseReason } from '../../../protocol/close-codes.ts'
-import type { Outlet } from './outlet.ts'
 import { SocketOutlet } from './socket-outlet.ts'
 
-/** Pings that may stay unanswered before a connection counts as dead. */
+/** A connection with this many unanswered pings counts as dead. */
 const UNANSWERED_PINGS_BOUND = 2
 
-/** Receives what happens on a WebSocket. A call per event needs less memory than listeners: 600 bytes per connection. */
+/** Receives the events of a WebSocket by direct calls, which need 600 bytes less per connection than event listeners. */
 export interface WebSocketEvents {
-  /** A text, or null for a binary message. */
   onMessage(text: string | null): void
   onPing(): void
   onPong(): void
   onClose(): void
 }
 
-/** A WebSocket that reports when closing starts, on either side: no frame of ours may follow the close frame. */
+/** A WebSocket that reports when closing starts, on either side: no frame may follow the close frame. */
 export class ServerWebSocket extends WebSocket {
   outlet: WebSocketOutlet | null = null
-  /** Gets the events in place of listeners, if it is set. */
+  /** Receives the events in place of event listeners, if it is set. */
   events: WebSocketEvents | null = null
 
   override emit(event: string | symbol, ...values: readonly unknown[]): boolean {
@@ -35,10 +33,7 @@ export class ServerWebSocket extends WebSocket {
     return true
   }
 
-  /**
-   * Frees what inflated the last message. `ws` would keep 15 KB for each client that ever compressed one.
-   * If it renamed this field, only memory use would grow.
-   */
+  /** `ws` would keep 15 KB for each client that ever compressed a message. If it renamed this field, only memory use would grow. */
   #releaseInflater(): void {
     const { _extensions } = this as { _extensions?: { 'permessage-deflate'?: { cleanup(): void } } }
     _extensions?.['permessage-deflate']?.cleanup()
@@ -53,11 +48,8 @@ export class ServerWebSocket extends WebSocket {
 /** An empty ping (RFC 6455 §5.5.2). */
 const PING = Buffer.of(0x89, 0)
 
-/**
- * A WebSocket as an outlet. Our frames are whole messages, compressed without the help of `ws`, so they may stand between
- * its frames. `ws` handles the handshake, incoming messages and the close.
- */
-export class WebSocketOutlet extends SocketOutlet implements Outlet {
+/** Writes whole frames, compressed without `ws`. `ws` handles the handshake, incoming messages and the close. */
+export class WebSocketOutlet extends SocketOutlet {
   readonly #webSocket: ServerWebSocket
   #isOpen = true
   #isCorked = false
@@ -69,12 +61,12 @@ export class WebSocketOutlet extends SocketOutlet implements Outlet {
     webSocket.outlet = this
   }
 
-  /** Ends all writes, because the close frame is next. */
+  /** Prevents further writes, because the close frame is next. */
   stop(): void {
     this.#isOpen = false
   }
 
-  /** Checks two fields and nothing more: one batch may need thousands of these calls. */
+  /** Checks only two fields: one batch may need thousands of these calls. */
   override write(bytes: Buffer): void {
     if (this.#isOpen && this.socket.writable) this.socket.write(bytes)
   }
@@ -82,13 +74,13 @@ export class WebSocketOutlet extends SocketOutlet implements Outlet {
   ping(): boolean {
     if (this.#unansweredPings >= UNANSWERED_PINGS_BOUND) return true
     this.#unansweredPings += 1
-    // Corked, so that the heartbeat that follows goes out in the same write.
+    // Corked, so that the heartbeat right after it is sent in the same write.
     this.cork()
     this.write(PING)
     return false
   }
 
-  /** Joins all writes of this turn of the event loop into one. True for the first call of a turn. */
+  /** Joins all writes of this turn of the event loop into one. Returns true for the first call of a turn. */
   cork(): boolean {
     if (this.#isCorked) return false
     this.#isCorked = true
@@ -100,7 +92,7 @@ export class WebSocketOutlet extends SocketOutlet implements Outlet {
     return true
   }
 
-  /** Resets the count of unanswered pings; false if no ping was outstanding. */
+  /** Resets the count of unanswered pings. Returns false if no ping was outstanding. */
   receivePong(): boolean {
     const wasPinged = this.#unansweredPings > 0
     this.#unansweredPings = 0

@@ -34,9 +34,9 @@ type Options = Omit<JetStreamTapeOptions, 'origin' | 'stream' | 'writerId' | 'st
 
 /** Connects to NATS, and brings the file of this process up to the end of the stream. Without NATS the tape is what the file has. */
 export async function openJetStreamTape(options: Options): Promise<JetStreamTape> {
-  const { nats, tapeRetentionMs, tapeBound, warn } = options
+  const { nats, tapeRetentionMs, tapeMaxMessages, warn } = options
   const maxAgeMs = Math.ceil(tapeRetentionMs * EXTRA_AGE_PART) + EXTRA_AGE_MS
-  const maxMessages = 2 * tapeBound + Math.ceil(maxAgeMs / RENEW_MS)
+  const maxMessages = 2 * tapeMaxMessages + Math.ceil(maxAgeMs / RENEW_MS)
   const stream = new NatsStream({ ...nats, maxAgeMs, maxMessages }, warn)
   const file = new CopyFile(options, stream)
   try {

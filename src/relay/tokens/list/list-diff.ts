@@ -172,7 +172,7 @@ function recordDrafts(before: Token, after: Token, timing: NavTiming): Draft[] {
 export function updateNav(token: Token, timing: NavTiming): TokenChanges {
   const { reading, source } = currentNav(token.navHistory, timing)
   const { publishedNav } = token
-  const nav = navAt(reading, timing.now, timing.navStaleMs, token.frozen)
+  const nav = navAt(reading, timing.now, timing.navStaleAfterMs, token.frozen)
   const isUnchanged = publishedNav ? isSameNav(publishedNav, nav) : nav.state === 'missing' && !nav.frozen
   const isSameReading = reading.price === token.navReading.price && reading.updatedAt === token.navReading.updatedAt
   const updated = isSameReading ? token : { ...token, navReading: reading }

@@ -1,10 +1,10 @@
 import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { camelCaseOf } from '../../../../src/lib/camel-case.ts'
 import { type Config, readConfig } from '../../../../src/relay/config/config.ts'
 import { digestOf } from '../../../../src/relay/config/key-settings.ts'
-import { settings } from '../../../../src/relay/config/settings.ts'
+import { codeNameOf, flagOf, settings } from '../../../../src/relay/config/settings.ts'
+import { renamed } from '../../../../src/relay/config/unknown-settings.ts'
 
 type Env = Readonly<Record<string, string>>
 
@@ -12,8 +12,6 @@ type Env = Readonly<Record<string, string>>
 type AllSettings = Config['process'] & Config['chain'] & Config['tokens'] & Config['tape'] & Config['edge'] & Config['gateway']
 
 const names = [...settings.keys()]
-const codeNameOf = (name: string) => camelCaseOf(name) as keyof AllSettings
-const flagOf = (name: string): string => `--${name.toLowerCase().replaceAll('_', '-')}`
 
 const configOf = (args: readonly string[], env: Env = {}): AllSettings => {
   const reading = readConfig(args, env)
@@ -31,20 +29,20 @@ describe('a start without any settings', () => {
     expect(configOf([])).toMatchObject({
       port: 8_080,
       host: '127.0.0.1',
-      dataDir: 'data/demo',
+      dataDir: ':memory:',
       tapeRetentionMs: 86_400_000,
-      tapeBound: 1_000_000,
+      tapeMaxMessages: 1_000_000,
       stocksRefreshMs: 15_000,
-      navStaleMs: 93_600_000,
+      navStaleAfterMs: 93_600_000,
       pendingPollMs: 200,
       silenceMs: 3_000,
-      backfillBoundMs: 21_600_000,
+      backfillLimitMs: 21_600_000,
       heartbeatMs: 15_000,
-      backlogBoundBytes: 1_048_576,
+      maxBacklogBytes: 1_048_576,
       backlogPatienceMs: 5_000,
-      clientsBound: 20_000,
-      selectionsBound: 2_000,
-      replayBound: 100_000,
+      maxClients: 20_000,
+      maxSelections: 2_000,
+      maxReplay: 100_000,
       preDrainMs: 0,
       drainMs: 10_000,
       logLevel: 'info',
@@ -53,10 +51,10 @@ describe('a start without any settings', () => {
 
   it('leaves settings without a default absent', () => {
     const config = configOf([])
-    const implied = ['UPSTREAM_RPC_URL', 'UPSTREAM_WS_URL', 'STOCKS_API_URL', 'FEEDS', 'POOLS', 'ORACLE_REGISTRY']
-    const absent = [...settings].flatMap(([name, setting]) => (setting.default === null && !implied.includes(name) ? [name] : []))
+    const implied = ['UPSTREAM_RPC_URL', 'UPSTREAM_WS_URL', 'STOCKS_API_URL', 'FEEDS', 'POOLS', 'ORACLE_REGISTRY', 'DATA_DIR']
+    const absent = [...settings].filter(([name, setting]) => setting.default === null && !implied.includes(name))
     expect(absent.length).toBeGreaterThan(0)
-    for (const name of absent) expect(config[codeNameOf(name)]).toBeUndefined()
+    for (const [name, setting] of absent) expect(config[codeNameOf(name, setting) as keyof AllSettings]).toBeUndefined()
     expect(config).toMatchObject({
       upstreamRpcUrl: [],
       upstreamWsUrl: [],
@@ -110,7 +108,7 @@ describe('a setting', () => {
   })
 
   it('may be at its bounds', () => {
-    expect(configOf([], { PORT: '0', DRAIN_MS: '0' })).toMatchObject({ port: 0, drainMs: 0 })
+    expect(configOf([], { PORT: '0', DRAIN: '0' })).toMatchObject({ port: 0, drainMs: 0 })
     expect(configOf([], { PORT: '65535', CHAIN_ID: '8453' })).toMatchObject({ port: 65_535, chainId: 8_453 })
   })
 
@@ -142,8 +140,36 @@ describe('a setting', () => {
     },
   )
 
-  it('may keep the tape in memory', () => {
-    expect(configOf(['--data-dir', ':memory:']).dataDir).toBe(':memory:')
+  it.each([
+    ['the built-in chain', {}, undefined, ':memory:'],
+    ['the built-in chain', {}, ':memory:', ':memory:'],
+    ['the built-in chain', {}, '/tapes', '/tapes/demo'],
+    ['a network', { NETWORK: 'base' }, undefined, './data'],
+    ['a network', { NETWORK: 'base' }, ':memory:', ':memory:'],
+    ['a network', { NETWORK: 'base' }, '/tapes', '/tapes'],
+  ])('of %s (%o) with DATA_DIR %s has its tape in %s', (_, env, dataDir, expected) => {
+    expect(configOf([], { ...env, ...(dataDir && { DATA_DIR: dataDir }) }).dataDir).toBe(expected)
+    expect(configOf(dataDir ? [`--data-dir=${dataDir}`] : [], env).dataDir).toBe(expected)
+  })
+
+  it.each([
+    ['0', 0],
+    ['0s', 0],
+    ['250ms', 250],
+    ['15s', 15_000],
+    ['5m', 300_000],
+    ['1h', 3_600_000],
+  ])('that is a time may be %s', (text, ms) => {
+    expect(configOf([], { DRAIN: text }).drainMs).toBe(ms)
+  })
+
+  it.each([
+    ['7B', 7],
+    ['64KiB', 65_536],
+    ['16MiB', 16_777_216],
+    ['1GiB', 1_073_741_824],
+  ])('that is a size may be %s', (text, bytes) => {
+    expect(configOf([], { MAX_BACKLOG: text }).maxBacklogBytes).toBe(bytes)
   })
 })
 
@@ -181,6 +207,9 @@ describe('a bad value', () => {
     ['PORT', '8e3', /whole number/],
     ['PORT', ' 80', /whole number/],
     ['HOST', '  ', /must not be empty/],
+    ['NATS_CREDENTIALS', '/nowhere', /a file that can be read \(ENOENT\)/],
+    ['NATS_CREDENTIALS', '/', /a file that can be read \(EISDIR\)/],
+    ['API_KEYS_FILE', '/', /a file that can be read \(EISDIR\)/],
     ['DATA_DIR', ' ', /must not be empty/],
     ['STOCKS_API_URL', 'api.example', /a URL that begins with http:\/\/ or https:\/\//],
     ['STOCKS_API_URL', 'ftp://api.example', /a URL that begins with http:\/\/ or https:\/\//],
@@ -188,9 +217,13 @@ describe('a bad value', () => {
     ['NETWORK', 'Base', /one of base, base-sepolia/],
     ['CHAIN_ID', '0', /whole number from 1 to /],
     ['CHAIN_ID', '9007199254740993', /whole number from 1 to /],
-    ['TAPE_RETENTION_MS', '1h', /whole number from /],
-    ['BACKLOG_BOUND_BYTES', '256k', /whole number from /],
-    ['CLIENTS_BOUND', '0', /whole number from 1 to /],
+    ['TAPE_RETENTION', '1.5h', /a time with a unit, from 1ms to 366d/],
+    ['TAPE_RETENTION', '1H', /a time with a unit/],
+    ['TAPE_RETENTION', '400d', /a time with a unit, from 1ms to 366d/],
+    ['PENDING_POLL', '0', /a time with a unit, from 10ms to 1m/],
+    ['MAX_BACKLOG', '256k', /a size with a unit, from 1B to 1GiB/],
+    ['MAX_BACKLOG', '1MB', /a size with a unit/],
+    ['MAX_CLIENTS', '0', /whole number from 1 to /],
     ['FEEDS', 'AAPLc', /pairs such as/],
     ['CALENDAR', 'NYSE', /one of XNYS, none/],
     ['POOL_MIN_DEPTH', '1e3', /whole number from 0 to /],
@@ -204,9 +237,10 @@ describe('a bad value', () => {
     ['ORIGINS', 'localhost:3000', /origins such as/],
     ['EXPLORER_URL', 'javascript:alert(1)', /a URL that begins with http:\/\/ or https:\/\//],
     ['EXPLORER_URL', 'explorer.example', /a URL that begins with http:\/\/ or https:\/\//],
-    ['LOG_LEVEL', 'verbose', /one of trace, debug, info, warn, error, fatal, silent/],
+    ['LOG_LEVEL', 'verbose', /one of debug, info, warn, error;/],
+    ['LOG_LEVEL', 'silent', /one of debug, info, warn, error;/],
   ])('of %s (%j) gives one line with the name and what the value must be', (name, value, must) => {
-    for (const lines of [configErrorsOf([], { [name]: value }), configErrorsOf([`${flagOf(name)}=${value}`])]) {
+    for (const lines of [configErrorsOf([], { [name]: value }), configErrorsOf([`--${flagOf(name)}=${value}`])]) {
       expect(lines).toHaveLength(1)
       expect(lines[0]).toMatch(new RegExp(`^${name} must `))
       expect(lines[0]).toMatch(must)
@@ -225,25 +259,40 @@ describe('a bad value', () => {
   })
 
   it('is one just beyond the bounds in its own error line', () => {
-    for (const name of names) {
-      const bounds = /from ([\d,]+) to ([\d,]+);/.exec(configErrorsOf([], { [name]: 'x' })[0] ?? '')
+    for (const [name, setting] of settings) {
+      const bounds = /from ([\d,]+)(\w*) to ([\d,]+)(\w*);/.exec(configErrorsOf([], { [name]: 'x' })[0] ?? '')
       if (!bounds) continue
-      const [min = 0, max = 0] = bounds.slice(1).map((text) => Number(text.replaceAll(',', '')))
-      for (const good of [min, max]) expect(configOf([], { [name]: `${good}` })[codeNameOf(name)]).toBe(good)
-      for (const bad of [min - 1, max + 1]) expect(configErrorsOf([], { [name]: `${bad}` })).toHaveLength(1)
+      const [min, minUnit, max, maxUnit] = bounds.slice(1)
+      const ends = [[min, minUnit, -1] as const, [max, maxUnit, 1] as const]
+      for (const [text = '', unit = '', step] of ends) {
+        const end = Number(text.replaceAll(',', ''))
+        expect(configOf([], { [name]: `${end}${unit}` })[codeNameOf(name, setting) as keyof AllSettings]).toBeTypeOf('number')
+        expect(configErrorsOf([], { [name]: `${end + step}${unit}` })).toHaveLength(1)
+      }
     }
   })
 
+  it.each([
+    ['SILENCE', '3000', 'must have a unit, such as 3000ms or 3s'],
+    ['TAPE_RETENTION', '86400000', 'must have a unit, such as 86400000ms or 1d'],
+    ['PENDING_POLL', '250', 'must have a unit, such as 250ms'],
+    ['MAX_BACKLOG', '1048576', 'must have a unit, such as 1048576B or 1MiB'],
+  ])('of %s is the bare number %s: the line shows its unit', (name, value, message) => {
+    const line = `${name} ${message}; it is "${value}"`
+    expect(configErrorsOf([], { [name]: value })).toEqual([line])
+    expect(configErrorsOf([`--${flagOf(name)}`, value])).toEqual([line])
+  })
+
   it('is reported with all other mistakes, one line each', () => {
-    const lines = configErrorsOf(['--heartbeat-ms=fast'], { PORT: 'eighty', LOG_LEVEL: 'verbose', DRAIN_MS: '5000' })
-    expect(lines.map((line) => line.split(' ')[0]).toSorted()).toEqual(['HEARTBEAT_MS', 'LOG_LEVEL', 'PORT'])
+    const lines = configErrorsOf(['--heartbeat=fast'], { PORT: 'eighty', LOG_LEVEL: 'verbose', DRAIN: '5s' })
+    expect(lines.map((line) => line.split(' ')[0]).toSorted()).toEqual(['HEARTBEAT', 'LOG_LEVEL', 'PORT'])
   })
 
   it('is reported in one line for any text', () => {
     fc.assert(
       fc.property(fc.constantFrom(...names), fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }), (name, value) => {
         for (const line of configErrorsOf([], { [name]: value })) {
-          expect(line).toMatch(/^[A-Z_]+ (must|is missing)/)
+          expect(line).toMatch(/^[A-Z_]+ (must|is missing|names)/)
           expect(line.split(/[\n\r]/)).toHaveLength(1)
         }
       }),
@@ -280,7 +329,7 @@ describe('settings that contradict each other', () => {
 
   it('are not the fault gap and a long tape, which it shortens', () => {
     expect(configOf(['--faults', 'gap=10s'])).toMatchObject({ tapeRetentionMs: 5_000 })
-    expect(configOf(['--faults', 'gap=10s'], { TAPE_RETENTION_MS: '100' })).toMatchObject({ tapeRetentionMs: 100 })
+    expect(configOf(['--faults', 'gap=10s'], { TAPE_RETENTION: '100ms' })).toMatchObject({ tapeRetentionMs: 100 })
     expect(configOf(['--faults', 'drop=5%'])).toMatchObject({ tapeRetentionMs: 86_400_000 })
   })
 
@@ -292,6 +341,30 @@ describe('settings that contradict each other', () => {
 
   it('are valid when a network provides the missing ones', () => {
     expect(configOf([], { NETWORK: 'base', UPSTREAM_WS_URL: 'wss://one.example' }).network).toBe('base')
+  })
+})
+
+describe('a name of an earlier version', () => {
+  it.each([...renamed])('%s is refused with %s, as a variable and as a flag', (old, now) => {
+    const line = new RegExp(`^${old} is now ${now}(, and its value has a unit, such as .*)?$`)
+    expect(configErrorsOf([], { [old]: '500' })).toEqual([expect.stringMatching(line)])
+    expect(configErrorsOf([`--${flagOf(old)}`, '500'])).toEqual([
+      expect.stringMatching(`^--${flagOf(old)} is now --${flagOf(now)}`),
+    ])
+    expect(settings.has(now)).toBe(true)
+  })
+
+  it.each([
+    [[], { RPC_OPEN: 'true' }, 'RPC_OPEN'],
+    [['--rpc-open', 'true'], {}, '--rpc-open'],
+  ])('is refused with the reason if nothing takes its place: %j %o', (args, env, given) => {
+    const reason = 'eth_subscribe serves the contracts of listed tokens alone'
+    expect(configErrorsOf(args, env)).toEqual([`${given} is no longer a setting: ${reason}`])
+  })
+
+  it('whose value had no unit shows one', () => {
+    const line = 'SILENCE_MS is now SILENCE, and its value has a unit, such as 200ms, 15s or 24h'
+    expect(configErrorsOf([], { SILENCE_MS: '500' })).toEqual([line])
   })
 })
 
@@ -334,22 +407,25 @@ describe('--help', () => {
     expect(readConfig(args, { PORT: 'eighty' }).kind).toBe('help')
   })
 
-  it('lists every setting on its own line, with its flag, its meaning and its default', () => {
+  it('has every setting once, with its flag, its meaning, its default and the mark of a file', () => {
     const reading = readConfig(['--help'], {})
     if (reading.kind !== 'help') throw new Error('no help')
-    for (const [name, { default: fallback, description }] of settings) {
-      const lines = reading.text.split('\n').filter((line) => line.includes(`${flagOf(name)} `))
-      expect(lines).toHaveLength(1)
-      expect(lines[0]).toContain(` ${name} `)
-      expect(lines[0]).toContain(description)
-      if (fallback !== null) expect(lines[0]?.endsWith(`(${fallback})`)).toBe(true)
+    const text = reading.text.replaceAll(/\n? +/g, ' ')
+    for (const [name, { default: fallback, description, mayHoldSecret }] of settings) {
+      expect(text.split(` --${flagOf(name)} ${name} `)).toHaveLength(2)
+      const ending = `${fallback === null ? '' : ` (${fallback})`}${mayHoldSecret ? ' [file]' : ''}`
+      expect(text).toContain(` --${flagOf(name)} ${name} ${description}${ending}`)
     }
   })
 })
 
 describe('a flag', () => {
   it('that is unknown is reported with the nearest one', () => {
-    expect(configErrorsOf(['--prot=1'])).toEqual(["'--prot' is not a setting. Did you mean --port? Try --help."])
+    expect(configErrorsOf(['--prot=1'])).toEqual(["'--prot' is not a flag. Did you mean --port? Try --help."])
+    expect(configErrorsOf(['--prot', '1', '-v'])).toEqual([
+      "'--prot' is not a flag. Did you mean --port? Try --help.",
+      "'-v' is not a flag. Did you mean -V? Try --help.",
+    ])
   })
 
   it('that is unknown hides no other mistake: each has a line', () => {

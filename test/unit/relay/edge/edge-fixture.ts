@@ -15,7 +15,7 @@ import { Hub } from '../../../../src/relay/edge/live/hub.ts'
 import { Listener } from '../../../../src/relay/edge/live/listener.ts'
 import { continueSession, startSession } from '../../../../src/relay/edge/live/stream-session.ts'
 import { View } from '../../../../src/relay/edge/select/state-view.ts'
-import type { Outlet } from '../../../../src/relay/edge/transport/outlet.ts'
+import type { Outlet } from '../../../../src/relay/edge/transport/socket-outlet.ts'
 import { openSqliteTape } from '../../../../src/relay/tape/sqlite-tape.ts'
 import type { SearchableTape } from '../../../../src/relay/tape/tape.ts'
 import { assertValidMessage } from '../../../support/message-validator.ts'
@@ -45,15 +45,15 @@ export function openEdge({ bound = 1_000_000, replay = 100_000, clients = 1_000,
   const clock = { now: 1_000_000 }
   const now = () => clock.now
   const tape =
-    existingTape ?? openSqliteTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeBound: bound, now, random: () => 0.5 })
+    existingTape ?? openSqliteTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeMaxMessages: bound, now, random: () => 0.5 })
   const view = new View(tape)
   const counters = { connected() {}, disconnected() {}, refused() {}, gap() {}, delivered() {}, held() {} }
   const bounds = {
-    backlogBoundBytes: 262_144,
+    maxBacklogBytes: 262_144,
     backlogPatienceMs: 5_000,
-    clientsBound: clients,
-    clientsPerAddressBound: clients,
-    selectionsBound: 10,
+    maxClients: clients,
+    maxClientsPerAddress: clients,
+    maxSelections: 10,
     batchDelayBoundMs: 0,
   }
   const hub = new Hub({ tape, view, wallTime: now, uptime: now, random: () => 0.5, ...bounds, counters })
@@ -77,10 +77,10 @@ export function openEdge({ bound = 1_000_000, replay = 100_000, clients = 1_000,
     server: 'test',
     demo: false,
     heartbeatMs: 15_000,
-    navStaleMs: 1,
-    selectionsBound: 10,
-    replayBound: replay,
-    backlogBoundBytes: 262_144,
+    navStaleAfterMs: 1,
+    maxSelections: 10,
+    maxReplay: replay,
+    maxBacklogBytes: 262_144,
     tapeRetentionMs: 60_000,
   }
   const add = (outlet: Outlet, { tokens, options = {}, transport = 'ndjson', address = 'here', heartbeatMs }: ListenRequest) => {

@@ -127,7 +127,7 @@ export const openReducer = async (
   const counts = { repeated: 0, unlisted: 0, unreadable: 0 }
   const state = await restoreState(tape, {
     ...{
-      navStaleMs: 93_600_000,
+      navStaleAfterMs: 93_600_000,
       feeds,
       quotes: { pools: [], poolMinDepth: { units: 1_000n, scale: 0 } },
       hasRegistry: true,

@@ -8,7 +8,13 @@ import { status } from '../tape/update-drafts.ts'
 const [FIRST, SECOND] = ['http://first', 'http://second']
 
 const openTape = () => {
-  const tape = openSqliteTape({ dataDir: ':memory:', tapeRetentionMs: 1e9, tapeBound: 1_000, now: Date.now, random: Math.random })
+  const tape = openSqliteTape({
+    dataDir: ':memory:',
+    tapeRetentionMs: 1e9,
+    tapeMaxMessages: 1_000,
+    now: Date.now,
+    random: Math.random,
+  })
   onTestFinished(() => tape.close())
   return tape
 }

@@ -109,7 +109,7 @@ describe('the embedded tape', () => {
       import { openSqliteTape } from ${JSON.stringify(join(process.cwd(), 'src/relay/tape/sqlite-tape.ts'))}
       import { defineNote, Notes } from ${JSON.stringify(join(process.cwd(), 'src/relay/tape/notes.ts'))}
       const head = defineNote('head')
-      const tape = openSqliteTape({ dataDir: ${JSON.stringify(dir)}, tapeRetentionMs: 1e12, tapeBound: 1e6, now: Date.now, random: () => 0.5 })
+      const tape = openSqliteTape({ dataDir: ${JSON.stringify(dir)}, tapeRetentionMs: 1e12, tapeMaxMessages: 1e6, now: Date.now, random: () => 0.5 })
       await tape.append([${JSON.stringify(transfer({ at }))}], new Notes().set(head, 9))
       process.stdout.write(tape.epoch)
       process.kill(process.pid, 'SIGKILL')
@@ -186,7 +186,7 @@ describe('the index', () => {
   const manyTransfers = (count: number) => Array.from({ length: count }, (_, nth) => transfer({ at, nth }))
 
   it('finds the same after eviction, a restart and a crash', async () => {
-    const fixture = await openTestTape({ tapeBound: 3_000 })
+    const fixture = await openTestTape({ tapeMaxMessages: 3_000 })
     onTestFinished(() => fixture.close())
     const rare = [pause({ at, nth: 1 }), seal({ at, nth: 1, types: ['pause', 'transfer'] })]
     const spared = await fixture.tape.append([pause({ at, nth: 1 }), transfer({ at, nth: 1 }), ...rare.slice(1)])
@@ -304,7 +304,7 @@ describe('opening fails with one clear line', () => {
     const tape = openSqliteTape({ ...unboundedOptions, dataDir: dir })
     const script = `
       import { openSqliteTape } from ${JSON.stringify(join(process.cwd(), 'src/relay/tape/sqlite-tape.ts'))}
-      try { openSqliteTape({ dataDir: ${JSON.stringify(dir)}, tapeRetentionMs: 1, tapeBound: 1, now: Date.now, random: Math.random }) }
+      try { openSqliteTape({ dataDir: ${JSON.stringify(dir)}, tapeRetentionMs: 1, tapeMaxMessages: 1, now: Date.now, random: Math.random }) }
       catch (failure) { process.stdout.write(failure.message) }
     `
     const output = execFileSync(process.execPath, ['--no-warnings', '--input-type=module', '-e', script])
@@ -416,7 +416,7 @@ describe('an append that the disk refuses', () => {
 
   it('does not move oldest', async () => {
     const dir = createRefusingTape("INSERT ON meta WHEN NEW.name = 'oldest'", 'ABORT')
-    const tape = openSqliteTape({ ...unboundedOptions, dataDir: dir, tapeBound: 1 })
+    const tape = openSqliteTape({ ...unboundedOptions, dataDir: dir, tapeMaxMessages: 1 })
     await tape.append([transfer({ at })])
     await expect(tape.append([transfer({ at })])).rejects.toThrow(TapeError)
     expect(await tape.readAfter(0, 10)).toHaveLength(1)

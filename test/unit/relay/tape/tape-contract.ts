@@ -23,7 +23,7 @@ import {
   transfer,
 } from './update-drafts.ts'
 
-type TapeBounds = { readonly tapeRetentionMs?: number; readonly tapeBound?: number; readonly openGrowth?: number }
+type TapeBounds = { readonly tapeRetentionMs?: number; readonly tapeMaxMessages?: number; readonly openGrowth?: number }
 
 /** A tape in a folder that can be reopened and crashed. */
 type TapeFixture = {
@@ -372,7 +372,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
     })
 
     it('with followers finds those whose publication was evicted', async () => {
-      const { tape } = await open({ tapeBound: 3 })
+      const { tape } = await open({ tapeMaxMessages: 3 })
       await tape.append([transfer({ at, nth: 4 }), transfer({ at, nth: 5 })])
       const [kept] = await tape.append([retract({ at, nth: 4 })])
       const [sealed] = await tape.append([seal({ at, nth: 5, types: ['transfer'] }), transfer({ at, nth: 6 })])
@@ -442,7 +442,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
     })
 
     it('loses evicted updates and keeps the rest', async () => {
-      const { tape } = await open({ tapeBound: 2 })
+      const { tape } = await open({ tapeMaxMessages: 2 })
       const [kept] = await tape.append([pause({ at, nth: 4 }), transfer({ at, nth: 4 })])
       const [newest] = await tape.append([transfer({ at, nth: 5 })])
       const filter = { tokens: new Set([apple]), types: new Set<UpdateType>(['transfer', 'pause']) }
@@ -497,7 +497,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
     })
 
     it('are gone once evicted', async () => {
-      const fixture = await open({ tapeBound: 2 })
+      const fixture = await open({ tapeMaxMessages: 2 })
       const [, amended] = await fixture.tape.append([transfer({ at, nth: 4 }), amend({ at, nth: 4 })])
       await fixture.tape.append([transfer({ at, nth: 5 })])
       expect(fixture.tape.readKey(key)).toEqual([amended])
@@ -545,7 +545,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
     })
 
     it('stay as long as a publication that they list', async () => {
-      const fixture = await open({ tapeBound: 2 })
+      const fixture = await open({ tapeMaxMessages: 2 })
       const kept = await fixture.tape.append([pause({ at, nth: 4 }), seal({ at, nth: 4, types: ['part', 'pause'] })])
       await fixture.tape.append([transfer({ at, nth: 5 }), seal({ at, nth: 5, types: ['transfer', 'part'] })])
       await fixture.tape.append([status({ at }), status({ at })])
@@ -667,7 +667,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
     })
 
     it('evicts only movements, approvals, logs and seals by count, oldest first', async () => {
-      const fixture = await open({ tapeBound: 7 })
+      const fixture = await open({ tapeMaxMessages: 7 })
       const spared: Draft[] = [navChange({ at }), token({ at }), status({ at })]
       const entries = await fixture.tape.append([...spared, transfer({ at }), approval({ at }), otherLog({ at }), seal({ at })])
       expect(await all(fixture.tape)).toEqual(entries)
@@ -697,14 +697,14 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
     })
 
     it('keeps a tape of movements at its bound', async () => {
-      const fixture = await open({ tapeBound: 10 })
+      const fixture = await open({ tapeMaxMessages: 10 })
       for (let nth = 1; nth <= 25; nth += 1) await fixture.tape.append([transfer({ at, nth })])
       expect(await all(fixture.tape)).toHaveLength(10)
       expect(fixture.tape.oldest()).toBe((await all(fixture.tape))[0]?.seq ? fixture.tape.end() - 10 : -1)
     })
 
     it('keeps a large tape within one percent of its bound, also when batches are larger than what one append clears', async () => {
-      const fixture = await open({ tapeBound: 4_000 })
+      const fixture = await open({ tapeMaxMessages: 4_000 })
       for (let nth = 0; nth < 30_000; nth += 3_000) {
         await fixture.tape.append(Array.from({ length: 3_000 }, (_, index) => transfer({ at, nth: nth + index })))
         const length = (await all(fixture.tape)).length
@@ -714,7 +714,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
     })
 
     it('evicts nothing that is open, however many updates more than its bound that is', async () => {
-      const { tape } = await open({ tapeBound: 39 })
+      const { tape } = await open({ tapeMaxMessages: 39 })
       const open200 = Array.from({ length: 200 }, (_, index) => transfer({ at, nth: index + 1 }))
       await tape.append([navChange({ at })])
       const keepAfter = tape.end()
@@ -723,7 +723,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
     })
 
     it('spares what comes after keepAfter, by count and by age, until that is more than may be kept for it', async () => {
-      const fixture = await open({ tapeBound: 8, openGrowth: 2, tapeRetentionMs: HOUR_MS })
+      const fixture = await open({ tapeMaxMessages: 8, openGrowth: 2, tapeRetentionMs: HOUR_MS })
       const { tape, clock } = fixture
       const [needed] = await tape.append([1, 2, 3, 4, 5, 6, 7, 8].map((nth) => transfer({ at, nth }))).then(seqs)
       const first = needed ?? 0
@@ -748,7 +748,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
 
     it('evicts the same after a crash as without one', async () => {
       const evicted = async (isCrashing: boolean) => {
-        const fixture = await open({ tapeBound: 500 })
+        const fixture = await open({ tapeMaxMessages: 500 })
         for (let nth = 0; nth < 6_000; nth += 250) {
           const facts = Array.from({ length: 250 }, (_, index) => transfer({ at, nth: nth + index }))
           await fixture.tape.append([pause({ at, nth }), ...facts])
@@ -760,7 +760,7 @@ export function tapeContract(name: string, openFixture: OpenTapeFixture): void {
     })
 
     it('keeps its count across a restart', async () => {
-      const fixture = await open({ tapeBound: 3 })
+      const fixture = await open({ tapeMaxMessages: 3 })
       await fixture.tape.append([1, 2, 3].map((nth) => transfer({ at, nth })))
       const tape = await fixture.reopen()
       await tape.append([transfer({ at, nth: 4 })])

@@ -8,7 +8,12 @@ const NOON = Date.parse('2026-11-20T12:00:00Z')
 
 export const createTempFolder = (): string => mkdtempSync(join(tmpdir(), 'stocktape-tape-'))
 
-export const unboundedOptions = { tapeRetentionMs: 365 * 86_400_000, tapeBound: 1_000_000, now: () => NOON, random: () => 0.5 }
+export const unboundedOptions = {
+  tapeRetentionMs: 365 * 86_400_000,
+  tapeMaxMessages: 1_000_000,
+  now: () => NOON,
+  random: () => 0.5,
+}
 
 /** An embedded tape in its own folder. */
 export const openTestTape: OpenTapeFixture = async (bounds = {}) => {

@@ -10,7 +10,7 @@ const withRawDigits = (field: string, digits: string) =>
 describe('a number beyond the doubles', () => {
   it('is no NAV', () => {
     const [token] = parsedList(withRawDigits('nav_price', '1e309'))
-    expect(navAt(token?.nav ?? { price: null, updatedAt: null }, NOON, listTime.navStaleMs, null)).toMatchObject({
+    expect(navAt(token?.nav ?? { price: null, updatedAt: null }, NOON, listTime.navStaleAfterMs, null)).toMatchObject({
       state: 'invalid',
       price: null,
     })
@@ -51,7 +51,7 @@ it('a symbol that came and went twice still finds its token', () => {
 it('a time at the edge of the calendar has the format of the contract', () => {
   for (const time of ['9999-12-31T23:59:59-01:00', '0000-01-01T00:00:00+01:00']) {
     const [listed] = parsedList(apple({ nav_price_updated_at: time }))
-    const nav = navAt(listed?.nav ?? { price: null, updatedAt: null }, NOON, listTime.navStaleMs, null)
+    const nav = navAt(listed?.nav ?? { price: null, updatedAt: null }, NOON, listTime.navStaleAfterMs, null)
     expect(nav.updated_at ?? '2026-11-20T00:00:00.000Z').toMatch(/^\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
   }
 })

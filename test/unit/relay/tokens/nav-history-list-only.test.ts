@@ -15,8 +15,8 @@ const navReading = (price: string | null, updatedAt: number | null): NavReading 
 
 const historyOf = (...readings: readonly NavReading[]): NavHistory =>
   readings.reduce((history, reading) => addListReading(history, reading, listTime), emptyNavHistory)
-const stateOf = (history: NavHistory, { now, navStaleMs } = listTime) =>
-  navAt(currentNav(history, { now, navStaleMs }).reading, now, navStaleMs, null).state
+const stateOf = (history: NavHistory, { now, navStaleAfterMs } = listTime) =>
+  navAt(currentNav(history, { now, navStaleAfterMs }).reading, now, navStaleAfterMs, null).state
 
 describe('the list without a feed', () => {
   it('has no reading at first', () => {

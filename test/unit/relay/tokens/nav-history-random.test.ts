@@ -70,7 +70,7 @@ function firstDisagreement(api: NavHistoryApi, actions: readonly NavAction[], st
   for (const action of actions) {
     model.apply(action)
     const { now } = model
-    const timing = { now, navStaleMs: STALE_MS }
+    const timing = { now, navStaleAfterMs: STALE_MS }
     history = deepFreeze(applyAction(api, history, action, timing))
     const [current, expected] = [api.currentNav(history, timing), model.current()]
     const nav = api.navAt(current.reading, now, STALE_MS, null)
@@ -90,7 +90,7 @@ function applyAction(
   api: NavHistoryApi,
   history: navHistory.NavHistory,
   action: NavAction,
-  timing: { now: number; navStaleMs: number },
+  timing: { now: number; navStaleAfterMs: number },
 ) {
   switch (action.kind) {
     case 'list':
@@ -169,7 +169,7 @@ it.each<[string, Partial<NavHistoryApi>]>([
   ],
   [
     'reads past NAVs from the current state',
-    { navReadingAt: (history, time) => navHistory.currentNav(history, { now: time, navStaleMs: STALE_MS }).reading },
+    { navReadingAt: (history, time) => navHistory.currentNav(history, { now: time, navStaleAfterMs: STALE_MS }).reading },
   ],
   [
     'publishes invalid prices',

@@ -21,7 +21,8 @@ const navReading = (price: string | null, updatedAt: number | null): NavReading 
 const historyOf = (...readings: readonly NavReading[]): NavHistory =>
   readings.reduce((history, reading) => addListReading(history, reading, listTime), emptyNavHistory)
 const withRounds = (history: NavHistory, ...all: readonly Round[]): NavHistory => all.reduce(addRound, history)
-const stateOf = (history: NavHistory) => navAt(currentNav(history, listTime).reading, listTime.now, listTime.navStaleMs, null).state
+const stateOf = (history: NavHistory) =>
+  navAt(currentNav(history, listTime).reading, listTime.now, listTime.navStaleAfterMs, null).state
 
 /** A round from a pre-confirmed log. Its price is its number, and rounds are a minute apart. */
 const log = (nth: number, other: Partial<Round> = {}): Round => ({

@@ -9,7 +9,7 @@ export const APPLE = '0xb200000000000000000000c2e324d24d7eecd1fb'
 export const TESLA = '0xb2000000000000000000001e800a7f5189430cd0'
 
 export const NOON = Date.parse('2026-11-20T12:00:00Z')
-export const listTime: ListTiming = { now: NOON, navStaleMs: 93_600_000, at: { block: 0, logIndex: 0 } }
+export const listTime: ListTiming = { now: NOON, navStaleAfterMs: 93_600_000, at: { block: 0, logIndex: 0 } }
 export const listTimeAfter = (ms: number): ListTiming => ({ ...listTime, now: NOON + ms })
 
 export const apple = (overrides: StockRecord = {}): StockRecord => ({

@@ -3,13 +3,15 @@ import { UsageError } from '../../../../src/lib/flags.ts'
 import { doctor } from '../../../../src/tools/doctor/doctor.ts'
 
 it.each([
-  [['--tiemout', '5s'], "Unknown option '--tiemout'. Did you mean --timeout? Try --help."],
-  [['--nothing-like-it'], "Unknown option '--nothing-like-it'. Try --help."],
-  [['--rpc'], "Option '--rpc <value>' argument missing. Try --help."],
-  [['https://one.example'], "Unexpected argument 'https://one.example'"],
+  [['--tiemout', '5s'], "'--tiemout' is not a flag. Did you mean --timeout? Try --help."],
+  [['--nothing-like-it'], "'--nothing-like-it' is not a flag. Try --help."],
+  [['--rpc'], "'--rpc' needs a value. Try --help."],
+  [['https://one.example'], "'https://one.example' is not a flag. Try --help."],
   [['--rpc', ''], '--rpc is empty. Try --help.'],
-  [['--timeout', '5'], '--timeout must be a time from 100ms to 300s, such as 10s; it is "5"'],
-  [['--timeout', '0s'], '--timeout must be a time from 100ms to 300s, such as 10s; it is "0s"'],
+  [['--timeout', '5'], '--timeout must be a time with a unit, from 100ms to 5m; it is "5"'],
+  [['--timeout', '500'], '--timeout must have a unit, such as 500ms; it is "500"'],
+  [['--timeout', '0s'], '--timeout must be a time with a unit, from 100ms to 5m; it is "0s"'],
+  [['--env-file', '/nowhere'], '--env-file names a file that cannot be read (ENOENT): "/nowhere"'],
 ] as const)('the doctor refuses %j', async (args, message) => {
   const refused = doctor(args)
   await expect(refused).rejects.toBeInstanceOf(UsageError)

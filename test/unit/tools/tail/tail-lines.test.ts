@@ -92,8 +92,8 @@ describe('an amount', () => {
 describe('the flags of tail', () => {
   it.each<[readonly string[], string]>([
     [[], 'name at least one symbol, or * for all'],
-    [['AAPLc', '--sinc', '5m'], "Unknown option '--sinc'. Did you mean --since? Try --help."],
-    [['AAPLc', '--xyzzyx'], "Unknown option '--xyzzyx'. Try --help."],
+    [['AAPLc', '--sinc', '5m'], "'--sinc' is not a flag. Did you mean --since? Try --help."],
+    [['AAPLc', '--xyzzyx'], "'--xyzzyx' is not a flag. Try --help."],
     [['AAPLc', '--json', '--tui'], '--json and --tui exclude each other'],
     [['AAPLc', '--stage', 'safe'], '--stage must be sealed or preconfirmed, not safe'],
   ])('%j are refused: %s', (args, message) => {

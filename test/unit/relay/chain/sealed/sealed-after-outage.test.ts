@@ -6,7 +6,7 @@ import { HEAD, openSealedBlocks, range, sealedHeader } from './sealed-blocks-fix
 
 /** Settling that starts this many blocks behind the head. */
 const openBehindHead = (blocks: number, settings: Parameters<typeof openSealedBlocks>[0] = {}) =>
-  openSealedBlocks({ cursor: { number: HEAD - blocks, hash: null }, backfillBoundMs: 1e12, ...settings })
+  openSealedBlocks({ cursor: { number: HEAD - blocks, hash: null }, backfillLimitMs: 1e12, ...settings })
 
 describe('settling after an outage', () => {
   it('backfills what was sealed meanwhile, and settles later blocks as usual', async () => {
@@ -73,7 +73,7 @@ describe('settling after an outage', () => {
 
   it('reports exactly the blocks beyond the bound', async () => {
     // Five blocks a second: ten minutes are 3,000 blocks.
-    const { chain, settledEvents, announceHead, advance } = openBehindHead(9_000, { backfillBoundMs: 600_000 })
+    const { chain, settledEvents, announceHead, advance } = openBehindHead(9_000, { backfillLimitMs: 600_000 })
     const [before, after] = [chain.addLog(HEAD - 3_001), chain.addLog(HEAD - 3_000)]
     announceHead()
     await advance(0)
@@ -83,7 +83,7 @@ describe('settling after an outage', () => {
   })
 
   it('still settles open keys in blocks beyond the bound', async () => {
-    const { chain, openKeys, settledEvents, announceHead, advance } = openBehindHead(9_000, { backfillBoundMs: 600_000 })
+    const { chain, openKeys, settledEvents, announceHead, advance } = openBehindHead(9_000, { backfillLimitMs: 600_000 })
     const log = chain.addLog(HEAD - 5_000)
     openKeys.add(log)
     announceHead()
@@ -96,7 +96,7 @@ describe('settling after an outage', () => {
   })
 
   it('skips nothing within the bound', async () => {
-    const { settledEvents, announceHead, advance } = openBehindHead(9_000, { backfillBoundMs: 3_600_000 })
+    const { settledEvents, announceHead, advance } = openBehindHead(9_000, { backfillLimitMs: 3_600_000 })
     announceHead()
     await advance(0)
     expect(settledEvents.holes()).toEqual([])
@@ -104,7 +104,7 @@ describe('settling after an outage', () => {
   })
 
   it('skips nothing by the false time of a pushed head', async () => {
-    const { chain, sealed, settledEvents, advance } = openBehindHead(50, { backfillBoundMs: 600_000 })
+    const { chain, sealed, settledEvents, advance } = openBehindHead(50, { backfillLimitMs: 600_000 })
     const header = sealedHeader(chain.headerOf(HEAD))
     sealed.receiveHead({ ...header, timestamp: (header.timestamp ?? 0) + 31_536_000 }, true)
     await advance(0)
@@ -150,7 +150,7 @@ describe('settling after an outage', () => {
   })
 
   it('backfills for an outage that is announced later as well', async () => {
-    const { chain, settledEvents, sealed, seal, announceHead, advance } = openSealedBlocks({ backfillBoundMs: 60_000 })
+    const { chain, settledEvents, sealed, seal, announceHead, advance } = openSealedBlocks({ backfillLimitMs: 60_000 })
     await seal(1)
     sealed.beginOutage()
     chain.head += 1_000

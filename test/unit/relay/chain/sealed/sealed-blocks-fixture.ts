@@ -98,7 +98,7 @@ type ChainSettings = {
   readonly began?: number | null
   readonly safe?: number | null
   readonly sealedInPreviousRun?: readonly Cursor[]
-  readonly backfillBoundMs?: number
+  readonly backfillLimitMs?: number
   /** Whether settled logs become open keys, as in a ledger. */
   readonly recordsSettled?: boolean
 }
@@ -110,7 +110,7 @@ export const openSealedBlocks = ({
   began = null,
   safe = null,
   sealedInPreviousRun = [],
-  backfillBoundMs = 3_600_000,
+  backfillLimitMs = 3_600_000,
   recordsSettled = false,
 }: ChainSettings = {}) => {
   const clock = new VirtualTimeScheduler(undefined, 0)
@@ -129,7 +129,7 @@ export const openSealedBlocks = ({
       cursor: from,
       began,
       safe: knownSafe,
-      backfillBoundMs,
+      backfillLimitMs,
       silenceMs: 3_000,
       clock,
       warn: (kind) => warnings.push(kind),

@@ -37,7 +37,7 @@ it('settling ends with exactly the blocks of the chain, after any events', async
     fc.asyncProperty(fc.array(arbChainEvent, { minLength: 1, maxLength: 40 }), async (chainEvents) => {
       const { chain, openKeys, settledEvents, run, announceHead, advance, restart } = openSealedBlocks({
         recordsSettled: true,
-        backfillBoundMs: 1e12,
+        backfillLimitMs: 1e12,
       })
       const truth = new Map<number, string[]>()
       let lags = [0]

@@ -76,7 +76,7 @@ export const openSource = ({
     pendingPollMs: POLL_MS,
     silenceMs: SILENCE_MS,
     finalityPollMs,
-    backfillBoundMs: 3_600_000,
+    backfillLimitMs: 3_600_000,
     clock,
     warn: (kind) => warnings.push(kind),
   }).subscribe((event) => received.push(event))

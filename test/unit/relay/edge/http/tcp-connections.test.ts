@@ -12,7 +12,7 @@ const [PER_CLIENT_BYTES, ALL_BYTES] = [450_000, 650_000]
 /** A server whose answers are counted, each for the client that its path names. */
 async function openCountingServer() {
   const budget = new ByteBudget(ALL_BYTES, PER_CLIENT_BYTES)
-  const bounds = { idleBoundMs: 60_000, bound: 10, perAddressBound: () => 10, trustedProxies: undefined, countRefusal() {} }
+  const bounds = { idleBoundMs: 60_000, bound: 10, maxPerAddress: () => 10, trustedProxies: undefined, countRefusal() {} }
   const connections = new TcpConnections(bounds, budget)
   const server = createServer((incoming, outgoing) => {
     connections.startAnswer(incoming.socket, outgoing)

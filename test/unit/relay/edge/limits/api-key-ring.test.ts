@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { digestOf, keyEntries } from '../../../../../src/relay/config/key-settings.ts'
-import { KeyRing } from '../../../../../src/relay/edge/limits/api-key-ring.ts'
+import { ApiKeyRing } from '../../../../../src/relay/edge/limits/api-key-ring.ts'
 
 /** Longer than the file waits to be read. */
 const WAIT_TIMEOUT_MS = 5_000
@@ -15,7 +15,7 @@ type Options = { tokenSecret?: string; wallTime?: () => number; apiKeysFile?: st
 
 const ringOf = (text: string, options: Options = {}) => {
   const warn = vi.fn()
-  const ring = new KeyRing({
+  const ring = new ApiKeyRing({
     tokenSecret: secret,
     wallTime: Date.now,
     apiKeysFile: undefined,
@@ -29,7 +29,7 @@ const ringOf = (text: string, options: Options = {}) => {
 }
 
 const tokenOf = ({ ring }: ReturnType<typeof ringOf>, key: string): string =>
-  ring.createToken(ring.clientOf(key) ?? '')?.token ?? ''
+  ring.createAccessToken(ring.clientOf(key) ?? '')?.token ?? ''
 
 describe('a token', () => {
   it('stands for its key in every process that has its secret and the key, as it is or hashed', () => {
@@ -99,7 +99,7 @@ describe('a file of keys', () => {
     const { ring, warn } = ringOf('zero', { apiKeysFile: file, onRevoked })
     await vi.waitUntil(() => ring.clientOf('two') !== null, WAIT_TIMEOUT_MS)
     const client = ring.clientOf('one') ?? ''
-    expect([ring.limitsOf(client), ring.clientsBound]).toEqual([{ clients: 7 }, 7])
+    expect([ring.limitsOf(client), ring.maxClients]).toEqual([{ clients: 7 }, 7])
     writeFileSync(file, 'two\nthree\n')
     await vi.waitUntil(() => ring.clientOf('three') !== null, WAIT_TIMEOUT_MS)
     expect(['zero', 'one', 'two'].map((key) => ring.clientOf(key) !== null)).toEqual([true, false, true])

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ConnectionLimits } from '../../../../../src/relay/edge/limits/connection-limits.ts'
 
-const openConnections = () => new ConnectionLimits({ clientsBound: 5, clientsPerAddressBound: 3 })
+const openConnections = () => new ConnectionLimits({ maxClients: 5, maxClientsPerAddress: 3 })
 
 const clientAt = (address: string) => ({ address })
 

@@ -21,10 +21,9 @@ function openUsages() {
 describe('limits that several processes share', () => {
   it('bound the connections of an address and of all, until one of them leaves', () => {
     const [, ...workers] = openUsages().usages
-    const [one, other] = workers.map((shared) => new ConnectionLimits({ clientsBound: 3, clientsPerAddressBound: 2, shared })) as [
-      ConnectionLimits,
-      ConnectionLimits,
-    ]
+    const [one, other] = workers.map(
+      (sharedUsage) => new ConnectionLimits({ maxClients: 3, maxClientsPerAddress: 2, sharedUsage }),
+    ) as [ConnectionLimits, ConnectionLimits]
     const [first, second] = [{ address: 'a' }, { address: 'a' }]
     expect([one.add(first), other.add(second)]).toEqual([null, null])
     expect([one.add({ address: 'a' }), other.exceededLimit('a')]).toEqual(['too_many_connections', 'too_many_connections'])
@@ -60,7 +59,7 @@ describe('limits that several processes share', () => {
   })
 
   it('leave each of two processes one replay of an address at a time', async () => {
-    const limits = new ConnectionLimits({ clientsBound: 5, clientsPerAddressBound: 3, workers: 2 })
+    const limits = new ConnectionLimits({ maxClients: 5, maxClientsPerAddress: 3, workers: 2 })
     const [first, second] = [{ address: 'a' }, { address: 'a' }]
     for (const client of [first, second]) limits.add(client)
     const release = await limits.acquireReplaySlot(first)

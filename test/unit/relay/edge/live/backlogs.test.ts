@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { defaultSelectionOptions } from '../../../../../src/protocol/selection.ts'
 import { Backlogs } from '../../../../../src/relay/edge/live/backlogs.ts'
 import { Listener } from '../../../../../src/relay/edge/live/listener.ts'
-import type { Outlet } from '../../../../../src/relay/edge/transport/outlet.ts'
+import type { Outlet } from '../../../../../src/relay/edge/transport/socket-outlet.ts'
 
 const BOUND_BYTES = 1_000
 const PATIENCE_MS = 5_000
@@ -34,7 +34,7 @@ class ManualOutlet implements Outlet {
 
 function openBacklogs() {
   const clock = { now: 0 }
-  const backlogs = new Backlogs({ backlogBoundBytes: BOUND_BYTES, backlogPatienceMs: PATIENCE_MS, uptime: () => clock.now })
+  const backlogs = new Backlogs({ maxBacklogBytes: BOUND_BYTES, backlogPatienceMs: PATIENCE_MS, uptime: () => clock.now })
   const listen = () => {
     const outlet = new ManualOutlet()
     const init = { id: 'one', transport: 'ndjson' as const, address: 'here', heartbeatMs: null, uptime: 0 }

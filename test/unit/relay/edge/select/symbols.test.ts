@@ -27,12 +27,12 @@ async function viewOf(...lists: (readonly ListedToken[])[]): Promise<View> {
     const records = list.map(({ symbol, address, isin }) => ({ symbol, contract_address: address, isin, decimals: 8 }))
     const { tokens } = diffFullList(known, [...parseList(Buffer.from(JSON.stringify({ tokens: records }))).tokens.values()], {
       now: 0,
-      navStaleMs: 1_000,
+      navStaleAfterMs: 1_000,
       at: { block: 0, logIndex: 0 },
     })
     known = new Map([...known, ...tokens.map((token) => [token.address, token] as const)])
   }
-  tape = openSqliteTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeBound: 1_000, now: () => 0, random: () => 0.5 })
+  tape = openSqliteTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeMaxMessages: 1_000, now: () => 0, random: () => 0.5 })
   await tape.append([], notesOfTokens(known.values()))
   return new View(tape)
 }

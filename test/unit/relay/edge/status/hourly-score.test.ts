@@ -26,7 +26,13 @@ const lateAt = (index: number, now: number, ageMs: number | null) => {
 /** A tape that writes every update at the time of the clock. */
 function openScoredTape({ bound = 1_000_000, tapeRetentionMs = 365 * 24 * HOUR_MS } = {}) {
   const clock = { now: noon }
-  const tape = openSqliteTape({ dataDir: ':memory:', tapeRetentionMs, tapeBound: bound, now: () => clock.now, random: () => 0.5 })
+  const tape = openSqliteTape({
+    dataDir: ':memory:',
+    tapeRetentionMs,
+    tapeMaxMessages: bound,
+    now: () => clock.now,
+    random: () => 0.5,
+  })
   const write = (...drafts: readonly Draft[]) => tape.append(drafts.map((draft) => ({ ...draft, time: iso(clock.now) })))
   const openTracker = async () => {
     const tracker = await ScoreTracker.open(tape, clock.now)

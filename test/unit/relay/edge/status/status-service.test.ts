@@ -143,7 +143,13 @@ describe('the service status', () => {
   })
 
   it('is read in less than a millisecond after a day of counting', async () => {
-    const tape = openSqliteTape({ dataDir: ':memory:', tapeRetentionMs: 100 * HOUR_MS, tapeBound: 10_000, now: () => noon, random })
+    const tape = openSqliteTape({
+      dataDir: ':memory:',
+      tapeRetentionMs: 100 * HOUR_MS,
+      tapeMaxMessages: 10_000,
+      now: () => noon,
+      random,
+    })
     onTestFinished(() => tape.close())
     const { open, clock } = await openStatus(tape)
     const status = await open()

@@ -1,0 +1,53 @@
+import type { CommandFlags } from './flags.ts'
+
+/** A term and its text, such as a flag and its description. */
+export type HelpTerm = readonly [term: string, text: string]
+/** A paragraph, of which indented lines stay as they are, or terms in two columns, perhaps under a heading. */
+type HelpPart = string | readonly HelpTerm[] | { readonly heading: string; readonly terms: readonly HelpTerm[] }
+
+/** No line of a help is longer, unless a single word is. */
+const MAX_COLUMNS = 100
+/** The text of a longer term begins in the line below it. */
+const MAX_TERM_COLUMNS = 26
+
+/** The help of a command, with an empty line between its parts. */
+export function helpText(...parts: readonly HelpPart[]): string {
+  const lengths = parts.flatMap(termsOf).map(([term]) => term.length)
+  const termColumns = Math.max(0, ...lengths.filter((length) => length <= MAX_TERM_COLUMNS))
+  return `${parts.map((part) => linesOf(part, termColumns).join('\n')).join('\n\n')}\n`
+}
+
+export const flagTerms = (flags: CommandFlags): readonly HelpTerm[] =>
+  Object.entries(flags).map(([name, { short, description = '' }]) => [`--${name}${short ? `, -${short}` : ''}`, description])
+
+function termsOf(part: HelpPart): readonly HelpTerm[] {
+  if (typeof part === 'string') return []
+  return 'heading' in part ? part.terms : part
+}
+
+function linesOf(part: HelpPart, termColumns: number): readonly string[] {
+  if (typeof part === 'string') return part.split('\n').flatMap((line) => (line.startsWith(' ') ? [line] : wrapped(line, '', '')))
+  const margin = ' '.repeat(2 + termColumns + 2)
+  const terms = termsOf(part).flatMap(([term, text]) =>
+    term.length > termColumns
+      ? [`  ${term}`, ...wrapped(text, margin, margin)]
+      : wrapped(text, `  ${term}`.padEnd(margin.length), margin),
+  )
+  return 'heading' in part ? [part.heading, ...terms] : terms
+}
+
+function wrapped(text: string, first: string, others: string): readonly string[] {
+  const lines: string[] = []
+  let line = first
+  let isEmpty = true
+  for (const word of text.split(' ')) {
+    if (!isEmpty && line.length + 1 + word.length > MAX_COLUMNS) {
+      lines.push(line)
+      line = others
+      isEmpty = true
+    }
+    line += isEmpty ? word : ` ${word}`
+    isEmpty = false
+  }
+  return [...lines, line]
+}
