@@ -2,7 +2,7 @@
  * Prints `xnys-days.ts`: the days on which the New York Stock Exchange is closed, or closes early.
  *
  * To add a year, once NYSE has announced it (each December, three years ahead): set `lastYear`, put the announcement in
- * `source`, run `npm run calendar`, and compare the new rows with the announcement. A day that follows from no rule, such as
+ * `source`, run `npm run calendar`, and compare the new dates with the announcement. A day that follows from no rule, such as
  * a day of mourning, is a row in `unscheduledHolidays` or `unscheduledEarlyCloses`. A new holiday is a row in `holidaysOf`.
  */
 
@@ -12,6 +12,8 @@ const firstYear = 2000
 const lastYear = 2028
 const source = 'NYSE Rule 7.2, and "NYSE Group Announces 2026, 2027 and 2028 Holiday and Early Closings Calendar" of 2025-12-23'
 const earlyCloseTime = '13:00'
+/** The width of the formatter, less two for the end of a text. */
+const LINE_CHARS = 130
 
 const unscheduledHolidays: readonly Day[] = [
   { date: '2001-09-11', name: 'September 11 attacks' },
@@ -42,14 +44,35 @@ function fileText(): string {
 export const xnysDays = {
   first: '${firstYear}-01-01',
   last: '${lastYear}-12-31',
-  /** Dates in New York on which the exchange is closed, other than Saturdays and Sundays. */
-  holidays: [
-${holidays.map(({ date, name }) => `    ${row(date, name)},\n`).join('')}  ],
-  /** Dates in New York on which the exchange closes early, and the time there. */
-  earlyCloses: [
-${earlyCloses.map(({ date, name }) => `    ${row(date, name, earlyCloseTime)},\n`).join('')}  ],
+  /** Dates in New York on which the exchange is closed, other than Saturdays and Sundays, by the name of the day. */
+  holidays: {
+${groupText(holidays)}
+  },
+  /** Dates in New York on which the exchange closes early. */
+  earlyCloses: {
+${groupText(earlyCloses)}
+  },
+  earlyCloseTime: '${earlyCloseTime}',
 } as const
 `
+}
+
+const groupText = (days: readonly Day[]): string =>
+  [...Map.groupBy(days, ({ name }) => name)].map(([name, group]) => namedDates(name, group)).join('\n')
+
+/** One property of the table. Its dates fill lines of the formatter's width. */
+function namedDates(name: string, days: readonly Day[]): string {
+  // The fewest escapes decide the quotes, as in the formatter.
+  const property = name.includes("'") ? `    "${name}": ` : `    '${name}': `
+  const lines = [`${property}\``]
+  for (const { date } of days) {
+    const line = lines.at(-1) ?? ''
+    const separator = line.endsWith('`') ? '' : ' '
+    if (line.length + separator.length + date.length <= LINE_CHARS) lines[lines.length - 1] = `${line}${separator}${date}`
+    else lines.push(`      ${date}`)
+  }
+  const text = `${lines.join('\n')}\`,`
+  return lines.length > 1 ? text : text.replaceAll('`', "'")
 }
 
 /** The holidays of NYSE Rule 7.2, each on the date on which it is observed. */
@@ -116,9 +139,5 @@ const at = (year: number, month: number, day: number): Date => new Date(Date.UTC
 const plus = (date: Date, days: number): Date => new Date(date.getTime() + days * 86_400_000)
 const iso = (date: Date): string => date.toISOString().slice(0, 10)
 const byDate = (a: Day, b: Day): number => (a.date < b.date ? -1 : 1)
-
-/** As the formatter writes it: the fewest escapes decide the quotes. */
-const row = (...texts: readonly string[]): string =>
-  `[${texts.map((text) => (text.includes("'") ? `"${text}"` : `'${text}'`)).join(', ')}]`
 
 process.stdout.write(fileText())

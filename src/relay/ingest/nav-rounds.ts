@@ -1,20 +1,13 @@
 import { isDeepStrictEqual } from 'node:util'
 import { txOf } from '../../protocol/fields.ts'
 import type { Draft } from '../../protocol/updates.ts'
+import type { FeedContractState } from '../chain/contracts/contract-reads.ts'
 import { addressSetOf } from '../chain/logs/memoized-address-set.ts'
 import type { Log } from '../chain/logs/read-logs.ts'
 import type { OpenKey, SealedBlock } from '../chain/sealed/block-logs.ts'
 import { updateNav } from '../tokens/list/list-diff.ts'
 import { addRound, applySealedRounds, type NavHistory } from '../tokens/nav-history.ts'
-import {
-  aggregatorAddresses,
-  applyFeedCall,
-  type FeedContractState,
-  findFeed,
-  type PriceFeed,
-  roundFromCall,
-  roundFromLog,
-} from '../tokens/price-feeds.ts'
+import { aggregatorAddresses, applyFeedCall, findFeed, type PriceFeed, roundFromCall, roundFromLog } from '../tokens/price-feeds.ts'
 import type { Token } from '../tokens/token.ts'
 import type { IngestState } from './ingest-state.ts'
 import type { Moment } from './moment.ts'

@@ -1,5 +1,9 @@
-import { type MarketState, type Stretch, TradingDays } from './trading-days.ts'
 import { xnysDays } from './xnys-days.ts'
+
+type MarketState = 'pre' | 'open' | 'post' | 'overnight' | 'closed' | 'unknown'
+
+/** The time from one change of the state to the next, in Unix seconds. `reason` names the cause of a closed weekday. */
+type Stretch = { readonly state: MarketState; readonly since: number; readonly until: number; readonly reason: string | null }
 
 /** Times are RFC 3339 in UTC with milliseconds. */
 export type MarketSession = {
@@ -11,17 +15,34 @@ export type MarketSession = {
   readonly valid_to: string
 }
 
+const HOUR = 3_600
+const DAY = 24 * HOUR
+const PRE = 4 * HOUR
+const OPEN = 9.5 * HOUR
+const POST = 16 * HOUR
+/** A trading day begins at 20:00 of the evening before. */
+const END = 20 * HOUR
+const BEGIN = END - DAY
+const [SUNDAY, SATURDAY] = [0, 6]
+
 export const openCalendar = (market: 'XNYS' | 'none'): MarketCalendar | null => (market === 'none' ? null : new MarketCalendar())
 
-/** The New York Stock Exchange's sessions by time. It keeps the latest one, because most questions are about the same. */
+/** The sessions of the New York Stock Exchange by time, with the night sessions of other US markets. */
 export class MarketCalendar {
-  readonly #days = new TradingDays(xnysDays)
+  /** The table's first and last second, as the clocks in New York show it. */
+  readonly #begin = secondsOf(xnysDays.first) + BEGIN
+  readonly #end = secondsOf(xnysDays.last) + END
+  readonly #validFrom = timeInNewYork(this.#begin)
+  readonly #validTo = timeInNewYork(this.#end)
+  readonly #holidays = namesByDate(xnysDays.holidays)
+  readonly #earlyCloses = namesByDate(xnysDays.earlyCloses)
+  /** The last answer, since most questions are about one session. */
   #current: { readonly stretch: Stretch; readonly session: MarketSession } | null = null
 
-  /** @param time Unix time in seconds. @returns The same object for every time of the session. */
+  /** @param time Unix time in seconds. @returns One object for all times of a session. */
   sessionAt(time: number): MarketSession {
     if (this.#current === null || time < this.#current.stretch.since || time >= this.#current.stretch.until) {
-      const stretch = this.#days.stretchAt(time)
+      const stretch = this.#stretchAt(time)
       this.#current = { stretch, session: this.#sessionOf(stretch) }
     }
     return this.#current.session
@@ -29,8 +50,82 @@ export class MarketCalendar {
 
   #sessionOf({ state, since, until, reason }: Stretch): MarketSession {
     const bounds = state === 'unknown' ? { started_at: null, ends_at: null } : { started_at: textOf(since), ends_at: textOf(until) }
-    return { market: 'XNYS', state, ...bounds, reason, valid_to: textOf(this.#days.validTo) }
+    return { market: 'XNYS', state, ...bounds, reason, valid_to: textOf(this.#validTo) }
+  }
+
+  /** The stretch that contains the time. It is as long as the state lasts, so it may span several closed days. */
+  #stretchAt(time: number): Stretch {
+    if (time < this.#validFrom) return { state: 'unknown', since: -Infinity, until: this.#validFrom, reason: null }
+    if (time >= this.#validTo) return { state: 'unknown', since: this.#validTo, until: Infinity, reason: null }
+    const part = this.#partAt(newYorkClock(time))
+    const { state, since, until, reason } = part.state === 'closed' ? this.#joined(part) : part
+    return { state, since: timeInNewYork(since), until: timeInNewYork(until), reason }
+  }
+
+  /** Joins a closed part with the adjacent closed parts. The earliest part that has a reason gives the reason. */
+  #joined(closed: Stretch): Stretch {
+    let { since, until, reason } = closed
+    while (since > this.#begin) {
+      const before = this.#partAt(since - 1)
+      if (before.state !== 'closed') break
+      since = before.since
+      reason = before.reason ?? reason
+    }
+    while (until < this.#end) {
+      const after = this.#partAt(until)
+      if (after.state !== 'closed') break
+      until = after.until
+      reason ??= after.reason
+    }
+    return { state: 'closed', since, until, reason }
+  }
+
+  /** The part of one trading day at a time. The time and the part's ends are as the clocks in New York show them. */
+  #partAt(shown: number): Stretch {
+    const midnight = Math.floor((shown - BEGIN) / DAY) * DAY
+    const [begin, end] = [midnight + BEGIN, midnight + END]
+    const date = new Date(midnight * 1_000).toISOString().slice(0, 10)
+    const holiday = this.#holidays.get(date) ?? null
+    if (holiday !== null || isWeekend(midnight)) return { state: 'closed', since: begin, until: end, reason: holiday }
+    const [pre, open] = [midnight + PRE, midnight + OPEN]
+    if (shown < pre) return { state: 'overnight', since: begin, until: pre, reason: null }
+    if (shown < open) return { state: 'pre', since: pre, until: open, reason: null }
+    const early = this.#earlyCloses.get(date) ?? null
+    const closesAt = early === null ? midnight + POST : secondsOf(`${date}T${xnysDays.earlyCloseTime}Z`)
+    if (shown < closesAt) return { state: 'open', since: open, until: closesAt, reason: null }
+    return { state: early === null ? 'post' : 'closed', since: closesAt, until: end, reason: early }
   }
 }
 
+/** Reads a group of `xnysDays`: the name of each date. */
+export const namesByDate = (days: Readonly<Record<string, string>>): ReadonlyMap<string, string> =>
+  new Map(Object.entries(days).flatMap(([name, dates]) => dates.split(/\s+/).map((date) => [date, name] as const)))
+
+const isWeekend = (midnight: number): boolean => [SUNDAY, SATURDAY].includes(new Date(midnight * 1_000).getUTCDay())
+const secondsOf = (text: string): number => Date.parse(text) / 1_000
 const textOf = (time: number): string => new Date(time * 1_000).toISOString()
+
+const format = new Intl.DateTimeFormat('en-US', {
+  timeZone: 'America/New_York',
+  hourCycle: 'h23',
+  year: 'numeric',
+  month: 'numeric',
+  day: 'numeric',
+  hour: 'numeric',
+  minute: 'numeric',
+  second: 'numeric',
+})
+const STANDARD_OFFSET_SECONDS = 5 * 3_600
+
+/** Turns a Unix time into the time that the clocks in New York show, written as if they were clocks on UTC. */
+function newYorkClock(time: number): number {
+  const fields = format.format(time * 1_000).match(/\d+/g) ?? []
+  const [month = 0, day = 0, year = 0, hour = 0, minute = 0, second = 0] = fields.map(Number)
+  return Date.UTC(year, month - 1, day, hour, minute, second) / 1_000
+}
+
+/** The inverse of `newYorkClock`. Not for 01:00 to 03:00, when the clocks may be changed. */
+function timeInNewYork(shown: number): number {
+  const inWinter = shown + STANDARD_OFFSET_SECONDS
+  return inWinter - (newYorkClock(inWinter) - shown)
+}

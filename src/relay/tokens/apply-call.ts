@@ -1,5 +1,5 @@
-import type { Hex } from '../../lib/hex.ts'
 import type { Draft } from '../../protocol/updates.ts'
+import type { TokenContractState } from '../chain/contracts/contract-reads.ts'
 import { clampSeconds, formatMultiplier } from './apply-log.ts'
 import { type ChainPosition, isBefore, moveToEndOf, UNKNOWN_POSITION } from './chain-position.ts'
 import { multiplierDraft, pauseDrafts } from './drafts-of-token.ts'
@@ -15,23 +15,10 @@ import type { NavTiming } from './nav.ts'
 import { addPauseChange, applyPauseChange, type PauseHistory, pausedAt } from './pauses.ts'
 import { type Token, withDerivedState } from './token.ts'
 
-/** A token's state as its contract answers it at a block; null where the contract lacks the function. */
-export type TokenContractState = {
-  readonly address: Hex
-  readonly block: number
-  readonly multiplier: bigint | null
-  readonly scheduled: { readonly to: bigint; readonly effectiveAt: bigint } | null
-  readonly paused: readonly number[] | null
-}
-
-/** The token, and what changed in it without a log. */
+/** A changed token, with the updates that no log announced. */
 export type TokenReport = { readonly after: Token; readonly drafts: readonly Draft[] }
 
-/**
- * Applies the contract's answer to the token. Usually it equals the known state, to the last digit. A difference means
- * that a log was missed. It is published with the source `clock`, since neither a log nor the list reported it.
- * A change from a log stands if all blocks since then were read: a different answer then comes from a node that lags.
- */
+/** Applies the state of the token's contract. It differs from the known state only if the relay missed a log. */
 export function applyCall(token: Token, result: TokenContractState, timing: NavTiming): TokenReport {
   const position: ChainPosition = { block: result.block, logIndex: Number.MAX_SAFE_INTEGER }
   const multiplierHistory = multiplierAfterCall(token.multiplierHistory, result, position)
@@ -39,7 +26,7 @@ export function applyCall(token: Token, result: TokenContractState, timing: NavT
   return withHistories(token, { multiplierHistory, pauseHistory }, timing)
 }
 
-/** Another chain has replaced this block and all above it: what contracts answered there is older than its logs. */
+/** Called after a reorganisation from this block. Answers of contracts in the replaced blocks move below it. */
 export const rollBackReports = (token: Token, from: number, timing: NavTiming): TokenReport =>
   withChanges(
     token,
@@ -48,7 +35,7 @@ export const rollBackReports = (token: Token, from: number, timing: NavTiming): 
     timing,
   )
 
-/** The head of the chain is known now: what the list reported before is older than the blocks after it. */
+/** Called with the first known head. Dates earlier list values at that head, so that any later block overrides them. */
 export function placeReports(token: Token, head: number, timing: NavTiming): TokenReport {
   const isUnplaced = ({ block }: ChainPosition) => block === UNKNOWN_POSITION.block
   const { multiplierHistory, pauseHistory } = token
@@ -78,6 +65,7 @@ function withChanges(
 function withHistories(token: Token, histories: Pick<Token, 'multiplierHistory' | 'pauseHistory'>, timing: NavTiming): TokenReport {
   const after = withDerivedState({ ...token, ...histories }, timing)
   const { multiplier: from } = token
+  // The source is `clock`, since neither a log nor the list reported the change.
   const multiplierDrafts = isSameDouble(from, after.multiplier)
     ? []
     : [multiplierDraft(after, timing, { from, effectiveAt: null, source: 'clock' })]
@@ -107,30 +95,21 @@ function multiplierAfterCall(
   { multiplier, scheduled }: TokenContractState,
   position: ChainPosition,
 ): MultiplierHistory {
+  // If all blocks since a log were read, the log stands: the node that answered something else lags.
   const lastChange = history.changes.findLast((change) => change.source !== 'list' && isBefore(change, position))
   if (multiplier === null || (lastChange?.source === 'log' && isAfterGap(lastChange, history.lastUnreadBlock))) return history
   const before = multiplierAt(history, { ...position, timestamp: null })
-  const commonFields = { ...position, key: null, source: 'call', timestamp: null, isApplied: false } as const
-  const callChange = (change: Pick<MultiplierChange, 'phase' | 'to' | 'effectiveAt'>): MultiplierChange => ({
-    ...commonFields,
-    from: null,
-    ...change,
-  })
+  const add = (known: MultiplierHistory, change: Pick<MultiplierChange, 'phase' | 'to' | 'effectiveAt'>) =>
+    addReportedChange(known, { ...position, key: null, source: 'call', from: null, timestamp: null, isApplied: false, ...change })
   const value = formatMultiplier(multiplier)
-  // An answer from before the schedule took effect: it has its value by chain time, and a block may be older than that.
-  if (scheduled && isAppliedSchedule(history, formatMultiplier(scheduled.to), clampSeconds(scheduled.effectiveAt))) return history
-  const isKnown = before.value === value && before.source !== 'list' && before.source !== null
-  const updated = isKnown ? history : addReportedChange(history, callChange({ phase: 'effective', to: value, effectiveAt: null }))
   const schedule = scheduled && { to: formatMultiplier(scheduled.to), effectiveAt: clampSeconds(scheduled.effectiveAt) }
-  const { scheduled: currentSchedule } = before
-  if (schedule?.to === currentSchedule?.to && schedule?.effectiveAt === currentSchedule?.effectiveAt) return updated
-  return addReportedChange(
-    updated,
-    callChange(
-      schedule ? { phase: 'scheduled', ...schedule } : { phase: 'cancelled', to: currentSchedule?.to ?? null, effectiveAt: null },
-    ),
-  )
+  const isSchedule = (change: Pick<MultiplierChange, 'to' | 'effectiveAt'> | null) =>
+    change?.to === schedule?.to && change?.effectiveAt === schedule?.effectiveAt
+  // The block of the answer is older than the time at which the relay applied this schedule.
+  if (schedule && history.changes.some((change) => change.isApplied && isSchedule(change))) return history
+  const isKnown = before.value === value && before.source !== 'list' && before.source !== null
+  const updated = isKnown ? history : add(history, { phase: 'effective', to: value, effectiveAt: null })
+  if (isSchedule(before.scheduled)) return updated
+  if (schedule) return add(updated, { phase: 'scheduled', ...schedule })
+  return add(updated, { phase: 'cancelled', to: before.scheduled?.to ?? null, effectiveAt: null })
 }
-
-const isAppliedSchedule = ({ changes }: MultiplierHistory, to: string, effectiveAt: number): boolean =>
-  changes.some((change) => change.isApplied && change.to === to && change.effectiveAt === effectiveAt)

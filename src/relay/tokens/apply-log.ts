@@ -9,21 +9,20 @@ import type { NavTiming } from './nav.ts'
 import { addPauseChange, dropUnsealedPauseChanges } from './pauses.ts'
 import { type Token, withDerivedState } from './token.ts'
 
-/** A log of a token, with its meaning. */
 export type TokenLog = { readonly log: Log; readonly decoded: DecodedEvent }
 
-/** Most logs are of these events, and change nothing but balances and allowances. */
+/** Most logs are of these two events, which change only balances and allowances. */
 const changesToken = ({ decoded: { event } }: TokenLog): boolean => event !== 'Transfer' && event !== 'Approval'
 
-/** The on-chain cap of a token without a cap. */
+/** The contract's cap of a token without a cap. */
 const NO_CAP = 2n ** 128n - 1n
 
 export const formatMultiplier = (value: bigint): string => formatDecimal({ units: value, scale: MULTIPLIER_DECIMALS })
 
-/** Chain time in seconds. Chain time reaches no year after 9999, so all such seconds are one, which means never. */
+/** Chain time in seconds. All times after the year 9999 become one number, which means never. */
 export const clampSeconds = (second: bigint): number => (second < BigInt(NEVER_SECONDS) ? Number(second) : NEVER_SECONDS)
 
-/** The meaning of a multiplier event at its block's time; `chainTime` where the log has no time. */
+/** Null for a log that does not change the multiplier. `chainTime` counts if the log has no time. */
 export function multiplierChangeIn({ log, decoded }: TokenLog, chainTime: number | null): MultiplierChange | null {
   const timestamp = log.blockTimestamp ?? chainTime
   const position = { block: log.blockNumber, logIndex: log.logIndex, key: log.key }
@@ -46,7 +45,7 @@ export function multiplierChangeIn({ log, decoded }: TokenLog, chainTime: number
   }
 }
 
-/** The change of the record that an event contains. */
+/** Null for a log that does not change the record. */
 export function recordChangeIn({ log, decoded }: TokenLog): RecordChange | null {
   const position = { block: log.blockNumber, logIndex: log.logIndex, key: log.key, entry: null }
   switch (decoded.event) {
@@ -79,10 +78,7 @@ export function applyLog(token: Token, tokenLog: TokenLog, chainTime: number | n
   return withDerivedState({ ...token, pauseHistory: addPauseChange(token.pauseHistory, change) }, timing)
 }
 
-/**
- * Applies the logs of a sealed block, and drops earlier changes of that block that it does not contain. One with logs that cannot be
- * read may contain any that these logs do not name.
- */
+/** Drops changes that the block does not contain. A partial block may contain any known change, so it drops none. */
 export function applySealedBlock(
   token: Token,
   { number: block, isPartial }: { readonly number: number; readonly isPartial?: true },
@@ -116,7 +112,6 @@ export function applySealedBlock(
   return changes.reduce((known, tokenLog) => applyLog(known, tokenLog, chainTime, timing), kept)
 }
 
-/** The keys of a token's changes that are none of these logs. */
 function changedKeysBeside({ multiplierHistory, pauseHistory, recordChanges }: Token, tokenLogs: readonly TokenLog[]) {
   const read = new Set(tokenLogs.map(({ log }) => log.key))
   const changes: readonly KeyedPosition[] = [...multiplierHistory.changes, ...pauseHistory.changes, ...recordChanges]

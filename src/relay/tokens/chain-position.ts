@@ -1,7 +1,6 @@
-/** A place in the chain. */
 export type ChainPosition = { readonly block: number; readonly logIndex: number }
 
-/** The place of what the list reports after a restart, before the head of the chain is known: later than all that is known. */
+/** After a restart, reports of the list have this position until the head is known. It is later than all others. */
 export const UNKNOWN_POSITION: ChainPosition = { block: Number.MAX_SAFE_INTEGER, logIndex: Number.MAX_SAFE_INTEGER }
 
 /** A change at a place in the chain; only a change from a log has a key. */
@@ -10,14 +9,14 @@ export type KeyedPosition = ChainPosition & { readonly key: string | null }
 export const isBefore = (a: ChainPosition, b: ChainPosition): boolean =>
   a.block < b.block || (a.block === b.block && a.logIndex < b.logIndex)
 
-/** Inserts an item by position and replaces one with the same key. Of two at one position, the newer is last. */
+/** Inserts an item by position, and replaces one with its key. At equal positions, the newer item is last. */
 export function insertInOrder<T extends KeyedPosition>(items: readonly T[], item: T): readonly T[] {
   const others = item.key === null ? items : items.filter(({ key }) => key !== item.key)
   const index = others.findLastIndex((other) => !isBefore(item, other)) + 1
   return [...others.slice(0, index), item, ...others.slice(index)]
 }
 
-/** Moves the changes of one kind to the end of a block, with these other fields. They keep their order. */
+/** Moves some changes to the end of a block, in their order, with changed `fields`. */
 export function moveToEndOf<T extends KeyedPosition>(
   changes: readonly T[],
   block: number,
@@ -33,11 +32,7 @@ export function moveToEndOf<T extends KeyedPosition>(
 }
 
 /** Drops the log changes of a block whose keys the sealed block does not contain. */
-export const dropUnsealed = <T extends KeyedPosition>(
-  items: readonly T[],
-  block: number,
-  sealedKeys: ReadonlySet<string>,
-): readonly T[] => {
+export function dropUnsealed<T extends KeyedPosition>(items: readonly T[], block: number, sealedKeys: ReadonlySet<string>) {
   const isUnsealed = (item: T) => item.block === block && item.key !== null && !sealedKeys.has(item.key)
   return items.some(isUnsealed) ? items.filter((item) => !isUnsealed(item)) : items
 }

@@ -3,7 +3,7 @@ import type { DraftOf } from '../../protocol/updates.ts'
 import type { NavTiming } from './nav.ts'
 import type { Token } from './token.ts'
 
-/** Fields of all messages about a token that come from the list or the clock, not from a log. */
+/** Fields of all messages about a token that no log caused. */
 type CommonField = 'symbol' | 'address' | 'time'
 const commonFields = ({ symbol, address }: Token, timing: NavTiming): Pick<DraftOf<'nav'>, CommonField> => ({
   symbol,
@@ -22,50 +22,31 @@ export function tokenDraft(
   return { type: 'token', ...commonFields(token, timing), change, changed, token: token.record, before, source: 'list' }
 }
 
-/** Announces the token's current multiplier. */
 export function multiplierDraft(
   token: Token,
   timing: NavTiming,
   change: { readonly from: string | null; readonly effectiveAt: number | null; readonly source: 'clock' | 'list' },
 ): DraftOf<'multiplier'> {
-  const { from, source } = change
+  const { from: previous, source } = change
   const effective_at = isoFromSecondsOrNull(change.effectiveAt)
-  return {
-    type: 'multiplier',
-    ...commonFields(token, timing),
-    phase: 'effective',
-    previous: from,
-    multiplier: token.multiplier,
-    effective_at,
-    source,
-  }
+  const { multiplier } = token
+  return { type: 'multiplier', ...commonFields(token, timing), phase: 'effective', previous, multiplier, effective_at, source }
 }
 
 /** List and contract report all paused features; the messages contain only those added or removed. */
 export function pauseDrafts(before: Token, after: Token, timing: NavTiming): readonly DraftOf<'pause'>[] {
+  const draft = (change: 'paused' | 'unpaused', feature_ids: number[]): DraftOf<'pause'> => ({
+    type: 'pause',
+    ...commonFields(after, timing),
+    change,
+    features: feature_ids.map(featureName),
+    feature_ids,
+    paused: after.paused.map(featureName),
+    source: 'list',
+  })
   const added = after.paused.filter((ordinal) => !before.paused.includes(ordinal))
   const removed = before.paused.filter((ordinal) => !after.paused.includes(ordinal))
-  return [
-    ...(added.length > 0 ? [pauseDraft(after, timing, 'paused', added)] : []),
-    ...(removed.length > 0 ? [pauseDraft(after, timing, 'unpaused', removed)] : []),
-  ]
-}
-
-function pauseDraft(
-  token: Token,
-  timing: NavTiming,
-  change: DraftOf<'pause'>['change'],
-  features: readonly number[],
-): DraftOf<'pause'> {
-  return {
-    type: 'pause',
-    ...commonFields(token, timing),
-    change,
-    features: features.map(featureName),
-    feature_ids: [...features],
-    paused: token.paused.map(featureName),
-    source: 'list',
-  }
+  return [draft('paused', added), draft('unpaused', removed)].filter(({ features }) => features.length > 0)
 }
 
 export const navDraft = (

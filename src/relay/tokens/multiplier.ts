@@ -2,28 +2,27 @@ import { type ChainPosition, dropUnsealed, insertInOrder, isBefore, type KeyedPo
 
 export type MultiplierSource = 'log' | 'call' | 'list'
 
-/** A change of the multiplier, at a place in the chain. */
 export type MultiplierChange = KeyedPosition & {
   readonly source: MultiplierSource
   readonly phase: 'scheduled' | 'effective' | 'cancelled'
-  /** The value before, where the source contains it. */
+  /** The previous value, if the source contains it. */
   readonly from: string | null
-  /** Null where the list no longer has one. */
+  /** Null if the list no longer has one. */
   readonly to: string | null
-  /** In seconds; only of a schedule. */
+  /** In seconds; only for a schedule. */
   readonly effectiveAt: number | null
-  /** Time of its block in seconds, where known. */
+  /** Time of its block in seconds, if known. */
   readonly timestamp: number | null
-  /** Of a schedule: whether chain time has reached it and the change was published. */
+  /** For a schedule: whether chain time has reached it, and the change was published. */
   readonly isApplied: boolean
-  /** Behind unread blocks: derived from the previous value of the next log, or from an answer of a replaced chain. */
+  /** True for a change in unread blocks, derived from the next log's previous value or from an answer of a replaced chain. */
   readonly isDerived?: true
 }
 
-/** A token's multiplier: the initial value, and the changes since in chain order. */
+/** A token's initial multiplier, and later changes in chain order. */
 export type MultiplierHistory = {
   readonly initial: string | null
-  /** The first and the last block that could not be read. A log's previous value may have changed there. */
+  /** The first and the last block that could not be read. They may hold unknown changes. */
   readonly firstUnreadBlock: number | null
   readonly lastUnreadBlock: number | null
   readonly changes: readonly MultiplierChange[]
@@ -35,25 +34,22 @@ export type MultiplierState = {
   readonly scheduled: MultiplierChange | null
 }
 
-/** A place in the chain, and the time of its block in seconds, where known. */
 export type TimedPosition = ChainPosition & { readonly timestamp: number | null }
 
-/** How many changes are kept; beyond it the oldest becomes the initial value. */
+/** Number of kept changes. Beyond it the oldest becomes the initial value. */
 const CHANGES_BOUND = 64
 
 /** The chain stores a multiplier as an integer with this many decimals. */
 export const MULTIPLIER_DECIMALS = 18
 
-/** The doubles of an exact value: parsed from its decimal text, or divided from the integer on chain. */
+/** The doubles that the list may contain for an exact value: parsed from its text, or divided from the integer on chain. */
 const possibleDoubles = (value: string): readonly number[] => {
   const [whole = '0', fraction = ''] = value.split('.')
-  return [
-    Number(value),
-    Number(whole + fraction.slice(0, MULTIPLIER_DECIMALS).padEnd(MULTIPLIER_DECIMALS, '0')) / 10 ** MULTIPLIER_DECIMALS,
-  ]
+  const onChain = whole + fraction.slice(0, MULTIPLIER_DECIMALS).padEnd(MULTIPLIER_DECIMALS, '0')
+  return [Number(value), Number(onChain) / 10 ** MULTIPLIER_DECIMALS]
 }
 
-/** The list contains doubles. It contradicts an exact value only where no rounding makes the two equal. */
+/** The list contains doubles. It contradicts an exact value only if no rounding makes the two equal. */
 export const isSameDouble = (a: string | null, b: string | null): boolean =>
   a === b || (a !== null && b !== null && possibleDoubles(a).some((double) => possibleDoubles(b).includes(double)))
 
@@ -62,7 +58,7 @@ export function multiplierAt(history: MultiplierHistory, position: TimedPosition
   let state = initialState(history)
   for (const change of history.changes) {
     if (!isBefore(change, position)) break
-    // A change without a time, as from the list, is no later than the position after it.
+    // A change without a time, such as one of the list, is no later than the position after it.
     state = applyChange(applyDueSchedule(state, change.timestamp ?? position.timestamp), change)
   }
   return applyDueSchedule(state, position.timestamp)
@@ -75,10 +71,7 @@ export function currentMultiplier(history: MultiplierHistory): MultiplierState {
   return applyDueSchedule(state, null)
 }
 
-/**
- * Adds a change from a log. An earlier list change to the same value was only ahead of the log, so it is dropped. So is a later one that
- * was read before the log arrived: what the list goes on saying never displaces a log.
- */
+/** Adds a change from a log. Drops list changes that were only ahead of the log, or that a late log makes void. */
 export function addLogChange(history: MultiplierHistory, change: MultiplierChange): MultiplierHistory {
   const { changes, ...rest } = withMissedChange(history, change)
   const before = changes.filter((earlier) => isBefore(earlier, change))
@@ -95,10 +88,7 @@ export function addLogChange(history: MultiplierHistory, change: MultiplierChang
   })
 }
 
-/**
- * The list changes among these later ones that a log ends which arrives after them: those with its value or the one before it, and all
- * up to the next log, unless they may tell of unread blocks in between.
- */
+/** The list changes at later positions that a late log makes void. The list may still report changes in unread blocks. */
 function listChangesEndedBy(
   change: MultiplierChange,
   later: readonly MultiplierChange[],
@@ -111,7 +101,7 @@ function listChangesEndedBy(
   return later.filter((one) => one.source === 'list' && hasEnded(one))
 }
 
-/** Whether a log has replaced this value by the current one; a list with this value is older than the log. */
+/** Whether the last log replaced this value. A list with this value is older than that log. */
 export function isSupersededByLog({ lastUnreadBlock, changes }: MultiplierHistory, value: string | null): boolean {
   const last = changes.at(-1)
   return (
@@ -119,17 +109,14 @@ export function isSupersededByLog({ lastUnreadBlock, changes }: MultiplierHistor
   )
 }
 
-/**
- * The previous value of the first log after unread blocks tells whether they held a change. A later log or an answer of a replaced
- * chain may have given a wrong one, also where the first one names no previous value.
- */
+/** The previous value of the first log after unread blocks shows whether they held a change. It replaces any derived change. */
 function withMissedChange(history: MultiplierHistory, change: MultiplierChange): MultiplierHistory {
   const { lastUnreadBlock } = history
   if (lastUnreadBlock === null || change.source !== 'log' || change.block <= lastUnreadBlock) return history
   if (change.from === null && change.phase !== 'effective') return history
   const changes = history.changes.filter(({ isDerived, block }) => !isDerived || block !== lastUnreadBlock)
   const position = { block: lastUnreadBlock, logIndex: Number.MAX_SAFE_INTEGER }
-  // A log of the unread block itself, from before its hole, may not be in it, or not be its last.
+  // A known log of the last unread block may not be in that block, or not be the last one.
   const isAfterUnread = (earlier: MultiplierChange) =>
     !isBefore(earlier, position) && isBefore(earlier, change) && earlier.source !== 'list'
   if (changes.some(isAfterUnread)) return history
@@ -139,13 +126,13 @@ function withMissedChange(history: MultiplierHistory, change: MultiplierChange):
   return addReportedChange(known, { ...missed, source: 'call', phase: 'effective', isDerived: true })
 }
 
-/** Whether a log's previous value is the one of this state, or that of its schedule, if the log comes after its time. */
+/** Whether a log's previous value is the value of this state, or of its schedule if that was due before the log. */
 function isReachedFrom(state: MultiplierState, { from, timestamp }: MultiplierChange): boolean {
   const scheduled = state.scheduled && { ...state.scheduled, isApplied: true }
   return from === state.value || from === applyDueSchedule({ ...state, scheduled }, timestamp).value
 }
 
-/** Marks blocks as unread. Later logs no longer refine the initial value, also those that were read before. */
+/** Marks blocks as unread. Logs after them no longer refine the initial value. */
 export function addHole(
   history: MultiplierHistory,
   { from, to }: { readonly from: number; readonly to: number },
@@ -155,7 +142,7 @@ export function addHole(
   const earlierBlock = history.lastUnreadBlock ?? -1
   const lastUnreadBlock = Math.max(to, earlierBlock)
   const logs = history.changes.filter(({ source }) => source === 'log')
-  // What was derived behind an earlier hole may as well have changed in this one.
+  // A change that was derived for an earlier hole may belong to this one.
   const isDerivedAnew = logs.every((log) => log.block <= earlierBlock || log.block > lastUnreadBlock)
   const withHole = {
     initial: isSameDouble(history.initial, value) ? value : history.initial,
@@ -167,28 +154,23 @@ export function addHole(
   return next ? addLogChange(withHole, next) : withHole
 }
 
-/**
- * Another chain has replaced this block and all above it. What contracts answered there holds from the last common block on, but one
- * behind unread blocks tells nothing of the blocks before them: it stays behind them until a log or another hole tells more. So does
- * what a log told of them, which goes with it. A value of the list stays in its place: it does not depend on what this node reports.
- */
+/** Called after a reorganisation from this block. Answers of contracts in replaced blocks move to the last common block. */
 export function rollBackAnswers({ lastUnreadBlock, changes }: MultiplierHistory, from: number): readonly MultiplierChange[] {
   const isReplaced = ({ block, source, isDerived }: MultiplierChange) => block >= from && source === 'call' && !isDerived
   const hole = lastUnreadBlock ?? -1
+  // An answer after unread blocks proves nothing about blocks before these, so it moves only to their end.
   const isBehindHole = (change: MultiplierChange) => isReplaced(change) && change.block >= hole
   const others = hole < from ? changes : moveToEndOf(changes, hole, isBehindHole, { isDerived: true })
   return moveToEndOf(others, from - 1, isReplaced)
 }
 
-/** Whether a log confirms an earlier value of the list: it changes the multiplier from that value to another. */
+/** A log confirms an earlier value of the list if it changes the multiplier from that value to another. */
 const isConfirmedByLog = (to: string | null, change: MultiplierChange): boolean =>
   !isSameDouble(to, change.to) && (change.from === null || isSameDouble(to, change.from))
 
-/** Adds a change without a log, from the list or from a contract call. */
 export const addReportedChange = (history: MultiplierHistory, change: MultiplierChange): MultiplierHistory =>
   boundChanges({ ...history, changes: insertInOrder(history.changes, change) })
 
-/** Drops the log changes of a block whose keys the sealed block does not contain. */
 export function dropUnsealedMultiplierChanges(
   history: MultiplierHistory,
   block: number,
@@ -202,7 +184,7 @@ export function dropUnsealedMultiplierChanges(
   return {
     ...history,
     initial: isSameDouble(initial, value) ? value : initial,
-    // A log's previous value may be the result of a dropped change, and a value may have been derived from a dropped log.
+    // A log's previous value may be the value of a dropped change, and a derived change may follow from a dropped log.
     changes: before.flatMap((change, index) => {
       const earlier = before[index - 1]
       const later = before.slice(index).find(({ isDerived }) => !isDerived)
@@ -212,22 +194,21 @@ export function dropUnsealedMultiplierChanges(
   }
 }
 
-/** Schedules that no change ended before their time, and that were not yet published as effective. */
+/** Schedules that no earlier change ended, and that were not yet published as effective. */
 export const pendingSchedules = ({ changes }: MultiplierHistory): readonly MultiplierChange[] =>
   changes.filter(({ phase, isApplied, effectiveAt }, index) => {
     if (phase !== 'scheduled' || isApplied || effectiveAt === null) return false
     const next = changes.slice(index + 1).find((later) => later.source === 'log' || later.phase !== 'effective')
-    // A call has no time: it answers the state after any schedule that was due.
+    // A call has no time. Its answer includes any schedule that was due.
     return !next || (next.source !== 'call' && (next.timestamp === null || next.timestamp >= effectiveAt))
   })
 
-/** Marks a schedule as published as effective. */
 export const markScheduleApplied = (history: MultiplierHistory, schedule: MultiplierChange): MultiplierHistory => ({
   ...history,
   changes: history.changes.map((change) => (change === schedule ? { ...change, isApplied: true } : change)),
 })
 
-/** The first log or call refines the list's initial value to the last digit, if all blocks before it were read. */
+/** The first log or call gives the initial value with all its digits, if all blocks before it were read. */
 function initialState({ initial, firstUnreadBlock, changes: [first] }: MultiplierHistory): MultiplierState {
   const reachesStart = firstUnreadBlock === null || (first !== undefined && first.block < firstUnreadBlock)
   if (reachesStart && first?.source === 'log' && first.from !== null) return { value: first.from, source: 'log', scheduled: null }
@@ -246,7 +227,7 @@ function applyChange(state: MultiplierState, change: MultiplierChange): Multipli
   return { value: to, source, scheduled: null }
 }
 
-/** A schedule counts only once it was published as effective: until then, a log not yet received may end it. */
+/** A schedule counts only once it was published as effective: until then, a log that is still to be received may end it. */
 function applyDueSchedule(state: MultiplierState, timestamp: number | null): MultiplierState {
   const { scheduled } = state
   if (!scheduled || scheduled.effectiveAt === null) return state
@@ -263,10 +244,6 @@ function boundChanges(history: MultiplierHistory): MultiplierHistory {
   return boundChanges({ ...history, initial: value, changes: rest })
 }
 
-/** Starts with the list's value. */
-export const newMultiplierHistory = (initial: string | null): MultiplierHistory => ({
-  initial,
-  firstUnreadBlock: null,
-  lastUnreadBlock: null,
-  changes: [],
-})
+export const newMultiplierHistory = (initial: string | null): MultiplierHistory => {
+  return { initial, firstUnreadBlock: null, lastUnreadBlock: null, changes: [] }
+}

@@ -3,36 +3,30 @@ import { formatDecimal } from '../../protocol/decimal.ts'
 import { type ChainPosition, isBefore } from './chain-position.ts'
 import { isInFuture, type NavReading, type NavTiming, navAt } from './nav.ts'
 
-/** One round of a feed, from a log or a call. */
 export type Round = NavReading & {
-  /** Counts the aggregators of a feed; each counts its own rounds from the start. */
+  /** Number of the feed's aggregator. Each aggregator counts its rounds from the start. */
   readonly phase: number
   /** Decimal text, since a double cannot hold every round number. */
   readonly round: string
-  /** Position of the log; null for a call. */
+  /** Null for a round from a call. */
   readonly position: ChainPosition | null
   readonly key: string | null
-  /** Whether it was read from a sealed block. */
   readonly sealed: boolean
 }
 
-/** A token's NAVs: those of the list by time, and the rounds of its feed in order, both newest last. */
+/** A token's NAVs: those of the list, by time, and the rounds of its feed. The newest are last. */
 export type NavHistory = { readonly list: readonly NavReading[]; readonly feed: readonly Round[] }
 
-/** The current NAV and its source. `missed`: the list has a newer round that never arrived from the feed. */
+/** `missed`: the list has a newer round that the relay never received from the feed. */
 type CurrentNav = { readonly reading: NavReading; readonly source: 'list' | 'log'; readonly missed: boolean }
 
 export const emptyNavHistory: NavHistory = { list: [], feed: [] }
 
-/** How many readings of each source are kept; beyond it the oldest is dropped. */
 const ROUNDS_BOUND = 64
 
 const NO_READING: NavReading = { price: null, updatedAt: null }
 
-/**
- * Feed and list are compared by time, since the list has no round numbers. At equal times the feed wins, even with a
- * zero or negative answer. A round without a readable time also wins, since nothing can be called newer.
- */
+/** The list's value counts only if it is newer than the feed's. At equal or unknown times the feed wins, even with a bad answer. */
 export function currentNav(history: NavHistory, { now }: NavTiming): CurrentNav {
   const newest = newestRound(history, now)
   const listed = history.list.findLast((reading) => isUsable(reading, history, now)) ?? NO_READING
@@ -41,7 +35,7 @@ export function currentNav(history: NavHistory, { now }: NavTiming): CurrentNav 
   return missed ? { reading: listed, source: 'list', missed } : { reading: toReading(newest), source: 'log', missed }
 }
 
-/** The last round that is not older than one before it, since the time of a NAV never goes back. Of each round the last report counts. */
+/** The last round that is not older than an earlier one. For each round, the last report counts. */
 function newestRound({ feed }: NavHistory, now: number): Round | undefined {
   const reports = feed.filter((round, index) => {
     const next = feed[index + 1]
@@ -50,12 +44,10 @@ function newestRound({ feed }: NavHistory, now: number): Round | undefined {
   return reports.findLast((round, index) => !reports.some((earlier, nth) => nth < index && holdsBack(earlier, round, now)))
 }
 
-/**
- * Whether an earlier round shows that this one is old. A time in the future shows nothing: it would hold back all that follow.
- * Nor does what the previous aggregator published after it was replaced.
- */
+/** Whether an earlier round shows that this one is old. A round with a time in the future would hold back all others. */
 function holdsBack(earlier: Round, { updatedAt, phase, position }: Round, now: number): boolean {
   if (earlier.updatedAt === null || !isLater(earlier.updatedAt, updatedAt) || isInFuture(earlier.updatedAt, now)) return false
+  // The previous aggregator may publish after its replacement.
   return earlier.phase === phase || !earlier.position || !position || isBefore(earlier.position, position)
 }
 
@@ -70,11 +62,7 @@ export function navReadingAt(history: NavHistory, timeMs: number): NavReading {
   return latest ? toReading(latest) : NO_READING
 }
 
-/**
- * Adds the list's reading. An invalid one (zero, garbage, missing, without a readable time or in the future) counts as
- * newest unless a valid price is later, and only until the next reading; earlier prices are kept. A price with an older
- * time never displaces a newer one, since several machines may serve the list.
- */
+/** An invalid reading counts as the newest until the next one. An older price never replaces a newer one of another machine. */
 export function addListReading(history: NavHistory, reading: NavReading, { now }: NavTiming): NavHistory {
   const { price, updatedAt } = reading
   const prices = history.list.slice(0, history.list.findLastIndex((known) => hasValidPrice(known, now)) + 1)
@@ -89,10 +77,7 @@ export function addListReading(history: NavHistory, reading: NavReading, { now }
   return isDeepStrictEqual(list, history.list) ? history : { ...history, list }
 }
 
-/**
- * Adds a round from a log or a call. It replaces the round with its key, even with other content, but only a sealed
- * round replaces a sealed one. Rounds are ordered by phase and number, not by arrival.
- */
+/** Adds a round, or replaces the one with its key. Only a sealed round replaces a sealed one. */
 export function addRound(history: NavHistory, round: Round): NavHistory {
   const existing = history.feed.find((known) => isSameReport(known, round))
   if (existing?.sealed && !round.sealed) return history
@@ -101,10 +86,7 @@ export function addRound(history: NavHistory, round: Round): NavHistory {
   return isDeepStrictEqual(feed, history.feed) ? history : { ...history, feed }
 }
 
-/**
- * Removes the rounds of these logs, so that the previous value is current again, although older than the published one. A call's
- * answer for such a round is removed too, since it may include that log; a valid one comes again with the next call.
- */
+/** Removes the rounds of these logs. Also removes a call's answer with such a round, since the answer may include the log. */
 export function removeRounds(history: NavHistory, keys: ReadonlySet<string>): NavHistory {
   const removed = history.feed.filter(({ key }) => key !== null && keys.has(key))
   if (removed.length === 0) return history
@@ -113,7 +95,7 @@ export function removeRounds(history: NavHistory, keys: ReadonlySet<string>): Na
   return { ...history, feed: history.feed.filter((round) => !isRemoved(round)) }
 }
 
-/** Adds the rounds of a sealed block, and removes earlier rounds of that block that it does not contain. */
+/** Adds the rounds of a sealed block, and removes earlier rounds that the block does not contain. */
 export function applySealedRounds(history: NavHistory, block: number, sealed: readonly Round[]): NavHistory {
   const keys = new Set(sealed.map(({ key }) => key))
   const unsealedKeys = history.feed.flatMap(({ position, key }) =>
@@ -123,19 +105,14 @@ export function applySealedRounds(history: NavHistory, block: number, sealed: re
   return sealed.reduce((known, round) => addRound(known, { ...round, sealed: true }), kept)
 }
 
-/** A feed's answer as exact text. */
 export const priceOf = (answer: bigint, decimals: number): string => formatDecimal({ units: answer, scale: decimals })
 
-/**
- * Without a feed, every reading of the list counts, even an invalid one; beside a feed, only valid prices do. A time in
- * the future is checked on every call, since the clock may reach it or be set.
- */
+/** Without a feed, even an invalid reading of the list counts. Not stored, since the clock may reach a time in the future. */
 const isUsable = (listed: NavReading, { feed }: NavHistory, now: number): boolean => feed.length === 0 || hasValidPrice(listed, now)
 
-/** Its age does not matter here. */
 const hasValidPrice = (reading: NavReading, now: number): boolean => navAt(reading, now, 0, null).price !== null
 
-/** False where a time is unknown. */
+/** False if a time is unknown. */
 const isLater = (a: number | null, b: number | null): boolean => a !== null && b !== null && a > b
 
 const toReading = ({ price, updatedAt }: NavReading): NavReading => ({ price, updatedAt })
@@ -144,7 +121,7 @@ const isSameRound = (a: Round, b: Round): boolean => a.phase === b.phase && a.ro
 
 const isSameReport = (a: Round, b: Round): boolean => a.key === b.key && (a.key !== null || isSameRound(a, b))
 
-/** A new aggregator may start at round 1, so the phase comes first. Of one round, a sealed log wins, then a call. */
+/** By phase first, since a new aggregator may start at round 1. Of the reports of one round, a sealed log wins over a call. */
 const compareRounds = (a: Round, b: Round): number =>
   a.phase - b.phase ||
   Number(BigInt(a.round) - BigInt(b.round)) ||

@@ -1,11 +1,11 @@
 import { formatDecimal, parseDecimal } from '../../protocol/decimal.ts'
 import type { Nav } from '../../protocol/fields.ts'
 
-/** A NAV as it was read; its age is not judged yet. */
+/** A NAV as it was read, before its age is judged. */
 export type NavReading = {
-  /** The number's text as the list wrote it; null where it is missing. */
+  /** The number's text in the list; null if it is missing. */
   readonly price: string | null
-  /** When it was published (ms); null where it cannot be parsed. */
+  /** Time of its publication in milliseconds; null if it cannot be parsed. */
   readonly updatedAt: number | null
 }
 
@@ -15,13 +15,9 @@ export type NavTiming = { readonly now: number; readonly navStaleAfterMs: number
 /** A time further ahead of the relay's clock is invalid. */
 const CLOCK_SKEW_BOUND_MS = 120_000
 
-/** Whether a NAV claims a time that has not come yet. */
 export const isInFuture = (updatedAt: number, now: number): boolean => updatedAt - now > CLOCK_SKEW_BOUND_MS
 
-/**
- * The state of a reading at a time. Zero, negative, garbage and future values are never published as a price. `frozen` is what the
- * registry of the oracle says of the feed now.
- */
+/** Judges a reading at a time. Zero, negative, garbage and future values are never published as a price. */
 export function navAt({ price, updatedAt }: NavReading, now: number, boundMs: number, frozen: boolean | null): Nav {
   const stale_after_s = Math.floor(boundMs / 1_000)
   if (price === null) return { price: null, updated_at: null, age_s: null, state: 'missing', stale_after_s, frozen }
@@ -36,6 +32,6 @@ export function navAt({ price, updatedAt }: NavReading, now: number, boundMs: nu
   return { price: formatDecimal(value), updated_at, age_s, state: ageMs > boundMs ? 'stale' : 'fresh', stale_after_s, frozen }
 }
 
-/** Compares NAVs without their age, which changes all the time. */
+/** Compares NAVs without their age, which always changes. */
 export const isSameNav = (a: Nav, b: Nav): boolean =>
   a.price === b.price && a.updated_at === b.updated_at && a.state === b.state && a.frozen === b.frozen

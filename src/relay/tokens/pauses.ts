@@ -1,17 +1,17 @@
 import { type ChainPosition, dropUnsealed, insertInOrder, isBefore, type KeyedPosition } from './chain-position.ts'
 
-/** A log pauses or unpauses some features; the list and a contract call report all paused features. */
+/** A log pauses or unpauses some features. The list and a contract call report all paused features. */
 export type PauseChange = KeyedPosition & { readonly kind: 'paused' | 'unpaused' | 'all'; readonly features: readonly number[] }
 
-/** A token's paused features: the initial ones, and the changes since in chain order. */
+/** A token's initial paused features, and later changes in chain order. */
 export type PauseHistory = { readonly initial: readonly number[]; readonly changes: readonly PauseChange[] }
 
-/** How many changes are kept; beyond it the oldest becomes part of the initial features. */
+/** Number of kept changes. Beyond it the oldest becomes part of the initial features. */
 const CHANGES_BOUND = 64
 /** The most paused features of a token: today there are four, and a few may be added. */
 const FEATURES_BOUND = 256
 
-/** The features paused just before a position, or now. */
+/** The paused features just before a position; null means now. */
 export function pausedAt({ initial, changes }: PauseHistory, position: ChainPosition | null): readonly number[] {
   let paused = initial
   for (const change of changes) {
@@ -27,13 +27,12 @@ export function addPauseChange(pauses: PauseHistory, change: PauseChange): Pause
   return { initial: applyPauseChange(pauses.initial, oldest), changes: rest }
 }
 
-/** Drops the log changes of a block whose keys the sealed block does not contain. */
 export function dropUnsealedPauseChanges(pauses: PauseHistory, block: number, sealedKeys: ReadonlySet<string>): PauseHistory {
   const changes = dropUnsealed(pauses.changes, block, sealedKeys)
   return changes === pauses.changes ? pauses : { ...pauses, changes }
 }
 
-/** An event repeats the features of its call, which may already be paused. */
+/** A log may name features that are already paused. */
 export function applyPauseChange(paused: readonly number[], { kind, features }: Pick<PauseChange, 'kind' | 'features'>) {
   const kept = kind === 'all' ? [] : kind === 'paused' ? paused : paused.filter((feature) => !features.includes(feature))
   const now = kind === 'unpaused' ? kept : [...new Set([...kept, ...features])]

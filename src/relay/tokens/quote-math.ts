@@ -2,11 +2,9 @@ import { compareDecimals, type Decimal, formatDecimal, parseDecimal, tenTo } fro
 import { type PoolState, SQRT_PRICE_BOUNDS } from '../chain/pools/pool.ts'
 
 type Terms = {
-  /** Whether the token, and not its currency, comes first in the pool. */
   readonly isToken0: boolean
   readonly tokenDecimals: number
   readonly currencyDecimals: number
-  /** A pool with less depth is thin. */
   readonly poolMinDepth: Decimal
 }
 
@@ -21,10 +19,10 @@ const DEPTH_DECIMALS = 2
 const BPS_DECIMALS = 2
 const BPS = 10_000n
 const Q96 = 2n ** 96n
-/** √1.01 − 1: how far the root of the price moves while the price moves by 1 %. */
+/** √1.01 − 1: the change of the price's root for a change of the price by 1 %. */
 const ROOT_MOVE: Decimal = { units: 49_875_621n, scale: 10 }
 
-/** Whether a pool can be traded in, and at which price. Only a pool that is `ok` has one. */
+/** Decides whether a pool can be traded in. Only a pool that is `ok` has a price. */
 export function judgePool(pool: PoolState, { isToken0, tokenDecimals, currencyDecimals, poolMinDepth }: Terms): PoolJudgement {
   const { sqrtPriceX96, liquidity } = pool
   const isAtBound = sqrtPriceX96 <= SQRT_PRICE_BOUNDS.min || sqrtPriceX96 >= SQRT_PRICE_BOUNDS.max
@@ -35,26 +33,22 @@ export function judgePool(pool: PoolState, { isToken0, tokenDecimals, currencyDe
   return isThin ? { state: 'thin', price: null, depth } : { state: 'ok', price, depth }
 }
 
-/** Units of the currency for one token; null where that rounds to 0. */
+/** Units of the currency for one token; null if that rounds to 0. */
 export function priceOf(sqrtPriceX96: bigint, isToken0: boolean, tokenDecimals: number, currencyDecimals: number): string | null {
   const [root, unit] = isToken0 ? [sqrtPriceX96, Q96] : [Q96, sqrtPriceX96]
   const units = divideHalfEven(root * root * tenTo(tokenDecimals + PRICE_DECIMALS), unit * unit * tenTo(currencyDecimals))
   return units === 0n ? null : formatDecimal({ units, scale: PRICE_DECIMALS })
 }
 
-/** Units of the currency that buy the token until it costs 1 % more, if the liquidity in range went on; rounded down. */
-export function depthOf({
-  sqrtPriceX96,
-  liquidity,
-  isToken0,
-  currencyDecimals,
-}: PoolState & Pick<Terms, 'isToken0' | 'currencyDecimals'>): string {
+/** Units of the currency that raise the token's price by 1 %, at the current liquidity, rounded down. */
+export function depthOf(pool: PoolState & Pick<Terms, 'isToken0' | 'currencyDecimals'>): string {
+  const { sqrtPriceX96, liquidity, isToken0, currencyDecimals } = pool
   const [root, unit] = isToken0 ? [sqrtPriceX96, Q96] : [Q96, sqrtPriceX96]
   const units = (liquidity * root * ROOT_MOVE.units * tenTo(DEPTH_DECIMALS)) / (unit * tenTo(ROOT_MOVE.scale + currencyDecimals))
   return formatDecimal({ units, scale: DEPTH_DECIMALS })
 }
 
-/** How far a price is above the NAV, in hundredths of a percent. */
+/** Difference of a price to the NAV, in hundredths of a percent of the NAV. */
 export function basisBps(price: string, navPrice: string): string {
   const [a, b] = [decimalOf(price), decimalOf(navPrice)]
   const [paid, value] = [a.units * tenTo(b.scale), b.units * tenTo(a.scale)]

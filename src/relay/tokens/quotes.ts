@@ -6,15 +6,14 @@ import { isToken0, type Pool } from '../chain/pools/pool.ts'
 import type { PoolReading } from '../chain/pools/pool-queries.ts'
 import { basisBps, judgePool } from './quote-math.ts'
 
-/** What a quote says, without its place on the tape. */
 export type QuoteFields = Omit<DraftOf<'quote'>, 'type' | 'symbol' | 'address' | 'time'>
 
-/** The quotes of a token as last published, in the order of its pools in the settings. */
+/** The last published quotes of a token, in the order of its pools in the settings. */
 export type TokenQuotes = readonly QuoteFields[]
 
 const UNREADABLE = { state: 'unreadable', price: null, depth: null } as const
 
-/** The quote that a reading gives. The price is in the currency for one token, as the NAV is: neither takes the multiplier. */
+/** The price is in the currency for one token. The multiplier does not apply to it, and neither to the NAV. */
 export function quoteFrom(
   { pool, reading, block }: { readonly pool: Pool; readonly reading: PoolReading; readonly block: Block },
   { decimals, nav, poolMinDepth }: { readonly decimals: number | null; readonly nav: Nav; readonly poolMinDepth: Decimal },
@@ -25,38 +24,29 @@ export function quoteFrom(
     ? judgePool(reading, { isToken0: isToken0(pool), tokenDecimals: decimals, currencyDecimals: currency.decimals, poolMinDepth })
     : UNREADABLE
   const { symbol, address } = currency
-  const fee_bps = isRead ? reading.feeBps : null
-  return {
-    venue: { kind, pool: id, fee_bps, currency: { symbol, address } },
-    price,
-    state,
-    depth,
-    ...basisOf(price, nav),
-    nav,
-    block,
-  }
+  const venue = { kind, pool: id, fee_bps: isRead ? reading.feeBps : null, currency: { symbol, address } }
+  return { venue, price, state, depth, ...basisOf(price, nav), nav, block }
 }
 
-/** The same price against another NAV. */
 export const withNav = (quote: QuoteFields, nav: Nav): QuoteFields => ({ ...quote, ...basisOf(quote.price, nav), nav })
 
-/** Against a held value the difference is the drift of the market, and no premium. */
+/** If the NAV is held, the difference shows the drift of the market, and no premium. */
 const basisOf = (price: string | null, nav: Nav): Pick<QuoteFields, 'basis_bps' | 'basis'> =>
   price === null || nav.price === null
     ? { basis_bps: null, basis: null }
     : { basis_bps: basisBps(price, nav.price), basis: nav.state === 'fresh' && nav.frozen !== true ? 'premium' : 'drift' }
 
-/** Whether two quotes of a pool say the same to a client. */
+/** Whether a client would see no change between two quotes of a pool. */
 export const isSameQuote = (a: QuoteFields, b: QuoteFields): boolean =>
   a.price === b.price && a.state === b.state && a.basis === b.basis
 
-/** The quotes with this one, in the order of the pools. */
+/** Adds a quote, or replaces that of its pool. */
 export function withQuote(quotes: TokenQuotes, quote: QuoteFields, order: readonly Hex[]): TokenQuotes {
   const others = quotes.filter(({ venue }) => venue.pool !== quote.venue.pool)
   return [...others, quote].sort((a, b) => order.indexOf(a.venue.pool) - order.indexOf(b.venue.pool))
 }
 
-/** The quote of the deepest pool with a price; without any, that of the first pool. */
+/** The quote of the deepest pool with a price, or that of the first pool if none has a price. */
 export function mainQuote(quotes: TokenQuotes): QuoteFields | null {
   const priced = quotes.filter(({ state }) => state === 'ok')
   const [deepest] = priced.toSorted((a, b) => Number(b.depth) - Number(a.depth))

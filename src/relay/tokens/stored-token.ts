@@ -2,12 +2,11 @@ import { z } from 'zod'
 import { Address, Nav, TokenRecord } from '../../protocol/fields.ts'
 import type { Token } from './token.ts'
 
-/** The last time that `Date` can show. */
+/** The last time that a `Date` can hold. */
 const DATE_BOUND_MS = 8.64e15
 /** A contract answers with one byte. */
 const DECIMALS_BOUND = 255
 
-/** A time, in milliseconds. */
 export const Milliseconds = z.number().min(-DATE_BOUND_MS).max(DATE_BOUND_MS)
 export const Decimals = z.int().min(0).max(DECIMALS_BOUND)
 
@@ -48,7 +47,6 @@ const NavHistory = z.object({
   ),
 })
 
-/** A token as the tape stores it. */
 export const StoredToken: z.ZodType<Token> = z.object({
   ...{ address: Address, symbol: z.string(), formerSymbols: z.array(z.string()), isin: Text },
   ...{ decimals: Decimals.nullable(), supply: Text, multiplier: Text, multiplierSource: Source.nullable() },

@@ -2,28 +2,27 @@ import { addressIn, type Hex } from '../../lib/hex.ts'
 import { editDistance } from '../../lib/nearest-name.ts'
 import type { Token } from './token.ts'
 
-/** One token, several that share the name, or none, with similar names. */
+/** One token, several with one name, or none, with similar names. */
 export type LookupResult =
   | { readonly kind: 'found'; readonly token: Token }
   | { readonly kind: 'ambiguous'; readonly suggest: readonly Hex[] }
   | { readonly kind: 'unknown'; readonly suggest: readonly string[] }
 
-/** An address and one of its token's names, as written. */
+/** An address, and a name of its token as the list writes it. */
 type NamedAddress = { readonly name: string; readonly address: Hex }
 
-/** The same with the token. */
 type NamedToken = { readonly name: string; readonly token: Token }
 
-/** Names, and the tokens that have one of them, ignoring case. */
+/** Names, and the tokens that have one of them in any case. */
 type MatchTier = { readonly names: readonly string[]; readonly matches: readonly NamedToken[] }
 
 const ISIN = 'ISIN:'
 const SUGGESTIONS_BOUND = 3
-/** An ambiguous name lists at most this many addresses; the token list has the rest. */
+/** The answer for an ambiguous name lists at most this many addresses. */
 const SAME_NAME_BOUND = 100
-/** A name with more edits than this is no suggestion. */
+/** A name at a greater edit distance is no suggestion. */
 const DISTANCE_BOUND = 2
-/** Longer names are no typing errors, and comparing more names letter by letter is too slow. */
+/** A longer name is no typing error, and more names take too long to compare. */
 const FUZZY_MATCH_BOUND_CHARS = 12
 const FUZZY_MATCH_BOUND_NAMES = 1_000
 
@@ -38,7 +37,6 @@ export class Directory {
     for (const token of tokens) this.set(token)
   }
 
-  /** Adds a token, or the new state of one. */
   set(token: Token): void {
     const before = this.#byAddress.get(token.address)
     this.#byAddress.set(token.address, token)
@@ -52,7 +50,7 @@ export class Directory {
   find(selector: string): LookupResult {
     const text = selector.trim()
     if (text === '') return lookupResult([], [])
-    // Before any symbol, so that a token cannot take another's address as its symbol.
+    // Checked before symbols, so that no token can use another's address as its symbol.
     const address = addressIn(text)
     if (address !== null) {
       const token = this.#byAddress.get(address)
@@ -65,7 +63,7 @@ export class Directory {
     return lookupResult(tokens, tokens.length > 0 ? [] : this.#suggest(name))
   }
 
-  /** Matches, best first: the exact name before the name with or without a `c`, current before former symbols. */
+  /** Best matches first: the exact name before the name with or without a `c`, current before former symbols. */
   #tiers(text: string): readonly MatchTier[] {
     const exactNames = [text]
     const variantNames = /c$/i.test(text) ? [`${text}c`, text.slice(0, -1)] : [`${text}c`]
@@ -90,7 +88,7 @@ export class Directory {
 
   #suggest(name: string): readonly string[] {
     if (name.length > FUZZY_MATCH_BOUND_CHARS || this.#bySymbol.size > FUZZY_MATCH_BOUND_NAMES) return []
-    return [...this.#bySymbol.entries()]
+    return [...this.#bySymbol]
       .flatMap(([symbol, addresses]) => {
         const matches = this.#withTokens(addresses)
         const edits = Math.min(
@@ -106,40 +104,28 @@ export class Directory {
   }
 }
 
-/** Upper case last, since a lower-case letter may depend on its neighbours. NFC unifies equal-looking names. */
+/** Upper case is last, since a lower-case letter may depend on its neighbours. NFC unifies names that look equal. */
 const normalizeName = (text: string): string => text.trim().normalize('NFC').toLowerCase().toUpperCase()
 
-/** An ISIN is upper case only. */
 const isinsOf = (token: Token | undefined): readonly string[] => (token?.isin ? [normalizeName(token.isin)] : [])
 
-/** The tokens that have a name, ignoring case. */
-class NameIndex {
-  readonly #matches = new Map<string, NamedAddress[]>()
-
-  get size(): number {
-    return this.#matches.size
-  }
-
-  entries(): Iterable<[string, readonly NamedAddress[]]> {
-    return this.#matches
-  }
-
+/** Finds tokens by name, in any case. */
+class NameIndex extends Map<string, NamedAddress[]> {
   find(name: string): readonly NamedAddress[] {
-    return this.#matches.get(normalizeName(name)) ?? []
+    return this.get(normalizeName(name)) ?? []
   }
 
-  /** Gives a token other names. */
   replace(address: Hex, before: readonly string[], after: readonly string[]): void {
     for (const name of before) {
       const others = this.find(name).filter((match) => match.address !== address)
-      if (others.length > 0) this.#matches.set(normalizeName(name), others)
-      else this.#matches.delete(normalizeName(name))
+      if (others.length > 0) this.set(normalizeName(name), others)
+      else this.delete(normalizeName(name))
     }
     for (const name of after) {
       const [key, match] = [normalizeName(name), { name: name.trim(), address }]
-      const others = this.#matches.get(key)
+      const others = this.get(key)
       if (others) others.push(match)
-      else this.#matches.set(key, [match])
+      else this.set(key, [match])
     }
   }
 }

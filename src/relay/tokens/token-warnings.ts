@@ -1,14 +1,14 @@
 import type { TokenWarning } from '../../protocol/notices.ts'
 import type { Token } from './token.ts'
 
-/** Most names. Nothing in them is hidden, and all of it is Latin. */
+/** Most names are of this form: nothing is hidden, and all letters are Latin. */
 const plainText = /^[\x20-\x7e]*$/
 const directionOverrides = /\p{Bidi_Control}/u
-/** They are drawn, whatever they are made of. */
+/** An emoji may contain hidden characters, but is visible. */
 const emoji = /\p{RGI_Emoji}/gv
-/** Zero-width, control and other characters without a shape. Those that change the direction have a warning of their own. */
+/** Zero-width, control and other characters without a shape. A separate warning covers those that change the direction. */
 const hiddenCharacters = /(?!\p{Bidi_Control})[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Zl}\p{Zp}\u2800\ufff9-\ufffb]/u
-/** Scripts of which a name has one. Chinese, Japanese and Korean are in none: they are written beside Latin, and look like no other. */
+/** A name has letters of one of these. Chinese, Japanese and Korean are left out: names mix them with Latin letters. */
 const scripts = [
   /\p{Script=Latin}/u,
   /\p{Script=Greek}/u,
@@ -26,7 +26,7 @@ const latinShapes = new Map(
 )
 const withoutShape = /[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Zl}\p{Zp}\u2800\ufff9-\ufffb]/gu
 
-/** Texts that look alike have one shape: what can be seen of them, in Latin letters and lower case. */
+/** The visible part of a text in lower-case Latin letters, which is equal for texts that look alike. */
 function shapeOf(text: string): string {
   if (plainText.test(text)) return text.trim().toLowerCase()
   const seen = text.normalize('NFKC').replace(withoutShape, '')
@@ -41,12 +41,11 @@ const symbolOf = ({ symbol }: Token): string => symbol.normalize('NFC')
 /** A delisted token misleads nobody. */
 const isListed = (token: Token | undefined): token is Token => token !== undefined && token.state !== 'delisted'
 
-/** Says of each token why its symbol or its name may mislead a reader. */
+/** Warns of symbols and names that may mislead a reader. */
 export class TokenWarnings {
   readonly #symbols = new ShapeIndex()
   readonly #names = new ShapeIndex()
 
-  /** Takes over the new state of a token. */
   replace(before: Token | undefined, after: Token): void {
     const [former, current] = [isListed(before) ? before : null, isListed(after) ? after : null]
     this.#symbols.replace(former && symbolOf(former), current && symbolOf(current))
@@ -65,7 +64,7 @@ export class TokenWarnings {
     return warnings.flatMap(([warning, holds]) => (holds ? [warning] : []))
   }
 
-  /** Two stocks of one company may have its name, but no two tokens should have one symbol. */
+  /** Two stocks may share the name of their company, but a symbol should be unique. */
   #looksLikeAnother(token: Token): boolean {
     const own = isListed(token) ? 1 : 0
     const symbol = symbolOf(token)
@@ -73,17 +72,16 @@ export class TokenWarnings {
   }
 }
 
-/** The texts of the listed tokens, and how many of them have each shape. */
+/** Counts the tokens by text, and the texts by shape. */
 class ShapeIndex {
   readonly #tokensByText = new Map<string, number>()
   readonly #textsByShape = new Map<string, number>()
 
-  /** How many tokens have this text. */
   countOf(text: string): number {
     return this.#tokensByText.get(text) ?? 0
   }
 
-  /** Whether another text has the shape of this one. */
+  /** Whether another text looks like this one. */
   hasLookAlike(text: string): boolean {
     const own = this.#tokensByText.has(text) ? 1 : 0
     return (this.#textsByShape.get(shapeOf(text)) ?? 0) > own

@@ -7,22 +7,22 @@ import type { NavReading, NavTiming } from './nav.ts'
 import { currentNav, type NavHistory } from './nav-history.ts'
 import { type PauseHistory, pausedAt } from './pauses.ts'
 
-/** The current state of a token. It follows from the histories, and is stored to avoid deriving it on every read. */
+/** The current state of a token. It follows from the histories, and is stored so that reads need not derive it. */
 type DerivedState = {
   readonly symbol: string
   readonly multiplier: string | null
   readonly multiplierSource: MultiplierSource | null
-  /** The next multiplier, and when it takes effect (in seconds). */
+  /** The next multiplier, and the time at which it takes effect, in seconds. */
   readonly scheduled: { readonly to: string; readonly effectiveAt: number } | null
   readonly paused: readonly number[]
   readonly navReading: NavReading
   readonly record: TokenRecord
 }
 
-/** The last multiplier that the list contained, and how many refreshes it has been left out since, where only lists have told it. */
+/** The last multiplier in the list. `omissions` counts the refreshes since then without one, if no log or call reported one. */
 export type ListedMultiplier = { readonly multiplier: string | null; readonly omissions?: number }
 
-/** A token as last published, with its histories. It is stored as a note beside the tape. */
+/** A token as last published, with its histories. The tape stores it as a note. */
 export type Token = DerivedState & {
   readonly address: Hex
   /** Former symbols, which still find the token. */
@@ -30,24 +30,21 @@ export type Token = DerivedState & {
   readonly isin: string | null
   readonly decimals: number | null
   readonly supply: string | null
-  /** The list's last values, so that a repeated old value is not taken for a change. */
+  /** The list's last values. A repeated old value is no change. */
   readonly lastListed: ListedMultiplier & { readonly paused: readonly number[]; readonly record: TokenRecord }
   readonly multiplierHistory: MultiplierHistory
   readonly pauseHistory: PauseHistory
   readonly recordChanges: readonly RecordChange[]
   readonly navHistory: NavHistory
-  /** The last published NAV. */
   readonly publishedNav: Nav | null
-  /** Whether the registry of the oracle says that the feed is frozen; null where that is unknown. */
+  /** Whether the registry of the oracle says that the feed is frozen; null if unknown. */
   readonly frozen: boolean | null
-  /** Awaited until the relay receives its logs; only then is it published as listed. */
+  /** A token is `awaited` until the relay receives its logs. Then it is published as listed. */
   readonly state: 'awaited' | 'listed' | 'delisted'
 }
 
-/** How many former symbols a token keeps. */
 const FORMER_SYMBOLS_BOUND = 8
 
-/** Adds the state that follows from a token's histories. */
 export function withDerivedState(token: Omit<Token, keyof DerivedState> & { readonly symbol?: string }, timing: NavTiming): Token {
   const { value, source, scheduled } = currentMultiplier(token.multiplierHistory)
   const record = applyRecordChanges(token.lastListed.record, token.recordChanges)

@@ -6,46 +6,50 @@ import { isCallMethod } from '../../../protocol/json-rpc-methods.ts'
 import { addressSetOf } from '../logs/memoized-address-set.ts'
 import type { RequestFn } from '../rpc/endpoint-pool.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
-import { type BlockRef, type FeedCallResult, readFeed, readFrozen, readToken, type TokenCallResult } from './contract-reads.ts'
+import {
+  type BlockRef,
+  type FeedContractState,
+  readFeed,
+  readFrozen,
+  readToken,
+  type TokenContractState,
+} from './contract-reads.ts'
 
-/** The state that a contract returned. */
 export type ContractAnswer =
-  | ({ readonly type: 'token'; readonly address: Hex; readonly block: number } & TokenCallResult)
-  | ({ readonly type: 'feed'; readonly proxy: Hex } & FeedCallResult)
-  /** Whether the feed of a token is frozen; null where the registry does not say. */
+  | ({ readonly type: 'token' } & TokenContractState)
+  | ({ readonly type: 'feed' } & FeedContractState)
+  /** Whether the feed of a token is frozen; null if the registry does not say. */
   | { readonly type: 'oracle'; readonly address: Hex; readonly frozen: boolean | null }
 
 const CHECK_INTERVAL_MS = 1_000
-/** New contracts that are taken in one turn of the event loop. */
+/** New contracts that are added in one turn of the event loop. */
 const CONTRACTS_PER_TURN = 2_500
 const FEED_INTERVAL_MS = 60_000
-/** With many tokens the registry is asked for each one less often. */
+/** Least time between two questions to the registry. With many tokens, each one is read at a longer interval. */
 const ORACLE_PAUSE_MS = 20
-/** How long the registry may fail before its last answer counts as unknown. */
+/** After failures for this long, the registry's last answer counts as unknown. */
 const ORACLE_PATIENCE_MS = 60_000
-/** How long no contract is read after a failure. */
+/** Pause of all reads after a failure. */
 const RETRY_MS = 10_000
-/** How long no call is sent after the node refused calls. */
+/** Pause of all calls after the node refused them. */
 const REFUSED_MS = 3_600_000
-/** When to read a contract again that returned nothing: the node may lag behind without an error. */
+/** Delay before a contract that returned nothing is read again: the node may lag behind without an error. */
 const EMPTY_CONTRACT_MS = 60_000
 
 type Options = {
   readonly request: RequestFn
   readonly tokens: Observable<readonly Hex[]>
-  /** The proxies of the price feeds. */
   readonly feeds: Observable<readonly Hex[]>
-  /** The contract that says whether a feed is frozen, and how often it is asked for each token. */
+  /** The contract that says whether a feed is frozen. */
   readonly registry: { readonly address: Hex; readonly stocksRefreshMs: number } | null
-  /** The settled block to read tokens at. */
   readonly head: () => BlockRef | null
-  /** What was read at this block or above is read again. */
+  /** Tokens that were read at this block or above are read again. */
   readonly refreshFrom: Observable<number>
   readonly clock: SchedulerLike
   readonly warn: (kind: string, detail: unknown) => void
 }
 
-/** The state of tokens and feeds by eth_call, where the node serves it. Nothing depends on it. */
+/** Reads the state of tokens and feeds by eth_call, if the node serves it. Nothing waits for these reads. */
 export const pollContracts = (options: Options): Observable<ContractAnswer> =>
   defer(() => {
     const poller = new ContractPoller(options)
@@ -67,28 +71,25 @@ export const pollContracts = (options: Options): Observable<ContractAnswer> =>
 
 type PolledContract = {
   readonly type: 'token' | 'feed' | 'oracle'
-  /** Of a token, or of the proxy of a feed. */
+  /** Address of a token, or of the proxy of a feed. */
   readonly address: Hex
   dueAt: number
-  /** The block of a read that failed because the node lagged behind; the retry uses it again. */
+  /** The block of a read that failed because the node lagged behind. The retry reads the same block. */
   asOf: BlockRef | null
-  /** The block of the last answer, also of one that did not count. */
+  /** The block of the last answer, even if that answer did not count. */
   readAt: number | null
-  /** When it last answered. */
   answeredAt: number
 }
 
-/** Schedules the reads. */
+type PolledType = PolledContract['type']
+/** `wanted` is the newest list of addresses, and `taken` the one that the contracts are of. */
+type ContractList = { wanted: readonly Hex[]; taken: readonly Hex[]; readonly contracts: Map<Hex, PolledContract> }
+
+const emptyList = (): ContractList => ({ wanted: [], taken: [], contracts: new Map() })
+
 class ContractPoller {
   readonly #options: Options
-  readonly #wanted: Record<PolledContract['type'], readonly Hex[]> = { token: [], feed: [], oracle: [] }
-  /** What was wanted at the last check. */
-  readonly #taken: Record<PolledContract['type'], readonly Hex[]> = { token: [], feed: [], oracle: [] }
-  readonly #contracts: Readonly<Record<PolledContract['type'], Map<Hex, PolledContract>>> = {
-    token: new Map(),
-    feed: new Map(),
-    oracle: new Map(),
-  }
+  readonly #lists: Readonly<Record<PolledType, ContractList>> = { token: emptyList(), feed: emptyList(), oracle: emptyList() }
   #backoffUntil = Number.NEGATIVE_INFINITY
   #refusedUntil = Number.NEGATIVE_INFINITY
   #refusedError: UpstreamError | null = null
@@ -97,13 +98,13 @@ class ContractPoller {
     this.#options = options
   }
 
-  setContracts(type: PolledContract['type'], addresses: readonly Hex[]): void {
-    this.#wanted[type] = addresses
+  setContracts(type: PolledType, addresses: readonly Hex[]): void {
+    this.#lists[type].wanted = addresses
   }
 
   refreshTokens(from: number): void {
     const dueAt = this.#options.clock.now()
-    for (const contract of this.#contracts.token.values()) {
+    for (const contract of this.#lists.token.contracts.values()) {
       const { asOf, readAt } = contract
       if (Math.max(asOf?.number ?? -1, readAt ?? -1) >= from) Object.assign(contract, { asOf: null, dueAt })
     }
@@ -116,15 +117,15 @@ class ContractPoller {
     }
   }
 
-  /** Reads every due contract, the longest due first. One at a time: optional reads must not crowd out required ones. */
+  /** Reads the due contracts one by one, the longest due first: optional reads must not delay required ones. */
   async #pollDue(emit: (answer: ContractAnswer) => void, signal: AbortSignal): Promise<void> {
     await this.#takeWanted('feed')
     await this.#takeWanted('token')
     await this.#takeWanted('oracle')
-    const { feed, token, oracle } = this.#contracts
+    const { feed, token, oracle } = this.#lists
     const now = this.#options.clock.now()
-    const contracts = [...feed.values(), ...(this.#mayReadTokens() ? token.values() : []), ...oracle.values()]
-    const due = contracts.filter(({ dueAt }) => dueAt <= now)
+    const lists = this.#mayReadTokens() ? [feed, token, oracle] : [feed, oracle]
+    const due = lists.flatMap(({ contracts }) => [...contracts.values()].filter(({ dueAt }) => dueAt <= now))
     for (const contract of due.sort((a, b) => Number(a.type === 'oracle') - Number(b.type === 'oracle') || a.dueAt - b.dueAt)) {
       if (!this.#isDue(contract)) continue
       const answer = await this.#poll(contract, signal)
@@ -135,15 +136,16 @@ class ContractPoller {
   #isDue(contract: PolledContract): boolean {
     if (contract.type === 'token' && !this.#mayReadTokens()) return false
     const now = this.#options.clock.now()
-    const isWanted = addressSetOf(this.#wanted[contract.type]).has(contract.address)
+    const isWanted = addressSetOf(this.#lists[contract.type].wanted).has(contract.address)
     return isWanted && contract.dueAt <= now && this.#backoffUntil <= now
   }
 
   /** The tokens may be many, so this takes several turns of the event loop. */
-  async #takeWanted(type: PolledContract['type']): Promise<void> {
-    const [wanted, contracts] = [this.#wanted[type], this.#contracts[type]]
-    if (wanted === this.#taken[type]) return
-    this.#taken[type] = wanted
+  async #takeWanted(type: PolledType): Promise<void> {
+    const list = this.#lists[type]
+    const { wanted, contracts } = list
+    if (wanted === list.taken) return
+    list.taken = wanted
     const set = addressSetOf(wanted)
     for (const address of contracts.keys()) if (!set.has(address)) contracts.delete(address)
     const dueAt = this.#options.clock.now()
@@ -159,7 +161,7 @@ class ContractPoller {
   }
 
   async #poll(contract: PolledContract, signal: AbortSignal): Promise<ContractAnswer | null> {
-    // A refresh may make it due again during the read.
+    // A refresh may make the contract due again during the read.
     contract.dueAt = Number.POSITIVE_INFINITY
     const read = this.#requestFor(contract.type)
     const request: RequestFn = (method, params) => read(method, params, signal)
@@ -180,11 +182,11 @@ class ContractPoller {
     if (!asOf) return null
     contract.asOf = asOf
     const answer = await readToken(request, contract.address, asOf)
-    // A refresh came during the read, and the block may be gone: it is read again.
+    // After a refresh during the read the block may be gone, so the contract is read again.
     if (contract.dueAt <= this.#options.clock.now()) return null
     contract.asOf = null
     contract.readAt = asOf.number
-    // A reorg that settling has not found yet: placed in the replaced chain, the answer would count from below the reorg on.
+    // Settling has not found this reorg yet. In the replaced chain the answer would count from a block below the reorg.
     if (!answer) return this.#postpone(contract, 'contract read of another block', RETRY_MS)
     if (answer.multiplier === null && answer.paused === null) return this.#postpone(contract)
     return { type: 'token', address: contract.address, block: asOf.number, ...answer }
@@ -199,7 +201,7 @@ class ContractPoller {
   async #pollOracle(contract: PolledContract, request: RequestFn): Promise<ContractAnswer | null> {
     const { registry, clock } = this.#options
     if (!registry) return null
-    this.#scheduleIn(contract, Math.max(registry.stocksRefreshMs, this.#contracts.oracle.size * ORACLE_PAUSE_MS))
+    this.#scheduleIn(contract, Math.max(registry.stocksRefreshMs, this.#lists.oracle.contracts.size * ORACLE_PAUSE_MS))
     const frozen = await readFrozen(request, registry.address, contract.address)
     contract.answeredAt = clock.now()
     return { type: 'oracle', address: contract.address, frozen }
@@ -217,9 +219,9 @@ class ContractPoller {
     const isOracle = contract.type === 'oracle'
     const waitMs = failure.isRefused ? EMPTY_CONTRACT_MS : Math.max(RETRY_MS, failure.retryAfterMs ?? 0)
     this.#scheduleIn(contract, waitMs)
-    // What the registry of the oracle does says nothing about the node.
+    // A failure of the registry proves nothing about the node.
     if (!isBehind && !isOracle && !failure.isRefused) this.#backoffUntil = this.#options.clock.now() + waitMs
-    // A general refusal was logged when it was found.
+    // A refusal of all calls was logged before.
     if (failure !== this.#refusedError)
       this.#options.warn('contract read failed', { type: contract.type, address: contract.address, reason: failure.message })
   }
@@ -228,8 +230,8 @@ class ContractPoller {
     contract.dueAt = Math.min(contract.dueAt, this.#options.clock.now() + ms)
   }
 
-  /** Requests for contracts of a type. What the registry of the oracle refuses says nothing about other calls. */
-  #requestFor(type: PolledContract['type']): RequestFn {
+  /** Stops all calls after a refusal. A refusal of the registry does not concern other calls. */
+  #requestFor(type: PolledType): RequestFn {
     const { request, clock } = this.#options
     return async (method, params, signal) => {
       if (!isCallMethod(method)) return request(method, params, signal)

@@ -6,37 +6,42 @@ import type { RequestFn } from '../rpc/endpoint-pool.ts'
 import { type Header, isSealed } from '../rpc/header.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
 
-/** A settled block to read a contract at; the hash is null if it was never read. */
+/** A settled block; the hash is null if it was never read. */
 export type BlockRef = { readonly number: number; readonly hash: Hex | null }
 
-/** What a token's contract returns; null where it has no such function. */
-export type TokenCallResult = {
+/** State of a token's contract at a block. A value is null if the contract lacks the function. */
+export type TokenContractState = {
+  readonly address: Hex
+  readonly block: number
   readonly multiplier: bigint | null
-  /** A multiplier that takes effect later. */
   readonly scheduled: { readonly to: bigint; readonly effectiveAt: bigint } | null
   readonly paused: readonly number[] | null
 }
 
-/** What a feed's proxy returns: its aggregator and the newest round. */
-export type FeedCallResult = {
+/** State of a feed's proxy: its aggregator and the newest round. */
+export type FeedContractState = {
+  readonly proxy: Hex
   readonly aggregator: Hex
   readonly phase: number
   readonly decimals: number
   readonly round: { readonly answer: bigint; readonly round: bigint; readonly updatedAt: bigint } | null
 }
 
-/** No function that is called here returns more. */
+type TokenReading = Omit<TokenContractState, 'address' | 'block'>
+type FeedReading = Omit<FeedContractState, 'proxy'>
+
+/** The called functions return less. */
 const ANSWER_BOUND_CHARACTERS = 64 * 2 ** 10
-/** The storage slot of a proxy's current phase: the phase number in the lowest bits, its aggregator above them. */
+/** The storage slot of a proxy's current phase: the lowest bits are the phase number, and the aggregator is above them. */
 const PHASE_SLOT = '0x2'
 const PHASE_BITS = 16n
 const ADDRESS_BITS = 160n
-/** All feeds in dollars have these decimals. */
+/** All feeds in dollars have so many decimals. */
 const USD_FEED_DECIMALS = 8
-/** A proxy's round id holds the phase in the higher bits and the aggregator's round in these lower ones. */
+/** These lower bits of a proxy's round id are the aggregator's round. The phase is above them. */
 const ROUND_BITS = 64
 
-/** Calls a function, with encoded arguments if it takes any; null if the contract has no such function. */
+/** Makes a function that calls a contract, with encoded arguments. It returns null if the contract lacks the method. */
 const contractMethod = <Value>(signature: string, decode: (data: Hex) => Value | null) => {
   const selector = toFunctionSelector(signature)
   return async (request: RequestFn, to: Hex, block: Hex | 'latest', words = ''): Promise<Value | null> => {
@@ -47,7 +52,7 @@ const contractMethod = <Value>(signature: string, decode: (data: Hex) => Value |
       if (data === null) throw new UpstreamError('unreadable', 'the answer is not hex data')
       return decode(data)
     } catch (failure) {
-      // A contract reverts where it lacks the function: that is an answer too.
+      // A contract without the function reverts, which is an answer too.
       if (failure instanceof UpstreamError && failure.kind === 'reverted') return null
       throw failure
     }
@@ -82,37 +87,38 @@ const feedMethods = {
 
 const oracleParams = contractMethod('getOracleParams(address)', abiDecoder(parseAbiParameters('uint256, bool')))
 
-/** Whether the registry says that the feed of a token is frozen; null if it has no answer. */
 export async function readFrozen(request: RequestFn, registry: Hex, token: Hex): Promise<boolean | null> {
   const params = await oracleParams(request, registry, 'latest', toWord(token).slice(2))
   return params?.[1] ?? null
 }
 
-/**
- * Reads a token's state at a block, one call after the other. Null if the node has another block of that number: the calls may have
- * been answered as of that one. So the header is asked for last.
- */
-export async function readToken(request: RequestFn, address: Hex, { number, hash }: BlockRef): Promise<TokenCallResult | null> {
+/** Null if the node has another block of this number, and may have answered the calls as of that block. */
+export async function readToken(request: RequestFn, address: Hex, { number, hash }: BlockRef): Promise<TokenReading | null> {
   const block = quantity(number)
   const multiplier =
     (await tokenMethods.uiMultiplier(request, address, block)) ?? (await tokenMethods.multiplier(request, address, block))
   const effectiveAt = await tokenMethods.effectiveAt(request, address, block)
   const to = effectiveAt ? await tokenMethods.newUIMultiplier(request, address, block) : null
   const paused = await tokenMethods.pausedFeatures(request, address, block)
+  // The header is read after the calls, since the node may replace the block between them.
   const header = await new BlockReader(request).header(number)
   if (!isSealed(header)) throw new UpstreamError('behind', `block ${number} is gone, or not there yet`)
   if (hash !== null && header.hash !== hash) return null
-  return { multiplier, scheduled: effectiveAt && to !== null ? scheduledAt(header, { to, effectiveAt }) : null, paused }
+  const scheduled = effectiveAt && to !== null ? scheduledAt(header, { to, effectiveAt }) : null
+  return { multiplier, scheduled, paused }
 }
 
-/** The schedule, if it is due later. A token keeps returning the last schedule after it took effect. */
-function scheduledAt({ timestamp }: Header, schedule: NonNullable<TokenCallResult['scheduled']>): TokenCallResult['scheduled'] {
+/** Null for a past schedule: a token still returns its last schedule after that took effect. */
+function scheduledAt(
+  { timestamp }: Header,
+  schedule: NonNullable<TokenContractState['scheduled']>,
+): TokenContractState['scheduled'] {
   if (timestamp === null) throw new UpstreamError('unreadable', 'the block has no time')
   return schedule.effectiveAt > BigInt(timestamp) ? schedule : null
 }
 
-/** Reads a feed's proxy by calls; if these are refused or return no aggregator, from its storage. */
-export async function readFeed(request: RequestFn, proxy: Hex): Promise<FeedCallResult | null> {
+/** Reads a feed's proxy by calls, or from its storage if calls are refused or return no aggregator. */
+export async function readFeed(request: RequestFn, proxy: Hex): Promise<FeedReading | null> {
   try {
     const aggregator = await feedMethods.aggregator(request, proxy, 'latest')
     if (aggregator) return await readRounds(request, proxy, aggregator)
@@ -129,7 +135,7 @@ export async function readFeed(request: RequestFn, proxy: Hex): Promise<FeedCall
   }
 }
 
-async function readRounds(request: RequestFn, proxy: Hex, aggregator: Hex): Promise<FeedCallResult | null> {
+async function readRounds(request: RequestFn, proxy: Hex, aggregator: Hex): Promise<FeedReading | null> {
   const phase = await feedMethods.phaseId(request, proxy, 'latest')
   const decimals = await feedMethods.decimals(request, proxy, 'latest')
   if (phase === null || decimals === null) return null
@@ -141,13 +147,13 @@ async function readRounds(request: RequestFn, proxy: Hex, aggregator: Hex): Prom
 function currentRound(
   [proxyRound, answer, _startedAt, updatedAt]: readonly [bigint, bigint, bigint, bigint, bigint],
   phase: number,
-): FeedCallResult['round'] {
+): FeedContractState['round'] {
   const round = BigInt.asUintN(ROUND_BITS, proxyRound)
   const isOfPhase = proxyRound >> BigInt(ROUND_BITS) === BigInt(phase)
   return isOfPhase && round > 0n && updatedAt > 0n ? { answer, round, updatedAt } : null
 }
 
-async function readStoredPhase(request: RequestFn, proxy: Hex): Promise<FeedCallResult | null> {
+async function readStoredPhase(request: RequestFn, proxy: Hex): Promise<FeedReading | null> {
   const storedWord = readHex(await request('eth_getStorageAt', [proxy, PHASE_SLOT, 'latest']), WORD_CHARS)
   if (storedWord === null) throw new UpstreamError('unreadable', 'the answer is not a 32-byte word')
   const bits = BigInt(storedWord)

@@ -3,6 +3,7 @@ import {
   concat,
   defer,
   EMPTY,
+  finalize,
   ignoreElements,
   merge,
   type Observable,
@@ -11,7 +12,6 @@ import {
   tap,
   throwError,
   timer,
-  using,
 } from 'rxjs'
 import { retryWithBackoff } from '../../../lib/backoff.ts'
 import type { Hex } from '../../../lib/hex.ts'
@@ -19,70 +19,54 @@ import { hostOf } from '../../../lib/http-fetch.ts'
 import type { ChainIdentity } from '../rpc/chain-id.ts'
 import { LinkError, type LinkSignal, SubscriptionSocket } from './subscription-socket.ts'
 
-/** How long another node than the first is used, unless it is lost. */
+/** After this time the link leaves a later URL and tries the first one. */
 const RETURN_AFTER_MS = 3_600_000
 const BACKOFF = { minMs: 250, maxMs: 30_000, jitter: [0.5, 1], stableMs: 30_000 } as const
 
-type Options = {
-  readonly urls: readonly string[]
-  /** The listed tokens. The link subscribes to no logs before the first list. */
+/** The addresses to subscribe to, when to retry a subscription, and when to connect to another node. */
+export type LinkInputs = {
   readonly addresses: Observable<readonly Hex[]>
-  /** When to retry a subscription that was refused or is silent. */
   readonly probes: Observable<unknown>
-  /** When to leave this node for the next one. */
   readonly reconnects: Observable<unknown>
-  /** The chain that the node must serve. */
+}
+
+type Options = LinkInputs & {
+  readonly urls: readonly string[]
   readonly chain: ChainIdentity
   readonly clock: SchedulerLike
   readonly random: () => number
   readonly warn: (kind: string, detail: unknown) => void
-  /** Receives the host of each socket that was lost or never opened. */
+  /** Called with the host of each socket that was lost or never opened. */
   readonly onLoss?: (endpoint: string) => void
 }
 
-/** An upstream socket as an endless stream of signals: after each loss it tries the next URL, with backoff. Another URL than the first is left after a while. */
+/** An upstream socket as an endless stream of signals. After each loss it tries the next URL, with backoff. */
 export const link = (options: Options): Observable<LinkSignal> =>
   defer(() => {
     const { urls, addresses, probes, reconnects, chain, clock, random, warn, onLoss } = options
     let attempts = 0
-    // The next of several URLs owes nothing to the one before it.
+    // The wait that one URL asks for does not concern the next one.
     const leastMs = (failure: unknown) => (urls.length === 1 && failure instanceof LinkError ? failure.retryAfterMs : 0)
     return defer(() => {
       const url = urls[attempts % urls.length] ?? ''
       const isFirst = attempts % urls.length === 0
       attempts += 1
-      const connection = using(
-        () => new SubscriptionSocket(url, { chain, now: () => clock.now(), warn }),
-        (socket) =>
-          socket instanceof SubscriptionSocket
-            ? merge(
-                socket.signals,
-                addresses.pipe(
-                  tap((list) => socket.setAddresses(list)),
-                  ignoreElements(),
-                ),
-                probes.pipe(
-                  tap(() => socket.retrySubscriptions()),
-                  ignoreElements(),
-                ),
-                chain.wrongFound.pipe(
-                  tap(() => socket.checkChainAgain()),
-                  ignoreElements(),
-                ),
-                reconnects.pipe(
-                  tap(() => socket.leave('node is not delivering logs')),
-                  ignoreElements(),
-                ),
-                (isFirst ? EMPTY : timer(RETURN_AFTER_MS, clock)).pipe(
-                  tap(() => {
-                    attempts = 0
-                    socket.leave('the first URL is tried again')
-                  }),
-                  ignoreElements(),
-                ),
-              )
-            : throwError(() => new LinkError('no socket')),
-      )
+      const connection = defer(() => {
+        const socket = new SubscriptionSocket(url, { chain, now: () => clock.now(), warn })
+        const commands = merge(
+          addresses.pipe(tap((list) => socket.setAddresses(list))),
+          probes.pipe(tap(() => socket.retrySubscriptions())),
+          chain.wrongFound.pipe(tap(() => socket.checkChainAgain())),
+          reconnects.pipe(tap(() => socket.leave('node is not delivering logs'))),
+          (isFirst ? EMPTY : timer(RETURN_AFTER_MS, clock)).pipe(
+            tap(() => {
+              attempts = 0
+              socket.leave('the first URL is tried again')
+            }),
+          ),
+        )
+        return merge(socket.signals, commands.pipe(ignoreElements())).pipe(finalize(() => socket.unsubscribe()))
+      })
       return connection.pipe(
         catchError((failure: unknown) => {
           const reason = failure instanceof Error ? failure.message : String(failure)

@@ -7,55 +7,50 @@ import type { ChainIdentity } from '../rpc/chain-id.ts'
 import { requestText } from '../rpc/request-text.ts'
 import { classifyHandshake } from '../rpc/upstream-error.ts'
 
-/** The events of one upstream socket. A clean close is a failure too. */
+/** Events of one upstream socket. A clean close is a failure too. */
 export type LinkSignal =
   /** The node pushes logs of these addresses: pre-confirmed ones, or sealed ones if it refuses the others. */
   | { readonly type: 'live'; readonly subscription: 'pendingLogs' | 'logs'; readonly addresses: readonly Hex[] }
   /** One log, or several that arrived together. */
   | { readonly type: 'log'; readonly subscription: 'pendingLogs' | 'logs'; readonly log: unknown; readonly receivedAt: number }
-  /** The node refuses pre-confirmed logs of these addresses. It may go on pushing those of earlier ones. */
+  /** The node refuses pre-confirmed logs of the new list. It may still push those of an earlier list. */
   | { readonly type: 'refused' }
-  /** The node pushes heads from now on. */
   | { readonly type: 'heads_live' }
   | { readonly type: 'head'; readonly header: unknown }
   /** Messages that are not JSON-RPC. */
   | { readonly type: 'unreadable'; readonly count: number }
-  /** The next node is tried in its place. */
+  /** The relay leaves this node for the next one. */
   | { readonly type: 'left'; readonly what: 'link' }
   /** `isRefused`: the node answers, but refuses subscriptions. */
   | { readonly type: 'down'; readonly reason: string; readonly isRefused: boolean }
 
 const HANDSHAKE_BOUND_MS = 5_000
-/** An unanswered chain check is skipped after this; an unanswered subscription ends the link. */
+/** After this time, an unanswered chain check is skipped, and an unanswered subscription ends the link. */
 const ANSWER_BOUND_MS = 2_000
 const PING_INTERVAL_MS = 10_000
 const PONG_BOUND_MS = 5_000
 const MESSAGE_BOUND_BYTES = 8 * 2 ** 20
-/** A notification may overtake the answer with its subscription id. This many are kept until then. */
+/** A notification may arrive before the answer with its subscription id. So many are kept until then. */
 const EARLY_NOTIFICATIONS_BOUND = 2_000
-/** Logs of one read of the socket are emitted together, but at most this many messages. */
+/** Logs of one read of the socket are emitted together, from at most this many messages. */
 const UNEMITTED_BOUND = 512
-/** A longer filter takes too long to write in one turn of the event loop: its parts are subscribed to one after the other. */
+/** It takes too long to write a longer filter in one turn of the event loop, so its parts are subscribed to one by one. */
 const PART_BOUND_ADDRESSES = 10_000
-/** Where a node refuses a long filter, each kind of logs is split into at most this many subscriptions. */
+/** If a node refuses a long filter, each kind of logs is split into at most this many subscriptions. */
 const PARTS_BOUND = 16
-/** A replaced subscription may still push, so its id is kept for a while. */
+/** Ids of replaced subscriptions are kept for a while, since these may still push. */
 const SUBSCRIPTIONS_BOUND = 8 * PARTS_BOUND
 
 type Options = {
-  /** The chain that the node must serve. */
   readonly chain: ChainIdentity
   readonly now: () => number
   readonly warn: (kind: string, detail: unknown) => void
-  /** Receives each message before it is read. */
   readonly onMessage?: (json: Buffer) => void
 }
 
-/** Why the upstream socket was lost, or never opened. */
 export class LinkError extends Error {
   /** Whether the node answers, but refuses subscriptions. */
   readonly isRefused: boolean
-  /** How long the node asks to be left alone. */
   readonly retryAfterMs: number
 
   constructor(reason: string, isRefused = false, retryAfterMs = 0) {
@@ -72,7 +67,7 @@ const Answer = z.union([
 
 type Notification = { readonly subscription: string; readonly result: unknown }
 
-/** Checked by hand: a schema takes four times as long, and every pushed log comes through here. */
+/** Checked without a schema, which takes four times as long: the relay reads each pushed log by this function. */
 function readNotification(message: unknown): Notification | null {
   if (!isObject(message) || message.method !== 'eth_subscription' || !isObject(message.params)) return null
   const { subscription, result } = message.params
@@ -84,13 +79,13 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
 type LogSubscriptionKind = 'pendingLogs' | 'logs'
 type SubscriptionKind = LogSubscriptionKind | 'newHeads'
 
-/** A subscription that is being made: to these addresses, in parts of this size. A later one has a higher number. */
+/** A subscription in progress: to these addresses, in parts of this size. `nth` counts the attempts. */
 type Attempt = {
   readonly nth: number
   readonly kind: LogSubscriptionKind
   readonly addresses: readonly Hex[]
   readonly partSize: number
-  /** The parts that the node has accepted. */
+  /** Ids of the parts that the node has accepted. */
   readonly ids: readonly string[]
 }
 
@@ -98,12 +93,12 @@ type PendingRequest = { readonly onResult: (result: unknown) => void; readonly o
 
 const noAttempt: Pick<Attempt, 'nth' | 'ids'> = { nth: 0, ids: [] }
 
-/** Why a request failed. The code is null after a timeout. */
+/** The code is null after a timeout. */
 type RequestFailure = { readonly code: number | null; readonly message: string }
 
 const UNKNOWN_METHOD_CODE = -32601
 
-/** One socket from opening to close: checks the chain, subscribes, resubscribes when the tokens change, and pings. */
+/** One socket, from open to close: checks the chain, subscribes, subscribes again if the tokens change, and pings. */
 export class SubscriptionSocket {
   readonly signals = new Subject<LinkSignal>()
   readonly #options: Options
@@ -111,12 +106,11 @@ export class SubscriptionSocket {
   readonly #requests = new Map<number, PendingRequest>()
   readonly #kindBySubscription = new Map<string, SubscriptionKind>()
   readonly #timers = new Set<NodeJS.Timeout>()
-  /** The logs of the current read. */
   #unemitted: { readonly kind: LogSubscriptionKind; readonly results: unknown[]; readonly receivedAt: number } | null = null
   #earlyNotifications: { subscription: string; result: unknown; receivedAt: number }[] = []
   #addresses: readonly Hex[] = []
   #isReady = false
-  /** The wanted subscriptions, and the ids of the open ones with the number of their attempt. */
+  /** The wanted subscriptions, with the ids of the open ones. */
   readonly #logSubscriptions = new Map<LogSubscriptionKind, Pick<Attempt, 'nth' | 'ids'>>([['pendingLogs', noAttempt]])
   #attemptCount = 0
   #lastId = 0
@@ -148,25 +142,25 @@ export class SubscriptionSocket {
     this.#socket.on('close', (code) => this.#end(`closed with ${code}`))
   }
 
-  /** Subscribes to these tokens. The previous subscription ends only after the new one is confirmed. */
+  /** The previous subscription ends only after the node confirms the new one. */
   setAddresses(addresses: readonly Hex[]): void {
     this.#addresses = addresses
     if (this.#isReady) this.#subscribeToLogs()
   }
 
-  /** Retries pre-confirmed logs, and subscribes to sealed logs as well. */
+  /** Retries pre-confirmed logs, and subscribes to sealed logs too. */
   retrySubscriptions(): void {
     if (!this.#isReady) return
     this.#subscribe('pendingLogs')
     if (!this.#logSubscriptions.has('logs')) this.#subscribe('logs')
   }
 
-  /** Another node may answer on this socket now. */
+  /** Another node may answer on this socket by now. */
   checkChainAgain(): void {
     if (this.#isReady) this.#checkChain(() => {})
   }
 
-  /** Ends the socket as lost, so that the next URL is tried. */
+  /** Ends the socket as if it was lost, so that the link tries the next URL. */
   leave(reason: string): void {
     if (!this.#hasEnded) this.signals.next({ type: 'left', what: 'link' })
     this.#end(reason)
@@ -185,7 +179,7 @@ export class SubscriptionSocket {
         if (mismatch) this.#end(`wrong chain: ${mismatch}`)
         else onRight()
       },
-      // A node without eth_chainId is the operator's choice. One that has it and fails is not trusted now.
+      // The operator may choose a node without eth_chainId. A node that has the method and fails is not trusted.
       onError: ({ code, message }) => {
         if (code === null || code === UNKNOWN_METHOD_CODE) onRight()
         else this.#end(`eth_chainId refused: ${code} ${message}`)
@@ -241,7 +235,7 @@ export class SubscriptionSocket {
     })
   }
 
-  /** The node pushes logs of all addresses now, the last part with this id. Earlier subscriptions end. */
+  /** Called once the node has accepted all parts, the last one with `lastId`. Ends the earlier subscriptions. */
   #replaceSubscriptions({ nth, kind, addresses, ids }: Attempt, lastId: string): void {
     const previous = this.#logSubscriptions.get(kind) ?? noAttempt
     if (previous.nth > nth) return this.#unsubscribe(ids)
@@ -253,7 +247,7 @@ export class SubscriptionSocket {
 
   #reportRefusal(kind: LogSubscriptionKind, failure: RequestFailure): void {
     this.#options.warn(`upstream refuses ${kind}`, failure)
-    // The logs of the addresses before are better than none.
+    // Logs of the previous addresses are better than none.
     if (kind === 'pendingLogs' && this.#logSubscriptions.get(kind)?.ids.length) return this.signals.next({ type: 'refused' })
     this.#logSubscriptions.delete(kind)
     if (this.#logSubscriptions.size > 0) return
@@ -269,7 +263,7 @@ export class SubscriptionSocket {
   #addSubscription(id: unknown, kind: SubscriptionKind): void {
     if (typeof id !== 'string') return this.#end('a subscription was answered without an id')
     this.#kindBySubscription.set(id, kind)
-    // newHeads is subscribed to once per socket, so only ids of log subscriptions may be dropped.
+    // The socket subscribes to newHeads once, so its id has to stay.
     const oldest = [...this.#kindBySubscription.keys()].find(
       (subscription) => this.#kindBySubscription.get(subscription) !== 'newHeads',
     )
@@ -306,7 +300,7 @@ export class SubscriptionSocket {
       this.#earlyNotifications.push({ subscription, result, receivedAt })
   }
 
-  /** Most messages push one log. What follows them is done once per read of the socket. */
+  /** Most messages push one log. All logs of one read of the socket are handled together. */
   #addLog(kind: LogSubscriptionKind, result: unknown, receivedAt: number): void {
     if (this.#unemitted?.kind !== kind || this.#unemitted.results.length === UNEMITTED_BOUND) this.#emitLogs()
     if (!this.#unemitted) {
@@ -339,7 +333,7 @@ export class SubscriptionSocket {
     this.#socket.send(requestText({ jsonrpc: '2.0', id, method, params }))
   }
 
-  /** A half-open connection looks quiet; only a missing pong reveals it. */
+  /** A half-open connection looks quiet. Only a missing pong reveals it. */
   #startPinging(): void {
     let hasAnswered = true
     this.#socket.on('pong', () => {

@@ -6,7 +6,7 @@ const WORD_BYTES = 32
 const WORD_DIGITS = 2 * WORD_BYTES
 /** Strings in longer data are not decoded. */
 const TEXT_DATA_BOUND_BYTES = 64 * 2 ** 10
-/** A uint8 has no more values than this, so a longer list repeats some. */
+/** A uint8 has this many values, so a longer list repeats some. */
 const LIST_BOUND = 256
 /** The longest data of a type. A list takes an offset, a length, and its elements. */
 const BOUNDS_BYTES: Readonly<Record<string, number>> = { string: TEXT_DATA_BOUND_BYTES, 'uint8[]': (2 + LIST_BOUND) * WORD_BYTES }
@@ -18,7 +18,7 @@ const ADDRESS_PADDING = `0x${'0'.repeat(24)}`
 export const isAddressWord = (word: Hex): boolean => word.startsWith(ADDRESS_PADDING)
 export const addressFromWord = (word: Hex): Hex => `0x${word.slice(ADDRESS_PADDING.length)}`
 
-/** Decodes data as values of these types; null if it has another layout or is longer than the bounds. */
+/** Decodes data as values of these types; null if the data has another layout or exceeds the limits. */
 export function abiDecoder<const Values extends readonly AbiParameter[]>(
   values: Values,
 ): (data: Hex) => DecodeAbiParametersReturnType<Values> | null {
@@ -44,7 +44,7 @@ export function abiDecoder<const Values extends readonly AbiParameter[]>(
   }
 }
 
-/** Decodes the data of the frequent events, for which the general decoder takes ten times as long. */
+/** The frequent events have this data, for which the general decoder takes ten times as long. */
 function decodeUints(data: Hex, count: number): readonly bigint[] | null {
   if (data.length !== '0x'.length + count * WORD_DIGITS) return null
   if (count === 1) return [BigInt(data)]
@@ -53,5 +53,5 @@ function decodeUints(data: Hex, count: number): readonly bigint[] | null {
   )
 }
 
-/** The decoder is five times slower on a long string if it parses the hex itself. */
+/** On a long string the decoder is five times slower if it parses the hex itself. */
 const bytesOf = (data: Hex): Uint8Array => Buffer.from(data.slice(2), 'hex')

@@ -4,7 +4,7 @@ import type { Hex } from '../../../lib/hex.ts'
 import { abiDecoder, addressFromWord, isAddressWord } from './abi-decoder.ts'
 import type { Log } from './read-logs.ts'
 
-/** A decoded log. One of unknown layout is `other` and published undecoded. */
+/** A decoded log. A log of unknown layout is `other`, and is published undecoded. */
 export type DecodedEvent =
   | { readonly event: 'Transfer'; readonly from: Hex; readonly to: Hex; readonly amount: bigint }
   | { readonly event: 'Approval'; readonly owner: Hex; readonly spender: Hex; readonly amount: bigint }
@@ -25,7 +25,7 @@ export type DecodedEvent =
   | { readonly event: 'AnswerUpdated'; readonly answer: bigint; readonly round: bigint; readonly updatedAt: bigint }
   | { readonly event: 'other' }
 
-/** Text from a contract is untrusted: it is cut after these many characters. */
+/** Text from a contract is untrusted, and is cut after so many characters. */
 const ID_BOUND = 256
 const NAME_BOUND = 128
 const METADATA_NAME_BOUND = 256
@@ -36,11 +36,10 @@ type Indexed = readonly [Hex, Hex, Hex]
 
 type EventLayout = {
   readonly indexed: readonly ('address' | 'bytes32' | 'int256' | 'uint256')[]
-  /** Null if the data has another layout. */
   readonly decode: (indexed: Indexed, data: Hex) => DecodedEvent | null
 }
 
-/** Decodes the events of the token standard and of the price feeds. A known event in another layout is `other` too. */
+/** Decodes the events of the token standard and of the price feeds. A known event in another layout is `other`. */
 export function decodeLog({ topics, data }: Log): DecodedEvent {
   const [selector = '0x', first = '0x', second = '0x', third = '0x'] = topics
   const layout = layouts.get(selector)
@@ -48,7 +47,6 @@ export function decodeLog({ topics, data }: Log): DecodedEvent {
   return layout.decode([first, second, third], data) ?? { event: 'other' }
 }
 
-/** The first topic is the selector. */
 const matchesLayout = ({ indexed }: EventLayout, topics: readonly Hex[]): boolean =>
   topics.length === indexed.length + 1 &&
   indexed.every((type, index) => type !== 'address' || isAddressWord(topics[index + 1] ?? '0x'))
@@ -59,7 +57,6 @@ const features = parseAbiParameters('uint8[]')
 const text = parseAbiParameters('string')
 const texts = parseAbiParameters('string, string')
 
-/** By event selector. */
 const layouts: ReadonlyMap<string, EventLayout> = new Map([
   defineEvent('Transfer', ['address', 'address'], uint, ([from, to], [amount]) => ({
     event: 'Transfer',
@@ -121,7 +118,7 @@ const layouts: ReadonlyMap<string, EventLayout> = new Map([
   })),
 ])
 
-/** An event whose indexed values come before all others. */
+/** Defines an event whose first values are the indexed ones. */
 function defineEvent<const Data extends readonly AbiParameter[]>(
   name: string,
   indexed: EventLayout['indexed'],

@@ -2,26 +2,24 @@ import type { Hex } from '../../../lib/hex.ts'
 import type { DecodedEvent } from './events.ts'
 import type { Log } from './read-logs.ts'
 
-/** A decoded log, with what other logs of its transaction add to it. */
+/** A decoded log, with additions from other logs of its transaction. */
 export type DecodedLog = {
   readonly log: Log
   readonly decoded: DecodedEvent
   /** The memo that follows a transfer. */
   readonly memo: Hex | null
-  /** Whether a Seized log marks the transfer as a seizure. */
   readonly isSeized: boolean
-  /** Of an announcement: the keys of the logs between its start and its end, in log order. */
+  /** For an announcement: the keys of the logs between its start and its end, in log order. */
   readonly enclosedKeys: readonly string[]
-  /** Whether an EndAnnouncement closed the announcement. */
   readonly isClosed: boolean
 }
 
-/** How many announcements of one contract may be open at once. Beyond it the oldest counts as never closed. */
+/** Open announcements of one contract. Beyond this number the oldest counts as never closed. */
 const OPEN_BRACKETS_BOUND = 16
 
 type MutableDecodedLog = { -readonly [Name in keyof DecodedLog]: DecodedLog[Name] }
 
-/** Events that explain another log, enclose others, or are explained by another, at any distance in the transaction. */
+/** Events with a relation to other logs at any distance in their transaction. */
 const farRelatedEvents: ReadonlySet<DecodedEvent['event']> = new Set([
   'Seized',
   'MultiplierUpdated',
@@ -30,30 +28,22 @@ const farRelatedEvents: ReadonlySet<DecodedEvent['event']> = new Set([
   'EndAnnouncement',
 ])
 
-/** Whether a log may change what another log of its transaction means that is not next to it. */
+/** Whether the event may change the meaning of a log that is not next to it in the transaction. */
 export const isFarRelated = ({ event }: DecodedEvent): boolean => farRelatedEvents.has(event)
 
-/** Whether a log may change what another log of its transaction means. A Memo explains the log before it; most stand alone. */
+/** Whether the event may change the meaning of another log of its transaction. Most do not; a Memo explains the log before it. */
 export const isRelated = (decoded: DecodedEvent): boolean => decoded.event === 'Memo' || isFarRelated(decoded)
 
 const NO_KEYS: readonly string[] = []
 
 type UnfoldedLog = Pick<DecodedLog, 'log' | 'decoded'>
 
-/** A log as it is where no other log of its transaction is related to it. */
-export const foldAlone = ({ log, decoded }: UnfoldedLog): DecodedLog => ({
-  log,
-  decoded,
-  memo: null,
-  isSeized: false,
-  enclosedKeys: NO_KEYS,
-  isClosed: false,
-})
+/** The result for a log without a relation to another. */
+export function foldAlone({ log, decoded }: UnfoldedLog): DecodedLog {
+  return { log, decoded, memo: null, isSeized: false, enclosedKeys: NO_KEYS, isClosed: false }
+}
 
-/**
- * Folds the logs of one block or transaction, in log order. Only logs of one contract in one transaction belong together. A log
- * that is folded into another becomes null.
- */
+/** Folds logs in log order. Only logs of one contract in one transaction belong together. A folded log becomes null. */
 export function foldLogs(logs: readonly UnfoldedLog[]): readonly (DecodedLog | null)[] {
   const drafts: MutableDecodedLog[] = logs.map(foldAlone)
   if (!logs.some(({ decoded }) => isRelated(decoded))) return drafts
@@ -64,7 +54,7 @@ export function foldLogs(logs: readonly UnfoldedLog[]): readonly (DecodedLog | n
   return drafts.map((draft) => (folded.has(draft) ? null : draft))
 }
 
-/** Folds the logs of one contract in one transaction: completes the drafts, and adds the merged ones to `folded`. */
+/** Completes the drafts, and adds those that are part of another to `folded`. */
 function foldContractLogs(contractLogs: readonly MutableDecodedLog[], folded: Set<MutableDecodedLog>): void {
   const seizureMatcher = contractLogs.some(({ decoded }) => decoded.event === 'Seized') ? new SeizureMatcher() : null
   const brackets = new AnnouncementBrackets()
@@ -110,7 +100,7 @@ function foldContractLogs(contractLogs: readonly MutableDecodedLog[], folded: Se
       .map(({ log }) => log.key)
 }
 
-/** A schedule repeats no immediate change, not even one to its value: that one counts before it. */
+/** A schedule never replaces an immediate change, not even one to its value. */
 const isSchedule = ({ effectiveAt }: { readonly effectiveAt: bigint }, { blockTimestamp }: Log): boolean =>
   blockTimestamp !== null && effectiveAt > blockTimestamp
 
@@ -118,12 +108,12 @@ type TransferFields = { readonly from: Hex; readonly to: Hex; readonly amount: b
 
 const transferKeyOf = ({ from, to, amount }: TransferFields): string => `${from} ${to} ${amount}`
 
-/** Matches each Seized log with the nearest equal transfer before it that has none yet, else with the next one. */
+/** Matches each Seized log with the nearest equal transfer before it that is still unmatched, or else with the next one. */
 class SeizureMatcher {
   readonly #unseized = new Map<string, MutableDecodedLog[]>()
   readonly #unmatched = new Map<string, MutableDecodedLog[]>()
 
-  /** The earlier Seized log that this transfer belongs to. */
+  /** Returns the earlier Seized log of this transfer. */
   addTransfer(draft: MutableDecodedLog, transfer: TransferFields): MutableDecodedLog | null {
     const transferKey = transferKeyOf(transfer)
     const seizure = this.#unmatched.get(transferKey)?.shift()
@@ -135,7 +125,7 @@ class SeizureMatcher {
     return seizure
   }
 
-  /** Whether an earlier transfer matches. */
+  /** Returns whether an earlier transfer matches. */
   addSeizure(seizure: MutableDecodedLog, transfer: TransferFields): boolean {
     const transferKey = transferKeyOf(transfer)
     const draft = this.#unseized.get(transferKey)?.pop()
@@ -154,9 +144,9 @@ function pushTo(stacks: Map<string, MutableDecodedLog[]>, key: string, draft: Mu
   else stacks.set(key, [draft])
 }
 
-/** Matches each EndAnnouncement with its announcement. Announcements may nest or overlap. */
+/** Matches each EndAnnouncement with an announcement. Announcements may nest or overlap. */
 class AnnouncementBrackets {
-  /** The closed announcements, and the range of logs that each encloses. */
+  /** Closed announcements, each with the range of logs that it encloses. */
   readonly closed: { readonly draft: MutableDecodedLog; readonly from: number; readonly to: number }[] = []
   readonly #open: { readonly draft: MutableDecodedLog; readonly id: string; readonly index: number }[] = []
 
@@ -165,7 +155,6 @@ class AnnouncementBrackets {
     if (this.#open.length > OPEN_BRACKETS_BOUND) this.#open.shift()
   }
 
-  /** Whether an announcement with this id was open. */
   close(id: string, index: number): boolean {
     const opened = this.#open.findLast((announcement) => announcement.id === id)
     if (!opened) return false

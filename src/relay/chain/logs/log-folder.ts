@@ -4,7 +4,6 @@ import { type DecodedEvent, decodeLog } from './events.ts'
 import { type DecodedLog, foldAlone, foldLogs, isFarRelated, isRelated } from './fold-logs.ts'
 import type { Log } from './read-logs.ts'
 
-/** Logs that arrived together, and when (ms). */
 export type ReceivedLogs = { readonly logs: readonly Log[]; readonly via: Ingest['source']; readonly receivedAt: number }
 
 /** A pre-confirmed log that is new, or whose meaning another log of its transaction changed. */
@@ -12,20 +11,18 @@ export type PendingLog = {
   readonly decodedLog: DecodedLog
   readonly via: Ingest['source']
   readonly receivedAt: number
-  /** Whether it was received before. */
   readonly isKnown: boolean
-  /** All received logs of its transaction. */
   readonly transaction: readonly { readonly log: Log }[]
 }
 
-/** What a batch of logs adds, and how many of them add nothing. */
+/** Result of a batch. `repeated` counts the logs that change nothing. */
 type FoldedLogs = { readonly pendingLogs: readonly PendingLog[]; readonly repeated: number }
 
 type SealedLogs = { readonly number: number; readonly hash: Hex; readonly timestamp: number | null; readonly logs: readonly Log[] }
-/** The decoded logs of a sealed block, and the logs that are folded into one of them; both in log order. */
+/** The decoded logs of a sealed block, and the logs that are folded into one of them, both in log order. */
 export type FoldedBlock = { readonly decodedLogs: readonly DecodedLog[]; readonly parts: readonly Log[] }
 
-/** `folded` is null while the log is part of another. */
+/** A received log of an unsettled block; `folded` is null while the log is part of another. */
 type KnownLog = {
   readonly log: Log
   readonly decoded: DecodedEvent
@@ -35,23 +32,21 @@ type KnownLog = {
   folded: DecodedLog | null
 }
 
-/** The transactions that a batch changes, and the index of the first changed log of each. */
+/** The first changed log of each transaction that a batch changes. */
 type ChangedFrom = Map<KnownLog[], number>
 
-/** Beyond this many logs the oldest block is forgotten; its settling folds its logs again. */
+/** Beyond this number of logs the oldest block is forgotten. Its settling then folds its logs again. */
 const LOGS_BOUND = 100_000
 
-/** Decodes each log once, and folds it with the logs received before of its transaction, until their block is settled. */
+/** Decodes each log once, and folds it with the other known logs of its transaction, until the block is settled. */
 export class LogFolder {
-  /** The known logs of each block and transaction, in log order. */
   readonly #blocks = new Map<number, Map<string, KnownLog[]>>()
-  /** The transactions in which a log may be related to one far from it. Others are folded again from a change on. */
+  /** Transactions with a log that may be related to a distant one. All others are folded again only from the changed log. */
   readonly #farRelated = new WeakSet<readonly KnownLog[]>()
   #size = 0
-  /** No log of a block up to this one is remembered. */
+  /** Logs of blocks up to this one are ignored. */
   #settled = Number.NEGATIVE_INFINITY
 
-  /** Folds the pre-confirmed logs of one batch. */
   fold(batch: readonly ReceivedLogs[]): FoldedLogs {
     const changed: ChangedFrom = new Map()
     let repeated = 0
@@ -67,12 +62,10 @@ export class LogFolder {
     return { pendingLogs, repeated }
   }
 
-  /** Folds the logs of a sealed block. */
   foldBlock({ number, hash, timestamp, logs }: SealedLogs): FoldedBlock {
     const known = this.#blocks.get(number)
     const decoded = logs
       .toSorted((a, b) => a.logIndex - b.logIndex)
-      // A node may return the same log twice.
       .filter((log, index, sorted) => log.logIndex !== sorted[index + 1]?.logIndex || log.key !== sorted[index + 1]?.key)
       .map((log) => ({
         log: log.blockHash === hash && log.blockTimestamp !== null ? log : withBlock(log, hash, timestamp),
@@ -85,32 +78,30 @@ export class LogFolder {
     }
   }
 
-  /** The log that was received before with this place in the chain. */
   find(block: number, transaction: string, logIndex: number): Log | undefined {
     const known = this.#blocks.get(block)?.get(transaction)
     const log = known?.[lastIndexUpTo(known, logIndex)]?.log
     return log?.logIndex === logIndex ? log : undefined
   }
 
-  /** All blocks up to this one are settled. */
   forgetSettled(settled: number): void {
     this.#settled = Math.max(settled, this.#settled)
     for (const block of this.#blocks.keys()) if (block <= settled) this.#forgetBlock(block)
   }
 
-  /** A reorganisation may have removed this block and all above it. */
+  /** Called after a reorganisation, which may have removed this block and all above it. */
   reopenFrom(block: number): void {
     this.#settled = Math.min(this.#settled, block - 1)
   }
 
-  /** Adds a log, and notes the transaction that it changes. Returns whether it changes one. */
+  /** Returns whether the log changes its transaction. */
   #add(received: Pick<KnownLog, 'log' | 'via' | 'receivedAt'>, changed: ChangedFrom): boolean {
     const { log, via } = received
     if (log.blockNumber <= this.#settled) return false
     const block = this.#blockOf(log.blockNumber)
     const transaction = block.get(log.transactionHash)
     if (!transaction) {
-      // An array that begins with its element has no room to spare; one that grows from empty has room for 17.
+      // An array literal reserves no spare room. An empty array that grows reserves room for 17 elements.
       const first = [knownLogOf(received, true)]
       block.set(log.transactionHash, first)
       this.#noteChange(first, 0, changed)
@@ -120,7 +111,7 @@ export class LogFolder {
     const index = lastIndexUpTo(transaction, log.logIndex)
     const known = transaction[index]
     const isNew = known?.log.logIndex !== log.logIndex
-    // A poll never changes a log that was received before: two nodes behind one URL would amend each other's logs forever.
+    // A poll never changes a known log: two nodes behind one URL would replace each other's logs without end.
     if (!isNew && (via !== 'pendingLogs' || isSameLog(known.log, log))) return false
     const added = knownLogOf(received, isNew)
     const at = isNew ? index + 1 : index
@@ -159,20 +150,15 @@ export class LogFolder {
   }
 }
 
-const knownLogOf = ({ log, via, receivedAt }: Pick<KnownLog, 'log' | 'via' | 'receivedAt'>, isNew: boolean): KnownLog => ({
-  log,
-  decoded: decodeLog(log),
-  via,
-  receivedAt,
-  isNew,
-  folded: null,
-})
+function knownLogOf({ log, via, receivedAt }: Pick<KnownLog, 'log' | 'via' | 'receivedAt'>, isNew: boolean): KnownLog {
+  return { log, decoded: decodeLog(log), via, receivedAt, isNew, folded: null }
+}
 
-/** The first log whose meaning a change of this one may change: a Transfer takes the Memo that follows it. */
+/** A change may also affect a Transfer just before it, which takes the Memo that follows it. */
 const firstAffected = (transaction: readonly KnownLog[], changedFrom: number): number =>
   transaction[changedFrom - 1]?.decoded.event === 'Transfer' ? changedFrom - 1 : changedFrom
 
-/** Folds a transaction again from this log on, and adds the logs whose meaning is new. */
+/** Folds a transaction again from this log, and adds the logs with a new meaning. */
 function foldTransaction(transaction: readonly KnownLog[], from: number, pendingLogs: PendingLog[]): void {
   const affected = from === 0 ? transaction : transaction.slice(from)
   const folded = affected.some(({ decoded }) => isRelated(decoded)) ? foldLogs(affected) : null
@@ -187,11 +173,9 @@ function foldTransaction(transaction: readonly KnownLog[], from: number, pending
   }
 }
 
-const withBlock = (log: Log, blockHash: Hex, timestamp: number | null): Log => ({
-  ...log,
-  blockHash,
-  blockTimestamp: log.blockTimestamp ?? timestamp,
-})
+function withBlock(log: Log, blockHash: Hex, timestamp: number | null): Log {
+  return { ...log, blockHash, blockTimestamp: log.blockTimestamp ?? timestamp }
+}
 
 /** The last log up to this index, by binary search; -1 if there is none. */
 function lastIndexUpTo(transaction: readonly KnownLog[], logIndex: number): number {

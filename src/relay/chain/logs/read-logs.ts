@@ -2,25 +2,25 @@ import { ADDRESS_CHARS, type Hex, readHex, readQuantity, WORD_CHARS, ZERO_WORD }
 import { NEVER_SECONDS } from '../../../lib/iso-time.ts'
 import { formatKey } from '../../../protocol/fields.ts'
 
-/** An answer with more topics per log, or more logs, is garbage. */
+/** A log with more topics, or an answer with more logs, is garbage. */
 const TOPICS_BOUND = 4
 const LOGS_BOUND = 200_000
 
-/** A log with lower-case hex and numbers, whichever node sent it. */
+/** A log in lower-case hex and numbers, in whatever form the node sent it. */
 export type Log = {
   readonly key: string
   readonly address: Hex
   readonly topics: readonly Hex[]
   readonly data: Hex
   readonly blockNumber: number
-  /** Null while pre-confirmed. Some nodes send zeros or a partial hash then, so a hash alone proves nothing. */
+  /** Null while pre-confirmed. Some nodes send zeros or a partial hash instead, so a hash proves nothing. */
   readonly blockHash: Hex | null
   readonly blockTimestamp: number | null
   readonly transactionHash: Hex
   readonly transactionIndex: number
   readonly logIndex: number
   readonly removed: boolean
-  /** Further fields; most nodes send none. */
+  /** Further fields of the node's log. Most nodes send none. */
   readonly more?: Readonly<Record<string, Primitive>>
 }
 
@@ -28,18 +28,15 @@ type Primitive = string | number | boolean | null
 const PRIMITIVE_BOUND_CHARS = 128
 const EXTRA_FIELDS_BOUND = 8
 
-/** Logs, and how many more were unreadable. A reader that knows their transactions names them; null is one that is unreadable too. */
+/** `unreadable` counts the logs that cannot be read. Null in `unreadableTxs` is a transaction hash that cannot be read. */
 export type Logs = { readonly logs: readonly Log[]; readonly unreadable: number; readonly unreadableTxs?: ReadonlySet<Hex | null> }
 
-/** The log that was received before with this place in the chain. */
+/** Returns the log that was received before with this place in the chain. */
 export type FindLog = (block: number, transaction: string, logIndex: number) => Log | undefined
 
 const findNone: FindLog = () => undefined
 
-/**
- * Reads both shapes that nodes send: one log, or an array of all pending ones. A bad log never drops the others. A log that
- * `findLog` finds shares the texts of the earlier one.
- */
+/** Reads one log or an array of logs: nodes send both. If `findLog` returns an earlier copy, the new log reuses its strings. */
 export function readLogs(answer: unknown, findLog: FindLog = findNone): Logs {
   const wireLogs: readonly unknown[] = Array.isArray(answer) ? answer : [answer]
   if (wireLogs.length > LOGS_BOUND) return { logs: [], unreadable: 1 }
@@ -51,7 +48,6 @@ export function readLogs(answer: unknown, findLog: FindLog = findNone): Logs {
   return { logs, unreadable: wireLogs.length - logs.length }
 }
 
-/** The transactions of the logs that cannot be read. */
 export function unreadableTxsOf(wireLogs: readonly unknown[]): ReadonlySet<Hex | null> {
   if (wireLogs.length > LOGS_BOUND) return new Set([null])
   const unreadable = wireLogs.filter((wire) => readLogs([wire]).unreadable > 0)
@@ -62,7 +58,7 @@ type WireRecord = Readonly<Record<string, unknown>>
 
 const isRecord = (value: unknown): value is WireRecord => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Checks by hand: a schema takes four times as long, and every pushed log comes through here. */
+/** Checked without a schema, which takes four times as long: the relay reads each pushed log by this function. */
 function readLog(wire: WireRecord, findLog: FindLog): Log | null {
   const blockNumber = readQuantity(wire.blockNumber)
   const transactionIndex = readQuantity(wire.transactionIndex)
@@ -95,7 +91,7 @@ function readLog(wire: WireRecord, findLog: FindLog): Log | null {
 
 type Content = Pick<Log, 'address' | 'topics' | 'data' | 'transactionHash'>
 
-/** The log that was received before, if it has the same texts: they need no check then. */
+/** Returns `known` if it has the same strings, which then need no check. */
 const knownContent = ({ address, topics, data }: WireRecord, known: Log | undefined): Log | null =>
   known !== undefined &&
   known.address === address &&

@@ -4,41 +4,35 @@ import type { RequestBatchFn } from '../rpc/endpoint-pool.ts'
 import type { Pool } from './pool.ts'
 import { PoolReader, type PoolReadings, unreadable } from './pool-reader.ts'
 
-/** What one batch read. */
 export type PoolsRead = { readonly type: 'pools' } & PoolReadings
 
-/** Between the beginnings of two batches. What is asked for meanwhile is one read after it. */
+/** Interval between the starts of two batches. All pools that become due within it are read in the next batch. */
 const READ_INTERVAL_MS = 50
-/** The same after a batch that read nothing. */
+/** Interval after a batch that read nothing. */
 const FAILED_INTERVAL_MS = 1_000
-/** An answer about a block further behind the known head is of a node that lags. */
+/** A node that answers for a block further behind the known head lags. */
 const BEHIND_BLOCKS = 2
-/** Ids of pools in one line of the log. */
 const LOGGED_POOLS_BOUND = 10
 
 type Options = {
   readonly requestBatch: RequestBatchFn
-  /** How often every pool is read. */
   readonly stocksRefreshMs: number
-  /** Where to read now. */
   readonly tag: () => 'pending' | 'latest'
-  /** The newest known sealed block. */
   readonly sealedHead: () => number | null
   readonly clock: SchedulerLike
   readonly warn: (kind: string, detail: unknown) => void
 }
 
-/** Reads the pools that are due, one batch at a time. Nothing waits for it. */
+/** Reads the pools that are due, one batch at a time. No movement waits for it. */
 export class PoolPoller {
   readonly #options: Options
   readonly #reader: PoolReader
   readonly #due = new Set<Pool>()
-  /** The block of the last reading of each pool. */
   readonly #readAt = new Map<Pool, number>()
   readonly #unreadable = new Set<Pool>()
   readonly #wakeUp = new WakeUp()
   #pools: readonly Pool[] = []
-  /** Blocks from this one on were replaced while a batch was in flight. */
+  /** The lowest block that was replaced while a batch was in flight. */
   #replacedFrom = Number.POSITIVE_INFINITY
 
   constructor(options: Options) {
@@ -46,7 +40,7 @@ export class PoolPoller {
     this.#reader = new PoolReader(options)
   }
 
-  /** The pools to read from now on; new ones are due. */
+  /** Sets the pools to read. New ones are due at once. */
   setPools(pools: readonly Pool[]): void {
     const added = pools.filter((pool) => !this.#pools.includes(pool))
     this.#pools = pools
@@ -60,7 +54,7 @@ export class PoolPoller {
     if (this.#due.size > 0) this.#wakeUp.notify()
   }
 
-  /** These blocks were replaced: what was read there does not hold. */
+  /** Called after a reorganisation from this block. Pools that were read in replaced blocks are due again. */
   readAgainFrom(block: number): void {
     this.#replacedFrom = Math.min(this.#replacedFrom, block)
     this.read([...this.#readAt].flatMap(([pool, readAt]) => (readAt >= block ? [pool] : [])))
@@ -92,7 +86,7 @@ export class PoolPoller {
     }
   }
 
-  /** Null if the block was replaced meanwhile: then the pools are due again. */
+  /** Null if the block was replaced during the read. Then the pools are due again. */
   async #readDue(due: readonly Pool[], signal: AbortSignal): Promise<PoolsRead | null> {
     const { tag, sealedHead } = this.#options
     const head = sealedHead() ?? 0
@@ -110,7 +104,7 @@ export class PoolPoller {
     return { type: 'pools', ...readings }
   }
 
-  /** Pools that cannot be read are logged once. */
+  /** Logs a pool that cannot be read once. */
   #record({ block, pools }: PoolReadings): void {
     const failures = new Map<string, string[]>()
     for (const [pool, reading] of pools) {

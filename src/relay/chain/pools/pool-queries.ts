@@ -6,22 +6,22 @@ import type { BatchRequest } from '../rpc/endpoint-pool.ts'
 import type { BatchAnswer } from '../rpc/rpc-answer.ts'
 import { isToken0, type Pool, type PoolState, poolAccount, SQRT_PRICE_BOUNDS } from './pool.ts'
 
-/** A pool as it is in a block, or why it cannot be read. */
+/** State of a pool in a block, or why it cannot be read. */
 export type PoolReading =
   | ({
       readonly kind: 'read'
-      /** Null where the upstream does not say it. */
+      /** Null if the upstream does not tell the fee. */
       readonly feeBps: string | null
     } & PoolState)
   | { readonly kind: 'unreadable'; readonly reason: string }
 
-/** `refused`: this way never gives an answer, another one may. `failed`: the same one may give an answer later. */
+/** `refused`: only another way may give an answer. `failed`: this way may give an answer later. */
 export type PoolAnswer = PoolReading | { readonly kind: 'refused' | 'failed'; readonly reason: string }
 
-/** By calls to the contract, or from its storage. */
+/** Pools are read by calls to the contract, or from its storage. */
 export type ReadingWay = 'call' | 'storage'
 
-/** What never changes in a pool, as far as it is known. */
+/** Known facts about a pool that never change. */
 export type PoolFacts = { readonly areTokensRight: boolean; readonly feeBps: string | null }
 
 type QueryName = 'state' | 'liquidity' | 'token0' | 'token1' | 'fee'
@@ -35,24 +35,24 @@ const SELECTORS = {
   token1: '0xd21220a7',
   fee: '0xddca3f43',
 } as const satisfies Record<QueryName, Hex>
-/** Of `extsload(bytes32)`, by which a v4 manager shows its storage. */
+/** `extsload(bytes32)`, which shows the storage of a v4 manager. */
 const EXTSLOAD_SELECTOR = '0x1e2eaeaf'
 const V3_SLOTS = { state: '0x0', liquidity: '0x4' } as const
-/** The slot of a v4 manager's mapping with all pools, and where a pool's liquidity is from its first slot. */
+/** The slot of the mapping of all pools in a v4 manager, and the distance from a pool's first slot to its liquidity. */
 const V4_POOLS_SLOT = 6
 const V4_LIQUIDITY_OFFSET = 3n
-/** In a stored state, the lowest bits are the root of the price. In v4 the fee stands above price, tick and protocol fee. */
+/** The lowest bits of a stored state are the root of the price. In v4 the fee is above price, tick and protocol fee. */
 const ROOT_BITS = 160
 const V4_FEE_SHIFT = 208n
 const FEE_BITS = 24
 const LIQUIDITY_BITS = 128
 /** Fees are in hundredths of a basis point. */
 const FEE_SCALE = 2
-/** No function that is called here returns more. */
+/** The called functions return less. */
 const WORDS_BOUND = 16
 const WORD_BYTES = 32
 
-/** What to ask about a pool. Slipstream pools cannot be read from storage. */
+/** The requests about a pool. Slipstream pools cannot be read from storage. */
 export function poolQueries(pool: Pool, way: ReadingWay, facts: PoolFacts, tag: 'pending' | 'latest'): PoolQueries {
   const account = poolAccount(pool)
   const call = (data: Hex): BatchRequest => ({ method: 'eth_call', params: [{ to: account, data }, tag] })
@@ -68,14 +68,13 @@ export function poolQueries(pool: Pool, way: ReadingWay, facts: PoolFacts, tag: 
   }
 }
 
-/** What the answers say of the pool. */
 export function readPoolAnswers(pool: Pool, way: ReadingWay, facts: PoolFacts, answers: QueryAnswers): PoolAnswer {
   const tokens = facts.areTokensRight ? null : tokensOf(answers)
   if (tokens && !areOf(pool, tokens)) {
     const reason = `pool ${pool.id} trades ${tokens.join(' and ')}, not ${pool.token} and ${pool.currency.address}`
     return { kind: 'unreadable', reason }
   }
-  // A pool of other tokens must not be read before that is known.
+  // Before its tokens are known, a pool must not be read: it may be of other tokens.
   const unread = way === 'call' && pool.kind !== 'uniswap_v4' && !facts.areTokensRight && !tokens
   const failed = unread ? [answers.token0, answers.token1].map(readWord).find(({ kind }) => kind === 'failed') : undefined
   if (failed?.kind === 'failed') return failed
@@ -91,7 +90,7 @@ export function readPoolAnswers(pool: Pool, way: ReadingWay, facts: PoolFacts, a
   return { kind: 'read', sqrtPriceX96, liquidity: liquidity.value, feeBps }
 }
 
-/** What is known of the pool after these answers. The fee of a Slipstream pool may change. */
+/** The known facts after these answers. The fee of a Slipstream pool may change, so it is no fact. */
 export function learnFacts(pool: Pool, { areTokensRight, feeBps }: PoolFacts, answers: QueryAnswers): PoolFacts {
   const tokens = tokensOf(answers)
   return {
@@ -115,12 +114,11 @@ function v4SlotsOf(id: Hex): Slots {
   }
 }
 
-/** The first word of an answer, or why there is none. */
 type WordAnswer =
   | { readonly kind: 'word'; readonly value: bigint; readonly text: Hex }
   | { readonly kind: 'refused' | 'failed' | 'unreadable'; readonly reason: string }
 
-/** The first of the whole words that an answer is; null if it is something else, or has too many. */
+/** Null if the answer does not consist of whole words, or has too many of them. */
 function firstWordOf(answer: unknown): Hex | null {
   const bytes = typeof answer === 'string' ? (answer.length - '0x'.length) / 2 : 0
   if (bytes === 0 || bytes % WORD_BYTES !== 0 || bytes > WORDS_BOUND * WORD_BYTES) return null
@@ -134,21 +132,20 @@ function readWord(answer: BatchAnswer | undefined): WordAnswer {
     const { error } = answer
     return { kind: error.isRefused || error.kind === 'reverted' ? 'refused' : 'failed', reason: error.message }
   }
-  // A contract without the function, or none at all.
+  // The contract lacks the function, or does not exist.
   if (answer.result === '0x') return { kind: 'refused', reason: 'the answer is empty' }
   const text = firstWordOf(answer.result)
   if (text === null) return { kind: 'unreadable', reason: 'the answer is not whole 32-byte words' }
   return { kind: 'word', value: BigInt(text), text }
 }
 
-/** Why a pool is not read: first what another way may change, then what time may. */
+/** The reason why a pool cannot be read. A refusal takes precedence, since another way of reading may succeed. */
 function worseOf(...answers: readonly WordAnswer[]): PoolAnswer {
   const reasons = answers.filter((answer) => answer.kind !== 'word')
   const [first] = ['refused', 'failed', 'unreadable'].flatMap((kind) => reasons.filter((reason) => reason.kind === kind))
   return first ?? { kind: 'failed', reason: 'no answer' }
 }
 
-/** The pool's tokens in their order. Null if they cannot be read. */
 function tokensOf({ token0, token1 }: QueryAnswers): readonly [Hex, Hex] | null {
   const [first, second] = [addressOf(token0), addressOf(token1)]
   return first && second ? [first, second] : null
@@ -159,7 +156,7 @@ function addressOf(answer: BatchAnswer | undefined): Hex | null {
   return word.kind === 'word' && isAddressWord(word.text) ? addressFromWord(word.text) : null
 }
 
-/** In the other order the price would be the inverse. */
+/** Checks the order too: in the other order the price would be the inverse. */
 function areOf(pool: Pool, [first, second]: readonly [Hex, Hex]): boolean {
   const pair = [pool.token, pool.currency.address]
   const [token0, token1] = isToken0(pool) ? pair : pair.reverse()

@@ -18,33 +18,31 @@ import {
   readPoolAnswers,
 } from './pool-queries.ts'
 
-/** The block that pools were read in. The hash is null while it is pre-confirmed. */
+/** The hash is null while the block is pre-confirmed. */
 type ReadingBlock = { readonly number: number; readonly hash: Hex | null; readonly timestamp: number | null }
 
-/** Pools as they are in one block; the block is null if none of them was read. */
+/** States of pools in one block; the block is null if no pool was read. */
 export type PoolReadings = { readonly block: ReadingBlock | null; readonly pools: ReadonlyMap<Pool, PoolReading> }
 
 type Tag = 'pending' | 'latest'
 
 type Options = { readonly requestBatch: RequestBatchFn; readonly clock: SchedulerLike }
 
-/** A reading that takes longer is given up. */
 const READING_BOUND_MS = 2_000
-/** How often the same is requested again, if something has no answer or the block changes meanwhile. */
+/** Number of repeats of a batch that lacks an answer, or during which the block changed. */
 const REPEATS_BOUND = 1
-/** What failed a moment ago often fails again at once. */
+/** A request that failed would often fail again at once. */
 const REPEAT_PAUSE_MS = 150
-/** How long a pool that no call reads is read from storage. */
+/** After calls fail for a pool, it is read from storage for this long. */
 const STORAGE_MS = 600_000
-/** Pools of which something is remembered. */
 const POOLS_BOUND = 1_000
 
-/** What one batch gave, and why the next one follows: read in another way, at `latest`, or once more. */
+/** Result of one batch. `next` is set if another batch follows: in another way, in the latest block, or a repeat. */
 type BatchOutcome = { readonly readings: PoolReadings; readonly next: 'way' | 'latest' | 'repeat' | null }
 
 type PoolMemory = { facts: PoolFacts; storageUntil: number }
 
-/** Reads pools, all in one block: a batch asks for the block's header first and last. */
+/** Reads pools, all in one block: the first and the last request of a batch are for the block's header. */
 export class PoolReader {
   readonly #options: Options
   readonly #memories = new BoundedMap<Pool, PoolMemory>(POOLS_BOUND)
@@ -53,7 +51,7 @@ export class PoolReader {
     this.#options = options
   }
 
-  /** Takes one batch, or several one after the other. Fails only if the signal is aborted. */
+  /** Sends one batch, or several one after the other. Fails only if the signal is aborted. */
   async read(pools: readonly Pool[], tagAtFirst: Tag, signal: AbortSignal): Promise<PoolReadings> {
     const deadline = new AbortController()
     const timer = this.#options.clock.schedule(() => deadline.abort(), READING_BOUND_MS)
@@ -63,7 +61,7 @@ export class PoolReader {
     try {
       for (let repeats = 0; repeats <= REPEATS_BOUND; ) {
         const outcome = await this.#attempt(pools, tag, bounds)
-        // What was read before stands, if the repeat reads nothing.
+        // If a repeat reads nothing, the earlier readings stand.
         if (outcome.readings.block || !readings.block) readings = outcome.readings
         if (outcome.next === null) break
         if (outcome.next === 'latest') tag = 'latest'
@@ -82,10 +80,14 @@ export class PoolReader {
 
   async #attempt(pools: readonly Pool[], tag: Tag, signal: AbortSignal): Promise<BatchOutcome> {
     const asked = pools.map((pool) => this.#queriesFor(pool, tag))
-    // The latest block tells whether the pending one is being built.
+    // The latest block shows whether the pending one is being built.
     const headers = tag === 'pending' ? [headerOf(tag), headerOf('latest')] : [headerOf(tag)]
     const batch = [...headers, ...asked.flatMap(({ queries }) => queries.map(([, request]) => request)), headerOf(tag)]
-    const answers = await this.#request(batch, signal)
+    const answers = await this.#options.requestBatch(batch, signal).catch((failure: unknown) => {
+      signal.throwIfAborted()
+      if (failure instanceof UpstreamError) return failure
+      throw failure
+    })
     if (answers instanceof UpstreamError) return { readings: unreadable(pools, answers.message), next: 'repeat' }
     const [first, last] = [readHeader(answers[0]), readHeader(answers[batch.length - 1])]
     const latest = readHeader(answers[headers.length - 1])
@@ -100,7 +102,7 @@ export class PoolReader {
     })
     if (!block) return { readings: unreadable(pools, 'the block has no header'), next: 'repeat' }
     if (!first || !last || !isSameBlock(first, last))
-      return { readings: unreadable(pools, 'the block changed meanwhile'), next: 'repeat' }
+      return { readings: unreadable(pools, 'the block changed during the read'), next: 'repeat' }
     const kinds = new Set(read.map(([, { kind }]) => kind))
     const next = kinds.has('refused') ? 'way' : kinds.has('failed') ? 'repeat' : null
     return { readings: { block, pools: new Map(read.map(([pool, answer]) => [pool, asReading(answer)])) }, next }
@@ -112,18 +114,7 @@ export class PoolReader {
     return { pool, way, queries: Object.entries(poolQueries(pool, way, facts, tag)) }
   }
 
-  /** The error, if nothing was answered at all. */
-  async #request(batch: readonly BatchRequest[], signal: AbortSignal): Promise<readonly BatchAnswer[] | UpstreamError> {
-    try {
-      return await this.#options.requestBatch(batch, signal)
-    } catch (failure) {
-      signal.throwIfAborted()
-      if (failure instanceof UpstreamError) return failure
-      throw failure
-    }
-  }
-
-  /** Reads the answers about one pool, and remembers what need not be asked again. */
+  /** Reads the answers about one pool, and remembers facts that need no further request. */
   #readPool(pool: Pool, way: ReadingWay, answers: QueryAnswers): PoolAnswer {
     const memory = this.#memoryOf(pool)
     const answer = readPoolAnswers(pool, way, memory.facts, answers)
@@ -143,14 +134,11 @@ export class PoolReader {
   }
 }
 
-/** Pools that cannot be read, all for the same reason. */
-export const unreadable = (pools: readonly Pool[], reason: string): PoolReadings => ({
-  block: null,
-  pools: new Map(pools.map((pool) => [pool, { kind: 'unreadable', reason }])),
-})
+export function unreadable(pools: readonly Pool[], reason: string): PoolReadings {
+  return { block: null, pools: new Map(pools.map((pool) => [pool, { kind: 'unreadable', reason }])) }
+}
 
-const asReading = (answer: PoolAnswer): PoolReading =>
-  answer.kind === 'read' ? answer : { kind: 'unreadable', reason: answer.reason }
+const asReading = (answer: PoolAnswer): PoolReading => (answer.kind === 'read' ? answer : { ...answer, kind: 'unreadable' })
 
 /** Whether the node has no such block, or refuses to show it. */
 const isNone = (answer: BatchAnswer | undefined): boolean =>
@@ -163,7 +151,7 @@ const isSameBlock = (a: Header, b: Header): boolean => a.number === b.number && 
 
 const headerOf = (tag: Tag): BatchRequest => ({ method: 'eth_getBlockByNumber', params: [tag, false] })
 
-/** The block of a header, which is the latest one or is built on it. Null if it is another one. */
+/** Null unless the header is the latest block, or is built on it. */
 function blockOf({ number, hash, parentHash, timestamp }: Header, latest: SealedHeader): ReadingBlock | null {
   // Some nodes answer `pending` with the latest block.
   if (hash === latest.hash) return { number: latest.number, hash, timestamp }

@@ -6,38 +6,33 @@ import { Header, type SealedHeader } from './header.ts'
 import { LongList } from './long-list.ts'
 import { UpstreamError } from './upstream-error.ts'
 
-const isBehind = (failure: unknown): boolean => failure instanceof UpstreamError && failure.kind === 'behind'
-
-/** Not every node returns logs in the order of the chain. Logs of one key are beside each other then. */
+/** Not every node returns logs in chain order. Sorting also puts logs with one key next to each other. */
 const sortLogs = (logs: readonly Log[]): readonly Log[] =>
   logs.toSorted((a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex || Number(a.key > b.key) - Number(a.key < b.key))
 
-/**
- * Reads headers and logs, and checks both. A block that the node lacks is requested once more at once: one URL may
- * stand for several nodes, and the next answer may come from one that has the block.
- */
+/** Reads and checks headers and logs. Repeats the request for a missing block once, since another node of the URL may have it. */
 export class BlockReader {
   readonly #request: RequestFn
   readonly #findLog: FindLog | undefined
-  /** The longest filter that no node has refused. */
+  /** One less than the shortest list of addresses that a node refused. */
   #addressesBound = Number.POSITIVE_INFINITY
 
-  /** `findLog` finds pre-confirmed logs, most of which are read again as sealed ones. */
+  /** `findLog` finds earlier copies: most sealed logs were received before as pre-confirmed ones. */
   constructor(request: RequestFn, findLog?: FindLog) {
     this.#request = request
     this.#findLog = findLog
   }
 
-  /** The header of a block; null if there is none, or if a lagging node does not have it yet. */
+  /** Null if there is no such block, or if a lagging node does not have it yet. */
   async header(block: 'latest' | 'pending' | 'safe' | 'finalized' | number, signal?: AbortSignal): Promise<Header | null> {
     if (typeof block !== 'number') return this.#header(block, signal)
     const number = quantity(block)
     return (await this.#header(number, signal)) ?? this.#header(number, signal)
   }
 
-  /** The logs of one sealed block. A lagging node cannot answer an unknown hash with an empty list. */
+  /** Reads by hash, since a lagging node cannot answer an unknown hash with an empty list. */
   logsByHash({ number, hash }: BlockId, addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
-    // A block cannot be split, so its contracts are.
+    // A block cannot be split, so the list of contracts is.
     return this.#inParts(addresses, true, async (part) => {
       const answer = await this.#logsByHash(hash, part, signal)
       if (answer.logs.some((log) => log.blockHash !== hash || log.blockNumber !== number))
@@ -46,14 +41,14 @@ export class BlockReader {
     })
   }
 
-  /** The logs of a range of blocks; up to `pending` includes the pre-confirmed ones, and is not split into shorter ones. */
+  /** A range up to `pending` includes pre-confirmed logs. */
   logsInRange(from: number, to: number | 'pending', addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
     return this.#inParts(addresses, to === 'pending' || from === to, async (part) =>
       checkRange(from, to, await this.#read(await this.#logsAnswer(part, rangeFilter(from, to), signal), signal)),
     )
   }
 
-  /** The logs of a range of sealed blocks. Null for a long answer with these counts of logs by block hash, which is not parsed. */
+  /** Reads a range of sealed blocks. Null for a long answer with exactly these counts of logs by block hash: it is not parsed. */
   async logsIfCountsDiffer(
     counts: ReadonlyMap<Hex, number>,
     from: number,
@@ -72,7 +67,7 @@ export class BlockReader {
     return checkRange(from, to, await this.#read(answer, signal))
   }
 
-  /** Reads all addresses at once, or in halves: where the node refuses so many, or where their logs are too many. */
+  /** Reads all addresses at once, or in halves if the node refuses so many addresses or logs. */
   async #inParts(addresses: readonly Hex[], isIndivisible: boolean, read: (part: readonly Hex[]) => Promise<Logs>): Promise<Logs> {
     try {
       if (addresses.length <= this.#addressesBound) return await read(addresses)
@@ -102,12 +97,11 @@ export class BlockReader {
     try {
       return await this.#read(await this.#logsAnswer(addresses, { blockHash }, signal), signal)
     } catch (failure) {
-      if (!isBehind(failure)) throw failure
+      if (!(failure instanceof UpstreamError && failure.kind === 'behind')) throw failure
       return this.#read(await this.#logsAnswer(addresses, { blockHash }, signal), signal)
     }
   }
 
-  /** Reads the logs of an answer, a long one in parts. */
   async #read(answer: unknown, signal?: AbortSignal): Promise<Logs> {
     const found: Log[] = []
     let unreadable = 0
@@ -125,8 +119,8 @@ export class BlockReader {
     return unreadable > 0 ? { logs, unreadable, unreadableTxs } : { logs, unreadable }
   }
 
-  /** To a node an empty list means every contract. */
   async #logsAnswer(addresses: readonly Hex[], blockFilter: BlockFilter, signal?: AbortSignal): Promise<unknown> {
+    // To a node an empty list means every contract.
     return addresses.length === 0 ? [] : this.#request('eth_getLogs', [{ address: addresses, ...blockFilter }], signal)
   }
 }
@@ -140,7 +134,7 @@ const rangeFilter = (from: number, to: number | 'pending'): BlockFilter => ({
   toBlock: to === 'pending' ? to : quantity(to),
 })
 
-/** A node may repeat a log. Of two that differ under one key neither is believed. */
+/** A node may repeat a log. If two logs differ under one key, the answer is refused. */
 function checkKeys(sorted: readonly Log[]): void {
   for (const [index, log] of sorted.entries()) {
     const next = sorted[index + 1]

@@ -1,13 +1,13 @@
 import { Subject } from 'rxjs'
 
-/** The chain that the relay serves: set by the operator, by the tape, or by the first endpoint that answers. */
+/** The chain that the relay serves. The operator, the tape or the first endpoint that answers sets it. */
 export class ChainIdentity {
   #id: number | null
   readonly #expectedBy: string
-  /** The URLs whose last answer was another chain, and whether any URL was ever of this one. */
+  /** The URLs that last answered with another chain. */
   readonly #wrongUrls = new Set<string>()
   #isConfirmed = false
-  /** Notified whenever a URL answers with another chain: what else is open may have changed too. */
+  /** Notified whenever a URL answers with another chain: the nodes behind other connections may have changed too. */
   readonly wrongFound = new Subject<void>()
   readonly #onWrongUrl: () => void
 
@@ -22,17 +22,15 @@ export class ChainIdentity {
     return this.#id
   }
 
-  /** Whether an endpoint has answered with this chain since the start. */
   get isConfirmed(): boolean {
     return this.#isConfirmed
   }
 
-  /** Whether every one of these URLs is of another chain. */
   isWrong(urls: readonly string[]): boolean {
     return urls.length > 0 && urls.every((url) => this.#wrongUrls.has(url))
   }
 
-  /** Remembers what an endpoint answered. Returns what is wrong with it; null if it may be used. */
+  /** Records an endpoint's answer. Returns the reason not to use the endpoint, or null. */
   checkUrl(url: string, chainId: number): string | null {
     const mismatch = this.findMismatch(chainId)
     if (mismatch === null) {
@@ -46,7 +44,7 @@ export class ChainIdentity {
     return mismatch
   }
 
-  /** What is wrong with an endpoint of this chain; null if it may be used. */
+  /** Returns the reason not to use an endpoint of this chain, or null. */
   findMismatch(chainId: number): string | null {
     this.#id ??= chainId
     return chainId === this.#id

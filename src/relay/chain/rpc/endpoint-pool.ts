@@ -9,46 +9,39 @@ import { type JsonRpcRequest, requestText } from './request-text.ts'
 import { type BatchAnswer, type ParseAnswer, parseBatch, parseLogsResult, parseRawResult, parseResult } from './rpc-answer.ts'
 import { UpstreamError, type UpstreamErrorKind } from './upstream-error.ts'
 
-/** One JSON-RPC request to the node, and its result. A long list of logs may be a `LongList`. */
+/** Sends one JSON-RPC request, and returns the result. A long list of logs is a `LongList`. */
 export type RequestFn = <Q extends NodeMethod>(method: Q, params: NodeParams<Q>, signal?: AbortSignal) => Promise<unknown>
 
-/** A request of a batch. */
 export type BatchRequest = { readonly [Q in NodeMethod]: { readonly method: Q; readonly params: NodeParams<Q> } }[NodeMethod]
 
-/** Several requests to one endpoint, which it reads in this order: the answer of each. */
+/** Sends several requests to one endpoint, which reads them in this order, and returns the answer of each. */
 export type RequestBatchFn = (requests: readonly BatchRequest[], signal?: AbortSignal) => Promise<readonly BatchAnswer[]>
 
-/**
- * Waits until each endpoint that answered since `answeredSince` has said of which chain it is, when asked after `askedAfter`. Fails
- * if it is of another one, or does not say.
- */
+/** Asks the endpoints that answered since `answeredSince` for their chain, unless asked after `askedAfter`. Fails if one is wrong. */
 export type ConfirmChain = (answers: { readonly answeredSince: number; readonly askedAfter: number }) => Promise<void>
 
-/** One forwarded request, and its result in the bytes that the node sent. */
+/** Forwards one request, and returns the result in the bytes that the node sent. */
 export type RawRequestFn = <M extends Method>(method: M, params: Params<M>, signal?: AbortSignal) => Promise<Buffer>
 
 export const REQUEST_TIMEOUT_MS = 5_000
 export const ANSWER_BOUND_BYTES = 16 * 2 ** 20
-/** How long a failed endpoint is not used. */
+/** How long the pool does not use a failed endpoint. */
 const BACKOFF = { minMs: 250, maxMs: 30_000 }
 const BACKOFF_JITTER = [0.5, 1.5] as const
-/** How long an endpoint of another chain is not used. */
 const WRONG_CHAIN_BACKOFF_MS = 60_000
-/** How often the heads of the endpoints are compared. An answer that takes longer is not: the chain moves on meanwhile. */
+/** Interval between comparisons of the endpoints' heads. A slower answer is ignored: the chain has newer blocks by then. */
 const COMPARE_INTERVAL_MS = 10_000
 const COMPARE_BOUND_MS = 1_000
-/** How long an endpoint gets no batch after it refused one, and how many of its requests go out at once then. */
+/** How long an endpoint gets no batch after it refused one. Its requests are then sent one by one, this many in parallel. */
 const BATCHES_REFUSED_MS = 600_000
 const SINGLES_BOUND = 8
-/** An endpoint further behind the newest head is asked after the others. */
 const LAG_BOUND_BLOCKS = 5
-/** How long an endpoint is asked after the others: longer each time, unless it was asked first for the longest time. */
+/** How long an endpoint put aside stays last in line. Doubles each time, and resets after it was in line for the maximum. */
 const ASIDE = { minMs: 60_000, maxMs: 3_600_000 }
 
 type Call = { readonly method: NodeMethod; readonly params: readonly unknown[] }
 type RpcRequest<T> = (Call | { readonly batch: readonly Call[] }) & { readonly parse: ParseAnswer<T> }
 
-/** Sends one request or one batch to an endpoint. */
 export type Exchange = (
   payload: JsonRpcRequest | readonly JsonRpcRequest[],
   signal: AbortSignal,
@@ -60,36 +53,35 @@ type Endpoint = {
   failures: number
   backoffUntil: number
   isChainChecked: boolean
-  /** When it was last asked for its chain and named the right one, and when it last answered any request. */
+  /** Time of the last question for its chain that it answered rightly, and of its last answer to any request. */
   chainAskedAt: number
   answeredAt: number
-  /** Under way: its chain is asked for beside the requests. */
+  /** The current question for its chain, in parallel with its other requests. */
   confirming: Promise<void> | null
-  /** Until when it is asked after the others, and how often in a row that was so. */
+  /** It is last in line until this time, and was put aside so many times in a row. */
   asideUntil: number
   asideTimes: number
-  /** Until when its batches are sent as single requests. */
+  /** Its batches are sent as single requests until this time. */
   batchesRefusedUntil: number
-  /** Its head in the last comparison, if another one was newer. */
+  /** Its head in the last comparison, if another endpoint had a newer one. */
   headBehind: number | null
 }
 
 type Options = {
   readonly urls: readonly string[]
-  /** The chain that every endpoint must be of. */
   readonly chain: ChainIdentity
   readonly now: () => number
   readonly random: () => number
   readonly warn: (kind: string, detail: unknown) => void
-  /** Whether a failure is the endpoint's fault. By default it is, unless it concerns one request. */
+  /** Decides whether a failure is the endpoint's fault. By default it is, unless it concerns one request. */
   readonly isEndpointFault?: (error: UpstreamError) => boolean
-  /** Receives the host of each request's endpoint, its duration, and why it failed. */
+  /** Called after each request, with the host of its endpoint. */
   readonly onAnswer?: (endpoint: string, seconds: number, failed: UpstreamErrorKind | null) => void
-  /** The way to an endpoint. By default it is HTTP or WebSocket, by the scheme of the URL. */
+  /** Connects to an endpoint. By default over HTTP or WebSocket, by the scheme of the URL. */
   readonly exchange?: (url: string) => Exchange
 }
 
-/** Tries the endpoints in order, those that lag or hang last, backs off from a failing one, and refuses those of another chain. */
+/** Tries endpoints in order, and those that lag or hang last. Backs off from failing ones, and refuses those of another chain. */
 export class EndpointPool {
   readonly #options: Options
   readonly #endpoints: readonly Endpoint[]
@@ -112,42 +104,36 @@ export class EndpointPool {
 
   readonly requestRaw: RawRequestFn = (method, params, signal) => this.#request({ method, params, parse: parseRawResult }, signal)
 
-  /** A batch is answered by one endpoint, since its answers are compared with each other. */
-  readonly requestBatch: RequestBatchFn = async (batch, signal) => {
-    let lastError = new UpstreamError('unreachable', 'every endpoint failed recently')
-    for (const endpoint of this.#inOrder()) {
-      if (this.#isResting(endpoint)) continue
-      try {
-        return await this.#batchFrom(endpoint, batch, signal)
-      } catch (failure) {
-        signal?.throwIfAborted()
-        if (!(failure instanceof UpstreamError && failure.isRetryable)) throw failure
-        lastError = failure
-      }
-    }
-    throw lastError
-  }
+  /** One endpoint answers a whole batch, since the caller compares its answers with each other. */
+  readonly requestBatch: RequestBatchFn = (batch, signal) =>
+    this.#inTurn((endpoint) => this.#batchFrom(endpoint, batch, signal), signal)
 
   readonly confirmChain: ConfirmChain = async ({ answeredSince, askedAfter }) => {
     const endpoints = this.#endpoints.filter(({ answeredAt }) => answeredAt >= answeredSince)
     await Promise.all(endpoints.map((endpoint) => this.#confirm(endpoint, askedAfter)))
   }
 
-  /** What the first endpoint answers is of no use: the others are asked before it for a while. */
+  /** Puts the first endpoint aside: settling does not advance with its answers. */
   readonly leaveEndpoint = (): void => {
     const [first] = this.#inOrder()
-    if (first) this.#putAside(first, { reason: 'its answers are of no use' })
+    if (first) this.#putAside(first, { reason: 'settling does not advance' })
   }
 
-  /** Tries one endpoint after the other; fails with the error of the last one tried. */
-  async #request<T>(request: RpcRequest<T>, signal?: AbortSignal): Promise<T> {
+  #request<T>(request: RpcRequest<T>, signal?: AbortSignal): Promise<T> {
+    return this.#inTurn(async (endpoint) => {
+      const result = await this.#requestFrom(endpoint, request, signal)
+      this.#compareHeads()
+      return result
+    }, signal)
+  }
+
+  /** Asks one endpoint after the other; fails with the error of the last one. */
+  async #inTurn<T>(ask: (endpoint: Endpoint) => Promise<T>, signal?: AbortSignal): Promise<T> {
     let lastError = new UpstreamError('unreachable', 'every endpoint failed recently')
     for (const endpoint of this.#inOrder()) {
       if (this.#isResting(endpoint)) continue
       try {
-        const result = await this.#requestFrom(endpoint, request, signal)
-        this.#compareHeads()
-        return result
+        return await ask(endpoint)
       } catch (failure) {
         signal?.throwIfAborted()
         if (!(failure instanceof UpstreamError && failure.isRetryable)) throw failure
@@ -161,11 +147,11 @@ export class EndpointPool {
   async #requestFrom<T>(endpoint: Endpoint, request: RpcRequest<T>, signal?: AbortSignal): Promise<T> {
     const isWrong = () => this.#options.chain.isWrong([endpoint.url])
     try {
-      // Another part of the process may have found it to be of another chain.
+      // Another part of the process may have found that it is of another chain.
       if (!endpoint.isChainChecked || isWrong()) await this.#checkChain(endpoint, signal)
     } catch (failure) {
       signal?.throwIfAborted()
-      // The relay itself sends this request, so a failure is always the endpoint's fault.
+      // The relay, and no client, sends this request, so a failure is always the endpoint's fault.
       if (failure instanceof UpstreamError) this.#backOff(endpoint, failure)
       throw failure
     }
@@ -189,7 +175,7 @@ export class EndpointPool {
     }
   }
 
-  /** The first request goes before all others and the last one after them. Fails only if the first one does. */
+  /** Sends the first request before all others, and the last one after them. Fails only if the first one fails. */
   async #singlesFrom(endpoint: Endpoint, batch: readonly Call[], signal?: AbortSignal): Promise<readonly BatchAnswer[]> {
     const answer = ({ method, params }: Call) =>
       this.#requestFrom(endpoint, { method, params, parse: parseResult }, signal).then(
@@ -208,7 +194,7 @@ export class EndpointPool {
     return answers
   }
 
-  /** First those that are not aside, in the order of the URLs; then the one that is so for the shortest time. */
+  /** Endpoints in the order of their URLs; those put aside follow, and the soonest to return is the first of them. */
   #inOrder(): readonly Endpoint[] {
     const now = this.#options.now()
     return this.#endpoints.toSorted((a, b) => Math.max(now, a.asideUntil) - Math.max(now, b.asideUntil))
@@ -228,9 +214,9 @@ export class EndpointPool {
 
   #recordFailure(endpoint: Endpoint, error: UpstreamError): void {
     const { isEndpointFault } = this.#options
-    // An endpoint that lacks one method or one block is not at fault.
+    // An endpoint that lacks only a method or a block is not at fault.
     if (isEndpointFault?.(error) ?? !error.isRequestSpecific) this.#backOff(endpoint, error)
-    // After a timeout a cheap request has to succeed before the next expensive one.
+    // After a timeout a cheap request has to succeed before the next request, which may be expensive.
     else if (isEndpointFault && error.kind === 'unreachable') endpoint.isChainChecked = false
   }
 
@@ -238,7 +224,6 @@ export class EndpointPool {
     return this.#options.now() < backoffUntil
   }
 
-  /** Finds the endpoints that lag behind or stand still, beside the requests. */
   #compareHeads(): void {
     const { now } = this.#options
     const endpoints = this.#endpoints.filter((endpoint) => !this.#isResting(endpoint))
@@ -251,14 +236,14 @@ export class EndpointPool {
         const standsStill = head < newest && head === endpoint.headBehind
         endpoint.headBehind = head < newest ? head : null
         if (newest - head > LAG_BOUND_BLOCKS) this.#putAside(endpoint, { reason: 'it lags', head, newest })
-        // Where the chain stands still too, the lag does not grow.
+        // A small lag counts only if the endpoint gained no block while another one did.
         else if (standsStill) this.#putAside(endpoint, { reason: 'it stands still', head, newest })
       }
     }
     void Promise.all(endpoints.map((endpoint) => this.#headOf(endpoint))).then(compare)
   }
 
-  /** Null if the endpoint does not answer in time: its next request shows what is wrong with it. */
+  /** Null if the endpoint does not answer in time. */
   async #headOf(endpoint: Endpoint): Promise<number | null> {
     const { now } = this.#options
     const requestedAt = now()
@@ -280,9 +265,9 @@ export class EndpointPool {
     this.#options.warn(`upstream ${error.kind}`, { endpoint: hostOf(endpoint.url), message: error.message })
   }
 
-  /** An endpoint that does not say its chain stays in use, unlike one of another chain. */
+  /** Only an endpoint of another chain rests after this. One that does not name its chain stays in use. */
   async #confirm(endpoint: Endpoint, askedAfter: number): Promise<void> {
-    // A request that is under way may have been sent too early.
+    // The current question may have been sent too early.
     await endpoint.confirming?.catch(() => {})
     if (endpoint.chainAskedAt > askedAfter) return
     endpoint.confirming ??= this.#checkChain(endpoint).finally(() => {
@@ -293,32 +278,26 @@ export class EndpointPool {
     } catch (failure) {
       if (!(failure instanceof UpstreamError)) throw failure
       if (failure.kind === 'wrong_chain') this.#backOff(endpoint, failure)
-      // The step that asked is tried again, whatever the endpoint says of this method.
+      // The error has to be retryable, so that the caller tries again.
       throw failure.isRetryable ? failure : new UpstreamError('unreadable', `eth_chainId: ${failure.message}`)
     }
   }
 
-  /** Checked again after each failure: another node may now answer under the same URL. */
+  /** Repeated after each failure, since another node may now answer under the URL. */
   async #checkChain(endpoint: Endpoint, signal?: AbortSignal): Promise<void> {
     const askedAt = this.#options.now()
-    const chainId = await this.#chainIdOf(endpoint, signal)
+    const request = { method: 'eth_chainId', params: [], parse: parseResult } as const
+    const answer = await this.#send(endpoint, request, signal).catch((failure: unknown) => {
+      // The operator may choose a node that serves only the required methods. Its chain cannot be checked.
+      if (failure instanceof UpstreamError && failure.kind === 'unknown_method') return null
+      throw failure
+    })
+    const chainId = readQuantity(answer)
+    if (chainId === null && answer !== null) throw new UpstreamError('unreadable', 'eth_chainId is not a number')
     const mismatch = chainId === null ? null : this.#options.chain.checkUrl(endpoint.url, chainId)
     if (mismatch) throw new UpstreamError('wrong_chain', mismatch)
     endpoint.isChainChecked = true
     endpoint.chainAskedAt = askedAt
-  }
-
-  /** Null from a node that serves only the seven required methods: it cannot be checked, and the operator chose it. */
-  async #chainIdOf(endpoint: Endpoint, signal?: AbortSignal): Promise<number | null> {
-    try {
-      const answer = await this.#send(endpoint, { method: 'eth_chainId', params: [], parse: parseResult }, signal)
-      const chainId = readQuantity(answer)
-      if (chainId === null && answer !== null) throw new UpstreamError('unreadable', 'eth_chainId is not a number')
-      return chainId
-    } catch (failure) {
-      if (failure instanceof UpstreamError && failure.kind === 'unknown_method') return null
-      throw failure
-    }
   }
 
   async #send<T>(endpoint: Endpoint, request: RpcRequest<T>, signal?: AbortSignal): Promise<T> {
@@ -326,7 +305,7 @@ export class EndpointPool {
     const payload = 'batch' in request ? request.batch.map((call, index) => jsonRpc(call, id + index)) : jsonRpc(request, id)
     this.#lastId += 'batch' in request ? request.batch.length : 1
     const deadline = new AbortController()
-    // `AbortSignal.timeout` also fires for an answered request, and each time costs 0.15 ms.
+    // `AbortSignal.timeout` also fires for an answered request, which costs 0.15 ms each time.
     const timer = setTimeout(() => deadline.abort(timeoutReason()), REQUEST_TIMEOUT_MS)
     const sentAt = this.#options.now()
     let failed: UpstreamErrorKind | null = null
@@ -351,14 +330,13 @@ const timeoutReason = () => new DOMException(TIMEOUT_MESSAGE, 'TimeoutError')
 
 const jsonRpc = ({ method, params }: Call, id: number): JsonRpcRequest => ({ jsonrpc: '2.0', id, method, params })
 
-/** Whether the endpoint does not take batches, or none so long. */
+/** Whether the endpoint takes no batches, or only shorter ones. */
 const isBatchRefusal = ({ kind, isRefused }: UpstreamError): boolean => isRefused || kind === 'too_large'
 
-/** Calls and batches are optional reads. Their failures must not make an endpoint unavailable for required reads. */
+/** Calls and batches are optional reads. Their failures must not stop the required reads from an endpoint. */
 const asRequestSpecific = ({ kind, message, retryAfterMs, detail }: UpstreamError): UpstreamError =>
   new UpstreamError(kind, message, retryAfterMs, true, detail)
 
-/** The way to an endpoint and back, by the scheme of its URL. */
 export function exchangeWith(url: string): Exchange {
   if (!/^wss?:/.test(url)) return (request, signal) => post(url, request, signal)
   const socket = new RequestSocket(url, ANSWER_BOUND_BYTES)

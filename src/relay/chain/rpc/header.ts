@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Hex, readHex, readQuantity, WORD_CHARS } from '../../../lib/hex.ts'
 import { NEVER_SECONDS } from '../../../lib/iso-time.ts'
 
-/** A field of a node's answer, in lower case or as a number whichever way the node writes it. */
+/** A schema for a text of a node that `read` accepts. */
 const fieldOf = <Value>(read: (text: string) => Value | null) =>
   z.string().transform((text, { issues }) => {
     const value = read(text)
@@ -20,10 +20,10 @@ const Timestamp = HexQuantity.refine((seconds) => seconds < NEVER_SECONDS)
   .catch(null)
   .transform((seconds) => seconds ?? null)
 
-/** Some nodes send whole transactions where only hashes were requested. */
+/** Some nodes send whole transactions although only hashes were requested. */
 const TransactionHash = z.union([HexWord, z.object({ hash: HexWord }).transform(({ hash }) => hash)])
 
-/** The fields of a block header that the relay uses. A pending one may lack number and hash. */
+/** The used fields of a block header. A pending one may lack number and hash. */
 export const Header = z.object({
   number: HexQuantity.nullish().transform((number) => number ?? null),
   hash: HexWord.nullish().transform((hash) => hash ?? null),

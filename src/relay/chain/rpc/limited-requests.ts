@@ -2,16 +2,13 @@ import type { SchedulerLike } from 'rxjs'
 import { wait } from '../../../lib/async-loop.ts'
 import type { RequestFn } from './endpoint-pool.ts'
 
-/** Requests that are under way at once. */
+/** Requests in flight. */
 export const IN_FLIGHT_BOUND = 10
-/** How many requests begin without a delay, and how far apart the next ones are: at most 450 in any second. */
+/** This many requests start without a delay; the next ones start at this interval. So at most 450 start in any second. */
 export const BURST_BOUND = 50
 export const INTERVAL_MS = 2.5
 
-/**
- * Passes requests on in their order, so many at once and per second. Whoever asks through this bounds what waits here, and
- * gets answers more slowly; a node that answers at once is not asked without end.
- */
+/** Sends requests in their order, within both limits. The callers limit the number of waiting requests. */
 export function limitedRequests(request: RequestFn, clock: SchedulerLike): RequestFn {
   const waiting: (() => void)[] = []
   let inFlight = 0
@@ -23,7 +20,7 @@ export function limitedRequests(request: RequestFn, clock: SchedulerLike): Reque
     if (nextAt > now) await wait(nextAt - now, clock, signal)
   }
   return async (method, params, signal = new AbortController().signal) => {
-    // A request that ends hands its place over.
+    // A finished request hands its place to the next one.
     if (inFlight < IN_FLIGHT_BOUND) inFlight += 1
     else await new Promise<void>((begin) => waiting.push(begin))
     try {

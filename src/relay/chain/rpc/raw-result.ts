@@ -4,7 +4,7 @@ const MARGIN_BYTES = 256
 const prefixPattern = /^\s*\{\s*(?:(?:"jsonrpc"\s*:\s*"2\.0"|"id"\s*:\s*\d{1,15})\s*,\s*)*"result"\s*:\s*/
 const suffixPattern = /\s*(?:,\s*(?:"jsonrpc"\s*:\s*"2\.0"|"id"\s*:\s*\d{1,15})\s*)*\}\s*$/
 
-/** The id of an answer and where its result lies; null if the envelope has an unexpected form. */
+/** The id of an answer, and the place of its result; null if the envelope has an unexpected form. */
 function envelopeOf(answer: Buffer): { readonly id: number; readonly start: number; readonly end: number } | null {
   const [prefix] = prefixPattern.exec(answer.toString('latin1', 0, MARGIN_BYTES)) ?? []
   const [suffix] = suffixPattern.exec(answer.toString('latin1', Math.max(0, answer.length - MARGIN_BYTES))) ?? []
@@ -13,13 +13,10 @@ function envelopeOf(answer: Buffer): { readonly id: number; readonly start: numb
   return id === undefined ? null : { id: Number(id), start: prefix.length, end: answer.length - suffix.length }
 }
 
-/** The id of an answer in the usual form, without parsing its result; null in any other form. */
+/** The id of an answer, without parsing the result; null if the envelope has an unexpected form. */
 export const answerIdOf = (answer: Buffer): number | null => envelopeOf(answer)?.id ?? null
 
-/**
- * Cuts the result out of an answer without parsing it: parsing a long answer would delay live listeners. Null if the
- * envelope has an unexpected form or another id.
- */
+/** Cuts the result out of an answer, since parsing a long one would delay live listeners. Null for an unexpected envelope or id. */
 export function sliceResult(answer: Buffer, id: number): Buffer | null {
   const envelope = envelopeOf(answer)
   if (envelope?.id !== id) return null
@@ -29,17 +26,10 @@ export function sliceResult(answer: Buffer, id: number): Buffer | null {
 
 const stringPattern = /^"[^"\\]*(?:\\.[^"\\]*)*"$/
 
-/** Whether the text is one JSON value, with no further member of the envelope behind it. */
+/** Whether the text is one JSON value, without a further member of the envelope. */
 function isSingleValue(text: Buffer): boolean {
-  const last = String.fromCharCode(text.at(-1) ?? 0)
-  switch (String.fromCharCode(text.at(0) ?? 0)) {
-    case '{':
-      return last === '}'
-    case '[':
-      return last === ']'
-    case '"':
-      return stringPattern.test(text.toString('latin1'))
-    default:
-      return !text.includes(',')
-  }
+  const [first, last] = [text.toString('latin1', 0, 1), text.toString('latin1', text.length - 1)]
+  if (first === '{') return last === '}'
+  if (first === '[') return last === ']'
+  return first === '"' ? stringPattern.test(text.toString('latin1')) : !text.includes(',')
 }

@@ -6,13 +6,12 @@ import { type JsonRpcRequest, requestText } from './request-text.ts'
 import { classifyHandshake, UpstreamError } from './upstream-error.ts'
 
 const HANDSHAKE_BOUND_MS = 5_000
-/** Requests that wait for their answers. */
 const WAITING_BOUND = 1_000
 
-/** A request, or a batch with `count` ids from its own on. */
+/** A request, or a batch with `count` consecutive ids. */
 type Waiting = { readonly count: number; readonly resolve: (answer: Buffer) => void; readonly reject: (failure: unknown) => void }
 
-/** JSON-RPC requests over one WebSocket: it opens with the first request, and again with the next one after a loss. */
+/** Sends JSON-RPC requests over one WebSocket. The first request opens it, and so does the first one after a loss. */
 export class RequestSocket {
   readonly #url: string
   readonly #answerBoundBytes: number
@@ -25,7 +24,7 @@ export class RequestSocket {
     this.#answerBoundBytes = answerBoundBytes
   }
 
-  /** The answer to a request or to a batch, in the bytes that the node sent. A batch waits under the id of its first request. */
+  /** Returns the answer in the bytes that the node sent. A batch waits under the id of its first request. */
   exchange(payload: JsonRpcRequest | readonly JsonRpcRequest[], signal: AbortSignal): Promise<Buffer> {
     signal.throwIfAborted()
     if (this.#waiting.size >= WAITING_BOUND) throw new UpstreamError('busy', `${WAITING_BOUND} requests wait for their answers`)
@@ -35,7 +34,7 @@ export class RequestSocket {
     const answersBefore = this.#answerCount
     const abort = () => {
       this.#waiting.get(id)?.reject(signal.reason)
-      // A half-open connection looks like a slow node. One that answered nothing meanwhile is given up.
+      // A half-open connection looks like a slow node. If nothing at all was answered since, the socket is closed.
       if (this.#answerCount === answersBefore && isTimeout(signal.reason))
         this.#lose(socket, new UpstreamError('unreachable', 'no answer'))
     }
@@ -57,7 +56,7 @@ export class RequestSocket {
       perMessageDeflate: false,
       followRedirects: false,
     })
-    // Each request waits for the open socket by itself.
+    // Each waiting request adds a listener for `open`.
     socket.setMaxListeners(WAITING_BOUND)
     // An idle socket keeps no process alive.
     socket.on('upgrade', (response) => response.socket.unref())
@@ -74,7 +73,7 @@ export class RequestSocket {
     this.#waitingFor(id)?.resolve(answer)
   }
 
-  /** An error about the whole message has no id. It concerns the only request, or else the only batch, if there is one. */
+  /** An error about a whole message has no id. It concerns the only waiting request, or else the only waiting batch. */
   #waitingFor(id: number | null): Waiting | undefined {
     const known = id === null ? undefined : this.#waiting.get(id)
     if (known) return known
@@ -85,7 +84,6 @@ export class RequestSocket {
     return others.length === 0 ? only?.[1] : undefined
   }
 
-  /** All requests on this socket fail. */
   #lose(socket: WebSocket, failure: UpstreamError): void {
     if (this.#socket !== socket) return
     this.#socket = null
@@ -102,16 +100,16 @@ const AnswerId = z.object({ id: z.int() })
 
 const OPEN_BRACKET = '['.charCodeAt(0)
 
-/** The id of one request of a batch; null if the answer has none. */
+/** The id of any request of a batch; null if the answer has none. */
 function firstIdOf(answer: Buffer): number | null {
   const items = z.array(z.unknown()).safeParse(parseShallowJson(answer)).data ?? []
   return items.map((item) => AnswerId.safeParse(item).data?.id).find((id) => id !== undefined) ?? null
 }
 
-/** The id of an answer in another form, such as an error; null if it has none. */
+/** The id of an answer with an unexpected envelope, such as an error; null if it has none. */
 const parsedIdOf = (answer: Buffer): number | null => AnswerId.safeParse(parseShallowJson(answer)).data?.id ?? null
 
-/** `ws` ends the socket at an answer that is too long. Which request asked for it is unknown: each may ask for less. */
+/** `ws` closes the socket at an answer that is too long. The request is unknown, so all fail as too large. */
 const errorOf = (failure: Error): UpstreamError =>
   'code' in failure && failure.code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH'
     ? new UpstreamError('too_large', 'the answer is too long')

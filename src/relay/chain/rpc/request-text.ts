@@ -1,4 +1,4 @@
-/** A longer list of addresses is turned into text once, since the same list comes with every request. */
+/** The text of a longer list of addresses is kept, since the list is part of every request. */
 const LONG_LIST = 1_000
 
 const texts = new WeakMap<readonly unknown[], string>()
@@ -10,7 +10,6 @@ export type JsonRpcRequest = {
   readonly params: readonly unknown[]
 }
 
-/** A JSON-RPC request, or a batch of them, as text. */
 export const requestText = (payload: JsonRpcRequest | readonly JsonRpcRequest[]): string =>
   'id' in payload ? oneRequestText(payload) : `[${payload.map(oneRequestText).join()}]`
 

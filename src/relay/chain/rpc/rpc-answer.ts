@@ -9,10 +9,8 @@ const PARSE_BOUND_BYTES = 65_536
 
 const OPEN_BRACKET = '['.charCodeAt(0)
 
-/** The code of an error that has none. */
 const UNKNOWN_ERROR_CODE = -32_000
 
-/** An error or a result. `result` may be anything, but zod still requires it to be present. */
 const Answer = z.union([
   z.object({
     id: z.unknown(),
@@ -26,7 +24,7 @@ const Answer = z.union([
   z.object({ id: z.unknown(), result: z.unknown() }),
 ])
 
-/** Reads an answer; throws an `UpstreamError` if it is unusable. `id` is that of the request, or of the first one of a batch. */
+/** Throws an `UpstreamError` if the answer is unusable. `id` is that of the request, or of the first one of a batch. */
 export type ParseAnswer<T> = (response: Response, body: Buffer, id: number) => T
 
 export const parseResult: ParseAnswer<unknown> = (response, body, id) => {
@@ -46,15 +44,14 @@ function unreadable(body: Buffer): UpstreamError {
   )
 }
 
-/** One request of a batch, answered or failed. */
 export type BatchAnswer = { readonly ok: true; readonly result: unknown } | { readonly ok: false; readonly error: UpstreamError }
 
-/** The answers of a batch in the order of its requests. A node may answer in any order, and leave some out. */
+/** Returns the answers of a batch in the order of its requests. A node may answer in any order, and omit some. */
 export const parseBatch =
   (count: number): ParseAnswer<readonly BatchAnswer[]> =>
   (response, body, firstId) => {
     const items = parseShallowJson(body)
-    // One answer instead of many refuses the batch.
+    // With a single answer the node refuses the batch.
     if (!Array.isArray(items)) {
       parseResult(response, body, firstId)
       throw new UpstreamError('invalid', 'the answer to a batch is not a list')
@@ -68,18 +65,14 @@ export const parseBatch =
     })
   }
 
-/** A long list of logs is left to the caller, who parses it in parts. */
+/** Leaves a long list of logs to the caller, who parses it in parts. */
 export const parseLogsResult: ParseAnswer<unknown> = (response, body, id) => {
   const list = longResultOf(response, body, id)
-  // Without its quotes, a text may look like the items of a list.
-  const isList = list?.at(0) === OPEN_BRACKET
-  return list && isList ? new LongList(list, () => parseResult(response, body, id)) : parseResult(response, body, id)
+  return list?.at(0) === OPEN_BRACKET ? new LongList(list, () => parseResult(response, body, id)) : parseResult(response, body, id)
 }
 
-export const parseRawResult: ParseAnswer<Buffer> = (response, body, id) => {
-  return longResultOf(response, body, id) ?? Buffer.from(JSON.stringify(parseResult(response, body, id) ?? null))
-}
+export const parseRawResult: ParseAnswer<Buffer> = (response, body, id) =>
+  longResultOf(response, body, id) ?? Buffer.from(JSON.stringify(parseResult(response, body, id) ?? null))
 
-/** The result of a long answer in the usual form. */
 const longResultOf: ParseAnswer<Buffer | null> = (response, body, id) =>
   response.ok && body.length > PARSE_BOUND_BYTES ? sliceResult(body, id) : null

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
-/** What a failure means for the caller: retry, try another endpoint, request less, or give up. */
+/** Tells the caller whether to retry, to try another endpoint, to request less, or to give up. */
 export type UpstreamErrorKind =
   | 'unreachable'
   | 'busy'
@@ -16,20 +16,12 @@ export type UpstreamErrorKind =
   | 'invalid'
   | 'reverted'
 
-const retryableKinds: ReadonlySet<UpstreamErrorKind> = new Set([
-  'unreachable',
-  'busy',
-  'unknown',
-  'behind',
-  'unreadable',
-  'wrong_chain',
-  'forbidden',
-])
+const finalKinds: ReadonlySet<UpstreamErrorKind> = new Set(['unknown_method', 'too_large', 'gone', 'invalid', 'reverted'])
 
-/** What nodes say of a filter with too many addresses. */
+/** Matches the errors of nodes about a filter with too many addresses. */
 const filterTooLong = /(too many|exceed\w*|more than \d+|at most \d+|limit\w*|max\w*)\b.{0,40}\baddresses/i
 
-/** The endpoint refuses the method with any parameters. */
+/** The endpoint refuses this method, whatever its parameters. */
 const refusedKinds: ReadonlySet<UpstreamErrorKind> = new Set(['forbidden', 'unknown_method', 'invalid'])
 
 /** The upstream's own error and HTTP status. */
@@ -40,11 +32,10 @@ export type UpstreamErrorDetail = {
   readonly status: number
 }
 
-/** The upstream failed or refused to answer. */
 export class UpstreamError extends Error {
   readonly kind: UpstreamErrorKind
   readonly retryAfterMs: number | null
-  /** Whether it concerns one request, and the endpoint is not at fault. */
+  /** Whether the failure concerns one request, and the endpoint is not at fault. */
   readonly isRequestSpecific: boolean
   /** Null without a readable error. */
   readonly detail: UpstreamErrorDetail | null
@@ -68,30 +59,28 @@ export class UpstreamError extends Error {
     return !this.isRetryable || this.kind === 'behind'
   }
 
-  /** Whether the node refuses to look for so many addresses at once, in any blocks. */
+  /** Whether the node refuses so many addresses, in any range of blocks. */
   get isFilterTooLong(): boolean {
     return this.kind === 'too_large' && filterTooLong.test(this.message)
   }
 
-  /** Whether the endpoint would refuse the same method again. */
   get isRefused(): boolean {
     return refusedKinds.has(this.kind)
   }
 
-  /** Whether another endpoint, or the same one later, may answer the same request. */
+  /** Whether another endpoint may answer this request, or this endpoint later. */
   get isRetryable(): boolean {
-    return retryableKinds.has(this.kind)
+    return !finalKinds.has(this.kind)
   }
 }
 
-/** The longest `Retry-After` that is obeyed. */
+/** The relay obeys a longer `Retry-After` up to this time. */
 const RETRY_AFTER_BOUND_MS = 300_000
 
-/** The error code of a reverted call. */
 const REVERTED_CODE = 3
 
 const messageRules: readonly (readonly [RegExp, UpstreamErrorKind])[] = [
-  // First, since a contract chooses its revert message, which may match any other rule.
+  // Checked first: contracts choose their own revert messages, which could match a later rule.
   [
     /execution revert|^revert|vm (exception|execution error)|\bevm error|invalid (opcode|jump)|out of gas|stack (under|over)flow/i,
     'reverted',
@@ -112,10 +101,7 @@ const messageRules: readonly (readonly [RegExp, UpstreamErrorKind])[] = [
   [/healthy|offline|timeout|timed out|unavailable/i, 'unreachable'],
 ]
 
-/**
- * Providers use the same code for different errors (-32602: invalid, too large, or too early), so the message decides
- * first. An unknown error counts as temporary.
- */
+/** The message decides first: providers use one code for different errors (-32602: invalid, too large, or too early). */
 export function classify(response: Response, error: Omit<UpstreamErrorDetail, 'status'> | null): UpstreamError {
   const { status } = response
   const retryAfterMs = parseRetryAfterMs(response.headers.get('retry-after'))
@@ -124,7 +110,6 @@ export function classify(response: Response, error: Omit<UpstreamErrorDetail, 's
   return new UpstreamError(kind, message, retryAfterMs, isRequestSpecific, error && { ...error, status })
 }
 
-/** The refusal of a WebSocket handshake. */
 export function classifyHandshake({ statusCode, headers }: Pick<IncomingMessage, 'statusCode' | 'headers'>): UpstreamError {
   const retryAfter = headers['retry-after']
   return classify(new Response(null, { status: statusCode ?? 500, headers: retryAfter ? { 'retry-after': retryAfter } : {} }), null)

@@ -1,15 +1,14 @@
 import { WakeUp } from '../../../lib/async-loop.ts'
 import type { Cursor, RecentBlocks } from './recent-blocks.ts'
 
-/** Blocks to read; with a reason they are only reported as missing. */
+/** Blocks to read. With a reason, they are only reported as missing. */
 export type BackfillRange = { readonly from: number; readonly to: number; readonly missingReason: string | null }
 
-/** Waiting ranges; beyond it the last one grows, also over blocks that are settled already. */
+/** At this many ranges, the last one grows instead, also over blocks that are already settled. */
 const RANGES_BOUND = 64
 
-/** The old blocks that are still to be read, in the order of reading. */
+/** Old blocks that are still to be read, in the order of reading. */
 export class BackfillRanges {
-  /** Notified of each added range. */
   readonly added = new WakeUp()
   readonly #recentBlocks: RecentBlocks
   #ranges: readonly BackfillRange[] = []
@@ -22,7 +21,7 @@ export class BackfillRanges {
     return this.#ranges[0]
   }
 
-  /** Up to this block all is settled or reported missing. */
+  /** All blocks up to this one are settled or reported as missing. */
   get cursor(): Cursor {
     const newest = this.#recentBlocks.newest ?? { number: 0, hash: null }
     // After a reorganisation a later range may start below an earlier one, and `newest` may be below them all.
@@ -30,7 +29,7 @@ export class BackfillRanges {
     return number === newest.number ? newest : { number, hash: null }
   }
 
-  /** The cursor, and the place where a restart continues. */
+  /** The cursor, and the block after which a restart continues. */
   cursors(): { readonly cursor: Cursor; readonly restartCursor: Cursor } {
     const { cursor } = this
     // A node may index a block late, and a stopped relay cannot recheck it.
@@ -50,13 +49,11 @@ export class BackfillRanges {
     this.added.notify()
   }
 
-  /** The first range is read or reported up to this block. */
   advance(number: number): void {
     const [range, ...others] = this.#ranges
     if (range) this.#ranges = number >= range.to ? others : [{ ...range, from: number + 1 }, ...others]
   }
 
-  /** The first range is missing up to this block. */
   markMissing(to: number, reason: string): void {
     const [range, ...others] = this.#ranges
     if (!range || to < range.from) return

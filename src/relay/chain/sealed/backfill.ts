@@ -7,25 +7,28 @@ import {
   addressesToQuery,
   readBlock,
   readHeader,
+  readLogs,
   reportPartial,
   type SealedBlock,
   type SettlementContext,
   settleableLogs,
 } from './block-logs.ts'
 import { binarySearch } from './block-search.ts'
-import { checkPageEnd } from './check-page-end.ts'
 import { type BlockRange, blockFromLogs, PageSize, rangesAround, splitIntoBatches } from './page-size.ts'
 import type { RecentBlocks } from './recent-blocks.ts'
 import { RetryCounter } from './retry-counter.ts'
 
-/** How often a page may go unanswered before a smaller one is tried. */
+/** Retries of an unanswered page before a smaller one is tried. */
 const UNREACHABLE_RETRIES_BOUND = 3
-/** Blocks of one page that are read at the same time. */
 const PARALLEL_BLOCKS = 4
+/** A page with at least this many logs is checked. No node cuts an answer to fewer. */
+const CHECKED_PAGE_LOGS = 10
+/** Nodes cut their answers at multiples of this number, so an answer with such a count is not believed. */
+const ROUND_COUNT = 1_000
 
 type Options = SettlementContext & { readonly ranges: BackfillRanges; readonly recentBlocks: RecentBlocks }
 
-/** Reads ranges of old blocks in pages that the node accepts, while the newest blocks are settled beside it. */
+/** Reads ranges of old blocks, in pages that the node accepts. Settling reads the newest blocks in parallel. */
 export class Backfill {
   readonly #options: Options
   readonly #retries = new RetryCounter()
@@ -35,7 +38,6 @@ export class Backfill {
     this.#options = options
   }
 
-  /** Reads all ranges that are added. */
   async run(): Promise<never> {
     const { ranges, clock, warn, signal } = this.#options
     for (;;) {
@@ -45,7 +47,7 @@ export class Backfill {
         this.#retries.succeeded()
       } catch (failure) {
         signal.throwIfAborted()
-        if (this.#retries.totalFailures > 0) warn('backfill waits', { reason: String(failure) })
+        if (this.#retries.totalFailures > 0) warn('backfill delayed, retrying', { reason: String(failure) })
         await this.#retries.waitToRetry(failure, clock, signal)
       }
     }
@@ -68,14 +70,14 @@ export class Backfill {
     const openKeysInPage = [...publishedBlocks].flatMap((number) => openKeys.at(number))
     const queried = addressesToQuery(addresses(), openKeysInPage)
     const answer = await node.logsInRange(from, to, queried, signal)
-    // Smaller pages end in the block that has them.
+    // The failure leads to smaller pages, and in the end to the block with these logs.
     if (answer.unreadable > 0) throw new UpstreamError('too_large', 'the page has logs that cannot be read')
-    // A lagging node returns no logs. It lacks the last block too.
+    // A lagging node returns no logs, but it also lacks the last block.
     await Promise.all([readHeader(node, to, signal), checkPageEnd(this.#options, { from, to }, answer.logs, queried)])
     return this.#groupByBlock(answer.logs, publishedBlocks, queried)
   }
 
-  /** The logs of a page by block. Blocks with published keys are read by themselves, since that is reliable. */
+  /** Groups the logs of a page by block. Each block with published keys is read alone, which is reliable. */
   async #groupByBlock(logs: readonly Log[], publishedBlocks: ReadonlySet<number>, queried: readonly Hex[]) {
     const byBlock = Map.groupBy(logs, (log) => log.blockNumber)
     const blocks: SealedBlock[] = []
@@ -113,7 +115,7 @@ export class Backfill {
     this.#pageSize.grow()
   }
 
-  /** Reports the missing blocks. Those with published keys are still read, each by itself, if the node has them. */
+  /** Reports blocks as missing. Those with published keys are still read, if the node has them. */
   async #reportMissing(range: BlockRange, reason: string): Promise<void> {
     const { openKeys, ranges, recentBlocks, emit, signal } = this.#options
     const blocks: SealedBlock[] = []
@@ -128,9 +130,9 @@ export class Backfill {
       }
     }
     const numbers = blocks.map(({ number }) => number)
-    // The other blocks of the range are unknown to a reorganisation, which must still find these.
+    // A reorganisation has to find these blocks. It does not look at the others of the range.
     for (const block of blocks) recentBlocks.addUnread(block)
-    // The holes first: what changed in them is unknown to the logs of the blocks between.
+    // Holes are reported first: the logs between them do not tell of changes inside of the holes.
     for (const missing of rangesAround(numbers, range)) {
       for (const hole of splitAtPruned(missing, pruned, reason)) emit({ type: 'hole', ...hole, ...ranges.cursors() })
     }
@@ -139,7 +141,7 @@ export class Backfill {
     emit({ type: 'sealed', blocks, newest: recentBlocks.newest?.number ?? range.to, ...ranges.cursors() })
   }
 
-  /** Retries a refused page in smaller ones, and finally reports it as missing. */
+  /** Retries a refused page in smaller pages, and finally reports it as missing. */
   async #handlePageFailure(failure: unknown, page: BlockRange, rangeEnd: number): Promise<void> {
     if (!(failure instanceof UpstreamError)) throw failure
     const { kind, message } = failure
@@ -147,7 +149,7 @@ export class Backfill {
     if (kind === 'gone') return this.#findFirstAvailable(page.from, rangeEnd, failure)
     if (kind === 'too_large') {
       if (page.to > page.from) return this.#pageSize.shrink(page, message)
-      // A single block that is too large is read contract by contract.
+      // A single block that is too large is read with parts of the contracts.
       return this.#emitBatches([await this.#readBlock(page.from)], page.to)
     }
     // A node may time out on a range that is too large instead of refusing it.
@@ -155,7 +157,7 @@ export class Backfill {
     throw failure
   }
 
-  /** The node pruned the oldest blocks: finds the first one that it still has. */
+  /** Finds the first block that a node still has after it pruned the oldest ones. */
   async #findFirstAvailable(first: number, rangeEnd: number, failure: UpstreamError): Promise<void> {
     const { node, addresses, ranges, signal } = this.#options
     const isReadable = async (number: number): Promise<boolean> => {
@@ -168,13 +170,33 @@ export class Backfill {
       }
     }
     const available = await binarySearch(first, rangeEnd + 1, isReadable)
-    // One URL may stand for several nodes. If another one still has the first block, there is no hole: retry.
+    // One URL may stand for several nodes. If another one still has the first block, there is no hole.
     if (available <= first) throw failure
     ranges.markMissing(available - 1, 'pruned')
   }
 }
 
-/** A node prunes its oldest blocks: where it lacks one with published keys, which stay open, it lacks those below too. */
+const cutOff = (detail: string): UpstreamError => new UpstreamError('too_large', `the answer may be cut: ${detail}`)
+
+/** Some nodes cut a long answer without an error. So the last block in it, and all later ones, are requested again. */
+async function checkPageEnd(
+  { node, signal }: Options,
+  { from, to }: BlockRange,
+  logs: readonly Log[],
+  addresses: readonly Hex[],
+): Promise<void> {
+  const last = logs.at(-1)
+  if (!last || logs.length < CHECKED_PAGE_LOGS) return
+  if (logs.length % ROUND_COUNT === 0 && from < to) throw cutOff(`exactly ${logs.length} logs`)
+  const number = last.blockNumber
+  const block = readHeader(node, number, signal).then((header) => readLogs(node, header, addresses, signal))
+  const answers = await Promise.all([block, node.logsInRange(number, to, addresses, signal)])
+  const count = logs.filter(({ blockNumber }) => blockNumber === number).length
+  const isWhole = answers.every((answer) => answer.logs.length === count && answer.logs.at(-1)?.key === last.key)
+  if (!isWhole) throw cutOff(`other answers differ from block ${number} on`)
+}
+
+/** A node prunes its oldest blocks. If it lacks one with published keys, it lacks those below too, and their keys stay open. */
 function splitAtPruned({ from, to }: BlockRange, pruned: readonly number[], reason: string) {
   const last = pruned.findLast((number) => number <= to) ?? -1
   if (last < from || reason === 'pruned') return [{ blocks: { from, to }, reason }]

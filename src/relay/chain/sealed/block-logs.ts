@@ -9,44 +9,43 @@ import { UpstreamError } from '../rpc/upstream-error.ts'
 import type { BackfillRanges } from './backfill-ranges.ts'
 import type { Cursor } from './recent-blocks.ts'
 
-/** A published pre-confirmed log. The settling of its block confirms or retracts it. */
+/** A published pre-confirmed log, until the settling of its block confirms or retracts it. */
 export type OpenKey = { readonly key: string; readonly address: Hex; readonly tx: Hex }
 
-/** The ledger's open keys, as settling reads them. */
+/** The ledger's published keys, for settling. */
 export interface OpenKeys {
-  /** The open keys of a block, and those of sealed ones that the ledger still has. */
+  /** The open keys of a block, or its sealed keys that the ledger still has. */
   at(block: number): readonly OpenKey[]
-  /** The blocks of a range with published keys: open ones, or sealed ones that a reorganisation may have removed. */
+  /** Blocks with published keys: open ones, or sealed ones that a reorganisation may have removed. */
   publishedBlocksBetween(from: number, to: number): readonly number[]
-  /** The blocks with keys that the previous run sealed, in order. */
+  /** Blocks with keys that the previous run sealed, in order. */
   readonly sealedInPreviousRun: readonly Cursor[]
 }
 
-/** One sealed block with all logs of the given addresses. */
 export type SealedBlock = {
   readonly number: number
   readonly hash: Hex
   /** In seconds. */
   readonly timestamp: number | null
   readonly logs: readonly Log[]
-  /** The logs of other addresses are unknown. */
+  /** Whose logs were read. */
   readonly addresses: readonly Hex[]
   /** `backfill` for a block that was sealed during an outage. */
   readonly via: 'sealed' | 'backfill'
-  /** It has logs that cannot be read, so it proves nothing about what `logs` lacks. A hole was reported before. */
+  /** True if some logs cannot be read. Then a log that `logs` lacks may exist, and a hole was reported before. */
   readonly isPartial?: true
 }
 
-/** The events of settling, in the order of the chain except for backfill. */
+/** Events of settling, in chain order except for backfill. */
 export type SettlementEvent =
   | {
       readonly type: 'sealed'
       readonly blocks: readonly SealedBlock[]
-      /** Up to this block nothing can be pre-confirmed any more. */
+      /** No block up to this one can have pre-confirmed logs any more. */
       readonly newest: number
-      /** Up to this block everything is settled. */
+      /** All blocks up to this one are settled. */
       readonly cursor: Cursor
-      /** Where a restart continues: not above the cursor, since blocks below it may still gain logs. It settles them again. */
+      /** A restart continues after this block. It may be below the cursor, to settle again blocks that may gain logs. */
       readonly restartCursor: Cursor
     }
   | {
@@ -56,37 +55,34 @@ export type SettlementEvent =
       readonly cursor: Cursor
       readonly restartCursor: Cursor
     }
-  /** A reorganisation may have removed this block and all above it. Unless it is only suspected, they are settled again. */
+  /** A reorganisation may have removed this block and all above. Unless it is only suspected, they are settled again. */
   | { readonly type: 'reorg'; readonly from: number; readonly isSuspected?: true }
   | { readonly type: 'unreadable'; readonly count: number }
 
-/** What settling reads from, and where its events go. */
+/** Inputs and outputs of settling and backfill. */
 export type SettlementContext = {
   readonly node: BlockReader
   readonly confirmChain: ConfirmChain
   readonly openKeys: OpenKeys
-  /** The listed tokens. Another list is another array. */
+  /** The listed tokens. Each change makes a new array. */
   readonly addresses: () => readonly Hex[]
   readonly clock: SchedulerLike
   readonly warn: (kind: string, detail: unknown) => void
   readonly emit: (event: SettlementEvent) => void
-  /** Ends all loops and reads. */
   readonly signal: AbortSignal
 }
 
-/** A block that was read. */
 export type BlockReading = Logs & {
   readonly header: SealedHeader
-  /** The listed tokens at the time of the read. */
+  /** The listed tokens when the read began. */
   readonly listed: readonly Hex[]
   /** The listed tokens, and unlisted ones with open keys. */
   readonly queried: readonly Hex[]
 }
 
-/** How long an endpoint that named its chain is believed to be of it where something is retracted. */
+/** Before a retraction, an endpoint is asked for its chain unless it was asked within this time. */
 const CONFIRMED_FOR_MS = 60_000
 
-/** The answer lacks logs that the block may contain. */
 export class MissingLogsError extends Error {
   readonly block: number
 
@@ -96,10 +92,7 @@ export class MissingLogsError extends Error {
   }
 }
 
-/**
- * Reads the logs that settle a block. `acceptsMissing` tells whether missing logs are believed to be gone, and unreadable ones to
- * stay so.
- */
+/** Reads the logs that settle a block. With `acceptsMissing`, missing logs count as gone, and unreadable logs as lost. */
 export async function readBlock(
   { node, confirmChain, openKeys, addresses, clock, signal }: Omit<SettlementContext, 'warn' | 'emit'>,
   header: SealedHeader,
@@ -110,42 +103,41 @@ export async function readBlock(
   const queried = addressesToQuery(listed, openKeys.at(header.number))
   const answer = await readLogs(node, header, queried, signal)
   if (!acceptsMissing && answer.unreadable > 0) throw new MissingLogsError(header.number, 'has logs that cannot be read')
-  // More keys may have been published during the read.
+  // More keys may have been published during the read, so the ledger is asked again.
   if (!acceptsMissing) await checkMissing(node, header, answer, openKeys.at(header.number), signal)
-  // Another chain may answer under the same URL.
+  // A node of another chain may answer under this URL.
   if (isRetracting(answer, openKeys.at(header.number)))
     await confirmChain({ answeredSince, askedAfter: clock.now() - CONFIRMED_FOR_MS })
   return { ...answer, header, listed, queried }
 }
 
-/** The logs that can be settled. What an unreadable log means for the others of its transaction is unknown. */
+/** Leaves out all logs of a transaction with an unreadable log, which could change their meaning. */
 export function settleableLogs({ logs, unreadableTxs }: Logs): Pick<SealedBlock, 'logs' | 'isPartial'> {
   if (!unreadableTxs) return { logs }
   const isWhole = ({ transactionHash }: Log) => !unreadableTxs.has(null) && !unreadableTxs.has(transactionHash)
   return { logs: logs.filter(isWhole), isPartial: true }
 }
 
-/** The holes come first: what changed in them is unknown to the logs that can be read. */
+/** Reports a hole for each block with unreadable logs, before the block is emitted: its other logs do not tell of the lost ones. */
 export function reportPartial(blocks: readonly SealedBlock[], ranges: BackfillRanges, emit: SettlementContext['emit']): void {
   for (const { number, isPartial } of blocks)
     if (isPartial) emit({ type: 'hole', blocks: { from: number, to: number }, reason: 'unreadable', ...ranges.cursors() })
 }
 
-/** The listed tokens, and unlisted ones with open keys. */
 export function addressesToQuery(listed: readonly Hex[], openKeys: readonly OpenKey[]): readonly Hex[] {
   const known = addressSetOf(listed)
   const others = new Set(openKeys.map(({ address }) => address).filter((address) => !known.has(address)))
   return others.size === 0 ? listed : [...listed, ...others]
 }
 
-/** The header of a block that has to exist. */
+/** Fails if the node does not have the block. */
 export async function readHeader(node: BlockReader, number: number, signal: AbortSignal): Promise<SealedHeader> {
   const header = await node.header(number, signal)
   if (!isSealed(header) || header.number !== number) throw new UpstreamError('behind', `no block ${number} yet`)
   return header
 }
 
-/** The logs of a block, by its hash where the node supports that. */
+/** Reads by hash if the node supports it. */
 export async function readLogs(
   node: BlockReader,
   header: SealedHeader,
@@ -155,13 +147,12 @@ export async function readLogs(
   try {
     return await node.logsByHash(header, addresses, signal)
   } catch (failure) {
-    // Some nodes do not support logs by block hash.
     if (!isInvalid(failure)) throw failure
     return readLogsByNumber(node, header, addresses, signal)
   }
 }
 
-/** A lagging node returns no logs for a number it lacks, so it must also return the header with our hash. */
+/** A lagging node returns no logs for a block that it lacks, so it must also return the header with our hash. */
 async function readLogsByNumber(
   node: BlockReader,
   { number, hash }: SealedHeader,
@@ -169,7 +160,7 @@ async function readLogsByNumber(
   signal: AbortSignal,
 ): Promise<Logs> {
   const answer = await node.logsInRange(number, number, addresses, signal).catch((failure: unknown) => {
-    // A range of one block is only invalid above the head of a lagging node.
+    // A range of one block is invalid only above the head of a lagging node.
     throw isInvalid(failure) ? new UpstreamError('behind', failure.message) : failure
   })
   const reread = await node.header(number, signal)
@@ -178,18 +169,14 @@ async function readLogsByNumber(
   return answer
 }
 
-/** Whether the block lacks what was published of it. One with unreadable logs retracts nothing. */
+/** Whether the block lacks a published log. A block with unreadable logs retracts nothing. */
 function isRetracting({ logs, unreadable }: Logs, published: readonly OpenKey[]): boolean {
   if (unreadable > 0 || published.length === 0) return false
   const found = new Map(logs.map(({ key, address }) => [key, address]))
   return published.some(({ key, address }) => found.get(key) !== address)
 }
 
-/**
- * If an open key's transaction has no logs, the block's transactions decide. A transaction that the block lacks is gone.
- * One that it contains causes a `MissingLogsError`, since a lagging node returns no logs either. So does a block that
- * lists no transactions but used gas.
- */
+/** Logs that the answer lacks are gone if the block lacks their transaction. Otherwise the answer may be of a lagging node. */
 async function checkMissing(
   node: BlockReader,
   { number, hash }: SealedHeader,
@@ -204,6 +191,7 @@ async function checkMissing(
   const reread = await node.header(number, signal)
   if (reread?.hash !== hash) throw new UpstreamError('behind', `block ${number} is not ${hash}`)
   const included = new Set(reread.transactions)
+  // A block that used gas has transactions, even if the node lists none.
   const areGone = (included.size > 0 || reread.gasUsed === 0) && missing.every(({ tx }) => !included.has(tx))
   if (!areGone) throw new MissingLogsError(number)
 }

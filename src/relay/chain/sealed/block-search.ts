@@ -3,10 +3,10 @@ import { isSealed, type SealedHeader } from '../rpc/header.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
 import { type Cursor, DEPTH_BOUND_BLOCKS, type RecentBlocks } from './recent-blocks.ts'
 
-/** How far a rollback goes back at least when no recent block is canonical and no safe block is known. */
+/** Least depth of a rollback if no recent block is canonical and no safe block is known. */
 const DEEP_ROLLBACK_BLOCKS = 64
 
-/** The lowest number of a range where a monotonic predicate holds; it is assumed to hold for `high`. */
+/** The lowest number of a range for which a monotonic predicate holds. It is assumed to hold for `high`. */
 export async function binarySearch(low: number, high: number, holds: (number: number) => Promise<boolean>): Promise<number> {
   let [first, last] = [low, high]
   while (first < last) {
@@ -17,10 +17,10 @@ export async function binarySearch(low: number, high: number, holds: (number: nu
   return last
 }
 
-/** The block to roll back to, and the blocks up to it that may be replaced too and that nothing can roll back. */
+/** The block to roll back to. Blocks of `lost`, up to it, may be replaced too, but nothing can roll them back. */
 type RollbackTarget = { readonly to: Cursor; readonly lost: { readonly from: number; readonly to: number } | null }
 
-/** The block to roll back to when our block `number` is no longer canonical. */
+/** Finds the block to roll back to, after our block `number` was replaced. */
 export async function findRollbackTarget(
   node: BlockReader,
   recentBlocks: RecentBlocks,
@@ -29,32 +29,24 @@ export async function findRollbackTarget(
 ): Promise<RollbackTarget> {
   const forkPoint = await findForkPoint(node, recentBlocks, number, signal)
   if (forkPoint) return { to: forkPoint, lost: null }
-  // No recent block is canonical: goes back to the safe block, or to where settling began, as far as the node has blocks.
+  // No recent block is canonical: the target is the safe block, or the start of settling, if the node has them.
   const { began, first, newest } = recentBlocks
   const below = Math.min(number, recentBlocks.oldest) - 1
   const deep = Math.min(below, safe > 0 ? safe : Math.min(number - DEEP_ROLLBACK_BLOCKS, began))
-  // Below the bound the ledger has forgotten what was published.
+  // Below the limit the ledger has forgotten the published keys.
   const from = Math.max(0, deep, (newest?.number ?? number) - DEPTH_BOUND_BLOCKS)
   const to = await firstAvailable(node, from, number - 1, signal)
-  // A safe block that is not below the replaced ones was replaced with them.
+  // A safe block above a replaced block was replaced too.
   const deepest = safe > 0 && safe <= below ? safe : first
   const highestKept = Math.max(deepest, await findHighestCanonical(node, recentBlocks.hashes, to, signal))
   return { to: { number: to, hash: null }, lost: highestKept < to ? { from: highestKept + 1, to } : null }
 }
 
-/** The highest canonical block of known hash. First those that the node surely has are searched; 0 if none is canonical. */
+/** The highest canonical block of known hash; 0 if none is canonical. Searches first the blocks that the node surely has. */
 async function findHighestCanonical(node: BlockReader, blocks: readonly Cursor[], from: number, signal: AbortSignal) {
-  const above = await highestCanonical(
-    node,
-    blocks.filter(({ number }) => number >= from),
-    signal,
-  )
-  if (above > 0) return above
-  return highestCanonical(
-    node,
-    blocks.filter(({ number }) => number < from),
-    signal,
-  )
+  const first = blocks.findIndex(({ number }) => number >= from)
+  const [below, above] = first < 0 ? [blocks, []] : [blocks.slice(0, first), blocks.slice(first)]
+  return (await highestCanonical(node, above, signal)) || highestCanonical(node, below, signal)
 }
 
 /** The highest of these blocks, in ascending order, that is still canonical; 0 if none is. */
@@ -66,11 +58,7 @@ async function highestCanonical(node: BlockReader, blocks: readonly Cursor[], si
   return blocks[(await binarySearch(0, blocks.length, isReplaced)) - 1]?.number ?? 0
 }
 
-/**
- * A block below `number` that is still canonical; null if no recent block is. It may lie below the fork point: unchanged
- * blocks that are settled again publish nothing. A block of an unknown hash is taken if the nearest known one below it is
- * canonical, or if there is none.
- */
+/** Finds a canonical block below `number`, or null. It may be below the fork point: settling a block again publishes nothing. */
 export async function findForkPoint(
   node: BlockReader,
   recentBlocks: RecentBlocks,
@@ -78,6 +66,7 @@ export async function findForkPoint(
   signal: AbortSignal,
 ): Promise<Cursor | null> {
   let candidate = number
+  // A block of unknown hash counts if the nearest known block below it is canonical, or if there is none.
   let unknown: Cursor | null = null
   for (let stride = 1; ; stride = unknown ? 1 : stride * 2) {
     const below = recentBlocks.nearest(candidate - stride)
@@ -92,13 +81,13 @@ export async function findForkPoint(
   }
 }
 
-/** The first block of a range that the node has, or else the last. */
+/** The first block of a range that the node has, or else the last block of the range. */
 async function firstAvailable(node: BlockReader, from: number, to: number, signal: AbortSignal): Promise<number> {
   const isAvailable = async (number: number) => (await node.header(number, signal)) !== null
   return (await isAvailable(from)) ? from : binarySearch(from, to, isAvailable)
 }
 
-/** The first block from `from` on that is no older than the bound, in chain time before `head`. */
+/** The first block, from `from`, that is no older than `boundMs`, in chain time before `head`. */
 export async function firstWithinAge(
   node: BlockReader,
   from: number,
@@ -112,7 +101,7 @@ export async function firstWithinAge(
     const timestamp = (await node.header(number, signal))?.timestamp ?? null
     return timestamp === null ? ifUnknown : timestamp >= since
   }
-  // Without the first block the node is pruned or lags behind. Reading that block will show which.
+  // If the node lacks the first block, it pruned it or lags behind. Reading that block will show which.
   if (await isWithin(from, true)) return from
   return binarySearch(from, head.number, (number) => isWithin(number, false))
 }

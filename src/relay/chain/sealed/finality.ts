@@ -3,19 +3,17 @@ import { observe } from '../../../lib/async-loop.ts'
 import type { BlockReader } from '../rpc/block-reader.ts'
 import { isSealed, type SealedHeader } from '../rpc/header.ts'
 
-/** The newest safe or finalized block. */
 export type FinalityEvent = { readonly type: 'finality'; readonly stage: 'safe' | 'finalized'; readonly block: SealedHeader }
 
 type Options = {
   readonly node: BlockReader
   readonly pollIntervalMs: number
-  /** The last published block numbers. */
   readonly published: { readonly safe: number | null; readonly finalized: number | null }
   readonly clock: SchedulerLike
   readonly warn: (kind: string, detail: unknown) => void
 }
 
-/** Polls both stages and emits each rise. A node that lags behind or lacks the tags causes none. */
+/** Polls both stages and emits each newer block. A node that lags behind or lacks the tags causes no event. */
 export function pollFinality({ node, pollIntervalMs, published, clock, warn }: Options): Observable<FinalityEvent> {
   const highest = { safe: published.safe ?? -1, finalized: published.finalized ?? -1 }
   const poll = async (stage: FinalityEvent['stage'], emit: (event: FinalityEvent) => void, signal: AbortSignal) => {
@@ -36,10 +34,10 @@ export function pollFinality({ node, pollIntervalMs, published, clock, warn }: O
   return timer(0, pollIntervalMs, clock).pipe(exhaustMap(() => pollBoth))
 }
 
-/** Waiting events; beyond it the oldest ones are dropped, since later ones include them. */
+/** Events that wait. The oldest are dropped beyond this number, since later events include them. */
 const WAITING_EVENTS_BOUND = 64
 
-/** Holds a finality event back until all blocks below it are settled, so that clients can trust what they received. */
+/** Holds a finality event until all blocks below it are settled, so that clients have received all that it covers. */
 export class FinalityGate {
   #waiting: readonly FinalityEvent[] = []
 
@@ -47,7 +45,7 @@ export class FinalityGate {
     this.#waiting = [...this.#waiting, event].slice(-WAITING_EVENTS_BOUND)
   }
 
-  /** The newest event of each stage that is settled and on our chain. */
+  /** Returns the newest event of each stage whose block is settled and on our chain. */
   release(settled: number, isOurs: (block: SealedHeader) => boolean): readonly FinalityEvent[] {
     const isReached = ({ block }: FinalityEvent) => block.number <= settled && isOurs(block)
     const reached = this.#waiting.filter(isReached)

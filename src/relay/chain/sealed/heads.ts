@@ -3,26 +3,25 @@ import type { Hex } from '../../../lib/hex.ts'
 import type { SealedHeader } from '../rpc/header.ts'
 import type { RecentBlocks } from './recent-blocks.ts'
 
-/** A head that jumps further ahead is garbage. */
+/** A head further above the target is garbage. */
 const HEAD_JUMP_BOUND_BLOCKS = 100_000_000
-/** No real block is pre-confirmed this far above the newest settled one, however far the relay is behind. */
+/** No real block is pre-confirmed so far above the newest settled one, even if the relay is far behind. */
 export const FAR_AHEAD_BLOCKS = 100_000
-/** A push is one message. Further above what was asked for or settled, only another answer makes it believed. */
+/** A pushed head further above the settled blocks and the last polled head needs the confirmation of an answer. */
 export const WITHIN_REACH_BLOCKS = 64
-/** Announced headers with a time, kept until their block is settled; others are read from the node. */
+/** Announced headers with a time are kept until their block is settled. Other headers are read from the node. */
 const ANNOUNCED_BOUND = 256
 
-/** A header that came before its block was settled. A pushed one is one message: the node is asked whether it is so. */
+/** A header that was received before its block was settled. The node has to confirm a pushed one. */
 type AnnouncedHeader = { readonly header: SealedHeader; readonly isPushed: boolean }
 
-/** Tracks heads: which one to settle up to, and where a node disagrees with a settled block. */
+/** Tracks the head to settle up to, and the settled block that a node disagrees with. */
 export class HeadTracker {
   readonly #recentBlocks: RecentBlocks
   readonly #announced = new BoundedMap<number, AnnouncedHeader>(ANNOUNCED_BOUND)
   #disputed: number | null = null
   #lastHead: SealedHeader | null = null
   #target: SealedHeader | null = null
-  /** The newest head that was asked for. */
   #asked: number | null = null
   #safe: number
 
@@ -32,28 +31,26 @@ export class HeadTracker {
     this.#safe = safe ?? 0
   }
 
-  /** The newest safe block of our chain: the target of a deep rollback. 0 without one. */
+  /** The newest safe block of our chain, which is the target of a deep rollback; 0 if there is none. */
   get safe(): number {
     return this.#safe
   }
 
-  /** The lowest number where a node gave another hash than the settled one. */
+  /** The lowest settled block for which a node gave another hash. */
   get disputed(): number | null {
     return this.#disputed
   }
 
-  /** The head to settle up to. */
   get target(): SealedHeader | null {
     return this.#target
   }
 
-  /** Whether a pushed block is so far above those that were asked for or settled that one message does not suffice. */
+  /** Whether a single pushed message does not suffice to believe in this block. */
   isOutOfReach(number: number): boolean {
     const known = Math.max(this.#asked ?? -1, this.#recentBlocks.newest?.number ?? -1)
     return known >= 0 && number > known + WITHIN_REACH_BLOCKS
   }
 
-  /** Takes a head that was pushed or asked for. A pushed one counts only near a block that was asked for or settled. */
   receiveHead(header: SealedHeader, isPushed = false): 'taken' | 'unconfirmed' | 'garbage' {
     const { number, hash, timestamp } = header
     if (this.#target && number > this.#target.number + HEAD_JUMP_BOUND_BLOCKS) return 'garbage'
@@ -61,54 +58,53 @@ export class HeadTracker {
     if (!isPushed) this.#asked = number
     this.#lastHead = header
     this.compare(number, hash)
-    // The block may have a time although this header has none: settling asks the node.
+    // The block may have a time although this header has none, so settling has to read the header.
     if (timestamp === null) this.forget(number)
     else if (this.#recentBlocks.get(number)?.hash !== hash) this.#announce(header, isPushed)
     if (!this.#target || number > this.#target.number) this.#target = header
     return 'taken'
   }
 
-  /** Takes a safe block: evidence of a reorganisation if it is not ours. */
+  /** A safe block that is not ours is evidence of a reorganisation. */
   receiveSafe({ number, hash }: SealedHeader): void {
     // A safe block of another branch does not make ours safe.
     if (this.#recentBlocks.get(number)?.hash === hash) this.#safe = Math.max(this.#safe, number)
     this.compare(number, hash)
   }
 
-  /** Compares a node's hash with the settled one. A lagging node gives a hash that is settled already. */
+  /** Opens a dispute if a node has another hash than the settled block. */
   compare(number: number, hash: Hex): void {
     const ourHash = this.#recentBlocks.get(number)?.hash
     if (ourHash && ourHash !== hash) this.#dispute(number)
   }
 
-  /** The node withdrew a block. */
   retract(number: number, hash: Hex | null): void {
     if (hash !== null && this.#recentBlocks.get(number)?.hash === hash) this.#dispute(number)
   }
 
-  /** The announced header of a number that is not settled yet. */
+  /** The announced header of an unsettled block. */
   announced(number: number): AnnouncedHeader | undefined {
     return this.#announced.get(number)
   }
 
-  /** The block is settled, or the announced one may not be part of the chain. */
+  /** Called when the block is settled, or when the announced header may not be part of the chain. */
   forget(number: number): void {
     this.#announced.delete(number)
   }
 
-  /** The node agrees with our block, or the announced one never became part of the chain. */
+  /** Called when the node agrees with our block, or when no other block replaced it. */
   resolveDispute(number: number): void {
     if (this.#disputed === number) this.#disputed = null
     this.forget(number)
   }
 
-  /** The blocks above this one are abandoned. The target may be one of them. */
+  /** The target may be one of the abandoned blocks. */
   rolledBackTo(number: number): void {
     if (this.#disputed !== null && this.#disputed > number) this.#disputed = null
     this.resetTarget()
   }
 
-  /** Goes back to the last received head, since the highest one may have been wrong. */
+  /** Makes the last received head the target, since the highest head may have been wrong. */
   resetTarget(): void {
     this.#target = this.#lastHead
   }

@@ -1,10 +1,10 @@
-/** Tracks which blocks were sealed while the relay was disconnected: they count as backfill. */
+/** Remembers which blocks were sealed while the relay was disconnected, since they count as backfill. */
 export class Outage {
   readonly #silenceMs: number
   #isDisconnected: boolean
   #lastBlock = -1
   #failingSince: number | null = null
-  /** Whether the blocks to catch up have yet to be limited by age. */
+  /** Set until the blocks to catch up are limited by age. */
   isUnbounded = false
 
   constructor(isDisconnected: boolean, silenceMs: number) {
@@ -12,7 +12,7 @@ export class Outage {
     this.#silenceMs = silenceMs
   }
 
-  /** Whether the chain since the outage has yet to be compared with the settled blocks. */
+  /** True until the settled blocks are compared with the chain after the outage. */
   get isOpen(): boolean {
     return this.#isDisconnected || this.isUnbounded
   }
@@ -21,7 +21,7 @@ export class Outage {
     this.#isDisconnected = true
   }
 
-  /** The first head after an outage: it and all blocks below were sealed meanwhile. */
+  /** Called with each head. The first head after an outage and all blocks below it were sealed during the outage. */
   end(head: number): void {
     if (!this.#isDisconnected) return
     this.#isDisconnected = false
@@ -33,7 +33,7 @@ export class Outage {
     this.#lastBlock = Math.max(this.#lastBlock, head)
   }
 
-  /** Requests that fail for long enough are an outage too. */
+  /** If requests fail for longer than `silenceMs`, that is an outage too. */
   requestFailed(now: number): void {
     this.#failingSince ??= now
   }

@@ -3,15 +3,14 @@ import { LOGS_RANGE_BOUND } from '../../../protocol/json-rpc-methods.ts'
 import type { Log } from '../logs/read-logs.ts'
 import type { SealedBlock } from './block-logs.ts'
 
-/** A range of blocks, both ends included. */
 export type BlockRange = { readonly from: number; readonly to: number }
 
-/** Successful pages before a larger one is tried. */
+/** Number of successful pages before a larger one is tried. */
 const GROW_AFTER_PAGES = 8
-/** Logs per event, so that no event-loop turn takes long. A block is never split. */
+/** Logs per event, so that no turn of the event loop takes long. A block is never split. */
 const BATCH_BOUND_LOGS = 500
 
-/** How many blocks the node accepts in one request. */
+/** Learns how many blocks the node accepts in one request. */
 export class PageSize {
   #blocks = LOGS_RANGE_BOUND
   #successfulPages = 0
@@ -27,7 +26,7 @@ export class PageSize {
     this.#blocks = Math.min(LOGS_RANGE_BOUND, this.#blocks * 2)
   }
 
-  /** The page was too large: tries half of it, or less if the node suggests so in its message. */
+  /** Halves a page that was too large, or takes a smaller size that the node's message suggests. */
   shrink({ from, to }: BlockRange, message = ''): void {
     const size = to - from + 1
     this.#successfulPages = 0
@@ -50,7 +49,7 @@ export function rangesAround(blocks: readonly number[], { from, to }: BlockRange
   })
 }
 
-/** Builds a block from its logs alone; null if they lack its hash or time, or disagree. */
+/** Builds a block from its logs alone; null if they lack the hash or the time of the block, or disagree. */
 export function blockFromLogs(logs: readonly Log[], addresses: readonly Hex[]): SealedBlock | null {
   const [first] = logs
   if (!first?.blockHash || first.blockTimestamp === null) return null
@@ -59,7 +58,7 @@ export function blockFromLogs(logs: readonly Log[], addresses: readonly Hex[]): 
   return isSameBlock ? { number, hash, timestamp, logs, addresses, via: 'backfill' } : null
 }
 
-/** Splits the blocks of a page into batches, each with its last block. */
+/** Splits the blocks of a page into parts, each with its last block number. */
 export function splitIntoBatches(
   blocks: readonly SealedBlock[],
   to: number,
@@ -77,6 +76,6 @@ export function splitIntoBatches(
     batch.push(block)
     size += block.logs.length
   }
-  // The last one extends to the end of the page.
+  // The last part extends to the end of the page.
   return [...batches, { blocks: batch, to }]
 }

@@ -7,14 +7,14 @@ import type { BlockReader } from '../rpc/block-reader.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
 import type { RecentBlocks } from './recent-blocks.ts'
 
-/** Recent blocks are read again after this many new ones, but no more often than the interval. */
+/** Recent blocks are read again after this many new ones, and at most once in the interval. */
 const EVERY_BLOCKS = 2
 const INTERVAL_MS = 1_000
-/** A node may index a block this long after it serves the header. A later recheck is the last one. */
+/** A node may index a block this long after it serves the header. After that time a recheck is the last one. */
 const INDEXING_DELAY_MS = 3_000
-/** One machine behind a URL may lag this long behind another. It answers for blocks that it lacks as for empty ones. */
+/** One machine behind a URL may lag this far behind another. Its answers show blocks that it lacks as empty. */
 const MACHINE_LAG_MS = 5_000
-/** The newest blocks that are always read again, and how far back one answer reaches. */
+/** At least so many of the newest blocks are read again, in ranges of at most `RANGE_BOUND_BLOCKS`. */
 const MIN_BLOCKS = 4
 const RANGE_BOUND_BLOCKS = 128
 
@@ -25,12 +25,9 @@ type Options = {
   readonly clock: SchedulerLike
 }
 
-/**
- * Reads settled blocks again and finds those with more logs than when they were settled. Fewer logs prove nothing: a
- * lagging node returns fewer too, and a cut answer has none of its later blocks.
- */
+/** Finds settled blocks that have more logs now. Fewer logs prove nothing: the node may lag, or have cut its answer. */
 export class Recheck {
-  /** Blocks with more logs than their first answer had. */
+  /** Blocks to settle again: they have more logs now. */
   readonly incompleteBlocks = new Set<number>()
   readonly #options: Options
   readonly #due = new WakeUp()
@@ -41,7 +38,7 @@ export class Recheck {
     this.#options = options
   }
 
-  /** A block was settled: those below it are read again, unless that is happening or happened just now. */
+  /** Called for each settled block. The blocks below it are read again, unless that happened within the interval. */
   blockSettled(number: number): void {
     const now = this.#options.clock.now()
     if (number % EVERY_BLOCKS !== 0 || now - this.#scheduledAt < INTERVAL_MS) return
@@ -50,12 +47,10 @@ export class Recheck {
     this.#due.notify()
   }
 
-  /** The blocks above this one are abandoned. */
   rolledBackTo(number: number): void {
     for (const block of this.incompleteBlocks) if (block > number) this.incompleteBlocks.delete(block)
   }
 
-  /** Reads blocks whenever some are due. */
   async run(onIncomplete: () => void, signal: AbortSignal): Promise<never> {
     for (;;) {
       await this.#due.wait(signal)
@@ -63,7 +58,7 @@ export class Recheck {
         await this.#readBelow(this.#dueAtBlock, signal)
       } catch (failure) {
         signal.throwIfAborted()
-        // A recheck is optional: the next one reaches as far back.
+        // A recheck is optional, and the next one includes these blocks.
         if (!(failure instanceof UpstreamError)) throw failure
       }
       if (this.incompleteBlocks.size > 0) onIncomplete()
@@ -83,7 +78,7 @@ export class Recheck {
       } catch (failure) {
         if (!(failure instanceof UpstreamError && (failure.kind === 'too_large' || failure.kind === 'gone'))) throw failure
         if (failure.kind === 'gone') {
-          // The node pruned the oldest blocks. It may have the newer half.
+          // The node pruned the oldest blocks. It may still have the newer half.
           const half = Math.ceil(blocks.length / 2)
           if (blocks.length > 1) queue.unshift(blocks.slice(half))
           for (const block of blocks.slice(0, half)) if (isLeftBehind(block, number)) recentBlocks.markRechecked(block)
@@ -93,14 +88,14 @@ export class Recheck {
           queue.unshift(...split(blocks, isDue))
           continue
         }
-        // A block too large for one answer has logs. If it was settled with none, it is settled again.
+        // A block that is too large for one answer has logs. If it was settled without any, it is settled again.
         found = { incomplete: blocks.filter((block) => recentBlocks.get(block)?.logCount === 0), readTo: blocks[0] ?? 0 }
       }
       for (const block of found.incomplete) this.incompleteBlocks.add(block)
       const { readTo } = found
       const isRead = (block: number) =>
         readTo === null ? isSettledFor(INDEXING_DELAY_MS + MACHINE_LAG_MS, block) : isDue(block) && block <= readTo
-      // An incomplete one is rechecked after it is settled again.
+      // An incomplete block is settled again, and rechecked after that.
       for (const block of blocks) if (isRead(block) && !this.incompleteBlocks.has(block)) recentBlocks.markRechecked(block)
     }
   }
@@ -113,7 +108,7 @@ const candidatesBelow = (number: number, recentBlocks: RecentBlocks): readonly n
 
 const isLeftBehind = (block: number, number: number): boolean => block < number - RANGE_BOUND_BLOCKS
 
-/** The first blocks further back that still wait for their last recheck, as after an outage. */
+/** The first blocks further back that wait for their last recheck, such as after an outage. */
 function leftBehind(number: number, recentBlocks: RecentBlocks): readonly number[] {
   const first = recentBlocks.firstUnchecked(number)
   if (first === undefined) return []
@@ -121,16 +116,16 @@ function leftBehind(number: number, recentBlocks: RecentBlocks): readonly number
   return blocks.filter((block) => isLeftBehind(block, number) && recentBlocks.isUnchecked(block))
 }
 
-/** For a node that serves few blocks at a time: the oldest ones, and all that are due for their last recheck. */
+/** Smaller ranges, for a node that serves few blocks at once. Newer blocks that are not due are left out. */
 function split(blocks: readonly number[], isDue: (block: number) => boolean): readonly (readonly number[])[] {
   if (blocks.length <= MIN_BLOCKS) return chunk(blocks, Math.ceil(blocks.length / 2))
   return chunk(blocks.slice(0, Math.max(MIN_BLOCKS, blocks.filter(isDue).length)), MIN_BLOCKS)
 }
 
 type Comparison = {
-  /** Blocks with more logs than they were settled with. */
+  /** Blocks that have more logs now. */
   readonly incomplete: readonly number[]
-  /** No log in the answer is of a later block: the machine may lag, or the answer be cut. Null without logs, as on a quiet chain. */
+  /** The block of the last log. Later blocks may be missing, if the machine lags or cut the answer. Null without logs. */
   readonly readTo: number | null
 }
 
@@ -151,21 +146,20 @@ async function compareCounts(
     if (recent?.logCount == null) return 0
     const blockLogs = (byBlock.get(block) ?? []).filter(({ blockHash }) => blockHash === recent.hash)
     if (recent.addresses === addresses || blockLogs.length <= recent.logCount) return blockLogs.length - recent.logCount
-    // Logs of tokens that were listed later do not count.
+    // Logs of tokens that were listed after the settling do not count.
     const comparable = addressSetOf(recent.addresses)
     return Math.max(0, blockLogs.filter(({ address }) => comparable.has(address)).length - recent.logCount)
   })
-  // Tokens that were delisted since have no logs in the answer.
+  // A delisted token has no logs in the answer, so only an unchanged list is evidence.
   const isShort = blocks.some((block, index) => (differences[index] ?? 0) < 0 && recentBlocks.get(block)?.addresses === addresses)
   const last = answer.logs.findLast((log) => recentBlocks.get(log.blockNumber)?.hash === log.blockHash)?.blockNumber ?? 0
   return {
     incomplete: blocks.filter((_, index) => (differences[index] ?? 0) > 0),
-    // A cut answer may lack logs of its last block. The first block counts as read, so that later ones get their turn.
+    // A cut answer may lack logs of its last block. The first block always counts as read, so that later ones get their turn.
     readTo: isShort ? Math.max(last - 1, Math.min(last, blocks[0] ?? 0)) : last || null,
   }
 }
 
-/** A block's hash, and how many logs it was settled with. */
 function countOf(recentBlocks: RecentBlocks, block: number): readonly (readonly [Hex, number])[] {
   const { hash = null, logCount = null } = recentBlocks.get(block) ?? {}
   return hash === null || logCount === null ? [] : [[hash, logCount]]

@@ -14,7 +14,7 @@ type Options = Pick<SettlementContext, 'node' | 'confirmChain' | 'clock' | 'warn
   readonly ranges: BackfillRanges
 }
 
-/** A node disagreed with a settled block: reads the block to find which one is right. */
+/** Reads a block that a node disagreed about, and rolls back if our block was replaced. */
 export async function resolveDispute(options: Options, number: number, acceptsMissing: boolean): Promise<void> {
   const { node, recentBlocks, heads, clock, signal } = options
   const answeredSince = clock.now()
@@ -25,7 +25,7 @@ export async function resolveDispute(options: Options, number: number, acceptsMi
   heads.resolveDispute(number)
 }
 
-/** Whether the node has another block in place of ours. Without a known hash that is unknown, and counts as no. */
+/** Rolls back if the node has another block in place of ours, and returns whether it did. False if our hash is unknown. */
 export async function rollBackIfReplaced(options: Options, { number, hash }: Cursor): Promise<boolean> {
   const answeredSince = options.clock.now()
   const header = hash === null ? null : await options.node.header(number, options.signal)
@@ -34,7 +34,7 @@ export async function rollBackIfReplaced(options: Options, { number, hash }: Cur
   return true
 }
 
-/** Our block of this number is no longer canonical, unless those that answered so are of another chain now. */
+/** Fails if the nodes that answered turn out to be of another chain. */
 async function rollBack(options: Options, number: number, answeredSince: number): Promise<void> {
   const { node, confirmChain, recentBlocks, heads, recheck, ranges, clock, warn, emit, signal } = options
   const noticedAt = clock.now()
@@ -45,6 +45,6 @@ async function rollBack(options: Options, number: number, answeredSince: number)
   heads.rolledBackTo(to.number)
   recheck.rolledBackTo(to.number)
   emit({ type: 'reorg', from: to.number + 1 })
-  // What was published of these blocks can be neither confirmed nor retracted.
+  // Updates about these blocks can be neither confirmed nor retracted.
   if (lost) emit({ type: 'hole', blocks: lost, reason: 'reorg', ...ranges.cursors() })
 }

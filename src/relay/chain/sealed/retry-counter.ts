@@ -4,17 +4,15 @@ import { backoffMs } from '../../../lib/backoff.ts'
 import { UpstreamError, type UpstreamErrorKind } from '../rpc/upstream-error.ts'
 import { MissingLogsError } from './block-logs.ts'
 
-/** Delays of a step that failed. One relay retries on one node, so no jitter is needed. */
+/** Delays after a failed step. One relay retries on one node, so no jitter is needed. */
 const STEP_BACKOFF = { minMs: 50, maxMs: 2_000 }
-/** Delays of a read that lacks logs which its block may hold, and how often it is repeated. */
+/** Delays after a read that may lack logs, and the number of retries before missing logs count as gone. */
 const MISSING_LOGS_BACKOFF = { minMs: 500, maxMs: 2_000 }
 const MISSING_LOGS_RETRIES_BOUND = 2
-/** How often a refused block is tried before it is reported as a hole. */
+/** Number of retries of a refused block before it is reported as a hole. */
 const UNREADABLE_RETRIES_BOUND = 5
 
-/**
- * Counts the failures of one step by error kind, and missing logs by block. The counts decide how long to wait and when to give up.
- */
+/** Counts failures by kind, and missing logs by block. The counts decide how long to wait, and when to give up. */
 export class RetryCounter {
   readonly #failures = new Map<UpstreamErrorKind | number, number>()
 
@@ -22,7 +20,7 @@ export class RetryCounter {
     this.#failures.clear()
   }
 
-  /** Failures of this kind, or missing logs of this block, since the last success. */
+  /** Number of failures of this kind, or of reads of this block with missing logs, since the last success. */
   failuresOf(kind: UpstreamErrorKind | number): number {
     return this.#failures.get(kind) ?? 0
   }
@@ -31,7 +29,7 @@ export class RetryCounter {
     return [...this.#failures.values()].reduce((sum, times) => sum + times, 0)
   }
 
-  /** Waits before the next try. Any error but the upstream's is our bug and is thrown again. */
+  /** Waits before the next try. An error that is not the upstream's is a bug of the relay, and is thrown again. */
   async waitToRetry(failure: unknown, clock: SchedulerLike, signal: AbortSignal): Promise<void> {
     if (!(failure instanceof MissingLogsError || failure instanceof UpstreamError)) throw failure
     const isMissingLogs = failure instanceof MissingLogsError
@@ -45,17 +43,17 @@ export class RetryCounter {
     )
   }
 
-  /** Whether the block was read often enough to believe that the logs are gone, and not that the node lags behind. */
+  /** Whether the block was read so many times that the logs count as gone, and not the node as lagging. */
   acceptsMissing(block: number): boolean {
     return this.failuresOf(block) >= MISSING_LOGS_RETRIES_BOUND
   }
 
-  /** Whether the node refused this often enough to give up. Failed connections do not count. */
+  /** Whether the node refused the request so many times that the relay gives up. Failed connections do not count. */
   isExhausted(failure: unknown): failure is UpstreamError {
     return failure instanceof UpstreamError && !failure.isRetryable && this.failuresOf(failure.kind) >= UNREADABLE_RETRIES_BOUND
   }
 
-  /** Whether an old block counts as pruned. Unlike `isExhausted` this includes `behind`: no node lags that far. */
+  /** Whether an old block counts as pruned. This includes `behind`, unlike `isExhausted`: no node lags so far. */
   isPruned(failure: unknown): boolean {
     return failure instanceof UpstreamError && failure.isAnswered && this.failuresOf(failure.kind) >= UNREADABLE_RETRIES_BOUND
   }

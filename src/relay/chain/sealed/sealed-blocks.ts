@@ -12,11 +12,9 @@ import { Recheck } from './recheck.ts'
 import { Settling } from './settling.ts'
 
 type Options = Omit<SettlementContext, 'emit' | 'signal'> & {
-  /** The last block that the previous run settled; null starts from the first head. */
+  /** The last block that the previous run settled; null to start at the first head. */
   readonly cursor: Cursor | null
-  /** The block above which the first run began to settle, where that is known. */
   readonly began?: number | null
-  /** The newest safe block of the previous run. */
   readonly safe: number | null
   /** How far back to catch up, in chain time. */
   readonly backfillLimitMs: number
@@ -48,12 +46,11 @@ export class SealedBlocks {
     if (cursor) this.#recentBlocks.addUnread(cursor)
   }
 
-  /** The newest settled block; null before the first head. */
   get settled(): Cursor | null {
     return this.#recentBlocks.newest
   }
 
-  /** Up to this block everything is settled, backfill included. */
+  /** All blocks up to this one are settled, backfill included. */
   get cursor(): Cursor | null {
     return this.settled && this.#ranges.cursor
   }
@@ -62,12 +59,11 @@ export class SealedBlocks {
     return this.#heads.target
   }
 
-  /** The lowest block where a node disagrees with the settled one; null if none does. */
   get disputed(): number | null {
     return this.#heads.disputed
   }
 
-  /** Settles from the next block on. False if a start was known already. */
+  /** Settling begins with the block after this one. Returns false if it began before. */
   begin(cursor: Cursor): boolean {
     if (this.settled !== null) return false
     this.#recentBlocks.addUnread(cursor)
@@ -78,13 +74,13 @@ export class SealedBlocks {
     this.#outage.begin()
   }
 
-  /** Takes a safe block: the target of a deep rollback, or evidence of a reorganisation if it is not ours. */
+  /** A safe block is the target of a deep rollback or, if it is not ours, evidence of a reorganisation. */
   markSafe(header: SealedHeader): void {
     this.#heads.receiveSafe(header)
     this.#wakeUp.notify()
   }
 
-  /** Whether the block matches the settled one, if that is kept. False until the chain is compared after an outage. */
+  /** Whether the block does not contradict a settled one. False after an outage, until the blocks are compared. */
   isOurs({ number, hash }: SealedHeader): boolean {
     const ourHash = this.#recentBlocks.get(number)?.hash ?? hash
     return ourHash === hash && !this.#outage.isOpen
@@ -96,18 +92,15 @@ export class SealedBlocks {
     return this.#recentBlocks.get(number)?.hash === hash || this.#heads.announced(number)?.header.hash === hash
   }
 
-  /** The node withdrew a block. */
   retract(number: number, hash: Hex | null): void {
     this.#heads.retract(number, hash)
     this.#wakeUp.notify()
   }
 
-  /** Whether a pushed block is too far ahead to be believed. */
   isOutOfReach(number: number): boolean {
     return this.#heads.isOutOfReach(number)
   }
 
-  /** Takes a pushed or polled head. */
   receiveHead(header: SealedHeader, isPushed = false): ReturnType<HeadTracker['receiveHead']> {
     const result = this.#heads.receiveHead(header, isPushed)
     if (result !== 'taken') return result
@@ -116,7 +109,7 @@ export class SealedBlocks {
     return result
   }
 
-  /** Settles up to each new head. Settling, backfill and rechecks run beside each other. */
+  /** Settles up to each new head. Settling, backfill and rechecks run in parallel. */
   follow(): Observable<SettlementEvent> {
     return observe((emit, signal) => {
       const [recentBlocks, ranges, wakeUp] = [this.#recentBlocks, this.#ranges, this.#wakeUp]

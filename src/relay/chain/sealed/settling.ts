@@ -19,16 +19,16 @@ import type { Recheck } from './recheck.ts'
 import { resolveDispute, rollBackIfReplaced } from './reorg.ts'
 import { RetryCounter } from './retry-counter.ts'
 
-/** The newest blocks are settled one by one, by hash. Older ones are read in ranges beside them. */
+/** So many of the newest blocks are settled one by one. Backfill reads older ones in ranges. */
 const NEWEST_BLOCKS = 64
-/** The distance from which skipping to the newest blocks pays off: the skip takes time, and the chain goes on. */
+/** Skipping to the newest blocks saves time only beyond this distance, since the skip takes time itself. */
 const BACKFILL_THRESHOLD_BLOCKS = 96
-/** Blocks read at the same time, to keep up with a node that answers more slowly than it seals. */
+/** Blocks read in parallel, to keep up with a node that answers more slowly than it seals. */
 const PARALLEL_BLOCKS = 8
-/** How often the node may lack an announced head before the relay stops believing in it. */
+/** The relay stops believing in an announced head after the node lacked it so many times. */
 const DISPUTE_TRIES = 5
 
-/** After errors of these kinds the node may have been disconnected. */
+/** Errors of these kinds may mean that the node is disconnected. */
 const outageKinds: ReadonlySet<UpstreamErrorKind> = new Set(['unreachable', 'busy', 'unknown'])
 
 type Options = SettlementContext & {
@@ -43,38 +43,31 @@ type Options = SettlementContext & {
   readonly backfillLimitMs: number
 }
 
-/** A block that the node refuses to give. */
 type UnreadableBlock = Pick<BlockReading, 'header' | 'listed'> & { readonly holeReason: UpstreamErrorKind }
 
-/** The steps from the newest settled block to the target head, one after the other. */
+/** Settles blocks from the newest settled one to the target head. */
 export class Settling {
   readonly #options: Options
   readonly #retries = new RetryCounter()
-  /** The last step settled a block again. New blocks must not wait for many of those. */
+  /** Whether the last step settled a block again. New blocks must not wait for several such steps. */
   #hasResettled = false
 
   constructor(options: Options) {
     this.#options = options
   }
 
-  /** Settles up to each new head. */
   async run(): Promise<never> {
-    const { wakeUp, signal } = this.#options
+    const { heads, outage, clock, wakeUp, signal } = this.#options
     for (;;) {
-      await this.#tryStep()
+      try {
+        await this.#step()
+        outage.requestSucceeded(clock.now(), heads.target?.number ?? 0)
+        this.#retries.succeeded()
+      } catch (failure) {
+        signal.throwIfAborted()
+        await this.#waitToRetry(failure)
+      }
       if (this.#isCaughtUp()) await wakeUp.wait(signal)
-    }
-  }
-
-  async #tryStep(): Promise<void> {
-    const { heads, outage, clock, signal } = this.#options
-    try {
-      await this.#step()
-      outage.requestSucceeded(clock.now(), heads.target?.number ?? 0)
-      this.#retries.succeeded()
-    } catch (failure) {
-      signal.throwIfAborted()
-      await this.#waitToRetry(failure)
     }
   }
 
@@ -102,26 +95,26 @@ export class Settling {
   async #waitToRetry(failure: unknown): Promise<void> {
     const { recentBlocks, heads, outage, clock, warn, signal } = this.#options
     if (failure instanceof UpstreamError && outageKinds.has(failure.kind)) outage.requestFailed(clock.now())
-    // The announced header may not be part of the chain, so the next try reads it from the node.
+    // The announced header may not be part of the chain, so the next try reads the header from the node.
     if (recentBlocks.newest) heads.forget(recentBlocks.newest.number + 1)
     if (this.#retries.failuresOf('behind') >= DISPUTE_TRIES) heads.resetTarget()
     if (this.#retries.totalFailures > 0) warn('settling delayed, retrying', { reason: String(failure) })
     await this.#retries.waitToRetry(failure, clock, signal)
   }
 
-  /** Reads the next blocks in parallel, since the node may be far away, and settles them in order up to the first that fails. */
+  /** Reads the next blocks in parallel, and settles them in order up to the first that fails. */
   async #settleNext(first: number, count: number): Promise<void> {
     const { recentBlocks, addresses } = this.#options
     const numbers = Array.from({ length: count }, (_, index) => first + index)
-    // The counted failures concern the first block, and must not decide about the others.
+    // The counted failures concern the first block, so they must not decide about the others.
     const readings = await Promise.allSettled(
       numbers.map((number) => this.#read(number, number === first ? this.#retries : new RetryCounter())),
     )
     for (const reading of readings) {
       if (reading.status === 'rejected') throw reading.reason
       const { header, listed } = reading.value
-      // A token that was listed meanwhile may have logs in this block that were not requested.
-      if (listed !== addresses()) throw new UpstreamError('behind', 'the token list changed meanwhile')
+      // A token that was listed during the read may have logs in this block that were not requested.
+      if (listed !== addresses()) throw new UpstreamError('behind', 'the token list changed during the read')
       const previous = recentBlocks.newest
       if (previous?.hash && header.parentHash && header.parentHash !== previous.hash) return this.#resolveMismatch(previous)
       this.#settle(reading.value)
@@ -132,7 +125,7 @@ export class Settling {
     const { node, heads, addresses, signal } = this.#options
     const announced = heads.announced(number)
     const isPushed = announced?.isPushed === true
-    // The header of the newest block is asked for beside its logs, which saves a moment.
+    // The header of the newest block is requested in parallel with its logs, to settle the block sooner.
     const isConfirmedBeside = isPushed && heads.target?.number === number
     const header = announced && (!isPushed || isConfirmedBeside) ? announced.header : await readHeader(node, number, signal)
     const listed = addresses()
@@ -145,7 +138,7 @@ export class Settling {
     }
   }
 
-  /** What a pushed header says of its block is not believed before the node says it again. */
+  /** A pushed header counts only if the node confirms its hash. */
   async #confirm({ number, hash }: SealedHeader, read: Promise<BlockReading>): Promise<BlockReading> {
     const { node, signal } = this.#options
     const [reading, header] = await Promise.all([read, readHeader(node, number, signal)])
@@ -162,7 +155,7 @@ export class Settling {
     recheck.blockSettled(number)
   }
 
-  /** Remembers and emits a block in the same turn, so that the cursor is never ahead of the events. */
+  /** Adds and emits a block in one turn of the event loop, so that the cursor is never ahead of the events. */
   #emit(reading: BlockReading | UnreadableBlock): void {
     const { recentBlocks, outage, ranges, clock, emit } = this.#options
     const { number, hash, timestamp } = reading.header
@@ -172,7 +165,7 @@ export class Settling {
       return emit({ type: 'hole', blocks, reason: reading.holeReason, ...ranges.cursors() })
     }
     const { listed, queried, logs, unreadable } = reading
-    // A recheck reads the listed tokens alone.
+    // A recheck counts the logs of listed tokens only.
     const unlisted = new Set(queried.slice(listed.length))
     const logCount = unlisted.size === 0 ? logs.length : logs.filter(({ address }) => !unlisted.has(address)).length
     const via = outage.covers(number) ? 'backfill' : 'sealed'
@@ -183,7 +176,7 @@ export class Settling {
     emit({ type: 'sealed', blocks: [block], newest: recentBlocks.newest?.number ?? number, ...ranges.cursors() })
   }
 
-  /** Emits a settled block again that has more logs now. */
+  /** Reads a settled block again that has more logs now, and emits it again. */
   async #resettle(number: number): Promise<void> {
     const { recentBlocks, heads, recheck } = this.#options
     const reading = await this.#read(number, this.#retries)
@@ -193,18 +186,18 @@ export class Settling {
     recheck.incompleteBlocks.delete(number)
   }
 
-  /** The next block has another parent than the newest settled one: one of the two is of another branch. */
+  /** Called if the parent of the next block is not the newest settled block: one of the two is of another branch. */
   async #resolveMismatch(settled: Cursor): Promise<void> {
     this.#options.heads.forget(settled.number + 1)
     if (await rollBackIfReplaced(this.#options, settled)) return
     throw new UpstreamError('behind', `the next block has another parent than our block ${settled.number}`)
   }
 
-  /** After an outage: skips blocks beyond the backfill bound and reports them as missing. */
+  /** After an outage, leaves out blocks that are too old, and reports them as missing. */
   async #limitCatchUp(settled: Cursor, { number }: SealedHeader): Promise<void> {
     const { node, heads, outage, backfillLimitMs, signal } = this.#options
     if (await rollBackIfReplaced(this.#options, settled)) return
-    // By the false time of one pushed message all blocks would be too old.
+    // A single pushed message with a false time would make all blocks too old.
     const announced = heads.announced(number)
     const head = announced?.isPushed === false ? announced.header : await readHeader(node, number, signal)
     const first = await firstWithinAge(node, settled.number + 1, head, backfillLimitMs, signal)
@@ -212,11 +205,11 @@ export class Settling {
     if (first > settled.number + 1) this.#skip(settled, { number: first - 1, hash: null }, 'backfill_bound')
   }
 
-  /** Far behind: settles the newest blocks first and leaves the others to backfill. */
+  /** Leaves all but the newest blocks to backfill. */
   async #skipToNewest(settled: Cursor, target: SealedHeader): Promise<void> {
     const { node, outage, signal } = this.#options
     const { number, hash } = await readHeader(node, target.number - NEWEST_BLOCKS, signal)
-    // Checked last: a node's view only moves forward, so if our block is canonical, the new one descends from it.
+    // Checked after the read: if our block is still canonical, the block that was read descends from it.
     if (await rollBackIfReplaced(this.#options, settled)) return
     outage.extend(target.number)
     this.#skip(settled, { number, hash }, null)

@@ -1,24 +1,24 @@
-/** After this many sealed logs in a row that were never pushed, the stream is unhealthy. */
+/** The stream is unhealthy once this many sealed logs in a row were never pushed. */
 const MISSED_LOGS_BOUND = 3
-/** The logs of a single block may be lost together, so alone they count only after this. */
+/** A node may lose the logs of a single block together. If only one block has missed logs, they count only after this time. */
 const SINGLE_BLOCK_GRACE_MS = 10_000
 
-/** Sealed logs that were never pushed: the only evidence that separates a dead stream from a quiet market. */
+/** Sealed logs that were never pushed: the only evidence that tells a dead stream from a quiet market. */
 export type MissedLogs = {
-  /** The first block that is evidence; infinite before the first head. */
+  /** Logs below this block are no evidence; infinite before the first head. */
   readonly countsFrom: number
-  /** The block that was being built when the subscription began; null before the first head, and once it was polled. */
+  /** The block that was being built when the subscription began; null before the first head, and after a poll of that block. */
   readonly partialBlock: number | null
-  /** The newest block of which a log was pushed in time. */
+  /** The newest block with a log that was pushed in time. */
   readonly newestPushed: number
-  /** Blocks since then whose logs were not pushed, with their counts. */
+  /** Numbers of logs that were not pushed, by block, since `newestPushed`. */
   readonly blocks: ReadonlyMap<number, number>
   readonly missedSince: number
   /** Whether logs were pushed long after their block was sealed. */
   readonly areLate: boolean
 }
 
-/** A new subscription: earlier pushes prove nothing about it. */
+/** The start of each subscription: pushes of an earlier one prove nothing about it. */
 export const noMissedLogs: MissedLogs = {
   countsFrom: Number.POSITIVE_INFINITY,
   partialBlock: null,
@@ -28,21 +28,19 @@ export const noMissedLogs: MissedLogs = {
   areLate: false,
 }
 
-/** The first head of a subscription shows which block was being built. Its logs from before it are not missed. */
+/** The first head of a subscription shows which block was being built. That block may have logs from before the subscription. */
 export const afterHead = (missed: MissedLogs, head: number): MissedLogs =>
   missed.countsFrom === Number.POSITIVE_INFINITY ? { ...missed, countsFrom: head + 2, partialBlock: head + 1 } : missed
 
-/**
- * Pre-confirmed logs were polled, the newest of this block: they may be older than the subscription. `closesGap`: the
- * poll came after the subscription, so what it does not show of the blocks above the head has to be pushed.
- */
+/** Excuses blocks up to `newest`, the newest one with polled logs: these may be older than the subscription. */
 export function afterPoll(missed: MissedLogs, newest: number | null, closesGap: boolean, head: number): MissedLogs {
+  // After a poll that followed the subscription, the node has to push every other log above the head.
   const from = closesGap ? Math.max(missed.partialBlock ?? missed.countsFrom, head + 1) : missed.countsFrom
   const countsFrom = Math.max(from, (newest ?? -1) + 1)
   return { ...missed, countsFrom, partialBlock: closesGap ? null : missed.partialBlock }
 }
 
-/** Logs were pushed before their block was sealed, the newest of this block. */
+/** Logs up to the block `newest` were pushed before their blocks were sealed. */
 export function afterTimelyPush(missed: MissedLogs, newest: number): MissedLogs {
   const newestPushed = Math.max(missed.newestPushed, newest)
   const isUnchanged = newestPushed === missed.newestPushed && missed.blocks.size === 0 && !missed.areLate
@@ -51,7 +49,7 @@ export function afterTimelyPush(missed: MissedLogs, newest: number): MissedLogs 
 
 export const afterLatePush = (missed: MissedLogs): MissedLogs => (missed.areLate ? missed : { ...missed, areLate: true })
 
-/** A block was settled with this many logs. Once there are enough blocks for a verdict, more change nothing. */
+/** A block was settled with this many logs. Enough blocks for a verdict are kept, and no more. */
 export function afterSettling(missed: MissedLogs, number: number, logs: number, at: number): MissedLogs {
   const { countsFrom, newestPushed, blocks } = missed
   if (number < countsFrom || number <= newestPushed || logs <= (blocks.get(number) ?? 0)) return missed
@@ -60,13 +58,11 @@ export function afterSettling(missed: MissedLogs, number: number, logs: number, 
   return { ...missed, blocks: new Map(blocks).set(number, logs), missedSince }
 }
 
-/** Blocks up to this one are settled again after a reorganisation. No node pushes the logs of a block that replaces another. */
-export const afterReorg = (missed: MissedLogs, settled: number): MissedLogs => ({
-  ...missed,
-  countsFrom: Math.max(missed.countsFrom, settled + 1),
-})
+/** Excuses the blocks that a reorganisation settles again: no node pushes the logs of a block that replaces another. */
+export function afterReorg(missed: MissedLogs, settled: number): MissedLogs {
+  return { ...missed, countsFrom: Math.max(missed.countsFrom, settled + 1) }
+}
 
-/** The health of the stream by the evidence so far. */
 export function streamHealth({ blocks, missedSince, areLate }: MissedLogs, at: number): 'ok' | 'silent' | 'behind' {
   const missedLogs = [...blocks.values()].reduce((sum, logs) => sum + logs, 0)
   if (missedLogs < MISSED_LOGS_BOUND || (blocks.size < 2 && at - missedSince < SINGLE_BLOCK_GRACE_MS)) return 'ok'

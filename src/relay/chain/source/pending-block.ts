@@ -1,19 +1,18 @@
 import type { Hex } from '../../../lib/hex.ts'
 import type { Header, SealedHeader } from '../rpc/header.ts'
 
-/** A poll of the pending block: one being built, one far behind the head, the latest one again, or none. */
+/** A poll of the pending block returned a block being built, one far behind the head, the latest block, or none. */
 export type PendingStatus = 'preconfirmed' | 'behind' | 'latest' | 'null'
 
-/** The distance from the head at which a block counts as behind. */
 export const BEHIND_BLOCKS = 2
 
-/** What polls remember of the last pending block. */
+/** The last pending block, as polls remember it. */
 export type PendingMemory = {
   readonly block: Header | null
   /** Whether the node returns sealed blocks as pending. */
   readonly repeatsSealed: boolean
   readonly status: PendingStatus
-  /** Identifies the block whose logs were read last, and their addresses. */
+  /** Identifies the block whose logs were read last, for these addresses. */
   readonly fingerprint: string
   readonly addresses: readonly Hex[] | null
 }
@@ -26,14 +25,11 @@ export const noPendingMemory: PendingMemory = {
   addresses: null,
 }
 
-/** Changes with each log that the block gains. */
+/** A text that changes with each log that the block gains. */
 export const fingerprintOf = (pending: Header | null): string =>
   `${pending?.number} ${pending?.hash} ${pending?.transactions?.length} ${pending?.gasUsed}`
 
-/**
- * Judges a pending block by the latest one. Its own hash proves nothing, unless it is the latest one's. `knownHead` is
- * the head at the time of the request, since the chain may have moved on before the answer.
- */
+/** Judges a pending block by the latest one. `knownHead` is the head at the request: there may be newer blocks at the answer. */
 export function judgePending(
   memory: PendingMemory,
   pending: Header | null,
@@ -51,6 +47,6 @@ export function judgePending(
   return judged(number < (knownHead ?? latest.number) - BEHIND_BLOCKS ? 'behind' : 'latest')
 }
 
-/** A block without a hash, or with a changing one. Any other may be sealed on a node that is ahead. */
+/** True for a block without a hash, or with a changing one. Any other block may be sealed on a node that is ahead. */
 const isBeingBuilt = ({ number, hash }: Header, previous: Header | null): boolean =>
   !hash || !/[^0x]/.test(hash) || (previous?.number === number && previous.hash !== hash)

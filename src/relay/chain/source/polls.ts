@@ -6,12 +6,12 @@ import { UpstreamError } from '../rpc/upstream-error.ts'
 import { fingerprintOf, judgePending, type PendingMemory } from './pending-block.ts'
 import { isSealedOnly, type SourceState } from './source-state.ts'
 
-/** What a poll reads, in this order. */
+/** The results of a poll, in this order. */
 export type PollResult =
   /** A read began. */
   | { readonly type: 'polling'; readonly poll: 'pending' | 'head' }
   | { readonly type: 'latest'; readonly header: SealedHeader }
-  /** The pending block was judged; `block` is the one being built, if that is pre-confirmed. */
+  /** The pending block was judged; `block` is null if the node pre-confirms none. */
   | { readonly type: 'pending'; readonly memory: PendingMemory; readonly block: Header | null }
   | { readonly type: 'polled_logs'; readonly logs: Logs; readonly closesGap: boolean }
   /** The poll is complete for these addresses. `memory` is null if it did not read the pending block. */
@@ -22,25 +22,20 @@ type PollInputs = {
   readonly state: SourceState
   readonly memory: PendingMemory
   readonly addresses: readonly Hex[]
-  /** Whether a block is known to be sealed. */
   readonly knowsSealed: (block: Header) => boolean
   readonly now: () => number
   readonly emit: (result: PollResult) => void
   readonly signal: AbortSignal
 }
 
-/** Reads the newest sealed block. */
 export async function pollHead({ node, addresses, emit, signal }: PollInputs): Promise<void> {
   emit({ type: 'polling', poll: 'head' })
   emit({ type: 'latest', header: await readLatest(node, signal) })
   emit({ type: 'covered', addresses, memory: null })
 }
 
-/** Which logs to read with the pending block: none, those of a block that changed, or all at once after a subscription. */
-type WantedLogs = 'none' | 'of_changed_block' | 'to_close_gap'
-
-/** Reads the pending block and, if it changed, the head and the logs. False if the head came too late to judge the block by. */
-export async function pollPending(inputs: PollInputs, wanted: WantedLogs): Promise<boolean> {
+/** Reads the pending block and, if it changed, the head and the wanted logs. False if the head was answered too late. */
+export async function pollPending(inputs: PollInputs, wanted: 'none' | 'of_changed_block' | 'to_close_gap'): Promise<boolean> {
   const { node, state, addresses, now, emit, signal } = inputs
   emit({ type: 'polling', poll: 'pending' })
   const answer = await readPending(node, signal)
@@ -56,22 +51,24 @@ export async function pollPending(inputs: PollInputs, wanted: WantedLogs): Promi
   const requestedAt = now()
   const latest = await readLatest(node, signal)
   emit({ type: 'latest', header: latest })
-  // While this request hung the chain moved on, and the pending block of before says nothing about the node.
+  // After such a long wait the pending block that was read first says nothing about the node.
   if (now() - requestedAt > state.silenceMs) return false
-  // The latest block may come from a node that lags behind the one that shows a sealed block as pending.
+  // A lagging node may have answered for the latest block, while another one showed a sealed block as pending.
   const known = pending !== null && inputs.knowsSealed(pending) ? { ...memory, repeatsSealed: true } : memory
   const judged = answer === 'refused' ? { ...memory, status: 'latest' as const } : judgePending(known, answer, latest, state.head)
   const isPreconfirmed = judged.status === 'preconfirmed'
   emit({ type: 'pending', memory: { ...judged, fingerprint: '' }, block: isPreconfirmed ? pending : null })
   if (wanted !== 'none' && !isUnchanged && isPreconfirmed) {
-    const logs = await readPendingLogs(node, latest, addresses, signal)
-    emit({ type: 'polled_logs', logs, closesGap: wanted === 'to_close_gap' })
+    // The range starts at the newest sealed block, since nodes require a block that exists.
+    const { logs, unreadable } = await node.logsInRange(latest.number, 'pending', addresses, signal)
+    const pendingLogs = logs.filter(({ blockNumber }) => blockNumber > latest.number)
+    emit({ type: 'polled_logs', logs: { logs: pendingLogs, unreadable }, closesGap: wanted === 'to_close_gap' })
   }
   emit({ type: 'covered', addresses, memory: { ...judged, addresses, fingerprint: wanted === 'none' ? '' : fingerprint } })
   return true
 }
 
-/** A node that does not support the tag refuses it, and has no pending block. */
+/** A node that does not support the `pending` tag refuses it. */
 async function readPending(node: BlockReader, signal: AbortSignal): Promise<Header | 'refused' | null> {
   try {
     return await node.header('pending', signal)
@@ -85,15 +82,4 @@ export async function readLatest(node: BlockReader, signal?: AbortSignal): Promi
   const latest = await node.header('latest', signal)
   if (!isSealed(latest)) throw new UpstreamError('unreadable', 'no latest block')
   return latest
-}
-
-/** The pre-confirmed logs. They are read from the newest sealed block on, since nodes require a range that exists. */
-async function readPendingLogs(
-  node: BlockReader,
-  { number }: SealedHeader,
-  addresses: readonly Hex[],
-  signal: AbortSignal,
-): Promise<Logs> {
-  const { logs, unreadable } = await node.logsInRange(number, 'pending', addresses, signal)
-  return { logs: logs.filter(({ blockNumber }) => blockNumber > number), unreadable }
 }

@@ -10,11 +10,11 @@ type SourceSettingsInputs = {
   readonly clock: SchedulerLike
   readonly random: () => number
   readonly warn: (kind: string, detail: unknown) => void
-  /** Receives the host of each upstream socket that was lost. */
+  /** Called with the host of each lost upstream socket. */
   readonly onLoss?: (endpoint: string) => void
 }
 
-/** The options that every source of this process shares: how it opens the upstream socket, and its intervals. */
+/** The options that all sources of this process share. */
 export type SourceSettings = Pick<
   SourceOptions,
   'link' | 'linkCount' | 'pendingPollMs' | 'silenceMs' | 'finalityPollMs' | 'backfillLimitMs'

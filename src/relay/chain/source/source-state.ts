@@ -2,17 +2,16 @@ import type { SourceName, SourceReason } from '../../../protocol/fields.ts'
 import * as missedLogs from './missed-logs.ts'
 import type { PendingStatus } from './pending-block.ts'
 
-/** `none`: no link is configured. `refused`: the node refuses to push pre-confirmed logs. `leaving`: it is left for the next one. */
+/** `none`: no link is configured. `refused`: the node does not push pre-confirmed logs. `leaving`: on the way to the next node. */
 type LinkState = 'none' | 'opening' | 'down' | 'refused' | 'pushing' | 'leaving'
-/** Whether pushed logs are believed to be complete: by default, by evidence, or why not. Only a timely log ends a doubt. */
+/** Whether pushed logs count as complete: by default, by evidence, or why not. Only a timely log ends a doubt. */
 type Trust = 'unproven' | 'proven' | 'silent' | 'behind' | 'no_pending'
-/** Whether the node shows pre-confirmed blocks. `behind`: it shows one far behind the head. */
+/** Whether the node shows pre-confirmed blocks. `behind`: its pending block is far behind the head. */
 type PendingView = 'unknown' | 'shown' | 'missing' | 'behind'
 
-/** Which source is in use, and all evidence that decides it. Silence alone is no evidence. */
+/** The evidence that decides which source is in use. Silence alone is no evidence. Times are in milliseconds. */
 export type SourceState = {
   readonly silenceMs: number
-  /** Whether the link has several URLs. */
   readonly hasNextLink: boolean
   readonly link: LinkState
   readonly trust: Trust
@@ -24,17 +23,16 @@ export type SourceState = {
   readonly head: number | null
   readonly settled: number | null
   readonly headAt: number
-  /** When the newest settled block last was another one. */
+  /** Time of the last change of `settled`. */
   readonly settledAt: number
-  /** When a head was last received, new or not. */
+  /** Time at which any head was last received, new or not. */
   readonly headReadAt: number
-  /** Until when settling may be behind: it catches up after the start, and after an outage. */
+  /** Settling may lag until this time: it catches up after the start, and after an outage. */
   readonly mayLagUntil: number
-  /** Since when it has been too far behind the head. */
   readonly lagsSince: number | null
-  /** When the oldest unanswered request was sent. */
+  /** Send time of the oldest unanswered request. */
   readonly requestedAt: number | null
-  /** The newest head that the link pushed, and how often in a row a newer one was polled; null without subscription. */
+  /** The newest head that the link pushed, and the number of newer polled heads in a row; null without subscription. */
   readonly linkHead: {
     readonly number: number
     readonly at: number
@@ -44,11 +42,11 @@ export type SourceState = {
   readonly pendingPolledAt: number
   readonly headPolledAt: number
   readonly probedAt: number
-  /** When the node behind the link, or the first RPC endpoint, was last left. */
+  /** Times of the last switch from a link's node, and from the first RPC endpoint. */
   readonly leftAt: { readonly link: number; readonly endpoint: number }
 }
 
-/** What the source learns, and what it did. */
+/** Observations, and actions of the source itself. */
 export type Evidence =
   | { readonly type: 'tick' }
   /** The node pushes logs now: pre-confirmed ones, or only sealed ones. */
@@ -57,18 +55,16 @@ export type Evidence =
   /** The node refuses to push the logs of all addresses. */
   | { readonly type: 'refused' }
   | { readonly type: 'down'; readonly isRefused: boolean }
-  /** Logs were pushed before their block was sealed, the newest of this block. */
+  /** Logs up to the block `newest` were pushed before their blocks were sealed. */
   | { readonly type: 'pushed'; readonly newest: number }
-  /** Logs were pushed long after their block was sealed. */
   | { readonly type: 'pushed_late' }
   /** A block was settled with this many logs of addresses whose logs the link pushes. */
   | { readonly type: 'settled'; readonly number: number; readonly logs: number }
   | { readonly type: 'reorg' }
   | { readonly type: 'head'; readonly number: number; readonly via: 'link' | 'poll' }
-  /** How far the chain and its settling are. */
   | { readonly type: 'progress'; readonly head: number | null; readonly settled: number | null }
   | { readonly type: 'pending'; readonly status: PendingStatus }
-  /** Pre-confirmed logs were polled, the newest of this block. `closesGap`: right after the link began to push. */
+  /** Pre-confirmed logs up to the block `newest` were polled. `closesGap`: right after the link began to push. */
   | { readonly type: 'polled_logs'; readonly newest: number | null; readonly closesGap: boolean }
   | { readonly type: 'requested' }
   | { readonly type: 'answered' }
@@ -78,31 +74,31 @@ export type Evidence =
   | { readonly type: 'probed' }
   | { readonly type: 'left'; readonly what: 'link' | 'endpoint' }
 
-/** How often the pending block is polled until the pushed logs are proven. */
+/** Interval between polls of the pending block until the pushed logs are proven. */
 export const UNPROVEN_POLL_MS = 500
-/** How often it is polled if nothing is pre-confirmed and heads are pushed, and how often a subscription is retried. */
+/** Interval between retries of a subscription, and between polls of the pending block if none is shown and heads are pushed. */
 const PROBE_INTERVAL_MS = 60_000
-/** Between two flashblocks a node may show no pending block. Only this long and this often does it count. */
+/** A node may show no pending block between two flashblocks. A longer absence, in time and in polls, counts. */
 const NO_PENDING_MIN_MS = 2_000
 export const NO_PENDING_MIN_POLLS = 3
 /** Without a new head for this long, the chain or the node has stopped. */
 export const STALE_HEAD_MS = 30_000
 /** Heads are asked for at least every `SILENCE`. Without any for this long the relay does not know the chain. */
 const UNREAD_HEAD_MS = 10_000
-/** Settling that is further behind the head than this for `silenceMs` does not keep up. */
+/** Settling is behind if it is further from the head than this for `silenceMs`. */
 const SETTLING_LAG_BLOCKS = 2
-/** It keeps up again once it is this close: a node that is slow to index would otherwise come and go with each block. */
+/** Settling is no longer behind at this distance. It differs, so that a node that is slow to index does not change the status. */
 const SETTLING_CAUGHT_UP_BLOCKS = 1
-/** After the start it has this much longer, after an outage at most as long as that was. */
+/** Extra time for settling after the start. After an outage, the limit is the outage's own length if that is shorter. */
 const CATCH_UP_MS = 7_000
-/** A request that is unanswered for this long: the head shows whether the node answers at all. */
+/** If a request is unanswered for this long, the head is asked for, to see whether the node answers at all. */
 const UNANSWERED_CHECK_MS = 1_000
-/** How often in a row a polled head may be newer than the pushed one before heads are polled. */
+/** Heads are polled once so many polled heads in a row were newer than the pushed one. */
 const POLLED_AHEAD_BOUND = 2
-/** A link whose heads stand still for this long, while the chain moves on by more than this, is opened anew. */
+/** The link reconnects if its heads stand still for this long while the chain gains more than this many blocks. */
 const STALE_LINK_MS = 30_000
 const STALE_LINK_BLOCKS = 5
-/** How often another node is tried while none does well. */
+/** Interval between switches to another node while every node performs badly. */
 const LEAVE_INTERVAL_MS = 60_000
 
 const NEVER = Number.NEGATIVE_INFINITY
@@ -130,7 +126,6 @@ export const initialState = (links: number, silenceMs: number, at: number): Sour
   leftAt: { link: NEVER, endpoint: NEVER },
 })
 
-/** The state after a piece of evidence. */
 export function next(state: SourceState, evidence: Evidence, at: number): SourceState {
   const learned = learn(state, evidence, at)
   if (learned.link !== 'pushing') return learned
@@ -145,7 +140,7 @@ function learn(state: SourceState, evidence: Evidence, at: number): SourceState 
       return state
     case 'live':
       if (evidence.subscription === 'pendingLogs') return { ...state, link: 'pushing', missed: missedLogs.noMissedLogs }
-      // Sealed logs beside pre-confirmed ones are a probe, not a refusal.
+      // A subscription to sealed logs is only a probe while the node still pushes pre-confirmed ones.
       return state.link === 'pushing' ? state : { ...state, link: 'refused' }
     case 'heads_live':
       return { ...state, linkHead: { number: state.head ?? -1, at, isPushed: false, polledAhead: 0 } }
@@ -153,7 +148,7 @@ function learn(state: SourceState, evidence: Evidence, at: number): SourceState 
       if (state.link !== 'pushing') return state
       return { ...state, link: 'refused', trust: withoutProof(state.trust), missed: missedLogs.noMissedLogs }
     case 'down': {
-      // The next node is being connected to, and until it answers the status stays.
+      // While the link connects to the next node, the status stays.
       const link = evidence.isRefused ? 'refused' : state.link === 'leaving' ? 'opening' : 'down'
       return { ...state, link, trust: withoutProof(state.trust), missed: missedLogs.noMissedLogs, linkHead: null }
     }
@@ -215,7 +210,7 @@ function afterProgress(state: SourceState, { head, settled }: Extract<Evidence, 
   return { ...state, head, settled, headAt, settledAt, mayLagUntil, lagsSince }
 }
 
-/** Settling could not keep up while nothing was answered. A lag from before that is no consequence of it. A lag is excused once. */
+/** Excuses a lag of settling that began during the outage, once: nothing could be settled while no request was answered. */
 function afterOutage(state: SourceState, at: number): SourceState {
   const { lagsSince, mayLagUntil, requestedAt } = state
   const isExcused = requestedAt !== null && (lagsSince === null || lagsSince >= Math.max(requestedAt, mayLagUntil))
@@ -228,28 +223,24 @@ function afterPending(state: SourceState, status: PendingStatus, at: number): So
   const gap = { since: state.gap?.since ?? at, polls: (state.gap?.polls ?? 0) + 1 }
   const isLasting = gap.polls >= NO_PENDING_MIN_POLLS && at - gap.since >= NO_PENDING_MIN_MS
   const pending = state.pending === 'shown' && !isLasting ? 'shown' : status === 'behind' ? 'behind' : 'missing'
-  // A node without a pending block may still push. One that shows the latest block instead does not pre-confirm.
+  // A node without a pending block may still push logs. A node that shows the latest block instead does not pre-confirm.
   const trust = isLasting && status !== 'null' && isUnproven ? 'no_pending' : state.trust
   return { ...state, pending, gap, trust }
 }
 
-/** What another connection is trusted with. */
+/** The trust in a new connection: proof does not carry over, a doubt does. */
 const withoutProof = (trust: Trust): Trust => (trust === 'proven' ? 'unproven' : trust)
 
-/** Whether the node answers subscriptions. */
 const isLinkUp = ({ link }: SourceState): boolean => link === 'pushing' || link === 'refused'
 
-/** Whether pushed logs are the source. */
 export const isPushing = ({ link, trust }: SourceState): boolean =>
   link === 'pushing' && (trust === 'unproven' || trust === 'proven')
 
-/** Whether the node pre-confirms nothing now. */
 export const isSealedOnly = ({ pending }: SourceState): boolean => pending === 'missing' || pending === 'behind'
 
 const isUnanswered = ({ requestedAt, silenceMs }: SourceState, at: number): boolean =>
   requestedAt !== null && at - requestedAt > silenceMs
 
-/** Whether settling has been too far behind the head for too long. */
 const isSettlingBehind = ({ lagsSince, mayLagUntil, silenceMs }: SourceState, at: number): boolean =>
   lagsSince !== null && at - Math.max(lagsSince, mayLagUntil) > silenceMs
 
@@ -268,7 +259,7 @@ export function statusOf(state: SourceState, at: number): { source: SourceName; 
   return { source: 'poll', reason: reasonOf(state, at, pollReasonOf(state)) }
 }
 
-/** A chain that stands still comes before all else. Heads that cannot be read, and settling that lags, count where nothing else does. */
+/** A chain that stands still takes precedence over `reason`. Unread heads and lagging settling count only if `reason` is `ok`. */
 function reasonOf(state: SourceState, at: number, reason: SourceReason): SourceReason {
   if (at - state.headAt > STALE_HEAD_MS) return 'stale_head'
   if (reason !== 'ok') return reason
@@ -276,20 +267,19 @@ function reasonOf(state: SourceState, at: number, reason: SourceReason): SourceR
   return isSettlingBehind(state, at) ? 'behind' : 'ok'
 }
 
-/** Why logs are polled and not pushed. */
 function pollReasonOf({ link, trust }: SourceState): SourceReason {
   if (link === 'none') return 'ok'
   if (link === 'pushing') return trust === 'behind' ? 'behind' : 'silent'
   return link === 'refused' ? 'refused' : 'unreachable'
 }
 
-/** What to poll now: the pending block with or without its logs, or the head alone. */
+/** The poll that is due: the pending block with or without its logs, or the head alone. */
 export function duePoll(state: SourceState, at: number): 'pending_logs' | 'pending' | 'head' | null {
   if (at - state.pendingPolledAt >= pendingIntervalMs(state)) return isPushing(state) ? 'pending' : 'pending_logs'
   return at - state.headPolledAt >= (areHeadsPushed(state) ? state.silenceMs : 0) ? 'head' : null
 }
 
-/** Whether to ask for the head beside a request that hangs. */
+/** Whether to ask for the head while another request hangs. */
 export const isCheckDue = ({ requestedAt, headPolledAt }: SourceState, at: number): boolean =>
   requestedAt !== null && at - requestedAt >= UNANSWERED_CHECK_MS && at - headPolledAt >= UNANSWERED_CHECK_MS
 
@@ -298,11 +288,11 @@ function pendingIntervalMs(state: SourceState): number {
   return isSealedOnly(state) && areHeadsPushed(state) ? PROBE_INTERVAL_MS : 0
 }
 
-/** Whether to retry the subscription now: the link is up, but does not push as it should. */
+/** Whether to retry the subscription: the link is up, but does not push as it should. */
 export const isProbeDue = (state: SourceState, at: number): boolean =>
   isLinkUp(state) && !isPushing(state) && at - state.probedAt >= PROBE_INTERVAL_MS
 
-/** Whether to connect to the node under the next URL. Without one, only a link whose heads stand still is opened anew. */
+/** Whether to connect to the node under the next URL. With a single URL, the link reconnects only if its heads stand still. */
 export function isLinkLeft(state: SourceState, at: number): boolean {
   const { hasNextLink, link, trust, linkHead, leftAt } = state
   if (isLinkStale(state, at)) return true
@@ -312,13 +302,12 @@ export function isLinkLeft(state: SourceState, at: number): boolean {
   return standsStill || link === 'refused' || (link === 'pushing' && (trust === 'silent' || trust === 'behind'))
 }
 
-/** Whether to ask other endpoints first: headers come, but settling stands still, or does not catch up in time. */
+/** Whether to ask other endpoints first: this one returns headers, but settling stands still or does not catch up in time. */
 export function isEndpointLeft(state: SourceState, at: number): boolean {
   const { lagsSince, settledAt, leftAt, silenceMs } = state
   if (lagsSince === null || !isSettlingBehind(state, at) || at - leftAt.endpoint < LEAVE_INTERVAL_MS) return false
   return at - settledAt > silenceMs || at - lagsSince > LEAVE_INTERVAL_MS
 }
 
-/** Whether the node behind the link stands still while the chain moves on. */
 const isLinkStale = ({ linkHead, head }: SourceState, at: number): boolean =>
   linkHead !== null && at - linkHead.at > STALE_LINK_MS && (head ?? -1) - linkHead.number > STALE_LINK_BLOCKS

@@ -15,7 +15,7 @@ import { type Evidence, initialState, isPushing, next, type SourceState, statusO
 
 type LogsEvent = Extract<ChainEvent, { type: 'logs' }>
 
-/** What the parts of the source bring: the token list, the link, the polls, settling, finality and the clock. */
+/** Inputs from the token list, the link, the polls, settling, finality and the clock. */
 export type SourceInput =
   | { readonly type: 'addresses'; readonly addresses: readonly Hex[] }
   | { readonly type: 'tick' | 'requested' | 'answered' | 'probed' }
@@ -25,46 +25,39 @@ export type SourceInput =
   | SettlementEvent
   | FinalityEvent
 
-/** Logs that wait for the first head. Further ones are published when their block is settled. */
+/** Logs that are held until the first head. Further logs are published when their block is settled. */
 const EARLY_LOGS_BOUND = 2_000
-/** A pushed log of a block further below the first head does not move the start. */
+/** A pushed log of a block further below the first head does not lower the start. */
 const EARLY_LOGS_MAX_DEPTH_BLOCKS = 64
 
-/** The source between two inputs. */
+/** State of the source. */
 export type SourceProgress = {
   readonly state: SourceState
   readonly memory: PendingMemory
-  /** The listed tokens. */
   readonly addresses: readonly Hex[]
   /** The addresses whose pre-confirmed logs the link pushes. */
   readonly subscribed: readonly Hex[]
-  /** The last emitted addresses and status. The empty list is not worth an event. */
+  /** The last emitted addresses and status. The first list is empty, and not emitted. */
   readonly covered: readonly Hex[]
   readonly status: { readonly source: SourceName; readonly reason: SourceReason } | null
-  /** Logs that were pushed before the first head. */
   readonly earlyLogs: readonly LogsEvent[]
-  /** What the last input led to. */
   readonly events: readonly ChainEvent[]
 }
 
 export function startProgress(links: number, silenceMs: number, at: number): SourceProgress {
-  const nobody: readonly Hex[] = []
-  const nothing = { earlyLogs: [], events: [], status: null, memory: noPendingMemory }
-  const noAddresses = { addresses: nobody, subscribed: nobody, covered: nobody }
-  return { state: initialState(links, silenceMs, at), ...noAddresses, ...nothing }
+  const [state, none]: [SourceState, readonly Hex[]] = [initialState(links, silenceMs, at), []]
+  const addresses = { addresses: none, subscribed: none, covered: none }
+  return { state, ...addresses, earlyLogs: [], events: [], status: null, memory: noPendingMemory }
 }
 
-type Step = (progress: SourceProgress, input: SourceInput) => SourceProgress
-
-/** What each input changes, and which events it leads to. */
-export function sourceStep(sealed: SealedBlocks, now: () => number): Step {
+export function sourceStep(sealed: SealedBlocks, now: () => number) {
   const gate = new FinalityGate()
-  return (progress, input) => report(take(progress, input, { sealed, gate, at: now() }), sealed, now())
+  return (progress: SourceProgress, input: SourceInput): SourceProgress =>
+    report(take(progress, input, { sealed, gate, at: now() }), sealed, now())
 }
 
 type Context = { readonly sealed: SealedBlocks; readonly gate: FinalityGate; readonly at: number }
 
-/** The progress of the source after this evidence, with these events. */
 const after = (
   progress: SourceProgress,
   at: number,
@@ -116,7 +109,7 @@ function take(progress: SourceProgress, input: SourceInput, context: Context): S
     case 'polled_logs':
       return takePolledLogs(progress, input, context)
     case 'covered': {
-      // Without pushes, tokens are covered once the node answers, since each block is read for their logs.
+      // Without pushed logs, tokens are covered once the node answers, since each block is read for their logs.
       const isNews = !isPushing(progress.state) && progress.state.settled !== null && input.addresses !== progress.covered
       const events: readonly ChainEvent[] = isNews ? [{ type: 'subscribed', addresses: input.addresses }] : []
       return { ...progress, memory: input.memory ?? progress.memory, covered: isNews ? input.addresses : progress.covered, events }
@@ -135,7 +128,7 @@ function take(progress: SourceProgress, input: SourceInput, context: Context): S
   }
 }
 
-/** The newest head starts settling, or leads it on. An older one may reveal a reorganisation. */
+/** The first head starts settling, and each newer one extends it. An older head may reveal a reorganisation. */
 function takeHead(progress: SourceProgress, header: SealedHeader, via: 'link' | 'poll', { sealed, at }: Context): SourceProgress {
   const { number, hash, parentHash, timestamp } = header
   const isPushed = via === 'link'
@@ -143,7 +136,7 @@ function takeHead(progress: SourceProgress, header: SealedHeader, via: 'link' | 
   const { disputed } = sealed
   const result = sealed.receiveHead(header, isPushed)
   if (result === 'garbage') return after(progress, at, null, { type: 'unreadable', count: 1 })
-  // One message is not enough to believe in so many new blocks: the node is asked.
+  // A single message does not prove so many new blocks: the node is asked.
   if (result === 'unconfirmed') return after(progress, at, { type: 'head_wanted' })
   const cursor = startOf(header, progress.earlyLogs)
   const isStart = sealed.begin(cursor)
@@ -162,22 +155,19 @@ function takeHead(progress: SourceProgress, header: SealedHeader, via: 'link' | 
   return after(progress, at, evidence, head, ...(isStart ? [start] : []))
 }
 
-/** The first head sets the start of settling, lowered to include the logs that were pushed before it. */
+/** Settling starts at the first head, or lower, to include the logs that were pushed before that head. */
 function startOf({ number, hash }: SealedHeader, earlyLogs: readonly LogsEvent[]): Cursor {
   const blocks = earlyLogs.flatMap(({ logs }) => logs.map(({ blockNumber }) => blockNumber))
   const near = blocks.filter((block) => number - block < EARLY_LOGS_MAX_DEPTH_BLOCKS)
-  const start = Math.max(
-    0,
-    near.reduce((lowest, block) => Math.min(lowest, block - 1), number),
-  )
+  const start = Math.max(0, Math.min(number, ...near.map((block) => block - 1)))
   return { number: start, hash: start === number ? hash : null }
 }
 
-/** A settled block is disputed: reported at once, since finding out who is right takes a request, and only once. */
+/** Reports a newly disputed block at once, before requests show who is right. */
 const newlyDisputed = ({ disputed }: SealedBlocks, before: number | null): readonly ChainEvent[] =>
   disputed === null || disputed === before ? [] : [{ type: 'reorg', from: disputed, isSuspected: true }]
 
-/** Settling publishes sealed logs. Here they only reveal new or withdrawn blocks. */
+/** Settling publishes sealed logs. Pushed ones only reveal new or withdrawn blocks. */
 function takeSealedLogs(progress: SourceProgress, { logs, unreadable }: Logs, { sealed, at }: Context): SourceProgress {
   const { disputed } = sealed
   for (const log of logs) if (log.removed) sealed.retract(log.blockNumber, log.blockHash)
@@ -193,11 +183,11 @@ function takeSealedLogs(progress: SourceProgress, { logs, unreadable }: Logs, { 
 
 const unreadableLogs = (count: number): readonly ChainEvent[] => (count > 0 ? [{ type: 'unreadable', count }] : [])
 
-/** Some nodes push sealed logs as pending ones. Settling publishes those. No real block is pre-confirmed far above the head. */
+/** Leaves out sealed logs, which some nodes push as pending ones, and logs far above the head, which no real block has. */
 const preconfirmedLogs = (logs: readonly Log[], sealed: SealedBlocks): readonly Log[] =>
   logs.filter((log) => !log.removed && log.blockHash !== sealed.head?.hash && !sealed.isOutOfReach(log.blockNumber))
 
-/** Pushed logs are published, and are evidence about the stream. A log of an address without a subscription proves nothing. */
+/** Emits pushed logs, and judges the stream by them. A log of an unlisted address proves nothing. */
 function takePushedLogs(
   progress: SourceProgress,
   { logs, unreadable }: Logs,
@@ -227,7 +217,7 @@ function takePolledLogs(
   return emitOrHold(polled, { type: 'logs', logs: received, via: 'poll', receivedAt: at }, unreadable)
 }
 
-/** Logs wait for the first head, which sets the start. */
+/** Logs are held until the first head sets the start. */
 function emitOrHold(progress: SourceProgress, event: LogsEvent, unreadable: number): SourceProgress {
   const events = unreadableLogs(unreadable)
   if (progress.state.settled !== null) return { ...progress, events: event.logs.length > 0 ? [event, ...events] : events }
@@ -236,7 +226,7 @@ function emitOrHold(progress: SourceProgress, event: LogsEvent, unreadable: numb
   return { ...progress, earlyLogs: early.logs.length > 0 ? [...progress.earlyLogs, early] : progress.earlyLogs, events }
 }
 
-/** A settled block shows whether its logs were pushed. The link cannot miss logs that it was not subscribed to. */
+/** A settled block shows whether its logs were pushed. Only logs of subscribed addresses can be missed. */
 function takeSettlement(
   progress: SourceProgress,
   event: Extract<SettlementEvent, { type: 'sealed' | 'hole' }>,
@@ -254,7 +244,7 @@ function takeSettlement(
 const releaseFinality = ({ sealed, gate }: Context, settled: number): readonly FinalityEvent[] =>
   gate.release(settled, (block) => sealed.isOurs(block))
 
-/** Adds what changed for clients: the covered addresses, the status, and after the start the logs from before it. */
+/** Adds events for changed addresses and a changed status and, after the start, the held logs. */
 function report(progress: SourceProgress, sealed: SealedBlocks, at: number): SourceProgress {
   const [head, settled] = [sealed.head?.number ?? null, sealed.settled?.number ?? null]
   const hasMoved = head !== progress.state.head || settled !== progress.state.settled
@@ -264,7 +254,7 @@ function report(progress: SourceProgress, sealed: SealedBlocks, at: number): Sou
   const hasNewStatus = status !== null && (status.source !== progress.status?.source || status.reason !== progress.status.reason)
   if (hasNewStatus && status.source === 'down') sealed.beginOutage()
   const isReleasing = settled !== null && progress.earlyLogs.length > 0
-  // Most inputs are logs that change nothing.
+  // Most inputs are logs, which need no further event.
   if (covered === progress.covered && !hasNewStatus && !isReleasing) return hasMoved ? { ...progress, state } : progress
   const events: ChainEvent[] = [...progress.events]
   if (covered !== progress.covered) events.push({ type: 'subscribed', addresses: covered })

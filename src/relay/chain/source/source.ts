@@ -21,6 +21,7 @@ import {
 import { observe, wait } from '../../../lib/async-loop.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import type { Head } from '../../../protocol/fields.ts'
+import type { LinkInputs } from '../link/link.ts'
 import type { LinkSignal } from '../link/subscription-socket.ts'
 import type { FindLog } from '../logs/read-logs.ts'
 import { BlockReader } from '../rpc/block-reader.ts'
@@ -41,19 +42,12 @@ export type { ChainEvent } from './chain-event.ts'
 
 const SILENCE_CHECK_MS = 250
 
-/** The addresses to subscribe to, when to retry a subscription, and when to connect to another node. */
-export type LinkInputs = {
-  readonly addresses: Observable<readonly Hex[]>
-  readonly probes: Observable<unknown>
-  readonly reconnects: Observable<unknown>
-}
-
 export type SourceOptions = {
   readonly request: RequestFn
   readonly confirmChain: ConfirmChain
-  /** Opens the upstream socket; null without one: then everything is polled. */
+  /** Opens the upstream socket; null to poll everything. */
   readonly link: ((inputs: LinkInputs) => Observable<LinkSignal>) | null
-  /** How many nodes the link has to choose from: 1 by default. */
+  /** Number of nodes under the link's URLs; default 1. */
   readonly linkCount?: number
   /** Makes `request` ask other endpoints first for a while. */
   readonly leaveEndpoint?: () => void
@@ -61,7 +55,7 @@ export type SourceOptions = {
   readonly openKeys: OpenKeys
   readonly findLog?: FindLog
   readonly cursor: Cursor | null
-  /** The block above which the first run began to settle, where that is known. */
+  /** The block above which the first run began to settle, if known. */
   readonly began?: number | null
   /** The head of the previous run. */
   readonly head: Head
@@ -82,7 +76,7 @@ export const source = (options: SourceOptions): Observable<ChainEvent> =>
     const [probes, reconnects] = [new Subject<void>(), new Subject<void>()]
     const request = reportRequests(options.request, (type) => requests.next({ type }))
     const node = new BlockReader(request, options.findLog)
-    // Settling and backfill read blocks side by side. Polls, which show whether the node answers, never wait for them.
+    // Settling and backfill share a limit. Polls show whether the node answers, and never wait for that limit.
     const blocks = new BlockReader(limitedRequests(request, clock), options.findLog)
     const sealed = new SealedBlocks({ ...options, node: blocks, safe: head.safe, addresses: () => progress.value.addresses })
     const polling = { ...options, node, sealed, progress: () => progress.value, probes, reconnects }
@@ -99,7 +93,7 @@ export const source = (options: SourceOptions): Observable<ChainEvent> =>
             interval(SILENCE_CHECK_MS, clock).pipe(map((): SourceInput => ({ type: 'tick' }))),
             interval(SILENCE_CHECK_MS, clock).pipe(exhaustMap(() => checkUnanswered(polling))),
           ),
-        // A link that reconnects needs the last addresses again.
+        // A link that reconnects needs the last addresses.
         { connector: () => new ReplaySubject(1) },
       ),
       scan(
@@ -115,20 +109,17 @@ type PresentOptions = Omit<SourceOptions, 'openKeys' | 'cursor' | 'head' | 'requ
   readonly endpoints: Pick<SourceOptions, 'request' | 'confirmChain' | 'leaveEndpoint'>
 }
 
-/** A source that starts at the head, without a past: nothing was settled before, and no key is open. */
-export const sourceFromNow = ({
-  endpoints: { request, confirmChain, leaveEndpoint },
-  ...options
-}: PresentOptions): Observable<ChainEvent> =>
+/** A source that starts at the head: nothing was settled before, and no key is open. */
+export const sourceFromNow = ({ endpoints, ...options }: PresentOptions): Observable<ChainEvent> =>
   source({
     ...options,
-    ...{ request, confirmChain, leaveEndpoint },
+    ...endpoints,
     openKeys: { at: () => [], publishedBlocksBetween: () => [], sealedInPreviousRun: [] },
     cursor: null,
     head: { pending: null, sealed: null, safe: null, finalized: null },
   })
 
-/** Reports each request and each answer: requests that stay unanswered mean that the upstream is down. */
+/** Reports each request and each answer. Unanswered requests show that the upstream is down. */
 const reportRequests =
   (request: RequestFn, report: (type: 'requested' | 'answered') => void): RequestFn =>
   async (method, params, signal) => {
@@ -157,7 +148,6 @@ const pollInputs = ({ node, sealed, progress, clock }: Polling, emit: (input: Po
   return { node, state, memory, addresses, knowsSealed, now: () => clock.now(), emit, signal }
 }
 
-/** Polls everything that is due and not pushed, after the upstream was told what the state requires of it. */
 const pollDue = (polling: Polling): Observable<SourceInput> =>
   observe<SourceInput>(async (emit, signal) => {
     const { clock, warn, progress } = polling
@@ -175,12 +165,9 @@ const pollDue = (polling: Polling): Observable<SourceInput> =>
     }
   })
 
-/** Leaves a node that does not do its work for the next one, or retries the subscription where there is none. */
-function improveUpstream(
-  { progress, probes, reconnects, leaveEndpoint }: Polling,
-  emit: (input: SourceInput) => void,
-  at: number,
-): void {
+/** Leaves a node that performs badly, or retries a subscription. */
+function improveUpstream(polling: Polling, emit: (input: SourceInput) => void, at: number): void {
+  const { progress, probes, reconnects, leaveEndpoint } = polling
   if (isEndpointLeft(progress().state, at)) {
     emit({ type: 'left', what: 'endpoint' })
     leaveEndpoint?.()
@@ -194,7 +181,7 @@ function improveUpstream(
   }
 }
 
-/** While a request hangs, the head is polled beside it: a node that answers that is not down. */
+/** Polls the head while another request hangs: a node that answers this poll is not down. */
 const checkUnanswered = (polling: Polling): Observable<SourceInput> =>
   observe<SourceInput>(async (emit, signal) => {
     if (!isCheckDue(polling.progress().state, polling.clock.now())) return
@@ -206,7 +193,7 @@ const checkUnanswered = (polling: Polling): Observable<SourceInput> =>
     }
   })
 
-/** The link's signals. After each subscription one poll closes the gap before it. */
+/** Adds one poll after each subscription, since logs from before the subscription may be missing. */
 const withGapsClosed = (link: Observable<LinkSignal>, polling: Polling): Observable<SourceInput> =>
   link.pipe(
     connect((signals) =>
@@ -220,7 +207,7 @@ const withGapsClosed = (link: Observable<LinkSignal>, polling: Polling): Observa
     ),
   )
 
-/** Polls until the node answers in time: logs from before the subscription may be missing until then. */
+/** Polls until the node answers in time. */
 const closeGap = (polling: Polling): Observable<SourceInput> =>
   observe<SourceInput>(async (emit, signal) => {
     for (;;) {

@@ -4,29 +4,27 @@ import type { Draft } from '../../../protocol/updates.ts'
 import type { ChainPosition } from '../chain-position.ts'
 import { multiplierDraft, navDraft, pauseDrafts, tokenDraft } from '../drafts-of-token.ts'
 import { addReportedChange, isSameDouble, isSupersededByLog, type MultiplierHistory, newMultiplierHistory } from '../multiplier.ts'
-import { isSameNav, type NavReading, type NavTiming, navAt } from '../nav.ts'
+import { isSameNav, type NavTiming, navAt } from '../nav.ts'
 import { addListReading, currentNav, emptyNavHistory } from '../nav-history.ts'
 import { addPauseChange, type PauseHistory } from '../pauses.ts'
 import { type ListedMultiplier, type Token, withDerivedState } from '../token.ts'
 import type { ListedToken } from './list-parser.ts'
 import { dropChangesOverriddenByList } from './record-changes.ts'
 
-/** Every token as last published. */
 export type TokenTable = ReadonlyMap<Hex, Token>
 
-/** Result of a comparison: the messages to publish, and the changed tokens. */
 export type TokenChanges = { readonly drafts: readonly Draft[]; readonly tokens: readonly Token[] }
 
-/** When the list arrived: by the clock, and after which log of the chain. */
+/** `at` is the position of the list in the chain: after all logs that the relay has received. */
 export type ListTiming = NavTiming & { readonly at: ChainPosition }
 
-/** The addresses of a whole list in its order, and those of known tokens that it lacks. */
+/** The addresses of a list in its order, and those of known tokens that it lacks. */
 export type ListedAddresses = { readonly order: readonly Hex[]; readonly missing: readonly Hex[] }
 
-/** How many refreshes a multiplier stays that only lists have told and that the list leaves out. */
+/** A multiplier that only lists reported, and that the list omits, stays for so many refreshes. */
 const OMISSIONS_BOUND = 3
 
-/** Record fields whose changes have their own message types. */
+/** Record fields whose changes have message types of their own. */
 const SEPARATELY_PUBLISHED_FIELDS: ReadonlySet<string> = new Set([
   'nav_price',
   'nav_price_updated_at',
@@ -34,7 +32,7 @@ const SEPARATELY_PUBLISHED_FIELDS: ReadonlySet<string> = new Set([
   'paused_features',
 ])
 
-/** Compares the table with a full list, or with the last part of one. Identity is the address, and a missing token is delisted. */
+/** Compares the table with a full list, or with its last part. Identity is the address, and a missing token is delisted. */
 export function diffFullList(
   table: TokenTable,
   list: readonly ListedToken[],
@@ -48,20 +46,17 @@ export function diffFullList(
   return mergeChanges([diffPartialList(table, list, timing), ...delisted])
 }
 
-/** The addresses of a list that came in one part. */
 export function addressesOf(table: TokenTable, list: readonly ListedToken[]): ListedAddresses {
   const order = list.map(({ address }) => address)
   const listed = new Set(order)
   return { order, missing: listedAddresses(table).filter((address) => !listed.has(address)) }
 }
 
-/** Compares only the tokens that a list contains; others may be missing by mistake. */
-export function diffPartialList(table: TokenTable, list: readonly ListedToken[], timing: ListTiming): TokenChanges {
-  const changes = list.map((listed) => diffToken(table.get(listed.address), listed, timing))
-  return mergeChanges(changes)
-}
+/** Compares only the tokens of the list, since others may be missing by mistake. */
+export const diffPartialList = (table: TokenTable, list: readonly ListedToken[], timing: ListTiming): TokenChanges =>
+  mergeChanges(list.map((listed) => diffToken(table.get(listed.address), listed, timing)))
 
-/** The NAVs of tokens that were not read may have become stale. */
+/** Publishes the NAVs of unread tokens that have become stale. */
 export function refreshNavs(table: TokenTable, timing: NavTiming, unread: readonly Hex[] = [...table.keys()]): TokenChanges {
   const changes = unread.flatMap((address) => {
     const token = table.get(address)
@@ -70,7 +65,7 @@ export function refreshNavs(table: TokenTable, timing: NavTiming, unread: readon
   return mergeChanges(changes)
 }
 
-/** The relay receives the logs of these addresses from now on, so awaited tokens become listed. */
+/** Called once the relay receives the logs of these addresses. Awaited tokens become listed. */
 export function markListed(table: TokenTable, addresses: readonly Hex[], timing: NavTiming): TokenChanges {
   const awaited = addresses.flatMap((address) => {
     const token = table.get(address)
@@ -79,7 +74,7 @@ export function markListed(table: TokenTable, addresses: readonly Hex[], timing:
   return mergeChanges(awaited.map((token) => introduce(token, timing)))
 }
 
-/** A listener that hears of a token for the first time needs its values too. */
+/** Announces a new token with its values, which no listener knows. */
 function introduce(token: Token, timing: NavTiming): TokenChanges {
   const { drafts, tokens } = updateNav(token, timing)
   const listing = tokenDraft(token, timing, { change: 'listed', changed: [], before: null })
@@ -138,7 +133,7 @@ function mergeListed(before: Token | undefined, listed: ListedToken, timing: Lis
   return withDerivedState(token, timing)
 }
 
-/** The list's multiplier. One that it leaves out stays for a few refreshes, and where a log or a call has told another for ever. */
+/** A multiplier that the list omits stays for a few refreshes, or always if a log or a call reported another one. */
 function listedMultiplier(before: Token | undefined, { multiplier }: ListedToken): ListedMultiplier {
   if (multiplier !== null || !before) return { multiplier }
   const { multiplier: known, omissions = 0 } = before.lastListed
@@ -146,11 +141,11 @@ function listedMultiplier(before: Token | undefined, { multiplier }: ListedToken
   return omissions < OMISSIONS_BOUND ? { multiplier: known, omissions: omissions + 1 } : { multiplier: null }
 }
 
-/** The list is a secondary source: it counts only when its own value changed, and differs from the known one. */
+/** The list is a secondary source: it counts only if its own value changed, and differs from the known one. */
 function multiplierAfterList(before: Token, { multiplier }: ListedMultiplier, { at }: ListTiming): MultiplierHistory {
   const { multiplierHistory, scheduled } = before
   const isRepeated = multiplier === before.lastListed.multiplier || isSameDouble(multiplier, before.multiplier)
-  // The list may apply a schedule before any block does.
+  // The list may apply a schedule before a block reaches its time.
   const isAhead = scheduled && isSameDouble(multiplier, scheduled.to)
   if (isRepeated || isAhead || isSupersededByLog(multiplierHistory, multiplier)) return multiplierHistory
   const change = { key: null, source: 'list', phase: 'effective', from: null, to: multiplier } as const
@@ -179,16 +174,14 @@ export function updateNav(token: Token, timing: NavTiming): TokenChanges {
   const { publishedNav } = token
   const nav = navAt(reading, timing.now, timing.navStaleAfterMs, token.frozen)
   const isUnchanged = publishedNav ? isSameNav(publishedNav, nav) : nav.state === 'missing' && !nav.frozen
-  const updated = isSameReading(reading, token.navReading) ? token : { ...token, navReading: reading }
+  const isSameReading = reading.price === token.navReading.price && reading.updatedAt === token.navReading.updatedAt
+  const updated = isSameReading ? token : { ...token, navReading: reading }
   if (isUnchanged) return { drafts: [], tokens: token.state === 'listed' ? [updated] : [] }
   return { drafts: [navDraft(token, timing, { nav, before: publishedNav, source })], tokens: [{ ...updated, publishedNav: nav }] }
 }
 
-const isSameReading = (a: NavReading, b: NavReading): boolean => a.price === b.price && a.updatedAt === b.updatedAt
-
 export const isSameList = (a: readonly Hex[], b: readonly Hex[]): boolean =>
   a === b || (a.length === b.length && a.every((address, index) => address === b[index]))
 
-/** The addresses of all tokens that are not delisted. */
 export const listedAddresses = (table: TokenTable): Hex[] =>
   [...table.values()].flatMap((token) => (token.state === 'delisted' ? [] : [token.address]))

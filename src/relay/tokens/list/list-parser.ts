@@ -1,20 +1,19 @@
 import { z } from 'zod'
 import { ADDRESS_CHARS, type Hex, readHex, ZERO_ADDRESS } from '../../../lib/hex.ts'
 import { isNestedDeeper, parseJson } from '../../../lib/json.ts'
+import { runAtOnce, type Steps } from '../../../lib/turns.ts'
 import { formatDecimal, parseDecimal } from '../../../protocol/decimal.ts'
 import type { TokenRecord } from '../../../protocol/fields.ts'
-import { ExactNumber, exactNumbersIn, isFiniteNumber } from '../exact-number.ts'
 import type { NavReading } from '../nav.ts'
 import { findRecords, ListError } from './list-records.ts'
 
-/** A parsed record of the list: the checked values, and the record itself. */
 export type ListedToken = {
   readonly address: Hex
   readonly symbol: string
   readonly isin: string | null
-  /** Null where the list has none: then amounts are unknown, not guessed. */
+  /** Null if the list has none. Then amounts are unknown, and not guessed. */
   readonly decimals: number | null
-  /** From tokens to shares, with all digits; null where it is invalid. */
+  /** From tokens to shares, with all digits; null if it is invalid. */
   readonly multiplier: string | null
   readonly supply: string | null
   readonly paused: readonly number[]
@@ -22,36 +21,25 @@ export type ListedToken = {
   readonly record: TokenRecord
 }
 
-/** The valid tokens by address, and the reasons why other records were skipped. */
+/** The valid tokens by address. `skipped` has the reason for each skipped record. */
 export type ParsedList = { readonly tokens: ReadonlyMap<Hex, ListedToken>; readonly skipped: readonly string[] }
 
-/** Upstream text that becomes a channel name is cut to this length. */
+/** Text of the list that becomes the name of a channel is cut to this length. */
 const SYMBOL_BOUND_CHARS = 128
 const DECIMALS_BOUND = 77
 const ICON_BOUND_BYTES = 2_048
-/** A real record has about 600 bytes and two levels. Beyond these bounds it is skipped, since each copy of it costs everybody. */
+/** A real record has about 600 bytes and two levels. One beyond these limits is skipped: each client would receive it. */
 const RECORD_BOUND_BYTES = 64 * 1_024
 const RECORD_BOUND_DEPTH = 32
-/** Records of this many bytes are parsed in one step. */
 const STEP_BYTES = 64 * 1_024
 
-/** The answer without its records. An empty list may omit `tokens`; any other object without it is no list. */
+/** The answer without its records. Only an empty object may omit `tokens`. */
 const Envelope = z.union([z.object({ tokens: z.array(z.unknown()).length(0) }), z.strictObject({})])
 
-/** Parses a list in one go. */
-export function parseList(body: Buffer): ParsedList {
-  const steps = parseListInSteps(body)
-  for (;;) {
-    const step = steps.next()
-    if (step.done) return step.value
-  }
-}
+export const parseList = (body: Buffer): ParsedList => runAtOnce(parseListInSteps(body))
 
-/**
- * Parses the list record by record, so that one bad record never drops the others. It yields between steps of a few
- * milliseconds, since a long list is a second of work.
- */
-export function* parseListInSteps(body: Buffer): Generator<undefined, ParsedList> {
+/** Parses record by record, so that one bad record never drops the others. A long list takes a second, in steps of milliseconds. */
+export function* parseListInSteps(body: Buffer): Steps<ParsedList> {
   const { envelope, ranges } = yield* findRecords(body)
   if (!Envelope.safeParse(readJson(envelope)).success) throw new ListError('the answer has no array of tokens')
   const tokens = new Map<Hex, ListedToken>()
@@ -101,7 +89,7 @@ function parseRecord(text: string): ListedToken | string {
   }
 }
 
-/** Web pages show the icon unchecked, so anything but a short https URL is removed from the record. */
+/** Removes anything but a short https URL, since web pages show the icon unchecked. */
 function withoutBadIcon(item: object): object {
   const isKept = ([name, value]: [string, unknown]) => name !== 'icon_url' || isIcon(value)
   return Object.fromEntries(Object.entries(item).filter(isKept))
@@ -110,7 +98,7 @@ function withoutBadIcon(item: object): object {
 const isIcon = (value: unknown): boolean =>
   typeof value === 'string' && Buffer.byteLength(value) <= ICON_BOUND_BYTES && /^https:\/\//i.test(value) && URL.canParse(value)
 
-/** The record as it can be written as JSON: without infinity, and without minus zero, which would look like a change after a restart. */
+/** Replaces infinity, which JSON cannot contain, and minus zero, which would look like a change after a restart. */
 function toWritableJson(value: unknown): unknown {
   if (typeof value === 'number') return Number.isFinite(value) ? value + 0 : null
   if (Array.isArray(value)) return value.map(toWritableJson)
@@ -118,13 +106,13 @@ function toWritableJson(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, toWritableJson(inner)]))
 }
 
-/** A symbol from the list or from a log; null where it is invalid. `*` is no symbol, since it selects every token. */
+/** A symbol of the list or of a log; null if it is invalid. `*` is no symbol, since it selects every token. */
 export function parseSymbol(value: unknown): string | null {
   const symbol = parseText(value)
   return symbol?.trim() === '*' ? null : symbol
 }
 
-/** Well-formed Unicode, since half a surrogate pair cannot be written into a URL. */
+/** Makes Unicode well-formed, since a URL cannot contain half a surrogate pair. */
 const parseText = (value: unknown): string | null =>
   typeof value === 'string' && value.trim() !== '' ? value.slice(0, SYMBOL_BOUND_CHARS).toWellFormed() : null
 
@@ -133,7 +121,7 @@ function parseSupply(value: unknown): string | null {
   return supply && supply.units >= 0n ? formatDecimal(supply) : null
 }
 
-/** Garbage is kept as the name of its type, so that the NAV becomes invalid and not missing. */
+/** Garbage becomes the name of its type, so that the NAV is invalid and not missing. */
 const parsePrice = (value: unknown): string | null => {
   if (value === undefined || value === null) return null
   return isFiniteNumber(value) ? value.text : typeof value
@@ -158,13 +146,50 @@ function parseOrdinals(value: unknown): readonly number[] {
 
 const rfc3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt]([01]\d|2[0-3]):\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/
 
-/** RFC 3339 with an offset; a local time without one is ambiguous and therefore refused. */
+/** Accepts RFC 3339 with an offset. A local time without an offset would be ambiguous. */
 function parseTime(value: unknown): number | null {
   const match = typeof value === 'string' ? rfc3339.exec(value) : null
   if (!match) return null
   const [text, year, month, day] = match
-  // `Date.parse` would read a day that the month lacks as a day of the next month.
+  // `Date.parse` would accept a day that the month lacks, as a day of the next month.
   if (new Date(Date.UTC(Number(year), Number(month) - 1, Number(day))).getUTCDate() !== Number(day)) return null
   const time = Date.parse(text)
   return time >= 0 && time < Date.UTC(10_000, 0) ? time : null
+}
+
+/** A number with its original text, so that no digit is lost. */
+class ExactNumber {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+
+  get value(): number {
+    return Number(this.text)
+  }
+}
+
+/** A number beyond the range of doubles does not count: other readers of the list see infinity. */
+const isFiniteNumber = (value: unknown): value is ExactNumber => value instanceof ExactNumber && Number.isFinite(value.value)
+
+const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:]|-?\d[\d.eE+-]*|[tfn]/g
+
+/** Reads the numeric fields of a valid JSON object. Numbers inside of its arrays are left out, so that many of them cost little. */
+export function exactNumbersIn(text: string): ReadonlyMap<string, ExactNumber> {
+  const numbers = new Map<string, ExactNumber>()
+  let depth = 0
+  let string = ''
+  let name: string | null = null
+  for (const [token] of text.matchAll(TOKENS)) {
+    if (token === '}' || token === ']') depth -= 1
+    else if (depth === 1 && name !== null) {
+      if (/^[-\d]/.test(token)) numbers.set(name, new ExactNumber(token))
+      else numbers.delete(name)
+      name = null
+    } else if (depth === 1 && token === ':') name = JSON.parse(string)
+    else if (depth === 1) string = token
+    if (token === '{' || token === '[') depth += 1
+  }
+  return numbers
 }

@@ -1,30 +1,28 @@
-/** The body is no list: an error record, HTML, a truncated answer. The last good list stays. */
+import type { Steps } from '../../../lib/turns.ts'
+
+/** The body is no list, but an error record, HTML, or a truncated answer. The last good list stays. */
 export class ListError extends Error {}
 
-/** Where a record is in the answer. */
 type RecordRange = { readonly from: number; readonly to: number }
 
-/** Where the records of a list are, and the answer without them. */
+/** The places of the records in the answer, and the answer without them. */
 type ListRecords = { readonly envelope: string; readonly ranges: readonly RecordRange[] }
 
 const RECORDS_BOUND = 100_000
-/** What stands beside the records of an answer is short. */
+/** Limit of an answer without its records. */
 const ENVELOPE_BOUND_BYTES = 64 * 1_024
-/** Bytes that are searched in one step: less than a millisecond, and a few before the code is optimised. */
+/** Bytes per step: less than a millisecond, or a few milliseconds before the code is optimised. */
 const STEP_BYTES = 128 * 1_024
-/** The name of the list is found within this distance of its bracket. */
+/** Greatest distance of the name `tokens` from its bracket. */
 const NAME_BOUND_BYTES = 64
-/** What encloses a record: the answer and its list. */
+/** Two levels enclose a record: the answer and its list. */
 const OUTER_DEPTH = 2
 
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c]
 const [OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET] = [0x7b, 0x7d, 0x5b, 0x5d]
 
-/**
- * Finds the records of `tokens` without parsing them, so that each can be parsed in a step of its own. What is no JSON
- * is found by those who parse the parts: together they are the whole text.
- */
-export function* findRecords(body: Buffer): Generator<undefined, ListRecords> {
+/** Finds the records of `tokens` without parsing them. Invalid JSON fails when the caller parses the records and the envelope. */
+export function* findRecords(body: Buffer): Steps<ListRecords> {
   let ranges: RecordRange[] = []
   let listFrom = 0
   let listTo = 0
@@ -55,7 +53,7 @@ export function* findRecords(body: Buffer): Generator<undefined, ListRecords> {
     } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
       depth -= 1
       if (depth !== 1 || recordFrom < 0) continue
-      // An empty list has no records; behind a comma there has to be one.
+      // An empty list has no records, but a record has to follow each comma.
       if (ranges.length > 0 || !isBlank(body, recordFrom, at)) ranges.push({ from: recordFrom, to: at })
       listTo = at
       recordFrom = -1

@@ -2,19 +2,18 @@ import { isDeepStrictEqual } from 'node:util'
 import type { TokenRecord } from '../../../protocol/fields.ts'
 import { insertInOrder, type KeyedPosition } from '../chain-position.ts'
 
-/** A record field from a log; it holds until the list changes that field. */
+/** A field of the record, changed by a log. The change holds until the list changes the field. */
 export type RecordChange = KeyedPosition & {
   readonly field: string
-  /** The entry within the field, where the field is a table. */
+  /** Name of the entry, if the field is a table. */
   readonly entry: string | null
-  /** Null where it was removed. */
+  /** Null if the log removed it. */
   readonly value: string | null
 }
 
-/** How many fields from logs are kept; beyond it the oldest is dropped. */
+/** Number of kept changes. Beyond it the oldest is dropped. */
 const RECORD_CHANGES_BOUND = 64
 
-/** The list's record with the later changes from logs. */
 export function applyRecordChanges(listed: TokenRecord, changes: readonly RecordChange[]): TokenRecord {
   if (changes.length === 0) return listed
   const record: { [name: string]: unknown } = { ...listed }
@@ -25,7 +24,7 @@ export function applyRecordChanges(listed: TokenRecord, changes: readonly Record
 export const addRecordChange = (changes: readonly RecordChange[], change: RecordChange): readonly RecordChange[] =>
   insertInOrder(changes, change).slice(-RECORD_CHANGES_BOUND)
 
-/** Drops the changes of fields to which the list has given another value since: the list is newer. */
+/** Drops changes of fields for which the list has a new value, since that is newer. */
 export function dropChangesOverriddenByList(
   changes: readonly RecordChange[],
   before: TokenRecord,
@@ -35,7 +34,7 @@ export function dropChangesOverriddenByList(
   return changes.every(isKept) ? changes : changes.filter(isKept)
 }
 
-/** Rebuilds the table from entries, since a name from outside may be anything, such as `__proto__`. */
+/** Rebuilds the table from entries, since a contract may use any name, such as `__proto__`. */
 function withEntry(table: unknown, entry: string, value: string | null): object {
   const entries = typeof table === 'object' && table !== null ? Object.entries(table) : []
   const others = entries.filter(([name]) => name !== entry)

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import { MarketCalendar } from '../../../../src/relay/market/calendar.ts'
+import { MarketCalendar, namesByDate } from '../../../../src/relay/market/calendar.ts'
 import { xnysDays } from '../../../../src/relay/market/xnys-days.ts'
 
 const pathOf = (file: string): string => fileURLToPath(new URL(`../../../../src/${file}`, import.meta.url))
@@ -17,10 +17,12 @@ it('names its source and its end', () => {
   expect(committed).toContain(` * Valid to: ${new MarketCalendar().sessionAt(0).valid_to},`)
 })
 
-it('has each day once, in order, between the first and the last', () => {
+it('has each day once, in order under its name, between the first and the last', () => {
   for (const days of [xnysDays.holidays, xnysDays.earlyCloses]) {
-    const dates = days.map(([date]) => date)
-    expect(dates).toEqual([...new Set(dates)].sort())
-    expect([xnysDays.first < (dates[0] ?? ''), xnysDays.last > (dates.at(-1) ?? '')]).toEqual([true, true])
+    const lists = Object.values(days).map((dates) => dates.split(/\s+/))
+    expect(lists).toEqual(lists.map((dates) => dates.toSorted()))
+    const all = [...namesByDate(days).keys()].sort()
+    expect(all).toEqual(lists.flat().sort())
+    expect([xnysDays.first < (all[0] ?? ''), xnysDays.last > (all.at(-1) ?? '')]).toEqual([true, true])
   }
 })

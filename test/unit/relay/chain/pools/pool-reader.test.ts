@@ -284,7 +284,7 @@ describe('the block of a reading', () => {
     node.headers[tag] = [first, last, first, last]
     expect(await read([v3, v4], tag)).toEqual({
       block: null,
-      pools: [unreadable('the block changed meanwhile'), unreadable('the block changed meanwhile')],
+      pools: [unreadable('the block changed during the read'), unreadable('the block changed during the read')],
     })
     expect(node.tags).toEqual(Array(4).fill(tag))
   })
@@ -364,7 +364,7 @@ describe('a reading without an answer', () => {
     const { node, read } = openPools()
     node.delayMs = 1_500
     node.headers.pending = [header(101), header(102)]
-    expect(await read([v3])).toEqual({ block: null, pools: [unreadable('the block changed meanwhile')] })
+    expect(await read([v3])).toEqual({ block: null, pools: [unreadable('the block changed during the read')] })
     expect(node.tags.length).toBe(2)
   })
 

@@ -231,7 +231,7 @@ describe('a backfill on a failing node', () => {
     await advance(60_000)
     expect(chain.requests.length).toBeGreaterThan(30)
     expect(chain.requests.length).toBeLessThan(40)
-    expect(new Set(warnings)).toEqual(new Set(['backfill waits']))
+    expect(new Set(warnings)).toEqual(new Set(['backfill delayed, retrying']))
   })
 
   it('waits for a lagging node, though it returns no logs', async () => {
