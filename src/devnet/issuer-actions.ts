@@ -2,22 +2,26 @@ import { parseUnits } from 'viem/utils'
 import { type Hex, toLowerHex } from '../lib/hex.ts'
 import type { DeferredTransaction } from './chain/state-dependent-transaction.ts'
 import { addMemo, addSeizure, buildFundedTransfer, senderOf, type TokenTransfer } from './chain/transactions.ts'
+import { type DevnetPool, pools, rootOfPrice } from './tokens/devnet-pools.ts'
+import { buildAggregatorSwap, buildRoundTransaction, FEED_DECIMALS, feeds } from './tokens/feeds.ts'
+import { buildFeedFreeze } from './tokens/oracle-registry.ts'
+import { buildSwap } from './tokens/swap-call.ts'
 import {
+  announce,
+  buildTokenCall,
+  cancelSchedule,
   changeContractUri,
   changeMetadata,
+  changeMultiplier,
   changeName,
   changeSupplyCap,
   changeSymbol,
   pause,
+  scheduleMultiplier,
+  type TokenCall,
   unpause,
-} from './tokens/admin-calls.ts'
-import { type DevnetPool, pools, rootOfPrice } from './tokens/devnet-pools.ts'
-import { buildAggregatorSwap, buildRoundTransaction, FEED_DECIMALS, feeds } from './tokens/feeds.ts'
-import { announce, buildTokenCall, multicall, type TokenCall } from './tokens/issuer-call.ts'
-import { cancelSchedule, changeMultiplier, scheduleMultiplier } from './tokens/multiplier-calls.ts'
-import { buildFeedFreeze } from './tokens/oracle-registry.ts'
-import { buildSwap } from './tokens/swap-call.ts'
-import { MULTIPLIER_DECIMALS } from './tokens/token-storage.ts'
+} from './tokens/token-calls.ts'
+import { parseMultiplier } from './tokens/token-storage.ts'
 
 /** A token by its symbol on the list, or by the symbol that it was issued under. */
 type TokenRef = { symbol: string }
@@ -38,7 +42,6 @@ type MemoTransfer = { from?: string; to?: string; raw: bigint; memo: Hex }
 export type IssuerActions = {
   /** Changes the multiplier, now or later. A second schedule is refused; an immediate change cancels the first. */
   split: (split: TokenRef & Split) => Hex
-  /** Cancels the pending schedule. */
   cancelSplit: (token: TokenRef) => Hex
   /** A cash dividend: announced, with the multiplier changed in the same transaction. */
   dividend: (dividend: TokenRef & AnnouncementRequest & { to: string }) => Hex
@@ -53,7 +56,7 @@ export type IssuerActions = {
   transferWithMemo: (transfer: TokenRef & MemoTransfer) => Hex
   /** Another name, another symbol, or both in one transaction. */
   rename: (names: TokenRef & { to?: string; name?: string }) => Hex
-  /** Freezes the token's feed in the oracle's registry, or ends that. Emits no log. */
+  /** Freezes the token's feed in the oracle's registry. Emits no log. */
   freezeFeed: (token: TokenRef) => Hex
   unfreezeFeed: (token: TokenRef) => Hex
   /** Changes other token details, in the order of these fields. */
@@ -62,7 +65,7 @@ export type IssuerActions = {
 
 /**
  * A swap in a pool of a token, in its Uniswap v3 pool unless another kind is given. The price is decimal, or the root
- * as the pool stores it. What is left out stays.
+ * as the pool stores it. An omitted field does not change.
  */
 export type SwapRequest = { kind?: DevnetPool['kind']; price?: string; sqrtPriceX96?: bigint; liquidity?: bigint }
 
@@ -85,18 +88,13 @@ export const createIssuer = (inputs: IssuerInputs) => ({
 })
 
 const createTokenActions = ({ inject, addressOf, operator }: IssuerInputs) => {
-  const submit = (symbol: string, ...calls: readonly TokenCall[]): Hex => {
-    const [first, ...others] = calls
-    if (!first) throw new Error('there is nothing to do')
-    const call = others.length === 0 ? first : multicall(calls)
-    return inject(buildTokenCall({ token: addressOf(symbol), sender: operator }, call))
-  }
+  const submit = (symbol: string, ...calls: readonly TokenCall[]): Hex =>
+    inject(buildTokenCall({ token: addressOf(symbol), sender: operator }, ...calls))
   return {
     split: ({ symbol, ...split }) => submit(symbol, multiplierCall(split)),
     cancelSplit: ({ symbol }) => submit(symbol, cancelSchedule),
-    dividend: ({ symbol, to, ...notice }) => submit(symbol, announce(withDefaults(notice), [multiplierCall({ to })])),
-    announce: ({ symbol, split, ...notice }) =>
-      submit(symbol, announce(withDefaults(notice), split ? [multiplierCall(split)] : [])),
+    dividend: ({ symbol, to, ...notice }) => submit(symbol, announce(notice, multiplierCall({ to }))),
+    announce: ({ symbol, split, ...notice }) => submit(symbol, announce(notice, ...(split ? [multiplierCall(split)] : []))),
     pause: ({ symbol, features }) => submit(symbol, pause(features)),
     unpause: ({ symbol, features }) => submit(symbol, unpause(features)),
     freezeFeed: ({ symbol }) => inject(buildFeedFreeze(addressOf(symbol), operator, true)),
@@ -122,14 +120,12 @@ const createTransferActions = ({ inject, addressOf, custodian, operator }: Issue
   })
   return {
     seize: (seizure) => {
-      const tokenTransfer = toTokenTransfer(seizure)
-      return inject(() => addSeizure(buildFundedTransfer(tokenTransfer, operator), tokenTransfer, seizure.memo))
+      const transfer = toTokenTransfer(seizure)
+      return inject(() => addSeizure(buildFundedTransfer(transfer, operator), transfer, seizure.memo))
     },
-    transferWithMemo: (transfer) => {
-      const tokenTransfer = toTokenTransfer(transfer)
-      return inject(() =>
-        addMemo(buildFundedTransfer(tokenTransfer, senderOf(tokenTransfer, custodian)), tokenTransfer, transfer.memo),
-      )
+    transferWithMemo: (request) => {
+      const transfer = toTokenTransfer(request)
+      return inject(() => addMemo(buildFundedTransfer(transfer, senderOf(transfer, custodian)), transfer, request.memo))
     },
   } satisfies Pick<IssuerActions, 'seize' | 'transferWithMemo'>
 }
@@ -141,16 +137,17 @@ const createFeedActions = ({ inject, addressOf, operator }: IssuerInputs) => {
     if (!feed) throw new Error(`${symbol} has no feed`)
     return feed
   }
-  const publishRound = ({ symbol, price, round, updatedAt }: RoundRequest): Hex =>
-    inject(
-      buildRoundTransaction(feedOf(symbol), operator, {
-        answer: parseUnits(price, FEED_DECIMALS),
-        ...(round !== undefined && { round: BigInt(round) }),
-        ...(updatedAt !== undefined && { updatedAt: BigInt(updatedAt) }),
-      }),
-    )
-  const swapAggregator = (symbol: string): Hex => inject(buildAggregatorSwap(feedOf(symbol), operator))
-  return { publishRound, swapAggregator }
+  return {
+    publishRound: ({ symbol, price, round, updatedAt }: RoundRequest): Hex =>
+      inject(
+        buildRoundTransaction(feedOf(symbol), operator, {
+          answer: parseUnits(price, FEED_DECIMALS),
+          ...(round !== undefined && { round: BigInt(round) }),
+          ...(updatedAt !== undefined && { updatedAt: BigInt(updatedAt) }),
+        }),
+      ),
+    swapAggregator: (symbol: string): Hex => inject(buildAggregatorSwap(feedOf(symbol), operator)),
+  }
 }
 
 const createSwapAction =
@@ -164,9 +161,7 @@ const createSwapAction =
   }
 
 const multiplierCall = ({ to, effectiveAt }: Split): TokenCall => {
-  const multiplier = parseUnits(to, MULTIPLIER_DECIMALS)
+  const multiplier = parseMultiplier(to)
   if (multiplier <= 0n) throw new Error(`a multiplier is above zero, not ${to}`)
   return effectiveAt === undefined ? changeMultiplier(multiplier) : scheduleMultiplier(multiplier, effectiveAt)
 }
-
-const withDefaults = ({ id, description = '', uri = '' }: AnnouncementRequest) => ({ id, description, uri })

@@ -1,6 +1,6 @@
-import { encodeFunctionData, toEventSelector, toFunctionSelector } from 'viem/utils'
+import { toEventSelector, toFunctionSelector } from 'viem/utils'
 import { type Hex, toWord, ZERO_ADDRESS } from '../../lib/hex.ts'
-import { tokenAbi, tokenLog } from '../tokens/contract-abis.ts'
+import { tokenInput, tokenLog } from '../tokens/contract-abis.ts'
 import { codeKey, mappingSlot, type StateWrite, storageKey } from './account-state.ts'
 import type { EmittedLog, UnsignedTransaction } from './block-types.ts'
 
@@ -63,14 +63,14 @@ export const buildTransfer = ({ token, from, to, raw }: TokenTransfer, sender: H
 /** The same transfer with a memo. */
 export const addMemo = (transfer: UnsignedTransaction, { to, raw }: TokenTransfer, memo: Hex): UnsignedTransaction => ({
   ...transfer,
-  input: encodeFunctionData({ abi: tokenAbi, functionName: 'transferWithMemo', args: [to, raw, memo] }),
+  input: tokenInput('transferWithMemo', [to, raw, memo]),
   logs: [...transfer.logs, tokenLog(transfer.to, 'Memo', { caller: transfer.from, memo })],
 })
 
 /** The same transfer as a seizure, without the holder's consent. */
 export const addSeizure = (transfer: UnsignedTransaction, { from, to, raw }: TokenTransfer, memo: Hex): UnsignedTransaction => ({
   ...transfer,
-  input: encodeFunctionData({ abi: tokenAbi, functionName: 'seizeWithMemo', args: [from, to, raw, memo] }),
+  input: tokenInput('seizeWithMemo', [from, to, raw, memo]),
   logs: [
     ...transfer.logs,
     tokenLog(transfer.to, 'Memo', { caller: transfer.from, memo }),

@@ -1,31 +1,32 @@
 import { parseUnits, stringToHex } from 'viem/utils'
 import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
-import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
-import { addMemo, addSeizure, buildTransfer, type TokenTransfer } from '../chain/transactions.ts'
+import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
+import { GAS_PRICE, GENESIS_MS } from '../chain/chain.ts'
+import { type DeferredTransaction, resolveTransaction } from '../chain/state-dependent-transaction.ts'
+import { addMemo, addSeizure, buildTransfer, supplyKey, TOKEN_CODE, type TokenTransfer } from '../chain/transactions.ts'
+import { type DevnetToken, lateToken, TOKEN_DECIMALS, tokens } from '../tokens/issued-tokens.ts'
+import { buildFeedFreeze } from '../tokens/oracle-registry.ts'
 import {
+  announce,
+  buildTokenCall,
+  cancelSchedule,
   changeContractUri,
   changeMetadata,
+  changeMultiplier,
   changeName,
   changeSupplyCap,
   changeSymbol,
   pause,
+  scheduleMultiplier,
+  type TokenCall,
   unpause,
-} from '../tokens/admin-calls.ts'
-import { lateToken, TOKEN_DECIMALS, tokens } from '../tokens/issued-tokens.ts'
-import { announce, buildTokenCall, multicall, type TokenCall } from '../tokens/issuer-call.ts'
-import { cancelSchedule, changeMultiplier, scheduleMultiplier } from '../tokens/multiplier-calls.ts'
-import { buildFeedFreeze } from '../tokens/oracle-registry.ts'
-import { MULTIPLIER_DECIMALS, NO_CAP } from '../tokens/token-storage.ts'
-
-/** A cycle's number, and the time in seconds of a block in it. */
-export type Cycle = { number: number; timestampOf: (blockInCycle: number) => number }
-
-/** An action and its block in the cycle. The last block has none, since a chain may start there. */
-type ScriptEntry = readonly [at: number, plan: (cycle: Cycle) => DeferredTransaction]
+} from '../tokens/token-calls.ts'
+import { initialTokenValues, NO_CAP, parseMultiplier } from '../tokens/token-storage.ts'
+import { actorAddress, CYCLE_BLOCKS, cycleOf, OPENING_ETHER } from './trading.ts'
 
 /** The late token is on the list from one block of a cycle until before another. */
-export const LISTED_FROM_BLOCK = 48
-export const LISTED_UNTIL_BLOCK = 224
+const LISTED_FROM_BLOCK = 48
+const LISTED_UNTIL_BLOCK = 224
 
 /** Tokens whose mints and burns are paused for a while; the market neither mints nor burns them. */
 export const mintPausedSymbols: readonly string[] = ['COINc']
@@ -36,19 +37,62 @@ export const frozenFeed = { symbol: 'GOOGLc', fromBlock: 28, untilBlock: 64 } as
 /** How many blocks after the chain the list shows a token's new name. */
 export const NAME_DELAY_BLOCKS = 10
 
+/** Corporate actions, the same in every cycle. The end of a cycle restores the state of its start. */
+export type Calendar = {
+  /** The state that the calendar needs when a cycle starts. */
+  stateAtStart: (cycle: number) => StateValues
+  /** The corporate actions in a block. */
+  transactions: (block: number) => readonly DeferredTransaction[]
+  /** Whether a token is on the list at a block. */
+  isListed: (token: DevnetToken, block: number) => boolean
+}
+
 /** The operator acts for the issuer, with the custodian's tokens, and seizes the debtor's. */
 type Actors = { custodian: Hex; operator: Hex; debtor: Hex }
+
+/** A cycle's number, and the time in seconds of a block in it. */
+type Cycle = { number: number; timestampOf: (blockInCycle: number) => number }
+
+/** An action and its block in the cycle. The last block has none, since a chain may start there. */
+type ScriptEntry = readonly [at: number, plan: (cycle: Cycle) => DeferredTransaction]
+
+export const createCalendar = (seed: string, blockMs: number, custodian: Hex, operator: Hex): Calendar => {
+  const script = createScript({ custodian, operator, debtor: actorAddress(seed, 'debtor') })
+  const byBlock = Map.groupBy(script, ([at]) => at)
+  const cycleAt = (number: number): Cycle => ({
+    number,
+    timestampOf: (blockInCycle) => Math.floor((GENESIS_MS + (number * CYCLE_BLOCKS + 1 + blockInCycle) * blockMs) / 1_000),
+  })
+  const emptyContext = { readState: () => 0n, timestamp: 0 }
+  const gasPerCycle = script.reduce((sum, [, plan]) => sum + resolveTransaction(plan(cycleAt(0)), emptyContext).gasUsed, 0)
+  return {
+    stateAtStart: (cycle) =>
+      new Map([
+        ...initialTokenValues(lateToken),
+        [codeKey(lateToken.address), TOKEN_CODE],
+        [supplyKey(lateToken.address), 0n],
+        [nonceKey(operator), BigInt(script.length) * BigInt(cycle)],
+        [etherKey(operator), OPENING_ETHER - BigInt(gasPerCycle) * GAS_PRICE * BigInt(cycle)],
+      ]),
+    transactions: (block) => {
+      if (block < 1) return []
+      const cycle = cycleAt(cycleOf(block))
+      return (byBlock.get((block - 1) % CYCLE_BLOCKS) ?? []).map(([, plan]) => plan(cycle))
+    },
+    isListed: (token, block) => {
+      const blockInCycle = (block - 1) % CYCLE_BLOCKS
+      return token !== lateToken || (blockInCycle >= LISTED_FROM_BLOCK && blockInCycle < LISTED_UNTIL_BLOCK)
+    },
+  }
+}
 
 /**
  * The corporate actions of every cycle, in order; each is undone later in the cycle. The best-known tokens (AAPLc,
  * TSLAc, NVDAc, MSFTc) have only the market.
  */
-export const createCorporateActions = ({ custodian, operator, debtor }: Actors): readonly ScriptEntry[] => {
-  const callToken = (symbol: string, ...calls: readonly TokenCall[]): DeferredTransaction => {
-    const [first, ...others] = calls
-    const call = first && others.length === 0 ? first : multicall(calls)
-    return buildTokenCall({ token: findToken(symbol).address, sender: operator }, call)
-  }
+const createScript = ({ custodian, operator, debtor }: Actors): readonly ScriptEntry[] => {
+  const callToken = (symbol: string, ...calls: readonly TokenCall[]): DeferredTransaction =>
+    buildTokenCall({ token: findToken(symbol).address, sender: operator }, ...calls)
   const transferOf = (symbol: string, from: Hex, to: Hex, amount: string): TokenTransfer => {
     return { token: findToken(symbol).address, from, to, raw: parseUnits(amount, TOKEN_DECIMALS) }
   }
@@ -64,13 +108,10 @@ export const createCorporateActions = ({ custodian, operator, debtor }: Actors):
     const transfer = transferOf(lateToken.symbol, from, to, amount)
     return () => buildTransfer(transfer, operator)
   }
-  const dividend = ({ number }: Cycle, phase: string, description: string, to: string): DeferredTransaction =>
-    callToken(
-      'GOOGLc',
-      announce({ id: `GOOGLc-dividend-${number}-${phase}`, description, uri: 'https://example.invalid/googlc/dividend' }, [
-        changeMultiplier(parseMultiplier(to)),
-      ]),
-    )
+  const dividend = ({ number }: Cycle, phase: string, description: string, to: string): DeferredTransaction => {
+    const notice = { id: `GOOGLc-dividend-${number}-${phase}`, description, uri: 'https://example.invalid/googlc/dividend' }
+    return callToken('GOOGLc', announce(notice, changeMultiplier(parseMultiplier(to))))
+  }
 
   return [
     [8, () => callToken('MSTRc', changeMultiplier(parseMultiplier('2')))],
@@ -88,7 +129,7 @@ export const createCorporateActions = ({ custodian, operator, debtor }: Actors):
     [104, () => callToken('COINc', unpause([MINT, BURN, SEIZE]))],
     [112, () => callToken('INTCc', changeContractUri('https://example.invalid/intcc/2'))],
     [120, () => transferWithMemo('METAc', '3', 'settlement 2043')],
-    [128, ({ number }) => callToken('CRCLc', announce(meetingAnnouncement(number), []))],
+    [128, ({ number }) => callToken('CRCLc', announce(meetingAnnouncement(number)))],
     [136, () => callToken('MSTRc', changeMultiplier(parseMultiplier(findToken('MSTRc').multiplier)))],
     [144, () => callToken('INTCc', changeSupplyCap(parseUnits('1000000', TOKEN_DECIMALS)))],
     [152, ({ timestampOf }) => callToken('AMZNc', scheduleMultiplier(parseMultiplier('40'), timestampOf(200)))],
@@ -127,7 +168,5 @@ const findToken = (symbol: string) => {
   if (!token) throw new Error(`no token ${symbol}`)
   return token
 }
-
-const parseMultiplier = (multiplier: string): bigint => parseUnits(multiplier, MULTIPLIER_DECIMALS)
 
 const encodeMemo = (memo: string): Hex => stringToHex(memo, { size: 32 })

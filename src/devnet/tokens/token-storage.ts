@@ -22,10 +22,12 @@ export const nameKey = keyOfSlot(7n)
 export const symbolKey = keyOfSlot(8n)
 export const supplyCapKey = keyOfSlot(9n)
 
+export const parseMultiplier = (multiplier: string): bigint => parseUnits(multiplier, MULTIPLIER_DECIMALS)
+
 /** The storage of a token when it is issued. */
 export const initialTokenValues = ({ address, name, symbol, multiplier }: DevnetToken): StateValues =>
   new Map([
-    [multiplierKey(address), parseUnits(multiplier, MULTIPLIER_DECIMALS)],
+    [multiplierKey(address), parseMultiplier(multiplier)],
     [nameKey(address), packText(name)],
     [symbolKey(address), packText(symbol)],
     [supplyCapKey(address), NO_CAP],
@@ -42,7 +44,6 @@ export const multiplierAt = (readState: ReadState, token: Hex, timestamp: number
 export const isScheduled = (readState: ReadState, token: Hex, timestamp: number): boolean =>
   readState(effectiveAtKey(token)) > timestamp
 
-/** Features as bits of a number. */
 export const packFeatures = (features: readonly number[]): bigint =>
   features.reduce((bits, feature) => bits | (1n << BigInt(feature)), 0n)
 
