@@ -1,6 +1,5 @@
 import type { Hex } from '../lib/hex.ts'
 import type { StateValues } from './chain/account-state.ts'
-import { type BlockTiming, nextStepDueMs } from './chain/block-timer.ts'
 import type { DevnetBlock, DevnetLog, DevnetTransaction, TransactionOutcome, UnsignedTransaction } from './chain/block-types.ts'
 import { Chain, GENESIS_MS } from './chain/chain.ts'
 import { digest } from './chain/hashes.ts'
@@ -9,21 +8,20 @@ import { createCalendar, mintPausedSymbols, NAME_DELAY_BLOCKS } from './life/cor
 import { createCalendarNav, createFeedPublisher, feedValuesAt } from './life/feed-rounds.ts'
 import { createNavCurve } from './life/nav-curve.ts'
 import { createPoolPrice } from './life/pool-price.ts'
-import { createQuietSwaps, createSwaps, type Swaps, swappableSupplyOf, traderOf } from './life/swaps.ts'
+import { createQuietSwaps, createSwaps, swappableSupplyOf, traderOf } from './life/swaps.ts'
 import { createTestTokenLife } from './life/test-token.ts'
 import { actorAddress, CYCLE_BLOCKS, createMarket, cycleOf } from './life/trading.ts'
 import { type DevnetToken, tokens } from './tokens/issued-tokens.ts'
 import { registryValues } from './tokens/oracle-registry.ts'
 
-/** How many whole cycles of history a new chain has: some hundred blocks. */
+/** Whole cycles of history of a new chain: some hundred blocks. */
 const PAST_CYCLES = 2
 
-/** How many past transactions are built at the start at most: with a busy market the history is shorter. */
+/** Past transactions to build at the start. With a busy market the history is shorter. */
 const PAST_TRANSACTIONS_BOUND = 20_000
 
 type Transactions = readonly (UnsignedTransaction | DeferredTransaction)[]
 
-/** A world is a function of these. */
 export type WorldSettings = {
   seed: string
   chainId: number
@@ -38,23 +36,16 @@ export type WorldSettings = {
 export type World = {
   chain: Chain
   custodian: Hex
-  /** The issuer's account. */
   operator: Hex
-  /** The account that trades with the pools. */
   trader: Hex
-  /** Whether a token is on the list at a block. */
   isListed: (token: DevnetToken, block: number) => boolean
   /** How many blocks after the chain the list shows a new name. */
   nameDelayBlocks: number
-  /**
-   * Makes the next flashblock: the scripted transactions and these. Trades of the market for which `isLate` holds, by
-   * their place, come only with the seal.
-   */
+  /** Makes the next flashblock: the scripted transactions and these. Late trades of the market are added at the seal. */
   makeFlashblock: (transactions?: Transactions, isLate?: (index: number) => boolean) => readonly DevnetLog[]
   seal: (outcomeOf?: (transaction: DevnetTransaction) => TransactionOutcome) => DevnetBlock
   /** When the next flashblock or seal is due, by the clock. */
   nextStepDueMs: () => number
-  /** Whether a seal is due next. */
   isSealNext: () => boolean
 }
 
@@ -62,15 +53,14 @@ export type World = {
 export const openWorld = (settings: WorldSettings, nowMs: number): World => {
   const { blockMs, flashblockMs } = settings
   const flashblocksPerBlock = Math.max(1, Math.floor(blockMs / flashblockMs))
-  const timing: BlockTiming = { blockMs, flashblockMs, flashblocksPerBlock }
   const headNumber = Math.max(0, Math.floor((nowMs - GENESIS_MS) / blockMs))
-  const script = createScript(settings, flashblocksPerBlock, nowMs)
-  const chain = openChain(settings, script, flashblocksPerBlock, headNumber)
+  const { initialStateOf, transactionsOf, ...actors } = createScript(settings, flashblocksPerBlock, nowMs)
+  const chain = openChain(settings, { initialStateOf, transactionsOf }, flashblocksPerBlock, headNumber)
 
   let flashblocksMade = 0
   const late: (UnsignedTransaction | DeferredTransaction)[] = []
   const makeFlashblock: World['makeFlashblock'] = (injected = [], isLate = () => false) => {
-    const { trades, events, last } = script.transactionsOf(chain.pending.number, flashblocksMade)
+    const { trades, events, last } = transactionsOf(chain.pending.number, flashblocksMade)
     late.push(...trades.filter((_, index) => isLate(index)))
     const timely = trades.filter((_, index) => !isLate(index))
     const logs = chain.makeFlashblock([...timely, ...events, ...injected, ...last])
@@ -86,23 +76,23 @@ export const openWorld = (settings: WorldSettings, nowMs: number): World => {
 
   while (chain.head.number < headNumber) isSealNext() ? seal() : makeFlashblock()
   return {
+    ...actors,
     chain,
-    custodian: script.custodian,
-    operator: script.operator,
-    trader: script.trader,
-    isListed: script.isListed,
-    nameDelayBlocks: script.nameDelayBlocks,
     makeFlashblock,
     seal,
-    nextStepDueMs: () => nextStepDueMs(timing, { blockNumber: chain.pending.number, flashblocksMade }),
+    nextStepDueMs: () => {
+      const { number } = chain.pending
+      const dueMs = isSealNext() ? number * blockMs : (number - 1) * blockMs + flashblocksMade * flashblockMs
+      return GENESIS_MS + dueMs
+    },
     isSealNext,
   }
 }
 
-/** Everything that happens on the chain unless a test injects more: market, swaps, corporate actions and feed rounds. */
+/** All transactions except those that a test injects: market, swaps, corporate actions and feed rounds. */
 type Script = Pick<World, 'custodian' | 'operator' | 'trader' | 'isListed' | 'nameDelayBlocks'> & {
   initialStateOf: (cycle: number) => StateValues
-  /** Those of a flashblock: trades of the market and events. The last ones come after all others. */
+  /** The transactions of a flashblock. The last ones execute after injected ones. */
   transactionsOf: (block: number, flashblock: number) => Record<'trades' | 'events' | 'last', Transactions>
 }
 
@@ -115,7 +105,11 @@ const createScript = (settings: WorldSettings, flashblocksPerBlock: number, nowM
     transferOnlySymbols: mintPausedSymbols,
     heldElsewhere: ({ address }) => swappableSupplyOf(address),
   })
-  const swaps = openSwaps(settings, flashblocksPerBlock, nowMs)
+  const readPrice = createPoolPrice(seed)
+  const swaps =
+    transactionsPerFlashblock === 0
+      ? createQuietSwaps(seed, nowMs, readPrice)
+      : createSwaps(seed, { blockMs: settings.blockMs, flashblocksPerBlock, transactionsPerFlashblock }, readPrice)
   const { custodian } = market
   const events = settings.calendar ? createEvents(settings, custodian, operator) : createQuietEvents(seed, nowMs)
   return {
@@ -134,17 +128,13 @@ const createScript = (settings: WorldSettings, flashblocksPerBlock: number, nowM
   }
 }
 
-const openSwaps = (settings: WorldSettings, flashblocksPerBlock: number, nowMs: number): Swaps => {
-  const { seed, blockMs, transactionsPerFlashblock } = settings
-  const readPrice = createPoolPrice(seed)
-  if (transactionsPerFlashblock === 0) return createQuietSwaps(seed, nowMs, readPrice)
-  return createSwaps(seed, { blockMs, flashblocksPerBlock, transactionsPerFlashblock }, readPrice)
-}
-
 /** The chain at the start of the cycle from which the history is replayed. */
-const openChain = (settings: WorldSettings, script: Script, flashblocksPerBlock: number, headNumber: number): Chain => {
-  const { seed, chainId, blockMs, flashblockMs, transactionsPerFlashblock, calendar } = settings
-  const { initialStateOf, transactionsOf } = script
+const openChain = (
+  { seed, chainId, blockMs, flashblockMs, transactionsPerFlashblock, calendar }: WorldSettings,
+  { initialStateOf, transactionsOf }: Pick<Script, 'initialStateOf' | 'transactionsOf'>,
+  flashblocksPerBlock: number,
+  headNumber: number,
+): Chain => {
   const salt = digest('devnet', seed, chainId, blockMs, flashblockMs, transactionsPerFlashblock, String(calendar))
   const transactionsPerCycle = Math.max(1, CYCLE_BLOCKS * flashblocksPerBlock * transactionsPerFlashblock)
   const pastCycles = Math.min(PAST_CYCLES, Math.floor(PAST_TRANSACTIONS_BOUND / transactionsPerCycle))
@@ -158,11 +148,10 @@ const openChain = (settings: WorldSettings, script: Script, flashblocksPerBlock:
   return new Chain({ salt, blockMs, initialState: initialStateOf(0) }, { number, transactions, initialState })
 }
 
-/** The transactions beside the market. */
 type ScheduledEvents = Pick<World, 'isListed' | 'nameDelayBlocks'> & {
   stateAtStart: (cycle: number) => StateValues
   transactions: (block: number) => readonly DeferredTransaction[]
-  /** Those that come last in the block. */
+  /** Transactions that execute last in the block. */
   lastTransactions: (block: number) => readonly DeferredTransaction[]
 }
 

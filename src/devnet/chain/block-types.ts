@@ -1,7 +1,6 @@
 import type { Hex } from '../../lib/hex.ts'
 import type { StateWrite } from './account-state.ts'
 
-/** A log before it is in a block. */
 export type EmittedLog = { address: Hex; topics: readonly Hex[]; data: Hex }
 
 /** A log as the node sends it. */
@@ -9,7 +8,7 @@ export type DevnetLog = EmittedLog & {
   blockHash: Hex
   blockNumber: Hex
   blockTimestamp: Hex
-  /** The whole milliseconds, where several blocks share a second. */
+  /** Present if several blocks share a second. */
   blockTimestampMs?: Hex
   transactionHash: Hex
   transactionIndex: Hex
@@ -25,20 +24,19 @@ export type UnsignedTransaction = {
   gasUsed: number
   logs: readonly EmittedLog[]
   writes: readonly StateWrite[]
-  /** The hash, known in advance, of a transaction that a test injects. The chain then differs from the seed's. */
+  /** The hash of a transaction that a test injects. It makes the chain differ from the seed's. */
   injectedHash?: Hex
-  /** What becomes of it when its block is sealed, if not itself. It is part of what the seed determines. */
+  /** Its fate when its block is sealed, as the seed determines it. */
   sealedAs?: TransactionOutcome
 }
 
-/** A transaction with its hash and its sender's nonce. */
 export type DevnetTransaction = UnsignedTransaction & { hash: Hex; nonce: bigint }
 
-/** A block; pending while its hash is zero, then sealed. */
+/** A block is pending while its hash is zero. */
 export type DevnetBlock = {
   number: number
   timestamp: number
-  /** The whole milliseconds, where several blocks share a second. */
+  /** Present if several blocks share a second. */
   timestampMs?: number
   hash: Hex
   parentHash: Hex
@@ -46,10 +44,9 @@ export type DevnetBlock = {
   logs: readonly DevnetLog[]
 }
 
-/** The block being built, with the number of flashblocks in it so far. */
 export type PendingDevnetBlock = DevnetBlock & { flashblocks: number }
 
-/** At the seal or replacement of its block, a transaction stays, is dropped or moved, gets other logs, or makes room for another. */
+/** The fate of a transaction when its block is sealed or replaced. An object replaces its logs, or all of it. */
 export type TransactionOutcome =
   | 'kept'
   | 'dropped'

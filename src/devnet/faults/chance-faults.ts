@@ -6,13 +6,13 @@ import { seededRandom } from '../life/seeded-random.ts'
 import { testFeed } from '../tokens/feeds.ts'
 import { testToken } from '../tokens/issued-tokens.ts'
 
-/** The share of the transactions of a reorg that are gone. */
+/** Share of the transactions that a reorg replaces. */
 const LOST_IN_REORG = 0.1
 
-/** No list has it. */
+/** An address that no list contains. */
 const NOBODY: Hex = `0x${'dead'.repeat(10)}`
 
-/** The requested faults that happen by chance. The seed decides: the same transaction or block has the same fate. */
+/** The requested faults that happen by chance. The seed decides, so every run has the same faults. */
 export const createChances = ({ reorg, drop, late }: RequestedFaults, seed: string) => {
   const happens = (share: number, ...parts: readonly (string | number)[]): boolean => seededRandom(seed, ...parts)() < share
   const outcomeBy =
@@ -20,24 +20,22 @@ export const createChances = ({ reorg, drop, late }: RequestedFaults, seed: stri
     (transaction: DevnetTransaction): TransactionOutcome =>
       !isSpared(transaction) && happens(share, why, transaction.hash) ? strangerInsteadOf(transaction) : 'kept'
   return {
-    /** What becomes of a transaction when its block is sealed. */
     atSeal: outcomeBy(drop?.share ?? 0, 'drop'),
     /** The depth of the reorg that follows a block; 0 for none. */
     reorgDepthAfter: (block: number): number => (reorg && happens(reorg.share, 'reorg', block) ? reorg.depth : 0),
-    /** What becomes of a transaction of a replaced block. */
     inReorg: outcomeBy(LOST_IN_REORG, 'lost'),
-    /** Whether the transaction at a place of a flashblock is not shown before its block is sealed. */
+    /** Whether a transaction of a flashblock is hidden until its block is sealed. */
     isLate: (block: number, flashblock: number, index: number): boolean =>
       happens(late?.share ?? 0, 'late', block, flashblock, index),
   }
 }
 
-/** The schedule of the test token holds under every fault. */
+/** No fault changes the schedule of the test token. */
 const isSpared = ({ to }: Pick<DevnetTransaction, 'to'>): boolean => to === testToken.address || to === testFeed.aggregator
 
 /**
- * Another transaction at the place of one that is gone, with as many logs: otherwise every later log of the block would
- * have another index, and so another key.
+ * Takes the place of a dropped transaction, with as many logs: without it every later log of the block would have another
+ * index, and so another key.
  */
 const strangerInsteadOf = ({ hash, gasUsed, logs }: DevnetTransaction): TransactionOutcome => ({
   hash: digest('instead of', hash),

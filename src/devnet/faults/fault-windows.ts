@@ -1,29 +1,27 @@
 import type { RequestedFaults } from '../../lib/fault-settings.ts'
-import { isWithin, type RecurringWindow } from '../../lib/recurring-window.ts'
+import { isWithin } from '../../lib/recurring-window.ts'
 import type { Faults } from './faults.ts'
 
-/** The interval of the checks whether a window has begun or ended. */
 const CHECK_MS = 50
 
 const windowNames = ['silent', 'refused', 'sealed', 'disconnect', 'outage'] as const
 type WindowName = (typeof windowNames)[number]
 
-/** Sets the requested faults that come and go. Returns the function that stops it. */
+/** Sets and clears the faults that recur by the clock. Returns the function that stops it. */
 export const runFaultWindows = (requested: RequestedFaults, faults: Faults, now: () => number): (() => void) => {
-  const windows = windowNames.flatMap((name): (readonly [WindowName, RecurringWindow])[] => {
-    const requestedWindow = requested[name]
-    return requestedWindow ? [[name, requestedWindow]] : []
-  })
-  if (windows.length === 0) return () => {}
+  if (!windowNames.some((name) => requested[name])) return () => {}
   let active: readonly WindowName[] = []
   const check = () => {
     const at = now()
-    const current = windows.filter(([, window]) => isWithin(window, at)).map(([name]) => name)
+    const current = windowNames.filter((name) => {
+      const window = requested[name]
+      return window !== undefined && isWithin(window, at)
+    })
     if (current.join() === active.join()) return
     const begun = current.filter((name) => !active.includes(name))
     active = current
     apply(active, faults)
-    // An open socket would not notice: neither the refusal of a subscription, nor that of a socket.
+    // An open socket would notice neither that subscriptions are refused nor that sockets are.
     if (begun.some((name) => name === 'refused' || name === 'disconnect' || name === 'outage')) faults.cutSockets()
   }
   const timer = setInterval(check, CHECK_MS)

@@ -1,14 +1,13 @@
 import { type Method, methods } from '../../protocol/json-rpc-methods.ts'
 import type { RequestKind } from './node-server.ts'
 
-/** Counted are each method, over HTTP or a socket, and each kind of request, also when it is refused. */
+/** A method over HTTP or a socket, or a kind of request. Refused ones count too. */
 export type CountedRequest = Method | 'eth_call' | 'eth_subscribe' | 'eth_unsubscribe' | 'unknown' | RequestKind
 
 const countedNames = [...Object.keys(methods), 'eth_call', 'eth_subscribe', 'eth_unsubscribe', 'unknown', 'list', 'post', 'socket']
-
 const isCountedRequest = (name: string): name is CountedRequest => countedNames.includes(name)
 
-/** How many waits may be open at a time. */
+/** Waits that may be open at once. */
 const WATCHERS_BOUND = 1_000
 
 /** Counts requests, and lets a test wait for a condition without polling. */

@@ -1,8 +1,23 @@
+import { formatUnits } from 'viem/utils'
 import { type Hex, toLowerHex } from '../../lib/hex.ts'
+import type { ReadState } from '../chain/account-state.ts'
+import type { Chain } from '../chain/chain.ts'
+import { supplyKey } from '../chain/transactions.ts'
+import type { NavRound } from '../life/nav-curve.ts'
+import { FEED_DECIMALS, feeds, readFeedState, readNewestRound, testFeed } from '../tokens/feeds.ts'
 import { type DevnetToken, TOKEN_DECIMALS } from '../tokens/issued-tokens.ts'
-import type { TokenListing } from './list-record.ts'
+import {
+  MULTIPLIER_DECIMALS,
+  multiplierAt,
+  nameKey,
+  pausedFeaturesKey,
+  symbolKey,
+  unpackFeatures,
+  unpackText,
+} from '../tokens/token-storage.ts'
+import type { World } from '../world.ts'
 
-/** A record of the list; no field is required. A multiplier given as text is served with exactly its digits. */
+/** A record of the list; no field is required. A multiplier in text is served with exactly its digits. */
 type StockRecord = {
   contract_address?: string
   symbol?: string
@@ -18,15 +33,14 @@ type StockRecord = {
   [unknown: string]: unknown
 }
 
-/** The served list, and how a test changes it. */
 export type StockList = {
   /** The records as they would be served now. */
   records: () => readonly StockRecord[]
-  /** Adds a record; it may repeat a token. */
+  /** Adds a record, also of a token that has one. */
   add: (record: StockRecord) => void
   /** Removes the record with this symbol or address. */
   remove: (symbolOrAddress: string) => void
-  /** Overrides fields of the record with this symbol or address; an undefined field is left out. */
+  /** Overrides fields of the record with this symbol or address; an undefined field is omitted. */
   change: (symbolOrAddress: string, fields: StockRecord) => void
   /** Serves this body, or the true body changed by a function; undefined serves the true body again. */
   corrupt: (body: string | ((body: string) => string) | undefined) => void
@@ -41,19 +55,12 @@ const { rawJSON } = JSON as typeof JSON & { rawJSON: (text: string) => unknown }
 /** An entry of the list with a test's overrides. Its record is undefined while the token is not listed. */
 type ListEntry = { readRecord: () => StockRecord | undefined; overrides: StockRecord; issuedAs?: string }
 
-/** The list of some tokens, each read when the list is served. A token without data is not on the list. */
+/** The list of some tokens. `readRecord` is called each time the list is served. */
 export const createStockList = (
   tokens: readonly DevnetToken[],
-  readToken: (token: DevnetToken) => TokenListing | undefined,
+  readRecord: (token: DevnetToken) => StockRecord | undefined,
 ): StockList => {
-  let entries: ListEntry[] = tokens.map((token) => ({
-    readRecord: () => {
-      const listed = readToken(token)
-      return listed && toRecord(token, listed)
-    },
-    overrides: {},
-    issuedAs: token.symbol,
-  }))
+  let entries: ListEntry[] = tokens.map((token) => ({ readRecord: () => readRecord(token), overrides: {}, issuedAs: token.symbol }))
   let bodyOverride: string | ((body: string) => string) | undefined
 
   const servedRecords = ({ readRecord, overrides }: ListEntry): StockRecord[] => {
@@ -101,19 +108,52 @@ export const createStockList = (
   }
 }
 
-const toRecord = (token: DevnetToken, { name, symbol, supply, multiplier, paused, round }: TokenListing): StockRecord => ({
-  contract_address: token.contractAddress,
-  symbol,
-  name,
-  decimals: TOKEN_DECIMALS,
-  icon_url: `https://example.invalid/icons/${token.symbol.toLowerCase()}.svg`,
-  total_supply: Number(supply) / 10 ** TOKEN_DECIMALS,
-  isin: token.isin,
-  multiplier,
-  paused_features: paused,
-  ...(round && { nav_price: round.price, nav_price_updated_at: new Date(round.updatedAtMs).toISOString().replace('.000Z', 'Z') }),
-})
-
 /** A double cannot hold the multiplier's eighteen decimals, so its digits are written unchanged. */
 const withExactMultiplier = (record: StockRecord) =>
   typeof record.multiplier === 'string' ? { ...record, multiplier: rawJSON(record.multiplier) } : record
+
+type ListReaderInputs = Pick<World, 'chain' | 'isListed' | 'nameDelayBlocks'>
+
+/** Reads a token's record from the newest sealed block; undefined while the token is not on the list. */
+export const createRecordReader =
+  ({ chain, isListed, nameDelayBlocks }: ListReaderInputs, readNavNow: (token: DevnetToken) => NavRound | undefined) =>
+  (token: DevnetToken): StockRecord | undefined => {
+    const { number, timestamp } = chain.head
+    if (!isListed(token, number)) return undefined
+    const { address } = token
+    const readState = stateReaderAt(chain, number)
+    const readNameState = stateReaderAt(chain, Math.max(number - nameDelayBlocks, chain.oldest - 1, 0))
+    const round = newerRound(readNavNow(token), readChainRound(readState, token))
+    return {
+      contract_address: token.contractAddress,
+      symbol: unpackText(readNameState(symbolKey(address))),
+      name: unpackText(readNameState(nameKey(address))),
+      decimals: TOKEN_DECIMALS,
+      icon_url: `https://example.invalid/icons/${token.symbol.toLowerCase()}.svg`,
+      total_supply: Number(readState(supplyKey(address))) / 10 ** TOKEN_DECIMALS,
+      isin: token.isin,
+      multiplier: formatUnits(multiplierAt(readState, address, timestamp), MULTIPLIER_DECIMALS),
+      paused_features: unpackFeatures(readState(pausedFeaturesKey(address))),
+      ...(round && {
+        nav_price: round.price,
+        nav_price_updated_at: new Date(round.updatedAtMs).toISOString().replace('.000Z', 'Z'),
+      }),
+    }
+  }
+
+const stateReaderAt =
+  (chain: Pick<Chain, 'valueAt'>, number: number): ReadState =>
+  (key) =>
+    chain.valueAt(key, number)
+
+/** The newest round of a token's feed on the chain. */
+const readChainRound = (readState: ReadState, token: DevnetToken): NavRound | undefined => {
+  const feed = [...feeds, testFeed].find((candidate) => candidate.token === token)
+  if (!feed) return undefined
+  const { round, answer, updatedAt } = readNewestRound(readState, readFeedState(readState, feed.proxy).aggregator)
+  if (round === 0n) return undefined
+  return { price: Number(formatUnits(answer, FEED_DECIMALS)), updatedAtMs: Number(updatedAt) * 1_000 }
+}
+
+const newerRound = (a: NavRound | undefined, b: NavRound | undefined): NavRound | undefined =>
+  a && b ? (b.updatedAtMs > a.updatedAtMs ? b : a) : (a ?? b)
