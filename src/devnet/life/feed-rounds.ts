@@ -16,15 +16,12 @@ import { frozenFeed } from './corporate-actions.ts'
 import { createNavCurve, type NavRound, type ReadNav, withFeedFaults } from './nav-curve.ts'
 import { actorAddress, CYCLE_BLOCKS } from './trading.ts'
 
-/** Publishes reference values on chain: each new round of a feed, in the first block that starts after it. */
+/** Publishes each new round of a feed on chain, in the first block that starts after it. */
 export type FeedPublisher = {
-  /** The feeds' state after a block. */
   stateAfter: (block: number) => StateValues
-  /** The rounds published in a block. */
   transactions: (block: number) => readonly DeferredTransaction[]
 }
 
-/** Publishes the values at each block's start. */
 export const createFeedPublisher = (seed: string, blockMs: number, readNav: ReadNav): FeedPublisher => {
   const blockStartMs = (block: number) => GENESIS_MS + (block - 1) * blockMs
   const transmitterOf = ({ token }: DevnetFeed) => actorAddress(seed, `transmitter ${token.symbol}`)
@@ -54,7 +51,7 @@ export const feedValuesAt = (readNav: ReadNav, nowMs: number): StateValues =>
     }),
   )
 
-/** The reference values where the calendar runs: some feeds have faults, and one is frozen in every cycle. */
+/** The reference values of a calendar: some feeds have faults, and one is frozen in every cycle. */
 export const createCalendarNav = (seed: string, blockMs: number): ReadNav => {
   const readNav = withFeedFaults(createNavCurve(seed))
   const freezeAt = (atMs: number) => {
@@ -67,7 +64,7 @@ export const createCalendarNav = (seed: string, blockMs: number): ReadNav => {
   return (token, now) => {
     if (token.symbol !== frozenFeed.symbol) return readNav(token, now)
     const round = readNav(token, freezeAt(now)?.startMs ?? now)
-    // What was not published meanwhile is published when the freeze ends.
+    // A round of the freeze is published when the freeze ends.
     return round && { ...round, updatedAtMs: freezeAt(round.updatedAtMs)?.endMs ?? round.updatedAtMs }
   }
 }
@@ -75,9 +72,8 @@ export const createCalendarNav = (seed: string, blockMs: number): ReadNav => {
 const buildTransmission =
   (feed: DevnetFeed, sender: Hex, newest: NavRound): DeferredTransaction =>
   (context) => {
-    const { answer, round, updatedAt } = toFeedRound(newest)
-    const transaction = buildRoundTransaction(feed, sender, { answer, round, updatedAt })(context)
-    // The count of earlier rounds is unknown without a replay, so the nonce follows the time, like the round number.
+    const transaction = buildRoundTransaction(feed, sender, toFeedRound(newest))(context)
+    // Earlier rounds are not counted without a replay, so the nonce follows the time, like the round number.
     return { ...transaction, writes: [...transaction.writes, writeValue(nonceKey(sender), nonceAfter(newest))] }
   }
 

@@ -10,25 +10,22 @@ import type { ReadPoolPrice } from './pool-price.ts'
 import { drawCount, pick, seededRandom } from './seeded-random.ts'
 import { actorAddress, CYCLE_BLOCKS, OPENING_ETHER } from './trading.ts'
 
-/** Swaps for each transaction of the market. */
+/** Number of swaps per transaction of the market. */
 const SWAP_SHARE = 0.1
 
-/** Trades with the pools, which depend only on the seed and the block number. */
+/** Trades with the pools. They depend only on the seed and the block number. */
 export type Swaps = {
-  /** The pools and the trader when a cycle starts. */
   stateAtStart: (cycle: number) => StateValues
-  /** The swaps in a flashblock of a block. */
   transactions: (block: number, flashblock: number) => readonly DeferredTransaction[]
 }
 
 type SwapSettings = { blockMs: number; flashblocksPerBlock: number; transactionsPerFlashblock: number }
-
-/** A swap that every cycle repeats, at another price. */
+/** Every cycle repeats the swap, at another price. */
 type ScheduledSwap = { pool: DevnetPool; flashblock: number; index: number }
 
 /**
- * Each swap sets the price of its pool to a function of its block. So the state at the start of a cycle is known from
- * the last swap of each pool in the cycle before, without a replay.
+ * Each swap sets the price of its pool to a function of its block. So the last swap of each pool in one cycle gives the
+ * state at the start of the next, without a replay.
  */
 export const createSwaps = (seed: string, settings: SwapSettings, readPrice: ReadPoolPrice): Swaps => {
   const { blockMs, flashblocksPerBlock } = settings
@@ -63,16 +60,15 @@ export const createSwaps = (seed: string, settings: SwapSettings, readPrice: Rea
   }
 }
 
-/** Pools in which only tests trade, with their prices at a time. */
+/** Pools in which only tests trade. */
 export const createQuietSwaps = (seed: string, nowMs: number, readPrice: ReadPoolPrice): Swaps => {
   const values = openingValues(traderOf(seed), (pool) => rootOfPrice(pool, readPrice(pool, nowMs, 'opening')))
   return { stateAtStart: () => values, transactions: () => [] }
 }
 
-/** The account that trades with the pools. */
 export const traderOf = (seed: string): Hex => actorAddress(seed, 'swap trader')
 
-/** The tokens of the trader and the pools, which never hold more together. */
+/** Most tokens that the trader and the pools hold together. */
 export const swappableSupplyOf = (token: Hex): bigint =>
   pools.reduce((sum, pool) => (pool.token === token ? sum + reserveBoundOf(pool) : sum), 0n)
 
@@ -89,7 +85,7 @@ const openingValues = (trader: Hex, rootOf: (pool: DevnetPool) => bigint): Map<s
   return values
 }
 
-/** The swaps of every cycle: at least one in each pool that has liquidity. */
+/** The swaps of every cycle, with at least one in each pool that has liquidity. */
 const drawSchedule = (seed: string, { flashblocksPerBlock, transactionsPerFlashblock }: SwapSettings): readonly ScheduledSwap[] => {
   const random = seededRandom(seed, 'swaps')
   const liquidPools = pools.filter(({ liquidity }) => liquidity > 0n)

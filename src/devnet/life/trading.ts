@@ -8,46 +8,39 @@ import type { DevnetToken } from '../tokens/issued-tokens.ts'
 import { initialTokenValues } from '../tokens/token-storage.ts'
 import { drawCount, pick, type RandomSource, seededRandom } from './seeded-random.ts'
 
-/** Number of blocks in a cycle. Its second half undoes the trades of the first, in reverse order. */
+/** Blocks of a cycle. Its second half undoes the trades of the first, in reverse order. */
 export const CYCLE_BLOCKS = 256
 const HALF_CYCLE_BLOCKS = CYCLE_BLOCKS / 2
 
-/** How many cycles are cached: the current one, the one before, and those that the start reads. */
+/** Cycles to cache: the current one, the one before, and those that the start reads. */
 const CYCLES_BOUND = 4
 
 const ACCOUNTS = 24
-/** Initial ether of every sender, in wei. */
 export const OPENING_ETHER = 1_000_000n * 10n ** 18n
 
-/** Random trades, which depend only on the seed and the block number. */
+/** Random trades. They depend only on the seed and the block number. */
 export type Market = {
   /** An account with plenty of every token, for tests. */
   custodian: Hex
-  accounts: readonly Hex[]
-  /** The state of all accounts and tokens when a cycle starts. */
   stateAtStart: (cycle: number) => StateValues
-  /** The trades in a flashblock of a block. */
   transactions: (block: number, flashblock: number) => readonly UnsignedTransaction[]
 }
 
-/** How much is traded, and which tokens are neither minted nor burned. */
 type TradingSettings = {
   flashblocksPerBlock: number
   transactionsPerFlashblock: number
   transferOnlySymbols: readonly string[]
-  /** How much of a token's supply others hold. */
   heldElsewhere: (token: DevnetToken) => bigint
 }
 
 type TradeKind = 'transfer' | 'mint' | 'burn' | 'approval'
-/** A trade that every cycle repeats. Only the amounts differ, so that nonces and fees are the same in every cycle. */
+/** Every cycle repeats the trade with another amount, so nonces and fees are the same in every cycle. */
 type Trade = { kind: TradeKind; token: DevnetToken; from: Hex; to: Hex }
 type SizedTrade = Trade & { raw: bigint }
 
-/** The cycle of a block; block 0 belongs to none. */
 export const cycleOf = (block: number): number => Math.floor((block - 1) / CYCLE_BLOCKS)
 
-/** Every cycle starts with the same balances, so a chain can start there without a replay from block 0. */
+/** Every cycle starts with the same balances, so a chain can start at any cycle without a replay from block 0. */
 export const createMarket = (seed: string, tokens: readonly DevnetToken[], settings: TradingSettings): Market => {
   const accounts = Array.from({ length: ACCOUNTS }, (_, index) => actorAddress(seed, `account ${index}`))
   const custodian = actorAddress(seed, 'custodian')
@@ -102,7 +95,7 @@ export const createMarket = (seed: string, tokens: readonly DevnetToken[], setti
     return values
   }
 
-  return { custodian, accounts, stateAtStart, transactions }
+  return { custodian, stateAtStart, transactions }
 }
 
 export const actorAddress = (seed: string, name: string): Hex => `0x${digest(seed, name).slice(2, 42)}`
@@ -114,7 +107,7 @@ const reversed = <A extends Trade>(trade: A): A => {
   return { ...trade, kind, from: trade.to, to: trade.from }
 }
 
-/** Distributes the supply of each token: a third to the custodian and the pools, the rest unevenly. */
+/** Gives a third of each token's supply to the custodian and the pools, the rest unevenly to the others. */
 const dealSupply = (
   seed: string,
   tokens: readonly DevnetToken[],
@@ -160,7 +153,7 @@ const drawTrades = (
 const tradeKindOf = (roll: number): TradeKind =>
   roll < 0.88 ? 'transfer' : roll < 0.93 ? 'mint' : roll < 0.97 ? 'burn' : 'approval'
 
-/** The amounts of a cycle's trades, mostly small and never more than the balance. */
+/** Adds amounts to a cycle's trades, mostly small and never more than the balance. */
 const drawAmounts = (
   random: RandomSource,
   trades: readonly (readonly Trade[])[],
@@ -181,7 +174,7 @@ const drawAmounts = (
   )
 }
 
-/** How many transactions each account sends in a cycle, and the gas that they use. */
+/** Number of transactions that each account sends in a cycle, and their gas. */
 const countUsage = (trades: readonly Trade[], issuer: Hex) => {
   const usageByAccount = new Map<Hex, { count: number; gas: number }>()
   for (const { kind, from } of trades) {

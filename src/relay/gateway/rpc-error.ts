@@ -1,4 +1,4 @@
-/** The codes of JSON-RPC 2.0, and the codes that Ethereum nodes add. */
+/** The codes of JSON-RPC 2.0 and of Ethereum nodes. */
 export const errorCodes = {
   parseError: -32700,
   invalidRequest: -32600,
@@ -22,7 +22,6 @@ export class RpcError extends Error {
     this.data = data
   }
 
-  /** The error object in JSON. */
   get json(): string {
     const { code, message, data } = this
     return JSON.stringify({ code, message, ...(data !== undefined && { data }) })

@@ -6,24 +6,23 @@ import { errorCodes, RpcError } from './rpc-error.ts'
 export type ValidatedCall = {
   readonly method: Method
   readonly params: Params<Method>
-  /** Equal for every spelling of the same call. */
+  /** Equal for every spelling of the call. */
   readonly key: string
   readonly scope: CallScope
 }
 
-/** What a call is about. It decides how long the answer stays valid. */
+/** The blocks that a call concerns. They determine the validity of its answer. */
 type CallScope =
   | { readonly at: 'pending' }
   | { readonly at: 'head' }
-  /** A sealed block, or a range that ends with it. */
+  /** A sealed block, or a range that ends with it; `several` for a range. */
   | { readonly at: 'number'; readonly number: number; readonly several: boolean }
   | { readonly at: 'hash' }
-  /** Never changes. */
   | { readonly at: 'chain' }
 
 type LogsRange = Pick<Params<'eth_getLogs'>[0], 'fromBlock' | 'toBlock'>
 
-/** Validates a call against the method table; throws what is wrong with it. */
+/** Validates a call against the method table; throws an `RpcError` that says what is wrong. */
 export function readCall(name: string, params: unknown, chainState: ChainState): ValidatedCall {
   if (name === 'eth_subscribe' || name === 'eth_unsubscribe')
     throw new RpcError(errorCodes.methodNotFound, 'subscriptions need a WebSocket: connect to this path with ws:// or wss://')
@@ -38,20 +37,20 @@ export function readCall(name: string, params: unknown, chainState: ChainState):
   return {
     method: name,
     params: checkedParams as Params<Method>,
-    // All params are hex or block tags, so case carries no meaning.
+    // All params are hex or block tags, so case has no meaning.
     key: `${name} ${JSON.stringify(checkedParams)}`.toLowerCase(),
     scope: scopeOf(name, checkedParams, chainState),
   }
 }
 
-/** The params with the block that they leave out: the latest one. */
+/** Adds the omitted block parameter: the latest block. */
 function withBlock(method: Method, params: readonly unknown[]): readonly unknown[] {
   return params.length === blockParamIndex[method] ? [...params, 'latest'] : params
 }
 
 const isMethod = (name: string): name is Method => Object.hasOwn(methods, name)
 
-/** How much of a client's method name an error repeats. */
+/** Length of a method's name in an error. */
 const NAME_BOUND_CHARS = 64
 
 const quoted = (name: string): string => JSON.stringify(name.slice(0, NAME_BOUND_CHARS))
@@ -65,11 +64,10 @@ function describeIssue(name: Method, params: readonly unknown[], issue: Issue): 
   return `params${formatPath(issue?.path ?? [])} must be ${issue?.message ?? 'something else'}`
 }
 
-/** The path of a wrong value, as code would access it. */
 export const formatPath = (path: readonly PropertyKey[]): string =>
   path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('')
 
-/** The filter as sent upstream: a block hash wins over a range, and null fields are left out. */
+/** The filter for the upstream: a block hash takes precedence over a range, and null fields are omitted. */
 function upstreamFilter(filter: Params<'eth_getLogs'>[0], chainState: ChainState): Params<'eth_getLogs'>[0] {
   const { blockHash, fromBlock, toBlock, ...criteria } = filter
   const blocks = blockHash ? { blockHash } : { fromBlock, toBlock }
@@ -87,7 +85,7 @@ function checkRange({ fromBlock, toBlock }: LogsRange, chainState: ChainState): 
   )
 }
 
-/** The number that a block parameter stands for now; null while it is unknown. */
+/** The current number of a block parameter; null while it is unknown. */
 function numberOf(block: string, chainState: ChainState): number | null {
   switch (block) {
     case 'earliest':
@@ -105,7 +103,7 @@ function numberOf(block: string, chainState: ChainState): number | null {
   }
 }
 
-/** The position of the block among each method's params. */
+/** Index of the block among each method's params. */
 const blockParamIndex: Partial<Record<Method, number>> = {
   eth_getBlockByNumber: 0,
   eth_getBlockReceipts: 0,
@@ -120,7 +118,7 @@ function scopeOf(method: Method, params: readonly unknown[], chainState: ChainSt
   if (method === 'eth_blockNumber') return { at: 'head' }
   if (method === 'eth_getLogs') return scopeOfLogs(params[0] as Params<'eth_getLogs'>[0], chainState)
   const scope = scopeOfBlock(params[blockParamIndex[method] ?? 0] as AnyBlock)
-  // This method takes a number only. One with as many digits as a hash is above every head.
+  // This method takes only a number. A number with as many digits as a hash is above every head.
   return scope.at === 'hash' && method === 'eth_getBlockByNumber' ? { at: 'head' } : scope
 }
 

@@ -8,17 +8,12 @@ import { LogFeed } from './log-feed.ts'
 import { countTerms, type Subscriber, SubscriberIndex, type SubscriptionName, subscriptionNames } from './subscriber-index.ts'
 
 type Options = {
-  /** Whether a token of the list has this address. */
   readonly isListed: (address: Hex) => boolean
-  /** Whether any list has been read yet. */
   readonly hasList: () => boolean
-  /** The sealed block of a number, as the node has it. */
   readonly readBlock: (number: number) => Promise<unknown>
-  /** Resolves a moment later. */
   readonly delay: () => Promise<unknown>
 }
 
-/** How many unlisted addresses an error names. */
 const NAMED_BOUND = 3
 
 /** All subscriptions of all clients, fed by one upstream subscription. */
@@ -45,8 +40,8 @@ export class Subscriptions {
   }
 
   /**
-   * Opens a subscription with the params of `eth_subscribe`; the returned function ends it. `charge` receives the
-   * number of terms of the filter first, and may refuse it.
+   * Opens a subscription with the params of `eth_subscribe`; the returned function ends it. `charge` is first called with
+   * the number of terms of the filter, and may throw.
    */
   open(params: unknown, subscriber: Subscriber, charge: (termCount: number) => void = () => {}): () => void {
     const [name, filterParam, ...others] = Array.isArray(params) ? params : []
