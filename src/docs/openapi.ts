@@ -13,7 +13,7 @@ import {
   SCHEMA_REF_PREFIX,
 } from './route-texts.ts'
 
-/** Every document must contain this sentence. */
+/** A sentence that every document must contain. */
 export const CAVEAT =
   'Presence of a record does not imply trading availability or eligibility; a reference value is not a price to trade at.'
 
@@ -38,7 +38,7 @@ export function openApi() {
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/', description: 'The relay that serves this document.' }],
-    // A key is needed only if the relay is configured to require one.
+    // Only some relays require an API key.
     security: [{}, { bearer: [] }, { key: [] }],
     tags: [...new Set(describedRoutes.map(({ tag }) => tag))].map((name) => ({ name })),
     paths: Object.fromEntries(describedRoutes.map((route) => [route.path, { [route.method]: operationOf(route) }])),
@@ -52,7 +52,7 @@ export function openApi() {
       ),
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer', description: 'A key, if this relay requires one.' },
-        key: { type: 'apiKey', in: 'query', name: 'key', description: 'The same for clients that cannot send a header.' },
+        key: { type: 'apiKey', in: 'query', name: 'key', description: 'The key, for clients that cannot send a header.' },
       },
     },
   }
@@ -63,7 +63,6 @@ function withExamples(id: string, schema: JsonSchema): JsonSchema {
   return examples.length > 0 ? { ...schema, examples } : schema
 }
 
-/** One of several messages, distinguished by `type`. */
 const oneOf = (description: string, types: readonly string[]) => ({
   description,
   oneOf: types.map((type) => ({ $ref: SCHEMA_REF_PREFIX + type })),
@@ -110,7 +109,6 @@ const responseOf = ({ description, content, headers }: DescribedRoute['responses
     : {}),
 })
 
-/** The parameters of a query string, from the schema that parses them. */
 function parametersOf(query: z.ZodObject) {
   const { properties = {} } = querySchema(query)
   return Object.entries(properties).map(([name, { description, ...schema }]) => ({
@@ -119,7 +117,7 @@ function parametersOf(query: z.ZodObject) {
   }))
 }
 
-/** A comma list in a query string is an array in a `subscribe`, whose schema describes the items. */
+/** Parameters with a comma list. They are arrays in a `subscribe`, whose schema describes the items. */
 const listParameters: Readonly<Record<string, JsonSchema>> = Object.fromEntries(
   Object.entries(namedSchemas(SCHEMA_REF_PREFIX).subscribe?.properties ?? {}).flatMap(([name, schema]) => {
     const { description: _description, ...list } = withoutNull(schema)
