@@ -1,6 +1,6 @@
 import { parseUnits } from 'viem/utils'
 import { type Hex, toLowerHex } from '../lib/hex.ts'
-import type { DeferredTransaction } from './chain/state-dependent-transaction.ts'
+import type { DeferredTransaction } from './chain/block-types.ts'
 import { addMemo, addSeizure, buildFundedTransfer, senderOf, type TokenTransfer } from './chain/transactions.ts'
 import { type DevnetPool, pools, rootOfPrice } from './tokens/devnet-pools.ts'
 import { buildAggregatorSwap, buildRoundTransaction, FEED_DECIMALS, feeds } from './tokens/feeds.ts'
@@ -32,36 +32,10 @@ type Split = { to: string; effectiveAt?: number }
 /** An announcement; omitted texts are empty. */
 type AnnouncementRequest = { id: string; description?: string; uri?: string }
 
+type TokenDetails = { uri?: string; metadata?: Readonly<Record<string, string>>; supplyCap?: bigint }
+
 /** A transfer with a memo of 32 bytes; `from` and `to` default to the custodian. */
 type MemoTransfer = { from?: string; to?: string; raw: bigint; memo: Hex }
-
-/**
- * Issuer actions for tests. Each puts a transaction into the next flashblock and returns its hash.
- * A call that the token refuses is still included, without logs and without effect.
- */
-export type IssuerActions = {
-  /** Changes the multiplier, now or later. A second schedule is refused; an immediate change cancels the first. */
-  split: (split: TokenRef & Split) => Hex
-  cancelSplit: (token: TokenRef) => Hex
-  /** A cash dividend: announced, with the multiplier changed in the same transaction. */
-  dividend: (dividend: TokenRef & AnnouncementRequest & { to: string }) => Hex
-  /** Announces a split; without `split`, only a notice. */
-  announce: (announcement: TokenRef & AnnouncementRequest & { split?: Split }) => Hex
-  /** Pauses features, by their ordinals. */
-  pause: (pause: TokenRef & { features: readonly number[] }) => Hex
-  unpause: (unpause: TokenRef & { features: readonly number[] }) => Hex
-  /** Takes tokens away from a holder: Transfer, Memo, Seized. */
-  seize: (seizure: TokenRef & MemoTransfer) => Hex
-  /** A transfer, mint or burn with a memo: Transfer, Memo. */
-  transferWithMemo: (transfer: TokenRef & MemoTransfer) => Hex
-  /** Another name, another symbol, or both in one transaction. */
-  rename: (names: TokenRef & { to?: string; name?: string }) => Hex
-  /** Freezes the token's feed in the oracle's registry. Emits no log. */
-  freezeFeed: (token: TokenRef) => Hex
-  unfreezeFeed: (token: TokenRef) => Hex
-  /** Changes other token details, in the order of these fields. */
-  updateDetails: (details: TokenRef & { uri?: string; metadata?: Readonly<Record<string, string>>; supplyCap?: bigint }) => Hex
-}
 
 /**
  * A swap in a pool of a token, in its Uniswap v3 pool unless another kind is given. The price is decimal, or the root
@@ -80,54 +54,66 @@ type IssuerInputs = {
   trader: Hex
 }
 
-/** Actions of the issuer, of traders and of the price feeds, for tests. */
+/**
+ * Actions of the issuer, of traders and of the price feeds, for tests. Each puts a transaction into the next flashblock and
+ * returns its hash. A call that the token refuses is still included, without logs and without effect.
+ */
 export const createIssuer = (inputs: IssuerInputs) => ({
-  issuer: { ...createTokenActions(inputs), ...createTransferActions(inputs) } satisfies IssuerActions,
+  issuer: { ...createTokenActions(inputs), ...createTransferActions(inputs) },
   ...createFeedActions(inputs),
   swap: createSwapAction(inputs),
 })
+export type IssuerActions = ReturnType<typeof createIssuer>['issuer']
 
 const createTokenActions = ({ inject, addressOf, operator }: IssuerInputs) => {
   const submit = (symbol: string, ...calls: readonly TokenCall[]): Hex =>
     inject(buildTokenCall({ token: addressOf(symbol), sender: operator }, ...calls))
   return {
-    split: ({ symbol, ...split }) => submit(symbol, multiplierCall(split)),
-    cancelSplit: ({ symbol }) => submit(symbol, cancelSchedule),
-    dividend: ({ symbol, to, ...notice }) => submit(symbol, announce(notice, multiplierCall({ to }))),
-    announce: ({ symbol, split, ...notice }) => submit(symbol, announce(notice, ...(split ? [multiplierCall(split)] : []))),
-    pause: ({ symbol, features }) => submit(symbol, pause(features)),
-    unpause: ({ symbol, features }) => submit(symbol, unpause(features)),
-    freezeFeed: ({ symbol }) => inject(buildFeedFreeze(addressOf(symbol), operator, true)),
-    unfreezeFeed: ({ symbol }) => inject(buildFeedFreeze(addressOf(symbol), operator, false)),
-    rename: ({ symbol, to, name }) =>
+    /** Changes the multiplier, now or later. A second schedule is refused; an immediate change cancels the first. */
+    split: ({ symbol, ...split }: TokenRef & Split) => submit(symbol, multiplierCall(split)),
+    cancelSplit: ({ symbol }: TokenRef) => submit(symbol, cancelSchedule),
+    /** A cash dividend: announced, with the multiplier changed in the same transaction. */
+    dividend: ({ symbol, to, ...notice }: TokenRef & AnnouncementRequest & { to: string }) =>
+      submit(symbol, announce(notice, multiplierCall({ to }))),
+    /** Announces a split; without `split`, only a notice. */
+    announce: ({ symbol, split, ...notice }: TokenRef & AnnouncementRequest & { split?: Split }) =>
+      submit(symbol, announce(notice, ...(split ? [multiplierCall(split)] : []))),
+    /** Pauses features, by their ordinals. */
+    pause: ({ symbol, features }: TokenRef & { features: readonly number[] }) => submit(symbol, pause(features)),
+    unpause: ({ symbol, features }: TokenRef & { features: readonly number[] }) => submit(symbol, unpause(features)),
+    /** Freezes the token's feed in the oracle's registry. Emits no log. */
+    freezeFeed: ({ symbol }: TokenRef) => inject(buildFeedFreeze(addressOf(symbol), operator, true)),
+    unfreezeFeed: ({ symbol }: TokenRef) => inject(buildFeedFreeze(addressOf(symbol), operator, false)),
+    /** Changes the name, the symbol, or both in one transaction. */
+    rename: ({ symbol, to, name }: TokenRef & { to?: string; name?: string }) =>
       submit(symbol, ...(name === undefined ? [] : [changeName(name)]), ...(to === undefined ? [] : [changeSymbol(to)])),
-    updateDetails: ({ symbol, uri, metadata = {}, supplyCap }) =>
+    /** Changes other token details, in the order of these fields. */
+    updateDetails: ({ symbol, uri, metadata = {}, supplyCap }: TokenRef & TokenDetails) =>
       submit(
         symbol,
         ...(uri === undefined ? [] : [changeContractUri(uri)]),
         ...Object.entries(metadata).map(([key, value]) => changeMetadata(key, value)),
         ...(supplyCap === undefined ? [] : [changeSupplyCap(supplyCap)]),
       ),
-  } satisfies Omit<IssuerActions, 'seize' | 'transferWithMemo'>
+  }
 }
 
 const createTransferActions = ({ inject, addressOf, custodian, operator }: IssuerInputs) => {
-  const toTokenTransfer = (transfer: TokenRef & MemoTransfer): TokenTransfer => ({
-    token: addressOf(transfer.symbol),
-    from: toLowerHex(transfer.from ?? custodian),
-    to: toLowerHex(transfer.to ?? custodian),
-    raw: transfer.raw,
-  })
+  const toTokenTransfer = ({ symbol, from = custodian, to = custodian, raw }: TokenRef & MemoTransfer): TokenTransfer => {
+    return { token: addressOf(symbol), from: toLowerHex(from), to: toLowerHex(to), raw }
+  }
   return {
-    seize: (seizure) => {
-      const transfer = toTokenTransfer(seizure)
-      return inject(() => addSeizure(buildFundedTransfer(transfer, operator), transfer, seizure.memo))
+    /** Takes tokens away from a holder: Transfer, Memo, Seized. */
+    seize: (request: TokenRef & MemoTransfer) => {
+      const transfer = toTokenTransfer(request)
+      return inject(() => addSeizure(buildFundedTransfer(transfer, operator), transfer, request.memo))
     },
-    transferWithMemo: (request) => {
+    /** A transfer, mint or burn with a memo: Transfer, Memo. */
+    transferWithMemo: (request: TokenRef & MemoTransfer) => {
       const transfer = toTokenTransfer(request)
       return inject(() => addMemo(buildFundedTransfer(transfer, senderOf(transfer, custodian)), transfer, request.memo))
     },
-  } satisfies Pick<IssuerActions, 'seize' | 'transferWithMemo'>
+  }
 }
 
 const createFeedActions = ({ inject, addressOf, operator }: IssuerInputs) => {

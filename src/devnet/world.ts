@@ -1,9 +1,8 @@
 import type { Hex } from '../lib/hex.ts'
 import type { StateValues } from './chain/account-state.ts'
-import type { DevnetBlock, DevnetLog, DevnetTransaction, TransactionOutcome, UnsignedTransaction } from './chain/block-types.ts'
+import type { DeferredTransaction, DevnetBlock, DevnetLog, DevnetTransaction, TransactionOutcome } from './chain/block-types.ts'
 import { Chain, GENESIS_MS } from './chain/chain.ts'
 import { digest } from './chain/hashes.ts'
-import { type DeferredTransaction, resolveTransaction } from './chain/state-dependent-transaction.ts'
 import { createCalendar, mintPausedSymbols, NAME_DELAY_BLOCKS } from './life/corporate-actions.ts'
 import { createCalendarNav, createFeedPublisher, feedValuesAt } from './life/feed-rounds.ts'
 import { createNavCurve } from './life/nav-curve.ts'
@@ -20,7 +19,7 @@ const PAST_CYCLES = 2
 /** Past transactions to build at the start. With a busy market the history is shorter. */
 const PAST_TRANSACTIONS_BOUND = 20_000
 
-type Transactions = readonly (UnsignedTransaction | DeferredTransaction)[]
+type Transactions = readonly DeferredTransaction[]
 
 export type WorldSettings = {
   seed: string
@@ -58,7 +57,7 @@ export const openWorld = (settings: WorldSettings, nowMs: number): World => {
   const chain = openChain(settings, { initialStateOf, transactionsOf }, flashblocksPerBlock, headNumber)
 
   let flashblocksMade = 0
-  const late: (UnsignedTransaction | DeferredTransaction)[] = []
+  const late: DeferredTransaction[] = []
   const makeFlashblock: World['makeFlashblock'] = (injected = [], isLate = () => false) => {
     const { trades, events, last } = transactionsOf(chain.pending.number, flashblocksMade)
     late.push(...trades.filter((_, index) => isLate(index)))
@@ -143,7 +142,7 @@ const openChain = (
   const initialState = initialStateOf(firstCycle)
   const context = { readState: (key: string) => initialState.get(key) ?? 0n, timestamp: 0 }
   const transactions = Array.from({ length: flashblocksPerBlock }, (_, flashblock) => transactionsOf(number, flashblock)).flatMap(
-    ({ trades, events, last }) => [...trades, ...events, ...last].map((transaction) => resolveTransaction(transaction, context)),
+    ({ trades, events, last }) => [...trades, ...events, ...last].map((build) => build(context)),
   )
   return new Chain({ salt, blockMs, initialState: initialStateOf(0) }, { number, transactions, initialState })
 }

@@ -1,5 +1,5 @@
 import type { Hex } from '../../lib/hex.ts'
-import type { StateWrite } from './account-state.ts'
+import type { ReadState, StateWrite } from './account-state.ts'
 
 export type EmittedLog = { address: Hex; topics: readonly Hex[]; data: Hex }
 
@@ -15,6 +15,12 @@ export type DevnetLog = EmittedLog & {
   logIndex: Hex
   removed: boolean
 }
+
+/** State and block time when a transaction executes; the time is in seconds. */
+export type ExecutionContext = { readState: ReadState; timestamp: number }
+
+/** Builds a transaction when it executes, because its logs may depend on the state. */
+export type DeferredTransaction = (context: ExecutionContext) => UnsignedTransaction
 
 /** A transaction before it is in a block. */
 export type UnsignedTransaction = {

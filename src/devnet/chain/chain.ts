@@ -1,6 +1,7 @@
 import { type Hex, quantity, ZERO_WORD } from '../../lib/hex.ts'
 import { DevnetState, etherKey, nonceKey, type StateValues } from './account-state.ts'
 import type {
+  DeferredTransaction,
   DevnetBlock,
   DevnetLog,
   DevnetTransaction,
@@ -9,7 +10,6 @@ import type {
   UnsignedTransaction,
 } from './block-types.ts'
 import { ChainHashes } from './hashes.ts'
-import { type DeferredTransaction, resolveTransaction } from './state-dependent-transaction.ts'
 
 /** Time of block 0. Block n is n block times later, so a restarted chain has the head of one that kept running. */
 export const GENESIS_MS = Date.UTC(2020, 0, 1)
@@ -82,12 +82,12 @@ export class Chain {
     return this.#state.readSealed(key)
   }
 
-  makeFlashblock(transactions: readonly (UnsignedTransaction | DeferredTransaction)[]): readonly DevnetLog[] {
+  makeFlashblock(transactions: readonly DeferredTransaction[]): readonly DevnetLog[] {
     const firstNewLog = this.#pending.logs.length
     this.#pending.flashblocks += 1
     for (const transaction of this.#movedTransactions.splice(0)) this.#execute(this.#pending, transaction)
     const context = { readState: (key: string) => this.#state.readPending(key), timestamp: this.#pending.timestamp }
-    for (const next of transactions) this.#execute(this.#pending, this.#addHashAndNonce(resolveTransaction(next, context)))
+    for (const build of transactions) this.#execute(this.#pending, this.#addHashAndNonce(build(context)))
     return this.#pending.logs.slice(firstNewLog)
   }
 

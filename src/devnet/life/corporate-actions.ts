@@ -1,8 +1,8 @@
 import { parseUnits, stringToHex } from 'viem/utils'
 import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
 import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
+import type { DeferredTransaction } from '../chain/block-types.ts'
 import { GAS_PRICE, GENESIS_MS } from '../chain/chain.ts'
-import { type DeferredTransaction, resolveTransaction } from '../chain/state-dependent-transaction.ts'
 import { addMemo, addSeizure, buildTransfer, supplyKey, TOKEN_CODE, type TokenTransfer } from '../chain/transactions.ts'
 import { type DevnetToken, lateToken, TOKEN_DECIMALS, tokens } from '../tokens/issued-tokens.ts'
 import { buildFeedFreeze } from '../tokens/oracle-registry.ts'
@@ -37,16 +37,6 @@ export const frozenFeed = { symbol: 'GOOGLc', fromBlock: 28, untilBlock: 64 } as
 /** How many blocks after the chain the list shows a token's new name. */
 export const NAME_DELAY_BLOCKS = 10
 
-/** Corporate actions, the same in every cycle. The end of a cycle restores the state of its start. */
-export type Calendar = {
-  /** The state that the calendar needs when a cycle starts. */
-  stateAtStart: (cycle: number) => StateValues
-  /** The corporate actions in a block. */
-  transactions: (block: number) => readonly DeferredTransaction[]
-  /** Whether a token is on the list at a block. */
-  isListed: (token: DevnetToken, block: number) => boolean
-}
-
 /** The operator acts for the issuer, with the custodian's tokens, and seizes the debtor's. */
 type Actors = { custodian: Hex; operator: Hex; debtor: Hex }
 
@@ -56,7 +46,8 @@ type Cycle = { number: number; timestampOf: (blockInCycle: number) => number }
 /** An action and its block in the cycle. The last block has none, since a chain may start there. */
 type ScriptEntry = readonly [at: number, plan: (cycle: Cycle) => DeferredTransaction]
 
-export const createCalendar = (seed: string, blockMs: number, custodian: Hex, operator: Hex): Calendar => {
+/** Corporate actions, the same in every cycle. The end of a cycle restores the state of its start. */
+export const createCalendar = (seed: string, blockMs: number, custodian: Hex, operator: Hex) => {
   const script = createScript({ custodian, operator, debtor: actorAddress(seed, 'debtor') })
   const byBlock = Map.groupBy(script, ([at]) => at)
   const cycleAt = (number: number): Cycle => ({
@@ -64,9 +55,9 @@ export const createCalendar = (seed: string, blockMs: number, custodian: Hex, op
     timestampOf: (blockInCycle) => Math.floor((GENESIS_MS + (number * CYCLE_BLOCKS + 1 + blockInCycle) * blockMs) / 1_000),
   })
   const emptyContext = { readState: () => 0n, timestamp: 0 }
-  const gasPerCycle = script.reduce((sum, [, plan]) => sum + resolveTransaction(plan(cycleAt(0)), emptyContext).gasUsed, 0)
+  const gasPerCycle = script.reduce((sum, [, plan]) => sum + plan(cycleAt(0))(emptyContext).gasUsed, 0)
   return {
-    stateAtStart: (cycle) =>
+    stateAtStart: (cycle: number): StateValues =>
       new Map([
         ...initialTokenValues(lateToken),
         [codeKey(lateToken.address), TOKEN_CODE],
@@ -74,12 +65,12 @@ export const createCalendar = (seed: string, blockMs: number, custodian: Hex, op
         [nonceKey(operator), BigInt(script.length) * BigInt(cycle)],
         [etherKey(operator), OPENING_ETHER - BigInt(gasPerCycle) * GAS_PRICE * BigInt(cycle)],
       ]),
-    transactions: (block) => {
+    transactions: (block: number): readonly DeferredTransaction[] => {
       if (block < 1) return []
       const cycle = cycleAt(cycleOf(block))
       return (byBlock.get((block - 1) % CYCLE_BLOCKS) ?? []).map(([, plan]) => plan(cycle))
     },
-    isListed: (token, block) => {
+    isListed: (token: DevnetToken, block: number): boolean => {
       const blockInCycle = (block - 1) % CYCLE_BLOCKS
       return token !== lateToken || (blockInCycle >= LISTED_FROM_BLOCK && blockInCycle < LISTED_UNTIL_BLOCK)
     },

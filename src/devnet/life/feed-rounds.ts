@@ -1,8 +1,8 @@
 import { parseUnits } from 'viem/utils'
 import type { Hex } from '../../lib/hex.ts'
 import { nonceKey, type StateValues, writeValue } from '../chain/account-state.ts'
+import type { DeferredTransaction } from '../chain/block-types.ts'
 import { GENESIS_MS } from '../chain/chain.ts'
-import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import {
   buildRoundTransaction,
   type DevnetFeed,
@@ -17,16 +17,11 @@ import { createNavCurve, type NavRound, type ReadNav, withFeedFaults } from './n
 import { actorAddress, CYCLE_BLOCKS } from './trading.ts'
 
 /** Publishes each new round of a feed on chain, in the first block that starts after it. */
-export type FeedPublisher = {
-  stateAfter: (block: number) => StateValues
-  transactions: (block: number) => readonly DeferredTransaction[]
-}
-
-export const createFeedPublisher = (seed: string, blockMs: number, readNav: ReadNav): FeedPublisher => {
+export const createFeedPublisher = (seed: string, blockMs: number, readNav: ReadNav) => {
   const blockStartMs = (block: number) => GENESIS_MS + (block - 1) * blockMs
   const transmitterOf = ({ token }: DevnetFeed) => actorAddress(seed, `transmitter ${token.symbol}`)
   return {
-    stateAfter: (block) =>
+    stateAfter: (block: number): StateValues =>
       new Map(
         feeds.flatMap((feed) => {
           const newest = readNav(feed.token, blockStartMs(block))
@@ -34,7 +29,7 @@ export const createFeedPublisher = (seed: string, blockMs: number, readNav: Read
           return [...feedValues(feed, toFeedRound(newest)), [nonceKey(transmitterOf(feed)), nonceAfter(newest)] as const]
         }),
       ),
-    transactions: (block) =>
+    transactions: (block: number): readonly DeferredTransaction[] =>
       feeds.flatMap((feed) => {
         const newest = readNav(feed.token, blockStartMs(block))
         return newest && newest.updatedAtMs > blockStartMs(block - 1) ? [buildTransmission(feed, transmitterOf(feed), newest)] : []

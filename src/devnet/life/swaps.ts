@@ -1,7 +1,7 @@
 import type { Hex } from '../../lib/hex.ts'
 import { etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
+import type { DeferredTransaction } from '../chain/block-types.ts'
 import { GAS_PRICE, GENESIS_MS } from '../chain/chain.ts'
-import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import { tokenBalanceKey } from '../chain/transactions.ts'
 import { type DevnetPool, poolContract, pools, rootOfPrice } from '../tokens/devnet-pools.ts'
 import { poolValues } from '../tokens/pool-storage.ts'
@@ -13,21 +13,16 @@ import { actorAddress, CYCLE_BLOCKS, OPENING_ETHER } from './trading.ts'
 /** Number of swaps per transaction of the market. */
 const SWAP_SHARE = 0.1
 
-/** Trades with the pools. They depend only on the seed and the block number. */
-export type Swaps = {
-  stateAtStart: (cycle: number) => StateValues
-  transactions: (block: number, flashblock: number) => readonly DeferredTransaction[]
-}
-
 type SwapSettings = { blockMs: number; flashblocksPerBlock: number; transactionsPerFlashblock: number }
 /** Every cycle repeats the swap, at another price. */
 type ScheduledSwap = { pool: DevnetPool; flashblock: number; index: number }
 
 /**
- * Each swap sets the price of its pool to a function of its block. So the last swap of each pool in one cycle gives the
- * state at the start of the next, without a replay.
+ * Trades with the pools, which depend only on the seed and the block number. Each swap sets the price of its pool to a
+ * function of its block. So the last swap of each pool in one cycle gives the state at the start of the next, without a
+ * replay.
  */
-export const createSwaps = (seed: string, settings: SwapSettings, readPrice: ReadPoolPrice): Swaps => {
+export const createSwaps = (seed: string, settings: SwapSettings, readPrice: ReadPoolPrice) => {
   const { blockMs, flashblocksPerBlock } = settings
   const trader = traderOf(seed)
   const schedule = drawSchedule(seed, settings)
@@ -45,13 +40,13 @@ export const createSwaps = (seed: string, settings: SwapSettings, readPrice: Rea
     return rootOfPrice(pool, readPrice(pool, blockStartMs(1), 'opening'))
   }
   return {
-    stateAtStart: (cycle) =>
+    stateAtStart: (cycle: number): StateValues =>
       new Map([
         ...openingValues(trader, (pool) => rootAtStart(cycle, pool)),
         [nonceKey(trader), BigInt(schedule.length) * BigInt(cycle)],
         [etherKey(trader), OPENING_ETHER - BigInt(schedule.length * SWAP_GAS) * GAS_PRICE * BigInt(cycle)],
       ]),
-    transactions: (block, flashblock) => {
+    transactions: (block: number, flashblock: number): readonly DeferredTransaction[] => {
       if (block < 1) return []
       const cycle = Math.floor((block - 1) / CYCLE_BLOCKS)
       const scheduled = byFlashblock.get(((block - 1) % CYCLE_BLOCKS) * flashblocksPerBlock + flashblock) ?? []
@@ -61,7 +56,7 @@ export const createSwaps = (seed: string, settings: SwapSettings, readPrice: Rea
 }
 
 /** Pools in which only tests trade. */
-export const createQuietSwaps = (seed: string, nowMs: number, readPrice: ReadPoolPrice): Swaps => {
+export const createQuietSwaps = (seed: string, nowMs: number, readPrice: ReadPoolPrice) => {
   const values = openingValues(traderOf(seed), (pool) => rootOfPrice(pool, readPrice(pool, nowMs, 'opening')))
   return { stateAtStart: () => values, transactions: () => [] }
 }

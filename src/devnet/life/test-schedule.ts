@@ -1,6 +1,6 @@
 import { parseUnits, stringToHex } from 'viem/utils'
 import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
-import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
+import type { DeferredTransaction } from '../chain/block-types.ts'
 import { addMemo, addSeizure, buildTransfer, type TokenTransfer } from '../chain/transactions.ts'
 import { buildRoundTransaction, FEED_DECIMALS, testFeed } from '../tokens/feeds.ts'
 import { TOKEN_DECIMALS, testToken } from '../tokens/issued-tokens.ts'

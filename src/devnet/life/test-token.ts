@@ -1,6 +1,6 @@
 import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
+import type { DeferredTransaction } from '../chain/block-types.ts'
 import { GAS_PRICE, GENESIS_MS } from '../chain/chain.ts'
-import { type DeferredTransaction, resolveTransaction } from '../chain/state-dependent-transaction.ts'
 import { supplyKey, TOKEN_CODE, tokenBalanceKey } from '../chain/transactions.ts'
 import { feedValues, testFeed } from '../tokens/feeds.ts'
 import { testToken } from '../tokens/issued-tokens.ts'
@@ -8,20 +8,13 @@ import { initialTokenValues } from '../tokens/token-storage.ts'
 import { TEST_CYCLE_S, type TestCycle, type TestStep, testSchedule } from './test-schedule.ts'
 import { actorAddress, OPENING_ETHER } from './trading.ts'
 
-export type TestTokenLife = {
-  /** State of the token, its feed and its actors after a block. */
-  stateAfter: (block: number) => StateValues
-  /** The transactions that execute first and last in a block. */
-  transactions: (block: number) => Record<'first' | 'last', readonly DeferredTransaction[]>
-}
-
 type DueStep = Pick<TestStep, 'isLast'> & { transaction: DeferredTransaction; timeMs: number }
 
 const CYCLE_MS = TEST_CYCLE_S * 1_000
 const NO_ROUND = { round: 0n, answer: 0n, startedAt: 0n, updatedAt: 0n }
 
 /** Runs the schedule of the test token by block time. */
-export const createTestTokenLife = (seed: string, blockMs: number): TestTokenLife => {
+export const createTestTokenLife = (seed: string, blockMs: number) => {
   const actors = {
     holder: actorAddress(seed, 'test holder'),
     partner: actorAddress(seed, 'test partner'),
@@ -36,7 +29,7 @@ export const createTestTokenLife = (seed: string, blockMs: number): TestTokenLif
     const change = (key: string, by: (value: bigint) => bigint) => values.set(key, by(values.get(key) ?? 0n))
     for (const { transaction, timeMs } of steps) {
       const readState = (key: string) => values.get(key) ?? 0n
-      const { sealedAs, ...shown } = resolveTransaction(transaction, { readState, timestamp: blockSecondAt(timeMs) })
+      const { sealedAs, ...shown } = transaction({ readState, timestamp: blockSecondAt(timeMs) })
       if (sealedAs === 'dropped') continue
       const { from, gasUsed, writes } = typeof sealedAs === 'object' ? { ...shown, ...sealedAs } : shown
       change(nonceKey(from), (nonce) => nonce + 1n)
@@ -61,7 +54,7 @@ export const createTestTokenLife = (seed: string, blockMs: number): TestTokenLif
   }
   return {
     stateAfter,
-    transactions: (block) => {
+    transactions: (block: number): Record<'first' | 'last', readonly DeferredTransaction[]> => {
       const due = stepsBetween(timeOf(block - 1), timeOf(block), actors)
       const pick = (isLast: boolean) => due.flatMap((step) => (step.isLast === isLast ? [step.transaction] : []))
       return { first: pick(false), last: pick(true) }

@@ -1,6 +1,6 @@
 import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
 import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
-import type { UnsignedTransaction } from '../chain/block-types.ts'
+import type { DeferredTransaction } from '../chain/block-types.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
 import { digest } from '../chain/hashes.ts'
 import { buildApproval, buildTransfer, gasByKind, supplyKey, TOKEN_CODE, tokenBalanceKey } from '../chain/transactions.ts'
@@ -18,14 +18,6 @@ const CYCLES_BOUND = 4
 const ACCOUNTS = 24
 export const OPENING_ETHER = 1_000_000n * 10n ** 18n
 
-/** Random trades. They depend only on the seed and the block number. */
-export type Market = {
-  /** An account with plenty of every token, for tests. */
-  custodian: Hex
-  stateAtStart: (cycle: number) => StateValues
-  transactions: (block: number, flashblock: number) => readonly UnsignedTransaction[]
-}
-
 type TradingSettings = {
   flashblocksPerBlock: number
   transactionsPerFlashblock: number
@@ -40,8 +32,11 @@ type SizedTrade = Trade & { raw: bigint }
 
 export const cycleOf = (block: number): number => Math.floor((block - 1) / CYCLE_BLOCKS)
 
-/** Every cycle starts with the same balances, so a chain can start at any cycle without a replay from block 0. */
-export const createMarket = (seed: string, tokens: readonly DevnetToken[], settings: TradingSettings): Market => {
+/**
+ * Random trades, which depend only on the seed and the block number. Every cycle starts with the same balances, so a chain
+ * can start at any cycle without a replay from block 0.
+ */
+export const createMarket = (seed: string, tokens: readonly DevnetToken[], settings: TradingSettings) => {
   const accounts = Array.from({ length: ACCOUNTS }, (_, index) => actorAddress(seed, `account ${index}`))
   const custodian = actorAddress(seed, 'custodian')
   const issuer = actorAddress(seed, 'issuer')
@@ -49,11 +44,12 @@ export const createMarket = (seed: string, tokens: readonly DevnetToken[], setti
   const trades = drawTrades(seededRandom(seed, 'acts'), tokens, accounts, settings)
   const tradesByCycle = new Map<number, readonly (readonly SizedTrade[])[]>()
 
-  const toTransaction = (trade: SizedTrade): UnsignedTransaction => {
-    const transfer = { token: trade.token.address, from: trade.from, to: trade.to, raw: trade.raw }
-    if (trade.kind === 'approval') return buildApproval(transfer)
-    return buildTransfer(transfer, trade.kind === 'transfer' ? trade.from : issuer)
-  }
+  const toTransaction =
+    ({ token, kind, from, to, raw }: SizedTrade): DeferredTransaction =>
+    () => {
+      const transfer = { token: token.address, from, to, raw }
+      return kind === 'approval' ? buildApproval(transfer) : buildTransfer(transfer, kind === 'transfer' ? from : issuer)
+    }
 
   const tradesOfCycle = (cycle: number) => {
     const cached = tradesByCycle.get(cycle)
@@ -64,7 +60,7 @@ export const createMarket = (seed: string, tokens: readonly DevnetToken[], setti
     return sizedTrades
   }
 
-  const transactions = (block: number, flashblock: number) => {
+  const transactions = (block: number, flashblock: number): readonly DeferredTransaction[] => {
     if (block < 1) return []
     const blockInCycle = (block - 1) % CYCLE_BLOCKS
     const sizedTrades = tradesOfCycle(cycleOf(block))
@@ -78,7 +74,7 @@ export const createMarket = (seed: string, tokens: readonly DevnetToken[], setti
     trades.flat().flatMap((trade) => [trade, reversed(trade)]),
     issuer,
   )
-  const stateAtStart = (cycle: number) => {
+  const stateAtStart = (cycle: number): StateValues => {
     const values = new Map<string, bigint>()
     for (const token of tokens) {
       values.set(codeKey(token.address), TOKEN_CODE)

@@ -1,6 +1,5 @@
 import type { Hex } from '../../lib/hex.ts'
-import type { DevnetBlock, DevnetLog, DevnetTransaction, TransactionOutcome, UnsignedTransaction } from '../chain/block-types.ts'
-import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
+import type { DeferredTransaction, DevnetBlock, DevnetLog, DevnetTransaction, TransactionOutcome } from '../chain/block-types.ts'
 import type { createChances } from '../faults/chance-faults.ts'
 import type { FaultController } from '../faults/fault-controller.ts'
 import type { World } from '../world.ts'
@@ -39,7 +38,7 @@ export const createBlockProducer = ({ world, replica, faultController, chances, 
     sockets.announceFlashblock([...heldLogs, ...newLogs.slice(0, end)], pendingLogs.slice(0, end))
     heldLogs = end ? newLogs.slice(end) : []
   }
-  const makeFlashblock = (transactions: readonly (UnsignedTransaction | DeferredTransaction)[]) => {
+  const makeFlashblock = (transactions: readonly DeferredTransaction[]) => {
     const { number, flashblocks } = chain.pending
     const newLogs = world.makeFlashblock(transactions, (index) => chances.isLate(number, flashblocks, index))
     const isLost = newLogs.length > 0 && faultController.losesFlashblock()

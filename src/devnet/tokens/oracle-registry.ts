@@ -1,8 +1,8 @@
 import { toFunctionSelector } from 'viem/utils'
 import { type Hex, toWord } from '../../lib/hex.ts'
 import { codeKey, mappingSlot, type ReadState, type StateValues, storageKey, writeValue } from '../chain/account-state.ts'
+import type { DeferredTransaction } from '../chain/block-types.ts'
 import { digest } from '../chain/hashes.ts'
-import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import { gasByKind } from '../chain/transactions.ts'
 
 /** The contract that says whether the feed of a token is frozen. */

@@ -1,7 +1,7 @@
 import { toFunctionSelector } from 'viem/utils'
 import { type Hex, toWord } from '../../lib/hex.ts'
 import { type StateWrite, writeValue } from '../chain/account-state.ts'
-import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
+import type { DeferredTransaction } from '../chain/block-types.ts'
 import { buildTransfer } from '../chain/transactions.ts'
 import { type DevnetPool, isTokenFirst, poolContract, rootOfPrice } from './devnet-pools.ts'
 import { packPoolState, poolLiquidityKey, poolStateKey, readPoolState } from './pool-storage.ts'

@@ -1,7 +1,6 @@
 import type { Hex } from '../../lib/hex.ts'
 import { type ReadState, type StateWrite, writeValue } from '../chain/account-state.ts'
-import type { EmittedLog } from '../chain/block-types.ts'
-import { afterWrites, type DeferredTransaction, type ExecutionContext } from '../chain/state-dependent-transaction.ts'
+import type { DeferredTransaction, EmittedLog, ExecutionContext } from '../chain/block-types.ts'
 import { gasByKind } from '../chain/transactions.ts'
 import { tokenInput, tokenLog } from './contract-abis.ts'
 import {
@@ -60,17 +59,19 @@ export const announce =
   }
 
 /** Each call sees the writes of those before it. */
-const executeInOrder = (calls: readonly TokenCall[], parties: CallParties, context: ExecutionContext) => {
-  const inputs: Hex[] = []
-  const logs: EmittedLog[] = []
-  const writes: StateWrite[] = []
-  for (const call of calls) {
-    const result = call(parties, afterWrites(context, writes))
-    inputs.push(result.input)
-    logs.push(...result.logs)
-    writes.push(...result.writes)
+const executeInOrder = (calls: readonly TokenCall[], parties: CallParties, { readState, timestamp }: ExecutionContext) => {
+  const written = new Map<string, bigint>()
+  const readWritten = (key: string) => written.get(key) ?? readState(key)
+  const results = calls.map((call) => {
+    const result = call(parties, { readState: readWritten, timestamp })
+    for (const { key, change } of result.writes) written.set(key, change(readWritten(key)))
+    return result
+  })
+  return {
+    inputs: results.map(({ input }) => input),
+    logs: results.flatMap(({ logs }) => logs),
+    writes: results.flatMap(({ writes }) => writes),
   }
-  return { inputs, logs, writes }
 }
 
 /** Changes the multiplier now; a pending schedule is cancelled. */
