@@ -1,15 +1,12 @@
 import type { RequestedFaults } from '../lib/fault-settings.ts'
-import { type Hex, toLowerHex } from '../lib/hex.ts'
+import type { Hex } from '../lib/hex.ts'
 import { isWithin, windowEndMs } from '../lib/recurring-window.ts'
 import type { DeferredTransaction, DevnetBlock, DevnetLog, EmittedLog } from './chain/block-types.ts'
 import type { Chain } from './chain/chain.ts'
 import { digest } from './chain/hashes.ts'
-import { buildFundedTransfer, buildLogsTransaction, senderOf, type TokenTransfer } from './chain/transactions.ts'
-import { createChances } from './faults/chance-faults.ts'
 import { createFaultController, type FaultController } from './faults/fault-controller.ts'
-import { runFaultWindows } from './faults/fault-windows.ts'
 import type { DevnetSubscriptionKind, Faults } from './faults/faults.ts'
-import { createIssuer, type IssuerActions, type RoundRequest, type SwapRequest } from './issuer-actions.ts'
+import { createChances, runFaultWindows } from './faults/recurring-faults.ts'
 import { createCalendarNav } from './life/feed-rounds.ts'
 import { createNavCurve } from './life/nav-curve.ts'
 import { createBlockProducer } from './node/block-producer.ts'
@@ -20,6 +17,7 @@ import { createLaggingReplica, createUpToDateReplica } from './node/replica.ts'
 import { type CountedRequest, createRequestCounts, type RequestCounts } from './node/request-counts.ts'
 import { createMethods } from './node/rpc-methods.ts'
 import { createRecordReader, createStockList, type StockList } from './node/stock-list.ts'
+import { createTestActions, type IssuerActions, type RoundRequest, type SwapRequest, type TransferRequest } from './test-actions.ts'
 import { type DevnetPool, pools, poolsText, quoteTokens } from './tokens/devnet-pools.ts'
 import { type FeedState, feeds, readFeedState, testFeed } from './tokens/feeds.ts'
 import { type DevnetToken, lateToken, testToken, tokens } from './tokens/issued-tokens.ts'
@@ -50,9 +48,6 @@ export type DevnetOptions = {
   /** Faults that happen by chance or by the clock. A test sets `faults` instead. */
   requestedFaults?: RequestedFaults
 }
-
-/** `from` and `to` default to the custodian. A mint is from the zero address, a burn is to it. */
-type TransferRequest = { symbol?: string; address?: string; from?: string; to?: string; raw: bigint }
 
 export type Devnet = {
   url: string
@@ -147,7 +142,7 @@ export const startDevnet = async (options: DevnetOptions = {}): Promise<Devnet> 
     list,
     custodian,
     ...{ pools, poolsText, quoteTokens, oracleRegistry },
-    ...createTransactionActions(world, list, inject),
+    ...createTestActions({ ...world, addressOf: list.addressOf, inject }),
     get feeds() {
       return readFeeds(chain, settings.calendar ? [...feeds, testFeed] : feeds)
     },
@@ -247,29 +242,6 @@ const createTransactionQueue = (seed: string, chain: Chain) => {
     return hash
   }
   return { inject, takeQueued: () => queued.splice(0) }
-}
-
-const createTransactionActions = (
-  { custodian, operator, trader }: World,
-  list: StockList,
-  inject: (deferred: DeferredTransaction) => Hex,
-) => ({
-  transfer: (request: TransferRequest) => {
-    const transfer = toTokenTransfer(request, list, custodian)
-    return inject(() => buildFundedTransfer(transfer, senderOf(transfer, custodian)))
-  },
-  emit: (...logs: EmittedLog[]) => inject(() => buildLogsTransaction(custodian, logs)),
-  ...createIssuer({ inject, addressOf: list.addressOf, custodian, operator, trader }),
-})
-
-const toTokenTransfer = ({ symbol, address, from, to, raw }: TransferRequest, list: StockList, custodian: Hex): TokenTransfer => {
-  if (symbol === undefined && address === undefined) throw new Error('a transfer needs a symbol or an address')
-  return {
-    token: address === undefined ? list.addressOf(symbol ?? '') : toLowerHex(address),
-    from: from === undefined ? custodian : toLowerHex(from),
-    to: to === undefined ? custodian : toLowerHex(to),
-    raw,
-  }
 }
 
 const urlsOf = (address: string) => ({

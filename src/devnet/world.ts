@@ -38,7 +38,7 @@ export type World = {
   operator: Hex
   trader: Hex
   isListed: (token: DevnetToken, block: number) => boolean
-  /** How many blocks after the chain the list shows a new name. */
+  /** Blocks until the list shows a new name. */
   nameDelayBlocks: number
   /** Makes the next flashblock: the scripted transactions and these. Late trades of the market are added at the seal. */
   makeFlashblock: (transactions?: Transactions, isLate?: (index: number) => boolean) => readonly DevnetLog[]
@@ -121,8 +121,8 @@ const createScript = (settings: WorldSettings, flashblocksPerBlock: number, nowM
       new Map([...registryValues, ...market.stateAtStart(cycle), ...swaps.stateAtStart(cycle), ...events.stateAtStart(cycle)]),
     transactionsOf: (block, flashblock) => ({
       trades: [...market.transactions(block, flashblock), ...swaps.transactions(block, flashblock)],
-      events: flashblock === 0 ? events.transactions(block) : [],
-      last: flashblock === flashblocksPerBlock - 1 ? events.lastTransactions(block) : [],
+      events: flashblock === 0 ? events.transactions(block).first : [],
+      last: flashblock === flashblocksPerBlock - 1 ? events.transactions(block).last : [],
     }),
   }
 }
@@ -149,9 +149,8 @@ const openChain = (
 
 type ScheduledEvents = Pick<World, 'isListed' | 'nameDelayBlocks'> & {
   stateAtStart: (cycle: number) => StateValues
-  transactions: (block: number) => readonly DeferredTransaction[]
-  /** Transactions that execute last in the block. */
-  lastTransactions: (block: number) => readonly DeferredTransaction[]
+  /** The transactions that execute first and last in a block. */
+  transactions: (block: number) => Record<'first' | 'last', Transactions>
 }
 
 const createEvents = ({ seed, blockMs }: WorldSettings, custodian: Hex, operator: Hex): ScheduledEvents => {
@@ -167,12 +166,10 @@ const createEvents = ({ seed, blockMs }: WorldSettings, custodian: Hex, operator
         ...feedPublisher.stateAfter(cycle * CYCLE_BLOCKS),
         ...testToken.stateAfter(cycle * CYCLE_BLOCKS),
       ]),
-    transactions: (block) => [
-      ...feedPublisher.transactions(block),
-      ...calendar.transactions(block),
-      ...testToken.transactions(block).first,
-    ],
-    lastTransactions: (block) => testToken.transactions(block).last,
+    transactions: (block) => {
+      const { first, last } = testToken.transactions(block)
+      return { first: [...feedPublisher.transactions(block), ...calendar.transactions(block), ...first], last }
+    },
   }
 }
 
@@ -182,7 +179,6 @@ const createQuietEvents = (seed: string, nowMs: number): ScheduledEvents => {
     isListed: (token) => tokens.includes(token),
     nameDelayBlocks: 0,
     stateAtStart: () => feedValues,
-    transactions: () => [],
-    lastTransactions: () => [],
+    transactions: () => ({ first: [], last: [] }),
   }
 }

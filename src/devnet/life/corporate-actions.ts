@@ -1,8 +1,8 @@
 import { parseUnits, stringToHex } from 'viem/utils'
 import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
-import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
+import { codeKey, type StateValues } from '../chain/account-state.ts'
 import type { DeferredTransaction } from '../chain/block-types.ts'
-import { GAS_PRICE, GENESIS_MS } from '../chain/chain.ts'
+import { GENESIS_MS } from '../chain/chain.ts'
 import { addMemo, addSeizure, buildTransfer, supplyKey, TOKEN_CODE, type TokenTransfer } from '../chain/transactions.ts'
 import { type DevnetToken, lateToken, TOKEN_DECIMALS, tokens } from '../tokens/issued-tokens.ts'
 import { buildFeedFreeze } from '../tokens/oracle-registry.ts'
@@ -22,7 +22,7 @@ import {
   unpause,
 } from '../tokens/token-calls.ts'
 import { initialTokenValues, NO_CAP, parseMultiplier } from '../tokens/token-storage.ts'
-import { actorAddress, CYCLE_BLOCKS, cycleOf, OPENING_ETHER } from './trading.ts'
+import { actorAddress, CYCLE_BLOCKS, cycleOf, senderValues } from './trading.ts'
 
 /** The late token is on the list from one block of a cycle until before another. */
 const LISTED_FROM_BLOCK = 48
@@ -34,7 +34,7 @@ export const mintPausedSymbols: readonly string[] = ['COINc']
 /** The feed that is frozen from one block of a cycle until before another, around a dividend. */
 export const frozenFeed = { symbol: 'GOOGLc', fromBlock: 28, untilBlock: 64 } as const
 
-/** How many blocks after the chain the list shows a token's new name. */
+/** Blocks until the list shows a token's new name. */
 export const NAME_DELAY_BLOCKS = 10
 
 /** The operator acts for the issuer, with the custodian's tokens, and seizes the debtor's. */
@@ -62,8 +62,7 @@ export const createCalendar = (seed: string, blockMs: number, custodian: Hex, op
         ...initialTokenValues(lateToken),
         [codeKey(lateToken.address), TOKEN_CODE],
         [supplyKey(lateToken.address), 0n],
-        [nonceKey(operator), BigInt(script.length) * BigInt(cycle)],
-        [etherKey(operator), OPENING_ETHER - BigInt(gasPerCycle) * GAS_PRICE * BigInt(cycle)],
+        ...senderValues(operator, cycle, { count: script.length, gas: gasPerCycle }),
       ]),
     transactions: (block: number): readonly DeferredTransaction[] => {
       if (block < 1) return []

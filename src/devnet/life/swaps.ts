@@ -1,14 +1,14 @@
 import type { Hex } from '../../lib/hex.ts'
-import { etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
+import type { StateValues } from '../chain/account-state.ts'
 import type { DeferredTransaction } from '../chain/block-types.ts'
-import { GAS_PRICE, GENESIS_MS } from '../chain/chain.ts'
+import { GENESIS_MS } from '../chain/chain.ts'
 import { tokenBalanceKey } from '../chain/transactions.ts'
 import { type DevnetPool, poolContract, pools, rootOfPrice } from '../tokens/devnet-pools.ts'
 import { poolValues } from '../tokens/pool-storage.ts'
 import { buildSwap, reserveBoundOf, reserveOf, SWAP_GAS } from '../tokens/swap-call.ts'
 import type { ReadPoolPrice } from './pool-price.ts'
 import { drawCount, pick, seededRandom } from './seeded-random.ts'
-import { actorAddress, CYCLE_BLOCKS, OPENING_ETHER } from './trading.ts'
+import { actorAddress, CYCLE_BLOCKS, senderValues } from './trading.ts'
 
 /** Number of swaps per transaction of the market. */
 const SWAP_SHARE = 0.1
@@ -43,8 +43,7 @@ export const createSwaps = (seed: string, settings: SwapSettings, readPrice: Rea
     stateAtStart: (cycle: number): StateValues =>
       new Map([
         ...openingValues(trader, (pool) => rootAtStart(cycle, pool)),
-        [nonceKey(trader), BigInt(schedule.length) * BigInt(cycle)],
-        [etherKey(trader), OPENING_ETHER - BigInt(schedule.length * SWAP_GAS) * GAS_PRICE * BigInt(cycle)],
+        ...senderValues(trader, cycle, { count: schedule.length, gas: schedule.length * SWAP_GAS }),
       ]),
     transactions: (block: number, flashblock: number): readonly DeferredTransaction[] => {
       if (block < 1) return []

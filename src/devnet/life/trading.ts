@@ -84,15 +84,21 @@ export const createMarket = (seed: string, tokens: readonly DevnetToken[], setti
         values.set(tokenBalanceKey(token.address, account), BigInt(raw))
     }
     for (const account of [custodian, issuer, ...accounts]) {
-      const { count, gas } = usageByAccount.get(account) ?? { count: 0, gas: 0 }
-      values.set(nonceKey(account), BigInt(count) * BigInt(cycle))
-      values.set(etherKey(account), OPENING_ETHER - BigInt(gas) * GAS_PRICE * BigInt(cycle))
+      const usage = usageByAccount.get(account) ?? { count: 0, gas: 0 }
+      for (const [key, value] of senderValues(account, cycle, usage)) values.set(key, value)
     }
     return values
   }
 
   return { custodian, stateAtStart, transactions }
 }
+
+/** Nonce and ether of an account that sends the same transactions in every cycle, when a cycle starts. */
+export const senderValues = (account: Hex, cycle: number, { count, gas }: { count: number; gas: number }) =>
+  [
+    [nonceKey(account), BigInt(count) * BigInt(cycle)],
+    [etherKey(account), OPENING_ETHER - BigInt(gas) * GAS_PRICE * BigInt(cycle)],
+  ] as const
 
 export const actorAddress = (seed: string, name: string): Hex => `0x${digest(seed, name).slice(2, 42)}`
 

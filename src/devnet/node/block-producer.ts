@@ -1,7 +1,7 @@
 import type { Hex } from '../../lib/hex.ts'
 import type { DeferredTransaction, DevnetBlock, DevnetLog, DevnetTransaction, TransactionOutcome } from '../chain/block-types.ts'
-import type { createChances } from '../faults/chance-faults.ts'
 import type { FaultController } from '../faults/fault-controller.ts'
+import type { createChances } from '../faults/recurring-faults.ts'
 import type { World } from '../world.ts'
 import type { DevnetSockets } from './node-sockets.ts'
 import type { Replica } from './replica.ts'

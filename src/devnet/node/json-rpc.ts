@@ -23,38 +23,30 @@ export type RpcReply = { status: number; text: string }
 const Id = z.union([z.int(), z.string(), z.null()])
 const RpcRequest = z.object({ jsonrpc: z.literal('2.0'), id: Id, method: z.string(), params: z.array(z.unknown()).default([]) })
 
-type RpcAnswer = { status: number; body: { jsonrpc: '2.0'; id: z.infer<typeof Id>; result?: unknown; error?: unknown } }
-
 export const handleRequest = (text: string, call: RpcHandler): RpcReply => {
   const request = parseJson(text)
   if (request === undefined) return errorReply(new CallError(-32700, 'parse error', 400))
-  if (!Array.isArray(request)) return serialize(answerRequest(request, call))
+  if (!Array.isArray(request)) return answerRequest(request, call)
   if (request.length === 0) return errorReply(new CallError(-32600, 'must specify at least one batch call', 400))
   if (request.length > BATCH_BOUND) return errorReply(new CallError(-32014, 'too many RPC calls in batch request', 413))
-  return { status: 200, text: JSON.stringify(request.map((item) => answerRequest(item, call).body)) }
+  return { status: 200, text: `[${request.map((item) => answerRequest(item, call).text).join()}]` }
 }
 
-/** The answer to a body that is no request. */
-export const errorReply = (error: CallError): RpcReply => serialize(errorAnswer(null, error))
-
-const serialize = ({ status, body }: RpcAnswer): RpcReply => ({ status, text: JSON.stringify(body) })
-
-const answerRequest = (request: unknown, call: RpcHandler): RpcAnswer => {
+const answerRequest = (request: unknown, call: RpcHandler): RpcReply => {
   const parsed = RpcRequest.safeParse(request)
   if (!parsed.success) {
     const { data } = z.object({ id: Id }).safeParse(request)
-    return errorAnswer(data?.id ?? null, new CallError(-32600, 'invalid request', 400))
+    return errorReply(new CallError(-32600, 'invalid request', 400), data?.id)
   }
   const { id, method, params } = parsed.data
   try {
-    return { status: 200, body: { jsonrpc: '2.0', id, result: call(method, params) } }
+    return { status: 200, text: JSON.stringify({ jsonrpc: '2.0', id, result: call(method, params) }) }
   } catch (error) {
     if (!(error instanceof CallError)) throw error
-    return errorAnswer(id, error)
+    return errorReply(error, id)
   }
 }
 
-const errorAnswer = (id: RpcAnswer['body']['id'], { code, message, status }: CallError): RpcAnswer => ({
-  status,
-  body: { jsonrpc: '2.0', id, error: { code, message } },
-})
+export const errorReply = ({ code, message, status }: CallError, id: z.infer<typeof Id> = null): RpcReply => {
+  return { status, text: JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } }) }
+}

@@ -7,7 +7,7 @@ import { UpstreamError } from '../chain/rpc/upstream-error.ts'
 import { AnswerCache, type ChainVersion, isStillValid, maxAgeMs, type Validity } from './answer-cache.ts'
 import type { ChainState } from './chain-state.ts'
 import { FairQueue } from './fair-queue.ts'
-import { errorCodes, RpcError } from './rpc-error.ts'
+import { errorCodes, limitExceeded, RpcError } from './rpc-error.ts'
 import { UpstreamQuota } from './upstream-quota.ts'
 import type { ValidatedCall } from './validated-call.ts'
 
@@ -30,7 +30,7 @@ const EMPTY_RESULT_BOUND_BYTES = 68
 /** The status with which a public endpoint refuses a method. */
 const FORBIDDEN_STATUS = 403
 
-const upstreamBusy = new RpcError(errorCodes.limitExceeded, 'the upstream is over its rate limit now; come back in a moment')
+const upstreamBusy = limitExceeded('the upstream is over its rate limit now; come back in a moment')
 
 type Options = {
   readonly forward: RawRequestFn

@@ -1,9 +1,9 @@
-import { errorCodes, RpcError } from './rpc-error.ts'
+import { limitExceeded, type RpcError } from './rpc-error.ts'
 
 /** A call that waited longer is refused: its client has probably given up. */
 const WAIT_BOUND_MS = 10_000
 
-const queueFull = new RpcError(errorCodes.limitExceeded, 'too many calls wait for the upstream; come back in a moment', 503)
+const queueFull = limitExceeded('too many calls wait for the upstream; come back in a moment', 503)
 
 type QueuedCall = { readonly queuedAt: number; readonly start: () => void; readonly reject: (error: RpcError) => void }
 

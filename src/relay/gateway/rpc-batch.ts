@@ -2,7 +2,7 @@ import { ANSWER_BOUND_BYTES } from '../chain/rpc/endpoint-pool.ts'
 import type { Answers } from './answers.ts'
 import type { ChainState } from './chain-state.ts'
 import { type ClientRequest, type InvalidRequest, isInvalidRequest, type RpcBody, readRpcBody } from './client-request.ts'
-import { errorCodes, RpcError } from './rpc-error.ts'
+import { errorCodes, limitExceeded, RpcError } from './rpc-error.ts'
 import { readCall } from './validated-call.ts'
 
 /** The answer to a body. It has no chunks if the body contains only notifications. */
@@ -41,12 +41,12 @@ const OPEN_BRACKET = Buffer.from('[')
 const COMMA = Buffer.from(',')
 const CLOSE_BRACKET = Buffer.from(']')
 const CLOSE_BRACE = Buffer.from('}')
-const rateLimited = new RpcError(errorCodes.limitExceeded, 'too many requests; slow down', 429)
+const rateLimited = limitExceeded('too many requests; slow down', 429)
 const batchTooLarge = new RpcError(
   errorCodes.serverError,
   `the answers to this batch are longer than ${ANSWER_BOUND_BYTES} bytes in all`,
 )
-const noCapacity = new RpcError(errorCodes.limitExceeded, 'too many long answers are under way; come back in a moment', 503)
+const noCapacity = limitExceeded('too many long answers are under way; come back in a moment', 503)
 
 /**
  * Answers a body. Local calls run in the synchronous step that calls `write`, so no notification of a new subscription

@@ -27,3 +27,7 @@ export class RpcError extends Error {
     return JSON.stringify({ code, message, ...(data !== undefined && { data }) })
   }
 }
+
+export const invalidParams = (message: string): RpcError => new RpcError(errorCodes.invalidParams, `invalid params: ${message}`)
+
+export const limitExceeded = (message: string, status = 200): RpcError => new RpcError(errorCodes.limitExceeded, message, status)

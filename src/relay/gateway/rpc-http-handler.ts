@@ -5,7 +5,7 @@ import { EXPOSED_HEADERS } from '../edge/transport/exposed-headers.ts'
 import type { RateLimiter } from './rate-limit.ts'
 import { readBody } from './request-body.ts'
 import { answerBody, type Caller, errorReply, type Reply, type RpcBackend } from './rpc-batch.ts'
-import { errorCodes, RpcError } from './rpc-error.ts'
+import { errorCodes, limitExceeded, RpcError } from './rpc-error.ts'
 
 /** Bytes of one body, of all bodies being read at once, and of one client's. */
 const BODY_BOUND_BYTES = 524_288
@@ -16,7 +16,7 @@ const RETRY_AFTER_S = '01'
 const NO_TEXT = ''
 
 const tooLarge = new RpcError(errorCodes.invalidRequest, `invalid request: a body has at most ${BODY_BOUND_BYTES} bytes`, 413)
-const noCapacity = new RpcError(errorCodes.limitExceeded, 'too many requests are being read at once; come back in a moment', 503)
+const noCapacity = limitExceeded('too many requests are being read at once; come back in a moment', 503)
 const HEADERS = {
   'content-type': 'application/json',
   'cache-control': 'no-store',

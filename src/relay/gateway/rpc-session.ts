@@ -4,7 +4,7 @@ import { wsFrame, wsHeader } from '../edge/transport/encode-message.ts'
 import type { ServerWebSocket, WebSocketOutlet } from '../edge/transport/websocket-outlet.ts'
 import type { RateLimiter } from './rate-limit.ts'
 import { answerBody, type Caller, type Reply, type RpcBackend } from './rpc-batch.ts'
-import { errorCodes, RpcError } from './rpc-error.ts'
+import { invalidParams, limitExceeded } from './rpc-error.ts'
 import type { SubscriptionNotice } from './subscriptions/subscriber-index.ts'
 import type { Subscriptions } from './subscriptions/subscriptions.ts'
 
@@ -158,7 +158,7 @@ export class RpcSession {
   #subscribe(params: unknown): string {
     if (this.#isClosed) return 'null'
     if (this.#closeById.size >= SUBSCRIPTIONS_BOUND)
-      throw new RpcError(errorCodes.limitExceeded, `a connection has at most ${SUBSCRIPTIONS_BOUND} subscriptions; end some`)
+      throw limitExceeded(`a connection has at most ${SUBSCRIPTIONS_BOUND} subscriptions; end some`)
     this.#lastId += 1
     const id = this.#context.idPrefix + this.#lastId.toString(16).padStart(8, '0')
     const { subscriptions, filterBudget } = this.#context
@@ -167,10 +167,7 @@ export class RpcSession {
     const charge = (termCount: number): void => {
       const newWeight = termCount === 0 ? 0 : FILTER_WEIGHT + termCount
       if (!filterBudget.reserve(newWeight, this.address))
-        throw new RpcError(
-          errorCodes.limitExceeded,
-          'the filters of your address name too many addresses and topics; end some, or name fewer',
-        )
+        throw limitExceeded('the filters of your address name too many addresses and topics; end some, or name fewer')
       weight = newWeight
     }
     try {
@@ -188,8 +185,7 @@ export class RpcSession {
 
   #unsubscribe(params: unknown): boolean {
     const [id] = Array.isArray(params) ? params : []
-    if (typeof id !== 'string')
-      throw new RpcError(errorCodes.invalidParams, "invalid params: params[0] must be a subscription's id")
+    if (typeof id !== 'string') throw invalidParams("params[0] must be a subscription's id")
     this.#closeById.get(id)?.()
     return this.#closeById.delete(id)
   }

@@ -1,7 +1,7 @@
 import type { Steps } from '../../../lib/turns.ts'
 import { type LogFilter, logMatcher } from '../../../protocol/json-rpc-methods.ts'
 import type { Log } from '../../chain/logs/read-logs.ts'
-import { errorCodes, RpcError } from '../rpc-error.ts'
+import { limitExceeded } from '../rpc-error.ts'
 
 export const subscriptionNames = ['pendingLogs', 'logs', 'newHeads'] as const
 export type SubscriptionName = (typeof subscriptionNames)[number]
@@ -127,7 +127,7 @@ export class SubscriberIndex {
     const termCount = countTerms(filter)
     // All clients share the group of the empty filter, so it is always accepted.
     if (termCount > 0 && (this.#groups.size >= FILTERS_BOUND || this.#termCount + termCount > TERMS_BOUND))
-      throw new RpcError(errorCodes.limitExceeded, 'too many different filters are in use now; come back later, or ask for less')
+      throw limitExceeded('too many different filters are in use now; come back later, or ask for less')
     const group = { kind, termCount, matches: logMatcher(filter), members: new Set<Subscription>() }
     this.#groups.set(groupKey, group)
     this.#termCount += termCount

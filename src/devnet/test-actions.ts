@@ -1,7 +1,14 @@
 import { parseUnits } from 'viem/utils'
 import { type Hex, toLowerHex } from '../lib/hex.ts'
-import type { DeferredTransaction } from './chain/block-types.ts'
-import { addMemo, addSeizure, buildFundedTransfer, senderOf, type TokenTransfer } from './chain/transactions.ts'
+import type { DeferredTransaction, EmittedLog } from './chain/block-types.ts'
+import {
+  addMemo,
+  addSeizure,
+  buildFundedTransfer,
+  buildLogsTransaction,
+  senderOf,
+  type TokenTransfer,
+} from './chain/transactions.ts'
 import { type DevnetPool, pools, rootOfPrice } from './tokens/devnet-pools.ts'
 import { buildAggregatorSwap, buildRoundTransaction, FEED_DECIMALS, feeds } from './tokens/feeds.ts'
 import { buildFeedFreeze } from './tokens/oracle-registry.ts'
@@ -34,8 +41,10 @@ type AnnouncementRequest = { id: string; description?: string; uri?: string }
 
 type TokenDetails = { uri?: string; metadata?: Readonly<Record<string, string>>; supplyCap?: bigint }
 
-/** A transfer with a memo of 32 bytes; `from` and `to` default to the custodian. */
-type MemoTransfer = { from?: string; to?: string; raw: bigint; memo: Hex }
+/** `from` and `to` default to the custodian. A mint is from the zero address, a burn is to it. */
+export type TransferRequest = { symbol?: string; address?: string; from?: string; to?: string; raw: bigint }
+/** The memo has 32 bytes. */
+type MemoTransfer = TransferRequest & { memo: Hex }
 
 /**
  * A swap in a pool of a token, in its Uniswap v3 pool unless another kind is given. The price is decimal, or the root
@@ -46,7 +55,7 @@ export type SwapRequest = { kind?: DevnetPool['kind']; price?: string; sqrtPrice
 /** A round of a token's feed: decimal price, number (default: the next), Unix seconds (default: the block's). */
 export type RoundRequest = TokenRef & { price: string; round?: number | bigint; updatedAt?: number }
 
-type IssuerInputs = {
+type ActionInputs = {
   inject: (transaction: DeferredTransaction) => Hex
   addressOf: (symbol: string) => Hex
   custodian: Hex
@@ -58,14 +67,19 @@ type IssuerInputs = {
  * Actions of the issuer, of traders and of the price feeds, for tests. Each puts a transaction into the next flashblock and
  * returns its hash. A call that the token refuses is still included, without logs and without effect.
  */
-export const createIssuer = (inputs: IssuerInputs) => ({
-  issuer: { ...createTokenActions(inputs), ...createTransferActions(inputs) },
-  ...createFeedActions(inputs),
-  swap: createSwapAction(inputs),
-})
-export type IssuerActions = ReturnType<typeof createIssuer>['issuer']
+export const createTestActions = (inputs: ActionInputs) => {
+  const { transfer, emit, ...transfersWithMemo } = createTransferActions(inputs)
+  return {
+    transfer,
+    emit,
+    issuer: { ...createTokenActions(inputs), ...transfersWithMemo },
+    ...createFeedActions(inputs),
+    swap: createSwapAction(inputs),
+  }
+}
+export type IssuerActions = ReturnType<typeof createTestActions>['issuer']
 
-const createTokenActions = ({ inject, addressOf, operator }: IssuerInputs) => {
+const createTokenActions = ({ inject, addressOf, operator }: ActionInputs) => {
   const submit = (symbol: string, ...calls: readonly TokenCall[]): Hex =>
     inject(buildTokenCall({ token: addressOf(symbol), sender: operator }, ...calls))
   return {
@@ -98,25 +112,32 @@ const createTokenActions = ({ inject, addressOf, operator }: IssuerInputs) => {
   }
 }
 
-const createTransferActions = ({ inject, addressOf, custodian, operator }: IssuerInputs) => {
-  const toTokenTransfer = ({ symbol, from = custodian, to = custodian, raw }: TokenRef & MemoTransfer): TokenTransfer => {
-    return { token: addressOf(symbol), from: toLowerHex(from), to: toLowerHex(to), raw }
+const createTransferActions = ({ inject, addressOf, custodian, operator }: ActionInputs) => {
+  const toTokenTransfer = ({ symbol, address, from = custodian, to = custodian, raw }: TransferRequest): TokenTransfer => {
+    if (symbol === undefined && address === undefined) throw new Error('a transfer needs a symbol or an address')
+    const token = address === undefined ? addressOf(symbol ?? '') : toLowerHex(address)
+    return { token, from: toLowerHex(from), to: toLowerHex(to), raw }
   }
   return {
+    transfer: (request: TransferRequest) => {
+      const transfer = toTokenTransfer(request)
+      return inject(() => buildFundedTransfer(transfer, senderOf(transfer, custodian)))
+    },
+    emit: (...logs: EmittedLog[]) => inject(() => buildLogsTransaction(custodian, logs)),
     /** Takes tokens away from a holder: Transfer, Memo, Seized. */
-    seize: (request: TokenRef & MemoTransfer) => {
+    seize: (request: MemoTransfer) => {
       const transfer = toTokenTransfer(request)
       return inject(() => addSeizure(buildFundedTransfer(transfer, operator), transfer, request.memo))
     },
     /** A transfer, mint or burn with a memo: Transfer, Memo. */
-    transferWithMemo: (request: TokenRef & MemoTransfer) => {
+    transferWithMemo: (request: MemoTransfer) => {
       const transfer = toTokenTransfer(request)
       return inject(() => addMemo(buildFundedTransfer(transfer, senderOf(transfer, custodian)), transfer, request.memo))
     },
   }
 }
 
-const createFeedActions = ({ inject, addressOf, operator }: IssuerInputs) => {
+const createFeedActions = ({ inject, addressOf, operator }: ActionInputs) => {
   const feedOf = (symbol: string) => {
     const token = addressOf(symbol)
     const feed = feeds.find((candidate) => candidate.token.address === token)
@@ -137,7 +158,7 @@ const createFeedActions = ({ inject, addressOf, operator }: IssuerInputs) => {
 }
 
 const createSwapAction =
-  ({ inject, addressOf, trader }: IssuerInputs) =>
+  ({ inject, addressOf, trader }: ActionInputs) =>
   (symbol: string, { kind = 'uniswap_v3', price, sqrtPriceX96, liquidity }: SwapRequest): Hex => {
     const token = addressOf(symbol)
     const pool = pools.find((candidate) => candidate.token === token && candidate.kind === kind)
