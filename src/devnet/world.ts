@@ -53,13 +53,13 @@ export const openWorld = (settings: WorldSettings, nowMs: number): World => {
   const { blockMs, flashblockMs } = settings
   const flashblocksPerBlock = Math.max(1, Math.floor(blockMs / flashblockMs))
   const headNumber = Math.max(0, Math.floor((nowMs - GENESIS_MS) / blockMs))
-  const { initialStateOf, transactionsOf, ...actors } = createScript(settings, flashblocksPerBlock, nowMs)
-  const chain = openChain(settings, { initialStateOf, transactionsOf }, flashblocksPerBlock, headNumber)
+  const { script, actors } = createScript(settings, flashblocksPerBlock, nowMs)
+  const chain = openChain(settings, script, flashblocksPerBlock, headNumber)
 
   let flashblocksMade = 0
   const late: DeferredTransaction[] = []
   const makeFlashblock: World['makeFlashblock'] = (injected = [], isLate = () => false) => {
-    const { trades, events, last } = transactionsOf(chain.pending.number, flashblocksMade)
+    const { trades, events, last } = script.transactionsOf(chain.pending.number, flashblocksMade)
     late.push(...trades.filter((_, index) => isLate(index)))
     const timely = trades.filter((_, index) => !isLate(index))
     const logs = chain.makeFlashblock([...timely, ...events, ...injected, ...last])
@@ -88,14 +88,14 @@ export const openWorld = (settings: WorldSettings, nowMs: number): World => {
   }
 }
 
-/** All transactions except those that a test injects: market, swaps, corporate actions and feed rounds. */
-type Script = Pick<World, 'custodian' | 'operator' | 'trader' | 'isListed' | 'nameDelayBlocks'> & {
+type Script = {
   initialStateOf: (cycle: number) => StateValues
   /** The transactions of a flashblock. The last ones execute after injected ones. */
   transactionsOf: (block: number, flashblock: number) => Record<'trades' | 'events' | 'last', Transactions>
 }
 
-const createScript = (settings: WorldSettings, flashblocksPerBlock: number, nowMs: number): Script => {
+/** All transactions except those that a test injects: market, swaps, corporate actions and feed rounds. */
+const createScript = (settings: WorldSettings, flashblocksPerBlock: number, nowMs: number) => {
   const { seed, transactionsPerFlashblock } = settings
   const operator = actorAddress(seed, 'operator')
   const market = createMarket(seed, tokens, {
@@ -110,13 +110,10 @@ const createScript = (settings: WorldSettings, flashblocksPerBlock: number, nowM
       ? createQuietSwaps(seed, nowMs, readPrice)
       : createSwaps(seed, { blockMs: settings.blockMs, flashblocksPerBlock, transactionsPerFlashblock }, readPrice)
   const { custodian } = market
-  const events = settings.calendar ? createEvents(settings, custodian, operator) : createQuietEvents(seed, nowMs)
-  return {
-    custodian,
-    operator,
-    trader: traderOf(seed),
-    isListed: events.isListed,
-    nameDelayBlocks: events.nameDelayBlocks,
+  const { isListed, nameDelayBlocks, ...events } = settings.calendar
+    ? createEvents(settings, custodian, operator)
+    : createQuietEvents(seed, nowMs)
+  const script: Script = {
     initialStateOf: (cycle) =>
       new Map([...registryValues, ...market.stateAtStart(cycle), ...swaps.stateAtStart(cycle), ...events.stateAtStart(cycle)]),
     transactionsOf: (block, flashblock) => ({
@@ -125,12 +122,13 @@ const createScript = (settings: WorldSettings, flashblocksPerBlock: number, nowM
       last: flashblock === flashblocksPerBlock - 1 ? events.transactions(block).last : [],
     }),
   }
+  return { script, actors: { custodian, operator, trader: traderOf(seed), isListed, nameDelayBlocks } }
 }
 
 /** The chain at the start of the cycle from which the history is replayed. */
 const openChain = (
   { seed, chainId, blockMs, flashblockMs, transactionsPerFlashblock, calendar }: WorldSettings,
-  { initialStateOf, transactionsOf }: Pick<Script, 'initialStateOf' | 'transactionsOf'>,
+  { initialStateOf, transactionsOf }: Script,
   flashblocksPerBlock: number,
   headNumber: number,
 ): Chain => {

@@ -84,9 +84,9 @@ function operationOf(route: DescribedRoute) {
     operationId: id,
     tags: [tag],
     summary,
-    ...(description ? { description } : {}),
-    ...(parameters.length > 0 ? { parameters } : {}),
-    ...(body ? { requestBody: { required: true, content: body } } : {}),
+    ...(description && { description }),
+    ...(parameters.length > 0 && { parameters }),
+    ...(body && { requestBody: { required: true, content: body } }),
     responses: Object.fromEntries<OpenApiResponse>([
       ...responses.map((answer) => [answer.status, responseOf(answer)] as const),
       ...[...refusals, ''].map((status) => [status || 'default', { $ref: `#/components/responses/Refused${status}` }] as const),
@@ -99,14 +99,12 @@ type OpenApiResponse = ReturnType<typeof responseOf> | { readonly $ref: string }
 
 const responseOf = ({ description, content, headers }: DescribedRoute['responses'][number]) => ({
   description,
-  ...(content ? { content: content satisfies Media } : {}),
-  ...(headers
-    ? {
-        headers: Object.fromEntries(
-          Object.entries(headers).map(([name, text]) => [name, { description: text, schema: { type: 'string' } }]),
-        ),
-      }
-    : {}),
+  ...(content && { content: content satisfies Media }),
+  ...(headers && {
+    headers: Object.fromEntries(
+      Object.entries(headers).map(([name, text]) => [name, { description: text, schema: { type: 'string' } }]),
+    ),
+  }),
 })
 
 function parametersOf(query: z.ZodObject) {

@@ -31,7 +31,6 @@ export class Chain {
   #hashes: ChainHashes
   #state: DevnetState
   #sealed = new Map<number, SealedDevnetBlock>()
-  #numberByHash = new Map<Hex, number>()
   #genesisBlock: DevnetBlock
   #head: DevnetBlock
   #pending: PendingBlockDraft
@@ -67,9 +66,7 @@ export class Chain {
   }
 
   blockOfHash(hash: Hex): DevnetBlock | undefined {
-    if (hash === this.#genesisBlock.hash) return this.#genesisBlock
-    const number = this.#numberByHash.get(hash)
-    return number === undefined ? undefined : this.#sealed.get(number)
+    return [this.#genesisBlock, ...this.#sealed.values()].find((block) => block.hash === hash)
   }
 
   valueAt(key: string, stateBlock: number | 'pending'): bigint {
@@ -114,7 +111,7 @@ export class Chain {
     this.#state.discard()
     for (const block of replaced.toReversed()) {
       this.#state.unseal(block.valuesBefore)
-      this.#forget(block)
+      this.#sealed.delete(block.number)
     }
     this.#head = this.#sealed.get(first.number - 1) ?? this.#anchorBlockBefore(first)
     const blocks = replaced.map((block) => {
@@ -147,17 +144,10 @@ export class Chain {
     const logs = built.logs.map((log) => ({ ...log, blockHash: hash }))
     const block = { ...built, hash, logs, valuesBefore: this.#state.seal() }
     this.#sealed.set(number, block)
-    this.#numberByHash.set(hash, number)
     this.#head = block
-    const pruned = this.#sealed.get(number - HISTORY_BOUND)
-    if (pruned) this.#forget(pruned)
+    this.#sealed.delete(number - HISTORY_BOUND)
     this.#pending = this.#createPending()
     return block
-  }
-
-  #forget({ number, hash }: DevnetBlock): void {
-    this.#sealed.delete(number)
-    this.#numberByHash.delete(hash)
   }
 
   #createPending(): PendingBlockDraft {

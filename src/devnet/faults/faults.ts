@@ -13,8 +13,8 @@ export type HttpRefusal = {
   body?: string
 }
 
-/** Faults of the notifications on sockets. */
-const pushFaults = {
+export const noFaults = {
+  // Notifications on sockets.
   /** These subscriptions are accepted and stay silent, as `pendingLogs` does on a node without pre-confirmations. */
   silent: [] as readonly DevnetSubscriptionKind[],
   /** These subscriptions are refused with -32602. */
@@ -37,10 +37,8 @@ const pushFaults = {
   sockets: undefined as HttpRefusal | undefined,
   /** Sockets stay open and send nothing, not even a pong. */
   frozen: false,
-}
 
-/** Faults of pre-confirmations and of sealing. */
-const preconfirmationFaults = {
+  // Pre-confirmations and seals.
   /**
    * The answer for `pending`.
    * - `shown`: the block being built.
@@ -56,10 +54,8 @@ const preconfirmationFaults = {
   /** A reorganisation follows every n-th seal, with the transaction faults of a seal; 0 for none. */
   reorgEvery: 0,
   reorgDepth: 1,
-}
 
-/** Faults of answers, over HTTP and over sockets. */
-const answerFaults = {
+  // Answers over HTTP and over sockets.
   /** Answered instead of the true chain id. */
   chainId: undefined as number | undefined,
   /** Blocks that one `eth_getLogs` may span. */
@@ -76,10 +72,8 @@ const answerFaults = {
   missingByHash: 0,
   /** The tags `safe` and `finalized` are answered, or refused with -32602. */
   finality: 'answered' as 'answered' | 'refused',
-}
 
-/** Faults of HTTP only. */
-const httpFaults = {
+  // HTTP only.
   /** Every RPC, or the list, gets this refusal. */
   rpc: undefined as HttpRefusal | undefined,
   list: undefined as HttpRefusal | undefined,
@@ -93,8 +87,6 @@ const httpFaults = {
   /** Every answer over HTTP breaks off in the middle of its body. */
   cutBody: false,
 }
-
-export const noFaults = { ...pushFaults, ...preconfirmationFaults, ...answerFaults, ...httpFaults }
 
 /** The faults of an upstream. A test sets fields, or calls the functions. */
 export type Faults = typeof noFaults & {

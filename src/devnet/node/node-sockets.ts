@@ -109,14 +109,12 @@ export class DevnetSockets {
     for (const session of this.#sessions) {
       for (const [id, subscription] of session.subscriptions) {
         if (subscription.kind !== kind) continue
-        for (const result of resultsOf(subscription.matches)) this.#notify(session, id, result)
+        for (const result of resultsOf(subscription.matches)) {
+          const text = JSON.stringify({ jsonrpc: '2.0', method: 'eth_subscription', params: { subscription: id, result } })
+          for (let copy = 0; copy < this.#inputs.faults.repeats; copy++) this.#send(session, text)
+        }
       }
     }
-  }
-
-  #notify(session: DevnetSession, subscription: Hex, result: unknown): void {
-    const text = JSON.stringify({ jsonrpc: '2.0', method: 'eth_subscription', params: { subscription, result } })
-    for (let copy = 0; copy < this.#inputs.faults.repeats; copy++) this.#send(session, text)
   }
 
   #send(session: DevnetSession, text: string): void {

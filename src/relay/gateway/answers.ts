@@ -17,11 +17,12 @@ const LATEST_BLOCKS = 8
 const RECENT_BLOCKS = 64
 /** An empty answer is trusted only below the safe block or this far below the head: a lagging node also answers empty. */
 const FINAL_DEPTH_BLOCKS = 1_024
-/** Calls of clients that run and that wait. Slow methods have their own queue. */
-const QUICK_BOUNDS = { runningBound: 16, queuedBound: 500 }
-const SLOW_BOUNDS = { runningBound: 8, queuedBound: 100 }
-/** Bounds of the calls that the relay makes for all subscribers. */
-const INTERNAL_BOUNDS = { runningBound: 8, queuedBound: 100 }
+/** Calls that run and that wait: of clients, by the speed of the method, and of the relay for all subscribers. */
+const queueBounds = {
+  quick: { runningBound: 16, queuedBound: 500 },
+  slow: { runningBound: 8, queuedBound: 100 },
+  internal: { runningBound: 8, queuedBound: 100 },
+}
 
 /** The answers of a node that has nothing, or that does not have it yet. */
 const emptyResult = /^(null|\[\]|"0x0*")$/
@@ -49,17 +50,14 @@ export class Answers {
   readonly #options: Options
   readonly #cache = new AnswerCache()
   readonly #inFlight = new Map<string, InFlightCall>()
-  readonly #quickQueue: FairQueue
-  readonly #slowQueue: FairQueue
-  readonly #internalQueue: FairQueue
+  readonly #queues: Readonly<Record<keyof typeof queueBounds, FairQueue>>
   readonly #quota = new UpstreamQuota()
   readonly #receiptsQuota = new UpstreamQuota()
 
   constructor(options: Options) {
     this.#options = options
-    this.#quickQueue = new FairQueue(QUICK_BOUNDS, options.uptime)
-    this.#slowQueue = new FairQueue(SLOW_BOUNDS, options.uptime)
-    this.#internalQueue = new FairQueue(INTERNAL_BOUNDS, options.uptime)
+    const openQueue = (kind: keyof typeof queueBounds) => new FairQueue(queueBounds[kind], options.uptime)
+    this.#queues = { quick: openQueue('quick'), slow: openQueue('slow'), internal: openQueue('internal') }
   }
 
   /** The result in JSON; throws an `RpcError` if there is none. */
@@ -69,7 +67,7 @@ export class Answers {
 
   /** Answers a call of the relay itself, which does not wait behind calls of clients. */
   answerForAll(call: ValidatedCall): Buffer | Promise<Buffer> {
-    return this.#answer(call, () => this.#internalQueue.run(() => this.#request(call), ''))
+    return this.#answer(call, () => this.#queues.internal.run(() => this.#request(call), ''))
   }
 
   #answer(call: ValidatedCall, request: () => Promise<Buffer>): Buffer | Promise<Buffer> {
@@ -155,7 +153,7 @@ export class Answers {
 
   #requestForClient(call: ValidatedCall, client: string): Promise<Buffer> {
     const isSlow = call.method === 'eth_getLogs' || !methods[call.method].public
-    return (isSlow ? this.#slowQueue : this.#quickQueue).run(() => {
+    return this.#queues[isSlow ? 'slow' : 'quick'].run(() => {
       if (!this.#quotaFor(call).take(this.#options.uptime())) throw upstreamBusy
       return this.#request(call)
     }, client)

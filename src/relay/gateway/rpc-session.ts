@@ -214,13 +214,9 @@ export class RpcSession {
     return backlog - Math.max(0, Math.min(backlog, this.#graceUpTo - takenBytes))
   }
 
-  /** Resolves when all bytes are sent; at once if the connection is closed. */
-  get #allSent(): Promise<void> {
-    return this.#outlet.isClosed ? Promise.resolve() : this.#drained
-  }
-
   /** Resolves when all bytes are sent, or the connection is closed. */
   get #drained(): Promise<void> {
+    if (this.#outlet.isClosed) return Promise.resolve()
     this.#drainPromise ??= this.#outlet.drained().then(() => {
       this.#drainPromise = null
     })
@@ -228,7 +224,7 @@ export class RpcSession {
   }
 
   #write({ chunks, reservedBytes }: Reply): void {
-    if (reservedBytes > 0) void this.#allSent.then(() => this.#context.unsentBudget.release(reservedBytes, this.address))
+    if (reservedBytes > 0) void this.#drained.then(() => this.#context.unsentBudget.release(reservedBytes, this.address))
     if (this.#isClosed || chunks.length === 0) return
     this.#outlet.cork()
     this.#outlet.write(wsHeader(chunks.reduce((sum, { length }) => sum + length, 0)))
