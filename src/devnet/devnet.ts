@@ -94,9 +94,7 @@ export type Devnet = {
 
 /** With faster blocks there is no calendar by default: a cycle would last only a minute or two. */
 const CALENDAR_BLOCK_MS = 1_000
-
 const QUEUED_BOUND = 10_000
-
 /** Due steps to run before the event loop continues. Many are due after the machine slept. */
 const STEPS_PER_TURN_BOUND = 1_000
 

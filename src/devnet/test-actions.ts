@@ -13,22 +13,7 @@ import { type DevnetPool, pools, rootOfPrice } from './tokens/devnet-pools.ts'
 import { buildAggregatorSwap, buildRoundTransaction, FEED_DECIMALS, feeds } from './tokens/feeds.ts'
 import { buildFeedFreeze } from './tokens/oracle-registry.ts'
 import { buildSwap } from './tokens/swap-call.ts'
-import {
-  announce,
-  buildTokenCall,
-  cancelSchedule,
-  changeContractUri,
-  changeMetadata,
-  changeMultiplier,
-  changeName,
-  changeSupplyCap,
-  changeSymbol,
-  pause,
-  scheduleMultiplier,
-  type TokenCall,
-  unpause,
-} from './tokens/token-calls.ts'
-import { parseMultiplier } from './tokens/token-storage.ts'
+import * as calls from './tokens/token-calls.ts'
 
 /** A token by its symbol on the list, or by the symbol that it was issued under. */
 type TokenRef = { symbol: string }
@@ -80,34 +65,38 @@ export const createTestActions = (inputs: ActionInputs) => {
 export type IssuerActions = ReturnType<typeof createTestActions>['issuer']
 
 const createTokenActions = ({ inject, addressOf, operator }: ActionInputs) => {
-  const submit = (symbol: string, ...calls: readonly TokenCall[]): Hex =>
-    inject(buildTokenCall({ token: addressOf(symbol), sender: operator }, ...calls))
+  const submit = (symbol: string, ...tokenCalls: readonly calls.TokenCall[]): Hex =>
+    inject(calls.buildTokenCall({ token: addressOf(symbol), sender: operator }, ...tokenCalls))
   return {
     /** Changes the multiplier, now or later. A second schedule is refused; an immediate change cancels the first. */
     split: ({ symbol, ...split }: TokenRef & Split) => submit(symbol, multiplierCall(split)),
-    cancelSplit: ({ symbol }: TokenRef) => submit(symbol, cancelSchedule),
+    cancelSplit: ({ symbol }: TokenRef) => submit(symbol, calls.cancelSchedule),
     /** A cash dividend: announced, with the multiplier changed in the same transaction. */
     dividend: ({ symbol, to, ...notice }: TokenRef & AnnouncementRequest & { to: string }) =>
-      submit(symbol, announce(notice, multiplierCall({ to }))),
+      submit(symbol, calls.announce(notice, multiplierCall({ to }))),
     /** Announces a split; without `split`, only a notice. */
     announce: ({ symbol, split, ...notice }: TokenRef & AnnouncementRequest & { split?: Split }) =>
-      submit(symbol, announce(notice, ...(split ? [multiplierCall(split)] : []))),
+      submit(symbol, calls.announce(notice, ...(split ? [multiplierCall(split)] : []))),
     /** Pauses features, by their ordinals. */
-    pause: ({ symbol, features }: TokenRef & { features: readonly number[] }) => submit(symbol, pause(features)),
-    unpause: ({ symbol, features }: TokenRef & { features: readonly number[] }) => submit(symbol, unpause(features)),
+    pause: ({ symbol, features }: TokenRef & { features: readonly number[] }) => submit(symbol, calls.pause(features)),
+    unpause: ({ symbol, features }: TokenRef & { features: readonly number[] }) => submit(symbol, calls.unpause(features)),
     /** Freezes the token's feed in the oracle's registry. Emits no log. */
     freezeFeed: ({ symbol }: TokenRef) => inject(buildFeedFreeze(addressOf(symbol), operator, true)),
     unfreezeFeed: ({ symbol }: TokenRef) => inject(buildFeedFreeze(addressOf(symbol), operator, false)),
     /** Changes the name, the symbol, or both in one transaction. */
     rename: ({ symbol, to, name }: TokenRef & { to?: string; name?: string }) =>
-      submit(symbol, ...(name === undefined ? [] : [changeName(name)]), ...(to === undefined ? [] : [changeSymbol(to)])),
+      submit(
+        symbol,
+        ...(name === undefined ? [] : [calls.changeName(name)]),
+        ...(to === undefined ? [] : [calls.changeSymbol(to)]),
+      ),
     /** Changes other token details, in the order of these fields. */
     updateDetails: ({ symbol, uri, metadata = {}, supplyCap }: TokenRef & TokenDetails) =>
       submit(
         symbol,
-        ...(uri === undefined ? [] : [changeContractUri(uri)]),
-        ...Object.entries(metadata).map(([key, value]) => changeMetadata(key, value)),
-        ...(supplyCap === undefined ? [] : [changeSupplyCap(supplyCap)]),
+        ...(uri === undefined ? [] : [calls.changeContractUri(uri)]),
+        ...Object.entries(metadata).map(([key, value]) => calls.changeMetadata(key, value)),
+        ...(supplyCap === undefined ? [] : [calls.changeSupplyCap(supplyCap)]),
       ),
   }
 }
@@ -167,8 +156,5 @@ const createSwapAction =
     return inject(buildSwap(pool, trader, { sqrtPriceX96: root, liquidity }))
   }
 
-const multiplierCall = ({ to, effectiveAt }: Split): TokenCall => {
-  const multiplier = parseMultiplier(to)
-  if (multiplier <= 0n) throw new Error(`a multiplier is above zero, not ${to}`)
-  return effectiveAt === undefined ? changeMultiplier(multiplier) : scheduleMultiplier(multiplier, effectiveAt)
-}
+const multiplierCall = ({ to, effectiveAt }: Split): calls.TokenCall =>
+  effectiveAt === undefined ? calls.changeMultiplier(to) : calls.scheduleMultiplier(to, effectiveAt)

@@ -15,7 +15,6 @@ import { registryValues } from './tokens/oracle-registry.ts'
 
 /** Whole cycles of history of a new chain: some hundred blocks. */
 const PAST_CYCLES = 2
-
 /** Past transactions to build at the start. With a busy market the history is shorter. */
 const PAST_TRANSACTIONS_BOUND = 20_000
 

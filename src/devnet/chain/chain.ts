@@ -13,10 +13,8 @@ import { ChainHashes } from './hashes.ts'
 
 /** Time of block 0. Block n is n block times later, so a restarted chain has the head of one that kept running. */
 export const GENESIS_MS = Date.UTC(2020, 0, 1)
-
 /** Sealed blocks to keep. Older ones read as on a pruned node. */
 const HISTORY_BOUND = 2_048
-
 export const GAS_PRICE = 6_000_000n
 
 /** Two chains with one genesis are one chain. */

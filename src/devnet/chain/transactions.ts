@@ -8,10 +8,8 @@ import type { EmittedLog, UnsignedTransaction } from './block-types.ts'
 const BALANCES = toWord(0n)
 const ALLOWANCES = toWord(1n)
 const SUPPLY = toWord(2n)
-
 /** The code of every tokenized stock: only a marker, because the chain itself implements the token. */
 export const TOKEN_CODE = 0xefn
-
 const TRANSFER = toEventSelector('Transfer(address,address,uint256)')
 const APPROVAL = toEventSelector('Approval(address,address,uint256)')
 const selectors = {

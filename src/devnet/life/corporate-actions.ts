@@ -6,22 +6,8 @@ import { GENESIS_MS } from '../chain/chain.ts'
 import { addMemo, addSeizure, buildTransfer, supplyKey, TOKEN_CODE, type TokenTransfer } from '../chain/transactions.ts'
 import { type DevnetToken, lateToken, TOKEN_DECIMALS, tokens } from '../tokens/issued-tokens.ts'
 import { buildFeedFreeze } from '../tokens/oracle-registry.ts'
-import {
-  announce,
-  buildTokenCall,
-  cancelSchedule,
-  changeContractUri,
-  changeMetadata,
-  changeMultiplier,
-  changeName,
-  changeSupplyCap,
-  changeSymbol,
-  pause,
-  scheduleMultiplier,
-  type TokenCall,
-  unpause,
-} from '../tokens/token-calls.ts'
-import { initialTokenValues, NO_CAP, parseMultiplier } from '../tokens/token-storage.ts'
+import * as calls from '../tokens/token-calls.ts'
+import { initialTokenValues, NO_CAP } from '../tokens/token-storage.ts'
 import { actorAddress, CYCLE_BLOCKS, cycleOf, senderValues } from './trading.ts'
 
 /** The late token is on the list from one block of a cycle until before another. */
@@ -81,8 +67,8 @@ export const createCalendar = (seed: string, blockMs: number, custodian: Hex, op
  * TSLAc, NVDAc, MSFTc) have only the market.
  */
 const createScript = ({ custodian, operator, debtor }: Actors): readonly ScriptEntry[] => {
-  const callToken = (symbol: string, ...calls: readonly TokenCall[]): DeferredTransaction =>
-    buildTokenCall({ token: findToken(symbol).address, sender: operator }, ...calls)
+  const callToken = (symbol: string, ...tokenCalls: readonly calls.TokenCall[]): DeferredTransaction =>
+    calls.buildTokenCall({ token: findToken(symbol).address, sender: operator }, ...tokenCalls)
   const transferOf = (symbol: string, from: Hex, to: Hex, amount: string): TokenTransfer => {
     return { token: findToken(symbol).address, from, to, raw: parseUnits(amount, TOKEN_DECIMALS) }
   }
@@ -100,38 +86,38 @@ const createScript = ({ custodian, operator, debtor }: Actors): readonly ScriptE
   }
   const dividend = ({ number }: Cycle, phase: string, description: string, to: string): DeferredTransaction => {
     const notice = { id: `GOOGLc-dividend-${number}-${phase}`, description, uri: 'https://example.invalid/googlc/dividend' }
-    return callToken('GOOGLc', announce(notice, changeMultiplier(parseMultiplier(to))))
+    return callToken('GOOGLc', calls.announce(notice, calls.changeMultiplier(to)))
   }
 
   return [
-    [8, () => callToken('MSTRc', changeMultiplier(parseMultiplier('2')))],
-    [20, ({ timestampOf }) => callToken('AMZNc', scheduleMultiplier(parseMultiplier('20'), timestampOf(44)))],
+    [8, () => callToken('MSTRc', calls.changeMultiplier('2'))],
+    [20, ({ timestampOf }) => callToken('AMZNc', calls.scheduleMultiplier('20', timestampOf(44)))],
     [24, () => transferWithMemo('METAc', '12.5', 'settlement 2041')],
     ...freezeFeed(operator),
     [32, (cycle) => dividend(cycle, 'paid', 'Cash dividend of 0.21 USD a share, reinvested', '1.001102219403117862')],
     [40, () => moveLateToken(ZERO_ADDRESS, custodian, '5000')],
     [52, () => moveLateToken(custodian, debtor, '40')],
-    [56, () => callToken('COINc', pause([MINT, BURN]))],
-    [68, () => callToken('COINc', pause([BURN, SEIZE]))],
+    [56, () => callToken('COINc', calls.pause([MINT, BURN]))],
+    [68, () => callToken('COINc', calls.pause([BURN, SEIZE]))],
     [72, () => transferWithMemo('METAc', '0.75', 'settlement 2042')],
-    [88, () => callToken('SNDKc', changeName('Sandisk Flash'), changeSymbol('SNDSKc'))],
-    [96, () => callToken('INTCc', changeMetadata('transfer_agent', 'Example Trust'))],
-    [104, () => callToken('COINc', unpause([MINT, BURN, SEIZE]))],
-    [112, () => callToken('INTCc', changeContractUri('https://example.invalid/intcc/2'))],
+    [88, () => callToken('SNDKc', calls.changeName('Sandisk Flash'), calls.changeSymbol('SNDSKc'))],
+    [96, () => callToken('INTCc', calls.changeMetadata('transfer_agent', 'Example Trust'))],
+    [104, () => callToken('COINc', calls.unpause([MINT, BURN, SEIZE]))],
+    [112, () => callToken('INTCc', calls.changeContractUri('https://example.invalid/intcc/2'))],
     [120, () => transferWithMemo('METAc', '3', 'settlement 2043')],
-    [128, ({ number }) => callToken('CRCLc', announce(meetingAnnouncement(number)))],
-    [136, () => callToken('MSTRc', changeMultiplier(parseMultiplier(findToken('MSTRc').multiplier)))],
-    [144, () => callToken('INTCc', changeSupplyCap(parseUnits('1000000', TOKEN_DECIMALS)))],
-    [152, ({ timestampOf }) => callToken('AMZNc', scheduleMultiplier(parseMultiplier('40'), timestampOf(200)))],
+    [128, ({ number }) => callToken('CRCLc', calls.announce(meetingAnnouncement(number)))],
+    [136, () => callToken('MSTRc', calls.changeMultiplier(findToken('MSTRc').multiplier))],
+    [144, () => callToken('INTCc', calls.changeSupplyCap(parseUnits('1000000', TOKEN_DECIMALS)))],
+    [152, ({ timestampOf }) => callToken('AMZNc', calls.scheduleMultiplier('40', timestampOf(200)))],
     [160, () => moveLateToken(debtor, custodian, '40')],
     [168, () => seize('METAc', '16.25', 'court order 17/2026')],
-    [176, () => callToken('AMZNc', cancelSchedule)],
+    [176, () => callToken('AMZNc', calls.cancelSchedule)],
     [184, (cycle) => dividend(cycle, 'reversed', 'The dividend is taken back', findToken('GOOGLc').multiplier)],
-    [192, () => callToken('AMZNc', changeMultiplier(parseMultiplier(findToken('AMZNc').multiplier)))],
-    [204, () => callToken('SNDKc', changeName(findToken('SNDKc').name), changeSymbol('SNDKc'))],
-    [216, () => callToken('INTCc', changeSupplyCap(NO_CAP))],
+    [192, () => callToken('AMZNc', calls.changeMultiplier(findToken('AMZNc').multiplier))],
+    [204, () => callToken('SNDKc', calls.changeName(findToken('SNDKc').name), calls.changeSymbol('SNDKc'))],
+    [216, () => callToken('INTCc', calls.changeSupplyCap(NO_CAP))],
     [232, () => moveLateToken(custodian, ZERO_ADDRESS, '5000')],
-    [240, () => callToken('INTCc', changeMetadata('transfer_agent', ''))],
+    [240, () => callToken('INTCc', calls.changeMetadata('transfer_agent', ''))],
   ]
 }
 

@@ -22,29 +22,27 @@ export const createFeedPublisher = (seed: string, blockMs: number, readNav: Read
   const transmitterOf = ({ token }: DevnetFeed) => actorAddress(seed, `transmitter ${token.symbol}`)
   return {
     stateAfter: (block: number): StateValues =>
-      new Map(
-        feeds.flatMap((feed) => {
-          const newest = readNav(feed.token, blockStartMs(block))
-          if (!newest) return []
-          return [...feedValues(feed, toFeedRound(newest)), [nonceKey(transmitterOf(feed)), nonceAfter(newest)] as const]
-        }),
-      ),
+      new Map([
+        ...feedValuesAt(readNav, blockStartMs(block)),
+        ...roundsAt(readNav, blockStartMs(block)).map(({ feed, round }) => [nonceKey(transmitterOf(feed)), round.round] as const),
+      ]),
     transactions: (block: number): readonly DeferredTransaction[] =>
-      feeds.flatMap((feed) => {
-        const newest = readNav(feed.token, blockStartMs(block))
-        return newest && newest.updatedAtMs > blockStartMs(block - 1) ? [buildTransmission(feed, transmitterOf(feed), newest)] : []
-      }),
+      roundsAt(readNav, blockStartMs(block))
+        .filter(({ updatedAtMs }) => updatedAtMs > blockStartMs(block - 1))
+        .map(({ feed, round }) => buildTransmission(feed, transmitterOf(feed), round)),
   }
 }
 
 /** The state of feeds that publish only on request. */
 export const feedValuesAt = (readNav: ReadNav, nowMs: number): StateValues =>
-  new Map(
-    feeds.flatMap((feed) => {
-      const newest = readNav(feed.token, nowMs)
-      return newest ? [...feedValues(feed, toFeedRound(newest))] : []
-    }),
-  )
+  new Map(roundsAt(readNav, nowMs).flatMap(({ feed, round }) => [...feedValues(feed, round)]))
+
+/** The newest round of each feed that has one. */
+const roundsAt = (readNav: ReadNav, atMs: number) =>
+  feeds.flatMap((feed) => {
+    const newest = readNav(feed.token, atMs)
+    return newest ? [{ feed, round: toFeedRound(newest), updatedAtMs: newest.updatedAtMs }] : []
+  })
 
 /** The reference values of a calendar: some feeds have faults, and one is frozen in every cycle. */
 export const createCalendarNav = (seed: string, blockMs: number): ReadNav => {
@@ -65,11 +63,11 @@ export const createCalendarNav = (seed: string, blockMs: number): ReadNav => {
 }
 
 const buildTransmission =
-  (feed: DevnetFeed, sender: Hex, newest: NavRound): DeferredTransaction =>
+  (feed: DevnetFeed, sender: Hex, round: FeedRound): DeferredTransaction =>
   (context) => {
-    const transaction = buildRoundTransaction(feed, sender, toFeedRound(newest))(context)
+    const transaction = buildRoundTransaction(feed, sender, round)(context)
     // Earlier rounds are not counted without a replay, so the nonce follows the time, like the round number.
-    return { ...transaction, writes: [...transaction.writes, writeValue(nonceKey(sender), nonceAfter(newest))] }
+    return { ...transaction, writes: [...transaction.writes, writeValue(nonceKey(sender), round.round)] }
   }
 
 /** A round as its aggregator stores it. Its number follows its time, not the start of the chain. */
@@ -78,5 +76,3 @@ const toFeedRound = ({ price, updatedAtMs }: NavRound): FeedRound => {
   const round = BigInt(Math.max(1, Math.floor((updatedAtMs - GENESIS_MS) / 1_000)))
   return { round, answer: parseUnits(String(price), FEED_DECIMALS), startedAt: observedAt(updatedAt), updatedAt }
 }
-
-const nonceAfter = (newest: NavRound): bigint => toFeedRound(newest).round

@@ -3,11 +3,9 @@ import { seededRandom } from './seeded-random.ts'
 
 /** Longest interval between two rounds, also when the market is closed, so that a demo on a weekend shows data. */
 const HEARTBEAT_MS = 3_600_000
-
 /** Between two heartbeats, a feed publishes when a check finds that the value changed by this fraction. */
 const DEVIATION = 0.001
 const CHECK_MS = 5_000
-
 const DAY_MS = 86_400_000
 const WEEK_MS = 7 * DAY_MS
 const SESSION_MS = 5 * DAY_MS
@@ -27,7 +25,6 @@ const waves = [
 const STOPPING_SYMBOL = 'SPCXc'
 const STOP_CYCLE_MS = 3 * DAY_MS
 const PUBLISHING_MS = 12 * 3_600_000
-
 /** This feed publishes zero for some minutes, in every cycle. */
 const ZEROING_SYMBOL = 'CRCLc'
 const ZERO_CYCLE_MS = 30 * 60_000

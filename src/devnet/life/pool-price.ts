@@ -10,7 +10,6 @@ export type ReadPoolPrice = (pool: DevnetPool, atMs: number, draw: string) => st
 const SLOW_PREMIUM = 0.0012
 const SLOW_PERIOD_MS = 7 * 60_000
 const SWAP_PREMIUM = 0.0006
-
 /** Enough for all digits of a double. */
 const PRICE_DIGITS = 10
 

@@ -4,18 +4,7 @@ import type { DeferredTransaction } from '../chain/block-types.ts'
 import { addMemo, addSeizure, buildTransfer, type TokenTransfer } from '../chain/transactions.ts'
 import { buildRoundTransaction, FEED_DECIMALS, testFeed } from '../tokens/feeds.ts'
 import { TOKEN_DECIMALS, testToken } from '../tokens/issued-tokens.ts'
-import {
-  announce,
-  buildTokenCall,
-  cancelSchedule,
-  changeMultiplier,
-  changeName,
-  pause,
-  scheduleMultiplier,
-  type TokenCall,
-  unpause,
-} from '../tokens/token-calls.ts'
-import { parseMultiplier } from '../tokens/token-storage.ts'
+import * as calls from '../tokens/token-calls.ts'
 
 /** Length of the test token's schedule. It begins at each full ten minutes of the hour, by block time. */
 export const TEST_CYCLE_S = 600
@@ -92,7 +81,7 @@ export const singleSteps: readonly TestStep[] = [
     messages: ['action', 'multiplier scheduled'],
     plan: (cycle) => {
       const notice = { id: `TESTc-split-${cycle.startS}`, description: 'Two for one', uri: 'https://example.invalid/testc/split' }
-      return call(announce(notice, scheduleMultiplier(parseMultiplier('2'), cycle.startS + at(4, 0))))(cycle)
+      return call(calls.announce(notice, calls.scheduleMultiplier('2', cycle.startS + at(4, 0))))(cycle)
     },
   },
   { atS: at(4, 0), what: 'The multiplier is 2, without any log', messages: ['multiplier effective'] },
@@ -100,11 +89,11 @@ export const singleSteps: readonly TestStep[] = [
     atS: at(4, 20),
     what: 'The multiplier 3 is scheduled for minute 6',
     messages: ['multiplier scheduled'],
-    plan: (cycle) => call(scheduleMultiplier(parseMultiplier('3'), cycle.startS + at(6, 0)))(cycle),
+    plan: (cycle) => call(calls.scheduleMultiplier('3', cycle.startS + at(6, 0)))(cycle),
   },
-  { atS: at(4, 40), what: 'That schedule is cancelled', messages: ['multiplier cancelled'], plan: call(cancelSchedule) },
-  { atS: at(5, 10), what: 'Transfers and mints are paused', messages: ['pause paused'], plan: call(pause(PAUSED_FEATURES)) },
-  { atS: at(5, 50), what: 'They continue', messages: ['pause unpaused'], plan: call(unpause(PAUSED_FEATURES)) },
+  { atS: at(4, 40), what: 'That schedule is cancelled', messages: ['multiplier cancelled'], plan: call(calls.cancelSchedule) },
+  { atS: at(5, 10), what: 'Transfers and mints are paused', messages: ['pause paused'], plan: call(calls.pause(PAUSED_FEATURES)) },
+  { atS: at(5, 50), what: 'They continue', messages: ['pause unpaused'], plan: call(calls.unpause(PAUSED_FEATURES)) },
   { atS: at(6, 10), what: 'A mint of 100', messages: ['mint', 'token changed'], plan: mint('100') },
   {
     atS: at(6, 25),
@@ -123,7 +112,7 @@ export const singleSteps: readonly TestStep[] = [
     atS: at(7, 10),
     what: 'The multiplier is 1 again, at once',
     messages: ['multiplier effective'],
-    plan: call(changeMultiplier(parseMultiplier('1'))),
+    plan: call(calls.changeMultiplier('1')),
   },
   {
     atS: at(7, 30),
@@ -131,18 +120,18 @@ export const singleSteps: readonly TestStep[] = [
     messages: [],
     plan: publish(at(7, 30), '107.5', OLD_ROUND_AGE_S),
   },
-  { atS: at(7, 40), what: 'Another name', messages: ['token changed'], plan: call(changeName('Test token, renamed')) },
+  { atS: at(7, 40), what: 'Another name', messages: ['token changed'], plan: call(calls.changeName('Test token, renamed')) },
   { atS: at(8, 0), what: 'A NAV of zero', messages: ['nav invalid'], plan: publish(at(8, 0), '0') },
   { atS: at(8, 30), what: 'A NAV that is fresh again', messages: ['nav fresh'], plan: publish(at(8, 30), '108.5') },
-  { atS: at(8, 45), what: 'The former name', messages: ['token changed'], plan: call(changeName(testToken.name)) },
+  { atS: at(8, 45), what: 'The former name', messages: ['token changed'], plan: call(calls.changeName(testToken.name)) },
   { atS: at(9, 0), what: 'Nothing of the token for a whole minute', messages: [] },
 ]
 
 /** All steps in order of time. The last ones restore the state of the start, so that every run is the same. */
 export const testSchedule: readonly TestStep[] = [...regularSteps, ...singleSteps].toSorted((one, other) => one.atS - other.atS)
 
-function call(tokenCall: TokenCall): Plan {
-  return ({ issuer }) => buildTokenCall({ token: testToken.address, sender: issuer }, tokenCall)
+function call(tokenCall: calls.TokenCall): Plan {
+  return ({ issuer }) => calls.buildTokenCall({ token: testToken.address, sender: issuer }, tokenCall)
 }
 
 function transfer(amount: string): Plan {

@@ -11,10 +11,8 @@ import { drawCount, pick, type RandomSource, seededRandom } from './seeded-rando
 /** Blocks of a cycle. Its second half undoes the trades of the first, in reverse order. */
 export const CYCLE_BLOCKS = 256
 const HALF_CYCLE_BLOCKS = CYCLE_BLOCKS / 2
-
 /** Cycles to cache: the current one, the one before, and those that the start reads. */
 const CYCLES_BOUND = 4
-
 const ACCOUNTS = 24
 export const OPENING_ETHER = 1_000_000n * 10n ** 18n
 

@@ -8,10 +8,8 @@ import { aggregatorAbi, aggregatorLog } from './contract-abis.ts'
 import { type DevnetToken, testToken, tokens } from './issued-tokens.ts'
 
 export const FEED_DECIMALS = 8
-
 /** Time from the observation of a round to its update. */
 const OBSERVED_BEFORE_S = 15n
-
 /** The code of proxies and aggregators: only a marker, because it never runs. */
 export const FEED_CODE = 0x6080n
 

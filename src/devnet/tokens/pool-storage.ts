@@ -12,7 +12,6 @@ const V3_SLOTS = { state: toWord(0n), liquidity: toWord(4n) }
 const SLIPSTREAM_SLOTS = { state: toWord(16n), liquidity: toWord(17n) }
 const V4_POOLS_SLOT = toWord(6n)
 const V4_LIQUIDITY_OFFSET = 3n
-
 const ROOT_BITS = 160
 const TICK_BITS = 24
 const TICK_SHIFT = 160n

@@ -1,10 +1,8 @@
 import { parseUnits } from 'viem/utils'
 
 export const Q96 = 2n ** 96n
-
 /** Decimals of a price, more than any test needs. */
 const PRICE_DECIMALS = 18
-
 /** Above the error of a double's estimate of a root. */
 const ESTIMATE_ERROR = 2 ** -50
 

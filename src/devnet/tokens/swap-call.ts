@@ -8,9 +8,7 @@ import { packPoolState, poolLiquidityKey, poolStateKey, readPoolState } from './
 import { Q96 } from './sqrt-price.ts'
 
 const SWAP = toFunctionSelector('swap(address,bool,int256,uint160,bytes)')
-
 export const SWAP_GAS = 128_000
-
 /** The liquidity is between the average price divided by this number and multiplied by it. */
 const RANGE = 1.25
 

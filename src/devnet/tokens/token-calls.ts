@@ -11,6 +11,7 @@ import {
   nameKey,
   packFeatures,
   packText,
+  parseMultiplier,
   pausedFeaturesKey,
   scheduledMultiplierKey,
   supplyCapKey,
@@ -75,38 +76,39 @@ const executeInOrder = (calls: readonly TokenCall[], parties: CallParties, { rea
 }
 
 /** Changes the multiplier now; a pending schedule is cancelled. */
-export const changeMultiplier =
-  (to: bigint): TokenCall =>
-  ({ token }, { readState, timestamp }) => ({
-    input: tokenInput('updateMultiplier', [to]),
-    logs: [
-      ...(isScheduled(readState, token, timestamp) ? [cancelledLog(token, readState)] : []),
-      tokenLog(token, 'MultiplierUpdated', { multiplier: to }),
-      tokenLog(token, 'UIMultiplierUpdated', {
-        oldMultiplier: multiplierAt(readState, token, timestamp),
-        newMultiplier: to,
-        effectiveAtTimestamp: BigInt(timestamp),
-      }),
-    ],
-    writes: multiplierWrites(token, { current: to, scheduled: 0n, effectiveAt: 0n }),
-  })
+export const changeMultiplier = (to: string): TokenCall => {
+  const newMultiplier = parseMultiplier(to)
+  return ({ token }, { readState, timestamp }) => {
+    const oldMultiplier = multiplierAt(readState, token, timestamp)
+    const change = { oldMultiplier, newMultiplier, effectiveAtTimestamp: BigInt(timestamp) }
+    return {
+      input: tokenInput('updateMultiplier', [newMultiplier]),
+      logs: [
+        ...(isScheduled(readState, token, timestamp) ? [cancelledLog(token, readState)] : []),
+        tokenLog(token, 'MultiplierUpdated', { multiplier: newMultiplier }),
+        tokenLog(token, 'UIMultiplierUpdated', change),
+      ],
+      writes: multiplierWrites(token, { current: newMultiplier, scheduled: 0n, effectiveAt: 0n }),
+    }
+  }
+}
 
 /** Schedules a multiplier, which takes effect without a log. Refused for the past, and while another is scheduled. */
-export const scheduleMultiplier =
-  (to: bigint, effectiveAtS: number): TokenCall =>
-  ({ token }, { readState, timestamp }) => {
-    const effectiveAt = BigInt(effectiveAtS)
-    const input = tokenInput('updateUIMultiplier', [to, effectiveAt])
+export const scheduleMultiplier = (to: string, effectiveAtS: number): TokenCall => {
+  const [newMultiplier, effectiveAt] = [parseMultiplier(to), BigInt(effectiveAtS)]
+  return ({ token }, { readState, timestamp }) => {
+    const input = tokenInput('updateUIMultiplier', [newMultiplier, effectiveAt])
     if (effectiveAtS <= timestamp || isScheduled(readState, token, timestamp)) return { input, ...refused }
     const current = multiplierAt(readState, token, timestamp)
-    const change = { oldMultiplier: current, newMultiplier: to, effectiveAtTimestamp: effectiveAt }
+    const change = { oldMultiplier: current, newMultiplier, effectiveAtTimestamp: effectiveAt }
     return {
       input,
       logs: [tokenLog(token, 'UIMultiplierUpdated', change)],
       // Writing `current` keeps an earlier schedule that is already effective.
-      writes: multiplierWrites(token, { current, scheduled: to, effectiveAt }),
+      writes: multiplierWrites(token, { current, scheduled: newMultiplier, effectiveAt }),
     }
   }
+}
 
 /** Cancels the pending schedule; refused without one. */
 export const cancelSchedule: TokenCall = ({ token }, { readState, timestamp }) => {

@@ -5,9 +5,7 @@ import type { DevnetToken } from './issued-tokens.ts'
 
 export const MULTIPLIER_DECIMALS = 18
 const ONE = 10n ** 18n
-
 export const NO_CAP = 2n ** 128n - 1n
-
 /** Length of a text that fits into one slot. */
 const TEXT_BOUND_BYTES = 31
 
@@ -21,7 +19,11 @@ export const nameKey = keyOfSlot(7n)
 export const symbolKey = keyOfSlot(8n)
 export const supplyCapKey = keyOfSlot(9n)
 
-export const parseMultiplier = (multiplier: string): bigint => parseUnits(multiplier, MULTIPLIER_DECIMALS)
+export const parseMultiplier = (text: string): bigint => {
+  const multiplier = parseUnits(text, MULTIPLIER_DECIMALS)
+  if (multiplier <= 0n) throw new Error(`a multiplier is above zero, not ${text}`)
+  return multiplier
+}
 
 export const initialTokenValues = ({ address, name, symbol, multiplier }: DevnetToken): StateValues =>
   new Map([

@@ -36,7 +36,6 @@ type Result = Buffer | RpcError
 const CHARS_PER_REQUEST = 16_384
 /** A result up to this size needs no reservation. */
 const SMALL_BOUND_BYTES = 65_536
-
 const OPEN_BRACKET = Buffer.from('[')
 const COMMA = Buffer.from(',')
 const CLOSE_BRACKET = Buffer.from(']')

@@ -13,7 +13,6 @@ export const RPC_MESSAGE_BOUND_BYTES = 131_072
 export const RPC_CHUNKS_BOUND = 1_024
 /** Sessions to ping in one turn of the event loop. */
 const HEARTBEATS_PER_TURN = 250
-
 /** The WebSocket code for a client that may reconnect. */
 const TRY_AGAIN_LATER = 1_013
 

@@ -3,7 +3,6 @@ import type { UpstreamError } from '../chain/rpc/upstream-error.ts'
 /** The codes of providers for too many requests. */
 const OVER_RATE_CODES: ReadonlySet<number> = new Set([-32012, -32016, -32017, -32024])
 const TOO_MANY_STATUS = 429
-
 /** Share of the recent rate that clients keep after a complaint, and its growth per second. */
 const THROTTLED_SHARE = 0.5
 const GROWTH_PER_SECOND = 0.1

@@ -36,7 +36,6 @@ export class SubscriptionNotice {
 
 /** Ids to cache bytes for. Each connection counts its ids from one, so most use the first few. */
 const SHARED_IDS_BOUND = 64
-
 const NOTICES_PER_STEP = 100
 
 export type Subscription = {
