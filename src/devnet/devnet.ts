@@ -1,7 +1,7 @@
 import type { RequestedFaults } from '../lib/fault-settings.ts'
 import type { Hex } from '../lib/hex.ts'
 import { isWithin, windowEndMs } from '../lib/recurring-window.ts'
-import type { DeferredTransaction, DevnetBlock, DevnetLog, EmittedLog } from './chain/block-types.ts'
+import type { DeferredTransaction, DevnetBlock, DevnetLog } from './chain/block-types.ts'
 import type { Chain } from './chain/chain.ts'
 import { digest } from './chain/hashes.ts'
 import { createFaultController, type FaultController } from './faults/fault-controller.ts'
@@ -17,7 +17,7 @@ import { createLaggingReplica, createUpToDateReplica } from './node/replica.ts'
 import { type CountedRequest, createRequestCounts, type RequestCounts } from './node/request-counts.ts'
 import { createMethods } from './node/rpc-methods.ts'
 import { createRecordReader, createStockList, type StockList } from './node/stock-list.ts'
-import { createTestActions, type IssuerActions, type RoundRequest, type SwapRequest, type TransferRequest } from './test-actions.ts'
+import { createTestActions } from './test-actions.ts'
 import { type DevnetPool, pools, poolsText, quoteTokens } from './tokens/devnet-pools.ts'
 import { type FeedState, feeds, readFeedState, testFeed } from './tokens/feeds.ts'
 import { type DevnetToken, lateToken, testToken, tokens } from './tokens/issued-tokens.ts'
@@ -49,7 +49,7 @@ export type DevnetOptions = {
   requestedFaults?: RequestedFaults
 }
 
-export type Devnet = {
+export type Devnet = ReturnType<typeof createTestActions> & {
   url: string
   rpcUrl: string
   wsUrl: string
@@ -62,14 +62,6 @@ export type Devnet = {
   tokens: readonly DevnetToken[]
   list: StockList
   custodian: Hex
-  /** Puts a transfer into the next flashblock, after giving the sender what is missing. Returns the hash. */
-  transfer: (transfer: TransferRequest) => Hex
-  emit: (...logs: EmittedLog[]) => Hex
-  issuer: IssuerActions
-  /** Puts a round of a token's feed into the next flashblock. */
-  publishRound: (round: RoundRequest) => Hex
-  /** Puts a new aggregator behind the proxy of a token's feed, in the next phase. */
-  swapAggregator: (symbol: string) => Hex
   /** Each feed with the pre-confirmed state, by the symbol that its token was issued under. */
   readonly feeds: Readonly<Record<string, FeedState>>
   pools: readonly DevnetPool[]
@@ -77,8 +69,6 @@ export type Devnet = {
   poolsText: string
   quoteTokens: string
   oracleRegistry: Hex
-  /** Puts a swap in a pool of a token into the next flashblock. */
-  swap: (symbol: string, swap: SwapRequest) => Hex
   /** Makes the next flashblock now and returns its logs. Works only at manual pace, like `seal` and `reorg`. */
   makeFlashblock: () => readonly DevnetLog[]
   seal: () => DevnetBlock

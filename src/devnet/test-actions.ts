@@ -27,7 +27,7 @@ type AnnouncementRequest = { id: string; description?: string; uri?: string }
 type TokenDetails = { uri?: string; metadata?: Readonly<Record<string, string>>; supplyCap?: bigint }
 
 /** `from` and `to` default to the custodian. A mint is from the zero address, a burn is to it. */
-export type TransferRequest = { symbol?: string; address?: string; from?: string; to?: string; raw: bigint }
+type TransferRequest = { symbol?: string; address?: string; from?: string; to?: string; raw: bigint }
 /** The memo has 32 bytes. */
 type MemoTransfer = TransferRequest & { memo: Hex }
 
@@ -35,10 +35,10 @@ type MemoTransfer = TransferRequest & { memo: Hex }
  * A swap in a pool of a token, in its Uniswap v3 pool unless another kind is given. The price is decimal, or the root
  * as the pool stores it. An omitted field does not change.
  */
-export type SwapRequest = { kind?: DevnetPool['kind']; price?: string; sqrtPriceX96?: bigint; liquidity?: bigint }
+type SwapRequest = { kind?: DevnetPool['kind']; price?: string; sqrtPriceX96?: bigint; liquidity?: bigint }
 
 /** A round of a token's feed: decimal price, number (default: the next), Unix seconds (default: the block's). */
-export type RoundRequest = TokenRef & { price: string; round?: number | bigint; updatedAt?: number }
+type RoundRequest = TokenRef & { price: string; round?: number | bigint; updatedAt?: number }
 
 type ActionInputs = {
   inject: (transaction: DeferredTransaction) => Hex
@@ -62,7 +62,6 @@ export const createTestActions = (inputs: ActionInputs) => {
     swap: createSwapAction(inputs),
   }
 }
-export type IssuerActions = ReturnType<typeof createTestActions>['issuer']
 
 const createTokenActions = ({ inject, addressOf, operator }: ActionInputs) => {
   const submit = (symbol: string, ...tokenCalls: readonly calls.TokenCall[]): Hex =>
@@ -108,10 +107,12 @@ const createTransferActions = ({ inject, addressOf, custodian, operator }: Actio
     return { token, from: toLowerHex(from), to: toLowerHex(to), raw }
   }
   return {
+    /** Gives the sender the missing tokens first. */
     transfer: (request: TransferRequest) => {
       const transfer = toTokenTransfer(request)
       return inject(() => buildFundedTransfer(transfer, senderOf(transfer, custodian)))
     },
+    /** A transaction that only emits these logs. */
     emit: (...logs: EmittedLog[]) => inject(() => buildLogsTransaction(custodian, logs)),
     /** Takes tokens away from a holder: Transfer, Memo, Seized. */
     seize: (request: MemoTransfer) => {
@@ -142,6 +143,7 @@ const createFeedActions = ({ inject, addressOf, operator }: ActionInputs) => {
           ...(updatedAt !== undefined && { updatedAt: BigInt(updatedAt) }),
         }),
       ),
+    /** Puts a new aggregator behind the proxy of a token's feed, in the next phase. */
     swapAggregator: (symbol: string): Hex => inject(buildAggregatorSwap(feedOf(symbol), operator)),
   }
 }

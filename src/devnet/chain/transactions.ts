@@ -1,4 +1,4 @@
-import { toEventSelector, toFunctionSelector } from 'viem/utils'
+import { stringToHex, toEventSelector, toFunctionSelector } from 'viem/utils'
 import { type Hex, toWord, ZERO_ADDRESS } from '../../lib/hex.ts'
 import { tokenInput, tokenLog } from '../tokens/contract-abis.ts'
 import { codeKey, mappingSlot, type StateWrite, storageKey } from './account-state.ts'
@@ -52,6 +52,9 @@ export const buildTransfer = ({ token, from, to, raw }: TokenTransfer, sender: H
     ],
   }
 }
+
+/** A memo's 32 bytes. */
+export const encodeMemo = (text: string): Hex => stringToHex(text, { size: 32 })
 
 /** Adds a memo to a transfer. */
 export const addMemo = (transfer: UnsignedTransaction, { to, raw }: TokenTransfer, memo: Hex): UnsignedTransaction => ({

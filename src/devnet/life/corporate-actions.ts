@@ -1,9 +1,9 @@
-import { parseUnits, stringToHex } from 'viem/utils'
+import { parseUnits } from 'viem/utils'
 import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
 import { codeKey, type StateValues } from '../chain/account-state.ts'
 import type { DeferredTransaction } from '../chain/block-types.ts'
 import { GENESIS_MS } from '../chain/chain.ts'
-import { addMemo, addSeizure, buildTransfer, supplyKey, TOKEN_CODE, type TokenTransfer } from '../chain/transactions.ts'
+import { addMemo, addSeizure, buildTransfer, encodeMemo, supplyKey, TOKEN_CODE, type TokenTransfer } from '../chain/transactions.ts'
 import { type DevnetToken, lateToken, TOKEN_DECIMALS, tokens } from '../tokens/issued-tokens.ts'
 import { buildFeedFreeze } from '../tokens/oracle-registry.ts'
 import * as calls from '../tokens/token-calls.ts'
@@ -144,5 +144,3 @@ const findToken = (symbol: string) => {
   if (!token) throw new Error(`no token ${symbol}`)
   return token
 }
-
-const encodeMemo = (memo: string): Hex => stringToHex(memo, { size: 32 })

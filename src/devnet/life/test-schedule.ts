@@ -1,7 +1,7 @@
-import { parseUnits, stringToHex } from 'viem/utils'
+import { parseUnits } from 'viem/utils'
 import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
 import type { DeferredTransaction } from '../chain/block-types.ts'
-import { addMemo, addSeizure, buildTransfer, type TokenTransfer } from '../chain/transactions.ts'
+import { addMemo, addSeizure, buildTransfer, encodeMemo, type TokenTransfer } from '../chain/transactions.ts'
 import { buildRoundTransaction, FEED_DECIMALS, testFeed } from '../tokens/feeds.ts'
 import { TOKEN_DECIMALS, testToken } from '../tokens/issued-tokens.ts'
 import * as calls from '../tokens/token-calls.ts'
@@ -99,13 +99,14 @@ export const singleSteps: readonly TestStep[] = [
     atS: at(6, 25),
     what: 'A transfer of 10 with a memo',
     messages: ['transfer'],
-    plan: (cycle) => () => addMemo(buildTransfer(forth(cycle, '10'), cycle.holder), forth(cycle, '10'), memo('invoice 7')),
+    plan: (cycle) => () => addMemo(buildTransfer(forth(cycle, '10'), cycle.holder), forth(cycle, '10'), encodeMemo('invoice 7')),
   },
   {
     atS: at(6, 40),
     what: 'These 10 are seized',
     messages: ['seize'],
-    plan: (cycle) => () => addSeizure(buildTransfer(back(cycle, '10'), cycle.issuer), back(cycle, '10'), memo('court order 1')),
+    plan: (cycle) => () =>
+      addSeizure(buildTransfer(back(cycle, '10'), cycle.issuer), back(cycle, '10'), encodeMemo('court order 1')),
   },
   { atS: at(6, 55), what: 'A burn of 100', messages: ['burn', 'token changed'], plan: burn('100') },
   {
@@ -172,8 +173,4 @@ function publish(atS: number, price: string, ageS = 0): Plan {
     const [round, updatedAt] = [BigInt(startS + atS), BigInt(startS + atS - ageS)]
     return buildRoundTransaction(testFeed, issuer, { answer: parseUnits(price, FEED_DECIMALS), round, updatedAt })
   }
-}
-
-function memo(text: string): Hex {
-  return stringToHex(text, { size: 32 })
 }

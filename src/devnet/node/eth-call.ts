@@ -16,14 +16,7 @@ import { isTokenFirst, pools } from '../tokens/devnet-pools.ts'
 import { FEED_CODE, FEED_DECIMALS, readFeedState, readNewestRound } from '../tokens/feeds.ts'
 import { isFeedFrozen, REGISTRY_CODE } from '../tokens/oracle-registry.ts'
 import { MANAGER_CODE, POOL_CODE, poolLiquidityKey, readPoolState } from '../tokens/pool-storage.ts'
-import {
-  effectiveAtKey,
-  isScheduled,
-  multiplierAt,
-  pausedFeaturesKey,
-  scheduledMultiplierKey,
-  unpackFeatures,
-} from '../tokens/token-storage.ts'
+import * as storage from '../tokens/token-storage.ts'
 import { CallError } from './json-rpc.ts'
 import { type DevnetNode, resolveStateBlock } from './node.ts'
 
@@ -103,17 +96,17 @@ const answerTokenCall = ({ readState, timestamp }: ExecutionContext, token: Hex,
   switch (decodeCall(tokenAbi, data).functionName) {
     case 'uiMultiplier':
     case 'multiplier':
-      return toWord(multiplierAt(readState, token, timestamp))
+      return toWord(storage.multiplierAt(readState, token, timestamp))
     case 'newUIMultiplier':
       return toWord(
-        isScheduled(readState, token, timestamp)
-          ? readState(scheduledMultiplierKey(token))
-          : multiplierAt(readState, token, timestamp),
+        storage.isScheduled(readState, token, timestamp)
+          ? readState(storage.scheduledMultiplierKey(token))
+          : storage.multiplierAt(readState, token, timestamp),
       )
     case 'effectiveAt':
-      return toWord(readState(effectiveAtKey(token)))
+      return toWord(readState(storage.effectiveAtKey(token)))
     case 'pausedFeatures':
-      return encodeAbiParameters(featuresType, [unpackFeatures(readState(pausedFeaturesKey(token)))])
+      return encodeAbiParameters(featuresType, [storage.unpackFeatures(readState(storage.pausedFeaturesKey(token)))])
   }
 }
 
@@ -160,7 +153,7 @@ const answerPoolCall = ({ readState }: ExecutionContext, address: Hex, data: Hex
 const answerRegistryCall = ({ readState, timestamp }: ExecutionContext, data: Hex): Hex => {
   const token = toLowerHex(decodeCall(registryAbi, data).args[0])
   if (readState(codeKey(token)) !== TOKEN_CODE) throw revertError()
-  return encodeAbiParameters(oracleParamsType, [multiplierAt(readState, token, timestamp), isFeedFrozen(readState, token)])
+  return encodeAbiParameters(oracleParamsType, [storage.multiplierAt(readState, token, timestamp), isFeedFrozen(readState, token)])
 }
 
 const revertError = () => new CallError(3, 'execution reverted')

@@ -46,8 +46,7 @@ export const findBlock = (node: DevnetNode, blockId: string): DevnetBlock | unde
   const { replica, faultController } = node
   const number = resolveBlockNumber(node, blockId)
   if (number !== 'pending') return replica.block(number)
-  if (faultController.faults.pending === 'null') return undefined
-  return replica.preconfirmed ?? replica.head
+  return faultController.faults.pending === 'null' ? undefined : (replica.preconfirmed ?? replica.head)
 }
 
 /** The block whose state is read: a sealed block's number, or `pending`. */
@@ -64,7 +63,7 @@ export const resolveStateBlock = (node: DevnetNode, blockId: string): number | '
   return number
 }
 
-/** Never decreases, since a reorganisation replaces blocks by as many. */
+/** Never decreases, because a reorganisation keeps the number of blocks. */
 const trailingBlock = ({ replica, faultController }: DevnetNode, depth: number): number => {
   if (faultController.faults.finality === 'refused') throw new CallError(-32602, 'invalid params: unknown block tag')
   const { head, oldest } = replica

@@ -6,15 +6,7 @@ import { supplyKey } from '../chain/transactions.ts'
 import type { NavRound } from '../life/nav-curve.ts'
 import { FEED_DECIMALS, feeds, readFeedState, readNewestRound, testFeed } from '../tokens/feeds.ts'
 import { type DevnetToken, TOKEN_DECIMALS } from '../tokens/issued-tokens.ts'
-import {
-  MULTIPLIER_DECIMALS,
-  multiplierAt,
-  nameKey,
-  pausedFeaturesKey,
-  symbolKey,
-  unpackFeatures,
-  unpackText,
-} from '../tokens/token-storage.ts'
+import * as storage from '../tokens/token-storage.ts'
 import type { World } from '../world.ts'
 
 /** A record of the list; no field is required. A multiplier in text is served with exactly its digits. */
@@ -126,14 +118,14 @@ export const createRecordReader =
     const round = newerRound(readNavNow(token), readChainRound(readState, token))
     return {
       contract_address: token.contractAddress,
-      symbol: unpackText(readNameState(symbolKey(address))),
-      name: unpackText(readNameState(nameKey(address))),
+      symbol: storage.unpackText(readNameState(storage.symbolKey(address))),
+      name: storage.unpackText(readNameState(storage.nameKey(address))),
       decimals: TOKEN_DECIMALS,
       icon_url: `https://example.invalid/icons/${token.symbol.toLowerCase()}.svg`,
       total_supply: Number(readState(supplyKey(address))) / 10 ** TOKEN_DECIMALS,
       isin: token.isin,
-      multiplier: formatUnits(multiplierAt(readState, address, timestamp), MULTIPLIER_DECIMALS),
-      paused_features: unpackFeatures(readState(pausedFeaturesKey(address))),
+      multiplier: formatUnits(storage.multiplierAt(readState, address, timestamp), storage.MULTIPLIER_DECIMALS),
+      paused_features: storage.unpackFeatures(readState(storage.pausedFeaturesKey(address))),
       ...(round && {
         nav_price: round.price,
         nav_price_updated_at: new Date(round.updatedAtMs).toISOString().replace('.000Z', 'Z'),

@@ -3,20 +3,7 @@ import { type ReadState, type StateWrite, writeValue } from '../chain/account-st
 import type { DeferredTransaction, EmittedLog, ExecutionContext } from '../chain/block-types.ts'
 import { gasByKind } from '../chain/transactions.ts'
 import { tokenInput, tokenLog } from './contract-abis.ts'
-import {
-  effectiveAtKey,
-  isScheduled,
-  multiplierAt,
-  multiplierKey,
-  nameKey,
-  packFeatures,
-  packText,
-  parseMultiplier,
-  pausedFeaturesKey,
-  scheduledMultiplierKey,
-  supplyCapKey,
-  symbolKey,
-} from './token-storage.ts'
+import * as storage from './token-storage.ts'
 
 /** The called token and its caller. */
 type CallParties = { token: Hex; sender: Hex }
@@ -77,14 +64,14 @@ const executeInOrder = (calls: readonly TokenCall[], parties: CallParties, { rea
 
 /** Changes the multiplier now; a pending schedule is cancelled. */
 export const changeMultiplier = (to: string): TokenCall => {
-  const newMultiplier = parseMultiplier(to)
+  const newMultiplier = storage.parseMultiplier(to)
   return ({ token }, { readState, timestamp }) => {
-    const oldMultiplier = multiplierAt(readState, token, timestamp)
+    const oldMultiplier = storage.multiplierAt(readState, token, timestamp)
     const change = { oldMultiplier, newMultiplier, effectiveAtTimestamp: BigInt(timestamp) }
     return {
       input: tokenInput('updateMultiplier', [newMultiplier]),
       logs: [
-        ...(isScheduled(readState, token, timestamp) ? [cancelledLog(token, readState)] : []),
+        ...(storage.isScheduled(readState, token, timestamp) ? [cancelledLog(token, readState)] : []),
         tokenLog(token, 'MultiplierUpdated', { multiplier: newMultiplier }),
         tokenLog(token, 'UIMultiplierUpdated', change),
       ],
@@ -95,11 +82,11 @@ export const changeMultiplier = (to: string): TokenCall => {
 
 /** Schedules a multiplier, which takes effect without a log. Refused for the past, and while another is scheduled. */
 export const scheduleMultiplier = (to: string, effectiveAtS: number): TokenCall => {
-  const [newMultiplier, effectiveAt] = [parseMultiplier(to), BigInt(effectiveAtS)]
+  const [newMultiplier, effectiveAt] = [storage.parseMultiplier(to), BigInt(effectiveAtS)]
   return ({ token }, { readState, timestamp }) => {
     const input = tokenInput('updateUIMultiplier', [newMultiplier, effectiveAt])
-    if (effectiveAtS <= timestamp || isScheduled(readState, token, timestamp)) return { input, ...refused }
-    const current = multiplierAt(readState, token, timestamp)
+    if (effectiveAtS <= timestamp || storage.isScheduled(readState, token, timestamp)) return { input, ...refused }
+    const current = storage.multiplierAt(readState, token, timestamp)
     const change = { oldMultiplier: current, newMultiplier, effectiveAtTimestamp: effectiveAt }
     return {
       input,
@@ -113,24 +100,24 @@ export const scheduleMultiplier = (to: string, effectiveAtS: number): TokenCall 
 /** Cancels the pending schedule; refused without one. */
 export const cancelSchedule: TokenCall = ({ token }, { readState, timestamp }) => {
   const input = tokenInput('cancelUIMultiplierUpdate')
-  if (!isScheduled(readState, token, timestamp)) return { input, ...refused }
+  if (!storage.isScheduled(readState, token, timestamp)) return { input, ...refused }
   return {
     input,
     logs: [cancelledLog(token, readState)],
-    writes: [writeValue(scheduledMultiplierKey(token), 0n), writeValue(effectiveAtKey(token), 0n)],
+    writes: [writeValue(storage.scheduledMultiplierKey(token), 0n), writeValue(storage.effectiveAtKey(token), 0n)],
   }
 }
 
 const cancelledLog = (token: Hex, readState: ReadState): EmittedLog =>
   tokenLog(token, 'UIMultiplierUpdateCancelled', {
-    cancelledMultiplier: readState(scheduledMultiplierKey(token)),
-    cancelledEffectiveAt: readState(effectiveAtKey(token)),
+    cancelledMultiplier: readState(storage.scheduledMultiplierKey(token)),
+    cancelledEffectiveAt: readState(storage.effectiveAtKey(token)),
   })
 
 const multiplierWrites = (token: Hex, values: { current: bigint; scheduled: bigint; effectiveAt: bigint }) => [
-  writeValue(multiplierKey(token), values.current),
-  writeValue(scheduledMultiplierKey(token), values.scheduled),
-  writeValue(effectiveAtKey(token), values.effectiveAt),
+  writeValue(storage.multiplierKey(token), values.current),
+  writeValue(storage.scheduledMultiplierKey(token), values.scheduled),
+  writeValue(storage.effectiveAtKey(token), values.effectiveAt),
 ]
 
 /** Pauses features in addition to those already paused. */
@@ -139,7 +126,7 @@ export const pause =
   ({ token, sender }) => ({
     input: tokenInput('pause', [features]),
     logs: [tokenLog(token, 'Paused', { updater: sender, features })],
-    writes: [{ key: pausedFeaturesKey(token), change: (bits) => bits | packFeatures(features) }],
+    writes: [{ key: storage.pausedFeaturesKey(token), change: (bits) => bits | storage.packFeatures(features) }],
   })
 
 export const unpause =
@@ -147,24 +134,24 @@ export const unpause =
   ({ token, sender }) => ({
     input: tokenInput('unpause', [features]),
     logs: [tokenLog(token, 'Unpaused', { updater: sender, features })],
-    writes: [{ key: pausedFeaturesKey(token), change: (bits) => bits & ~packFeatures(features) }],
+    writes: [{ key: storage.pausedFeaturesKey(token), change: (bits) => bits & ~storage.packFeatures(features) }],
   })
 
 export const changeName = (newName: string): TokenCall => {
-  const packedName = packText(newName)
+  const packedName = storage.packText(newName)
   return ({ token, sender }) => ({
     input: tokenInput('updateName', [newName]),
     logs: [tokenLog(token, 'NameUpdated', { updater: sender, newName }), tokenLog(token, 'EIP712DomainChanged')],
-    writes: [writeValue(nameKey(token), packedName)],
+    writes: [writeValue(storage.nameKey(token), packedName)],
   })
 }
 
 export const changeSymbol = (newSymbol: string): TokenCall => {
-  const packedSymbol = packText(newSymbol)
+  const packedSymbol = storage.packText(newSymbol)
   return ({ token, sender }) => ({
     input: tokenInput('updateSymbol', [newSymbol]),
     logs: [tokenLog(token, 'SymbolUpdated', { updater: sender, newSymbol })],
-    writes: [writeValue(symbolKey(token), packedSymbol)],
+    writes: [writeValue(storage.symbolKey(token), packedSymbol)],
   })
 }
 
@@ -185,10 +172,10 @@ export const changeMetadata =
 export const changeSupplyCap =
   (newSupplyCap: bigint): TokenCall =>
   ({ token, sender }, { readState }) => {
-    const oldSupplyCap = readState(supplyCapKey(token))
+    const oldSupplyCap = readState(storage.supplyCapKey(token))
     return {
       input: tokenInput('updateSupplyCap', [newSupplyCap]),
       logs: [tokenLog(token, 'SupplyCapUpdated', { updater: sender, oldSupplyCap, newSupplyCap })],
-      writes: [writeValue(supplyCapKey(token), newSupplyCap)],
+      writes: [writeValue(storage.supplyCapKey(token), newSupplyCap)],
     }
   }
