@@ -1,6 +1,7 @@
 import type { RequestedFaults } from '../lib/fault-settings.ts'
 import type { Hex } from '../lib/hex.ts'
 import { isWithin, windowEndMs } from '../lib/recurring-window.ts'
+import { type Method, methods } from '../protocol/json-rpc-methods.ts'
 import type { DeferredTransaction, DevnetBlock, DevnetLog } from './chain/block-types.ts'
 import type { Chain } from './chain/chain.ts'
 import { digest } from './chain/hashes.ts'
@@ -14,7 +15,6 @@ import type { RpcHandler } from './node/json-rpc.ts'
 import { closeServer, openServer, portOf } from './node/node-server.ts'
 import { DevnetSockets } from './node/node-sockets.ts'
 import { createLaggingReplica, createUpToDateReplica } from './node/replica.ts'
-import { type CountedRequest, createRequestCounts, type RequestCounts } from './node/request-counts.ts'
 import { createMethods } from './node/rpc-methods.ts'
 import { createRecordReader, createStockList, type StockList } from './node/stock-list.ts'
 import { createTestActions } from './test-actions.ts'
@@ -39,7 +39,7 @@ export type DevnetOptions = {
   transactionsPerFlashblock?: number
   /** Whether corporate actions happen, feeds publish and the test token is listed. */
   calendar?: boolean
-  /** Whether these methods are answered. Public endpoints refuse them with 403. */
+  /** Whether `eth_getBlockReceipts` and `eth_call` are answered. Public endpoints refuse them with 403. */
   receipts?: boolean
   calls?: boolean
   /** Blocks from the tags `safe` and `finalized` to the newest. */
@@ -74,6 +74,7 @@ export type Devnet = ReturnType<typeof createTestActions> & {
   seal: () => DevnetBlock
   /** Replaces the newest blocks. Some transactions are dropped, some are moved to the next flashblock. */
   reorg: (depth: number, dropped?: readonly Hex[], moved?: readonly Hex[]) => readonly DevnetBlock[]
+  /** Number of requests by method and by kind, with refused ones. */
   requests: Readonly<Record<CountedRequest, number>>
   subscriptions: () => Record<DevnetSubscriptionKind, number>
   sockets: () => number
@@ -85,6 +86,7 @@ export type Devnet = ReturnType<typeof createTestActions> & {
 /** With faster blocks there is no calendar by default: a cycle would last only a minute or two. */
 const CALENDAR_BLOCK_MS = 1_000
 const QUEUED_BOUND = 10_000
+const WATCHERS_BOUND = 1_000
 /** Due steps to run before the event loop continues. Many are due after the machine slept. */
 const STEPS_PER_TURN_BOUND = 1_000
 
@@ -216,6 +218,38 @@ const createList = ({ seed, blockMs, calendar, isManual, now }: DevnetSettings, 
   const readNav = calendar ? createCalendarNav(seed, blockMs) : createNavCurve(seed)
   const readRecord = createRecordReader(world, (token) => readNav(token, isManual ? startedMs : now()))
   return createStockList([...tokens, lateToken, testToken], readRecord)
+}
+
+const countedRequests = [
+  ...(Object.keys(methods) as Method[]),
+  ...(['eth_call', 'eth_subscribe', 'eth_unsubscribe', 'unknown', 'list', 'post', 'socket'] as const),
+]
+type CountedRequest = (typeof countedRequests)[number]
+type RequestCounts = ReturnType<typeof createRequestCounts>
+
+/** Counts requests, and lets a test wait for a condition without polling. */
+const createRequestCounts = () => {
+  const requests = Object.fromEntries(countedRequests.map((name) => [name, 0])) as Record<CountedRequest, number>
+  const watchers = new Set<() => void>()
+  const changed = () => {
+    for (const watcher of watchers) watcher()
+  }
+  const countRequest = (name: string) => {
+    requests[countedRequests.find((counted) => counted === name) ?? 'unknown'] += 1
+    changed()
+  }
+  const until = (condition: () => boolean) =>
+    new Promise<void>((resolve) => {
+      if (watchers.size >= WATCHERS_BOUND) throw new Error(`only ${WATCHERS_BOUND} can wait at a time`)
+      const watcher = () => {
+        if (!condition()) return
+        watchers.delete(watcher)
+        resolve()
+      }
+      watchers.add(watcher)
+      watcher()
+    })
+  return { requests, countRequest, changed, until }
 }
 
 /** Transactions that wait for the next flashblock. */

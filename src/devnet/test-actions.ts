@@ -24,7 +24,7 @@ type Split = { to: string; effectiveAt?: number }
 /** An announcement; omitted texts are empty. */
 type AnnouncementRequest = { id: string; description?: string; uri?: string }
 
-type TokenDetails = { uri?: string; metadata?: Readonly<Record<string, string>>; supplyCap?: bigint }
+type DetailChanges = { uri?: string; metadata?: Readonly<Record<string, string>>; supplyCap?: bigint }
 
 /** `from` and `to` default to the custodian. A mint is from the zero address, a burn is to it. */
 type TransferRequest = { symbol?: string; address?: string; from?: string; to?: string; raw: bigint }
@@ -90,7 +90,7 @@ const createTokenActions = ({ inject, addressOf, operator }: ActionInputs) => {
         ...(to === undefined ? [] : [calls.changeSymbol(to)]),
       ),
     /** Changes other token details, in the order of these fields. */
-    updateDetails: ({ symbol, uri, metadata = {}, supplyCap }: TokenRef & TokenDetails) =>
+    updateDetails: ({ symbol, uri, metadata = {}, supplyCap }: TokenRef & DetailChanges) =>
       submit(
         symbol,
         ...(uri === undefined ? [] : [calls.changeContractUri(uri)]),

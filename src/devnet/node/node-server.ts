@@ -21,10 +21,8 @@ export type DevnetServerInputs = {
   sockets: DevnetSockets
   faults: Faults
   /** Called before each answer. */
-  onRequest: (kind: RequestKind) => void
+  onRequest: (kind: 'list' | 'post' | 'socket') => void
 }
-
-export type RequestKind = 'list' | 'post' | 'socket'
 
 /** Opens the two upstream interfaces on one port, with WebSockets on any path. */
 export const openServer = async (inputs: DevnetServerInputs, host: string, port: number): Promise<Server> => {
