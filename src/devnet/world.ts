@@ -1,6 +1,6 @@
 import type { Hex } from '../lib/hex.ts'
 import type { StateValues } from './chain/account-state.ts'
-import type { DeferredTransaction, DevnetBlock, DevnetLog, DevnetTransaction, TransactionOutcome } from './chain/block-types.ts'
+import type { DeferredTransaction, DevnetLog, DevnetTransaction, TransactionOutcome } from './chain/block-types.ts'
 import { Chain, GENESIS_MS } from './chain/chain.ts'
 import { digest } from './chain/hashes.ts'
 import { createCalendar, mintPausedSymbols, NAME_DELAY_BLOCKS } from './life/corporate-actions.ts'
@@ -30,25 +30,8 @@ export type WorldSettings = {
   calendar: boolean
 }
 
-/** A chain with its market, and the progress of the block being built. */
-export type World = {
-  chain: Chain
-  custodian: Hex
-  operator: Hex
-  trader: Hex
-  isListed: (token: DevnetToken, block: number) => boolean
-  /** Blocks until the list shows a new name. */
-  nameDelayBlocks: number
-  /** Makes the next flashblock: the scripted transactions and these. Late trades of the market are added at the seal. */
-  makeFlashblock: (transactions?: Transactions, isLate?: (index: number) => boolean) => readonly DevnetLog[]
-  seal: (outcomeOf?: (transaction: DevnetTransaction) => TransactionOutcome) => DevnetBlock
-  /** When the next flashblock or seal is due, by the clock. */
-  nextStepDueMs: () => number
-  isSealNext: () => boolean
-}
-
 /** Opens the chain at the start of a cycle some hundred blocks ago, and replays it up to now. */
-export const openWorld = (settings: WorldSettings, nowMs: number): World => {
+export const openWorld = (settings: WorldSettings, nowMs: number) => {
   const { blockMs, flashblockMs } = settings
   const flashblocksPerBlock = Math.max(1, Math.floor(blockMs / flashblockMs))
   const headNumber = Math.max(0, Math.floor((nowMs - GENESIS_MS) / blockMs))
@@ -57,7 +40,8 @@ export const openWorld = (settings: WorldSettings, nowMs: number): World => {
 
   let flashblocksMade = 0
   const late: DeferredTransaction[] = []
-  const makeFlashblock: World['makeFlashblock'] = (injected = [], isLate = () => false) => {
+  /** Executes the scripted transactions and the injected ones. Late trades of the market are added at the seal. */
+  const makeFlashblock = (injected: Transactions = [], isLate: (index: number) => boolean = () => false): readonly DevnetLog[] => {
     const { trades, events, last } = script.transactionsOf(chain.pending.number, flashblocksMade)
     late.push(...trades.filter((_, index) => isLate(index)))
     const timely = trades.filter((_, index) => !isLate(index))
@@ -78,7 +62,8 @@ export const openWorld = (settings: WorldSettings, nowMs: number): World => {
     chain,
     makeFlashblock,
     seal,
-    nextStepDueMs: () => {
+    /** The time at which the next flashblock or seal is due. */
+    nextStepDueMs: (): number => {
       const { number } = chain.pending
       const dueMs = isSealNext() ? number * blockMs : (number - 1) * blockMs + flashblocksMade * flashblockMs
       return GENESIS_MS + dueMs
@@ -86,6 +71,7 @@ export const openWorld = (settings: WorldSettings, nowMs: number): World => {
     isSealNext,
   }
 }
+export type World = ReturnType<typeof openWorld>
 
 type Script = {
   initialStateOf: (cycle: number) => StateValues
@@ -144,7 +130,10 @@ const openChain = (
   return new Chain({ salt, blockMs, initialState: initialStateOf(0) }, { number, transactions, initialState })
 }
 
-type ScheduledEvents = Pick<World, 'isListed' | 'nameDelayBlocks'> & {
+type ScheduledEvents = {
+  isListed: (token: DevnetToken, block: number) => boolean
+  /** Blocks until the list shows a new name. */
+  nameDelayBlocks: number
   stateAtStart: (cycle: number) => StateValues
   /** The transactions that execute first and last in a block. */
   transactions: (block: number) => Record<'first' | 'last', Transactions>

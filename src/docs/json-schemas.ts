@@ -66,6 +66,11 @@ export const messageTypes = {
   requests: Request.options.map(({ shape }) => shape.type.value),
 } as const
 
+export const isMessageType = (name: string): boolean =>
+  Object.values(messageTypes)
+    .flat()
+    .some((type) => type === name)
+
 const DEFS = '#/$defs/'
 
 /** A self-contained schema with examples for each message type, and `message` for every message to a listener. */

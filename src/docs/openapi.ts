@@ -24,7 +24,12 @@ export const serviceDescription = `A real-time feed of tokenized stocks: every o
 export function openApi() {
   const { updates, notices } = messageTypes
   const schemas: Readonly<Record<string, JsonSchema>> = {
-    ...Object.fromEntries(Object.entries(namedSchemas(SCHEMA_REF_PREFIX)).map(([id, schema]) => [id, withExamples(id, schema)])),
+    ...Object.fromEntries(
+      Object.entries(namedSchemas(SCHEMA_REF_PREFIX)).map(([id, schema]) => {
+        const examples = examplesOf(id)
+        return [id, { ...schema, ...(examples.length > 0 && { examples }) }]
+      }),
+    ),
     update: oneOf('A message of the tape.', updates),
     message: oneOf('Any message that a listener can receive.', [...updates, ...notices]),
   }
@@ -56,11 +61,6 @@ export function openApi() {
       },
     },
   }
-}
-
-function withExamples(id: string, schema: JsonSchema): JsonSchema {
-  const examples = examplesOf(id)
-  return examples.length > 0 ? { ...schema, examples } : schema
 }
 
 const oneOf = (description: string, types: readonly string[]) => ({

@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import type { asyncApi } from './asyncapi.ts'
-import { type JsonSchema, messageTypes } from './json-schemas.ts'
+import { isMessageType, type JsonSchema } from './json-schemas.ts'
 import type { openApi } from './openapi.ts'
 
 /** HTML whose texts are escaped, also in examples. */
@@ -92,7 +92,7 @@ export function messages({ components }: AsyncApi, types: readonly string[]): Ma
     if (!message || !schema) return ''
     return html`<section id="message-${type}">
 <h3><code>${type}</code></h3>
-<p>${message.summary} ${isPublished(type) ? html`<a class="soft" href="/schemas/${type}.json">schema</a>` : ''}</p>
+<p>${message.summary} ${isMessageType(type) ? html`<a class="soft" href="/schemas/${type}.json">schema</a>` : ''}</p>
 ${fieldsTable(schema)}
 ${message.examples.map(
   ({ payload }) =>
@@ -100,11 +100,6 @@ ${message.examples.map(
 )}</section>`
   })}`
 }
-
-const isPublished = (type: string): boolean =>
-  Object.values(messageTypes)
-    .flat()
-    .some((one) => one === type)
 
 export function parts({ components }: OpenApi, names: readonly string[]): Markup {
   return html`${names.map((name) => {

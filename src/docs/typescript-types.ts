@@ -1,6 +1,6 @@
 import { quoteFields, sessionFields } from '../protocol/fields.ts'
 import { typesOfKind, type UpdateType } from '../protocol/updates.ts'
-import { type JsonSchema, messageTypes, namedSchemas } from './json-schemas.ts'
+import { isMessageType, type JsonSchema, messageTypes, namedSchemas } from './json-schemas.ts'
 
 const REF_PREFIX = '#/'
 const factTypes = typesOfKind('movement', 'event', 'change')
@@ -57,7 +57,7 @@ export function typescriptTypes(): string {
     [
       '// The messages of stocktape.v1, made from the schemas of the relay that serves this file.\n',
       ...Object.entries(schemas)
-        .filter(([name]) => !isMessage(name))
+        .filter(([name]) => !isMessageType(name))
         .map(declareSchema),
       ...parts.map(({ name, description, fields }) =>
         declare(name.replace('<Type>', '<Type extends string>'), literalOf(withType(fields, TYPE_PARAMETER)), description),
@@ -74,7 +74,7 @@ export function typescriptTypes(): string {
         'A message as an amend contains it: without the fields that the tape adds.',
       ),
       ...Object.entries(schemas)
-        .filter(([name]) => isMessage(name))
+        .filter(([name]) => isMessageType(name))
         .map(declareSchema),
       declareUnion('FactMessage', factTypes, 'A message about one fact on the chain, which a retract or an amend can follow.'),
       declareUnion('Update', updates, 'A message of the tape.'),
@@ -88,11 +88,6 @@ export function typescriptTypes(): string {
     ].join('\n'),
   )
 }
-
-const isMessage = (name: string): boolean =>
-  Object.values(messageTypes)
-    .flat()
-    .some((type) => type === name)
 
 function indent(text: string): string {
   let depth = 0
@@ -113,7 +108,7 @@ function indent(text: string): string {
 }
 
 const typeNameOf = (name: string): string => {
-  if (!isMessage(name)) return name
+  if (!isMessageType(name)) return name
   const isRequest = messageTypes.requests.some((type) => type === name)
   return `${name.charAt(0).toUpperCase()}${name.slice(1)}${isRequest ? 'Request' : 'Message'}`
 }

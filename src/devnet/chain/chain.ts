@@ -111,7 +111,9 @@ export class Chain {
       this.#state.unseal(block.valuesBefore)
       this.#sealed.delete(block.number)
     }
-    this.#head = this.#sealed.get(first.number - 1) ?? this.#anchorBlockBefore(first)
+    const number = first.number - 1
+    const anchorBlock = { ...this.#genesisBlock, number, ...this.#timestampsOf(number), hash: first.parentHash }
+    this.#head = this.#sealed.get(number) ?? anchorBlock
     const blocks = replaced.map((block) => {
       const kept = this.#applyOutcomes(block.transactions, outcomeOf)
       this.#pending = this.#reexecute(this.#createPending(), kept)
@@ -207,11 +209,6 @@ export class Chain {
     const hashes = transactions.map((transaction, index) => ({ hash: this.#hashes.transactionHash(number, index, transaction) }))
     const hash = this.#hashes.blockHash(number, hashes)
     return { number, ...this.#timestampsOf(number), hash, parentHash: ZERO_WORD, transactions: [], logs: [] }
-  }
-
-  #anchorBlockBefore(first: DevnetBlock): DevnetBlock {
-    const number = first.number - 1
-    return { ...this.#genesisBlock, number, ...this.#timestampsOf(number), hash: first.parentHash }
   }
 }
 

@@ -9,7 +9,7 @@ import { type Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { WebSocketServer } from 'ws'
 import type { Faults, HttpRefusal } from '../faults/faults.ts'
-import { CallError, errorReply, handleRequest, type RpcHandler, type RpcReply } from './json-rpc.ts'
+import { CallError, errorReply, handleRequest, type RpcHandler } from './json-rpc.ts'
 import { type DevnetSockets, SOCKETS_BOUND } from './node-sockets.ts'
 
 const BODY_BOUND_BYTES = 1_024 * 1_024
@@ -42,6 +42,8 @@ export const closeServer = async (server: Server): Promise<void> => {
   await closed
 }
 
+const notJson = new CallError(-32600, 'content type must be application/json', 415)
+
 const createApp = ({ readListBody, selectNode, faults, onRequest }: DevnetServerInputs): Hono<{ Bindings: HttpBindings }> => {
   const app = new Hono<{ Bindings: HttpBindings }>()
   app.use(async (c, next) => {
@@ -64,9 +66,9 @@ const createApp = ({ readListBody, selectNode, faults, onRequest }: DevnetServer
       onRequest('post')
       if (faults.rpc) return refusalResponse(faults.rpc, errorReply(errorOfStatus(faults.rpc.status)).text)
       const type = c.req.header('content-type')?.split(';')[0]?.trim()
-      if (type !== 'application/json')
-        return toResponse(errorReply(new CallError(-32600, 'content type must be application/json', 415)))
-      return toResponse(handleRequest(await c.req.text(), selectNode()))
+      const isJson = type === 'application/json'
+      const { status, text } = isJson ? handleRequest(await c.req.text(), selectNode()) : errorReply(notJson)
+      return json(status, text)
     })
     app.all(path, () => json(405, errorRecord(405), { allow: 'POST' }))
   }
@@ -102,8 +104,6 @@ const acceptSockets = (server: Server, { sockets, faults, onRequest }: DevnetSer
 
 const json = (status: number, text: string, headers: Record<string, string> = {}): Response =>
   new Response(text, { status, headers: { 'content-type': 'application/json', ...headers } })
-
-const toResponse = ({ status, text }: RpcReply): Response => json(status, text)
 
 const refusalResponse = ({ status, body, ...refusal }: HttpRefusal, text: string): Response =>
   json(status, body ?? text, retryAfterHeader(refusal))

@@ -4,7 +4,7 @@ import type { Chain } from '../chain/chain.ts'
 import { digest } from '../chain/hashes.ts'
 import type { Faults } from '../faults/faults.ts'
 
-/** How many blocks a stuck pending state is behind the newest. */
+/** Blocks from a stuck pending state to the newest block. */
 const STUCK_BLOCKS = 5
 
 /** The chain as one node behind a load balancer sees it. */

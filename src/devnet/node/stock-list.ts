@@ -25,22 +25,6 @@ type StockRecord = {
   [unknown: string]: unknown
 }
 
-export type StockList = {
-  /** The records as they would be served now. */
-  records: () => readonly StockRecord[]
-  /** Adds a record, also of a token that has one. */
-  add: (record: StockRecord) => void
-  /** Removes the record with this symbol or address. */
-  remove: (symbolOrAddress: string) => void
-  /** Overrides fields of the record with this symbol or address; an undefined field is omitted. */
-  change: (symbolOrAddress: string, fields: StockRecord) => void
-  /** Serves this body, or the true body changed by a function; undefined serves the true body again. */
-  corrupt: (body: string | ((body: string) => string) | undefined) => void
-  /** The lower-case address of the token with this symbol on the list, or issued under it. */
-  addressOf: (symbol: string) => Hex
-  body: () => string
-}
-
 // Not yet in TypeScript's library; Node has it since 21.
 const { rawJSON } = JSON as typeof JSON & { rawJSON: (text: string) => unknown }
 
@@ -48,10 +32,7 @@ const { rawJSON } = JSON as typeof JSON & { rawJSON: (text: string) => unknown }
 type ListEntry = { readRecord: () => StockRecord | undefined; overrides: StockRecord; issuedAs?: string }
 
 /** The list of some tokens. `readRecord` is called each time the list is served. */
-export const createStockList = (
-  tokens: readonly DevnetToken[],
-  readRecord: (token: DevnetToken) => StockRecord | undefined,
-): StockList => {
+export const createStockList = (tokens: readonly DevnetToken[], readRecord: (token: DevnetToken) => StockRecord | undefined) => {
   let entries: ListEntry[] = tokens.map((token) => ({ readRecord: () => readRecord(token), overrides: {}, issuedAs: token.symbol }))
   let bodyOverride: string | ((body: string) => string) | undefined
 
@@ -76,22 +57,27 @@ export const createStockList = (
   const body = () => JSON.stringify({ tokens: entries.flatMap(servedRecords).map(withExactMultiplier) })
 
   return {
-    records: () => entries.flatMap(servedRecords),
-    add: (record) => {
+    /** The records as they would be served now. */
+    records: (): readonly StockRecord[] => entries.flatMap(servedRecords),
+    /** Adds a record, also of a token that has one. */
+    add: (record: StockRecord): void => {
       entries.push({ readRecord: () => ({}), overrides: record })
     },
-    remove: (symbolOrAddress) => {
+    remove: (symbolOrAddress: string): void => {
       const entry = findEntry(symbolOrAddress)
       entries = entries.filter((listed) => listed !== entry)
     },
-    change: (symbolOrAddress, fields) => {
+    /** Overrides fields of a record; an undefined field is omitted. */
+    change: (symbolOrAddress: string, fields: StockRecord): void => {
       const entry = findEntry(symbolOrAddress)
       entry.overrides = { ...entry.overrides, ...fields }
     },
-    corrupt: (override) => {
+    /** Serves this body, or the true body changed by a function; undefined serves the true body again. */
+    corrupt: (override: typeof bodyOverride): void => {
       bodyOverride = override
     },
-    addressOf: (symbol) => {
+    /** The lower-case address of the token with this symbol on the list, or issued under it. */
+    addressOf: (symbol: string): Hex => {
       const [record] = servedRecords(entryOfSymbol(symbol))
       if (!record?.contract_address) throw new Error(`${symbol} has no address`)
       return toLowerHex(record.contract_address)
@@ -99,6 +85,7 @@ export const createStockList = (
     body: () => (typeof bodyOverride === 'function' ? bodyOverride(body()) : (bodyOverride ?? body())),
   }
 }
+export type StockList = ReturnType<typeof createStockList>
 
 /** A double cannot hold the multiplier's eighteen decimals, so its digits are written unchanged. */
 const withExactMultiplier = (record: StockRecord) =>

@@ -136,7 +136,7 @@ export class Answers {
     }
   }
 
-  /** Whether the node had the block, and the relay would notice a reorganisation of it. */
+  /** True if the node had the block and the relay would notice its reorganisation. */
   #isTrusted({ number, several }: { number: number; several: boolean }, result: Buffer, head: number): boolean {
     const { chainState } = this.#options
     if (isEmptyResult(result)) return number <= Math.max(chainState.safe ?? 0, head - FINAL_DEPTH_BLOCKS)
