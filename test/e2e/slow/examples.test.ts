@@ -40,9 +40,7 @@ async function openStack() {
 
 /** The code of a recipe, for this relay. */
 const codeOf = (id: string, { url, wsUrl }: DeployedRelay): string =>
-  (recipes.find((recipe) => recipe.id === id)?.source ?? '')
-    .replaceAll(ORIGIN, url)
-    .replaceAll(ORIGIN.replace('http', 'ws'), wsUrl)
+  (recipes.find((recipe) => recipe.id === id)?.source ?? '').replaceAll(ORIGIN, url).replaceAll(ORIGIN.replace('http', 'ws'), wsUrl)
 
 /** A page with its errors, except for failed requests. */
 type OpenedPage = { readonly page: Page; readonly errors: readonly string[]; readonly sockets: readonly string[] }
