@@ -58,7 +58,6 @@ export type Devnet = ReturnType<typeof createTestActions> & {
   faults: Faults
   /** The truth, to compare with the messages of a relay. */
   chain: Pick<Chain, 'head' | 'pending' | 'oldest' | 'block' | 'blockOfHash' | 'valueAt'>
-  /** The stocks listed at the start. */
   tokens: readonly DevnetToken[]
   list: StockList
   custodian: Hex

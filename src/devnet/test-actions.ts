@@ -21,14 +21,12 @@ type TokenRef = { symbol: string }
 /** A new multiplier in decimal, such as `2` or `1.000537939576369481`; immediate, or at a second of Unix time. */
 type Split = { to: string; effectiveAt?: number }
 
-/** An announcement; omitted texts are empty. */
 type AnnouncementRequest = { id: string; description?: string; uri?: string }
 
 type DetailChanges = { uri?: string; metadata?: Readonly<Record<string, string>>; supplyCap?: bigint }
 
 /** `from` and `to` default to the custodian. A mint is from the zero address, a burn is to it. */
 type TransferRequest = { symbol?: string; address?: string; from?: string; to?: string; raw: bigint }
-/** The memo has 32 bytes. */
 type MemoTransfer = TransferRequest & { memo: Hex }
 
 /**

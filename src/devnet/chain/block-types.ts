@@ -3,7 +3,6 @@ import type { ReadState, StateWrite } from './account-state.ts'
 
 export type EmittedLog = { address: Hex; topics: readonly Hex[]; data: Hex }
 
-/** A log as the node sends it. */
 export type DevnetLog = EmittedLog & {
   blockHash: Hex
   blockNumber: Hex
@@ -22,7 +21,6 @@ export type ExecutionContext = { readState: ReadState; timestamp: number }
 /** Builds a transaction when it executes, because its logs may depend on the state. */
 export type DeferredTransaction = (context: ExecutionContext) => UnsignedTransaction
 
-/** A transaction before it is in a block. */
 export type UnsignedTransaction = {
   from: Hex
   to: Hex

@@ -23,7 +23,6 @@ export type Genesis = { salt: string; blockMs: number; initialState: StateValues
 type PendingBlockDraft = PendingDevnetBlock & { transactions: DevnetTransaction[]; logs: DevnetLog[] }
 type SealedDevnetBlock = DevnetBlock & { valuesBefore: StateValues }
 
-/** The sealed blocks, the block being built, and the state of every account in each. */
 export class Chain {
   #genesis: Genesis
   #hashes: ChainHashes

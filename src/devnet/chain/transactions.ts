@@ -56,7 +56,6 @@ export const buildTransfer = ({ token, from, to, raw }: TokenTransfer, sender: H
 /** A memo's 32 bytes. */
 export const encodeMemo = (text: string): Hex => stringToHex(text, { size: 32 })
 
-/** Adds a memo to a transfer. */
 export const addMemo = (transfer: UnsignedTransaction, { to, raw }: TokenTransfer, memo: Hex): UnsignedTransaction => ({
   ...transfer,
   input: tokenInput('transferWithMemo', [to, raw, memo]),
@@ -74,7 +73,6 @@ export const addSeizure = (transfer: UnsignedTransaction, { from, to, raw }: Tok
   ],
 })
 
-/** The sender of a transfer: its holder, or the custodian for a mint. */
 export const senderOf = ({ from }: TokenTransfer, custodian: Hex): Hex => (from === ZERO_ADDRESS ? custodian : from)
 
 export const buildApproval = ({ token, from, to, raw }: TokenTransfer): UnsignedTransaction => ({

@@ -11,7 +11,6 @@ import type { Faults } from './faults.ts'
 /** Share of the transactions that a reorg replaces. */
 const LOST_IN_REORG = 0.1
 
-/** An address that no list contains. */
 const NOBODY: Hex = `0x${'dead'.repeat(10)}`
 
 /** The requested faults that happen by chance. The seed decides, so every run has the same faults. */

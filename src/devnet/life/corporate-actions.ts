@@ -26,7 +26,6 @@ export const NAME_DELAY_BLOCKS = 10
 /** The operator acts for the issuer, with the custodian's tokens, and seizes the debtor's. */
 type Actors = { custodian: Hex; operator: Hex; debtor: Hex }
 
-/** A cycle's number, and the time in seconds of a block in it. */
 type Cycle = { number: number; timestampOf: (blockInCycle: number) => number }
 
 /** An action and its block in the cycle. The last block has none, since a chain may start there. */

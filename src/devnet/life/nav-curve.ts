@@ -34,7 +34,6 @@ const ZERO_MS = 3 * 60_000
 /** Feeds that publish nothing on weekends, as on Base. */
 const weekendHoldingSymbols: readonly string[] = ['AMZNc', 'METAc', 'MSTRc']
 
-/** A reference value that a feed has published. */
 export type NavRound = { price: number; updatedAtMs: number }
 
 /** The newest round of a token's feed at a time. */

@@ -1,6 +1,6 @@
 import { digest } from '../chain/hashes.ts'
 
-/** Returns numbers from 0 to 1, without 1. */
+/** Returns numbers from 0 to below 1. */
 export type RandomSource = () => number
 
 /** Pseudo-random numbers that the seed determines (sfc32, seeded with SHA-256). */

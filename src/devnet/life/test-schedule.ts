@@ -19,7 +19,6 @@ export type TestStep = {
   /** Seconds after the start. */
   atS: number
   what: string
-  /** The messages that it causes. */
   messages: readonly string[]
   /** A step that happens by itself has no transaction. */
   plan?: Plan
@@ -31,7 +30,6 @@ const at = (minute: number, second: number): number => minute * 60 + second
 
 /** Above the greatest age of a round that counts. */
 const OLD_ROUND_AGE_S = 27 * 3_600
-/** The ordinals of transfers and mints. */
 const PAUSED_FEATURES = [0, 1]
 
 /** Transfers happen at these seconds of these minutes: not in minute 5, which has the pause, or in the silent minute 9. */
@@ -56,7 +54,6 @@ export const regularSteps: readonly TestStep[] = [
   })),
 ]
 
-/** The lines of the table in the document. */
 export const singleSteps: readonly TestStep[] = [
   {
     atS: at(1, 10),

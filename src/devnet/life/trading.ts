@@ -129,7 +129,6 @@ const dealSupply = (
   return balancesByToken
 }
 
-/** The trades in each flashblock of the first half of every cycle. */
 const drawTrades = (
   random: RandomSource,
   tokens: readonly DevnetToken[],

@@ -11,7 +11,7 @@ export type Validity = 'pending' | 'head' | 'sealed'
 /** Time after its request for which an answer may be reused, even if nothing happens on the chain. */
 export const maxAgeMs: Readonly<Record<Validity, number>> = { pending: 200, head: 60_000, sealed: 3_600_000 }
 
-/** Counts of the chain's changes, such as they were when a call was made. */
+/** Counts of the chain's changes at the time of a call. */
 export type ChainVersion = Pick<ChainState, 'reorgCount' | 'headCount' | 'pendingCount'>
 
 /** Whether an answer of one version is valid at the other. */

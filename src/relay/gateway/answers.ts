@@ -27,7 +27,6 @@ const queueBounds = {
 /** The answers of a node that has nothing, or that does not have it yet. */
 const emptyResult = /^(null|\[\]|"0x0*")$/
 const EMPTY_RESULT_BOUND_BYTES = 68
-/** The status with which a public endpoint refuses a method. */
 const FORBIDDEN_STATUS = 403
 
 const upstreamBusy = limitExceeded('the upstream is over its rate limit now; come back in a moment')

@@ -36,7 +36,6 @@ const HEAD_RETRY_MS = 50
 const FILTER_WEIGHT_BOUND = 50_000
 /** Random bytes of a subscription id, so that it differs from the ids of earlier processes. */
 const ID_PREFIX_BYTES = 12
-/** The name of the count of these connections in all processes. */
 const COUNT_NAME = 'rpc'
 const NO_UPSTREAM = 'this process has no upstream (ROLE=edge): set UPSTREAM_RPC_URL, or ask another one'
 const noUpstream = new Refusal(404, 'no_upstream', `There is no JSON-RPC here: ${NO_UPSTREAM}.`)

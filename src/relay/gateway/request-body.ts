@@ -4,7 +4,7 @@ import type { ByteBudget } from '../edge/limits/byte-budget.ts'
 /** Bytes of a too large body to read and discard, so that its sender can read the error. */
 const DISCARDED_BOUND_BYTES = 32 * 2 ** 20
 
-/** A body, or the reason why there is none; `gone` if the sender left. */
+/** A body, or the reason for its absence; `gone` if the sender left. */
 export type Body = Buffer | 'too_large' | 'no_room' | 'gone'
 
 /** Reads the body of a request up to a bound. Until it is complete, its bytes count against the client's budget. */

@@ -15,9 +15,8 @@ export type Reply = {
 
 export type RpcBackend = { readonly answers: Answers; readonly chainState: ChainState }
 
-/** A client and its transport. */
 export type Caller = {
-  /** The name in the queues, in which clients take turns. */
+  /** The client's name in the queues. */
   readonly client: string
   /** Counts requests against the rate, except `prepaid` ones; returns for each whether it is allowed. */
   readonly takeRate: (methods: readonly string[], prepaid?: number) => readonly boolean[]

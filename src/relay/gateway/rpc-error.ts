@@ -1,4 +1,3 @@
-/** The codes of JSON-RPC 2.0 and of Ethereum nodes. */
 export const errorCodes = {
   parseError: -32700,
   invalidRequest: -32600,
@@ -9,7 +8,7 @@ export const errorCodes = {
   limitExceeded: -32005,
 } as const
 
-/** The error that answers a call: a JSON-RPC error, and the HTTP status if it is not 200. */
+/** The answer to a call that failed. */
 export class RpcError extends Error {
   readonly code: number
   readonly status: number

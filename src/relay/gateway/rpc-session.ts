@@ -111,7 +111,6 @@ export class RpcSession {
     this.#outlet.end(closeReason, null)
   }
 
-  /** Ends all work of a connection that is closed or is being closed. */
   release(reason: CloseReason | 'client' = 'client'): void {
     if (this.#isClosed) return
     this.#isClosed = true
@@ -208,7 +207,6 @@ export class RpcSession {
     return !isBurst || overdue > Math.max(backlogBoundBytes, BURST_BOUND_BYTES)
   }
 
-  /** Bytes that the client should have read by now. */
   get #overdueBytes(): number {
     const { backlog, takenBytes } = this.#outlet
     return backlog - Math.max(0, Math.min(backlog, this.#graceUpTo - takenBytes))

@@ -27,7 +27,6 @@ type Options = RpcSessionContext & {
   readonly connectionMetrics: { opened(): void; closed(reason: CloseReason | 'client'): void }
 }
 
-/** All WebSocket connections at `/rpc`. */
 export class RpcSockets {
   readonly #options: Options
   readonly #sessions = new Set<RpcSession>()
@@ -88,7 +87,6 @@ export class RpcSockets {
     for (const session of this.#sessions) if (clients.has(session.address)) session.close('forbidden')
   }
 
-  /** Closes every connection because the relay stops. */
   drain(): void {
     for (const session of this.#sessions) session.close('going_away')
   }

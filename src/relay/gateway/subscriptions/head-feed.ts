@@ -75,7 +75,7 @@ export class HeadFeed {
     }
   }
 
-  /** The node that answers may lag behind the one that announced the head. */
+  /** Waits, because the node that answers may lag behind the one that announced the head. */
   async #waitToRetry(): Promise<boolean> {
     if (this.#retries >= RETRIES_BOUND) return false
     this.#retries += 1

@@ -46,7 +46,7 @@ export class LogFeed {
   /** The first blocks of the newest reorganisations. `#doubtCount` counts all. */
   readonly #doubtedFrom: number[] = []
   #doubtCount = 0
-  /** The count when a block was last settled. */
+  /** `#doubtCount` when a block was last settled. */
   #doubtsAtSettling = 0
   /** Whether the logs being sent are of a backfill. */
   #isLate = false
@@ -60,7 +60,6 @@ export class LogFeed {
     this.#options = options
   }
 
-  /** The start of a subscription that opens now. */
   get subscriptionStart(): Pick<Subscription, 'firstIndex' | 'head' | 'beforeReorg'> {
     return { firstIndex: this.#sentCount, head: this.#head, beforeReorg: null }
   }
@@ -226,7 +225,6 @@ export class LogFeed {
   }
 }
 
-/** The head of a subscription when a log was sent. */
 const headAt = ({ head, beforeReorg }: Subscription, index: number): number | null =>
   beforeReorg !== null && index < beforeReorg.sentCount ? beforeReorg.head : head
 
@@ -248,7 +246,6 @@ function logToJson(log: Log, { blockHash, removed }: { blockHash: Hex | null; re
   })
 }
 
-/** Whether two logs of the same key have the same content. */
 const isSameLog = (one: Log, other: Log): boolean =>
   one.address === other.address &&
   one.data === other.data &&
