@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
 
-/** Builds the board into dist/board, unless what is there was made from the same sources. */
+/** Builds the board into dist/board, unless the board there is of the same sources. */
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const outDir = join(root, 'dist/board')
@@ -16,7 +16,7 @@ type NewFile = { readonly name: string; readonly content: string | Uint8Array }
 const digest = digestOfSources()
 if (digest !== readDigest()) await replaceBoard()
 
-/** Of all that the build reads: the packages, how TypeScript is read, and the sources. */
+/** Covers all that the build reads: the packages, the settings of TypeScript, and the sources. */
 function digestOfSources(): string {
   const hash = createHash('sha256')
   for (const path of globSync(['package-lock.json', 'tsconfig.json', 'src/{board,sdk}/**/*.*'], { cwd: root }).sort())
@@ -32,7 +32,7 @@ function readDigest(): string | null {
   }
 }
 
-/** A relay without a board runs all the same, so only a mistake in the sources is a failure. */
+/** A relay runs without a board too, so only a mistake in the sources is a failure. */
 async function replaceBoard(): Promise<void> {
   const vite = await import('vite').catch((failure: unknown) => report('its tools are development dependencies', failure))
   if (!vite) return
@@ -47,23 +47,23 @@ function report(reason: string, failure: unknown): null {
   return null
 }
 
-/** In memory, so that an interrupted build leaves nothing behind. */
+/** Builds in memory, so that an interrupted build leaves no files. */
 async function build(vite: typeof import('vite')): Promise<readonly NewFile[]> {
   const result = await vite.build({
     configFile: false,
     root: join(root, 'src/board'),
     base: './',
     logLevel: 'warn',
-    // No settings of a folder above this one.
+    // Ignores settings in folders above this one.
     css: { postcss: {} },
-    // Also where NODE_ENV is not production: a development build names the folders of this machine.
+    // A development build names the folders of this machine.
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact', development: false } },
     build: {
       write: false,
       assetsInlineLimit: 0,
       modulePreload: false,
       reportCompressedSize: false,
-      // The licenses of what the script contains ask to be passed on with it.
+      // The licenses of the bundled packages must be part of every copy.
       license: { fileName: 'licenses.md' },
     },
   })
@@ -71,7 +71,7 @@ async function build(vite: typeof import('vite')): Promise<readonly NewFile[]> {
   return result.output.map((file) => ({ name: file.fileName, content: 'code' in file ? file.code : file.source }))
 }
 
-/** A relay that starts meanwhile reads the old board or the new one, never some files of each. */
+/** A relay that starts during the build reads the old board or the new one, never files of both. */
 async function write(files: readonly NewFile[]): Promise<void> {
   await mkdir(dirname(outDir), { recursive: true })
   const scratch = await mkdtemp(`${outDir}-`)
@@ -87,7 +87,7 @@ async function write(files: readonly NewFile[]): Promise<void> {
   }
 }
 
-/** Another build may put its board there at any moment. One of the same sources stays. */
+/** Another build may put its board in place at any moment. It stays if it is of the same sources. */
 async function moveIntoPlace(newDir: string, oldDir: string): Promise<void> {
   while (digest !== readDigest()) {
     await rm(oldDir, { recursive: true, force: true })
@@ -96,7 +96,7 @@ async function moveIntoPlace(newDir: string, oldDir: string): Promise<void> {
   }
 }
 
-/** Whether it was renamed; false where one of these is the reason that it was not. */
+/** Renames a folder; returns false if it fails with one of these codes. */
 async function renameUnless(codes: readonly unknown[], from: string, to: string): Promise<boolean> {
   try {
     await rename(from, to)

@@ -4,25 +4,24 @@ import { fileURLToPath } from 'node:url'
 import { build, type Plugin } from 'vite'
 import { documents } from '../docs/documents.ts'
 
-/** Builds the program into dist: main.js, the chunks that it loads on demand, and what they read. Nothing else has to be installed. */
+/** Builds the program into dist: main.js, the chunks that it loads on demand, and the files that they read. It needs no packages. */
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const src = join(root, 'src')
 const dist = join(root, 'dist')
 
-/** What the program reads while it runs. */
+/** Files that the program reads while it runs. */
 const filesRead = ['protocol/README.md', 'docs/programs']
 
-/** The oldest Node of package.json. */
 const TARGET = 'node22.18'
 
-/** The documents are the same in every process. Making them takes long and many megabytes, so a built program reads them. */
+/** Replaces the documents by files: making them takes long and many megabytes, and every process would get equal ones. */
 const builtDocuments: Plugin = {
   name: 'built documents',
   load: (id) => (id === join(src, 'docs/documents.ts') ? builtDocumentsModule : null),
 }
 
-/** A document is read when it is first asked for. */
+/** Reads a document when it is first requested. */
 const builtDocumentsModule = `import { readFileSync } from 'node:fs'
 const read = (name) => readFileSync(new URL('./built/' + name, import.meta.url))
 const lazily = (document, name) => {
@@ -33,7 +32,7 @@ export const documents = new Map(
   JSON.parse(read('index.json')).map(([path, name, document]) => [path, lazily(document, name)]),
 )`
 
-/** A module finds the files that it reads as if it still stood where it stands in src, with dist in its place. */
+/** Lets a bundled module find its files in dist, at the paths that they have in src. */
 const ownPlaces: Plugin = {
   name: 'own places',
   transform(code, id) {
@@ -49,7 +48,7 @@ const result = await build({
   logLevel: 'warn',
   envDir: false,
   publicDir: false,
-  // No settings of a folder above this one.
+  // Ignores settings in folders above this one.
   css: { postcss: {} },
   plugins: [builtDocuments, ownPlaces],
   ssr: { noExternal: true },
@@ -57,7 +56,7 @@ const result = await build({
     ssr: join(src, 'main.ts'),
     write: false,
     target: TARGET,
-    // Names in a stack trace are worth more than the kilobytes.
+    // Keeps names for stack traces.
     minify: false,
     sourcemap: true,
     license: { fileName: 'licenses.md' },

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-/** Writes dist/sbom.json: the packages whose code is in the built program and the board, for tools that look for known bugs in them. */
+/** Writes dist/sbom.json for security scanners: the packages whose code is in the built program and the board. */
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const licenseFiles = ['dist/licenses.md', 'dist/board/licenses.md']
@@ -14,7 +14,7 @@ type Bom = {
   readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[]
 }
 
-/** The bundler wrote the licenses of what it has put in: `## ws - 8.23.0 (MIT)`. */
+/** The bundler has listed the licenses of these packages, as in `## ws - 8.23.0 (MIT)`. */
 const bundled = new Set(
   licenseFiles.flatMap((file) =>
     [...readFileSync(`${root}/${file}`, 'utf8').matchAll(/^## (\S+) - (\S+) \(/gm)].map(
@@ -25,7 +25,7 @@ const bundled = new Set(
 const json = execFileSync('npm', ['sbom', '--sbom-format=cyclonedx', '--package-lock-only'], { cwd: root, maxBuffer: 2 ** 26 })
 const bom: Bom = JSON.parse(String(json))
 const { metadata } = bom
-// npm calls all of them development dependencies, because nothing has to be installed beside a bundle.
+// Removes the mark of a development dependency, which npm puts on all bundled packages.
 const components = bom.components
   .filter((component) => bundled.has(component['bom-ref']))
   .map((part) => ({ ...part, properties: [] }))

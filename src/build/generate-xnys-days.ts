@@ -1,9 +1,9 @@
 /**
  * Prints `xnys-days.ts`: the days on which the New York Stock Exchange is closed, or closes early.
  *
- * To add a year, once NYSE has announced it (each December, three years ahead): set `lastYear`, put the announcement in
- * `source`, run `npm run calendar`, and compare the new dates with the announcement. A day that follows from no rule, such as
- * a day of mourning, is a row in `unscheduledHolidays` or `unscheduledEarlyCloses`. A new holiday is a row in `holidaysOf`.
+ * NYSE announces a year each December, three years ahead. To add it, set `lastYear`, put the announcement in `source`, run
+ * `npm run calendar`, and compare the new rows with the announcement. A day without a rule, such as a day of mourning, is a
+ * row in `unscheduledHolidays` or `unscheduledEarlyCloses`. A new holiday is a row in `holidaysOf`.
  */
 
 type Day = { readonly date: string; readonly name: string }
@@ -75,11 +75,11 @@ function namedDates(name: string, days: readonly Day[]): string {
   return lines.length > 1 ? text : text.replaceAll('`', "'")
 }
 
-/** The holidays of NYSE Rule 7.2, each on the date on which it is observed. */
+/** The holidays of NYSE Rule 7.2, each on its observed date. */
 function holidaysOf(year: number): Day[] {
   const newYear = at(year, 1, 1)
   const days: readonly (readonly [Date | null, string])[] = [
-    // A Saturday's New Year would be observed on the last day of the year before, when the books are closed: it is not observed.
+    // New Year on a Saturday is not observed: the day before is the last of the year, when the books are closed.
     [newYear.getUTCDay() === SATURDAY ? null : observed(newYear), "New Year's Day"],
     [weekdayFrom(at(year, 1, 15), MONDAY), 'Martin Luther King, Jr. Day'],
     [weekdayFrom(at(year, 2, 15), MONDAY), "Washington's Birthday"],
@@ -99,25 +99,24 @@ function earlyClosesOf(year: number): Day[] {
   return [
     ...aroundIndependenceDay(year),
     { date: iso(plus(thanksgiving(year), 1)), name: 'Day after Thanksgiving' },
-    // A Friday's Christmas Eve is the holiday itself.
+    // If Christmas Eve is a Friday, it is the observed holiday itself.
     ...(isMondayToThursday(christmasEve) ? [{ date: iso(christmasEve), name: 'Christmas Eve' }] : []),
   ]
 }
 
-/** Before 2013, a Thursday's holiday shortened the Friday after it. Since then it shortens the day before, as every other. */
+/** Before 2013, a holiday on a Thursday shortened the Friday after it. Since 2013 it shortens the day before it. */
 function aroundIndependenceDay(year: number): Day[] {
   const [dayBefore, holiday, dayAfter] = [at(year, 7, 3), at(year, 7, 4), at(year, 7, 5)]
   if (year < 2013 && holiday.getUTCDay() === THURSDAY) return [{ date: iso(dayAfter), name: 'Day after Independence Day' }]
   return isMondayToThursday(dayBefore) ? [{ date: iso(dayBefore), name: 'Day before Independence Day' }] : []
 }
 
-/** A Saturday's holiday is observed on the Friday before, a Sunday's on the Monday after. */
+/** A holiday on a Saturday is observed on the Friday before, one on a Sunday on the Monday after. */
 function observed(date: Date): Date {
   if (date.getUTCDay() === SATURDAY) return plus(date, -1)
   return date.getUTCDay() === SUNDAY ? plus(date, 1) : date
 }
 
-/** The fourth Thursday of November. */
 const thanksgiving = (year: number): Date => weekdayFrom(at(year, 11, 22), THURSDAY)
 
 /** Oudin's algorithm: the Sunday after the first full moon of spring in the Gregorian calendar. */
@@ -131,7 +130,7 @@ function easterSunday(year: number): Date {
   return plus(at(year, 3, 28), fullMoon - weekday)
 }
 
-/** The first such weekday on the date or after it. */
+/** The first date with this weekday, on or after `date`. */
 const weekdayFrom = (date: Date, weekday: number): Date => plus(date, (7 + weekday - date.getUTCDay()) % 7)
 
 const isMondayToThursday = (date: Date): boolean => date.getUTCDay() >= MONDAY && date.getUTCDay() < FRIDAY

@@ -1,9 +1,9 @@
 import type { RequestedFaults } from '../lib/fault-settings.ts'
 import { startDevnet } from './devnet.ts'
 
-/** Starts the built-in chain as the upstream of a relay: with what the relay's settings would say of it. */
+/** Starts the built-in chain as the upstream of a relay, with the settings that the relay needs for it. */
 export async function startBuiltInChain(requestedFaults: RequestedFaults = {}) {
-  // The built-in node answers eth_call as a provider's node may. Nothing depends on it.
+  // Nothing depends on eth_call, which a provider's node may answer.
   const devnet = await startDevnet({ calls: true, requestedFaults })
   const { rpcUrl, wsUrl, url, feeds, pools, oracleRegistry } = devnet
   return {

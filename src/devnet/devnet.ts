@@ -1,35 +1,29 @@
 import type { RequestedFaults } from '../lib/fault-settings.ts'
-import { type Hex, toLowerHex } from '../lib/hex.ts'
+import type { Hex } from '../lib/hex.ts'
 import { isWithin, windowEndMs } from '../lib/recurring-window.ts'
-import { runOnSchedule } from './chain/block-timer.ts'
-import type { DevnetBlock, DevnetLog, EmittedLog } from './chain/block-types.ts'
+import { type Method, methods } from '../protocol/json-rpc-methods.ts'
+import type { DeferredTransaction, DevnetBlock, DevnetLog } from './chain/block-types.ts'
 import type { Chain } from './chain/chain.ts'
 import { digest } from './chain/hashes.ts'
-import type { DeferredTransaction } from './chain/state-dependent-transaction.ts'
-import { buildFundedTransfer, buildLogsTransaction, senderOf, type TokenTransfer } from './chain/transactions.ts'
-import { createChances } from './faults/chance-faults.ts'
 import { createFaultController, type FaultController } from './faults/fault-controller.ts'
-import { runFaultWindows } from './faults/fault-windows.ts'
 import type { DevnetSubscriptionKind, Faults } from './faults/faults.ts'
-import { createIssuer, type IssuerActions, type RoundRequest, type SwapRequest } from './issuer-actions.ts'
+import { createChances, runFaultWindows } from './faults/recurring-faults.ts'
 import { createCalendarNav } from './life/feed-rounds.ts'
 import { createNavCurve } from './life/nav-curve.ts'
 import { createBlockProducer } from './node/block-producer.ts'
 import type { RpcHandler } from './node/json-rpc.ts'
-import { createListedTokenReader } from './node/list-record.ts'
 import { closeServer, openServer, portOf } from './node/node-server.ts'
 import { DevnetSockets } from './node/node-sockets.ts'
 import { createLaggingReplica, createUpToDateReplica } from './node/replica.ts'
-import { type CountedRequest, createRequestCounts, type RequestCounts } from './node/request-counts.ts'
 import { createMethods } from './node/rpc-methods.ts'
-import { createStockList, type StockList } from './node/stock-list.ts'
-import { type DevnetPool, pools, poolsText, quoteTokensText } from './tokens/devnet-pools.ts'
+import { createRecordReader, createStockList, type StockList } from './node/stock-list.ts'
+import { createTestActions } from './test-actions.ts'
+import { type DevnetPool, pools, poolsText, quoteTokens } from './tokens/devnet-pools.ts'
 import { type FeedState, feeds, readFeedState, testFeed } from './tokens/feeds.ts'
 import { type DevnetToken, lateToken, testToken, tokens } from './tokens/issued-tokens.ts'
 import { oracleRegistry } from './tokens/oracle-registry.ts'
 import { openWorld, type World } from './world.ts'
 
-/** Settings of a devnet; every field has a default. */
 export type DevnetOptions = {
   /** 0, the default, takes any free port. */
   port?: number
@@ -39,87 +33,61 @@ export type DevnetOptions = {
   blockMs?: number
   flashblockMs?: number
   now?: () => number
-  /** `clock`: blocks come on time, with trading. `manual`: the devnet does nothing without a call. */
+  /** `clock`: blocks are made on time, with trading. `manual`: the devnet does nothing without a call. */
   pace?: 'clock' | 'manual'
   /** Average number of market transactions per flashblock; 0 closes the market. */
   transactionsPerFlashblock?: number
-  /**
-   * Whether corporate actions happen, feeds publish and the test token is listed. By default only where the market is
-   * open, with blocks of a second or more: with faster blocks there would be little else.
-   */
+  /** Whether corporate actions happen, feeds publish and the test token is listed. */
   calendar?: boolean
-  /** Whether `eth_getBlockReceipts` is answered; public endpoints refuse it with 403. */
+  /** Whether `eth_getBlockReceipts` and `eth_call` are answered. Public endpoints refuse them with 403. */
   receipts?: boolean
-  /** Whether `eth_call` is answered; otherwise it gets the same refusal. */
   calls?: boolean
-  /** How many blocks the tags `safe` and `finalized` are behind the newest. */
+  /** Blocks from the tags `safe` and `finalized` to the newest. */
   safeDepth?: number
   finalizedDepth?: number
-  /** Faults that happen by chance or by the clock. Tests rather set `faults`. */
+  /** Faults that happen by chance or by the clock. A test sets `faults` instead. */
   requestedFaults?: RequestedFaults
 }
 
-/** A transfer; from the zero address it is a mint, to it a burn. `from` and `to` default to the custodian. */
-type TransferRequest = { symbol?: string; address?: string; from?: string; to?: string; raw: bigint }
-
-/** A running devnet. */
-export type Devnet = {
+export type Devnet = ReturnType<typeof createTestActions> & {
   url: string
   rpcUrl: string
   wsUrl: string
   stocksUrl: string
   chainId: number
   faults: Faults
-  /** The truth, to compare with what a relay publishes. */
+  /** The truth, to compare with the messages of a relay. */
   chain: Pick<Chain, 'head' | 'pending' | 'oldest' | 'block' | 'blockOfHash' | 'valueAt'>
-  /** The stocks listed at the start; beside them the calendar has the test token. */
   tokens: readonly DevnetToken[]
   list: StockList
-  /** An account with plenty of every token. */
   custodian: Hex
-  /** Puts a transfer into the next flashblock and returns its hash. A sender with too little is funded first. */
-  transfer: (transfer: TransferRequest) => Hex
-  /** Puts a transaction with these logs into the next flashblock. */
-  emit: (...logs: EmittedLog[]) => Hex
-  /** Issuer actions for tests. */
-  issuer: IssuerActions
-  /** Puts a round of a token's feed into the next flashblock. */
-  publishRound: (round: RoundRequest) => Hex
-  /** Puts another aggregator behind the proxy of a token's feed, in the next phase. */
-  swapAggregator: (symbol: string) => Hex
-  /** The pre-confirmed aggregator and phase of each feed, by the symbol that its token was issued under. */
+  /** Each feed with the pre-confirmed state, by the symbol that its token was issued under. */
   readonly feeds: Readonly<Record<string, FeedState>>
-  /** The pools where the tokens trade, and the same as the setting POOLS has them. */
   pools: readonly DevnetPool[]
+  /** The settings POOLS and QUOTE_TOKENS for this chain. */
   poolsText: string
-  /** What they trade against, as the setting QUOTE_TOKENS has it. */
   quoteTokens: string
-  /** The contract that says whether the feed of a token is frozen. */
   oracleRegistry: Hex
-  /** Puts a swap in a pool of a token into the next flashblock. */
-  swap: (symbol: string, swap: SwapRequest) => Hex
-  /** Makes the next flashblock now and returns its logs. At manual pace only, like the next two. */
+  /** Makes the next flashblock now and returns its logs. Works only at manual pace, like `seal` and `reorg`. */
   makeFlashblock: () => readonly DevnetLog[]
-  /** Seals the block now. */
   seal: () => DevnetBlock
-  /** Replaces the newest blocks, without some transactions; those in `moved` come back in the next flashblock. */
+  /** Replaces the newest blocks. Some transactions are dropped, some are moved to the next flashblock. */
   reorg: (depth: number, dropped?: readonly Hex[], moved?: readonly Hex[]) => readonly DevnetBlock[]
-  /** Number of requests received, by kind. */
+  /** Number of requests by method and by kind, with refused ones. */
   requests: Readonly<Record<CountedRequest, number>>
-  /** Number of open subscriptions, by kind. */
   subscriptions: () => Record<DevnetSubscriptionKind, number>
-  /** Number of open sockets. */
   sockets: () => number
   /** Resolves once a condition holds; checked after every request, connection, flashblock and seal. */
   until: (condition: () => boolean) => Promise<void>
   stop: () => Promise<void>
 }
 
-/** With faster blocks there is no calendar by default: a cycle would be over in a minute or two. */
+/** With faster blocks there is no calendar by default: a cycle would last only a minute or two. */
 const CALENDAR_BLOCK_MS = 1_000
-
-/** How many transactions may wait for the next flashblock. */
 const QUEUED_BOUND = 10_000
+const WATCHERS_BOUND = 1_000
+/** Due steps to run before the event loop continues. Many are due after the machine slept. */
+const STEPS_PER_TURN_BOUND = 1_000
 
 /** Starts a devnet with some hundred blocks of history, and serves it. */
 export const startDevnet = async (options: DevnetOptions = {}): Promise<Devnet> => {
@@ -143,11 +111,8 @@ export const startDevnet = async (options: DevnetOptions = {}): Promise<Devnet> 
   const makeFlashblock = () => blockProducer.makeFlashblock(takeQueued())
 
   const server = await openServer({ readListBody: list.body, selectNode, sockets, faults, onRequest: countRequest }, host, port)
-  const stopTimer = isManual
-    ? () => {}
-    : runOnSchedule(now, nextStepAfterStall(world, requestedFaults), () =>
-        world.isSealNext() ? blockProducer.seal() : makeFlashblock(),
-      )
+  const takeStep = () => (world.isSealNext() ? blockProducer.seal() : makeFlashblock())
+  const stopTimer = isManual ? () => {} : runOnSchedule(now, nextStepAfterStall(world, requestedFaults), takeStep)
   const stopWindows = runFaultWindows(requestedFaults, faults, now)
   const stop = () => {
     stopTimer()
@@ -165,8 +130,8 @@ export const startDevnet = async (options: DevnetOptions = {}): Promise<Devnet> 
     tokens,
     list,
     custodian,
-    ...{ pools, poolsText, quoteTokens: quoteTokensText, oracleRegistry },
-    ...createTransactionActions(world, list, inject),
+    ...{ pools, poolsText, quoteTokens, oracleRegistry },
+    ...createTestActions({ ...world, addressOf: list.addressOf, inject }),
     get feeds() {
       return readFeeds(chain, settings.calendar ? [...feeds, testFeed] : feeds)
     },
@@ -206,7 +171,18 @@ const withDefaults = (options: DevnetOptions) => {
   }
 }
 
-/** What is due while the chain stalls is due when it goes on. */
+/** Runs each step when it is due. Returns the function that stops it. */
+const runOnSchedule = (now: () => number, nextDueMs: () => number, takeStep: () => void): (() => void) => {
+  let timer: NodeJS.Timeout | undefined
+  const runDueSteps = () => {
+    for (let steps = 0; steps < STEPS_PER_TURN_BOUND && nextDueMs() <= now(); steps++) takeStep()
+    timer = setTimeout(runDueSteps, Math.max(0, nextDueMs() - now()))
+  }
+  runDueSteps()
+  return () => clearTimeout(timer)
+}
+
+/** Steps that fall due while the chain stalls are postponed to the end of the stall. */
 const nextStepAfterStall =
   ({ nextStepDueMs }: World, { stall }: RequestedFaults) =>
   (): number => {
@@ -214,7 +190,7 @@ const nextStepAfterStall =
     return stall && isWithin(stall, dueMs) ? windowEndMs(stall, dueMs) : dueMs
   }
 
-/** The node as HTTP and sockets see it; with a fault, some HTTP requests reach a replica that lags. */
+/** The node behind HTTP and sockets. With a fault, some HTTP requests reach a replica that lags. */
 const createNode = (
   { chainId, receipts, calls, safeDepth, finalizedDepth }: DevnetSettings,
   { chain }: World,
@@ -239,10 +215,43 @@ const createNode = (
 
 const createList = ({ seed, blockMs, calendar, isManual, now }: DevnetSettings, world: World, startedMs: number): StockList => {
   const readNav = calendar ? createCalendarNav(seed, blockMs) : createNavCurve(seed)
-  const readListedToken = createListedTokenReader(world, (token) => readNav(token, isManual ? startedMs : now()))
-  return createStockList([...tokens, lateToken, testToken], readListedToken)
+  const readRecord = createRecordReader(world, (token) => readNav(token, isManual ? startedMs : now()))
+  return createStockList([...tokens, lateToken, testToken], readRecord)
 }
 
+const countedRequests = [
+  ...(Object.keys(methods) as Method[]),
+  ...(['eth_call', 'eth_subscribe', 'eth_unsubscribe', 'unknown', 'list', 'post', 'socket'] as const),
+]
+type CountedRequest = (typeof countedRequests)[number]
+type RequestCounts = ReturnType<typeof createRequestCounts>
+
+/** Counts requests, and lets a test wait for a condition without polling. */
+const createRequestCounts = () => {
+  const requests = Object.fromEntries(countedRequests.map((name) => [name, 0])) as Record<CountedRequest, number>
+  const watchers = new Set<() => void>()
+  const changed = () => {
+    for (const watcher of watchers) watcher()
+  }
+  const countRequest = (name: string) => {
+    requests[countedRequests.find((counted) => counted === name) ?? 'unknown'] += 1
+    changed()
+  }
+  const until = (condition: () => boolean) =>
+    new Promise<void>((resolve) => {
+      if (watchers.size >= WATCHERS_BOUND) throw new Error(`only ${WATCHERS_BOUND} can wait at a time`)
+      const watcher = () => {
+        if (!condition()) return
+        watchers.delete(watcher)
+        resolve()
+      }
+      watchers.add(watcher)
+      watcher()
+    })
+  return { requests, countRequest, changed, until }
+}
+
+/** Transactions that wait for the next flashblock. */
 const createTransactionQueue = (seed: string, chain: Chain) => {
   const queued: DeferredTransaction[] = []
   let injectedCount = 0
@@ -254,29 +263,6 @@ const createTransactionQueue = (seed: string, chain: Chain) => {
     return hash
   }
   return { inject, takeQueued: () => queued.splice(0) }
-}
-
-const createTransactionActions = (
-  { custodian, operator, trader }: World,
-  list: StockList,
-  inject: (deferred: DeferredTransaction) => Hex,
-) => ({
-  transfer: (transfer: TransferRequest) => {
-    const tokenTransfer = toTokenTransfer(transfer, list, custodian)
-    return inject(() => buildFundedTransfer(tokenTransfer, senderOf(tokenTransfer, custodian)))
-  },
-  emit: (...logs: EmittedLog[]) => inject(() => buildLogsTransaction(custodian, logs)),
-  ...createIssuer({ inject, addressOf: list.addressOf, custodian, operator, trader }),
-})
-
-const toTokenTransfer = ({ symbol, address, from, to, raw }: TransferRequest, list: StockList, custodian: Hex): TokenTransfer => {
-  if (symbol === undefined && address === undefined) throw new Error('a transfer needs a symbol or an address')
-  return {
-    token: address === undefined ? list.addressOf(symbol ?? '') : toLowerHex(address),
-    from: from === undefined ? custodian : toLowerHex(from),
-    to: to === undefined ? custodian : toLowerHex(to),
-    raw,
-  }
 }
 
 const urlsOf = (address: string) => ({
@@ -291,7 +277,7 @@ const readFeeds = (chain: Chain, known: typeof feeds): Record<string, FeedState>
   return Object.fromEntries(known.map(({ token, proxy }) => [token.symbol, readFeedState(readState, proxy)]))
 }
 
-/** At the clock's pace, extra blocks would differ from those that the seed determines. */
+/** At the clock's pace, a block made by hand would differ from the seed's. */
 const manualOnly =
   <A extends unknown[], R>(isManual: boolean, action: (...args: A) => R) =>
   (...args: A): R => {

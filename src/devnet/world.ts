@@ -1,30 +1,25 @@
 import type { Hex } from '../lib/hex.ts'
 import type { StateValues } from './chain/account-state.ts'
-import { type BlockTiming, nextStepDueMs } from './chain/block-timer.ts'
-import type { DevnetBlock, DevnetLog, DevnetTransaction, TransactionOutcome, UnsignedTransaction } from './chain/block-types.ts'
+import type { DeferredTransaction, DevnetLog, DevnetTransaction, TransactionOutcome } from './chain/block-types.ts'
 import { Chain, GENESIS_MS } from './chain/chain.ts'
 import { digest } from './chain/hashes.ts'
-import { type DeferredTransaction, resolveTransaction } from './chain/state-dependent-transaction.ts'
-import { createCalendar } from './life/action-cycle.ts'
-import { mintPausedSymbols, NAME_DELAY_BLOCKS } from './life/corporate-actions.ts'
+import { createCalendar, mintPausedSymbols, NAME_DELAY_BLOCKS } from './life/corporate-actions.ts'
 import { createCalendarNav, createFeedPublisher, feedValuesAt } from './life/feed-rounds.ts'
 import { createNavCurve } from './life/nav-curve.ts'
 import { createPoolPrice } from './life/pool-price.ts'
-import { createQuietSwaps, createSwaps, type Swaps, swappableSupplyOf, traderOf } from './life/swaps.ts'
+import { createQuietSwaps, createSwaps, swappableSupplyOf, traderOf } from './life/swaps.ts'
 import { createTestTokenLife } from './life/test-token.ts'
 import { actorAddress, CYCLE_BLOCKS, createMarket, cycleOf } from './life/trading.ts'
 import { type DevnetToken, tokens } from './tokens/issued-tokens.ts'
 import { registryValues } from './tokens/oracle-registry.ts'
 
-/** How many whole cycles of history a new chain has: some hundred blocks. */
+/** Whole cycles of history of a new chain: some hundred blocks. */
 const PAST_CYCLES = 2
-
-/** How many past transactions are built at the start at most: with a busy market the history is shorter. */
+/** Past transactions to build at the start. With a busy market the history is shorter. */
 const PAST_TRANSACTIONS_BOUND = 20_000
 
-type Transactions = readonly (UnsignedTransaction | DeferredTransaction)[]
+type Transactions = readonly DeferredTransaction[]
 
-/** A world is a function of these. */
 export type WorldSettings = {
   seed: string
   chainId: number
@@ -35,42 +30,18 @@ export type WorldSettings = {
   calendar: boolean
 }
 
-/** A chain with its market, and the progress of the block being built. */
-export type World = {
-  chain: Chain
-  custodian: Hex
-  /** The issuer's account. */
-  operator: Hex
-  /** The account that trades with the pools. */
-  trader: Hex
-  /** Whether a token is on the list at a block. */
-  isListed: (token: DevnetToken, block: number) => boolean
-  /** How many blocks after the chain the list shows a new name. */
-  nameDelayBlocks: number
-  /**
-   * Makes the next flashblock: the scripted transactions and these. Trades of the market for which `isLate` holds, by
-   * their place, come only with the seal.
-   */
-  makeFlashblock: (transactions?: Transactions, isLate?: (index: number) => boolean) => readonly DevnetLog[]
-  seal: (outcomeOf?: (transaction: DevnetTransaction) => TransactionOutcome) => DevnetBlock
-  /** When the next flashblock or seal is due, by the clock. */
-  nextStepDueMs: () => number
-  /** Whether a seal is due next. */
-  isSealNext: () => boolean
-}
-
 /** Opens the chain at the start of a cycle some hundred blocks ago, and replays it up to now. */
-export const openWorld = (settings: WorldSettings, nowMs: number): World => {
+export const openWorld = (settings: WorldSettings, nowMs: number) => {
   const { blockMs, flashblockMs } = settings
   const flashblocksPerBlock = Math.max(1, Math.floor(blockMs / flashblockMs))
-  const timing: BlockTiming = { blockMs, flashblockMs, flashblocksPerBlock }
   const headNumber = Math.max(0, Math.floor((nowMs - GENESIS_MS) / blockMs))
-  const script = createScript(settings, flashblocksPerBlock, nowMs)
+  const { script, actors } = createScript(settings, flashblocksPerBlock, nowMs)
   const chain = openChain(settings, script, flashblocksPerBlock, headNumber)
 
   let flashblocksMade = 0
-  const late: (UnsignedTransaction | DeferredTransaction)[] = []
-  const makeFlashblock: World['makeFlashblock'] = (injected = [], isLate = () => false) => {
+  const late: DeferredTransaction[] = []
+  /** Executes the scripted transactions and the injected ones. Late trades of the market are added at the seal. */
+  const makeFlashblock = (injected: Transactions = [], isLate: (index: number) => boolean = () => false): readonly DevnetLog[] => {
     const { trades, events, last } = script.transactionsOf(chain.pending.number, flashblocksMade)
     late.push(...trades.filter((_, index) => isLate(index)))
     const timely = trades.filter((_, index) => !isLate(index))
@@ -87,27 +58,29 @@ export const openWorld = (settings: WorldSettings, nowMs: number): World => {
 
   while (chain.head.number < headNumber) isSealNext() ? seal() : makeFlashblock()
   return {
+    ...actors,
     chain,
-    custodian: script.custodian,
-    operator: script.operator,
-    trader: script.trader,
-    isListed: script.isListed,
-    nameDelayBlocks: script.nameDelayBlocks,
     makeFlashblock,
     seal,
-    nextStepDueMs: () => nextStepDueMs(timing, { blockNumber: chain.pending.number, flashblocksMade }),
+    /** The time at which the next flashblock or seal is due. */
+    nextStepDueMs: (): number => {
+      const { number } = chain.pending
+      const dueMs = isSealNext() ? number * blockMs : (number - 1) * blockMs + flashblocksMade * flashblockMs
+      return GENESIS_MS + dueMs
+    },
     isSealNext,
   }
 }
+export type World = ReturnType<typeof openWorld>
 
-/** Everything that happens on the chain unless a test injects more: market, swaps, corporate actions and feed rounds. */
-type Script = Pick<World, 'custodian' | 'operator' | 'trader' | 'isListed' | 'nameDelayBlocks'> & {
+type Script = {
   initialStateOf: (cycle: number) => StateValues
-  /** Those of a flashblock: trades of the market and events. The last ones come after all others. */
+  /** The transactions of a flashblock. The last ones execute after injected ones. */
   transactionsOf: (block: number, flashblock: number) => Record<'trades' | 'events' | 'last', Transactions>
 }
 
-const createScript = (settings: WorldSettings, flashblocksPerBlock: number, nowMs: number): Script => {
+/** All transactions except those that a test injects: market, swaps, corporate actions and feed rounds. */
+const createScript = (settings: WorldSettings, flashblocksPerBlock: number, nowMs: number) => {
   const { seed, transactionsPerFlashblock } = settings
   const operator = actorAddress(seed, 'operator')
   const market = createMarket(seed, tokens, {
@@ -116,36 +89,34 @@ const createScript = (settings: WorldSettings, flashblocksPerBlock: number, nowM
     transferOnlySymbols: mintPausedSymbols,
     heldElsewhere: ({ address }) => swappableSupplyOf(address),
   })
-  const swaps = openSwaps(settings, flashblocksPerBlock, nowMs)
+  const readPrice = createPoolPrice(seed)
+  const swaps =
+    transactionsPerFlashblock === 0
+      ? createQuietSwaps(seed, nowMs, readPrice)
+      : createSwaps(seed, { blockMs: settings.blockMs, flashblocksPerBlock, transactionsPerFlashblock }, readPrice)
   const { custodian } = market
-  const events = settings.calendar ? createEvents(settings, custodian, operator) : createQuietEvents(seed, nowMs)
-  return {
-    custodian,
-    operator,
-    trader: traderOf(seed),
-    isListed: events.isListed,
-    nameDelayBlocks: events.nameDelayBlocks,
+  const { isListed, nameDelayBlocks, ...events } = settings.calendar
+    ? createEvents(settings, custodian, operator)
+    : createQuietEvents(seed, nowMs)
+  const script: Script = {
     initialStateOf: (cycle) =>
       new Map([...registryValues, ...market.stateAtStart(cycle), ...swaps.stateAtStart(cycle), ...events.stateAtStart(cycle)]),
     transactionsOf: (block, flashblock) => ({
       trades: [...market.transactions(block, flashblock), ...swaps.transactions(block, flashblock)],
-      events: flashblock === 0 ? events.transactions(block) : [],
-      last: flashblock === flashblocksPerBlock - 1 ? events.lastTransactions(block) : [],
+      events: flashblock === 0 ? events.transactions(block).first : [],
+      last: flashblock === flashblocksPerBlock - 1 ? events.transactions(block).last : [],
     }),
   }
-}
-
-const openSwaps = (settings: WorldSettings, flashblocksPerBlock: number, nowMs: number): Swaps => {
-  const { seed, blockMs, transactionsPerFlashblock } = settings
-  const readPrice = createPoolPrice(seed)
-  if (transactionsPerFlashblock === 0) return createQuietSwaps(seed, nowMs, readPrice)
-  return createSwaps(seed, { blockMs, flashblocksPerBlock, transactionsPerFlashblock }, readPrice)
+  return { script, actors: { custodian, operator, trader: traderOf(seed), isListed, nameDelayBlocks } }
 }
 
 /** The chain at the start of the cycle from which the history is replayed. */
-const openChain = (settings: WorldSettings, script: Script, flashblocksPerBlock: number, headNumber: number): Chain => {
-  const { seed, chainId, blockMs, flashblockMs, transactionsPerFlashblock, calendar } = settings
-  const { initialStateOf, transactionsOf } = script
+const openChain = (
+  { seed, chainId, blockMs, flashblockMs, transactionsPerFlashblock, calendar }: WorldSettings,
+  { initialStateOf, transactionsOf }: Script,
+  flashblocksPerBlock: number,
+  headNumber: number,
+): Chain => {
   const salt = digest('devnet', seed, chainId, blockMs, flashblockMs, transactionsPerFlashblock, String(calendar))
   const transactionsPerCycle = Math.max(1, CYCLE_BLOCKS * flashblocksPerBlock * transactionsPerFlashblock)
   const pastCycles = Math.min(PAST_CYCLES, Math.floor(PAST_TRANSACTIONS_BOUND / transactionsPerCycle))
@@ -154,17 +125,18 @@ const openChain = (settings: WorldSettings, script: Script, flashblocksPerBlock:
   const initialState = initialStateOf(firstCycle)
   const context = { readState: (key: string) => initialState.get(key) ?? 0n, timestamp: 0 }
   const transactions = Array.from({ length: flashblocksPerBlock }, (_, flashblock) => transactionsOf(number, flashblock)).flatMap(
-    ({ trades, events, last }) => [...trades, ...events, ...last].map((transaction) => resolveTransaction(transaction, context)),
+    ({ trades, events, last }) => [...trades, ...events, ...last].map((build) => build(context)),
   )
   return new Chain({ salt, blockMs, initialState: initialStateOf(0) }, { number, transactions, initialState })
 }
 
-/** The transactions beside the market. */
-type ScheduledEvents = Pick<World, 'isListed' | 'nameDelayBlocks'> & {
+type ScheduledEvents = {
+  isListed: (token: DevnetToken, block: number) => boolean
+  /** Blocks until the list shows a new name. */
+  nameDelayBlocks: number
   stateAtStart: (cycle: number) => StateValues
-  transactions: (block: number) => readonly DeferredTransaction[]
-  /** Those that come last in the block. */
-  lastTransactions: (block: number) => readonly DeferredTransaction[]
+  /** The transactions that execute first and last in a block. */
+  transactions: (block: number) => Record<'first' | 'last', Transactions>
 }
 
 const createEvents = ({ seed, blockMs }: WorldSettings, custodian: Hex, operator: Hex): ScheduledEvents => {
@@ -180,12 +152,10 @@ const createEvents = ({ seed, blockMs }: WorldSettings, custodian: Hex, operator
         ...feedPublisher.stateAfter(cycle * CYCLE_BLOCKS),
         ...testToken.stateAfter(cycle * CYCLE_BLOCKS),
       ]),
-    transactions: (block) => [
-      ...feedPublisher.transactions(block),
-      ...calendar.transactions(block),
-      ...testToken.transactions(block).first,
-    ],
-    lastTransactions: (block) => testToken.transactions(block).last,
+    transactions: (block) => {
+      const { first, last } = testToken.transactions(block)
+      return { first: [...feedPublisher.transactions(block), ...calendar.transactions(block), ...first], last }
+    },
   }
 }
 
@@ -195,7 +165,6 @@ const createQuietEvents = (seed: string, nowMs: number): ScheduledEvents => {
     isListed: (token) => tokens.includes(token),
     nameDelayBlocks: 0,
     stateAtStart: () => feedValues,
-    transactions: () => [],
-    lastTransactions: () => [],
+    transactions: () => ({ first: [], last: [] }),
   }
 }

@@ -7,7 +7,6 @@ import { CAVEAT, serviceDescription } from './openapi.ts'
 import { SCHEMA_REF_PREFIX } from './route-texts.ts'
 
 const { updates, notices, requests } = messageTypes
-/** The answers on a WebSocket to each client message. */
 const replies = {
   subscribe: ['subscribed', 'snapshot', 'error'],
   unsubscribe: ['unsubscribed', 'error'],
@@ -18,16 +17,8 @@ const replies = {
 const webSocketOnly: readonly string[] = ['unsubscribed', 'pong']
 const streamTypes = [...updates, ...notices.filter((type) => !webSocketOnly.includes(type))]
 
-type AsyncApiMessage = {
-  readonly name: string
-  readonly title: string
-  readonly summary: string | undefined
-  readonly payload: { readonly $ref: string }
-  readonly examples: readonly { readonly name: string; readonly payload: Readonly<Record<string, unknown>> }[]
-}
-
 const jsonrpc = { const: '2.0' }
-/** JSON-RPC has its own contract; this covers only which side sends what. */
+/** JSON-RPC has its own contract. These messages only say which side sends what. */
 const rpcMessages = {
   rpcRequest: {
     summary: 'A JSON-RPC call or a subscription.',
@@ -66,7 +57,7 @@ export const closeCodesText = `The close code says whether to reconnect: 40xx: d
 const streamDescription =
   'The stream sends hello, subscribed, a gap if messages are missing, a snapshot of each token, the replay and live; live messages follow.'
 
-/** The streams as AsyncAPI 3.0, whose default dialect is JSON Schema draft 07. */
+/** The streams as AsyncAPI 3.0. Its default dialect is JSON Schema draft 07. */
 export function asyncApi() {
   return {
     asyncapi: '3.0.0',
@@ -100,7 +91,7 @@ const channels = () => ({
   },
   streamOne: {
     address: '/v1/stream/{symbol}',
-    title: 'The same for one token',
+    title: 'The stream of one token',
     description: 'The path names the token.',
     parameters: { symbol: { description: 'A symbol, an address, or isin:…' } },
     servers: [{ $ref: '#/servers/stream' }],
@@ -110,7 +101,7 @@ const channels = () => ({
     address: '/rpc',
     title: 'JSON-RPC over WebSocket',
     description:
-      'As on a node: eth_subscribe to pendingLogs, logs and newHeads, and all methods of POST /rpc. Each log comes once; one that is not sealed is repeated with removed: true.',
+      'As on a node: eth_subscribe to pendingLogs, logs and newHeads, and all methods of POST /rpc. The relay sends each log once, and again with removed: true if it is not sealed.',
     servers: [{ $ref: '#/servers/socket' }],
     messages: messagesOf(Object.keys(rpcMessages)),
   },
@@ -142,34 +133,32 @@ const operations = () => ({
   ),
 })
 
-const components = (schemas: ReturnType<typeof namedSchemas>) => ({
+const components = (schemas: Readonly<Record<string, JsonSchema>>) => ({
   messages: Object.fromEntries([
-    ...[...updates, ...notices, ...requests].map((type) => [
-      type,
-      {
-        name: type,
-        title: type,
-        summary: schemas[type]?.description,
-        payload: { $ref: SCHEMA_REF_PREFIX + type },
-        examples: examplesOf(type).map((payload) => ({ name: type, payload })),
-      },
-    ]),
-    ...Object.entries(rpcMessages).map(([name, { summary, example }]) => [
-      name,
-      { name, title: name, summary, payload: { $ref: SCHEMA_REF_PREFIX + name }, examples: [{ name, payload: example }] },
-    ]),
-  ]) as Readonly<Record<string, AsyncApiMessage>>,
+    ...[...updates, ...notices, ...requests].map((type) => messageOf(type, schemas[type]?.description, examplesOf(type))),
+    ...Object.entries(rpcMessages).map(([name, { summary, example }]) => messageOf(name, summary, [example])),
+  ]),
   schemas: {
     ...schemas,
-    ...Object.fromEntries(Object.entries(rpcMessages).map(([name, { schema }]) => [name, schema])),
-  } as Readonly<Record<string, JsonSchema>>,
+    ...Object.fromEntries(Object.entries(rpcMessages).map(([name, { schema }]): [string, JsonSchema] => [name, schema])),
+  },
 })
+
+const messageOf = (name: string, summary: string | undefined, examples: readonly Readonly<Record<string, unknown>>[]) =>
+  [
+    name,
+    {
+      ...{ name, title: name, summary },
+      payload: { $ref: SCHEMA_REF_PREFIX + name },
+      examples: examples.map((payload) => ({ name, payload })),
+    },
+  ] as const
 
 const serverOf = (protocol: 'ws' | 'http', description: string) => ({
   host: '{host}',
   protocol,
   description,
-  variables: { host: { default: '127.0.0.1:8080', description: 'Where the relay listens.' } },
+  variables: { host: { default: '127.0.0.1:8080', description: 'The address of the relay.' } },
 })
 
 const messagesOf = (types: readonly string[]) =>

@@ -8,12 +8,10 @@ import { recipes } from './recipes.ts'
 import { anchorOf, channels, copyBlock, type Markup, messages, operations, parts, refusalRows } from './reference-html.ts'
 import { ORIGIN, snippets } from './snippets.ts'
 
-/** The page at `/docs`: both documents and code to copy, in one file that loads nothing else. */
-
 const script = scriptFor(ORIGIN)
 const cspHashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
-/** Only the page's own style and script may run, and it may connect only to its own origin. */
+/** Allows only the page's own style and script, and connections to its own origin. */
 const contentSecurityPolicy = [
   "default-src 'none'",
   `style-src ${cspHashOf(style)}`,
@@ -28,10 +26,14 @@ const contentSecurityPolicy = [
 const openApiDocument = openApi()
 const asyncApiDocument = asyncApi()
 const { updates, notices, requests } = messageTypes
-/** The schemas that are not messages begin with a capital letter. */
+/** Schemas whose names begin with a capital letter are not messages. */
 const schemaNames = Object.keys(openApiDocument.components.schemas).filter((name) => /^[A-Z]/.test(name))
 
-const linkList = (title: string, links: readonly (readonly [href: string, text: string])[]): Markup =>
+type Link = readonly [href: string, text: string]
+
+const linksTo = (kind: string, names: readonly string[]): readonly Link[] => names.map((name) => [`${kind}-${name}`, name])
+
+const linkList = (title: string, links: readonly Link[]): Markup =>
   html`<b>${title}</b><ul>${links.map(([href, text]) => html`<li><a href="#${href}">${text}</a></li>`)}</ul>`
 
 const body = html`<!doctype html>
@@ -53,22 +55,10 @@ ${linkList('stocktape', [
   ['refused', 'Refusals'],
   ['channels', 'Channels'],
 ])}
-${linkList(
-  'on the tape',
-  updates.map((type) => [`message-${type}`, type]),
-)}
-${linkList(
-  'of a connection',
-  notices.map((type) => [`message-${type}`, type]),
-)}
-${linkList(
-  'from a client',
-  requests.map((type) => [`message-${type}`, type]),
-)}
-${linkList(
-  'shared types',
-  schemaNames.map((name) => [`part-${name}`, name]),
-)}
+${linkList('on the tape', linksTo('message', updates))}
+${linkList('of a connection', linksTo('message', notices))}
+${linkList('from a client', linksTo('message', requests))}
+${linkList('shared types', linksTo('part', schemaNames))}
 </nav>
 <main>
 <h1>stocktape</h1>
@@ -110,4 +100,5 @@ ${parts(openApiDocument, schemaNames)}
 </html>
 `
 
+/** The page at `/docs`: both documents and code to copy, in one file that loads nothing else. */
 export const page = { body: String(body), policy: contentSecurityPolicy } as const

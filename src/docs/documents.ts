@@ -11,7 +11,7 @@ const JSON_TYPE = 'application/json'
 const SCHEMA_TYPE = 'application/schema+json'
 const ETAG_BYTES = 16
 
-/** Every document by its path. They never change while the process runs, so they are built once. */
+/** Every document by its path. They do not change while the process runs, so they are made once. */
 export const documents = new Map([
   ['/openapi.json', documentOf(JSON_TYPE, prettyJson(openApi()))],
   ['/asyncapi.json', documentOf(JSON_TYPE, prettyJson(asyncApi()))],
@@ -29,7 +29,7 @@ function documentOf(type: string, body: string, contentSecurityPolicy: string | 
   return { type, bytes: new TextEncoder().encode(body), etag: `"${digest.slice(0, 2 * ETAG_BYTES)}"`, contentSecurityPolicy }
 }
 
-/** Indented, because people read these documents too. */
+/** Indents the document, because people read it too. */
 function prettyJson(document: unknown): string {
   return `${JSON.stringify(document, null, 2)}\n`
 }

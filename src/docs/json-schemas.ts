@@ -5,8 +5,6 @@ import { Notice } from '../protocol/notices.ts'
 import { Request } from '../protocol/requests.ts'
 import { Update } from '../protocol/updates.ts'
 
-/** The schemas of the messages as JSON Schema. They allow unknown fields, because the contract may grow. */
-
 /** The part of JSON Schema that the documents read. */
 export type JsonSchema = {
   readonly $ref?: string
@@ -27,14 +25,17 @@ export type JsonSchema = {
 type Schemas = Readonly<Record<string, JsonSchema>>
 type JsonSchemaDraft = 'draft-2020-12' | 'draft-07'
 
-/** Every registered schema by its name. `refPrefix` is the path of named schemas in the target document. */
+/**
+ * Every registered schema by its name. Schemas allow unknown fields, because the contract may grow. `refPrefix` is the path
+ * of named schemas in the target document.
+ */
 export function namedSchemas(refPrefix: string, target: JsonSchemaDraft = 'draft-2020-12'): Schemas {
   const { schemas } = z.toJSONSchema(schemaRegistry, {
     target,
     io: 'input',
     uri: (id) => `${refPrefix}${id}`,
     unrepresentable: 'any',
-    // The safe integer bounds would only be noise.
+    // Omits the bounds of safe integers, which tell a reader nothing.
     override: ({ jsonSchema }) => {
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
@@ -50,7 +51,7 @@ export function querySchema(query: z.ZodObject): JsonSchema {
   const { $schema: _draft, ...schema } = z.toJSONSchema(query, {
     io: 'input',
     unrepresentable: 'any',
-    // The pattern is for the text of a number, not for the number.
+    // The pattern is of a number's text, not of the number.
     override: ({ jsonSchema }) => {
       if (jsonSchema.type !== 'string') delete jsonSchema.pattern
     },
@@ -58,16 +59,21 @@ export function querySchema(query: z.ZodObject): JsonSchema {
   return schema
 }
 
-/** The message types: on the tape, of a connection, and from a client. */
+/** Message types on the tape, of a connection, and from a client. */
 export const messageTypes = {
   updates: Update.options.map(({ shape }) => shape.type.value),
   notices: Notice.options.map(({ shape }) => shape.type.value),
   requests: Request.options.map(({ shape }) => shape.type.value),
 } as const
 
+export const isMessageType = (name: string): boolean =>
+  Object.values(messageTypes)
+    .flat()
+    .some((type) => type === name)
+
 const DEFS = '#/$defs/'
 
-/** A self-contained schema with examples for each message type, and `message` for all that a listener can receive. */
+/** A self-contained schema with examples for each message type, and `message` for every message to a listener. */
 export function publishedSchemas(): ReadonlyMap<string, JsonSchema> {
   const schemas = namedSchemas(DEFS)
   const publish = (title: string, schema: JsonSchema | undefined): readonly [string, JsonSchema] => {
@@ -87,7 +93,7 @@ export function publishedSchemas(): ReadonlyMap<string, JsonSchema> {
   ])
 }
 
-/** The names that a schema refers to, directly and indirectly. */
+/** The names that a schema refers to, directly or indirectly. */
 function referencedNames(schema: unknown, schemas: Schemas, found = new Set<string>()): ReadonlySet<string> {
   if (typeof schema !== 'object' || schema === null) return found
   for (const [keyword, value] of Object.entries(schema)) {

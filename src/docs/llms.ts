@@ -3,12 +3,11 @@ import { defaultTypes, namedTypes } from '../protocol/updates.ts'
 import { closeCodesText } from './asyncapi.ts'
 import { messageTypes } from './json-schemas.ts'
 import { CAVEAT, openApi, serviceDescription } from './openapi.ts'
-import type { Recipe } from './program-recipes.ts'
-import { recipes } from './recipes.ts'
+import { type Recipe, recipes } from './recipes.ts'
 import { describedRoutes } from './route-texts.ts'
 import { ORIGIN } from './snippets.ts'
 
-/** The llms.txt document: what a language model needs to use the service. */
+/** The document for language models. */
 export function llms(): string {
   const { schemas } = openApi().components
   const describe = (type: string) => `- [${type}](/schemas/${type}.json): ${schemas[type]?.description}`
@@ -23,12 +22,12 @@ Every message is one JSON object with a \`type\`; its bytes are the same over We
 
 - A contract address is the identity of a token; its symbol may change. \`symbols\` takes symbols in upper or lower case, addresses, \`isin:…\`, or \`*\`.
 - \`id\` is a position on the tape. Keep the last one and reconnect with \`since=<id>\` (or \`Last-Event-ID\`): no message is lost or repeated. If that is not possible, a \`gap\` says so.
-- \`key\` is the permanent name of an on-chain fact. A message with \`stage\` \`preconfirmed\` is open until a \`seal\` lists its key or a \`retract\` says that it did not happen; one of the two always comes. An \`amend\` corrects its content.
+- \`key\` is the permanent name of an on-chain fact. A message with \`stage\` \`preconfirmed\` is open until a \`seal\` lists its key or a \`retract\` says that it did not happen; one of the two always follows. An \`amend\` corrects its content.
 - For sealed facts only, use \`stage=sealed\`.
 - Amounts are exact decimal strings: do not parse them as floats. \`null\` means unknown, never 0.
 - \`amount\` is in tokens, \`shares\` are tokens × \`multiplier\`, \`reference_value\` is \`amount\` × \`nav.price\` in USD; the NAV already includes the multiplier, so never multiply shares by it.
 - A NAV has an age and a state: \`fresh\`, \`stale\` (older than \`stale_after_s\`), \`missing\` or \`invalid\` (both without a price).
-- A \`quote\` is the price of a token in a pool on the chain, in a currency that is taken as one dollar. Its \`basis\` is a \`premium\` only against a fresh NAV that is not frozen; against a held NAV it is a \`drift\`. Neither price nor NAV takes the multiplier.
+- A \`quote\` is the price of a token in a pool on the chain, in a currency that is taken as one dollar. Its \`basis\` is a \`premium\` only against a fresh NAV that is not frozen; against a held NAV it is a \`drift\`. Never multiply the price or the NAV by the multiplier.
 - Without \`types\` you receive ${defaultTypes.length} of ${updates.length} types: all except ${namedTypes.map((type) => `\`${type}\``).join(' and ')}.
 - ${closeCodesText}
 
@@ -70,6 +69,5 @@ ${requests.map(describe).join('\n')}
 `
 }
 
-/** A recipe in Markdown. */
 const recipeText = ({ title, paragraphs, source }: Recipe): string =>
   [`### ${title}`, ...paragraphs, ...(source === undefined ? [] : [`\`\`\`\n${source}\n\`\`\``])].join('\n\n')

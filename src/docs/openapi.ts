@@ -13,7 +13,7 @@ import {
   SCHEMA_REF_PREFIX,
 } from './route-texts.ts'
 
-/** Every document must contain this sentence. */
+/** A sentence that every document must contain. */
 export const CAVEAT =
   'Presence of a record does not imply trading availability or eligibility; a reference value is not a price to trade at.'
 
@@ -24,7 +24,12 @@ export const serviceDescription = `A real-time feed of tokenized stocks: every o
 export function openApi() {
   const { updates, notices } = messageTypes
   const schemas: Readonly<Record<string, JsonSchema>> = {
-    ...Object.fromEntries(Object.entries(namedSchemas(SCHEMA_REF_PREFIX)).map(([id, schema]) => [id, withExamples(id, schema)])),
+    ...Object.fromEntries(
+      Object.entries(namedSchemas(SCHEMA_REF_PREFIX)).map(([id, schema]) => {
+        const examples = examplesOf(id)
+        return [id, { ...schema, ...(examples.length > 0 && { examples }) }]
+      }),
+    ),
     update: oneOf('A message of the tape.', updates),
     message: oneOf('Any message that a listener can receive.', [...updates, ...notices]),
   }
@@ -38,7 +43,7 @@ export function openApi() {
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/', description: 'The relay that serves this document.' }],
-    // A key is needed only if the relay is configured to require one.
+    // Only some relays require an API key.
     security: [{}, { bearer: [] }, { key: [] }],
     tags: [...new Set(describedRoutes.map(({ tag }) => tag))].map((name) => ({ name })),
     paths: Object.fromEntries(describedRoutes.map((route) => [route.path, { [route.method]: operationOf(route) }])),
@@ -52,18 +57,12 @@ export function openApi() {
       ),
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer', description: 'A key, if this relay requires one.' },
-        key: { type: 'apiKey', in: 'query', name: 'key', description: 'The same for clients that cannot send a header.' },
+        key: { type: 'apiKey', in: 'query', name: 'key', description: 'The key, for clients that cannot send a header.' },
       },
     },
   }
 }
 
-function withExamples(id: string, schema: JsonSchema): JsonSchema {
-  const examples = examplesOf(id)
-  return examples.length > 0 ? { ...schema, examples } : schema
-}
-
-/** One of several messages, distinguished by `type`. */
 const oneOf = (description: string, types: readonly string[]) => ({
   description,
   oneOf: types.map((type) => ({ $ref: SCHEMA_REF_PREFIX + type })),
@@ -85,9 +84,9 @@ function operationOf(route: DescribedRoute) {
     operationId: id,
     tags: [tag],
     summary,
-    ...(description ? { description } : {}),
-    ...(parameters.length > 0 ? { parameters } : {}),
-    ...(body ? { requestBody: { required: true, content: body } } : {}),
+    ...(description && { description }),
+    ...(parameters.length > 0 && { parameters }),
+    ...(body && { requestBody: { required: true, content: body } }),
     responses: Object.fromEntries<OpenApiResponse>([
       ...responses.map((answer) => [answer.status, responseOf(answer)] as const),
       ...[...refusals, ''].map((status) => [status || 'default', { $ref: `#/components/responses/Refused${status}` }] as const),
@@ -100,17 +99,14 @@ type OpenApiResponse = ReturnType<typeof responseOf> | { readonly $ref: string }
 
 const responseOf = ({ description, content, headers }: DescribedRoute['responses'][number]) => ({
   description,
-  ...(content ? { content: content satisfies Media } : {}),
-  ...(headers
-    ? {
-        headers: Object.fromEntries(
-          Object.entries(headers).map(([name, text]) => [name, { description: text, schema: { type: 'string' } }]),
-        ),
-      }
-    : {}),
+  ...(content && { content: content satisfies Media }),
+  ...(headers && {
+    headers: Object.fromEntries(
+      Object.entries(headers).map(([name, text]) => [name, { description: text, schema: { type: 'string' } }]),
+    ),
+  }),
 })
 
-/** The parameters of a query string, from the schema that parses them. */
 function parametersOf(query: z.ZodObject) {
   const { properties = {} } = querySchema(query)
   return Object.entries(properties).map(([name, { description, ...schema }]) => ({
@@ -119,7 +115,7 @@ function parametersOf(query: z.ZodObject) {
   }))
 }
 
-/** A comma list in a query string is an array in a `subscribe`, whose schema describes the items. */
+/** Parameters with a comma list. They are arrays in a `subscribe`, whose schema describes the items. */
 const listParameters: Readonly<Record<string, JsonSchema>> = Object.fromEntries(
   Object.entries(namedSchemas(SCHEMA_REF_PREFIX).subscribe?.properties ?? {}).flatMap(([name, schema]) => {
     const { description: _description, ...list } = withoutNull(schema)

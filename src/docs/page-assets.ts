@@ -1,5 +1,3 @@
-/** The style and the script of the page. */
-
 export const style = `
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --paper: #fff; --shade: #f4f6f8; --line: #d8dee4; --mark: #0b5cad }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --soft: #9aa4af; --paper: #0f1318; --shade: #181e25; --line: #2c343d; --mark: #6cb0f5 } }
@@ -36,7 +34,7 @@ summary { cursor: pointer; color: var(--mark); font-size: .9rem }
 @media (max-width: 60rem) { .layout { display: block } nav { position: static; max-height: none; padding-bottom: 0 } nav ul { columns: 3 } }
 `
 
-/** Replaces `origin` in every code block with the page's own origin, and adds a copy button. */
+/** A script that replaces `origin` in every code block with the page's own origin, and adds a copy button. */
 export const scriptFor = (origin: string): string => `
 const places = [[${JSON.stringify(origin)}, location.origin], [${JSON.stringify(origin.replace('http', 'ws'))}, location.origin.replace('http', 'ws')]]
 for (const line of document.querySelectorAll('pre')) {

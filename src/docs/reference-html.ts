@@ -1,10 +1,9 @@
 import { html } from 'hono/html'
 import type { asyncApi } from './asyncapi.ts'
-import { type JsonSchema, messageTypes } from './json-schemas.ts'
+import { isMessageType, type JsonSchema } from './json-schemas.ts'
 import type { openApi } from './openapi.ts'
 
-/** The two documents as HTML. All text is escaped, the examples too. */
-
+/** HTML whose texts are escaped, also in examples. */
 export type Markup = ReturnType<typeof html>
 type OpenApi = ReturnType<typeof openApi>
 type AsyncApi = ReturnType<typeof asyncApi>
@@ -34,7 +33,7 @@ ${Object.entries(operation.responses).map(([status, response]) => answerRow(stat
 ${refusalRow(operation.responses)}</table></div>
 </section>`
 
-/** Code to copy; the name lets tests find it. */
+/** Code to copy. Tests find it by the name. */
 export const copyBlock = (name: string, source: string): Markup =>
   html`<div class="line"><pre data-line="${name}">${source}</pre></div>`
 
@@ -67,7 +66,6 @@ export const refusalRows = ({ components }: OpenApi): Markup =>
     ([name, { description }]) => html`<tr><td>${name.replace('Refused', '') || 'others'}</td><td>${description}</td></tr>`,
   )}</table></div>`
 
-/** Every channel with its messages and who sends them. */
 export function channels({ channels, operations }: AsyncApi): Markup {
   const byAddress = Object.entries(channels).map(([name, channel]) => {
     const channelOperations = Object.values(operations).filter(({ channel: { $ref } }) => $ref === `#/channels/${name}`)
@@ -87,7 +85,6 @@ const linksTo = (messages: readonly { readonly $ref: string }[]): readonly Marku
     return html`<a href="#message-${name}"><code>${name}</code></a> `
   })
 
-/** Messages, each with its fields and its examples. */
 export function messages({ components }: AsyncApi, types: readonly string[]): Markup {
   return html`${types.map((type) => {
     const message = components.messages[type]
@@ -95,7 +92,7 @@ export function messages({ components }: AsyncApi, types: readonly string[]): Ma
     if (!message || !schema) return ''
     return html`<section id="message-${type}">
 <h3><code>${type}</code></h3>
-<p>${message.summary} ${isPublished(type) ? html`<a class="soft" href="/schemas/${type}.json">schema</a>` : ''}</p>
+<p>${message.summary} ${isMessageType(type) ? html`<a class="soft" href="/schemas/${type}.json">schema</a>` : ''}</p>
 ${fieldsTable(schema)}
 ${message.examples.map(
   ({ payload }) =>
@@ -104,12 +101,6 @@ ${message.examples.map(
   })}`
 }
 
-const isPublished = (type: string): boolean =>
-  Object.values(messageTypes)
-    .flat()
-    .some((one) => one === type)
-
-/** The schemas that messages share. */
 export function parts({ components }: OpenApi, names: readonly string[]): Markup {
   return html`${names.map((name) => {
     const schema = components.schemas[name]
@@ -127,7 +118,6 @@ ${Object.entries(properties).map(
 )}</table></div>`
 }
 
-/** A schema in a few words. */
 function typeOf(schema: JsonSchema): Markup {
   const [first, ...more] = schema.allOf ?? []
   if (first && more.length === 0) return typeOf(first)
@@ -142,7 +132,7 @@ function typeOf(schema: JsonSchema): Markup {
   return html`${[schema.type ?? 'anything'].flat().join(' or ')}`
 }
 
-/** More alternatives than this are only counted. */
+/** Alternatives to name. If there are more, only their number is given. */
 const ALTERNATIVES_BOUND = 4
 
 const linkTo = (name: string): Markup =>

@@ -7,13 +7,12 @@ import { AccessToken, Health, Readiness, ServiceStatus } from '../protocol/statu
 import { Snapshots, TokenDetails, TokenList } from '../protocol/token-list.ts'
 import { ORIGIN } from './snippets.ts'
 
-/** The text of a route in the documents, beside its path and parameters. */
 type RouteText = {
   readonly tag: string
   readonly summary: string
   readonly description?: string
   readonly pathParameters?: Readonly<Record<string, { readonly description: string; readonly example: string }>>
-  /** Request headers by name, with their meaning. */
+  /** Request headers with their meaning. */
   readonly requestHeaders?: Readonly<Record<string, string>>
   readonly body?: Media
   readonly responses: readonly RouteResponse[]
@@ -32,13 +31,12 @@ type RouteResponse = {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Every refusal is an error record. */
 export const refusals = {
   400: 'A parameter is not valid; message and details name it.',
   401: 'This relay requires a key.',
   403: 'Forbidden: the origin is not allowed, or the credentials are missing.',
   404: 'Not found; details may suggest close matches.',
-  410: 'A position of a tape that is gone; details name the oldest position of this one.',
+  410: 'A position of a tape that no longer exists; details name the oldest position of this tape.',
   426: 'This path requires a WebSocket.',
   429: 'Too many requests or connections from your address; Retry-After says when to retry.',
   503: 'Not available now: no list yet, no room, or stopping; Retry-After says when to retry.',
@@ -52,13 +50,11 @@ const accessTokenExample = 't.90d2b0ad92d8a1c4.1795185065.3vJmT0cV2m5Vb1yT0u0vX0
 const message = { $ref: `${SCHEMA_REF_PREFIX}message` }
 const update = { $ref: `${SCHEMA_REF_PREFIX}update` }
 
-/** A JSON answer with a registered schema. */
 export function jsonContent(schema: z.ZodType, example?: unknown): Media {
   const { id } = schemaRegistry.get(schema) ?? { id: '' }
   return { 'application/json': { schema: { $ref: SCHEMA_REF_PREFIX + id }, ...(example === undefined ? {} : { example }) } }
 }
 const textContent = { schema: { type: 'string' } }
-/** JSON-RPC has its own contract. */
 const rpcContent = (example?: unknown): Media => ({
   'application/json': { schema: { type: ['object', 'array'] }, ...(example === undefined ? {} : { example }) },
 })
@@ -76,7 +72,7 @@ const symbolParameter = {
 }
 
 const streamDescription =
-  'The stream begins with hello, subscribed, a gap if messages are missing, a snapshot of each token and the replay; after live come live messages. Reconnect with the last id, as Last-Event-ID or since, and no message is lost or repeated.'
+  'The stream begins with hello, subscribed, a gap if messages are missing, a snapshot of each token and the replay; after live it sends live messages. Reconnect with the last id, as Last-Event-ID or since, and no message is lost or repeated.'
 
 const resumeHeaders = {
   'Last-Event-ID': 'The last id received, which a browser sends by itself. If it is given, since is ignored.',
@@ -88,49 +84,46 @@ const keptSinceHeader = {
     'The position after which all messages were still stored. A client that continues from an earlier one may have missed messages.',
 }
 
-const streamResponse: RouteResponse = {
-  status: 200,
-  description: 'Messages for as long as the connection lasts.',
-  content: {
-    'text/event-stream': { schema: message, example: `id: ${transfer?.id}\ndata: ${JSON.stringify(transfer)}\n\n` },
-    'application/x-ndjson': { schema: message, example: `${JSON.stringify(transfer)}\n` },
-    'text/plain': textContent,
-  },
+const ok = (description: string, content: Media, headers?: Readonly<Record<string, string>>): RouteResponse => {
+  return { status: 200, description, content, ...(headers && { headers }) }
 }
+const streamResponse = ok('Messages for as long as the connection lasts.', {
+  'text/event-stream': { schema: message, example: `id: ${transfer?.id}\ndata: ${JSON.stringify(transfer)}\n\n` },
+  'application/x-ndjson': { schema: message, example: `${JSON.stringify(transfer)}\n` },
+  'text/plain': textContent,
+})
+/** The parts of a text that all streams over HTTP share. */
+const listening = { tag: 'Listen', requestHeaders: resumeHeaders, refusals: [400, 401, 403, 404, 429, 503] } as const
+/** The parts of a text that all documents share. */
+const documentation = { tag: 'Documentation', requestHeaders: etagRequestHeaders } as const
 
 const routeTexts: Readonly<Record<RouteId, RouteText>> = {
   tail: {
-    tag: 'Listen',
+    ...listening,
     summary: 'Readable lines, one per message',
     description: 'For people: the stream as text. Control, escape and bidirectional characters are replaced.',
     pathParameters: symbolParameter,
-    requestHeaders: resumeHeaders,
-    responses: [{ status: 200, description: 'Lines for as long as the connection lasts.', content: { 'text/plain': textContent } }],
-    refusals: [400, 401, 403, 404, 429, 503],
+    responses: [ok('Lines for as long as the connection lasts.', { 'text/plain': textContent })],
     curl: `curl -N ${ORIGIN}/v1/tail/AAPLc`,
   },
   streamOne: {
-    tag: 'Listen',
+    ...listening,
     summary: 'The messages of one token as server-sent events or NDJSON',
     description: streamDescription,
     pathParameters: symbolParameter,
-    requestHeaders: resumeHeaders,
     responses: [streamResponse],
-    refusals: [400, 401, 403, 404, 429, 503],
     curl: `curl -N '${ORIGIN}/v1/stream/AAPLc?format=ndjson'`,
   },
   stream: {
-    tag: 'Listen',
+    ...listening,
     summary: 'The messages of several tokens, or of all, as server-sent events or NDJSON',
     description: `${streamDescription} If there is no room, a browser gets 200, a retry and an error, because EventSource never reconnects after another status.`,
-    requestHeaders: resumeHeaders,
     responses: [streamResponse],
-    refusals: [400, 401, 403, 404, 429, 503],
     curl: `curl -N '${ORIGIN}/v1/stream?symbols=*&types=transfer,seal,retract&since=5m'`,
   },
   socket: {
     tag: 'Listen',
-    summary: 'The same over WebSocket; asyncapi.json describes its messages',
+    summary: 'The stream over WebSocket; asyncapi.json describes its messages',
     description: `${streamDescription} The query has the same options as a subscribe message; without symbols the relay waits for one.`,
     requestHeaders: resumeHeaders,
     responses: [
@@ -145,15 +138,14 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
     description:
       'The same objects as the stream, matched by the same rules, with either stage. For the next page, repeat the query and set after to next; with order=desc, set before to next. next is null when there are no more messages. A short or empty page is not necessarily the last. NDJSON returns the whole range instead of a page; it is complete if the answer ends normally.',
     responses: [
-      {
-        status: 200,
-        description: 'A page, or NDJSON lines.',
-        content: {
+      ok(
+        'A page, or NDJSON lines.',
+        {
           ...jsonContent(EventsPage, { events: [transfer, retract, seal], next: seal?.id }),
           'application/x-ndjson': { schema: update, example: `${JSON.stringify(transfer)}\n` },
         },
-        headers: keptSinceHeader,
-      },
+        keptSinceHeader,
+      ),
     ],
     refusals: [400, 401, 403, 404, 410, 429, 503],
     curl: `curl -s '${ORIGIN}/v1/events?symbols=AAPLc&order=desc&limit=10'\ncurl -s '${ORIGIN}/v1/events?symbols=AAPLc&since=1h&format=ndjson' > AAPLc.ndjson`,
@@ -164,11 +156,7 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
     description: 'Every stored message about it, oldest first, including the seals that list it, and its current stage.',
     pathParameters: { key: { description: 'The key of a message.', example: String(transfer?.key) } },
     responses: [
-      {
-        status: 200,
-        description: 'Every stored message about it.',
-        content: jsonContent(OneFact, { key: transfer?.key, events: [transfer, seal], stage: 'sealed' }),
-      },
+      ok('Every stored message about it.', jsonContent(OneFact, { key: transfer?.key, events: [transfer, seal], stage: 'sealed' })),
     ],
     refusals: [400, 401, 403, 404],
     curl: `key=$(curl -s '${ORIGIN}/v1/events?types=transfer&limit=1' | grep -o '[0-9]*-0x[0-9a-f]*-[0-9]*' | head -n 1)\ncurl -s "${ORIGIN}/v1/events/$key"`,
@@ -177,17 +165,12 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
     tag: 'Tokens',
     summary: 'The state of several tokens, or of all, at one position',
     description:
-      'One consistent cut: whole snapshot messages, and the position that they include. Draw them, then listen with since=as_of: nothing is lost or repeated. It is the state of the default stage: with stage=sealed, what it shows as pre-confirmed comes again at its seal.',
+      'One consistent cut: whole snapshot messages, and the position that they include. Draw them, then listen with since=as_of: nothing is lost or repeated. It is the state of the default stage: with stage=sealed, facts that it shows as pre-confirmed are sent again when they are sealed.',
     responses: [
-      {
-        status: 200,
-        description: 'The snapshots.',
-        content: jsonContent(Snapshots, {
-          as_of: snapshot?.as_of,
-          snapshots: [{ ...snapshot, id: snapshot?.as_of }],
-          rejected: [],
-        }),
-      },
+      ok(
+        'The snapshots.',
+        jsonContent(Snapshots, { as_of: snapshot?.as_of, snapshots: [{ ...snapshot, id: snapshot?.as_of }], rejected: [] }),
+      ),
     ],
     refusals: [400, 401, 403, 404, 503],
     curl: `curl -s '${ORIGIN}/v1/snapshot?symbols=AAPLc,TSLAc'`,
@@ -198,12 +181,10 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
     description: 'Exactly the list answer of the Tokenized Stocks Read API, as last read.',
     requestHeaders: etagRequestHeaders,
     responses: [
-      {
-        status: 200,
-        description: 'The list.',
-        content: jsonContent(TokenList, { tokens: [record] }),
-        headers: { ETag: 'The version of the list.', Age: 'Seconds since the list was read.' },
-      },
+      ok('The list.', jsonContent(TokenList, { tokens: [record] }), {
+        ETag: 'The version of the list.',
+        Age: 'Seconds since the list was read.',
+      }),
       notModified,
     ],
     refusals: [401, 403, 503],
@@ -214,23 +195,20 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
     summary: 'The current state of one token',
     description: 'The fields of a snapshot, and the position of the newest message about the token.',
     pathParameters: { selector: { description: 'A symbol, an address, or isin:…', example: 'AAPLc' } },
-    responses: [
-      { status: 200, description: 'The token.', content: jsonContent(TokenDetails, { ...tokenState, last: snapshot?.id }) },
-    ],
+    responses: [ok('The token.', jsonContent(TokenDetails, { ...tokenState, last: snapshot?.id }))],
     refusals: [401, 403, 404, 503],
     curl: `curl -s ${ORIGIN}/v1/tokenized-stocks/AAPLc`,
   },
   accessToken: {
     tag: 'Service',
-    summary: 'A token in place of a key',
+    summary: 'An access token in place of an API key',
     description:
-      'Takes a key as "Authorization: Bearer …" and gives a token that opens connections as key=… in a URL for a minute: a page needs no key in the URL of its EventSource. Where no key is required, there is none.',
+      'Takes an API key as "Authorization: Bearer …" and returns an access token that opens connections for a minute, as key=… in a URL: a page needs no API key in the URL of its EventSource. Without required API keys the answer is 404.',
     responses: [
-      {
-        status: 200,
-        description: 'The token, and when it ends.',
-        content: jsonContent(AccessToken, { token: accessTokenExample, expires_at: '2026-11-20T14:31:05.000Z' }),
-      },
+      ok(
+        'The access token, and when it expires.',
+        jsonContent(AccessToken, { token: accessTokenExample, expires_at: '2026-11-20T14:31:05.000Z' }),
+      ),
     ],
     refusals: [401, 403, 404],
     curl: `curl -s -X POST -H 'authorization: Bearer <key>' ${ORIGIN}/v1/token`,
@@ -242,11 +220,7 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
       'eth_getBlockByNumber, eth_getLogs, eth_getBlockReceipts, eth_getStorageAt, eth_getTransactionCount, eth_getCode, eth_getBalance, eth_chainId and eth_blockNumber, with pending state. A WebSocket at the same path also has eth_subscribe (pendingLogs, logs, newHeads). A batch holds up to 100 requests.',
     body: rpcContent({ jsonrpc: '2.0', id: 1, method: 'eth_blockNumber', params: [] }),
     responses: [
-      {
-        status: 200,
-        description: 'A JSON-RPC result or error; an array of them for a batch.',
-        content: rpcContent({ jsonrpc: '2.0', id: 1, result: '0x31f4394' }),
-      },
+      ok('A JSON-RPC result or error; an array of them for a batch.', rpcContent({ jsonrpc: '2.0', id: 1, result: '0x31f4394' })),
       { status: 204, description: 'The request had only notifications.' },
       { status: 403, description: 'The upstream refuses this method, or the origin is not allowed.', content: rpcContent() },
       { status: 413, description: 'The body is too large.', content: rpcContent() },
@@ -259,14 +233,14 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
   status: {
     tag: 'Status',
     summary: 'The current source of the feed, and how its pre-confirmations ended',
-    responses: [{ status: 200, description: 'The status.', content: jsonContent(ServiceStatus, statusExample) }],
+    responses: [ok('The status.', jsonContent(ServiceStatus, statusExample))],
     refusals: [401, 403],
     curl: `curl -s ${ORIGIN}/v1/status`,
   },
   health: {
     tag: 'Status',
     summary: 'Whether the process answers',
-    responses: [{ status: 200, description: 'The process answers.', content: jsonContent(Health, { status: 'ok' }) }],
+    responses: [ok('The process answers.', jsonContent(Health, { status: 'ok' }))],
     refusals: [],
     curl: `curl -s ${ORIGIN}/healthz`,
   },
@@ -274,7 +248,7 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
     tag: 'Status',
     summary: 'Whether the service is ready',
     responses: [
-      { status: 200, description: 'Ready.', content: jsonContent(Readiness, { status: 'ready', reasons: [], demo: false }) },
+      ok('Ready.', jsonContent(Readiness, { status: 'ready', reasons: [], demo: false })),
       {
         status: 503,
         description: 'Not ready, and why.',
@@ -288,66 +262,52 @@ const routeTexts: Readonly<Record<RouteId, RouteText>> = {
     tag: 'Status',
     summary: 'Metrics as Prometheus text',
     description: 'For this machine only, unless METRICS_TOKEN is set and the request sends it.',
-    responses: [{ status: 200, description: 'Metrics.', content: { 'text/plain': textContent } }],
+    responses: [ok('Metrics.', { 'text/plain': textContent })],
     refusals: [403],
     curl: `curl -s ${ORIGIN}/metrics`,
   },
   home: {
-    tag: 'Documentation',
+    ...documentation,
     summary: 'The board: all symbols and the tape as a page',
     responses: [
-      { status: 200, description: 'The page.', content: { 'text/html': { schema: { type: 'string' } } } },
-      { status: 302, description: 'Where the board is not built: the documentation.', headers: { Location: '/docs' } },
+      ok('The page.', { 'text/html': { schema: { type: 'string' } } }),
+      { status: 302, description: 'If the board is not built: the documentation.', headers: { Location: '/docs' } },
       notModified,
     ],
-    requestHeaders: etagRequestHeaders,
     refusals: [],
     curl: `curl -sL ${ORIGIN}`,
   },
   schema: {
-    tag: 'Documentation',
+    ...documentation,
     summary: 'The JSON Schema of one message type, or of all',
     pathParameters: {
       type: { description: 'A message type, or message for all that a listener can receive.', example: 'transfer' },
     },
     responses: [
-      {
-        status: 200,
-        description: 'A self-contained schema with examples.',
-        content: { 'application/schema+json': { schema: { type: 'object' } } },
-      },
+      ok('A self-contained schema with examples.', { 'application/schema+json': { schema: { type: 'object' } } }),
       notModified,
     ],
-    requestHeaders: etagRequestHeaders,
     refusals: [404],
     curl: `curl -s ${ORIGIN}/schemas/transfer.json`,
   },
   openapi: documentText('openapi', 'This document: OpenAPI 3.1', 'application/json'),
   asyncapi: documentText('asyncapi', 'Every message and its sender: AsyncAPI 3.0', 'application/json'),
   docs: documentText('docs', 'Both as a page, with code to copy', 'text/html'),
-  llms: documentText('llms', 'What a language model needs to know', 'text/plain'),
+  llms: documentText('llms', 'The service for language models', 'text/plain'),
   types: documentText('types', 'Every message as a TypeScript type', 'text/plain'),
   contract: documentText('contract', 'What a client may rely on, in Markdown', 'text/plain'),
 }
 
 function documentText(id: RouteId, summary: string, type: string): RouteText {
   return {
-    tag: 'Documentation',
+    ...documentation,
     summary,
-    responses: [
-      {
-        status: 200,
-        description: summary,
-        content: { [type]: { schema: { type: type === 'application/json' ? 'object' : 'string' } } },
-      },
-      notModified,
-    ],
-    requestHeaders: etagRequestHeaders,
+    responses: [ok(summary, { [type]: { schema: { type: type === 'application/json' ? 'object' : 'string' } } }), notModified],
     refusals: [],
     curl: `curl -s ${ORIGIN}${routes[id].path}`,
   }
 }
 
-/** Every route with what is said of it, in the order of the table. */
+/** Every route with its text, in the order of the table. */
 export const describedRoutes = routeIds.map((id) => ({ id, ...routes[id], ...routeTexts[id] }))
 export type DescribedRoute = (typeof describedRoutes)[number]

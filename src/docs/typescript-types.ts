@@ -1,11 +1,11 @@
 import { quoteFields, sessionFields } from '../protocol/fields.ts'
 import { typesOfKind, type UpdateType } from '../protocol/updates.ts'
-import { type JsonSchema, messageTypes, namedSchemas } from './json-schemas.ts'
+import { isMessageType, type JsonSchema, messageTypes, namedSchemas } from './json-schemas.ts'
 
 const REF_PREFIX = '#/'
 const factTypes = typesOfKind('movement', 'event', 'change')
 const onChainFields = ['key', 'stage', 'late', 'block', 'tx']
-/** The fields of the Read API's record. The relay passes records on as they are, so none of them is certain. */
+/** The fields of the Read API's record. The relay does not check records, so each field is optional. */
 const recordFields = {
   contract_address: 'string',
   symbol: 'string',
@@ -22,13 +22,12 @@ const recordFields = {
 
 type Fields = ReadonlyMap<string, string>
 
-/** Fields that several messages have, printed once. Their texts are those of one message that has them all. */
+/** Fields that several messages share, printed once. Their texts are those of one message that has all of them. */
 type SharedPart = { readonly name: string; readonly description: string; readonly fields: Fields }
 
 const movements = typesOfKind('movement')
 const TYPE_PARAMETER = 'Type'
 
-/** The messages as TypeScript types, from the schemas that check them. */
 export function typescriptTypes(): string {
   const schemas = namedSchemas(REF_PREFIX)
   const partOf = (name: string, description: string, like: UpdateType, fields: readonly string[]): SharedPart => {
@@ -58,7 +57,7 @@ export function typescriptTypes(): string {
     [
       '// The messages of stocktape.v1, made from the schemas of the relay that serves this file.\n',
       ...Object.entries(schemas)
-        .filter(([name]) => !isMessage(name))
+        .filter(([name]) => !isMessageType(name))
         .map(declareSchema),
       ...parts.map(({ name, description, fields }) =>
         declare(name.replace('<Type>', '<Type extends string>'), literalOf(withType(fields, TYPE_PARAMETER)), description),
@@ -75,7 +74,7 @@ export function typescriptTypes(): string {
         'A message as an amend contains it: without the fields that the tape adds.',
       ),
       ...Object.entries(schemas)
-        .filter(([name]) => isMessage(name))
+        .filter(([name]) => isMessageType(name))
         .map(declareSchema),
       declareUnion('FactMessage', factTypes, 'A message about one fact on the chain, which a retract or an amend can follow.'),
       declareUnion('Update', updates, 'A message of the tape.'),
@@ -90,16 +89,10 @@ export function typescriptTypes(): string {
   )
 }
 
-const isMessage = (name: string): boolean =>
-  Object.values(messageTypes)
-    .flat()
-    .some((type) => type === name)
-
-/** Indents the lines inside of braces. */
 function indent(text: string): string {
   let depth = 0
   const lines = text.split('\n').map((line) => {
-    // Comments hold no structure, and two brackets that open together indent once.
+    // Ignores comments. Two brackets that open together indent once.
     const code = line
       .trim()
       .replace(/^\/\*\*.*|^\/\/.*/, '')
@@ -114,15 +107,11 @@ function indent(text: string): string {
   return lines.join('\n')
 }
 
-/** The messages of the connection and the client have small names; types begin with a capital letter. */
-const typeNameOf = (name: string): string =>
-  messageTypes.notices.some((type) => type === name) || messageTypes.updates.some((type) => type === name)
-    ? `${capitalized(name)}Message`
-    : messageTypes.requests.some((type) => type === name)
-      ? `${capitalized(name)}Request`
-      : name
-
-const capitalized = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1)
+const typeNameOf = (name: string): string => {
+  if (!isMessageType(name)) return name
+  const isRequest = messageTypes.requests.some((type) => type === name)
+  return `${name.charAt(0).toUpperCase()}${name.slice(1)}${isRequest ? 'Request' : 'Message'}`
+}
 
 const commentOf = ({ description }: { readonly description?: unknown }): string =>
   typeof description === 'string' ? `/** ${description.replaceAll('*/', '* /')} */\n` : ''
@@ -133,7 +122,7 @@ ${Object.entries(recordFields)
   .join('')}  readonly [field: string]: unknown
 }`
 
-/** A schema as a type; an object takes what it can from the parts. */
+/** A schema as a type. An object refers to the parts for the fields that they contain. */
 function typeOf(schema: JsonSchema, parts: readonly SharedPart[] = []): string {
   const { $ref, anyOf, oneOf, allOf, type, enum: values, const: value } = schema
   if (typeof $ref === 'string') return typeNameOf($ref.slice(REF_PREFIX.length))
@@ -161,7 +150,7 @@ function typeOf(schema: JsonSchema, parts: readonly SharedPart[] = []): string {
   }
 }
 
-/** Whether these are the messages of all facts, written out. */
+/** Whether a union lists the messages of all facts. */
 const isAnyFact = (options: readonly JsonSchema[]): boolean =>
   options.map(({ properties }) => properties?.type?.const).join() === factTypes.join()
 
@@ -181,20 +170,20 @@ function objectType(schema: JsonSchema, parts: readonly SharedPart[]): string {
   return `${composed(own, parts)} & FromLog<${unionOf(others.map((one) => JSON.stringify(one)))}>`
 }
 
-/** Whether only a change that a log tells has the place of that log. */
+/** Whether the source of a change may be a log: only then it has the place of the log. */
 const isOfLog = (properties: NonNullable<JsonSchema['properties']>, required: readonly string[]): boolean =>
   'key' in properties && !required.includes('key') && properties.source?.enum?.includes('log') === true
 
 const fromLogType = `{ readonly source: "log" } & OnChain | { readonly source: Other } & { readonly [Field in keyof OnChain]?: never }`
 
-/** Each field of an object as a line of its type, with its comment. */
+/** Each field of an object as a line of a type, with its comment. */
 function fieldsOf({ properties = {}, required = [] }: JsonSchema, parts: readonly SharedPart[] = []): Fields {
   const nameOf = (name: string) => `${/^\w+$/.test(name) ? name : JSON.stringify(name)}${required.includes(name) ? '' : '?'}`
   const textOf = (name: string, schema: JsonSchema) => `${commentOf(schema)}readonly ${nameOf(name)}: ${typeOf(schema, parts)}\n`
   return new Map(Object.entries(properties).map(([name, schema]) => [name, textOf(name, schema)]))
 }
 
-/** An object of these fields: the parts whose fields are all among them, and the rest. */
+/** A type with these fields: the parts whose fields are all among them, and the rest. */
 function composed(fields: Fields, parts: readonly SharedPart[], more = ''): string {
   const type = /: (.+)\n$/.exec(fields.get('type') ?? '')?.[1] ?? ''
   const found = parts.filter((part) => [...part.fields].every(([name, text]) => isSameField(name, text, fields.get(name))))

@@ -79,7 +79,7 @@ describe('the test token', () => {
     const steps = [...regularSteps, ...singleSteps].toSorted((one, other) => one.atS - other.atS)
     for (let atS = BLOCK_S; atS <= TEST_CYCLE_S; atS += BLOCK_S) {
       const before = toldIn(listener).length
-      const brought = steps.filter((step) => step.atS === atS).flatMap(({ brings }) => brings)
+      const brought = steps.filter((step) => step.atS === atS).flatMap(({ messages }) => messages)
       const told = () => toldIn(listener).slice(before).map(nameOf)
       await makeBlock(devnet, listener)
       await listener.until(
@@ -92,8 +92,8 @@ describe('the test token', () => {
 
   it('is described by its document', async () => {
     const document = await readFile(new URL('../../docs/test-token.md', import.meta.url), 'utf8')
-    const rowOf = ({ atS, what, brings }: TestStep) =>
-      `| ${timeText(atS)} | ${what} | ${brings.length > 0 ? brings.map((name) => `\`${name}\``).join(', ') : '–'} |`
+    const rowOf = ({ atS, what, messages }: TestStep) =>
+      `| ${timeText(atS)} | ${what} | ${messages.length > 0 ? messages.map((name) => `\`${name}\``).join(', ') : '–'} |`
     expect(document.split('\n').filter((line) => /^\| \d/.test(line))).toEqual(singleSteps.map(rowOf))
     const times = Map.groupBy(regularSteps, ({ what }) => what)
     for (const [what, steps] of times) {

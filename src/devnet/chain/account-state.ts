@@ -1,7 +1,6 @@
 import { keccak256 } from 'viem/utils'
 import { type Hex, toWord } from '../../lib/hex.ts'
 
-/** Value of each key: ether in wei, nonces, code and storage slots, all as numbers. */
 export type StateValues = ReadonlyMap<string, bigint>
 
 export type ReadState = (key: string) => bigint
@@ -15,11 +14,10 @@ export const nonceKey = (address: Hex) => `nonce ${address}`
 export const codeKey = (address: Hex) => `code ${address}`
 export const storageKey = (address: Hex, slot: Hex) => `slot ${address} ${slot}`
 
-/** How many computed slots are cached. */
 const SLOTS_BOUND = 10_000
 const slotCache = new Map<string, Hex>()
 
-/** The slot of a key in the mapping at slot `base`, as Solidity lays it out: keccak256(key ++ base). */
+/** A mapping's slot for a key, as Solidity lays it out: keccak256(key ++ base). The results are cached. */
 export const mappingSlot = (key: Hex, base: Hex): Hex => {
   const cacheKey = key + base
   const cached = slotCache.get(cacheKey)
@@ -30,7 +28,7 @@ export const mappingSlot = (key: Hex, base: Hex): Hex => {
   return slot
 }
 
-/** The sealed state, and on top of it the pre-confirmed one. */
+/** Values by key, sealed and pre-confirmed: ether in wei, nonces, code and storage slots, all as numbers. */
 export class DevnetState {
   #sealed: Map<string, bigint>
   #pending = new Map<string, bigint>()
@@ -62,12 +60,10 @@ export class DevnetState {
     return valuesBefore
   }
 
-  /** Drops the pre-confirmed values. */
   discard(): void {
     this.#pending.clear()
   }
 
-  /** Undoes a seal. */
   unseal(valuesBefore: StateValues): void {
     for (const [key, value] of valuesBefore) this.#sealed.set(key, value)
   }

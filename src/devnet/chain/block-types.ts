@@ -1,15 +1,13 @@
 import type { Hex } from '../../lib/hex.ts'
-import type { StateWrite } from './account-state.ts'
+import type { ReadState, StateWrite } from './account-state.ts'
 
-/** A log before it is in a block. */
 export type EmittedLog = { address: Hex; topics: readonly Hex[]; data: Hex }
 
-/** A log as the node sends it. */
 export type DevnetLog = EmittedLog & {
   blockHash: Hex
   blockNumber: Hex
   blockTimestamp: Hex
-  /** The whole milliseconds, where several blocks share a second. */
+  /** Present if several blocks share a second. */
   blockTimestampMs?: Hex
   transactionHash: Hex
   transactionIndex: Hex
@@ -17,7 +15,12 @@ export type DevnetLog = EmittedLog & {
   removed: boolean
 }
 
-/** A transaction before it is in a block. */
+/** State and block time when a transaction executes; the time is in seconds. */
+export type ExecutionContext = { readState: ReadState; timestamp: number }
+
+/** Builds a transaction when it executes, because its logs may depend on the state. */
+export type DeferredTransaction = (context: ExecutionContext) => UnsignedTransaction
+
 export type UnsignedTransaction = {
   from: Hex
   to: Hex
@@ -25,20 +28,19 @@ export type UnsignedTransaction = {
   gasUsed: number
   logs: readonly EmittedLog[]
   writes: readonly StateWrite[]
-  /** The hash, known in advance, of a transaction that a test injects. The chain then differs from the seed's. */
+  /** The hash of a transaction that a test injects. It makes the chain differ from the seed's. */
   injectedHash?: Hex
-  /** What becomes of it when its block is sealed, if not itself. It is part of what the seed determines. */
+  /** Its fate when its block is sealed, as the seed determines it. */
   sealedAs?: TransactionOutcome
 }
 
-/** A transaction with its hash and its sender's nonce. */
 export type DevnetTransaction = UnsignedTransaction & { hash: Hex; nonce: bigint }
 
-/** A block; pending while its hash is zero, then sealed. */
+/** A block is pending while its hash is zero. */
 export type DevnetBlock = {
   number: number
   timestamp: number
-  /** The whole milliseconds, where several blocks share a second. */
+  /** Present if several blocks share a second. */
   timestampMs?: number
   hash: Hex
   parentHash: Hex
@@ -46,10 +48,9 @@ export type DevnetBlock = {
   logs: readonly DevnetLog[]
 }
 
-/** The block being built, with the number of flashblocks in it so far. */
 export type PendingDevnetBlock = DevnetBlock & { flashblocks: number }
 
-/** At the seal or replacement of its block, a transaction stays, is dropped or moved, gets other logs, or makes room for another. */
+/** The fate of a transaction when its block is sealed or replaced. An object replaces its logs, or all of it. */
 export type TransactionOutcome =
   | 'kept'
   | 'dropped'

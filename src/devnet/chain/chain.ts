@@ -1,6 +1,7 @@
 import { type Hex, quantity, ZERO_WORD } from '../../lib/hex.ts'
 import { DevnetState, etherKey, nonceKey, type StateValues } from './account-state.ts'
 import type {
+  DeferredTransaction,
   DevnetBlock,
   DevnetLog,
   DevnetTransaction,
@@ -9,36 +10,30 @@ import type {
   UnsignedTransaction,
 } from './block-types.ts'
 import { ChainHashes } from './hashes.ts'
-import { type DeferredTransaction, resolveTransaction } from './state-dependent-transaction.ts'
 
-/** Time of block 0. Block n is n block times later, so a restarted chain has the same head as one that kept running. */
+/** Time of block 0. Block n is n block times later, so a restarted chain has the head of one that kept running. */
 export const GENESIS_MS = Date.UTC(2020, 0, 1)
-
-/** How many sealed blocks are kept; older ones read as on a pruned node. */
+/** Sealed blocks to keep. Older ones read as on a pruned node. */
 const HISTORY_BOUND = 2_048
-
-/** Price of a unit of gas, in wei; constant on this chain. */
 export const GAS_PRICE = 6_000_000n
 
-/** Two chains with the same genesis are the same chain. */
+/** Two chains with one genesis are one chain. */
 export type Genesis = { salt: string; blockMs: number; initialState: StateValues }
 
 type PendingBlockDraft = PendingDevnetBlock & { transactions: DevnetTransaction[]; logs: DevnetLog[] }
 type SealedDevnetBlock = DevnetBlock & { valuesBefore: StateValues }
 
-/** The sealed blocks, the block being built, and the state of every account in each. */
 export class Chain {
   #genesis: Genesis
   #hashes: ChainHashes
   #state: DevnetState
   #sealed = new Map<number, SealedDevnetBlock>()
-  #numberByHash = new Map<Hex, number>()
   #genesisBlock: DevnetBlock
   #head: DevnetBlock
   #pending: PendingBlockDraft
   #movedTransactions: DevnetTransaction[] = []
 
-  /** Starts after the block `number`, with its state. That block's transactions are needed only for its hash. */
+  /** Starts after the block `number`, with its state. That block's transactions only determine its hash. */
   constructor(
     genesis: Genesis,
     startAfter: { number: number; transactions: readonly UnsignedTransaction[]; initialState: StateValues },
@@ -55,12 +50,10 @@ export class Chain {
     return this.#head
   }
 
-  /** The block being built. Its hash and its logs' block hashes are zero. */
   get pending(): PendingDevnetBlock {
     return this.#pending
   }
 
-  /** The oldest block that is still kept, except for block 0. */
   get oldest(): number {
     return this.#head.number - this.#sealed.size + 1
   }
@@ -70,12 +63,9 @@ export class Chain {
   }
 
   blockOfHash(hash: Hex): DevnetBlock | undefined {
-    if (hash === this.#genesisBlock.hash) return this.#genesisBlock
-    const number = this.#numberByHash.get(hash)
-    return number === undefined ? undefined : this.#sealed.get(number)
+    return [this.#genesisBlock, ...this.#sealed.values()].find((block) => block.hash === hash)
   }
 
-  /** The value of a key after a sealed block, or with the pre-confirmed transactions. */
   valueAt(key: string, stateBlock: number | 'pending'): bigint {
     if (stateBlock === 'pending') return this.#state.readPending(key)
     if (stateBlock === 0) return this.#genesis.initialState.get(key) ?? 0n
@@ -86,20 +76,15 @@ export class Chain {
     return this.#state.readSealed(key)
   }
 
-  /** Makes the next flashblock and returns its new logs. */
-  makeFlashblock(transactions: readonly (UnsignedTransaction | DeferredTransaction)[]): readonly DevnetLog[] {
+  makeFlashblock(transactions: readonly DeferredTransaction[]): readonly DevnetLog[] {
     const firstNewLog = this.#pending.logs.length
     this.#pending.flashblocks += 1
     for (const transaction of this.#movedTransactions.splice(0)) this.#execute(this.#pending, transaction)
-    const readState = (key: string) => this.#state.readPending(key)
-    for (const next of transactions) {
-      const unsigned = resolveTransaction(next, { readState, timestamp: this.#pending.timestamp })
-      this.#execute(this.#pending, this.#addHashAndNonce(unsigned))
-    }
+    const context = { readState: (key: string) => this.#state.readPending(key), timestamp: this.#pending.timestamp }
+    for (const build of transactions) this.#execute(this.#pending, this.#addHashAndNonce(build(context)))
     return this.#pending.logs.slice(firstNewLog)
   }
 
-  /** Seals the block being built and starts the next. */
   seal(outcomeOf: (transaction: DevnetTransaction) => TransactionOutcome = () => 'kept'): DevnetBlock {
     const preconfirmed = this.#pending.transactions
     const scheduled = this.#applyOutcomes(preconfirmed, ({ sealedAs = 'kept' }) => sealedAs)
@@ -109,10 +94,10 @@ export class Chain {
     return this.#sealPending()
   }
 
-  /** Replaces the newest sealed blocks by others with the same numbers. */
+  /** Replaces the newest sealed blocks by new ones with the same numbers. */
   reorg(
     depth: number,
-    outcomeOf: (transaction: DevnetTransaction) => TransactionOutcome = () => 'kept',
+    outcomeOf: (transaction: DevnetTransaction) => TransactionOutcome,
   ): { removed: readonly DevnetLog[]; blocks: readonly DevnetBlock[] } {
     const replaced = [...this.#sealed.values()].slice(-depth)
     const [first] = replaced
@@ -124,9 +109,10 @@ export class Chain {
     for (const block of replaced.toReversed()) {
       this.#state.unseal(block.valuesBefore)
       this.#sealed.delete(block.number)
-      this.#numberByHash.delete(block.hash)
     }
-    this.#head = this.#sealed.get(first.number - 1) ?? this.#anchorBlockBefore(first)
+    const number = first.number - 1
+    const anchorBlock = { ...this.#genesisBlock, number, ...this.#timestampsOf(number), hash: first.parentHash }
+    this.#head = this.#sealed.get(number) ?? anchorBlock
     const blocks = replaced.map((block) => {
       const kept = this.#applyOutcomes(block.transactions, outcomeOf)
       this.#pending = this.#reexecute(this.#createPending(), kept)
@@ -137,7 +123,7 @@ export class Chain {
     return { removed: replaced.flatMap((block) => block.logs).map((log) => ({ ...log, removed: true })), blocks }
   }
 
-  /** Returns the transactions that stay in their block, with their logs. Moved ones wait for the next flashblock. */
+  /** Returns the transactions that stay in their block. Moved ones wait for the next flashblock. */
   #applyOutcomes(
     transactions: readonly DevnetTransaction[],
     outcomeOf: (transaction: DevnetTransaction) => TransactionOutcome,
@@ -157,18 +143,10 @@ export class Chain {
     const logs = built.logs.map((log) => ({ ...log, blockHash: hash }))
     const block = { ...built, hash, logs, valuesBefore: this.#state.seal() }
     this.#sealed.set(number, block)
-    this.#numberByHash.set(hash, number)
     this.#head = block
-    this.#prune(number - HISTORY_BOUND)
+    this.#sealed.delete(number - HISTORY_BOUND)
     this.#pending = this.#createPending()
     return block
-  }
-
-  #prune(number: number): void {
-    const block = this.#sealed.get(number)
-    if (!block) return
-    this.#sealed.delete(number)
-    this.#numberByHash.delete(block.hash)
   }
 
   #createPending(): PendingBlockDraft {
@@ -184,7 +162,7 @@ export class Chain {
     }
   }
 
-  /** Executes the transactions again from the sealed state. Those left out lose their index and their effects. */
+  /** Executes the transactions from the sealed state. Omitted ones lose their index and their effects. */
   #reexecute(draft: PendingBlockDraft, transactions: readonly DevnetTransaction[]): PendingBlockDraft {
     this.#state.discard()
     for (const transaction of transactions) this.#execute(draft, transaction)
@@ -230,11 +208,6 @@ export class Chain {
     const hashes = transactions.map((transaction, index) => ({ hash: this.#hashes.transactionHash(number, index, transaction) }))
     const hash = this.#hashes.blockHash(number, hashes)
     return { number, ...this.#timestampsOf(number), hash, parentHash: ZERO_WORD, transactions: [], logs: [] }
-  }
-
-  #anchorBlockBefore(first: DevnetBlock): DevnetBlock {
-    const number = first.number - 1
-    return { ...this.#genesisBlock, number, ...this.#timestampsOf(number), hash: first.parentHash }
   }
 }
 

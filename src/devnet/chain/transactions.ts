@@ -1,17 +1,15 @@
-import { encodeFunctionData, toEventSelector, toFunctionSelector } from 'viem/utils'
+import { stringToHex, toEventSelector, toFunctionSelector } from 'viem/utils'
 import { type Hex, toWord, ZERO_ADDRESS } from '../../lib/hex.ts'
-import { tokenAbi, tokenLog } from '../tokens/contract-abis.ts'
+import { tokenInput, tokenLog } from '../tokens/contract-abis.ts'
 import { codeKey, mappingSlot, type StateWrite, storageKey } from './account-state.ts'
 import type { EmittedLog, UnsignedTransaction } from './block-types.ts'
 
-// Storage layout of a token: balances at slot 0, allowances at slot 1 (both mappings), the total supply at slot 2.
+// The storage slots of a token. Balances and allowances are mappings.
 const BALANCES = toWord(0n)
 const ALLOWANCES = toWord(1n)
 const SUPPLY = toWord(2n)
-
-/** The code of every tokenized stock: only a marker, since the chain itself implements the token. */
+/** The code of every tokenized stock: only a marker, because the chain itself implements the token. */
 export const TOKEN_CODE = 0xefn
-
 const TRANSFER = toEventSelector('Transfer(address,address,uint256)')
 const APPROVAL = toEventSelector('Approval(address,address,uint256)')
 const selectors = {
@@ -21,7 +19,6 @@ const selectors = {
   approval: toFunctionSelector('approve(address,uint256)'),
 }
 
-/** Gas used by each kind of transaction. */
 export const gasByKind = { transfer: 46_109, mint: 51_240, burn: 33_872, approval: 46_343, other: 60_000 } as const
 
 export const tokenBalanceKey = (token: Hex, account: Hex): string => storageKey(token, mappingSlot(account, BALANCES))
@@ -31,18 +28,14 @@ const allowanceKey = (token: Hex, owner: Hex, spender: Hex): string =>
 
 export const supplyKey = (token: Hex): string => storageKey(token, SUPPLY)
 
-/** A mint comes from the zero address, a burn goes to it. */
+/** A mint is from the zero address, a burn is to it. */
 export type TokenTransfer = { token: Hex; from: Hex; to: Hex; raw: bigint }
 
 const add = (raw: bigint) => (balance: bigint) => balance + raw
-// Not below zero: a fault may have dropped the transaction that the holder received the tokens in.
+// Never below zero: a fault may have dropped the transaction that gave the holder the tokens.
 const take = (raw: bigint) => (balance: bigint) => (balance < raw ? 0n : balance - raw)
-const raiseTo = (raw: bigint) => (balance: bigint) => {
-  const missing = raw - balance
-  return missing > 0n ? balance + missing : balance
-}
+const raiseTo = (raw: bigint) => (balance: bigint) => (balance < raw ? raw : balance)
 
-/** A transfer, a mint or a burn. */
 export const buildTransfer = ({ token, from, to, raw }: TokenTransfer, sender: Hex): UnsignedTransaction => {
   const isMint = from === ZERO_ADDRESS
   const isBurn = to === ZERO_ADDRESS
@@ -60,17 +53,19 @@ export const buildTransfer = ({ token, from, to, raw }: TokenTransfer, sender: H
   }
 }
 
-/** The same transfer with a memo. */
+/** A memo's 32 bytes. */
+export const encodeMemo = (text: string): Hex => stringToHex(text, { size: 32 })
+
 export const addMemo = (transfer: UnsignedTransaction, { to, raw }: TokenTransfer, memo: Hex): UnsignedTransaction => ({
   ...transfer,
-  input: encodeFunctionData({ abi: tokenAbi, functionName: 'transferWithMemo', args: [to, raw, memo] }),
+  input: tokenInput('transferWithMemo', [to, raw, memo]),
   logs: [...transfer.logs, tokenLog(transfer.to, 'Memo', { caller: transfer.from, memo })],
 })
 
-/** The same transfer as a seizure, without the holder's consent. */
+/** Turns a transfer into a seizure, without the holder's consent. */
 export const addSeizure = (transfer: UnsignedTransaction, { from, to, raw }: TokenTransfer, memo: Hex): UnsignedTransaction => ({
   ...transfer,
-  input: encodeFunctionData({ abi: tokenAbi, functionName: 'seizeWithMemo', args: [from, to, raw, memo] }),
+  input: tokenInput('seizeWithMemo', [from, to, raw, memo]),
   logs: [
     ...transfer.logs,
     tokenLog(transfer.to, 'Memo', { caller: transfer.from, memo }),
@@ -78,7 +73,6 @@ export const addSeizure = (transfer: UnsignedTransaction, { from, to, raw }: Tok
   ],
 })
 
-/** The sender of a transfer: its holder, or the custodian for a mint. */
 export const senderOf = ({ from }: TokenTransfer, custodian: Hex): Hex => (from === ZERO_ADDRESS ? custodian : from)
 
 export const buildApproval = ({ token, from, to, raw }: TokenTransfer): UnsignedTransaction => ({
@@ -90,7 +84,6 @@ export const buildApproval = ({ token, from, to, raw }: TokenTransfer): Unsigned
   writes: [{ key: allowanceKey(token, from, to), change: () => raw }],
 })
 
-/** A transaction that emits these logs and changes no state. */
 export const buildLogsTransaction = (sender: Hex, logs: readonly EmittedLog[]): UnsignedTransaction => ({
   from: sender,
   to: logs[0]?.address ?? sender,
@@ -101,8 +94,8 @@ export const buildLogsTransaction = (sender: Hex, logs: readonly EmittedLog[]): 
 })
 
 /**
- * A transfer that always succeeds, for tests. It first gives the holder what is missing, without a log.
- * It makes the address a token if it was none.
+ * A transfer that always succeeds, for tests. It first gives the holder the missing tokens, without a log. If the address
+ * is no token, it makes it one.
  */
 export const buildFundedTransfer = (transfer: TokenTransfer, sender: Hex): UnsignedTransaction => {
   const { token, from, raw } = transfer

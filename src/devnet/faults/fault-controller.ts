@@ -2,10 +2,10 @@ import type { Hex } from '../../lib/hex.ts'
 import type { TransactionOutcome } from '../chain/block-types.ts'
 import { type Faults, noFaults } from './faults.ts'
 
-/** How many transactions may be marked to be dropped, moved or changed. */
+/** Transactions that may be marked to be dropped, moved or changed. */
 const OUTCOMES_BOUND = 10_000
 
-/** The fault settings, and the decisions that need counters. */
+/** The faults, and the decisions that need counters. */
 export const createFaultController = (cutSockets: () => void) => {
   const outcomes = new Map<Hex, TransactionOutcome>()
   const isNthFlashblock = createNthCounter()
@@ -31,7 +31,7 @@ export const createFaultController = (cutSockets: () => void) => {
       Object.assign(faults, noFaults)
     },
   }
-  /** Whether a counted fault has one left; then uses it up. */
+  /** Uses up one of a counted fault; false if none is left. */
   const consume = (counter: 'lostFlashes' | 'emptyLogs' | 'missingByHash'): boolean => {
     if (faults[counter] <= 0) return false
     faults[counter] -= 1
@@ -46,14 +46,11 @@ export const createFaultController = (cutSockets: () => void) => {
       const isDropped = isNthTransaction(faults.dropEvery)
       return outcome ?? (isDropped ? 'dropped' : 'kept')
     },
-    /** Whether a flashblock never reaches the subscribers. */
     losesFlashblock: (): boolean => {
       const isLost = isNthFlashblock(faults.loseEvery)
       return consume('lostFlashes') || isLost
     },
-    /** Whether a reorganisation follows the seal. */
     shouldReorg: (): boolean => isNthSeal(faults.reorgEvery),
-    /** Whether an HTTP request goes to the lagging replica. */
     isForLaggingReplica: (): boolean => {
       const isOn = faults.lagBlocks > 0
       const isNth = isNthRequest(isOn ? faults.lagEvery : 0)
@@ -63,7 +60,7 @@ export const createFaultController = (cutSockets: () => void) => {
 }
 export type FaultController = ReturnType<typeof createFaultController>
 
-/** True on every n-th call; 0 means never and restarts the count. */
+/** Returns true on every n-th call. 0 means never, and restarts the count. */
 const createNthCounter = () => {
   let count = 0
   return (every: number): boolean => {

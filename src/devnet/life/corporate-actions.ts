@@ -1,31 +1,18 @@
-import { parseUnits, stringToHex } from 'viem/utils'
+import { parseUnits } from 'viem/utils'
 import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
-import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
-import { addMemo, addSeizure, buildTransfer, type TokenTransfer } from '../chain/transactions.ts'
-import {
-  changeContractUri,
-  changeMetadata,
-  changeName,
-  changeSupplyCap,
-  changeSymbol,
-  pause,
-  unpause,
-} from '../tokens/admin-calls.ts'
-import { lateToken, TOKEN_DECIMALS, tokens } from '../tokens/issued-tokens.ts'
-import { announce, buildTokenCall, multicall, type TokenCall } from '../tokens/issuer-call.ts'
-import { cancelSchedule, changeMultiplier, scheduleMultiplier } from '../tokens/multiplier-calls.ts'
+import { codeKey, type StateValues } from '../chain/account-state.ts'
+import type { DeferredTransaction } from '../chain/block-types.ts'
+import { GENESIS_MS } from '../chain/chain.ts'
+import { addMemo, addSeizure, buildTransfer, encodeMemo, supplyKey, TOKEN_CODE, type TokenTransfer } from '../chain/transactions.ts'
+import { type DevnetToken, lateToken, TOKEN_DECIMALS, tokens } from '../tokens/issued-tokens.ts'
 import { buildFeedFreeze } from '../tokens/oracle-registry.ts'
-import { MULTIPLIER_DECIMALS, NO_CAP } from '../tokens/token-storage.ts'
-
-/** A cycle's number, and the time in seconds of a block in it. */
-export type Cycle = { number: number; timestampOf: (blockInCycle: number) => number }
-
-/** An action and its block in the cycle. The last block has none, since a chain may start there. */
-type ScriptEntry = readonly [at: number, plan: (cycle: Cycle) => DeferredTransaction]
+import * as calls from '../tokens/token-calls.ts'
+import { initialTokenValues, NO_CAP } from '../tokens/token-storage.ts'
+import { actorAddress, CYCLE_BLOCKS, cycleOf, senderValues } from './trading.ts'
 
 /** The late token is on the list from one block of a cycle until before another. */
-export const LISTED_FROM_BLOCK = 48
-export const LISTED_UNTIL_BLOCK = 224
+const LISTED_FROM_BLOCK = 48
+const LISTED_UNTIL_BLOCK = 224
 
 /** Tokens whose mints and burns are paused for a while; the market neither mints nor burns them. */
 export const mintPausedSymbols: readonly string[] = ['COINc']
@@ -33,22 +20,54 @@ export const mintPausedSymbols: readonly string[] = ['COINc']
 /** The feed that is frozen from one block of a cycle until before another, around a dividend. */
 export const frozenFeed = { symbol: 'GOOGLc', fromBlock: 28, untilBlock: 64 } as const
 
-/** How many blocks after the chain the list shows a token's new name. */
+/** Blocks until the list shows a token's new name. */
 export const NAME_DELAY_BLOCKS = 10
 
 /** The operator acts for the issuer, with the custodian's tokens, and seizes the debtor's. */
 type Actors = { custodian: Hex; operator: Hex; debtor: Hex }
 
+type Cycle = { number: number; timestampOf: (blockInCycle: number) => number }
+
+/** An action and its block in the cycle. The last block has none, since a chain may start there. */
+type ScriptEntry = readonly [at: number, plan: (cycle: Cycle) => DeferredTransaction]
+
+/** Corporate actions, the same in every cycle. The end of a cycle restores the state of its start. */
+export const createCalendar = (seed: string, blockMs: number, custodian: Hex, operator: Hex) => {
+  const script = createScript({ custodian, operator, debtor: actorAddress(seed, 'debtor') })
+  const byBlock = Map.groupBy(script, ([at]) => at)
+  const cycleAt = (number: number): Cycle => ({
+    number,
+    timestampOf: (blockInCycle) => Math.floor((GENESIS_MS + (number * CYCLE_BLOCKS + 1 + blockInCycle) * blockMs) / 1_000),
+  })
+  const emptyContext = { readState: () => 0n, timestamp: 0 }
+  const gasPerCycle = script.reduce((sum, [, plan]) => sum + plan(cycleAt(0))(emptyContext).gasUsed, 0)
+  return {
+    stateAtStart: (cycle: number): StateValues =>
+      new Map([
+        ...initialTokenValues(lateToken),
+        [codeKey(lateToken.address), TOKEN_CODE],
+        [supplyKey(lateToken.address), 0n],
+        ...senderValues(operator, cycle, { count: script.length, gas: gasPerCycle }),
+      ]),
+    transactions: (block: number): readonly DeferredTransaction[] => {
+      if (block < 1) return []
+      const cycle = cycleAt(cycleOf(block))
+      return (byBlock.get((block - 1) % CYCLE_BLOCKS) ?? []).map(([, plan]) => plan(cycle))
+    },
+    isListed: (token: DevnetToken, block: number): boolean => {
+      const blockInCycle = (block - 1) % CYCLE_BLOCKS
+      return token !== lateToken || (blockInCycle >= LISTED_FROM_BLOCK && blockInCycle < LISTED_UNTIL_BLOCK)
+    },
+  }
+}
+
 /**
  * The corporate actions of every cycle, in order; each is undone later in the cycle. The best-known tokens (AAPLc,
  * TSLAc, NVDAc, MSFTc) have only the market.
  */
-export const createCorporateActions = ({ custodian, operator, debtor }: Actors): readonly ScriptEntry[] => {
-  const callToken = (symbol: string, ...calls: readonly TokenCall[]): DeferredTransaction => {
-    const [first, ...others] = calls
-    const call = first && others.length === 0 ? first : multicall(calls)
-    return buildTokenCall({ token: findToken(symbol).address, sender: operator }, call)
-  }
+const createScript = ({ custodian, operator, debtor }: Actors): readonly ScriptEntry[] => {
+  const callToken = (symbol: string, ...tokenCalls: readonly calls.TokenCall[]): DeferredTransaction =>
+    calls.buildTokenCall({ token: findToken(symbol).address, sender: operator }, ...tokenCalls)
   const transferOf = (symbol: string, from: Hex, to: Hex, amount: string): TokenTransfer => {
     return { token: findToken(symbol).address, from, to, raw: parseUnits(amount, TOKEN_DECIMALS) }
   }
@@ -64,43 +83,40 @@ export const createCorporateActions = ({ custodian, operator, debtor }: Actors):
     const transfer = transferOf(lateToken.symbol, from, to, amount)
     return () => buildTransfer(transfer, operator)
   }
-  const dividend = ({ number }: Cycle, phase: string, description: string, to: string): DeferredTransaction =>
-    callToken(
-      'GOOGLc',
-      announce({ id: `GOOGLc-dividend-${number}-${phase}`, description, uri: 'https://example.invalid/googlc/dividend' }, [
-        changeMultiplier(parseMultiplier(to)),
-      ]),
-    )
+  const dividend = ({ number }: Cycle, phase: string, description: string, to: string): DeferredTransaction => {
+    const notice = { id: `GOOGLc-dividend-${number}-${phase}`, description, uri: 'https://example.invalid/googlc/dividend' }
+    return callToken('GOOGLc', calls.announce(notice, calls.changeMultiplier(to)))
+  }
 
   return [
-    [8, () => callToken('MSTRc', changeMultiplier(parseMultiplier('2')))],
-    [20, ({ timestampOf }) => callToken('AMZNc', scheduleMultiplier(parseMultiplier('20'), timestampOf(44)))],
+    [8, () => callToken('MSTRc', calls.changeMultiplier('2'))],
+    [20, ({ timestampOf }) => callToken('AMZNc', calls.scheduleMultiplier('20', timestampOf(44)))],
     [24, () => transferWithMemo('METAc', '12.5', 'settlement 2041')],
     ...freezeFeed(operator),
     [32, (cycle) => dividend(cycle, 'paid', 'Cash dividend of 0.21 USD a share, reinvested', '1.001102219403117862')],
     [40, () => moveLateToken(ZERO_ADDRESS, custodian, '5000')],
     [52, () => moveLateToken(custodian, debtor, '40')],
-    [56, () => callToken('COINc', pause([MINT, BURN]))],
-    [68, () => callToken('COINc', pause([BURN, SEIZE]))],
+    [56, () => callToken('COINc', calls.pause([MINT, BURN]))],
+    [68, () => callToken('COINc', calls.pause([BURN, SEIZE]))],
     [72, () => transferWithMemo('METAc', '0.75', 'settlement 2042')],
-    [88, () => callToken('SNDKc', changeName('Sandisk Flash'), changeSymbol('SNDSKc'))],
-    [96, () => callToken('INTCc', changeMetadata('transfer_agent', 'Example Trust'))],
-    [104, () => callToken('COINc', unpause([MINT, BURN, SEIZE]))],
-    [112, () => callToken('INTCc', changeContractUri('https://example.invalid/intcc/2'))],
+    [88, () => callToken('SNDKc', calls.changeName('Sandisk Flash'), calls.changeSymbol('SNDSKc'))],
+    [96, () => callToken('INTCc', calls.changeMetadata('transfer_agent', 'Example Trust'))],
+    [104, () => callToken('COINc', calls.unpause([MINT, BURN, SEIZE]))],
+    [112, () => callToken('INTCc', calls.changeContractUri('https://example.invalid/intcc/2'))],
     [120, () => transferWithMemo('METAc', '3', 'settlement 2043')],
-    [128, ({ number }) => callToken('CRCLc', announce(meetingAnnouncement(number), []))],
-    [136, () => callToken('MSTRc', changeMultiplier(parseMultiplier(findToken('MSTRc').multiplier)))],
-    [144, () => callToken('INTCc', changeSupplyCap(parseUnits('1000000', TOKEN_DECIMALS)))],
-    [152, ({ timestampOf }) => callToken('AMZNc', scheduleMultiplier(parseMultiplier('40'), timestampOf(200)))],
+    [128, ({ number }) => callToken('CRCLc', calls.announce(meetingAnnouncement(number)))],
+    [136, () => callToken('MSTRc', calls.changeMultiplier(findToken('MSTRc').multiplier))],
+    [144, () => callToken('INTCc', calls.changeSupplyCap(parseUnits('1000000', TOKEN_DECIMALS)))],
+    [152, ({ timestampOf }) => callToken('AMZNc', calls.scheduleMultiplier('40', timestampOf(200)))],
     [160, () => moveLateToken(debtor, custodian, '40')],
     [168, () => seize('METAc', '16.25', 'court order 17/2026')],
-    [176, () => callToken('AMZNc', cancelSchedule)],
+    [176, () => callToken('AMZNc', calls.cancelSchedule)],
     [184, (cycle) => dividend(cycle, 'reversed', 'The dividend is taken back', findToken('GOOGLc').multiplier)],
-    [192, () => callToken('AMZNc', changeMultiplier(parseMultiplier(findToken('AMZNc').multiplier)))],
-    [204, () => callToken('SNDKc', changeName(findToken('SNDKc').name), changeSymbol('SNDKc'))],
-    [216, () => callToken('INTCc', changeSupplyCap(NO_CAP))],
+    [192, () => callToken('AMZNc', calls.changeMultiplier(findToken('AMZNc').multiplier))],
+    [204, () => callToken('SNDKc', calls.changeName(findToken('SNDKc').name), calls.changeSymbol('SNDKc'))],
+    [216, () => callToken('INTCc', calls.changeSupplyCap(NO_CAP))],
     [232, () => moveLateToken(custodian, ZERO_ADDRESS, '5000')],
-    [240, () => callToken('INTCc', changeMetadata('transfer_agent', ''))],
+    [240, () => callToken('INTCc', calls.changeMetadata('transfer_agent', ''))],
   ]
 }
 
@@ -127,7 +143,3 @@ const findToken = (symbol: string) => {
   if (!token) throw new Error(`no token ${symbol}`)
   return token
 }
-
-const parseMultiplier = (multiplier: string): bigint => parseUnits(multiplier, MULTIPLIER_DECIMALS)
-
-const encodeMemo = (memo: string): Hex => stringToHex(memo, { size: 32 })

@@ -1,8 +1,8 @@
 import { parseUnits } from 'viem/utils'
 import type { Hex } from '../../lib/hex.ts'
 import { nonceKey, type StateValues, writeValue } from '../chain/account-state.ts'
+import type { DeferredTransaction } from '../chain/block-types.ts'
 import { GENESIS_MS } from '../chain/chain.ts'
-import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import {
   buildRoundTransaction,
   type DevnetFeed,
@@ -16,45 +16,35 @@ import { frozenFeed } from './corporate-actions.ts'
 import { createNavCurve, type NavRound, type ReadNav, withFeedFaults } from './nav-curve.ts'
 import { actorAddress, CYCLE_BLOCKS } from './trading.ts'
 
-/** Publishes reference values on chain: each new round of a feed, in the first block that starts after it. */
-export type FeedPublisher = {
-  /** The feeds' state after a block. */
-  stateAfter: (block: number) => StateValues
-  /** The rounds published in a block. */
-  transactions: (block: number) => readonly DeferredTransaction[]
-}
-
-/** Publishes the values at each block's start. */
-export const createFeedPublisher = (seed: string, blockMs: number, readNav: ReadNav): FeedPublisher => {
+/** Publishes each new round of a feed on chain, in the first block that starts after it. */
+export const createFeedPublisher = (seed: string, blockMs: number, readNav: ReadNav) => {
   const blockStartMs = (block: number) => GENESIS_MS + (block - 1) * blockMs
   const transmitterOf = ({ token }: DevnetFeed) => actorAddress(seed, `transmitter ${token.symbol}`)
   return {
-    stateAfter: (block) =>
-      new Map(
-        feeds.flatMap((feed) => {
-          const newest = readNav(feed.token, blockStartMs(block))
-          if (!newest) return []
-          return [...feedValues(feed, toFeedRound(newest)), [nonceKey(transmitterOf(feed)), nonceAfter(newest)] as const]
-        }),
-      ),
-    transactions: (block) =>
-      feeds.flatMap((feed) => {
-        const newest = readNav(feed.token, blockStartMs(block))
-        return newest && newest.updatedAtMs > blockStartMs(block - 1) ? [buildTransmission(feed, transmitterOf(feed), newest)] : []
-      }),
+    stateAfter: (block: number): StateValues =>
+      new Map([
+        ...feedValuesAt(readNav, blockStartMs(block)),
+        ...roundsAt(readNav, blockStartMs(block)).map(({ feed, round }) => [nonceKey(transmitterOf(feed)), round.round] as const),
+      ]),
+    transactions: (block: number): readonly DeferredTransaction[] =>
+      roundsAt(readNav, blockStartMs(block))
+        .filter(({ updatedAtMs }) => updatedAtMs > blockStartMs(block - 1))
+        .map(({ feed, round }) => buildTransmission(feed, transmitterOf(feed), round)),
   }
 }
 
 /** The state of feeds that publish only on request. */
 export const feedValuesAt = (readNav: ReadNav, nowMs: number): StateValues =>
-  new Map(
-    feeds.flatMap((feed) => {
-      const newest = readNav(feed.token, nowMs)
-      return newest ? [...feedValues(feed, toFeedRound(newest))] : []
-    }),
-  )
+  new Map(roundsAt(readNav, nowMs).flatMap(({ feed, round }) => [...feedValues(feed, round)]))
 
-/** The reference values where the calendar runs: some feeds have faults, and one is frozen in every cycle. */
+/** The newest round of each feed that has one. */
+const roundsAt = (readNav: ReadNav, atMs: number) =>
+  feeds.flatMap((feed) => {
+    const newest = readNav(feed.token, atMs)
+    return newest ? [{ feed, round: toFeedRound(newest), updatedAtMs: newest.updatedAtMs }] : []
+  })
+
+/** The reference values of a calendar: some feeds have faults, and one is frozen in every cycle. */
 export const createCalendarNav = (seed: string, blockMs: number): ReadNav => {
   const readNav = withFeedFaults(createNavCurve(seed))
   const freezeAt = (atMs: number) => {
@@ -67,18 +57,17 @@ export const createCalendarNav = (seed: string, blockMs: number): ReadNav => {
   return (token, now) => {
     if (token.symbol !== frozenFeed.symbol) return readNav(token, now)
     const round = readNav(token, freezeAt(now)?.startMs ?? now)
-    // What was not published meanwhile is published when the freeze ends.
+    // A round of the freeze is published when the freeze ends.
     return round && { ...round, updatedAtMs: freezeAt(round.updatedAtMs)?.endMs ?? round.updatedAtMs }
   }
 }
 
 const buildTransmission =
-  (feed: DevnetFeed, sender: Hex, newest: NavRound): DeferredTransaction =>
+  (feed: DevnetFeed, sender: Hex, round: FeedRound): DeferredTransaction =>
   (context) => {
-    const { answer, round, updatedAt } = toFeedRound(newest)
-    const transaction = buildRoundTransaction(feed, sender, { answer, round, updatedAt })(context)
-    // The count of earlier rounds is unknown without a replay, so the nonce follows the time, like the round number.
-    return { ...transaction, writes: [...transaction.writes, writeValue(nonceKey(sender), nonceAfter(newest))] }
+    const transaction = buildRoundTransaction(feed, sender, round)(context)
+    // Earlier rounds are not counted without a replay, so the nonce follows the time, like the round number.
+    return { ...transaction, writes: [...transaction.writes, writeValue(nonceKey(sender), round.round)] }
   }
 
 /** A round as its aggregator stores it. Its number follows its time, not the start of the chain. */
@@ -87,5 +76,3 @@ const toFeedRound = ({ price, updatedAtMs }: NavRound): FeedRound => {
   const round = BigInt(Math.max(1, Math.floor((updatedAtMs - GENESIS_MS) / 1_000)))
   return { round, answer: parseUnits(String(price), FEED_DECIMALS), startedAt: observedAt(updatedAt), updatedAt }
 }
-
-const nonceAfter = (newest: NavRound): bigint => toFeedRound(newest).round

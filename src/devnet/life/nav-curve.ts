@@ -1,13 +1,11 @@
 import type { DevnetToken } from '../tokens/issued-tokens.ts'
 import { seededRandom } from './seeded-random.ts'
 
-/** A feed publishes at least this often, also when the market is closed, so that a demo on a weekend shows data. */
+/** Longest interval between two rounds, also when the market is closed, so that a demo on a weekend shows data. */
 const HEARTBEAT_MS = 3_600_000
-
-/** Between two heartbeats, a feed publishes when a check finds that the value moved by this fraction. */
+/** Between two heartbeats, a feed publishes when a check finds that the value changed by this fraction. */
 const DEVIATION = 0.001
 const CHECK_MS = 5_000
-
 const DAY_MS = 86_400_000
 const WEEK_MS = 7 * DAY_MS
 const SESSION_MS = 5 * DAY_MS
@@ -15,7 +13,7 @@ const WEEKEND_MS = WEEK_MS - SESSION_MS
 /** The first Monday of Unix time. */
 const MONDAY_MS = 4 * DAY_MS
 
-/** A value is a sum of waves: amplitude and period. */
+/** Amplitude and period of the waves whose sum is the value. */
 const waves = [
   [0.02, 5.3 * DAY_MS],
   [0.008, 5.1 * 3_600_000],
@@ -23,12 +21,11 @@ const waves = [
   [0.0008, 97_000],
 ] as const
 
-/** SpaceX's feed publishes for some hours and then stops for longer than a feed may. */
+/** This feed publishes for some hours, then stops for longer than the greatest age of a round. */
 const STOPPING_SYMBOL = 'SPCXc'
 const STOP_CYCLE_MS = 3 * DAY_MS
 const PUBLISHING_MS = 12 * 3_600_000
-
-/** Circle's feed publishes zero for some minutes, in every cycle. */
+/** This feed publishes zero for some minutes, in every cycle. */
 const ZEROING_SYMBOL = 'CRCLc'
 const ZERO_CYCLE_MS = 30 * 60_000
 const ZERO_AFTER_MS = 10 * 60_000
@@ -37,13 +34,12 @@ const ZERO_MS = 3 * 60_000
 /** Feeds that publish nothing on weekends, as on Base. */
 const weekendHoldingSymbols: readonly string[] = ['AMZNc', 'METAc', 'MSTRc']
 
-/** A reference value as the feed last published it. */
 export type NavRound = { price: number; updatedAtMs: number }
 
 /** The newest round of a token's feed at a time. */
 export type ReadNav = (token: DevnetToken, now: number) => NavRound | undefined
 
-/** Deterministic feeds: the same seed and time give the same round. */
+/** The rounds of all feeds, determined by seed and time. */
 export const createNavCurve = (seed: string): ReadNav => {
   const newestBySymbol = new Map<string, NavRound & { checkedAtMs: number }>()
   return (token, now) => {
@@ -64,7 +60,7 @@ export const createNavCurve = (seed: string): ReadNav => {
   }
 }
 
-/** The same feeds, two of them with faults, and some that hold their value on weekends. */
+/** Adds faults to two feeds, and lets some hold their value on weekends. */
 export const withFeedFaults =
   (readNav: ReadNav): ReadNav =>
   (token, now) => {
@@ -76,7 +72,6 @@ export const withFeedFaults =
     return { ...round, updatedAtMs: Math.max(round.updatedAtMs, zeroAtMs + ZERO_MS) }
   }
 
-/** The start of the cycle that contains a time. */
 const cycleStartMs = (atMs: number, cycleMs: number): number => Math.floor(atMs / cycleMs) * cycleMs
 
 const roundAt = (nav: number, phases: readonly number[], atMs: number): NavRound => {
@@ -94,7 +89,7 @@ const lastOpenMs = (atMs: number): number => {
   return sinceMondayMs < SESSION_MS ? atMs : atMs - (sinceMondayMs - SESSION_MS)
 }
 
-/** How much of a weekend has passed, from 0 to 1, and when it ends; 0 while the market is open. */
+/** The share of a weekend that has passed, 0 while the market is open, and the end of the weekend. */
 export const weekendAt = (atMs: number): { elapsed: number; endMs: number } => {
   const startMs = lastOpenMs(atMs)
   return { elapsed: (atMs - startMs) / WEEKEND_MS, endMs: startMs + WEEKEND_MS }

@@ -3,23 +3,22 @@ import { tokens } from '../tokens/issued-tokens.ts'
 import { createNavCurve, type ReadNav, weekendAt } from './nav-curve.ts'
 import { seededRandom } from './seeded-random.ts'
 
-/** The price in a pool at a time, in dollars. Each draw has another one nearby. */
+/** The price in a pool at a time, in dollars. It varies a little with `draw`. */
 export type ReadPoolPrice = (pool: DevnetPool, atMs: number, draw: string) => string
 
-/** How far a pool is from the reference value at most: slowly, and from one swap to the next. */
+/** Greatest deviation from the reference value: slow, and from one swap to the next. */
 const SLOW_PREMIUM = 0.0012
 const SLOW_PERIOD_MS = 7 * 60_000
 const SWAP_PREMIUM = 0.0006
-
-/** More digits than a double has of any price here. */
+/** Enough for all digits of a double. */
 const PRICE_DIGITS = 10
 
 /**
- * Around the reference value while the market is open. On a weekend, that value is held, and the price drifts to the
- * one at which the market will open. Feed faults do not affect it.
+ * The price stays near the reference value while the market is open. On a weekend it drifts to the value at which the
+ * market will open. Feed faults do not affect it.
  */
 export const createPoolPrice = (seed: string): ReadPoolPrice => {
-  // One for each time that is read, since a curve continues from its last reading.
+  // A curve continues from its last reading, so each of the two times has its own curve.
   const [readHeld, readNext] = [createNavCurve(seed), createNavCurve(seed)]
   const phases = new Map<string, number>()
   const phaseOf = (id: string): number => {

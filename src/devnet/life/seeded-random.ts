@@ -1,9 +1,9 @@
 import { digest } from '../chain/hashes.ts'
 
-/** Returns numbers from 0 (included) to 1 (excluded). */
+/** Returns numbers from 0 to below 1. */
 export type RandomSource = () => number
 
-/** Pseudo-random numbers, the same sequence for the same seed (sfc32, seeded with SHA-256). */
+/** Pseudo-random numbers that the seed determines (sfc32, seeded with SHA-256). */
 export const seededRandom = (...seedParts: readonly (string | number)[]): RandomSource => {
   const seed = digest(...seedParts)
   const seedWord = (index: number) => Number.parseInt(seed.slice(2 + index * 8, 10 + index * 8), 16) | 0
@@ -18,17 +18,16 @@ export const seededRandom = (...seedParts: readonly (string | number)[]): Random
   }
 }
 
-/** A random element; throws for an empty list. */
 export const pick = <T>(random: RandomSource, from: readonly T[]): T => {
   const picked = from[Math.floor(random() * from.length)]
   if (picked === undefined) throw new Error('nothing to pick from')
   return picked
 }
 
-/** A random count with this average, from zero to twice the average. */
+/** A random count from zero to twice the average. */
 export const drawCount = (random: RandomSource, average: number): number => Math.floor(random() * 2 * average + random())
 
-/** A shuffled list in which no element keeps its index, unless it is the only one: a random cyclic permutation. */
+/** A random cyclic permutation: no element keeps its index, unless it is the only one. */
 export const shuffled = <T>(random: RandomSource, list: readonly T[]): T[] => {
   const randomOrder = list
     .map((item, position) => ({ item, at: position, sortKey: random() }))

@@ -1,36 +1,28 @@
 import type { Hex } from '../../lib/hex.ts'
-import { etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
-import { GAS_PRICE, GENESIS_MS } from '../chain/chain.ts'
-import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
+import type { StateValues } from '../chain/account-state.ts'
+import type { DeferredTransaction } from '../chain/block-types.ts'
+import { GENESIS_MS } from '../chain/chain.ts'
 import { tokenBalanceKey } from '../chain/transactions.ts'
 import { type DevnetPool, poolContract, pools, rootOfPrice } from '../tokens/devnet-pools.ts'
 import { poolValues } from '../tokens/pool-storage.ts'
 import { buildSwap, reserveBoundOf, reserveOf, SWAP_GAS } from '../tokens/swap-call.ts'
 import type { ReadPoolPrice } from './pool-price.ts'
 import { drawCount, pick, seededRandom } from './seeded-random.ts'
-import { actorAddress, CYCLE_BLOCKS, OPENING_ETHER } from './trading.ts'
+import { actorAddress, CYCLE_BLOCKS, senderValues } from './trading.ts'
 
-/** Swaps for each transaction of the market. */
+/** Number of swaps per transaction of the market. */
 const SWAP_SHARE = 0.1
 
-/** Trades with the pools, which depend only on the seed and the block number. */
-export type Swaps = {
-  /** The pools and the trader when a cycle starts. */
-  stateAtStart: (cycle: number) => StateValues
-  /** The swaps in a flashblock of a block. */
-  transactions: (block: number, flashblock: number) => readonly DeferredTransaction[]
-}
-
 type SwapSettings = { blockMs: number; flashblocksPerBlock: number; transactionsPerFlashblock: number }
-
-/** A swap that every cycle repeats, at another price. */
+/** Every cycle repeats the swap, at another price. */
 type ScheduledSwap = { pool: DevnetPool; flashblock: number; index: number }
 
 /**
- * Each swap sets the price of its pool to a function of its block. So the state at the start of a cycle is known from
- * the last swap of each pool in the cycle before, without a replay.
+ * Trades with the pools, which depend only on the seed and the block number. Each swap sets the price of its pool to a
+ * function of its block. So the last swap of each pool in one cycle gives the state at the start of the next, without a
+ * replay.
  */
-export const createSwaps = (seed: string, settings: SwapSettings, readPrice: ReadPoolPrice): Swaps => {
+export const createSwaps = (seed: string, settings: SwapSettings, readPrice: ReadPoolPrice) => {
   const { blockMs, flashblocksPerBlock } = settings
   const trader = traderOf(seed)
   const schedule = drawSchedule(seed, settings)
@@ -48,13 +40,12 @@ export const createSwaps = (seed: string, settings: SwapSettings, readPrice: Rea
     return rootOfPrice(pool, readPrice(pool, blockStartMs(1), 'opening'))
   }
   return {
-    stateAtStart: (cycle) =>
+    stateAtStart: (cycle: number): StateValues =>
       new Map([
         ...openingValues(trader, (pool) => rootAtStart(cycle, pool)),
-        [nonceKey(trader), BigInt(schedule.length) * BigInt(cycle)],
-        [etherKey(trader), OPENING_ETHER - BigInt(schedule.length * SWAP_GAS) * GAS_PRICE * BigInt(cycle)],
+        ...senderValues(trader, cycle, { count: schedule.length, gas: schedule.length * SWAP_GAS }),
       ]),
-    transactions: (block, flashblock) => {
+    transactions: (block: number, flashblock: number): readonly DeferredTransaction[] => {
       if (block < 1) return []
       const cycle = Math.floor((block - 1) / CYCLE_BLOCKS)
       const scheduled = byFlashblock.get(((block - 1) % CYCLE_BLOCKS) * flashblocksPerBlock + flashblock) ?? []
@@ -63,16 +54,15 @@ export const createSwaps = (seed: string, settings: SwapSettings, readPrice: Rea
   }
 }
 
-/** Pools in which only tests trade, with their prices at a time. */
-export const createQuietSwaps = (seed: string, nowMs: number, readPrice: ReadPoolPrice): Swaps => {
+/** Pools in which only tests trade. */
+export const createQuietSwaps = (seed: string, nowMs: number, readPrice: ReadPoolPrice) => {
   const values = openingValues(traderOf(seed), (pool) => rootOfPrice(pool, readPrice(pool, nowMs, 'opening')))
   return { stateAtStart: () => values, transactions: () => [] }
 }
 
-/** The account that trades with the pools. */
 export const traderOf = (seed: string): Hex => actorAddress(seed, 'swap trader')
 
-/** The tokens of the trader and the pools, which never hold more together. */
+/** Most tokens that the trader and the pools hold together. */
 export const swappableSupplyOf = (token: Hex): bigint =>
   pools.reduce((sum, pool) => (pool.token === token ? sum + reserveBoundOf(pool) : sum), 0n)
 
@@ -89,7 +79,7 @@ const openingValues = (trader: Hex, rootOf: (pool: DevnetPool) => bigint): Map<s
   return values
 }
 
-/** The swaps of every cycle: at least one in each pool that has liquidity. */
+/** The swaps of every cycle, with at least one in each pool that has liquidity. */
 const drawSchedule = (seed: string, { flashblocksPerBlock, transactionsPerFlashblock }: SwapSettings): readonly ScheduledSwap[] => {
   const random = seededRandom(seed, 'swaps')
   const liquidPools = pools.filter(({ liquidity }) => liquidity > 0n)

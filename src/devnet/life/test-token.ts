@@ -1,6 +1,6 @@
 import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
+import type { DeferredTransaction } from '../chain/block-types.ts'
 import { GAS_PRICE, GENESIS_MS } from '../chain/chain.ts'
-import { type DeferredTransaction, resolveTransaction } from '../chain/state-dependent-transaction.ts'
 import { supplyKey, TOKEN_CODE, tokenBalanceKey } from '../chain/transactions.ts'
 import { feedValues, testFeed } from '../tokens/feeds.ts'
 import { testToken } from '../tokens/issued-tokens.ts'
@@ -8,21 +8,13 @@ import { initialTokenValues } from '../tokens/token-storage.ts'
 import { TEST_CYCLE_S, type TestCycle, type TestStep, testSchedule } from './test-schedule.ts'
 import { actorAddress, OPENING_ETHER } from './trading.ts'
 
-/** The life of the test token, which depends only on block time. */
-export type TestTokenLife = {
-  /** The token, its feed and its actors after a block. */
-  stateAfter: (block: number) => StateValues
-  /** What happens in a block, first and last of all. */
-  transactions: (block: number) => Record<'first' | 'last', readonly DeferredTransaction[]>
-}
-
-/** A step with a transaction, in one run of the schedule. */
 type DueStep = Pick<TestStep, 'isLast'> & { transaction: DeferredTransaction; timeMs: number }
 
 const CYCLE_MS = TEST_CYCLE_S * 1_000
 const NO_ROUND = { round: 0n, answer: 0n, startedAt: 0n, updatedAt: 0n }
 
-export const createTestTokenLife = (seed: string, blockMs: number): TestTokenLife => {
+/** Runs the schedule of the test token by block time. */
+export const createTestTokenLife = (seed: string, blockMs: number) => {
   const actors = {
     holder: actorAddress(seed, 'test holder'),
     partner: actorAddress(seed, 'test partner'),
@@ -32,12 +24,12 @@ export const createTestTokenLife = (seed: string, blockMs: number): TestTokenLif
   const blockSecondAt = (timeMs: number): number => Math.floor(timeOf(Math.ceil((timeMs - GENESIS_MS) / blockMs)) / 1_000)
   const cyclesBefore = (timeMs: number): number => Math.floor((timeMs - GENESIS_MS) / CYCLE_MS)
 
-  /** Executes the steps as the chain does, but only as they are sealed. */
+  /** Applies the sealed form of the steps to the values. */
   const execute = (values: Map<string, bigint>, steps: readonly DueStep[]): void => {
     const change = (key: string, by: (value: bigint) => bigint) => values.set(key, by(values.get(key) ?? 0n))
     for (const { transaction, timeMs } of steps) {
       const readState = (key: string) => values.get(key) ?? 0n
-      const { sealedAs, ...shown } = resolveTransaction(transaction, { readState, timestamp: blockSecondAt(timeMs) })
+      const { sealedAs, ...shown } = transaction({ readState, timestamp: blockSecondAt(timeMs) })
       if (sealedAs === 'dropped') continue
       const { from, gasUsed, writes } = typeof sealedAs === 'object' ? { ...shown, ...sealedAs } : shown
       change(nonceKey(from), (nonce) => nonce + 1n)
@@ -50,7 +42,7 @@ export const createTestTokenLife = (seed: string, blockMs: number): TestTokenLif
 
   const stateAfter = (block: number): StateValues => {
     const timeMs = timeOf(block)
-    // The run before leaves its last round.
+    // The last round of the previous run is part of the state, so that run is executed too.
     const before = Math.max(0, cyclesBefore(timeMs) - 1)
     const values = initialValues(actors)
     for (const actor of Object.values(actors)) {
@@ -62,7 +54,7 @@ export const createTestTokenLife = (seed: string, blockMs: number): TestTokenLif
   }
   return {
     stateAfter,
-    transactions: (block) => {
+    transactions: (block: number): Record<'first' | 'last', readonly DeferredTransaction[]> => {
       const due = stepsBetween(timeOf(block - 1), timeOf(block), actors)
       const pick = (isLast: boolean) => due.flatMap((step) => (step.isLast === isLast ? [step.transaction] : []))
       return { first: pick(false), last: pick(true) }
@@ -70,7 +62,7 @@ export const createTestTokenLife = (seed: string, blockMs: number): TestTokenLif
   }
 }
 
-/** The steps after one time, up to another. */
+/** The steps after one time, up to and including another. */
 const stepsBetween = (afterMs: number, untilMs: number, actors: Omit<TestCycle, 'startS'>): readonly DueStep[] => {
   const due: DueStep[] = []
   for (let startMs = Math.floor(afterMs / CYCLE_MS) * CYCLE_MS; startMs <= untilMs; startMs += CYCLE_MS) {
@@ -83,7 +75,6 @@ const stepsBetween = (afterMs: number, untilMs: number, actors: Omit<TestCycle, 
   return due
 }
 
-/** The token when it is issued: one holder has all. */
 const initialValues = ({ holder }: Omit<TestCycle, 'startS'>): Map<string, bigint> =>
   new Map([
     ...initialTokenValues(testToken),

@@ -1,6 +1,6 @@
 import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
 import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
-import type { UnsignedTransaction } from '../chain/block-types.ts'
+import type { DeferredTransaction } from '../chain/block-types.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
 import { digest } from '../chain/hashes.ts'
 import { buildApproval, buildTransfer, gasByKind, supplyKey, TOKEN_CODE, tokenBalanceKey } from '../chain/transactions.ts'
@@ -8,47 +8,33 @@ import type { DevnetToken } from '../tokens/issued-tokens.ts'
 import { initialTokenValues } from '../tokens/token-storage.ts'
 import { drawCount, pick, type RandomSource, seededRandom } from './seeded-random.ts'
 
-/** Number of blocks in a cycle. Its second half undoes the trades of the first, in reverse order. */
+/** Blocks of a cycle. Its second half undoes the trades of the first, in reverse order. */
 export const CYCLE_BLOCKS = 256
 const HALF_CYCLE_BLOCKS = CYCLE_BLOCKS / 2
-
-/** How many cycles are cached: the current one, the one before, and those that the start reads. */
+/** Cycles to cache: the current one, the one before, and those that the start reads. */
 const CYCLES_BOUND = 4
-
 const ACCOUNTS = 24
-/** Initial ether of every sender, in wei. */
 export const OPENING_ETHER = 1_000_000n * 10n ** 18n
 
-/** Random trades, which depend only on the seed and the block number. */
-export type Market = {
-  /** An account with plenty of every token, for tests. */
-  custodian: Hex
-  accounts: readonly Hex[]
-  /** The state of all accounts and tokens when a cycle starts. */
-  stateAtStart: (cycle: number) => StateValues
-  /** The trades in a flashblock of a block. */
-  transactions: (block: number, flashblock: number) => readonly UnsignedTransaction[]
-}
-
-/** How much is traded, and which tokens are neither minted nor burned. */
 type TradingSettings = {
   flashblocksPerBlock: number
   transactionsPerFlashblock: number
   transferOnlySymbols: readonly string[]
-  /** How much of a token's supply others hold. */
   heldElsewhere: (token: DevnetToken) => bigint
 }
 
 type TradeKind = 'transfer' | 'mint' | 'burn' | 'approval'
-/** A trade that every cycle repeats. Only the amounts differ, so that nonces and fees are the same in every cycle. */
+/** Every cycle repeats the trade with another amount, so nonces and fees are the same in every cycle. */
 type Trade = { kind: TradeKind; token: DevnetToken; from: Hex; to: Hex }
 type SizedTrade = Trade & { raw: bigint }
 
-/** The cycle of a block; block 0 belongs to none. */
 export const cycleOf = (block: number): number => Math.floor((block - 1) / CYCLE_BLOCKS)
 
-/** Every cycle starts with the same balances, so a chain can start there without a replay from block 0. */
-export const createMarket = (seed: string, tokens: readonly DevnetToken[], settings: TradingSettings): Market => {
+/**
+ * Random trades, which depend only on the seed and the block number. Every cycle starts with the same balances, so a chain
+ * can start at any cycle without a replay from block 0.
+ */
+export const createMarket = (seed: string, tokens: readonly DevnetToken[], settings: TradingSettings) => {
   const accounts = Array.from({ length: ACCOUNTS }, (_, index) => actorAddress(seed, `account ${index}`))
   const custodian = actorAddress(seed, 'custodian')
   const issuer = actorAddress(seed, 'issuer')
@@ -56,11 +42,12 @@ export const createMarket = (seed: string, tokens: readonly DevnetToken[], setti
   const trades = drawTrades(seededRandom(seed, 'acts'), tokens, accounts, settings)
   const tradesByCycle = new Map<number, readonly (readonly SizedTrade[])[]>()
 
-  const toTransaction = (trade: SizedTrade): UnsignedTransaction => {
-    const transfer = { token: trade.token.address, from: trade.from, to: trade.to, raw: trade.raw }
-    if (trade.kind === 'approval') return buildApproval(transfer)
-    return buildTransfer(transfer, trade.kind === 'transfer' ? trade.from : issuer)
-  }
+  const toTransaction =
+    ({ token, kind, from, to, raw }: SizedTrade): DeferredTransaction =>
+    () => {
+      const transfer = { token: token.address, from, to, raw }
+      return kind === 'approval' ? buildApproval(transfer) : buildTransfer(transfer, kind === 'transfer' ? from : issuer)
+    }
 
   const tradesOfCycle = (cycle: number) => {
     const cached = tradesByCycle.get(cycle)
@@ -71,7 +58,7 @@ export const createMarket = (seed: string, tokens: readonly DevnetToken[], setti
     return sizedTrades
   }
 
-  const transactions = (block: number, flashblock: number) => {
+  const transactions = (block: number, flashblock: number): readonly DeferredTransaction[] => {
     if (block < 1) return []
     const blockInCycle = (block - 1) % CYCLE_BLOCKS
     const sizedTrades = tradesOfCycle(cycleOf(block))
@@ -85,7 +72,7 @@ export const createMarket = (seed: string, tokens: readonly DevnetToken[], setti
     trades.flat().flatMap((trade) => [trade, reversed(trade)]),
     issuer,
   )
-  const stateAtStart = (cycle: number) => {
+  const stateAtStart = (cycle: number): StateValues => {
     const values = new Map<string, bigint>()
     for (const token of tokens) {
       values.set(codeKey(token.address), TOKEN_CODE)
@@ -95,15 +82,21 @@ export const createMarket = (seed: string, tokens: readonly DevnetToken[], setti
         values.set(tokenBalanceKey(token.address, account), BigInt(raw))
     }
     for (const account of [custodian, issuer, ...accounts]) {
-      const { count, gas } = usageByAccount.get(account) ?? { count: 0, gas: 0 }
-      values.set(nonceKey(account), BigInt(count) * BigInt(cycle))
-      values.set(etherKey(account), OPENING_ETHER - BigInt(gas) * GAS_PRICE * BigInt(cycle))
+      const usage = usageByAccount.get(account) ?? { count: 0, gas: 0 }
+      for (const [key, value] of senderValues(account, cycle, usage)) values.set(key, value)
     }
     return values
   }
 
-  return { custodian, accounts, stateAtStart, transactions }
+  return { custodian, stateAtStart, transactions }
 }
+
+/** Nonce and ether of an account that sends the same transactions in every cycle, when a cycle starts. */
+export const senderValues = (account: Hex, cycle: number, { count, gas }: { count: number; gas: number }) =>
+  [
+    [nonceKey(account), BigInt(count) * BigInt(cycle)],
+    [etherKey(account), OPENING_ETHER - BigInt(gas) * GAS_PRICE * BigInt(cycle)],
+  ] as const
 
 export const actorAddress = (seed: string, name: string): Hex => `0x${digest(seed, name).slice(2, 42)}`
 
@@ -114,7 +107,7 @@ const reversed = <A extends Trade>(trade: A): A => {
   return { ...trade, kind, from: trade.to, to: trade.from }
 }
 
-/** Distributes the supply of each token: a third to the custodian and the pools, the rest unevenly. */
+/** Gives a third of each token's supply to the custodian and the pools, the rest unevenly to the others. */
 const dealSupply = (
   seed: string,
   tokens: readonly DevnetToken[],
@@ -136,7 +129,6 @@ const dealSupply = (
   return balancesByToken
 }
 
-/** The trades in each flashblock of the first half of every cycle. */
 const drawTrades = (
   random: RandomSource,
   tokens: readonly DevnetToken[],
@@ -160,7 +152,7 @@ const drawTrades = (
 const tradeKindOf = (roll: number): TradeKind =>
   roll < 0.88 ? 'transfer' : roll < 0.93 ? 'mint' : roll < 0.97 ? 'burn' : 'approval'
 
-/** The amounts of a cycle's trades, mostly small and never more than the balance. */
+/** Adds amounts to a cycle's trades, mostly small and never more than the balance. */
 const drawAmounts = (
   random: RandomSource,
   trades: readonly (readonly Trade[])[],
@@ -181,7 +173,7 @@ const drawAmounts = (
   )
 }
 
-/** How many transactions each account sends in a cycle, and the gas that they use. */
+/** Number of transactions that each account sends in a cycle, and their gas. */
 const countUsage = (trades: readonly Trade[], issuer: Hex) => {
   const usageByAccount = new Map<Hex, { count: number; gas: number }>()
   for (const { kind, from } of trades) {

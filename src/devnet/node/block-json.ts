@@ -1,18 +1,15 @@
 import { keccak256 } from 'viem/utils'
 import { type Hex, quantity, toWord, ZERO_WORD } from '../../lib/hex.ts'
-import type { DevnetBlock, DevnetLog, DevnetTransaction, UnsignedTransaction } from '../chain/block-types.ts'
+import type { DevnetBlock, DevnetLog, DevnetTransaction } from '../chain/block-types.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
 import { digest } from '../chain/hashes.ts'
 
 const BASE_FEE = 5_000_000n
 const GAS_LIMIT = 400_000_000
 const SEQUENCER: Hex = '0x4200000000000000000000000000000000000011'
-/** The hash of an empty list of uncles. */
 const NO_UNCLES: Hex = '0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347'
-/** The hash of an empty list of requests. */
 const NO_REQUESTS: Hex = '0xe3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
-/** A block's header, as `newHeads` sends it. */
 export const headerJson = (block: DevnetBlock) => ({
   number: quantity(block.number),
   hash: block.hash,
@@ -29,7 +26,7 @@ export const headerJson = (block: DevnetBlock) => ({
   mixHash: digest('mix', block.number),
   extraData: '0x00000000fa00000006',
   gasLimit: quantity(GAS_LIMIT),
-  gasUsed: quantity(totalGasUsed(block.transactions)),
+  gasUsed: quantity(block.transactions.reduce((sum, { gasUsed }) => sum + gasUsed, 0)),
   timestamp: quantity(block.timestamp),
   ...(block.timestampMs !== undefined && { timestampMs: quantity(block.timestampMs) }),
   withdrawalsRoot: digest('withdrawals'),
@@ -41,7 +38,6 @@ export const headerJson = (block: DevnetBlock) => ({
   requestsHash: NO_REQUESTS,
 })
 
-/** A block as `eth_getBlockByNumber` answers it. */
 export const blockJson = (block: DevnetBlock, withTransactions: boolean, chainId: number) => ({
   ...headerJson(block),
   size: quantity(600 + dataSizeOf(block)),
@@ -52,7 +48,6 @@ export const blockJson = (block: DevnetBlock, withTransactions: boolean, chainId
   withdrawals: [],
 })
 
-/** A block's receipts, one per transaction. */
 export const receiptsJson = (block: DevnetBlock) => {
   const logsByTransaction = Map.groupBy(block.logs, (log) => log.transactionHash)
   let cumulativeGasUsed = 0
@@ -104,15 +99,12 @@ const transactionJson = (block: DevnetBlock, transaction: DevnetTransaction, ind
 const rootOf = (block: DevnetBlock, rootName: string): Hex =>
   digest(rootName, block.number, ...block.transactions.map(({ hash }) => hash))
 
-const totalGasUsed = (transactions: readonly UnsignedTransaction[]) => transactions.reduce((sum, { gasUsed }) => sum + gasUsed, 0)
-
 const dataSizeOf = (block: DevnetBlock) => block.transactions.reduce((sum, { input }) => sum + 110 + input.length / 2, 0)
 
-/** How many bloom filter bits are cached. */
 const BLOOM_CACHE_BOUND = 10_000
 const bloomBitsCache = new Map<Hex, readonly number[]>()
 
-/** The three bits, of 2,048, that an address or topic sets. */
+/** The three bits of 2,048 that an address or topic sets. The results are cached. */
 const bloomBitsOf = (bytes: Hex): readonly number[] => {
   const cached = bloomBitsCache.get(bytes)
   if (cached) return cached

@@ -1,16 +1,14 @@
 import type { Hex } from '../../lib/hex.ts'
-import type { DevnetBlock, DevnetLog, DevnetTransaction, TransactionOutcome, UnsignedTransaction } from '../chain/block-types.ts'
-import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
-import type { createChances } from '../faults/chance-faults.ts'
+import type { DeferredTransaction, DevnetBlock, DevnetLog, DevnetTransaction, TransactionOutcome } from '../chain/block-types.ts'
 import type { FaultController } from '../faults/fault-controller.ts'
+import type { createChances } from '../faults/recurring-faults.ts'
 import type { World } from '../world.ts'
 import type { DevnetSockets } from './node-sockets.ts'
 import type { Replica } from './replica.ts'
 
-/** How many flashblocks may wait to be pushed; beyond it the oldest are lost, as from a node's own buffer. */
+/** Flashblocks that may wait to be pushed. Beyond it the oldest are lost, as from a node's own buffer. */
 const DELAYED_BOUND = 10_000
 
-/** A flashblock that waits to be pushed: its new logs, and all pending logs with it. */
 type DelayedFlashblock = { blockNumber: number; newLogs: readonly DevnetLog[]; pendingLogs: readonly DevnetLog[] }
 
 type BlockProducerInputs = {
@@ -40,12 +38,12 @@ export const createBlockProducer = ({ world, replica, faultController, chances, 
     sockets.announceFlashblock([...heldLogs, ...newLogs.slice(0, end)], pendingLogs.slice(0, end))
     heldLogs = end ? newLogs.slice(end) : []
   }
-  const makeFlashblock = (transactions: readonly (UnsignedTransaction | DeferredTransaction)[]) => {
+  const makeFlashblock = (transactions: readonly DeferredTransaction[]) => {
     const { number, flashblocks } = chain.pending
     const newLogs = world.makeFlashblock(transactions, (index) => chances.isLate(number, flashblocks, index))
     const isLost = newLogs.length > 0 && faultController.losesFlashblock()
     const shownBlock = replica.preconfirmed
-    // A stuck pending state adds nothing.
+    // A stuck pending state has no new logs.
     if (!isLost && shownBlock?.number === chain.pending.number) {
       const pendingLogs = [...shownBlock.logs]
       delayed.push({ blockNumber: shownBlock.number, newLogs: pendingLogs.slice(pendingLogs.length - newLogs.length), pendingLogs })
@@ -76,11 +74,7 @@ export const createBlockProducer = ({ world, replica, faultController, chances, 
     onChange()
     return block
   }
-  const reorg = (depth: number, dropped: readonly Hex[] = [], moved: readonly Hex[] = []) => {
-    const outcomes = new Map<Hex, TransactionOutcome>()
-    for (const hash of dropped) outcomes.set(hash, 'dropped')
-    for (const hash of moved) outcomes.set(hash, 'moved')
-    return replaceBlocks(depth, ({ hash }) => outcomes.get(hash) ?? 'kept')
-  }
+  const reorg = (depth: number, dropped: readonly Hex[] = [], moved: readonly Hex[] = []) =>
+    replaceBlocks(depth, ({ hash }) => (moved.includes(hash) ? 'moved' : dropped.includes(hash) ? 'dropped' : 'kept'))
   return { makeFlashblock, seal, reorg }
 }

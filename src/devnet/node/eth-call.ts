@@ -1,25 +1,24 @@
-import { decodeFunctionData, encodeAbiParameters, parseAbi, parseAbiParameters } from 'viem/utils'
-import { z } from 'zod'
-import { type Hex, toLowerHex } from '../../lib/hex.ts'
-import { AddressParam, BlockParam, Calldata } from '../../protocol/json-rpc-methods.ts'
-import { codeKey } from '../chain/account-state.ts'
-import type { ExecutionContext } from '../chain/state-dependent-transaction.ts'
-import { TOKEN_CODE } from '../chain/transactions.ts'
-import { FEED_CODE, FEED_DECIMALS, readFeedState, readNewestRound } from '../tokens/feeds.ts'
-import { REGISTRY_CODE } from '../tokens/oracle-registry.ts'
-import { MANAGER_CODE, POOL_CODE } from '../tokens/pool-storage.ts'
+import type { Abi } from 'viem'
 import {
-  effectiveAtKey,
-  isScheduled,
-  multiplierAt,
-  pausedFeaturesKey,
-  scheduledMultiplierKey,
-  unpackFeatures,
-} from '../tokens/token-storage.ts'
+  type DecodeFunctionDataReturnType,
+  decodeFunctionData,
+  encodeAbiParameters,
+  parseAbi,
+  parseAbiParameters,
+} from 'viem/utils'
+import { z } from 'zod'
+import { type Hex, toLowerHex, toWord } from '../../lib/hex.ts'
+import { AddressParam, BlockParam, Calldata } from '../../protocol/json-rpc-methods.ts'
+import { codeKey, storageKey } from '../chain/account-state.ts'
+import type { ExecutionContext } from '../chain/block-types.ts'
+import { TOKEN_CODE } from '../chain/transactions.ts'
+import { isTokenFirst, pools } from '../tokens/devnet-pools.ts'
+import { FEED_CODE, FEED_DECIMALS, readFeedState, readNewestRound } from '../tokens/feeds.ts'
+import { isFeedFrozen, REGISTRY_CODE } from '../tokens/oracle-registry.ts'
+import { MANAGER_CODE, POOL_CODE, poolLiquidityKey, readPoolState } from '../tokens/pool-storage.ts'
+import * as storage from '../tokens/token-storage.ts'
 import { CallError } from './json-rpc.ts'
-import { answerManagerCall, answerPoolCall, answerRegistryCall } from './market-calls.ts'
 import { type DevnetNode, resolveStateBlock } from './node.ts'
-import { createRevertError, decodeOrRevert } from './revert.ts'
 
 /** Parameters of `eth_call`. */
 export const CallParams = z.tuple([
@@ -27,25 +26,35 @@ export const CallParams = z.tuple([
   BlockParam.default('latest'),
 ])
 
-const tokenViewAbi = parseAbi([
+const tokenAbi = parseAbi([
   'function uiMultiplier() view returns (uint256)',
   'function multiplier() view returns (uint256)',
   'function newUIMultiplier() view returns (uint256)',
   'function effectiveAt() view returns (uint256)',
   'function pausedFeatures() view returns (uint8[])',
 ])
-
-const feedViewAbi = parseAbi([
+const feedAbi = parseAbi([
   'function aggregator() view returns (address)',
   'function phaseId() view returns (uint16)',
   'function decimals() view returns (uint8)',
   'function latestRoundData() view returns (uint80, int256, uint256, uint256, uint80)',
 ])
+const poolAbi = parseAbi([
+  'function slot0() view',
+  'function liquidity() view returns (uint128)',
+  'function token0() view returns (address)',
+  'function token1() view returns (address)',
+  'function fee() view returns (uint24)',
+])
+const managerAbi = parseAbi(['function extsload(bytes32 slot) view returns (bytes32)'])
+const registryAbi = parseAbi(['function getOracleParams(address token) view returns (uint256, bool)'])
 
-const uint256Type = parseAbiParameters('uint256')
-const uint8ArrayType = parseAbiParameters('uint8[]')
-const addressType = parseAbiParameters('address')
+const featuresType = parseAbiParameters('uint8[]')
 const roundDataType = parseAbiParameters('uint80, int256, uint256, uint256, uint80')
+// Slipstream has no protocol fee here.
+const v3StateType = parseAbiParameters('uint160, int24, uint16, uint16, uint16, uint8, bool')
+const slipstreamStateType = parseAbiParameters('uint160, int24, uint16, uint16, uint16, bool')
+const oracleParamsType = parseAbiParameters('uint256, bool')
 
 /** Position of the phase in a proxy's round number. */
 const PHASE_SHIFT = 64n
@@ -66,15 +75,15 @@ export const answerEthCall = (node: DevnetNode, [{ to, data, input }, blockId]: 
     case POOL_CODE:
       return answerPoolCall(context, callee, calldata)
     case MANAGER_CODE:
-      return answerManagerCall(context, callee, calldata)
+      return toWord(context.readState(storageKey(callee, decodeCall(managerAbi, calldata).args[0])))
     case REGISTRY_CODE:
       return answerRegistryCall(context, calldata)
     default:
-      throw createRevertError()
+      throw revertError()
   }
 }
 
-/** State and time are of the same block, since a multiplier depends on both. */
+/** State and time are of one block, because a multiplier depends on both. */
 const contextAt = (node: DevnetNode, blockId: string): ExecutionContext => {
   const { replica } = node
   const stateBlock = resolveStateBlock(node, blockId)
@@ -84,42 +93,76 @@ const contextAt = (node: DevnetNode, blockId: string): ExecutionContext => {
 }
 
 const answerTokenCall = ({ readState, timestamp }: ExecutionContext, token: Hex, data: Hex): Hex => {
-  switch (decodeOrRevert(() => decodeFunctionData({ abi: tokenViewAbi, data }).functionName)) {
+  switch (decodeCall(tokenAbi, data).functionName) {
     case 'uiMultiplier':
     case 'multiplier':
-      return encodeAbiParameters(uint256Type, [multiplierAt(readState, token, timestamp)])
-    case 'newUIMultiplier': {
-      const hasSchedule = isScheduled(readState, token, timestamp)
-      return encodeAbiParameters(uint256Type, [
-        hasSchedule ? readState(scheduledMultiplierKey(token)) : multiplierAt(readState, token, timestamp),
-      ])
-    }
+      return toWord(storage.multiplierAt(readState, token, timestamp))
+    case 'newUIMultiplier':
+      return toWord(
+        storage.isScheduled(readState, token, timestamp)
+          ? readState(storage.scheduledMultiplierKey(token))
+          : storage.multiplierAt(readState, token, timestamp),
+      )
     case 'effectiveAt':
-      return encodeAbiParameters(uint256Type, [readState(effectiveAtKey(token))])
+      return toWord(readState(storage.effectiveAtKey(token)))
     case 'pausedFeatures':
-      return encodeAbiParameters(uint8ArrayType, [unpackFeatures(readState(pausedFeaturesKey(token)))])
+      return encodeAbiParameters(featuresType, [storage.unpackFeatures(readState(storage.pausedFeaturesKey(token)))])
   }
 }
 
 const answerFeedCall = ({ readState }: ExecutionContext, proxy: Hex, data: Hex): Hex => {
   const { aggregator, phase } = readFeedState(readState, proxy)
-  switch (decodeOrRevert(() => decodeFunctionData({ abi: feedViewAbi, data }).functionName)) {
+  switch (decodeCall(feedAbi, data).functionName) {
     case 'aggregator':
-      return encodeAbiParameters(addressType, [aggregator])
+      return toWord(aggregator)
     case 'phaseId':
-      return encodeAbiParameters(uint256Type, [BigInt(phase)])
+      return toWord(BigInt(phase))
     case 'decimals':
-      return encodeAbiParameters(uint256Type, [BigInt(FEED_DECIMALS)])
+      return toWord(BigInt(FEED_DECIMALS))
     case 'latestRoundData': {
-      const newestRound = readNewestRound(readState, aggregator)
-      const proxyRoundId = (BigInt(phase) << PHASE_SHIFT) | newestRound.round
-      return encodeAbiParameters(roundDataType, [
-        proxyRoundId,
-        newestRound.answer,
-        newestRound.startedAt,
-        newestRound.updatedAt,
-        proxyRoundId,
-      ])
+      const { round, answer, startedAt, updatedAt } = readNewestRound(readState, aggregator)
+      const proxyRound = (BigInt(phase) << PHASE_SHIFT) | round
+      return encodeAbiParameters(roundDataType, [proxyRound, answer, startedAt, updatedAt, proxyRound])
     }
+  }
+}
+
+/** Calls a Uniswap v3 pool or a Slipstream pool. */
+const answerPoolCall = ({ readState }: ExecutionContext, address: Hex, data: Hex): Hex => {
+  const pool = pools.find(({ id }) => id === address)
+  if (!pool) throw revertError()
+  const [token0, token1] = isTokenFirst(pool) ? [pool.token, pool.currency.address] : [pool.currency.address, pool.token]
+  switch (decodeCall(poolAbi, data).functionName) {
+    case 'slot0': {
+      const { sqrtPriceX96, tick } = readPoolState(readState, pool)
+      return pool.kind === 'slipstream'
+        ? encodeAbiParameters(slipstreamStateType, [sqrtPriceX96, tick, 0, 1, 1, true])
+        : encodeAbiParameters(v3StateType, [sqrtPriceX96, tick, 0, 1, 1, 0, true])
+    }
+    case 'liquidity':
+      return toWord(readState(poolLiquidityKey(pool)))
+    case 'token0':
+      return toWord(token0)
+    case 'token1':
+      return toWord(token1)
+    case 'fee':
+      return toWord(BigInt(pool.fee))
+  }
+}
+
+const answerRegistryCall = ({ readState, timestamp }: ExecutionContext, data: Hex): Hex => {
+  const token = toLowerHex(decodeCall(registryAbi, data).args[0])
+  if (readState(codeKey(token)) !== TOKEN_CODE) throw revertError()
+  return encodeAbiParameters(oracleParamsType, [storage.multiplierAt(readState, token, timestamp), isFeedFrozen(readState, token)])
+}
+
+const revertError = () => new CallError(3, 'execution reverted')
+
+/** Reverts for an unknown function or argument. */
+const decodeCall = <const Functions extends Abi>(abi: Functions, data: Hex): DecodeFunctionDataReturnType<Functions> => {
+  try {
+    return decodeFunctionData({ abi, data })
+  } catch {
+    throw revertError()
   }
 }

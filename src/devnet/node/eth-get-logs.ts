@@ -34,7 +34,7 @@ const logsOfRange = (node: DevnetNode, from: BlockPosition, to: BlockPosition): 
   const pending = to === 'pending' ? (replica.preconfirmed?.logs ?? []) : []
   if (from === 'pending') return pending
   const sealed = sealedLogsOfRange(node, from, to === 'pending' ? replica.head.number : to)
-  // A sealed log that is still pending here is returned once, as on the real node.
+  // Like the real node, returns a sealed log that is still pending here once.
   const sealedIds = new Set(sealed.map(logIdOf))
   return [...sealed, ...pending.filter((log) => !sealedIds.has(logIdOf(log)))]
 }
@@ -50,7 +50,6 @@ const sealedLogsOfRange = ({ replica, faultController }: DevnetNode, from: numbe
   return numbers.flatMap((number) => replica.block(number)?.logs ?? [])
 }
 
-/** Throws where there are too many logs. */
 const checkResultCount = (
   { faultController }: DevnetNode,
   logs: readonly DevnetLog[],

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { parseJson } from '../../lib/json.ts'
 
-/** How many calls one batch may hold. */
 const BATCH_BOUND = 100
 
 /** A JSON-RPC error with its HTTP status. */
@@ -17,7 +16,6 @@ export class CallError extends Error {
   }
 }
 
-/** Calls a method with unchecked parameters. */
 export type RpcHandler = (method: string, params: unknown) => unknown
 
 export type RpcReply = { status: number; text: string }
@@ -25,39 +23,30 @@ export type RpcReply = { status: number; text: string }
 const Id = z.union([z.int(), z.string(), z.null()])
 const RpcRequest = z.object({ jsonrpc: z.literal('2.0'), id: Id, method: z.string(), params: z.array(z.unknown()).default([]) })
 
-type RpcAnswer = { status: number; body: { jsonrpc: '2.0'; id: z.infer<typeof Id>; result?: unknown; error?: unknown } }
-
-/** Answers a request or a batch. */
 export const handleRequest = (text: string, call: RpcHandler): RpcReply => {
   const request = parseJson(text)
-  if (request === undefined) return serialize(errorAnswer(null, new CallError(-32700, 'parse error', 400)))
-  if (!Array.isArray(request)) return serialize(answerRequest(request, call))
-  if (request.length === 0) return serialize(errorAnswer(null, new CallError(-32600, 'must specify at least one batch call', 400)))
-  if (request.length > BATCH_BOUND) {
-    return serialize(errorAnswer(null, new CallError(-32014, 'too many RPC calls in batch request', 413)))
-  }
-  return { status: 200, text: JSON.stringify(request.map((item) => answerRequest(item, call).body)) }
+  if (request === undefined) return errorReply(new CallError(-32700, 'parse error', 400))
+  if (!Array.isArray(request)) return answerRequest(request, call)
+  if (request.length === 0) return errorReply(new CallError(-32600, 'must specify at least one batch call', 400))
+  if (request.length > BATCH_BOUND) return errorReply(new CallError(-32014, 'too many RPC calls in batch request', 413))
+  return { status: 200, text: `[${request.map((item) => answerRequest(item, call).text).join()}]` }
 }
 
-/** An error that belongs to no request. */
-export const errorReply = (error: CallError): RpcReply => serialize(errorAnswer(null, error))
-
-const serialize = ({ status, body }: RpcAnswer): RpcReply => ({ status, text: JSON.stringify(body) })
-
-const answerRequest = (request: unknown, call: RpcHandler): RpcAnswer => {
+const answerRequest = (request: unknown, call: RpcHandler): RpcReply => {
   const parsed = RpcRequest.safeParse(request)
-  const parsedId = z.object({ id: Id }).safeParse(request)
-  if (!parsed.success) return errorAnswer(parsedId.data?.id ?? null, new CallError(-32600, 'invalid request', 400))
+  if (!parsed.success) {
+    const { data } = z.object({ id: Id }).safeParse(request)
+    return errorReply(new CallError(-32600, 'invalid request', 400), data?.id)
+  }
+  const { id, method, params } = parsed.data
   try {
-    const result = call(parsed.data.method, parsed.data.params)
-    return { status: 200, body: { jsonrpc: '2.0', id: parsed.data.id, result } }
+    return { status: 200, text: JSON.stringify({ jsonrpc: '2.0', id, result: call(method, params) }) }
   } catch (error) {
     if (!(error instanceof CallError)) throw error
-    return errorAnswer(parsed.data.id, error)
+    return errorReply(error, id)
   }
 }
 
-const errorAnswer = (id: RpcAnswer['body']['id'], { code, message, status }: CallError): RpcAnswer => ({
-  status,
-  body: { jsonrpc: '2.0', id, error: { code, message } },
-})
+export const errorReply = ({ code, message, status }: CallError, id: z.infer<typeof Id> = null): RpcReply => {
+  return { status, text: JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } }) }
+}

@@ -9,25 +9,20 @@ import { type Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { WebSocketServer } from 'ws'
 import type { Faults, HttpRefusal } from '../faults/faults.ts'
-import { CallError, errorReply, handleRequest, type RpcHandler, type RpcReply } from './json-rpc.ts'
+import { CallError, errorReply, handleRequest, type RpcHandler } from './json-rpc.ts'
 import { type DevnetSockets, SOCKETS_BOUND } from './node-sockets.ts'
 
-/** How large a request may be, over HTTP and over a socket. */
 const BODY_BOUND_BYTES = 1_024 * 1_024
 
-/**
- * The list's body, the methods of the node that a request reaches, and the sockets. The server calls `onRequest` for
- * every request before it answers.
- */
 export type DevnetServerInputs = {
   readListBody: () => string
+  /** The methods of the node that a request reaches. */
   selectNode: () => RpcHandler
   sockets: DevnetSockets
   faults: Faults
-  onRequest: (kind: RequestKind) => void
+  /** Called before each answer. */
+  onRequest: (kind: 'list' | 'post' | 'socket') => void
 }
-
-export type RequestKind = 'list' | 'post' | 'socket'
 
 /** Opens the two upstream interfaces on one port, with WebSockets on any path. */
 export const openServer = async (inputs: DevnetServerInputs, host: string, port: number): Promise<Server> => {
@@ -40,13 +35,14 @@ export const openServer = async (inputs: DevnetServerInputs, host: string, port:
 
 export const portOf = (server: Server): number => (server.address() as AddressInfo).port
 
-/** Stops a server and closes its connections. */
 export const closeServer = async (server: Server): Promise<void> => {
   const closed = once(server, 'close')
   server.close()
   server.closeAllConnections()
   await closed
 }
+
+const notJson = new CallError(-32600, 'content type must be application/json', 415)
 
 const createApp = ({ readListBody, selectNode, faults, onRequest }: DevnetServerInputs): Hono<{ Bindings: HttpBindings }> => {
   const app = new Hono<{ Bindings: HttpBindings }>()
@@ -63,19 +59,16 @@ const createApp = ({ readListBody, selectNode, faults, onRequest }: DevnetServer
   })
   app.all('/v1/tokenized-stocks', () => json(405, errorRecord(405), { allow: 'GET' }))
 
-  // The rest of the body is not read, so the connection cannot be used again.
-  const tooLarge = () => {
-    const { status, text } = errorReply(new CallError(-32021, 'request body too large', 413))
-    return json(status, text, { connection: 'close' })
-  }
+  // The rest of the body is not read, so the connection cannot be reused.
+  const tooLarge = () => json(413, errorReply(new CallError(-32021, 'request body too large')).text, { connection: 'close' })
   for (const path of ['/', '/rpc']) {
     app.post(path, bodyLimit({ maxSize: BODY_BOUND_BYTES, onError: tooLarge }), async (c) => {
       onRequest('post')
       if (faults.rpc) return refusalResponse(faults.rpc, errorReply(errorOfStatus(faults.rpc.status)).text)
       const type = c.req.header('content-type')?.split(';')[0]?.trim()
-      if (type !== 'application/json')
-        return toResponse(errorReply(new CallError(-32600, 'content type must be application/json', 415)))
-      return toResponse(handleRequest(await c.req.text(), selectNode()))
+      const isJson = type === 'application/json'
+      const { status, text } = isJson ? handleRequest(await c.req.text(), selectNode()) : errorReply(notJson)
+      return json(status, text)
     })
     app.all(path, () => json(405, errorRecord(405), { allow: 'POST' }))
   }
@@ -85,7 +78,6 @@ const createApp = ({ readListBody, selectNode, faults, onRequest }: DevnetServer
   return app
 }
 
-/** Sends half of the body and closes the connection. */
 const sendHalfOfBody = async (c: Context<{ Bindings: HttpBindings }>): Promise<void> => {
   const { status } = c.res
   const body = Buffer.from(await c.res.arrayBuffer())
@@ -98,8 +90,9 @@ const sendHalfOfBody = async (c: Context<{ Bindings: HttpBindings }>): Promise<v
 }
 
 const acceptSockets = (server: Server, { sockets, faults, onRequest }: DevnetServerInputs): void => {
-  // No automatic pongs, since a frozen node sends none; no client tracking, since `DevnetSockets` does that.
-  const webSocketServer = new WebSocketServer({ ...webSocketServerOptions, maxPayload: BODY_BOUND_BYTES })
+  // A frozen node sends no pongs, so they are not automatic. `DevnetSockets` tracks the clients.
+  const options = { noServer: true, clientTracking: false, perMessageDeflate: false, autoPong: false }
+  const webSocketServer = new WebSocketServer({ ...options, maxPayload: BODY_BOUND_BYTES })
   server.on('upgrade', (request, socket: Duplex, head) => {
     socket.on('error', () => socket.destroy())
     onRequest('socket')
@@ -109,12 +102,8 @@ const acceptSockets = (server: Server, { sockets, faults, onRequest }: DevnetSer
   })
 }
 
-const webSocketServerOptions = { noServer: true, clientTracking: false, perMessageDeflate: false, autoPong: false }
-
 const json = (status: number, text: string, headers: Record<string, string> = {}): Response =>
   new Response(text, { status, headers: { 'content-type': 'application/json', ...headers } })
-
-const toResponse = ({ status, text }: RpcReply): Response => json(status, text)
 
 const refusalResponse = ({ status, body, ...refusal }: HttpRefusal, text: string): Response =>
   json(status, body ?? text, retryAfterHeader(refusal))
@@ -128,7 +117,6 @@ const upgradeRefusalText = ({ status, body = '', ...refusal }: HttpRefusal): str
   return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Refused'}\r\n${lines.join('')}\r\n${body}`
 }
 
-/** An error in the list's format. */
 const errorRecord = (code: number, message = STATUS_CODES[code] ?? 'unexpected error'): string =>
   JSON.stringify({ code, message, details: [] })
 

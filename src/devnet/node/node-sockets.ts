@@ -9,9 +9,7 @@ import { headerJson } from './block-json.ts'
 import { CallError, errorReply, handleRequest, type RpcHandler } from './json-rpc.ts'
 import { parseParams } from './rpc-methods.ts'
 
-/** How many sockets may be open. */
 export const SOCKETS_BOUND = 1_024
-/** How many subscriptions one socket may have. */
 const SUBSCRIPTIONS_BOUND = 1_024
 /** A client with a larger backlog is disconnected. */
 const BACKLOG_BOUND_BYTES = 4 * 1_024 * 1_024
@@ -23,7 +21,6 @@ type SocketsInputs = {
   /** Answers every method except subscriptions. */
   call: RpcHandler
   faults: Faults
-  /** Called for every method. */
   countRequest: (method: string) => void
   /** Called when sockets or subscriptions may have changed. */
   onChange: () => void
@@ -32,63 +29,54 @@ type SocketsInputs = {
 /** The open sockets and their subscriptions. */
 export class DevnetSockets {
   #sessions = new Set<DevnetSession>()
-  #call: RpcHandler
-  #faults: Faults
-  #countRequest: (method: string) => void
-  #onChange: () => void
+  #inputs: SocketsInputs
 
-  constructor({ call, faults, countRequest, onChange }: SocketsInputs) {
-    this.#call = call
-    this.#faults = faults
-    this.#countRequest = countRequest
-    this.#onChange = onChange
+  constructor(inputs: SocketsInputs) {
+    this.#inputs = inputs
   }
 
   get size(): number {
     return this.#sessions.size
   }
 
-  /** The number of open subscriptions of each kind. */
   countSubscriptions(): Record<DevnetSubscriptionKind, number> {
     const subscriptions = [...this.#sessions].flatMap(({ subscriptions }) => [...subscriptions.values()])
     const count = (kind: DevnetSubscriptionKind) => subscriptions.filter((subscription) => subscription.kind === kind).length
     return { pendingLogs: count('pendingLogs'), logs: count('logs'), newHeads: count('newHeads') }
   }
 
-  /** Adds a socket, and answers its requests. */
   accept(socket: WebSocket): void {
+    const { faults, onChange } = this.#inputs
     const session: DevnetSession = { socket, subscriptions: new Map() }
     this.#sessions.add(session)
     socket.on('error', () => socket.terminate())
     socket.on('close', () => {
       this.#sessions.delete(session)
-      this.#onChange()
+      onChange()
     })
-    // Automatic pongs are off, since a frozen node sends none.
     socket.on('ping', (data) => {
-      if (!this.#faults.frozen) socket.pong(data)
+      if (!faults.frozen) socket.pong(data)
     })
     socket.on('message', (data, isBinary) => {
-      if (this.#faults.frozen) return
+      if (faults.frozen) return
       const answer = isBinary
         ? errorReply(new CallError(-32700, 'parse error'))
         : handleRequest(String(data), this.#methodsOf(session))
       this.#send(session, answer.text)
-      this.#onChange()
+      onChange()
     })
-    this.#onChange()
+    onChange()
   }
 
-  /** Sends the logs of a flashblock, or in the older shape all pending logs. */
+  /** Sends the new logs of a flashblock; in the older shape, all pending logs. */
   announceFlashblock(newLogs: readonly DevnetLog[], pendingLogs: readonly DevnetLog[]): void {
     this.#notifySubscribers('pendingLogs', (wants) => {
-      if (this.#faults.shape === 'one') return this.#inPushOrder(newLogs.filter(wants))
+      if (this.#inputs.faults.shape === 'one') return this.#inPushOrder(newLogs.filter(wants))
       const matchingLogs = this.#inPushOrder(pendingLogs.filter(wants))
       return matchingLogs.length > 0 ? [matchingLogs] : []
     })
   }
 
-  /** Sends a sealed block's header and logs. */
   announceBlock(block: DevnetBlock): void {
     this.#notifySubscribers('newHeads', () => [headerJson(block)])
     this.announceLogs(block.logs)
@@ -103,12 +91,12 @@ export class DevnetSockets {
   closeAll(): void {
     for (const { socket } of this.#sessions) socket.terminate()
     this.#sessions.clear()
-    this.#onChange()
+    this.#inputs.onChange()
   }
 
-  // After filtering: the logs that a filter leaves of a shuffled list may be in their original order.
+  // Shuffles after filtering, because the matches in a shuffled list may be in their original order.
   #inPushOrder(logs: readonly DevnetLog[]): readonly DevnetLog[] {
-    if (!this.#faults.shuffle) return logs
+    if (!this.#inputs.faults.shuffle) return logs
     const logIds = logs.map(({ transactionHash, logIndex }) => transactionHash + logIndex)
     return shuffled(seededRandom('shuffle', ...logIds), logs)
   }
@@ -117,18 +105,16 @@ export class DevnetSockets {
     kind: DevnetSubscriptionKind,
     resultsOf: (matches: DevnetSubscription['matches']) => readonly unknown[],
   ): void {
-    if (this.#faults.frozen || this.#faults.silent.includes(kind)) return
+    if (this.#inputs.faults.frozen || this.#inputs.faults.silent.includes(kind)) return
     for (const session of this.#sessions) {
       for (const [id, subscription] of session.subscriptions) {
         if (subscription.kind !== kind) continue
-        for (const result of resultsOf(subscription.matches)) this.#notify(session, id, result)
+        for (const result of resultsOf(subscription.matches)) {
+          const text = JSON.stringify({ jsonrpc: '2.0', method: 'eth_subscription', params: { subscription: id, result } })
+          for (let copy = 0; copy < this.#inputs.faults.repeats; copy++) this.#send(session, text)
+        }
       }
     }
-  }
-
-  #notify(session: DevnetSession, subscription: Hex, result: unknown): void {
-    const text = JSON.stringify({ jsonrpc: '2.0', method: 'eth_subscription', params: { subscription, result } })
-    for (let copy = 0; copy < this.#faults.repeats; copy++) this.#send(session, text)
   }
 
   #send(session: DevnetSession, text: string): void {
@@ -144,10 +130,10 @@ export class DevnetSockets {
 
   #methodsOf(session: DevnetSession): RpcHandler {
     return (method, params) => {
-      this.#countRequest(method)
+      this.#inputs.countRequest(method)
       if (method === 'eth_subscribe') return this.#subscribe(session, params)
       if (method === 'eth_unsubscribe') return this.#unsubscribe(session, params)
-      return this.#call(method, params)
+      return this.#inputs.call(method, params)
     }
   }
 
@@ -155,7 +141,7 @@ export class DevnetSockets {
     const [name, filter] = Array.isArray(params) ? params : []
     const kind = subscriptionKinds.find((known) => known === name)
     if (!kind) throw new CallError(-32602, `invalid params: no subscription ${JSON.stringify(name)}`)
-    if (this.#faults.refused.includes(kind)) throw new CallError(-32602, `invalid params: no subscription "${kind}"`)
+    if (this.#inputs.faults.refused.includes(kind)) throw new CallError(-32602, `invalid params: no subscription "${kind}"`)
     if (subscriptions.size >= SUBSCRIPTIONS_BOUND) throw new CallError(-32006, 'too many subscriptions on the connection')
     // As on the real node, anything but an object is no filter and matches every log.
     const parsed = typeof filter === 'object' && filter !== null ? parseParams(LogFilter, filter) : {}

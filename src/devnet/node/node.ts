@@ -5,16 +5,12 @@ import type { FaultController } from '../faults/fault-controller.ts'
 import { CallError } from './json-rpc.ts'
 import type { Replica } from './replica.ts'
 
-/** Everything that the methods read from. */
 export type DevnetNode = {
   replica: Replica
   faultController: FaultController
   chainId: number
-  /** Whether `eth_getBlockReceipts` is answered. */
   receipts: boolean
-  /** Whether `eth_call` is answered. */
   calls: boolean
-  /** How many blocks `safe` and `finalized` are behind the newest. */
   safeDepth: number
   finalizedDepth: number
 }
@@ -29,7 +25,6 @@ export const resolveBlockHash = ({ replica }: DevnetNode, blockId: AnyBlock): st
   return quantity(block.number)
 }
 
-/** The number of the block that a tag or a number names. */
 export const resolveBlockNumber = (node: DevnetNode, blockId: string): number | 'pending' => {
   switch (blockId as (typeof blockTags)[number]) {
     case 'pending':
@@ -47,13 +42,11 @@ export const resolveBlockNumber = (node: DevnetNode, blockId: string): number | 
   }
 }
 
-/** The requested block, pending or sealed; undefined where there is none. */
 export const findBlock = (node: DevnetNode, blockId: string): DevnetBlock | undefined => {
   const { replica, faultController } = node
   const number = resolveBlockNumber(node, blockId)
   if (number !== 'pending') return replica.block(number)
-  if (faultController.faults.pending === 'null') return undefined
-  return replica.preconfirmed ?? replica.head
+  return faultController.faults.pending === 'null' ? undefined : (replica.preconfirmed ?? replica.head)
 }
 
 /** The block whose state is read: a sealed block's number, or `pending`. */
@@ -70,7 +63,7 @@ export const resolveStateBlock = (node: DevnetNode, blockId: string): number | '
   return number
 }
 
-/** Never decreases, since a reorganisation replaces blocks by as many. */
+/** Never decreases, because a reorganisation keeps the number of blocks. */
 const trailingBlock = ({ replica, faultController }: DevnetNode, depth: number): number => {
   if (faultController.faults.finality === 'refused') throw new CallError(-32602, 'invalid params: unknown block tag')
   const { head, oldest } = replica

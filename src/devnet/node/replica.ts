@@ -4,12 +4,12 @@ import type { Chain } from '../chain/chain.ts'
 import { digest } from '../chain/hashes.ts'
 import type { Faults } from '../faults/faults.ts'
 
-/** How many blocks a stuck pending state is behind the newest. */
+/** Blocks from a stuck pending state to the newest block. */
 const STUCK_BLOCKS = 5
 
 /** The chain as one node behind a load balancer sees it. */
 export type Replica = Pick<Chain, 'head' | 'oldest' | 'block' | 'blockOfHash' | 'valueAt'> & {
-  /** The block that it shows as pending; undefined without pre-confirmations. */
+  /** The block shown as pending; undefined without pre-confirmations. */
   readonly preconfirmed: DevnetBlock | undefined
 }
 
@@ -22,6 +22,7 @@ export const createUpToDateReplica = (chain: Chain, faults: Faults): Replica => 
     return cachedStuckBlock
   }
   const readPreconfirmed = () => {
+    if (faults.pending !== 'behind') cachedStuckBlock = undefined
     const { pending } = chain
     switch (faults.pending) {
       case 'shown':
@@ -44,7 +45,6 @@ export const createUpToDateReplica = (chain: Chain, faults: Faults): Replica => 
       return chain.oldest
     },
     get preconfirmed() {
-      if (faults.pending !== 'behind') cachedStuckBlock = undefined
       return readPreconfirmed()
     },
     block: (number) => chain.block(number),
@@ -53,7 +53,7 @@ export const createUpToDateReplica = (chain: Chain, faults: Faults): Replica => 
   }
 }
 
-/** A node some blocks behind, without the newer ones and without pre-confirmations. */
+/** A node some blocks behind, without pre-confirmations. */
 export const createLaggingReplica = (chain: Chain, faults: Faults): Replica => {
   const readHead = () => chain.block(Math.max(chain.head.number - faults.lagBlocks, chain.oldest)) ?? chain.head
   const ifKnown = (block: DevnetBlock | undefined) => (block && block.number <= readHead().number ? block : undefined)
@@ -71,7 +71,6 @@ export const createLaggingReplica = (chain: Chain, faults: Faults): Replica => {
   }
 }
 
-/** The same block under another hash, in its logs too. */
 const withHash = (block: DevnetBlock, hash: Hex): DevnetBlock => ({
   ...block,
   hash,

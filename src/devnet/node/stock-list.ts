@@ -1,8 +1,15 @@
+import { formatUnits } from 'viem/utils'
 import { type Hex, toLowerHex } from '../../lib/hex.ts'
+import type { ReadState } from '../chain/account-state.ts'
+import type { Chain } from '../chain/chain.ts'
+import { supplyKey } from '../chain/transactions.ts'
+import type { NavRound } from '../life/nav-curve.ts'
+import { FEED_DECIMALS, feeds, readFeedState, readNewestRound, testFeed } from '../tokens/feeds.ts'
 import { type DevnetToken, TOKEN_DECIMALS } from '../tokens/issued-tokens.ts'
-import type { TokenListing } from './list-record.ts'
+import * as storage from '../tokens/token-storage.ts'
+import type { World } from '../world.ts'
 
-/** A record of the list; no field is required. A multiplier given as text is served with exactly its digits. */
+/** A record of the list; no field is required. A multiplier in text is served with exactly its digits. */
 type StockRecord = {
   contract_address?: string
   symbol?: string
@@ -18,42 +25,15 @@ type StockRecord = {
   [unknown: string]: unknown
 }
 
-/** The served list, and how a test changes it. */
-export type StockList = {
-  /** The records as they would be served now. */
-  records: () => readonly StockRecord[]
-  /** Adds a record; it may repeat a token. */
-  add: (record: StockRecord) => void
-  /** Removes the record with this symbol or address. */
-  remove: (symbolOrAddress: string) => void
-  /** Overrides fields of the record with this symbol or address; an undefined field is left out. */
-  change: (symbolOrAddress: string, fields: StockRecord) => void
-  /** Serves this body, or the true body changed by a function; undefined serves the true body again. */
-  corrupt: (body: string | ((body: string) => string) | undefined) => void
-  /** The lower-case address of the token with this symbol on the list, or issued under it. */
-  addressOf: (symbol: string) => Hex
-  body: () => string
-}
-
 // Not yet in TypeScript's library; Node has it since 21.
 const { rawJSON } = JSON as typeof JSON & { rawJSON: (text: string) => unknown }
 
 /** An entry of the list with a test's overrides. Its record is undefined while the token is not listed. */
 type ListEntry = { readRecord: () => StockRecord | undefined; overrides: StockRecord; issuedAs?: string }
 
-/** The list of some tokens, each read when the list is served. A token without data is not on the list. */
-export const createStockList = (
-  tokens: readonly DevnetToken[],
-  readToken: (token: DevnetToken) => TokenListing | undefined,
-): StockList => {
-  let entries: ListEntry[] = tokens.map((token) => ({
-    readRecord: () => {
-      const listed = readToken(token)
-      return listed && toRecord(token, listed)
-    },
-    overrides: {},
-    issuedAs: token.symbol,
-  }))
+/** The list of some tokens. `readRecord` is called each time the list is served. */
+export const createStockList = (tokens: readonly DevnetToken[], readRecord: (token: DevnetToken) => StockRecord | undefined) => {
+  let entries: ListEntry[] = tokens.map((token) => ({ readRecord: () => readRecord(token), overrides: {}, issuedAs: token.symbol }))
   let bodyOverride: string | ((body: string) => string) | undefined
 
   const servedRecords = ({ readRecord, overrides }: ListEntry): StockRecord[] => {
@@ -77,22 +57,27 @@ export const createStockList = (
   const body = () => JSON.stringify({ tokens: entries.flatMap(servedRecords).map(withExactMultiplier) })
 
   return {
-    records: () => entries.flatMap(servedRecords),
-    add: (record) => {
+    /** The records as they would be served now. */
+    records: (): readonly StockRecord[] => entries.flatMap(servedRecords),
+    /** Adds a record, also of a token that has one. */
+    add: (record: StockRecord): void => {
       entries.push({ readRecord: () => ({}), overrides: record })
     },
-    remove: (symbolOrAddress) => {
+    remove: (symbolOrAddress: string): void => {
       const entry = findEntry(symbolOrAddress)
       entries = entries.filter((listed) => listed !== entry)
     },
-    change: (symbolOrAddress, fields) => {
+    /** Overrides fields of a record; an undefined field is omitted. */
+    change: (symbolOrAddress: string, fields: StockRecord): void => {
       const entry = findEntry(symbolOrAddress)
       entry.overrides = { ...entry.overrides, ...fields }
     },
-    corrupt: (override) => {
+    /** Serves this body, or the true body changed by a function; undefined serves the true body again. */
+    corrupt: (override: typeof bodyOverride): void => {
       bodyOverride = override
     },
-    addressOf: (symbol) => {
+    /** The lower-case address of the token with this symbol on the list, or issued under it. */
+    addressOf: (symbol: string): Hex => {
       const [record] = servedRecords(entryOfSymbol(symbol))
       if (!record?.contract_address) throw new Error(`${symbol} has no address`)
       return toLowerHex(record.contract_address)
@@ -100,20 +85,54 @@ export const createStockList = (
     body: () => (typeof bodyOverride === 'function' ? bodyOverride(body()) : (bodyOverride ?? body())),
   }
 }
-
-const toRecord = (token: DevnetToken, { name, symbol, supply, multiplier, paused, round }: TokenListing): StockRecord => ({
-  contract_address: token.contractAddress,
-  symbol,
-  name,
-  decimals: TOKEN_DECIMALS,
-  icon_url: `https://example.invalid/icons/${token.symbol.toLowerCase()}.svg`,
-  total_supply: Number(supply) / 10 ** TOKEN_DECIMALS,
-  isin: token.isin,
-  multiplier,
-  paused_features: paused,
-  ...(round && { nav_price: round.price, nav_price_updated_at: new Date(round.updatedAtMs).toISOString().replace('.000Z', 'Z') }),
-})
+export type StockList = ReturnType<typeof createStockList>
 
 /** A double cannot hold the multiplier's eighteen decimals, so its digits are written unchanged. */
 const withExactMultiplier = (record: StockRecord) =>
   typeof record.multiplier === 'string' ? { ...record, multiplier: rawJSON(record.multiplier) } : record
+
+type ListReaderInputs = Pick<World, 'chain' | 'isListed' | 'nameDelayBlocks'>
+
+/** Reads a token's record from the newest sealed block; undefined while the token is not on the list. */
+export const createRecordReader =
+  ({ chain, isListed, nameDelayBlocks }: ListReaderInputs, readNavNow: (token: DevnetToken) => NavRound | undefined) =>
+  (token: DevnetToken): StockRecord | undefined => {
+    const { number, timestamp } = chain.head
+    if (!isListed(token, number)) return undefined
+    const { address } = token
+    const readState = stateReaderAt(chain, number)
+    const readNameState = stateReaderAt(chain, Math.max(number - nameDelayBlocks, chain.oldest - 1, 0))
+    const round = newerRound(readNavNow(token), readChainRound(readState, token))
+    return {
+      contract_address: token.contractAddress,
+      symbol: storage.unpackText(readNameState(storage.symbolKey(address))),
+      name: storage.unpackText(readNameState(storage.nameKey(address))),
+      decimals: TOKEN_DECIMALS,
+      icon_url: `https://example.invalid/icons/${token.symbol.toLowerCase()}.svg`,
+      total_supply: Number(readState(supplyKey(address))) / 10 ** TOKEN_DECIMALS,
+      isin: token.isin,
+      multiplier: formatUnits(storage.multiplierAt(readState, address, timestamp), storage.MULTIPLIER_DECIMALS),
+      paused_features: storage.unpackFeatures(readState(storage.pausedFeaturesKey(address))),
+      ...(round && {
+        nav_price: round.price,
+        nav_price_updated_at: new Date(round.updatedAtMs).toISOString().replace('.000Z', 'Z'),
+      }),
+    }
+  }
+
+const stateReaderAt =
+  (chain: Pick<Chain, 'valueAt'>, number: number): ReadState =>
+  (key) =>
+    chain.valueAt(key, number)
+
+/** The newest round of a token's feed on the chain. */
+const readChainRound = (readState: ReadState, token: DevnetToken): NavRound | undefined => {
+  const feed = [...feeds, testFeed].find((candidate) => candidate.token === token)
+  if (!feed) return undefined
+  const { round, answer, updatedAt } = readNewestRound(readState, readFeedState(readState, feed.proxy).aggregator)
+  if (round === 0n) return undefined
+  return { price: Number(formatUnits(answer, FEED_DECIMALS)), updatedAtMs: Number(updatedAt) * 1_000 }
+}
+
+const newerRound = (a: NavRound | undefined, b: NavRound | undefined): NavRound | undefined =>
+  a && b ? (b.updatedAtMs > a.updatedAtMs ? b : a) : (a ?? b)

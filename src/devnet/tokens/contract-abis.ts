@@ -1,10 +1,9 @@
-import type { Abi, ContractEventName } from 'viem'
-import { encodeAbiParameters, encodeEventTopics, getAbiItem, parseAbi } from 'viem/utils'
+import type { Abi, ContractEventName, ContractFunctionName } from 'viem'
+import { encodeAbiParameters, encodeEventTopics, encodeFunctionData, getAbiItem, parseAbi } from 'viem/utils'
 import type { Hex } from '../../lib/hex.ts'
 import type { EmittedLog } from '../chain/block-types.ts'
 
-/** Functions and events of a token. */
-export const tokenAbi = parseAbi([
+const tokenAbi = parseAbi([
   'function updateMultiplier(uint256 newMultiplier)',
   'function updateUIMultiplier(uint256 newMultiplier, uint256 effectiveAt)',
   'function cancelUIMultiplierUpdate()',
@@ -36,7 +35,6 @@ export const tokenAbi = parseAbi([
   'event SupplyCapUpdated(address indexed updater, uint256 oldSupplyCap, uint256 newSupplyCap)',
 ])
 
-/** Function and events of a feed's aggregator. */
 export const aggregatorAbi = parseAbi([
   'function transmit(uint32 aggregatorRoundId, int192 answer)',
   'event NewTransmission(uint32 indexed aggregatorRoundId, int192 answer, address transmitter, uint32 observationsTimestamp, int192[] observations, bytes observers, int192 juelsPerFeeCoin, bytes32 configDigest, uint40 epochAndRound)',
@@ -46,6 +44,10 @@ export const aggregatorAbi = parseAbi([
 
 /** The values of an event, by the names in its signature. */
 type EventArgs = Readonly<Record<string, unknown>>
+
+/** The calldata of a token's function. */
+export const tokenInput = (functionName: ContractFunctionName<typeof tokenAbi>, args: readonly unknown[] = []): Hex =>
+  encodeFunctionData<Abi>({ abi: tokenAbi, functionName, args })
 
 export const tokenLog = (address: Hex, event: ContractEventName<typeof tokenAbi>, args: EventArgs = {}): EmittedLog =>
   encodeLog(tokenAbi, address, event, args)

@@ -3,29 +3,28 @@ import { digest } from '../chain/hashes.ts'
 import { type DevnetToken, TOKEN_DECIMALS, tokens } from './issued-tokens.ts'
 import { sqrtPriceOf } from './sqrt-price.ts'
 
-/** What every pool trades against. Its address is between those of the tokens, so that both orders occur in pools. */
+/** The currency of every pool. Its address is between those of the tokens, so that both orders occur in pools. */
 const usdc = { symbol: 'USDC', address: '0xb2000000000000000000007a5e2f8c0d4b6191e3', decimals: 6 } as const
 
-/** A pool with the fields by which a relay knows it, and how the devnet makes it. */
 export type DevnetPool = {
   token: Hex
   kind: 'uniswap_v3' | 'uniswap_v4' | 'slipstream'
-  /** The address; in Uniswap v4 the 32 bytes that name the pool in its manager. */
+  /** The pool's address; in Uniswap v4, the 32 bytes that name it in its manager. */
   id: Hex
   manager: Hex | null
   currency: { symbol: string; address: Hex; decimals: number }
   symbol: string
-  /** The token's reference value has this average, in dollars. */
+  /** Average reference value of the token, in dollars. */
   averagePrice: number
   /** In hundredths of a basis point. */
   fee: number
-  /** At the start. */
+  /** Liquidity at the start. */
   liquidity: bigint
 }
 
 type PoolRow = readonly [symbol: string, kind: DevnetPool['kind'], fee: number, depth: number, averagePrice?: number]
 
-// The depth is what buys the token up to a price that is 1 % higher, in dollars. One pool is thin, one is empty.
+// `depth` is the amount in dollars that raises the price by 1 %. One pool is thin, one is empty.
 const poolRows: readonly PoolRow[] = [
   ['AAPLc', 'uniswap_v3', 3_000, 10_000],
   ['AAPLc', 'uniswap_v4', 500, 12_000],
@@ -49,12 +48,11 @@ const poolRows: readonly PoolRow[] = [
   ['TSLAc', 'slipstream', 500, 7_000],
 ]
 
-/** How far the root of a price moves while the price rises by 1 %. */
+/** The change of a price's root when the price rises by 1 %. */
 const ROOT_MOVE = Math.sqrt(1.01) - 1
 
 const poolAddress = (...parts: readonly string[]): Hex => `0x${digest('pool', ...parts).slice(2, 42)}`
 
-/** The contract that holds the pools of Uniswap v4. */
 const poolManager = poolAddress('manager')
 
 const toPool = ({ address, symbol, nav = 1 }: DevnetToken, [, kind, fee, depth, averagePrice = nav]: PoolRow): DevnetPool => ({
@@ -72,25 +70,23 @@ const toPool = ({ address, symbol, nav = 1 }: DevnetToken, [, kind, fee, depth, 
 const liquidityOf = (price: number, depth: number): bigint =>
   BigInt(Math.round((depth * 10 ** usdc.decimals) / (Math.sqrt(price * 10 ** (usdc.decimals - TOKEN_DECIMALS)) * ROOT_MOVE)))
 
-/** The pools of all tokens that are listed at the start; some have two or three. */
 export const pools: readonly DevnetPool[] = poolRows.flatMap((row) =>
   tokens.filter(({ symbol }) => symbol === row[0]).map((token) => toPool(token, row)),
 )
 
-/** The contract that stores the pool, and that sends and receives the tokens of its swaps. */
+/** The contract that stores the pool, and sends and receives the tokens of its swaps. */
 export const poolContract = ({ id, manager }: DevnetPool): Hex => manager ?? id
 
-/** The lower address comes first in a pool. */
+/** A pool orders its two tokens by address. */
 export const isTokenFirst = ({ token, currency }: DevnetPool): boolean => BigInt(token) < BigInt(currency.address)
 
-/** The root of a price in dollars, as the pool stores it. */
 export const rootOfPrice = (pool: DevnetPool, price: string): bigint =>
   sqrtPriceOf(price, { isTokenFirst: isTokenFirst(pool), tokenDecimals: TOKEN_DECIMALS, currencyDecimals: pool.currency.decimals })
 
-/** The pools as the setting POOLS has them. */
+/** The setting POOLS. */
 export const poolsText: string = pools
   .map(({ symbol, currency, kind, id, manager }) => `${symbol}/${currency.symbol}=${kind}:${id}${manager ? `@${manager}` : ''}`)
   .join(',')
 
-/** What the pools trade against, as the setting QUOTE_TOKENS has it. */
-export const quoteTokensText: string = `${usdc.symbol}:${usdc.address}:${usdc.decimals}`
+/** The setting QUOTE_TOKENS. */
+export const quoteTokens: string = `${usdc.symbol}:${usdc.address}:${usdc.decimals}`

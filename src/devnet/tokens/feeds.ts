@@ -1,24 +1,22 @@
 import { encodeFunctionData } from 'viem/utils'
 import { type Hex, toLowerHex, toWord, ZERO_ADDRESS, ZERO_WORD } from '../../lib/hex.ts'
 import { codeKey, type ReadState, type StateValues, storageKey, writeValue } from '../chain/account-state.ts'
+import type { DeferredTransaction } from '../chain/block-types.ts'
 import { digest } from '../chain/hashes.ts'
-import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import { gasByKind } from '../chain/transactions.ts'
 import { aggregatorAbi, aggregatorLog } from './contract-abis.ts'
 import { type DevnetToken, testToken, tokens } from './issued-tokens.ts'
 
 export const FEED_DECIMALS = 8
-
-/** How long before its update a round is observed. */
+/** Time from the observation of a round to its update. */
 const OBSERVED_BEFORE_S = 15n
-
-/** The code of proxies and aggregators: only a marker, since it never runs. */
+/** The code of proxies and aggregators: only a marker, because it never runs. */
 export const FEED_CODE = 0x6080n
 
 /** A price feed: its proxy, and the aggregator and phase at the start. */
 export type DevnetFeed = { token: DevnetToken; proxy: Hex; aggregator: Hex; phase: number }
 
-/** The aggregator behind a proxy; each new one has its own phase. */
+/** The aggregator behind a proxy. Each new aggregator has its own phase. */
 export type FeedState = { proxy: Hex; aggregator: Hex; phase: number }
 
 /** A round as an aggregator stores it; all zero before the first. */
@@ -26,7 +24,7 @@ export type FeedRound = { round: bigint; answer: bigint; startedAt: bigint; upda
 
 type FeedRow = readonly [symbol: string, proxy: string, aggregator: string, phase?: number]
 
-// The addresses are those on Base, like those of the tokens.
+// The addresses are those on Base.
 const feedRows: readonly FeedRow[] = [
   ['AAPLc', '0x787f13dEa48Db0897CbCDD985de77809D837F988', '0xc37B6F754e90D4Cca1f533F5a08f7d532b3d0d9D'],
   ['AMZNc', '0x06A8E4b3aBB3B7543d8396FB2B763d22820cB295', '0x4816cb7EE43eE12C0BC9D3C597246f34D5CFdb7C'],
@@ -42,7 +40,6 @@ const feedRows: readonly FeedRow[] = [
   ['TSLAc', '0xFaf869185383a24F8cb00e27BdA6b63B9905DCb4', '0x0288234d9311C33BE6c3a34b051bff8A799dAA82'],
 ]
 
-/** The feed of the test token. */
 export const testFeed: DevnetFeed = {
   token: testToken,
   proxy: '0x7e570000000000000000000000000000feed0001',
@@ -50,7 +47,6 @@ export const testFeed: DevnetFeed = {
   phase: 1,
 }
 
-/** The feeds of all stocks with a reference value. */
 export const feeds: readonly DevnetFeed[] = feedRows.flatMap(([symbol, proxy, aggregator, phase = 1]) =>
   tokens
     .filter((token) => token.symbol === symbol)
@@ -75,7 +71,6 @@ export const readNewestRound = (readState: ReadState, aggregator: Hex): FeedRoun
   updatedAt: readState(updatedAtKey(aggregator)),
 })
 
-/** The storage of a feed with this newest round. */
 export const feedValues = ({ proxy, aggregator, phase }: DevnetFeed, newest: FeedRound): StateValues =>
   new Map([
     [codeKey(proxy), FEED_CODE],
@@ -87,7 +82,6 @@ export const feedValues = ({ proxy, aggregator, phase }: DevnetFeed, newest: Fee
 /** A round to publish; by default it has the next number and the block's time. */
 export type RoundInput = { answer: bigint; round?: bigint; updatedAt?: bigint }
 
-/** When a round with this update time was observed. */
 export const observedAt = (updatedAt: bigint): bigint => (updatedAt > OBSERVED_BEFORE_S ? updatedAt - OBSERVED_BEFORE_S : 0n)
 
 export const buildRoundTransaction =
@@ -97,7 +91,6 @@ export const buildRoundTransaction =
     const round = requested.round ?? readNewestRound(readState, aggregator).round + 1n
     const updatedAt = requested.updatedAt ?? BigInt(timestamp)
     const startedAt = observedAt(updatedAt)
-    const values = roundValues(aggregator, { round, answer, startedAt, updatedAt })
     return {
       from: sender,
       to: aggregator,
@@ -118,11 +111,11 @@ export const buildRoundTransaction =
         aggregatorLog(aggregator, 'NewRound', { roundId: round, startedBy: ZERO_ADDRESS, startedAt }),
         aggregatorLog(aggregator, 'AnswerUpdated', { current: answer, roundId: round, updatedAt }),
       ],
-      writes: [...values].map(([key, value]) => writeValue(key, value)),
+      writes: roundValues(aggregator, { round, answer, startedAt, updatedAt }).map(([key, value]) => writeValue(key, value)),
     }
   }
 
-/** Puts a new aggregator behind the proxy, in the next phase. It emits no log. */
+/** Puts a new aggregator behind the proxy, in the next phase. Emits no log. */
 export const buildAggregatorSwap =
   (feed: DevnetFeed, sender: Hex): DeferredTransaction =>
   ({ readState }) => {
@@ -142,11 +135,10 @@ const packFeedState = (aggregator: Hex, phase: number): bigint => (BigInt(aggreg
 
 const addressFromWord = (value: bigint): Hex => `0x${toWord(BigInt.asUintN(160, value)).slice(26)}`
 
-const roundValues = (aggregator: Hex, { round, answer, startedAt, updatedAt }: FeedRound): StateValues =>
-  new Map([
-    [roundKey(aggregator), round],
-    // Storage words are unsigned.
-    [answerKey(aggregator), BigInt.asUintN(256, answer)],
-    [startedAtKey(aggregator), startedAt],
-    [updatedAtKey(aggregator), updatedAt],
-  ])
+const roundValues = (aggregator: Hex, { round, answer, startedAt, updatedAt }: FeedRound): [string, bigint][] => [
+  [roundKey(aggregator), round],
+  // Storage words are unsigned.
+  [answerKey(aggregator), BigInt.asUintN(256, answer)],
+  [startedAtKey(aggregator), startedAt],
+  [updatedAtKey(aggregator), updatedAt],
+]

@@ -2,26 +2,24 @@ import { type Hex, toLowerHex } from '../../lib/hex.ts'
 
 export const TOKEN_DECIMALS = 8
 
-/** A tokenized stock as the devnet issues it. */
 export type DevnetToken = {
-  /** As the list writes it, with checksum capitals. */
+  /** The address with checksum capitals, as the list has it. */
   contractAddress: string
-  /** As logs write it, in lower case. */
   address: Hex
   symbol: string
   name: string
   isin: string
   /** Tokens issued at the start, in the token's smallest unit. */
   supply: bigint
-  /** Decimal text, since a double cannot hold all digits. */
+  /** Decimal text, because a double cannot hold all digits. */
   multiplier: string
-  /** The reference value's average, in dollars; absent for a token that has none yet. */
+  /** Average of the reference value, in dollars; absent if the token has none yet. */
   nav?: number
 }
 
 type TokenRow = readonly [contract: string, symbol: string, name: string, isin: string, supply: number, nav?: number]
 
-// The addresses and symbols are those on Base, so that a wallet's list or a block explorer recognises them.
+// The addresses and symbols are those on Base, so wallets and block explorers recognise them.
 const tokenRows: readonly TokenRow[] = [
   ['0xb200000000000000000000C2e324d24d7eEcd1fb', 'AAPLc', 'Apple', 'US0378331005', 19_893.91, 324.3014],
   ['0xb200000000000000000000d9192b6B456483C2E8', 'AMZNc', 'Amazon', 'US0231351067', 14_207.5, 241.18],
@@ -55,7 +53,7 @@ export const lateToken: DevnetToken = {
   multiplier: '1',
 }
 
-/** Not a stock: a token whose every minute is known beforehand, for authors of clients. Listed where the calendar runs. */
+/** Not a stock: a token with a schedule, for authors of clients. Listed only with a calendar. */
 export const testToken: DevnetToken = {
   contractAddress: '0xb2000000000000000000007E57000000000007E5',
   address: '0xb2000000000000000000007e57000000000007e5',
@@ -66,7 +64,6 @@ export const testToken: DevnetToken = {
   multiplier: '1',
 }
 
-/** The tokens listed at the start. */
 export const tokens: readonly DevnetToken[] = tokenRows.map(([contractAddress, symbol, name, isin, supply, nav]) => ({
   contractAddress,
   address: toLowerHex(contractAddress),

@@ -1,26 +1,24 @@
 import { toFunctionSelector } from 'viem/utils'
 import { type Hex, toWord } from '../../lib/hex.ts'
 import { codeKey, mappingSlot, type ReadState, type StateValues, storageKey, writeValue } from '../chain/account-state.ts'
+import type { DeferredTransaction } from '../chain/block-types.ts'
 import { digest } from '../chain/hashes.ts'
-import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
 import { gasByKind } from '../chain/transactions.ts'
 
 /** The contract that says whether the feed of a token is frozen. */
 export const oracleRegistry: Hex = `0x${digest('oracle registry').slice(2, 42)}`
 
-/** Its code: only a marker. */
 export const REGISTRY_CODE = 0x6083n
 
 export const registryValues: StateValues = new Map([[codeKey(oracleRegistry), REGISTRY_CODE]])
 
 const SET_PAUSED = toFunctionSelector('setPaused(address,bool)')
 
-/** A mapping from tokens at slot 0. */
 const pausedKey = (token: Hex): string => storageKey(oracleRegistry, mappingSlot(token, toWord(0n)))
 
 export const isFeedFrozen = (readState: ReadState, token: Hex): boolean => readState(pausedKey(token)) !== 0n
 
-/** Freezes the feed of a token, or ends that. Emits no log. */
+/** Freezes or unfreezes the feed of a token. Emits no log. */
 export const buildFeedFreeze = (token: Hex, sender: Hex, isFrozen: boolean): DeferredTransaction => {
   const flag = isFrozen ? 1n : 0n
   return () => ({

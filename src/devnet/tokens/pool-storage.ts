@@ -3,42 +3,36 @@ import { codeKey, mappingSlot, type ReadState, type StateValues, storageKey } fr
 import { type DevnetPool, poolContract } from './devnet-pools.ts'
 import { tickOf } from './sqrt-price.ts'
 
-/** The code of pools and of the manager: only markers, since the chain itself implements them. */
+/** The code of pools and of the manager: only markers, because the chain itself implements them. */
 export const POOL_CODE = 0x6081n
 export const MANAGER_CODE = 0x6082n
 
-/** What a pool stores about its price. */
-type PoolSlot0 = { sqrtPriceX96: bigint; tick: number }
-
-// As in the real contracts. Slipstream pools are read by calls; their layout is the devnet's own.
+// The slots of the real contracts; only those of Slipstream, whose pools are read by calls, are the devnet's own.
 const V3_SLOTS = { state: toWord(0n), liquidity: toWord(4n) }
 const SLIPSTREAM_SLOTS = { state: toWord(16n), liquidity: toWord(17n) }
 const V4_POOLS_SLOT = toWord(6n)
 const V4_LIQUIDITY_OFFSET = 3n
-
 const ROOT_BITS = 160
 const TICK_BITS = 24
 const TICK_SHIFT = 160n
-/** In a v4 manager, the fee stands above price, tick and protocol fee. */
+/** In a v4 manager, the fee is above price, tick and protocol fee. */
 const V4_FEE_SHIFT = 208n
-/** A v3 pool with room for one observation that is not in a swap. */
+/** The rest of the slot in a v3 pool: room for one observation, and no swap in progress. */
 const V3_IDLE = (1n << 200n) | (1n << 216n) | (1n << 240n)
 
 export const poolStateKey = (pool: DevnetPool): string => storageKey(poolContract(pool), slotsOf(pool).state)
 export const poolLiquidityKey = (pool: DevnetPool): string => storageKey(poolContract(pool), slotsOf(pool).liquidity)
 
-/** The value of the slot with the price. */
 export const packPoolState = ({ kind, fee }: DevnetPool, sqrtPriceX96: bigint): bigint => {
   const tick = BigInt.asUintN(TICK_BITS, BigInt(tickOf(sqrtPriceX96)))
   return sqrtPriceX96 | (tick << TICK_SHIFT) | (kind === 'uniswap_v4' ? BigInt(fee) << V4_FEE_SHIFT : V3_IDLE)
 }
 
-export const readPoolState = (readState: ReadState, pool: DevnetPool): PoolSlot0 => {
+export const readPoolState = (readState: ReadState, pool: DevnetPool): { sqrtPriceX96: bigint; tick: number } => {
   const packed = readState(poolStateKey(pool))
   return { sqrtPriceX96: BigInt.asUintN(ROOT_BITS, packed), tick: Number(BigInt.asIntN(TICK_BITS, packed >> TICK_SHIFT)) }
 }
 
-/** The storage of a pool at a price. */
 export const poolValues = (pool: DevnetPool, sqrtPriceX96: bigint): StateValues =>
   new Map([
     [codeKey(poolContract(pool)), pool.manager ? MANAGER_CODE : POOL_CODE],

@@ -1,17 +1,16 @@
 import { parseUnits } from 'viem/utils'
 
 export const Q96 = 2n ** 96n
-
-/** More digits of a price than any test needs. */
+/** Decimals of a price, more than any test needs. */
 const PRICE_DECIMALS = 18
-
-/** More than a double's estimate of a root is too low by. */
+/** Above the error of a double's estimate of a root. */
 const ESTIMATE_ERROR = 2 ** -50
 
-type PairTerms = { isTokenFirst: boolean; tokenDecimals: number; currencyDecimals: number }
-
 /** The root of the ratio of a pool's second currency to its first, in units of 2^-96, for a price of the token. */
-export const sqrtPriceOf = (price: string, { isTokenFirst, tokenDecimals, currencyDecimals }: PairTerms): bigint => {
+export const sqrtPriceOf = (
+  price: string,
+  { isTokenFirst, tokenDecimals, currencyDecimals }: { isTokenFirst: boolean; tokenDecimals: number; currencyDecimals: number },
+): bigint => {
   const currencyUnits = parseUnits(price, PRICE_DECIMALS) * 10n ** BigInt(currencyDecimals)
   const tokenUnits = 10n ** BigInt(PRICE_DECIMALS + tokenDecimals)
   const [first, second] = isTokenFirst ? [tokenUnits, currencyUnits] : [currencyUnits, tokenUnits]
@@ -19,11 +18,11 @@ export const sqrtPriceOf = (price: string, { isTokenFirst, tokenDecimals, curren
   return squareRoot((second * Q96 * Q96) / first)
 }
 
-/** The tick of a root: how often 1.0001 is a factor of its price, rounded down; 0 before there is a price. */
+/** The tick of a root: the power of 1.0001 that is its price, rounded down; 0 without a price. */
 export const tickOf = (sqrtPriceX96: bigint): number =>
   sqrtPriceX96 === 0n ? 0 : Math.floor((2 * Math.log(Number(sqrtPriceX96) / 2 ** 96)) / Math.log(1.0001))
 
-/** Rounded down, by Newton's method, which comes down from any start above the root. */
+/** Newton's method descends to the root from any greater start. Rounds down. */
 const squareRoot = (square: bigint): bigint => {
   let root = BigInt(Math.ceil(Math.sqrt(Number(square)) * (1 + ESTIMATE_ERROR))) + 1n
   for (;;) {

@@ -1,26 +1,23 @@
 import { toFunctionSelector } from 'viem/utils'
 import { type Hex, toWord } from '../../lib/hex.ts'
 import { type StateWrite, writeValue } from '../chain/account-state.ts'
-import type { DeferredTransaction } from '../chain/state-dependent-transaction.ts'
+import type { DeferredTransaction } from '../chain/block-types.ts'
 import { buildTransfer } from '../chain/transactions.ts'
 import { type DevnetPool, isTokenFirst, poolContract, rootOfPrice } from './devnet-pools.ts'
 import { packPoolState, poolLiquidityKey, poolStateKey, readPoolState } from './pool-storage.ts'
 import { Q96 } from './sqrt-price.ts'
 
 const SWAP = toFunctionSelector('swap(address,bool,int256,uint160,bytes)')
-
-/** Gas used by a swap. */
 export const SWAP_GAS = 128_000
-
-/** The liquidity is between the average price divided by this and multiplied by it. */
+/** The liquidity is between the average price divided by this number and multiplied by it. */
 const RANGE = 1.25
 
-/** What a swap does to a pool. What is left out stays. */
+/** New values of a pool. An omitted field does not change. */
 export type SwapEffect = { sqrtPriceX96?: bigint | undefined; liquidity?: bigint | undefined }
 
 /**
- * Trades with a pool until it has a price, and may change the liquidity. The pool sends the tokens that become dearer,
- * and receives those that become cheaper.
+ * Trades with a pool until it has the price, and sets the liquidity. The pool sends tokens if they become dearer, and
+ * receives tokens if they become cheaper.
  */
 export const buildSwap =
   (pool: DevnetPool, trader: Hex, effect: SwapEffect): DeferredTransaction =>
@@ -34,7 +31,7 @@ export const buildSwap =
     return {
       from: trader,
       to: contract,
-      // The same in any state, since the hash depends on it.
+      // Does not depend on the state, because the hash is known without it.
       input: `${SWAP}${[trader, effect.sqrtPriceX96 ?? 0n, effect.liquidity ?? 0n].map((value) => toWord(value).slice(2)).join('')}`,
       gasUsed: SWAP_GAS,
       logs,
@@ -42,7 +39,6 @@ export const buildSwap =
     }
   }
 
-/** The tokens that a pool holds at a price. */
 export const reserveOf = (pool: DevnetPool, sqrtPriceX96: bigint): bigint => {
   if (sqrtPriceX96 === 0n) return 0n
   const { least, most } = reserveBoundsOf(pool)
@@ -52,10 +48,7 @@ export const reserveOf = (pool: DevnetPool, sqrtPriceX96: bigint): bigint => {
 }
 
 /** The most tokens that a pool holds at any price. */
-export const reserveBoundOf = (pool: DevnetPool): bigint => {
-  const { least, most } = reserveBoundsOf(pool)
-  return most - least
-}
+export const reserveBoundOf = (pool: DevnetPool): bigint => reserveBoundsOf(pool).most - reserveBoundsOf(pool).least
 
 const boundsByPool = new Map<DevnetPool, { least: bigint; most: bigint }>()
 const reserveBoundsOf = (pool: DevnetPool) => {
@@ -67,7 +60,7 @@ const reserveBoundsOf = (pool: DevnetPool) => {
   return bounds
 }
 
-/** The tokens that the liquidity would hold if it had no range. */
+/** The tokens that the liquidity would hold without a range. */
 const tokensAt = (pool: DevnetPool, sqrtPriceX96: bigint): bigint =>
   isTokenFirst(pool) ? (pool.liquidity * Q96) / sqrtPriceX96 : (pool.liquidity * sqrtPriceX96) / Q96
 

@@ -5,11 +5,8 @@ import type { DevnetToken } from './issued-tokens.ts'
 
 export const MULTIPLIER_DECIMALS = 18
 const ONE = 10n ** 18n
-
-/** The cap of a token without a cap. */
 export const NO_CAP = 2n ** 128n - 1n
-
-/** The longest text that fits into one slot. */
+/** Length of a text that fits into one slot. */
 const TEXT_BOUND_BYTES = 31
 
 // These slots follow balances, allowances and the supply.
@@ -22,35 +19,37 @@ export const nameKey = keyOfSlot(7n)
 export const symbolKey = keyOfSlot(8n)
 export const supplyCapKey = keyOfSlot(9n)
 
-/** The storage of a token when it is issued. */
+export const parseMultiplier = (text: string): bigint => {
+  const multiplier = parseUnits(text, MULTIPLIER_DECIMALS)
+  if (multiplier <= 0n) throw new Error(`a multiplier is above zero, not ${text}`)
+  return multiplier
+}
+
 export const initialTokenValues = ({ address, name, symbol, multiplier }: DevnetToken): StateValues =>
   new Map([
-    [multiplierKey(address), parseUnits(multiplier, MULTIPLIER_DECIMALS)],
+    [multiplierKey(address), parseMultiplier(multiplier)],
     [nameKey(address), packText(name)],
     [symbolKey(address), packText(symbol)],
     [supplyCapKey(address), NO_CAP],
   ])
 
-/** The multiplier at a time, with 18 decimals. A schedule takes effect without a write. The default is 1. */
+/** The multiplier with 18 decimals; 1 by default. A schedule takes effect without a write. */
 export const multiplierAt = (readState: ReadState, token: Hex, timestamp: number): bigint => {
   const effectiveAt = readState(effectiveAtKey(token))
   const isEffective = effectiveAt !== 0n && effectiveAt <= timestamp
   return readState(isEffective ? scheduledMultiplierKey(token) : multiplierKey(token)) || ONE
 }
 
-/** Whether a schedule is pending at a time. */
 export const isScheduled = (readState: ReadState, token: Hex, timestamp: number): boolean =>
   readState(effectiveAtKey(token)) > timestamp
 
-/** Features as bits of a number. */
 export const packFeatures = (features: readonly number[]): bigint =>
   features.reduce((bits, feature) => bits | (1n << BigInt(feature)), 0n)
 
-/** The features of a number's bits, in order. */
 export const unpackFeatures = (bits: bigint): readonly number[] =>
   [...bits.toString(2)].toReversed().flatMap((bit, feature) => (bit === '1' ? [feature] : []))
 
-/** A short text as Solidity packs it into a slot: the bytes first, twice their count last. */
+/** Packs a short text into a slot as Solidity does: the bytes first, twice their count last. */
 export const packText = (text: string): bigint => {
   const bytes = Buffer.from(text)
   if (bytes.length > TEXT_BOUND_BYTES) throw new Error(`"${text}" is longer than ${TEXT_BOUND_BYTES} bytes`)

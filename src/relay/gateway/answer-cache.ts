@@ -1,20 +1,20 @@
 import type { ChainState } from './chain-state.ts'
 
-/** Bytes of all answers held. Beyond it, those requested longest ago are evicted first. */
+/** Bytes of all cached answers. Beyond it, the least recently used are evicted. */
 const CACHE_BOUND_BYTES = 64 * 2 ** 20
-/** The cost of an entry beside its bytes and its key. */
+/** Memory of an entry beside its bytes and its key. */
 const OVERHEAD_BYTES = 512
 
-/** What makes an answer invalid: a move of the pending state, a new head, or only a reorganisation. */
+/** The event that makes an answer invalid: a change of the pending state, a new head, or only a reorganisation. */
 export type Validity = 'pending' | 'head' | 'sealed'
 
-/** How long after its request an answer may be reused, even if the chain did not move. */
+/** Time after its request for which an answer may be reused, even if nothing happens on the chain. */
 export const maxAgeMs: Readonly<Record<Validity, number>> = { pending: 200, head: 60_000, sealed: 3_600_000 }
 
-/** How often the chain had moved when a call was made. */
+/** Counts of the chain's changes at the time of a call. */
 export type ChainVersion = Pick<ChainState, 'reorgCount' | 'headCount' | 'pendingCount'>
 
-/** Whether nothing happened between two versions that invalidates such an answer. */
+/** Whether an answer of one version is valid at the other. */
 export const isStillValid = (validity: Validity, one: ChainVersion, other: ChainVersion): boolean =>
   one.reorgCount === other.reorgCount &&
   (validity === 'sealed' || (one.headCount === other.headCount && (validity === 'head' || one.pendingCount === other.pendingCount)))
@@ -38,7 +38,6 @@ export class AnswerCache {
     return this.#bytes
   }
 
-  /** The cached answer to a call, if it is still valid. */
   get(key: string, now: ChainVersion, uptime: number): Buffer | null {
     const entry = this.#entries.get(key)
     if (!entry) return null
@@ -48,7 +47,6 @@ export class AnswerCache {
     return entry.result
   }
 
-  /** Stores the answer to a call with the chain version of its request. */
   set(key: string, received: Buffer, { validity, version, requestedAt }: AnswerOrigin): void {
     const previous = this.#entries.get(key)
     if (previous) this.#delete(key, previous)
@@ -61,7 +59,7 @@ export class AnswerCache {
     }
   }
 
-  /** Inserts at the end, so that the first entry is the least recently used. */
+  /** Inserts at the end, so the first entry is the least recently used. */
   #insert(key: string, entry: CacheEntry): void {
     this.#entries.set(key, entry)
     this.#bytes += entry.bytes
@@ -73,7 +71,7 @@ export class AnswerCache {
   }
 }
 
-/** Copies a short text out of a larger block of memory, which it would keep from being freed. */
+/** Copies a short text out of a larger block of memory, so the block can be freed. */
 function compact(result: Buffer): Buffer {
   if (result.buffer.byteLength <= 2 * result.length) return result
   const copy = Buffer.allocUnsafeSlow(result.length)

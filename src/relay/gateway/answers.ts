@@ -7,72 +7,65 @@ import { UpstreamError } from '../chain/rpc/upstream-error.ts'
 import { AnswerCache, type ChainVersion, isStillValid, maxAgeMs, type Validity } from './answer-cache.ts'
 import type { ChainState } from './chain-state.ts'
 import { FairQueue } from './fair-queue.ts'
-import { errorCodes, RpcError } from './rpc-error.ts'
+import { errorCodes, limitExceeded, RpcError } from './rpc-error.ts'
 import { UpstreamQuota } from './upstream-quota.ts'
 import type { ValidatedCall } from './validated-call.ts'
 
-/** This near to the head, another node behind the same name may lack the last blocks of a range. */
+/** Within this distance of the head, another node behind one name may lack the last blocks of a range. */
 const LATEST_BLOCKS = 8
-/** This near to the head, a block whose hash we do not know may be replaced without our noticing. */
+/** Within this distance of the head, a block without a known hash may be replaced unnoticed. */
 const RECENT_BLOCKS = 64
-/** An empty answer counts as final below the safe block or this deep. A lagging node also answers empty. */
+/** An empty answer is trusted only below the safe block or this far below the head: a lagging node also answers empty. */
 const FINAL_DEPTH_BLOCKS = 1_024
-/** Calls that run at once and calls that wait. Slow methods have a queue of their own. */
-const QUICK_BOUNDS = { runningBound: 16, queuedBound: 500 }
-const SLOW_BOUNDS = { runningBound: 8, queuedBound: 100 }
-/** The bounds of the relay's own calls, made for all subscribers. */
-const INTERNAL_BOUNDS = { runningBound: 8, queuedBound: 100 }
+/** Calls that run and that wait: of clients, by the speed of the method, and of the relay for all subscribers. */
+const queueBounds = {
+  quick: { runningBound: 16, queuedBound: 500 },
+  slow: { runningBound: 8, queuedBound: 100 },
+  internal: { runningBound: 8, queuedBound: 100 },
+}
 
-/** The answers of a node where there is nothing, and where it does not know better. */
+/** The answers of a node that has nothing, or that does not have it yet. */
 const emptyResult = /^(null|\[\]|"0x0*")$/
 const EMPTY_RESULT_BOUND_BYTES = 68
-
-/** The status with which a public endpoint refuses a method. */
 const FORBIDDEN_STATUS = 403
 
-const upstreamBusy = new RpcError(errorCodes.limitExceeded, 'the upstream is over its rate limit now; come back in a moment')
+const upstreamBusy = limitExceeded('the upstream is over its rate limit now; come back in a moment')
 
 type Options = {
   readonly forward: RawRequestFn
-  /** Serves what public endpoints refuse; null where no such endpoint is configured. */
+  /** Serves the methods that public endpoints refuse; null if no endpoint is configured for them. */
   readonly forwardReceipts: RawRequestFn | null
   readonly chainState: ChainState
-  /** The chain id, once it is known. */
   readonly chainId: () => number | null
-  /** Removes endpoint secrets from a text. */
   readonly redact: (text: string) => string
   readonly uptime: () => number
 }
 
-/** A call that is under way, and when it was made. */
 type InFlightCall = { readonly version: ChainVersion; readonly requestedAt: number; readonly answer: Promise<Buffer> }
 
-/** Answers calls: from the cache while it is valid, once for all concurrent equal calls, else from upstream. */
+/** Answers calls from the cache or from upstream. Equal calls that overlap share one upstream request. */
 export class Answers {
   readonly #options: Options
   readonly #cache = new AnswerCache()
   readonly #inFlight = new Map<string, InFlightCall>()
-  readonly #quickQueue: FairQueue
-  readonly #slowQueue: FairQueue
-  readonly #internalQueue: FairQueue
+  readonly #queues: Readonly<Record<keyof typeof queueBounds, FairQueue>>
   readonly #quota = new UpstreamQuota()
   readonly #receiptsQuota = new UpstreamQuota()
 
   constructor(options: Options) {
     this.#options = options
-    this.#quickQueue = new FairQueue(QUICK_BOUNDS, options.uptime)
-    this.#slowQueue = new FairQueue(SLOW_BOUNDS, options.uptime)
-    this.#internalQueue = new FairQueue(INTERNAL_BOUNDS, options.uptime)
+    const openQueue = (kind: keyof typeof queueBounds) => new FairQueue(queueBounds[kind], options.uptime)
+    this.#queues = { quick: openQueue('quick'), slow: openQueue('slow'), internal: openQueue('internal') }
   }
 
-  /** The result in JSON; throws an `RpcError` where there is none. */
+  /** The result in JSON; throws an `RpcError` if there is none. */
   answer(call: ValidatedCall, client = ''): Buffer | Promise<Buffer> {
     return this.#answer(call, () => this.#requestForClient(call, client))
   }
 
-  /** The same for the relay's own calls: they do not wait behind calls of clients. */
+  /** Answers a call of the relay itself, which does not wait behind calls of clients. */
   answerForAll(call: ValidatedCall): Buffer | Promise<Buffer> {
-    return this.#answer(call, () => this.#internalQueue.run(() => this.#request(call), ''))
+    return this.#answer(call, () => this.#queues.internal.run(() => this.#request(call), ''))
   }
 
   #answer(call: ValidatedCall, request: () => Promise<Buffer>): Buffer | Promise<Buffer> {
@@ -87,7 +80,7 @@ export class Answers {
     const { key } = call
     const inFlight = this.#inFlight.get(key)
     const sharedValidity = this.#sharedValidity(call)
-    // A client that asks after the chain moved must not get an answer requested before.
+    // A client that asks after a change of the chain must not get an answer requested before it.
     if (
       inFlight &&
       isStillValid(sharedValidity, inFlight.version, chainState) &&
@@ -99,9 +92,9 @@ export class Answers {
     const version = { reorgCount: chainState.reorgCount, headCount: chainState.headCount, pendingCount: chainState.pendingCount }
     const answer = request().then((result) => {
       const likelyValidity = this.#validityOf(call, result, head)
-      // While no head is received, a new head would not invalidate the answer.
+      // While the relay receives no heads, no new head would invalidate the answer.
       const storedValidity = likelyValidity === 'head' && chainState.isDisconnected ? 'pending' : likelyValidity
-      // An answer that is outdated by now must not replace a valid one.
+      // An answer that became outdated must not replace a valid one.
       if (storedValidity && isStillValid(storedValidity, version, chainState))
         this.#cache.set(key, result, { validity: storedValidity, version, requestedAt })
       return result
@@ -122,7 +115,7 @@ export class Answers {
     return scope.at === 'chain' || isOld ? 'sealed' : 'head'
   }
 
-  /** How long an answer stays valid whose call was made at this head; null if it must not be cached. */
+  /** The validity of the answer to a call that was made at this head; null if it must not be cached. */
   #validityOf({ method, scope }: ValidatedCall, result: Buffer, head: number | null): Validity | null {
     switch (scope.at) {
       case 'pending':
@@ -132,7 +125,7 @@ export class Answers {
       case 'chain':
         return 'sealed'
       case 'hash':
-        // A node that lacks the block now may have it in a moment.
+        // The node may receive the block in a moment.
         return isNull(result) ? null : isEmptyResult(result) ? 'head' : 'sealed'
       case 'number':
         if (head === null || scope.number > head) return null
@@ -142,7 +135,7 @@ export class Answers {
     }
   }
 
-  /** Whether the answering node had the block, and a reorganisation of that block would be noticed. */
+  /** True if the node had the block and the relay would notice its reorganisation. */
   #isTrusted({ number, several }: { number: number; several: boolean }, result: Buffer, head: number): boolean {
     const { chainState } = this.#options
     if (isEmptyResult(result)) return number <= Math.max(chainState.safe ?? 0, head - FINAL_DEPTH_BLOCKS)
@@ -150,29 +143,26 @@ export class Answers {
     return chainState.hashOf(number) !== null || number <= head - RECENT_BLOCKS
   }
 
-  /** Whether the block is not the one we know: the node is on a chain that is gone, or not ours yet. */
+  /** Whether the block has another hash than the known one: the node is on another branch. */
   #isOtherBlock(number: number, result: Buffer): boolean {
     const hash = this.#options.chainState.hashOf(number)
     return hash !== null && !isEmptyResult(result) && !result.includes(hash)
   }
 
   #requestForClient(call: ValidatedCall, client: string): Promise<Buffer> {
-    const { uptime } = this.#options
     const isSlow = call.method === 'eth_getLogs' || !methods[call.method].public
-    return (isSlow ? this.#slowQueue : this.#quickQueue).run(() => {
-      if (!this.#quotaFor(call).take(uptime())) throw upstreamBusy
+    return this.#queues[isSlow ? 'slow' : 'quick'].run(() => {
+      if (!this.#quotaFor(call).take(this.#options.uptime())) throw upstreamBusy
       return this.#request(call)
     }, client)
   }
 
   async #request(call: ValidatedCall): Promise<Buffer> {
-    const { uptime } = this.#options
-    const { method, params } = call
     try {
-      return await this.#upstreamFor(call)(method, params)
+      return await this.#upstreamFor(call)(call.method, call.params)
     } catch (failure) {
       if (!(failure instanceof UpstreamError)) throw failure
-      this.#quotaFor(call).recordError(failure, uptime())
+      this.#quotaFor(call).recordError(failure, this.#options.uptime())
       throw this.#errorFrom(failure)
     }
   }
@@ -182,12 +172,11 @@ export class Answers {
     return methods[method].public ? forward : (forwardReceipts ?? forward)
   }
 
-  /** The quota that a call counts against. */
   #quotaFor(call: ValidatedCall): UpstreamQuota {
     return this.#upstreamFor(call) === this.#options.forwardReceipts ? this.#receiptsQuota : this.#quota
   }
 
-  /** The upstream's own error, redacted; where it gave none, an error of ours. */
+  /** The upstream's own error, redacted, or an error of the relay if there is none. */
   #errorFrom({ detail, kind }: UpstreamError): RpcError {
     const { redact } = this.#options
     if (detail) {

@@ -4,16 +4,14 @@ import { WITHIN_REACH_BLOCKS } from '../chain/sealed/heads.ts'
 import { RECENT_BLOCKS_BOUND } from '../chain/sealed/recent-blocks.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 
-/** The known state of the chain, and how often it moved. Each move may invalidate cached answers. */
+/** The known state of the chain, and counts of its changes. Each change may invalidate cached answers. */
 export class ChainState {
-  /** The newest sealed, safe and finalized block. */
   head: number | null = null
   safe: number | null = null
   finalized: number | null = null
   #pending: number | null = null
-  /** Whether new heads cannot reach us now. */
+  /** Whether the relay cannot receive heads now. */
   isDisconnected = true
-  /** Counts of reorganisations, new heads and moves of the pending state. */
   reorgCount = 0
   headCount = 0
   pendingCount = 0
@@ -24,7 +22,7 @@ export class ChainState {
     return this.head === null ? this.#pending : Math.max(this.head, this.#pending ?? 0)
   }
 
-  /** The known hash of a block; null where a replacement would go unnoticed. */
+  /** The known hash of a block; null if a replacement would be unnoticed. */
   hashOf(number: number): Hex | null {
     return this.#hashes.get(number) ?? null
   }
@@ -62,7 +60,7 @@ export class ChainState {
   #receiveHead({ sealed, pending, hash, parentHash }: Extract<ChainEvent, { type: 'head' }>): void {
     if (sealed !== null) {
       this.#setHead(sealed)
-      // Its parent may be another block than the one we know.
+      // The parent may replace a known block.
       if (parentHash) this.#recordBlock(sealed - 1, parentHash)
       if (hash) this.#recordBlock(sealed, hash)
     }
@@ -88,7 +86,7 @@ export class ChainState {
 
   #rollBack(from: number): void {
     this.reorgCount += 1
-    // The new head is unknown until it is received. It may be lower than before.
+    // The new head, which may be lower than before, is unknown until it is received.
     if (this.head !== null) this.head = Math.min(this.head, from - 1)
     for (const number of this.#hashes.keys()) if (number >= from) this.#hashes.delete(number)
   }

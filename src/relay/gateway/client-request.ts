@@ -1,24 +1,23 @@
 import { parseJson } from '../../lib/json.ts'
 import { errorCodes, RpcError } from './rpc-error.ts'
 
-/** How many requests one batch may hold: what ethers sends by default. */
+/** Requests that one batch may contain. ethers sends up to this number by default. */
 export const BATCH_BOUND = 100
-/** Up to this length each request of a too long batch gets its own error: client libraries expect one per id. */
+/** Up to this length, each request of a too long batch gets its own error: client libraries expect one per id. */
 const REFUSED_BATCH_BOUND = 1_000
 
-/** One request. `id` is its own JSON text, or null for a notification, which gets no answer. */
+/** A request. `id` is JSON text, or null for a notification, which gets no answer. */
 export type ClientRequest = { readonly id: string | null; readonly method: string; readonly params: unknown }
-/** An invalid request, with the error that answers it. */
 export type InvalidRequest = { readonly id: string; readonly error: RpcError }
 
-/** The content of a body: one request or a batch. */
 export type RpcBody = { readonly isBatch: boolean; readonly requests: readonly (ClientRequest | InvalidRequest)[] }
 
 const NULL_ID = 'null'
 
-/** Reads a body; throws where it holds not even an id. */
+/** Reads a body; throws if it does not even contain an id. */
 export function readRpcBody(text: string): RpcBody {
-  const body = parse(text)
+  const body = parseJson(text)
+  if (body === undefined) throw new RpcError(errorCodes.parseError, 'parse error: the body is not JSON')
   if (!Array.isArray(body)) return { isBatch: false, requests: [readRequest(body, readIdTexts([body], text)[0])] }
   if (body.length === 0) throw new RpcError(errorCodes.invalidRequest, 'invalid request: a batch holds at least one request')
   const batchError = body.length > BATCH_BOUND ? batchTooLong(body.length) : null
@@ -32,12 +31,6 @@ const batchTooLong = (count: number): RpcError =>
   new RpcError(errorCodes.invalidRequest, `invalid request: a batch holds at most ${BATCH_BOUND} requests, this one ${count}`)
 
 export const isInvalidRequest = (request: ClientRequest | InvalidRequest): request is InvalidRequest => 'error' in request
-
-function parse(text: string): unknown {
-  const body = parseJson(text)
-  if (body === undefined) throw new RpcError(errorCodes.parseError, 'parse error: the body is not JSON')
-  return body
-}
 
 function readRequest(body: unknown, idText: string | undefined): ClientRequest | InvalidRequest {
   const rawId = idIn(body)
@@ -58,13 +51,13 @@ function readRequest(body: unknown, idText: string | undefined): ClientRequest |
 
 const idIn = (body: unknown): unknown => (typeof body === 'object' && body !== null && 'id' in body ? body.id : undefined)
 
-/** Matches a body with an id that a double may not keep as written: a fraction, an exponent, an escaped key. */
+/** Matches a body whose id may differ after parsing: a fraction, an exponent, an escaped key. */
 const mayLosePrecision = /"id"\s*:\s*-?\d*[.eE]|\\u00/
 const numberToken = /-?\d[-+.\deE]*/y
 
 /**
- * The numeric ids of a body's requests as written in it. A double would change a number that it cannot hold. The text
- * is valid JSON of any depth.
+ * The numeric ids of a body's requests, in the client's own digits: a double would change a number that it cannot hold.
+ * The text is valid JSON of any depth.
  */
 function readIdTexts(requests: readonly unknown[], text: string): readonly (string | undefined)[] {
   const numbers = requests.map(idIn).filter((id) => typeof id === 'number')
@@ -96,7 +89,7 @@ function readIdTexts(requests: readonly unknown[], text: string): readonly (stri
   return ids
 }
 
-/** Where a string ends that begins here: behind the first quote with an even number of backslashes before it. */
+/** The end of the string that begins here: after the first quote with an even number of backslashes before it. */
 function endOfString(text: string, start: number): number {
   for (let quote = text.indexOf('"', start + 1); ; quote = text.indexOf('"', quote + 1)) {
     let backslashes = 0

@@ -1,17 +1,17 @@
-import { errorCodes, RpcError } from './rpc-error.ts'
+import { limitExceeded, type RpcError } from './rpc-error.ts'
 
-/** A call that waited longer is refused: its client has given up, or should. */
+/** A call that waited longer is refused: its client has probably given up. */
 const WAIT_BOUND_MS = 10_000
 
-const queueFull = new RpcError(errorCodes.limitExceeded, 'too many calls wait for the upstream; come back in a moment', 503)
+const queueFull = limitExceeded('too many calls wait for the upstream; come back in a moment', 503)
 
 type QueuedCall = { readonly queuedAt: number; readonly start: () => void; readonly reject: (error: RpcError) => void }
 
-/** Bounds the calls that run and the calls that wait. Clients take turns, however many calls each has. */
+/** Bounds the calls that run and the calls that wait. Clients take turns, whatever their number of calls. */
 export class FairQueue {
   readonly #bounds: { readonly runningBound: number; readonly queuedBound: number }
   readonly #uptime: () => number
-  /** The waiting calls by client, in the order of the clients' turns. */
+  /** The waiting calls, in the order of the clients' turns. */
   readonly #queues = new Map<string, QueuedCall[]>()
   #queued = 0
   #running = 0
@@ -21,7 +21,7 @@ export class FairQueue {
     this.#uptime = uptime
   }
 
-  /** Runs the call when there is room; throws an `RpcError` where there is none in time. */
+  /** Runs the call when there is room; throws an `RpcError` if it waited too long. */
   async run<Answer>(call: () => Promise<Answer>, client: string): Promise<Answer> {
     if (this.#running < this.#bounds.runningBound) this.#running += 1
     else await this.#enqueue(client)
@@ -48,7 +48,6 @@ export class FairQueue {
     this.#queued -= 1
   }
 
-  /** Gives the place of a finished call to the next client. */
   #startNext(): void {
     for (const [client, queue] of this.#queues) {
       this.#queues.delete(client)
@@ -58,7 +57,7 @@ export class FairQueue {
           next.reject(queueFull)
           continue
         }
-        // The client's other calls wait until every other client had its turn.
+        // The client's other calls wait until every other client has had a turn.
         if (queue.length > 0) this.#queues.set(client, queue)
         return next.start()
       }

@@ -27,17 +27,15 @@ import { RPC_CHUNKS_BOUND, RPC_MESSAGE_BOUND_BYTES, RpcSockets } from './rpc-soc
 import { Subscriptions } from './subscriptions/subscriptions.ts'
 import { readCall } from './validated-call.ts'
 
-/** Bytes of long answers that no client has taken yet: in total, and of one address. */
+/** Bytes of long answers that clients have not received yet: in total, and of one address. */
 const UNSENT_BOUND_BYTES = 256 * 2 ** 20
 const UNSENT_SHARE_BYTES = 64 * 2 ** 20
-/** The delay before a head is requested again that the node does not have yet. */
+/** Delay before a repeated request for a head that the node does not have yet. */
 const HEAD_RETRY_MS = 50
-/** The bound on the weight of all filters of one address: a fixed weight per filter, plus one per term. */
+/** Weight of all filters of one address: a fixed weight per filter, plus one per term. */
 const FILTER_WEIGHT_BOUND = 50_000
-/** Random bytes that make subscription ids differ from those of the previous run. */
+/** Random bytes of a subscription id, so that it differs from the ids of earlier processes. */
 const ID_PREFIX_BYTES = 12
-
-/** The name under which the connections to this path are counted in all processes. */
 const COUNT_NAME = 'rpc'
 const NO_UPSTREAM = 'this process has no upstream (ROLE=edge): set UPSTREAM_RPC_URL, or ask another one'
 const noUpstream = new Refusal(404, 'no_upstream', `There is no JSON-RPC here: ${NO_UPSTREAM}.`)
@@ -45,14 +43,11 @@ const noUpstream = new Refusal(404, 'no_upstream', `There is no JSON-RPC here: $
 type GatewayInputs = {
   readonly config: Config
   readonly chain: ChainIdentity
-  /** The tokens that the list names. */
   readonly view: { isListed(address: Hex): boolean; readonly hasTokens: boolean }
   readonly connections: ConnectionLimits
   readonly sharedUsage?: SharedUsage | null
   readonly metrics: Metrics
-  /** The address that a request counts for. */
   readonly addressOf: (incoming: IncomingMessage) => string
-  /** The limits of a client that counts by its key. */
   readonly limitsOf: (client: string) => KeyLimits | undefined
   readonly now: () => number
   readonly uptime: () => number
@@ -60,7 +55,7 @@ type GatewayInputs = {
   readonly warn: (kind: string, detail: unknown) => void
 }
 
-/** The relay as a JSON-RPC node: forwards each question once for all who ask it, and sends node events to subscribers. */
+/** The relay as a JSON-RPC node: forwards equal calls once, and sends logs and heads to subscribers. */
 export function openGateway(inputs: GatewayInputs) {
   const { config, metrics, connections, addressOf, uptime, sharedUsage = null } = inputs
   const chainState = new ChainState()
@@ -117,7 +112,7 @@ export function openGateway(inputs: GatewayInputs) {
   } as const
 }
 
-/** A client's question must not stop the use of an endpoint that answers the other questions. */
+/** A client's call must not stop the use of an endpoint that answers other calls. */
 const isEndpointFault = ({ kind }: UpstreamError): boolean => kind === 'wrong_chain'
 
 function openAnswers({ config, metrics, uptime, ...ports }: GatewayInputs, chainState: ChainState): Answers {

@@ -4,25 +4,24 @@ import type { SharedUsage } from '../edge/limits/shared-usage.ts'
 import { TokenBucket } from '../edge/limits/token-bucket.ts'
 import { BATCH_BOUND } from './client-request.ts'
 
-/** Addresses remembered at most. Beyond it, the one that was idle longest starts with a full bucket again. */
+/** Addresses to remember. Beyond it, the one that was idle longest gets a full bucket again. */
 const ADDRESSES_BOUND = 50_000
-/** The share of requests that may be eth_getLogs, the costliest for a node. */
+/** Share of the requests that may be eth_getLogs, the costliest method for a node. */
 const LOGS_SHARE = 0.2
 
 type Buckets = { readonly all: TokenBucket; readonly logs: TokenBucket }
 
-/** The bucket holds two seconds' worth, and a whole batch at least. */
+/** A bucket holds the requests of this time, and at least a whole batch. */
 const CAPACITY_SECONDS = 2
 
-/** How often each address may ask. Requests for logs count in a bucket of their own too. */
+/** Limits the requests of each address. Requests for logs also count in a bucket of their own. */
 export class RateLimiter {
   readonly #perSecond: number
   readonly #byAddress = new BoundedMap<string, Buckets>(ADDRESSES_BOUND)
-
   readonly #shared: SharedUsage | null
   readonly #limitsOf: (client: string) => KeyLimits | undefined
 
-  /** `limitsOf`: the rate of a client that counts by its key. `shared`: where several processes serve one port, what they have taken together. */
+  /** `shared` counts the requests of all processes on one port. `limitsOf` has the rate of a client with an API key. */
   constructor(
     perSecond: number,
     shared: SharedUsage | null = null,
@@ -34,8 +33,8 @@ export class RateLimiter {
   }
 
   /**
-   * Counts requests by their methods; false, and none is counted, if they exceed the rate. As many as are `prepaid`
-   * were counted before, but not those for logs among them.
+   * Counts requests by their methods; false, and none is counted, if they exceed the rate. `prepaid` requests are already
+   * counted, except in the bucket for logs.
    */
   take(address: string, methods: readonly string[], now: number, prepaid = 0): boolean {
     if (!this.#shared) return takeFrom(this.#bucketsOf(address, now), methods, now, prepaid)

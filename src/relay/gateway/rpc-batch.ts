@@ -2,57 +2,53 @@ import { ANSWER_BOUND_BYTES } from '../chain/rpc/endpoint-pool.ts'
 import type { Answers } from './answers.ts'
 import type { ChainState } from './chain-state.ts'
 import { type ClientRequest, type InvalidRequest, isInvalidRequest, type RpcBody, readRpcBody } from './client-request.ts'
-import { errorCodes, RpcError } from './rpc-error.ts'
+import { errorCodes, limitExceeded, RpcError } from './rpc-error.ts'
 import { readCall } from './validated-call.ts'
 
-/** The answer to a body: its pieces, none for notifications alone, and the HTTP status. */
+/** The answer to a body. It has no chunks if the body contains only notifications. */
 export type Reply = {
   readonly status: number
   readonly chunks: readonly Buffer[]
-  /** The bytes reserved for long results, to be released when the client has taken them. */
+  /** Bytes to release when the client has received the answer. */
   readonly reservedBytes: number
 }
 
-/** Answers the calls, and knows the state of the chain. */
 export type RpcBackend = { readonly answers: Answers; readonly chainState: ChainState }
 
-/** The client of a body, over its transport. */
 export type Caller = {
-  /** The client's name in the queues: one with many calls waits behind one with few. */
+  /** The client's name in the queues. */
   readonly client: string
-  /** Counts requests by their methods against the rate, as many as are `prepaid` only once; returns for each whether it is allowed. */
+  /** Counts requests against the rate, except `prepaid` ones; returns for each whether it is allowed. */
   readonly takeRate: (methods: readonly string[], prepaid?: number) => readonly boolean[]
-  /** Whether the relay runs a call itself instead of forwarding it to the node. */
+  /** Whether `runLocal` answers the method, in JSON, instead of the node. */
   readonly isLocal: (method: string) => boolean
-  /** Runs such a call; returns its result in JSON. */
   readonly runLocal: (method: string, params: unknown) => string
-  /** Reserves bytes for a long result until the client has taken it; false if there is no room. */
+  /** Reserves bytes for a long result; false if there is no room. */
   readonly reserve: (bytes: number) => boolean
-  /** Whether an error may set the HTTP status. Only the HTTP answer to a single request has one. */
+  /** Whether an error of a single request may set the HTTP status. */
   readonly hasHttpStatus: boolean
 }
 
 type Result = Buffer | RpcError
 
-/** Reading this much of a body counts as one request. A body counts by its length or by its requests, by what is more. */
+/** A body counts as one request per this length, or by its requests if they are more. */
 const CHARS_PER_REQUEST = 16_384
 /** A result up to this size needs no reservation. */
 const SMALL_BOUND_BYTES = 65_536
-
 const OPEN_BRACKET = Buffer.from('[')
 const COMMA = Buffer.from(',')
 const CLOSE_BRACKET = Buffer.from(']')
 const CLOSE_BRACE = Buffer.from('}')
-const rateLimited = new RpcError(errorCodes.limitExceeded, 'too many requests; slow down', 429)
+const rateLimited = limitExceeded('too many requests; slow down', 429)
 const batchTooLarge = new RpcError(
   errorCodes.serverError,
   `the answers to this batch are longer than ${ANSWER_BOUND_BYTES} bytes in all`,
 )
-const noCapacity = new RpcError(errorCodes.limitExceeded, 'too many long answers are under way; come back in a moment', 503)
+const noCapacity = limitExceeded('too many long answers are under way; come back in a moment', 503)
 
 /**
- * Answers a body. Local calls run in the same synchronous step that calls `write`, so no notification of a new
- * subscription precedes the answer with its id.
+ * Answers a body. Local calls run in the synchronous step that calls `write`, so no notification of a new subscription
+ * precedes the answer with its id.
  */
 export async function answerBody(text: string, backend: RpcBackend, caller: Caller, write: (reply: Reply) => void): Promise<void> {
   const prepaid = Math.floor(text.length / CHARS_PER_REQUEST)
@@ -86,7 +82,7 @@ export async function answerBody(text: string, backend: RpcBackend, caller: Call
     answers.push(encodeResponse(request, result, isBatch || !caller.hasHttpStatus))
   }
   const chunks = isBatch ? joinBatch(answers) : answers.flat()
-  // Results that are short one by one may be long together.
+  // Many short results may be long together.
   const shortBytes = chunks.reduce((sum, { length }) => sum + length, 0) - reservedBytes
   if (shortBytes <= SMALL_BOUND_BYTES) return write({ status, chunks, reservedBytes })
   write(
@@ -96,7 +92,7 @@ export async function answerBody(text: string, backend: RpcBackend, caller: Call
   )
 }
 
-/** The bytes that the long results of a batch may hold together. One that does not fit becomes an error at once. */
+/** Bounds the long results of a batch together. A result that does not fit becomes an error at once. */
 class BatchBudget {
   #leftBytes = ANSWER_BOUND_BYTES
 
@@ -108,13 +104,12 @@ class BatchBudget {
   }
 }
 
-/** The result, or an error if the bytes that wait for clients leave no room for it. */
 const reserveFor = (result: Result, caller: Caller): Result =>
   !isLong(result) || caller.reserve(result.length) ? result : noCapacity
 
 const isLong = (result: Result | null): result is Buffer => result instanceof Buffer && result.length > SMALL_BOUND_BYTES
 
-/** Which requests are allowed. A batch of invalid requests counts as one. */
+/** Which requests are within the rate. A batch of invalid requests counts as one. */
 function allowedRequests(requests: RpcBody['requests'], caller: Caller, prepaid: number): readonly boolean[] {
   if (!requests.every(isInvalidRequest)) {
     const methods = requests.map((request) => (isInvalidRequest(request) ? '' : request.method))
@@ -134,7 +129,7 @@ async function callNode(
   if (caller.isLocal(request.method)) return null
   try {
     const call = readCall(request.method, request.params, chainState)
-    // No call has side effects, so a notification is not forwarded.
+    // A notification is not forwarded, because no call has side effects.
     return request.id === null ? null : await answers.answer(call, caller.client)
   } catch (failure) {
     return errorFrom(failure)
@@ -145,7 +140,7 @@ const NULL_RESULT = Buffer.from('null')
 
 function runLocalCall(request: ClientRequest | InvalidRequest, caller: Caller): Result {
   if (isInvalidRequest(request) || !caller.isLocal(request.method)) return NULL_RESULT
-  // A notification never returns the id, so the client could not end the subscription.
+  // The client of a notification would never learn the id, and could not end the subscription.
   if (request.id === null && request.method === 'eth_subscribe') return NULL_RESULT
   try {
     return Buffer.from(caller.runLocal(request.method, request.params))

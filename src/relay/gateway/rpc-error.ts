@@ -1,4 +1,3 @@
-/** The codes of JSON-RPC 2.0, and the codes that Ethereum nodes add. */
 export const errorCodes = {
   parseError: -32700,
   invalidRequest: -32600,
@@ -9,7 +8,7 @@ export const errorCodes = {
   limitExceeded: -32005,
 } as const
 
-/** The error that answers a call: a JSON-RPC error, and the HTTP status if it is not 200. */
+/** The answer to a call that failed. */
 export class RpcError extends Error {
   readonly code: number
   readonly status: number
@@ -22,9 +21,12 @@ export class RpcError extends Error {
     this.data = data
   }
 
-  /** The error object in JSON. */
   get json(): string {
     const { code, message, data } = this
     return JSON.stringify({ code, message, ...(data !== undefined && { data }) })
   }
 }
+
+export const invalidParams = (message: string): RpcError => new RpcError(errorCodes.invalidParams, `invalid params: ${message}`)
+
+export const limitExceeded = (message: string, status = 200): RpcError => new RpcError(errorCodes.limitExceeded, message, status)

@@ -5,18 +5,18 @@ import { EXPOSED_HEADERS } from '../edge/transport/exposed-headers.ts'
 import type { RateLimiter } from './rate-limit.ts'
 import { readBody } from './request-body.ts'
 import { answerBody, type Caller, errorReply, type Reply, type RpcBackend } from './rpc-batch.ts'
-import { errorCodes, RpcError } from './rpc-error.ts'
+import { errorCodes, limitExceeded, RpcError } from './rpc-error.ts'
 
-/** The bytes of one body, and of all bodies being read at once: in all, and of one client. */
+/** Bytes of one body, of all bodies being read at once, and of one client's. */
 const BODY_BOUND_BYTES = 524_288
 const [BODIES_BOUND_BYTES, BODIES_PER_CLIENT_BOUND_BYTES] = [64 * 2 ** 20, 16 * 2 ** 20]
-/** Seconds. ethers reads a number without a leading zero as milliseconds, and would retry, and give up, at once. */
+/** Seconds. Without the zero, ethers reads milliseconds: it would retry at once, and give up. */
 const RETRY_AFTER_S = '01'
-/** Stands for a body that is not text. It is no JSON either, so the client gets a parse error. */
+/** The text of a body that is not UTF-8. It is not JSON, so the client gets a parse error. */
 const NO_TEXT = ''
 
 const tooLarge = new RpcError(errorCodes.invalidRequest, `invalid request: a body has at most ${BODY_BOUND_BYTES} bytes`, 413)
-const noCapacity = new RpcError(errorCodes.limitExceeded, 'too many requests are being read at once; come back in a moment', 503)
+const noCapacity = limitExceeded('too many requests are being read at once; come back in a moment', 503)
 const HEADERS = {
   'content-type': 'application/json',
   'cache-control': 'no-store',
@@ -28,9 +28,8 @@ const HEADERS = {
 type Options = {
   readonly backend: RpcBackend
   readonly rates: RateLimiter
-  /** The bytes of long answers that no client has taken yet. */
+  /** Bytes of long answers that clients have not received yet. */
   readonly unsentBudget: ByteBudget
-  /** The address that a request counts for. */
   readonly addressOf: (incoming: IncomingMessage) => string
   readonly uptime: () => number
 }
@@ -59,7 +58,7 @@ export class RpcHttpHandler {
     const client = addressOf(incoming)
     return {
       client,
-      // An answer has one status, so one request over the rate refuses the whole batch.
+      // An HTTP answer has one status, so one request over the rate refuses the whole batch.
       takeRate: (methods, prepaid) => {
         const isAllowed = rates.take(client, methods, uptime(), prepaid)
         return methods.map(() => isAllowed)
@@ -72,7 +71,6 @@ export class RpcHttpHandler {
   }
 
   #send(outgoing: ServerResponse, { status, chunks, reservedBytes }: Reply, client: string): void {
-    // Releases at once where the client has left already.
     if (reservedBytes > 0) whenClosed(outgoing, () => this.#options.unsentBudget.release(reservedBytes, client))
     if (outgoing.destroyed) return
     if (chunks.length === 0) return void outgoing.writeHead(204, HEADERS).end()
@@ -84,7 +82,6 @@ export class RpcHttpHandler {
   }
 }
 
-/** The text of a body or message; empty if it is not UTF-8. */
 export const decodeText = (bytes: Buffer): string => (isUtf8(bytes) ? bytes.toString('utf8') : NO_TEXT)
 
 const byteLengthOf = (pieces: readonly Buffer[]): number => pieces.reduce((sum, { length }) => sum + length, 0)

@@ -4,37 +4,33 @@ import { wsFrame, wsHeader } from '../edge/transport/encode-message.ts'
 import type { ServerWebSocket, WebSocketOutlet } from '../edge/transport/websocket-outlet.ts'
 import type { RateLimiter } from './rate-limit.ts'
 import { answerBody, type Caller, type Reply, type RpcBackend } from './rpc-batch.ts'
-import { errorCodes, RpcError } from './rpc-error.ts'
+import { invalidParams, limitExceeded } from './rpc-error.ts'
 import type { SubscriptionNotice } from './subscriptions/subscriber-index.ts'
 import type { Subscriptions } from './subscriptions/subscriptions.ts'
 
-/** Messages of one connection being answered at once, and characters of those that wait. While any wait, reading pauses. */
+/** Messages being answered at once, and characters of waiting messages. The relay stops reading while messages wait. */
 const IN_PROGRESS_BOUND = 16
 const QUEUE_BOUND_CHARS = 524_288
-/** Subscriptions of one connection. */
 const SUBSCRIPTIONS_BOUND = 100
-/** The weight of a filter beside its terms. A filter without terms weighs nothing. */
+/** Weight of a filter beside its terms. A filter without terms has no weight. */
 const FILTER_WEIGHT = 50
-/** Requests over the rate, in a row, before the connection is closed. */
+/** Requests in a row that may be over the rate. After them the connection is closed. */
 const OVER_RATE_BOUND = 1_000
-/** A subscriber cannot resume, so a burst may exceed the backlog bound for this long, up to this size. */
+/** A subscriber cannot resume, so a burst may exceed the backlog bound up to this time and size. */
 const BURST_BOUND_MS = 1_000
 const BURST_BOUND_BYTES = 8 * 2 ** 20
-/** A client with a backlog that reads nothing for this long is disconnected. */
+/** A client with a backlog is disconnected if it reads nothing for this time. */
 const STALLED_BOUND_MS = 60_000
 
-/** What all sessions share. */
 export type RpcSessionContext = {
   readonly backend: RpcBackend
   readonly subscriptions: Subscriptions
   readonly rates: RateLimiter
-  /** The weight of the filters of each address. */
   readonly filterBudget: ByteBudget
-  /** The bytes of long answers that no client has taken yet. */
+  /** Bytes of long answers that clients have not received yet. */
   readonly unsentBudget: ByteBudget
   readonly maxBacklogBytes: number
   readonly uptime: () => number
-  /** The prefix of every subscription id of this process. */
   readonly idPrefix: string
 }
 
@@ -44,7 +40,7 @@ export class RpcSession {
   readonly #context: RpcSessionContext
   readonly #webSocket: ServerWebSocket
   readonly #outlet: WebSocketOutlet
-  /** Receives why the connection ends, once, as soon as that is decided. */
+  /** Called once, as soon as the connection is going to end. */
   readonly #onEnd: (reason: CloseReason | 'client') => void
   readonly #queue: string[] = []
   #queuedChars = 0
@@ -54,9 +50,9 @@ export class RpcSession {
   #overRateCount = 0
   #isClosed = false
   #drainPromise: Promise<void> | null = null
-  /** Backlog up to this count of written bytes is not overdue: a client may take its time over a long answer. */
+  /** Bytes up to this position of the output are not overdue: a client may read a long answer slowly. */
   #graceUpTo = 0
-  /** Since when the client has more overdue bytes than allowed. */
+  /** Start of the time in which the client has had too many overdue bytes. */
   #behindSince: number | null = null
   #lastTakenBytes = 0
   #progressedAt: number
@@ -98,14 +94,14 @@ export class RpcSession {
     this.#takeRate('')
   }
 
-  /** Pings the client; disconnects one that answered no ping or reads nothing of its backlog. */
+  /** Pings the client, or disconnects it if it answered no ping or reads nothing. */
   heartbeat(): void {
     const { uptime } = this.#context
     const { backlog, takenBytes } = this.#outlet
     if (backlog === 0 || takenBytes !== this.#lastTakenBytes) this.#progressedAt = uptime()
     this.#lastTakenBytes = takenBytes
     if (uptime() - this.#progressedAt >= STALLED_BOUND_MS) this.close('too_slow')
-    // A ping would wait behind the backlog. While reading pauses, its pong would not arrive.
+    // A ping would wait behind the backlog, and a pong is not read while reading is paused.
     else if (backlog === 0 && !this.#webSocket.isPaused && this.#outlet.ping()) this.close('no_pong')
   }
 
@@ -115,7 +111,6 @@ export class RpcSession {
     this.#outlet.end(closeReason, null)
   }
 
-  /** Ends all work for a connection that is closed or about to be. */
   release(reason: CloseReason | 'client' = 'client'): void {
     if (this.#isClosed) return
     this.#isClosed = true
@@ -136,11 +131,11 @@ export class RpcSession {
     const isQueued = this.#queue.length > 0
     if (isQueued && !this.#webSocket.isPaused) this.#webSocket.pause()
     if (!isQueued && this.#webSocket.isPaused) this.#webSocket.resume()
-    // With no answer in progress, the session continues when the backlog is sent.
+    // Without an answer in progress, the session continues when the backlog is sent.
     if (isQueued && this.#inProgress === 0) void this.#drained.then(() => this.#answerNext())
   }
 
-  /** Whether the client has read most of its answers. Until then its next messages wait. */
+  /** The next messages of a client wait until it has read most of its answers. */
   get #hasReadEnough(): boolean {
     return this.#outlet.backlog <= this.#context.maxBacklogBytes || !this.#outlet.willDrain
   }
@@ -162,7 +157,7 @@ export class RpcSession {
   #subscribe(params: unknown): string {
     if (this.#isClosed) return 'null'
     if (this.#closeById.size >= SUBSCRIPTIONS_BOUND)
-      throw new RpcError(errorCodes.limitExceeded, `a connection has at most ${SUBSCRIPTIONS_BOUND} subscriptions; end some`)
+      throw limitExceeded(`a connection has at most ${SUBSCRIPTIONS_BOUND} subscriptions; end some`)
     this.#lastId += 1
     const id = this.#context.idPrefix + this.#lastId.toString(16).padStart(8, '0')
     const { subscriptions, filterBudget } = this.#context
@@ -171,10 +166,7 @@ export class RpcSession {
     const charge = (termCount: number): void => {
       const newWeight = termCount === 0 ? 0 : FILTER_WEIGHT + termCount
       if (!filterBudget.reserve(newWeight, this.address))
-        throw new RpcError(
-          errorCodes.limitExceeded,
-          'the filters of your address name too many addresses and topics; end some, or name fewer',
-        )
+        throw limitExceeded('the filters of your address name too many addresses and topics; end some, or name fewer')
       weight = newWeight
     }
     try {
@@ -192,15 +184,14 @@ export class RpcSession {
 
   #unsubscribe(params: unknown): boolean {
     const [id] = Array.isArray(params) ? params : []
-    if (typeof id !== 'string')
-      throw new RpcError(errorCodes.invalidParams, "invalid params: params[0] must be a subscription's id")
+    if (typeof id !== 'string') throw invalidParams("params[0] must be a subscription's id")
     this.#closeById.get(id)?.()
     return this.#closeById.delete(id)
   }
 
   #notify(id: string, notice: SubscriptionNotice): void {
     if (this.#isClosed) return
-    // Bytes written in this turn cannot be sent yet, so only the first write of a turn checks.
+    // Bytes of this turn cannot be sent yet, so only the first write of a turn checks.
     if (this.#outlet.cork() && this.#isTooSlow()) return this.close('too_slow')
     this.#outlet.write(notice.bytes(id, encodeFrame))
     const { takenBytes, backlog } = this.#outlet
@@ -216,19 +207,14 @@ export class RpcSession {
     return !isBurst || overdue > Math.max(maxBacklogBytes, BURST_BOUND_BYTES)
   }
 
-  /** Bytes that the client should have read by now. */
   get #overdueBytes(): number {
     const { backlog, takenBytes } = this.#outlet
     return backlog - Math.max(0, Math.min(backlog, this.#graceUpTo - takenBytes))
   }
 
-  /** Resolves when all bytes are sent; at once if the connection is closed. */
-  get #allSent(): Promise<void> {
-    return this.#outlet.isClosed ? Promise.resolve() : this.#drained
-  }
-
   /** Resolves when all bytes are sent, or the connection is closed. */
   get #drained(): Promise<void> {
+    if (this.#outlet.isClosed) return Promise.resolve()
     this.#drainPromise ??= this.#outlet.drained().then(() => {
       this.#drainPromise = null
     })
@@ -236,7 +222,7 @@ export class RpcSession {
   }
 
   #write({ chunks, reservedBytes }: Reply): void {
-    if (reservedBytes > 0) void this.#allSent.then(() => this.#context.unsentBudget.release(reservedBytes, this.address))
+    if (reservedBytes > 0) void this.#drained.then(() => this.#context.unsentBudget.release(reservedBytes, this.address))
     if (this.#isClosed || chunks.length === 0) return
     this.#outlet.cork()
     this.#outlet.write(wsHeader(chunks.reduce((sum, { length }) => sum + length, 0)))

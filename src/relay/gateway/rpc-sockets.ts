@@ -8,16 +8,15 @@ import { type ServerWebSocket, WebSocketOutlet } from '../edge/transport/websock
 import { decodeText } from './rpc-http-handler.ts'
 import { RpcSession, type RpcSessionContext } from './rpc-session.ts'
 
-/** The bounds of one message: its bytes, and the packets that it may come in. */
+/** Bounds of one message: its bytes and its packets. */
 export const RPC_MESSAGE_BOUND_BYTES = 131_072
 export const RPC_CHUNKS_BOUND = 1_024
-/** Pings in one turn of the event loop. */
-const HEARTBEATS_PER_TICK = 250
-
-/** The code of a WebSocket for a client that may come back (RFC 6455 §7.4.1). */
+/** Sessions to ping in one turn of the event loop. */
+const HEARTBEATS_PER_TURN = 250
+/** The WebSocket code for a client that may reconnect. */
 const TRY_AGAIN_LATER = 1_013
 
-/** A connection without a listener for its errors would end the process. */
+/** An error of a connection without a listener for errors would end the process. */
 const ignore = (): void => {}
 
 const serverFull = new Refusal(503, 'full', 'Too many are connected; come back later.')
@@ -28,7 +27,6 @@ type Options = RpcSessionContext & {
   readonly connectionMetrics: { opened(): void; closed(reason: CloseReason | 'client'): void }
 }
 
-/** All WebSocket connections at `/rpc`. */
 export class RpcSockets {
   readonly #options: Options
   readonly #sessions = new Set<RpcSession>()
@@ -42,7 +40,7 @@ export class RpcSockets {
     return this.#sessions.size
   }
 
-  /** Why an address cannot connect now; null if there is room. */
+  /** The reason to refuse an address; null if there is room. */
   refusalFor(address: string): Refusal | null {
     const reason = this.#options.connections.exceededLimit(address)
     return reason === null ? null : reason === 'full' ? serverFull : tooManyConnections
@@ -69,7 +67,6 @@ export class RpcSockets {
     webSocket.on('error', onClose)
   }
 
-  /** Pings every connection. */
   async heartbeat(): Promise<void> {
     if (this.#isHeartbeatRunning) return
     this.#isHeartbeatRunning = true
@@ -78,19 +75,18 @@ export class RpcSockets {
       for (const session of this.#sessions) {
         session.heartbeat()
         heartbeats += 1
-        if (heartbeats % HEARTBEATS_PER_TICK === 0) await nextTurn()
+        if (heartbeats % HEARTBEATS_PER_TURN === 0) await nextTurn()
       }
     } finally {
       this.#isHeartbeatRunning = false
     }
   }
 
-  /** Closes the connections of clients whose keys are gone. */
+  /** Closes the connections of clients whose API keys are deleted. */
   disconnect(clients: ReadonlySet<string>): void {
     for (const session of this.#sessions) if (clients.has(session.address)) session.close('forbidden')
   }
 
-  /** Closes every connection because the relay stops. */
   drain(): void {
     for (const session of this.#sessions) session.close('going_away')
   }

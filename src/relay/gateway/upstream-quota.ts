@@ -1,25 +1,23 @@
 import type { UpstreamError } from '../chain/rpc/upstream-error.ts'
 
-/** The codes with which a provider reports too many requests, of any kind. */
+/** The codes of providers for too many requests. */
 const OVER_RATE_CODES: ReadonlySet<number> = new Set([-32012, -32016, -32017, -32024])
 const TOO_MANY_STATUS = 429
-
-/** The share of the recent rate that clients keep after a complaint, and its growth per second. */
+/** Share of the recent rate that clients keep after a complaint, and its growth per second. */
 const THROTTLED_SHARE = 0.5
 const GROWTH_PER_SECOND = 0.1
-/** The least rate for clients. This long after the last complaint, the limit ends. */
+/** The lowest limit, and the time from the last complaint to the end of the limit. */
 const MIN_PER_SECOND = 5
 const FORGET_MS = 60_000
-/** A provider may ask for a longer pause; clients wait at most this long. */
+/** Longest pause that a provider can ask for. */
 const PAUSE_BOUND_MS = 5_000
 
 /**
- * How often calls of clients may go upstream: without limit until the provider complains. Then half the recent rate,
- * growing slowly, because the relay's own calls use the same quota.
+ * Limits the upstream calls of clients after the provider complains: to half the recent rate, then slowly more, because
+ * the relay's own calls use the provider's quota too. Before a complaint there is no limit.
  */
 export class UpstreamQuota {
   #currentSecond = 0
-  /** Calls in this second and in the one before. */
   #callsThisSecond = 0
   #callsLastSecond = 0
   #limitPerSecond = Number.POSITIVE_INFINITY
@@ -39,7 +37,7 @@ export class UpstreamQuota {
     if (kind !== 'busy') return
     if (detail && detail.status !== TOO_MANY_STATUS && !OVER_RATE_CODES.has(detail.code)) return
     this.#advanceTo(uptime)
-    // Other calls under way fail in the same second for the same reason.
+    // Other calls may fail in this second for the same reason.
     if (secondOf(this.#throttledAt) !== this.#currentSecond) {
       const recentCalls = Math.max(this.#callsThisSecond, this.#callsLastSecond)
       this.#limitPerSecond = Math.max(MIN_PER_SECOND, Math.min(recentCalls, this.#limitAt(uptime)) * THROTTLED_SHARE)

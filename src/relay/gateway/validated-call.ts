@@ -1,93 +1,84 @@
 import { type AnyBlock, LOGS_RANGE_BOUND, type Method, methods, type Params } from '../../protocol/json-rpc-methods.ts'
 import type { ChainState } from './chain-state.ts'
-import { errorCodes, RpcError } from './rpc-error.ts'
+import { errorCodes, invalidParams, RpcError } from './rpc-error.ts'
+
+/** Length of a method's name in an error. */
+const NAME_BOUND_CHARS = 64
 
 /** A validated call to the node. */
 export type ValidatedCall = {
   readonly method: Method
   readonly params: Params<Method>
-  /** Equal for every spelling of the same call. */
+  /** Equal for every spelling of the call. */
   readonly key: string
   readonly scope: CallScope
 }
 
-/** What a call is about. It decides how long the answer stays valid. */
+/** The blocks that a call concerns. They determine the validity of its answer. */
 type CallScope =
   | { readonly at: 'pending' }
   | { readonly at: 'head' }
-  /** A sealed block, or a range that ends with it. */
+  /** A sealed block, or a range that ends with it; `several` for a range. */
   | { readonly at: 'number'; readonly number: number; readonly several: boolean }
   | { readonly at: 'hash' }
-  /** Never changes. */
   | { readonly at: 'chain' }
 
-type LogsRange = Pick<Params<'eth_getLogs'>[0], 'fromBlock' | 'toBlock'>
+type LogsFilter = Params<'eth_getLogs'>[0]
 
-/** Validates a call against the method table; throws what is wrong with it. */
+/** Validates a call against the method table; throws an `RpcError` that says what is wrong. */
 export function readCall(name: string, params: unknown, chainState: ChainState): ValidatedCall {
   if (name === 'eth_subscribe' || name === 'eth_unsubscribe')
     throw new RpcError(errorCodes.methodNotFound, 'subscriptions need a WebSocket: connect to this path with ws:// or wss://')
   if (!isMethod(name))
-    throw new RpcError(errorCodes.methodNotFound, `the method ${quoted(name)} does not exist or is not served here`)
-  if (!Array.isArray(params)) throw new RpcError(errorCodes.invalidParams, 'invalid params: they go by position, in an array')
-  const parsed = methods[name].params.safeParse(withBlock(name, params))
-  if (!parsed.success)
-    throw new RpcError(errorCodes.invalidParams, `invalid params: ${describeIssue(name, params, parsed.error.issues[0])}`)
-  const checkedParams =
-    name === 'eth_getLogs' ? [upstreamFilter((parsed.data as Params<'eth_getLogs'>)[0], chainState)] : parsed.data
+    throw new RpcError(
+      errorCodes.methodNotFound,
+      `the method ${JSON.stringify(name.slice(0, NAME_BOUND_CHARS))} does not exist or is not served here`,
+    )
+  if (!Array.isArray(params)) throw invalidParams('they go by position, in an array')
+  // An omitted block is the latest one.
+  const parsed = methods[name].params.safeParse(params.length === blockParamIndex[name] ? [...params, 'latest'] : params)
+  if (!parsed.success) throw invalidParams(describeIssue(name, params, parsed.error.issues[0]))
+  const checkedParams = name === 'eth_getLogs' ? [upstreamFilter(parsed.data[0] as LogsFilter, chainState)] : parsed.data
   return {
     method: name,
     params: checkedParams as Params<Method>,
-    // All params are hex or block tags, so case carries no meaning.
+    // All params are hex or block tags, so case has no meaning.
     key: `${name} ${JSON.stringify(checkedParams)}`.toLowerCase(),
     scope: scopeOf(name, checkedParams, chainState),
   }
 }
 
-/** The params with the block that they leave out: the latest one. */
-function withBlock(method: Method, params: readonly unknown[]): readonly unknown[] {
-  return params.length === blockParamIndex[method] ? [...params, 'latest'] : params
-}
-
 const isMethod = (name: string): name is Method => Object.hasOwn(methods, name)
 
-/** How much of a client's method name an error repeats. */
-const NAME_BOUND_CHARS = 64
+type Issue = { readonly path: readonly PropertyKey[]; readonly message: string }
 
-const quoted = (name: string): string => JSON.stringify(name.slice(0, NAME_BOUND_CHARS))
-
-type Issue = { readonly path: readonly PropertyKey[]; readonly message: string } | undefined
-
-function describeIssue(name: Method, params: readonly unknown[], issue: Issue): string {
+function describeIssue(name: Method, params: readonly unknown[], issue: Issue | undefined): string {
   const paramCount = methods[name].params.def.items.length
   if (params.length !== paramCount)
     return `${name} takes ${paramCount} parameter${paramCount === 1 ? '' : 's'}, this call has ${params.length}`
   return `params${formatPath(issue?.path ?? [])} must be ${issue?.message ?? 'something else'}`
 }
 
-/** The path of a wrong value, as code would access it. */
 export const formatPath = (path: readonly PropertyKey[]): string =>
   path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('')
 
-/** The filter as sent upstream: a block hash wins over a range, and null fields are left out. */
-function upstreamFilter(filter: Params<'eth_getLogs'>[0], chainState: ChainState): Params<'eth_getLogs'>[0] {
-  const { blockHash, fromBlock, toBlock, ...criteria } = filter
+/** The filter for the upstream: a block hash takes precedence over a range, and null fields are omitted. */
+function upstreamFilter({ blockHash, fromBlock, toBlock, ...criteria }: LogsFilter, chainState: ChainState): LogsFilter {
   const blocks = blockHash ? { blockHash } : { fromBlock, toBlock }
   if (!blockHash) checkRange({ fromBlock, toBlock }, chainState)
   return Object.fromEntries(Object.entries({ ...criteria, ...blocks }).filter(([, value]) => value != null))
 }
 
-function checkRange({ fromBlock, toBlock }: LogsRange, chainState: ChainState): void {
+function checkRange({ fromBlock, toBlock }: LogsFilter, chainState: ChainState): void {
   const from = numberOf(fromBlock ?? 'latest', chainState)
   const to = numberOf(toBlock ?? 'latest', chainState)
   if (from === null || to === null || to - from + 1 <= LOGS_RANGE_BOUND) return
-  throw new RpcError(
-    errorCodes.invalidParams,
-    `invalid params: the range holds ${to - from + 1} blocks; eth_getLogs is answered for at most ${LOGS_RANGE_BOUND.toLocaleString('en')} at once`,
+  throw invalidParams(
+    `the range holds ${to - from + 1} blocks; eth_getLogs is answered for at most ${LOGS_RANGE_BOUND.toLocaleString('en')} at once`,
   )
 }
 
-/** The number that a block parameter stands for now; null while it is unknown. */
+/** The current number of a block parameter; null while it is unknown. */
 function numberOf(block: string, chainState: ChainState): number | null {
   switch (block) {
     case 'earliest':
@@ -105,7 +96,7 @@ function numberOf(block: string, chainState: ChainState): number | null {
   }
 }
 
-/** The position of the block among each method's params. */
+/** Index of the block among each method's params. */
 const blockParamIndex: Partial<Record<Method, number>> = {
   eth_getBlockByNumber: 0,
   eth_getBlockReceipts: 0,
@@ -118,9 +109,9 @@ const blockParamIndex: Partial<Record<Method, number>> = {
 function scopeOf(method: Method, params: readonly unknown[], chainState: ChainState): CallScope {
   if (method === 'eth_chainId') return { at: 'chain' }
   if (method === 'eth_blockNumber') return { at: 'head' }
-  if (method === 'eth_getLogs') return scopeOfLogs(params[0] as Params<'eth_getLogs'>[0], chainState)
+  if (method === 'eth_getLogs') return scopeOfLogs(params[0] as LogsFilter, chainState)
   const scope = scopeOfBlock(params[blockParamIndex[method] ?? 0] as AnyBlock)
-  // This method takes a number only. One with as many digits as a hash is above every head.
+  // This method takes only a number. A number with as many digits as a hash is above every head.
   return scope.at === 'hash' && method === 'eth_getBlockByNumber' ? { at: 'head' } : scope
 }
 
@@ -132,7 +123,7 @@ function scopeOfBlock(block: AnyBlock): CallScope {
   return block.length === 66 ? { at: 'hash' } : { at: 'number', number: Number(block), several: false }
 }
 
-function scopeOfLogs({ fromBlock, toBlock, blockHash }: Params<'eth_getLogs'>[0], chainState: ChainState): CallScope {
+function scopeOfLogs({ fromBlock, toBlock, blockHash }: LogsFilter, chainState: ChainState): CallScope {
   if (blockHash) return { at: 'hash' }
   const ends = [fromBlock ?? 'latest', toBlock ?? 'latest']
   if (ends.includes('pending')) return { at: 'pending' }

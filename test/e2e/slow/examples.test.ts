@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest'
 import { startDevnet } from '../../../src/devnet/devnet.ts'
-import { programRecipes } from '../../../src/docs/program-recipes.ts'
+import { recipes } from '../../../src/docs/recipes.ts'
 import { ORIGIN, snippets } from '../../../src/docs/snippets.ts'
 import { ChildProgram } from '../../support/child-program.ts'
 import { openChromium } from './chromium-readers.ts'
@@ -40,9 +40,7 @@ async function openStack() {
 
 /** The code of a recipe, for this relay. */
 const codeOf = (id: string, { url, wsUrl }: DeployedRelay): string =>
-  (programRecipes.find((recipe) => recipe.id === id)?.source ?? '')
-    .replaceAll(ORIGIN, url)
-    .replaceAll(ORIGIN.replace('http', 'ws'), wsUrl)
+  (recipes.find((recipe) => recipe.id === id)?.source ?? '').replaceAll(ORIGIN, url).replaceAll(ORIGIN.replace('http', 'ws'), wsUrl)
 
 /** A page with its errors, except for failed requests. */
 type OpenedPage = { readonly page: Page; readonly errors: readonly string[]; readonly sockets: readonly string[] }
@@ -185,7 +183,7 @@ it.each([
   ['event-source', 30],
   ['chart', 30],
 ])('the example %s has at most %i lines', (id, bound) => {
-  const { source = '' } = programRecipes.find((recipe) => recipe.id === id) ?? {}
+  const { source = '' } = recipes.find((recipe) => recipe.id === id) ?? {}
   expect(source.split('\n').length).toBeGreaterThan(1)
   expect(source.split('\n').length).toBeLessThanOrEqual(bound)
 })

@@ -2,7 +2,7 @@ import { existsSync, globSync, readdirSync, readFileSync, statSync } from 'node:
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import packageJson from '../../../package.json' with { type: 'json' }
-import { programRecipes } from '../../../src/docs/program-recipes.ts'
+import { recipes } from '../../../src/docs/recipes.ts'
 import { ORIGIN } from '../../../src/docs/snippets.ts'
 import { loadBoard } from '../../support/board-page.ts'
 import type { ChildProgram } from '../../support/child-program.ts'
@@ -145,7 +145,7 @@ describe('the client of the package', () => {
 })
 
 describe('the React entry of the package', () => {
-  const example = programRecipes.find(({ id }) => id === 'react')?.source ?? ''
+  const example = recipes.find(({ id }) => id === 'react')?.source ?? ''
 
   it('has types, and renders live data in Chromium', async () => {
     const site = await ExampleSite.open({ onTestFinished }, installed.folder)

@@ -163,7 +163,7 @@ describe('a restarted devnet', () => {
     const own = openWorld(WORLD_SETTINGS, NOON_MS)
     const other = openWorld(WORLD_SETTINGS, NOON_MS)
     other.makeFlashblock([
-      { from: ZERO_ADDRESS, to: ZERO_ADDRESS, input: '0x', gasUsed: 1, logs: [], writes: [], injectedHash: ZERO_HASH },
+      () => ({ from: ZERO_ADDRESS, to: ZERO_ADDRESS, input: '0x', gasUsed: 1, logs: [], writes: [], injectedHash: ZERO_HASH }),
     ])
     for (const world of [own, other]) for (let blocks = 0; blocks < 3; blocks++) world.seal()
     const hashesOf = (world: World) => [0, 1, 2, 3].map((back) => world.chain.block(world.chain.head.number - back)?.hash)

@@ -3,31 +3,29 @@ import { BoundedMap } from '../../../lib/bounded-map.ts'
 import { HexWord } from '../../chain/rpc/header.ts'
 import type { ChainEvent } from '../../chain/source/source.ts'
 
-/** Missed heads that are still sent; if there are more, the newest. */
+/** Missed heads to send. If there are more, only the newest are sent. */
 const GAP_BOUND_BLOCKS = 128
-/** Sent heads that are remembered, to find where a new chain forks off. */
+/** Sent heads to remember, to find the fork of a new branch. */
 const SENT_BOUND_BLOCKS = 256
-/** How often in a row a block is requested that the node does not have yet, per chain event. */
+/** Requests in a row, per chain event, for a block that the node does not have yet. */
 const RETRIES_BOUND = 20
-/** Steps per chain event. Nodes that disagree could send it back and forth for ever. */
+/** Steps per chain event. Without a bound, nodes that disagree could cause an endless loop. */
 const STEPS_BOUND = 512
 
 const HeaderFields = z.looseObject({ number: z.string(), hash: HexWord, parentHash: HexWord })
 
-/** Fields of a block that its header lacks. */
 const bodyFields: ReadonlySet<string> = new Set(['transactions', 'uncles', 'withdrawals', 'size'])
 
 type Options = {
-  /** Whether any client subscribes. Without one, no block is requested. */
+  /** Without a subscriber, no block is requested. */
   readonly hasListeners: () => boolean
-  /** The sealed block of a number, as the node has it; null while it has none. */
+  /** The node's sealed block of a number; null if it has none yet. */
   readonly readBlock: (number: number) => Promise<unknown>
   readonly publish: (header: string) => void
-  /** Resolves a moment later. */
   readonly delay: () => Promise<unknown>
 }
 
-/** Sends the headers of sealed blocks without holes. After a reorganisation it sends the new ones from the fork on. */
+/** Sends the headers of sealed blocks without holes. After a reorganisation it sends the new ones after the fork. */
 export class HeadFeed {
   readonly #options: Options
   readonly #sentHashes = new BoundedMap<number, string>(SENT_BOUND_BLOCKS)
@@ -35,7 +33,7 @@ export class HeadFeed {
   #target: number | null = null
   #isRunning = false
   #retries = 0
-  /** Whether an event arrived since the last step, or that step needs another. */
+  /** Whether an event arrived since the last step, or the last step needs another one. */
   #hasWork = false
 
   constructor(options: Options) {
@@ -46,25 +44,17 @@ export class HeadFeed {
     if (event.type === 'head' && event.sealed !== null) this.#target = event.sealed
     else if (event.type === 'sealed') for (const { number, hash } of event.blocks) this.#receiveSettled(number, hash)
     else return
-    if (this.#options.hasListeners()) void this.#run()
-    else this.#skipToTarget()
-  }
-
-  /** Without subscribers, the next one begins with the next head. */
-  #skipToTarget(): void {
+    if (this.#options.hasListeners()) return void this.#run()
+    // The next subscriber begins with the next head.
     this.#lastSent = this.#target
     this.#sentHashes.clear()
   }
 
-  /** If a settled block differs from the one sent, everything from it on is sent again. */
+  /** If a settled block differs from the sent one, sends it and all later ones again. */
   #receiveSettled(number: number, hash: string): void {
     const sentHash = this.#sentHashes.get(number)
     if (sentHash === undefined || sentHash === hash) return
     this.#target = Math.max(number, this.#target ?? 0)
-    this.#rollBackTo(number)
-  }
-
-  #rollBackTo(number: number): void {
     this.#lastSent = number - 1
   }
 
@@ -79,13 +69,13 @@ export class HeadFeed {
         if (await this.#sendNext()) this.#hasWork = true
       }
     } catch {
-      // The node does not answer now. The next chain event tries again.
+      // The node does not answer now. The next chain event retries.
     } finally {
       this.#isRunning = false
     }
   }
 
-  /** The node that answers may lag behind the one that announced the head. */
+  /** Waits, because the node that answers may lag behind the one that announced the head. */
   async #waitToRetry(): Promise<boolean> {
     if (this.#retries >= RETRIES_BOUND) return false
     this.#retries += 1
@@ -93,26 +83,26 @@ export class HeadFeed {
     return this.#options.hasListeners()
   }
 
-  /** Sends the next head, or goes back by one; false where there is nothing to do. */
+  /** Sends the next head, or steps back by one; false if there is nothing to do. */
   async #sendNext(): Promise<boolean> {
     const target = this.#target
-    // Subscribers that came before any head begin with the first one.
+    // Subscribers from before any head begin with the first one.
     this.#lastSent ??= target === null ? null : target - 1
     if (target === null || this.#lastSent === null || this.#lastSent >= target) return false
     const lastSent = this.#lastSent
     const number = Math.max(lastSent + 1, target - GAP_BOUND_BLOCKS + 1)
     const header = HeaderFields.safeParse(await this.#options.readBlock(number))
-    // The chain may have gone back during the request.
+    // A reorganisation may have been found during the request.
     if (this.#lastSent !== lastSent) return true
     if (!header.success || Number(header.data.number) !== number) return this.#waitToRetry()
-    // Sent already: the answering node has not reorganised yet, or need not.
+    // Already sent: the answering node has not reorganised, or not yet.
     if (this.#sentHashes.get(number) === header.data.hash) {
       this.#lastSent = number
       return false
     }
     const sentParentHash = this.#sentHashes.get(number - 1)
     if (sentParentHash !== undefined && header.data.parentHash !== sentParentHash) {
-      this.#rollBackTo(number - 1)
+      this.#lastSent = number - 2
       return true
     }
     this.#retries = 0

@@ -1,4 +1,4 @@
-import type { Hex } from '../../../lib/hex.ts'
+import { type Hex, quantity, ZERO_WORD } from '../../../lib/hex.ts'
 import { nextTurn, runAtOnce, runForTurn, type Steps } from '../../../lib/turns.ts'
 import { addressSetOf } from '../../chain/logs/memoized-address-set.ts'
 import type { Log } from '../../chain/logs/read-logs.ts'
@@ -6,59 +6,53 @@ import type { SealedBlock } from '../../chain/sealed/block-logs.ts'
 import { FAR_AHEAD_BLOCKS } from '../../chain/sealed/heads.ts'
 import { RECENT_BLOCKS_BOUND } from '../../chain/sealed/recent-blocks.ts'
 import type { ChainEvent } from '../../chain/source/source.ts'
-import { isSameLog, logToJson } from './log-json.ts'
 import { type SubscriberIndex, type Subscription, SubscriptionNotice } from './subscriber-index.ts'
 
-/** Bytes of remembered logs. Beyond it, a pre-confirmed log is sent only when it is sealed. */
+/** Memory of sent logs. Beyond it, a pre-confirmed log is sent only when it is sealed. */
 const LOGS_BOUND_BYTES = 32 * 2 ** 20
-/** How many reorganisations are remembered by their first block. */
+/** Reorganisations to remember. */
 const DOUBTS_BOUND = 64
-/** Events that wait while a large one is sent in several turns. Beyond it, all are sent at once. */
+/** Events that may wait while a large one is sent in several turns. Beyond it, all are sent at once. */
 const QUEUE_BOUND = 1_000
-/** The cost of a log beside its data. */
+/** Memory of a log beside its data. */
 const LOG_BYTES = 1_024
 
-/** A log that was sent, its number among all sent logs, and its block hash: null while pre-confirmed. */
+/** A sent log, its index among all sent logs, and its block hash: null while pre-confirmed. */
 type SentLog = { readonly log: Log; readonly index: number; readonly hash: Hex | null }
 
-/** What was sent of a block, to subscribers of pendingLogs and to subscribers of logs. */
+/** The sent logs of a block: to subscribers of pendingLogs, and to subscribers of logs. */
 type SentBlock = {
   readonly pending: Map<string, SentLog>
   readonly sealed: Map<string, SentLog>
-  /** The hash under which the block was last sealed, and the number of reorganisations by then. */
+  /** The hash of the last settled block, and the number of reorganisations at that time. */
   hash: Hex | null
   doubts: number
 }
 
-type Options = {
-  readonly subscribers: SubscriberIndex
-  /** Whether the logs of an address are sent. */
-  readonly isListed: (address: Hex) => boolean
-}
+type Options = { readonly subscribers: SubscriberIndex; readonly isListed: (address: Hex) => boolean }
 
 /**
- * Sends each log once, in order of arrival, and once more with `removed: true` when it turns out wrong. Nodes
- * themselves repeat logs and miss removals.
+ * Sends each log once, in order of arrival, and once more with `removed: true` if it proves wrong. Nodes themselves repeat
+ * logs and miss removals.
  */
 export class LogFeed {
   readonly #options: Options
   readonly #blocks = new Map<number, SentBlock>()
   readonly #queue: ChainEvent[] = []
-  /** The work on the queue; null while there is none. */
+  /** The work on the queue; null if it is empty. */
   #steps: Steps<void> | null = null
   #bytes = 0
-  /** How many logs were sent. */
   #sentCount = 0
-  /** The first blocks of the newest reorganisations, and the count of all. */
+  /** The first blocks of the newest reorganisations. `#doubtCount` counts all. */
   readonly #doubtedFrom: number[] = []
   #doubtCount = 0
-  /** Their count when a block was last settled. */
+  /** `#doubtCount` when a block was last settled. */
   #doubtsAtSettling = 0
-  /** Whether the logs being sent come from a backfill. */
+  /** Whether the logs being sent are of a backfill. */
   #isLate = false
   /** Blocks up to this one are settled, so none of their logs can be pre-confirmed. */
   #newestSettled: number | null = null
-  /** The first head received. Logs sealed before it are not new to any subscriber. */
+  /** The first received head. Logs that were sealed before it are not new to any subscriber. */
   #firstHead: number | null = null
   #head: number | null = null
 
@@ -66,12 +60,11 @@ export class LogFeed {
     this.#options = options
   }
 
-  /** Where a subscription that opens now begins. */
   get subscriptionStart(): Pick<Subscription, 'firstIndex' | 'head' | 'beforeReorg'> {
     return { firstIndex: this.#sentCount, head: this.#head, beforeReorg: null }
   }
 
-  /** Handles events in their order. A large one takes several turns of the event loop, so that it holds up nothing else. */
+  /** Handles events in order. A large one takes several turns of the event loop, so that it delays nothing else. */
   receive(event: ChainEvent): void {
     this.#queue.push(event)
     if (this.#steps === null) {
@@ -107,7 +100,7 @@ export class LogFeed {
         this.#newestSettled = event.cursor.number
         return
       case 'reorg':
-        // After a wrong suspicion no block is settled again, so nothing may be removed for it.
+        // After a wrong suspicion no block is settled again, so it must not remove logs.
         if (!event.isSuspected) this.#addDoubt(event.from)
         if (this.#head !== null) this.#head = Math.min(this.#head, event.from - 1)
         return this.#options.subscribers.rollBack(event.from, this.#sentCount)
@@ -146,7 +139,7 @@ export class LogFeed {
     this.#isLate = false
   }
 
-  /** Removes the pre-confirmed logs that the settled block lacks or has with other content. */
+  /** Removes the pre-confirmed logs that the settled block does not contain, or contains with other content. */
   *#removeMissing({ number, logs, addresses }: SealedBlock, { pending }: SentBlock): Steps<void> {
     const settled = new Set<SentLog>()
     for (const log of logs) {
@@ -160,8 +153,8 @@ export class LogFeed {
   }
 
   /**
-   * Removes what was sent as sealed from this block on. Blocks settled since the reorganisation stay: the newest are
-   * settled first, deeper ones in parallel.
+   * Removes the logs that were sent as sealed in this block and later ones. Blocks settled after the reorganisation stay:
+   * the newest are settled first, deeper ones in parallel.
    */
   *#rollBack(from: number): Steps<void> {
     const later = [...this.#blocks]
@@ -170,7 +163,7 @@ export class LogFeed {
     for (const [number, { sealed }] of later) for (const sentLog of sealed.values()) yield* this.#remove('sealed', number, sentLog)
   }
 
-  /** Remembers a reorganisation. One that follows another before any block is settled counts as the same. */
+  /** Remembers a reorganisation. Several without a settled block between them count as one. */
   #addDoubt(from: number): void {
     if (this.#doubtCount > this.#doubtsAtSettling) {
       this.#doubtedFrom.push(Math.min(from, this.#doubtedFrom.pop() ?? from))
@@ -181,7 +174,7 @@ export class LogFeed {
     if (this.#doubtedFrom.length > DOUBTS_BOUND) this.#doubtedFrom.shift()
   }
 
-  /** Whether a reorganisation reached a block after the first `sinceCount`. Forgotten ones count as reaching it. */
+  /** Whether a reorganisation after the first `sinceCount` replaced a block. Forgotten ones count as if they did. */
   #isDoubted(number: number, sinceCount: number): boolean {
     const forgotten = this.#doubtCount - this.#doubtedFrom.length
     return sinceCount < forgotten || this.#doubtedFrom.slice(sinceCount - forgotten).some((from) => from <= number)
@@ -232,8 +225,29 @@ export class LogFeed {
   }
 }
 
-/** The head of a subscription when a log was sent. */
 const headAt = ({ head, beforeReorg }: Subscription, index: number): number | null =>
   beforeReorg !== null && index < beforeReorg.sentCount ? beforeReorg.head : head
 
 const bytesOf = ({ log }: SentLog): number => LOG_BYTES + log.data.length
+
+/** The log in a node's format. `blockHash` is null while the log is pre-confirmed, even if the upstream gave one. */
+function logToJson(log: Log, { blockHash, removed }: { blockHash: Hex | null; removed: boolean }): string {
+  const { address, topics, data, blockNumber, blockTimestamp, transactionHash, transactionIndex, logIndex } = log
+  return JSON.stringify({
+    ...{ address, topics, data },
+    blockHash: blockHash ?? ZERO_WORD,
+    blockNumber: quantity(blockNumber),
+    ...(blockTimestamp !== null && { blockTimestamp: quantity(blockTimestamp) }),
+    transactionHash,
+    transactionIndex: quantity(transactionIndex),
+    logIndex: quantity(logIndex),
+    removed,
+    ...log.more,
+  })
+}
+
+const isSameLog = (one: Log, other: Log): boolean =>
+  one.address === other.address &&
+  one.data === other.data &&
+  one.topics.length === other.topics.length &&
+  one.topics.every((topic, index) => topic === other.topics[index])

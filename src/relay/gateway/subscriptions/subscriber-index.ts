@@ -1,22 +1,20 @@
 import type { Steps } from '../../../lib/turns.ts'
 import { type LogFilter, logMatcher } from '../../../protocol/json-rpc-methods.ts'
 import type { Log } from '../../chain/logs/read-logs.ts'
-import { errorCodes, RpcError } from '../rpc-error.ts'
+import { limitExceeded } from '../rpc-error.ts'
 
-/** What clients can subscribe to. */
 export const subscriptionNames = ['pendingLogs', 'logs', 'newHeads'] as const
 export type SubscriptionName = (typeof subscriptionNames)[number]
 
-/** Different filters at once, and terms in all of them. Each log is matched against each filter. */
+/** Different filters, and terms in all of them. Each log is matched against each filter. */
 const FILTERS_BOUND = 2_000
 const TERMS_BOUND = 100_000
 
-/** Receives the notices of its subscription, under the id that it was given. */
 export type Subscriber = { readonly id: string; notify(notice: SubscriptionNotice): void }
 
 /** One notice for many subscribers. It is encoded once per id. */
 export class SubscriptionNotice {
-  /** Whether it comes from a backfill: many may come at once, and then a backlog is not the client's fault. */
+  /** Whether it is of a backfill, which may send many at once: a backlog is then not the client's fault. */
   readonly isLate: boolean
   readonly #text: string
   readonly #bytes = new Map<string, Buffer>()
@@ -36,25 +34,21 @@ export class SubscriptionNotice {
   }
 }
 
-/** Ids whose bytes are shared. Ids count from one per connection, so most connections use the first few. */
+/** Ids to cache bytes for. Each connection counts its ids from one, so most use the first few. */
 const SHARED_IDS_BOUND = 64
-
-/** Notices sent in one step. */
 const NOTICES_PER_STEP = 100
 
-/** A subscription, and where it began. */
 export type Subscription = {
   readonly kind: SubscriptionName
   readonly subscriber: Subscriber
-  /** Logs with a smaller number were sent before it opened. */
+  /** Logs with a smaller index were sent before it opened. */
   readonly firstIndex: number
-  /** Blocks up to this one were sealed before; null where no head was known. */
+  /** Blocks up to this one were sealed before; null if no head was known. */
   head: number | null
-  /** The head before a reorganisation, and the number of logs sent by then. */
+  /** The head before a reorganisation, and the number of logs sent until then. */
   beforeReorg: { readonly head: number; readonly sentCount: number } | null
 }
 
-/** All subscriptions with the same filter. */
 type SubscriberGroup = {
   readonly kind: SubscriptionName
   readonly termCount: number
@@ -73,7 +67,7 @@ export class SubscriberIndex {
     return [...this.#groups.values()].some((group) => group.kind === kind)
   }
 
-  /** Adds a subscription; throws where there is no room for one more filter. */
+  /** Adds a subscription; throws if there is no room for its filter. */
   add(subscription: Subscription, filter: LogFilter): void {
     const groupKey = groupKeyOf(subscription.kind, filter)
     const group = this.#groups.get(groupKey) ?? this.#addGroup(groupKey, subscription.kind, filter)
@@ -91,7 +85,7 @@ export class SubscriberIndex {
     this.#termCount -= group.termCount
   }
 
-  /** Sends a log to every subscription that matches it and passes `isFor`. Without one the notice is not made. */
+  /** Sends a log to every subscription that matches it and passes `isFor`. The notice is made for the first one. */
   *publishLog(
     kind: SubscriptionName,
     log: Log,
@@ -111,7 +105,7 @@ export class SubscriberIndex {
     }
   }
 
-  /** A reorganisation from this block on: the blocks that replace it are new to every subscription. */
+  /** Makes the blocks from this one new to every subscription, after a reorganisation. */
   rollBack(from: number, sentCount: number): void {
     for (const subscription of this.#groupKeyOf.keys()) {
       const { head } = subscription
@@ -130,9 +124,9 @@ export class SubscriberIndex {
 
   #addGroup(groupKey: string, kind: SubscriptionName, filter: LogFilter): SubscriberGroup {
     const termCount = countTerms(filter)
-    // The empty filter is one group for all clients, so it is always accepted.
+    // All clients share the group of the empty filter, so it is always accepted.
     if (termCount > 0 && (this.#groups.size >= FILTERS_BOUND || this.#termCount + termCount > TERMS_BOUND))
-      throw new RpcError(errorCodes.limitExceeded, 'too many different filters are in use now; come back later, or ask for less')
+      throw limitExceeded('too many different filters are in use now; come back later, or ask for less')
     const group = { kind, termCount, matches: logMatcher(filter), members: new Set<Subscription>() }
     this.#groups.set(groupKey, group)
     this.#termCount += termCount
@@ -140,11 +134,11 @@ export class SubscriberIndex {
   }
 }
 
-/** How many addresses and topics a filter names. */
+/** Number of addresses and topics that a filter names. */
 export const countTerms = ({ address, topics }: LogFilter): number =>
   [address ?? []].flat().length + (topics ?? []).flat().filter((topic) => topic !== null).length
 
-/** Equal for every spelling of the same filter. */
+/** Equal for every spelling of a filter. */
 const groupKeyOf = (kind: SubscriptionName, { address, topics }: LogFilter): string =>
   `${kind} ${JSON.stringify([normalized(address), (topics ?? []).map(normalized)])}`
 

@@ -1,24 +1,19 @@
 import { type Hex, toLowerHex } from '../../../lib/hex.ts'
 import { LogFilter } from '../../../protocol/json-rpc-methods.ts'
 import type { ChainEvent } from '../../chain/source/source.ts'
-import { errorCodes, RpcError } from '../rpc-error.ts'
+import { errorCodes, invalidParams, RpcError } from '../rpc-error.ts'
 import { formatPath } from '../validated-call.ts'
 import { HeadFeed } from './head-feed.ts'
 import { LogFeed } from './log-feed.ts'
 import { countTerms, type Subscriber, SubscriberIndex, type SubscriptionName, subscriptionNames } from './subscriber-index.ts'
 
 type Options = {
-  /** Whether a token of the list has this address. */
   readonly isListed: (address: Hex) => boolean
-  /** Whether any list has been read yet. */
   readonly hasList: () => boolean
-  /** The sealed block of a number, as the node has it. */
   readonly readBlock: (number: number) => Promise<unknown>
-  /** Resolves a moment later. */
   readonly delay: () => Promise<unknown>
 }
 
-/** How many unlisted addresses an error names. */
 const NAMED_BOUND = 3
 
 /** All subscriptions of all clients, fed by one upstream subscription. */
@@ -45,15 +40,14 @@ export class Subscriptions {
   }
 
   /**
-   * Opens a subscription with the params of `eth_subscribe`; the returned function ends it. `charge` receives the
-   * number of terms of the filter first, and may refuse it.
+   * Opens a subscription with the params of `eth_subscribe`; the returned function ends it. `charge` is first called with
+   * the number of terms of the filter, and may throw.
    */
   open(params: unknown, subscriber: Subscriber, charge: (termCount: number) => void = () => {}): () => void {
     const [name, filterParam, ...others] = Array.isArray(params) ? params : []
     const kind = subscriptionNames.find((candidate) => candidate === name)
-    if (!kind)
-      throw new RpcError(errorCodes.invalidParams, `invalid params: params[0] must be one of ${subscriptionNames.join(', ')}`)
-    if (others.length > 0) throw new RpcError(errorCodes.invalidParams, 'invalid params: a kind and a filter, and nothing else')
+    if (!kind) throw invalidParams(`params[0] must be one of ${subscriptionNames.join(', ')}`)
+    if (others.length > 0) throw invalidParams('a kind and a filter, and nothing else')
     if (kind === 'newHeads') return this.#add(kind, subscriber, {})
     const filter = readFilter(filterParam)
     charge(countTerms(filter))
@@ -73,9 +67,8 @@ export class Subscriptions {
     if (!this.#options.hasList())
       return new RpcError(errorCodes.serverError, 'the list of tokenized stocks has not been read yet; try again in a moment')
     const named = unlisted.slice(0, NAMED_BOUND).join(', ') + (unlisted.length > NAMED_BOUND ? ', …' : '')
-    return new RpcError(
-      errorCodes.invalidParams,
-      `invalid params: not a listed tokenized stock: ${named}. Subscriptions are served for listed tokens only, from one upstream subscription; eth_getLogs answers about any contract`,
+    return invalidParams(
+      `not a listed tokenized stock: ${named}. Subscriptions are served for listed tokens only, from one upstream subscription; eth_getLogs answers about any contract`,
     )
   }
 }
@@ -85,8 +78,5 @@ function readFilter(filterParam: unknown): LogFilter {
   const parsed = LogFilter.safeParse(filterParam ?? {})
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues
-  throw new RpcError(
-    errorCodes.invalidParams,
-    `invalid params: params[1]${formatPath(issue?.path ?? [])} must be ${issue?.message ?? 'a filter'}`,
-  )
+  throw invalidParams(`params[1]${formatPath(issue?.path ?? [])} must be ${issue?.message ?? 'a filter'}`)
 }

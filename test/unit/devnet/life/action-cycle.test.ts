@@ -4,8 +4,7 @@ import { GENESIS_MS } from '../../../../src/devnet/chain/chain.ts'
 import { type DevnetOptions, startDevnet } from '../../../../src/devnet/devnet.ts'
 import { createNavCurve } from '../../../../src/devnet/life/nav-curve.ts'
 import { CYCLE_BLOCKS } from '../../../../src/devnet/life/trading.ts'
-import { createListedTokenReader } from '../../../../src/devnet/node/list-record.ts'
-import { createStockList, type StockList } from '../../../../src/devnet/node/stock-list.ts'
+import { createRecordReader, createStockList, type StockList } from '../../../../src/devnet/node/stock-list.ts'
 import { feeds } from '../../../../src/devnet/tokens/feeds.ts'
 import { lateToken, tokens } from '../../../../src/devnet/tokens/issued-tokens.ts'
 import { openWorld, type World, type WorldSettings } from '../../../../src/devnet/world.ts'
@@ -36,7 +35,7 @@ beforeAll(() => {
   const world = openWorld(WORLD_SETTINGS, GENESIS_MS + CYCLE * CYCLE_BLOCKS * WORLD_SETTINGS.blockMs)
   const list = createStockList(
     [...tokens, lateToken],
-    createListedTokenReader(world, () => undefined),
+    createRecordReader(world, () => undefined),
   )
   lists = Array.from({ length: CYCLE_BLOCKS }, () => {
     world.makeFlashblock()

@@ -1,0 +1,160 @@
+import { parseUnits } from 'viem/utils'
+import { type Hex, toLowerHex } from '../lib/hex.ts'
+import type { DeferredTransaction, EmittedLog } from './chain/block-types.ts'
+import {
+  addMemo,
+  addSeizure,
+  buildFundedTransfer,
+  buildLogsTransaction,
+  senderOf,
+  type TokenTransfer,
+} from './chain/transactions.ts'
+import { type DevnetPool, pools, rootOfPrice } from './tokens/devnet-pools.ts'
+import { buildAggregatorSwap, buildRoundTransaction, FEED_DECIMALS, feeds } from './tokens/feeds.ts'
+import { buildFeedFreeze } from './tokens/oracle-registry.ts'
+import { buildSwap } from './tokens/swap-call.ts'
+import * as calls from './tokens/token-calls.ts'
+
+/** A token by its symbol on the list, or by the symbol that it was issued under. */
+type TokenRef = { symbol: string }
+
+/** A new multiplier in decimal, such as `2` or `1.000537939576369481`; immediate, or at a second of Unix time. */
+type Split = { to: string; effectiveAt?: number }
+
+type AnnouncementRequest = { id: string; description?: string; uri?: string }
+
+type DetailChanges = { uri?: string; metadata?: Readonly<Record<string, string>>; supplyCap?: bigint }
+
+/** `from` and `to` default to the custodian. A mint is from the zero address, a burn is to it. */
+type TransferRequest = { symbol?: string; address?: string; from?: string; to?: string; raw: bigint }
+type MemoTransfer = TransferRequest & { memo: Hex }
+
+/**
+ * A swap in a pool of a token, in its Uniswap v3 pool unless another kind is given. The price is decimal, or the root
+ * as the pool stores it. An omitted field does not change.
+ */
+type SwapRequest = { kind?: DevnetPool['kind']; price?: string; sqrtPriceX96?: bigint; liquidity?: bigint }
+
+/** A round of a token's feed: decimal price, number (default: the next), Unix seconds (default: the block's). */
+type RoundRequest = TokenRef & { price: string; round?: number | bigint; updatedAt?: number }
+
+type ActionInputs = {
+  inject: (transaction: DeferredTransaction) => Hex
+  addressOf: (symbol: string) => Hex
+  custodian: Hex
+  operator: Hex
+  trader: Hex
+}
+
+/**
+ * Actions of the issuer, of traders and of the price feeds, for tests. Each puts a transaction into the next flashblock and
+ * returns its hash. A call that the token refuses is still included, without logs and without effect.
+ */
+export const createTestActions = (inputs: ActionInputs) => {
+  const { transfer, emit, ...transfersWithMemo } = createTransferActions(inputs)
+  return {
+    transfer,
+    emit,
+    issuer: { ...createTokenActions(inputs), ...transfersWithMemo },
+    ...createFeedActions(inputs),
+    swap: createSwapAction(inputs),
+  }
+}
+
+const createTokenActions = ({ inject, addressOf, operator }: ActionInputs) => {
+  const submit = (symbol: string, ...tokenCalls: readonly calls.TokenCall[]): Hex =>
+    inject(calls.buildTokenCall({ token: addressOf(symbol), sender: operator }, ...tokenCalls))
+  return {
+    /** Changes the multiplier, now or later. A second schedule is refused; an immediate change cancels the first. */
+    split: ({ symbol, ...split }: TokenRef & Split) => submit(symbol, multiplierCall(split)),
+    cancelSplit: ({ symbol }: TokenRef) => submit(symbol, calls.cancelSchedule),
+    /** A cash dividend: announced, with the multiplier changed in the same transaction. */
+    dividend: ({ symbol, to, ...notice }: TokenRef & AnnouncementRequest & { to: string }) =>
+      submit(symbol, calls.announce(notice, multiplierCall({ to }))),
+    /** Announces a split; without `split`, only a notice. */
+    announce: ({ symbol, split, ...notice }: TokenRef & AnnouncementRequest & { split?: Split }) =>
+      submit(symbol, calls.announce(notice, ...(split ? [multiplierCall(split)] : []))),
+    /** Pauses features, by their ordinals. */
+    pause: ({ symbol, features }: TokenRef & { features: readonly number[] }) => submit(symbol, calls.pause(features)),
+    unpause: ({ symbol, features }: TokenRef & { features: readonly number[] }) => submit(symbol, calls.unpause(features)),
+    /** Freezes the token's feed in the oracle's registry. Emits no log. */
+    freezeFeed: ({ symbol }: TokenRef) => inject(buildFeedFreeze(addressOf(symbol), operator, true)),
+    unfreezeFeed: ({ symbol }: TokenRef) => inject(buildFeedFreeze(addressOf(symbol), operator, false)),
+    /** Changes the name, the symbol, or both in one transaction. */
+    rename: ({ symbol, to, name }: TokenRef & { to?: string; name?: string }) =>
+      submit(
+        symbol,
+        ...(name === undefined ? [] : [calls.changeName(name)]),
+        ...(to === undefined ? [] : [calls.changeSymbol(to)]),
+      ),
+    /** Changes other token details, in the order of these fields. */
+    updateDetails: ({ symbol, uri, metadata = {}, supplyCap }: TokenRef & DetailChanges) =>
+      submit(
+        symbol,
+        ...(uri === undefined ? [] : [calls.changeContractUri(uri)]),
+        ...Object.entries(metadata).map(([key, value]) => calls.changeMetadata(key, value)),
+        ...(supplyCap === undefined ? [] : [calls.changeSupplyCap(supplyCap)]),
+      ),
+  }
+}
+
+const createTransferActions = ({ inject, addressOf, custodian, operator }: ActionInputs) => {
+  const toTokenTransfer = ({ symbol, address, from = custodian, to = custodian, raw }: TransferRequest): TokenTransfer => {
+    if (symbol === undefined && address === undefined) throw new Error('a transfer needs a symbol or an address')
+    const token = address === undefined ? addressOf(symbol ?? '') : toLowerHex(address)
+    return { token, from: toLowerHex(from), to: toLowerHex(to), raw }
+  }
+  return {
+    /** Gives the sender the missing tokens first. */
+    transfer: (request: TransferRequest) => {
+      const transfer = toTokenTransfer(request)
+      return inject(() => buildFundedTransfer(transfer, senderOf(transfer, custodian)))
+    },
+    /** A transaction that only emits these logs. */
+    emit: (...logs: EmittedLog[]) => inject(() => buildLogsTransaction(custodian, logs)),
+    /** Takes tokens away from a holder: Transfer, Memo, Seized. */
+    seize: (request: MemoTransfer) => {
+      const transfer = toTokenTransfer(request)
+      return inject(() => addSeizure(buildFundedTransfer(transfer, operator), transfer, request.memo))
+    },
+    /** A transfer, mint or burn with a memo: Transfer, Memo. */
+    transferWithMemo: (request: MemoTransfer) => {
+      const transfer = toTokenTransfer(request)
+      return inject(() => addMemo(buildFundedTransfer(transfer, senderOf(transfer, custodian)), transfer, request.memo))
+    },
+  }
+}
+
+const createFeedActions = ({ inject, addressOf, operator }: ActionInputs) => {
+  const feedOf = (symbol: string) => {
+    const token = addressOf(symbol)
+    const feed = feeds.find((candidate) => candidate.token.address === token)
+    if (!feed) throw new Error(`${symbol} has no feed`)
+    return feed
+  }
+  return {
+    publishRound: ({ symbol, price, round, updatedAt }: RoundRequest): Hex =>
+      inject(
+        buildRoundTransaction(feedOf(symbol), operator, {
+          answer: parseUnits(price, FEED_DECIMALS),
+          ...(round !== undefined && { round: BigInt(round) }),
+          ...(updatedAt !== undefined && { updatedAt: BigInt(updatedAt) }),
+        }),
+      ),
+    /** Puts a new aggregator behind the proxy of a token's feed, in the next phase. */
+    swapAggregator: (symbol: string): Hex => inject(buildAggregatorSwap(feedOf(symbol), operator)),
+  }
+}
+
+const createSwapAction =
+  ({ inject, addressOf, trader }: ActionInputs) =>
+  (symbol: string, { kind = 'uniswap_v3', price, sqrtPriceX96, liquidity }: SwapRequest): Hex => {
+    const token = addressOf(symbol)
+    const pool = pools.find((candidate) => candidate.token === token && candidate.kind === kind)
+    if (!pool) throw new Error(`${symbol} has no pool ${kind}`)
+    const root = price === undefined ? sqrtPriceX96 : rootOfPrice(pool, price)
+    return inject(buildSwap(pool, trader, { sqrtPriceX96: root, liquidity }))
+  }
+
+const multiplierCall = ({ to, effectiveAt }: Split): calls.TokenCall =>
+  effectiveAt === undefined ? calls.changeMultiplier(to) : calls.scheduleMultiplier(to, effectiveAt)
