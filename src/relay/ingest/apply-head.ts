@@ -6,9 +6,9 @@ import type { BlockTime, IngestState } from './ingest-state.ts'
 import type { Moment } from './moment.ts'
 import { forAllTokens, NOTHING, type Publication } from './publication.ts'
 
-// How far the chain is known, and which source reports it.
+const headNames = ['pending', 'sealed', 'safe', 'finalized'] as const
 
-/** Raises the numbers of the head; none of them goes back. */
+/** Raises the numbers of the head. None of them ever falls. */
 export function raiseHead(
   state: IngestState,
   { sealed = null, pending = null, safe = null, finalized = null }: Partial<Head>,
@@ -17,21 +17,16 @@ export function raiseHead(
   const highestSealed = higher(head.sealed, sealed)
   const highestPending = higher(head.pending, pending)
   const raised: Head = {
-    // A sealed block is not pending any more, and the next pending number is not known yet.
+    // A sealed block is no longer pending, and the next pending number is unknown.
     pending: highestPending !== null && highestSealed !== null && highestPending <= highestSealed ? null : highestPending,
     sealed: highestSealed,
     safe: higher(head.safe, safe),
     finalized: higher(head.finalized, finalized),
   }
-  const isRaised =
-    raised.pending !== head.pending ||
-    raised.sealed !== head.sealed ||
-    raised.safe !== head.safe ||
-    raised.finalized !== head.finalized
-  if (isRaised) state.head = raised
+  if (headNames.some((name) => raised[name] !== head[name])) state.head = raised
 }
 
-/** The status page reports the lag behind the time of this settled block. */
+/** The status page reports the lag behind the time of the newest settled block. */
 export function recordNewestSettled(state: IngestState, { number, timestamp }: BlockTime): void {
   if (timestamp === null || number <= (state.newestSettled?.number ?? -1)) return
   state.newestSettled = { number, timestamp }

@@ -1,18 +1,18 @@
 import { chunk } from '../../lib/turns.ts'
 import type { Batch, FoldedEvent, IngestEvent } from './fold-transactions.ts'
 
-/** Logs that one turn of the event loop decodes and folds. What explains a log in a later turn amends it. */
+/** Logs that one turn of the event loop decodes and folds. A log of a later turn that explains an earlier one amends it. */
 const FOLDED_PER_TURN = 2_500
-/** Logs that one turn publishes and writes, which takes ten times as long. */
+/** Logs that one turn publishes and writes, which takes ten times as long as folding them. */
 const PUBLISHED_PER_TURN = 500
 
-/** Splits what was received: between transactions where that is possible. */
+/** Splits received logs between transactions, unless one transaction alone is too long. */
 export const splitReceived = (batch: Batch<IngestEvent>): readonly Batch<IngestEvent>[] =>
   split(batch, FOLDED_PER_TURN, receivedCount, (event) =>
     event.type === 'logs' ? chunkTransactions(event.logs).map((logs) => ({ ...event, logs })) : [event],
   )
 
-/** Splits what is folded, at any log. A sealed block stays whole: its settling takes the turns that it needs. */
+/** Splits folded logs anywhere. A sealed block stays whole: its settling takes the turns that it needs. */
 export const splitFolded = (batch: Batch<FoldedEvent>): readonly Batch<FoldedEvent>[] =>
   split(batch, PUBLISHED_PER_TURN, foldedCount, (event) =>
     event.type === 'pendingLogs'
@@ -24,7 +24,7 @@ export const splitFolded = (batch: Batch<FoldedEvent>): readonly Batch<FoldedEve
       : [event],
   )
 
-/** Batches of at most `bound` logs each, in the same order. Most batches are small and stay as they are. */
+/** Batches of at most `bound` logs each, in the same order. */
 function split<Event>(
   batch: Batch<Event>,
   bound: number,
