@@ -1,14 +1,11 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 
-/** So much of the write-ahead log is flushed and copied into the file at once. */
+/** Size at which the write-ahead log is flushed and copied into the file. */
 const CHECKPOINT_BYTES = 4 * 1_048_576
-/** A transaction changes some pages in any case, and a page holds more than the text. */
+/** Every transaction changes some pages, and a page holds more than the text. */
 const [TRANSACTION_BYTES, BYTES_PER_CHAR] = [16_384, 1.25]
 
-/**
- * Flushes the write-ahead log to the disk. The checkpoints that SQLite starts by itself hide a failure, and then nothing is
- * durable and the log grows.
- */
+/** Flushes the write-ahead log to the disk. SQLite's automatic checkpoints hide a failure, so the log would grow unflushed. */
 export class Checkpoints {
   readonly #passive: StatementSync
   readonly #complete: StatementSync
@@ -28,15 +25,15 @@ export class Checkpoints {
     if (this.#bytes >= CHECKPOINT_BYTES && this.#holds === 0) this.#run(this.#passive)
   }
 
-  /** Afterwards all that was committed is on the disk, unless a failure was reported. */
+  /** When it returns, every committed transaction is on the disk. Throws if the disk fails. */
   complete(): void {
     this.#completions += 1
     this.#run(this.#complete)
   }
 
   /**
-   * Writes all into the file, and then nothing more until the result is called, so that the file can be copied. The result says
-   * whether that held: what must be on the disk at once is written all the same.
+   * Completes the file and then leaves it unchanged, so that it can be copied, until the returned function is called. That function
+   * returns whether the file stayed unchanged: a transaction that must be on the disk at once is written all the same.
    */
   hold(): () => boolean {
     this.complete()

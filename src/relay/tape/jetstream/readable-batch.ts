@@ -6,13 +6,12 @@ import { SEQ_BOUND } from '../runs.ts'
 import type { Entry } from '../tape.ts'
 import { channelOf, entryOf } from '../tape-row.ts'
 
-/** A message of the stream of which the tape can take over all, or why it cannot. */
 export type ReadMessage =
   | { readonly kind: 'batch'; readonly batch: BatchMessage; readonly entries: readonly Entry[] }
   | { readonly kind: 'otherVersion'; readonly version: number }
   | { readonly kind: 'unreadable' }
 
-/** Anybody who reaches NATS may have written the message. What is taken over stays in the file, so all of it is checked before. */
+/** Checks all of a message: anybody who reaches NATS may have written it, and the tape's file keeps what it takes over. */
 export function readMessage(bytes: Uint8Array): ReadMessage {
   try {
     const batch = decodeBatch(bytes)
@@ -21,12 +20,12 @@ export function readMessage(bytes: Uint8Array): ReadMessage {
     const version = otherVersionOf(bytes)
     return version === null ? { kind: 'unreadable' } : { kind: 'otherVersion', version }
   } catch {
-    // Values that are nested too deep.
+    // Values that are nested too deep overflow the stack.
     return { kind: 'unreadable' }
   }
 }
 
-/** Null where an update or a number is wrong. */
+/** Null if an update or a number is wrong. */
 function entriesOf({ epoch, after, first, texts, lastSeqs }: BatchMessage): readonly Entry[] | null {
   if (lastSeqs?.some(([, seq]) => seq > after)) return null
   if (texts.length === 0) return []
@@ -43,7 +42,6 @@ function isReadable({ seq, text, update }: Entry, epoch: string): boolean {
   return prev === null || (prev.epoch === epoch && prev.seq < seq)
 }
 
-/** Whether each note has the shape that its readers expect, and can be stored. */
 const areReadable = (notes: BatchMessage['notes']): boolean =>
   JSON.stringify(notes) !== undefined &&
   Object.entries(notes).every(([name, value]) => value === null || isReadableNote(name, value))
