@@ -8,21 +8,41 @@ import { ListenError } from '../edge/http/http-server.ts'
 import { SharedUsage } from '../edge/limits/shared-usage.ts'
 import { openMetrics } from '../metrics.ts'
 import { openServer, type Relay, type RelayOptions, tapePorts } from '../relay.ts'
+import { decodeBatch } from '../tape/batch-message.ts'
+import { Notes } from '../tape/notes.ts'
+import { type Entry, NotLeadingError } from '../tape/tape.ts'
+import { openTapeFile, TapeFile } from '../tape/tape-file.ts'
+import { entryOf } from '../tape/tape-row.ts'
 import { TAPE_FILE_NAME } from '../tape/tape-schema.ts'
 import type { WorkerOrder, WorkerReport } from './worker-messages.ts'
-import { openWorkerTape, type WorkerTape } from './worker-tape.ts'
 
 type GivenOptions = Pick<RelayOptions, 'log' | 'loadDocuments'>
 
-/** Serves clients with the tape that the process writes which started this one. Ends with it, or when it says so. */
+/** Serves clients with the tape of the process that started this one. Ends when that process ends or orders it. */
 export function runWorker(config: Config, given: GivenOptions): void {
   const worker = new ServingWorker(config, given)
   process.on('message', (order: WorkerOrder) => worker.execute(order))
   process.once('disconnect', () => worker.stop())
-  // A signal to the process group is for the process that writes: it stops the workers.
+  // A signal to the process group is for the writing process, which stops the workers itself.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => {})
   for (const event of ['uncaughtException', 'unhandledRejection'] as const)
     process.on(event, (failure) => worker.onFailure(failure))
+}
+
+/** A copy of the tape, kept up to date by the batches that the writing process sends. */
+class WorkerTape extends TapeFile {
+  override async append(): Promise<readonly Entry[]> {
+    throw new NotLeadingError('another process writes the tape')
+  }
+
+  /** Takes over a batch. The copy may already contain its first updates. */
+  receive(bytes: Uint8Array): void {
+    const batch = decodeBatch(bytes)
+    if (!batch) throw new Error('a batch from the writing process cannot be read')
+    const { first, texts, notes, keepAfter } = batch
+    const entries = texts.map((text, index) => entryOf([first + index, text])).filter(({ seq }) => seq > this.end())
+    this.write(entries, new Notes(notes), keepAfter ?? Number.POSITIVE_INFINITY)
+  }
 }
 
 class ServingWorker {
@@ -70,12 +90,12 @@ class ServingWorker {
   }
 
   stop(): void {
-    void (async () => {
-      // One that never opened has said why.
-      const relay = await this.#opening?.catch(() => null)
-      await relay?.stop()
-      process.exit(0)
-    })().catch((failure: unknown) => this.onFailure(failure))
+    // A relay that failed to open has already reported its failure.
+    const stopped = this.#opening?.catch(() => null).then((relay) => relay?.stop())
+    void Promise.resolve(stopped).then(
+      () => process.exit(0),
+      (failure: unknown) => this.onFailure(failure),
+    )
   }
 
   onFailure(failure: unknown): void {
@@ -86,7 +106,8 @@ class ServingWorker {
   async #start({ dir, source, upstream, usageFile, tokenSecret, port }: Extract<WorkerOrder, { do: 'start' }>): Promise<void> {
     if (source) await copyFile(source, join(dir, TAPE_FILE_NAME))
     const config = withUpstream(this.#config, upstream)
-    const tape = openWorkerTape({ ...config.tape, dataDir: dir, ...tapePorts })
+    const tapeOptions = { ...config.tape, dataDir: dir, ...tapePorts }
+    const tape = openTapeFile(tapeOptions, (database) => new WorkerTape(database, tapeOptions))
     this.#tape = tape
     const sharedUsage = new SharedUsage(usageFile, cluster.worker?.id ?? 0)
     this.#usage = sharedUsage
@@ -111,7 +132,7 @@ class ServingWorker {
     report({ did: 'fail', message: failure.message })
   }
 
-  /** The metrics of all processes. */
+  /** Asks the writing process for the metrics of all processes. */
   #askMetrics(): Promise<string> {
     this.#requests += 1
     const request = this.#requests
