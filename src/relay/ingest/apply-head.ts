@@ -1,5 +1,4 @@
-import { isoFromSecondsOrNull } from '../../lib/iso-time.ts'
-import type { Block, Head } from '../../protocol/fields.ts'
+import type { Head } from '../../protocol/fields.ts'
 import type { SealedBlock } from '../chain/sealed/block-logs.ts'
 import type { SourceStatusNote } from '../tape/notes.ts'
 import type { BlockTime, IngestState } from './ingest-state.ts'
@@ -35,11 +34,12 @@ export function recordNewestSettled(state: IngestState, { number, timestamp }: B
 export function applyFinality(
   state: IngestState,
   { stage, block }: { readonly stage: 'safe' | 'finalized'; readonly block: Pick<SealedBlock, 'number' | 'hash' | 'timestamp'> },
-  { time }: Moment,
+  { time, blockOf }: Moment,
 ): readonly Publication[] {
-  if (stage === 'safe') state.ledger.setSafe(block.number)
-  raiseHead(state, { [stage]: block.number, sealed: block.number })
-  return [forAllTokens({ type: 'finality', stage, block: blockFieldOf(block) }, time)]
+  const { number, hash, timestamp } = block
+  if (stage === 'safe') state.ledger.setSafe(number)
+  raiseHead(state, { [stage]: number, sealed: number })
+  return [forAllTokens({ type: 'finality', stage, block: blockOf(number, hash, timestamp) }, time)]
 }
 
 export function applyStatus(
@@ -51,12 +51,6 @@ export function applyStatus(
   state.status = { source, reason, started_at: time }
   return [forAllTokens({ type: 'status', source, started_at: time, reason, head: state.head }, time)]
 }
-
-export const blockFieldOf = ({ number, hash, timestamp }: Pick<SealedBlock, 'number' | 'hash' | 'timestamp'>): Block => ({
-  number,
-  hash,
-  timestamp: isoFromSecondsOrNull(timestamp),
-})
 
 const higher = (before: number | null, now: number | null): number | null =>
   before === null || (now !== null && now > before) ? now : before

@@ -11,10 +11,7 @@ export const CLAIMED_TIMES_BOUND = 64
 /** A believed time may be this many blocks ahead of the settled blocks. Those between are sealed, but not read yet. */
 const UNSETTLED_BLOCKS_BOUND = 2
 
-/**
- * Records one answer about the time of an unsettled block. A single answer proves nothing: the relay believes a time once
- * two answers agree and one of them is a header that it asked for.
- */
+/** Records one answer about the time of a block. The relay believes it once two answers agree, one of them a requested header. */
 export function observeClaimedTime(
   state: IngestState,
   { number, timestamp }: BlockTime,
@@ -77,7 +74,6 @@ export function applyDue(
   ]
 }
 
-/** Publishes the market session at chain time if it differs from the last published one. */
 export function applySession(state: IngestState, { time }: Moment): readonly Publication[] {
   const { sessionAt, chainTime } = state
   if (!sessionAt || !chainTime) return NOTHING

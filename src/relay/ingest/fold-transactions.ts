@@ -20,7 +20,6 @@ export type FoldedEvent =
 /** Events that may overtake logs, because they do not depend on published facts. */
 const passThroughTypes: ReadonlySet<IngestEvent['type']> = new Set(['head', 'status', 'finality', 'unreadable'])
 
-/** Decodes the logs of a batch, and folds the logs of each transaction together. */
 export function foldTransactions({ events, ...times }: Batch<IngestEvent>, folder: LogFolder): Batch<FoldedEvent> {
   const folded: FoldedEvent[] = []
   let received: ReceivedLogs[] = []

@@ -28,7 +28,6 @@ export type ChainTime = { readonly number: number; readonly timestamp: number }
 /** All that the ingest knows. One file changes each field, and all of it survives a restart. */
 export type IngestState = {
   readonly epoch: string
-  /** The number of the next update. Only the ingest writes updates. */
   nextSeq: number
   /** The end of the tape before this batch. */
   tapeEnd: number
@@ -50,9 +49,7 @@ export type IngestState = {
   /** The highest block whose time is known while blocks before it are not settled. */
   aheadBlock: BlockTime | null
   readonly tokens: Map<Hex, Token>
-  /** Finds the tokens of the feeds; null without feeds. */
   readonly directory: Directory | null
-  /** The tokens that changed in this batch. */
   readonly changedTokens: Set<Token['address']>
   /** Tokens with a scheduled multiplier whose time no block has reached. */
   readonly scheduled: Set<Hex>
@@ -66,18 +63,14 @@ export type IngestState = {
   /** Steady time of the last log, head or sealed block; null before the first. */
   chainSeenAt: number | null
   feeds: readonly PriceFeed[]
-  /** The addresses of the feeds' aggregators. */
   feedAddresses: ReadonlySet<Hex>
   readonly quoteSettings: QuoteSettings
-  /** The latest quotes of each token, one per pool. */
   readonly quotes: Map<Hex, TokenQuotes>
   /** The pools that this run has read: a quote of the previous run says nothing about now. */
   readonly readPools: Set<Hex>
-  /** The tokens whose quotes changed in this batch. */
   readonly changedQuotes: Set<Hex>
   /** The market session at a time in seconds; null without a calendar. */
   readonly sessionAt: ((seconds: number) => MarketSession) | null
-  /** The last published market session. */
   session: MarketSession | null
   /** The token of each feed. It stays once it is found, because another token may take its symbol. */
   readonly tokenByFeed: Map<Hex, Hex>

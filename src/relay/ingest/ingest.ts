@@ -19,11 +19,10 @@ import { type ContractAnswer, pollContracts } from '../chain/contracts/call-poll
 import { LogFolder } from '../chain/logs/log-folder.ts'
 import type { FindLog } from '../chain/logs/read-logs.ts'
 import { PoolPoller } from '../chain/pools/pool-poller.ts'
-import type { ConfirmChain, RequestBatchFn, RequestFn } from '../chain/rpc/endpoint-pool.ts'
+import type { RequestBatchFn } from '../chain/rpc/endpoint-pool.ts'
 import type { OpenKeys } from '../chain/sealed/block-logs.ts'
 import { type ChainEvent, type SourceOptions, source } from '../chain/source/source.ts'
-import type { FeedSetting } from '../config/feeds.ts'
-import type { PoolSetting } from '../config/pools.ts'
+import type { Config } from '../config/config.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
 import { isSameList, listedAddresses } from '../tokens/list/list-diff.ts'
 import type { PolledList } from '../tokens/list/list-poller.ts'
@@ -39,41 +38,26 @@ import { restoreState } from './restore.ts'
 const TOKENS_PER_TURN = 66
 
 /** The ingest has no clock, random numbers or sockets of its own: it depends on these inputs only. */
-export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 'count'> & {
-  readonly tape: Tape
-  /** Writes a batch; by default the tape's own method. */
-  readonly append?: Tape['append']
-  readonly request: RequestFn
-  readonly requestBatch: RequestBatchFn
-  readonly confirmChain: ConfirmChain
-  readonly link: SourceOptions['link']
-  readonly linkCount?: number
-  readonly leaveEndpoint?: () => void
-  /** The pre-confirmed logs that other ingesters received. */
-  readonly peerLogs?: Observable<ChainEvent>
-  /** Receives every chain event before the ingest publishes it. Must not block. */
-  readonly onChainEvent: (event: ChainEvent) => void
-  /** The polled lists. `known` are the tokens that the previous run had listed. */
-  readonly lists: (known: readonly Hex[]) => Observable<PolledList | null>
-  readonly settings: {
-    readonly pendingPollMs: number
-    readonly silenceMs: number
-    readonly finalityPollMs: number
-    readonly backfillLimitMs: number
-    readonly navStaleAfterMs: number
-    readonly feeds: readonly FeedSetting[]
-    readonly stocksRefreshMs: number
-    readonly pools: readonly PoolSetting[]
-    readonly poolMinDepth: number
-    readonly oracleRegistry: Hex | null
-    readonly sessionAt: IngestState['sessionAt']
+export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 'count'> &
+  Pick<SourceOptions, 'request' | 'confirmChain' | 'link' | 'linkCount' | 'leaveEndpoint' | 'warn'> & {
+    readonly tape: Tape
+    /** Writes a batch; by default the tape's own method. */
+    readonly append?: Tape['append']
+    readonly requestBatch: RequestBatchFn
+    /** The pre-confirmed logs that other ingesters received. */
+    readonly peerLogs?: Observable<ChainEvent>
+    /** Receives every chain event before the ingest publishes it. Must not block. */
+    readonly onChainEvent: (event: ChainEvent) => void
+    /** The polled lists. `known` are the tokens that the previous run had listed. */
+    readonly lists: (known: readonly Hex[]) => Observable<PolledList | null>
+    readonly settings: Pick<SourceOptions, 'pendingPollMs' | 'silenceMs' | 'finalityPollMs' | 'backfillLimitMs'> &
+      Pick<Config['tokens'], 'navStaleAfterMs' | 'feeds' | 'stocksRefreshMs' | 'pools' | 'poolMinDepth' | 'oracleRegistry'> &
+      Pick<IngestState, 'sessionAt'>
   }
-  readonly warn: (kind: string, detail: unknown) => void
-}
 
 /** Restores the state from the tape. The returned pipeline runs and writes while it has a subscriber. */
 export async function openIngest(inputs: IngestInputs): Promise<Observable<readonly Entry[]>> {
-  const { tape, request, confirmChain, link, linkCount = 1, leaveEndpoint = () => {}, lists, clock, settings, warn } = inputs
+  const { tape, request, confirmChain, link, linkCount, leaveEndpoint, lists, clock, settings, warn } = inputs
   const { stocksRefreshMs, pools, oracleRegistry } = settings
   const poolMinDepth = { units: BigInt(settings.poolMinDepth), scale: 0 }
   const state = await restoreState(tape, { ...settings, quotes: { pools, poolMinDepth }, hasRegistry: oracleRegistry !== null })

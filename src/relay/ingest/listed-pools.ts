@@ -24,7 +24,6 @@ export class ListedPools {
   readonly #unknown = new Set<PoolSetting>()
   /** The pool of each setting. It stays while its token is listed, because another token may take its symbol. */
   readonly #resolved = new Map<PoolSetting, Pool>()
-  /** The pools of listed tokens, by the account that their movements name. */
   #byAccount: ReadonlyMap<Hex, readonly Pool[]> = new Map()
   readonly #byBlock = new BoundedMap<number, Set<Pool>>(BLOCKS_BOUND)
 

@@ -11,7 +11,6 @@ export type BatchTimes = { readonly at: number; readonly wallTime: number }
 export type Moment = NavTiming & {
   /** Steady time, for durations. `now` is wall time. */
   readonly at: number
-  /** `now` as text. */
   readonly time: string
   readonly navOf: (reading: NavReading, frozen: boolean | null) => Nav
   /** `timestamp` is in seconds. */

@@ -19,7 +19,6 @@ import type { IngestState } from './ingest-state.ts'
 import type { Moment } from './moment.ts'
 import { setTokenWithNav } from './token-updates.ts'
 
-/** Applies the aggregator and newest round of a feed. */
 export function applyFeedAnswer(state: IngestState, answer: FeedContractState, moment: Moment): readonly Draft[] {
   const feeds = applyFeedCall(state.feeds, answer)
   if (!isDeepStrictEqual(feeds, state.feeds)) {

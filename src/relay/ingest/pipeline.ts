@@ -37,7 +37,6 @@ export const pipeline = (inputs: PipelineInputs): Observable<readonly Entry[]> =
   )
 }
 
-/** Collects the events of one turn of the event loop, and adds its times. */
 const batchPerTick =
   <Event>(tick: PipelineInputs['tick'], clock: SchedulerLike, wallTime: () => number) =>
   (events: Observable<Event>): Observable<Batch<Event>> =>

@@ -50,10 +50,7 @@ export type Reduction = {
 
 type EventOutput = { readonly publications: readonly Publication[] } & Partial<LogCounts>
 
-/**
- * Applies a batch to the state, and returns what it publishes. It is deterministic: no clock, no I/O. It yields a large block
- * in parts, each with the notes of the changes so far.
- */
+/** Applies a batch to the state, and returns its updates; no clock, no I/O. A large block takes parts, each with its notes. */
 export function* reduce(state: IngestState, { events, ...times }: Batch<FoldedEvent>): Generator<Reduction, Reduction> {
   const moment = openMoment(times, state.navStaleAfterMs)
   // A key that is open now must not be evicted before its seal or retract is written.
@@ -80,18 +77,12 @@ export function* reduce(state: IngestState, { events, ...times }: Batch<FoldedEv
 /** Backfilled blocks are old: their time says nothing about the market session now. */
 const isBackfilled = (event: FoldedEvent): boolean => event.type === 'sealed' && event.blocks.every(({ via }) => via === 'backfill')
 
-/** `before` is the state before these updates. */
-type ReductionPart = {
-  readonly before: IngestState
-  readonly updates: Draft[]
-  readonly counts: { -readonly [Name in keyof LogCounts]: number }
-}
-
-const openPart = (state: IngestState): ReductionPart => ({
+const openPart = (state: IngestState) => ({
   before: { ...state },
-  updates: [],
+  updates: [] as Draft[],
   counts: { repeated: 0, unlisted: 0, unreadable: 0 },
 })
+type ReductionPart = ReturnType<typeof openPart>
 
 function addOutput({ updates, counts }: ReductionPart, state: IngestState, output: EventOutput, moment: Moment): void {
   const { publications, repeated = 0, unlisted = 0, unreadable = 0 } = output
@@ -220,7 +211,6 @@ function advanceCursor(
   return advanceAheadBlock(state, moment)
 }
 
-/** The notes that changed since `before`. */
 function takeNotes(before: IngestState, state: IngestState): Notes {
   const { head, status, newestSettled, chainTime, listReadAt, listOrder, feeds, restartCursor, ledger, session } = state
   const notes = new Notes()

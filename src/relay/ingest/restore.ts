@@ -32,7 +32,6 @@ import { trackToken } from './token-updates.ts'
 const RestartPoint = z.object({
   block: z.int(),
   hash: Bytes32.nullable(),
-  /** The newest settled block. */
   settled: z.int(),
   /** A restart reads the tape after this number. */
   seq: z.int(),
@@ -63,7 +62,6 @@ export type StateSettings = {
   readonly sessionAt: IngestState['sessionAt']
 }
 
-/** The state in which the previous run left the tape. */
 export async function restoreState(tape: Tape, settings: StateSettings): Promise<IngestState> {
   const { navStaleAfterMs, feeds: feedSettings, quotes: quoteSettings, hasRegistry, sessionAt } = settings
   const restartPoint = tape.note(restartPointNote)
@@ -117,24 +115,20 @@ function restoreQuotes(
 ): Pick<IngestState, 'quotes' | 'changedQuotes'> {
   const [quotes, changedQuotes] = [new Map<Hex, TokenQuotes>(), new Set<Hex>()]
   for (const [key, stored] of tape.notes(quoteNotes)) {
-    const isOf = (token: string) => {
-      const found = directory?.find(token)
-      return found?.kind === 'found' && found.token.address === key
-    }
-    const kept = stored.filter(({ venue }) =>
-      pools.some(
-        ({ id, kind, token, currency }) =>
-          id === venue.pool && kind === venue.kind && currency.address === venue.currency.address && isOf(token),
-      ),
-    )
     const address = key as Hex
+    const ofToken = pools.filter(({ token }) => {
+      const found = directory?.find(token)
+      return found?.kind === 'found' && found.token.address === address
+    })
+    const isKept = ({ venue: { pool, kind, currency } }: TokenQuotes[number]) =>
+      ofToken.some((own) => own.id === pool && own.kind === kind && own.currency.address === currency.address)
+    const kept = stored.filter(isKept)
     if (kept.length < stored.length) changedQuotes.add(address)
     if (kept.length > 0) quotes.set(address, kept)
   }
   return { quotes, changedQuotes }
 }
 
-/** Fills a ledger with what the previous run published. */
 async function restoreLedger(tape: Tape, restartPoint: RestartPoint | undefined): Promise<Ledger> {
   const ledger = new Ledger()
   let seq = restartPoint?.seq ?? tape.oldest()

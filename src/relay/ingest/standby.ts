@@ -33,7 +33,6 @@ export function openStandby(inputs: StandbyInputs): Observable<ChainEvent> {
   )
 }
 
-/** Runs the ingest while this process leads, and the standby otherwise. */
 export const whileLeading = <Published>(
   leadership: Observable<boolean>,
   openIngest: () => Promise<Observable<Published>>,

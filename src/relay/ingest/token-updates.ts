@@ -39,7 +39,6 @@ export function applyList(state: IngestState, list: ListReading, moment: Moment)
   const order = partial && all.missing.length > 0 ? [...all.order, ...all.missing] : all.order
   state.listReadAt = moment.at
   if (!state.listOrder || !isSameList(state.listOrder, order)) state.listOrder = order
-  // The NAVs of omitted tokens grow older too.
   return drafts.concat(applyChanges(state, refreshNavs(state.tokens, moment, all.missing)))
 }
 
@@ -55,7 +54,6 @@ export function applyTokenAnswer(state: IngestState, answer: TokenContractState,
   return applyReport(state, token, applyCall(token, answer, moment))
 }
 
-/** Applies the answer of the oracle's registry: whether the feed of a token is frozen. */
 export function applyFrozen(
   state: IngestState,
   { address, frozen }: { readonly address: Hex; readonly frozen: boolean | null },

@@ -1,30 +1,43 @@
 import { z } from 'zod'
 import { parseJson } from '../../lib/json.ts'
-import type { ChannelSeqs } from './last-seqs.ts'
-import type { Notes } from './notes.ts'
+import { parsePosition } from '../../protocol/position.ts'
+import { Update } from '../../protocol/updates.ts'
+import { isReadableNote, type Notes } from './notes.ts'
 import { SEQ_BOUND } from './runs.ts'
 import type { Entry } from './tape.ts'
+import { channelOf, entryOf } from './tape-row.ts'
 import { SCHEMA_VERSION } from './tape-schema.ts'
 
 /** An epoch is part of every position, and positions are short. */
 const EPOCH_BOUND_CHARS = 32
 
-/** A batch as other processes receive it: the texts of its numbered updates, and its notes. */
-export type BatchMessage = {
-  readonly epoch: string
-  readonly epochBeganAt: number
+const Seq = z.int().min(0).max(SEQ_BOUND)
+const Header = z.object({
+  version: z.int(),
+  epoch: z
+    .string()
+    .max(EPOCH_BOUND_CHARS)
+    .regex(/^[0-9a-z]+$/),
+  epochBeganAt: z.number(),
   /** The end of the tape before this batch. A reader whose tape ends elsewhere has missed a batch. */
-  readonly after: number
+  after: Seq,
   /** The number of the first update. The others follow without a hole. */
-  readonly first: number
-  readonly texts: readonly string[]
-  readonly notes: Readonly<Record<string, unknown>>
-  readonly keepAfter: number | null
+  first: Seq,
+  count: z.int().min(0),
+  notes: z.record(z.string(), z.unknown()),
+  keepAfter: z.number().nullable(),
   /** The last number of each token and type. Only a checkpoint has them, and then `notes` are all notes of the tape. */
-  readonly lastSeqs: ChannelSeqs | null
+  lastSeqs: z
+    .array(z.tuple([z.string().regex(/^\S+ \w+$/), Seq]).readonly())
+    .readonly()
+    .nullable(),
   /** The leader stops after this batch, so another ingester can take over at once. */
-  readonly resigns: boolean
-}
+  resigns: z.boolean(),
+})
+const Versioned = Header.pick({ version: true })
+
+/** A batch as other processes receive it: the texts of its numbered updates, and its notes. */
+export type BatchMessage = Readonly<Omit<z.infer<typeof Header>, 'version' | 'count'>> & { readonly texts: readonly string[] }
 
 /** The message of a batch. `after` is the end of the tape before it. */
 export const batchMessageOf = (
@@ -42,25 +55,6 @@ export const batchMessageOf = (
   ...{ lastSeqs: null, resigns: false },
 })
 
-const Seq = z.int().min(0).max(SEQ_BOUND)
-const Header = z.object({
-  version: z.int(),
-  epoch: z
-    .string()
-    .max(EPOCH_BOUND_CHARS)
-    .regex(/^[0-9a-z]+$/),
-  epochBeganAt: z.number(),
-  after: Seq,
-  first: Seq,
-  count: z.int().min(0),
-  notes: z.record(z.string(), z.unknown()),
-  keepAfter: z.number().nullable(),
-  lastSeqs: z.array(z.tuple([z.string().regex(/^\S+ \w+$/), Seq])).nullable(),
-  resigns: z.boolean(),
-})
-
-const Versioned = Header.pick({ version: true })
-
 /** One line of JSON, then one line for each update. The version is that of the tape's file, which holds the same notes. */
 export function encodeBatch({ texts, ...rest }: BatchMessage): Uint8Array {
   return Buffer.from([JSON.stringify({ version: SCHEMA_VERSION, ...rest, count: texts.length }), ...texts].join('\n'))
@@ -77,11 +71,45 @@ export function decodeBatch(bytes: Uint8Array): BatchMessage | null {
   return lines.length === count ? { ...batch, texts: lines } : null
 }
 
-/** The version of a batch that only another version of stocktape can read; null for all other bytes. */
-export function otherVersionOf(bytes: Uint8Array): number | null {
-  const { version = SCHEMA_VERSION } = Versioned.safeParse(parseJson(splitHead(bytes)[0])).data ?? {}
-  return version === SCHEMA_VERSION ? null : version
+export type ReadableBatch = { readonly batch: BatchMessage; readonly entries: readonly Entry[] }
+
+/** `otherVersion` is the version of a batch that only another version of stocktape can read; null for all other bytes. */
+type UnreadableMessage = { readonly batch: null; readonly otherVersion: number | null }
+
+/** Checks all of a message: anybody who reaches NATS may have written it, and the tape's file keeps what it takes over. */
+export function readMessage(bytes: Uint8Array): ReadableBatch | UnreadableMessage {
+  try {
+    const batch = decodeBatch(bytes)
+    const entries = batch && entriesOf(batch)
+    if (batch && entries && areReadable(batch.notes)) return { batch, entries }
+    const { version = SCHEMA_VERSION } = Versioned.safeParse(parseJson(splitHead(bytes)[0])).data ?? {}
+    return { batch: null, otherVersion: version === SCHEMA_VERSION ? null : version }
+  } catch {
+    // Values that are nested too deep overflow the stack.
+    return { batch: null, otherVersion: null }
+  }
 }
+
+/** Null if an update or a number is wrong. */
+function entriesOf({ epoch, after, first, texts, lastSeqs }: BatchMessage): readonly Entry[] | null {
+  if (lastSeqs?.some(([, seq]) => seq > after)) return null
+  if (texts.length === 0) return []
+  if (first <= after || first + texts.length > SEQ_BOUND) return null
+  const entries = texts.map((text, nth) => entryOf([first + nth, text]))
+  return entries.every((entry) => isReadable(entry, epoch)) ? entries : null
+}
+
+function isReadable({ seq, text, update }: Entry, epoch: string): boolean {
+  if (!Update.safeParse(update).success || !Number.isFinite(Date.parse(update.time))) return false
+  const { type, address } = channelOf(text)
+  if (type !== update.type || address !== update.address || update.id !== `${epoch}.${seq}`) return false
+  const prev = update.prev === null ? null : parsePosition(update.prev)
+  return prev === null || (prev.epoch === epoch && prev.seq < seq)
+}
+
+const areReadable = (notes: BatchMessage['notes']): boolean =>
+  JSON.stringify(notes) !== undefined &&
+  Object.entries(notes).every(([name, value]) => value === null || isReadableNote(name, value))
 
 function splitHead(bytes: Uint8Array): readonly [head: string, texts: string | null] {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')

@@ -19,7 +19,6 @@ export class Checkpoints {
     this.#complete = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)')
   }
 
-  /** A transaction with this much text was committed. */
   onCommit(chars: number): void {
     this.#bytes += TRANSACTION_BYTES + chars * BYTES_PER_CHAR
     if (this.#bytes >= CHECKPOINT_BYTES && this.#holds === 0) this.#run(this.#passive)
@@ -31,10 +30,7 @@ export class Checkpoints {
     this.#run(this.#complete)
   }
 
-  /**
-   * Completes the file and then leaves it unchanged, so that it can be copied, until the returned function is called. That function
-   * returns whether the file stayed unchanged: a transaction that must be on the disk at once is written all the same.
-   */
+  /** Completes the file and leaves it unchanged until the returned function is called, which returns whether it stayed unchanged. */
   hold(): () => boolean {
     this.complete()
     const completions = this.#completions

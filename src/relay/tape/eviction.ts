@@ -20,10 +20,8 @@ const OPEN_GROWTH = 262_144
 /** `clearedUpTo`: eviction by count finds no update up to this number. */
 type EvictionState = { readonly count: number; readonly oldest: number; readonly clearedUpTo: number }
 
-/** `state` is the state once the evicted updates are gone. */
 type EvictionResult = { readonly evicted: readonly number[]; readonly state: EvictionState }
 
-/** Counts the updates on the tape and evicts those that are too old or too many. */
 export class Eviction {
   readonly #bounds: EvictionBounds
   readonly #statements: ReturnType<typeof prepareStatements>
@@ -78,7 +76,6 @@ export class Eviction {
     return { evicted: [], state: { ...this.#state, count: this.#state.count + added } }
   }
 
-  /** Writes the state after the update `end`, inside a transaction. */
   save(end: number, { count, oldest } = this.#state): void {
     if (oldest !== this.#state.oldest) this.#statements.writeMeta.run('oldest', String(oldest))
     this.#statements.writeMeta.run('count', String(count))

@@ -4,7 +4,6 @@ import { channelOf, prepareRows, type TapeRow } from './tape-row.ts'
 
 /** Updates between two saves. Opening the tape reads the updates after the last save. */
 const SAVE_INTERVAL = 4_096
-/** Stands for the address of updates that concern all tokens. */
 const ALL_TOKENS = '*'
 
 /** The last numbers by channel: the address and the type, with a space between. */
@@ -13,7 +12,6 @@ export type ChannelSeqs = readonly (readonly [channel: string, seq: number])[]
 /** The last number of each token and type, which makes `prev`. It outlives the updates themselves. */
 export class LastSeqs {
   readonly #seqs = new SeqMap()
-  /** Numbers that the open transaction writes. */
   readonly #pending = new SeqMap()
   /** Numbers that changed since the last save. */
   readonly #unsaved = new SeqMap()

@@ -3,7 +3,6 @@ import { resultCodeOf, TAPE_COLUMNS, tableColumns } from './tape-schema.ts'
 
 /** Limits of the updates in memory. Beyond them the process ends, and a restart reads the rest from the chain. */
 const [TEXT_BOUND_CHARS, COUNT_BOUND] = [33_554_432, 65_536]
-/** Interval between two attempts to write the file. */
 const RETRY_MS = 5_000
 
 /** The primary result codes of SQLite that mean the disk. Any other failure is a bug. */
@@ -17,17 +16,13 @@ export type DiskFailure = {
   readonly isUnflushed: boolean
 }
 
-/** The failure of the disk behind an error; null for every other error. */
 export function diskFailureOf(error: unknown): DiskFailure | null {
   const code = resultCodeOf(error)
   if (!(error instanceof Error) || !diskCodes.has(code & 0xff)) return null
   return { message: error.message, isUnflushed: flushCodes.has(code) }
 }
 
-/**
- * Tables in memory that take the writes while the disk fails. SQLite finds a temporary table before the table of that name in the
- * file, so all statements keep working. For the updates, memory holds only the new ones.
- */
+/** Tables in memory for writes while the disk fails. SQLite prefers a temporary table of the same name, so all statements work. */
 export class MemoryOverlay {
   readonly #database: DatabaseSync
   readonly #now: () => number
@@ -47,7 +42,6 @@ export class MemoryOverlay {
     return this.#failure
   }
 
-  /** The number of updates that are in memory only. */
   get count(): number {
     return this.#count
   }

@@ -8,7 +8,6 @@ import type { Token } from '../tokens/token.ts'
 
 export type Note<Value> = { readonly name: string; readonly read: (stored: unknown) => Value }
 
-/** Notes of one kind, each stored under its own key. */
 export type NoteFamily<Value> = { readonly prefix: string; readonly at: (key: string) => Note<Value> }
 
 /** The schemas of the notes that this process may read, by name; those of a family by its prefix. */
@@ -34,7 +33,6 @@ export function isReadableNote(name: string, value: unknown): boolean {
 
 export interface NoteReader {
   note<Value>(note: Note<Value>): Value | undefined
-  /** Every note of a family, by its key. */
   notes<Value>(family: NoteFamily<Value>): ReadonlyMap<string, Value>
 }
 
@@ -59,7 +57,6 @@ export class Notes implements NoteReader {
     return this
   }
 
-  /** Applies the notes of a batch. */
   merge(batch: Notes): void {
     for (const [name, value] of batch) {
       if (value === null) this.#values.delete(name)
@@ -99,9 +96,7 @@ export const newestSettledNote = defineNote<SealedBlockTime>('newest-settled', z
 /** Steady time in ms of the last reading of the list. Every poll writes it; only a changed order is written. */
 export const listReadNote = defineNote<number>('list-read', Milliseconds)
 export const listOrderNote = defineNote<readonly Hex[]>('list-order', z.array(Address))
-/** Each token as last published, by address. */
 export const tokenNotes = defineNotes<Token>('token/', StoredToken)
-/** The latest quotes of each token, by address. */
 export const quoteNotes = defineNotes<TokenQuotes>('quote/', z.array(z.object(quoteFields)))
 /** The last published market session; null without a calendar. */
 export const sessionNote = defineNote<{ readonly session: MarketSession | null }>(

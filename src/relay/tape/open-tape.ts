@@ -20,9 +20,7 @@ export type RelayTape = {
   readonly tape: TapeFile
   /** Whether this process writes the tape: now, and at every change. */
   readonly leadership: Observable<boolean> | null
-  /** The ingesters that share the tape; null if this process is none of them. */
   readonly peers: Peers | null
-  /** Whether the tape lacks current updates. */
   readonly isCut: () => boolean
 }
 

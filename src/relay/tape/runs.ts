@@ -13,10 +13,7 @@ const STEP_MS = 1_000
 /** A run of the relay. `previous_end` is the last number before it that the store knows. */
 type Run = { readonly first: number; readonly previous_end: number }
 
-/**
- * The runs that wrote the tape. Each begins at the microseconds since the epoch began, so no number is given twice, even
- * after a power loss that took the end of the tape or after the restore of a backup.
- */
+/** The runs that wrote the tape. Each begins at the microseconds since the epoch began, so even after a power loss no number repeats. */
 export class Runs {
   readonly #database: DatabaseSync
   #runs: readonly Run[]
@@ -38,7 +35,6 @@ export class Runs {
     this.#runs = this.#read()
   }
 
-  /** The first number of the last run. */
   get first(): number {
     return this.#runs.at(-1)?.first ?? 1
   }

@@ -24,7 +24,6 @@ export function subjectOfKey(key: string): number | null {
 export const subjectOfSeal = (address: Hex, block: number): number =>
   firstSubjectOf(block) + HALF + Number.parseInt(address.slice(-ADDRESS_DIGITS), 16)
 
-/** The first and the last subject of the seals of a block. */
 export const sealSubjectsOf = (block: number): readonly [number, number] => {
   const first = firstSubjectOf(block) + HALF
   return [first, first + HALF - 1]

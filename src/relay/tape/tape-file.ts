@@ -39,13 +39,11 @@ export type TapeFileOptions = EvictionBounds & {
   /** The clock of the updates' times; by default `now`. */
   readonly wallTime?: () => number
   readonly warn?: (kind: string, detail: unknown) => void
-  /** Receives the duration of each transaction that writes a batch. */
   readonly onCommit?: (seconds: number) => void
   /** The beginning of a tape in a new file; by default 0 of a new epoch. */
   readonly origin?: TapeOrigin | null
 }
 
-/** Opens a tape in a file. A failure names the folder. */
 export function openTapeFile<Opened>(options: TapeFileOptions, open: (database: DatabaseSync) => Opened): Opened {
   const { dataDir: dir, warn } = options
   const database = openDatabase(dir, warn)
@@ -62,7 +60,6 @@ export function openTapeFile<Opened>(options: TapeFileOptions, open: (database: 
 export abstract class TapeFile implements SearchableTape {
   readonly epoch: string
   readonly epochBeganAt: number
-  /** The age of the epoch when the file was opened. */
   protected readonly sinceEpochMs: number
   protected readonly isNew: boolean
   readonly #database: DatabaseSync
@@ -272,9 +269,8 @@ export abstract class TapeFile implements SearchableTape {
   }
 
   /**
-   * Leaves the file unchanged, so that another process can copy it, until `release` is called, which returns whether it stayed
-   * unchanged. New updates are in the log beside the file. This process cannot copy the file: opening it would drop its lock. A tape
-   * in memory writes the copy itself.
+   * Leaves the file unchanged for another process to copy, until `release` is called, which returns whether it stayed unchanged.
+   * This process cannot copy the file: opening it would drop its lock. A tape in memory writes the copy itself.
    */
   holdForCopy(path: string): { readonly source: string | null; readonly release: () => boolean } {
     const source = this.#database.location()
@@ -309,7 +305,6 @@ export abstract class TapeFile implements SearchableTape {
     this.#runs.begin(first, { oldest: this.oldest(), end: this.#end })
   }
 
-  /** Returns the latest stored time. */
   #writeEntries(entries: readonly Entry[]): number {
     let time = this.#time
     const stepsMs = this.#clockStepsMs()
@@ -372,7 +367,6 @@ export abstract class TapeFile implements SearchableTape {
     }
   }
 
-  /** Nothing is flushed while the tape is written to memory. */
   #flush(flush: () => void): void {
     if (!this.isInFile) return
     try {
@@ -438,11 +432,8 @@ function textOf(draft: Draft, id: string, prev: string | null): string {
   return `${json.slice(0, afterType)},"id":"${id}","prev":${prev === null ? null : `"${prev}"`}${json.slice(afterType)}`
 }
 
-function randomEpoch(random: () => number): string {
-  let epoch = ''
-  while (epoch.length < EPOCH_CHARS) epoch += Math.floor(random() * 36).toString(36)
-  return epoch
-}
+const randomEpoch = (random: () => number): string =>
+  Array.from({ length: EPOCH_CHARS }, () => Math.floor(random() * 36).toString(36)).join('')
 
 const lossOf = ({ failure, count }: MemoryOverlay): string =>
   `the tape cannot be written to the disk (${failure?.message}): ${count} updates are in memory only`

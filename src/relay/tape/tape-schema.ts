@@ -18,7 +18,6 @@ const settingsSql = `
 export const TAPE_COLUMNS =
   '(seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, evictable INTEGER NOT NULL, text TEXT NOT NULL, subject INTEGER) STRICT'
 
-/** The tables beside the tape. */
 export const tableColumns: Readonly<Record<string, string>> = {
   last_seqs: '(address TEXT NOT NULL, type TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (address, type)) STRICT, WITHOUT ROWID',
   channels:
@@ -83,7 +82,6 @@ export function tapeErrorOf(failure: unknown, dir: string, explain: (message: st
   return new TapeError(`the tape in DATA_DIR ${dir} is damaged (${message}): ${remedy}`)
 }
 
-/** Creates the tables in an empty file, and refuses a tape of another schema version. */
 function prepareSchema(database: DatabaseSync, dir: string): void {
   const version = Number(database.prepare('PRAGMA user_version').get()?.user_version)
   const isTape = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'meta'").get() !== undefined

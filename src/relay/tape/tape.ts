@@ -12,10 +12,7 @@ export type Follower = (batch: readonly Entry[], notes: Notes, keepAfter: number
 export type HistoryFilter = {
   readonly tokens: ReadonlySet<Hex> | null
   readonly types: ReadonlySet<UpdateType>
-  /**
-   * Also matches every `seal`, `retract` and `amend` of a key that was published as one of these types, or whose
-   * publication may be evicted. A reader may also find others of these three types.
-   */
+  /** Also matches the seals, retracts and amends of keys that were published as these types, or whose publication may be evicted. */
   readonly followersOf?: ReadonlySet<UpdateType>
 }
 
@@ -36,8 +33,8 @@ export interface Tape extends NoteReader {
   /** A new epoch begins only if the tape cannot prove that its numbers continue. */
   readonly epoch: string
   /**
-   * Numbers the updates and writes them with the notes in one transaction, then delivers both to the followers. Updates
-   * after the number `keepAfter` are not evicted, unless the tape exceeds its limit by 262,144.
+   * Writes the numbered updates and the notes in one transaction, then delivers both to the followers. Updates after the
+   * number `keepAfter` are not evicted, unless the tape exceeds its limit by 262,144.
    */
   append(drafts: readonly Draft[], notes?: Notes, keepAfter?: number): Promise<readonly Entry[]>
   /** Delivers every later batch until the returned function is called. */
@@ -46,16 +43,11 @@ export interface Tape extends NoteReader {
   readAfter(seq: number, limit: number): readonly Entry[] | Promise<readonly Entry[]>
   /** No update after this number has been evicted. */
   oldest(): number
-  /** The last number on the tape. */
   end(): number
-  /** The number of the next update. */
   next(): number
   /** For a number that was lost or never given: the end of the run before it. Null for any other number. */
   lostAfter(seq: number): number | null
-  /**
-   * Waits until a tape that another process writes contains this number, but not for long. Rejects if this process no longer
-   * receives the tape.
-   */
+  /** Waits a while for a number that another process writes. Rejects if this process no longer receives the tape. */
   reach?(seq: number): Promise<void>
   /** Whether positions that are given now survive the process. */
   readonly isDurable: boolean
@@ -64,10 +56,8 @@ export interface Tape extends NoteReader {
   close(): Promise<void>
 }
 
-/** An update that is not parsed. */
 export type StoredText = { readonly seq: number; readonly text: string }
 
-/** Searches the kept updates. */
 export interface TapeHistory {
   /** Like `readAfter`, for a reader of the whole tape that needs little of each update. */
   readTextsAfter(seq: number, limit: number): readonly StoredText[] | Promise<readonly StoredText[]>
@@ -75,10 +65,7 @@ export interface TapeHistory {
   openReader(filter: HistoryFilter): HistoryReader
   /** Estimates, without reading updates, how many a reader finds after a number. Stops counting at `countLimit`. */
   estimateCount(filter: HistoryFilter, after: number, countLimit: number): CountEstimate | Promise<CountEstimate>
-  /**
-   * Every kept update about an on-chain key, oldest first: its publication, amendments and retraction. Synchronous,
-   * because the hub matches a retraction in the step that delivers it.
-   */
+  /** Every kept update about a key, oldest first. Synchronous, because the hub matches a retract in the step that delivers it. */
   readKey(key: string): readonly Entry[]
   /** Every kept seal of a token's block, oldest first. None is evicted before the publications that it lists. */
   sealsOfToken(address: Hex, block: number): readonly Entry[]

@@ -66,7 +66,10 @@ class ServingWorker {
   execute(order: WorkerOrder): void {
     switch (order.do) {
       case 'start':
-        return void this.#start(order).catch((failure: unknown) => this.#onStartFailure(failure))
+        return void this.#start(order).catch((failure: unknown) => {
+          if (failure instanceof ListenError) report({ did: 'fail', message: failure.message })
+          else this.onFailure(failure)
+        })
       case 'moveUsage':
         return this.#usage?.moveTo(order.file)
       case 'batch':
@@ -127,12 +130,6 @@ class ServingWorker {
     report({ did: 'list' })
   }
 
-  #onStartFailure(failure: unknown): void {
-    if (!(failure instanceof ListenError)) return this.onFailure(failure)
-    report({ did: 'fail', message: failure.message })
-  }
-
-  /** Asks the writing process for the metrics of all processes. */
   #askMetrics(): Promise<string> {
     this.#requests += 1
     const request = this.#requests

@@ -64,11 +64,9 @@ class Workers {
   readonly listening = Promise.withResolvers<number>()
   readonly listed = Promise.withResolvers<void>()
   readonly #listeningSlots = new Set<number>()
-  /** The last restart delay of each slot. */
   readonly #restartDelays = new Map<number, number>()
   readonly #measuring = new Map<number, (json: MetricsJson) => void>()
   #writer: Awaited<ReturnType<typeof openWriter>> | null = null
-  /** The open port. */
   #port: number
   /** The port that workers request. They share one socket only if all request the same number. */
   #sharedPort: number

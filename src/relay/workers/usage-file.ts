@@ -38,13 +38,8 @@ function isRunning(pid: number): boolean {
 
 /** The file in which the workers count together. It is not in DATA_DIR, whose disk may fail. */
 export class UsageFile {
-  #folder: string
-  #usage: SharedUsage
-
-  constructor() {
-    this.#folder = makeFolder('usage')
-    this.#usage = new SharedUsage(this.path, 0)
-  }
+  #folder = makeFolder('usage')
+  #usage = new SharedUsage(this.path, 0)
 
   get path(): string {
     return join(this.#folder, 'usage.sqlite')

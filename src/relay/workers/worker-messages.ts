@@ -8,11 +8,9 @@ export type WorkerOrder =
       readonly do: 'start'
       /** The built-in chain runs in the writing process only. */
       readonly upstream: Upstream
-      /** The folder of the worker's copy of the tape. */
       readonly dir: string
       /** The file to copy; null if the copy is already in the folder. */
       readonly source: string | null
-      /** The file of the shared counts. */
       readonly usageFile: string
       readonly tokenSecret: string
       readonly port: number

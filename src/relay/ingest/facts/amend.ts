@@ -5,7 +5,6 @@ import { type Publication, UNPLACED } from '../publication.ts'
 import { correctMultiplier } from './enrich.ts'
 import { changedFields, type FactDraft, type PublishedFact, replaceDraft } from './fact.ts'
 
-/** Gives a published fact other content, and publishes the difference. */
 export function amend(state: IngestState, published: PublishedFact, fact: FactDraft, moment: Moment): Publication {
   return amendment(state, published, replaceDraft(published, fact), moment)
 }

@@ -204,7 +204,6 @@ function buildAction({ enclosedKeys }: DecodedLog, decoded: DecodedEventOf<'Anno
   return { type: 'action', ...common, ...keyFields, action_id: id, description, uri, keys: [...enclosedKeys], ...location }
 }
 
-/** A changed field of the record, with the record just before and just after this log. */
 function buildTokenChange(decodedLog: TokenLog, token: Token, { common, keyFields, location }: FactFields): FactDraft {
   const { log, decoded } = decodedLog
   const field = recordChangeIn(decodedLog)

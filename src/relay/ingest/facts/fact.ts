@@ -6,7 +6,6 @@ type KeyedDraft<Type extends UpdateType> = DraftOf<Type> & {
 /** An update that publishes one on-chain fact. Updates of these types that the list or a clock makes have no key and are no facts. */
 export type FactDraft = { [Type in FactType]: KeyedDraft<Type> }[FactType]
 
-/** A fact as last published. */
 export type PublishedFact = {
   draft: FactDraft
   /** Not part of the key, because it changes when an earlier transaction leaves the block. */
@@ -47,7 +46,6 @@ export function hasSameDetail(a: FactDraft, b: FactDraft): boolean {
   return a.type !== 'action' || b.type !== 'action' || a.keys.join() === b.keys.join()
 }
 
-/** Fields that may differ between two updates of the same fact. */
 const volatileFields: ReadonlySet<string> = new Set(['id', 'prev', 'time', 'stage', 'late', 'nav', 'block', 'ingest', 'symbol'])
 
 export function changedFields(before: object, now: object): string[] {

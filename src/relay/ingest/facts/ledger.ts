@@ -15,13 +15,11 @@ const OPEN_BOUND = 100_000
 /** Digest of a block's keys: long enough to notice a difference, short enough to read aloud. */
 const DIGEST_BYTES = 16
 
-/** A log that is folded into a fact. */
 type Part = Pick<Log, 'key' | 'address' | 'logIndex'>
 
 /** The facts of a sealed block and the parts folded into them, both in log order. */
 export type BlockContents = { readonly facts: readonly FactDraft[]; readonly parts: readonly Part[] }
 
-/** A token's logs in a block, in log order. */
 type TokenSeal = Pick<DraftOf<'seal'>, 'keys' | 'types' | 'digest'> & { readonly address: Hex; readonly symbol: string | null }
 
 /** Changes that settling a block publishes, in this order. */
@@ -96,7 +94,6 @@ export class Ledger implements OpenKeys {
     return (this.#blocks.get(block)?.sealed?.hash ?? hash) !== hash
   }
 
-  /** Whether the block with this hash has a seal of a token. */
   isSealedBy(hash: Hex, block: number, address: Hex): boolean {
     return this.#blocks.get(block)?.seals.get(address)?.startsWith(hash) === true
   }
@@ -111,7 +108,6 @@ export class Ledger implements OpenKeys {
     return this.#open < OPEN_BOUND && !this.#blocks.get(block)?.facts.has(key)
   }
 
-  /** Whether other keys than these are published for a transaction. */
   hasOtherKeys(tx: Hex, keys: ReadonlySet<string>): boolean {
     return this.#factsOfTx(tx).some(({ draft }) => !keys.has(draft.key))
   }

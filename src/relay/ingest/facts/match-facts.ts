@@ -1,7 +1,6 @@
 import type { Hex } from '../../../lib/hex.ts'
 import { contentOf, type FactDraft, hasSameDetail, isSameContent, type PublishedFact } from './fact.ts'
 
-/** The published facts of a block, and the facts that the sealed block contains. */
 type BlockFacts = {
   readonly published: ReadonlyMap<string, PublishedFact>
   readonly sealed: readonly FactDraft[]
@@ -76,10 +75,7 @@ function findMissing({ published, sealed, addresses }: BlockFacts): readonly Pub
   return [...published.values()].filter(isMissing).sort((a, b) => byLogIndex(a.draft, b.draft))
 }
 
-/**
- * Maps the key of each missing fact to the key under which its transaction now contains that content. Each fact takes an
- * unused new key while there is one; after that several facts share a key.
- */
+/** Maps each missing key to the key under which its transaction now has that content. Facts share a key only if new keys run out. */
 function findMoves(
   missing: readonly PublishedFact[],
   unmatched: ReadonlyMap<string, FactDraft>,
@@ -100,7 +96,6 @@ function findMoves(
   return moves
 }
 
-/** The keys of facts in log order, by transaction and content. */
 function keysByContent(facts: readonly FactDraft[]): Map<string, string[]> {
   const keys = new Map<string, string[]>()
   for (const fact of facts.toSorted(byLogIndex)) {

@@ -5,7 +5,6 @@ import type { DecodedLog } from '../../chain/logs/fold-logs.ts'
 import type { FoldedBlock } from '../../chain/logs/log-folder.ts'
 import { addressSetOf } from '../../chain/logs/memoized-address-set.ts'
 import type { SealedBlock } from '../../chain/sealed/block-logs.ts'
-import { blockFieldOf } from '../apply-head.ts'
 import { advanceTime, observeBlockTime } from '../chain-time.ts'
 import type { IngestState } from '../ingest-state.ts'
 import type { Moment } from '../moment.ts'
@@ -22,7 +21,6 @@ export type DecodedBlock = Omit<SealedBlock, 'logs'> & FoldedBlock
 type SettleOptions = {
   /** A fact that this block publishes first counts as late. */
   readonly late: boolean
-  /** The newest sealed block. */
   readonly newest: number
   /** All blocks before this one are settled, so no unread log can have cancelled a schedule that is due. */
   readonly settlesAllBefore: boolean
@@ -63,7 +61,7 @@ export function* settleBlock(
     yield { publications }
     publications = []
   }
-  const blockField = blockFieldOf(block)
+  const blockField = moment.blockOf(block.number, block.hash, block.timestamp)
   const [contents, complete] = block.isPartial
     ? [partialContents(state, block, { facts, parts }), NO_ADDRESSES]
     : [{ facts, parts }, queried]
@@ -79,8 +77,7 @@ export function* settleBlock(
   }
   addAll(publications, publishSeals(state, settlement, blockField, moment))
   if (options.settlesAllBefore) addAll(publications, advanceTime(state, block, moment))
-  // Sealed facts above the newest block belong to a replaced chain: their blocks are settled again. Blocks above a backfilled
-  // block are not settled again, so it corrects their facts.
+  // A backfilled block corrects sealed facts above it, too. Those above the newest block are replaced, and are settled again.
   const isAffected = ({ state, draft }: PublishedFact) =>
     state === 'open' || draft.block.number < block.number || options.newest > block.number
   for (const address of correctedAddresses) addAll(publications, correctMultipliers(state, address, moment, isAffected))
@@ -103,7 +100,6 @@ const partialContents = (state: IngestState, block: DecodedBlock, { facts, parts
   parts: parts.filter(({ address, key }) => isSettleable(state, block, address) && !state.ledger.find(block.number, key)),
 })
 
-/** Applies the logs of a block to chain time, price feeds and tokens, and makes its facts. */
 function applyLogs(state: IngestState, block: DecodedBlock, { late, settlesAllBefore }: SettleOptions, moment: Moment) {
   const time = settlesAllBefore ? block.timestamp : null
   const queried = addressSetOf(block.addresses)

@@ -15,7 +15,6 @@ export type Channel = {
 
 /** A channel number fits into two bytes. */
 const CHANNELS_BOUND = 65_536
-/** Marks a number without an update. */
 export const NO_CHANNEL = 0
 /** Holds the updates of all channels above the limit. Every reader reads it. */
 const OVERFLOW_CHANNEL = 1
@@ -23,7 +22,6 @@ const OVERFLOW_CHANNEL = 1
 /** A reader reads a channel: never, only if publications may be evicted, for its key types, or for its type. */
 export const relevance = { none: 0, ifLost: 1, followed: 2, typeMatches: 3 } as const
 
-/** Types of updates that follow a key. */
 export const followerTypes: ReadonlySet<UpdateType> = new Set(typesOfKind('fate'))
 
 /** Numbers every channel. A number stays as long as the tape exists. */
@@ -43,7 +41,6 @@ export class Channels {
     }
   }
 
-  /** The number of a channel. A new channel gets the next one. */
   numberOf(channel: Channel): number {
     const known = this.#numbers.get(channelName(channel))
     if (known !== undefined) return known
@@ -63,7 +60,6 @@ export class Channels {
     return this.#channels[number]?.evictable ?? false
   }
 
-  /** The relevance to a filter, by channel number. */
   relevanceOf({ tokens, types, followersOf }: HistoryFilter): Uint8Array {
     const all = new Uint8Array(this.#channels.length)
     const wantedMask = followersOf ? maskOf(followersOf) | LOST : 0
@@ -95,13 +91,7 @@ export class Channels {
   }
 }
 
-type ChannelRow = {
-  readonly number: number
-  readonly address: Hex | null
-  readonly type: UpdateType
-  readonly key_types: string
-  readonly evictable: number
-}
+type ChannelRow = Omit<Channel, 'keyTypes' | 'evictable'> & Readonly<{ number: number; key_types: string; evictable: number }>
 
 const channelName = ({ address, type, keyTypes, evictable }: Channel): string =>
   `${address} ${type} ${keyTypes} ${evictable ? 1 : 0}`

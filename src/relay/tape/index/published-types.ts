@@ -20,25 +20,19 @@ export function maskOf(names: Iterable<string>): number {
   return mask
 }
 
-/** The names of the types in a bitmask. */
 export const namesOf = (mask: number): readonly string[] =>
   [...bitByType].flatMap(([name, bit]) => ((mask & bit) !== 0 ? [name] : []))
 
 /** The types under which keys were published, and the number of their first publication. */
 type KeyTypes = { mask: number; readonly followsFrom: number }
 
-/** Higher than every number on the tape. */
 const NO_SEQ = Number.MAX_SAFE_INTEGER
-/** For an update that follows no key. */
 const noKeys: Readonly<KeyTypes> = { mask: 0, followsFrom: NO_SEQ }
 
 /** Keys cached in each of two generations: enough for 20,000 logs a second that stay unsealed for three seconds. */
 const KEYS_PER_GENERATION = 65_536
 
-/**
- * The types under which each unretracted key was published. A seal, retract or amend asks for them, mostly soon after the
- * publication, so recent keys are cached until they are sealed, and all others are read from the tape.
- */
+/** The types under which unretracted keys were published. Recent keys are cached until their seal; others are read from the tape. */
 export class OpenKeyTypes {
   readonly #readKey: (key: string) => readonly Entry[]
   readonly #keysPerGeneration: number

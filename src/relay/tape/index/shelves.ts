@@ -3,9 +3,7 @@ import type { CountEstimate, SeqRange } from '../tape.ts'
 import { channelOf, prepareRows, type TapeRow } from '../tape-row.ts'
 import { type Channels, followerTypes, NO_CHANNEL, relevance } from './channels.ts'
 
-/** Numbers per shelf. */
 const SHELF_SIZE = 1_024
-/** One search reads at most this many shelves. */
 const SEARCHED_SHELVES_BOUND = 256
 /** Reading this many updates of an unwritten shelf takes as long as searching a written shelf. */
 const UNINDEXED_PER_SHELF = SHELF_SIZE / SEARCHED_SHELVES_BOUND
@@ -13,14 +11,10 @@ const UNINDEXED_PER_SHELF = SHELF_SIZE / SEARCHED_SHELVES_BOUND
 /** `followsFrom` is the number of the first publication that the update follows. */
 export type IndexedUpdate = { readonly seq: number; readonly channel: number; readonly followsFrom: number }
 
-/** `reached` is the number on the tape at which the search stopped; null at the end of the range. */
-export type FoundSeqs = { readonly seqs: readonly number[]; readonly reached: number | null }
-
 type Shelf = {
   readonly number: number
   /** The channel of each number; null until the shelf is indexed. */
   channels: Uint16Array | null
-  /** The number of kept updates. */
   count: number
   /** The number of the first publication that any of its updates follows. */
   followsFrom: number
@@ -37,7 +31,6 @@ const UNKNOWN_FOLLOWS_FROM = -1
 export class ShelfIndex {
   readonly #channels: Channels
   readonly #shelves = new Map<number, Shelf>()
-  /** Ascending by number. */
   #sortedShelves: Shelf[] = []
   /** Full shelves to write, and empty shelves to delete from the file. */
   readonly #full: Shelf[] = []
@@ -91,8 +84,8 @@ export class ShelfIndex {
     for (const number of this.#empty.splice(0)) this.#write.drop.run(number)
   }
 
-  /** Finds the relevant numbers of a range with bounded work. Publications up to `oldest` may be evicted. */
-  find(relevanceByChannel: Uint8Array, { after, before, order, limit }: SeqRange, oldest: number): FoundSeqs {
+  /** Finds relevant numbers with bounded work. `reached` is the last number searched; null at the end of the range. */
+  find(relevanceByChannel: Uint8Array, { after, before, order, limit }: SeqRange, oldest: number) {
     const seqs: number[] = []
     const step = order === 'asc' ? 1 : -1
     let workLeft = SEARCHED_SHELVES_BOUND
@@ -141,7 +134,6 @@ export class ShelfIndex {
     return { least, most }
   }
 
-  /** The place in `#sortedShelves` of the first shelf that a range touches. */
   #firstIndex(order: SeqRange['order'], after: number, before: number): number {
     const target = shelfNumberOf(order === 'asc' ? after + 1 : before - 1)
     let [low, high] = [0, this.#sortedShelves.length]
@@ -189,7 +181,6 @@ export class ShelfIndex {
     return channels
   }
 
-  /** Loads a written shelf, and omits the updates that were evicted later. */
   #loadShelf({ shelf: number, channels: bytes, follows_from: followsFrom }: ShelfRow, firstKept: number, oldest: number): void {
     const start = number * SHELF_SIZE
     const channels = new Uint16Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength))
@@ -204,15 +195,11 @@ export class ShelfIndex {
     else this.#addShelf({ number, channels, count, followsFrom })
   }
 
-  /** Adds the unwritten shelves that hold updates. */
   #findUnindexed(nextKeptSeq: (from: number) => number | null): void {
     for (let seq = nextKeptSeq(0); seq !== null; ) {
       let number = shelfNumberOf(seq)
-      if (this.#shelves.has(number)) while (this.#shelves.has(number)) number += 1
-      else {
-        this.#addShelf({ number, channels: null, count: 0, followsFrom: Number.MAX_SAFE_INTEGER })
-        number += 1
-      }
+      if (!this.#shelves.has(number)) this.#addShelf({ number, channels: null, count: 0, followsFrom: Number.MAX_SAFE_INTEGER })
+      while (this.#shelves.has(number)) number += 1
       seq = nextKeptSeq(number * SHELF_SIZE)
     }
     this.#sortedShelves.sort((one, other) => one.number - other.number)

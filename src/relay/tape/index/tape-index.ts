@@ -11,7 +11,6 @@ const TEXT_BOUND_CHARS = 1_048_576
 
 type OpenedTape = { readonly oldest: number; readonly end: number; readonly readKey: (key: string) => readonly Entry[] }
 
-/** Indexes updates by token and type, so that a history query reads only what it may match. */
 export class TapeIndex {
   readonly #channels: Channels
   readonly #shelves: ShelfIndex
@@ -41,7 +40,6 @@ export class TapeIndex {
     return evictable
   }
 
-  /** Writes the index inside the transaction that writes its updates. */
   save(): void {
     this.#channels.save()
     this.#shelves.save()
@@ -96,10 +94,7 @@ export class TapeIndex {
   }
 }
 
-/**
- * Whether eviction by count may take an update. A seal is evictable only if all its keys are: a kept publication also keeps
- * every seal that lists it, so the tape always knows whether a kept key was sealed.
- */
+/** A seal is evictable only if all its keys are, so the tape always knows whether a kept key was sealed. */
 function isEvictable(update: Update): boolean {
   const { isEvictable: rule } = updateRows[update.type]
   if (rule !== 'byKeys') return rule

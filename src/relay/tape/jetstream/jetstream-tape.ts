@@ -1,13 +1,12 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { BehaviorSubject } from 'rxjs'
 import type { Draft } from '../../../protocol/updates.ts'
-import { type BatchMessage, batchMessageOf } from '../batch-message.ts'
+import { type BatchMessage, batchMessageOf, type ReadableBatch, readMessage } from '../batch-message.ts'
 import { defineNote, Notes } from '../notes.ts'
 import { firstSeqOfRun } from '../runs.ts'
 import { type Entry, TapeBehindError } from '../tape.ts'
 import { TapeFile, type TapeFileOptions } from '../tape-file.ts'
 import type { NatsStream, StreamMessage, StreamPlace } from './nats-stream.ts'
-import { type ReadMessage, readMessage } from './readable-batch.ts'
 import { StreamWriter } from './stream-writer.ts'
 
 /** After this time without a batch, the tape no longer shows the present. */
@@ -17,11 +16,13 @@ const PENDING_BOUND = 50
 /** The time that a client waits for a position that only another process has. */
 const REACH_TIMEOUT_MS = 5_000
 
-/**
- * The last message of the stream that this tape contains. `isComplete`: the tape also has the notes from before its first
- * message. `hasResigned`: the message is the last one of a leader that stops.
- */
-type StreamPoint = StreamPlace & { readonly isComplete: boolean; readonly hasResigned: boolean }
+/** The last message of the stream that this tape contains. */
+type StreamPoint = StreamPlace & {
+  /** The tape also has the notes from before its first message. */
+  readonly isComplete: boolean
+  /** The message is the last one of a leader that stops. */
+  readonly hasResigned: boolean
+}
 
 const pointNote = defineNote<StreamPoint>('stream-point')
 
@@ -35,14 +36,10 @@ export type JetStreamTapeOptions = TapeFileOptions & {
   readonly onFailure: (failure: unknown) => void
   /** Called for each message of the stream that is no batch. */
   readonly onUnreadable: () => void
-  /** The point of a tape in a new file. */
   readonly start: StreamPoint
 }
 
-/**
- * The tape as a stream in NATS JetStream, with a copy in a file of this process that serves all reads. One ingester at a time,
- * the leader, appends; every process reads the stream.
- */
+/** The tape as a stream in NATS JetStream. One ingester leads and appends; every process reads from its own copy in a file. */
 export class JetStreamTape extends TapeFile {
   readonly stream: NatsStream
   /** Whether this process leads: now, and at every change. */
@@ -50,13 +47,11 @@ export class JetStreamTape extends TapeFile {
   readonly #options: JetStreamTapeOptions
   readonly #writer: StreamWriter
   readonly #closing = new AbortController()
-  /** Aborted when the tape closes. */
   readonly closing = this.#closing.signal
   #point: StreamPoint
   /** The last message seen, whether it was a batch or not. */
   #seenSeq: number
   #refusal: string | null = null
-  /** Messages of the stream that this process has not received. */
   #pending = 0
   /** Uptime at the last batch, and at the last batch of another version. */
   #heardAt: number
@@ -142,16 +137,17 @@ export class JetStreamTape extends TapeFile {
   }
 
   /** The batch in a message; null if the message is skipped. If the leader's tape has the skipped batch, `receive` refuses the next. */
-  read({ seq, bytes }: StreamMessage): Extract<ReadMessage, { kind: 'batch' }> | null {
+  read({ seq, bytes }: StreamMessage): ReadableBatch | null {
     // Without bytes, its writer left the batch unfinished.
     const read = bytes && readMessage(bytes)
-    if (!read || read.kind === 'batch') return read
+    if (!read || read.batch) return read
     const { onUnreadable, warn, uptime } = this.#options
     onUnreadable()
-    if (read.kind === 'unreadable') warn('a message of the stream is no batch, and was skipped', { seq })
+    const version = read.otherVersion
+    if (version === null) warn('a message of the stream is no batch, and was skipped', { seq })
     else {
       this.#otherHeardAt = uptime()
-      warn('a batch of the stream is of another version of stocktape, and was skipped', { seq, version: read.version })
+      warn('a batch of the stream is of another version of stocktape, and was skipped', { seq, version })
     }
     return null
   }
@@ -172,12 +168,10 @@ export class JetStreamTape extends TapeFile {
     if (this.end() < seq && this.isCut) throw new TapeBehindError('this process does not receive the tape now')
   }
 
-  /** Another process asks for a checkpoint to begin with. */
   offerCheckpoint(): void {
     this.#writer.offerCheckpoint()
   }
 
-  /** Tries to become the leader. */
   async lead(): Promise<void> {
     if (this.isLeading || !this.#point.isComplete) return
     const hasWon = await this.#writer.lead()

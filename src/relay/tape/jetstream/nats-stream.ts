@@ -59,7 +59,6 @@ export type StreamSettings = Pick<Config['tape'], 'natsCredentials' | 'natsRepli
   readonly maxMessages: number
 }
 
-/** The numbers of the first and the last message that the stream keeps. */
 export type StreamExtent = { readonly first: number; readonly last: number }
 
 /** The number and the id of a message; of one in parts, those of the last part. */
@@ -68,7 +67,6 @@ export type StreamPlace = { readonly seq: number; readonly id: string }
 /** A message joined from its parts. `bytes` is null if a part is missing; `pending` counts the messages after it. */
 export type StreamMessage = StreamPlace & { readonly bytes: Uint8Array | null; readonly pending: number }
 
-/** Somebody else has written to the stream. */
 export class StreamMovedError extends Error {}
 
 /** NATS refuses to store a message. The text is NATS's own. */
@@ -122,7 +120,6 @@ export class NatsStream {
     return `${setting} is ${limit} bytes, and the tape needs at least ${LEAST_LIMIT_BYTES}: raise it`
   }
 
-  /** Creates the stream, or updates its settings. */
   async ensure(): Promise<void> {
     const { natsStream: name, natsReplicas, maxAgeMs, maxMessages } = this.#settings
     const { streams } = await this.#manager()
@@ -153,10 +150,7 @@ export class NatsStream {
     }
   }
 
-  /**
-   * Stores a message right after the one with the number `after`. Returns its place, or that of its last part. A message that
-   * got no answer can be sent again: each id is stored once.
-   */
+  /** Stores a message right after number `after`, and returns the place of its last part. It may be sent again: an id is stored once. */
   async publish(id: string, bytes: Uint8Array, after: number): Promise<StreamPlace> {
     const fault = this.limitFault
     if (fault) throw new RefusedError(fault)
@@ -188,10 +182,7 @@ export class NatsStream {
     }
   }
 
-  /**
-   * Calls `receive` with every message after this number, in order, until it returns false, the signal is aborted, or the
-   * server is silent. The library does not notice all of its stalls.
-   */
+  /** Calls `receive` with every later message until it returns false, the signal aborts, or the server is silent: the library may stall. */
   async follow(after: number, receive: (message: StreamMessage) => boolean, signal: AbortSignal): Promise<void> {
     const start = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: after + 1 }
     const consumer = await (await this.#client()).consumers.get(this.#settings.natsStream, start)
@@ -232,7 +223,6 @@ export class NatsStream {
     return true
   }
 
-  /** Receives what others send until the returned function is called. */
   async listen(topic: string, receive: (bytes: Uint8Array) => void): Promise<() => void> {
     await this.#connecting
     const subscription = this.#connection?.subscribe(`${this.#subject}.${topic}`, {

@@ -2,18 +2,16 @@ import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { decodeBatch } from '../batch-message.ts'
+import { decodeBatch, readMessage } from '../batch-message.ts'
 import { TapeError } from '../tape.ts'
 import { openTapeFile, type TapeOrigin } from '../tape-file.ts'
 import { TAPE_FILE_NAME } from '../tape-schema.ts'
 import { JetStreamTape, type JetStreamTapeOptions } from './jetstream-tape.ts'
 import { NatsStream, RefusedError, type StreamExtent, type StreamMessage, type StreamSettings } from './nats-stream.ts'
-import { readMessage } from './readable-batch.ts'
 import { RENEW_MS } from './stream-writer.ts'
 
 /** The time that a start waits for NATS before it continues with its own file. */
 const CONNECT_WAIT_MS = 3_000
-/** A leader that was not heard for this time is gone. */
 const LEASE_MS = 2_000
 const LEASE_CHECK_MS = 100
 const RETRY_MS = 250
@@ -27,7 +25,6 @@ const WRITER_ID_BYTES = 6
 
 type Options = Omit<JetStreamTapeOptions, 'origin' | 'stream' | 'writerId' | 'start'> & {
   readonly nats: Pick<StreamSettings, 'natsUrl' | 'natsCredentials' | 'natsStream' | 'natsReplicas'>
-  /** Whether this process may write. An edge only reads. */
   readonly mayLead: boolean
   /** Called when the tape cannot continue with the stream. It has to be closed and opened again. */
   readonly onReset: (why: string) => void
@@ -41,8 +38,11 @@ export async function openJetStreamTape(options: Options): Promise<JetStreamTape
   const stream = new NatsStream({ ...nats, maxAgeMs, maxMessages }, warn)
   const file = new CopyFile(options, stream)
   try {
-    const isInTime = await stream.whenConnected(CONNECT_WAIT_MS)
-    if (isInTime) await synchronize(file, stream, options).catch(orWarn(warn))
+    if (await stream.whenConnected(CONNECT_WAIT_MS))
+      await synchronize(file, stream, options).catch((failure: unknown) => {
+        if (failure instanceof TapeError) throw failure
+        warn('NATS does not answer', { detail: failure instanceof Error ? failure.message : failure })
+      })
     void follow(file.tape, stream, options)
     return file.tape
   } catch (failure) {
@@ -79,7 +79,6 @@ class CopyFile {
   }
 }
 
-/** Reads the stream up to its end, and replaces the file if it does not continue. */
 async function synchronize(file: CopyFile, stream: NatsStream, { mayLead, warn, uptime }: Options): Promise<void> {
   if (mayLead) {
     await ensure(stream, file.tape)
@@ -128,7 +127,7 @@ async function ensure(stream: NatsStream, tape: JetStreamTape): Promise<void> {
 async function hasNewerEpoch({ epochBeganAt }: JetStreamTape, { last }: StreamExtent, stream: NatsStream): Promise<boolean> {
   const message = last === 0 ? null : await stream.stored(last)
   const read = message && readMessage(message.bytes)
-  return read?.kind === 'batch' && read.batch.epochBeganAt > epochBeganAt
+  return read?.batch ? read.batch.epochBeganAt > epochBeganAt : false
 }
 
 async function readUpTo({ first, last }: StreamExtent, file: CopyFile, stream: NatsStream, replaces: boolean): Promise<void> {
@@ -197,7 +196,6 @@ async function applyForLead(tape: JetStreamTape, stream: NatsStream, reset: (why
   await tape.lead().catch(() => {})
 }
 
-/** The extent of the stream, and the reason if the tape does not continue with it. */
 async function check(tape: JetStreamTape, stream: NatsStream) {
   for (;;) {
     const { point } = tape
@@ -215,10 +213,4 @@ async function discontinuity({ seq, id }: JetStreamTape['point'], { first, last 
   if (first > seq + 1) return { text: 'the stream does not keep the next message any more', isLoss: false }
   if (first === seq + 1 || (await stream.stored(seq))?.id === id) return null
   return { text: 'the stream has other messages', isLoss: false }
-}
-
-/** A tape that cannot be opened ends the start. If NATS does not answer, the start continues with the file. */
-const orWarn = (warn: Options['warn']) => (failure: unknown) => {
-  if (failure instanceof TapeError) throw failure
-  warn('NATS does not answer', { detail: failure instanceof Error ? failure.message : failure })
 }

@@ -6,7 +6,6 @@ import { type NatsStream, RefusedError, StreamMovedError, type StreamPlace } fro
 
 /** Interval of the batches without updates by which an idle leader shows that it is running. */
 export const RENEW_MS = 500
-/** The delay before a batch without an answer is sent again. */
 const RETRY_MS = 200
 /** Limit of the updates that wait for the stream. Beyond it the leader gives up, and reads them from the chain later. */
 const QUEUE_BOUND = 50_000
@@ -24,9 +23,7 @@ type WrittenTape = {
   readonly seenSeq: () => number
   readonly number: (drafts: readonly Draft[]) => readonly Entry[]
   readonly batchOf: (entries: readonly Entry[], notes: Notes, keepAfter: number) => BatchMessage
-  /** A batch with all notes and no updates. */
   readonly checkpoint: () => BatchMessage
-  /** Takes over a stored message. */
   readonly apply: (place: StreamPlace, batch: BatchMessage, entries: readonly Entry[]) => void
 }
 
@@ -37,7 +34,6 @@ type Options = {
   readonly writerId: string
   readonly uptime: () => number
   readonly onLeadership: (isLeading: boolean) => void
-  /** Called when NATS refuses to store a message. */
   readonly onRefusal: (reason: string) => void
   /** Called when the copy in this process cannot be written. */
   readonly onFailure: (failure: unknown) => void
@@ -52,10 +48,7 @@ type QueuedAppend = {
   readonly reject: (failure: Error) => void
 }
 
-/**
- * Writes batches to the stream while this process leads. Only one message is in flight, and the next one takes all appends that
- * waited for it. Each message names the one before it, so the server refuses it if somebody else has written.
- */
+/** Writes to the stream, one message at a time. Each names the message before it, so the server refuses it after one of another writer. */
 export class StreamWriter {
   readonly #options: Options
   #isLeading = false
@@ -101,7 +94,6 @@ export class StreamWriter {
     return !this.#isClosing
   }
 
-  /** Begins to lead. */
   start(): void {
     this.#isLeading = true
     this.#term += 1
@@ -154,11 +146,11 @@ export class StreamWriter {
   /** Writes the waiting appends in one message. An empty message shows others that the leader is running. */
   async #writeBatch(resigns: boolean): Promise<void> {
     const taken = this.#takeBatch()
-    const encodedBatch = this.#encode(taken, resigns)
-    if (!encodedBatch) return
-    const { message, entries } = encodedBatch
+    const encoded = this.#encode(taken, resigns)
+    if (!encoded) return
+    const { batch, bytes, entries } = encoded
     try {
-      await this.#publish(message, entries)
+      await this.#publish(batch, bytes, entries)
     } catch (failure) {
       for (const { reject } of taken) reject(notLeading())
       throw failure
@@ -179,7 +171,8 @@ export class StreamWriter {
       for (const append of taken) for (const [name, value] of append.notes) notes.set(defineNote(name), value)
       const entries = tape.number(taken.flatMap(({ drafts }) => drafts))
       const keepAfter = Math.min(...taken.map((append) => append.keepAfter))
-      return { entries, message: encoded({ ...tape.batchOf(entries, notes, keepAfter), resigns }) }
+      const batch = { ...tape.batchOf(entries, notes, keepAfter), resigns }
+      return { batch, bytes: encodeBatch(batch), entries }
     } catch (failure) {
       for (const { reject } of taken) reject(failure instanceof Error ? failure : new Error(String(failure)))
       return null
@@ -198,7 +191,8 @@ export class StreamWriter {
   }
 
   async #publishCheckpoint(): Promise<void> {
-    await this.#publish(encoded(this.#options.tape.checkpoint()), [])
+    const batch = this.#options.tape.checkpoint()
+    await this.#publish(batch, encodeBatch(batch), [])
     this.#checkpointAt = this.#options.uptime()
     this.#updatesSinceCheckpoint = 0
     this.#isCheckpointAsked = false
@@ -209,7 +203,7 @@ export class StreamWriter {
     return isOld || this.#isCheckpointAsked || this.#updatesSinceCheckpoint >= CHECKPOINT_UPDATES
   }
 
-  async #publish({ batch, bytes }: EncodedBatch, entries: readonly Entry[]): Promise<void> {
+  async #publish(batch: BatchMessage, bytes: Uint8Array, entries: readonly Entry[]): Promise<void> {
     const { tape, writerId } = this.#options
     this.#messageCount += 1
     const id = `${writerId}.${this.#messageCount}`
@@ -259,9 +253,5 @@ export class StreamWriter {
     })
   }
 }
-
-type EncodedBatch = { readonly batch: BatchMessage; readonly bytes: Uint8Array }
-
-const encoded = (batch: BatchMessage): EncodedBatch => ({ batch, bytes: encodeBatch(batch) })
 
 const notLeading = () => new NotLeadingError('another ingester writes the tape')
