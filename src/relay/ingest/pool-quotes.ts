@@ -53,13 +53,9 @@ function setQuotes(state: IngestState, { address }: Token, quotes: readonly Quot
   state.changedQuotes.add(address)
 }
 
-const quoteDraft = ({ symbol, address }: Token, quote: QuoteFields, { time }: Moment): DraftOf<'quote'> => ({
-  type: 'quote',
-  symbol,
-  address,
-  time,
-  ...quote,
-})
+function quoteDraft({ symbol, address }: Token, quote: QuoteFields, { time }: Moment): DraftOf<'quote'> {
+  return { type: 'quote', symbol, address, time, ...quote }
+}
 
 /** The newest sealed head, with its hash and time if it is settled. It dates a quote when the pool could not be read. */
 function newestHead({ head, cursor, newestSettled }: IngestState): Block {

@@ -41,23 +41,20 @@ const createSql = `
 
 /** Opens and locks the file of the embedded tape. A failure names the remedy. */
 export function openDatabase(dir: string, warn: (kind: string, detail: unknown) => void = () => {}): DatabaseSync {
+  let database: DatabaseSync | null = null
   try {
     const file = dir === ':memory:' ? dir : join(dir, TAPE_FILE_NAME)
     if (dir !== ':memory:') makeFolder(resolve(dir))
     // SQLite accepts an empty file as a new one, so nothing else would report the loss.
     if (statSync(file, { throwIfNoEntry: false })?.size === 0) warn('the tape file is empty: a new epoch begins', { file })
-    const database = new DatabaseSync(file)
-    try {
-      database.exec(settingsSql)
-      prepareSchema(database, dir)
-      // A write takes the lock now, so that a second process on this folder fails at its start.
-      database.exec('BEGIN IMMEDIATE; COMMIT')
-    } catch (failure) {
-      database.close()
-      throw failure
-    }
+    database = new DatabaseSync(file)
+    database.exec(settingsSql)
+    prepareSchema(database, dir)
+    // A write takes the lock now, so that a second process on this folder fails at its start.
+    database.exec('BEGIN IMMEDIATE; COMMIT')
     return database
   } catch (failure) {
+    database?.close()
     throw tapeErrorOf(failure, dir, (message) =>
       message.includes('locked')
         ? `DATA_DIR ${dir} is in use by another stocktape: stop that one or name another folder`

@@ -77,12 +77,8 @@ export function enrich(decodedLog: DecodedLog, token: Token, origin: Origin, mom
 
 type DecodedEventOf<Event extends DecodedEvent['event']> = Extract<DecodedEvent, { event: Event }>
 
-function buildMovement(
-  { log, memo, isSeized }: DecodedLog,
-  decoded: DecodedEventOf<'Transfer'>,
-  token: Token,
-  fields: FactFields,
-): FactDraft {
+function buildMovement(decodedLog: DecodedLog, decoded: DecodedEventOf<'Transfer'>, token: Token, fields: FactFields): FactDraft {
+  const { log, memo, isSeized } = decodedLog
   const { from, to, amount: raw } = decoded
   const { decimals } = token
   const { origin, moment } = fields
@@ -176,12 +172,8 @@ function buildMultiplier(decodedLog: DecodedLog, token: Token, { common, keyFiel
   }
 }
 
-function buildPause(
-  log: Log,
-  decoded: DecodedEventOf<'Paused' | 'Unpaused'>,
-  token: Token,
-  { common, keyFields, location }: FactFields,
-): FactDraft {
+function buildPause(log: Log, decoded: DecodedEventOf<'Paused' | 'Unpaused'>, token: Token, fields: FactFields): FactDraft {
+  const { common, keyFields, location } = fields
   const { features, event } = decoded
   const change = event === 'Paused' ? 'paused' : 'unpaused'
   const before = pausedAt(token.pauseHistory, { block: log.blockNumber, logIndex: log.logIndex })

@@ -97,14 +97,8 @@ function findMoves(
 }
 
 function keysByContent(facts: readonly FactDraft[]): Map<string, string[]> {
-  const keys = new Map<string, string[]>()
-  for (const fact of facts.toSorted(byLogIndex)) {
-    const content = contentKey(fact)
-    const matchingKeys = keys.get(content)
-    if (matchingKeys) matchingKeys.push(fact.key)
-    else keys.set(content, [fact.key])
-  }
-  return keys
+  const byContent = Map.groupBy(facts.toSorted(byLogIndex), contentKey)
+  return new Map([...byContent].map(([content, same]) => [content, same.map(({ key }) => key)]))
 }
 
 /** Takes the next key with the content of a fact. The last key stays, so several facts may share it. */

@@ -125,38 +125,29 @@ function applyLogs(state: IngestState, block: DecodedBlock, { late, settlesAllBe
 }
 
 /** Publishes in the order of the contract, in which the seals are last. */
-function* publishFacts(
-  state: IngestState,
-  { retractions, amendments, additions }: Settlement,
-  block: Block,
-  moment: Moment,
-): Generator<Publication> {
-  for (const retraction of retractions) yield retract(state, retraction, block, moment)
-  for (const { published, before } of amendments) yield amendment(state, published, before, moment)
-  for (const fact of additions) yield { draft: fact.draft, fact }
+function* publishFacts(state: IngestState, settlement: Settlement, block: Block, moment: Moment): Generator<Publication> {
+  for (const retraction of settlement.retractions) yield retract(state, retraction, block, moment)
+  for (const { published, before } of settlement.amendments) yield amendment(state, published, before, moment)
+  for (const fact of settlement.additions) yield { draft: fact.draft, fact }
 }
 
 function publishSeals(
-  { tokens }: IngestState,
+  state: IngestState,
   { additions, seals }: Settlement,
   block: Block,
   { time }: Moment,
 ): readonly Publication[] {
   const lateKeys = new Set(additions.flatMap(({ draft }) => (draft.late ? [draft.key] : [])))
   const drafts = seals.map(({ address, symbol: publishedSymbol, keys, types, digest }): DraftOf<'seal'> => {
-    const symbol = tokens.get(address)?.symbol ?? publishedSymbol ?? address
+    const symbol = state.tokens.get(address)?.symbol ?? publishedSymbol ?? address
     const late_keys = lateKeys.size === 0 ? [] : keys.filter((key) => lateKeys.has(key))
     return { type: 'seal', symbol, address, time, block, keys, types, late_keys, count: keys.length, digest }
   })
   return withoutFacts(drafts)
 }
 
-function retract(
-  state: IngestState,
-  { published, reason, replacedBy: replaced_by }: Settlement['retractions'][number],
-  block: Block,
-  { time }: Moment,
-): Publication {
+function retract(state: IngestState, retraction: Settlement['retractions'][number], block: Block, { time }: Moment): Publication {
+  const { published, reason, replacedBy: replaced_by } = retraction
   const { address, key, type: fact_type, symbol: publishedSymbol } = published.draft
   const symbol = state.tokens.get(address)?.symbol ?? publishedSymbol
   const restored = currentValue(state, address, fact_type)
