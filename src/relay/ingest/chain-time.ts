@@ -43,7 +43,6 @@ export function advanceAheadBlock(state: IngestState, moment: Moment): readonly 
   return advanceTime(state, aheadBlock, moment)
 }
 
-/** Advances to the time of a block, and applies the schedules that are due. */
 export function advanceTime(
   state: IngestState,
   { number, timestamp }: BlockTime,

@@ -28,7 +28,6 @@ import { Ledger } from './facts/ledger.ts'
 import type { ChainTime, IngestState, QuoteSettings } from './ingest-state.ts'
 import { trackToken } from './token-updates.ts'
 
-/** The block after which a restart continues. */
 const RestartPoint = z.object({
   block: z.int(),
   hash: Bytes32.nullable(),

@@ -19,7 +19,7 @@ const Header = z.object({
     .max(EPOCH_BOUND_CHARS)
     .regex(/^[0-9a-z]+$/),
   epochBeganAt: z.number(),
-  /** The end of the tape before this batch. A reader whose tape ends elsewhere has missed a batch. */
+  /** The end of the tape before this batch. A reader whose tape has another end has missed a batch. */
   after: Seq,
   /** The number of the first update. The others follow without a hole. */
   first: Seq,
@@ -39,7 +39,6 @@ const Versioned = Header.pick({ version: true })
 /** A batch as other processes receive it: the texts of its numbered updates, and its notes. */
 export type BatchMessage = Readonly<Omit<z.infer<typeof Header>, 'version' | 'count'>> & { readonly texts: readonly string[] }
 
-/** The message of a batch. `after` is the end of the tape before it. */
 export const batchMessageOf = (
   { epoch, epochBeganAt }: Pick<BatchMessage, 'epoch' | 'epochBeganAt'>,
   after: number,

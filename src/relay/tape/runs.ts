@@ -24,7 +24,7 @@ export class Runs {
   }
 
   /** Begins a run inside a transaction. `end` is the last number on the tape. */
-  begin(first: number, { oldest, end }: { readonly oldest: number; readonly end: number }): void {
+  begin(first: number, oldest: number, end: number): void {
     // A run that wrote nothing, or whose numbers are evicted, explains no lost number.
     this.#database.prepare('DELETE FROM runs WHERE first > ? OR first <= ?').run(end, oldest)
     this.#database.prepare('INSERT INTO runs (first, previous_end) VALUES (?, ?)').run(first, end)

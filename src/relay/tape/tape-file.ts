@@ -123,7 +123,7 @@ export abstract class TapeFile implements SearchableTape {
   /** Later updates begin with this number. The disk has it before anybody receives it. */
   protected beginRun(first: number): void {
     this.#next = first
-    this.#inTransaction(() => this.#recordRun(first))
+    this.#inTransaction(() => this.#runs.begin(first, this.oldest(), this.#end))
     this.#flush(() => this.#checkpoints.complete())
   }
 
@@ -154,7 +154,7 @@ export abstract class TapeFile implements SearchableTape {
     const { time, eviction } = this.#inTransaction(() => {
       const first = entries[0]?.seq ?? 0
       // Another process has begun a run.
-      if (first > this.#end + 1 && first !== this.#runs.first) this.#recordRun(first)
+      if (first > this.#end + 1 && first !== this.#runs.first) this.#runs.begin(first, this.oldest(), this.#end)
       const time = this.#writeEntries(entries)
       this.#lastSeqs.addAll(lastSeqs)
       this.#writeNotes(notes)
@@ -299,10 +299,6 @@ export abstract class TapeFile implements SearchableTape {
     } finally {
       this.#database.close()
     }
-  }
-
-  #recordRun(first: number): void {
-    this.#runs.begin(first, { oldest: this.oldest(), end: this.#end })
   }
 
   #writeEntries(entries: readonly Entry[]): number {

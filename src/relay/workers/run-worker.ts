@@ -50,12 +50,12 @@ class ServingWorker {
   readonly #given: GivenOptions
   readonly #metrics = openMetrics()
   readonly #chainEvents = new Subject<ChainEvent>()
-  readonly #answers = new Map<number, (text: string) => void>()
+  /** Requests for metrics that have no answer yet. Every answer is good for each of them. */
+  readonly #answers: ((text: string) => void)[] = []
   #tape: WorkerTape | null = null
   #usage: SharedUsage | null = null
   #opening: Promise<Relay> | null = null
   #isCut = false
-  #requests = 0
 
   constructor(config: Config, given: GivenOptions) {
     this.#config = config
@@ -82,9 +82,7 @@ class ServingWorker {
       case 'measure':
         return void this.#metrics.json().then((json) => report({ did: 'measure', request: order.request, json }))
       case 'measured':
-        this.#answers.get(order.request)?.(order.text)
-        this.#answers.delete(order.request)
-        return
+        return this.#answers.shift()?.(order.text)
       case 'announceStop':
         return void this.#opening?.then((relay) => relay.announceStop()).catch(() => {})
       case 'stop':
@@ -102,7 +100,7 @@ class ServingWorker {
   }
 
   onFailure(failure: unknown): void {
-    this.#given.log.fatal(failure instanceof Error ? failure : { failure }, 'the worker cannot go on')
+    this.#given.log.fatal(failure instanceof Error ? failure : { failure }, 'the worker cannot continue')
     process.exit(1)
   }
 
@@ -131,10 +129,8 @@ class ServingWorker {
   }
 
   #askMetrics(): Promise<string> {
-    this.#requests += 1
-    const request = this.#requests
-    report({ did: 'askMetrics', request })
-    return new Promise((resolve) => this.#answers.set(request, resolve))
+    report({ did: 'askMetrics' })
+    return new Promise((resolve) => this.#answers.push(resolve))
   }
 }
 

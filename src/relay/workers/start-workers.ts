@@ -203,7 +203,7 @@ class Workers {
       case 'fail':
         return this.listening.reject(new ListenError(report.message))
       case 'askMetrics':
-        return void this.#answerMetrics(member, report.request)
+        return void this.#answerMetrics(member)
       case 'measure':
         this.#measuring.get(report.request)?.(report.json)
         this.#measuring.delete(report.request)
@@ -263,10 +263,10 @@ class Workers {
     for (const member of this.#members.values()) this.#send(member, { do: 'cut', isCut })
   }
 
-  async #answerMetrics(asking: Member, request: number): Promise<void> {
+  async #answerMetrics(asking: Member): Promise<void> {
     const measured = await Promise.all([...this.#members.values()].map((member) => this.#measure(member)))
     const text = await mergeMetrics([await this.#options.metrics.json(), ...measured.filter((json) => json !== null)])
-    this.#send(asking, { do: 'measured', request, text })
+    this.#send(asking, { do: 'measured', text })
   }
 
   /** Null if the worker does not answer in time. */

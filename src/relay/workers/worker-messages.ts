@@ -23,7 +23,7 @@ export type WorkerOrder =
   /** Asks for the metrics of this worker. */
   | { readonly do: 'measure'; readonly request: number }
   /** Answers `askMetrics`. */
-  | { readonly do: 'measured'; readonly request: number; readonly text: string }
+  | { readonly do: 'measured'; readonly text: string }
   | { readonly do: 'announceStop' }
   | { readonly do: 'stop' }
 
@@ -35,6 +35,6 @@ export type WorkerReport =
   | { readonly did: 'list' }
   | { readonly did: 'fail'; readonly message: string }
   /** Asks for the metrics of all processes. */
-  | { readonly did: 'askMetrics'; readonly request: number }
+  | { readonly did: 'askMetrics' }
   /** Answers `measure`. */
   | { readonly did: 'measure'; readonly request: number; readonly json: MetricsJson }

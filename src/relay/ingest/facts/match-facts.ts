@@ -17,7 +17,6 @@ type MatchedFacts = {
   readonly retractions: readonly {
     readonly published: PublishedFact
     readonly reason: 'reorg' | 'replaced' | 'not_sealed'
-    /** The key that contains the fact now. */
     readonly replacedBy: string | null
   }[]
   readonly amendments: readonly Amendment[]

@@ -154,14 +154,14 @@ export class NatsStream {
   async publish(id: string, bytes: Uint8Array, after: number): Promise<StreamPlace> {
     const fault = this.limitFault
     if (fault) throw new RefusedError(fault)
-    const partCount = Math.max(1, Math.ceil(bytes.length / this.#partBytes))
+    const partCount = Math.ceil(bytes.length / this.#partBytes)
+    if (partCount <= 1) return this.#publishPart({ seq: after, id }, bytes)
     // Parts of equal size: an attempt with the same number of parts repeats the same bytes, even if the limit has changed.
     const partBytes = Math.ceil(bytes.length / partCount)
     let last: StreamPlace = { seq: after, id }
     for (let part = 1; part <= partCount; part += 1) {
       const data = bytes.subarray((part - 1) * partBytes, part * partBytes)
-      if (partCount === 1) last = await this.#publishPart({ seq: after, id }, data)
-      else last = await this.#publishPart({ seq: last.seq, id: `${id}.${partCount}.${part}` }, data, `${part}/${partCount}`)
+      last = await this.#publishPart({ seq: last.seq, id: `${id}.${partCount}.${part}` }, data, `${part}/${partCount}`)
     }
     return last
   }

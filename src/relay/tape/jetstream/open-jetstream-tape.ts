@@ -210,7 +210,7 @@ async function check(tape: JetStreamTape, stream: NatsStream) {
 async function discontinuity({ seq, id }: JetStreamTape['point'], { first, last }: StreamExtent, stream: NatsStream) {
   if (last < seq) return { text: 'the stream has lost messages', isLoss: true }
   if (id === '') return last === seq ? null : { text: 'the file is new', isLoss: false }
-  if (first > seq + 1) return { text: 'the stream does not keep the next message any more', isLoss: false }
+  if (first > seq + 1) return { text: 'the stream has deleted the next message', isLoss: false }
   if (first === seq + 1 || (await stream.stored(seq))?.id === id) return null
   return { text: 'the stream has other messages', isLoss: false }
 }

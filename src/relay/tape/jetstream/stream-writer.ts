@@ -30,12 +30,10 @@ type WrittenTape = {
 type Options = {
   readonly stream: NatsStream
   readonly tape: WrittenTape
-  /** Names this process in the ids of its messages. */
   readonly writerId: string
   readonly uptime: () => number
   readonly onLeadership: (isLeading: boolean) => void
   readonly onRefusal: (reason: string) => void
-  /** Called when the copy in this process cannot be written. */
   readonly onFailure: (failure: unknown) => void
   readonly warn: (kind: string, detail: unknown) => void
 }
@@ -231,7 +229,7 @@ export class StreamWriter {
   #stepDown(why: string): void {
     if (!this.#isLeading) return
     this.#isLeading = false
-    if (!this.#isClosing) this.#options.warn('this ingester does not lead any more', { why })
+    if (!this.#isClosing) this.#options.warn('this ingester no longer leads', { why })
     this.#options.onLeadership(false)
     this.#rejectQueue()
     this.#wake()
