@@ -58,7 +58,7 @@ export type IngestState = {
   /** Steady time in ms of the last reading of the list; null before the first. */
   listReadAt: number | null
   listOrder: readonly Hex[] | null
-  /** The position of the last received log: a list that is read now is newer. After a restart it is unknown until the first head. */
+  /** The position of the last log: a list that is read now is newer. After a restart it is unknown until the first head. */
   position: ChainPosition
   /** Steady time of the last log, head or sealed block; null before the first. */
   chainSeenAt: number | null

@@ -30,15 +30,13 @@ export class Checkpoints {
     this.#run(this.#complete)
   }
 
-  /** Completes the file and leaves it unchanged until the returned function is called, which returns whether it stayed unchanged. */
+  /** Completes the file and leaves it unchanged until the returned function is called. That returns whether it stayed so. */
   hold(): () => boolean {
     this.complete()
     const completions = this.#completions
     this.#holds += 1
-    let isHeld = true
     return () => {
-      if (isHeld) this.#holds -= 1
-      isHeld = false
+      this.#holds -= 1
       return this.#completions === completions
     }
   }

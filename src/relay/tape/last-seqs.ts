@@ -30,7 +30,7 @@ export class LastSeqs {
     }
   }
 
-  /** Begins to number a batch. Call the returned function with each draft and its number: it returns the channel's number before. */
+  /** Begins to number a batch. The returned function takes a draft and its number, and returns the number before it. */
   openNumbering(): (draft: Draft, seq: number) => number | undefined {
     const given = new SeqMap()
     return ({ address: token, type }, seq) => {

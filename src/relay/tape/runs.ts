@@ -5,7 +5,7 @@ import { parseUpdate } from './tape-row.ts'
 const CLOCK_SEQ_BOUND = 2 ** 52
 /** A greater number leaves too little room for later ones below 2^53. */
 export const SEQ_BOUND = 2 ** 53 - 2 ** 50
-/** A run gives fewer numbers than this that its store can lose: those in memory while the disk fails, and those in an unflushed log. */
+/** A store loses fewer numbers than this: those in memory while the disk fails, and those in an unflushed log. */
 export const LOST_BOUND = 131_072
 /** A smaller difference between the two times of an update is no step of the clock. */
 const STEP_MS = 1_000
@@ -13,7 +13,7 @@ const STEP_MS = 1_000
 /** A run of the relay. `previous_end` is the last number before it that the store knows. */
 type Run = { readonly first: number; readonly previous_end: number }
 
-/** The runs that wrote the tape. Each begins at the microseconds since the epoch began, so even after a power loss no number repeats. */
+/** The runs that wrote the tape. Each begins at the microseconds since the epoch began, so no lost number is given again. */
 export class Runs {
   readonly #database: DatabaseSync
   #runs: readonly Run[]
@@ -58,7 +58,7 @@ export function firstSeqOfRun(end: number, sinceEpochMs: number, isFirst: boolea
 
 /**
  * Stored times omit the steps of the wall clock during a run. If the clock was set forward to the right time, they are too old,
- * and the next run would evict them: this adds the step, which the last update shows. If it was set back, they are only kept longer.
+ * and the next run would evict them. This adds the step that the last update shows. If it was set back, they are kept longer.
  */
 export function addClockSteps(database: DatabaseSync): void {
   const last = database.prepare('SELECT time, text FROM tape ORDER BY seq DESC LIMIT 1').get()

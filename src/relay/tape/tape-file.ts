@@ -421,7 +421,7 @@ const metaOfNew = ({ epoch, epochBeganAt, end }: TapeOrigin): ReadonlyMap<string
 const sealsOf = (block: number, entries: readonly Entry[]): readonly Entry[] =>
   entries.filter(({ update }) => update.type === 'seal' && update.block.number === block)
 
-/** The update as JSON, in the field order of the contract: the type is the first field of every draft, and the position follows it. */
+/** The update as JSON, in the field order of the contract: first the type, as in every draft, then the position. */
 function textOf(draft: Draft, id: string, prev: string | null): string {
   const json = JSON.stringify(draft)
   const afterType = json.indexOf(',')

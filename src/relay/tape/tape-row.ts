@@ -21,7 +21,7 @@ export const parseUpdate = (text: string): Update => JSON.parse(text) as Update
 const typePattern = /^\{"type":"(\w+)"/
 const addressPattern = /"address":(?:null|"(0x[0-9a-f]{40})")/
 
-/** Reads two fields without parsing the update. SQLite's JSON functions fail on deep values, and one such row would refuse the tape. */
+/** Reads two fields without parsing the update. SQLite's JSON functions fail on deep values, which would refuse the tape. */
 export function channelOf(text: string): { readonly type: UpdateType; readonly address: Hex | null } {
   return { type: typePattern.exec(text)?.[1] as UpdateType, address: (addressPattern.exec(text)?.[1] ?? null) as Hex | null }
 }

@@ -12,7 +12,7 @@ export type Follower = (batch: readonly Entry[], notes: Notes, keepAfter: number
 export type HistoryFilter = {
   readonly tokens: ReadonlySet<Hex> | null
   readonly types: ReadonlySet<UpdateType>
-  /** Also matches the seals, retracts and amends of keys that were published as these types, or whose publication may be evicted. */
+  /** Also matches seals, retracts and amends of keys that were published as these types, or that may have been evicted. */
   readonly followersOf?: ReadonlySet<UpdateType>
 }
 

@@ -45,7 +45,7 @@ export class UsageFile {
     return join(this.#folder, 'usage.sqlite')
   }
 
-  /** Makes a new file if another program has deleted this one, as programs do that clean up temporary files. Returns whether it did. */
+  /** Makes a new file if a clean-up of temporary files has deleted this one. Returns whether it did. */
   renew(): boolean {
     if (FILES.every((name) => existsSync(join(this.#folder, name)))) return false
     this.close()

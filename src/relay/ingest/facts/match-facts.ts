@@ -74,7 +74,7 @@ function findMissing({ published, sealed, addresses }: BlockFacts): readonly Pub
   return [...published.values()].filter(isMissing).sort((a, b) => byLogIndex(a.draft, b.draft))
 }
 
-/** Maps each missing key to the key under which its transaction now has that content. Facts share a key only if new keys run out. */
+/** Maps each missing key to the key under which its transaction now has that content. Facts share a key if new keys run out. */
 function findMoves(
   missing: readonly PublishedFact[],
   unmatched: ReadonlyMap<string, FactDraft>,

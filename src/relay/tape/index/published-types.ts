@@ -32,7 +32,7 @@ const noKeys: Readonly<KeyTypes> = { mask: 0, followsFrom: NO_SEQ }
 /** Keys cached in each of two generations: enough for 20,000 logs a second that stay unsealed for three seconds. */
 const KEYS_PER_GENERATION = 65_536
 
-/** The types under which unretracted keys were published. Recent keys are cached until their seal; others are read from the tape. */
+/** The types under which unretracted keys were published. Recent keys are cached until their seal; the tape has the others. */
 export class OpenKeyTypes {
   readonly #readKey: (key: string) => readonly Entry[]
   readonly #keysPerGeneration: number

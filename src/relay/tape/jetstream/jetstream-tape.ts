@@ -136,7 +136,7 @@ export class JetStreamTape extends TapeFile {
     }
   }
 
-  /** The batch in a message; null if the message is skipped. If the leader's tape has the skipped batch, `receive` refuses the next. */
+  /** The batch in a message; null to skip it. If the leader's tape has the skipped batch, `receive` refuses the next one. */
   read({ seq, bytes }: StreamMessage): ReadableBatch | null {
     // Without bytes, its writer left the batch unfinished.
     const read = bytes && readMessage(bytes)

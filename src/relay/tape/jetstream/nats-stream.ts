@@ -150,7 +150,7 @@ export class NatsStream {
     }
   }
 
-  /** Stores a message right after number `after`, and returns the place of its last part. It may be sent again: an id is stored once. */
+  /** Stores a message after number `after`. Returns the place of its last part. A repeated message is stored once, by its id. */
   async publish(id: string, bytes: Uint8Array, after: number): Promise<StreamPlace> {
     const fault = this.limitFault
     if (fault) throw new RefusedError(fault)
@@ -182,7 +182,10 @@ export class NatsStream {
     }
   }
 
-  /** Calls `receive` with every later message until it returns false, the signal aborts, or the server is silent: the library may stall. */
+  /**
+   * Calls `receive` with every later message until it returns false, the signal aborts, or the server is silent: the library
+   * does not notice all of its stalls.
+   */
   async follow(after: number, receive: (message: StreamMessage) => boolean, signal: AbortSignal): Promise<void> {
     const start = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: after + 1 }
     const consumer = await (await this.#client()).consumers.get(this.#settings.natsStream, start)

@@ -17,7 +17,7 @@ const LEASE_CHECK_MS = 100
 const RETRY_MS = 250
 /** The topic and the interval at which a process without a checkpoint asks the leader for one. */
 const [CHECKPOINT_TOPIC, ASK_MS] = ['checkpoint', 1_000]
-/** An ingester that has no checkpoint after this time, and hears no leader, begins a new epoch. Others that have the tape lead sooner. */
+/** Without a checkpoint and a leader for this time, an ingester begins a new epoch. Others that have the tape lead sooner. */
 const CHECKPOINT_WAIT_MS = 5_000
 /** The stream keeps messages longer than the tape does, so that it always holds a checkpoint. */
 const [EXTRA_AGE_PART, EXTRA_AGE_MS] = [1.25, 900_000]
@@ -171,7 +171,7 @@ async function follow(tape: JetStreamTape, stream: NatsStream, options: Options)
   }
 }
 
-/** Follows the stream until the connection is lost. Returns the reason if the tape cannot continue with the stream; otherwise null. */
+/** Follows the stream until the connection is lost. Returns the reason if the tape cannot continue; otherwise null. */
 async function followOnce(tape: JetStreamTape, stream: NatsStream, mayLead: boolean): Promise<string | null> {
   if (mayLead) await ensure(stream, tape)
   const checked = await check(tape, stream)

@@ -46,7 +46,10 @@ type QueuedAppend = {
   readonly reject: (failure: Error) => void
 }
 
-/** Writes to the stream, one message at a time. Each names the message before it, so the server refuses it after one of another writer. */
+/**
+ * Writes to the stream while this process leads, one message at a time: the next message takes all waiting appends. Each names
+ * the message before it, so the server refuses it if another process has written.
+ */
 export class StreamWriter {
   readonly #options: Options
   #isLeading = false
