@@ -1,14 +1,13 @@
-import { isoFromSecondsOrNull } from '../../lib/iso-time.ts'
-import type { Block, Head } from '../../protocol/fields.ts'
+import type { Head } from '../../protocol/fields.ts'
 import type { SealedBlock } from '../chain/sealed/block-logs.ts'
 import type { SourceStatusNote } from '../tape/notes.ts'
 import type { BlockTime, IngestState } from './ingest-state.ts'
 import type { Moment } from './moment.ts'
 import { forAllTokens, NOTHING, type Publication } from './publication.ts'
 
-// How far the chain is known, and which source reports it.
+const headNames = ['pending', 'sealed', 'safe', 'finalized'] as const
 
-/** Raises the numbers of the head; none of them goes back. */
+/** Raises the numbers of the head. None of them ever falls. */
 export function raiseHead(
   state: IngestState,
   { sealed = null, pending = null, safe = null, finalized = null }: Partial<Head>,
@@ -17,21 +16,16 @@ export function raiseHead(
   const highestSealed = higher(head.sealed, sealed)
   const highestPending = higher(head.pending, pending)
   const raised: Head = {
-    // A sealed block is not pending any more, and the next pending number is not known yet.
+    // A sealed block is no longer pending, and the next pending number is unknown.
     pending: highestPending !== null && highestSealed !== null && highestPending <= highestSealed ? null : highestPending,
     sealed: highestSealed,
     safe: higher(head.safe, safe),
     finalized: higher(head.finalized, finalized),
   }
-  const isRaised =
-    raised.pending !== head.pending ||
-    raised.sealed !== head.sealed ||
-    raised.safe !== head.safe ||
-    raised.finalized !== head.finalized
-  if (isRaised) state.head = raised
+  if (headNames.some((name) => raised[name] !== head[name])) state.head = raised
 }
 
-/** The status page reports the lag behind the time of this settled block. */
+/** The status page reports the lag behind the time of the newest settled block. */
 export function recordNewestSettled(state: IngestState, { number, timestamp }: BlockTime): void {
   if (timestamp === null || number <= (state.newestSettled?.number ?? -1)) return
   state.newestSettled = { number, timestamp }
@@ -40,11 +34,12 @@ export function recordNewestSettled(state: IngestState, { number, timestamp }: B
 export function applyFinality(
   state: IngestState,
   { stage, block }: { readonly stage: 'safe' | 'finalized'; readonly block: Pick<SealedBlock, 'number' | 'hash' | 'timestamp'> },
-  { time }: Moment,
+  { time, blockOf }: Moment,
 ): readonly Publication[] {
-  if (stage === 'safe') state.ledger.setSafe(block.number)
-  raiseHead(state, { [stage]: block.number, sealed: block.number })
-  return [forAllTokens({ type: 'finality', stage, block: blockFieldOf(block) }, time)]
+  const { number, hash, timestamp } = block
+  if (stage === 'safe') state.ledger.setSafe(number)
+  raiseHead(state, { [stage]: number, sealed: number })
+  return [forAllTokens({ type: 'finality', stage, block: blockOf(number, hash, timestamp) }, time)]
 }
 
 export function applyStatus(
@@ -56,12 +51,6 @@ export function applyStatus(
   state.status = { source, reason, started_at: time }
   return [forAllTokens({ type: 'status', source, started_at: time, reason, head: state.head }, time)]
 }
-
-export const blockFieldOf = ({ number, hash, timestamp }: Pick<SealedBlock, 'number' | 'hash' | 'timestamp'>): Block => ({
-  number,
-  hash,
-  timestamp: isoFromSecondsOrNull(timestamp),
-})
 
 const higher = (before: number | null, now: number | null): number | null =>
   before === null || (now !== null && now > before) ? now : before

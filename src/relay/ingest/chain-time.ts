@@ -1,21 +1,17 @@
+import { isDeepStrictEqual } from 'node:util'
 import { correctMultipliers } from './facts/amend.ts'
 import type { PublishedFact } from './facts/fact.ts'
 import type { BlockTime, IngestState } from './ingest-state.ts'
 import type { Moment } from './moment.ts'
-import { NOTHING, type Publication, withoutFacts } from './publication.ts'
+import { forAllTokens, NOTHING, type Publication, withoutFacts } from './publication.ts'
 import { applyDueSchedules } from './token-updates.ts'
-
-// Chain time goes on with the blocks. Schedules take effect by it, also for facts that were published before.
 
 /** Claimed times kept, one per block. Only blocks above the newest settled one need them. */
 export const CLAIMED_TIMES_BOUND = 64
-/** How many blocks before one with a believed time may be unsettled: sealed, but not read yet. */
+/** A believed time may be this many blocks ahead of the settled blocks. Those between are sealed, but not read yet. */
 const UNSETTLED_BLOCKS_BOUND = 2
 
-/**
- * Takes one answer about the time of a block that is not settled. One message proves nothing: the time is believed once
- * another answer gives the same, and one of the two is a header that was asked for.
- */
+/** Records one answer about the time of a block. The relay believes it once two answers agree, one of them a requested header. */
 export function observeClaimedTime(
   state: IngestState,
   { number, timestamp }: BlockTime,
@@ -31,7 +27,7 @@ export function observeClaimedTime(
   return NOTHING
 }
 
-/** Advances to the time of a block once at most `aheadBlocks` blocks before it are not settled. */
+/** Advances to the time of a block once at most `aheadBlocks` blocks before it are unsettled. */
 export function observeBlockTime(state: IngestState, block: BlockTime, moment: Moment, aheadBlocks = 0): readonly Publication[] {
   const { cursor, aheadBlock } = state
   if (cursor === null || block.number <= cursor.number + 1 + aheadBlocks) return advanceTime(state, block, moment)
@@ -39,7 +35,7 @@ export function observeBlockTime(state: IngestState, block: BlockTime, moment: M
   return NOTHING
 }
 
-/** All blocks up to the cursor are settled now. */
+/** Advances to a time that was known early, once all blocks before its block are settled. */
 export function advanceAheadBlock(state: IngestState, moment: Moment): readonly Publication[] {
   const { cursor, aheadBlock } = state
   if (!cursor || !aheadBlock || aheadBlock.number > cursor.number + 1) return NOTHING
@@ -47,7 +43,6 @@ export function advanceAheadBlock(state: IngestState, moment: Moment): readonly 
   return advanceTime(state, aheadBlock, moment)
 }
 
-/** Advances to the time of a block, and applies the schedules that are due. */
 export function advanceTime(
   state: IngestState,
   { number, timestamp }: BlockTime,
@@ -62,7 +57,7 @@ export function advanceTime(
   return applyDue(state, moment, isAmended)
 }
 
-/** Applies the schedules that are due, and amends the published facts that they concern. */
+/** Applies the schedules that are due, and amends the facts that were published without them. */
 export function applyDue(
   state: IngestState,
   moment: Moment,
@@ -76,4 +71,13 @@ export function applyDue(
     ...withoutFacts(due.flatMap(({ drafts }) => drafts)),
     ...due.flatMap(({ address }) => correctMultipliers(state, address, moment, isAmended)),
   ]
+}
+
+export function applySession(state: IngestState, { time }: Moment): readonly Publication[] {
+  const { sessionAt, chainTime } = state
+  if (!sessionAt || !chainTime) return NOTHING
+  const session = sessionAt(chainTime.timestamp)
+  if (isDeepStrictEqual(session, state.session)) return NOTHING
+  state.session = session
+  return [forAllTokens({ type: 'session', ...session }, time)]
 }

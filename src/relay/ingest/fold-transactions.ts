@@ -9,10 +9,9 @@ import type { BatchTimes } from './moment.ts'
 /** The events of one turn of the event loop, and its times. */
 export type Batch<Event> = BatchTimes & { readonly events: readonly Event[] }
 
-/** What the pipeline receives. */
 export type IngestEvent = ChainEvent | ContractAnswer | PoolsRead | ({ readonly type: 'list' } & ListReading)
 
-/** The same with decoded logs. */
+/** An ingest event whose logs are decoded and folded. */
 export type FoldedEvent =
   | Exclude<IngestEvent, { type: 'logs' | 'sealed' }>
   | { readonly type: 'pendingLogs'; readonly pendingLogs: readonly PendingLog[]; readonly repeated: number }
@@ -21,7 +20,6 @@ export type FoldedEvent =
 /** Events that may overtake logs, because they do not depend on published facts. */
 const passThroughTypes: ReadonlySet<IngestEvent['type']> = new Set(['head', 'status', 'finality', 'unreadable'])
 
-/** Decodes the logs of a batch, and folds those of one transaction. */
 export function foldTransactions({ events, ...times }: Batch<IngestEvent>, folder: LogFolder): Batch<FoldedEvent> {
   const folded: FoldedEvent[] = []
   let received: ReceivedLogs[] = []

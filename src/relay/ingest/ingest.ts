@@ -19,11 +19,10 @@ import { type ContractAnswer, pollContracts } from '../chain/contracts/call-poll
 import { LogFolder } from '../chain/logs/log-folder.ts'
 import type { FindLog } from '../chain/logs/read-logs.ts'
 import { PoolPoller } from '../chain/pools/pool-poller.ts'
-import type { ConfirmChain, RequestBatchFn, RequestFn } from '../chain/rpc/endpoint-pool.ts'
+import type { RequestBatchFn } from '../chain/rpc/endpoint-pool.ts'
 import type { OpenKeys } from '../chain/sealed/block-logs.ts'
 import { type ChainEvent, type SourceOptions, source } from '../chain/source/source.ts'
-import type { FeedSetting } from '../config/feeds.ts'
-import type { PoolSetting } from '../config/pools.ts'
+import type { Config } from '../config/config.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
 import { isSameList, listedAddresses } from '../tokens/list/list-diff.ts'
 import type { PolledList } from '../tokens/list/list-poller.ts'
@@ -35,53 +34,36 @@ import { openRoundsAt } from './nav-rounds.ts'
 import { type PipelineInputs, pipeline } from './pipeline.ts'
 import { restoreState } from './restore.ts'
 
-/** A newly listed token is three updates, which are delivered in the same turn. */
+/** A newly listed token makes three updates, and one turn delivers them all. */
 const TOKENS_PER_TURN = 66
 
-/** All that ingest depends on: it has no clock, random numbers or sockets of its own. */
-export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 'count'> & {
-  readonly tape: Tape
-  /** How a batch is written; by default as the tape writes it. */
-  readonly append?: Tape['append']
-  readonly request: RequestFn
-  readonly requestBatch: RequestBatchFn
-  readonly confirmChain: ConfirmChain
-  readonly link: SourceOptions['link']
-  readonly linkCount?: number
-  readonly leaveEndpoint?: () => void
-  /** The pre-confirmed logs that other ingesters received. */
-  readonly peerLogs?: Observable<ChainEvent>
-  /** Receives every chain event before it is published. Must not block. */
-  readonly onChainEvent: (event: ChainEvent) => void
-  /** The lists as they are polled. `known` are the tokens listed in the previous run. */
-  readonly lists: (known: readonly Hex[]) => Observable<PolledList | null>
-  readonly settings: {
-    readonly pendingPollMs: number
-    readonly silenceMs: number
-    readonly finalityPollMs: number
-    readonly backfillLimitMs: number
-    readonly navStaleAfterMs: number
-    /** The price feeds that publish NAVs on chain. */
-    readonly feeds: readonly FeedSetting[]
-    readonly stocksRefreshMs: number
-    readonly pools: readonly PoolSetting[]
-    readonly poolMinDepth: number
-    readonly oracleRegistry: Hex | null
-    /** The calendar of the market, by chain time in seconds. */
-    readonly sessionAt: IngestState['sessionAt']
+/** The ingest has no clock, random numbers or sockets of its own: it depends on these inputs only. */
+export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 'count'> &
+  Pick<SourceOptions, 'request' | 'confirmChain' | 'link' | 'linkCount' | 'leaveEndpoint' | 'warn'> & {
+    readonly tape: Tape
+    /** Writes a batch; by default the tape's own method. */
+    readonly append?: Tape['append']
+    readonly requestBatch: RequestBatchFn
+    /** The pre-confirmed logs that other ingesters received. */
+    readonly peerLogs?: Observable<ChainEvent>
+    /** Receives every chain event before the ingest publishes it. Must not block. */
+    readonly onChainEvent: (event: ChainEvent) => void
+    /** The polled lists. `known` are the tokens that the previous run had listed. */
+    readonly lists: (known: readonly Hex[]) => Observable<PolledList | null>
+    readonly settings: Pick<SourceOptions, 'pendingPollMs' | 'silenceMs' | 'finalityPollMs' | 'backfillLimitMs'> &
+      Pick<Config['tokens'], 'navStaleAfterMs' | 'feeds' | 'stocksRefreshMs' | 'pools' | 'poolMinDepth' | 'oracleRegistry'> &
+      Pick<IngestState, 'sessionAt'>
   }
-  readonly warn: (kind: string, detail: unknown) => void
-}
 
-/** Restores the state from the tape. The returned pipeline runs and writes while it is subscribed to. */
+/** Restores the state from the tape. The returned pipeline runs and writes while it has a subscriber. */
 export async function openIngest(inputs: IngestInputs): Promise<Observable<readonly Entry[]>> {
-  const { tape, request, confirmChain, link, linkCount = 1, leaveEndpoint = () => {}, lists, clock, settings, warn } = inputs
+  const { tape, request, confirmChain, link, linkCount, leaveEndpoint, lists, clock, settings, warn } = inputs
   const { stocksRefreshMs, pools, oracleRegistry } = settings
   const poolMinDepth = { units: BigInt(settings.poolMinDepth), scale: 0 }
   const state = await restoreState(tape, { ...settings, quotes: { pools, poolMinDepth }, hasRegistry: oracleRegistry !== null })
   const folder = new LogFolder()
   const findLog: FindLog = (block, transaction, logIndex) => folder.find(block, transaction, logIndex)
-  /** The block from which on the contracts' answers are in doubt. */
+  /** Contract answers as of these blocks and later ones are in doubt. */
   const doubts = new Subject<number>()
   const contractReads = (tokens: Observable<readonly Hex[]>) =>
     pollContracts({
@@ -89,9 +71,9 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
       tokens,
       feeds: of(settings.feeds.map(({ proxy }) => proxy)),
       registry: oracleRegistry && { address: oracleRegistry, stocksRefreshMs },
-      // Read as of the settled block: above it a log may report the same change later, or be retracted.
+      // Answers are as of the settled block: above it a log may still report a change, or be retracted.
       head: () => state.cursor,
-      // A hole may contain changes that no log will report, and what was read of a replaced block does not hold.
+      // No log reports a change in a hole, and an answer as of a replaced block is void.
       refreshFrom: doubts,
       clock,
       warn,
@@ -132,7 +114,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
   return published.pipe(tap((entries) => listedPools.observe(entries)))
 }
 
-/** Many new tokens are listed in parts, since each is an update. What comes after them waits. */
+/** Splits a subscription to many tokens, since each token makes updates. Later events wait for all of its parts. */
 function partsOf(event: ChainEvent): readonly ChainEvent[] {
   if (event.type !== 'subscribed' || event.addresses.length <= TOKENS_PER_TURN) return [event]
   return chunk(event.addresses, TOKENS_PER_TURN).map((addresses) => ({ type: 'subscribed', addresses }))
@@ -145,13 +127,13 @@ type ConnectedInputs = Pick<PipelineInputs, 'folder' | 'state' | 'tape' | 'clock
   readonly poolReads: PipelineInputs['poolReads']
 }
 
-/** Where the list could not be read, the NAVs of all tokens grow older. */
+/** Without a list, the NAVs of all tokens grow older. */
 const readingsOf = (list: PolledList | null, { tokens }: IngestState): readonly IngestEvent[] =>
   list
     ? [{ type: 'list', ...list }]
     : chunk(listedAddresses(tokens), TOKENS_PER_TURN).map((unread) => ({ type: 'list', tokens: null, unread }))
 
-/** The lists name the contracts to read. Lists and feed contracts name the addresses whose logs to receive. */
+/** The lists name the contracts to read. Lists and feed contracts name the addresses whose logs the relay receives. */
 export function connectPipeline({ lists, contractReads, chainEvents, ...inputs }: ConnectedInputs): Observable<readonly Entry[]> {
   const known = listedAddresses(inputs.state.tokens).sort()
   return lists.pipe(
@@ -178,12 +160,12 @@ export function connectPipeline({ lists, contractReads, chainEvents, ...inputs }
 
 type AddressedList = { readonly list: PolledList | null; readonly addresses: readonly Hex[] }
 
-/** Each list with the tokens whose logs to receive from then on. A partial list only adds. */
+/** Each list with the tokens whose logs the relay then receives. A partial list only adds tokens. */
 const withAddresses = (known: readonly Hex[]) => (lists: Observable<PolledList | null>) =>
   lists.pipe(
     scan(
       ({ addresses: before }: AddressedList, list): AddressedList => {
-        // Of a list in parts the last one names all tokens.
+        // The last part of a list names all tokens.
         if (!list || list.more) return { list, addresses: before }
         const listed = list.all?.order ?? list.tokens.map(({ address }) => address)
         const addresses = (list.partial ? [...new Set([...before, ...listed])] : [...listed]).sort()
@@ -193,12 +175,12 @@ const withAddresses = (known: readonly Hex[]) => (lists: Observable<PolledList |
     ),
   )
 
-/** The tokens whose logs to receive: first those of the previous run, then those of each list. */
+/** The tokens whose logs the relay receives: first those of the previous run, then those of each list. */
 const addressesIn = (lists: Observable<AddressedList>, known: readonly Hex[]): Observable<readonly Hex[]> =>
   lists.pipe(
     map(({ addresses }) => addresses),
     startWith(known),
-    // An empty list counts as a change: after it, the same tokens need a new subscription.
+    // An empty list counts as a change: the tokens that follow it need a new subscription.
     distinctUntilChanged(isSameList),
     filter((addresses) => addresses.length > 0),
   )
@@ -213,7 +195,6 @@ const feedAddresses = (reads: Observable<ContractAnswer>, known: readonly PriceF
     distinctUntilChanged((before, now) => before.join() === now.join()),
   )
 
-/** Open keys and unsealed feed rounds. */
 const openKeysOf = (state: IngestState): OpenKeys => ({
   at: (block) => [...state.ledger.at(block), ...openRoundsAt(state, block)],
   publishedBlocksBetween: (from, to) => state.ledger.publishedBlocksBetween(from, to),

@@ -7,18 +7,16 @@ import { type NavReading, type NavTiming, navAt } from '../tokens/nav.ts'
 /** When a batch arrived (ms): in steady time, and as the wall clock shows it. */
 export type BatchTimes = { readonly at: number; readonly wallTime: number }
 
-/** The time at which a batch is reduced. Logs of one batch share what follows from it, in time and in memory. */
+/** The time at which a batch is reduced. Its logs share the derived values, which saves time and memory. */
 export type Moment = NavTiming & {
-  /** The steady time, for what measures time. `now` is what the wall clock shows. */
+  /** Steady time, for durations. `now` is wall time. */
   readonly at: number
-  /** `now` as text. */
   readonly time: string
   readonly navOf: (reading: NavReading, frozen: boolean | null) => Nav
-  /** A block, by its time in seconds. */
+  /** `timestamp` is in seconds. */
   readonly blockOf: (number: number, hash: Hex | null, timestamp: number | null) => Block
-  /** How logs were received, and when, in steady time. */
+  /** `receivedAt` is in steady time. */
   readonly ingestOf: (via: Ingest['source'], receivedAt: number) => Ingest
-  /** A multiplier or price. */
   readonly decimalOf: (text: string) => Decimal | null
 }
 
@@ -26,7 +24,7 @@ export function openMoment({ at, wallTime: now }: BatchTimes, navStaleAfterMs: n
   const time = new Date(now).toISOString()
   const navs = new Map<boolean | null, Map<NavReading, Nav>>()
   const decimals = new Map<string, Decimal | null>()
-  // Neighbouring logs are of one block and arrived together.
+  // One entry is enough: neighbouring logs are of one block and arrived together.
   let block: { readonly of: Block; readonly timestamp: number | null } | null = null
   let ingest: { readonly of: Ingest; readonly receivedAt: number } | null = null
   return {

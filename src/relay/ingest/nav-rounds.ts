@@ -5,17 +5,13 @@ import type { FeedContractState } from '../chain/contracts/contract-reads.ts'
 import { addressSetOf } from '../chain/logs/memoized-address-set.ts'
 import type { Log } from '../chain/logs/read-logs.ts'
 import type { OpenKey, SealedBlock } from '../chain/sealed/block-logs.ts'
-import { updateNav } from '../tokens/list/list-diff.ts'
 import { addRound, applySealedRounds, type NavHistory } from '../tokens/nav-history.ts'
 import { aggregatorAddresses, applyFeedCall, findFeed, type PriceFeed, roundFromCall, roundFromLog } from '../tokens/price-feeds.ts'
 import type { Token } from '../tokens/token.ts'
 import type { IngestState } from './ingest-state.ts'
 import type { Moment } from './moment.ts'
-import { applyChanges, setToken } from './token-updates.ts'
+import { setTokenWithNav } from './token-updates.ts'
 
-// The rounds of the price feeds, from contracts, pre-confirmed logs and sealed blocks.
-
-/** Applies the aggregator and newest round of a feed. */
 export function applyFeedAnswer(state: IngestState, answer: FeedContractState, moment: Moment): readonly Draft[] {
   const feeds = applyFeedCall(state.feeds, answer)
   if (!isDeepStrictEqual(feeds, state.feeds)) {
@@ -28,7 +24,7 @@ export function applyFeedAnswer(state: IngestState, answer: FeedContractState, m
   return token && round ? updateRounds(state, token, addRound(token.navHistory, round), moment) : []
 }
 
-/** Applies a pre-confirmed round. A settled block has applied its own rounds already. Other logs of an aggregator are ignored. */
+/** Applies a pre-confirmed round. Rounds of settled blocks are applied already, and other logs of an aggregator are ignored. */
 export function applyPendingRound(state: IngestState, log: Log, moment: Moment): readonly Draft[] {
   const { settled } = state.ledger
   const match = settled === null || log.blockNumber > settled ? findFeed(state.feeds, log.address) : null
@@ -37,7 +33,7 @@ export function applyPendingRound(state: IngestState, log: Log, moment: Moment):
   return token && round ? updateRounds(state, token, addRound(token.navHistory, round), moment) : []
 }
 
-/** Applies all rounds of a sealed block, for the feeds whose logs were read. Only a block that can be read whole removes a round. */
+/** Applies all rounds of a sealed block to the feeds whose logs were read. A partly readable block removes no round. */
 export function settleRounds(
   state: IngestState,
   { number, addresses, isPartial }: Pick<SealedBlock, 'number' | 'addresses' | 'isPartial'>,
@@ -58,7 +54,7 @@ export function settleRounds(
   })
 }
 
-/** The unsealed rounds of a block. An answer without them may be too early. */
+/** The unsealed rounds of a block. If an answer lacks them, the node may not have indexed the block yet. */
 export function openRoundsAt(state: IngestState, block: number): readonly OpenKey[] {
   return state.feeds.flatMap((feed) => {
     const address = feed.aggregators.at(-1)?.address
@@ -69,12 +65,8 @@ export function openRoundsAt(state: IngestState, block: number): readonly OpenKe
   })
 }
 
-function updateRounds(state: IngestState, token: Token, navHistory: NavHistory, moment: Moment): readonly Draft[] {
-  const updated = navHistory === token.navHistory ? token : { ...token, navHistory }
-  if (token.state === 'listed') return applyChanges(state, updateNav(updated, moment))
-  setToken(state, updated)
-  return []
-}
+const updateRounds = (state: IngestState, token: Token, navHistory: NavHistory, moment: Moment): readonly Draft[] =>
+  setTokenWithNav(state, navHistory === token.navHistory ? token : { ...token, navHistory }, moment)
 
 function tokenOfFeed(state: IngestState, { token, proxy }: PriceFeed): Token | undefined {
   const { tokens, tokenByFeed } = state

@@ -9,9 +9,7 @@ import { splitFolded, splitReceived } from './split-batch.ts'
 
 export type PipelineInputs = {
   readonly tokenLists: Observable<IngestEvent>
-  /** The answers of token and feed contracts. */
   readonly contractReads: Observable<IngestEvent>
-  /** What the pools hold. */
   readonly poolReads: Observable<IngestEvent>
   readonly chainEvents: Observable<IngestEvent>
   readonly folder: LogFolder
@@ -28,18 +26,17 @@ export type PipelineInputs = {
 export const pipeline = (inputs: PipelineInputs): Observable<readonly Entry[]> => {
   const { tokenLists, contractReads, poolReads, chainEvents, folder, state, tape, clock, wallTime, tick, count } = inputs
   return merge(tokenLists, contractReads, poolReads, chainEvents).pipe(
-    batchPerTick(tick, clock, wallTime), // what one turn of the event loop brings: one reduction, one write
+    batchPerTick(tick, clock, wallTime), // the events of one turn of the event loop: one reduction, one write
     inTurns(splitReceived), // thousands of logs at once take several turns
     map((batch) => foldTransactions(batch, folder)), // each log is decoded once; a Memo or Seized explains the transfer before it
     inTurns(splitFolded),
-    stepsInTurns((batch) => reduce(state, batch)), // pure: no clock, no sockets, no tape reads; a large block in parts
+    stepsInTurns((batch) => reduce(state, batch)), // no clock, no I/O; it changes `state`; a large block in parts
     tap(({ counts, oldestOpenAt }) => count(counts, oldestOpenAt)),
     filter(({ updates, notes }) => updates.length > 0 || notes.size > 0),
     concatMap(({ updates, notes, keepAfter }) => tape.append(updates, notes, keepAfter)),
   )
 }
 
-/** Collects the events of one turn of the event loop, and adds its times. */
 const batchPerTick =
   <Event>(tick: PipelineInputs['tick'], clock: SchedulerLike, wallTime: () => number) =>
   (events: Observable<Event>): Observable<Batch<Event>> =>

@@ -8,12 +8,10 @@ import type { Token } from '../tokens/token.ts'
 import type { IngestState } from './ingest-state.ts'
 import type { Moment } from './moment.ts'
 
-// The prices of the pools against the NAVs.
-
-/** Applies what a batch read of the pools. Only a price, state or basis that changed is published. */
+/** Applies one reading of the pools. Only a price, state or basis that changed is published. */
 export function applyPoolAnswer(state: IngestState, { block, pools }: PoolsRead, moment: Moment): readonly Draft[] {
-  const { poolMinDepth } = state.quoteSettings
-  const order = state.quoteSettings.pools.map(({ id }) => id)
+  const { poolMinDepth, pools: settings } = state.quoteSettings
+  const order = settings.map(({ id }) => id)
   const readBlock = block && moment.blockOf(block.number, block.hash, block.timestamp)
   return [...pools].flatMap(([pool, reading]) => {
     const token = state.tokens.get(pool.token)
@@ -31,7 +29,7 @@ export function applyPoolAnswer(state: IngestState, { block, pools }: PoolsRead,
   })
 }
 
-/** The NAV of a token was published: what its quotes are compared with may be fresh or held now. */
+/** Publishes the quotes of a token whose basis has changed with its published NAV. */
 export function requote(state: IngestState, { address, nav }: DraftOf<'nav'>, moment: Moment): readonly Draft[] {
   const token = state.tokens.get(address)
   const quotes = state.quotes.get(address)
@@ -46,7 +44,6 @@ export function requote(state: IngestState, { address, nav }: DraftOf<'nav'>, mo
   return changed.map((quote) => quoteDraft(token, quote, moment))
 }
 
-/** The token is delisted, and its pools are not read any more. */
 export function dropQuotes(state: IngestState, address: Hex): void {
   if (state.quotes.delete(address)) state.changedQuotes.add(address)
 }
@@ -56,15 +53,11 @@ function setQuotes(state: IngestState, { address }: Token, quotes: readonly Quot
   state.changedQuotes.add(address)
 }
 
-const quoteDraft = ({ symbol, address }: Token, quote: QuoteFields, { time }: Moment): DraftOf<'quote'> => ({
-  type: 'quote',
-  symbol,
-  address,
-  time,
-  ...quote,
-})
+function quoteDraft({ symbol, address }: Token, quote: QuoteFields, { time }: Moment): DraftOf<'quote'> {
+  return { type: 'quote', symbol, address, time, ...quote }
+}
 
-/** Where nothing was read: the newest sealed head, with its hash and time if it is settled. */
+/** The newest sealed head, with its hash and time if it is settled. It dates a quote when the pool could not be read. */
 function newestHead({ head, cursor, newestSettled }: IngestState): Block {
   const number = head.sealed ?? 0
   return {

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Draft } from '../../protocol/updates.ts'
-import type { ContractAnswer } from '../chain/contracts/call-poller.ts'
 import type { Cursor } from '../chain/sealed/recent-blocks.ts'
 import {
   headNote,
@@ -14,13 +13,12 @@ import {
   tokenNotes,
 } from '../tape/notes.ts'
 import { applyFinality, applyStatus, raiseHead, recordNewestSettled } from './apply-head.ts'
-import { advanceAheadBlock, observeClaimedTime } from './chain-time.ts'
+import { advanceAheadBlock, applySession, observeClaimedTime } from './chain-time.ts'
 import { correctMultipliers } from './facts/amend.ts'
 import { publishPending } from './facts/pending-facts.ts'
 import { settleBlock } from './facts/settle-block.ts'
 import type { Batch, FoldedEvent } from './fold-transactions.ts'
 import type { IngestState } from './ingest-state.ts'
-import { applySession } from './market-session.ts'
 import { type Moment, openMoment } from './moment.ts'
 import { applyFeedAnswer } from './nav-rounds.ts'
 import { applyPoolAnswer, dropQuotes, requote } from './pool-quotes.ts'
@@ -37,29 +35,25 @@ import {
   markHole,
 } from './token-updates.ts'
 
-/** What was received and not published. */
+/** Logs that were received and not published. */
 export type LogCounts = { readonly repeated: number; readonly unlisted: number; readonly unreadable: number }
 
-/** What a batch writes: its updates and notes. Updates after `keepAfter` must not be evicted. */
+/** The updates and notes that a batch writes. Updates after `keepAfter` must not be evicted. */
 export type Reduction = {
   readonly updates: readonly Draft[]
   readonly notes: Notes
   readonly keepAfter: number | undefined
   readonly counts: LogCounts
-  /** When the oldest open key was published, in steady time; null without open keys. */
+  /** Steady time at which the oldest open key was published; null without open keys. */
   readonly oldestOpenAt: number | null
 }
 
-/** What one event publishes, and what it brings that is not published. */
 type EventOutput = { readonly publications: readonly Publication[] } & Partial<LogCounts>
 
-/**
- * Applies a batch to the state, and returns what it publishes. Takes nothing from elsewhere: the tape is only written. A large
- * block comes in parts, each with the notes of what changed until then.
- */
+/** Applies a batch to the state, and returns its updates; no clock, no I/O. A large block takes parts, each with its notes. */
 export function* reduce(state: IngestState, { events, ...times }: Batch<FoldedEvent>): Generator<Reduction, Reduction> {
   const moment = openMoment(times, state.navStaleAfterMs)
-  // What is open now is not evicted before its end is written.
+  // A key that is open now must not be evicted before its seal or retract is written.
   const { openSeq } = state.ledger
   state.tapeEnd = state.nextSeq - 1
   let part = openPart(state)
@@ -80,21 +74,15 @@ export function* reduce(state: IngestState, { events, ...times }: Batch<FoldedEv
   return closePart(part, state, null)
 }
 
-/** The time of blocks from before an interruption is not the present. */
+/** Backfilled blocks are old: their time says nothing about the market session now. */
 const isBackfilled = (event: FoldedEvent): boolean => event.type === 'sealed' && event.blocks.every(({ via }) => via === 'backfill')
 
-/** Updates and counts, and the state before them. */
-type ReductionPart = {
-  readonly before: IngestState
-  readonly updates: Draft[]
-  readonly counts: { -readonly [Name in keyof LogCounts]: number }
-}
-
-const openPart = (state: IngestState): ReductionPart => ({
+const openPart = (state: IngestState) => ({
   before: { ...state },
-  updates: [],
+  updates: [] as Draft[],
   counts: { repeated: 0, unlisted: 0, unreadable: 0 },
 })
+type ReductionPart = ReturnType<typeof openPart>
 
 function addOutput({ updates, counts }: ReductionPart, state: IngestState, output: EventOutput, moment: Moment): void {
   const { publications, repeated = 0, unlisted = 0, unreadable = 0 } = output
@@ -129,9 +117,13 @@ function* applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Ge
       return yield* applySealed(state, event, moment)
     case 'list':
       return stepOf(applyList(state, event, moment))
-    case 'token':
+    case 'token': {
+      const { drafts, isMultiplierChanged } = applyTokenAnswer(state, event, moment)
+      const corrections = isMultiplierChanged ? correctMultipliers(state, event.address, moment) : NOTHING
+      return { publications: [...withoutFacts(drafts), ...corrections] }
+    }
     case 'feed':
-      return { publications: applyAnswer(state, event, moment) }
+      return stepOf(applyFeedAnswer(state, event, moment))
     case 'oracle':
       return stepOf(applyFrozen(state, event, moment))
     case 'pools':
@@ -144,7 +136,7 @@ function* applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Ge
       const placed = sealed === null ? [] : applyFirstHead(state, sealed, moment)
       const corrections = placed.flatMap(({ address }) => correctMultipliers(state, address, moment))
       const timed = observeClaimedTime(state, claim, !isPushed, moment)
-      // Nothing else is kept of a single message. Its block is settled soon, or a head asked for says the same.
+      // A single pushed message proves no head: its block is settled soon, or a requested head confirms it.
       if (!isPushed) raiseHead(state, event)
       return { publications: [...corrections, ...timed] }
     }
@@ -168,17 +160,6 @@ function* applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Ge
 }
 
 const stepOf = (drafts: readonly Draft[]): EventOutput => ({ publications: withoutFacts(drafts) })
-
-function applyAnswer(
-  state: IngestState,
-  answer: Extract<ContractAnswer, { type: 'token' | 'feed' }>,
-  moment: Moment,
-): readonly Publication[] {
-  if (answer.type === 'feed') return withoutFacts(applyFeedAnswer(state, answer, moment))
-  const { drafts, isMultiplierChanged } = applyTokenAnswer(state, answer, moment)
-  const corrections = isMultiplierChanged ? correctMultipliers(state, answer.address, moment) : NOTHING
-  return [...withoutFacts(drafts), ...corrections]
-}
 
 function* applySealed(
   state: IngestState,
@@ -212,14 +193,13 @@ function applyHole(state: IngestState, event: Extract<FoldedEvent, { type: 'hole
   const { from: first, to: last } = event.blocks
   const changedTokens = markHole(state, event.blocks)
   const hole = forAllTokens({ type: 'hole', blocks: { first, last }, reason: event.reason }, moment.time)
-  // Newer blocks may have been settled before, and their logs taken as the whole history.
+  // Newer blocks may already be settled, as if no log were missing before them.
   const corrections = changedTokens.flatMap(({ address }) =>
     correctMultipliers(state, address, moment, ({ draft }) => draft.block.number <= last),
   )
   return [hole, ...corrections, ...advanceCursor(state, event, moment)]
 }
 
-/** All blocks up to the cursor are settled. A restart goes on reading from `restartCursor`. */
 function advanceCursor(
   state: IngestState,
   { cursor, restartCursor }: { readonly cursor: Cursor; readonly restartCursor: Cursor },
@@ -231,7 +211,6 @@ function advanceCursor(
   return advanceAheadBlock(state, moment)
 }
 
-/** The notes of what a batch changed. */
 function takeNotes(before: IngestState, state: IngestState): Notes {
   const { head, status, newestSettled, chainTime, listReadAt, listOrder, feeds, restartCursor, ledger, session } = state
   const notes = new Notes()

@@ -2,9 +2,8 @@ import { z } from 'zod'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Hex } from '../../lib/hex.ts'
 import { nextTurn } from '../../lib/turns.ts'
-import { Address, Bytes32, type Head } from '../../protocol/fields.ts'
-import type { Draft, Update } from '../../protocol/updates.ts'
-import type { Cursor } from '../chain/sealed/recent-blocks.ts'
+import { Address, Bytes32 } from '../../protocol/fields.ts'
+import type { Draft } from '../../protocol/updates.ts'
 import type { FeedSetting } from '../config/feeds.ts'
 import {
   defineNote,
@@ -29,24 +28,20 @@ import { Ledger } from './facts/ledger.ts'
 import type { ChainTime, IngestState, QuoteSettings } from './ingest-state.ts'
 import { trackToken } from './token-updates.ts'
 
-/** The block after which a restart continues. */
-export type RestartPoint = {
-  readonly block: number
-  readonly hash: Hex | null
-  /** The newest settled block. */
-  readonly settled: number
-  /** The number on the tape after which it reads. */
-  readonly seq: number
-  /** The block above which the first run began to settle; older relays did not write it. */
-  readonly began?: number | undefined
-}
+const RestartPoint = z.object({
+  block: z.int(),
+  hash: Bytes32.nullable(),
+  settled: z.int(),
+  /** A restart reads the tape after this number. */
+  seq: z.int(),
+  /** The block above which the first run began to settle. Older relays did not write it. */
+  began: z.int().optional(),
+})
+type RestartPoint = Readonly<z.infer<typeof RestartPoint>>
 
 const Aggregator = z.object({ address: Address, phase: z.int(), decimals: Decimals })
 
-export const restartPointNote = defineNote<RestartPoint>(
-  'restart-point',
-  z.object({ block: z.int(), hash: Bytes32.nullable(), settled: z.int(), seq: z.int(), began: z.int().optional() }),
-)
+export const restartPointNote = defineNote<RestartPoint>('restart-point', RestartPoint)
 export const chainTimeNote = defineNote<ChainTime>('chain-time', z.object({ number: z.int(), timestamp: z.number() }))
 /** The aggregators behind the proxy of each feed, as of the last answer. */
 export const feedsNote = defineNote<readonly PriceFeed[]>(
@@ -54,10 +49,8 @@ export const feedsNote = defineNote<readonly PriceFeed[]>(
   z.array(z.object({ token: z.string(), proxy: Address, aggregators: z.array(Aggregator) })),
 )
 
-/** Updates per page when the ledger is filled. */
+/** Updates per page. The event loop runs other work between two pages. */
 const RESTORE_PAGE = 1_000
-
-const unknownHead: Head = { pending: null, sealed: null, safe: null, finalized: null }
 
 export type StateSettings = {
   readonly navStaleAfterMs: number
@@ -68,12 +61,10 @@ export type StateSettings = {
   readonly sessionAt: IngestState['sessionAt']
 }
 
-/** The state in which the previous run left the tape. */
 export async function restoreState(tape: Tape, settings: StateSettings): Promise<IngestState> {
   const { navStaleAfterMs, feeds: feedSettings, quotes: quoteSettings, hasRegistry, sessionAt } = settings
   const restartPoint = tape.note(restartPointNote)
-  const cursor: Cursor | null = restartPoint ? { number: restartPoint.block, hash: restartPoint.hash } : null
-  const head = tape.note(headNote) ?? unknownHead
+  const cursor = restartPoint ? { number: restartPoint.block, hash: restartPoint.hash } : null
   const newestSettled = tape.note(newestSettledNote) ?? null
   const tokens = [...tape.notes(tokenNotes).values()].map((token) => (hasRegistry ? token : { ...token, frozen: null }))
   const feeds = openFeeds(feedSettings, tape.note(feedsNote))
@@ -86,7 +77,7 @@ export async function restoreState(tape: Tape, settings: StateSettings): Promise
     tapeEnd: tape.end(),
     navStaleAfterMs,
     ledger: await restoreLedger(tape, restartPoint),
-    head,
+    head: tape.note(headNote) ?? { pending: null, sealed: null, safe: null, finalized: null },
     newestSettled,
     status: tape.note(statusNote) ?? null,
     cursor,
@@ -115,7 +106,7 @@ export async function restoreState(tape: Tape, settings: StateSettings): Promise
   }
 }
 
-/** The quotes of the pools that are in the settings as they were then. */
+/** Keeps the quotes of pools whose settings have not changed since. */
 function restoreQuotes(
   tape: Tape,
   { pools }: QuoteSettings,
@@ -123,24 +114,20 @@ function restoreQuotes(
 ): Pick<IngestState, 'quotes' | 'changedQuotes'> {
   const [quotes, changedQuotes] = [new Map<Hex, TokenQuotes>(), new Set<Hex>()]
   for (const [key, stored] of tape.notes(quoteNotes)) {
-    const isOf = (token: string) => {
-      const found = directory?.find(token)
-      return found?.kind === 'found' && found.token.address === key
-    }
-    const kept = stored.filter(({ venue }) =>
-      pools.some(
-        ({ id, kind, token, currency }) =>
-          id === venue.pool && kind === venue.kind && currency.address === venue.currency.address && isOf(token),
-      ),
-    )
     const address = key as Hex
+    const ofToken = pools.filter(({ token }) => {
+      const found = directory?.find(token)
+      return found?.kind === 'found' && found.token.address === address
+    })
+    const isKept = ({ venue: { pool, kind, currency } }: TokenQuotes[number]) =>
+      ofToken.some((own) => own.id === pool && own.kind === kind && own.currency.address === currency.address)
+    const kept = stored.filter(isKept)
     if (kept.length < stored.length) changedQuotes.add(address)
     if (kept.length > 0) quotes.set(address, kept)
   }
   return { quotes, changedQuotes }
 }
 
-/** Fills a ledger with what the previous run published. */
 async function restoreLedger(tape: Tape, restartPoint: RestartPoint | undefined): Promise<Ledger> {
   const ledger = new Ledger()
   let seq = restartPoint?.seq ?? tape.oldest()
@@ -155,22 +142,19 @@ async function restoreLedger(tape: Tape, restartPoint: RestartPoint | undefined)
   return ledger
 }
 
-/** A pre-confirmed key is open until a seal lists it or a retraction names it. */
+/** A pre-confirmed key is open until a seal lists it or a retract names it. */
 function restoreEntry(ledger: Ledger, { update, seq }: Entry): void {
   if (update.type === 'retract') return ledger.retract(update.block.number, update.key)
   if (update.type === 'seal' && update.block.hash !== null)
     return ledger.restoreSeal({ ...update.block, hash: update.block.hash }, update)
-  if (update.type === 'amend') return restoreAmend(ledger, update, seq)
   const { id: _id, prev: _prev, ...rest } = update
-  const draft: Draft = rest
+  const draft: Draft = update.type === 'amend' ? { ...update.update, time: update.time } : rest
   if (!isFact(draft)) return
-  ledger.add(draft, draft.stage === 'preconfirmed' ? 'open' : 'sealed', seq - 1, Date.parse(draft.time)).seq = seq
-}
-
-function restoreAmend(ledger: Ledger, { update, time }: Extract<Update, { type: 'amend' }>, seq: number): void {
-  const draft: Draft = { ...update, time }
-  const published = isFact(draft) ? ledger.find(draft.block.number, draft.key) : undefined
-  if (!published || !isFact(draft)) return
-  replaceDraft(published, draft)
+  const published =
+    update.type === 'amend'
+      ? ledger.find(draft.block.number, draft.key)
+      : ledger.add(draft, draft.stage === 'preconfirmed' ? 'open' : 'sealed', seq - 1, Date.parse(draft.time))
+  if (!published) return
+  if (update.type === 'amend') replaceDraft(published, draft)
   published.seq = seq
 }

@@ -1,20 +1,20 @@
 import { chunk } from '../../lib/turns.ts'
 import type { Batch, FoldedEvent, IngestEvent } from './fold-transactions.ts'
 
-/** Logs that one turn of the event loop decodes and folds. What explains a log in a later turn amends it. */
+/** Logs that one turn of the event loop decodes and folds. A log of a later turn that explains an earlier one amends it. */
 const FOLDED_PER_TURN = 2_500
-/** Logs that one turn publishes and writes, which takes ten times as long. */
+/** Logs that one turn publishes and writes, which takes ten times as long as folding them. */
 const PUBLISHED_PER_TURN = 500
 
-/** Splits what was received: between transactions where that is possible. */
+/** Splits received logs between transactions, unless one transaction alone is too long. */
 export const splitReceived = (batch: Batch<IngestEvent>): readonly Batch<IngestEvent>[] =>
-  split(batch, FOLDED_PER_TURN, receivedCount, (event) =>
+  split(batch, FOLDED_PER_TURN, (event) =>
     event.type === 'logs' ? chunkTransactions(event.logs).map((logs) => ({ ...event, logs })) : [event],
   )
 
-/** Splits what is folded, at any log. A sealed block stays whole: its settling takes the turns that it needs. */
+/** Splits folded logs anywhere. A sealed block stays whole: its settling takes the turns that it needs. */
 export const splitFolded = (batch: Batch<FoldedEvent>): readonly Batch<FoldedEvent>[] =>
-  split(batch, PUBLISHED_PER_TURN, foldedCount, (event) =>
+  split(batch, PUBLISHED_PER_TURN, (event) =>
     event.type === 'pendingLogs'
       ? chunk(event.pendingLogs, PUBLISHED_PER_TURN).map((pendingLogs, index) => ({
           ...event,
@@ -24,18 +24,17 @@ export const splitFolded = (batch: Batch<FoldedEvent>): readonly Batch<FoldedEve
       : [event],
   )
 
-/** Batches of at most `bound` logs each, in the same order. Most batches are small and stay as they are. */
-function split<Event>(
+/** Batches of at most `bound` logs each, in the same order. */
+function split<Event extends IngestEvent | FoldedEvent>(
   batch: Batch<Event>,
   bound: number,
-  countOf: (event: Event) => number,
   partsOf: (event: Event) => readonly Event[],
 ): readonly Batch<Event>[] {
-  if (batch.events.reduce((sum, event) => sum + countOf(event), 0) <= bound) return [batch]
+  if (batch.events.reduce((sum, event) => sum + logCount(event), 0) <= bound) return [batch]
   const parts: Event[][] = []
   let room = 0
-  for (const part of batch.events.flatMap((event) => (countOf(event) > bound ? partsOf(event) : [event]))) {
-    const count = countOf(part)
+  for (const part of batch.events.flatMap((event) => (logCount(event) > bound ? partsOf(event) : [event]))) {
+    const count = logCount(part)
     if (count > room || parts.length === 0) {
       parts.push([])
       room = bound
@@ -46,20 +45,15 @@ function split<Event>(
   return parts.map((events) => ({ ...batch, events }))
 }
 
-const receivedCount = (event: IngestEvent): number =>
-  event.type === 'logs' ? event.logs.length : event.type === 'sealed' ? countInBlocks(event.blocks, ({ logs }) => logs) : 0
+function logCount(event: IngestEvent | FoldedEvent): number {
+  if (event.type === 'logs') return event.logs.length
+  if (event.type === 'pendingLogs') return event.pendingLogs.length
+  let count = 0
+  if (event.type === 'sealed')
+    for (const block of event.blocks) count += 'logs' in block ? block.logs.length : block.decodedLogs.length
+  return count
+}
 
-const foldedCount = (event: FoldedEvent): number =>
-  event.type === 'pendingLogs'
-    ? event.pendingLogs.length
-    : event.type === 'sealed'
-      ? countInBlocks(event.blocks, ({ decodedLogs }) => decodedLogs)
-      : 0
-
-const countInBlocks = <Block>(blocks: readonly Block[], logsOf: (block: Block) => readonly unknown[]): number =>
-  blocks.reduce((sum, block) => sum + logsOf(block).length, 0)
-
-/** Each transaction by itself, and one that is too long in parts. */
 function chunkTransactions<Log extends { readonly transactionHash: string }>(logs: readonly Log[]): readonly (readonly Log[])[] {
   const chunks: Log[][] = []
   for (const log of logs) {

@@ -15,13 +15,13 @@ type StandbyInputs = {
   readonly endpoints: EndpointPool
   readonly tape: Pick<Tape, 'follow' | 'notes'>
   readonly onChainEvent: (event: ChainEvent) => void
-  /** The ingesters that share the tape; null where this process is none of them. */
+  /** The ingesters that share the tape; null if this process is none of them. */
   readonly peers: Peers | null
   readonly clock: SchedulerLike
   readonly warn: (kind: string, detail: unknown) => void
 }
 
-/** Follows the chain while another process writes the tape: for the leader, and for those in this process who need chain events. */
+/** Follows the chain while another process writes the tape. The leader receives its logs, and this process its chain events. */
 export function openStandby(inputs: StandbyInputs): Observable<ChainEvent> {
   const { config, sourceSettings, endpoints, tape, onChainEvent, peers, clock, warn } = inputs
   if (config.chain.upstreamRpcUrl.length === 0) return EMPTY
@@ -33,7 +33,6 @@ export function openStandby(inputs: StandbyInputs): Observable<ChainEvent> {
   )
 }
 
-/** Runs the ingest while this process leads, and the standby otherwise. */
 export const whileLeading = <Published>(
   leadership: Observable<boolean>,
   openIngest: () => Promise<Observable<Published>>,
@@ -45,7 +44,6 @@ export const whileLeading = <Published>(
 const endWithoutLead = <Value>(values: Observable<Value>): Observable<Value> =>
   values.pipe(catchError((failure: unknown) => (failure instanceof NotLeadingError ? EMPTY : throwError(() => failure))))
 
-/** The tokens on the list, as the tape has them. */
 const listedTokens = (tape: StandbyInputs['tape']): Observable<readonly Hex[]> =>
   new Observable((subscriber) => {
     let listed: readonly Hex[] = []

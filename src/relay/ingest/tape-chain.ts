@@ -9,13 +9,13 @@ type TapeChainInputs = {
     readonly chain: Pick<Config['chain'], 'chainId' | 'upstreamRpcUrl'>
     readonly tape: Pick<Config['tape'], 'dataDir' | 'natsUrl' | 'natsStream'>
   }
-  /** Called when the upstream turns out to be of another chain than the tape, and no setting says which is right. */
+  /** Called when the upstream and the tape are of different chains, and no setting says which is right. */
   readonly onFailure: (failure: unknown) => void
 }
 
 const chainIdNote = defineNote<number>('chain', z.int())
 
-/** The chain of this tape. A tape never holds two chains: their positions and keys would mean nothing. */
+/** The chain of this tape. A tape holds one chain only: with two, its positions and keys would mean nothing. */
 export function openTapeChain(tape: Pick<Tape, 'note' | 'follow'>, { config, onFailure }: TapeChainInputs): ChainIdentity {
   const { chainId: givenId = null, upstreamRpcUrl } = config.chain
   const tapeChainId = tape.note(chainIdNote)
@@ -46,7 +46,7 @@ const wrongTape = ({ tape: { natsUrl, natsStream, dataDir } }: TapeChainInputs['
       : `DATA_DIR ${dataDir} holds the tape of chain ${chainId}, ${other}: name another folder`,
   )
 
-/** Writes the chain, once it is known, in one transaction with the batch: what a chain brought is never on a tape of no chain. */
+/** Writes the chain, once it is known, in one transaction with the batch: no update is ever on a tape without a chain. */
 export const appendWithChain =
   (tape: Pick<Tape, 'note' | 'append'>, chain: ChainIdentity): Tape['append'] =>
   (drafts, notes = new Notes(), keepAfter) => {

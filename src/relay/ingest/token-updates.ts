@@ -23,12 +23,10 @@ import { type Token, withDerivedState } from '../tokens/token.ts'
 import type { IngestState } from './ingest-state.ts'
 import type { Moment } from './moment.ts'
 
-// What the list, the contracts, the logs and chain time change in the tokens, and what that publishes beside on-chain facts.
-
-/** A list that is read later than this after the chain was last seen may know blocks that the relay does not. */
+/** When the chain was silent for this long, a list may know blocks that the relay does not. */
 const UNSEEN_CHAIN_MS = 10_000
 
-/** Compares a list or a part of it with the tokens. Behind the last part comes what concerns the other tokens. */
+/** Compares a list or a part of it with the tokens. The last part also changes the tokens that no part names. */
 export function applyList(state: IngestState, list: ListReading, moment: Moment): readonly Draft[] {
   if (!list.tokens) return applyChanges(state, refreshNavs(state.tokens, moment, list.unread))
   const { tokens, partial, more } = list
@@ -38,47 +36,39 @@ export function applyList(state: IngestState, list: ListReading, moment: Moment)
   const all = list.all ?? addressesOf(state.tokens, tokens)
   const changes = partial ? diffPartialList(state.tokens, tokens, timing) : diffFullList(state.tokens, tokens, timing, all)
   const drafts = applyChanges(state, changes)
-  // Tokens that the list omits but that still count as listed come last in the order.
+  // Tokens that the list omits but that still count as listed are last in the order.
   const order = partial && all.missing.length > 0 ? [...all.order, ...all.missing] : all.order
   state.listReadAt = moment.at
   if (!state.listOrder || !isSameList(state.listOrder, order)) state.listOrder = order
-  // Their NAVs grow older too.
   return drafts.concat(applyChanges(state, refreshNavs(state.tokens, moment, all.missing)))
 }
 
-/** The logs of these addresses arrive from now on. */
+/** Lists these tokens: the relay receives their logs from now on. */
 export const applySubscribed = (state: IngestState, addresses: readonly Hex[], moment: Moment): readonly Draft[] =>
   applyChanges(state, markListed(state.tokens, addresses, moment))
 
-/** What an event about one token publishes, and whether it changes the multiplier history. */
 type TokenStep = { readonly drafts: readonly Draft[]; readonly isMultiplierChanged: boolean }
 
-/** Applies the answer of a token contract. */
 export function applyTokenAnswer(state: IngestState, answer: TokenContractState, moment: Moment): TokenStep {
   const token = state.tokens.get(answer.address)
   if (!token) return { drafts: [], isMultiplierChanged: false }
   return applyReport(state, token, applyCall(token, answer, moment))
 }
 
-/** The registry of the oracle says whether the feed of a token is frozen. */
 export function applyFrozen(
   state: IngestState,
   { address, frozen }: { readonly address: Hex; readonly frozen: boolean | null },
   moment: Moment,
 ): readonly Draft[] {
   const token = state.tokens.get(address)
-  if (!token || token.frozen === frozen) return []
-  const after = { ...token, frozen }
-  if (token.state === 'listed') return applyChanges(state, updateNav(after, moment))
-  setToken(state, after)
-  return []
+  return !token || token.frozen === frozen ? [] : setTokenWithNav(state, { ...token, frozen }, moment)
 }
 
-/** Another chain has replaced this block and all above it. Until its blocks are settled again, its published facts stand. */
+/** Rolls the tokens back to before this block. Its published facts stand until its blocks are settled again. */
 export const applyReorg = (state: IngestState, from: number, moment: Moment): readonly Draft[] =>
   [...state.tokens.values()].flatMap((token) => applyReport(state, token, rollBackReports(token, from, moment)).drafts)
 
-/** The head of the chain is known: a list that was read before comes after it. Returns the tokens whose history that changes. */
+/** Dates the lists that were read so far at the first head. Returns the tokens whose multiplier history that changes. */
 export function applyFirstHead(state: IngestState, head: number, moment: Moment): readonly Token[] {
   if (state.position !== UNKNOWN_POSITION) return []
   const block = Math.max(head, state.head.sealed ?? 0, state.head.pending ?? 0)
@@ -109,19 +99,18 @@ export function applySealedLogs(
   return token !== undefined && setToken(state, applySealedBlock(token, block, logs, state.chainTime?.timestamp ?? null, moment))
 }
 
-/** A log arrived, or a sealed block was settled. */
 export function advancePosition(state: IngestState, block: number, logIndex: number): void {
   const { position } = state
   if (block > position.block || (block === position.block && logIndex > position.logIndex)) state.position = { block, logIndex }
 }
 
-/** These blocks could not be read, so changes in them are missing. Returns the tokens whose history that changes. */
+/** Records that changes in these blocks are unknown. Returns the tokens whose multiplier history that changes. */
 export const markHole = (state: IngestState, blocks: { readonly from: number; readonly to: number }): readonly Token[] =>
   [...state.tokens.values()].filter((token) =>
     setToken(state, { ...token, multiplierHistory: addHole(token.multiplierHistory, blocks) }),
   )
 
-/** Applies the schedules of a token that are due at this time, in seconds; no log reports it. */
+/** Applies the schedules of a token that are due at this time, in seconds. No log reports that a schedule takes effect. */
 export function applyDueSchedules(state: IngestState, address: Hex, time: number, moment: Moment): TokenStep {
   const token = state.tokens.get(address)
   const schedules = token ? pendingSchedules(token.multiplierHistory) : []
@@ -135,7 +124,7 @@ function applySchedule(state: IngestState, address: Hex, schedule: MultiplierCha
   if (!token) return []
   const after = withDerivedState({ ...token, multiplierHistory: markScheduleApplied(token.multiplierHistory, schedule) }, moment)
   setToken(state, after)
-  // A schedule from a log was published, so its effect is too, also before listing and after delisting.
+  // If a log published the schedule, its effect is published even for a token that is not listed.
   if (token.state !== 'listed' && schedule.key === null) return []
   const { to, effectiveAt } = schedule
   // Another multiplier may be in force already.
@@ -152,13 +141,20 @@ export function currentValue({ tokens }: IngestState, address: Hex, type: Update
   return type === 'token' ? { token: token.record } : null
 }
 
-export function applyChanges(state: IngestState, { drafts, tokens }: TokenChanges): readonly Draft[] {
+function applyChanges(state: IngestState, { drafts, tokens }: TokenChanges): readonly Draft[] {
   for (const token of tokens) setToken(state, token)
   return drafts
 }
 
+/** Sets a token whose NAV may have changed. Only a listed token publishes it. */
+export function setTokenWithNav(state: IngestState, token: Token, moment: Moment): readonly Draft[] {
+  if (token.state === 'listed') return applyChanges(state, updateNav(token, moment))
+  setToken(state, token)
+  return []
+}
+
 /** Returns whether the multiplier history changed. */
-export function setToken(state: IngestState, token: Token): boolean {
+function setToken(state: IngestState, token: Token): boolean {
   const before = state.tokens.get(token.address)
   if (before && isSameToken(before, token)) return false
   state.tokens.set(token.address, token)
@@ -168,18 +164,16 @@ export function setToken(state: IngestState, token: Token): boolean {
   return !isDeepStrictEqual(before?.multiplierHistory, token.multiplierHistory)
 }
 
-/** Notes whether a token waits for a schedule, and whether a log changed it. */
 export function trackToken({ scheduled, changedByLogs }: Pick<IngestState, 'scheduled' | 'changedByLogs'>, token: Token): void {
   const { address, multiplierHistory, pauseHistory, recordChanges } = token
   if (pendingSchedules(multiplierHistory).length > 0) scheduled.add(address)
   else scheduled.delete(address)
-  if ([multiplierHistory.changes, pauseHistory.changes, recordChanges].some(hasLogChange)) changedByLogs.add(address)
+  const isFromLog = (changes: readonly KeyedPosition[]) => changes.some(({ key }) => key !== null)
+  if ([multiplierHistory.changes, pauseHistory.changes, recordChanges].some(isFromLog)) changedByLogs.add(address)
   else changedByLogs.delete(address)
 }
 
-const hasLogChange = (changes: readonly KeyedPosition[]): boolean => changes.some(({ key }) => key !== null)
-
-/** Two versions of a token share most of their fields, so that few are compared in depth. */
+/** Two versions of a token share most fields by identity, so only few need a deep comparison. */
 function isSameToken(a: Token, b: Token): boolean {
   if (a === b) return true
   const names = Object.keys({ ...a, ...b }) as (keyof Token)[]

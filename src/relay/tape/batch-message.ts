@@ -1,28 +1,15 @@
 import { z } from 'zod'
 import { parseJson } from '../../lib/json.ts'
-import type { ChannelSeqs } from './last-seqs.ts'
+import { parsePosition } from '../../protocol/position.ts'
+import { Update } from '../../protocol/updates.ts'
+import { isReadableNote, type Notes } from './notes.ts'
 import { SEQ_BOUND } from './runs.ts'
+import type { Entry } from './tape.ts'
+import { channelOf, entryOf } from './tape-row.ts'
 import { SCHEMA_VERSION } from './tape-schema.ts'
 
-/** Positions are short. */
+/** An epoch is part of every position, and positions are short. */
 const EPOCH_BOUND_CHARS = 32
-
-/** A batch as the stream stores it: the texts of its updates, already numbered, and its notes. */
-export type BatchMessage = {
-  readonly epoch: string
-  readonly epochBeganAt: number
-  /** The end of the tape before this batch. A reader whose tape ends elsewhere has missed something. */
-  readonly after: number
-  /** The number of the first update. The others follow without a hole. */
-  readonly first: number
-  readonly texts: readonly string[]
-  readonly notes: Readonly<Record<string, unknown>>
-  readonly keepAfter: number | null
-  /** Of a checkpoint, whose notes are all that there are: the last number of each token and type. */
-  readonly lastSeqs: ChannelSeqs | null
-  /** The leader stops with this batch, so that another ingester can take over at once. */
-  readonly resigns: boolean
-}
 
 const Seq = z.int().min(0).max(SEQ_BOUND)
 const Header = z.object({
@@ -32,41 +19,97 @@ const Header = z.object({
     .max(EPOCH_BOUND_CHARS)
     .regex(/^[0-9a-z]+$/),
   epochBeganAt: z.number(),
+  /** The end of the tape before this batch. A reader whose tape has another end has missed a batch. */
   after: Seq,
+  /** The number of the first update. The others follow without a hole. */
   first: Seq,
   count: z.int().min(0),
   notes: z.record(z.string(), z.unknown()),
   keepAfter: z.number().nullable(),
-  lastSeqs: z.array(z.tuple([z.string().regex(/^\S+ \w+$/), Seq])).nullable(),
+  /** The last number of each token and type. Only a checkpoint has them, and then `notes` are all notes of the tape. */
+  lastSeqs: z
+    .array(z.tuple([z.string().regex(/^\S+ \w+$/), Seq]).readonly())
+    .readonly()
+    .nullable(),
+  /** The leader stops after this batch, so another ingester can take over at once. */
   resigns: z.boolean(),
 })
+const Versioned = Header.pick({ version: true })
 
-/** The notes of a batch are those of the tape in a file, so its version is the same. */
-const Versioned = z.object({ version: z.int() })
+/** A batch as other processes receive it: the texts of its numbered updates, and its notes. */
+export type BatchMessage = Readonly<Omit<z.infer<typeof Header>, 'version' | 'count'>> & { readonly texts: readonly string[] }
 
-/** One line of JSON, then one line for each update. */
+export const batchMessageOf = (
+  { epoch, epochBeganAt }: Pick<BatchMessage, 'epoch' | 'epochBeganAt'>,
+  after: number,
+  entries: readonly Entry[],
+  notes: Notes,
+  keepAfter: number,
+): BatchMessage => ({
+  ...{ epoch, epochBeganAt, after },
+  first: entries[0]?.seq ?? 0,
+  texts: entries.map(({ text }) => text),
+  notes: Object.fromEntries(notes),
+  keepAfter: Number.isFinite(keepAfter) ? keepAfter : null,
+  ...{ lastSeqs: null, resigns: false },
+})
+
+/** One line of JSON, then one line for each update. The version is that of the tape's file, which holds the same notes. */
 export function encodeBatch({ texts, ...rest }: BatchMessage): Uint8Array {
   return Buffer.from([JSON.stringify({ version: SCHEMA_VERSION, ...rest, count: texts.length }), ...texts].join('\n'))
 }
 
-/** Null for bytes that are no batch of this version. The texts of its updates, and the values of its notes, may be anything. */
+/** Null for bytes that are no batch of this version. The texts of its updates and the values of its notes are not checked. */
 export function decodeBatch(bytes: Uint8Array): BatchMessage | null {
   const [head, texts] = splitHead(bytes)
   const header = Header.safeParse(parseJson(head))
   if (!header.success || header.data.version !== SCHEMA_VERSION) return null
   const { version: _, count, ...batch } = header.data
-  // One more line than there should be is enough to know.
+  // One line too many is enough to refuse the batch.
   const lines = texts === null ? [] : texts.split('\n', count + 1)
   return lines.length === count ? { ...batch, texts: lines } : null
 }
 
-/** The version of a batch that only another version of stocktape can read; null for everything else. */
-export function otherVersionOf(bytes: Uint8Array): number | null {
-  const { version = SCHEMA_VERSION } = Versioned.safeParse(parseJson(splitHead(bytes)[0])).data ?? {}
-  return version === SCHEMA_VERSION ? null : version
+export type ReadableBatch = { readonly batch: BatchMessage; readonly entries: readonly Entry[] }
+
+/** `otherVersion` is the version of a batch that only another version of stocktape can read; null for all other bytes. */
+type UnreadableMessage = { readonly batch: null; readonly otherVersion: number | null }
+
+/** Checks all of a message: anybody who reaches NATS may have written it, and the tape's file keeps what it takes over. */
+export function readMessage(bytes: Uint8Array): ReadableBatch | UnreadableMessage {
+  try {
+    const batch = decodeBatch(bytes)
+    const entries = batch && entriesOf(batch)
+    if (batch && entries && areReadable(batch.notes)) return { batch, entries }
+    const { version = SCHEMA_VERSION } = Versioned.safeParse(parseJson(splitHead(bytes)[0])).data ?? {}
+    return { batch: null, otherVersion: version === SCHEMA_VERSION ? null : version }
+  } catch {
+    // Values that are nested too deep overflow the stack.
+    return { batch: null, otherVersion: null }
+  }
 }
 
-/** The first line, and the others: null without any. */
+/** Null if an update or a number is wrong. */
+function entriesOf({ epoch, after, first, texts, lastSeqs }: BatchMessage): readonly Entry[] | null {
+  if (lastSeqs?.some(([, seq]) => seq > after)) return null
+  if (texts.length === 0) return []
+  if (first <= after || first + texts.length > SEQ_BOUND) return null
+  const entries = texts.map((text, nth) => entryOf([first + nth, text]))
+  return entries.every((entry) => isReadable(entry, epoch)) ? entries : null
+}
+
+function isReadable({ seq, text, update }: Entry, epoch: string): boolean {
+  if (!Update.safeParse(update).success || !Number.isFinite(Date.parse(update.time))) return false
+  const { type, address } = channelOf(text)
+  if (type !== update.type || address !== update.address || update.id !== `${epoch}.${seq}`) return false
+  const prev = update.prev === null ? null : parsePosition(update.prev)
+  return prev === null || (prev.epoch === epoch && prev.seq < seq)
+}
+
+const areReadable = (notes: BatchMessage['notes']): boolean =>
+  JSON.stringify(notes) !== undefined &&
+  Object.entries(notes).every(([name, value]) => value === null || isReadableNote(name, value))
+
 function splitHead(bytes: Uint8Array): readonly [head: string, texts: string | null] {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
   const end = text.indexOf('\n')

@@ -1,14 +1,11 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 
-/** So much of the write-ahead log is flushed and copied into the file at once. */
+/** Size at which the write-ahead log is flushed and copied into the file. */
 const CHECKPOINT_BYTES = 4 * 1_048_576
-/** A transaction changes some pages in any case, and a page holds more than the text. */
+/** Every transaction changes some pages, and a page holds more than the text. */
 const [TRANSACTION_BYTES, BYTES_PER_CHAR] = [16_384, 1.25]
 
-/**
- * Flushes the write-ahead log to the disk. The checkpoints that SQLite starts by itself hide a failure, and then nothing is
- * durable and the log grows.
- */
+/** Flushes the write-ahead log to the disk. SQLite's automatic checkpoints hide a failure, so the log would grow unflushed. */
 export class Checkpoints {
   readonly #passive: StatementSync
   readonly #complete: StatementSync
@@ -22,30 +19,24 @@ export class Checkpoints {
     this.#complete = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)')
   }
 
-  /** A transaction with this much text was committed. */
   onCommit(chars: number): void {
     this.#bytes += TRANSACTION_BYTES + chars * BYTES_PER_CHAR
     if (this.#bytes >= CHECKPOINT_BYTES && this.#holds === 0) this.#run(this.#passive)
   }
 
-  /** Afterwards all that was committed is on the disk, unless a failure was reported. */
+  /** When it returns, every committed transaction is on the disk. Throws if the disk fails. */
   complete(): void {
     this.#completions += 1
     this.#run(this.#complete)
   }
 
-  /**
-   * Writes all into the file, and then nothing more until the result is called, so that the file can be copied. The result says
-   * whether that held: what must be on the disk at once is written all the same.
-   */
+  /** Completes the file and leaves it unchanged until the returned function is called. That returns whether it stayed so. */
   hold(): () => boolean {
     this.complete()
     const completions = this.#completions
     this.#holds += 1
-    let isHeld = true
     return () => {
-      if (isHeld) this.#holds -= 1
-      isHeld = false
+      this.#holds -= 1
       return this.#completions === completions
     }
   }

@@ -4,31 +4,29 @@ import { prepareRows } from './tape-row.ts'
 export type EvictionBounds = {
   readonly tapeRetentionMs: number
   readonly tapeMaxMessages: number
-  /** Updates over the bound that may be kept for open keys; by default as many as keys can be open. */
+  /** Updates above `tapeMaxMessages` that may be kept for open keys. */
   readonly openGrowth?: number
-  /** The wall clock without its steps: a clock that is set wrongly must not evict the tape. */
+  /** Steady time: a wall clock that is set wrongly must not evict the tape. */
   readonly now: () => number
 }
 
 /** One append evicts at most this many updates more than it adds, so that no batch waits for a clean-up. */
 const EVICTION_BOUND = 1_000
-/** Eviction by count begins with this many updates too many, or with this part of the bound if that is less. */
+/** Eviction by count begins at this many updates too many, or at this part of the limit if that is less. */
 const [STEP, STEP_PART] = [256, 0.01]
-/** By how many updates the tape may exceed its bound to keep those after `keepAfter`: as many as the ingest keeps open keys. */
+/** The default of `openGrowth`: the number of keys that the ingest keeps. */
 const OPEN_GROWTH = 262_144
 
 /** `clearedUpTo`: eviction by count finds no update up to this number. */
 type EvictionState = { readonly count: number; readonly oldest: number; readonly clearedUpTo: number }
 
-/** The evicted numbers, and the state once they are gone. */
 type EvictionResult = { readonly evicted: readonly number[]; readonly state: EvictionState }
 
-/** Counts the updates on the tape and evicts those that are too old or too many. */
 export class Eviction {
   readonly #bounds: EvictionBounds
   readonly #statements: ReturnType<typeof prepareStatements>
   #state: EvictionState
-  /** No kept update is older. Null: unknown. */
+  /** No kept update is older than this; null if unknown. */
   #oldestTime: number | null = null
 
   constructor(database: DatabaseSync, bounds: EvictionBounds, meta: ReadonlyMap<string, string>) {
@@ -40,7 +38,6 @@ export class Eviction {
     this.#state = { count: Number(meta.get('count') ?? 0) + Number(later?.count ?? 0), oldest, clearedUpTo: oldest }
   }
 
-  /** The updates on the tape. */
   get count(): number {
     return this.#state.count
   }
@@ -49,10 +46,7 @@ export class Eviction {
     return this.#state.oldest
   }
 
-  /**
-   * Evicts inside the transaction that adds updates up to `end`: by age, then by count. Eviction by count takes only
-   * evictable updates: see `isEvictable` in the index.
-   */
+  /** Evicts inside the transaction that adds updates up to `end`: by age, then, among evictable updates, by count. */
   run({ added, end, keepAfter }: { readonly added: number; readonly end: number; readonly keepAfter: number }): EvictionResult {
     const { tapeMaxMessages, openGrowth = OPEN_GROWTH, tapeRetentionMs, now } = this.#bounds
     const step = Math.min(STEP, tapeMaxMessages * STEP_PART)
@@ -61,8 +55,8 @@ export class Eviction {
       { last: end, countBound: tapeMaxMessages + openGrowth },
     ]
     const limit = EVICTION_BOUND + added
-    let { count, oldest, clearedUpTo } = this.#state
-    count += added
+    let { oldest, clearedUpTo } = this.#state
+    const count = this.#state.count + added
     const evicted = this.#evictByAge(now() - tapeRetentionMs, keepAfter, limit)
     for (const { last, countBound } of countBounds) {
       const excess = count - evicted.length - countBound
@@ -70,31 +64,28 @@ export class Eviction {
       const wanted = Math.min(excess, limit)
       const seqs = this.#evictByCount(clearedUpTo, last, wanted)
       clearedUpTo = seqs.length < wanted ? last : (seqs.at(-1) ?? last)
-      // A spread into push overflows the stack: one append may evict more than a call can have arguments.
+      // Spread into one `push`, the numbers that one append may evict overflow the stack.
       for (const seq of seqs) evicted.push(seq)
     }
     for (const seq of evicted) oldest = Math.max(oldest, seq)
     return { evicted, state: { count: count - evicted.length, oldest, clearedUpTo: Math.max(clearedUpTo, oldest) } }
   }
 
-  /** Nothing can be deleted from a file whose disk fails, so the tape only grows. */
+  /** The tape only grows while the disk fails, because nothing can be deleted from its file. */
   grow(added: number): EvictionResult {
     return { evicted: [], state: { ...this.#state, count: this.#state.count + added } }
   }
 
-  /** Writes the state after the update `end`, inside a transaction. */
   save(end: number, { count, oldest } = this.#state): void {
     if (oldest !== this.#state.oldest) this.#statements.writeMeta.run('oldest', String(oldest))
     this.#statements.writeMeta.run('count', String(count))
     this.#statements.writeMeta.run('counted', String(end))
   }
 
-  /** The transaction was committed. */
   onCommit(state: EvictionState): void {
     this.#state = state
   }
 
-  /** The transaction failed. */
   onRollback(): void {
     this.#oldestTime = null
   }

@@ -2,20 +2,18 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { Draft, Update } from '../../protocol/updates.ts'
 import { channelOf, prepareRows, type TapeRow } from './tape-row.ts'
 
-/** Saved once in this many updates. Opening reads the updates after the last save. */
+/** Updates between two saves. Opening the tape reads the updates after the last save. */
 const SAVE_INTERVAL = 4_096
-/** Stands for the address of updates that concern all tokens. */
 const ALL_TOKENS = '*'
 
-/** The last number of tokens and types, by both. */
+/** The last numbers by channel: the address and the type, with a space between. */
 export type ChannelSeqs = readonly (readonly [channel: string, seq: number])[]
 
-/** The last number of each token and type, from which `prev` is made. It outlives the updates themselves. */
+/** The last number of each token and type, which makes `prev`. It outlives the updates themselves. */
 export class LastSeqs {
   readonly #seqs = new SeqMap()
-  /** Written in the open transaction. */
   readonly #pending = new SeqMap()
-  /** Changed since the last save. */
+  /** Numbers that changed since the last save. */
   readonly #unsaved = new SeqMap()
   readonly #statements: ReturnType<typeof prepareStatements>
   /** The end of the tape at the last save, and at the save in the open transaction. */
@@ -32,7 +30,7 @@ export class LastSeqs {
     }
   }
 
-  /** Begins to number a batch. The function takes each draft with its number, and returns the number before it. */
+  /** Begins to number a batch. The returned function takes a draft and its number, and returns the number before it. */
   openNumbering(): (draft: Draft, seq: number) => number | undefined {
     const given = new SeqMap()
     return ({ address: token, type }, seq) => {
@@ -43,12 +41,11 @@ export class LastSeqs {
     }
   }
 
-  /** An update is written in the open transaction. */
   add({ address, type }: Pick<Update, 'address' | 'type'>, seq: number): void {
     this.#pending.set(address ?? ALL_TOKENS, type, seq)
   }
 
-  /** The last numbers as another tape knew them, unless they are known better here. */
+  /** Takes over the last numbers of another tape if they are higher. */
   addAll(seqs: ChannelSeqs): void {
     for (const [channel, seq] of seqs) {
       const [address = '', type = ''] = channel.split(' ')
@@ -56,7 +53,6 @@ export class LastSeqs {
     }
   }
 
-  /** The last number of each channel. */
   get all(): ChannelSeqs {
     return Array.from(this.#seqs, ([address, type, seq]) => [`${address} ${type}`, seq])
   }
@@ -68,14 +64,13 @@ export class LastSeqs {
 
   /** Writes all changed numbers inside the transaction after which the tape ends at `end`. */
   save(end: number): void {
-    // Where a number is in both, the pending one is newer.
+    // If a channel is in both, the pending number is newer.
     for (const changed of [this.#unsaved, this.#pending])
       for (const [address, type, seq] of changed) this.#statements.write.run(address, type, seq)
     this.#statements.writeEnd.run(String(end))
     this.#savedNext = end
   }
 
-  /** The transaction was committed. */
   onCommit(): void {
     for (const [address, type, seq] of this.#pending) this.#setCommitted(address, type, seq)
     this.#pending.clear()
@@ -85,7 +80,6 @@ export class LastSeqs {
     this.#savedNext = null
   }
 
-  /** The transaction failed. */
   onRollback(): void {
     this.#pending.clear()
     this.#savedNext = null
@@ -97,10 +91,7 @@ export class LastSeqs {
   }
 }
 
-/**
- * A number for each token and type. A map for each type needs no joined keys; and where there are many tokens, none grows so
- * large that its growth holds the event loop.
- */
+/** A number for each token and type. A map for each type needs no joined keys, and stays so small that growing does not block. */
 class SeqMap {
   readonly #byType = new Map<string, Map<string, number>>()
 

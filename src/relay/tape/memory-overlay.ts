@@ -1,34 +1,28 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { TAPE_COLUMNS, tableColumns } from './tape-schema.ts'
+import { resultCodeOf, TAPE_COLUMNS, tableColumns } from './tape-schema.ts'
 
-/** How much memory may keep. Then the process ends: a restart reads the rest again from the chain. */
+/** Limits of the updates in memory. Beyond them the process ends, and a restart reads the rest from the chain. */
 const [TEXT_BOUND_CHARS, COUNT_BOUND] = [33_554_432, 65_536]
-/** How often the file is tried again. */
 const RETRY_MS = 5_000
 
-/** The primary result codes of SQLite that mean the disk. Another failure is a bug. */
+/** The primary result codes of SQLite that mean the disk. Any other failure is a bug. */
 const diskCodes: ReadonlySet<number> = new Set([8, 10, 13, 14])
-/** A failed flush: of the file, of its folder. */
+/** A failed flush of the file, and of its folder. */
 const flushCodes: ReadonlySet<number> = new Set([1_034, 1_290])
 
-/** Why SQLite failed, where the disk is the reason. */
 export type DiskFailure = {
   readonly message: string
-  /** Whether the disk did not flush: then no later success proves that what was written is there. */
+  /** The disk did not flush. No later success proves that earlier writes are on it. */
   readonly isUnflushed: boolean
 }
 
-/** The failure of the disk behind an error; null for every other error. */
 export function diskFailureOf(error: unknown): DiskFailure | null {
-  if (!(error instanceof Error && 'errcode' in error)) return null
-  const code = Number(error.errcode)
-  return diskCodes.has(code & 0xff) ? { message: error.message, isUnflushed: flushCodes.has(code) } : null
+  const code = resultCodeOf(error)
+  if (!(error instanceof Error) || !diskCodes.has(code & 0xff)) return null
+  return { message: error.message, isUnflushed: flushCodes.has(code) }
 }
 
-/**
- * What is written while the disk fails, in memory and over the tables of the file: SQLite finds a temporary table before the one of
- * the same name in the file, so every statement reads and writes on as before. Of the updates only the new ones are in memory.
- */
+/** Tables in memory for writes while the disk fails. SQLite prefers a temporary table of the same name, so all statements work. */
 export class MemoryOverlay {
   readonly #database: DatabaseSync
   readonly #now: () => number
@@ -43,12 +37,11 @@ export class MemoryOverlay {
     database.exec('PRAGMA temp_store = MEMORY')
   }
 
-  /** Why the tape is written to memory; null while it is written to the file. */
+  /** The reason to write to memory; null while the tape is written to the file. */
   get failure(): DiskFailure | null {
     return this.#failure
   }
 
-  /** How many updates are in memory alone. */
   get count(): number {
     return this.#count
   }
@@ -57,14 +50,12 @@ export class MemoryOverlay {
     return this.#chars >= TEXT_BOUND_CHARS || this.#count >= COUNT_BOUND
   }
 
-  /** Updates with this much text were written. */
   onCommit(count: number, chars: number): void {
     if (!this.#failure) return
     this.#count += count
     this.#chars += chars
   }
 
-  /** Whether the file should be tried again. */
   get isRetryDue(): boolean {
     return this.#failure !== null && !this.#failure.isUnflushed && this.#now() - this.#triedAt >= RETRY_MS
   }
@@ -75,7 +66,7 @@ export class MemoryOverlay {
     this.#database.exec(openSql)
   }
 
-  /** Writes all of it to the file. Throws where the disk still fails, and then it stays in memory. */
+  /** Writes the tables to the file. If the disk still fails, it throws and they stay in memory. */
   moveToFile(): void {
     this.#triedAt = this.#now()
     try {

@@ -6,10 +6,8 @@ import type { TokenQuotes } from '../tokens/quotes.ts'
 import { Milliseconds, StoredToken } from '../tokens/stored-token.ts'
 import type { Token } from '../tokens/token.ts'
 
-/** The name of a note, and how its stored value is read. */
 export type Note<Value> = { readonly name: string; readonly read: (stored: unknown) => Value }
 
-/** Notes of one kind, each stored under its own key. */
 export type NoteFamily<Value> = { readonly prefix: string; readonly at: (key: string) => Note<Value> }
 
 /** The schemas of the notes that this process may read, by name; those of a family by its prefix. */
@@ -27,7 +25,7 @@ export function defineNotes<Value>(prefix: string, schema?: z.ZodType<Value>): N
   return { prefix, at: (key) => defineNote(prefix + key) }
 }
 
-/** Whether a value that another process wrote has the shape that a reader of this note expects. */
+/** Whether a value from another process has the shape that readers of this note expect. */
 export function isReadableNote(name: string, value: unknown): boolean {
   const schema = schemas.get(name) ?? schemas.get(name.slice(0, name.indexOf('/') + 1))
   return schema === undefined || schema.safeParse(value).success
@@ -35,7 +33,6 @@ export function isReadableNote(name: string, value: unknown): boolean {
 
 export interface NoteReader {
   note<Value>(note: Note<Value>): Value | undefined
-  /** Every note of a family, by its key. */
   notes<Value>(family: NoteFamily<Value>): ReadonlyMap<string, Value>
 }
 
@@ -43,7 +40,6 @@ export interface NoteReader {
 export class Notes implements NoteReader {
   readonly #values: Map<string, unknown>
 
-  /** Notes as another process wrote them, by name. */
   constructor(values: Readonly<Record<string, unknown>> = {}) {
     this.#values = new Map(Object.entries(values))
   }
@@ -61,7 +57,6 @@ export class Notes implements NoteReader {
     return this
   }
 
-  /** Applies the notes of a batch. */
   merge(batch: Notes): void {
     for (const [name, value] of batch) {
       if (value === null) this.#values.delete(name)
@@ -85,7 +80,7 @@ export class Notes implements NoteReader {
   }
 }
 
-/** The newest sealed block whose time is known, in seconds. */
+/** The time of a sealed block, in seconds. */
 export type SealedBlockTime = { readonly number: number; readonly timestamp: number }
 
 export type SourceStatusNote = { readonly source: SourceName; readonly reason: SourceReason; readonly started_at: string }
@@ -98,14 +93,12 @@ export const statusNote = defineNote<SourceStatusNote>(
   z.object({ source: SourceName, reason: SourceReason, started_at: z.string() }),
 )
 export const newestSettledNote = defineNote<SealedBlockTime>('newest-settled', z.object({ number: z.int(), timestamp: z.number() }))
-/** When the list was read (ms), with every poll; the order of its tokens, where it changes. */
+/** Steady time in ms of the last reading of the list. Every poll writes it; only a changed order is written. */
 export const listReadNote = defineNote<number>('list-read', Milliseconds)
 export const listOrderNote = defineNote<readonly Hex[]>('list-order', z.array(Address))
-/** Each token as last published, by address. */
 export const tokenNotes = defineNotes<Token>('token/', StoredToken)
-/** The latest quotes of each token, by address. */
 export const quoteNotes = defineNotes<TokenQuotes>('quote/', z.array(z.object(quoteFields)))
-/** The last published session of the market; null without a calendar. */
+/** The last published market session; null without a calendar. */
 export const sessionNote = defineNote<{ readonly session: MarketSession | null }>(
   'session',
   z.object({ session: z.object({ ...sessionFields, market: z.literal('XNYS') }).nullable() }),

@@ -1,7 +1,7 @@
-import { defer, Observable, type SchedulerLike, startWith } from 'rxjs'
+import type { Observable, SchedulerLike } from 'rxjs'
 import type { Config } from '../config/config.ts'
 import type { Metrics } from '../metrics.ts'
-import { Peers } from './peers.ts'
+import { type PeerChannel, Peers } from './peers.ts'
 import { openSqliteTape } from './sqlite-tape.ts'
 import type { TapeFile, TapeFileOptions } from './tape-file.ts'
 
@@ -15,21 +15,19 @@ type TapeInputs = Required<Pick<TapeFileOptions, 'now' | 'wallTime' | 'random' |
   readonly onFailure: (failure: unknown) => void
 }
 
-/** The tape of the settings. What is null is of a tape that is shared with other processes. */
+/** `leadership` and `peers` are null for a tape that no other process shares. */
 export type RelayTape = {
   readonly tape: TapeFile
-  /** Whether this process writes the tape, with every change of it. */
+  /** Whether this process writes the tape: now, and at every change. */
   readonly leadership: Observable<boolean> | null
-  /** The ingesters that share the tape, where this process is one of them. */
   readonly peers: Peers | null
-  /** Whether the tape lacks what happens now. */
   readonly isCut: () => boolean
 }
 
-/** What an ingester sends of the pre-confirmed logs that it receives. */
+/** The topic of the pre-confirmed logs that ingesters send each other. */
 const PEER_LOGS = 'pending'
 
-/** Opens the tape in a file, or with NATS_URL in a stream. NATS is loaded only then. */
+/** Opens the tape in a file, or with NATS_URL in a stream. Only a stream loads the NATS library. */
 export async function openTape({ config, metrics, onReset, onFailure, uptime, clock, ...ports }: TapeInputs): Promise<RelayTape> {
   const { natsUrl } = config.tape
   const onCommit = (seconds: number) => metrics.tapeCommitSeconds.observe(seconds)
@@ -48,14 +46,12 @@ export async function openTape({ config, metrics, onReset, onFailure, uptime, cl
   })
   measureTape(metrics, tape, ports.now)
   metrics.leads.measureBy(() => (tape.isLeading ? 1 : 0))
-  const changes = new Observable<boolean>((subscriber) => tape.onLeadership((isLeading) => subscriber.next(isLeading)))
-  const channel = {
-    send: (bytes: Uint8Array) => tape.send(PEER_LOGS, bytes),
-    listen: (receive: (bytes: Uint8Array) => void) => tape.listen(PEER_LOGS, receive),
+  const { stream, leadership } = tape
+  const channel: PeerChannel = {
+    send: (bytes) => stream.send(PEER_LOGS, bytes),
+    listen: (receive) => stream.listen(PEER_LOGS, receive),
   }
   const peers = mayLead ? new Peers(channel, clock) : null
-  // The tape may lead before anybody subscribes.
-  const leadership = defer(() => changes.pipe(startWith(tape.isLeading)))
   return { tape, peers, leadership, isCut: () => tape.isCut }
 }
 

@@ -4,7 +4,7 @@ import { type Hex, readHex } from '../../lib/hex.ts'
 import { parseShallowJson } from '../../lib/json.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 
-/** A new leader also publishes what it received in this time before, up to this number of logs: the last leader may not have. */
+/** A new leader also publishes the logs of this time, up to this number: the last leader may have stopped before it did. */
 const [RECENT_MS, RECENT_LOGS_BOUND] = [5_000, 10_000]
 
 /** Carries messages between the ingesters that share a tape. A message without a receiver is lost. */
@@ -16,7 +16,7 @@ export type PeerChannel = {
 
 type PeerEvent = Extract<ChainEvent, { type: 'logs' }>
 
-/** The pre-confirmed logs that each ingester receives, for the one that publishes: it has every log as soon as any of them. */
+/** Sends the pre-confirmed logs of each ingester to the leader, which so has every log as soon as any of them. */
 export class Peers {
   readonly #channel: PeerChannel
   readonly #clock: SchedulerLike
@@ -28,7 +28,7 @@ export class Peers {
     this.#clock = clock
   }
 
-  /** Sends the logs of an event to the leader, and keeps them for a while. */
+  /** Sends the logs of an event to the leader, and keeps them in case this process leads next. */
   share(event: ChainEvent): void {
     if (event.type !== 'logs') return
     this.#recent.push(event)
@@ -37,44 +37,39 @@ export class Peers {
     this.#send(event)
   }
 
-  /** In as many messages as it takes. The leader reads a log that is too long for any when its block is sealed. */
+  /** Halves logs that are too long for one message. The leader reads a single log that is too long when its block is sealed. */
   #send({ logs, via }: Pick<PeerEvent, 'logs' | 'via'>): void {
     if (this.#channel.send(Buffer.from(JSON.stringify({ logs, via }))) || logs.length <= 1) return
     const middle = Math.ceil(logs.length / 2)
     for (const half of [logs.slice(0, middle), logs.slice(middle)]) this.#send({ logs: half, via })
   }
 
-  /** For a leader: what this process received last, and then what the others receive. */
+  /** For a leader: the recent logs of this process, and then the logs that others send. */
   get logs(): Observable<PeerEvent> {
     this.#forgetOld()
     const recent = this.#recent.splice(0)
     this.#recentLogs = 0
-    return merge(from(recent), this.#received())
-  }
-
-  #received(): Observable<PeerEvent> {
-    return new Observable((subscriber) => {
+    const received = new Observable<PeerEvent>((subscriber) => {
       const listening = this.#channel.listen((bytes) => {
         const message = Message.safeParse(parseShallowJson(Buffer.from(bytes)))
-        // Clocks of other machines differ, so the time is when it came here.
+        // Clocks of other machines differ, so this process sets the time.
         if (message.success) subscriber.next({ type: 'logs', ...message.data, receivedAt: this.#clock.now() })
       })
       return () => void listening.then((stop) => stop())
     })
+    return merge(from(recent), received)
   }
 
   #forgetOld(): void {
     const since = this.#clock.now() - RECENT_MS
-    let count = this.#recent.findIndex(({ receivedAt }) => receivedAt >= since)
-    if (count === -1) count = this.#recent.length
-    let kept = this.#recentLogs - sum(this.#recent.slice(0, count))
-    for (; kept > RECENT_LOGS_BOUND && count < this.#recent.length; count += 1) kept -= this.#recent[count]?.logs.length ?? 0
-    this.#recent.splice(0, count)
-    this.#recentLogs = kept
+    for (;;) {
+      const [oldest] = this.#recent
+      if (!oldest || (oldest.receivedAt >= since && this.#recentLogs <= RECENT_LOGS_BOUND)) return
+      this.#recent.shift()
+      this.#recentLogs -= oldest.logs.length
+    }
   }
 }
-
-const sum = (events: readonly PeerEvent[]): number => events.reduce((total, { logs }) => total + logs.length, 0)
 
 const hex = z.custom<Hex>((value) => readHex(value, null) === value)
 const PeerLog = z.object({

@@ -1,28 +1,19 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { parseUpdate } from './tape-row.ts'
 
-/** A clock beyond this is wrong: numbers stay below 2^53. */
+/** A clock that gives a greater number is wrong: numbers stay below 2^53. */
 const CLOCK_SEQ_BOUND = 2 ** 52
-
-/** A greater number leaves the next ones too little room below 2^53. */
+/** A greater number leaves too little room for later ones below 2^53. */
 export const SEQ_BOUND = 2 ** 53 - 2 ** 50
-
-/**
- * More numbers than a run can have given that its store has lost: those in memory while the disk fails, and those in the log that a
- * power loss takes.
- */
+/** A store loses fewer numbers than this: those in memory while the disk fails, and those in an unflushed log. */
 export const LOST_BOUND = 131_072
-
-/** Less than this between the two times of an update is no step of the clock. */
+/** A smaller difference between the two times of an update is no step of the clock. */
 const STEP_MS = 1_000
 
-/** A run of the relay: its first number, and the last number of the runs before it that the store knows. */
+/** A run of the relay. `previous_end` is the last number before it that the store knows. */
 type Run = { readonly first: number; readonly previous_end: number }
 
-/**
- * The runs that wrote the tape. Each goes on at the microseconds since the epoch began, so that no number is given twice:
- * neither after a power loss that took the end of the tape, nor after the restore of a backup.
- */
+/** The runs that wrote the tape. Each begins at the microseconds since the epoch began, so no lost number is given again. */
 export class Runs {
   readonly #database: DatabaseSync
   #runs: readonly Run[]
@@ -33,24 +24,21 @@ export class Runs {
   }
 
   /** Begins a run inside a transaction. `end` is the last number on the tape. */
-  begin(first: number, { oldest, end }: { readonly oldest: number; readonly end: number }): void {
-    // A run that wrote nothing, or whose numbers are evicted, is not needed.
+  begin(first: number, oldest: number, end: number): void {
+    // A run that wrote nothing, or whose numbers are evicted, explains no lost number.
     this.#database.prepare('DELETE FROM runs WHERE first > ? OR first <= ?').run(end, oldest)
     this.#database.prepare('INSERT INTO runs (first, previous_end) VALUES (?, ?)').run(first, end)
     this.#runs = this.#read()
   }
 
-  /** The transaction failed. */
   onRollback(): void {
     this.#runs = this.#read()
   }
 
-  /** The first number of the last run. */
   get first(): number {
     return this.#runs.at(-1)?.first ?? 1
   }
 
-  /** The end of the run after which this number was lost, or was never given; null for any other number. */
   lostAfter(seq: number): number | null {
     const next = this.#runs.find(({ first }) => first > seq)
     return next && seq > next.previous_end ? next.previous_end : null
@@ -61,7 +49,7 @@ export class Runs {
   }
 }
 
-/** The first number of a run that begins now: by the clock, and beyond what was lost where the clock has gone back. */
+/** The first number of a run that begins now: by the clock, or beyond all lost numbers if the clock was set back. */
 export function firstSeqOfRun(end: number, sinceEpochMs: number, isFirst: boolean): number {
   const microseconds = Math.floor(sinceEpochMs * 1_000)
   const least = end + 1 + (isFirst ? 0 : LOST_BOUND)
@@ -69,9 +57,8 @@ export function firstSeqOfRun(end: number, sinceEpochMs: number, isFirst: boolea
 }
 
 /**
- * The stored times of a run leave out the steps of its wall clock. Where the clock was set forward, to the right time, they
- * are too old for the next run, which would evict them: the last update shows by how much. Where it was set back they are
- * too new, and only kept longer.
+ * Stored times omit the steps of the wall clock during a run. If the clock was set forward to the right time, they are too old,
+ * and the next run would evict them. This adds the step that the last update shows. If it was set back, they are kept longer.
  */
 export function addClockSteps(database: DatabaseSync): void {
   const last = database.prepare('SELECT time, text FROM tape ORDER BY seq DESC LIMIT 1').get()

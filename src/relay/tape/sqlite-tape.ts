@@ -4,7 +4,7 @@ import { Notes } from './notes.ts'
 import { firstSeqOfRun } from './runs.ts'
 import { openTapeFile, TapeFile, type TapeFileOptions } from './tape-file.ts'
 
-/** Opens the embedded tape: the process that serves it is the one that writes it. */
+/** Opens the embedded tape, which one process both writes and serves. */
 export const openSqliteTape = (options: TapeFileOptions): TapeFile =>
   openTapeFile(options, (database) => new SqliteTape(database, options))
 

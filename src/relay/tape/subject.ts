@@ -2,15 +2,15 @@ import type { Hex } from '../../lib/hex.ts'
 import { blockOf } from '../../protocol/fields.ts'
 import type { Update } from '../../protocol/updates.ts'
 
-// A subject is what an update is looked up by: its on-chain key, or the block and token of a seal. It is one integer,
-// because an index of whole keys costs more than writing the update. Several keys may share one, so a reader compares.
+// The tape finds an update by its subject: one integer for its on-chain key, or for the block and token of a seal. An index of
+// whole keys would cost more than writing the update. Several keys may share a subject, so a reader compares keys.
 
 /** Subjects per block: the first half for keys by log index, the second half for seals by address. */
 const SUBJECTS_PER_BLOCK = 2 ** 21
 const HALF = SUBJECTS_PER_BLOCK / 2
-/** Higher block numbers begin at 0 again, so that every subject is a safe integer. */
+/** Block numbers wrap at this limit, so that every subject is a safe integer. */
 const BLOCKS_BOUND = 2 ** 32
-/** As many hex digits of an address as fit into a half. */
+/** The number of hex digits of an address that fit into a half. */
 const ADDRESS_DIGITS = 5
 
 const firstSubjectOf = (block: number): number => (block % BLOCKS_BOUND) * SUBJECTS_PER_BLOCK
@@ -24,7 +24,6 @@ export function subjectOfKey(key: string): number | null {
 export const subjectOfSeal = (address: Hex, block: number): number =>
   firstSubjectOf(block) + HALF + Number.parseInt(address.slice(-ADDRESS_DIGITS), 16)
 
-/** The first and the last subject of the seals of a block. */
 export const sealSubjectsOf = (block: number): readonly [number, number] => {
   const first = firstSubjectOf(block) + HALF
   return [first, first + HALF - 1]

@@ -21,52 +21,46 @@ import {
   TapeError,
 } from './tape.ts'
 import { entryOf, prepareRows, type TapeRow } from './tape-row.ts'
-import { damaged, isDamage, openDatabase } from './tape-schema.ts'
+import { openDatabase, tapeErrorOf } from './tape-schema.ts'
 
 const EPOCH_CHARS = 6
 
-/** What the log says of the disk. */
 const UNWRITABLE = 'the tape cannot be written: updates are kept in memory until it can; free space on the disk of DATA_DIR'
 const UNFLUSHED = 'the tape cannot be flushed to the disk: updates are kept in memory until a restart; repair the disk first'
 const WRITABLE_AGAIN = 'the tape is on the disk again, with all updates that were kept in memory'
 
-/** Where a tape begins that continues one of elsewhere: after this number of this epoch. */
+/** A new file that continues another tape begins after `end` of this epoch. */
 export type TapeOrigin = { readonly epoch: string; readonly epochBeganAt: number; readonly end: number }
 
 export type TapeFileOptions = EvictionBounds & {
   /** A folder, or `:memory:` for a tape that is gone when it closes. */
   readonly dataDir: string
   readonly random: () => number
-  /** What the times of updates show. Without it `now`. */
+  /** The clock of the updates' times; by default `now`. */
   readonly wallTime?: () => number
   readonly warn?: (kind: string, detail: unknown) => void
-  /** Receives the duration of each transaction that writes a batch. */
   readonly onCommit?: (seconds: number) => void
-  /** Where the tape begins if the file is new; without it at 0 of a new epoch. */
+  /** The beginning of a tape in a new file; by default 0 of a new epoch. */
   readonly origin?: TapeOrigin | null
 }
 
-/** Opens a tape in a file. A failure names the folder. */
 export function openTapeFile<Opened>(options: TapeFileOptions, open: (database: DatabaseSync) => Opened): Opened {
-  const database = openDatabase(options.dataDir, options.warn)
+  const { dataDir: dir, warn } = options
+  const database = openDatabase(dir, warn)
   try {
     return open(database)
   } catch (failure) {
     database.close()
-    if (failure instanceof TapeError) throw failure
-    const message = failure instanceof Error ? failure.message : String(failure)
-    if (isDamage(failure)) throw new TapeError(damaged(options.dataDir, message))
-    throw new TapeError(`DATA_DIR ${options.dataDir} holds a tape that cannot be read (${message}): name another folder`)
+    const unreadable = (message: string) => `DATA_DIR ${dir} holds a tape that cannot be read (${message}): name another folder`
+    throw tapeErrorOf(failure, dir, unreadable)
   }
 }
 
-/** A tape in one SQLite file, written by one process. Who appends to it, and with which numbers, is left to its heirs. */
+/** A tape in one SQLite file, written by one process. Its subclasses decide who appends to it, and with which numbers. */
 export abstract class TapeFile implements SearchableTape {
   readonly epoch: string
   readonly epochBeganAt: number
-  /** The age of the epoch when the file was opened. */
   protected readonly sinceEpochMs: number
-  /** Whether the file was empty. */
   protected readonly isNew: boolean
   readonly #database: DatabaseSync
   readonly #followers = new Set<Follower>()
@@ -81,9 +75,9 @@ export abstract class TapeFile implements SearchableTape {
   readonly #options: TapeFileOptions
   #end: number
   #next: number
-  /** By how much the wall clock was set since the start. */
+  /** The sum of the wall clock's steps since the start. */
   readonly #clockStepsMs: () => number
-  /** The latest time written, without the steps of the wall clock. Later rows get at least this time. */
+  /** The latest stored time, without the steps of the wall clock. Later rows get at least this time. */
   #time: number
 
   constructor(database: DatabaseSync, options: TapeFileOptions) {
@@ -97,12 +91,12 @@ export abstract class TapeFile implements SearchableTape {
     const openedAt = wallTime()
     const saved = readMeta(database)
     this.isNew = saved === null
-    const meta = saved ?? metaOf(origin ?? { epoch: randomEpoch(random), epochBeganAt: openedAt, end: 0 })
+    const meta = saved ?? metaOfNew(origin ?? { epoch: randomEpoch(random), epochBeganAt: openedAt, end: 0 })
     this.epoch = meta.get('epoch') ?? ''
     this.epochBeganAt = Number(meta.get('epoch_began_at'))
     this.sinceEpochMs = openedAt - this.epochBeganAt
     const last = database.prepare('SELECT seq, time FROM tape ORDER BY seq DESC LIMIT 1')
-    // The tape itself may be empty or end earlier: every update may have been evicted.
+    // Eviction may have emptied the tape, so the saved end counts too.
     const savedEnd = Number(meta.get('end') ?? 0)
     this.#end = Math.max(Number(last.get()?.seq ?? 0), savedEnd)
     this.#next = this.#end + 1
@@ -124,31 +118,29 @@ export abstract class TapeFile implements SearchableTape {
     this.#flush(() => this.#checkpoints.complete())
   }
 
-  reach?(seq: number): Promise<void>
-
   abstract append(drafts: readonly Draft[], notes?: Notes, keepAfter?: number): Promise<readonly Entry[]>
 
-  /** Updates that are written from now on begin with this number. It is on the disk before anybody receives it. */
+  /** Later updates begin with this number. The disk has it before anybody receives it. */
   protected beginRun(first: number): void {
     this.#next = first
-    this.#inTransaction(() => this.#recordRun(first))
+    this.#inTransaction(() => this.#runs.begin(first, this.oldest(), this.#end))
     this.#flush(() => this.#checkpoints.complete())
   }
 
-  /** The updates with the numbers that they get when they are written next. */
-  protected number(drafts: readonly Draft[], first = this.#next): readonly Entry[] {
+  /** Gives drafts the next numbers. The numbers are used only when `write` stores the updates. */
+  protected number(drafts: readonly Draft[]): readonly Entry[] {
     const seqBefore = this.#lastSeqs.openNumbering()
     return drafts.map((draft, index) => {
-      const seq = first + index
+      const seq = this.#next + index
       const previousSeq = seqBefore(draft, seq)
       const id = formatPosition(this.epoch, seq)
       const prev = previousSeq === undefined ? null : formatPosition(this.epoch, previousSeq)
-      // A spread that comes first is copied much faster than one that comes later.
+      // V8 copies a spread at the beginning of a literal much faster than a later one.
       return { seq, update: { ...draft, id, prev } as Update, text: textOf(draft, id, prev) }
     })
   }
 
-  /** Writes numbered updates with the notes in one transaction, then delivers both to the followers. Notes of this file are not delivered. */
+  /** Writes numbered updates and notes in one transaction, then delivers them to the followers. `ownNotes` are not delivered. */
   protected write(
     entries: readonly Entry[],
     notes: Notes,
@@ -161,14 +153,14 @@ export abstract class TapeFile implements SearchableTape {
     const startedAt = performance.now()
     const { time, eviction } = this.#inTransaction(() => {
       const first = entries[0]?.seq ?? 0
-      // A run of another process, where this one did not see its beginning.
-      if (first > this.#end + 1 && first !== this.#runs.first) this.#recordRun(first)
+      // Another process has begun a run.
+      if (first > this.#end + 1 && first !== this.#runs.first) this.#runs.begin(first, this.oldest(), this.#end)
       const time = this.#writeEntries(entries)
       this.#lastSeqs.addAll(lastSeqs)
       this.#writeNotes(notes)
       this.#writeNotes(ownNotes)
       this.#index.save()
-      // Also for a batch without updates: the head note is written all the time, so old updates go even in a quiet time.
+      // A batch without updates evicts too, so old updates are deleted even if no new ones arrive.
       const added = entries.length
       const eviction = this.isInFile ? this.#eviction.run({ added, end, keepAfter }) : this.#eviction.grow(added)
       const isSaveDue = lastSeqs.length > 0 || this.#lastSeqs.isSaveDue(end, eviction.state.oldest)
@@ -191,22 +183,16 @@ export abstract class TapeFile implements SearchableTape {
     this.#flush(() => this.#checkpoints.onCommit(chars))
   }
 
-  /** All notes, and the last number of each token and type: with the updates after it, all that a tape is. */
+  /** A tape that begins with this and has all later updates is complete. */
   protected get checkpoint(): { readonly notes: Notes; readonly lastSeqs: ChannelSeqs } {
     return { notes: this.#notes, lastSeqs: this.#lastSeqs.all }
   }
 
-  /** Whether positions that are given now survive the process. */
   get isDurable(): boolean {
     return this.isInFile
   }
 
-  /** Why what stores the tape for several processes stores nothing now. */
-  get refusal(): string | null {
-    return null
-  }
-
-  /** Whether it is written to its file, and not to memory because the disk fails. */
+  /** Whether updates are written to the file; false while they are written to memory because the disk fails. */
   get isInFile(): boolean {
     return this.#overlay.failure === null
   }
@@ -283,8 +269,8 @@ export abstract class TapeFile implements SearchableTape {
   }
 
   /**
-   * Keeps the file as it is now, so that another process can copy it, until `release` is called, which says whether it stayed so. What is
-   * written meanwhile is beside it. (If this process opened the file to copy it, it would lose its lock.) A tape in memory writes the copy itself.
+   * Leaves the file unchanged for another process to copy, until `release` is called, which returns whether it stayed unchanged.
+   * This process cannot copy the file: opening it would drop its lock. A tape in memory writes the copy itself.
    */
   holdForCopy(path: string): { readonly source: string | null; readonly release: () => boolean } {
     const source = this.#database.location()
@@ -293,7 +279,6 @@ export abstract class TapeFile implements SearchableTape {
     return { source, release: () => true }
   }
 
-  /** How many updates it holds, in how many bytes, and when the oldest was written. */
   measure(): { readonly rows: number; readonly bytes: number; readonly oldestTime: number | null } {
     const { page_count, page_size } = this.#statements.size.get() ?? {}
     const oldest = this.#statements.firstFrom.get(0)
@@ -316,11 +301,6 @@ export abstract class TapeFile implements SearchableTape {
     }
   }
 
-  #recordRun(first: number): void {
-    this.#runs.begin(first, { oldest: this.oldest(), end: this.#end })
-  }
-
-  /** Returns the latest time written. */
   #writeEntries(entries: readonly Entry[]): number {
     let time = this.#time
     const stepsMs = this.#clockStepsMs()
@@ -353,16 +333,14 @@ export abstract class TapeFile implements SearchableTape {
     return (this.#statements.readSubjects.all(first, last) as unknown as TapeRow[]).map(entryOf)
   }
 
-  /** Runs in a transaction of the file. Where the disk fails, and until it works again, in memory. */
+  /** Runs in a transaction of the file, or in memory while the disk fails. */
   #inTransaction<Result>(write: () => Result): Result {
     try {
       return this.#tryTransaction(write)
     } catch (error) {
       const failure = diskFailureOf(error)
-      if (!failure || !this.isInFile) {
-        const message = error instanceof Error ? error.message : String(error)
-        throw new TapeError(isDamage(error) ? damaged(this.#options.dataDir, message) : `the tape cannot be written: ${message}`)
-      }
+      if (!failure || !this.isInFile)
+        throw tapeErrorOf(error, this.#options.dataDir, (message) => `the tape cannot be written: ${message}`)
       this.#leaveFile(failure)
       return this.#tryTransaction(write)
     }
@@ -385,7 +363,6 @@ export abstract class TapeFile implements SearchableTape {
     }
   }
 
-  /** Nothing is flushed while the tape is written to memory. */
   #flush(flush: () => void): void {
     if (!this.isInFile) return
     try {
@@ -429,15 +406,14 @@ const prepareStatements = (database: DatabaseSync) => ({
   firstFrom: database.prepare('SELECT seq, time FROM tape WHERE seq >= ? ORDER BY seq LIMIT 1'),
 })
 
-/** The lines of `meta`; null in a new file. */
+/** The rows of `meta`; null in a new file. */
 function readMeta(database: DatabaseSync): ReadonlyMap<string, string> | null {
   const rows = database.prepare('SELECT name, value FROM meta').all()
   const meta = new Map(rows.map(({ name, value }) => [String(name), String(value)]))
   return meta.has('epoch') ? meta : null
 }
 
-/** Those of a tape that begins there. */
-const metaOf = ({ epoch, epochBeganAt, end }: TapeOrigin): ReadonlyMap<string, string> =>
+const metaOfNew = ({ epoch, epochBeganAt, end }: TapeOrigin): ReadonlyMap<string, string> =>
   new Map(
     Object.entries({ epoch, epoch_began_at: String(epochBeganAt), end: String(end), oldest: String(end), counted: String(end) }),
   )
@@ -445,18 +421,15 @@ const metaOf = ({ epoch, epochBeganAt, end }: TapeOrigin): ReadonlyMap<string, s
 const sealsOf = (block: number, entries: readonly Entry[]): readonly Entry[] =>
   entries.filter(({ update }) => update.type === 'seal' && update.block.number === block)
 
-/** The update as JSON, in the field order of the contract: the position follows the type, which comes first in every draft. */
+/** The update as JSON, in the field order of the contract: first the type, as in every draft, then the position. */
 function textOf(draft: Draft, id: string, prev: string | null): string {
   const json = JSON.stringify(draft)
   const afterType = json.indexOf(',')
   return `${json.slice(0, afterType)},"id":"${id}","prev":${prev === null ? null : `"${prev}"`}${json.slice(afterType)}`
 }
 
-function randomEpoch(random: () => number): string {
-  let epoch = ''
-  while (epoch.length < EPOCH_CHARS) epoch += Math.floor(random() * 36).toString(36)
-  return epoch
-}
+const randomEpoch = (random: () => number): string =>
+  Array.from({ length: EPOCH_CHARS }, () => Math.floor(random() * 36).toString(36)).join('')
 
 const lossOf = ({ failure, count }: MemoryOverlay): string =>
   `the tape cannot be written to the disk (${failure?.message}): ${count} updates are in memory only`

@@ -3,10 +3,9 @@ import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { TapeError } from './tape.ts'
 
-/** Raised with every change of a table or of the JSON in a note. No older tape is migrated. */
+/** Raised with every change of a table or of the JSON in a note. An older tape is refused, not migrated. */
 export const SCHEMA_VERSION = 5
 
-/** The file of the tape in its folder. */
 export const TAPE_FILE_NAME = 'tape.sqlite'
 
 const settingsSql = `
@@ -15,11 +14,10 @@ const settingsSql = `
   PRAGMA synchronous = NORMAL;
 `
 
-/** Times never decrease along the numbers. See `subject.ts` for subjects. */
+/** Times never decrease with growing numbers. See `subject.ts` for subjects. */
 export const TAPE_COLUMNS =
   '(seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, evictable INTEGER NOT NULL, text TEXT NOT NULL, subject INTEGER) STRICT'
 
-/** The tables beside the tape. */
 export const tableColumns: Readonly<Record<string, string>> = {
   last_seqs: '(address TEXT NOT NULL, type TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (address, type)) STRICT, WITHOUT ROWID',
   channels:
@@ -43,27 +41,21 @@ const createSql = `
 
 /** Opens and locks the file of the embedded tape. A failure names the remedy. */
 export function openDatabase(dir: string, warn: (kind: string, detail: unknown) => void = () => {}): DatabaseSync {
+  let database: DatabaseSync | null = null
   try {
     const file = dir === ':memory:' ? dir : join(dir, TAPE_FILE_NAME)
     if (dir !== ':memory:') makeFolder(resolve(dir))
-    // SQLite takes it for a new file.
+    // SQLite accepts an empty file as a new one, so nothing else would report the loss.
     if (statSync(file, { throwIfNoEntry: false })?.size === 0) warn('the tape file is empty: a new epoch begins', { file })
-    const database = new DatabaseSync(file)
-    try {
-      database.exec(settingsSql)
-      prepareSchema(database, dir)
-      // Takes the lock now, so that a second process on the same folder fails at its start.
-      database.exec('BEGIN IMMEDIATE; COMMIT')
-    } catch (failure) {
-      database.close()
-      throw failure
-    }
+    database = new DatabaseSync(file)
+    database.exec(settingsSql)
+    prepareSchema(database, dir)
+    // A write takes the lock now, so that a second process on this folder fails at its start.
+    database.exec('BEGIN IMMEDIATE; COMMIT')
     return database
   } catch (failure) {
-    if (failure instanceof TapeError) throw failure
-    const message = failure instanceof Error ? failure.message : String(failure)
-    if (isDamage(failure)) throw new TapeError(damaged(dir, message))
-    throw new TapeError(
+    database?.close()
+    throw tapeErrorOf(failure, dir, (message) =>
       message.includes('locked')
         ? `DATA_DIR ${dir} is in use by another stocktape: stop that one or name another folder`
         : `DATA_DIR ${dir} cannot hold the tape (${message}): name a folder that this user may write to`,
@@ -74,13 +66,19 @@ export function openDatabase(dir: string, warn: (kind: string, detail: unknown) 
 /** The primary result codes of SQLite for a file that is damaged, or no database. */
 const damageCodes: ReadonlySet<number> = new Set([11, 26])
 
-export const isDamage = (failure: unknown): boolean =>
-  failure instanceof Error && 'errcode' in failure && damageCodes.has(Number(failure.errcode) & 0xff)
+/** The extended result code of SQLite; 0 for any other error. */
+export const resultCodeOf = (failure: unknown): number =>
+  failure instanceof Error && 'errcode' in failure ? Number(failure.errcode) : 0
 
-export const damaged = (dir: string, message: string): string =>
-  `the tape in DATA_DIR ${dir} is damaged (${message}): put a backup in its place, or move it away; without it clients get a gap`
+/** The error that names the remedy for a failure. `explain` does so unless the file is damaged. */
+export function tapeErrorOf(failure: unknown, dir: string, explain: (message: string) => string): TapeError {
+  if (failure instanceof TapeError) return failure
+  const message = failure instanceof Error ? failure.message : String(failure)
+  if (!damageCodes.has(resultCodeOf(failure) & 0xff)) return new TapeError(explain(message))
+  const remedy = 'put a backup in its place, or move it away; without it clients get a gap'
+  return new TapeError(`the tape in DATA_DIR ${dir} is damaged (${message}): ${remedy}`)
+}
 
-/** Creates the tables in an empty file, and refuses a tape of another schema version. */
 function prepareSchema(database: DatabaseSync, dir: string): void {
   const version = Number(database.prepare('PRAGMA user_version').get()?.user_version)
   const isTape = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'meta'").get() !== undefined

@@ -8,21 +8,41 @@ import { ListenError } from '../edge/http/http-server.ts'
 import { SharedUsage } from '../edge/limits/shared-usage.ts'
 import { openMetrics } from '../metrics.ts'
 import { openServer, type Relay, type RelayOptions, tapePorts } from '../relay.ts'
+import { decodeBatch } from '../tape/batch-message.ts'
+import { Notes } from '../tape/notes.ts'
+import { type Entry, NotLeadingError } from '../tape/tape.ts'
+import { openTapeFile, TapeFile } from '../tape/tape-file.ts'
+import { entryOf } from '../tape/tape-row.ts'
 import { TAPE_FILE_NAME } from '../tape/tape-schema.ts'
 import type { WorkerOrder, WorkerReport } from './worker-messages.ts'
-import { openWorkerTape, type WorkerTape } from './worker-tape.ts'
 
 type GivenOptions = Pick<RelayOptions, 'log' | 'loadDocuments'>
 
-/** Serves clients with the tape that the process writes which started this one. Ends with it, or when it says so. */
+/** Serves clients with the tape of the process that started this one. Ends when that process ends or orders it. */
 export function runWorker(config: Config, given: GivenOptions): void {
   const worker = new ServingWorker(config, given)
   process.on('message', (order: WorkerOrder) => worker.execute(order))
   process.once('disconnect', () => worker.stop())
-  // A signal to the process group is for the process that writes: it stops the workers.
+  // A signal to the process group is for the writing process, which stops the workers itself.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => {})
   for (const event of ['uncaughtException', 'unhandledRejection'] as const)
     process.on(event, (failure) => worker.onFailure(failure))
+}
+
+/** A copy of the tape, kept up to date by the batches that the writing process sends. */
+class WorkerTape extends TapeFile {
+  override async append(): Promise<readonly Entry[]> {
+    throw new NotLeadingError('another process writes the tape')
+  }
+
+  /** Takes over a batch. The copy may already contain its first updates. */
+  receive(bytes: Uint8Array): void {
+    const batch = decodeBatch(bytes)
+    if (!batch) throw new Error('a batch from the writing process cannot be read')
+    const { first, texts, notes, keepAfter } = batch
+    const entries = texts.map((text, index) => entryOf([first + index, text])).filter(({ seq }) => seq > this.end())
+    this.write(entries, new Notes(notes), keepAfter ?? Number.POSITIVE_INFINITY)
+  }
 }
 
 class ServingWorker {
@@ -30,12 +50,12 @@ class ServingWorker {
   readonly #given: GivenOptions
   readonly #metrics = openMetrics()
   readonly #chainEvents = new Subject<ChainEvent>()
-  readonly #answers = new Map<number, (text: string) => void>()
+  /** Requests for metrics that have no answer yet. Every answer is good for each of them. */
+  readonly #answers: ((text: string) => void)[] = []
   #tape: WorkerTape | null = null
   #usage: SharedUsage | null = null
   #opening: Promise<Relay> | null = null
   #isCut = false
-  #requests = 0
 
   constructor(config: Config, given: GivenOptions) {
     this.#config = config
@@ -46,7 +66,10 @@ class ServingWorker {
   execute(order: WorkerOrder): void {
     switch (order.do) {
       case 'start':
-        return void this.#start(order).catch((failure: unknown) => this.#onStartFailure(failure))
+        return void this.#start(order).catch((failure: unknown) => {
+          if (failure instanceof ListenError) report({ did: 'fail', message: failure.message })
+          else this.onFailure(failure)
+        })
       case 'moveUsage':
         return this.#usage?.moveTo(order.file)
       case 'batch':
@@ -59,9 +82,7 @@ class ServingWorker {
       case 'measure':
         return void this.#metrics.json().then((json) => report({ did: 'measure', request: order.request, json }))
       case 'measured':
-        this.#answers.get(order.request)?.(order.text)
-        this.#answers.delete(order.request)
-        return
+        return this.#answers.shift()?.(order.text)
       case 'announceStop':
         return void this.#opening?.then((relay) => relay.announceStop()).catch(() => {})
       case 'stop':
@@ -70,23 +91,24 @@ class ServingWorker {
   }
 
   stop(): void {
-    void (async () => {
-      // One that never opened has said why.
-      const relay = await this.#opening?.catch(() => null)
-      await relay?.stop()
-      process.exit(0)
-    })().catch((failure: unknown) => this.onFailure(failure))
+    // A relay that failed to open has already reported its failure.
+    const stopped = this.#opening?.catch(() => null).then((relay) => relay?.stop())
+    void Promise.resolve(stopped).then(
+      () => process.exit(0),
+      (failure: unknown) => this.onFailure(failure),
+    )
   }
 
   onFailure(failure: unknown): void {
-    this.#given.log.fatal(failure instanceof Error ? failure : { failure }, 'the worker cannot go on')
+    this.#given.log.fatal(failure instanceof Error ? failure : { failure }, 'the worker cannot continue')
     process.exit(1)
   }
 
   async #start({ dir, source, upstream, usageFile, tokenSecret, port }: Extract<WorkerOrder, { do: 'start' }>): Promise<void> {
     if (source) await copyFile(source, join(dir, TAPE_FILE_NAME))
     const config = withUpstream(this.#config, upstream)
-    const tape = openWorkerTape({ ...config.tape, dataDir: dir, ...tapePorts })
+    const tapeOptions = { ...config.tape, dataDir: dir, ...tapePorts }
+    const tape = openTapeFile(tapeOptions, (database) => new WorkerTape(database, tapeOptions))
     this.#tape = tape
     const sharedUsage = new SharedUsage(usageFile, cluster.worker?.id ?? 0)
     this.#usage = sharedUsage
@@ -106,17 +128,9 @@ class ServingWorker {
     report({ did: 'list' })
   }
 
-  #onStartFailure(failure: unknown): void {
-    if (!(failure instanceof ListenError)) return this.onFailure(failure)
-    report({ did: 'fail', message: failure.message })
-  }
-
-  /** The metrics of all processes. */
   #askMetrics(): Promise<string> {
-    this.#requests += 1
-    const request = this.#requests
-    report({ did: 'askMetrics', request })
-    return new Promise((resolve) => this.#answers.set(request, resolve))
+    report({ did: 'askMetrics' })
+    return new Promise((resolve) => this.#answers.push(resolve))
   }
 }
 

@@ -7,32 +7,31 @@ import { randomTokenSecret } from '../config/key-settings.ts'
 import { ListenError } from '../edge/http/http-server.ts'
 import { type MetricsJson, mergeMetrics } from '../metrics.ts'
 import { openWriter, type Relay, type RelayOptions } from '../relay.ts'
-import { encodeBatch } from '../tape/batch-message.ts'
+import { batchMessageOf, encodeBatch } from '../tape/batch-message.ts'
 import type { Notes } from '../tape/notes.ts'
 import type { Entry } from '../tape/tape.ts'
 import { TAPE_FILE_NAME } from '../tape/tape-schema.ts'
 import { makeFolder, removeLeftovers, UsageFile } from './usage-file.ts'
 import type { WorkerOrder, WorkerReport } from './worker-messages.ts'
 
-/** A worker that does not take so many bytes of orders is stuck, and is replaced. */
+/** A worker that has this many bytes of unread orders is stuck, and is replaced. */
 const UNSENT_BOUND_BYTES = 128 * 2 ** 20
-/** The delay before a worker is replaced that has ended; doubled each time it ends soon, up to the bound. */
+/** The delay before an ended worker is replaced. It doubles, up to the limit, each time the worker ends within SOON_MS. */
 const [RESTART_MS, RESTART_BOUND_MS, SOON_MS] = [250, 30_000, 10_000]
 const METRICS_TIMEOUT_MS = 1_000
 const CUT_CHECK_MS = 250
-/** How soon a copy is tried again that the disk does not allow. */
+/** The delay before the next attempt to copy the tape while the disk fails. */
 const COPY_RETRY_MS = 1_000
-/** How much longer than DRAIN a worker may take to end. */
+/** The time beyond DRAIN that a worker may take to end. */
 const EXTRA_STOP_MS = 2_000
 
-/** A process that serves clients. Before it has its copy of the tape, batches wait for it. */
 type Member = {
   readonly slot: number
   readonly worker: Worker
   readonly startedAt: number
-  /** Batches that wait for the copy; null once it is made. */
+  /** Batches that wait until the worker has its copy of the tape; null after that. */
   waiting: Uint8Array[] | null
-  /** Ends the hold of the file that is copied. */
+  /** Lets the file change again. Returns whether it stayed unchanged while the worker copied it. */
   release: () => boolean
   unsentBytes: number
 }
@@ -42,14 +41,14 @@ export async function startWorkers(options: RelayOptions): Promise<Relay> {
   const workers = new Workers(options)
   try {
     await workers.open()
-    await workers.listening
+    await workers.listening.promise
   } catch (failure) {
     await workers.stop()
     throw failure
   }
   return {
-    port: await workers.listening,
-    whenListed: workers.listed,
+    port: await workers.listening.promise,
+    whenListed: workers.listed.promise,
     announceStop: () => workers.announceStop(),
     stop: () => workers.stop(),
   }
@@ -61,16 +60,15 @@ class Workers {
   readonly #tokenSecret: string
   #usage: UsageFile | null = null
   readonly #members = new Map<number, Member>()
-  readonly #listening = Promise.withResolvers<number>()
-  readonly #listed = Promise.withResolvers<void>()
+  /** Resolves with the port once all workers listen on it. */
+  readonly listening = Promise.withResolvers<number>()
+  readonly listed = Promise.withResolvers<void>()
   readonly #listeningSlots = new Set<number>()
-  /** The last delay of each place before its worker was replaced. */
   readonly #restartDelays = new Map<number, number>()
   readonly #measuring = new Map<number, (json: MetricsJson) => void>()
   #writer: Awaited<ReturnType<typeof openWriter>> | null = null
-  /** The port that is open. */
   #port: number
-  /** What the workers ask for. They share one socket only where all ask for the same. */
+  /** The port that workers request. They share one socket only if all request the same number. */
   #sharedPort: number
   readonly #copyQueue: Member[] = []
   #isCopying = false
@@ -94,15 +92,6 @@ class Workers {
     cluster.setupPrimary({ serialization: 'advanced' })
   }
 
-  /** The port, once all workers listen on it. */
-  get listening(): Promise<number> {
-    return this.#listening.promise
-  }
-
-  get listed(): Promise<void> {
-    return this.#listed.promise
-  }
-
   async open(): Promise<void> {
     const writer = await openWriter({
       ...this.#options,
@@ -112,7 +101,7 @@ class Workers {
       },
     })
     this.#writer = writer
-    // Only now: before the tape is open, the folder may be that of another relay.
+    // Until the tape is open, the folder may belong to another relay.
     rmSync(this.#folder, { recursive: true, force: true })
     mkdirSync(this.#folder, { recursive: true })
     this.#usage = new UsageFile()
@@ -130,26 +119,19 @@ class Workers {
     clearInterval(this.#cutTimer)
     await this.#reopening
     await this.#stopMembers()
-    this.#closeUsage()
     if (this.#writer) rmSync(this.#folder, { recursive: true, force: true })
     await this.#writer?.stop()
   }
 
   async #reopen(why: string): Promise<void> {
     if (this.#isStopping) return
-    this.#options.log.warn({ why }, 'the tape does not continue: the workers start anew')
+    this.#options.log.warn({ why }, 'the tape does not continue: the workers restart')
     const writer = this.#writer
     this.#writer = null
     await this.#stopMembers()
-    this.#closeUsage()
     await writer?.stop()
     this.#sharedPort = this.#port
     await this.open()
-  }
-
-  #closeUsage(): void {
-    this.#usage?.close()
-    this.#usage = null
   }
 
   #fork(slot: number): void {
@@ -161,18 +143,18 @@ class Workers {
       this.#giveNextCopy()
     })
     worker.on('message', (report: WorkerReport) => this.#onReport(member, report))
-    // It ends then, and that is enough.
+    // A worker whose channel fails ends, and its exit is handled.
     worker.process.on('error', () => {})
     worker.once('exit', (code, signal) => this.#onExit(member, signal ?? `exit code ${code}`))
     closeLastConnectionAtExit(worker)
   }
 
-  /** Lets the next worker copy the tape, one at a time. What is written from now on follows. */
+  /** Lets the next worker copy the tape, one at a time. Later batches wait for the copy. */
   #giveNextCopy(): void {
     const tape = this.#writer?.tape
     const usage = this.#usage
     if (!tape || !usage || this.#isCopying) return
-    // A worker copies the file, so it waits while the disk fails.
+    // While the disk fails, the file lacks the updates in memory.
     if (!tape.isInFile) return void setTimeout(() => this.#giveNextCopy(), COPY_RETRY_MS).unref()
     const member = this.#copyQueue.shift()
     if (!member) return
@@ -180,7 +162,7 @@ class Workers {
     this.#isCopying = true
     this.#copies += 1
     const dir = join(this.#folder, `copy-${this.#copies}`)
-    // The folder may be gone where it is among the temporary files.
+    // If the folder is among the temporary files, another program may have deleted it.
     mkdirSync(dir, { recursive: true })
     if (usage.renew()) for (const each of this.#members.values()) this.#send(each, { do: 'moveUsage', file: usage.path })
     const { source, release } = tape.holdForCopy(join(dir, TAPE_FILE_NAME))
@@ -198,7 +180,7 @@ class Workers {
   }
 
   #onCopy(member: Member): void {
-    // The next one makes a whole copy.
+    // The file has changed during the copy. The worker that takes this slot copies it again.
     if (!member.release()) return kill(member)
     const waiting = member.waiting ?? []
     member.waiting = null
@@ -214,14 +196,14 @@ class Workers {
         this.#port = report.port
         this.#listeningSlots.add(member.slot)
         if (this.#isStopAnnounced) this.#send(member, { do: 'announceStop' })
-        if (this.#listeningSlots.size === this.#options.config.process.workers) this.#listening.resolve(report.port)
+        if (this.#listeningSlots.size === this.#options.config.process.workers) this.listening.resolve(report.port)
         return
       case 'list':
-        return this.#listed.resolve()
+        return this.listed.resolve()
       case 'fail':
-        return this.#listening.reject(new ListenError(report.message))
+        return this.listening.reject(new ListenError(report.message))
       case 'askMetrics':
-        return void this.#answerMetrics(member, report.request)
+        return void this.#answerMetrics(member)
       case 'measure':
         this.#measuring.get(report.request)?.(report.json)
         this.#measuring.delete(report.request)
@@ -249,14 +231,8 @@ class Workers {
 
   #sendBatch(entries: readonly Entry[], notes: Notes, keepAfter: number): void {
     if (this.#members.size === 0 || !this.#writer) return
-    const { tape } = this.#writer
-    const bytes = encodeBatch({
-      ...{ epoch: tape.epoch, epochBeganAt: tape.epochBeganAt, after: 0, first: entries[0]?.seq ?? 0 },
-      texts: entries.map(({ text }) => text),
-      notes: Object.fromEntries(notes),
-      keepAfter: Number.isFinite(keepAfter) ? keepAfter : null,
-      ...{ lastSeqs: null, resigns: false },
-    })
+    // A worker receives every batch, so it does not compare `after`.
+    const bytes = encodeBatch(batchMessageOf(this.#writer.tape, 0, entries, notes, keepAfter))
     for (const member of this.#members.values()) {
       if (!member.waiting) this.#send(member, { do: 'batch', bytes }, bytes.length)
       else if (member.unsentBytes + bytes.length > UNSENT_BOUND_BYTES) kill(member)
@@ -287,14 +263,13 @@ class Workers {
     for (const member of this.#members.values()) this.#send(member, { do: 'cut', isCut })
   }
 
-  /** The metrics of all processes, added up. */
-  async #answerMetrics(asking: Member, request: number): Promise<void> {
+  async #answerMetrics(asking: Member): Promise<void> {
     const measured = await Promise.all([...this.#members.values()].map((member) => this.#measure(member)))
     const text = await mergeMetrics([await this.#options.metrics.json(), ...measured.filter((json) => json !== null)])
-    this.#send(asking, { do: 'measured', request, text })
+    this.#send(asking, { do: 'measured', text })
   }
 
-  /** Null where the worker does not answer in time. */
+  /** Null if the worker does not answer in time. */
   #measure(member: Member): Promise<MetricsJson | null> {
     this.#requests += 1
     const request = this.#requests
@@ -325,10 +300,12 @@ class Workers {
       }),
     )
     this.#members.clear()
+    this.#usage?.close()
+    this.#usage = null
   }
 }
 
-/** Node hands a worker one connection at a time, and leaves it open for ever where the worker dies before it takes it. */
+/** Node hands a worker one connection at a time. If the worker dies before it takes one, Node never closes that connection. */
 function closeLastConnectionAtExit({ process: child }: Worker): void {
   const send = child.send.bind(child) as (...args: readonly unknown[]) => boolean
   let last: { close(): unknown } | null = null
@@ -337,7 +314,7 @@ function closeLastConnectionAtExit({ process: child }: Worker): void {
     if (typeof handle === 'object' && handle && 'close' in handle) last = handle as { close(): unknown }
     return send(...args)
   }
-  // Where the worker took it, this is closed already.
+  // If the worker has taken the connection, this handle is already closed.
   child.once('exit', () => last?.close())
 }
 

@@ -3,15 +3,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SharedUsage } from '../edge/limits/shared-usage.ts'
 
-/** The database and what SQLite keeps beside it. Without one of them a worker that starts would count for itself. */
+/** The database and the files beside it. If one of them is missing, a new worker does not share the counts. */
 const FILES = ['usage.sqlite', 'usage.sqlite-wal', 'usage.sqlite-shm']
-/** A folder of ours: for what, and the process that made it. */
+/** Matches the folders of `makeFolder`, and the id of the process that made them. */
 const OURS = /^stocktape-(?:usage|workers)-([0-9]+)-[A-Za-z0-9]{6}$/
 
-/** A new folder among the temporary files. Its name says whose it is, so that a later start can remove it. */
+/** Makes a folder among the temporary files. Its name has the process id, so that a later start can remove it. */
 export const makeFolder = (what: 'usage' | 'workers'): string => mkdtempSync(join(tmpdir(), `stocktape-${what}-${process.pid}-`))
 
-/** Removes what processes left that were killed. Call it before this one has a folder. */
+/** Removes the folders of killed processes. Call it before this process has a folder. */
 export function removeLeftovers(): void {
   for (const name of readdirSync(tmpdir())) {
     const [, pid] = OURS.exec(name) ?? []
@@ -20,12 +20,12 @@ export function removeLeftovers(): void {
       const folder = join(tmpdir(), name)
       if (statSync(folder).uid === process.getuid?.()) rmSync(folder, { recursive: true, force: true })
     } catch {
-      // Another start was faster.
+      // Another process has removed it.
     }
   }
 }
 
-/** A folder with the number of this process is of one before it: in a container all have the same number. */
+/** A folder with the id of this process belongs to an earlier one: in a container all processes have the same id. */
 function isRunning(pid: number): boolean {
   if (pid === process.pid) return false
   try {
@@ -36,21 +36,16 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** The file in which the workers count. It is not in DATA_DIR, whose disk may fail. */
+/** The file in which the workers count together. It is not in DATA_DIR, whose disk may fail. */
 export class UsageFile {
-  #folder: string
-  #usage: SharedUsage
-
-  constructor() {
-    this.#folder = makeFolder('usage')
-    this.#usage = new SharedUsage(this.path, 0)
-  }
+  #folder = makeFolder('usage')
+  #usage = new SharedUsage(this.path, 0)
 
   get path(): string {
     return join(this.#folder, 'usage.sqlite')
   }
 
-  /** Makes the file anew where it was removed, as programs do that clean up temporary files; true then. */
+  /** Makes a new file if a clean-up of temporary files has deleted this one. Returns whether it did. */
   renew(): boolean {
     if (FILES.every((name) => existsSync(join(this.#folder, name)))) return false
     this.close()
@@ -59,7 +54,6 @@ export class UsageFile {
     return true
   }
 
-  /** Forgets a worker that is gone. */
   forget(worker: number): void {
     this.#usage.forget(worker)
   }

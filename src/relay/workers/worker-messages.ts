@@ -2,41 +2,39 @@ import type { ChainEvent } from '../chain/source/source.ts'
 import type { Upstream } from '../config/config.ts'
 import type { MetricsJson } from '../metrics.ts'
 
-/** What the process that writes the tape sends to one that serves it. */
+/** A message from the process that writes the tape to a worker. */
 export type WorkerOrder =
   | {
       readonly do: 'start'
-      /** Where the upstream is: the worker does not know the built-in chain. */
+      /** The built-in chain runs in the writing process only. */
       readonly upstream: Upstream
-      /** The folder of the worker's copy of the tape, and the file of the shared counts. */
       readonly dir: string
-      /** The file to copy; null where the copy is there. */
+      /** The file to copy; null if the copy is already in the folder. */
       readonly source: string | null
       readonly usageFile: string
-      /** Signs access tokens in all workers. */
       readonly tokenSecret: string
       readonly port: number
     }
-  /** The file of the shared counts is another one now. */
   | { readonly do: 'moveUsage'; readonly file: string }
-  /** A batch of the tape, encoded once for all workers. */
   | { readonly do: 'batch'; readonly bytes: Uint8Array }
   | { readonly do: 'chainEvent'; readonly event: ChainEvent }
-  /** Whether the tape lacks what happens now. */
+  /** Whether the tape lacks current updates. */
   | { readonly do: 'cut'; readonly isCut: boolean }
-  /** Asks for the metrics of this worker, or brings those of all processes. */
+  /** Asks for the metrics of this worker. */
   | { readonly do: 'measure'; readonly request: number }
-  | { readonly do: 'measured'; readonly request: number; readonly text: string }
+  /** Answers `askMetrics`. */
+  | { readonly do: 'measured'; readonly text: string }
   | { readonly do: 'announceStop' }
   | { readonly do: 'stop' }
 
-/** What a worker sends back. */
+/** A message from a worker to the process that writes the tape. */
 export type WorkerReport =
-  /** The copy is made, and batches may come. */
+  /** The copy is complete, so batches may follow. */
   | { readonly did: 'copy' }
   | { readonly did: 'listen'; readonly port: number }
   | { readonly did: 'list' }
   | { readonly did: 'fail'; readonly message: string }
-  /** Asks for the metrics of all processes, or brings its own. */
-  | { readonly did: 'askMetrics'; readonly request: number }
+  /** Asks for the metrics of all processes. */
+  | { readonly did: 'askMetrics' }
+  /** Answers `measure`. */
   | { readonly did: 'measure'; readonly request: number; readonly json: MetricsJson }

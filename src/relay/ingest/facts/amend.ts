@@ -5,12 +5,11 @@ import { type Publication, UNPLACED } from '../publication.ts'
 import { correctMultiplier } from './enrich.ts'
 import { changedFields, type FactDraft, type PublishedFact, replaceDraft } from './fact.ts'
 
-/** Publishes other content for the same key. */
 export function amend(state: IngestState, published: PublishedFact, fact: FactDraft, moment: Moment): Publication {
   return amendment(state, published, replaceDraft(published, fact), moment)
 }
 
-/** The update about a published fact that was another before. */
+/** The update about a published fact that had the content `before`. */
 export function amendment({ tokens }: IngestState, published: PublishedFact, before: FactDraft, moment: Moment): Publication {
   const { address, key } = before
   const { time: _time, ...update } = published.draft
@@ -42,8 +41,7 @@ export function correctMultipliers(
   return state.ledger.factsOf(address).flatMap(({ published, sealed }) => {
     const before = published.draft
     if (!('shares' in before) || !isAffected(published)) return []
-    const { timestamp } = before.block
-    const block = sealed ? { ...sealed, timestamp: sealed.timestamp ?? timestamp } : { ...before.block, hash: null }
+    const block = sealed ? { ...sealed, timestamp: sealed.timestamp ?? before.block.timestamp } : { ...before.block, hash: null }
     const tx = { ...before.tx, index: published.txIndex }
     const stage = sealed ? 'sealed' : 'preconfirmed'
     const fact = correctMultiplier({ ...before, stage, block, tx, time: moment.time }, token, state.chainTime)

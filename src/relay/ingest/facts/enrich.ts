@@ -17,29 +17,25 @@ import type { ChainTime } from '../ingest-state.ts'
 import type { Moment } from '../moment.ts'
 import type { FactDraft } from './fact.ts'
 
-/** How and when a log was received, and what enriching it depends on beside its token. */
 export type Origin = {
   readonly via: Ingest['source']
   readonly sealed: boolean
   readonly late: boolean
   readonly receivedAt: number
-  /** For logs whose block has no time, or none that is believed. */
+  /** Used for a log whose block has no believed time. */
   readonly chainTime: ChainTime | null
 }
 
-type CommonFields = Pick<DraftOf<'transfer'>, 'symbol' | 'address' | 'time'>
-type KeyFields = Pick<DraftOf<'transfer'>, 'key' | 'stage' | 'late'>
-type LocationFields = Pick<DraftOf<'transfer'>, 'block' | 'tx'>
-/** The fields that the update of every on-chain fact shares. */
+/** The fields that all facts share, in the groups in which the updates order them. */
 type FactFields = {
-  readonly common: CommonFields
-  readonly keyFields: KeyFields
-  readonly location: LocationFields
+  readonly common: Pick<DraftOf<'transfer'>, 'symbol' | 'address' | 'time'>
+  readonly keyFields: Pick<DraftOf<'transfer'>, 'key' | 'stage' | 'late'>
+  readonly location: Pick<DraftOf<'transfer'>, 'block' | 'tx'>
   readonly origin: Origin
   readonly moment: Moment
 }
 
-/** The update of a log: the log joined with its token, as of the log's chain position and as far as is known now. */
+/** Makes the update of a log: joins it with its token as of the log's chain position, as far as that is known now. */
 export function enrich(decodedLog: DecodedLog, token: Token, origin: Origin, moment: Moment): FactDraft {
   const { log, decoded } = decodedLog
   const { symbol, address } = token
@@ -81,12 +77,8 @@ export function enrich(decodedLog: DecodedLog, token: Token, origin: Origin, mom
 
 type DecodedEventOf<Event extends DecodedEvent['event']> = Extract<DecodedEvent, { event: Event }>
 
-function buildMovement(
-  { log, memo, isSeized }: DecodedLog,
-  decoded: DecodedEventOf<'Transfer'>,
-  token: Token,
-  fields: FactFields,
-): FactDraft {
+function buildMovement(decodedLog: DecodedLog, decoded: DecodedEventOf<'Transfer'>, token: Token, fields: FactFields): FactDraft {
+  const { log, memo, isSeized } = decodedLog
   const { from, to, amount: raw } = decoded
   const { decimals } = token
   const { origin, moment } = fields
@@ -120,7 +112,7 @@ function buildMovement(
   }
 }
 
-/** Whether enriching a log of a sealed block would only repeat what was published. That is so for nearly all movements. */
+/** Whether enriching a log of a sealed block would only repeat its published fact. Nearly all movements are settled this way. */
 export function isMovementPublishedAs(
   published: FactDraft,
   { log, decoded, memo, isSeized }: DecodedLog,
@@ -142,7 +134,6 @@ function sharesAt({ decimals }: Token, raw: bigint, multiplier: string | null, p
   return decimals === null || !parsedMultiplier ? null : sharesOf(raw, parsedMultiplier, decimals)
 }
 
-/** The multiplier as of a log's chain position. */
 function multiplierAtLog(
   token: Token,
   { blockNumber: block, logIndex, blockTimestamp }: Log,
@@ -152,17 +143,14 @@ function multiplierAtLog(
   return multiplierAt(token.multiplierHistory, { block, logIndex, timestamp }).value
 }
 
-/** The time by which a log is priced. Above the blocks with a believed time, what a log says of its own block is one message. */
+/** The time that decides a log's multiplier. Above the blocks with a believed time, a log's own timestamp is only one message. */
 function believedTime(block: number, claimed: number | null, isSealed: boolean, chainTime: ChainTime | null): number | null {
   const isBelieved = isSealed || !chainTime || block <= chainTime.number
   return (isBelieved ? claimed : null) ?? chainTime?.timestamp ?? null
 }
 
-function buildApproval(
-  { owner, spender, amount: raw }: DecodedEventOf<'Approval'>,
-  { decimals }: Token,
-  fields: FactFields,
-): FactDraft {
+function buildApproval(decoded: DecodedEventOf<'Approval'>, { decimals }: Token, fields: FactFields): FactDraft {
+  const { owner, spender, amount: raw } = decoded
   const amount = decimals === null ? null : amountOf(raw, decimals)
   const { common, keyFields, location } = fields
   const ingest = ingestOf(fields)
@@ -170,57 +158,44 @@ function buildApproval(
 }
 
 function buildMultiplier(decodedLog: DecodedLog, token: Token, { common, keyFields, location, origin }: FactFields): FactDraft {
-  const { log } = decodedLog
   const change = multiplierChangeIn(decodedLog, origin.chainTime?.timestamp ?? null)
-  const phase = change?.phase ?? 'effective'
-  const previous = change?.from ?? multiplierAtLog(token, log, origin)
-  const effective_at = isoFromSecondsOrNull(change?.effectiveAt ?? null)
   return {
     type: 'multiplier',
     ...common,
-    phase,
-    previous,
+    phase: change?.phase ?? 'effective',
+    previous: change?.from ?? multiplierAtLog(token, decodedLog.log, origin),
     multiplier: change?.to ?? null,
-    effective_at,
+    effective_at: isoFromSecondsOrNull(change?.effectiveAt ?? null),
     source: 'log',
     ...keyFields,
     ...location,
   }
 }
 
-function buildPause(
-  log: Log,
-  decoded: DecodedEventOf<'Paused' | 'Unpaused'>,
-  token: Token,
-  { common, keyFields, location }: FactFields,
-): FactDraft {
-  const change = decoded.event === 'Paused' ? 'paused' : 'unpaused'
-  const features = decoded.features
+function buildPause(log: Log, decoded: DecodedEventOf<'Paused' | 'Unpaused'>, token: Token, fields: FactFields): FactDraft {
+  const { common, keyFields, location } = fields
+  const { features, event } = decoded
+  const change = event === 'Paused' ? 'paused' : 'unpaused'
   const before = pausedAt(token.pauseHistory, { block: log.blockNumber, logIndex: log.logIndex })
-  const paused = applyPauseChange(before, { kind: change, features })
   return {
     type: 'pause',
     ...common,
     change,
     features: features.map(featureName),
     feature_ids: [...features],
-    paused: paused.map(featureName),
+    paused: applyPauseChange(before, { kind: change, features }).map(featureName),
     source: 'log',
     ...keyFields,
     ...location,
   }
 }
 
-function buildAction(
-  { enclosedKeys }: DecodedLog,
-  decoded: DecodedEventOf<'Announcement'>,
-  { common, keyFields, location }: FactFields,
-): FactDraft {
+function buildAction({ enclosedKeys }: DecodedLog, decoded: DecodedEventOf<'Announcement'>, fields: FactFields): FactDraft {
   const { id, description, uri } = decoded
+  const { common, keyFields, location } = fields
   return { type: 'action', ...common, ...keyFields, action_id: id, description, uri, keys: [...enclosedKeys], ...location }
 }
 
-/** A changed field of the record, with the record just before and just after this log. */
 function buildTokenChange(decodedLog: TokenLog, token: Token, { common, keyFields, location }: FactFields): FactDraft {
   const { log, decoded } = decodedLog
   const field = recordChangeIn(decodedLog)
@@ -229,7 +204,6 @@ function buildTokenChange(decodedLog: TokenLog, token: Token, { common, keyField
     (change) => change.block < log.blockNumber || (change.block === log.blockNumber && change.logIndex < log.logIndex),
   )
   const before = applyRecordChanges(token.lastListed.record, earlierChanges)
-  const record = field ? applyRecordChanges(before, [field]) : before
   const previousFields =
     decoded.event === 'SupplyCapUpdated' ? { supply_cap: formatCap(decoded.from) } : name in before ? { [name]: before[name] } : {}
   return {
@@ -237,7 +211,7 @@ function buildTokenChange(decodedLog: TokenLog, token: Token, { common, keyField
     ...common,
     change: 'changed',
     changed: [name],
-    token: record,
+    token: field ? applyRecordChanges(before, [field]) : before,
     before: previousFields,
     source: 'log',
     ...keyFields,
@@ -247,25 +221,24 @@ function buildTokenChange(decodedLog: TokenLog, token: Token, { common, keyField
 
 const ingestOf = ({ origin, moment }: FactFields): Ingest => moment.ingestOf(origin.via, origin.receivedAt)
 
-/** The NAV known now. For a backfilled log, the newest NAV that was known when its block was made; whether it was frozen is unknown. */
+/** The NAV known now. A backfilled log gets the NAV that was known when its block was made; whether it was frozen is unknown. */
 function navFor({ navHistory, navReading, frozen }: Token, { blockTimestamp }: Log, { via }: Origin, moment: Moment): Nav {
   const isPast = via === 'backfill' && blockTimestamp !== null
   return isPast ? moment.navOf(navReadingAt(navHistory, blockTimestamp * 1_000), null) : moment.navOf(navReading, frozen)
 }
 
-const locationOf = (log: Log, { sealed }: Origin, moment: Moment): LocationFields => ({
+const locationOf = (log: Log, { sealed }: Origin, moment: Moment): FactFields['location'] => ({
   block: moment.blockOf(log.blockNumber, sealed ? log.blockHash : null, log.blockTimestamp),
   tx: { hash: log.transactionHash, index: log.transactionIndex, log_index: log.logIndex },
 })
 
-/** A published movement with the multiplier as of its chain position; null if it has that already. */
+/** A published movement with the multiplier as of its chain position; null if it already has that multiplier. */
 export function correctMultiplier(published: FactDraft, token: Token, chainTime: ChainTime | null): FactDraft | null {
   if (!('shares' in published)) return null
-  const { number: block, timestamp } = published.block
-  const claimed = timestamp === null ? null : Date.parse(timestamp) / 1_000
-  const time = believedTime(block, claimed, published.stage === 'sealed', chainTime)
-  const position = { block, logIndex: published.tx.log_index, timestamp: time }
-  const { value: multiplier } = multiplierAt(token.multiplierHistory, position)
+  const { number: block, timestamp: claimed } = published.block
+  const claimedTime = claimed === null ? null : Date.parse(claimed) / 1_000
+  const timestamp = believedTime(block, claimedTime, published.stage === 'sealed', chainTime)
+  const { value: multiplier } = multiplierAt(token.multiplierHistory, { block, logIndex: published.tx.log_index, timestamp })
   if (multiplier === published.multiplier) return null
   return { ...published, multiplier, shares: sharesAt(token, BigInt(published.raw), multiplier, parseDecimal) }
 }

@@ -3,20 +3,19 @@ import { type Draft, type DraftOf, type FactType, factRows, type UpdateType } fr
 type KeyedDraft<Type extends UpdateType> = DraftOf<Type> & {
   readonly [Name in 'key' | 'stage' | 'late' | 'block' | 'tx']: DraftOf<'transfer'>[Name]
 }
-/** An update that publishes one on-chain fact. Of some types only those that come from a log, not from the list or clock. */
+/** An update that publishes one on-chain fact. An update of such a type from the list or a clock has no key, and is no fact. */
 export type FactDraft = { [Type in FactType]: KeyedDraft<Type> }[FactType]
 
-/** A fact as last published, and whether its key is open or sealed. */
 export type PublishedFact = {
   draft: FactDraft
-  /** No part of the key: the key stays when an earlier transaction leaves the block. */
+  /** Not part of the key, because it changes when an earlier transaction leaves the block. */
   txIndex: number
   state: 'open' | 'sealed'
-  /** The number of the update that published or last amended it; 0 before it is placed. */
+  /** The number of the update that published or last amended it; 0 before the tape has given one. */
   seq: number
 }
 
-/** Gives a published fact another content. Returns what it was before. */
+/** Gives a published fact other content. Returns the content before. */
 export function replaceDraft(published: PublishedFact, fact: FactDraft): FactDraft {
   const before = published.draft
   published.draft = { ...fact, late: before.late }
@@ -24,8 +23,7 @@ export function replaceDraft(published: PublishedFact, fact: FactDraft): FactDra
   return before
 }
 
-const isFactType = (type: UpdateType): type is FactType => type in factRows
-export const isFact = (draft: Draft): draft is FactDraft => isFactType(draft.type) && 'key' in draft && draft.key !== undefined
+export const isFact = (draft: Draft): draft is FactDraft => draft.type in factRows && 'key' in draft && draft.key !== undefined
 
 /** Whether two facts have the same content, at any log index of their transaction. */
 export function isSameContent(a: FactDraft, b: FactDraft): boolean {
@@ -35,24 +33,21 @@ export function isSameContent(a: FactDraft, b: FactDraft): boolean {
   return contentOf(a) === contentOf(b)
 }
 
-/** The content as text, for a lookup. */
 export const contentOf = (fact: FactDraft): string => {
   const values = factRows[fact.type].content.map((name): unknown => Reflect.get(fact, name))
   const record = fact.type === 'token' ? fact.changed.map((name) => fact.token[name]) : []
   return JSON.stringify([fact.type, fact.address, ...values, ...record])
 }
 
-/** Whether two facts of the same content also agree in what they derive from other logs. If not, the fact is amended. */
+/** Whether two facts of the same content also agree in the fields that depend on other logs. If not, the fact is amended. */
 export function hasSameDetail(a: FactDraft, b: FactDraft): boolean {
   if ('shares' in a && 'shares' in b) return a.multiplier === b.multiplier && a.shares === b.shares
   if (a.type === 'multiplier' && b.type === 'multiplier') return a.previous === b.previous
   return a.type !== 'action' || b.type !== 'action' || a.keys.join() === b.keys.join()
 }
 
-/** Fields that may differ between two updates of the same fact. */
 const volatileFields: ReadonlySet<string> = new Set(['id', 'prev', 'time', 'stage', 'late', 'nav', 'block', 'ingest', 'symbol'])
 
-/** The names of the fields in which two updates of a key differ. */
 export function changedFields(before: object, now: object): string[] {
   const [old, current] = [new Map(Object.entries(before)), new Map(Object.entries(now))]
   const names = new Set([...old.keys(), ...current.keys()])

@@ -12,25 +12,22 @@ import { type Amendment, matchFacts } from './match-facts.ts'
 const KEYS_BOUND = 262_144
 /** Beyond this many open keys a pre-confirmed log is published only when its block is settled. */
 const OPEN_BOUND = 100_000
-/** The digest of a block's keys: long enough to notice a difference, short enough to read out. */
+/** Digest of a block's keys: long enough to notice a difference, short enough to read aloud. */
 const DIGEST_BYTES = 16
 
-/** A log that is folded into a fact. */
 type Part = Pick<Log, 'key' | 'address' | 'logIndex'>
 
-/** The facts of a sealed block, and the logs that are folded into them; both in log order. */
+/** The facts of a sealed block and the parts folded into them, both in log order. */
 export type BlockContents = { readonly facts: readonly FactDraft[]; readonly parts: readonly Part[] }
 
-/** What a seal says of a token's logs in a block, in log order. */
 type TokenSeal = Pick<DraftOf<'seal'>, 'keys' | 'types' | 'digest'> & { readonly address: Hex; readonly symbol: string | null }
 
-/** What settling a block publishes, in this order. */
+/** Changes that settling a block publishes, in this order. */
 export type Settlement = Omit<ReturnType<typeof matchFacts>, 'amendments' | 'additions'> & {
-  /** The same key with other content, and the fact before. */
+  /** `before` is the replaced content of the key. */
   readonly amendments: readonly (Pick<Amendment, 'published'> & { readonly before: FactDraft })[]
-  /** Published only now. */
   readonly additions: readonly PublishedFact[]
-  /** One per token whose logs in the block no seal lists yet. */
+  /** One for each token whose logs in the block no seal lists yet. */
   readonly seals: readonly TokenSeal[]
 }
 
@@ -44,15 +41,15 @@ type LedgerBlock = {
   readonly restartSeq: number
   sealed: SealedBlockRef | null
   open: number
-  /** When the first of the open keys was published, in steady time. */
+  /** Steady time at which the first of the open keys was published. */
   openSince: number
 }
 
-/** Which keys have been published, and which of them are open or sealed. Retracted keys are gone. */
+/** Keeps the published keys, each open or sealed. A retracted key is removed. */
 export class Ledger implements OpenKeys {
   readonly #blocks = new Map<number, LedgerBlock>()
   readonly #openBlocks = new Set<LedgerBlock>()
-  /** The published facts of each transaction, in any block, so that a moved transaction is found again. */
+  /** The published facts of each transaction in any block: a reorg may move a transaction to another block. */
   readonly #factsByTx = new Map<Hex, PublishedFact | Set<PublishedFact>>()
   #size = 0
   #open = 0
@@ -60,7 +57,7 @@ export class Ledger implements OpenKeys {
   #safe: number | null = null
   #mayGoBack = false
 
-  /** No block up to this one can be pre-confirmed any more. */
+  /** Blocks up to this one can no longer be pre-confirmed. */
   get settled(): number | null {
     return this.#settled
   }
@@ -92,28 +89,25 @@ export class Ledger implements OpenKeys {
     return this.#blocks.get(block)?.facts.get(key)
   }
 
-  /** Whether another block of this number was settled before. */
+  /** Whether a block of this number with another hash was settled before. */
   isReplaced(hash: Hex, block: number): boolean {
     return (this.#blocks.get(block)?.sealed?.hash ?? hash) !== hash
   }
 
-  /** Whether the block with this hash has a seal of a token. */
   isSealedBy(hash: Hex, block: number, address: Hex): boolean {
     return this.#blocks.get(block)?.seals.get(address)?.startsWith(hash) === true
   }
 
-  /** Whether a block has a published fact of a token. */
   hasFactOf(address: Hex, block: number): boolean {
     return [...(this.#blocks.get(block)?.facts.values() ?? [])].some(({ draft }) => draft.address === address)
   }
 
-  /** Whether a pre-confirmed log is new: its key is not published, and its block can still be open. */
+  /** Whether a pre-confirmed log is new: its key is unpublished, and its block unsettled. */
   canPublish(block: number, key: string): boolean {
     if (this.#settled !== null && (block <= this.#settled || block > this.#settled + FAR_AHEAD_BLOCKS)) return false
     return this.#open < OPEN_BOUND && !this.#blocks.get(block)?.facts.has(key)
   }
 
-  /** Whether other keys than these are published for a transaction. */
   hasOtherKeys(tx: Hex, keys: ReadonlySet<string>): boolean {
     return this.#factsOfTx(tx).some(({ draft }) => !keys.has(draft.key))
   }
@@ -129,7 +123,7 @@ export class Ledger implements OpenKeys {
     return facts.sort((a, b) => a.number - b.number || logIndexOf(a.published) - logIndexOf(b.published))
   }
 
-  /** Adds a fact that was published at this steady time. `end` is the end of the tape before this batch. */
+  /** `end` is the end of the tape before this batch; `at` is the steady time of the publication. */
   add(draft: FactDraft, state: PublishedFact['state'], end: number, at: number): PublishedFact {
     const published: PublishedFact = { draft, txIndex: draft.tx.index, state, seq: 0 }
     const block = this.#openBlock(draft.block.number, end)
@@ -150,7 +144,7 @@ export class Ledger implements OpenKeys {
     if (ledgerBlock) this.#remove(ledgerBlock, key)
   }
 
-  /** Applies a seal that the previous run published. It counts as missing where the tape has evicted one of its facts. */
+  /** Applies a seal that the previous run published. If the tape has evicted one of its facts, the token counts as unsealed. */
   restoreSeal(block: SealedBlockRef, { address, keys, types, digest }: Omit<TokenSeal, 'symbol'>): void {
     const ledgerBlock = this.#blocks.get(block.number)
     if (!ledgerBlock) return
@@ -160,13 +154,13 @@ export class Ledger implements OpenKeys {
     for (const key of keys) this.#markSealed(ledgerBlock, ledgerBlock.facts.get(key))
   }
 
-  /** The chain may have been reorganised: settling may go back to a lower block. */
+  /** Lets the next call of `setSettled` return to a lower block. */
   expectReorg(): void {
     this.#mayGoBack = true
   }
 
   /**
-   * Settling has reached this block. A restart settles some blocks again, and only a reorganisation opens settled ones. Blocks
+   * Settling has reached this block. Only a reorg opens settled blocks; a restart merely settles some of them again. Blocks
    * above `keepFrom` may still be backfilled, or settled again by a restart, so the ledger keeps their keys.
    */
   setSettled(block: number, keepFrom: number = block): void {
@@ -180,31 +174,22 @@ export class Ledger implements OpenKeys {
     this.#safe = Math.max(block, this.#safe ?? block)
   }
 
-  /** The number on the tape after which a restart must read. */
+  /** A restart must read the tape after this number. */
   restartSeq(end: number): number {
-    let oldestSeq = end
-    for (const block of this.#blocks.values()) oldestSeq = Math.min(oldestSeq, block.restartSeq)
-    return oldestSeq
+    return Math.min(end, leastOf(this.#blocks.values(), 'restartSeq') ?? end)
   }
 
-  /** The number on the tape after which every open key was published; null without open keys. */
+  /** Every open key was published after this number on the tape; null without open keys. */
   get openSeq(): number | null {
-    let oldestSeq: number | null = null
-    for (const { restartSeq } of this.#openBlocks) oldestSeq = Math.min(oldestSeq ?? restartSeq, restartSeq)
-    return oldestSeq
+    return leastOf(this.#openBlocks, 'restartSeq')
   }
 
-  /** When the oldest open key was published, in steady time; null without open keys. */
+  /** Steady time at which the oldest open key was published; null without open keys. */
   get oldestOpenAt(): number | null {
-    let oldest: number | null = null
-    for (const { openSince } of this.#openBlocks) oldest = Math.min(oldest ?? openSince, openSince)
-    return oldest
+    return leastOf(this.#openBlocks, 'openSince')
   }
 
-  /**
-   * Settles a block, for the first time or again. The contents are complete for `addresses` only. `end` is the end of the
-   * tape before this batch.
-   */
+  /** The contents are complete for `addresses` only. `end` is the end of the tape before this batch. */
   settle(block: SealedBlockRef, contents: BlockContents, addresses: ReadonlySet<Hex>, end: number): Settlement {
     const { retractions, ...matched } = matchFacts({
       published: this.#blocks.get(block.number)?.facts ?? new Map(),
@@ -302,10 +287,10 @@ export class Ledger implements OpenKeys {
     }
   }
 
-  /** Forgets blocks that no reorganisation can reach. A block with an open key is never forgotten. */
+  /** Forgets blocks that no reorg can reach. A block with an open key is never forgotten. */
   #forgetSettled(keepFrom: number): void {
     const settled = this.#settled ?? 0
-    // Without a safe block any block may be replaced, as deep as a rollback goes.
+    // Without a safe block, a reorg may replace every block within the depth of a rollback.
     const finalBlock = Math.min(this.#safe ?? 0, settled - RECENT_BLOCKS_BOUND)
     const keepAbove = Math.min(keepFrom, Math.max(finalBlock, settled - DEPTH_BOUND_BLOCKS))
     for (const [number, block] of this.#blocks) if (number < keepAbove && block.open === 0) this.#forgetBlock(number, block)
@@ -315,6 +300,12 @@ export class Ledger implements OpenKeys {
     for (const key of block.facts.keys()) this.#remove(block, key)
     this.#blocks.delete(number)
   }
+}
+
+const leastOf = (blocks: Iterable<LedgerBlock>, name: 'restartSeq' | 'openSince'): number | null => {
+  let least: number | null = null
+  for (const { [name]: value } of blocks) least = Math.min(least ?? value, value)
+  return least
 }
 
 const byLogIndex = (a: Part, b: Part): number => a.logIndex - b.logIndex

@@ -1,30 +1,26 @@
 import type { Hex } from '../../../lib/hex.ts'
 import { contentOf, type FactDraft, hasSameDetail, isSameContent, type PublishedFact } from './fact.ts'
 
-/** What was published of a block, and what its sealed block contains. */
 type BlockFacts = {
   readonly published: ReadonlyMap<string, PublishedFact>
   readonly sealed: readonly FactDraft[]
-  /** The sealed facts are complete for these tokens only; keys of others stay that the block lacks. */
+  /** The sealed facts are complete for these tokens only. A key of another token stays, even if the block lacks it. */
   readonly addresses: ReadonlySet<Hex>
   /** The sealed facts of these facts' transactions in other blocks. */
   readonly sealedElsewhere: (facts: readonly FactDraft[]) => readonly FactDraft[]
 }
 
-type Retraction = {
-  readonly published: PublishedFact
-  readonly reason: 'reorg' | 'replaced' | 'not_sealed'
-  /** The key that contains the fact now. */
-  readonly replacedBy: string | null
-}
-
-/** The same key with another fact. */
+/** A published key that holds this fact now. */
 export type Amendment = { readonly published: PublishedFact; readonly fact: FactDraft }
 
-/** How published facts become those of the sealed block. `isMoved`: published before under another log index of its transaction. */
 type MatchedFacts = {
-  readonly retractions: readonly Retraction[]
+  readonly retractions: readonly {
+    readonly published: PublishedFact
+    readonly reason: 'reorg' | 'replaced' | 'not_sealed'
+    readonly replacedBy: string | null
+  }[]
   readonly amendments: readonly Amendment[]
+  /** `isMoved`: the fact was published under another log index of its transaction. */
   readonly additions: readonly { readonly fact: FactDraft; readonly isMoved: boolean }[]
 }
 
@@ -47,7 +43,7 @@ export function matchFacts(block: BlockFacts): MatchedFacts {
   const moves = findMoves(missing, unmatched, sealed)
   const movedTo = new Set([...moves.values()].filter((key) => unmatched.has(key)))
   const keysElsewhere = keysByContent(missing.length > 0 ? block.sealedElsewhere(missing.map(({ draft }) => draft)) : [])
-  const retractions: Retraction[] = []
+  const retractions: MatchedFacts['retractions'][number][] = []
   for (const lost of missing) {
     const { key, address } = lost.draft
     const fact = unmatched.get(key)
@@ -67,21 +63,18 @@ export function matchFacts(block: BlockFacts): MatchedFacts {
   }
 }
 
-/** The published facts that the sealed block lacks or has with other content, in log order. */
+/** The published facts that the sealed block lacks or holds with other content, in log order. */
 function findMissing({ published, sealed, addresses }: BlockFacts): readonly PublishedFact[] {
   const sealedByKey = new Map(sealed.map((fact) => [fact.key, fact]))
   const isMissing = ({ draft }: PublishedFact) => {
     const fact = sealedByKey.get(draft.key)
-    // A key that the block contains is known, whatever else the block lacks.
+    // A key that the block contains is comparable, even if the block is incomplete for its token.
     return fact ? !isSameContent(draft, fact) : addresses.has(draft.address)
   }
   return [...published.values()].filter(isMissing).sort((a, b) => byLogIndex(a.draft, b.draft))
 }
 
-/**
- * Maps the key of each missing fact to the key under which its transaction contains the same content now. Each fact takes
- * a new key of its own while there are any; after that several facts share one.
- */
+/** Maps each missing key to the key under which its transaction now has that content. Facts share a key if new keys run out. */
 function findMoves(
   missing: readonly PublishedFact[],
   unmatched: ReadonlyMap<string, FactDraft>,
@@ -102,19 +95,12 @@ function findMoves(
   return moves
 }
 
-/** The keys of facts in log order, by transaction and content. */
 function keysByContent(facts: readonly FactDraft[]): Map<string, string[]> {
-  const keys = new Map<string, string[]>()
-  for (const fact of facts.toSorted(byLogIndex)) {
-    const content = contentKey(fact)
-    const matchingKeys = keys.get(content)
-    if (matchingKeys) matchingKeys.push(fact.key)
-    else keys.set(content, [fact.key])
-  }
-  return keys
+  const byContent = Map.groupBy(facts.toSorted(byLogIndex), contentKey)
+  return new Map([...byContent].map(([content, same]) => [content, same.map(({ key }) => key)]))
 }
 
-/** Takes the next key with the same content. The last key is never used up. */
+/** Takes the next key with the content of a fact. The last key stays, so several facts may share it. */
 function nextKey(keys: ReadonlyMap<string, string[]>, fact: FactDraft): string | undefined {
   const matchingKeys = keys.size === 0 ? undefined : keys.get(contentKey(fact))
   return matchingKeys && matchingKeys.length > 1 ? matchingKeys.shift() : matchingKeys?.[0]

@@ -10,16 +10,8 @@ import { enrich } from './enrich.ts'
 import { hasSameDetail, isSameContent } from './fact.ts'
 import type { Ledger } from './ledger.ts'
 
-type PendingFacts = {
-  readonly publications: readonly Publication[]
-  /** The highest block with a new key. */
-  readonly pending: number | null
-  readonly repeated: number
-  readonly unlisted: number
-}
-
-/** Publishes pre-confirmed logs at once, each key once. A known key with other content is amended. */
-export function publishPending(state: IngestState, pendingLogs: readonly PendingLog[], moment: Moment): PendingFacts {
+/** Publishes pre-confirmed logs at once, each key once, and amends known keys. `pending` is the highest block with a new key. */
+export function publishPending(state: IngestState, pendingLogs: readonly PendingLog[], moment: Moment) {
   const publications: Publication[] = []
   const hasOtherKeys = otherKeysIn(state.ledger)
   let [pending, repeated, unlisted]: [number | null, number, number] = [null, 0, 0]
@@ -33,7 +25,8 @@ export function publishPending(state: IngestState, pendingLogs: readonly Pending
     } else if (!isOpen(state.ledger, log)) {
       repeated += 1
     } else {
-      addAll(publications, observeLogTime(state, pendingLog, moment))
+      const blockTime = { number: log.blockNumber, timestamp: log.blockTimestamp }
+      addAll(publications, observeClaimedTime(state, blockTime, false, moment))
       if (mustWait(pendingLog, hasOtherKeys)) continue
       const isMultiplierChanged = applyPendingLog(state, pendingLog.decodedLog, moment)
       const publication = publishLog(state, pendingLog, moment)
@@ -54,23 +47,17 @@ function isOpen(ledger: Ledger, { blockNumber, key }: PendingLog['decodedLog']['
   return published ? published.state === 'open' : ledger.canPublish(blockNumber, key)
 }
 
-const observeLogTime = (state: IngestState, { decodedLog: { log } }: PendingLog, moment: Moment): readonly Publication[] =>
-  observeClaimedTime(state, { number: log.blockNumber, timestamp: log.blockTimestamp }, false, moment)
-
-/**
- * Whether a log waits for more logs or for its block to be settled: an announcement without its end, or a part
- * of a fact that the previous run published.
- */
+/** An announcement waits for its end. A part waits for its block if the previous run published the fact that it explains. */
 function mustWait({ decodedLog, transaction }: PendingLog, hasOtherKeys: HasOtherKeys): boolean {
   const { event } = decodedLog.decoded
   if (event === 'Announcement') return !decodedLog.isClosed
   return (event === 'Memo' || event === 'Seized' || event === 'EndAnnouncement') && hasOtherKeys(transaction)
 }
 
-/** Whether keys of a transaction are published that are not among its received logs. */
+/** Whether the ledger holds keys of a transaction that are not among its received logs. */
 type HasOtherKeys = (transaction: PendingLog['transaction']) => boolean
 
-/** Looked up once for each transaction, since its own logs change nothing. */
+/** Looks up each transaction once: publishing its own logs does not change the answer. */
 function otherKeysIn(ledger: Ledger): HasOtherKeys {
   const found = new Map<PendingLog['transaction'], boolean>()
   return (transaction) => {
@@ -83,7 +70,7 @@ function otherKeysIn(ledger: Ledger): HasOtherKeys {
   }
 }
 
-/** Publishes a new key, or amends a known one. Null if its content is known. */
+/** Publishes a new key, or amends a known one. Null if the content is already published. */
 function publishLog(state: IngestState, pendingLog: PendingLog, moment: Moment): Publication | null {
   const { decodedLog, via, receivedAt, isKnown } = pendingLog
   const { log } = decodedLog

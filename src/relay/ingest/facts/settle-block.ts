@@ -5,7 +5,6 @@ import type { DecodedLog } from '../../chain/logs/fold-logs.ts'
 import type { FoldedBlock } from '../../chain/logs/log-folder.ts'
 import { addressSetOf } from '../../chain/logs/memoized-address-set.ts'
 import type { SealedBlock } from '../../chain/sealed/block-logs.ts'
-import { blockFieldOf } from '../apply-head.ts'
 import { advanceTime, observeBlockTime } from '../chain-time.ts'
 import type { IngestState } from '../ingest-state.ts'
 import type { Moment } from '../moment.ts'
@@ -17,19 +16,20 @@ import { enrich, isMovementPublishedAs, type Origin } from './enrich.ts'
 import type { FactDraft, PublishedFact } from './fact.ts'
 import type { BlockContents, Settlement } from './ledger.ts'
 
-/** A sealed block whose logs are decoded and folded. */
 export type DecodedBlock = Omit<SealedBlock, 'logs'> & FoldedBlock
 
-/**
- * `late`: a fact that this block publishes first counts as late. `newest`: the newest sealed block. `settlesAllBefore`: all blocks
- * before this one are settled, so no unread log can have cancelled a schedule that is due.
- */
-type SettleOptions = { readonly late: boolean; readonly newest: number; readonly settlesAllBefore: boolean }
+type SettleOptions = {
+  /** A fact that this block publishes first counts as late. */
+  readonly late: boolean
+  readonly newest: number
+  /** All blocks before this one are settled, so no unread log can have cancelled a schedule that is due. */
+  readonly settlesAllBefore: boolean
+}
 
-/** Part of what settling a block publishes. The last one says how many of the block's logs are of unlisted tokens. */
+/** The last part also counts the block's logs of unlisted tokens. */
 type SettledPart = { readonly publications: readonly Publication[]; readonly unlisted?: number }
 
-/** A block with logs that cannot be read proves of no token that a fact is not in it, so nothing is retracted. */
+/** For a partly readable block: it does not prove for any token that a fact is missing, so nothing is retracted. */
 const NO_ADDRESSES: ReadonlySet<Hex> = new Set()
 
 const NO_CHANGES: Settlement = { retractions: [], amendments: [], additions: [], seals: [] }
@@ -37,9 +37,12 @@ const NO_CHANGES: Settlement = { retractions: [], amendments: [], additions: [],
 /** Updates of a settled block that one turn of the event loop publishes and writes. */
 const SETTLED_PER_TURN = 500
 
+/** A part without updates: the work continues in the next turn. */
+const pause: SettledPart = { publications: NOTHING }
+
 /**
- * Reconciles what was published with a sealed block: publishes, amends, retracts and seals. A large block takes several turns,
- * and each part is written by itself. All seals are in the last one: a restart settles a block again that is written in part.
+ * Reconciles the published facts with a sealed block: publishes, amends, retracts and seals. A large block takes several turns,
+ * and each part is written by itself. The last part has all seals, so a restart settles a partly written block again.
  */
 export function* settleBlock(
   state: IngestState,
@@ -48,17 +51,17 @@ export function* settleBlock(
   moment: Moment,
 ): Generator<SettledPart, SettledPart> {
   const isLarge = block.decodedLogs.length > SETTLED_PER_TURN
-  // This turn has decoded the logs.
+  // Decoding the logs has used up this turn.
   if (isLarge) yield pause
   const { opening, facts, parts, queried, correctedAddresses, unlisted } = applyLogs(state, block, options, moment)
-  // A block that corrects others stays whole: after a crash nothing would show that corrections are missing.
+  // A block that corrects facts of others is written whole: after a crash nothing would show that corrections are missing.
   const isSplit = correctedAddresses.length === 0
   let publications: Publication[] = [...opening]
   if (isLarge && isSplit) {
     yield { publications }
     publications = []
   }
-  const blockField = blockFieldOf(block)
+  const blockField = moment.blockOf(block.number, block.hash, block.timestamp)
   const [contents, complete] = block.isPartial
     ? [partialContents(state, block, { facts, parts }), NO_ADDRESSES]
     : [{ facts, parts }, queried]
@@ -74,43 +77,33 @@ export function* settleBlock(
   }
   addAll(publications, publishSeals(state, settlement, blockField, moment))
   if (options.settlesAllBefore) addAll(publications, advanceTime(state, block, moment))
-  // Sealed facts above the newest block belong to a replaced chain: their blocks are settled again. A backfilled block
-  // also corrects the facts above it, because their blocks are not settled again.
+  // A backfilled block corrects sealed facts above it, too. Those above the newest block are replaced, and are settled again.
   const isAffected = ({ state, draft }: PublishedFact) =>
     state === 'open' || draft.block.number < block.number || options.newest > block.number
   for (const address of correctedAddresses) addAll(publications, correctMultipliers(state, address, moment, isAffected))
   return { publications, unlisted }
 }
 
-/** A fact that the replaced block sealed may be in this one too. Only a whole reading shows it. */
+/** The unreadable logs of this block may contain any fact that the replaced block had sealed. */
 const isPartialReplacement = ({ ledger }: IngestState, { isPartial, hash, number }: DecodedBlock): boolean =>
   isPartial === true && ledger.isReplaced(hash, number)
 
-/**
- * Whether the block can be settled for a token. One with logs that cannot be read cannot if a reading of it has sealed the token
- * before, since that one may have had more.
- */
+/** A partly readable block is not settled for a token that an earlier reading has sealed: that reading may have had more logs. */
 function isSettleable(state: IngestState, block: DecodedBlock, address: Hex): boolean {
   const { isPartial, hash, number } = block
   return !isPartial || !(isPartialReplacement(state, block) || state.ledger.isSealedBy(hash, number, address))
 }
 
-/**
- * The facts and parts that can be settled of a block with logs that cannot be read. A published fact that is part of another now
- * is neither sealed nor retracted.
- */
-function partialContents(state: IngestState, block: DecodedBlock, { facts, parts }: BlockContents): BlockContents {
-  return {
-    facts: facts.filter(({ address }) => isSettleable(state, block, address)),
-    parts: parts.filter(({ address, key }) => isSettleable(state, block, address) && !state.ledger.find(block.number, key)),
-  }
-}
+/** Contents of a partly readable block that can be settled. A published fact that is now a part is neither sealed nor retracted. */
+const partialContents = (state: IngestState, block: DecodedBlock, { facts, parts }: BlockContents): BlockContents => ({
+  facts: facts.filter(({ address }) => isSettleable(state, block, address)),
+  parts: parts.filter(({ address, key }) => isSettleable(state, block, address) && !state.ledger.find(block.number, key)),
+})
 
-/** Applies the logs of a block to chain time, price feeds and tokens, and makes its facts. */
 function applyLogs(state: IngestState, block: DecodedBlock, { late, settlesAllBefore }: SettleOptions, moment: Moment) {
   const time = settlesAllBefore ? block.timestamp : null
   const queried = addressSetOf(block.addresses)
-  // The facts of this block are amended with it, as sealed ones.
+  // The facts of this block are amended by its settlement, as sealed ones.
   const isElsewhere = ({ draft }: PublishedFact) => draft.block.number !== block.number || !queried.has(draft.address)
   const timeBefore = settlesAllBefore ? advanceTime(state, block, moment, isElsewhere) : observeBlockTime(state, block, moment)
   const { decodedLogs, parts, rounds, unlisted } = listedLogsOf(state, block)
@@ -131,32 +124,30 @@ function applyLogs(state: IngestState, block: DecodedBlock, { late, settlesAllBe
   return { opening, facts, parts, queried, correctedAddresses, unlisted }
 }
 
-/** Nothing to write before the next turn. */
-const pause: SettledPart = { publications: NOTHING }
-
-/** Publishes in the order that the contract names. The seals follow. */
-function* publishFacts(
-  state: IngestState,
-  { retractions, amendments, additions }: Settlement,
-  block: Block,
-  moment: Moment,
-): Generator<Publication> {
-  for (const retraction of retractions) yield retract(state, retraction, block, moment)
-  for (const { published, before } of amendments) yield amendment(state, published, before, moment)
-  for (const fact of additions) yield { draft: fact.draft, fact }
+/** Publishes in the order of the contract, in which the seals are last. */
+function* publishFacts(state: IngestState, settlement: Settlement, block: Block, moment: Moment): Generator<Publication> {
+  for (const retraction of settlement.retractions) yield retract(state, retraction, block, moment)
+  for (const { published, before } of settlement.amendments) yield amendment(state, published, before, moment)
+  for (const fact of settlement.additions) yield { draft: fact.draft, fact }
 }
 
-function publishSeals(state: IngestState, { additions, seals }: Settlement, block: Block, moment: Moment): readonly Publication[] {
-  const lateKeys = new Set(additions.flatMap(({ draft }) => (draft.late ? [draft.key] : [])))
-  return seals.map((seal) => ({ draft: sealDraft(state, seal, lateKeys, block, moment), fact: null }))
-}
-
-function retract(
+function publishSeals(
   state: IngestState,
-  { published, reason, replacedBy: replaced_by }: Settlement['retractions'][number],
+  { additions, seals }: Settlement,
   block: Block,
   { time }: Moment,
-): Publication {
+): readonly Publication[] {
+  const lateKeys = new Set(additions.flatMap(({ draft }) => (draft.late ? [draft.key] : [])))
+  const drafts = seals.map(({ address, symbol: publishedSymbol, keys, types, digest }): DraftOf<'seal'> => {
+    const symbol = state.tokens.get(address)?.symbol ?? publishedSymbol ?? address
+    const late_keys = lateKeys.size === 0 ? [] : keys.filter((key) => lateKeys.has(key))
+    return { type: 'seal', symbol, address, time, block, keys, types, late_keys, count: keys.length, digest }
+  })
+  return withoutFacts(drafts)
+}
+
+function retract(state: IngestState, retraction: Settlement['retractions'][number], block: Block, { time }: Moment): Publication {
+  const { published, reason, replacedBy: replaced_by } = retraction
   const { address, key, type: fact_type, symbol: publishedSymbol } = published.draft
   const symbol = state.tokens.get(address)?.symbol ?? publishedSymbol
   const restored = currentValue(state, address, fact_type)
@@ -166,19 +157,7 @@ function retract(
   }
 }
 
-function sealDraft(
-  { tokens }: IngestState,
-  { address, symbol: publishedSymbol, keys, types, digest }: Settlement['seals'][number],
-  lateKeys: ReadonlySet<string>,
-  block: Block,
-  { time }: Moment,
-): DraftOf<'seal'> {
-  const symbol = tokens.get(address)?.symbol ?? publishedSymbol ?? address
-  const late_keys = lateKeys.size === 0 ? [] : keys.filter((key) => lateKeys.has(key))
-  return { type: 'seal', symbol, address, time, block, keys, types, late_keys, count: keys.length, digest }
-}
-
-/** The logs of tokens that are listed or that already have published facts in this block, and the rounds of the price feeds. */
+/** Logs of tokens that are listed or already have published facts in this block, and the rounds of the price feeds. */
 function listedLogsOf({ tokens, feedAddresses, ledger }: IngestState, block: DecodedBlock) {
   const isRound = ({ address }: { readonly address: Hex }) => feedAddresses.has(address)
   const isListed = ({ address }: { readonly address: Hex }) => {

@@ -8,29 +8,26 @@ import { LOST, maskOf, namesOf } from './published-types.ts'
 export type Channel = {
   readonly address: Hex | null
   readonly type: UpdateType
-  /** The types under which the keys were published that these updates follow; 0 where they follow none. */
+  /** A mask of the types under which the keys of these updates were published; 0 for updates that follow no key. */
   readonly keyTypes: number
   readonly evictable: boolean
 }
 
 /** A channel number fits into two bytes. */
 const CHANNELS_BOUND = 65_536
-/** The number of a place without an update. */
 export const NO_CHANNEL = 0
-/** Holds all updates whose channel would be one too many. Every reader reads it. */
+/** Holds the updates of all channels above the limit. Every reader reads it. */
 const OVERFLOW_CHANNEL = 1
 
-/** Why a reader reads a channel: never, only where publications may be evicted, for its key types, or for its type. */
+/** A reader reads a channel: never, only if publications may be evicted, for its key types, or for its type. */
 export const relevance = { none: 0, ifLost: 1, followed: 2, typeMatches: 3 } as const
 
-/** Types of updates that follow a key. */
 export const followerTypes: ReadonlySet<UpdateType> = new Set(typesOfKind('fate'))
 
-/** Numbers every channel, for as long as the tape exists. */
+/** Numbers every channel. A number stays as long as the tape exists. */
 export class Channels {
   readonly #numbers = new Map<string, number>()
   readonly #channels: (Channel | null)[] = [null, null]
-  /** Numbers not written yet. */
   #unsaved: number[] = []
   readonly #write: StatementSync
 
@@ -44,7 +41,6 @@ export class Channels {
     }
   }
 
-  /** The number of a channel; a new channel gets one now. */
   numberOf(channel: Channel): number {
     const known = this.#numbers.get(channelName(channel))
     if (known !== undefined) return known
@@ -60,12 +56,10 @@ export class Channels {
     return this.#channels.length
   }
 
-  /** Whether eviction by count may take the updates of a channel. */
   isEvictable(number: number): boolean {
     return this.#channels[number]?.evictable ?? false
   }
 
-  /** The relevance of each channel to a filter. */
   relevanceOf({ tokens, types, followersOf }: HistoryFilter): Uint8Array {
     const all = new Uint8Array(this.#channels.length)
     const wantedMask = followersOf ? maskOf(followersOf) | LOST : 0
@@ -79,7 +73,6 @@ export class Channels {
     return all
   }
 
-  /** Writes the numbers given since the last commit. */
   save(): void {
     for (const number of this.#unsaved) {
       const { address, type, keyTypes, evictable } = this.#channels[number] as Channel
@@ -87,8 +80,7 @@ export class Channels {
     }
   }
 
-  /** The transaction was committed. */
-  markSaved(): void {
+  onCommit(): void {
     if (this.#unsaved.length > 0) this.#unsaved = []
   }
 
@@ -99,13 +91,7 @@ export class Channels {
   }
 }
 
-type ChannelRow = {
-  readonly number: number
-  readonly address: Hex | null
-  readonly type: UpdateType
-  readonly key_types: string
-  readonly evictable: number
-}
+type ChannelRow = Omit<Channel, 'keyTypes' | 'evictable'> & Readonly<{ number: number; key_types: string; evictable: number }>
 
 const channelName = ({ address, type, keyTypes, evictable }: Channel): string =>
   `${address} ${type} ${keyTypes} ${evictable ? 1 : 0}`

@@ -2,7 +2,7 @@ import { contentsBefore, followedKeys } from '../../../protocol/key-life.ts'
 import { type Update, type UpdateType, updateTypes } from '../../../protocol/updates.ts'
 import type { Entry } from '../tape.ts'
 
-/** The publication is not kept any more, so the key may have had any type. */
+/** The publication of the key is evicted, so the key may have had any type. */
 export const LOST = 1
 const LOST_NAME = 'lost'
 /** One bit per type. The lowest bit means lost. */
@@ -20,39 +20,32 @@ export function maskOf(names: Iterable<string>): number {
   return mask
 }
 
-/** The names of the types in a bitmask. */
 export const namesOf = (mask: number): readonly string[] =>
   [...bitByType].flatMap(([name, bit]) => ((mask & bit) !== 0 ? [name] : []))
 
 /** The types under which keys were published, and the number of their first publication. */
-export type KeyTypes = { readonly mask: number; readonly followsFrom: number }
+type KeyTypes = { mask: number; readonly followsFrom: number }
 
-/** Of an update that follows no key. */
 const NO_SEQ = Number.MAX_SAFE_INTEGER
-const noKeys: KeyTypes = { mask: 0, followsFrom: NO_SEQ }
+const noKeys: Readonly<KeyTypes> = { mask: 0, followsFrom: NO_SEQ }
 
-/** Keys cached in each of the two generations: what 20,000 logs a second leave unsealed for three seconds. */
+/** Keys cached in each of two generations: enough for 20,000 logs a second that stay unsealed for three seconds. */
 const KEYS_PER_GENERATION = 65_536
 
-type OpenKeyType = { mask: number; readonly followsFrom: number }
-
-/**
- * The types under which each key was published and not retracted. An update that follows a key asks for them, mostly soon
- * after the publication, so recent keys are cached until they are sealed, and all others are read from the tape.
- */
+/** The types under which unretracted keys were published. Recent keys are cached until their seal; the tape has the others. */
 export class OpenKeyTypes {
   readonly #readKey: (key: string) => readonly Entry[]
   readonly #keysPerGeneration: number
-  #newGeneration = new Map<string, OpenKeyType | null>()
-  #oldGeneration = new Map<string, OpenKeyType | null>()
+  #newGeneration = new Map<string, KeyTypes | null>()
+  #oldGeneration = new Map<string, KeyTypes | null>()
 
   constructor(readKey: (key: string) => readonly Entry[], keysPerGeneration = KEYS_PER_GENERATION) {
     this.#readKey = readKey
     this.#keysPerGeneration = keysPerGeneration
   }
 
-  /** The types of the keys that an update follows. The update then counts as part of their history. */
-  add({ seq, update }: Entry): KeyTypes {
+  /** Returns the types of the keys that an update follows, and adds the update to the history of those keys. */
+  add({ seq, update }: Entry): Readonly<KeyTypes> {
     switch (update.type) {
       case 'seal':
         return this.#addSeal(update, seq)
@@ -74,44 +67,43 @@ export class OpenKeyTypes {
     }
   }
 
-  /** The added updates were not written. */
-  clear(): void {
+  onRollback(): void {
     this.#newGeneration = new Map()
     this.#oldGeneration = new Map()
   }
 
   #addSeal(seal: Extract<Update, { type: 'seal' }>, seq: number): KeyTypes {
-    let [mask, first] = [0, NO_SEQ]
+    let [mask, followsFrom] = [0, NO_SEQ]
     for (const key of followedKeys(seal)) {
       const keyTypes = keyTypesOf(this.#find(key, seq))
       mask |= keyTypes.mask
-      first = Math.min(first, keyTypes.followsFrom)
+      followsFrom = Math.min(followsFrom, keyTypes.followsFrom)
       if (!this.#newGeneration.delete(key)) this.#oldGeneration.delete(key)
     }
-    return { mask, followsFrom: first }
+    return { mask, followsFrom }
   }
 
-  #addFact(key: string, openKey: OpenKeyType): void {
+  #addFact(key: string, openKey: KeyTypes): void {
     const known = this.#cached(key)
     if (known) known.mask |= openKey.mask
     else this.#cache(key, openKey)
   }
 
-  #find(key: string, before: number): OpenKeyType | null {
+  #find(key: string, before: number): KeyTypes | null {
     let openKey = this.#cached(key)
     if (openKey === undefined) {
-      openKey = keyTypeBefore(this.#readKey(key), before)
+      openKey = keyTypesBefore(this.#readKey(key), before)
       this.#cache(key, openKey)
     }
     return openKey
   }
 
-  #cached(key: string): OpenKeyType | null | undefined {
+  #cached(key: string): KeyTypes | null | undefined {
     const openKey = this.#newGeneration.get(key)
     return openKey === undefined ? this.#oldGeneration.get(key) : openKey
   }
 
-  #cache(key: string, openKey: OpenKeyType | null): void {
+  #cache(key: string, openKey: KeyTypes | null): void {
     this.#newGeneration.set(key, openKey)
     if (this.#newGeneration.size < this.#keysPerGeneration) return
     this.#oldGeneration = this.#newGeneration
@@ -119,9 +111,9 @@ export class OpenKeyTypes {
   }
 }
 
-const keyTypesOf = (openKey: OpenKeyType | null): KeyTypes => openKey ?? { mask: LOST, followsFrom: NO_SEQ }
+const keyTypesOf = (openKey: KeyTypes | null): KeyTypes => openKey ?? { mask: LOST, followsFrom: NO_SEQ }
 
-function keyTypeBefore(entries: readonly Entry[], before: number): OpenKeyType | null {
+function keyTypesBefore(entries: readonly Entry[], before: number): KeyTypes | null {
   const contents = contentsBefore(entries, before)
   const [first] = contents
   return first ? { mask: maskOf(contents.map(({ content }) => content.type)), followsFrom: first.seq } : null

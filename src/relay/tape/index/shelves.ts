@@ -3,43 +3,36 @@ import type { CountEstimate, SeqRange } from '../tape.ts'
 import { channelOf, prepareRows, type TapeRow } from '../tape-row.ts'
 import { type Channels, followerTypes, NO_CHANNEL, relevance } from './channels.ts'
 
-/** Numbers per shelf. */
 const SHELF_SIZE = 1_024
-/** One search reads at most this many shelves. */
 const SEARCHED_SHELVES_BOUND = 256
-/** Reading this many updates of a shelf that was never written takes as long as searching a written shelf. */
+/** Reading this many updates of an unwritten shelf takes as long as searching a written shelf. */
 const UNINDEXED_PER_SHELF = SHELF_SIZE / SEARCHED_SHELVES_BOUND
 
 /** `followsFrom` is the number of the first publication that the update follows. */
 export type IndexedUpdate = { readonly seq: number; readonly channel: number; readonly followsFrom: number }
 
-/** The numbers found, and the number on the tape up to which the search came: null at the end of the range. */
-export type FoundSeqs = { readonly seqs: readonly number[]; readonly reached: number | null }
-
 type Shelf = {
   readonly number: number
   /** The channel of each number; null until the shelf is indexed. */
   channels: Uint16Array | null
-  /** How many of its updates are kept. */
   count: number
   /** The number of the first publication that any of its updates follows. */
   followsFrom: number
 }
 
-/** Lower than every number: a reader must assume that publications are evicted. */
+/** Lower than every number, so a reader assumes that publications are evicted. */
 const UNKNOWN_FOLLOWS_FROM = -1
 
 /**
- * The channel of every number on the tape, two bytes each, in shelves. A search finds few updates among many without
- * reading the others. A full shelf is written once. The last shelf is indexed again when the tape opens; any other shelf
- * that was never written is indexed by the first search that reaches it.
+ * The channel of every number on the tape, two bytes each, in shelves: a search finds few updates among many without
+ * reading the others. A full shelf is written once. The last shelf is indexed when the tape opens, and any other unwritten
+ * shelf by the first search that reaches it.
  */
 export class ShelfIndex {
   readonly #channels: Channels
   readonly #shelves = new Map<number, Shelf>()
-  /** By number, ascending. */
   #sortedShelves: Shelf[] = []
-  /** Full shelves that are not written yet, and empty shelves that are still in the file. */
+  /** Full shelves to write, and empty shelves to delete from the file. */
   readonly #full: Shelf[] = []
   readonly #empty: number[] = []
   readonly #write: Record<'shelf' | 'drop', StatementSync>
@@ -63,7 +56,6 @@ export class ShelfIndex {
     if (lastShelf && !lastShelf.channels) this.#indexShelf(lastShelf)
   }
 
-  /** Indexes updates that were written. */
   add(updates: readonly IndexedUpdate[]): void {
     for (const { seq, channel, followsFrom } of updates) {
       const shelf = this.#currentShelf(shelfNumberOf(seq))
@@ -73,7 +65,6 @@ export class ShelfIndex {
     }
   }
 
-  /** Removes evicted updates. */
   remove(seqs: readonly number[]): void {
     for (const seq of seqs) {
       const shelf = this.#shelves.get(shelfNumberOf(seq))
@@ -84,7 +75,6 @@ export class ShelfIndex {
     }
   }
 
-  /** Writes the shelves that became full and deletes those that became empty. */
   save(): void {
     for (const shelf of this.#full.splice(0)) {
       const { number, channels, count, followsFrom } = shelf
@@ -94,8 +84,8 @@ export class ShelfIndex {
     for (const number of this.#empty.splice(0)) this.#write.drop.run(number)
   }
 
-  /** Finds the relevant numbers of a range with bounded work. Publications up to `oldest` may be evicted. */
-  find(relevanceByChannel: Uint8Array, { after, before, order, limit }: SeqRange, oldest: number): FoundSeqs {
+  /** Finds relevant numbers with bounded work. `reached` is the last number searched; null at the end of the range. */
+  find(relevanceByChannel: Uint8Array, { after, before, order, limit }: SeqRange, oldest: number) {
     const seqs: number[] = []
     const step = order === 'asc' ? 1 : -1
     let workLeft = SEARCHED_SHELVES_BOUND
@@ -114,7 +104,7 @@ export class ShelfIndex {
       const minRelevance = minRelevanceOf(shelf, oldest)
       const [low, high] = [Math.max(0, after + 1 - start), Math.min(SHELF_SIZE, before - start) - 1]
       for (let offset = order === 'asc' ? low : high; offset >= low && offset <= high; offset += step) {
-        // A channel that is newer than the filter's table is always read.
+        // A channel that is newer than the table of the filter may match, so it is read.
         if ((relevanceByChannel[channels[offset] ?? NO_CHANNEL] ?? relevance.followed) < minRelevance) continue
         seqs.push(start + offset)
         if (seqs.length === limit) return { seqs, reached: start + offset }
@@ -123,10 +113,7 @@ export class ShelfIndex {
     }
   }
 
-  /**
-   * Estimates how many numbers a search finds after a number, until it exceeds `countLimit`. It reads no updates, so a
-   * shelf that was never written adds its full size to the upper bound.
-   */
+  /** Counts the numbers that a search may find, up to `countLimit`. An unwritten shelf adds its full size to `most`. */
   estimateCount(relevanceByChannel: Uint8Array, after: number, countLimit: number, oldest: number): CountEstimate {
     let [least, most] = [0, 0]
     for (let index = this.#firstIndex('asc', after, Number.POSITIVE_INFINITY); least <= countLimit; index += 1) {
@@ -147,7 +134,6 @@ export class ShelfIndex {
     return { least, most }
   }
 
-  /** The index of the first shelf that a range touches. */
   #firstIndex(order: SeqRange['order'], after: number, before: number): number {
     const target = shelfNumberOf(order === 'asc' ? after + 1 : before - 1)
     let [low, high] = [0, this.#sortedShelves.length]
@@ -159,7 +145,7 @@ export class ShelfIndex {
     return order === 'asc' || this.#sortedShelves[low]?.number === target ? low : low - 1
   }
 
-  /** The shelf of a new number. The shelf before it is full from now on. */
+  /** The shelf of a new number. A new shelf makes the shelf before it a full one. */
   #currentShelf(number: number): Shelf {
     const last = this.#sortedShelves.at(-1)
     if (last?.number === number) return last
@@ -179,7 +165,7 @@ export class ShelfIndex {
     this.#empty.push(number)
   }
 
-  /** Indexes a shelf from the tape. The key types that its updates follow are not looked up. */
+  /** Indexes a shelf from the tape, without the types of the keys that its updates follow. */
   #indexShelf(shelf: Shelf): Uint16Array {
     const start = shelf.number * SHELF_SIZE
     const channels = new Uint16Array(SHELF_SIZE)
@@ -195,7 +181,6 @@ export class ShelfIndex {
     return channels
   }
 
-  /** Loads a written shelf without what was evicted later. */
   #loadShelf({ shelf: number, channels: bytes, follows_from: followsFrom }: ShelfRow, firstKept: number, oldest: number): void {
     const start = number * SHELF_SIZE
     const channels = new Uint16Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength))
@@ -210,15 +195,11 @@ export class ShelfIndex {
     else this.#addShelf({ number, channels, count, followsFrom })
   }
 
-  /** Adds the shelves that hold updates and were never written. */
   #findUnindexed(nextKeptSeq: (from: number) => number | null): void {
     for (let seq = nextKeptSeq(0); seq !== null; ) {
       let number = shelfNumberOf(seq)
-      if (this.#shelves.has(number)) while (this.#shelves.has(number)) number += 1
-      else {
-        this.#addShelf({ number, channels: null, count: 0, followsFrom: Number.MAX_SAFE_INTEGER })
-        number += 1
-      }
+      if (!this.#shelves.has(number)) this.#addShelf({ number, channels: null, count: 0, followsFrom: Number.MAX_SAFE_INTEGER })
+      while (this.#shelves.has(number)) number += 1
       seq = nextKeptSeq(number * SHELF_SIZE)
     }
     this.#sortedShelves.sort((one, other) => one.number - other.number)
@@ -228,10 +209,8 @@ export class ShelfIndex {
 type ShelfRow = { readonly shelf: number; readonly channels: Uint8Array; readonly follows_from: number }
 type UnindexedRow = readonly [...TapeRow, evictable: number]
 
-/**
- * The offsets of the last and the first update that a shelf keeps. A search ends there and not at the bounds of the shelf, where a
- * number may never have been given. Where nothing is kept, the whole shelf is passed.
- */
+// A search stops at the last or first kept update of a shelf, because numbers beyond it may never have been given. It passes
+// an empty shelf as a whole.
 const lastKept = (channels: Uint16Array): number => {
   const offset = channels.findLastIndex(isChannel)
   return offset === -1 ? SHELF_SIZE - 1 : offset
@@ -239,7 +218,6 @@ const lastKept = (channels: Uint16Array): number => {
 const firstKept = (channels: Uint16Array): number => Math.max(0, channels.findIndex(isChannel))
 const isChannel = (channel: number): boolean => channel !== NO_CHANNEL
 
-/** The least relevance at which a channel of a shelf is read. */
 const minRelevanceOf = ({ followsFrom }: Shelf, oldest: number): number =>
   followsFrom <= oldest ? relevance.ifLost : relevance.followed
 

@@ -6,12 +6,11 @@ import { Channels, followerTypes } from './channels.ts'
 import { OpenKeyTypes } from './published-types.ts'
 import { type IndexedUpdate, ShelfIndex } from './shelves.ts'
 
-/** A page holds at most this much text, and one update more. */
+/** A page ends with the update that exceeds this much text. */
 const TEXT_BOUND_CHARS = 1_048_576
 
 type OpenedTape = { readonly oldest: number; readonly end: number; readonly readKey: (key: string) => readonly Entry[] }
 
-/** Indexes updates by token and type, so that a history query reads only what it may match. */
 export class TapeIndex {
   readonly #channels: Channels
   readonly #shelves: ShelfIndex
@@ -41,25 +40,22 @@ export class TapeIndex {
     return evictable
   }
 
-  /** Writes the pending rows inside the same transaction. */
   save(): void {
     this.#channels.save()
     this.#shelves.save()
   }
 
-  /** The transaction was committed and evicted these numbers. */
   onCommit(evicted: readonly number[], oldest: number): void {
-    this.#channels.markSaved()
+    this.#channels.onCommit()
     this.#shelves.add(this.#pending)
     this.#shelves.remove(evicted)
     this.#pending = []
     this.#oldest = oldest
   }
 
-  /** The transaction failed. */
   onRollback(): void {
     this.#pending = []
-    this.#openKeyTypes.clear()
+    this.#openKeyTypes.onRollback()
   }
 
   openReader(filter: HistoryFilter): HistoryReader {
@@ -79,7 +75,7 @@ export class TapeIndex {
     }
   }
 
-  /** The updates with these numbers, in this order; one query where the numbers are consecutive. */
+  /** The updates with these numbers, in this order. Consecutive numbers take one query. */
   *#rowsAt(seqs: readonly number[]): Iterable<TapeRow> {
     const [first = 0, last = first] = [seqs[0], seqs.at(-1)]
     if (seqs.length > 1 && Math.abs(last - first) === seqs.length - 1) {
@@ -98,17 +94,14 @@ export class TapeIndex {
   }
 }
 
-/**
- * Whether eviction by count may take an update. A seal is evictable only if all its keys are: as long as a publication is
- * kept, so is every seal that lists it, and it stays known whether the key was sealed.
- */
+/** A seal is evictable only if all its keys are, so the tape always knows whether a kept key was sealed. */
 function isEvictable(update: Update): boolean {
   const { isEvictable: rule } = updateRows[update.type]
   if (rule !== 'byKeys') return rule
   return update.type !== 'seal' || update.types.every((type) => type === 'part' || updateRows[type].isEvictable)
 }
 
-/** Every reader also finds the updates in the overflow channel, so each one is matched again. */
+/** Every reader also finds the updates of the overflow channel, so it tests each update. */
 const matchesFilter = ({ tokens, types, followersOf }: HistoryFilter, { update: { address, type } }: Entry): boolean =>
   (types.has(type) || (followersOf !== undefined && followerTypes.has(type))) &&
   (tokens === null || address === null || tokens.has(address))

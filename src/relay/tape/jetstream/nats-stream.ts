@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
 import {
   type ConsumerMessages,
   DeliverPolicy,
@@ -24,25 +25,24 @@ import {
 } from '@nats-io/transport-node'
 import type { Config } from '../../config/config.ts'
 
-/** How long the server may take to answer a request. */
 const REQUEST_TIMEOUT_MS = 2_000
 const RECONNECT_MS = 250
 const PING_MS = 2_000
-/** With the defaults of the library a consumer stalls after a restart of the server. */
+/** With the library's defaults a consumer stalls after a restart of the server. */
 const [IDLE_HEARTBEAT_MS, PULL_EXPIRES_MS] = [1_000, 5_000]
-/** A stream that is not heard for this long is followed anew: its server sends a heartbeat each second. */
+/** After this silence the process follows the stream again: the server sends a heartbeat each second. */
 const SILENCE_BOUND_MS = 3_000
-/** Messages on their way to this process. */
+/** Messages that one request of the consumer asks for. */
 const PULLED_MESSAGES = 500
-/** The server drops a message that it got twice within this time. */
+/** The server drops a second message with the same id within this time. */
 const DUPLICATE_WINDOW_MS = 120_000
-/** A longer batch is stored in parts. NATS takes messages of up to 1 MiB by default. */
+/** A longer batch is stored in parts. By default NATS accepts messages of up to 1 MiB. */
 const PART_BYTES = 768 * 1_024
-/** More than the headers of a part take, which the limits of NATS count. */
+/** More than the headers of a part, which count towards the limits of NATS. */
 const HEADERS_BYTES = 256
-/** With a lower limit on messages a checkpoint would be thousands of them. */
+/** With a lower limit on messages, one checkpoint would take thousands of them. */
 const LEAST_LIMIT_BYTES = 16_384
-/** A message in parts that is longer cannot be read as one text, and is dropped. */
+/** A longer message in parts does not fit into one string, and is dropped. */
 const MESSAGE_BOUND_BYTES = 2 ** 28
 const PART_HEADER = 'Stocktape-Part'
 const ID_HEADER = 'Nats-Msg-Id'
@@ -59,29 +59,27 @@ export type StreamSettings = Pick<Config['tape'], 'natsCredentials' | 'natsRepli
   readonly maxMessages: number
 }
 
-/** The numbers of the first and the last message that the stream keeps. */
 export type StreamExtent = { readonly first: number; readonly last: number }
 
 /** The number and the id of a message; of one in parts, those of the last part. */
 export type StreamPlace = { readonly seq: number; readonly id: string }
 
-/** A message of the stream, put together from its parts: null where a part is missing. `pending`: how many more there are. */
+/** A message joined from its parts. `bytes` is null if a part is missing; `pending` counts the messages after it. */
 export type StreamMessage = StreamPlace & { readonly bytes: Uint8Array | null; readonly pending: number }
 
-/** Somebody else has written to the stream. */
 export class StreamMovedError extends Error {}
 
-/** NATS answers that it does not store a message. The text is its own. */
+/** NATS refuses to store a message. The text is NATS's own. */
 export class RefusedError extends Error {}
 
-/** What the tape needs of a stream in NATS JetStream. Every call fails where the server cannot be reached. */
+/** A stream in NATS JetStream. Every call fails while the server cannot be reached. */
 export class NatsStream {
   readonly #settings: StreamSettings
   readonly #warn: (kind: string, detail: unknown) => void
   #connection: NatsConnection | null = null
   #isConnected = false
   #isClosed = false
-  /** The limit of the stream on a message, as of the last answer. */
+  /** The stream's limit on a message, as of its last answer. */
   #streamLimitBytes = Number.POSITIVE_INFINITY
   readonly #connecting: Promise<void>
 
@@ -95,7 +93,7 @@ export class NatsStream {
     return this.#isConnected
   }
 
-  /** Whether NATS is connected within this time. */
+  /** Waits until NATS is connected, at most for this time. Returns whether it is. */
   whenConnected(withinMs: number): Promise<boolean> {
     const timeout = new Promise<void>((resolve) => setTimeout(resolve, withinMs).unref())
     return Promise.race([this.#connecting, timeout]).then(() => this.#isConnected)
@@ -113,18 +111,15 @@ export class NatsStream {
     }
   }
 
-  /** Why messages are too small here for the tape; null where they are not. Another server may have another limit. */
+  /** The reason if the limit on messages is too low for the tape; otherwise null. Each server may have another limit. */
   get limitFault(): string | null {
-    const { natsStream: name } = this.#settings
-    const [limit, setting] =
-      this.#streamLimitBytes < this.#serverLimitBytes
-        ? [this.#streamLimitBytes, `max_msg_size of the stream ${name}`]
-        : [this.#serverLimitBytes, 'max_payload of NATS']
+    const limit = this.#messageLimitBytes
     if (limit >= LEAST_LIMIT_BYTES) return null
+    const isOfStream = this.#streamLimitBytes < this.#serverLimitBytes
+    const setting = isOfStream ? `max_msg_size of the stream ${this.#settings.natsStream}` : 'max_payload of NATS'
     return `${setting} is ${limit} bytes, and the tape needs at least ${LEAST_LIMIT_BYTES}: raise it`
   }
 
-  /** Creates the stream, or gives it these settings. */
   async ensure(): Promise<void> {
     const { natsStream: name, natsReplicas, maxAgeMs, maxMessages } = this.#settings
     const { streams } = await this.#manager()
@@ -144,7 +139,7 @@ export class NatsStream {
     }
   }
 
-  /** A message or a part of one; null if it is not kept any more. */
+  /** A message or a part of one; null if the stream has deleted it. */
   async stored(seq: number): Promise<{ readonly id: string; readonly bytes: Uint8Array } | null> {
     try {
       const message = await (await this.#manager()).streams.getMessage(this.#settings.natsStream, { seq })
@@ -155,26 +150,22 @@ export class NatsStream {
     }
   }
 
-  /**
-   * Stores a message right after the one with the number `after`. Returns its place, or that of its last part. A message with
-   * the same id is stored once, so that a message without an answer can be sent again.
-   */
+  /** Stores a message after number `after`. Returns the place of its last part. A repeated message is stored once, by its id. */
   async publish(id: string, bytes: Uint8Array, after: number): Promise<StreamPlace> {
     const fault = this.limitFault
     if (fault) throw new RefusedError(fault)
-    const partCount = Math.max(1, Math.ceil(bytes.length / this.#partBytes))
-    // Parts of the same count are the same bytes, also where the limit has changed between two attempts.
+    const partCount = Math.ceil(bytes.length / this.#partBytes)
+    if (partCount <= 1) return this.#publishPart({ seq: after, id }, bytes)
+    // Parts of equal size: an attempt with the same number of parts repeats the same bytes, even if the limit has changed.
     const partBytes = Math.ceil(bytes.length / partCount)
     let last: StreamPlace = { seq: after, id }
     for (let part = 1; part <= partCount; part += 1) {
       const data = bytes.subarray((part - 1) * partBytes, part * partBytes)
-      if (partCount === 1) last = await this.#publishPart({ seq: after, id }, data)
-      else last = await this.#publishPart({ seq: last.seq, id: `${id}.${partCount}.${part}` }, data, `${part}/${partCount}`)
+      last = await this.#publishPart({ seq: last.seq, id: `${id}.${partCount}.${part}` }, data, `${part}/${partCount}`)
     }
     return last
   }
 
-  /** Stores a part under its id, right after the one with this number. */
   async #publishPart({ seq, id }: StreamPlace, data: Uint8Array, part?: string): Promise<StreamPlace> {
     const partHeaders = headers()
     if (part) partHeaders.set(PART_HEADER, part)
@@ -184,7 +175,7 @@ export class NatsStream {
       return { seq: (await (await this.#client()).publish(this.#subject, data, options)).seq, id }
     } catch (failure) {
       if (isApiError(failure, WRONG_LAST_SEQUENCE)) throw new StreamMovedError(failure.message)
-      // The limit of the stream may have changed: then the next attempt keeps to it.
+      // If the stream's limit has become lower, the next attempt uses smaller parts.
       if (isApiError(failure, MESSAGE_TOO_LARGE) && (await this.extent()) && this.#partBytes < limit) throw failure
       const refusal = this.#refusalOf(failure)
       throw refusal ? new RefusedError(refusal) : failure
@@ -192,8 +183,8 @@ export class NatsStream {
   }
 
   /**
-   * Passes on every message after this number, in order, until `receive` returns false, the signal is aborted, or the server
-   * is not heard any more. The library does not notice each of its stalls, so silence ends this too.
+   * Calls `receive` with every later message until it returns false, the signal aborts, or the server is silent: the library
+   * does not notice all of its stalls.
    */
   async follow(after: number, receive: (message: StreamMessage) => boolean, signal: AbortSignal): Promise<void> {
     const start = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: after + 1 }
@@ -218,7 +209,7 @@ export class NatsStream {
       })
       void watchStatus(messages, () => silence.refresh(), end)
       await ended.promise
-      // It may never answer.
+      // Nobody waits, because the server may never answer.
       void messages.close().catch(() => {})
     } finally {
       end()
@@ -227,7 +218,7 @@ export class NatsStream {
     }
   }
 
-  /** Sends what is not stored: whoever listens now receives it. Returns false if it is too long for NATS. */
+  /** Sends bytes to all who listen now, without storing them. Returns false if they are too long for NATS. */
   send(topic: string, bytes: Uint8Array): boolean {
     if (!this.#isConnected) return true
     if (bytes.length > this.#serverLimitBytes) return false
@@ -235,7 +226,6 @@ export class NatsStream {
     return true
   }
 
-  /** Receives what others send. The returned function ends it. */
   async listen(topic: string, receive: (bytes: Uint8Array) => void): Promise<() => void> {
     await this.#connecting
     const subscription = this.#connection?.subscribe(`${this.#subject}.${topic}`, {
@@ -251,7 +241,7 @@ export class NatsStream {
     await this.#connection?.close()
   }
 
-  /** The answer of NATS; null if there was none. */
+  /** The refusal in the words of NATS; null if NATS did not answer. */
   #refusalOf(failure: unknown): string | null {
     if (failure instanceof JetStreamError || failure instanceof JetStreamApiError) return failure.message
     if (!(failure instanceof Error)) return null
@@ -264,8 +254,12 @@ export class NatsStream {
     return this.#connection?.info?.max_payload ?? Number.POSITIVE_INFINITY
   }
 
+  get #messageLimitBytes(): number {
+    return Math.min(this.#serverLimitBytes, this.#streamLimitBytes)
+  }
+
   get #partBytes(): number {
-    return Math.min(PART_BYTES, Math.min(this.#serverLimitBytes, this.#streamLimitBytes) - HEADERS_BYTES)
+    return Math.min(PART_BYTES, this.#messageLimitBytes - HEADERS_BYTES)
   }
 
   get #subject(): string {
@@ -301,7 +295,7 @@ export class NatsStream {
         return
       } catch (failure) {
         this.#warn('NATS cannot be reached', { detail: failure instanceof Error ? failure.message : String(failure) })
-        await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS))
+        await delay(RECONNECT_MS)
       }
     }
   }
@@ -319,7 +313,7 @@ export class NatsStream {
 
 const inProgress: ReadonlySet<string> = new Set(['next', 'debug', 'discard', 'flow_control'])
 
-/** Ends what the library reports as over. */
+/** Calls `end` when the library reports that it no longer follows. */
 async function watchStatus(messages: ConsumerMessages, onHeard: () => void, end: () => void): Promise<void> {
   for await (const { type } of messages.status()) {
     if (type === 'heartbeat') onHeard()
@@ -328,7 +322,7 @@ async function watchStatus(messages: ConsumerMessages, onHeard: () => void, end:
   end()
 }
 
-/** The servers, and what they ask for. The library takes nothing but an address from a URL. */
+/** The servers with their credentials. The library itself reads only the address from a URL. */
 function serversOf({ natsUrl, natsCredentials }: StreamSettings) {
   const parsed = natsUrl.map((url) => new URL(url))
   const { username = '', password = '' } = parsed.find((url) => url.username !== '') ?? {}
@@ -341,7 +335,7 @@ function serversOf({ natsUrl, natsCredentials }: StreamSettings) {
   }
 }
 
-/** Puts messages together that were stored in parts. What lacks a part is dropped. */
+/** Joins the parts of messages. A message that lacks a part is dropped. */
 class PartAssembler {
   #id = ''
   #parts: Uint8Array[] = []

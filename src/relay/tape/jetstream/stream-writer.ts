@@ -4,44 +4,36 @@ import { defineNote, Notes } from '../notes.ts'
 import { type Entry, NotLeadingError } from '../tape.ts'
 import { type NatsStream, RefusedError, StreamMovedError, type StreamPlace } from './nats-stream.ts'
 
-/** A leader that has nothing to write says this often that it is there. */
+/** Interval of the batches without updates by which an idle leader shows that it is running. */
 export const RENEW_MS = 500
-/** The delay before a batch is sent again that got no answer. */
 const RETRY_MS = 200
-/** Updates that wait for the stream. Beyond it the leader gives up, and catches up from the chain later. */
+/** Limit of the updates that wait for the stream. Beyond it the leader gives up, and reads them from the chain later. */
 const QUEUE_BOUND = 50_000
-/** Updates that one message of the stream takes, unless one append has more. */
+/** Updates in one message of the stream, unless one append has more. */
 const MESSAGE_UPDATES_BOUND = 2_000
-/** A new reader begins at a checkpoint, so the stream has to hold one. */
+/** The time and the updates between two checkpoints. A new reader begins at one, so the stream always has to hold one. */
 const [CHECKPOINT_MS, CHECKPOINT_UPDATES] = [300_000, 65_536]
-/** One that is asked for is written this long after the last one at the earliest. */
+/** The least time between the last checkpoint and a requested one. */
 const CHECKPOINT_REST_MS = 1_000
-/** How long a leader that stops may take to write what waits. */
+/** The time in which a stopping leader writes the waiting updates. */
 const RESIGN_TIMEOUT_MS = 2_000
 
-/** The tape that is written. */
 type WrittenTape = {
   /** The last message of the stream that this process has seen. */
   readonly seenSeq: () => number
   readonly number: (drafts: readonly Draft[]) => readonly Entry[]
-  /** A batch with these updates and notes. */
-  readonly batchOf: (entries: readonly Entry[], notes: Notes, options: { keepAfter: number; resigns: boolean }) => BatchMessage
-  /** A batch with all notes and no updates. */
+  readonly batchOf: (entries: readonly Entry[], notes: Notes, keepAfter: number) => BatchMessage
   readonly checkpoint: () => BatchMessage
-  /** Takes over a message that is stored. */
   readonly apply: (place: StreamPlace, batch: BatchMessage, entries: readonly Entry[]) => void
 }
 
 type Options = {
   readonly stream: NatsStream
   readonly tape: WrittenTape
-  /** Names this process in the ids of its messages. */
   readonly writerId: string
   readonly uptime: () => number
   readonly onLeadership: (isLeading: boolean) => void
-  /** NATS answers that it does not store a message. */
   readonly onRefusal: (reason: string) => void
-  /** Called when the copy in this process cannot be written. */
   readonly onFailure: (failure: unknown) => void
   readonly warn: (kind: string, detail: unknown) => void
 }
@@ -55,8 +47,8 @@ type QueuedAppend = {
 }
 
 /**
- * Writes batches to the stream while this process leads. One message is on its way at a time, and what comes meanwhile goes out
- * together. Each message names the last one before it: the server refuses it if somebody else has written.
+ * Writes to the stream while this process leads, one message at a time: the next message takes all waiting appends. Each names
+ * the message before it, so the server refuses it if another process has written.
  */
 export class StreamWriter {
   readonly #options: Options
@@ -67,7 +59,7 @@ export class StreamWriter {
   #wake: () => void = () => {}
   #writing: Promise<void> = Promise.resolve()
   #messageCount = 0
-  /** Counts how often this process began to lead: what belongs to an earlier time ends. */
+  /** The number of times that this process began to lead. Work of an earlier term ends. */
   #term = 0
   #checkpointAt = 0
   #isCheckpointAsked = false
@@ -91,7 +83,7 @@ export class StreamWriter {
     })
   }
 
-  /** Tries to become the leader: of those who saw the last message, the first to write wins. Returns whether it did. */
+  /** Tries to become the leader, and returns whether it won. The first process to write after the last message wins. */
   async lead(): Promise<boolean> {
     if (this.#isLeading || this.#isClosing) return this.#isLeading
     try {
@@ -103,7 +95,6 @@ export class StreamWriter {
     return !this.#isClosing
   }
 
-  /** This process leads from now on. */
   start(): void {
     this.#isLeading = true
     this.#term += 1
@@ -112,21 +103,21 @@ export class StreamWriter {
   }
 
   /**
-   * A batch came. One of another process ends the lead: a leader that was paused learns here that another one has led, and the
-   * server would not refuse it any more once it has received all of that.
+   * A batch of another process ends the lead. Only this tells a leader that was paused: once it has received the messages of
+   * the leader after it, the server accepts its own again.
    */
   onBatch(id: string): void {
     if (!id.startsWith(`${this.#options.writerId}.`)) this.#stepDown('another ingester has written')
   }
 
-  /** Another process has no checkpoint to begin with. */
+  /** Another process asks for a checkpoint to begin with. */
   offerCheckpoint(): void {
     if (this.#options.uptime() - this.#checkpointAt < CHECKPOINT_REST_MS) return
     this.#isCheckpointAsked = true
     this.#wake()
   }
 
-  /** Writes what waits, and that this leader stops. */
+  /** Writes the waiting updates, and tells the others that this leader stops. */
   async close(): Promise<void> {
     this.#isClosing = true
     this.#wake()
@@ -148,19 +139,19 @@ export class StreamWriter {
       }
     } catch (failure) {
       if (term === this.#term) this.#stepDown(failure instanceof Error ? failure.message : String(failure))
-      // Anything else than the loss of the lead concerns the copy in this process.
+      // All failures but the loss of the lead concern the copy in this process.
       if (!(failure instanceof StreamMovedError || failure instanceof NotLeadingError)) this.#options.onFailure(failure)
     }
   }
 
-  /** Writes what waits in one message; also where nothing waits, so that others see that the leader is there. */
+  /** Writes the waiting appends in one message. An empty message shows others that the leader is running. */
   async #writeBatch(resigns: boolean): Promise<void> {
     const taken = this.#takeBatch()
-    const encodedBatch = this.#encode(taken, resigns)
-    if (!encodedBatch) return
-    const { message, entries } = encodedBatch
+    const encoded = this.#encode(taken, resigns)
+    if (!encoded) return
+    const { batch, bytes, entries } = encoded
     try {
-      await this.#publish(message, entries)
+      await this.#publish(batch, bytes, entries)
     } catch (failure) {
       for (const { reject } of taken) reject(notLeading())
       throw failure
@@ -173,7 +164,7 @@ export class StreamWriter {
     this.#updatesSinceCheckpoint += entries.length
   }
 
-  /** Null for what has no JSON: whoever appended it is told, and nothing is written. */
+  /** Null if an append cannot be written as JSON: its callers get the error, and nothing is written. */
   #encode(taken: readonly QueuedAppend[], resigns: boolean) {
     const { tape } = this.#options
     try {
@@ -181,7 +172,8 @@ export class StreamWriter {
       for (const append of taken) for (const [name, value] of append.notes) notes.set(defineNote(name), value)
       const entries = tape.number(taken.flatMap(({ drafts }) => drafts))
       const keepAfter = Math.min(...taken.map((append) => append.keepAfter))
-      return { entries, message: encoded(tape.batchOf(entries, notes, { keepAfter, resigns })) }
+      const batch = { ...tape.batchOf(entries, notes, keepAfter), resigns }
+      return { batch, bytes: encodeBatch(batch), entries }
     } catch (failure) {
       for (const { reject } of taken) reject(failure instanceof Error ? failure : new Error(String(failure)))
       return null
@@ -200,7 +192,8 @@ export class StreamWriter {
   }
 
   async #publishCheckpoint(): Promise<void> {
-    await this.#publish(encoded(this.#options.tape.checkpoint()), [])
+    const batch = this.#options.tape.checkpoint()
+    await this.#publish(batch, encodeBatch(batch), [])
     this.#checkpointAt = this.#options.uptime()
     this.#updatesSinceCheckpoint = 0
     this.#isCheckpointAsked = false
@@ -211,15 +204,14 @@ export class StreamWriter {
     return isOld || this.#isCheckpointAsked || this.#updatesSinceCheckpoint >= CHECKPOINT_UPDATES
   }
 
-  /** Stores a message, and then takes it over. */
-  async #publish({ batch, bytes }: EncodedBatch, entries: readonly Entry[]): Promise<void> {
+  async #publish(batch: BatchMessage, bytes: Uint8Array, entries: readonly Entry[]): Promise<void> {
     const { tape, writerId } = this.#options
     this.#messageCount += 1
     const id = `${writerId}.${this.#messageCount}`
     tape.apply(await this.#store(id, bytes, tape.seenSeq()), batch, entries)
   }
 
-  /** A leader repeats a message until the server answers, because only the server knows whether it has it. Others try once. */
+  /** A leader repeats a message until the server answers, because only the server knows whether it is stored. Others try once. */
   async #store(id: string, bytes: Uint8Array, after: number): Promise<StreamPlace> {
     const { stream, onRefusal, warn } = this.#options
     const term = this.#term
@@ -240,7 +232,7 @@ export class StreamWriter {
   #stepDown(why: string): void {
     if (!this.#isLeading) return
     this.#isLeading = false
-    if (!this.#isClosing) this.#options.warn('this ingester does not lead any more', { why })
+    if (!this.#isClosing) this.#options.warn('this ingester no longer leads', { why })
     this.#options.onLeadership(false)
     this.#rejectQueue()
     this.#wake()
@@ -251,7 +243,7 @@ export class StreamWriter {
     this.#queuedUpdates = 0
   }
 
-  /** Ends when something is to be written. */
+  /** Resolves when there is something to write, or when it is time to show that the leader is running. */
   #sleep(): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, RENEW_MS)
@@ -262,9 +254,5 @@ export class StreamWriter {
     })
   }
 }
-
-type EncodedBatch = { readonly batch: BatchMessage; readonly bytes: Uint8Array }
-
-const encoded = (batch: BatchMessage): EncodedBatch => ({ batch, bytes: encodeBatch(batch) })
 
 const notLeading = () => new NotLeadingError('another ingester writes the tape')

@@ -44,7 +44,7 @@ type EdgeSettings = {
 export function openEdge({ bound = 1_000_000, replay = 100_000, clients = 1_000, existingTape }: EdgeSettings = {}) {
   const clock = { now: 1_000_000 }
   const now = () => clock.now
-  const tape =
+  const tape: SearchableTape =
     existingTape ?? openSqliteTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeMaxMessages: bound, now, random: () => 0.5 })
   const view = new View(tape)
   const counters = { connected() {}, disconnected() {}, refused() {}, gap() {}, delivered() {}, held() {} }

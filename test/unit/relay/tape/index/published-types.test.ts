@@ -59,7 +59,7 @@ describe('the types of a key', () => {
     expect(lookups).toEqual([])
     expect(follow(seal({ at, nth: 4, types: ['transfer'] }))).toEqual({ types: ['transfer'], followsFrom: 1 })
     expect(follow(seal({ at, nth: 5, types: ['transfer'] })).types).toEqual(['lost'])
-    keyTypes.clear()
+    keyTypes.onRollback()
     expect(follow(seal({ at, nth: 4, types: ['transfer'] }))).toEqual({ types: ['transfer'], followsFrom: 1 })
     expect(lookups).toHaveLength(3)
   })
