@@ -84,7 +84,7 @@ export function typescriptTypes(): string {
         'Update | Notice',
         'Anything that a listener can receive. Newer relays may send more types: ignore those.',
       ),
-      declareUnion('Request', requests, 'What a client may send on a WebSocket.'),
+      declareUnion('Request', requests, 'A message from a client on a WebSocket.'),
     ].join('\n'),
   )
 }

@@ -66,13 +66,16 @@ type ReadFlags<Flags extends CommandFlags> = {
   readonly mistakes: readonly string[]
 }
 
+/** The line for a flag of an earlier version. */
+type ExplainFlag = (flag: string) => string | undefined
+
 /** Throws the end of the command for a mistake, and for --help or --version. */
 export function readFlags<const Flags extends CommandFlags>(
   flags: Flags,
   args: readonly string[],
-  { help, allowsWords = false }: { readonly help: string; readonly allowsWords?: boolean },
+  { help, allowsWords = false, explain }: { readonly help: string; readonly allowsWords?: boolean; readonly explain?: ExplainFlag },
 ): Omit<ReadFlags<Flags>, 'mistakes'> {
-  const { mistakes, ...read } = parseFlags(flags, args, allowsWords)
+  const { mistakes, ...read } = parseFlags(flags, args, allowsWords, explain)
   const { help: wantsHelp, version: wantsVersion }: FlagValues<typeof commonFlags> = read.values
   if (wantsHelp) throw new RequestedText(help)
   if (wantsVersion) throw new RequestedText(`${versionText}\n`)
@@ -85,7 +88,7 @@ export function parseFlags<const Flags extends CommandFlags>(
   flags: Flags,
   args: readonly string[],
   allowsWords = false,
-  explain: (flag: string) => string | undefined = () => undefined,
+  explain: ExplainFlag = () => undefined,
 ): ReadFlags<Flags> {
   const options = { options: flags, strict: false, allowPositionals: true, allowNegative: true, tokens: true } as const
   const values: Record<string, string | boolean> = {}

@@ -4,7 +4,7 @@ import { globSync, readFileSync } from 'node:fs'
 
 /** A tooltip shows a comment alone, so it cannot continue the one before it. */
 const openings = /^(What|The same|Of|How often)\b/
-const phrases = [/\bhow often\b/i, /\b(go|goes|going|went) on\b/i, /\bcomes? (again|back)\b/i, /\banew\b/i, /\bfor ever\b/i]
+const phrases = [/\bhow\s+often\b/i, /\b(go|goes|going|went)\s+on\b/i, /\bcomes?\s+(again|back)\b/i, /\banew\b/i, /\bfor\s+ever\b/i]
 
 /** The comments of a program, each as one line. */
 const commentsOf = (program: string): readonly string[] =>

@@ -771,5 +771,5 @@ export type Notice = HelloMessage | SubscribedMessage | UnsubscribedMessage | Sn
 /** Anything that a listener can receive. Newer relays may send more types: ignore those. */
 export type Message = Update | Notice
 
-/** What a client may send on a WebSocket. */
+/** A message from a client on a WebSocket. */
 export type Request = SubscribeRequest | UnsubscribeRequest | ListRequest | AuthRequest | PingRequest

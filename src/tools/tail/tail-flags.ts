@@ -1,6 +1,7 @@
 import { camelCaseOf } from '../../lib/camel-case.ts'
 import { type CommandFlags, commonFlags, readFlags, switchFlag, textFlag, UsageError } from '../../lib/flags.ts'
 import { flagTerms, helpText } from '../../lib/help.ts'
+import { formerNames } from '../../protocol/selection.ts'
 import { type FilterName, filterNames, valueFilters } from '../../protocol/value-filters.ts'
 import type { StreamOptions, Update, ValueFilters } from '../../sdk/client/index.ts'
 
@@ -32,12 +33,18 @@ const help = helpText(
   'Exit codes: 0 after Ctrl-C or when the reader of the pipe leaves, 1 when the relay cannot be reached or ends the stream, 2 for a mistake.',
 )
 
+/** A filter's flag has the name of its parameter. */
+function retiredFlag(flag: string): string | undefined {
+  const successor = formerNames.get(flag.slice(2))
+  return successor && `'${flag}' is now '--${successor}'`
+}
+
 export type TailRequest = ReturnType<typeof readFlags<typeof tailFlags>>['values'] & { readonly symbols: readonly string[] }
 
 const suffixDigits: Readonly<Record<string, number>> = { '': 0, k: 3, m: 6, b: 9 }
 
 export function readTailFlags(args: readonly string[]): TailRequest {
-  const { values, positionals } = readFlags(tailFlags, args, { help, allowsWords: true })
+  const { values, positionals } = readFlags(tailFlags, args, { help, allowsWords: true, explain: retiredFlag })
   if (positionals.length === 0) throw new UsageError('name at least one symbol, or * for all')
   if (values.json && values.tui) throw new UsageError('--json and --tui exclude each other')
   return { ...values, symbols: positionals }

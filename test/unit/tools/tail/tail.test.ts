@@ -61,6 +61,7 @@ it('the tail command reports a mistake in one line, with code 2, and a relay tha
     [['AAPLc', '--url', unusedUrl], /^stocktape tail: no answer from [^\n]*ECONNREFUSED[^\n]*; is the relay running\?[^\n]*\n$/, 1],
     [['AAPLc', '--url', 'relay'], /^stocktape tail: --url relay is not an http or https URL\n$/, 2],
     [['AAPLc', '--url', keyed.relay.url], /^stocktape tail: the relay requires an API key: use --key or STOCKTAPE_KEY\n$/, 2],
+    [['AAPLc', '--party', '0x12'], /^stocktape tail: '--party' is now '--account'\n$/, 2],
     [[], /^stocktape tail: name at least one symbol, or \* for all\n$/, 2],
     [['AAPLc', '--tui', '--url', stack.relay.url], /^stocktape tail: --tui needs a terminal\n$/, 2],
   ]
