@@ -58,7 +58,7 @@ export function Board() {
 
 type Tab = 'symbols' | 'tape'
 
-/** A narrow screen shows one part at a time. */
+/** The buttons that select the part of the page that a narrow screen shows. */
 const TabBar = ({ tab, onTab }: { readonly tab: Tab; readonly onTab: (tab: Tab) => void }) => (
   <nav class="tab-bar" aria-label="Parts of the page">
     {(['symbols', 'tape'] as const).map((name) => (

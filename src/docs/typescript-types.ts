@@ -183,7 +183,7 @@ function fieldsOf({ properties = {}, required = [] }: JsonSchema, parts: readonl
   return new Map(Object.entries(properties).map(([name, schema]) => [name, textOf(name, schema)]))
 }
 
-/** A type with these fields: the parts whose fields are all among them, and the rest. */
+/** The text of a type with these fields: it names each part whose fields are all among them, and lists the other fields. */
 function composed(fields: Fields, parts: readonly SharedPart[], more = ''): string {
   const type = /: (.+)\n$/.exec(fields.get('type') ?? '')?.[1] ?? ''
   const found = parts.filter((part) => [...part.fields].every(([name, text]) => isSameField(name, text, fields.get(name))))

@@ -15,7 +15,7 @@ type Options = BackoffBounds & {
   readonly leastMs?: (failure: unknown) => number
 }
 
-/** Subscribes again after each error, without limit, with a longer delay each time. */
+/** Subscribes again after each error, without limit. The delay doubles with each failure in a row, up to `maxMs`. */
 export const retryWithBackoff =
   <T>({ jitter, stableMs, clock, random, leastMs = () => 0, ...bounds }: Options): MonoTypeOperatorFunction<T> =>
   (source) =>

@@ -10,7 +10,7 @@ import { errorCodes, limitExceeded, RpcError } from './rpc-error.ts'
 /** Bytes of one body, of all bodies being read at once, and of one client's. */
 const BODY_BOUND_BYTES = 524_288
 const [BODIES_BOUND_BYTES, BODIES_PER_CLIENT_BOUND_BYTES] = [64 * 2 ** 20, 16 * 2 ** 20]
-/** Seconds. Without the zero, ethers reads milliseconds: it would retry at once, and give up. */
+/** Seconds. ethers reads '1' as one millisecond: it retries at once, and soon gives up. It ignores '01' and uses its own delay. */
 const RETRY_AFTER_S = '01'
 /** The text of a body that is not UTF-8. It is not JSON, so the client gets a parse error. */
 const NO_TEXT = ''

@@ -28,7 +28,7 @@ export const pipeline = (inputs: PipelineInputs): Observable<readonly Entry[]> =
   return merge(tokenLists, contractReads, poolReads, chainEvents).pipe(
     batchPerTick(tick, clock, wallTime), // the events of one turn of the event loop: one reduction, one write
     inTurns(splitReceived), // thousands of logs at once take several turns
-    map((batch) => foldTransactions(batch, folder)), // each log is decoded once; a Memo or Seized explains the transfer before it
+    map((batch) => foldTransactions(batch, folder)), // decodes each log once; attaches each Memo and Seized to its transfer
     inTurns(splitFolded),
     stepsInTurns((batch) => reduce(state, batch)), // no clock, no I/O; it changes `state`; a large block in parts
     tap(({ counts, oldestOpenAt }) => count(counts, oldestOpenAt)),

@@ -93,8 +93,9 @@ export const statusNote = defineNote<SourceStatusNote>(
   z.object({ source: SourceName, reason: SourceReason, started_at: z.string() }),
 )
 export const newestSettledNote = defineNote<SealedBlockTime>('newest-settled', z.object({ number: z.int(), timestamp: z.number() }))
-/** Steady time in ms of the last reading of the list. Every poll writes it; only a changed order is written. */
+/** Steady time in ms at which the relay last read the token list. Each poll of the list writes it. */
 export const listReadNote = defineNote<number>('list-read', Milliseconds)
+/** The addresses of the token list, in its order. A poll writes it only if the order changed. */
 export const listOrderNote = defineNote<readonly Hex[]>('list-order', z.array(Address))
 export const tokenNotes = defineNotes<Token>('token/', StoredToken)
 export const quoteNotes = defineNotes<TokenQuotes>('quote/', z.array(z.object(quoteFields)))

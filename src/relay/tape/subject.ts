@@ -10,7 +10,7 @@ const SUBJECTS_PER_BLOCK = 2 ** 21
 const HALF = SUBJECTS_PER_BLOCK / 2
 /** Block numbers wrap at this limit, so that every subject is a safe integer. */
 const BLOCKS_BOUND = 2 ** 32
-/** The number of hex digits of an address that fit into a half. */
+/** A seal's subject uses so many hex digits of the token's address: 16 ** 5 is `HALF`, so the number fits into its half. */
 const ADDRESS_DIGITS = 5
 
 const firstSubjectOf = (block: number): number => (block % BLOCKS_BOUND) * SUBJECTS_PER_BLOCK

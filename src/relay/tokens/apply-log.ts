@@ -78,7 +78,7 @@ export function applyLog(token: Token, tokenLog: TokenLog, chainTime: number | n
   return withDerivedState({ ...token, pauseHistory: addPauseChange(token.pauseHistory, change) }, timing)
 }
 
-/** Drops changes that the block does not contain. A partial block may contain any known change, so it drops none. */
+/** Drops the changes that the sealed block does not contain. Of a partial block it keeps each change whose log was not read. */
 export function applySealedBlock(
   token: Token,
   { number: block, isPartial }: { readonly number: number; readonly isPartial?: true },

@@ -36,7 +36,7 @@ export async function findRollbackTarget(
   // Below the limit the ledger has forgotten the published keys.
   const from = Math.max(0, deep, (newest?.number ?? number) - DEPTH_BOUND_BLOCKS)
   const to = await firstAvailable(node, from, number - 1, signal)
-  // A safe block above a replaced block was replaced too.
+  // If the newest safe block is above a block that was replaced, the reorg replaced the safe block too.
   const deepest = safe > 0 && safe <= below ? safe : first
   const highestKept = Math.max(deepest, await findHighestCanonical(node, recentBlocks.hashes, to, signal))
   return { to: { number: to, hash: null }, lost: highestKept < to ? { from: highestKept + 1, to } : null }

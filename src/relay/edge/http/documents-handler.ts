@@ -4,7 +4,7 @@ import { publicHeaders } from '../transport/exposed-headers.ts'
 import { type Env, hasCurrent } from './handlers.ts'
 import { unknownSchema } from './http-refusals.ts'
 
-/** Caches may keep a document for this time: a new version of the service may have another one. */
+/** How long a cache may keep a document. The time is short, because a new version of the service may have other documents. */
 const MAX_AGE_S = 300
 
 type PublishedDocument = {

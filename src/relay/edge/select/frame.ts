@@ -59,7 +59,7 @@ export class Frame {
     return this.#evicted
   }
 
-  /** The number of updates that the sealed view emits; 1 before `sealedView` has run. */
+  /** The number of updates in the sealed view of this frame. Until `sealedView` has run, this number is unknown: it is 1. */
   get sealedViewSize(): number {
     return this.#sealedViewFrames?.length ?? 1
   }

@@ -3,7 +3,7 @@ import { type Draft, type DraftOf, type FactType, factRows, type UpdateType } fr
 type KeyedDraft<Type extends UpdateType> = DraftOf<Type> & {
   readonly [Name in 'key' | 'stage' | 'late' | 'block' | 'tx']: DraftOf<'transfer'>[Name]
 }
-/** An update that publishes one on-chain fact. An update of such a type from the list or a clock has no key, and is no fact. */
+/** An update that publishes one fact. An update of the same type with `source` `list` or `clock` has no key: it is no fact. */
 export type FactDraft = { [Type in FactType]: KeyedDraft<Type> }[FactType]
 
 export type PublishedFact = {
