@@ -1,5 +1,5 @@
 import type { Head } from '../../protocol/fields.ts'
-import type { SealedBlock } from '../chain/sealed/block-logs.ts'
+import type { SealedBlock } from '../chain/sealed/settlement-types.ts'
 import type { SourceStatusNote } from '../tape/notes.ts'
 import type { BlockTime, IngestState } from './ingest-state.ts'
 import type { Moment } from './moment.ts'

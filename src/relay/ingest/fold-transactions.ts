@@ -1,5 +1,5 @@
-import type { ContractAnswer } from '../chain/contracts/call-poller.ts'
-import type { LogFolder, PendingLog, ReceivedLogs } from '../chain/logs/log-folder.ts'
+import type { ContractAnswer } from '../chain/contracts/contract-poller.ts'
+import type { LogMemory, PendingLog, ReceivedLogs } from '../chain/logs/log-memory.ts'
 import type { PoolsRead } from '../chain/pools/pool-poller.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 import type { ListReading } from '../tokens/list/list-poller.ts'
@@ -20,7 +20,7 @@ export type FoldedEvent =
 /** Events that may overtake logs, because they do not depend on published facts. */
 const passThroughTypes: ReadonlySet<IngestEvent['type']> = new Set(['head', 'status', 'finality', 'unreadable'])
 
-export function foldTransactions({ events, ...times }: Batch<IngestEvent>, folder: LogFolder): Batch<FoldedEvent> {
+export function foldTransactions({ events, ...times }: Batch<IngestEvent>, folder: LogMemory): Batch<FoldedEvent> {
   const folded: FoldedEvent[] = []
   let received: ReceivedLogs[] = []
   const foldReceived = () => {
@@ -39,7 +39,7 @@ export function foldTransactions({ events, ...times }: Batch<IngestEvent>, folde
   return { ...times, events: folded }
 }
 
-function foldEvent(folder: LogFolder, event: Exclude<IngestEvent, { type: 'logs' }>): FoldedEvent {
+function foldEvent(folder: LogMemory, event: Exclude<IngestEvent, { type: 'logs' }>): FoldedEvent {
   if (event.type === 'reorg') folder.reopenFrom(event.from)
   if (event.type !== 'sealed') return event
   const blocks = event.blocks.map(({ logs, ...block }): DecodedBlock => ({ ...block, ...folder.foldBlock({ ...block, logs }) }))

@@ -15,12 +15,12 @@ import {
 } from 'rxjs'
 import type { Hex } from '../../lib/hex.ts'
 import { chunk, inTurns } from '../../lib/turns.ts'
-import { type ContractAnswer, pollContracts } from '../chain/contracts/call-poller.ts'
-import { LogFolder } from '../chain/logs/log-folder.ts'
-import type { FindLog } from '../chain/logs/read-logs.ts'
+import { type ContractAnswer, pollContracts } from '../chain/contracts/contract-poller.ts'
+import { LogMemory } from '../chain/logs/log-memory.ts'
+import type { FindLog } from '../chain/logs/log-parser.ts'
 import { PoolPoller } from '../chain/pools/pool-poller.ts'
 import type { RequestBatchFn } from '../chain/rpc/endpoint-pool.ts'
-import type { OpenKeys } from '../chain/sealed/block-logs.ts'
+import type { OpenKeys } from '../chain/sealed/settlement-types.ts'
 import { type ChainEvent, type SourceOptions, source } from '../chain/source/source.ts'
 import type { Config } from '../config/config.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
@@ -61,7 +61,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
   const { stocksRefreshMs, pools, oracleRegistry } = settings
   const poolMinDepth = { units: BigInt(settings.poolMinDepth), scale: 0 }
   const state = await restoreState(tape, { ...settings, quotes: { pools, poolMinDepth }, hasRegistry: oracleRegistry !== null })
-  const folder = new LogFolder()
+  const folder = new LogMemory()
   const findLog: FindLog = (block, transaction, logIndex) => folder.find(block, transaction, logIndex)
   /** Contract answers as of these blocks and later ones are in doubt. */
   const doubts = new Subject<number>()

@@ -1,6 +1,6 @@
 import { audit, buffer, concatMap, connect, filter, map, merge, type Observable, type SchedulerLike, tap } from 'rxjs'
 import { inTurns, stepsInTurns } from '../../lib/turns.ts'
-import type { LogFolder } from '../chain/logs/log-folder.ts'
+import type { LogMemory } from '../chain/logs/log-memory.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
 import { type Batch, foldTransactions, type IngestEvent } from './fold-transactions.ts'
 import type { IngestState } from './ingest-state.ts'
@@ -12,7 +12,7 @@ export type PipelineInputs = {
   readonly contractReads: Observable<IngestEvent>
   readonly poolReads: Observable<IngestEvent>
   readonly chainEvents: Observable<IngestEvent>
-  readonly folder: LogFolder
+  readonly folder: LogMemory
   readonly state: IngestState
   readonly tape: Pick<Tape, 'append'>
   readonly clock: SchedulerLike

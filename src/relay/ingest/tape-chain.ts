@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { ChainIdentity } from '../chain/rpc/chain-id.ts'
+import { ChainIdentity } from '../chain/rpc/chain-identity.ts'
 import type { Config } from '../config/config.ts'
 import { defineNote, Notes } from '../tape/notes.ts'
 import { type Tape, WrongTapeError } from '../tape/tape.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isNestedDeeper, NESTING_BOUND, parseShallowJson } from '../../../lib/json.ts'
-import { LongList } from './long-list.ts'
-import { sliceResult } from './raw-result.ts'
+import { sliceResult } from './answer-envelope.ts'
+import { UnparsedLogs } from './unparsed-logs.ts'
 import { classify, UpstreamError } from './upstream-error.ts'
 
 /** The result of a longer answer is not parsed as a whole. */
@@ -68,7 +68,9 @@ export const parseBatch =
 /** Leaves a long list of logs to the caller, who parses it in parts. */
 export const parseLogsResult: ParseAnswer<unknown> = (response, body, id) => {
   const list = longResultOf(response, body, id)
-  return list?.at(0) === OPEN_BRACKET ? new LongList(list, () => parseResult(response, body, id)) : parseResult(response, body, id)
+  return list?.at(0) === OPEN_BRACKET
+    ? new UnparsedLogs(list, () => parseResult(response, body, id))
+    : parseResult(response, body, id)
 }
 
 export const parseRawResult: ParseAnswer<Buffer> = (response, body, id) =>

@@ -1,14 +1,14 @@
 import type { Observable } from 'rxjs'
 import { observe, WakeUp } from '../../../lib/async-loop.ts'
 import type { Hex } from '../../../lib/hex.ts'
-import type { Header, SealedHeader } from '../rpc/header.ts'
+import type { Header, SealedHeader } from '../rpc/block-header.ts'
 import { Backfill } from './backfill.ts'
 import { BackfillRanges } from './backfill-ranges.ts'
-import type { SettlementContext, SettlementEvent } from './block-logs.ts'
-import { HeadTracker } from './heads.ts'
+import { HeadTracker } from './head-tracker.ts'
 import { Outage } from './outage.ts'
 import { type Cursor, RecentBlocks } from './recent-blocks.ts'
 import { Recheck } from './recheck.ts'
+import type { SettlementContext, SettlementEvent } from './settlement-types.ts'
 import { Settling } from './settling.ts'
 
 type Options = Omit<SettlementContext, 'emit' | 'signal'> & {

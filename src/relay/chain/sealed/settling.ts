@@ -1,23 +1,16 @@
 import type { WakeUp } from '../../../lib/async-loop.ts'
-import type { SealedHeader } from '../rpc/header.ts'
+import type { SealedHeader } from '../rpc/block-header.ts'
 import { UpstreamError, type UpstreamErrorKind } from '../rpc/upstream-error.ts'
 import type { BackfillRanges } from './backfill-ranges.ts'
-import {
-  type BlockReading,
-  readBlock,
-  readHeader,
-  reportPartial,
-  type SealedBlock,
-  type SettlementContext,
-  settleableLogs,
-} from './block-logs.ts'
+import { type BlockReading, readBlock, readHeader, reportPartial, settleableLogs } from './block-logs.ts'
 import { firstWithinAge } from './block-search.ts'
-import type { HeadTracker } from './heads.ts'
+import type { HeadTracker } from './head-tracker.ts'
 import type { Outage } from './outage.ts'
 import type { Cursor, RecentBlocks } from './recent-blocks.ts'
 import type { Recheck } from './recheck.ts'
 import { resolveDispute, rollBackIfReplaced } from './reorg.ts'
 import { RetryCounter } from './retry-counter.ts'
+import type { SealedBlock, SettlementContext } from './settlement-types.ts'
 
 /** So many of the newest blocks are settled one by one. Backfill reads older ones in ranges. */
 const NEWEST_BLOCKS = 64

@@ -1,17 +1,18 @@
 import type { Hex } from '../../../lib/hex.ts'
 import type { SourceName, SourceReason } from '../../../protocol/fields.ts'
 import type { LinkSignal } from '../link/subscription-socket.ts'
+import { type Log, type Logs, parseLogs } from '../logs/log-parser.ts'
 import { addressSetOf } from '../logs/memoized-address-set.ts'
-import { type Log, type Logs, readLogs } from '../logs/read-logs.ts'
-import { Header, isSealed, type SealedHeader } from '../rpc/header.ts'
-import type { SettlementEvent } from '../sealed/block-logs.ts'
+import { Header, isSealed, type SealedHeader } from '../rpc/block-header.ts'
 import { type FinalityEvent, FinalityGate } from '../sealed/finality.ts'
 import type { Cursor } from '../sealed/recent-blocks.ts'
 import type { SealedBlocks } from '../sealed/sealed-blocks.ts'
+import type { SettlementEvent } from '../sealed/settlement-types.ts'
 import type { ChainEvent } from './chain-event.ts'
-import { BEHIND_BLOCKS, noPendingMemory, type PendingMemory } from './pending-block.ts'
+import { BEHIND_BLOCKS, noPendingMemory, type PendingMemory } from './pending-status.ts'
 import type { PollResult } from './polls.ts'
-import { type Evidence, initialState, isPushing, next, type SourceState, statusOf } from './source-state.ts'
+import { statusOf } from './source-decisions.ts'
+import { type Evidence, initialState, isPushing, next, type SourceState } from './source-evidence.ts'
 
 type LogsEvent = Extract<ChainEvent, { type: 'logs' }>
 
@@ -94,8 +95,8 @@ function take(progress: SourceProgress, input: SourceInput, context: Context): S
     case 'latest':
       return takeHead(progress, input.header, 'poll', context)
     case 'log':
-      if (input.subscription === 'logs') return takeSealedLogs(progress, readLogs(input.log), context)
-      return takePushedLogs(progress, readLogs(input.log), input.receivedAt, context)
+      if (input.subscription === 'logs') return takeSealedLogs(progress, parseLogs(input.log), context)
+      return takePushedLogs(progress, parseLogs(input.log), input.receivedAt, context)
     case 'pending': {
       const { number: pending = null, timestamp = null } = input.block ?? {}
       const polled = after(

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { BoundedMap } from '../../../lib/bounded-map.ts'
-import { HexWord } from '../../chain/rpc/header.ts'
+import { HexWord } from '../../chain/rpc/block-header.ts'
 import type { ChainEvent } from '../../chain/source/source.ts'
 
 /** Missed heads to send. If there are more, only the newest are sent. */

@@ -1,10 +1,9 @@
 import { type Hex, quantity, ZERO_WORD } from '../../../lib/hex.ts'
 import { nextTurn, runAtOnce, runForTurn, type Steps } from '../../../lib/turns.ts'
+import type { Log } from '../../chain/logs/log-parser.ts'
 import { addressSetOf } from '../../chain/logs/memoized-address-set.ts'
-import type { Log } from '../../chain/logs/read-logs.ts'
-import type { SealedBlock } from '../../chain/sealed/block-logs.ts'
-import { FAR_AHEAD_BLOCKS } from '../../chain/sealed/heads.ts'
-import { RECENT_BLOCKS_BOUND } from '../../chain/sealed/recent-blocks.ts'
+import { FAR_AHEAD_BLOCKS, RECENT_BLOCKS_BOUND } from '../../chain/sealed/block-bounds.ts'
+import type { SealedBlock } from '../../chain/sealed/settlement-types.ts'
 import type { ChainEvent } from '../../chain/source/source.ts'
 import { type SubscriberIndex, type Subscription, SubscriptionNotice } from './subscriber-index.ts'
 

@@ -1,6 +1,6 @@
 import type { Steps } from '../../../lib/turns.ts'
 import { type LogFilter, logMatcher } from '../../../protocol/json-rpc-methods.ts'
-import type { Log } from '../../chain/logs/read-logs.ts'
+import type { Log } from '../../chain/logs/log-parser.ts'
 import { limitExceeded } from '../rpc-error.ts'
 
 export const subscriptionNames = ['pendingLogs', 'logs', 'newHeads'] as const

@@ -1,4 +1,4 @@
-import type { PendingLog } from '../../chain/logs/log-folder.ts'
+import type { PendingLog } from '../../chain/logs/log-memory.ts'
 import { applyDue, observeClaimedTime } from '../chain-time.ts'
 import type { IngestState } from '../ingest-state.ts'
 import type { Moment } from '../moment.ts'

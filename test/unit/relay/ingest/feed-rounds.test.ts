@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
 import { Update } from '../../../../src/protocol/updates.ts'
-import type { Log } from '../../../../src/relay/chain/logs/read-logs.ts'
+import type { Log } from '../../../../src/relay/chain/logs/log-parser.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
 import { openRoundsAt } from '../../../../src/relay/ingest/nav-rounds.ts'
 import type { Entry } from '../../../../src/relay/tape/tape.ts'

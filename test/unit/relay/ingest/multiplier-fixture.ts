@@ -1,6 +1,6 @@
 import { expect, onTestFinished } from 'vitest'
 import { Update } from '../../../../src/protocol/updates.ts'
-import type { Log } from '../../../../src/relay/chain/logs/read-logs.ts'
+import type { Log } from '../../../../src/relay/chain/logs/log-parser.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
 import type { Entry } from '../../../../src/relay/tape/tape.ts'
 import { timestampOf, txHash } from '../chain/node-json.ts'

@@ -1,8 +1,8 @@
 import type { Hex } from '../../../../src/lib/hex.ts'
 import type { Update } from '../../../../src/protocol/updates.ts'
-import { LogFolder } from '../../../../src/relay/chain/logs/log-folder.ts'
-import { type Log, readLogs } from '../../../../src/relay/chain/logs/read-logs.ts'
-import type { SealedBlock } from '../../../../src/relay/chain/sealed/block-logs.ts'
+import { LogMemory } from '../../../../src/relay/chain/logs/log-memory.ts'
+import { type Log, parseLogs } from '../../../../src/relay/chain/logs/log-parser.ts'
+import type { SealedBlock } from '../../../../src/relay/chain/sealed/settlement-types.ts'
 import type { ChainEvent } from '../../../../src/relay/chain/source/source.ts'
 import type { FeedSetting } from '../../../../src/relay/config/feeds.ts'
 import { foldTransactions, type IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
@@ -22,7 +22,7 @@ export type LogPosition = {
 }
 
 const readLog = (nodeLog: Record<string, unknown>): Log => {
-  const [log] = readLogs(nodeLog).logs
+  const [log] = parseLogs(nodeLog).logs
   if (!log) throw new Error('no log')
   return log
 }
@@ -135,7 +135,7 @@ export const openReducer = async (
     },
     ...worth,
   })
-  const folder = new LogFolder()
+  const folder = new LogMemory()
   const reduceEvents = (...events: readonly IngestEvent[]) => {
     const reduction = reduceAtOnce(state, foldTransactions({ at: clock.now, wallTime: clock.now, events }, folder))
     for (const name of ['repeated', 'unlisted', 'unreadable'] satisfies (keyof LogCounts)[]) counts[name] += reduction.counts[name]

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
-import { DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from '../../../../src/relay/chain/sealed/recent-blocks.ts'
+import { DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from '../../../../src/relay/chain/sealed/block-bounds.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
 import { restartPointNote } from '../../../../src/relay/ingest/restore.ts'
 import { headNote } from '../../../../src/relay/tape/notes.ts'

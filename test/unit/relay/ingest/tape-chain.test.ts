@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest'
-import { ChainIdentity } from '../../../../src/relay/chain/rpc/chain-id.ts'
+import { ChainIdentity } from '../../../../src/relay/chain/rpc/chain-identity.ts'
 import { appendWithChain, openTapeChain } from '../../../../src/relay/ingest/tape-chain.ts'
 import { openSqliteTape } from '../../../../src/relay/tape/sqlite-tape.ts'
 import { WrongTapeError } from '../../../../src/relay/tape/tape.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
 import { Update } from '../../../../src/protocol/updates.ts'
-import type { Log } from '../../../../src/relay/chain/logs/read-logs.ts'
+import type { Log } from '../../../../src/relay/chain/logs/log-parser.ts'
 import type { IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
 import { decodedEvents, undecodedEvents } from '../chain/logs/standard-events.ts'
 import { alice, bob, keyOf, txHash } from '../chain/node-json.ts'

@@ -1,11 +1,11 @@
 import { VirtualTimeScheduler } from 'rxjs'
 import { onTestFinished } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
-import { BlockReader } from '../../../../../src/relay/chain/rpc/block-reader.ts'
-import { Header, isSealed, type SealedHeader } from '../../../../../src/relay/chain/rpc/header.ts'
-import type { OpenKey, OpenKeys, SealedBlock, SettlementEvent } from '../../../../../src/relay/chain/sealed/block-logs.ts'
+import { Header, isSealed, type SealedHeader } from '../../../../../src/relay/chain/rpc/block-header.ts'
+import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
 import type { Cursor } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
 import { SealedBlocks } from '../../../../../src/relay/chain/sealed/sealed-blocks.ts'
+import type { OpenKey, OpenKeys, SealedBlock, SettlementEvent } from '../../../../../src/relay/chain/sealed/settlement-types.ts'
 import { advanceClock } from '../../../../support/virtual-time.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { apple, keyOf, txHash } from '../node-json.ts'
@@ -122,7 +122,7 @@ export const openSealedBlocks = ({
   const list = { addresses: [apple] as readonly Hex[] }
   const open = (from: Cursor | null, knownSafe: number | null) =>
     new SealedBlocks({
-      node: new BlockReader(chain.request),
+      node: new ChainReader(chain.request),
       confirmChain: chain.confirmChain,
       openKeys,
       addresses: () => list.addresses,

@@ -1,7 +1,7 @@
 import { BehaviorSubject, type Observable, ReplaySubject, Subject, VirtualTimeScheduler } from 'rxjs'
 import { onTestFinished } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
-import type { LinkInputs } from '../../../../../src/relay/chain/link/link.ts'
+import type { LinkInputs } from '../../../../../src/relay/chain/link/reconnecting-link.ts'
 import type { LinkSignal } from '../../../../../src/relay/chain/link/subscription-socket.ts'
 import type { Cursor } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
 import { type ChainEvent, source } from '../../../../../src/relay/chain/source/source.ts'

@@ -1,6 +1,6 @@
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import type { LogFilter } from '../../../../../src/protocol/json-rpc-methods.ts'
-import { type Log, readLogs } from '../../../../../src/relay/chain/logs/read-logs.ts'
+import { type Log, parseLogs } from '../../../../../src/relay/chain/logs/log-parser.ts'
 import type { ChainEvent } from '../../../../../src/relay/chain/source/source.ts'
 import { LogFeed } from '../../../../../src/relay/gateway/subscriptions/log-feed.ts'
 import {
@@ -19,7 +19,7 @@ export const hashOf = (number: number, fork: Fork = 'a'): Hex => word(FORK_OFFSE
 
 /** A log as the source emits it; `more` holds further fields of the node. */
 export function readNodeLog(fields: Parameters<typeof pendingLog>[0], overrides: NodeLog = {}): Log {
-  const [log] = readLogs({ ...pendingLog(fields), ...overrides }).logs
+  const [log] = parseLogs({ ...pendingLog(fields), ...overrides }).logs
   if (!log) throw new Error('a log that cannot be read')
   return log
 }

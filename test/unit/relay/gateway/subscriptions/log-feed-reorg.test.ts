@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { formatKey } from '../../../../../src/protocol/fields.ts'
-import type { Log } from '../../../../../src/relay/chain/logs/read-logs.ts'
+import type { Log } from '../../../../../src/relay/chain/logs/log-parser.ts'
 import { headEvent, openLogFeed, pendingLogEvent, readNodeLog, sealedEvent } from './log-feed-fixture.ts'
 
 const at = (block: number, raw: bigint, index = 0): Log => readNodeLog({ block, raw, index })

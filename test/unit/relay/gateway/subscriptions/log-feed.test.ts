@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { nextTurn } from '../../../../../src/lib/turns.ts'
-import { readLogs } from '../../../../../src/relay/chain/logs/read-logs.ts'
+import { parseLogs } from '../../../../../src/relay/chain/logs/log-parser.ts'
 import { apple, pendingLog, sealedLog, tesla, txHash, ZERO_WORD } from '../../chain/node-json.ts'
 import { hashOf, headEvent, openLogFeed, pendingLogEvent, readNodeLog, sealedEvent } from './log-feed-fixture.ts'
 
@@ -36,7 +36,7 @@ describe('a pre-confirmed log', () => {
   it('is sent once, however often and in whichever shape the node repeats it', () => {
     const { receive, subscribe } = openStarted()
     const subscriber = subscribe()
-    const all = readLogs([pendingLog({ block: 11, raw: 1n }), pendingLog({ block: 11, index: 1, raw: 2n })]).logs
+    const all = parseLogs([pendingLog({ block: 11, raw: 1n }), pendingLog({ block: 11, index: 1, raw: 2n })]).logs
     receive(pendingLogEvent(one), pendingLogEvent(one), ...all.map(pendingLogEvent), pendingLogEvent(two))
     expect(subscriber.summaries).toEqual(['+11.0=1 pending', '+11.1=2 pending'])
   })

@@ -3,9 +3,9 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import { type Draft, type DraftOf, Update } from '../../../../../src/protocol/updates.ts'
-import { decodeLog } from '../../../../../src/relay/chain/logs/events.ts'
+import { decodeLog } from '../../../../../src/relay/chain/logs/event-decoder.ts'
 import { foldAlone } from '../../../../../src/relay/chain/logs/fold-logs.ts'
-import { type Log, readLogs } from '../../../../../src/relay/chain/logs/read-logs.ts'
+import { type Log, parseLogs } from '../../../../../src/relay/chain/logs/log-parser.ts'
 import { enrich, type Origin } from '../../../../../src/relay/ingest/facts/enrich.ts'
 import { openMoment } from '../../../../../src/relay/ingest/moment.ts'
 import { newMultiplierHistory } from '../../../../../src/relay/tokens/multiplier.ts'
@@ -28,7 +28,7 @@ const origin: Origin & { readonly now: number } = {
 }
 
 const readLog = (nodeLog: Record<string, unknown>): Log => {
-  const [log] = readLogs(nodeLog).logs
+  const [log] = parseLogs(nodeLog).logs
   if (!log) throw new Error('no log')
   return log
 }

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { of } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { ChainIdentity } from '../../../../../src/relay/chain/rpc/chain-id.ts'
+import { ChainIdentity } from '../../../../../src/relay/chain/rpc/chain-identity.ts'
 import { apple, header, sealedLog } from '../node-json.ts'
 import { CHAIN_ID, openFakeNode, openLink } from './fake-socket-node.ts'
 

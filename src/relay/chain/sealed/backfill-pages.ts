@@ -1,7 +1,7 @@
 import type { Hex } from '../../../lib/hex.ts'
 import { LOGS_RANGE_BOUND } from '../../../protocol/json-rpc-methods.ts'
-import type { Log } from '../logs/read-logs.ts'
-import type { SealedBlock } from './block-logs.ts'
+import type { Log } from '../logs/log-parser.ts'
+import type { SealedBlock } from './settlement-types.ts'
 
 export type BlockRange = { readonly from: number; readonly to: number }
 

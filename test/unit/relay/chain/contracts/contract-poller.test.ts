@@ -1,7 +1,7 @@
 import { BehaviorSubject, Subject, VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
-import { type ContractAnswer, pollContracts } from '../../../../../src/relay/chain/contracts/call-poller.ts'
+import { type ContractAnswer, pollContracts } from '../../../../../src/relay/chain/contracts/contract-poller.ts'
 import type { BlockRef } from '../../../../../src/relay/chain/contracts/contract-reads.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { advanceClock } from '../../../../support/virtual-time.ts'

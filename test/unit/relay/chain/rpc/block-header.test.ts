@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Header } from '../../../../../src/relay/chain/rpc/header.ts'
+import { Header } from '../../../../../src/relay/chain/rpc/block-header.ts'
 import { blockHash, header } from '../node-json.ts'
 
 describe('a header', () => {

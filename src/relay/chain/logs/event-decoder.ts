@@ -2,7 +2,7 @@ import type { AbiParameter } from 'viem'
 import { type DecodeAbiParametersReturnType, parseAbiParameters, toEventSelector } from 'viem/utils'
 import type { Hex } from '../../../lib/hex.ts'
 import { abiDecoder, addressFromWord, isAddressWord } from './abi-decoder.ts'
-import type { Log } from './read-logs.ts'
+import type { Log } from './log-parser.ts'
 
 /** A decoded log. A log of unknown layout is `other`, and is published undecoded. */
 export type DecodedEvent =

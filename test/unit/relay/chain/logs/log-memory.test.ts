@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
-import { LogFolder, type PendingLog, type ReceivedLogs } from '../../../../../src/relay/chain/logs/log-folder.ts'
-import type { Log } from '../../../../../src/relay/chain/logs/read-logs.ts'
+import { LogMemory, type PendingLog, type ReceivedLogs } from '../../../../../src/relay/chain/logs/log-memory.ts'
+import type { Log } from '../../../../../src/relay/chain/logs/log-parser.ts'
 import { blockHash } from '../node-json.ts'
 import {
   announcement,
@@ -19,7 +19,7 @@ const received = (logs: readonly Log[], via: ReceivedLogs['via'] = 'pendingLogs'
 
 /** A folder that receives logs of these contents by their indexes. `poll` stands for the source of the rest. */
 const openFolder = (...contents: readonly LogContent[]) => {
-  const folder = new LogFolder()
+  const folder = new LogMemory()
   const logs = buildLogs(contents)
   const fold = (...batch: readonly ReceivedLogs[]) => {
     const { pendingLogs, repeated } = folder.fold(batch)

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { decodeLog } from '../../../../../src/relay/chain/logs/events.ts'
-import { readLogs } from '../../../../../src/relay/chain/logs/read-logs.ts'
+import { decodeLog } from '../../../../../src/relay/chain/logs/event-decoder.ts'
+import { parseLogs } from '../../../../../src/relay/chain/logs/log-parser.ts'
 import { alice, apple, blockHash, bob, keyOf, pendingLog, sealedLog, TRANSFER, word, ZERO_WORD } from '../node-json.ts'
 
 const readOne = (value: unknown) => {
-  const { logs, unreadable } = readLogs(value)
+  const { logs, unreadable } = parseLogs(value)
   expect(unreadable).toBe(0)
   expect(logs).toHaveLength(1)
   const [log] = logs
@@ -57,14 +57,14 @@ describe('a log of a node', () => {
     ]
     for (const change of changes) {
       const wire = { ...sealed, ...change }
-      expect(readLogs(wire, () => known)).toEqual(readLogs(wire))
+      expect(parseLogs(wire, () => known)).toEqual(parseLogs(wire))
     }
   })
 
   it('is read in both shapes: one log, or an array of all pending ones', () => {
     const wire = [pendingLog({ block: 5 }), pendingLog({ block: 5, index: 1 })]
-    expect(readLogs(wire)).toEqual({ logs: wire.flatMap((log) => readLogs(log).logs), unreadable: 0 })
-    expect(readLogs([])).toEqual({ logs: [], unreadable: 0 })
+    expect(parseLogs(wire)).toEqual({ logs: wire.flatMap((log) => parseLogs(log).logs), unreadable: 0 })
+    expect(parseLogs([])).toEqual({ logs: [], unreadable: 0 })
   })
 
   it.each<[string, unknown]>([
@@ -152,7 +152,7 @@ describe('a log of a node', () => {
     ['a short block hash', { blockHash: '0x12' }],
     ['removed as text', { removed: 'yes' }],
   ])('is unreadable with %s', (_, wrong) => {
-    expect(readLogs({ ...pendingLog({ block: 5 }), ...wrong })).toEqual({ logs: [], unreadable: 1 })
+    expect(parseLogs({ ...pendingLog({ block: 5 }), ...wrong })).toEqual({ logs: [], unreadable: 1 })
   })
 
   it('may have no topics and no data', () => {
@@ -163,13 +163,13 @@ describe('a log of a node', () => {
 
   it('that is unreadable never drops the good ones beside it', () => {
     const good = [pendingLog({ block: 5 }), pendingLog({ block: 5, index: 2 })]
-    const { logs, unreadable } = readLogs([good[0], { ...good[0], data: '0x1' }, null, good[1], 'log'])
+    const { logs, unreadable } = parseLogs([good[0], { ...good[0], data: '0x1' }, null, good[1], 'log'])
     expect(logs.map(({ key }) => key)).toEqual([keyOf({ block: 5 }), keyOf({ block: 5, index: 2 })])
     expect(unreadable).toBe(3)
   })
 
   it('is not read from an answer with too many logs', () => {
-    expect(readLogs(Array(200_001).fill(null))).toEqual({ logs: [], unreadable: 1 })
+    expect(parseLogs(Array(200_001).fill(null))).toEqual({ logs: [], unreadable: 1 })
   })
 
   it('is read or counted for any JSON', () => {
@@ -179,7 +179,7 @@ describe('a log of a node', () => {
       .map((wrong) => ({ ...wire, ...wrong }))
     fc.assert(
       fc.property(fc.oneof(fc.jsonValue(), brokenLog, fc.array(fc.oneof(brokenLog, fc.constant(wire)))), (value) => {
-        const { logs, unreadable } = readLogs(value)
+        const { logs, unreadable } = parseLogs(value)
         if (Array.isArray(value)) expect(logs.length + unreadable).toBe(value.length)
         else expect(logs.length + unreadable).toBe(1)
         for (const log of logs) expect(() => decodeLog(log)).not.toThrow()
@@ -290,7 +290,7 @@ describe('a log read by hand', () => {
       fc.property(values, (value) => {
         const expected = LogSchema.safeParse(value)
         const isOne = !Array.isArray(value)
-        const { logs, unreadable } = readLogs(isOne ? value : [value])
+        const { logs, unreadable } = parseLogs(isOne ? value : [value])
         expect({ logs, unreadable }).toEqual(
           expected.success ? { logs: [expected.data], unreadable: 0 } : { logs: [], unreadable: 1 },
         )

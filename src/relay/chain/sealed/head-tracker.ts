@@ -1,14 +1,11 @@
 import { BoundedMap } from '../../../lib/bounded-map.ts'
 import type { Hex } from '../../../lib/hex.ts'
-import type { SealedHeader } from '../rpc/header.ts'
+import type { SealedHeader } from '../rpc/block-header.ts'
+import { WITHIN_REACH_BLOCKS } from './block-bounds.ts'
 import type { RecentBlocks } from './recent-blocks.ts'
 
 /** A head further above the target is garbage. */
 const HEAD_JUMP_BOUND_BLOCKS = 100_000_000
-/** No real block is pre-confirmed so far above the newest settled one, even if the relay is far behind. */
-export const FAR_AHEAD_BLOCKS = 100_000
-/** A pushed head further above the settled blocks and the last polled head needs the confirmation of an answer. */
-export const WITHIN_REACH_BLOCKS = 64
 /** Announced headers with a time are kept until their block is settled. Other headers are read from the node. */
 const ANNOUNCED_BOUND = 256
 

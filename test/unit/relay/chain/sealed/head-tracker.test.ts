@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
-import { HeadTracker } from '../../../../../src/relay/chain/sealed/heads.ts'
+import { HeadTracker } from '../../../../../src/relay/chain/sealed/head-tracker.ts'
 import { RecentBlocks } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
 import { blockHash, header, word } from '../node-json.ts'
 import { range, sealedHeader } from './sealed-blocks-fixture.ts'

@@ -1,16 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import {
   duePoll,
-  type Evidence,
-  initialState,
   isCheckDue,
   isEndpointLeft,
   isLinkLeft,
   isProbeDue,
-  next,
-  type SourceState,
   statusOf,
-} from '../../../../../src/relay/chain/source/source-state.ts'
+} from '../../../../../src/relay/chain/source/source-decisions.ts'
+import { type Evidence, initialState, next, type SourceState } from '../../../../../src/relay/chain/source/source-evidence.ts'
 
 const SILENCE_MS = 3_000
 /** When the table's evidence arrives; long after the start, and not long after the head. */

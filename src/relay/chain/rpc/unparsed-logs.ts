@@ -11,7 +11,7 @@ const [LIST_START, LIST_END] = [Buffer.from('['), Buffer.from(']')]
 const QUOTE = '"'.charCodeAt(0)
 
 /** A long list in the node's bytes. Parsing it at once would delay live listeners. */
-export class LongList {
+export class UnparsedLogs {
   readonly #text: Buffer
   readonly #parseWhole: () => unknown
   readonly #partBytes: number

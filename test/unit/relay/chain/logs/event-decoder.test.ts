@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { decodeLog } from '../../../../../src/relay/chain/logs/events.ts'
-import { type Log, readLogs } from '../../../../../src/relay/chain/logs/read-logs.ts'
+import { decodeLog } from '../../../../../src/relay/chain/logs/event-decoder.ts'
+import { type Log, parseLogs } from '../../../../../src/relay/chain/logs/log-parser.ts'
 import { alice, bob, pendingLog, word, words } from '../node-json.ts'
 import { decodedEvents, topicOf, undecodedEvents } from './standard-events.ts'
 
 /** A log with these topics and this data. */
 const logOf = (topics: readonly string[], data: string): Log => {
-  const [log] = readLogs({ ...pendingLog({ block: 5 }), topics, data }).logs
+  const [log] = parseLogs({ ...pendingLog({ block: 5 }), topics, data }).logs
   if (!log) throw new Error('no log')
   return log
 }

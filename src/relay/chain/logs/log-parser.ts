@@ -37,12 +37,12 @@ export type FindLog = (block: number, transaction: string, logIndex: number) => 
 const findNone: FindLog = () => undefined
 
 /** Reads one log or an array of logs: nodes send both. If `findLog` returns an earlier copy, the new log reuses its strings. */
-export function readLogs(answer: unknown, findLog: FindLog = findNone): Logs {
+export function parseLogs(answer: unknown, findLog: FindLog = findNone): Logs {
   const wireLogs: readonly unknown[] = Array.isArray(answer) ? answer : [answer]
   if (wireLogs.length > LOGS_BOUND) return { logs: [], unreadable: 1 }
   const logs: Log[] = []
   for (const wire of wireLogs) {
-    const log = isRecord(wire) ? readLog(wire, findLog) : null
+    const log = isRecord(wire) ? parseLog(wire, findLog) : null
     if (log) logs.push(log)
   }
   return { logs, unreadable: wireLogs.length - logs.length }
@@ -50,7 +50,7 @@ export function readLogs(answer: unknown, findLog: FindLog = findNone): Logs {
 
 export function unreadableTxsOf(wireLogs: readonly unknown[]): ReadonlySet<Hex | null> {
   if (wireLogs.length > LOGS_BOUND) return new Set([null])
-  const unreadable = wireLogs.filter((wire) => readLogs([wire]).unreadable > 0)
+  const unreadable = wireLogs.filter((wire) => parseLogs([wire]).unreadable > 0)
   return new Set(unreadable.map((wire) => (isRecord(wire) ? readHex(wire.transactionHash, WORD_CHARS) : null)))
 }
 
@@ -59,7 +59,7 @@ type WireRecord = Readonly<Record<string, unknown>>
 const isRecord = (value: unknown): value is WireRecord => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Checked without a schema, which takes four times as long: the relay reads each pushed log by this function. */
-function readLog(wire: WireRecord, findLog: FindLog): Log | null {
+function parseLog(wire: WireRecord, findLog: FindLog): Log | null {
   const blockNumber = readQuantity(wire.blockNumber)
   const transactionIndex = readQuantity(wire.transactionIndex)
   const logIndex = readQuantity(wire.logIndex)

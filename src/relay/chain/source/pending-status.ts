@@ -1,5 +1,5 @@
 import type { Hex } from '../../../lib/hex.ts'
-import type { Header, SealedHeader } from '../rpc/header.ts'
+import type { Header, SealedHeader } from '../rpc/block-header.ts'
 
 /** A poll of the pending block returned a block being built, one far behind the head, the latest block, or none. */
 export type PendingStatus = 'preconfirmed' | 'behind' | 'latest' | 'null'

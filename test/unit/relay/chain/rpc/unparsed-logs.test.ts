@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { LongList } from '../../../../../src/relay/chain/rpc/long-list.ts'
+import { UnparsedLogs } from '../../../../../src/relay/chain/rpc/unparsed-logs.ts'
 import { blockHash, sealedLog } from '../node-json.ts'
 
 const longListOf = (text: string, partBytes: number, parseWhole: () => unknown = () => JSON.parse(text)) =>
-  new LongList(Buffer.from(text), parseWhole, partBytes)
+  new UnparsedLogs(Buffer.from(text), parseWhole, partBytes)
 
-const partsOf = (list: LongList): Promise<readonly unknown[]> => Array.fromAsync(list.parts())
+const partsOf = (list: UnparsedLogs): Promise<readonly unknown[]> => Array.fromAsync(list.parts())
 
 describe('a long list', () => {
   it('in parts is the whole list, with items of any kind', async () => {

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type Hex, quantity } from '../../../lib/hex.ts'
-import { type FindLog, type Log, type Logs, readLogs, unreadableTxsOf } from '../logs/read-logs.ts'
+import { type FindLog, type Log, type Logs, parseLogs, unreadableTxsOf } from '../logs/log-parser.ts'
+import { Header, type SealedHeader } from './block-header.ts'
 import type { RequestFn } from './endpoint-pool.ts'
-import { Header, type SealedHeader } from './header.ts'
-import { LongList } from './long-list.ts'
+import { UnparsedLogs } from './unparsed-logs.ts'
 import { UpstreamError } from './upstream-error.ts'
 
 /** Not every node returns logs in chain order. Sorting also puts logs with one key next to each other. */
@@ -11,7 +11,7 @@ const sortLogs = (logs: readonly Log[]): readonly Log[] =>
   logs.toSorted((a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex || Number(a.key > b.key) - Number(a.key < b.key))
 
 /** Reads and checks headers and logs. Repeats the request for a missing block once, since another node of the URL may have it. */
-export class BlockReader {
+export class ChainReader {
   readonly #request: RequestFn
   readonly #findLog: FindLog | undefined
   /** One less than the shortest list of addresses that a node refused. */
@@ -60,7 +60,7 @@ export class BlockReader {
     const answer = await this.#logsAnswer(addresses, rangeFilter(from, to), signal).catch((failure: unknown) => failure)
     if (answer instanceof UpstreamError && answer.isFilterTooLong) return this.logsInRange(from, to, addresses, signal)
     if (answer instanceof Error) throw answer
-    if (answer instanceof LongList) {
+    if (answer instanceof UnparsedLogs) {
       const found = await answer.countByBlockHash()
       if ([...counts].every(([hash, count]) => (found.get(hash) ?? 0) === count)) return null
     }
@@ -106,10 +106,10 @@ export class BlockReader {
     const found: Log[] = []
     let unreadable = 0
     const unreadableTxs = new Set<Hex | null>()
-    for await (const part of answer instanceof LongList ? answer.parts() : [answer]) {
+    for await (const part of answer instanceof UnparsedLogs ? answer.parts() : [answer]) {
       signal?.throwIfAborted()
       if (!Array.isArray(part)) throw new UpstreamError('unreadable', 'the answer is not a list of logs')
-      const read = readLogs(part, this.#findLog)
+      const read = parseLogs(part, this.#findLog)
       for (const log of read.logs) found.push(log)
       unreadable += read.unreadable
       if (read.unreadable > 0) for (const tx of unreadableTxsOf(part)) unreadableTxs.add(tx)

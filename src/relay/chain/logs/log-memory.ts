@@ -1,8 +1,8 @@
 import type { Hex } from '../../../lib/hex.ts'
 import type { Ingest } from '../../../protocol/fields.ts'
-import { type DecodedEvent, decodeLog } from './events.ts'
+import { type DecodedEvent, decodeLog } from './event-decoder.ts'
 import { type DecodedLog, foldAlone, foldLogs, isFarRelated, isRelated } from './fold-logs.ts'
-import type { Log } from './read-logs.ts'
+import type { Log } from './log-parser.ts'
 
 export type ReceivedLogs = { readonly logs: readonly Log[]; readonly via: Ingest['source']; readonly receivedAt: number }
 
@@ -39,7 +39,7 @@ type ChangedFrom = Map<KnownLog[], number>
 const LOGS_BOUND = 100_000
 
 /** Decodes each log once, and folds it with the other known logs of its transaction, until the block is settled. */
-export class LogFolder {
+export class LogMemory {
   readonly #blocks = new Map<number, Map<string, KnownLog[]>>()
   /** Transactions with a log that may be related to a distant one. All others are folded again only from the changed log. */
   readonly #farRelated = new WeakSet<readonly KnownLog[]>()

@@ -16,7 +16,7 @@ import {
 import { retryWithBackoff } from '../../../lib/backoff.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import { hostOf } from '../../../lib/http-fetch.ts'
-import type { ChainIdentity } from '../rpc/chain-id.ts'
+import type { ChainIdentity } from '../rpc/chain-identity.ts'
 import { LinkError, type LinkSignal, SubscriptionSocket } from './subscription-socket.ts'
 
 /** After this time the link leaves a later URL and tries the first one. */
@@ -41,7 +41,7 @@ type Options = LinkInputs & {
 }
 
 /** An upstream socket as an endless stream of signals. After each loss it tries the next URL, with backoff. */
-export const link = (options: Options): Observable<LinkSignal> =>
+export const reconnectingLink = (options: Options): Observable<LinkSignal> =>
   defer(() => {
     const { urls, addresses, probes, reconnects, chain, clock, random, warn, onLoss } = options
     let attempts = 0

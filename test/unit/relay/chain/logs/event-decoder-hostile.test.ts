@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { decodeLog } from '../../../../../src/relay/chain/logs/events.ts'
-import { readLogs } from '../../../../../src/relay/chain/logs/read-logs.ts'
+import { decodeLog } from '../../../../../src/relay/chain/logs/event-decoder.ts'
+import { parseLogs } from '../../../../../src/relay/chain/logs/log-parser.ts'
 import { alice, pendingLog, stringData, word, words } from '../node-json.ts'
 import { topicOf } from './standard-events.ts'
 
 const readOf = (topics: readonly string[], data: string) => {
-  const [log] = readLogs({ ...pendingLog({ block: 5 }), topics, data }).logs
+  const [log] = parseLogs({ ...pendingLog({ block: 5 }), topics, data }).logs
   if (!log) throw new Error('no log')
   return decodeLog(log)
 }

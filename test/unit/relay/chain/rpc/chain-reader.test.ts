@@ -1,21 +1,21 @@
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
-import { BlockReader } from '../../../../../src/relay/chain/rpc/block-reader.ts'
-import { LongList } from '../../../../../src/relay/chain/rpc/long-list.ts'
+import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
+import { UnparsedLogs } from '../../../../../src/relay/chain/rpc/unparsed-logs.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { behindError, FakeChain } from '../fake-chain.ts'
 import { apple, blockHash, header, keyOf, sealedLog, tesla, txHash, word } from '../node-json.ts'
 
 const HEAD = 1_000
 
-type Reader = BlockReader
+type Reader = ChainReader
 const neverAborted = new AbortController().signal
 
 const blockAt = (number: number) => ({ number, hash: blockHash(number) })
 
 const openReader = () => {
   const chain = new FakeChain(HEAD)
-  const node = new BlockReader(chain.request)
+  const node = new ChainReader(chain.request)
   return {
     chain,
     reader: node,
@@ -185,7 +185,7 @@ describe('the logs of a range', () => {
   })
 
   it.each([null, {}, '0x', 5])('are never %j: that is a failure and not an empty answer', async (answer) => {
-    const node = new BlockReader(async () => answer)
+    const node = new ChainReader(async () => answer)
     for (const read of [() => node.logsByHash(blockAt(5), [apple]), () => node.logsInRange(1, 9, [apple])])
       await expect(read()).rejects.toMatchObject({ kind: 'unreadable' })
   })
@@ -193,7 +193,7 @@ describe('the logs of a range', () => {
   it('pass on upstream errors and errors of our own', async () => {
     const bug = new TypeError('no')
     for (const failure of [new UpstreamError('busy', 'over rate limit'), bug]) {
-      const node = new BlockReader(() => Promise.reject(failure))
+      const node = new ChainReader(() => Promise.reject(failure))
       await expect(node.logsInRange(1, 9, [apple])).rejects.toBe(failure)
       await expect(node.logsByHash(blockAt(5), [apple])).rejects.toBe(failure)
     }
@@ -226,8 +226,8 @@ describe('an answer with one log twice', () => {
 
 describe('a long list of logs', () => {
   const wireLogs = [4, 5, 5, 6].map((block, index) => sealedLog({ block, index }))
-  const longAnswer = (text = JSON.stringify(wireLogs)) => new LongList(Buffer.from(text), () => JSON.parse(text), 300)
-  const readerOf = (answer: unknown) => new BlockReader(async () => answer)
+  const longAnswer = (text = JSON.stringify(wireLogs)) => new UnparsedLogs(Buffer.from(text), () => JSON.parse(text), 300)
+  const readerOf = (answer: unknown) => new ChainReader(async () => answer)
   const { signal } = new AbortController()
 
   it('is read in parts, like a short one', async () => {
@@ -239,7 +239,7 @@ describe('a long list of logs', () => {
   it('is refused where it is no list', async () => {
     const text = `${JSON.stringify(wireLogs).slice(0, -9)}]`
     const failure = new UpstreamError('unreadable', 'the answer is not JSON-RPC')
-    const answer = new LongList(Buffer.from(text), () => Promise.reject(failure), 300)
+    const answer = new UnparsedLogs(Buffer.from(text), () => Promise.reject(failure), 300)
     await expect(readerOf(answer).logsInRange(4, 6, [apple])).rejects.toMatchObject({ kind: 'unreadable' })
   })
 
