@@ -10,7 +10,7 @@ import type { ChainPosition } from '../tokens/chain-position.ts'
 import type { PriceFeed } from '../tokens/price-feeds.ts'
 import type { TokenQuotes } from '../tokens/quotes.ts'
 import type { Token } from '../tokens/token.ts'
-import type { Directory } from '../tokens/token-directory.ts'
+import type { TokenDirectory } from '../tokens/token-directory.ts'
 import type { Ledger } from './facts/ledger.ts'
 
 export type QuoteSettings = {
@@ -49,7 +49,7 @@ export type IngestState = {
   /** The highest block whose time is known while blocks before it are not settled. */
   aheadBlock: BlockTime | null
   readonly tokens: Map<Hex, Token>
-  readonly directory: Directory | null
+  readonly directory: TokenDirectory | null
   readonly changedTokens: Set<Token['address']>
   /** Tokens with a scheduled multiplier whose time no block has reached. */
   readonly scheduled: Set<Hex>

@@ -21,7 +21,7 @@ import { UNKNOWN_POSITION } from '../tokens/chain-position.ts'
 import { aggregatorAddresses, openFeeds, type PriceFeed } from '../tokens/price-feeds.ts'
 import type { TokenQuotes } from '../tokens/quotes.ts'
 import { Decimals } from '../tokens/stored-token.ts'
-import { Directory } from '../tokens/token-directory.ts'
+import { TokenDirectory } from '../tokens/token-directory.ts'
 import { CLAIMED_TIMES_BOUND } from './chain-time.ts'
 import { isFact, replaceDraft } from './facts/fact.ts'
 import { Ledger } from './facts/ledger.ts'
@@ -68,7 +68,7 @@ export async function restoreState(tape: Tape, settings: StateSettings): Promise
   const newestSettled = tape.note(newestSettledNote) ?? null
   const tokens = [...tape.notes(tokenNotes).values()].map((token) => (hasRegistry ? token : { ...token, frozen: null }))
   const feeds = openFeeds(feedSettings, tape.note(feedsNote))
-  const directory = feeds.length > 0 || quoteSettings.pools.length > 0 ? new Directory(tokens) : null
+  const directory = feeds.length > 0 || quoteSettings.pools.length > 0 ? new TokenDirectory(tokens) : null
   const [scheduled, changedByLogs] = [new Set<Hex>(), new Set<Hex>()]
   for (const token of tokens) trackToken({ scheduled, changedByLogs }, token)
   return {
@@ -110,7 +110,7 @@ export async function restoreState(tape: Tape, settings: StateSettings): Promise
 function restoreQuotes(
   tape: Tape,
   { pools }: QuoteSettings,
-  directory: Directory | null,
+  directory: TokenDirectory | null,
 ): Pick<IngestState, 'quotes' | 'changedQuotes'> {
   const [quotes, changedQuotes] = [new Map<Hex, TokenQuotes>(), new Set<Hex>()]
   for (const [key, stored] of tape.notes(quoteNotes)) {

@@ -10,7 +10,7 @@ import { openWriter, type Relay, type RelayOptions } from '../relay.ts'
 import { batchMessageOf, encodeBatch } from '../tape/batch-message.ts'
 import type { Notes } from '../tape/notes.ts'
 import type { Entry } from '../tape/tape.ts'
-import { TAPE_FILE_NAME } from '../tape/tape-schema.ts'
+import { TAPE_FILE_NAME } from '../tape/tape-database.ts'
 import { makeFolder, removeLeftovers, UsageFile } from './usage-file.ts'
 import type { WorkerOrder, WorkerReport } from './worker-messages.ts'
 

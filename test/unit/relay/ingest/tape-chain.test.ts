@@ -1,14 +1,14 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { ChainIdentity } from '../../../../src/relay/chain/rpc/chain-identity.ts'
 import { appendWithChain, openTapeChain } from '../../../../src/relay/ingest/tape-chain.ts'
-import { openSqliteTape } from '../../../../src/relay/tape/sqlite-tape.ts'
+import { openEmbeddedTape } from '../../../../src/relay/tape/embedded-tape.ts'
 import { WrongTapeError } from '../../../../src/relay/tape/tape.ts'
 import { status } from '../tape/update-drafts.ts'
 
 const [FIRST, SECOND] = ['http://first', 'http://second']
 
 const openTape = () => {
-  const tape = openSqliteTape({
+  const tape = openEmbeddedTape({
     dataDir: ':memory:',
     tapeRetentionMs: 1e9,
     tapeMaxMessages: 1_000,

@@ -6,7 +6,7 @@ const CHECKPOINT_BYTES = 4 * 1_048_576
 const [TRANSACTION_BYTES, BYTES_PER_CHAR] = [16_384, 1.25]
 
 /** Flushes the write-ahead log to the disk. SQLite's automatic checkpoints hide a failure, so the log would grow unflushed. */
-export class Checkpoints {
+export class WalCheckpoints {
   readonly #passive: StatementSync
   readonly #complete: StatementSync
   #bytes = 0

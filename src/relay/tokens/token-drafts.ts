@@ -1,6 +1,7 @@
 import { isoFromSecondsOrNull } from '../../lib/iso-time.ts'
 import type { DraftOf } from '../../protocol/updates.ts'
 import type { NavTiming } from './nav.ts'
+import { featureName } from './pause-history.ts'
 import type { Token } from './token.ts'
 
 /** Fields of all messages about a token that no log caused. */
@@ -10,9 +11,6 @@ const commonFields = ({ symbol, address }: Token, timing: NavTiming): Pick<Draft
   address,
   time: new Date(timing.now).toISOString(),
 })
-
-const featureNames = ['TRANSFER', 'MINT', 'BURN', 'SEIZE'] as const
-export const featureName = (ordinal: number): string => featureNames[ordinal] ?? `UNKNOWN_${ordinal}`
 
 export function tokenDraft(
   token: Token,

@@ -1,3 +1,4 @@
+import { formatDecimal } from '../../protocol/decimal.ts'
 import { type ChainPosition, dropUnsealed, insertInOrder, isBefore, type KeyedPosition, moveToEndOf } from './chain-position.ts'
 
 export type MultiplierSource = 'log' | 'call' | 'list'
@@ -40,7 +41,9 @@ export type TimedPosition = ChainPosition & { readonly timestamp: number | null 
 const CHANGES_BOUND = 64
 
 /** The chain stores a multiplier as an integer with this many decimals. */
-export const MULTIPLIER_DECIMALS = 18
+const MULTIPLIER_DECIMALS = 18
+
+export const formatMultiplier = (value: bigint): string => formatDecimal({ units: value, scale: MULTIPLIER_DECIMALS })
 
 /** The doubles that the list may contain for an exact value: parsed from its text, or divided from the integer on chain. */
 const possibleDoubles = (value: string): readonly number[] => {

@@ -14,7 +14,7 @@ const settingsSql = `
   PRAGMA synchronous = NORMAL;
 `
 
-/** Times never decrease with growing numbers. See `subject.ts` for subjects. */
+/** Times never decrease with growing numbers. See `lookup-subject.ts` for subjects. */
 export const TAPE_COLUMNS =
   '(seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, evictable INTEGER NOT NULL, text TEXT NOT NULL, subject INTEGER) STRICT'
 
@@ -40,7 +40,7 @@ const createSql = `
 `
 
 /** Opens and locks the file of the embedded tape. A failure names the remedy. */
-export function openDatabase(dir: string, warn: (kind: string, detail: unknown) => void = () => {}): DatabaseSync {
+export function openTapeDatabase(dir: string, warn: (kind: string, detail: unknown) => void = () => {}): DatabaseSync {
   let database: DatabaseSync | null = null
   try {
     const file = dir === ':memory:' ? dir : join(dir, TAPE_FILE_NAME)

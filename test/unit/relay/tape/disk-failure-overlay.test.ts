@@ -4,10 +4,10 @@ import type { DatabaseSync } from 'node:sqlite'
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Draft } from '../../../../src/protocol/updates.ts'
+import { EmbeddedTape, openEmbeddedTape } from '../../../../src/relay/tape/embedded-tape.ts'
 import { defineNote, Notes } from '../../../../src/relay/tape/notes.ts'
-import { openSqliteTape, SqliteTape } from '../../../../src/relay/tape/sqlite-tape.ts'
+import { openStoredTape, type StoredTape } from '../../../../src/relay/tape/stored-tape.ts'
 import { type Entry, TapeError } from '../../../../src/relay/tape/tape.ts'
-import { openTapeFile, type TapeFile } from '../../../../src/relay/tape/tape-file.ts'
 import { batchesOf, TapeActions } from '../edge/arbitrary-tape.ts'
 import { createTempFolder, unboundedOptions } from './test-tape.ts'
 import { apple, navChange, otherLog, transfer } from './update-drafts.ts'
@@ -34,9 +34,9 @@ function openOnSmallDisk() {
   }
   let database: DatabaseSync | null = null
   const open = () =>
-    openTapeFile(options, (opened) => {
+    openStoredTape(options, (opened) => {
       database = opened
-      return new SqliteTape(opened, options)
+      return new EmbeddedTape(opened, options)
     })
   const allowPages = (count: number) => database?.exec(`PRAGMA main.max_page_count = ${count}`)
   return {
@@ -45,7 +45,7 @@ function openOnSmallDisk() {
     openCopy: () => {
       const copy = join(root, `copy-${Math.random()}`)
       cpSync(dir, copy, { recursive: true })
-      return openSqliteTape({ ...unboundedOptions, dataDir: copy, now: () => clock.now })
+      return openEmbeddedTape({ ...unboundedOptions, dataDir: copy, now: () => clock.now })
     },
     // Below its size a file keeps the pages that it has.
     fill: () => allowPages(1),
@@ -54,7 +54,7 @@ function openOnSmallDisk() {
 }
 
 /** Appends until the disk is full, and returns all that was written. */
-async function appendUntilFull(tape: TapeFile): Promise<readonly Entry[]> {
+async function appendUntilFull(tape: StoredTape): Promise<readonly Entry[]> {
   const entries: Entry[] = []
   for (let nth = 1; tape.isDurable; nth += 1)
     entries.push(...(await tape.append([transfer({ at, nth })], new Notes().set(head, nth))))
@@ -62,7 +62,7 @@ async function appendUntilFull(tape: TapeFile): Promise<readonly Entry[]> {
 }
 
 const textsOf = (entries: readonly Entry[]) => entries.map(({ text }) => text)
-const allOf = (tape: TapeFile) => textsOf(tape.readAfter(0, 100_000))
+const allOf = (tape: StoredTape) => textsOf(tape.readAfter(0, 100_000))
 
 describe('a tape whose disk is full', () => {
   it('goes on in memory with the same numbers, and serves every read', async () => {
@@ -142,10 +142,10 @@ describe('a tape whose disk is full', () => {
     await tape.close()
     disk.clock.now += 1_000 + stepMs
     const options = { ...unboundedOptions, dataDir: disk.dir, now: () => disk.clock.now }
-    const restarted = openTapeFile(options, (database) => {
+    const restarted = openStoredTape(options, (database) => {
       // A smaller file than it has: even what a start writes has no room.
       database.exec('PRAGMA main.max_page_count = 1; PRAGMA main.cache_size = 1')
-      return new SqliteTape(database, options)
+      return new EmbeddedTape(database, options)
     })
     onTestFinished(() => restarted.close().catch(() => {}))
     const more = await appendUntilFull(restarted)
@@ -169,7 +169,10 @@ describe('a tape whose disk is full', () => {
     await fc.assert(
       fc.asyncProperty(TapeActions, fc.array(fc.nat({ max: 20 }), { maxLength: 6 }), async (actions, changes) => {
         const disk = openOnSmallDisk()
-        const [tape, sound] = [disk.open(), openSqliteTape({ ...unboundedOptions, dataDir: ':memory:', now: () => disk.clock.now })]
+        const [tape, sound] = [
+          disk.open(),
+          openEmbeddedTape({ ...unboundedOptions, dataDir: ':memory:', now: () => disk.clock.now }),
+        ]
         let isFull = false
         for (const [index, batch] of batchesOf(actions).entries()) {
           if (changes.includes(index)) {

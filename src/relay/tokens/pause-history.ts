@@ -11,6 +11,9 @@ const CHANGES_BOUND = 64
 /** The most paused features of a token: today there are four, and a few may be added. */
 const FEATURES_BOUND = 256
 
+const featureNames = ['TRANSFER', 'MINT', 'BURN', 'SEIZE'] as const
+export const featureName = (ordinal: number): string => featureNames[ordinal] ?? `UNKNOWN_${ordinal}`
+
 /** The paused features just before a position; null means now. */
 export function pausedAt({ initial, changes }: PauseHistory, position: ChainPosition | null): readonly number[] {
   let paused = initial

@@ -17,7 +17,7 @@ export type PeerChannel = {
 type PeerEvent = Extract<ChainEvent, { type: 'logs' }>
 
 /** Sends the pre-confirmed logs of each ingester to the leader, which so has every log as soon as any of them. */
-export class Peers {
+export class PeerLogs {
   readonly #channel: PeerChannel
   readonly #clock: SchedulerLike
   #recent: PeerEvent[] = []

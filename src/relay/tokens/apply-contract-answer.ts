@@ -1,25 +1,26 @@
+import { clampSeconds } from '../../lib/iso-time.ts'
 import type { Draft } from '../../protocol/updates.ts'
 import type { TokenContractState } from '../chain/contracts/contract-reads.ts'
-import { clampSeconds, formatMultiplier } from './apply-log.ts'
 import { type ChainPosition, isBefore, moveToEndOf, UNKNOWN_POSITION } from './chain-position.ts'
-import { multiplierDraft, pauseDrafts } from './drafts-of-token.ts'
 import {
   addReportedChange,
+  formatMultiplier,
   isSameDouble,
   type MultiplierChange,
   type MultiplierHistory,
   multiplierAt,
   rollBackAnswers,
-} from './multiplier.ts'
+} from './multiplier-history.ts'
 import type { NavTiming } from './nav.ts'
-import { addPauseChange, applyPauseChange, type PauseHistory, pausedAt } from './pauses.ts'
+import { addPauseChange, applyPauseChange, type PauseHistory, pausedAt } from './pause-history.ts'
 import { type Token, withDerivedState } from './token.ts'
+import { multiplierDraft, pauseDrafts } from './token-drafts.ts'
 
 /** A changed token, with the updates that no log announced. */
 export type TokenReport = { readonly after: Token; readonly drafts: readonly Draft[] }
 
 /** Applies the state of the token's contract. It differs from the known state only if the relay missed a log. */
-export function applyCall(token: Token, result: TokenContractState, timing: NavTiming): TokenReport {
+export function applyContractAnswer(token: Token, result: TokenContractState, timing: NavTiming): TokenReport {
   const position: ChainPosition = { block: result.block, logIndex: Number.MAX_SAFE_INTEGER }
   const multiplierHistory = multiplierAfterCall(token.multiplierHistory, result, position)
   const pauseHistory = pausesAfterCall(token, result, position)

@@ -2,14 +2,13 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { Hex } from '../../lib/hex.ts'
 import { formatPosition } from '../../protocol/position.ts'
 import type { Draft, Update } from '../../protocol/updates.ts'
-import { Checkpoints } from './checkpoints.ts'
+import { type DiskFailure, DiskFailureOverlay, diskFailureOf } from './disk-failure-overlay.ts'
 import { Eviction, type EvictionBounds } from './eviction.ts'
 import { TapeIndex } from './index/tape-index.ts'
 import { type ChannelSeqs, LastSeqs } from './last-seqs.ts'
-import { type DiskFailure, diskFailureOf, MemoryOverlay } from './memory-overlay.ts'
+import { sealSubjectsOf, subjectOf, subjectOfKey, subjectOfSeal } from './lookup-subject.ts'
 import { defineNote, type Note, type NoteFamily, Notes } from './notes.ts'
 import { addClockSteps, Runs } from './runs.ts'
-import { sealSubjectsOf, subjectOf, subjectOfKey, subjectOfSeal } from './subject.ts'
 import {
   type CountEstimate,
   type Entry,
@@ -20,8 +19,9 @@ import {
   type StoredText,
   TapeError,
 } from './tape.ts'
+import { openTapeDatabase, tapeErrorOf } from './tape-database.ts'
 import { entryOf, prepareRows, type TapeRow } from './tape-row.ts'
-import { openDatabase, tapeErrorOf } from './tape-schema.ts'
+import { WalCheckpoints } from './wal-checkpoints.ts'
 
 const EPOCH_CHARS = 6
 
@@ -32,7 +32,7 @@ const WRITABLE_AGAIN = 'the tape is on the disk again, with all updates that wer
 /** A new file that continues another tape begins after `end` of this epoch. */
 export type TapeOrigin = { readonly epoch: string; readonly epochBeganAt: number; readonly end: number }
 
-export type TapeFileOptions = EvictionBounds & {
+export type StoredTapeOptions = EvictionBounds & {
   /** A folder, or `:memory:` for a tape that is gone when it closes. */
   readonly dataDir: string
   readonly random: () => number
@@ -44,9 +44,9 @@ export type TapeFileOptions = EvictionBounds & {
   readonly origin?: TapeOrigin | null
 }
 
-export function openTapeFile<Opened>(options: TapeFileOptions, open: (database: DatabaseSync) => Opened): Opened {
+export function openStoredTape<Opened>(options: StoredTapeOptions, open: (database: DatabaseSync) => Opened): Opened {
   const { dataDir: dir, warn } = options
-  const database = openDatabase(dir, warn)
+  const database = openTapeDatabase(dir, warn)
   try {
     return open(database)
   } catch (failure) {
@@ -57,7 +57,7 @@ export function openTapeFile<Opened>(options: TapeFileOptions, open: (database: 
 }
 
 /** A tape in one SQLite file, written by one process. Its subclasses decide who appends to it, and with which numbers. */
-export abstract class TapeFile implements SearchableTape {
+export abstract class StoredTape implements SearchableTape {
   readonly epoch: string
   readonly epochBeganAt: number
   protected readonly sinceEpochMs: number
@@ -69,10 +69,10 @@ export abstract class TapeFile implements SearchableTape {
   readonly #notes = new Notes()
   readonly #statements: ReturnType<typeof prepareStatements>
   readonly #index: TapeIndex
-  readonly #checkpoints: Checkpoints
+  readonly #checkpoints: WalCheckpoints
   readonly #runs: Runs
-  readonly #overlay: MemoryOverlay
-  readonly #options: TapeFileOptions
+  readonly #overlay: DiskFailureOverlay
+  readonly #options: StoredTapeOptions
   #end: number
   #next: number
   /** The sum of the wall clock's steps since the start. */
@@ -80,12 +80,12 @@ export abstract class TapeFile implements SearchableTape {
   /** The latest stored time, without the steps of the wall clock. Later rows get at least this time. */
   #time: number
 
-  constructor(database: DatabaseSync, options: TapeFileOptions) {
+  constructor(database: DatabaseSync, options: StoredTapeOptions) {
     this.#database = database
     this.#options = options
-    this.#overlay = new MemoryOverlay(database, options.now)
+    this.#overlay = new DiskFailureOverlay(database, options.now)
     this.#statements = prepareStatements(database)
-    this.#checkpoints = new Checkpoints(database)
+    this.#checkpoints = new WalCheckpoints(database)
     const { now, wallTime = now, random, origin } = options
     this.#clockStepsMs = () => wallTime() - now()
     const openedAt = wallTime()
@@ -431,5 +431,5 @@ function textOf(draft: Draft, id: string, prev: string | null): string {
 const randomEpoch = (random: () => number): string =>
   Array.from({ length: EPOCH_CHARS }, () => Math.floor(random() * 36).toString(36)).join('')
 
-const lossOf = ({ failure, count }: MemoryOverlay): string =>
+const lossOf = ({ failure, count }: DiskFailureOverlay): string =>
   `the tape cannot be written to the disk (${failure?.message}): ${count} updates are in memory only`

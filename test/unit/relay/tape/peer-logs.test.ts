@@ -1,6 +1,6 @@
 import { VirtualTimeScheduler } from 'rxjs'
 import { expect, it } from 'vitest'
-import { Peers } from '../../../../src/relay/tape/peers.ts'
+import { PeerLogs } from '../../../../src/relay/tape/peer-logs.ts'
 import { transfer } from '../ingest/token-logs.ts'
 
 const logs = Array.from({ length: 600 }, (_, index) => transfer({ block: 1, index }, BigInt(index)))
@@ -17,7 +17,7 @@ it.each([
     sent.push(Buffer.from(bytes).toString())
     return true
   }
-  const peers = new Peers({ send, listen: async () => () => {} }, new VirtualTimeScheduler())
+  const peers = new PeerLogs({ send, listen: async () => () => {} }, new VirtualTimeScheduler())
   peers.share({ type: 'logs', logs, via: 'poll', receivedAt: 0 })
   expect(sent.flatMap((text) => JSON.parse(text).logs)).toEqual(JSON.parse(JSON.stringify(logs.slice(0, count))))
 })

@@ -13,7 +13,7 @@ import {
   multiplierAt,
   newMultiplierHistory,
   pendingSchedules,
-} from '../../../../src/relay/tokens/multiplier.ts'
+} from '../../../../src/relay/tokens/multiplier-history.ts'
 
 const logChange = (block: number, logIndex: number, change: Partial<MultiplierChange>): MultiplierChange => ({
   block,

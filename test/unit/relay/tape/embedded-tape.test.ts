@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { UpdateType } from '../../../../src/protocol/updates.ts'
+import { openEmbeddedTape } from '../../../../src/relay/tape/embedded-tape.ts'
 import { defineNote, Notes } from '../../../../src/relay/tape/notes.ts'
 import { LOST_BOUND } from '../../../../src/relay/tape/runs.ts'
-import { openSqliteTape } from '../../../../src/relay/tape/sqlite-tape.ts'
 import { type Entry, type SearchableTape, TapeError } from '../../../../src/relay/tape/tape.ts'
-import { SCHEMA_VERSION } from '../../../../src/relay/tape/tape-schema.ts'
+import { SCHEMA_VERSION } from '../../../../src/relay/tape/tape-database.ts'
 import { tapeContract } from './tape-contract.ts'
 import { createTempFolder, openTestTape, unboundedOptions } from './test-tape.ts'
 import { apple, navChange, pause, seal, token, transfer } from './update-drafts.ts'
@@ -34,7 +34,7 @@ describe('the embedded tape', () => {
   ])('never gives a number twice, and knows which were lost: after %s', async (_, knownEnd, replaceFiles) => {
     const [root, clock] = [createOwnFolder(), { now: at }]
     const [dir, files] = [join(root, 'tape'), { open: join(root, 'open'), closed: join(root, 'closed') }]
-    const open = () => openSqliteTape({ ...unboundedOptions, dataDir: dir, now: () => clock.now })
+    const open = () => openEmbeddedTape({ ...unboundedOptions, dataDir: dir, now: () => clock.now })
     const first = open()
     await first.append([1, 2, 3].map((nth) => transfer({ at, nth })))
     await first.close()
@@ -70,7 +70,7 @@ describe('the embedded tape', () => {
 
   it('forgets runs that wrote nothing or are evicted, and goes on at its end if the clock is wrong', async () => {
     const [dir, clock] = [createOwnFolder(), { now: at }]
-    const open = () => openSqliteTape({ ...unboundedOptions, dataDir: dir, tapeRetentionMs: 3_600_000, now: () => clock.now })
+    const open = () => openEmbeddedTape({ ...unboundedOptions, dataDir: dir, tapeRetentionMs: 3_600_000, now: () => clock.now })
     const runsIn = () => {
       const database = new DatabaseSync(join(dir, 'tape.sqlite'))
       const runs = database.prepare('SELECT first, previous_end FROM runs').all()
@@ -106,17 +106,17 @@ describe('the embedded tape', () => {
   it('survives the kill of its process', async () => {
     const dir = createOwnFolder()
     const script = `
-      import { openSqliteTape } from ${JSON.stringify(join(process.cwd(), 'src/relay/tape/sqlite-tape.ts'))}
+      import { openEmbeddedTape } from ${JSON.stringify(join(process.cwd(), 'src/relay/tape/embedded-tape.ts'))}
       import { defineNote, Notes } from ${JSON.stringify(join(process.cwd(), 'src/relay/tape/notes.ts'))}
       const head = defineNote('head')
-      const tape = openSqliteTape({ dataDir: ${JSON.stringify(dir)}, tapeRetentionMs: 1e12, tapeMaxMessages: 1e6, now: Date.now, random: () => 0.5 })
+      const tape = openEmbeddedTape({ dataDir: ${JSON.stringify(dir)}, tapeRetentionMs: 1e12, tapeMaxMessages: 1e6, now: Date.now, random: () => 0.5 })
       await tape.append([${JSON.stringify(transfer({ at }))}], new Notes().set(head, 9))
       process.stdout.write(tape.epoch)
       process.kill(process.pid, 'SIGKILL')
     `
     const child = spawnSync(process.execPath, ['--no-warnings', '--input-type=module', '-e', script])
     expect(child.signal).toBe('SIGKILL')
-    const tape = openSqliteTape({ ...unboundedOptions, dataDir: dir })
+    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
     expect(tape.epoch).toBe(String(child.stdout))
     expect(tape.note(head)).toBe(9)
     expect(await tape.readAfter(0, 10)).toHaveLength(1)
@@ -125,11 +125,11 @@ describe('the embedded tape', () => {
   })
 
   it('works in memory and keeps nothing', async () => {
-    const tape = openSqliteTape({ ...unboundedOptions, dataDir: ':memory:' })
+    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: ':memory:' })
     const entries = await tape.append([transfer({ at }), navChange({ at })])
     expect(await tape.readAfter(0, 10)).toEqual(entries)
     await tape.close()
-    const other = openSqliteTape({ ...unboundedOptions, dataDir: ':memory:', random: () => 0.1 })
+    const other = openEmbeddedTape({ ...unboundedOptions, dataDir: ':memory:', random: () => 0.1 })
     expect(other.end()).toBe(0)
     expect(other.epoch).not.toBe(tape.epoch)
     await other.close()
@@ -137,7 +137,7 @@ describe('the embedded tape', () => {
 
   it('creates its folder', async () => {
     const dir = join(createOwnFolder(), 'a', 'b')
-    const tape = openSqliteTape({ ...unboundedOptions, dataDir: dir })
+    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
     await tape.close()
     expect(readFileSync(join(dir, 'tape.sqlite')).subarray(0, 15).toString()).toBe('SQLite format 3')
   })
@@ -145,7 +145,7 @@ describe('the embedded tape', () => {
   it('reports an empty file, which begins a new epoch', async () => {
     const dir = createOwnFolder()
     const warnings: unknown[] = []
-    const open = () => openSqliteTape({ ...unboundedOptions, dataDir: dir, warn: (...warning) => warnings.push(warning) })
+    const open = () => openEmbeddedTape({ ...unboundedOptions, dataDir: dir, warn: (...warning) => warnings.push(warning) })
     await open().close()
     await open().close()
     expect(warnings).toEqual([])
@@ -156,7 +156,7 @@ describe('the embedded tape', () => {
 
   it('makes an epoch from any random number', async () => {
     for (const random of [() => 0, () => 1 - 2 ** -53]) {
-      const tape = openSqliteTape({ ...unboundedOptions, dataDir: ':memory:', random })
+      const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: ':memory:', random })
       expect(tape.epoch).toMatch(/^[0-9a-z]{6}$/)
       await tape.close()
     }
@@ -208,7 +208,7 @@ describe('the index', () => {
   it('writes each full shelf once and deletes it once all its updates are evicted', async () => {
     const dir = createOwnFolder()
     let now = at
-    const open = () => openSqliteTape({ ...unboundedOptions, dataDir: dir, tapeRetentionMs: 3_600_000, now: () => now })
+    const open = () => openEmbeddedTape({ ...unboundedOptions, dataDir: dir, tapeRetentionMs: 3_600_000, now: () => now })
     const tape = open()
     for (let nth = 0; nth < 5; nth += 1) await tape.append(manyTransfers(1_000))
     await tape.append([])
@@ -255,17 +255,17 @@ describe('the index', () => {
 
   it('does not contain a failed append', async () => {
     const dir = createOwnFolder()
-    await openSqliteTape({ ...unboundedOptions, dataDir: dir }).close()
+    await openEmbeddedTape({ ...unboundedOptions, dataDir: dir }).close()
     const database = new DatabaseSync(join(dir, 'tape.sqlite'))
     database.exec("CREATE TRIGGER refusal BEFORE INSERT ON notes WHEN NEW.name = 'head' BEGIN SELECT RAISE(ABORT, 'full'); END")
     database.close()
-    const tape = openSqliteTape({ ...unboundedOptions, dataDir: dir })
+    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
     await expect(tape.append([pause({ at, nth: 4 })], new Notes().set(head, 1))).rejects.toThrow(TapeError)
     // The tape holds no publication of the key, so its seal may match any type.
     const [sealed] = await tape.append([seal({ at, nth: 4, types: ['pause'] })])
     expect(await historyOf(tape, ['pause'], ['transfer'])).toEqual([sealed])
     await tape.close()
-    const again = openSqliteTape({ ...unboundedOptions, dataDir: dir })
+    const again = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
     expect(await historyOf(again, ['pause'], ['transfer'])).toEqual([sealed])
     await again.close()
   })
@@ -275,7 +275,7 @@ describe('the index', () => {
 function openErrorOf(dir: string): string {
   let tape: SearchableTape
   try {
-    tape = openSqliteTape({ ...unboundedOptions, dataDir: dir })
+    tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
   } catch (failure) {
     expect(failure).toBeInstanceOf(TapeError)
     const { message } = failure as TapeError
@@ -290,21 +290,21 @@ function openErrorOf(dir: string): string {
 describe('opening fails with one clear line', () => {
   it('when this process has the tape open', async () => {
     const dir = createOwnFolder()
-    const tape = openSqliteTape({ ...unboundedOptions, dataDir: dir })
+    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
     expect(openErrorOf(dir)).toMatch(/in use by another stocktape/)
     await tape.append([transfer({ at })])
     await tape.close()
-    const next = openSqliteTape({ ...unboundedOptions, dataDir: dir })
+    const next = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
     expect(next.end()).toBe(1)
     await next.close()
   })
 
   it('when another process has the tape open', async () => {
     const dir = createOwnFolder()
-    const tape = openSqliteTape({ ...unboundedOptions, dataDir: dir })
+    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
     const script = `
-      import { openSqliteTape } from ${JSON.stringify(join(process.cwd(), 'src/relay/tape/sqlite-tape.ts'))}
-      try { openSqliteTape({ dataDir: ${JSON.stringify(dir)}, tapeRetentionMs: 1, tapeMaxMessages: 1, now: Date.now, random: Math.random }) }
+      import { openEmbeddedTape } from ${JSON.stringify(join(process.cwd(), 'src/relay/tape/embedded-tape.ts'))}
+      try { openEmbeddedTape({ dataDir: ${JSON.stringify(dir)}, tapeRetentionMs: 1, tapeMaxMessages: 1, now: Date.now, random: Math.random }) }
       catch (failure) { process.stdout.write(failure.message) }
     `
     const output = execFileSync(process.execPath, ['--no-warnings', '--input-type=module', '-e', script])
@@ -334,7 +334,7 @@ describe('opening fails with one clear line', () => {
     ['a newer schema', SCHEMA_VERSION + 1],
   ])('when the tape has %s', async (_, version) => {
     const dir = createOwnFolder()
-    await openSqliteTape({ ...unboundedOptions, dataDir: dir }).close()
+    await openEmbeddedTape({ ...unboundedOptions, dataDir: dir }).close()
     const database = new DatabaseSync(join(dir, 'tape.sqlite'))
     database.exec(`PRAGMA user_version = ${version}`)
     database.close()
@@ -380,7 +380,7 @@ describe('opening fails with one clear line', () => {
     ],
   ])('%s', async (_, spoil, line) => {
     const dir = createOwnFolder()
-    const tape = openSqliteTape({ ...unboundedOptions, dataDir: dir })
+    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
     await tape.append(
       Array.from({ length: 50 }, (_each, nth) => transfer({ at, nth })),
       new Notes().set(head, 1),
@@ -395,7 +395,7 @@ describe('an append that the disk refuses', () => {
   /** A tape whose file refuses a statement, because a test cannot fill the disk on time. */
   const createRefusingTape = (when: string, how: string) => {
     const dir = createOwnFolder()
-    void openSqliteTape({ ...unboundedOptions, dataDir: dir }).close()
+    void openEmbeddedTape({ ...unboundedOptions, dataDir: dir }).close()
     const database = new DatabaseSync(join(dir, 'tape.sqlite'))
     database.exec(`CREATE TRIGGER refusal BEFORE ${when} BEGIN SELECT RAISE(${how}, 'disk is full'); END`)
     database.close()
@@ -404,7 +404,7 @@ describe('an append that the disk refuses', () => {
 
   it.each(['ABORT', 'ROLLBACK'])('is undone and throws a TapeError when it ends in %s', async (how) => {
     const dir = createRefusingTape("INSERT ON notes WHEN NEW.name = 'head'", how)
-    const tape = openSqliteTape({ ...unboundedOptions, dataDir: dir })
+    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
     const failure = await tape.append([transfer({ at })], new Notes().set(head, 1)).catch((error: unknown) => error)
     expect(failure).toBeInstanceOf(TapeError)
     expect(String(failure)).toContain('disk is full')
@@ -416,7 +416,7 @@ describe('an append that the disk refuses', () => {
 
   it('does not move oldest', async () => {
     const dir = createRefusingTape("INSERT ON meta WHEN NEW.name = 'oldest'", 'ABORT')
-    const tape = openSqliteTape({ ...unboundedOptions, dataDir: dir, tapeMaxMessages: 1 })
+    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir, tapeMaxMessages: 1 })
     await tape.append([transfer({ at })])
     await expect(tape.append([transfer({ at })])).rejects.toThrow(TapeError)
     expect(await tape.readAfter(0, 10)).toHaveLength(1)
@@ -427,7 +427,7 @@ describe('an append that the disk refuses', () => {
 
 describe('a clock that is set back', () => {
   it('does not hide earlier updates from a search by time', async () => {
-    const tape = openSqliteTape({ ...unboundedOptions, dataDir: ':memory:' })
+    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: ':memory:' })
     await tape.append([transfer({ at: at + 5_000 })])
     await tape.append([transfer({ at })])
     await tape.append([transfer({ at: at + 2_000 })])
@@ -439,7 +439,7 @@ describe('a clock that is set back', () => {
 it('an update of a run whose clock was set to the right time is as old after a restart as it is', async () => {
   const [dir, clock] = [createOwnFolder(), { now: at, wall: at }]
   const open = () =>
-    openSqliteTape({
+    openEmbeddedTape({
       ...unboundedOptions,
       dataDir: dir,
       tapeRetentionMs: 3_600_000,

@@ -2,14 +2,14 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { Draft } from '../../protocol/updates.ts'
 import { Notes } from './notes.ts'
 import { firstSeqOfRun } from './runs.ts'
-import { openTapeFile, TapeFile, type TapeFileOptions } from './tape-file.ts'
+import { openStoredTape, StoredTape, type StoredTapeOptions } from './stored-tape.ts'
 
 /** Opens the embedded tape, which one process both writes and serves. */
-export const openSqliteTape = (options: TapeFileOptions): TapeFile =>
-  openTapeFile(options, (database) => new SqliteTape(database, options))
+export const openEmbeddedTape = (options: StoredTapeOptions): StoredTape =>
+  openStoredTape(options, (database) => new EmbeddedTape(database, options))
 
-export class SqliteTape extends TapeFile {
-  constructor(database: DatabaseSync, options: TapeFileOptions) {
+export class EmbeddedTape extends StoredTape {
+  constructor(database: DatabaseSync, options: StoredTapeOptions) {
     super(database, options)
     this.beginRun(firstSeqOfRun(this.end(), this.sinceEpochMs, this.isNew))
   }

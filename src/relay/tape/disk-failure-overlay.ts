@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { resultCodeOf, TAPE_COLUMNS, tableColumns } from './tape-schema.ts'
+import { resultCodeOf, TAPE_COLUMNS, tableColumns } from './tape-database.ts'
 
 /** Limits of the updates in memory. Beyond them the process ends, and a restart reads the rest from the chain. */
 const [TEXT_BOUND_CHARS, COUNT_BOUND] = [33_554_432, 65_536]
@@ -23,7 +23,7 @@ export function diskFailureOf(error: unknown): DiskFailure | null {
 }
 
 /** Tables in memory for writes while the disk fails. SQLite prefers a temporary table of the same name, so all statements work. */
-export class MemoryOverlay {
+export class DiskFailureOverlay {
   readonly #database: DatabaseSync
   readonly #now: () => number
   #failure: DiskFailure | null = null
