@@ -3,7 +3,7 @@ import { seededRandom } from '../../src/devnet/life/seeded-random.ts'
 import type { Hex } from '../../src/lib/hex.ts'
 import { formatKey } from '../../src/protocol/fields.ts'
 import type { Draft, DraftOf, UpdateType } from '../../src/protocol/updates.ts'
-import { restartPointNote } from '../../src/relay/ingest/restore.ts'
+import { restartPointNote } from '../../src/relay/ingest/restore-state.ts'
 import { openEmbeddedTape } from '../../src/relay/tape/embedded-tape.ts'
 import { Notes } from '../../src/relay/tape/notes.ts'
 

@@ -8,8 +8,8 @@ import type { OpenKey, SealedBlock } from '../chain/sealed/settlement-types.ts'
 import { addRound, applySealedRounds, type NavHistory } from '../tokens/nav-history.ts'
 import { aggregatorAddresses, applyFeedCall, findFeed, type PriceFeed, roundFromCall, roundFromLog } from '../tokens/price-feeds.ts'
 import type { Token } from '../tokens/token.ts'
+import type { Moment } from './batch-moment.ts'
 import type { IngestState } from './ingest-state.ts'
-import type { Moment } from './moment.ts'
 import { setTokenWithNav } from './token-updates.ts'
 
 export function applyFeedAnswer(state: IngestState, answer: FeedContractState, moment: Moment): readonly Draft[] {

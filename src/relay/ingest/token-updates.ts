@@ -21,8 +21,8 @@ import { addHole, type MultiplierChange, markScheduleApplied, pendingSchedules }
 import { featureName } from '../tokens/pause-history.ts'
 import { type Token, withDerivedState } from '../tokens/token.ts'
 import { multiplierDraft } from '../tokens/token-drafts.ts'
+import type { Moment } from './batch-moment.ts'
 import type { IngestState } from './ingest-state.ts'
-import type { Moment } from './moment.ts'
 
 /** When the chain was silent for this long, a list may know blocks that the relay does not. */
 const UNSEEN_CHAIN_MS = 10_000

@@ -4,7 +4,7 @@ import { formatDecimal } from '../../protocol/decimal.ts'
 import type { FeedContractState } from '../chain/contracts/contract-reads.ts'
 import { decodeLog } from '../chain/logs/event-decoder.ts'
 import type { Log } from '../chain/logs/log-parser.ts'
-import type { FeedSetting } from '../config/feeds.ts'
+import type { FeedSetting } from '../config/feed-settings.ts'
 import type { Round } from './nav-history.ts'
 
 /** The contract behind a proxy that publishes rounds. A later aggregator has a higher phase. */

@@ -11,7 +11,7 @@ import { type PollResult, pollPending, readLatest } from '../../relay/chain/sour
 import { STALE_HEAD_MS } from '../../relay/chain/source/source-decisions.ts'
 import { initialState, NO_PENDING_MIN_POLLS } from '../../relay/chain/source/source-evidence.ts'
 import type { Config } from '../../relay/config/config.ts'
-import type { PoolSetting } from '../../relay/config/pools.ts'
+import type { PoolSetting } from '../../relay/config/pool-settings.ts'
 import type { EndpointProbe } from './endpoint-probe.ts'
 import { counted, fail, noPendingAdvice, type Outcome, ok, skip, timeUp, warn } from './finding.ts'
 import { ANY_ADDRESS } from './socket-probe.ts'

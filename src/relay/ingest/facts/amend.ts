@@ -1,6 +1,6 @@
 import type { Hex } from '../../../lib/hex.ts'
+import type { Moment } from '../batch-moment.ts'
 import type { IngestState } from '../ingest-state.ts'
-import type { Moment } from '../moment.ts'
 import { type Publication, UNPLACED } from '../publication.ts'
 import { correctMultiplier } from './enrich.ts'
 import { changedFields, type FactDraft, type PublishedFact, replaceDraft } from './fact.ts'

@@ -12,8 +12,8 @@ import { multiplierAt } from '../../tokens/multiplier-history.ts'
 import { navReadingAt } from '../../tokens/nav-history.ts'
 import { applyPauseChange, featureName, pausedAt } from '../../tokens/pause-history.ts'
 import type { Token } from '../../tokens/token.ts'
+import type { Moment } from '../batch-moment.ts'
 import type { ChainTime } from '../ingest-state.ts'
-import type { Moment } from '../moment.ts'
 import type { FactDraft } from './fact.ts'
 
 export type Origin = {

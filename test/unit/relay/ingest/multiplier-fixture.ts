@@ -1,7 +1,7 @@
 import { expect, onTestFinished } from 'vitest'
 import { Update } from '../../../../src/protocol/updates.ts'
 import type { Log } from '../../../../src/relay/chain/logs/log-parser.ts'
-import type { IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
+import type { IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
 import type { Entry } from '../../../../src/relay/tape/tape.ts'
 import { timestampOf, txHash } from '../chain/node-json.ts'
 import { openTestTape } from '../tape/test-tape.ts'

@@ -63,7 +63,7 @@ const runPipeline = async (tape: SearchableTape) => {
       addresses.subscribe((list) => requestedAddresses.push(list))
       return events
     },
-    folder: new LogMemory(),
+    memory: new LogMemory(),
     state,
     tape,
     contractReads: () => NEVER,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
 import type { Log } from '../../../../src/relay/chain/logs/log-parser.ts'
-import type { IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
+import type { IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
 import { timestampOf, txHash } from '../chain/node-json.ts'
 import { APPLE, apple, tesla } from '../tokens/stock-records.ts'
 import { agreedHead, headEvent, isoTime, openListed, positionAt, summarise } from './multiplier-fixture.ts'
