@@ -18,8 +18,8 @@ import {
   urls,
 } from '../../lib/setting-readers.ts'
 import { anyFilter } from '../../protocol/value-filters.ts'
+import { keyEntries, keysFile, tokenSecret } from './api-key-settings.ts'
 import { feeds } from './feed-settings.ts'
-import { keyEntries, keysFile, tokenSecret } from './key-settings.ts'
 import { networkNames } from './networks.ts'
 import { pools, quoteTokens } from './pool-settings.ts'
 

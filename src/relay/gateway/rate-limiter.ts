@@ -1,5 +1,5 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
-import type { KeyLimits } from '../config/key-settings.ts'
+import type { KeyLimits } from '../config/api-key-settings.ts'
 import type { SharedUsage } from '../edge/limits/shared-usage.ts'
 import { TokenBucket } from '../edge/limits/token-bucket.ts'
 import { BATCH_BOUND } from './rpc-request-parser.ts'

@@ -31,7 +31,7 @@ import { limitedRequests } from '../rpc/limited-requests.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
 import { pollFinality } from '../sealed/finality.ts'
 import type { Cursor } from '../sealed/recent-blocks.ts'
-import { SealedBlocks } from '../sealed/sealed-blocks.ts'
+import { SealedChain } from '../sealed/sealed-chain.ts'
 import type { OpenKeys } from '../sealed/settlement-types.ts'
 import type { ChainEvent } from './chain-event.ts'
 import { type PollResult, pollHead, pollPending } from './polls.ts'
@@ -78,7 +78,7 @@ export const source = (options: SourceOptions): Observable<ChainEvent> =>
     const node = new ChainReader(request, options.findLog)
     // Settling and backfill share a limit. Polls show whether the node answers, and never wait for that limit.
     const blocks = new ChainReader(limitedRequests(request, clock), options.findLog)
-    const sealed = new SealedBlocks({ ...options, node: blocks, safe: head.safe, addresses: () => progress.value.addresses })
+    const sealed = new SealedChain({ ...options, node: blocks, safe: head.safe, addresses: () => progress.value.addresses })
     const polling = { ...options, node, sealed, progress: () => progress.value, probes, reconnects }
     return addresses.pipe(
       connect(
@@ -136,7 +136,7 @@ const reportRequests =
 
 type Polling = Pick<SourceOptions, 'leaveEndpoint' | 'clock' | 'warn'> & {
   readonly node: ChainReader
-  readonly sealed: SealedBlocks
+  readonly sealed: SealedChain
   readonly progress: () => SourceProgress
   readonly probes: Subject<void>
   readonly reconnects: Subject<void>

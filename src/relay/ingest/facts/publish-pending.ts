@@ -6,9 +6,9 @@ import { applyPendingRound } from '../nav-rounds.ts'
 import { addAll, type Publication, withoutFacts } from '../publication.ts'
 import { advancePosition, applyPendingLog } from '../token-updates.ts'
 import { amend, correctMultipliers } from './amend.ts'
-import { enrich } from './enrich.ts'
 import { hasSameDetail, isSameContent } from './fact.ts'
 import type { Ledger } from './ledger.ts'
+import { makeFact } from './make-fact.ts'
 
 /** Publishes pre-confirmed logs at once, each key once, and amends known keys. `pending` is the highest block with a new key. */
 export function publishPending(state: IngestState, pendingLogs: readonly PendingLog[], moment: Moment) {
@@ -77,7 +77,7 @@ function publishLog(state: IngestState, pendingLog: PendingLog, moment: Moment):
   const { ledger, tokens, chainTime } = state
   const token = tokens.get(log.address)
   if (!token) return null
-  const fact = enrich(decodedLog, token, { via, sealed: false, late: false, receivedAt, chainTime }, moment)
+  const fact = makeFact(decodedLog, token, { via, sealed: false, late: false, receivedAt, chainTime }, moment)
   const before = ledger.find(log.blockNumber, log.key)
   if (!before) return { draft: fact, fact: ledger.add(fact, 'open', state.tapeEnd, moment.at) }
   const isSame = isSameContent(before.draft, fact) && hasSameDetail(before.draft, fact)

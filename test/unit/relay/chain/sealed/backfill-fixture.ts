@@ -8,7 +8,7 @@ import { RecentBlocks } from '../../../../../src/relay/chain/sealed/recent-block
 import { advanceClock } from '../../../../support/virtual-time.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { apple } from '../node-json.ts'
-import { FakeOpenKeys, HEAD, SettledEvents } from './sealed-blocks-fixture.ts'
+import { FakeOpenKeys, HEAD, SettledEvents } from './sealed-chain-fixture.ts'
 
 /** A backfill of a scripted chain in virtual time. */
 export const openBackfill = () => {

@@ -5,7 +5,7 @@ import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error
 import { addressesToQuery, MissingLogsError, readBlock } from '../../../../../src/relay/chain/sealed/block-logs.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { apple, keyOf, sealedLog, tesla, txHash, word } from '../node-json.ts'
-import { FakeOpenKeys, sealedHeader } from './sealed-blocks-fixture.ts'
+import { FakeOpenKeys, sealedHeader } from './sealed-chain-fixture.ts'
 
 const HEAD = 1_000
 const NOW = 5_000_000

@@ -11,7 +11,7 @@ import {
 import { RecentBlocks } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { timestampOf } from '../node-json.ts'
-import { range, sealedHeader } from './sealed-blocks-fixture.ts'
+import { range, sealedHeader } from './sealed-chain-fixture.ts'
 
 const HEAD = 10_000
 const { signal } = new AbortController()

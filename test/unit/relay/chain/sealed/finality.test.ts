@@ -6,7 +6,7 @@ import { type FinalityEvent, FinalityGate, pollFinality } from '../../../../../s
 import { advanceClock } from '../../../../support/virtual-time.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { header } from '../node-json.ts'
-import { range, sealedHeader } from './sealed-blocks-fixture.ts'
+import { range, sealedHeader } from './sealed-chain-fixture.ts'
 
 const EVERY_MS = 10_000
 

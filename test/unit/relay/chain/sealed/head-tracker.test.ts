@@ -3,7 +3,7 @@ import type { Hex } from '../../../../../src/lib/hex.ts'
 import { HeadTracker } from '../../../../../src/relay/chain/sealed/head-tracker.ts'
 import { RecentBlocks } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
 import { blockHash, header, word } from '../node-json.ts'
-import { range, sealedHeader } from './sealed-blocks-fixture.ts'
+import { range, sealedHeader } from './sealed-chain-fixture.ts'
 
 const OTHER = word(77)
 

@@ -8,7 +8,7 @@ import { type ChainEvent, source } from '../../../../../src/relay/chain/source/s
 import { advanceClock } from '../../../../support/virtual-time.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { apple, pendingLog } from '../node-json.ts'
-import { FakeOpenKeys } from '../sealed/sealed-blocks-fixture.ts'
+import { FakeOpenKeys } from '../sealed/sealed-chain-fixture.ts'
 
 export const HEAD = 1_000
 export const POLL_MS = 200

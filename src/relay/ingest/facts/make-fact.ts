@@ -35,7 +35,7 @@ type FactFields = {
 }
 
 /** Makes the update of a log: joins it with its token as of the log's chain position, as far as that is known now. */
-export function enrich(decodedLog: DecodedLog, token: Token, origin: Origin, moment: Moment): FactDraft {
+export function makeFact(decodedLog: DecodedLog, token: Token, origin: Origin, moment: Moment): FactDraft {
   const { log, decoded } = decodedLog
   const { symbol, address } = token
   const fields: FactFields = {

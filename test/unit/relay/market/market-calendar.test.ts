@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { MarketCalendar, openCalendar } from '../../../../src/relay/market/calendar.ts'
+import { MarketCalendar, openCalendar } from '../../../../src/relay/market/market-calendar.ts'
 
 const VALID_FROM = '2000-01-01T01:00:00.000Z'
 const VALID_TO = '2029-01-01T01:00:00.000Z'

@@ -23,7 +23,7 @@ type Options = Omit<SettlementContext, 'emit' | 'signal'> & {
 }
 
 /** Settles every sealed block in order, without gaps, and rolls back when the chain does. */
-export class SealedBlocks {
+export class SealedChain {
   readonly #options: Options
   readonly #recentBlocks: RecentBlocks
   readonly #heads: HeadTracker

@@ -7,7 +7,7 @@ import { decodeLog } from '../../../../../src/relay/chain/logs/event-decoder.ts'
 import { foldAlone } from '../../../../../src/relay/chain/logs/fold-logs.ts'
 import { type Log, parseLogs } from '../../../../../src/relay/chain/logs/log-parser.ts'
 import { openMoment } from '../../../../../src/relay/ingest/batch-moment.ts'
-import { enrich, type Origin } from '../../../../../src/relay/ingest/facts/enrich.ts'
+import { makeFact, type Origin } from '../../../../../src/relay/ingest/facts/make-fact.ts'
 import { newMultiplierHistory } from '../../../../../src/relay/tokens/multiplier-history.ts'
 import { addListReading, emptyNavHistory } from '../../../../../src/relay/tokens/nav-history.ts'
 import type { Token } from '../../../../../src/relay/tokens/token.ts'
@@ -47,7 +47,7 @@ const enrichLog = (
   const log = readLog(nodeLog)
   const { now, ...rest } = { ...origin, ...overriddenOrigin }
   const decodedLog = foldAlone({ log, decoded: decodeLog(log) })
-  const draft = enrich(
+  const draft = makeFact(
     decodedLog,
     { ...token, ...overrides, ...histories },
     rest,

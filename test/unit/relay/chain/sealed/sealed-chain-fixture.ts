@@ -4,7 +4,7 @@ import type { Hex } from '../../../../../src/lib/hex.ts'
 import { Header, isSealed, type SealedHeader } from '../../../../../src/relay/chain/rpc/block-header.ts'
 import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
 import type { Cursor } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
-import { SealedBlocks } from '../../../../../src/relay/chain/sealed/sealed-blocks.ts'
+import { SealedChain } from '../../../../../src/relay/chain/sealed/sealed-chain.ts'
 import type { OpenKey, OpenKeys, SealedBlock, SettlementEvent } from '../../../../../src/relay/chain/sealed/settlement-types.ts'
 import { advanceClock } from '../../../../support/virtual-time.ts'
 import { FakeChain } from '../fake-chain.ts'
@@ -121,7 +121,7 @@ export const openSealedBlocks = ({
   const warnings: string[] = []
   const list = { addresses: [apple] as readonly Hex[] }
   const open = (from: Cursor | null, knownSafe: number | null) =>
-    new SealedBlocks({
+    new SealedChain({
       node: new ChainReader(chain.request),
       confirmChain: chain.confirmChain,
       openKeys,
@@ -134,7 +134,7 @@ export const openSealedBlocks = ({
       clock,
       warn: (kind) => warnings.push(kind),
     })
-  const follow = (sealedBlocks: SealedBlocks) =>
+  const follow = (sealedBlocks: SealedChain) =>
     sealedBlocks.follow().subscribe((event) => {
       settledEvents.all.push(event)
       if (recordsSettled && event.type === 'sealed') for (const block of event.blocks) openKeys.settle(block)

@@ -2,13 +2,13 @@ import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { UpstreamError, type UpstreamErrorKind } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { MissingLogsError } from '../../../../../src/relay/chain/sealed/block-logs.ts'
-import { RetryCounter } from '../../../../../src/relay/chain/sealed/retry-counter.ts'
+import { RetryPolicy } from '../../../../../src/relay/chain/sealed/retry-policy.ts'
 import { behindError } from '../fake-chain.ts'
 
-describe('the retry counter', () => {
+describe('the retry policy', () => {
   const failureOf = (kind: UpstreamErrorKind) => new UpstreamError(kind, 'no')
   /** Waits after each of these failures, and returns the delays. */
-  const waits = async (retries: RetryCounter, failures: readonly unknown[]) => {
+  const waits = async (retries: RetryPolicy, failures: readonly unknown[]) => {
     const clock = new VirtualTimeScheduler()
     const delays: number[] = []
     for (const failure of failures) {
@@ -22,7 +22,7 @@ describe('the retry counter', () => {
   }
 
   it('waits longer each time, up to two seconds, and less after a success', async () => {
-    const retries = new RetryCounter()
+    const retries = new RetryPolicy()
     const failures = Array(8).fill(failureOf('busy'))
     expect(await waits(retries, failures)).toEqual([50, 100, 200, 400, 800, 1_600, 2_000, 2_000])
     retries.succeeded()
@@ -31,7 +31,7 @@ describe('the retry counter', () => {
   })
 
   it('accepts missing logs of a block after waits of half a second and a second', async () => {
-    const retries = new RetryCounter()
+    const retries = new RetryPolicy()
     expect(await waits(retries, [new MissingLogsError(5)])).toEqual([500])
     expect(retries.acceptsMissing(5)).toBe(false)
     expect(await waits(retries, [new MissingLogsError(5), new MissingLogsError(5)])).toEqual([1_000, 2_000])
@@ -41,7 +41,7 @@ describe('the retry counter', () => {
   })
 
   it('accepts no missing logs because of other failures or another block', async () => {
-    const retries = new RetryCounter()
+    const retries = new RetryPolicy()
     await waits(retries, [
       behindError(),
       failureOf('unreachable'),
@@ -54,7 +54,7 @@ describe('the retry counter', () => {
   })
 
   it('gives up after enough refusals of the same kind', async () => {
-    const retries = new RetryCounter()
+    const retries = new RetryPolicy()
     const refused = failureOf('too_large')
     await waits(retries, [...Array(9).fill(failureOf('unreachable')), ...Array(4).fill(refused)])
     expect(retries.isExhausted(refused)).toBe(false)
@@ -66,7 +66,7 @@ describe('the retry counter', () => {
   })
 
   it('takes an old block for pruned after the node lacked it often enough', async () => {
-    const retries = new RetryCounter()
+    const retries = new RetryPolicy()
     await waits(retries, Array(5).fill(behindError()))
     expect(retries.isPruned(behindError())).toBe(true)
     expect(retries.isExhausted(behindError())).toBe(false)
@@ -76,6 +76,6 @@ describe('the retry counter', () => {
 
   it('passes on an error of our own', async () => {
     const bug = new TypeError('no')
-    await expect(waits(new RetryCounter(), [bug])).rejects.toBe(bug)
+    await expect(waits(new RetryPolicy(), [bug])).rejects.toBe(bug)
   })
 })

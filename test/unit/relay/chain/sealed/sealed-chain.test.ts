@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { apple, keyOf, sealedLog, timestampOf } from '../node-json.ts'
-import { HEAD, openSealedBlocks, range, sealedHeader } from './sealed-blocks-fixture.ts'
+import { HEAD, openSealedBlocks, range, sealedHeader } from './sealed-chain-fixture.ts'
 
 describe('settling', () => {
   it('emits each block once and in order as heads are pushed', async () => {

@@ -13,7 +13,7 @@ const MISSING_LOGS_RETRIES_BOUND = 2
 const UNREADABLE_RETRIES_BOUND = 5
 
 /** Counts failures by kind, and missing logs by block. The counts decide how long to wait, and when to give up. */
-export class RetryCounter {
+export class RetryPolicy {
   readonly #failures = new Map<UpstreamErrorKind | number, number>()
 
   succeeded(): void {
