@@ -31,7 +31,7 @@ const entries: Readonly<Record<string, CommandEntry>> = {
         startBuiltInChain: async (faults) => (await import('./devnet/built-in-chain.ts')).startBuiltInChain(faults),
         loadDocuments: async () => (await import('./docs/documents.ts')).documents,
       }),
-    flags: async () => (await import('./relay/config/setting-flags.ts')).settingFlags,
+    flags: async () => (await import('./relay/config/serve-command-line.ts')).settingFlags,
   },
   tail: {
     summary: 'print the updates of some symbols',

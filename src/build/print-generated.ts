@@ -7,7 +7,7 @@ import { typescriptTypes } from '../docs/typescript-types.ts'
 import { camelCaseOf } from '../lib/camel-case.ts'
 import { followingTypes, namedTypes, typesOfKind, updateTypes } from '../protocol/updates.ts'
 import { filterNames, valueFilters } from '../protocol/value-filters.ts'
-import { fileSentence } from '../relay/config/setting-flags.ts'
+import { fileSentence } from '../relay/config/serve-command-line.ts'
 import { type AnySetting, groupTitles, settingGroups } from '../relay/config/settings.ts'
 
 /**

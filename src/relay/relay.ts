@@ -15,9 +15,9 @@ import { openStatus } from './edge/status/status-service.ts'
 import { openGateway } from './gateway/gateway.ts'
 import { openIngest } from './ingest/ingest.ts'
 import { openStandby, whileLeading } from './ingest/standby.ts'
-import { appendWithChain, openTapeChain } from './ingest/tape-chain.ts'
+import { appendWithChainId, openTapeChainId } from './ingest/tape-chain-id.ts'
 import { type Logger, rateLimitedWarn } from './logger.ts'
-import { openCalendar } from './market/calendar.ts'
+import { openCalendar } from './market/market-calendar.ts'
 import type { Metrics } from './metrics.ts'
 import { openTape, type RelayTape } from './tape/open-tape.ts'
 import { fetchList, pollList } from './tokens/list/list-poller.ts'
@@ -129,7 +129,7 @@ const openTapeOf = (options: RelayOptions & Reopening): Promise<RelayTape> =>
 
 function contextOf<Options extends RelayOptions>(options: Options, opened: RelayTape) {
   const warn = rateLimitedWarn(options.log, now)
-  const context = { ...options, ...ports, ...opened, warn, chain: openTapeChain(opened.tape, options) }
+  const context = { ...options, ...ports, ...opened, warn, chain: openTapeChainId(opened.tape, options) }
   const onLoss = (endpoint: string) => options.metrics.upstreamSocketLosses.inc({ endpoint })
   return { ...context, sourceSettings: sourceSettingsOf({ ...context, config: options.config.chain, onLoss }) }
 }
@@ -195,7 +195,7 @@ async function openCountedIngest(
   let oldestOpenAt: number | null = null
   metrics.oldestOpenKey.measureBy(() => (oldestOpenAt === null ? 0 : Math.max(0, now() - oldestOpenAt) / 1_000))
   const published = await openIngest({
-    ...{ tape, append: appendWithChain(tape, chain), clock, wallTime, warn, onChainEvent: context.onChainEvent },
+    ...{ tape, append: appendWithChainId(tape, chain), clock, wallTime, warn, onChainEvent: context.onChainEvent },
     ...{ request, requestBatch, confirmChain, leaveEndpoint },
     ...{ link, linkCount, ...(peers && { peerLogs: peers.logs }) },
     lists: (known) =>

@@ -78,7 +78,7 @@ async function start(
   process.on('SIGTERM', shutdown.onSignal)
   process.on('SIGINT', shutdown.onSignal)
   try {
-    const open = config.process.workers > 1 ? (await import('./workers/start-workers.ts')).startWorkers : startRelay
+    const open = config.process.workers > 1 ? (await import('./workers/worker-supervisor.ts')).startWorkers : startRelay
     relay = await open({ config, ...given, metrics, onFailure: shutdown.onFailure })
     return relay
   } catch (failure) {

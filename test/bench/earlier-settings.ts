@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { amountOf, sizeUnits, timeUnits } from '../../src/lib/units.ts'
+import { renamed } from '../../src/relay/config/former-or-unknown-settings.ts'
 import { settings } from '../../src/relay/config/settings.ts'
-import { renamed } from '../../src/relay/config/unknown-settings.ts'
 
 /** The settings in the names and units that the program in a folder knows: earlier commits have their own. */
 export function settingsFor(dir: string, given: NodeJS.ProcessEnv): NodeJS.ProcessEnv {

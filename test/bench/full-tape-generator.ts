@@ -3,9 +3,9 @@ import { seededRandom } from '../../src/devnet/life/seeded-random.ts'
 import type { Hex } from '../../src/lib/hex.ts'
 import { formatKey } from '../../src/protocol/fields.ts'
 import type { Draft, DraftOf, UpdateType } from '../../src/protocol/updates.ts'
-import { restartPointNote } from '../../src/relay/ingest/restore.ts'
+import { restartPointNote } from '../../src/relay/ingest/restore-state.ts'
+import { openEmbeddedTape } from '../../src/relay/tape/embedded-tape.ts'
 import { Notes } from '../../src/relay/tape/notes.ts'
-import { openSqliteTape } from '../../src/relay/tape/sqlite-tape.ts'
 
 /** A token's symbol and contract. */
 export type TokenName = { readonly symbol: string; readonly address: Hex }
@@ -53,7 +53,7 @@ type FactDraft = MovementDraft | DraftOf<'approval' | 'log' | 'pause' | 'multipl
 /** Writes a tape as after a busy day, batch by batch as the ingest does. Returns what is on it. */
 export async function generateFullTape(settings: TapeSettings): Promise<GeneratedTape> {
   const { dir, updates, now, head } = settings
-  const tape = openSqliteTape({
+  const tape = openEmbeddedTape({
     dataDir: dir,
     tapeRetentionMs: DAY_MS,
     tapeMaxMessages: updates + 10_000,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readLogs } from '../../src/relay/chain/logs/read-logs.ts'
+import { parseLogs } from '../../src/relay/chain/logs/log-parser.ts'
 import { LightChain, numberOfKey } from './light-chain.ts'
 import { FIRST_NUMBER } from './message-stamp.ts'
 import { PublicationAudit } from './publication-audit.ts'
@@ -15,7 +15,7 @@ function pushedLogs(frames: Buffer) {
     () => {},
   )
   reader.read(frames, 0, frames.length)
-  return readLogs(logs)
+  return parseLogs(logs)
 }
 
 const parsed = (answer: string | Buffer | undefined) => JSON.parse(String(answer))
@@ -24,9 +24,9 @@ test('the light chain pushes the logs that it seals, each in a message of its ow
   const chain = new LightChain(TOKENS)
   const first = pushedLogs(chain.push(FIRST_NUMBER, 20, '0x1'))
   const second = pushedLogs(chain.push(FIRST_NUMBER + 20, 7, '0x1'))
-  const pending = readLogs(parsed(chain.answer('eth_getLogs', [{ fromBlock: 'latest', toBlock: 'pending' }])))
+  const pending = parseLogs(parsed(chain.answer('eth_getLogs', [{ fromBlock: 'latest', toBlock: 'pending' }])))
   const header = chain.seal() as { hash: string; number: string }
-  const sealed = readLogs(parsed(chain.answer('eth_getLogs', [{ blockHash: header.hash }])))
+  const sealed = parseLogs(parsed(chain.answer('eth_getLogs', [{ blockHash: header.hash }])))
   expect(first.unreadable + second.unreadable + sealed.unreadable).toBe(0)
   expect(pending.logs).toEqual([...first.logs, ...second.logs])
   expect(sealed.logs.map((log) => ({ ...log, blockHash: null }))).toEqual(pending.logs)
@@ -41,7 +41,7 @@ test('the light chain answers with the logs of the requested contracts and block
   const header = chain.seal() as { number: string }
   const { tokens } = JSON.parse(chain.list)
   const range = { fromBlock: header.number, toBlock: header.number }
-  const { logs } = readLogs(parsed(chain.answer('eth_getLogs', [{ ...range, address: [tokens[1].contract_address] }])))
+  const { logs } = parseLogs(parsed(chain.answer('eth_getLogs', [{ ...range, address: [tokens[1].contract_address] }])))
   expect(logs.map(({ key }) => numberOfKey(key) - FIRST_NUMBER)).toEqual([1, 4, 7])
   expect(parsed(chain.answer('eth_getBlockByNumber', ['latest', false]))).toEqual(
     parsed(chain.answer('eth_getBlockByNumber', [header.number])),

@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { SourceName } from '../../src/protocol/fields.ts'
 import { Health, Readiness, ServiceStatus } from '../../src/protocol/status.ts'
 import type { Update } from '../../src/protocol/updates.ts'
-import { openSqliteTape } from '../../src/relay/tape/sqlite-tape.ts'
+import { openEmbeddedTape } from '../../src/relay/tape/embedded-tape.ts'
 import { openRelayBeforeList, type TestRelay } from '../support/in-process-relay.ts'
 import { listenNdjson, listenSse, listenWs, type TestListener } from '../support/test-listener.ts'
 import {
@@ -313,7 +313,7 @@ describe('the score', () => {
   it('covers a long tape as soon as it is read', async () => {
     const dir = createTempFolder()
     const options = { dataDir: dir, tapeRetentionMs: HOUR_MS, tapeMaxMessages: 10_000, now: Date.now, random: Math.random }
-    const tape = openSqliteTape(options)
+    const tape = openEmbeddedTape(options)
     const time = new Date().toISOString()
     await tape.append(Array.from({ length: 3_000 }, (_, index) => ({ ...transferAt({ index }), time })))
     await tape.close()

@@ -3,8 +3,8 @@ import { readConfig } from '../../src/relay/config/config.ts'
 import { openHttpEdge } from '../../src/relay/edge/http/http-app.ts'
 import { openLiveEdge } from '../../src/relay/edge/live/live-edge.ts'
 import { openMetrics } from '../../src/relay/metrics.ts'
+import { openEmbeddedTape } from '../../src/relay/tape/embedded-tape.ts'
 import { Notes } from '../../src/relay/tape/notes.ts'
-import { openSqliteTape } from '../../src/relay/tape/sqlite-tape.ts'
 import type { Follower, SearchableTape } from '../../src/relay/tape/tape.ts'
 import { serveCommands } from '../bench/pinned-processes.ts'
 import { amendOf, at, retractOf, sealOf, transferAt } from '../unit/relay/edge/fact-drafts.ts'
@@ -66,7 +66,7 @@ async function open(logs: number) {
   if (parsed.kind !== 'settings') throw new Error(JSON.stringify(parsed))
   const { config } = parsed
   const now = () => at
-  const tape = openSqliteTape({
+  const tape = openEmbeddedTape({
     dataDir: ':memory:',
     tapeRetentionMs: config.tape.tapeRetentionMs,
     tapeMaxMessages: 1e6,

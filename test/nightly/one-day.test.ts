@@ -7,7 +7,7 @@ import type { LinkSignal } from '../../src/relay/chain/link/subscription-socket.
 import type { RequestFn } from '../../src/relay/chain/rpc/endpoint-pool.ts'
 import { UpstreamError } from '../../src/relay/chain/rpc/upstream-error.ts'
 import { openIngest } from '../../src/relay/ingest/ingest.ts'
-import { openSqliteTape } from '../../src/relay/tape/sqlite-tape.ts'
+import { openEmbeddedTape } from '../../src/relay/tape/embedded-tape.ts'
 import { VirtualClock } from '../simulation/virtual-clock.ts'
 import { noQuotes } from '../support/no-quotes.ts'
 import { isNightly } from '../support/test-length.ts'
@@ -102,7 +102,7 @@ const collectGarbage = (): number => {
 it(`memory stays flat over ${HOURS} hours, and every log gets its end`, async () => {
   const clock = new VirtualClock()
   const traffic = new DayTraffic(clock)
-  const tape = openSqliteTape({
+  const tape = openEmbeddedTape({
     dataDir: ':memory:',
     tapeRetentionMs: HOURS * HOUR_MS,
     tapeMaxMessages: TAPE_MAX_MESSAGES,

@@ -6,7 +6,7 @@ export type Interval = readonly [from: number, to: number]
 export type UnreachedParts = ReadonlyMap<string, readonly Interval[]>
 
 /** The source's state machine is loaded behind a module that counts its steps: see source-steps.ts. */
-const MEASURED_FILE = /\/(src\/relay\/(?:chain\/(?!source\/source-state\.ts$)|ingest\/)[^?]*)(?:\?counted)?$/
+const MEASURED_FILE = /\/(src\/relay\/(?:chain\/(?!source\/source-evidence\.ts$)|ingest\/)[^?]*)(?:\?counted)?$/
 
 type CoveredFunction = { readonly ranges: readonly { startOffset: number; endOffset: number; count: number }[] }
 

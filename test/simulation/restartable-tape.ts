@@ -1,7 +1,7 @@
 import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openSqliteTape } from '../../src/relay/tape/sqlite-tape.ts'
+import { openEmbeddedTape } from '../../src/relay/tape/embedded-tape.ts'
 import type { SearchableTape } from '../../src/relay/tape/tape.ts'
 
 /** A folder in memory, where there is one: these tapes live for a moment. */
@@ -85,7 +85,7 @@ export class RestartableTape {
 
   #open(): SearchableTape {
     const { bound = UPDATES_BOUND, wallTime, random } = this.#options
-    return openSqliteTape({
+    return openEmbeddedTape({
       dataDir: this.#dir,
       tapeRetentionMs: RETENTION_MS,
       tapeMaxMessages: bound,

@@ -1,4 +1,4 @@
-import type { FeedSetting } from '../../src/relay/config/feeds.ts'
+import type { FeedSetting } from '../../src/relay/config/feed-settings.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import type { SeededRandom } from './seeded-random.ts'
 import { hex, type LogContent, type PlacedLog, type SimulatedTx } from './simulated-block.ts'

@@ -1,6 +1,6 @@
 import { Observable, Subscription } from 'rxjs'
 import type { Hex } from '../../src/lib/hex.ts'
-import type { LinkInputs } from '../../src/relay/chain/link/link.ts'
+import type { LinkInputs } from '../../src/relay/chain/link/reconnecting-link.ts'
 import type { LinkSignal } from '../../src/relay/chain/link/subscription-socket.ts'
 import type { ActiveFaults } from './active-faults.ts'
 import { SeededRandom } from './seeded-random.ts'

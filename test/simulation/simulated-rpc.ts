@@ -1,4 +1,4 @@
-import { ChainIdentity } from '../../src/relay/chain/rpc/chain-id.ts'
+import { ChainIdentity } from '../../src/relay/chain/rpc/chain-identity.ts'
 import { EndpointPool, type Exchange, type RequestFn } from '../../src/relay/chain/rpc/endpoint-pool.ts'
 import { UpstreamError } from '../../src/relay/chain/rpc/upstream-error.ts'
 import type { IngestInputs } from '../../src/relay/ingest/ingest.ts'

@@ -2,7 +2,7 @@ import { subscribe } from 'node:diagnostics_channel'
 import { registerHooks } from 'node:module'
 
 const CHANNEL = 'source steps'
-const STATE_FILE = /\/src\/relay\/chain\/source\/source-state\.ts$/
+const STATE_FILE = /\/src\/relay\/chain\/source\/source-evidence\.ts$/
 
 /** How often each kind of evidence came in each state of the source: `link trust pending evidence`. */
 export type SourceSteps = ReadonlyMap<string, number>

@@ -2,13 +2,13 @@ import { join } from 'node:path'
 import { parseFlags } from '../../lib/flags.ts'
 import type { Hex } from '../../lib/hex.ts'
 import { SettingError } from '../../lib/setting-readers.ts'
-import type { FeedSetting } from './feeds.ts'
+import type { FeedSetting } from './feed-settings.ts'
+import { misspeltVariables, refusedVariables, retiredFlag } from './former-or-unknown-settings.ts'
 import { networks } from './networks.ts'
-import { type PoolSetting, poolContradictions, type QuoteToken, withCurrencies } from './pools.ts'
-import { serveHelp, settingFlags } from './setting-flags.ts'
-import { readEnvFile, readSetting, textsOfFlags, withoutEmpty } from './setting-texts.ts'
+import { type PoolSetting, poolContradictions, type QuoteToken, withCurrencies } from './pool-settings.ts'
+import { serveHelp, settingFlags } from './serve-command-line.ts'
+import { readEnvFile, readSetting, textsOfFlags, withoutEmpty } from './setting-sources.ts'
 import { type AnySetting, type CodeName, codeNameOf, type SettingGroups, settingGroups } from './settings.ts'
-import { misspeltVariables, refusedVariables, retiredFlag } from './unknown-settings.ts'
 
 type GroupName = keyof SettingGroups
 type ValueOf<Setting> = Setting extends { readonly read: (text: string) => infer Value; readonly default: infer Default }

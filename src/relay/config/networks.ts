@@ -1,6 +1,6 @@
 import type { Hex } from '../../lib/hex.ts'
-import type { FeedSetting } from './feeds.ts'
-import type { NamedPool, QuoteToken } from './pools.ts'
+import type { FeedSetting } from './feed-settings.ts'
+import type { NamedPool, QuoteToken } from './pool-settings.ts'
 
 /** Endpoints and contracts that NETWORK implies. The endpoints are public and need no API key. */
 type Network = {

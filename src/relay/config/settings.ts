@@ -18,10 +18,10 @@ import {
   urls,
 } from '../../lib/setting-readers.ts'
 import { anyFilter } from '../../protocol/value-filters.ts'
-import { feeds } from './feeds.ts'
-import { keyEntries, keysFile, tokenSecret } from './key-settings.ts'
+import { keyEntries, keysFile, tokenSecret } from './api-key-settings.ts'
+import { feeds } from './feed-settings.ts'
 import { networkNames } from './networks.ts'
-import { pools, quoteTokens } from './pools.ts'
+import { pools, quoteTokens } from './pool-settings.ts'
 
 /** `default` is a text as in the environment. */
 type SettingDefinition<Read extends AnyReader, Default extends string | null> = {

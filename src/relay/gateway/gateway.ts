@@ -7,23 +7,23 @@ import { createRedactor } from '../../lib/redact.ts'
 import { closeCodeOf } from '../../protocol/close-codes.ts'
 import { Refusal } from '../../protocol/refusal.ts'
 import { routes } from '../../protocol/routes.ts'
-import type { ChainIdentity } from '../chain/rpc/chain-id.ts'
+import type { ChainIdentity } from '../chain/rpc/chain-identity.ts'
 import { EndpointPool, type RawRequestFn } from '../chain/rpc/endpoint-pool.ts'
 import type { UpstreamError } from '../chain/rpc/upstream-error.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
+import type { KeyLimits } from '../config/api-key-settings.ts'
 import type { Config } from '../config/config.ts'
-import type { KeyLimits } from '../config/key-settings.ts'
 import { ByteBudget } from '../edge/limits/byte-budget.ts'
 import type { ConnectionLimits } from '../edge/limits/connection-limits.ts'
 import type { SharedUsage } from '../edge/limits/shared-usage.ts'
 import type { ServerWebSocket } from '../edge/transport/websocket-outlet.ts'
 import type { Metrics } from '../metrics.ts'
-import { Answers } from './answers.ts'
 import { ChainState } from './chain-state.ts'
-import { RateLimiter } from './rate-limit.ts'
+import { RateLimiter } from './rate-limiter.ts'
 import { errorCodes, RpcError } from './rpc-error.ts'
 import { RpcHttpHandler } from './rpc-http-handler.ts'
 import { RPC_CHUNKS_BOUND, RPC_MESSAGE_BOUND_BYTES, RpcSockets } from './rpc-sockets.ts'
+import { SharedAnswers } from './shared-answers.ts'
 import { Subscriptions } from './subscriptions/subscriptions.ts'
 import { readCall } from './validated-call.ts'
 
@@ -115,7 +115,7 @@ export function openGateway(inputs: GatewayInputs) {
 /** A client's call must not stop the use of an endpoint that answers other calls. */
 const isEndpointFault = ({ kind }: UpstreamError): boolean => kind === 'wrong_chain'
 
-function openAnswers({ config, metrics, uptime, ...ports }: GatewayInputs, chainState: ChainState): Answers {
+function openAnswers({ config, metrics, uptime, ...ports }: GatewayInputs, chainState: ChainState): SharedAnswers {
   const { upstreamRpcUrl, upstreamWsUrl, receiptsRpcUrl = [] } = config.chain
   const openForwarder = (urls: readonly string[]): RawRequestFn => {
     if (urls.length === 0) return () => Promise.reject(new RpcError(errorCodes.serverError, NO_UPSTREAM))
@@ -125,7 +125,7 @@ function openAnswers({ config, metrics, uptime, ...ports }: GatewayInputs, chain
       return rpc.requestRaw(method, params)
     }
   }
-  return new Answers({
+  return new SharedAnswers({
     forward: openForwarder(upstreamRpcUrl),
     forwardReceipts: receiptsRpcUrl.length > 0 ? openForwarder(receiptsRpcUrl) : null,
     chainState,
@@ -135,7 +135,7 @@ function openAnswers({ config, metrics, uptime, ...ports }: GatewayInputs, chain
   })
 }
 
-function openSubscriptions({ view }: GatewayInputs, answers: Answers, chainState: ChainState): Subscriptions {
+function openSubscriptions({ view }: GatewayInputs, answers: SharedAnswers, chainState: ChainState): Subscriptions {
   return new Subscriptions({
     isListed: (address) => view.isListed(address),
     hasList: () => view.hasTokens,

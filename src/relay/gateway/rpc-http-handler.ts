@@ -1,19 +1,17 @@
-import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ByteBudget } from '../edge/limits/byte-budget.ts'
 import { EXPOSED_HEADERS } from '../edge/transport/exposed-headers.ts'
-import type { RateLimiter } from './rate-limit.ts'
-import { readBody } from './request-body.ts'
-import { answerBody, type Caller, errorReply, type Reply, type RpcBackend } from './rpc-batch.ts'
+import { readBody } from './http-body.ts'
+import type { RateLimiter } from './rate-limiter.ts'
 import { errorCodes, limitExceeded, RpcError } from './rpc-error.ts'
+import { answerBody, type Caller, errorReply, type Reply, type RpcBackend } from './rpc-replies.ts'
+import { decodeText } from './rpc-request-parser.ts'
 
 /** Bytes of one body, of all bodies being read at once, and of one client's. */
 const BODY_BOUND_BYTES = 524_288
 const [BODIES_BOUND_BYTES, BODIES_PER_CLIENT_BOUND_BYTES] = [64 * 2 ** 20, 16 * 2 ** 20]
 /** Seconds. ethers reads '1' as one millisecond: it retries at once, and soon gives up. It ignores '01' and uses its own delay. */
 const RETRY_AFTER_S = '01'
-/** The text of a body that is not UTF-8. It is not JSON, so the client gets a parse error. */
-const NO_TEXT = ''
 
 const tooLarge = new RpcError(errorCodes.invalidRequest, `invalid request: a body has at most ${BODY_BOUND_BYTES} bytes`, 413)
 const noCapacity = limitExceeded('too many requests are being read at once; come back in a moment', 503)
@@ -81,8 +79,6 @@ export class RpcHttpHandler {
     outgoing.end()
   }
 }
-
-export const decodeText = (bytes: Buffer): string => (isUtf8(bytes) ? bytes.toString('utf8') : NO_TEXT)
 
 const byteLengthOf = (pieces: readonly Buffer[]): number => pieces.reduce((sum, { length }) => sum + length, 0)
 

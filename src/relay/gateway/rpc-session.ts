@@ -2,10 +2,10 @@ import type { CloseReason } from '../../protocol/close-codes.ts'
 import type { ByteBudget } from '../edge/limits/byte-budget.ts'
 import { wsFrame, wsHeader } from '../edge/transport/encode-message.ts'
 import type { ServerWebSocket, WebSocketOutlet } from '../edge/transport/websocket-outlet.ts'
-import type { RateLimiter } from './rate-limit.ts'
-import { answerBody, type Caller, type Reply, type RpcBackend } from './rpc-batch.ts'
+import type { RateLimiter } from './rate-limiter.ts'
 import { invalidParams, limitExceeded } from './rpc-error.ts'
-import type { SubscriptionNotice } from './subscriptions/subscriber-index.ts'
+import { answerBody, type Caller, type Reply, type RpcBackend } from './rpc-replies.ts'
+import type { SubscriptionNotice } from './subscriptions/subscription-notice.ts'
 import type { Subscriptions } from './subscriptions/subscriptions.ts'
 
 /** Messages being answered at once, and characters of waiting messages. The relay stops reading while messages wait. */

@@ -5,7 +5,7 @@ import type { CloseReason } from '../../protocol/close-codes.ts'
 import { Refusal } from '../../protocol/refusal.ts'
 import type { ConnectionLimits } from '../edge/limits/connection-limits.ts'
 import { type ServerWebSocket, WebSocketOutlet } from '../edge/transport/websocket-outlet.ts'
-import { decodeText } from './rpc-http-handler.ts'
+import { decodeText } from './rpc-request-parser.ts'
 import { RpcSession, type RpcSessionContext } from './rpc-session.ts'
 
 /** Bounds of one message: its bytes and its packets. */

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { Moment } from './batch-moment.ts'
 import { correctMultipliers } from './facts/amend.ts'
 import type { PublishedFact } from './facts/fact.ts'
 import type { BlockTime, IngestState } from './ingest-state.ts'
-import type { Moment } from './moment.ts'
 import { forAllTokens, NOTHING, type Publication, withoutFacts } from './publication.ts'
 import { applyDueSchedules } from './token-updates.ts'
 

@@ -3,14 +3,14 @@ import type { Hex } from '../../lib/hex.ts'
 import type { Decimal } from '../../protocol/decimal.ts'
 import type { Head } from '../../protocol/fields.ts'
 import type { Cursor } from '../chain/sealed/recent-blocks.ts'
-import type { PoolSetting } from '../config/pools.ts'
-import type { MarketSession } from '../market/calendar.ts'
+import type { PoolSetting } from '../config/pool-settings.ts'
+import type { MarketSession } from '../market/market-calendar.ts'
 import type { SealedBlockTime, SourceStatusNote } from '../tape/notes.ts'
 import type { ChainPosition } from '../tokens/chain-position.ts'
 import type { PriceFeed } from '../tokens/price-feeds.ts'
 import type { TokenQuotes } from '../tokens/quotes.ts'
 import type { Token } from '../tokens/token.ts'
-import type { Directory } from '../tokens/token-directory.ts'
+import type { TokenDirectory } from '../tokens/token-directory.ts'
 import type { Ledger } from './facts/ledger.ts'
 
 export type QuoteSettings = {
@@ -49,7 +49,7 @@ export type IngestState = {
   /** The highest block whose time is known while blocks before it are not settled. */
   aheadBlock: BlockTime | null
   readonly tokens: Map<Hex, Token>
-  readonly directory: Directory | null
+  readonly directory: TokenDirectory | null
   readonly changedTokens: Set<Token['address']>
   /** Tokens with a scheduled multiplier whose time no block has reached. */
   readonly scheduled: Set<Hex>

@@ -15,24 +15,24 @@ import {
 } from 'rxjs'
 import type { Hex } from '../../lib/hex.ts'
 import { chunk, inTurns } from '../../lib/turns.ts'
-import { type ContractAnswer, pollContracts } from '../chain/contracts/call-poller.ts'
-import { LogFolder } from '../chain/logs/log-folder.ts'
-import type { FindLog } from '../chain/logs/read-logs.ts'
+import { type ContractAnswer, pollContracts } from '../chain/contracts/contract-poller.ts'
+import { LogMemory } from '../chain/logs/log-memory.ts'
+import type { FindLog } from '../chain/logs/log-parser.ts'
 import { PoolPoller } from '../chain/pools/pool-poller.ts'
 import type { RequestBatchFn } from '../chain/rpc/endpoint-pool.ts'
-import type { OpenKeys } from '../chain/sealed/block-logs.ts'
+import type { OpenKeys } from '../chain/sealed/settlement-types.ts'
 import { type ChainEvent, type SourceOptions, source } from '../chain/source/source.ts'
 import type { Config } from '../config/config.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
 import { isSameList, listedAddresses } from '../tokens/list/list-diff.ts'
 import type { PolledList } from '../tokens/list/list-poller.ts'
 import { aggregatorAddresses, applyFeedCall, type PriceFeed } from '../tokens/price-feeds.ts'
-import type { IngestEvent } from './fold-transactions.ts'
+import type { IngestEvent } from './fold-batch.ts'
 import type { IngestState } from './ingest-state.ts'
-import { ListedPools } from './listed-pools.ts'
 import { openRoundsAt } from './nav-rounds.ts'
 import { type PipelineInputs, pipeline } from './pipeline.ts'
-import { restoreState } from './restore.ts'
+import { PoolsToRead } from './pools-to-read.ts'
+import { restoreState } from './restore-state.ts'
 
 /** A newly listed token makes three updates, and one turn delivers them all. */
 const TOKENS_PER_TURN = 66
@@ -61,8 +61,8 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
   const { stocksRefreshMs, pools, oracleRegistry } = settings
   const poolMinDepth = { units: BigInt(settings.poolMinDepth), scale: 0 }
   const state = await restoreState(tape, { ...settings, quotes: { pools, poolMinDepth }, hasRegistry: oracleRegistry !== null })
-  const folder = new LogFolder()
-  const findLog: FindLog = (block, transaction, logIndex) => folder.find(block, transaction, logIndex)
+  const memory = new LogMemory()
+  const findLog: FindLog = (block, transaction, logIndex) => memory.find(block, transaction, logIndex)
   /** Contract answers as of these blocks and later ones are in doubt. */
   const doubts = new Subject<number>()
   const contractReads = (tokens: Observable<readonly Hex[]>) =>
@@ -86,7 +86,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
     clock,
     warn,
   })
-  const listedPools = new ListedPools({ state, settings: pools, poller, warn })
+  const poolsToRead = new PoolsToRead({ state, settings: pools, poller, warn })
   const { cursor, began, head } = state
   const upstream = { request, confirmChain, link, linkCount, leaveEndpoint }
   const chainEvents = (addresses: Observable<readonly Hex[]>) =>
@@ -104,14 +104,14 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
   const published = connectPipeline({
     ...inputs,
     tape: inputs.append ? { append: inputs.append } : tape,
-    folder,
+    memory,
     state,
     lists: lists(listedAddresses(state.tokens)),
     contractReads,
     chainEvents: (addresses) => (inputs.peerLogs ? merge(chainEvents(addresses), inputs.peerLogs) : chainEvents(addresses)),
     poolReads: pools.length > 0 ? poller.answers() : EMPTY,
   })
-  return published.pipe(tap((entries) => listedPools.observe(entries)))
+  return published.pipe(tap((entries) => poolsToRead.observe(entries)))
 }
 
 /** Splits a subscription to many tokens, since each token makes updates. Later events wait for all of its parts. */
@@ -120,7 +120,7 @@ function partsOf(event: ChainEvent): readonly ChainEvent[] {
   return chunk(event.addresses, TOKENS_PER_TURN).map((addresses) => ({ type: 'subscribed', addresses }))
 }
 
-type ConnectedInputs = Pick<PipelineInputs, 'folder' | 'state' | 'tape' | 'clock' | 'wallTime' | 'tick' | 'count'> & {
+type ConnectedInputs = Pick<PipelineInputs, 'memory' | 'state' | 'tape' | 'clock' | 'wallTime' | 'tick' | 'count'> & {
   readonly lists: Observable<PolledList | null>
   readonly contractReads: (tokens: Observable<readonly Hex[]>) => Observable<ContractAnswer>
   readonly chainEvents: (addresses: Observable<readonly Hex[]>) => Observable<ChainEvent>

@@ -1,8 +1,8 @@
 import { audit, buffer, concatMap, connect, filter, map, merge, type Observable, type SchedulerLike, tap } from 'rxjs'
 import { inTurns, stepsInTurns } from '../../lib/turns.ts'
-import type { LogFolder } from '../chain/logs/log-folder.ts'
+import type { LogMemory } from '../chain/logs/log-memory.ts'
 import type { Entry, Tape } from '../tape/tape.ts'
-import { type Batch, foldTransactions, type IngestEvent } from './fold-transactions.ts'
+import { type Batch, foldBatch, type IngestEvent } from './fold-batch.ts'
 import type { IngestState } from './ingest-state.ts'
 import { type LogCounts, reduce } from './reduce.ts'
 import { splitFolded, splitReceived } from './split-batch.ts'
@@ -12,7 +12,7 @@ export type PipelineInputs = {
   readonly contractReads: Observable<IngestEvent>
   readonly poolReads: Observable<IngestEvent>
   readonly chainEvents: Observable<IngestEvent>
-  readonly folder: LogFolder
+  readonly memory: LogMemory
   readonly state: IngestState
   readonly tape: Pick<Tape, 'append'>
   readonly clock: SchedulerLike
@@ -24,11 +24,11 @@ export type PipelineInputs = {
 
 /** Everything that happens to a token, in order of arrival, on the tape. */
 export const pipeline = (inputs: PipelineInputs): Observable<readonly Entry[]> => {
-  const { tokenLists, contractReads, poolReads, chainEvents, folder, state, tape, clock, wallTime, tick, count } = inputs
+  const { tokenLists, contractReads, poolReads, chainEvents, memory, state, tape, clock, wallTime, tick, count } = inputs
   return merge(tokenLists, contractReads, poolReads, chainEvents).pipe(
     batchPerTick(tick, clock, wallTime), // the events of one turn of the event loop: one reduction, one write
     inTurns(splitReceived), // thousands of logs at once take several turns
-    map((batch) => foldTransactions(batch, folder)), // decodes each log once; attaches each Memo and Seized to its transfer
+    map((batch) => foldBatch(batch, memory)), // decodes each log once; attaches each Memo and Seized to its transfer
     inTurns(splitFolded),
     stepsInTurns((batch) => reduce(state, batch)), // no clock, no I/O; it changes `state`; a large block in parts
     tap(({ counts, oldestOpenAt }) => count(counts, oldestOpenAt)),

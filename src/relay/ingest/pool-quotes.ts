@@ -5,8 +5,8 @@ import type { Draft, DraftOf } from '../../protocol/updates.ts'
 import type { PoolsRead } from '../chain/pools/pool-poller.ts'
 import { isSameQuote, type QuoteFields, quoteFrom, withNav, withQuote } from '../tokens/quotes.ts'
 import type { Token } from '../tokens/token.ts'
+import type { Moment } from './batch-moment.ts'
 import type { IngestState } from './ingest-state.ts'
-import type { Moment } from './moment.ts'
 
 /** Applies one reading of the pools. Only a price, state or basis that changed is published. */
 export function applyPoolAnswer(state: IngestState, { block, pools }: PoolsRead, moment: Moment): readonly Draft[] {

@@ -12,18 +12,18 @@ import {
   statusNote,
   tokenNotes,
 } from '../tape/notes.ts'
-import { applyFinality, applyStatus, raiseHead, recordNewestSettled } from './apply-head.ts'
+import { type Moment, openMoment } from './batch-moment.ts'
 import { advanceAheadBlock, applySession, observeClaimedTime } from './chain-time.ts'
 import { correctMultipliers } from './facts/amend.ts'
-import { publishPending } from './facts/pending-facts.ts'
+import { publishPending } from './facts/publish-pending.ts'
 import { settleBlock } from './facts/settle-block.ts'
-import type { Batch, FoldedEvent } from './fold-transactions.ts'
+import type { Batch, FoldedEvent } from './fold-batch.ts'
+import { applyFinality, applyStatus, raiseHead, recordNewestSettled } from './head-and-status.ts'
 import type { IngestState } from './ingest-state.ts'
-import { type Moment, openMoment } from './moment.ts'
 import { applyFeedAnswer } from './nav-rounds.ts'
 import { applyPoolAnswer, dropQuotes, requote } from './pool-quotes.ts'
 import { addAll, forAllTokens, NOTHING, type Publication, place, withoutFacts } from './publication.ts'
-import { chainTimeNote, feedsNote, restartPointNote } from './restore.ts'
+import { chainTimeNote, feedsNote, restartPointNote } from './restore-state.ts'
 import {
   advancePosition,
   applyFirstHead,

@@ -1,5 +1,5 @@
 import { chunk } from '../../lib/turns.ts'
-import type { Batch, FoldedEvent, IngestEvent } from './fold-transactions.ts'
+import type { Batch, FoldedEvent, IngestEvent } from './fold-batch.ts'
 
 /** Logs that one turn of the event loop decodes and folds. A log of a later turn that explains an earlier one amends it. */
 const FOLDED_PER_TURN = 2_500

@@ -5,7 +5,7 @@ import { type ChainEvent, sourceFromNow } from '../chain/source/source.ts'
 import type { SourceSettings } from '../chain/source/source-settings.ts'
 import type { Config } from '../config/config.ts'
 import { tokenNotes } from '../tape/notes.ts'
-import type { Peers } from '../tape/peers.ts'
+import type { PeerLogs } from '../tape/peer-logs.ts'
 import { NotLeadingError, type Tape } from '../tape/tape.ts'
 import { isSameList, listedAddresses } from '../tokens/list/list-diff.ts'
 
@@ -16,7 +16,7 @@ type StandbyInputs = {
   readonly tape: Pick<Tape, 'follow' | 'notes'>
   readonly onChainEvent: (event: ChainEvent) => void
   /** The ingesters that share the tape; null if this process is none of them. */
-  readonly peers: Peers | null
+  readonly peers: PeerLogs | null
   readonly clock: SchedulerLike
   readonly warn: (kind: string, detail: unknown) => void
 }

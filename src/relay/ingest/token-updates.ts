@@ -2,11 +2,10 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Hex } from '../../lib/hex.ts'
 import type { Draft, DraftOf, UpdateType } from '../../protocol/updates.ts'
 import type { TokenContractState } from '../chain/contracts/contract-reads.ts'
-import type { SealedBlock } from '../chain/sealed/block-logs.ts'
-import { applyCall, placeReports, rollBackReports, type TokenReport } from '../tokens/apply-call.ts'
+import type { SealedBlock } from '../chain/sealed/settlement-types.ts'
+import { applyContractAnswer, placeReports, rollBackReports, type TokenReport } from '../tokens/apply-contract-answer.ts'
 import { applyLog, applySealedBlock, type TokenLog } from '../tokens/apply-log.ts'
 import { type KeyedPosition, UNKNOWN_POSITION } from '../tokens/chain-position.ts'
-import { featureName, multiplierDraft } from '../tokens/drafts-of-token.ts'
 import {
   addressesOf,
   diffFullList,
@@ -18,10 +17,12 @@ import {
   updateNav,
 } from '../tokens/list/list-diff.ts'
 import type { ListReading } from '../tokens/list/list-poller.ts'
-import { addHole, type MultiplierChange, markScheduleApplied, pendingSchedules } from '../tokens/multiplier.ts'
+import { addHole, type MultiplierChange, markScheduleApplied, pendingSchedules } from '../tokens/multiplier-history.ts'
+import { featureName } from '../tokens/pause-history.ts'
 import { type Token, withDerivedState } from '../tokens/token.ts'
+import { multiplierDraft } from '../tokens/token-drafts.ts'
+import type { Moment } from './batch-moment.ts'
 import type { IngestState } from './ingest-state.ts'
-import type { Moment } from './moment.ts'
 
 /** When the chain was silent for this long, a list may know blocks that the relay does not. */
 const UNSEEN_CHAIN_MS = 10_000
@@ -52,7 +53,7 @@ type TokenStep = { readonly drafts: readonly Draft[]; readonly isMultiplierChang
 export function applyTokenAnswer(state: IngestState, answer: TokenContractState, moment: Moment): TokenStep {
   const token = state.tokens.get(answer.address)
   if (!token) return { drafts: [], isMultiplierChanged: false }
-  return applyReport(state, token, applyCall(token, answer, moment))
+  return applyReport(state, token, applyContractAnswer(token, answer, moment))
 }
 
 export function applyFrozen(

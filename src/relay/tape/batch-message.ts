@@ -5,8 +5,8 @@ import { Update } from '../../protocol/updates.ts'
 import { isReadableNote, type Notes } from './notes.ts'
 import { SEQ_BOUND } from './runs.ts'
 import type { Entry } from './tape.ts'
+import { SCHEMA_VERSION } from './tape-database.ts'
 import { channelOf, entryOf } from './tape-row.ts'
-import { SCHEMA_VERSION } from './tape-schema.ts'
 
 /** An epoch is part of every position, and positions are short. */
 const EPOCH_BOUND_CHARS = 32

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Hex } from '../../lib/hex.ts'
 import { Address, Head, quoteFields, SourceName, SourceReason, sessionFields } from '../../protocol/fields.ts'
-import type { MarketSession } from '../market/calendar.ts'
+import type { MarketSession } from '../market/market-calendar.ts'
 import type { TokenQuotes } from '../tokens/quotes.ts'
 import { Milliseconds, StoredToken } from '../tokens/stored-token.ts'
 import type { Token } from '../tokens/token.ts'

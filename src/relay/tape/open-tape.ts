@@ -1,11 +1,11 @@
 import type { Observable, SchedulerLike } from 'rxjs'
 import type { Config } from '../config/config.ts'
 import type { Metrics } from '../metrics.ts'
-import { type PeerChannel, Peers } from './peers.ts'
-import { openSqliteTape } from './sqlite-tape.ts'
-import type { TapeFile, TapeFileOptions } from './tape-file.ts'
+import { openEmbeddedTape } from './embedded-tape.ts'
+import { type PeerChannel, PeerLogs } from './peer-logs.ts'
+import type { StoredTape, StoredTapeOptions } from './stored-tape.ts'
 
-type TapeInputs = Required<Pick<TapeFileOptions, 'now' | 'wallTime' | 'random' | 'warn'>> & {
+type TapeInputs = Required<Pick<StoredTapeOptions, 'now' | 'wallTime' | 'random' | 'warn'>> & {
   readonly config: Pick<Config, 'process' | 'tape'>
   readonly metrics: Metrics
   readonly uptime: () => number
@@ -17,10 +17,10 @@ type TapeInputs = Required<Pick<TapeFileOptions, 'now' | 'wallTime' | 'random' |
 
 /** `leadership` and `peers` are null for a tape that no other process shares. */
 export type RelayTape = {
-  readonly tape: TapeFile
+  readonly tape: StoredTape
   /** Whether this process writes the tape: now, and at every change. */
   readonly leadership: Observable<boolean> | null
-  readonly peers: Peers | null
+  readonly peers: PeerLogs | null
   readonly isCut: () => boolean
 }
 
@@ -33,7 +33,7 @@ export async function openTape({ config, metrics, onReset, onFailure, uptime, cl
   const onCommit = (seconds: number) => metrics.tapeCommitSeconds.observe(seconds)
   const options = { ...config.tape, onCommit, ...ports }
   if (!natsUrl) {
-    const tape = openSqliteTape(options)
+    const tape = openEmbeddedTape(options)
     measureTape(metrics, tape, ports.now)
     return { tape, leadership: null, peers: null, isCut: () => false }
   }
@@ -51,11 +51,11 @@ export async function openTape({ config, metrics, onReset, onFailure, uptime, cl
     send: (bytes) => stream.send(PEER_LOGS, bytes),
     listen: (receive) => stream.listen(PEER_LOGS, receive),
   }
-  const peers = mayLead ? new Peers(channel, clock) : null
+  const peers = mayLead ? new PeerLogs(channel, clock) : null
   return { tape, peers, leadership, isCut: () => tape.isCut }
 }
 
-function measureTape(metrics: Metrics, tape: TapeFile, now: () => number): void {
+function measureTape(metrics: Metrics, tape: StoredTape, now: () => number): void {
   metrics.tapeIsDurable.measureBy(() => (tape.isDurable ? 1 : 0))
   metrics.tapeRows.measureBy(() => tape.measure().rows)
   metrics.tapeBytes.measureBy(() => tape.measure().bytes)

@@ -1,12 +1,11 @@
-import { NEVER_SECONDS } from '../../lib/iso-time.ts'
-import { formatDecimal } from '../../protocol/decimal.ts'
-import type { DecodedEvent } from '../chain/logs/events.ts'
-import type { Log } from '../chain/logs/read-logs.ts'
+import { clampSeconds } from '../../lib/iso-time.ts'
+import type { DecodedEvent } from '../chain/logs/event-decoder.ts'
+import type { Log } from '../chain/logs/log-parser.ts'
 import { dropUnsealed, type KeyedPosition } from './chain-position.ts'
 import { addRecordChange, type RecordChange } from './list/record-changes.ts'
-import { addLogChange, dropUnsealedMultiplierChanges, MULTIPLIER_DECIMALS, type MultiplierChange } from './multiplier.ts'
+import { addLogChange, dropUnsealedMultiplierChanges, formatMultiplier, type MultiplierChange } from './multiplier-history.ts'
 import type { NavTiming } from './nav.ts'
-import { addPauseChange, dropUnsealedPauseChanges } from './pauses.ts'
+import { addPauseChange, dropUnsealedPauseChanges } from './pause-history.ts'
 import { type Token, withDerivedState } from './token.ts'
 
 export type TokenLog = { readonly log: Log; readonly decoded: DecodedEvent }
@@ -16,11 +15,6 @@ const changesToken = ({ decoded: { event } }: TokenLog): boolean => event !== 'T
 
 /** The contract's cap of a token without a cap. */
 const NO_CAP = 2n ** 128n - 1n
-
-export const formatMultiplier = (value: bigint): string => formatDecimal({ units: value, scale: MULTIPLIER_DECIMALS })
-
-/** Chain time in seconds. All times after the year 9999 become one number, which means never. */
-export const clampSeconds = (second: bigint): number => (second < BigInt(NEVER_SECONDS) ? Number(second) : NEVER_SECONDS)
 
 /** Null for a log that does not change the multiplier. `chainTime` counts if the log has no time. */
 export function multiplierChangeIn({ log, decoded }: TokenLog, chainTime: number | null): MultiplierChange | null {

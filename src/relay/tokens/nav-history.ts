@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util'
-import { formatDecimal } from '../../protocol/decimal.ts'
 import { type ChainPosition, isBefore } from './chain-position.ts'
 import { isInFuture, type NavReading, type NavTiming, navAt } from './nav.ts'
 
@@ -104,8 +103,6 @@ export function applySealedRounds(history: NavHistory, block: number, sealed: re
   const kept = removeRounds(history, new Set(unsealedKeys))
   return sealed.reduce((known, round) => addRound(known, { ...round, sealed: true }), kept)
 }
-
-export const priceOf = (answer: bigint, decimals: number): string => formatDecimal({ units: answer, scale: decimals })
 
 /** Without a feed, even an invalid reading of the list counts. Not stored, since the clock may reach a time in the future. */
 const isUsable = (listed: NavReading, { feed }: NavHistory, now: number): boolean => feed.length === 0 || hasValidPrice(listed, now)

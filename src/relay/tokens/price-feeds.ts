@@ -1,11 +1,11 @@
 import type { Hex } from '../../lib/hex.ts'
-import { NEVER_SECONDS } from '../../lib/iso-time.ts'
+import { clampSeconds, NEVER_SECONDS } from '../../lib/iso-time.ts'
+import { formatDecimal } from '../../protocol/decimal.ts'
 import type { FeedContractState } from '../chain/contracts/contract-reads.ts'
-import { decodeLog } from '../chain/logs/events.ts'
-import type { Log } from '../chain/logs/read-logs.ts'
-import type { FeedSetting } from '../config/feeds.ts'
-import { clampSeconds } from './apply-log.ts'
-import { priceOf, type Round } from './nav-history.ts'
+import { decodeLog } from '../chain/logs/event-decoder.ts'
+import type { Log } from '../chain/logs/log-parser.ts'
+import type { FeedSetting } from '../config/feed-settings.ts'
+import type { Round } from './nav-history.ts'
 
 /** The contract behind a proxy that publishes rounds. A later aggregator has a higher phase. */
 type Aggregator = { readonly address: Hex; readonly phase: number; readonly decimals: number }
@@ -47,6 +47,8 @@ export function roundFromLog(log: Log, aggregator: Pick<Aggregator, 'phase' | 'd
 
 export const roundFromCall = (result: FeedContractState): Round | null =>
   result.round && { ...roundFields(result.round, result), position: null, key: null, sealed: true }
+
+export const priceOf = (answer: bigint, decimals: number): string => formatDecimal({ units: answer, scale: decimals })
 
 const roundFields = (
   { answer, round, updatedAt }: NonNullable<FeedContractState['round']>,

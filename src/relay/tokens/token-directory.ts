@@ -27,7 +27,7 @@ const FUZZY_MATCH_BOUND_CHARS = 12
 const FUZZY_MATCH_BOUND_NAMES = 1_000
 
 /** Finds tokens by address, ISIN, symbol or former symbol, in any case and with or without the trailing `c`. */
-export class Directory {
+export class TokenDirectory {
   readonly #byAddress = new Map<string, Token>()
   readonly #byIsin = new NameIndex()
   readonly #bySymbol = new NameIndex()

@@ -2,10 +2,10 @@ import type { Hex } from '../../lib/hex.ts'
 import type { Nav, TokenRecord } from '../../protocol/fields.ts'
 import { parseSymbol } from './list/list-parser.ts'
 import { applyRecordChanges, type RecordChange } from './list/record-changes.ts'
-import { currentMultiplier, type MultiplierHistory, type MultiplierSource } from './multiplier.ts'
+import { currentMultiplier, type MultiplierHistory, type MultiplierSource } from './multiplier-history.ts'
 import type { NavReading, NavTiming } from './nav.ts'
 import { currentNav, type NavHistory } from './nav-history.ts'
-import { type PauseHistory, pausedAt } from './pauses.ts'
+import { type PauseHistory, pausedAt } from './pause-history.ts'
 
 /** The current state of a token. It follows from the histories, and is stored so that reads need not derive it. */
 type DerivedState = {

@@ -10,10 +10,10 @@ import { openMetrics } from '../metrics.ts'
 import { openServer, type Relay, type RelayOptions, tapePorts } from '../relay.ts'
 import { decodeBatch } from '../tape/batch-message.ts'
 import { Notes } from '../tape/notes.ts'
+import { openStoredTape, StoredTape } from '../tape/stored-tape.ts'
 import { type Entry, NotLeadingError } from '../tape/tape.ts'
-import { openTapeFile, TapeFile } from '../tape/tape-file.ts'
+import { TAPE_FILE_NAME } from '../tape/tape-database.ts'
 import { entryOf } from '../tape/tape-row.ts'
-import { TAPE_FILE_NAME } from '../tape/tape-schema.ts'
 import type { WorkerOrder, WorkerReport } from './worker-messages.ts'
 
 type GivenOptions = Pick<RelayOptions, 'log' | 'loadDocuments'>
@@ -30,7 +30,7 @@ export function runWorker(config: Config, given: GivenOptions): void {
 }
 
 /** A copy of the tape, kept up to date by the batches that the writing process sends. */
-class WorkerTape extends TapeFile {
+class WorkerTape extends StoredTape {
   override async append(): Promise<readonly Entry[]> {
     throw new NotLeadingError('another process writes the tape')
   }
@@ -108,7 +108,7 @@ class ServingWorker {
     if (source) await copyFile(source, join(dir, TAPE_FILE_NAME))
     const config = withUpstream(this.#config, upstream)
     const tapeOptions = { ...config.tape, dataDir: dir, ...tapePorts }
-    const tape = openTapeFile(tapeOptions, (database) => new WorkerTape(database, tapeOptions))
+    const tape = openStoredTape(tapeOptions, (database) => new WorkerTape(database, tapeOptions))
     this.#tape = tape
     const sharedUsage = new SharedUsage(usageFile, cluster.worker?.id ?? 0)
     this.#usage = sharedUsage

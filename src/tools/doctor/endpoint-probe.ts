@@ -1,6 +1,12 @@
+import {
+  type BatchAnswer,
+  type ParseAnswer,
+  parseBatch,
+  parseLogsResult,
+  parseResult,
+} from '../../relay/chain/rpc/answer-parser.ts'
 import { type BatchRequest, exchangeWith, REQUEST_TIMEOUT_MS, type RequestFn } from '../../relay/chain/rpc/endpoint-pool.ts'
 import type { JsonRpcRequest } from '../../relay/chain/rpc/request-text.ts'
-import { type BatchAnswer, type ParseAnswer, parseBatch, parseLogsResult, parseResult } from '../../relay/chain/rpc/rpc-answer.ts'
 import { UpstreamError } from '../../relay/chain/rpc/upstream-error.ts'
 import { reasonOf } from './finding.ts'
 

@@ -1,4 +1,4 @@
-import { BEHIND_BLOCKS } from '../../relay/chain/source/pending-block.ts'
+import { BEHIND_BLOCKS } from '../../relay/chain/source/pending-status.ts'
 import { counted, type Outcome, ok, warn } from './finding.ts'
 
 /** Newest block that an upstream showed at a time. */

@@ -2,15 +2,16 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Hex } from '../../lib/hex.ts'
 import { LOGS_RANGE_BOUND } from '../../protocol/json-rpc-methods.ts'
 import { poolQueries } from '../../relay/chain/pools/pool-queries.ts'
-import { BlockReader } from '../../relay/chain/rpc/block-reader.ts'
-import { isSealed, type SealedHeader } from '../../relay/chain/rpc/header.ts'
+import { isSealed, type SealedHeader } from '../../relay/chain/rpc/block-header.ts'
+import { ChainReader } from '../../relay/chain/rpc/chain-reader.ts'
 import { UpstreamError } from '../../relay/chain/rpc/upstream-error.ts'
-import { PageSize } from '../../relay/chain/sealed/page-size.ts'
-import { noPendingMemory, type PendingMemory } from '../../relay/chain/source/pending-block.ts'
+import { PageSize } from '../../relay/chain/sealed/backfill-pages.ts'
+import { noPendingMemory, type PendingMemory } from '../../relay/chain/source/pending-status.ts'
 import { type PollResult, pollPending, readLatest } from '../../relay/chain/source/polls.ts'
-import { initialState, NO_PENDING_MIN_POLLS, STALE_HEAD_MS } from '../../relay/chain/source/source-state.ts'
+import { STALE_HEAD_MS } from '../../relay/chain/source/source-decisions.ts'
+import { initialState, NO_PENDING_MIN_POLLS } from '../../relay/chain/source/source-evidence.ts'
 import type { Config } from '../../relay/config/config.ts'
-import type { PoolSetting } from '../../relay/config/pools.ts'
+import type { PoolSetting } from '../../relay/config/pool-settings.ts'
 import type { EndpointProbe } from './endpoint-probe.ts'
 import { counted, fail, noPendingAdvice, type Outcome, ok, skip, timeUp, warn } from './finding.ts'
 import { ANY_ADDRESS } from './socket-probe.ts'
@@ -25,7 +26,7 @@ type RpcCheckInputs = {
 }
 
 type CheckContext = RpcCheckInputs & {
-  readonly reader: BlockReader
+  readonly reader: ChainReader
   readonly latest: SealedHeader
   readonly tokens: readonly Hex[]
 }
@@ -226,7 +227,7 @@ const rangeAdvice = ({ kind }: UpstreamError, blocks: number): string =>
     : `the relay reads missed blocks in pages of ${blocks} instead of ${LOGS_RANGE_BOUND}: slower after an interruption`
 
 export async function runRpcChecks(inputs: RpcCheckInputs, report: (name: string, outcome: Outcome) => void): Promise<void> {
-  const reader = new BlockReader(inputs.probe.request)
+  const reader = new ChainReader(inputs.probe.request)
   const run = async (names: readonly CheckName[], context: CheckContext) => {
     const outcomes = await Promise.all(
       names.map((name) => rpcChecks[name](context).catch((failure: unknown) => refusalOutcome(name, failure, inputs.deadline))),

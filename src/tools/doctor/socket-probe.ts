@@ -2,9 +2,9 @@ import { z } from 'zod'
 import type { Hex } from '../../lib/hex.ts'
 import { parseShallowJson } from '../../lib/json.ts'
 import { type LinkSignal, SubscriptionSocket } from '../../relay/chain/link/subscription-socket.ts'
-import { readLogs } from '../../relay/chain/logs/read-logs.ts'
-import { ChainIdentity } from '../../relay/chain/rpc/chain-id.ts'
-import { Header, isSealed } from '../../relay/chain/rpc/header.ts'
+import { parseLogs } from '../../relay/chain/logs/log-parser.ts'
+import { Header, isSealed } from '../../relay/chain/rpc/block-header.ts'
+import { ChainIdentity } from '../../relay/chain/rpc/chain-identity.ts'
 import { type NamedOutcome, type Outcome, ok, reasonOf, skip, warn } from './finding.ts'
 import type { SeenHead } from './head-lag.ts'
 import type { Trial } from './source-trial.ts'
@@ -104,7 +104,7 @@ class SocketRecord {
       this.#learn({ subscribed: signal.subscription })
     } else if (signal.type === 'log' && signal.subscription === 'pendingLogs') {
       const sinceMs = Math.round(performance.now() - (this.#subscribedAt ?? performance.now()))
-      this.#learn({ pushedLogs: pushedLogs + readLogs(signal.log).logs.length, firstLogMs: firstLogMs ?? sinceMs })
+      this.#learn({ pushedLogs: pushedLogs + parseLogs(signal.log).logs.length, firstLogMs: firstLogMs ?? sinceMs })
     }
   }
 
@@ -119,7 +119,7 @@ class SocketRecord {
     if (this.#report.shape !== null) return
     const result = Pushed.safeParse(parseShallowJson(json)).data?.params.result
     if (Array.isArray(result)) this.#learn({ shape: 'list' })
-    else if (result !== undefined && readLogs(result).logs.length > 0) this.#learn({ shape: 'one' })
+    else if (result !== undefined && parseLogs(result).logs.length > 0) this.#learn({ shape: 'one' })
   }
 
   #learn(news: Partial<SocketReport>): void {

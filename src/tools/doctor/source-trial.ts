@@ -1,7 +1,7 @@
 import { concat, from, NEVER, type SchedulerLike } from 'rxjs'
 import type { Hex } from '../../lib/hex.ts'
 import type { SourceName, SourceReason } from '../../protocol/fields.ts'
-import { ChainIdentity } from '../../relay/chain/rpc/chain-id.ts'
+import { ChainIdentity } from '../../relay/chain/rpc/chain-identity.ts'
 import { EndpointPool } from '../../relay/chain/rpc/endpoint-pool.ts'
 import { type ChainEvent, sourceFromNow } from '../../relay/chain/source/source.ts'
 import { sourceSettingsOf } from '../../relay/chain/source/source-settings.ts'

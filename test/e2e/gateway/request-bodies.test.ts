@@ -7,11 +7,11 @@ import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import { type NodeRoute, openApp } from '../../../src/relay/edge/http/http-app.ts'
 import { listen } from '../../../src/relay/edge/http/http-server.ts'
 import { ByteBudget } from '../../../src/relay/edge/limits/byte-budget.ts'
-import { RateLimiter } from '../../../src/relay/gateway/rate-limit.ts'
+import { RateLimiter } from '../../../src/relay/gateway/rate-limiter.ts'
 import { RpcHttpHandler } from '../../../src/relay/gateway/rpc-http-handler.ts'
 import { formatRequest, openRawConnection } from '../../integration/http/raw-connection.ts'
 import { createTempFolder } from '../../support/child-program.ts'
-import { openAnswers } from '../../unit/relay/gateway/answers-fixture.ts'
+import { openAnswers } from '../../unit/relay/gateway/shared-answers-fixture.ts'
 import { answerSummary, expectNoUpstreamRequests, post, quietStackForFile } from './raw-rpc-requests.ts'
 
 const BODY_BOUND_BYTES = 2 ** 19

@@ -7,13 +7,13 @@ import { WebSocketServer } from 'ws'
 import { ByteBudget } from '../../../src/relay/edge/limits/byte-budget.ts'
 import { ConnectionLimits } from '../../../src/relay/edge/limits/connection-limits.ts'
 import { ServerWebSocket } from '../../../src/relay/edge/transport/websocket-outlet.ts'
-import { Answers } from '../../../src/relay/gateway/answers.ts'
 import { ChainState } from '../../../src/relay/gateway/chain-state.ts'
-import { RateLimiter } from '../../../src/relay/gateway/rate-limit.ts'
+import { RateLimiter } from '../../../src/relay/gateway/rate-limiter.ts'
 import { RpcSockets } from '../../../src/relay/gateway/rpc-sockets.ts'
+import { SharedAnswers } from '../../../src/relay/gateway/shared-answers.ts'
 import { Subscriptions } from '../../../src/relay/gateway/subscriptions/subscriptions.ts'
 import { apple, pendingLog } from '../../unit/relay/chain/node-json.ts'
-import { headEvent, pendingLogEvent, readNodeLog } from '../../unit/relay/gateway/subscriptions/log-feed-fixture.ts'
+import { headEvent, pendingLogEvent, readNodeLog } from '../../unit/relay/gateway/subscriptions/log-notifier-fixture.ts'
 
 const MEBIBYTE = 2 ** 20
 const ANSWER_BYTES = 15 * MEBIBYTE
@@ -25,7 +25,7 @@ async function openRpcSockets(maxClients = 10) {
   let now = 0
   const uptime = () => now
   const chainState = new ChainState()
-  const answers = new Answers({
+  const answers = new SharedAnswers({
     forward: async () => Buffer.from(`"0x${'5'.repeat(ANSWER_BYTES)}"`),
     ...{ forwardReceipts: null, chainState, chainId: () => 1, redact: (text: string) => text, uptime },
   })

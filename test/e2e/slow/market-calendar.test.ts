@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { expect, it } from 'vitest'
-import { MarketCalendar } from '../../../src/relay/market/calendar.ts'
+import { MarketCalendar } from '../../../src/relay/market/market-calendar.ts'
 
 /**
  * Others judge the calendar, day by day. QuantLib (Debian's 1.29) knows the holidays of the New York Stock

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { Hex } from '../../../src/lib/hex.ts'
 import type { ChainEvent } from '../../../src/relay/chain/source/source.ts'
-import { LogFeed } from '../../../src/relay/gateway/subscriptions/log-feed.ts'
-import { SubscriberIndex } from '../../../src/relay/gateway/subscriptions/subscriber-index.ts'
-import { restartPointNote } from '../../../src/relay/ingest/restore.ts'
+import { LogNotifier } from '../../../src/relay/gateway/subscriptions/log-notifier.ts'
+import { SubscriptionGroups } from '../../../src/relay/gateway/subscriptions/subscription-groups.ts'
+import { restartPointNote } from '../../../src/relay/ingest/restore-state.ts'
 import { tokenNotes } from '../../../src/relay/tape/notes.ts'
 import type { PlacedLog } from '../simulated-block.ts'
 import type { Completeness } from './completeness.ts'
@@ -43,7 +43,7 @@ export class RpcNotifications implements Law {
   readonly #context: LawContext
   readonly #tokens: ListedTokens
   readonly #completeness: Completeness
-  #logFeed: LogFeed | null = null
+  #logNotifier: LogNotifier | null = null
   /** What was sent in this run and not removed, for each kind of subscription. */
   #currentLogs: Readonly<Record<SubscriptionKind, Map<string, NotificationSchema>>> = { pendingLogs: new Map(), logs: new Map() }
   #firstBlock: number | null = null
@@ -58,23 +58,23 @@ export class RpcNotifications implements Law {
   }
 
   onRelayStart(): void {
-    const subscribers = new SubscriberIndex()
+    const subscribers = new SubscriptionGroups()
     const { tape } = this.#context
     const state = (address: Hex) => tape().note(tokenNotes.at(address))?.state
-    this.#logFeed = new LogFeed({ subscribers, isListed: (address) => (state(address) ?? 'delisted') !== 'delisted' })
+    this.#logNotifier = new LogNotifier({ subscribers, isListed: (address) => (state(address) ?? 'delisted') !== 'delisted' })
     this.#currentLogs = { pendingLogs: new Map(), logs: new Map() }
     this.#firstBlock = null
     this.#settledBefore = tape().note(restartPointNote)?.block ?? -1
     for (const kind of kinds) {
       const notify = (notice: { bytes(id: string, encode: (text: string) => Buffer): Buffer }) =>
         this.#checkNotification(kind, NotificationSchema.parse(JSON.parse(String(notice.bytes('', Buffer.from)))).params.result)
-      subscribers.add({ kind, subscriber: { id: '', notify }, ...this.#logFeed.subscriptionStart }, {})
+      subscribers.add({ kind, subscriber: { id: '', notify }, ...this.#logNotifier.subscriptionStart }, {})
     }
   }
 
   receive(event: ChainEvent): void {
     if (event.type === 'head' && event.sealed !== null) this.#firstBlock ??= event.sealed
-    this.#logFeed?.receive(event)
+    this.#logNotifier?.receive(event)
   }
 
   onEnd(recovered: boolean): void {

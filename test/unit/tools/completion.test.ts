@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
-import { settingFlags } from '../../../src/relay/config/setting-flags.ts'
+import { settingFlags } from '../../../src/relay/config/serve-command-line.ts'
 
 const run = (file: string, args: readonly string[]): string => execFileSync(file, args, { encoding: 'utf8' })
 const stocktape = (...args: readonly string[]): string => run(process.execPath, ['src/main.ts', ...args])

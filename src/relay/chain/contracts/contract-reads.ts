@@ -1,9 +1,9 @@
 import { parseAbiParameters, toFunctionSelector } from 'viem/utils'
 import { type Hex, quantity, readHex, toWord, WORD_CHARS } from '../../../lib/hex.ts'
 import { abiDecoder, addressFromWord, isAddressWord } from '../logs/abi-decoder.ts'
-import { BlockReader } from '../rpc/block-reader.ts'
+import { type Header, isSealed } from '../rpc/block-header.ts'
+import { ChainReader } from '../rpc/chain-reader.ts'
 import type { RequestFn } from '../rpc/endpoint-pool.ts'
-import { type Header, isSealed } from '../rpc/header.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
 
 /** A settled block; the hash is null if it was never read. */
@@ -101,7 +101,7 @@ export async function readToken(request: RequestFn, address: Hex, { number, hash
   const to = effectiveAt ? await tokenMethods.newUIMultiplier(request, address, block) : null
   const paused = await tokenMethods.pausedFeatures(request, address, block)
   // The header is read after the calls, since the node may replace the block between them.
-  const header = await new BlockReader(request).header(number)
+  const header = await new ChainReader(request).header(number)
   if (!isSealed(header)) throw new UpstreamError('behind', `block ${number} is gone, or not there yet`)
   if (hash !== null && header.hash !== hash) return null
   const scheduled = effectiveAt && to !== null ? scheduledAt(header, { to, effectiveAt }) : null

@@ -3,7 +3,7 @@ import { WebSocket } from 'ws'
 import { z } from 'zod'
 import { type Hex, readQuantity } from '../../../lib/hex.ts'
 import { parseShallowJson } from '../../../lib/json.ts'
-import type { ChainIdentity } from '../rpc/chain-id.ts'
+import type { ChainIdentity } from '../rpc/chain-identity.ts'
 import { requestText } from '../rpc/request-text.ts'
 import { classifyHandshake } from '../rpc/upstream-error.ts'
 

@@ -1,6 +1,6 @@
 import type { Hex } from '../../../lib/hex.ts'
-import type { DecodedEvent } from './events.ts'
-import type { Log } from './read-logs.ts'
+import type { DecodedEvent } from './event-decoder.ts'
+import type { Log } from './log-parser.ts'
 
 /** A decoded log, with additions from other logs of its transaction. */
 export type DecodedLog = {

@@ -2,8 +2,8 @@ import { concat, keccak256, numberToHex } from 'viem/utils'
 import { type Hex, readHex, WORD_CHARS } from '../../../lib/hex.ts'
 import { formatDecimal } from '../../../protocol/decimal.ts'
 import { addressFromWord, isAddressWord } from '../logs/abi-decoder.ts'
+import type { BatchAnswer } from '../rpc/answer-parser.ts'
 import type { BatchRequest } from '../rpc/endpoint-pool.ts'
-import type { BatchAnswer } from '../rpc/rpc-answer.ts'
 import { isToken0, type Pool, type PoolState, poolAccount, SQRT_PRICE_BOUNDS } from './pool.ts'
 
 /** State of a pool in a block, or why it cannot be read. */

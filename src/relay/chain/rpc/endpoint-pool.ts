@@ -3,13 +3,13 @@ import { readQuantity } from '../../../lib/hex.ts'
 import { failureReason, hostOf, readResponseBody, splitCredentials } from '../../../lib/http-fetch.ts'
 import { chunk } from '../../../lib/turns.ts'
 import { isCallMethod, type Method, type NodeMethod, type NodeParams, type Params } from '../../../protocol/json-rpc-methods.ts'
-import type { ChainIdentity } from './chain-id.ts'
+import { type BatchAnswer, type ParseAnswer, parseBatch, parseLogsResult, parseRawResult, parseResult } from './answer-parser.ts'
+import type { ChainIdentity } from './chain-identity.ts'
 import { RequestSocket } from './request-socket.ts'
 import { type JsonRpcRequest, requestText } from './request-text.ts'
-import { type BatchAnswer, type ParseAnswer, parseBatch, parseLogsResult, parseRawResult, parseResult } from './rpc-answer.ts'
 import { UpstreamError, type UpstreamErrorKind } from './upstream-error.ts'
 
-/** Sends one JSON-RPC request, and returns the result. A long list of logs is a `LongList`. */
+/** Sends one JSON-RPC request, and returns the result. A long list of logs is a `UnparsedLogs`. */
 export type RequestFn = <Q extends NodeMethod>(method: Q, params: NodeParams<Q>, signal?: AbortSignal) => Promise<unknown>
 
 export type BatchRequest = { readonly [Q in NodeMethod]: { readonly method: Q; readonly params: NodeParams<Q> } }[NodeMethod]

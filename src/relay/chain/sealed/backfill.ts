@@ -1,22 +1,14 @@
 import { wait } from '../../../lib/async-loop.ts'
 import type { Hex } from '../../../lib/hex.ts'
-import type { Log } from '../logs/read-logs.ts'
+import type { Log } from '../logs/log-parser.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
+import { type BlockRange, blockFromLogs, PageSize, rangesAround, splitIntoBatches } from './backfill-pages.ts'
 import type { BackfillRange, BackfillRanges } from './backfill-ranges.ts'
-import {
-  addressesToQuery,
-  readBlock,
-  readHeader,
-  readLogs,
-  reportPartial,
-  type SealedBlock,
-  type SettlementContext,
-  settleableLogs,
-} from './block-logs.ts'
+import { addressesToQuery, readBlock, readHeader, readLogs, reportPartial, settleableLogs } from './block-logs.ts'
 import { binarySearch } from './block-search.ts'
-import { type BlockRange, blockFromLogs, PageSize, rangesAround, splitIntoBatches } from './page-size.ts'
 import type { RecentBlocks } from './recent-blocks.ts'
-import { RetryCounter } from './retry-counter.ts'
+import { RetryPolicy } from './retry-policy.ts'
+import type { SealedBlock, SettlementContext } from './settlement-types.ts'
 
 /** Retries of an unanswered page before a smaller one is tried. */
 const UNREACHABLE_RETRIES_BOUND = 3
@@ -31,7 +23,7 @@ type Options = SettlementContext & { readonly ranges: BackfillRanges; readonly r
 /** Reads ranges of old blocks, in pages that the node accepts. Settling reads the newest blocks in parallel. */
 export class Backfill {
   readonly #options: Options
-  readonly #retries = new RetryCounter()
+  readonly #retries = new RetryPolicy()
   readonly #pageSize = new PageSize()
 
   constructor(options: Options) {

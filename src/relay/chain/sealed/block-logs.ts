@@ -1,76 +1,11 @@
-import type { SchedulerLike } from 'rxjs'
 import type { Hex } from '../../../lib/hex.ts'
+import type { Log, Logs } from '../logs/log-parser.ts'
 import { addressSetOf } from '../logs/memoized-address-set.ts'
-import type { Log, Logs } from '../logs/read-logs.ts'
-import type { BlockReader } from '../rpc/block-reader.ts'
-import type { ConfirmChain } from '../rpc/endpoint-pool.ts'
-import { isSealed, type SealedHeader } from '../rpc/header.ts'
+import { isSealed, type SealedHeader } from '../rpc/block-header.ts'
+import type { ChainReader } from '../rpc/chain-reader.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
 import type { BackfillRanges } from './backfill-ranges.ts'
-import type { Cursor } from './recent-blocks.ts'
-
-/** A published pre-confirmed log, until the settling of its block confirms or retracts it. */
-export type OpenKey = { readonly key: string; readonly address: Hex; readonly tx: Hex }
-
-/** The ledger's published keys, for settling. */
-export interface OpenKeys {
-  /** The open keys of a block, or its sealed keys that the ledger still has. */
-  at(block: number): readonly OpenKey[]
-  /** Blocks with published keys: open ones, or sealed ones that a reorganisation may have removed. */
-  publishedBlocksBetween(from: number, to: number): readonly number[]
-  /** Blocks with keys that the previous run sealed, in order. */
-  readonly sealedInPreviousRun: readonly Cursor[]
-}
-
-export type SealedBlock = {
-  readonly number: number
-  readonly hash: Hex
-  /** In seconds. */
-  readonly timestamp: number | null
-  readonly logs: readonly Log[]
-  /** Whose logs were read. */
-  readonly addresses: readonly Hex[]
-  /** `backfill` for a block that was sealed during an outage. */
-  readonly via: 'sealed' | 'backfill'
-  /** True if some logs cannot be read. Then a log that `logs` lacks may exist, and a hole was reported before. */
-  readonly isPartial?: true
-}
-
-/** Events of settling, in chain order except for backfill. */
-export type SettlementEvent =
-  | {
-      readonly type: 'sealed'
-      readonly blocks: readonly SealedBlock[]
-      /** No block up to this one can have pre-confirmed logs any more. */
-      readonly newest: number
-      /** All blocks up to this one are settled. */
-      readonly cursor: Cursor
-      /** A restart continues after this block. It may be below the cursor, to settle again blocks that may gain logs. */
-      readonly restartCursor: Cursor
-    }
-  | {
-      readonly type: 'hole'
-      readonly blocks: { readonly from: number; readonly to: number }
-      readonly reason: string
-      readonly cursor: Cursor
-      readonly restartCursor: Cursor
-    }
-  /** A reorganisation may have removed this block and all above. Unless it is only suspected, they are settled again. */
-  | { readonly type: 'reorg'; readonly from: number; readonly isSuspected?: true }
-  | { readonly type: 'unreadable'; readonly count: number }
-
-/** Inputs and outputs of settling and backfill. */
-export type SettlementContext = {
-  readonly node: BlockReader
-  readonly confirmChain: ConfirmChain
-  readonly openKeys: OpenKeys
-  /** The listed tokens. Each change makes a new array. */
-  readonly addresses: () => readonly Hex[]
-  readonly clock: SchedulerLike
-  readonly warn: (kind: string, detail: unknown) => void
-  readonly emit: (event: SettlementEvent) => void
-  readonly signal: AbortSignal
-}
+import type { OpenKey, SealedBlock, SettlementContext } from './settlement-types.ts'
 
 export type BlockReading = Logs & {
   readonly header: SealedHeader
@@ -131,7 +66,7 @@ export function addressesToQuery(listed: readonly Hex[], openKeys: readonly Open
 }
 
 /** Fails if the node does not have the block. */
-export async function readHeader(node: BlockReader, number: number, signal: AbortSignal): Promise<SealedHeader> {
+export async function readHeader(node: ChainReader, number: number, signal: AbortSignal): Promise<SealedHeader> {
   const header = await node.header(number, signal)
   if (!isSealed(header) || header.number !== number) throw new UpstreamError('behind', `no block ${number} yet`)
   return header
@@ -139,7 +74,7 @@ export async function readHeader(node: BlockReader, number: number, signal: Abor
 
 /** Reads by hash if the node supports it. */
 export async function readLogs(
-  node: BlockReader,
+  node: ChainReader,
   header: SealedHeader,
   addresses: readonly Hex[],
   signal: AbortSignal,
@@ -154,7 +89,7 @@ export async function readLogs(
 
 /** A lagging node returns no logs for a block that it lacks, so it must also return the header with our hash. */
 async function readLogsByNumber(
-  node: BlockReader,
+  node: ChainReader,
   { number, hash }: SealedHeader,
   addresses: readonly Hex[],
   signal: AbortSignal,
@@ -178,7 +113,7 @@ function isRetracting({ logs, unreadable }: Logs, published: readonly OpenKey[])
 
 /** Logs that the answer lacks are gone if the block lacks their transaction. Otherwise the answer may be of a lagging node. */
 async function checkMissing(
-  node: BlockReader,
+  node: ChainReader,
   { number, hash }: SealedHeader,
   { logs }: Logs,
   openKeys: readonly OpenKey[],

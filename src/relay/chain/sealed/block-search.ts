@@ -1,7 +1,8 @@
-import type { BlockReader } from '../rpc/block-reader.ts'
-import { isSealed, type SealedHeader } from '../rpc/header.ts'
+import { isSealed, type SealedHeader } from '../rpc/block-header.ts'
+import type { ChainReader } from '../rpc/chain-reader.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
-import { type Cursor, DEPTH_BOUND_BLOCKS, type RecentBlocks } from './recent-blocks.ts'
+import { DEPTH_BOUND_BLOCKS } from './block-bounds.ts'
+import type { Cursor, RecentBlocks } from './recent-blocks.ts'
 
 /** Least depth of a rollback if no recent block is canonical and no safe block is known. */
 const DEEP_ROLLBACK_BLOCKS = 64
@@ -22,7 +23,7 @@ type RollbackTarget = { readonly to: Cursor; readonly lost: { readonly from: num
 
 /** Finds the block to roll back to, after our block `number` was replaced. */
 export async function findRollbackTarget(
-  node: BlockReader,
+  node: ChainReader,
   recentBlocks: RecentBlocks,
   { number, safe }: { readonly number: number; readonly safe: number },
   signal: AbortSignal,
@@ -43,14 +44,14 @@ export async function findRollbackTarget(
 }
 
 /** The highest canonical block of known hash; 0 if none is canonical. Searches first the blocks that the node surely has. */
-async function findHighestCanonical(node: BlockReader, blocks: readonly Cursor[], from: number, signal: AbortSignal) {
+async function findHighestCanonical(node: ChainReader, blocks: readonly Cursor[], from: number, signal: AbortSignal) {
   const first = blocks.findIndex(({ number }) => number >= from)
   const [below, above] = first < 0 ? [blocks, []] : [blocks.slice(0, first), blocks.slice(first)]
   return (await highestCanonical(node, above, signal)) || highestCanonical(node, below, signal)
 }
 
 /** The highest of these blocks, in ascending order, that is still canonical; 0 if none is. */
-async function highestCanonical(node: BlockReader, blocks: readonly Cursor[], signal: AbortSignal): Promise<number> {
+async function highestCanonical(node: ChainReader, blocks: readonly Cursor[], signal: AbortSignal): Promise<number> {
   const isReplaced = async (index: number) => {
     const block = blocks[index]
     return block !== undefined && (await node.header(block.number, signal))?.hash !== block.hash
@@ -60,7 +61,7 @@ async function highestCanonical(node: BlockReader, blocks: readonly Cursor[], si
 
 /** Finds a canonical block below `number`, or null. It may be below the fork point: settling a block again publishes nothing. */
 export async function findForkPoint(
-  node: BlockReader,
+  node: ChainReader,
   recentBlocks: RecentBlocks,
   number: number,
   signal: AbortSignal,
@@ -82,14 +83,14 @@ export async function findForkPoint(
 }
 
 /** The first block of a range that the node has, or else the last block of the range. */
-async function firstAvailable(node: BlockReader, from: number, to: number, signal: AbortSignal): Promise<number> {
+async function firstAvailable(node: ChainReader, from: number, to: number, signal: AbortSignal): Promise<number> {
   const isAvailable = async (number: number) => (await node.header(number, signal)) !== null
   return (await isAvailable(from)) ? from : binarySearch(from, to, isAvailable)
 }
 
 /** The first block, from `from`, that is no older than `boundMs`, in chain time before `head`. */
 export async function firstWithinAge(
-  node: BlockReader,
+  node: ChainReader,
   from: number,
   head: SealedHeader,
   boundMs: number,

@@ -1,12 +1,12 @@
 import { exhaustMap, type Observable, type SchedulerLike, timer } from 'rxjs'
 import { observe } from '../../../lib/async-loop.ts'
-import type { BlockReader } from '../rpc/block-reader.ts'
-import { isSealed, type SealedHeader } from '../rpc/header.ts'
+import { isSealed, type SealedHeader } from '../rpc/block-header.ts'
+import type { ChainReader } from '../rpc/chain-reader.ts'
 
 export type FinalityEvent = { readonly type: 'finality'; readonly stage: 'safe' | 'finalized'; readonly block: SealedHeader }
 
 type Options = {
-  readonly node: BlockReader
+  readonly node: ChainReader
   readonly pollIntervalMs: number
   readonly published: { readonly safe: number | null; readonly finalized: number | null }
   readonly clock: SchedulerLike

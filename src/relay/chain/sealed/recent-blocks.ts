@@ -1,10 +1,6 @@
 import { BoundedMap } from '../../../lib/bounded-map.ts'
 import type { Hex } from '../../../lib/hex.ts'
-
-/** Number of kept blocks. A deeper reorganisation goes back to the safe block, or to the first settled block. */
-export const RECENT_BLOCKS_BOUND = 1_024
-/** Depth of the deepest rollback, even if the last safe block is older. */
-export const DEPTH_BOUND_BLOCKS = 4_096
+import { DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from './block-bounds.ts'
 
 /** A block of the sealed chain; the hash is null if it was never read. */
 export type Cursor = { readonly number: number; readonly hash: Hex | null }

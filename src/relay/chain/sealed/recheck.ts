@@ -3,7 +3,7 @@ import { WakeUp } from '../../../lib/async-loop.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import { chunk } from '../../../lib/turns.ts'
 import { addressSetOf } from '../logs/memoized-address-set.ts'
-import type { BlockReader } from '../rpc/block-reader.ts'
+import type { ChainReader } from '../rpc/chain-reader.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
 import type { RecentBlocks } from './recent-blocks.ts'
 
@@ -19,7 +19,7 @@ const MIN_BLOCKS = 4
 const RANGE_BOUND_BLOCKS = 128
 
 type Options = {
-  readonly node: BlockReader
+  readonly node: ChainReader
   readonly recentBlocks: RecentBlocks
   readonly addresses: () => readonly Hex[]
   readonly clock: SchedulerLike
@@ -130,7 +130,7 @@ type Comparison = {
 }
 
 async function compareCounts(
-  node: BlockReader,
+  node: ChainReader,
   recentBlocks: RecentBlocks,
   blocks: readonly number[],
   addresses: readonly Hex[],

@@ -1,11 +1,11 @@
-import { isSealed } from '../rpc/header.ts'
+import { isSealed } from '../rpc/block-header.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
 import type { BackfillRanges } from './backfill-ranges.ts'
-import type { SettlementContext } from './block-logs.ts'
 import { findRollbackTarget } from './block-search.ts'
-import type { HeadTracker } from './heads.ts'
+import type { HeadTracker } from './head-tracker.ts'
 import type { Cursor, RecentBlocks } from './recent-blocks.ts'
 import type { Recheck } from './recheck.ts'
+import type { SettlementContext } from './settlement-types.ts'
 
 type Options = Pick<SettlementContext, 'node' | 'confirmChain' | 'clock' | 'warn' | 'emit' | 'signal'> & {
   readonly recentBlocks: RecentBlocks

@@ -1,23 +1,16 @@
 import type { WakeUp } from '../../../lib/async-loop.ts'
-import type { SealedHeader } from '../rpc/header.ts'
+import type { SealedHeader } from '../rpc/block-header.ts'
 import { UpstreamError, type UpstreamErrorKind } from '../rpc/upstream-error.ts'
 import type { BackfillRanges } from './backfill-ranges.ts'
-import {
-  type BlockReading,
-  readBlock,
-  readHeader,
-  reportPartial,
-  type SealedBlock,
-  type SettlementContext,
-  settleableLogs,
-} from './block-logs.ts'
+import { type BlockReading, readBlock, readHeader, reportPartial, settleableLogs } from './block-logs.ts'
 import { firstWithinAge } from './block-search.ts'
-import type { HeadTracker } from './heads.ts'
+import type { HeadTracker } from './head-tracker.ts'
 import type { Outage } from './outage.ts'
 import type { Cursor, RecentBlocks } from './recent-blocks.ts'
 import type { Recheck } from './recheck.ts'
 import { resolveDispute, rollBackIfReplaced } from './reorg.ts'
-import { RetryCounter } from './retry-counter.ts'
+import { RetryPolicy } from './retry-policy.ts'
+import type { SealedBlock, SettlementContext } from './settlement-types.ts'
 
 /** So many of the newest blocks are settled one by one. Backfill reads older ones in ranges. */
 const NEWEST_BLOCKS = 64
@@ -48,7 +41,7 @@ type UnreadableBlock = Pick<BlockReading, 'header' | 'listed'> & { readonly hole
 /** Settles blocks from the newest settled one to the target head. */
 export class Settling {
   readonly #options: Options
-  readonly #retries = new RetryCounter()
+  readonly #retries = new RetryPolicy()
   /** Whether the last step settled a block again. New blocks must not wait for several such steps. */
   #hasResettled = false
 
@@ -108,7 +101,7 @@ export class Settling {
     const numbers = Array.from({ length: count }, (_, index) => first + index)
     // The counted failures concern the first block, so they must not decide about the others.
     const readings = await Promise.allSettled(
-      numbers.map((number) => this.#read(number, number === first ? this.#retries : new RetryCounter())),
+      numbers.map((number) => this.#read(number, number === first ? this.#retries : new RetryPolicy())),
     )
     for (const reading of readings) {
       if (reading.status === 'rejected') throw reading.reason
@@ -121,7 +114,7 @@ export class Settling {
     }
   }
 
-  async #read(number: number, retries: RetryCounter): Promise<BlockReading | UnreadableBlock> {
+  async #read(number: number, retries: RetryPolicy): Promise<BlockReading | UnreadableBlock> {
     const { node, heads, addresses, signal } = this.#options
     const announced = heads.announced(number)
     const isPushed = announced?.isPushed === true

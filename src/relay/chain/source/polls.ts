@@ -1,10 +1,11 @@
 import type { Hex } from '../../../lib/hex.ts'
-import type { Logs } from '../logs/read-logs.ts'
-import type { BlockReader } from '../rpc/block-reader.ts'
-import { type Header, isSealed, type SealedHeader } from '../rpc/header.ts'
+import type { Logs } from '../logs/log-parser.ts'
+import { type Header, isSealed, type SealedHeader } from '../rpc/block-header.ts'
+import type { ChainReader } from '../rpc/chain-reader.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
-import { fingerprintOf, judgePending, type PendingMemory } from './pending-block.ts'
-import { isSealedOnly, type SourceState } from './source-state.ts'
+import { fingerprintOf, judgePending, type PendingMemory } from './pending-status.ts'
+import { isSealedOnly } from './source-decisions.ts'
+import type { SourceState } from './source-evidence.ts'
 
 /** The results of a poll, in this order. */
 export type PollResult =
@@ -18,7 +19,7 @@ export type PollResult =
   | { readonly type: 'covered'; readonly addresses: readonly Hex[]; readonly memory: PendingMemory | null }
 
 type PollInputs = {
-  readonly node: BlockReader
+  readonly node: ChainReader
   readonly state: SourceState
   readonly memory: PendingMemory
   readonly addresses: readonly Hex[]
@@ -69,7 +70,7 @@ export async function pollPending(inputs: PollInputs, wanted: 'none' | 'of_chang
 }
 
 /** A node that does not support the `pending` tag refuses it. */
-async function readPending(node: BlockReader, signal: AbortSignal): Promise<Header | 'refused' | null> {
+async function readPending(node: ChainReader, signal: AbortSignal): Promise<Header | 'refused' | null> {
   try {
     return await node.header('pending', signal)
   } catch (failure) {
@@ -78,7 +79,7 @@ async function readPending(node: BlockReader, signal: AbortSignal): Promise<Head
   }
 }
 
-export async function readLatest(node: BlockReader, signal?: AbortSignal): Promise<SealedHeader> {
+export async function readLatest(node: ChainReader, signal?: AbortSignal): Promise<SealedHeader> {
   const latest = await node.header('latest', signal)
   if (!isSealed(latest)) throw new UpstreamError('unreadable', 'no latest block')
   return latest

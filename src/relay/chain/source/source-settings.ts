@@ -1,7 +1,7 @@
 import type { SchedulerLike } from 'rxjs'
 import type { Config } from '../../config/config.ts'
-import { link } from '../link/link.ts'
-import type { ChainIdentity } from '../rpc/chain-id.ts'
+import { reconnectingLink } from '../link/reconnecting-link.ts'
+import type { ChainIdentity } from '../rpc/chain-identity.ts'
 import type { SourceOptions } from './source.ts'
 
 type SourceSettingsInputs = {
@@ -23,7 +23,7 @@ export type SourceSettings = Pick<
 export function sourceSettingsOf({ config, ...ports }: SourceSettingsInputs): SourceSettings {
   const { upstreamWsUrl: urls, pendingPollMs, silenceMs, finalityPollMs, backfillLimitMs } = config
   return {
-    link: urls.length === 0 ? null : (inputs) => link({ ...inputs, urls, ...ports }),
+    link: urls.length === 0 ? null : (inputs) => reconnectingLink({ ...inputs, urls, ...ports }),
     linkCount: urls.length,
     ...{ pendingPollMs, silenceMs, finalityPollMs, backfillLimitMs },
   }

@@ -1,17 +1,18 @@
 import type { Hex } from '../../../lib/hex.ts'
 import type { SourceName, SourceReason } from '../../../protocol/fields.ts'
 import type { LinkSignal } from '../link/subscription-socket.ts'
+import { type Log, type Logs, parseLogs } from '../logs/log-parser.ts'
 import { addressSetOf } from '../logs/memoized-address-set.ts'
-import { type Log, type Logs, readLogs } from '../logs/read-logs.ts'
-import { Header, isSealed, type SealedHeader } from '../rpc/header.ts'
-import type { SettlementEvent } from '../sealed/block-logs.ts'
+import { Header, isSealed, type SealedHeader } from '../rpc/block-header.ts'
 import { type FinalityEvent, FinalityGate } from '../sealed/finality.ts'
 import type { Cursor } from '../sealed/recent-blocks.ts'
-import type { SealedBlocks } from '../sealed/sealed-blocks.ts'
+import type { SealedChain } from '../sealed/sealed-chain.ts'
+import type { SettlementEvent } from '../sealed/settlement-types.ts'
 import type { ChainEvent } from './chain-event.ts'
-import { BEHIND_BLOCKS, noPendingMemory, type PendingMemory } from './pending-block.ts'
+import { BEHIND_BLOCKS, noPendingMemory, type PendingMemory } from './pending-status.ts'
 import type { PollResult } from './polls.ts'
-import { type Evidence, initialState, isPushing, next, type SourceState, statusOf } from './source-state.ts'
+import { statusOf } from './source-decisions.ts'
+import { type Evidence, initialState, isPushing, next, type SourceState } from './source-evidence.ts'
 
 type LogsEvent = Extract<ChainEvent, { type: 'logs' }>
 
@@ -50,13 +51,13 @@ export function startProgress(links: number, silenceMs: number, at: number): Sou
   return { state, ...addresses, earlyLogs: [], events: [], status: null, memory: noPendingMemory }
 }
 
-export function sourceStep(sealed: SealedBlocks, now: () => number) {
+export function sourceStep(sealed: SealedChain, now: () => number) {
   const gate = new FinalityGate()
   return (progress: SourceProgress, input: SourceInput): SourceProgress =>
     report(take(progress, input, { sealed, gate, at: now() }), sealed, now())
 }
 
-type Context = { readonly sealed: SealedBlocks; readonly gate: FinalityGate; readonly at: number }
+type Context = { readonly sealed: SealedChain; readonly gate: FinalityGate; readonly at: number }
 
 const after = (
   progress: SourceProgress,
@@ -94,8 +95,8 @@ function take(progress: SourceProgress, input: SourceInput, context: Context): S
     case 'latest':
       return takeHead(progress, input.header, 'poll', context)
     case 'log':
-      if (input.subscription === 'logs') return takeSealedLogs(progress, readLogs(input.log), context)
-      return takePushedLogs(progress, readLogs(input.log), input.receivedAt, context)
+      if (input.subscription === 'logs') return takeSealedLogs(progress, parseLogs(input.log), context)
+      return takePushedLogs(progress, parseLogs(input.log), input.receivedAt, context)
     case 'pending': {
       const { number: pending = null, timestamp = null } = input.block ?? {}
       const polled = after(
@@ -164,7 +165,7 @@ function startOf({ number, hash }: SealedHeader, earlyLogs: readonly LogsEvent[]
 }
 
 /** Reports a newly disputed block at once, before requests show who is right. */
-const newlyDisputed = ({ disputed }: SealedBlocks, before: number | null): readonly ChainEvent[] =>
+const newlyDisputed = ({ disputed }: SealedChain, before: number | null): readonly ChainEvent[] =>
   disputed === null || disputed === before ? [] : [{ type: 'reorg', from: disputed, isSuspected: true }]
 
 /** Settling publishes sealed logs. Pushed ones only reveal new or withdrawn blocks. */
@@ -184,7 +185,7 @@ function takeSealedLogs(progress: SourceProgress, { logs, unreadable }: Logs, { 
 const unreadableLogs = (count: number): readonly ChainEvent[] => (count > 0 ? [{ type: 'unreadable', count }] : [])
 
 /** Leaves out sealed logs, which some nodes push as pending ones, and logs far above the head, which no real block has. */
-const preconfirmedLogs = (logs: readonly Log[], sealed: SealedBlocks): readonly Log[] =>
+const preconfirmedLogs = (logs: readonly Log[], sealed: SealedChain): readonly Log[] =>
   logs.filter((log) => !log.removed && log.blockHash !== sealed.head?.hash && !sealed.isOutOfReach(log.blockNumber))
 
 /** Emits pushed logs, and judges the stream by them. A log of an unlisted address proves nothing. */
@@ -245,7 +246,7 @@ const releaseFinality = ({ sealed, gate }: Context, settled: number): readonly F
   gate.release(settled, (block) => sealed.isOurs(block))
 
 /** Adds events for changed addresses and a changed status and, after the start, the held logs. */
-function report(progress: SourceProgress, sealed: SealedBlocks, at: number): SourceProgress {
+function report(progress: SourceProgress, sealed: SealedChain, at: number): SourceProgress {
   const [head, settled] = [sealed.head?.number ?? null, sealed.settled?.number ?? null]
   const hasMoved = head !== progress.state.head || settled !== progress.state.settled
   const state = hasMoved ? next(progress.state, { type: 'progress', head, settled }, at) : progress.state

@@ -21,21 +21,21 @@ import {
 import { observe, wait } from '../../../lib/async-loop.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import type { Head } from '../../../protocol/fields.ts'
-import type { LinkInputs } from '../link/link.ts'
+import type { LinkInputs } from '../link/reconnecting-link.ts'
 import type { LinkSignal } from '../link/subscription-socket.ts'
-import type { FindLog } from '../logs/read-logs.ts'
-import { BlockReader } from '../rpc/block-reader.ts'
+import type { FindLog } from '../logs/log-parser.ts'
+import type { Header } from '../rpc/block-header.ts'
+import { ChainReader } from '../rpc/chain-reader.ts'
 import type { ConfirmChain, RequestFn } from '../rpc/endpoint-pool.ts'
-import type { Header } from '../rpc/header.ts'
 import { limitedRequests } from '../rpc/limited-requests.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
-import type { OpenKeys } from '../sealed/block-logs.ts'
 import { pollFinality } from '../sealed/finality.ts'
 import type { Cursor } from '../sealed/recent-blocks.ts'
-import { SealedBlocks } from '../sealed/sealed-blocks.ts'
+import { SealedChain } from '../sealed/sealed-chain.ts'
+import type { OpenKeys } from '../sealed/settlement-types.ts'
 import type { ChainEvent } from './chain-event.ts'
 import { type PollResult, pollHead, pollPending } from './polls.ts'
-import { duePoll, isCheckDue, isEndpointLeft, isLinkLeft, isProbeDue, UNPROVEN_POLL_MS } from './source-state.ts'
+import { duePoll, isCheckDue, isEndpointLeft, isLinkLeft, isProbeDue, UNPROVEN_POLL_MS } from './source-decisions.ts'
 import { type SourceInput, type SourceProgress, sourceStep, startProgress } from './source-step.ts'
 
 export type { ChainEvent } from './chain-event.ts'
@@ -75,10 +75,10 @@ export const source = (options: SourceOptions): Observable<ChainEvent> =>
     const requests = new Subject<SourceInput>()
     const [probes, reconnects] = [new Subject<void>(), new Subject<void>()]
     const request = reportRequests(options.request, (type) => requests.next({ type }))
-    const node = new BlockReader(request, options.findLog)
+    const node = new ChainReader(request, options.findLog)
     // Settling and backfill share a limit. Polls show whether the node answers, and never wait for that limit.
-    const blocks = new BlockReader(limitedRequests(request, clock), options.findLog)
-    const sealed = new SealedBlocks({ ...options, node: blocks, safe: head.safe, addresses: () => progress.value.addresses })
+    const blocks = new ChainReader(limitedRequests(request, clock), options.findLog)
+    const sealed = new SealedChain({ ...options, node: blocks, safe: head.safe, addresses: () => progress.value.addresses })
     const polling = { ...options, node, sealed, progress: () => progress.value, probes, reconnects }
     return addresses.pipe(
       connect(
@@ -135,8 +135,8 @@ const reportRequests =
   }
 
 type Polling = Pick<SourceOptions, 'leaveEndpoint' | 'clock' | 'warn'> & {
-  readonly node: BlockReader
-  readonly sealed: SealedBlocks
+  readonly node: ChainReader
+  readonly sealed: SealedChain
   readonly progress: () => SourceProgress
   readonly probes: Subject<void>
   readonly reconnects: Subject<void>

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { digestOf, type KeyEntry, type KeyLimits, keyEntriesOfFile } from '../../config/key-settings.ts'
+import { digestOf, type KeyEntry, type KeyLimits, keyEntriesOfFile } from '../../config/api-key-settings.ts'
 
 /** An access token opens connections for this long. Connections that are open stay. */
 const ACCESS_TOKEN_LIFE_MS = 60_000

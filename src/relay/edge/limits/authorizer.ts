@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../../../protocol/refusal.ts'
-import { digestOf } from '../../config/key-settings.ts'
+import { digestOf } from '../../config/api-key-settings.ts'
 import type { ApiKeyRing } from './api-key-ring.ts'
 
 /** Returns why a request with this URL query is refused; null if it is allowed. */

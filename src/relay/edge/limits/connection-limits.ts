@@ -1,5 +1,5 @@
 import type { CloseReason } from '../../../protocol/close-codes.ts'
-import type { KeyLimits } from '../../config/key-settings.ts'
+import type { KeyLimits } from '../../config/api-key-settings.ts'
 import type { SharedUsage } from './shared-usage.ts'
 
 /** Replays of one address that run at once, in all processes. Further replays wait. */

@@ -3,7 +3,7 @@ import { formatPosition, type TapePosition } from '../../../protocol/position.ts
 import type { SelectionOptions } from '../../../protocol/selection.ts'
 import { defaultTypes, updateTypes } from '../../../protocol/updates.ts'
 import { shownFilters } from '../../../protocol/value-filters.ts'
-import type { Directory } from '../../tokens/token-directory.ts'
+import type { TokenDirectory } from '../../tokens/token-directory.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 
 /** A proxy may refuse a longer request line. The relay accepts 8 KiB, headers included. */
@@ -13,7 +13,11 @@ const SYMBOLS_BOUND_CHARS = 4_096
 type SkippedRange = { readonly epoch: string; readonly after: TapePosition; readonly upTo: number }
 
 /** The history URL of a skipped range. Its pages, followed by `next`, contain exactly that range. */
-export function backfillUrlOf({ tokens, options }: Selection, { epoch, after, upTo }: SkippedRange, directory: Directory): string {
+export function backfillUrlOf(
+  { tokens, options }: Selection,
+  { epoch, after, upTo }: SkippedRange,
+  directory: TokenDirectory,
+): string {
   const next = upTo + 1
   const parameters: readonly (readonly [string, string | readonly string[] | null])[] = [
     ['symbols', tokens && symbolsOf(tokens, directory)],
@@ -28,13 +32,13 @@ export function backfillUrlOf({ tokens, options }: Selection, { epoch, after, up
 }
 
 /** Addresses, because symbols can change; symbols if the addresses would make the URL too long. */
-function symbolsOf(tokens: ReadonlySet<Hex>, directory: Directory): string {
+function symbolsOf(tokens: ReadonlySet<Hex>, directory: TokenDirectory): string {
   const addresses = [...tokens].sort()
   const text = addresses.join(',')
   return text.length <= SYMBOLS_BOUND_CHARS ? text : addresses.map((address) => shortestSelector(address, directory)).join(',')
 }
 
-function shortestSelector(address: Hex, directory: Directory): string {
+function shortestSelector(address: Hex, directory: TokenDirectory): string {
   const found = directory.find(address)
   if (found.kind !== 'found') return address
   const { symbol } = found.token

@@ -16,11 +16,11 @@ import {
   statusNote,
   tokenNotes,
 } from '../../tape/notes.ts'
-import { featureName } from '../../tokens/drafts-of-token.ts'
 import { navAt } from '../../tokens/nav.ts'
+import { featureName } from '../../tokens/pause-history.ts'
 import { mainQuote, type TokenQuotes } from '../../tokens/quotes.ts'
 import type { Token } from '../../tokens/token.ts'
-import { Directory } from '../../tokens/token-directory.ts'
+import { TokenDirectory } from '../../tokens/token-directory.ts'
 import { TokenWarnings } from '../../tokens/token-warnings.ts'
 
 type ReportedStatus = Omit<SourceStatusNote, 'started_at'> & { readonly started_at: string | null }
@@ -30,7 +30,7 @@ type TokenSlot = { token: Token }
 
 /** The current tokens, chain head and source, from the notes of the tape. */
 export class View {
-  readonly directory = new Directory()
+  readonly directory = new TokenDirectory()
   readonly warnings = new TokenWarnings()
   /** Sorted by symbol, unless tokens were added or renamed since the last sort. */
   readonly #slots: TokenSlot[] = []

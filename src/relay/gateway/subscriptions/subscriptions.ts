@@ -3,9 +3,10 @@ import { LogFilter } from '../../../protocol/json-rpc-methods.ts'
 import type { ChainEvent } from '../../chain/source/source.ts'
 import { errorCodes, invalidParams, RpcError } from '../rpc-error.ts'
 import { formatPath } from '../validated-call.ts'
-import { HeadFeed } from './head-feed.ts'
-import { LogFeed } from './log-feed.ts'
-import { countTerms, type Subscriber, SubscriberIndex, type SubscriptionName, subscriptionNames } from './subscriber-index.ts'
+import { HeadNotifier } from './head-notifier.ts'
+import { LogNotifier } from './log-notifier.ts'
+import { countTerms, SubscriptionGroups, type SubscriptionName, subscriptionNames } from './subscription-groups.ts'
+import type { Subscriber } from './subscription-notice.ts'
 
 type Options = {
   readonly isListed: (address: Hex) => boolean
@@ -19,14 +20,14 @@ const NAMED_BOUND = 3
 /** All subscriptions of all clients, fed by one upstream subscription. */
 export class Subscriptions {
   readonly #options: Options
-  readonly #subscribers = new SubscriberIndex()
-  readonly #logFeed: LogFeed
-  readonly #headFeed: HeadFeed
+  readonly #subscribers = new SubscriptionGroups()
+  readonly #logNotifier: LogNotifier
+  readonly #headNotifier: HeadNotifier
 
   constructor(options: Options) {
     this.#options = options
-    this.#logFeed = new LogFeed({ subscribers: this.#subscribers, isListed: options.isListed })
-    this.#headFeed = new HeadFeed({
+    this.#logNotifier = new LogNotifier({ subscribers: this.#subscribers, isListed: options.isListed })
+    this.#headNotifier = new HeadNotifier({
       hasListeners: () => this.#subscribers.has('newHeads'),
       readBlock: options.readBlock,
       publish: (header) => this.#subscribers.publishHead(header),
@@ -35,8 +36,8 @@ export class Subscriptions {
   }
 
   receive(event: ChainEvent): void {
-    this.#logFeed.receive(event)
-    this.#headFeed.receive(event)
+    this.#logNotifier.receive(event)
+    this.#headNotifier.receive(event)
   }
 
   /**
@@ -58,7 +59,7 @@ export class Subscriptions {
   }
 
   #add(kind: SubscriptionName, subscriber: Subscriber, filter: LogFilter): () => void {
-    const subscription = { kind, subscriber, ...this.#logFeed.subscriptionStart }
+    const subscription = { kind, subscriber, ...this.#logNotifier.subscriptionStart }
     this.#subscribers.add(subscription, filter)
     return () => this.#subscribers.remove(subscription)
   }

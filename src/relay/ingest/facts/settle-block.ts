@@ -2,19 +2,19 @@ import type { Hex } from '../../../lib/hex.ts'
 import type { Block } from '../../../protocol/fields.ts'
 import type { DraftOf } from '../../../protocol/updates.ts'
 import type { DecodedLog } from '../../chain/logs/fold-logs.ts'
-import type { FoldedBlock } from '../../chain/logs/log-folder.ts'
+import type { FoldedBlock } from '../../chain/logs/log-memory.ts'
 import { addressSetOf } from '../../chain/logs/memoized-address-set.ts'
-import type { SealedBlock } from '../../chain/sealed/block-logs.ts'
+import type { SealedBlock } from '../../chain/sealed/settlement-types.ts'
+import type { Moment } from '../batch-moment.ts'
 import { advanceTime, observeBlockTime } from '../chain-time.ts'
 import type { IngestState } from '../ingest-state.ts'
-import type { Moment } from '../moment.ts'
 import { settleRounds } from '../nav-rounds.ts'
 import { addAll, NOTHING, type Publication, UNPLACED, withoutFacts } from '../publication.ts'
 import { applyDueSchedules, applySealedLogs, currentValue } from '../token-updates.ts'
 import { amendment, correctMultipliers } from './amend.ts'
-import { enrich, isMovementPublishedAs, type Origin } from './enrich.ts'
 import type { FactDraft, PublishedFact } from './fact.ts'
 import type { BlockContents, Settlement } from './ledger.ts'
+import { isMovementPublishedAs, makeFact, type Origin } from './make-fact.ts'
 
 export type DecodedBlock = Omit<SealedBlock, 'logs'> & FoldedBlock
 
@@ -183,7 +183,7 @@ function factsOf(state: IngestState, decodedLogs: readonly DecodedLog[], origin:
     if (!token) continue
     const published = state.ledger.find(blockNumber, key)?.draft
     const isPublished = published && isMovementPublishedAs(published, decodedLog, token, origin.chainTime, moment)
-    facts.push(isPublished ? published : enrich(decodedLog, token, origin, moment))
+    facts.push(isPublished ? published : makeFact(decodedLog, token, origin, moment))
   }
   return facts
 }

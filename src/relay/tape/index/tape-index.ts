@@ -3,8 +3,8 @@ import { type Update, updateRows } from '../../../protocol/updates.ts'
 import type { CountEstimate, Entry, HistoryFilter, HistoryReader } from '../tape.ts'
 import { entryOf, prepareRows, type TapeRow } from '../tape-row.ts'
 import { Channels, followerTypes } from './channels.ts'
-import { OpenKeyTypes } from './published-types.ts'
-import { type IndexedUpdate, ShelfIndex } from './shelves.ts'
+import { OpenKeyTypes } from './open-key-types.ts'
+import { type IndexedUpdate, ShelfIndex } from './shelf-index.ts'
 
 /** A page ends with the update that exceeds this much text. */
 const TEXT_BOUND_CHARS = 1_048_576

@@ -4,8 +4,8 @@ import type { Draft } from '../../../protocol/updates.ts'
 import { type BatchMessage, batchMessageOf, type ReadableBatch, readMessage } from '../batch-message.ts'
 import { defineNote, Notes } from '../notes.ts'
 import { firstSeqOfRun } from '../runs.ts'
+import { StoredTape, type StoredTapeOptions } from '../stored-tape.ts'
 import { type Entry, TapeBehindError } from '../tape.ts'
-import { TapeFile, type TapeFileOptions } from '../tape-file.ts'
 import type { NatsStream, StreamMessage, StreamPlace } from './nats-stream.ts'
 import { StreamWriter } from './stream-writer.ts'
 
@@ -26,7 +26,7 @@ type StreamPoint = StreamPlace & {
 
 const pointNote = defineNote<StreamPoint>('stream-point')
 
-export type JetStreamTapeOptions = TapeFileOptions & {
+export type JetStreamTapeOptions = StoredTapeOptions & {
   readonly stream: NatsStream
   /** Names this process in the ids of its messages. */
   readonly writerId: string
@@ -40,7 +40,7 @@ export type JetStreamTapeOptions = TapeFileOptions & {
 }
 
 /** The tape as a stream in NATS JetStream. One ingester leads and appends; every process reads from its own copy in a file. */
-export class JetStreamTape extends TapeFile {
+export class JetStreamTape extends StoredTape {
   readonly stream: NatsStream
   /** Whether this process leads: now, and at every change. */
   readonly leadership = new BehaviorSubject(false)

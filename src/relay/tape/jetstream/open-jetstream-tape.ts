@@ -3,9 +3,9 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { decodeBatch, readMessage } from '../batch-message.ts'
+import { openStoredTape, type TapeOrigin } from '../stored-tape.ts'
 import { TapeError } from '../tape.ts'
-import { openTapeFile, type TapeOrigin } from '../tape-file.ts'
-import { TAPE_FILE_NAME } from '../tape-schema.ts'
+import { TAPE_FILE_NAME } from '../tape-database.ts'
 import { JetStreamTape, type JetStreamTapeOptions } from './jetstream-tape.ts'
 import { NatsStream, RefusedError, type StreamExtent, type StreamMessage, type StreamSettings } from './nats-stream.ts'
 import { RENEW_MS } from './stream-writer.ts'
@@ -75,7 +75,7 @@ class CopyFile {
 
   #open(origin: TapeOrigin | null, start: JetStreamTape['point']): JetStreamTape {
     const options = { ...this.#options, origin, start, stream: this.#stream, writerId: this.#writerId }
-    return openTapeFile(options, (database) => new JetStreamTape(database, options))
+    return openStoredTape(options, (database) => new JetStreamTape(database, options))
   }
 }
 

@@ -2,12 +2,18 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Hex } from '../../../lib/hex.ts'
 import type { Draft } from '../../../protocol/updates.ts'
 import type { ChainPosition } from '../chain-position.ts'
-import { multiplierDraft, navDraft, pauseDrafts, tokenDraft } from '../drafts-of-token.ts'
-import { addReportedChange, isSameDouble, isSupersededByLog, type MultiplierHistory, newMultiplierHistory } from '../multiplier.ts'
+import {
+  addReportedChange,
+  isSameDouble,
+  isSupersededByLog,
+  type MultiplierHistory,
+  newMultiplierHistory,
+} from '../multiplier-history.ts'
 import { isSameNav, type NavTiming, navAt } from '../nav.ts'
 import { addListReading, currentNav, emptyNavHistory } from '../nav-history.ts'
-import { addPauseChange, type PauseHistory } from '../pauses.ts'
+import { addPauseChange, type PauseHistory } from '../pause-history.ts'
 import { type ListedMultiplier, type Token, withDerivedState } from '../token.ts'
+import { multiplierDraft, navDraft, pauseDrafts, tokenDraft } from '../token-drafts.ts'
 import type { ListedToken } from './list-parser.ts'
 import { dropChangesOverriddenByList } from './record-changes.ts'
 

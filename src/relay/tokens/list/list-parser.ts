@@ -5,7 +5,7 @@ import { runAtOnce, type Steps } from '../../../lib/turns.ts'
 import { formatDecimal, parseDecimal } from '../../../protocol/decimal.ts'
 import type { TokenRecord } from '../../../protocol/fields.ts'
 import type { NavReading } from '../nav.ts'
-import { findRecords, ListError } from './list-records.ts'
+import { findRecords, ListError } from './find-records.ts'
 
 export type ListedToken = {
   readonly address: Hex

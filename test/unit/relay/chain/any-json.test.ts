@@ -5,7 +5,7 @@ import type { Hex } from '../../../../src/lib/hex.ts'
 import { readFeed, readFrozen, readToken } from '../../../../src/relay/chain/contracts/contract-reads.ts'
 import type { LinkSignal } from '../../../../src/relay/chain/link/subscription-socket.ts'
 import { PoolReader } from '../../../../src/relay/chain/pools/pool-reader.ts'
-import { BlockReader } from '../../../../src/relay/chain/rpc/block-reader.ts'
+import { ChainReader } from '../../../../src/relay/chain/rpc/chain-reader.ts'
 import type { BatchRequest, RequestFn } from '../../../../src/relay/chain/rpc/endpoint-pool.ts'
 import { UpstreamError } from '../../../../src/relay/chain/rpc/upstream-error.ts'
 import { advanceClock } from '../../../support/virtual-time.ts'
@@ -151,7 +151,7 @@ describe('any JSON', () => {
     const proxy: Hex = `0x${'fe'.repeat(20)}`
     await fc.assert(
       fc.asyncProperty(fc.array(anyAnswer, { minLength: 1, maxLength: 6 }), async (answers) => {
-        const blocks = () => new BlockReader(requestFrom(answers))
+        const blocks = () => new ChainReader(requestFrom(answers))
         const { signal } = new AbortController()
         await expectResultOrUpstreamError(blocks().header('pending'))
         await expectResultOrUpstreamError(blocks().header(5))

@@ -1,10 +1,10 @@
 import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { digestOf } from '../../../../src/relay/config/api-key-settings.ts'
 import { type Config, readConfig } from '../../../../src/relay/config/config.ts'
-import { digestOf } from '../../../../src/relay/config/key-settings.ts'
+import { renamed } from '../../../../src/relay/config/former-or-unknown-settings.ts'
 import { codeNameOf, flagOf, settings } from '../../../../src/relay/config/settings.ts'
-import { renamed } from '../../../../src/relay/config/unknown-settings.ts'
 
 type Env = Readonly<Record<string, string>>
 

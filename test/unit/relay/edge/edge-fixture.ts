@@ -16,7 +16,7 @@ import { Listener } from '../../../../src/relay/edge/live/listener.ts'
 import { continueSession, startSession } from '../../../../src/relay/edge/live/stream-session.ts'
 import { View } from '../../../../src/relay/edge/select/state-view.ts'
 import type { Outlet } from '../../../../src/relay/edge/transport/socket-outlet.ts'
-import { openSqliteTape } from '../../../../src/relay/tape/sqlite-tape.ts'
+import { openEmbeddedTape } from '../../../../src/relay/tape/embedded-tape.ts'
 import type { SearchableTape } from '../../../../src/relay/tape/tape.ts'
 import { assertValidMessage } from '../../../support/message-validator.ts'
 
@@ -45,7 +45,8 @@ export function openEdge({ bound = 1_000_000, replay = 100_000, clients = 1_000,
   const clock = { now: 1_000_000 }
   const now = () => clock.now
   const tape: SearchableTape =
-    existingTape ?? openSqliteTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeMaxMessages: bound, now, random: () => 0.5 })
+    existingTape ??
+    openEmbeddedTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeMaxMessages: bound, now, random: () => 0.5 })
   const view = new View(tape)
   const counters = { connected() {}, disconnected() {}, refused() {}, gap() {}, delivered() {}, held() {} }
   const bounds = {

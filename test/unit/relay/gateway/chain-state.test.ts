@@ -4,7 +4,7 @@ import type { ChainEvent } from '../../../../src/relay/chain/source/source.ts'
 import { ChainState } from '../../../../src/relay/gateway/chain-state.ts'
 import { blockHash, word } from '../chain/node-json.ts'
 import { holeEvent } from '../ingest/reducer-fixture.ts'
-import { chainEvents } from './answers-fixture.ts'
+import { chainEvents } from './shared-answers-fixture.ts'
 
 const stateAfter = (...events: readonly ChainEvent[]): ChainState => {
   const chainState = new ChainState()

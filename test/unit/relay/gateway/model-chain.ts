@@ -1,7 +1,7 @@
 import type { Hex } from '../../../../src/lib/hex.ts'
 import type { ChainEvent } from '../../../../src/relay/chain/source/source.ts'
 import { word } from '../chain/node-json.ts'
-import { chainEvents } from './answers-fixture.ts'
+import { chainEvents } from './shared-answers-fixture.ts'
 
 /** One state of the chain: the hash of each sealed block by its number, and the block being built. */
 type ModelState = {

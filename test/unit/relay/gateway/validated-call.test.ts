@@ -4,7 +4,7 @@ import { methods } from '../../../../src/protocol/json-rpc-methods.ts'
 import { ChainState } from '../../../../src/relay/gateway/chain-state.ts'
 import { RpcError } from '../../../../src/relay/gateway/rpc-error.ts'
 import { readCall } from '../../../../src/relay/gateway/validated-call.ts'
-import { chainEvents } from './answers-fixture.ts'
+import { chainEvents } from './shared-answers-fixture.ts'
 
 const ADDRESS = `0x${'a1'.repeat(20)}`
 const WORD = `0x${'0b'.repeat(32)}`

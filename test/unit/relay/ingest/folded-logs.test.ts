@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
 import { Update } from '../../../../src/protocol/updates.ts'
-import type { IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
+import type { IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
 import type { Entry } from '../../../../src/relay/tape/tape.ts'
 import { txHash } from '../chain/node-json.ts'
 import { openTestTape } from '../tape/test-tape.ts'

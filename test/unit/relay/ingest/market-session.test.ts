@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Update } from '../../../../src/protocol/updates.ts'
-import type { IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
+import type { IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
 import type { IngestState } from '../../../../src/relay/ingest/ingest-state.ts'
 import { sessionNote } from '../../../../src/relay/tape/notes.ts'
 import { timestampOf } from '../chain/node-json.ts'

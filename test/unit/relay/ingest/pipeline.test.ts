@@ -1,8 +1,8 @@
 import { asyncScheduler, NEVER, Subject } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
-import { LogFolder } from '../../../../src/relay/chain/logs/log-folder.ts'
-import type { Log } from '../../../../src/relay/chain/logs/read-logs.ts'
+import { LogMemory } from '../../../../src/relay/chain/logs/log-memory.ts'
+import type { Log } from '../../../../src/relay/chain/logs/log-parser.ts'
 import type { ChainEvent } from '../../../../src/relay/chain/source/source.ts'
 import { connectPipeline } from '../../../../src/relay/ingest/ingest.ts'
 import type { LogCounts } from '../../../../src/relay/ingest/reduce.ts'
@@ -63,7 +63,7 @@ const runPipeline = async (tape: SearchableTape) => {
       addresses.subscribe((list) => requestedAddresses.push(list))
       return events
     },
-    folder: new LogFolder(),
+    memory: new LogMemory(),
     state,
     tape,
     contractReads: () => NEVER,

@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
 import { Update } from '../../../../src/protocol/updates.ts'
-import type { IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
-import { Directory } from '../../../../src/relay/tokens/token-directory.ts'
+import type { IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
+import { TokenDirectory } from '../../../../src/relay/tokens/token-directory.ts'
 import { openTestTape } from '../tape/test-tape.ts'
 import { APPLE, apple } from '../tokens/stock-records.ts'
 import { listEvent, openReducer, sealedEventOfLogs, statusEvent, subscribedEvent, transactionEvent } from './reducer-fixture.ts'
@@ -33,7 +33,7 @@ describe('a token that changes its symbol on chain', () => {
       { type: 'token', symbol: 'APPc', changed: ['symbol'], token: { symbol: 'APPc' }, before: { symbol: 'AAPLc' } },
       { type: 'transfer', symbol: 'APPc', address },
     ])
-    const directory = new Directory(state.tokens.values())
+    const directory = new TokenDirectory(state.tokens.values())
     for (const name of ['APPc', 'aaplc', 'AAPL']) expect(directory.find(name)).toMatchObject({ kind: 'found', token: { address } })
   })
 

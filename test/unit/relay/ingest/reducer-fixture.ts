@@ -1,13 +1,13 @@
 import type { Hex } from '../../../../src/lib/hex.ts'
 import type { Update } from '../../../../src/protocol/updates.ts'
-import { LogFolder } from '../../../../src/relay/chain/logs/log-folder.ts'
-import { type Log, readLogs } from '../../../../src/relay/chain/logs/read-logs.ts'
-import type { SealedBlock } from '../../../../src/relay/chain/sealed/block-logs.ts'
+import { LogMemory } from '../../../../src/relay/chain/logs/log-memory.ts'
+import { type Log, parseLogs } from '../../../../src/relay/chain/logs/log-parser.ts'
+import type { SealedBlock } from '../../../../src/relay/chain/sealed/settlement-types.ts'
 import type { ChainEvent } from '../../../../src/relay/chain/source/source.ts'
-import type { FeedSetting } from '../../../../src/relay/config/feeds.ts'
-import { foldTransactions, type IngestEvent } from '../../../../src/relay/ingest/fold-transactions.ts'
+import type { FeedSetting } from '../../../../src/relay/config/feed-settings.ts'
+import { foldBatch, type IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
 import { type LogCounts, type Reduction, reduce } from '../../../../src/relay/ingest/reduce.ts'
-import { restoreState } from '../../../../src/relay/ingest/restore.ts'
+import { restoreState } from '../../../../src/relay/ingest/restore-state.ts'
 import type { SearchableTape } from '../../../../src/relay/tape/tape.ts'
 import { blockHash, pendingLog, timestampOf } from '../chain/node-json.ts'
 import { APPLE, NOON, parsedList, type StockRecord, TESLA } from '../tokens/stock-records.ts'
@@ -22,7 +22,7 @@ export type LogPosition = {
 }
 
 const readLog = (nodeLog: Record<string, unknown>): Log => {
-  const [log] = readLogs(nodeLog).logs
+  const [log] = parseLogs(nodeLog).logs
   if (!log) throw new Error('no log')
   return log
 }
@@ -135,9 +135,9 @@ export const openReducer = async (
     },
     ...worth,
   })
-  const folder = new LogFolder()
+  const memory = new LogMemory()
   const reduceEvents = (...events: readonly IngestEvent[]) => {
-    const reduction = reduceAtOnce(state, foldTransactions({ at: clock.now, wallTime: clock.now, events }, folder))
+    const reduction = reduceAtOnce(state, foldBatch({ at: clock.now, wallTime: clock.now, events }, memory))
     for (const name of ['repeated', 'unlisted', 'unreadable'] satisfies (keyof LogCounts)[]) counts[name] += reduction.counts[name]
     return reduction
   }
@@ -147,7 +147,7 @@ export const openReducer = async (
   }
   /** Writes the first parts of a large block, as the pipeline does. Returns how many updates each has. */
   const publishParts = async (bound: number, ...events: readonly IngestEvent[]) => {
-    const steps = reduce(state, foldTransactions({ at: clock.now, wallTime: clock.now, events }, folder))
+    const steps = reduce(state, foldBatch({ at: clock.now, wallTime: clock.now, events }, memory))
     const sizes: number[] = []
     for (let done: boolean | undefined = false; !done && sizes.length < bound; ) {
       const step = steps.next()

@@ -1,7 +1,7 @@
 import type { AbiParameter } from 'viem'
 import { encodeAbiParameters, encodeEventTopics, parseAbiItem } from 'viem/utils'
 import type { Hex } from '../../../../src/lib/hex.ts'
-import type { Log } from '../../../../src/relay/chain/logs/read-logs.ts'
+import type { Log } from '../../../../src/relay/chain/logs/log-parser.ts'
 import { alice, bob } from '../chain/node-json.ts'
 import { APPLE } from '../tokens/stock-records.ts'
 import { type LogPosition, logAt } from './reducer-fixture.ts'

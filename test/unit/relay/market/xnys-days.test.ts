@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import { MarketCalendar, namesByDate } from '../../../../src/relay/market/calendar.ts'
+import { MarketCalendar, namesByDate } from '../../../../src/relay/market/market-calendar.ts'
 import { xnysDays } from '../../../../src/relay/market/xnys-days.ts'
 
 const pathOf = (file: string): string => fileURLToPath(new URL(`../../../../src/${file}`, import.meta.url))

@@ -1,7 +1,7 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openSqliteTape } from '../../../../src/relay/tape/sqlite-tape.ts'
+import { openEmbeddedTape } from '../../../../src/relay/tape/embedded-tape.ts'
 import type { OpenTapeFixture } from './tape-contract.ts'
 
 const NOON = Date.parse('2026-11-20T12:00:00Z')
@@ -21,7 +21,7 @@ export const openTestTape: OpenTapeFixture = async (bounds = {}) => {
   const clock = { now: NOON }
   let images = 0
   let dir = join(root, 'tape')
-  const openTape = () => openSqliteTape({ ...unboundedOptions, ...bounds, dataDir: dir, now: () => clock.now })
+  const openTape = () => openEmbeddedTape({ ...unboundedOptions, ...bounds, dataDir: dir, now: () => clock.now })
   let tape = openTape()
   return {
     get tape() {

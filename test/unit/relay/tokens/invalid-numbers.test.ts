@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { diffFullList } from '../../../../src/relay/tokens/list/list-diff.ts'
 import { navAt } from '../../../../src/relay/tokens/nav.ts'
-import { Directory } from '../../../../src/relay/tokens/token-directory.ts'
+import { TokenDirectory } from '../../../../src/relay/tokens/token-directory.ts'
 import { APPLE, apple, listTime, listTimeAfter, NOON, parsedList, tokenOf } from './stock-records.ts'
 
 const withRawDigits = (field: string, digits: string) =>
@@ -45,7 +45,7 @@ it('a symbol that came and went twice still finds its token', () => {
     token = diffFullList(new Map([[token.address, token]]), parsedList(apple({ symbol })), listTime).tokens[0] ?? token
   }
   expect(token.symbol).toBe('B')
-  expect(new Directory([token]).find('A')).toMatchObject({ kind: 'found', token: { address: APPLE } })
+  expect(new TokenDirectory([token]).find('A')).toMatchObject({ kind: 'found', token: { address: APPLE } })
 })
 
 it('a time at the edge of the calendar has the format of the contract', () => {

@@ -8,10 +8,10 @@ import {
   emptyNavHistory,
   type NavHistory,
   navReadingAt,
-  priceOf,
   type Round,
   removeRounds,
 } from '../../../../src/relay/tokens/nav-history.ts'
+import { priceOf } from '../../../../src/relay/tokens/price-feeds.ts'
 import { listTime, NOON } from './stock-records.ts'
 
 const MINUTE_MS = 60_000

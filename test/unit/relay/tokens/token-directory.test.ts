@@ -2,17 +2,17 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseSymbol } from '../../../../src/relay/tokens/list/list-parser.ts'
 import type { Token } from '../../../../src/relay/tokens/token.ts'
-import { Directory } from '../../../../src/relay/tokens/token-directory.ts'
+import { TokenDirectory } from '../../../../src/relay/tokens/token-directory.ts'
 import { APPLE, apple, TESLA, tesla, tokenOf } from './stock-records.ts'
 
 const gold = '0xb20000000000000000000000000000000000601d'
-const symbolOf = (directory: Directory, selector: string) => {
+const symbolOf = (directory: TokenDirectory, selector: string) => {
   const result = directory.find(selector)
   return result.kind === 'found' ? result.token.symbol : result.kind
 }
 
 describe('the directory', () => {
-  const directory = new Directory([
+  const directory = new TokenDirectory([
     { ...tokenOf(apple()), formerSymbols: ['FRUIT'] },
     tokenOf(tesla()),
     tokenOf(tesla({ contract_address: gold, symbol: 'BRK.B', isin: undefined })),
@@ -55,7 +55,7 @@ describe('the directory', () => {
     const crowd = ['AAAc', 'AABc', 'AACc', 'AADc', 'XXXc'].map((symbol, nth) =>
       tokenOf(apple({ symbol, contract_address: `0x${String(nth + 1).repeat(40)}`, isin: undefined })),
     )
-    expect(new Directory(crowd).find('AAE')).toEqual({ kind: 'unknown', suggest: ['AAAc', 'AABc', 'AACc'] })
+    expect(new TokenDirectory(crowd).find('AAE')).toEqual({ kind: 'unknown', suggest: ['AAAc', 'AABc', 'AACc'] })
   })
 })
 
@@ -70,7 +70,7 @@ const delistedState = { state: 'delisted' } as const
 
 describe('two tokens', () => {
   it('with the same symbol are ambiguous, and their addresses are suggested', () => {
-    const directory = new Directory([tokenOf(apple()), tokenOf(tesla({ symbol: 'AAPLc' }))])
+    const directory = new TokenDirectory([tokenOf(apple()), tokenOf(tesla({ symbol: 'AAPLc' }))])
     for (const selector of ['AAPLc', 'aaplc', 'aapl', 'AAPLcc']) {
       expect(directory.find(selector)).toEqual({ kind: 'ambiguous', suggest: [APPLE, TESLA] })
     }
@@ -81,26 +81,26 @@ describe('two tokens', () => {
     const listed = tokenOf(apple({ symbol: 'AAPL' }))
     const other = tokenOf(tesla({ isin: 'us0378331005' }))
     const isin = 'isin:US0378331005'
-    expect(new Directory([listed, other]).find(isin)).toEqual({ kind: 'ambiguous', suggest: [APPLE, TESLA] })
-    expect(new Directory([{ ...listed, ...delistedState }, other]).find(isin)).toEqual({ kind: 'found', token: other })
+    expect(new TokenDirectory([listed, other]).find(isin)).toEqual({ kind: 'ambiguous', suggest: [APPLE, TESLA] })
+    expect(new TokenDirectory([{ ...listed, ...delistedState }, other]).find(isin)).toEqual({ kind: 'found', token: other })
   })
 
   it('or more with the same symbol are suggested by address, up to a bound', () => {
     const crowd = (size: number) => Array.from({ length: size }, () => tokenWithSymbol('ABCc'))
     const twenty = crowd(20)
-    expect(new Directory(twenty).find('abc')).toEqual({ kind: 'ambiguous', suggest: twenty.map(({ address }) => address) })
-    expect(new Directory(crowd(1_000)).find('abc')).toMatchObject({ suggest: { length: 100 } })
+    expect(new TokenDirectory(twenty).find('abc')).toEqual({ kind: 'ambiguous', suggest: twenty.map(({ address }) => address) })
+    expect(new TokenDirectory(crowd(1_000)).find('abc')).toMatchObject({ suggest: { length: 100 } })
   })
 
   it('with symbols that differ in case are both found by exact case', () => {
-    const directory = new Directory([tokenWithSymbol('Abc'), tokenWithSymbol('ABC')])
+    const directory = new TokenDirectory([tokenWithSymbol('Abc'), tokenWithSymbol('ABC')])
     expect(symbolOf(directory, 'Abc')).toBe('Abc')
     expect(symbolOf(directory, 'ABC')).toBe('ABC')
     expect(directory.find('abc').kind).toBe('ambiguous')
   })
 
   it('with symbols that differ in case are both found by exact case without the c', () => {
-    const directory = new Directory([tokenWithSymbol('ABCc'), tokenWithSymbol('abcc')])
+    const directory = new TokenDirectory([tokenWithSymbol('ABCc'), tokenWithSymbol('abcc')])
     expect(symbolOf(directory, 'ABC')).toBe('ABCc')
     expect(symbolOf(directory, 'abc')).toBe('abcc')
     expect(directory.find('Abc').kind).toBe('ambiguous')
@@ -114,22 +114,22 @@ describe('two tokens', () => {
     ['ABCC', 'ABCc'],
     ['ABCcc', 'ABCc'],
   ])('with and without a c are both found: %s finds %s', (selector, symbol) => {
-    expect(symbolOf(new Directory([tokenWithSymbol('ABC'), tokenWithSymbol('ABCc')]), selector)).toBe(symbol)
-    expect(symbolOf(new Directory([tokenWithSymbol('ABCc'), tokenWithSymbol('ABC')]), selector)).toBe(symbol)
+    expect(symbolOf(new TokenDirectory([tokenWithSymbol('ABC'), tokenWithSymbol('ABCc')]), selector)).toBe(symbol)
+    expect(symbolOf(new TokenDirectory([tokenWithSymbol('ABCc'), tokenWithSymbol('ABC')]), selector)).toBe(symbol)
   })
 
   it('that match with an extra c and without the c are ambiguous', () => {
     const [shorter, longer] = [tokenWithSymbol('ABC'), tokenWithSymbol('ABCcc')]
-    expect(new Directory([shorter, longer]).find('abcc')).toMatchObject({ kind: 'ambiguous', suggest: { length: 2 } })
-    expect(new Directory([shorter]).find('abcc')).toEqual({ kind: 'found', token: shorter })
-    expect(new Directory([longer]).find('abcc')).toEqual({ kind: 'found', token: longer })
+    expect(new TokenDirectory([shorter, longer]).find('abcc')).toMatchObject({ kind: 'ambiguous', suggest: { length: 2 } })
+    expect(new TokenDirectory([shorter]).find('abcc')).toEqual({ kind: 'found', token: shorter })
+    expect(new TokenDirectory([longer]).find('abcc')).toEqual({ kind: 'found', token: longer })
   })
 })
 
 describe('a former symbol', () => {
   it('finds its token in any case, with and without its c', () => {
     const token = tokenWithSymbol('METAc', { formerSymbols: ['FBc', 'THEFACEBOOK'] })
-    const directory = new Directory([token])
+    const directory = new TokenDirectory([token])
     for (const selector of ['FBc', 'fbc', 'FB', 'fb', 'TheFacebook', 'thefacebookc', 'METAc', 'meta']) {
       expect(directory.find(selector)).toEqual({ kind: 'found', token })
     }
@@ -138,26 +138,26 @@ describe('a former symbol', () => {
   it('finds the token that has the symbol now', () => {
     const [renamed, bearer] = [tokenWithSymbol('METAc', { formerSymbols: ['FBc'] }), tokenWithSymbol('FBc')]
     for (const selector of ['FBc', 'fbc', 'FB', 'fb']) {
-      expect(new Directory([renamed, bearer]).find(selector)).toEqual({ kind: 'found', token: bearer })
+      expect(new TokenDirectory([renamed, bearer]).find(selector)).toEqual({ kind: 'found', token: bearer })
     }
   })
 
   it('has precedence if it is exact, over a current symbol with or without a c', () => {
     const renamed = tokenWithSymbol('METAc', { formerSymbols: ['FBc'] })
     const bearer = tokenWithSymbol('FB')
-    const directory = new Directory([renamed, bearer])
+    const directory = new TokenDirectory([renamed, bearer])
     expect(directory.find('FBc')).toEqual({ kind: 'found', token: renamed })
     expect(directory.find('FB')).toEqual({ kind: 'found', token: bearer })
   })
 
   it('comes after a current symbol if both match only with a c', () => {
     const bearer = tokenWithSymbol('FBc')
-    const directory = new Directory([tokenWithSymbol('METAc', { formerSymbols: ['FBC'] }), bearer])
+    const directory = new TokenDirectory([tokenWithSymbol('METAc', { formerSymbols: ['FBC'] }), bearer])
     expect(directory.find('FB')).toEqual({ kind: 'found', token: bearer })
   })
 
   it('of two tokens is ambiguous', () => {
-    const directory = new Directory([
+    const directory = new TokenDirectory([
       tokenWithSymbol('A', { formerSymbols: ['OLD'] }),
       tokenWithSymbol('B', { formerSymbols: ['OLD'] }),
     ])
@@ -167,13 +167,13 @@ describe('a former symbol', () => {
   it('in several cases still finds one token', () => {
     const token = tokenWithSymbol('NEW', { formerSymbols: ['OLD', 'old', 'OLDc'] })
     for (const selector of ['Old', 'oldC', 'OLDCC']) {
-      expect(new Directory([token]).find(selector)).toEqual({ kind: 'found', token })
+      expect(new TokenDirectory([token]).find(selector)).toEqual({ kind: 'found', token })
     }
   })
 
   it('that is current again still finds one token', () => {
     const token = tokenWithSymbol('Abc', { formerSymbols: ['ABC', 'abc', 'Abc', 'ABCc'] })
-    const directory = new Directory([token])
+    const directory = new TokenDirectory([token])
     for (const selector of ['abc', 'ABC', 'aBc', 'abcc', 'ab']) {
       expect(directory.find(selector)).toEqual({ kind: 'found', token })
     }
@@ -183,7 +183,7 @@ describe('a former symbol', () => {
 describe('a delisted token', () => {
   it('is found by all its names while no listed token has them', () => {
     const token = tokenWithSymbol('ABCc', { ...delistedState, formerSymbols: ['OLD'] })
-    const directory = new Directory([token, tokenWithSymbol('XYZ')])
+    const directory = new TokenDirectory([token, tokenWithSymbol('XYZ')])
     for (const selector of ['ABCc', 'abc', 'old', token.address]) {
       expect(directory.find(selector)).toEqual({ kind: 'found', token })
     }
@@ -197,13 +197,13 @@ describe('a delisted token', () => {
     ['symbol as a former one', tokenWithSymbol('XYZ', { formerSymbols: ['ABCc'] })],
   ])('comes after a listed token with its %s', (_, listed) => {
     const token = tokenWithSymbol('ABCc', delistedState)
-    const directory = new Directory([token, listed])
+    const directory = new TokenDirectory([token, listed])
     expect(directory.find('ABCc')).toEqual({ kind: 'found', token: listed })
     expect(directory.find(token.address)).toEqual({ kind: 'found', token })
   })
 
   it('is ambiguous only with another delisted token', () => {
-    const directory = new Directory([tokenWithSymbol('ABC', delistedState), tokenWithSymbol('ABC', delistedState)])
+    const directory = new TokenDirectory([tokenWithSymbol('ABC', delistedState), tokenWithSymbol('ABC', delistedState)])
     expect(directory.find('abc')).toMatchObject({ kind: 'ambiguous', suggest: { length: 2 } })
   })
 })
@@ -221,14 +221,14 @@ describe('a symbol of any script', () => {
     ['😀', '😀C'],
     [' pad ', 'PAD'],
   ])('such as %j is found by %j', (symbol, selector) => {
-    expect(symbolOf(new Directory([tokenWithSymbol(symbol)]), selector)).toBe(symbol)
+    expect(symbolOf(new TokenDirectory([tokenWithSymbol(symbol)]), selector)).toBe(symbol)
   })
 
   it('is not confused with one that looks alike', () => {
-    const directory = new Directory([tokenWithSymbol('AAPLc'), tokenWithSymbol('ААРLc')])
+    const directory = new TokenDirectory([tokenWithSymbol('AAPLc'), tokenWithSymbol('ААРLc')])
     expect(symbolOf(directory, 'AAPLc')).toBe('AAPLc')
     expect(symbolOf(directory, 'ААРLc')).toBe('ААРLc')
-    const kelvin = new Directory([tokenWithSymbol('Kc'), tokenWithSymbol('\u212ac')])
+    const kelvin = new TokenDirectory([tokenWithSymbol('Kc'), tokenWithSymbol('\u212ac')])
     expect(symbolOf(kelvin, 'Kc')).toBe('Kc')
     expect(symbolOf(kelvin, '\u212ac')).toBe('\u212ac')
   })
@@ -237,14 +237,14 @@ describe('a symbol of any script', () => {
     const prefixed = tokenWithSymbol('0xDOG')
     const named = tokenWithSymbol('isin:US0378331005')
     const spoof = tokenWithSymbol(TESLA)
-    const directory = new Directory([prefixed, named, spoof, tokenOf(apple()), tokenOf(tesla())])
+    const directory = new TokenDirectory([prefixed, named, spoof, tokenOf(apple()), tokenOf(tesla())])
     expect(directory.find('0xdog')).toEqual({ kind: 'found', token: prefixed })
     expect(symbolOf(directory, 'isin:US0378331005')).toBe('AAPLc')
     expect(symbolOf(directory, TESLA)).toBe('TSLAc')
-    expect(new Directory([spoof]).find(TESLA)).toEqual({ kind: 'unknown', suggest: [] })
-    expect(new Directory([named]).find('isin:US0378331005')).toEqual({ kind: 'unknown', suggest: [] })
+    expect(new TokenDirectory([spoof]).find(TESLA)).toEqual({ kind: 'unknown', suggest: [] })
+    expect(new TokenDirectory([named]).find('isin:US0378331005')).toEqual({ kind: 'unknown', suggest: [] })
     const delisted = { ...tokenOf(apple()), ...delistedState }
-    expect(new Directory([named, delisted]).find('isin:US0378331005')).toEqual({ kind: 'found', token: delisted })
+    expect(new TokenDirectory([named, delisted]).find('isin:US0378331005')).toEqual({ kind: 'found', token: delisted })
   })
 
   it('finds its token after a round trip through a URL path', () => {
@@ -255,7 +255,7 @@ describe('a symbol of any script', () => {
       fc.property(codes, (charCodes) => {
         const symbol = parseSymbol(String.fromCharCode(...charCodes)) ?? 'none'
         const selector = decodeURIComponent(encodeURIComponent(symbol))
-        expect(new Directory([{ ...token, symbol }]).find(selector).kind).toBe('found')
+        expect(new TokenDirectory([{ ...token, symbol }]).find(selector).kind).toBe('found')
       }),
     )
   })
@@ -265,50 +265,53 @@ describe('a selector', () => {
   it.each(['x'.repeat(10_000), 'c'.repeat(10_000), '0x'.repeat(5_000), `isin:${'1'.repeat(10_000)}`, '😀'.repeat(5_000)])(
     'with thousands of characters is unknown, without suggestions',
     (selector) => {
-      const directory = new Directory([tokenWithSymbol('x'.repeat(128)), tokenWithSymbol('c'.repeat(128)), tokenOf(apple())])
+      const directory = new TokenDirectory([tokenWithSymbol('x'.repeat(128)), tokenWithSymbol('c'.repeat(128)), tokenOf(apple())])
       expect(directory.find(selector)).toEqual({ kind: 'unknown', suggest: [] })
     },
   )
 
   it('finds nothing if it is empty, not even the symbol c', () => {
     for (const selector of ['', ' ']) {
-      expect(new Directory([tokenWithSymbol('c'), tokenWithSymbol('A')]).find(selector)).toEqual({ kind: 'unknown', suggest: [] })
+      expect(new TokenDirectory([tokenWithSymbol('c'), tokenWithSymbol('A')]).find(selector)).toEqual({
+        kind: 'unknown',
+        suggest: [],
+      })
     }
   })
 
   it('may have any number of spaces around it', () => {
-    expect(symbolOf(new Directory([tokenOf(apple())]), `${' '.repeat(5_000)}AAPL${' '.repeat(5_000)}`)).toBe('AAPLc')
+    expect(symbolOf(new TokenDirectory([tokenOf(apple())]), `${' '.repeat(5_000)}AAPL${' '.repeat(5_000)}`)).toBe('AAPLc')
   })
 
   it('finds the longest symbol, with and without its c', () => {
     const longest = 'x'.repeat(127)
-    const directory = new Directory([tokenWithSymbol(`${longest}c`)])
+    const directory = new TokenDirectory([tokenWithSymbol(`${longest}c`)])
     for (const selector of [`${longest}c`, longest, `${longest}cc`]) expect(directory.find(selector).kind).toBe('found')
   })
 
   it('gets no suggestions if it is long or there are very many names', () => {
     const name = 'x'.repeat(120)
-    expect(new Directory([tokenWithSymbol(name)]).find(`${name}y`)).toEqual({ kind: 'unknown', suggest: [] })
+    expect(new TokenDirectory([tokenWithSymbol(name)]).find(`${name}y`)).toEqual({ kind: 'unknown', suggest: [] })
     const token = tokenOf(apple())
     const crowd = Array.from({ length: 1_001 }, (_, index) => ({
       ...token,
       address: `0x${String(index).padStart(40, '0')}` as const,
       symbol: `N${index}`,
     }))
-    expect(new Directory(crowd).find('N100x')).toEqual({ kind: 'unknown', suggest: [] })
-    expect(new Directory(crowd.slice(1)).find('N100x').kind).toBe('unknown')
-    expect(new Directory(crowd.slice(1)).find('N100x')).not.toEqual({ kind: 'unknown', suggest: [] })
+    expect(new TokenDirectory(crowd).find('N100x')).toEqual({ kind: 'unknown', suggest: [] })
+    expect(new TokenDirectory(crowd.slice(1)).find('N100x').kind).toBe('unknown')
+    expect(new TokenDirectory(crowd.slice(1)).find('N100x')).not.toEqual({ kind: 'unknown', suggest: [] })
   })
 
   it('gets the spelling of the listed token as a suggestion, not that of the delisted one', () => {
-    const directory = new Directory([tokenWithSymbol('ABCDE', delistedState), tokenWithSymbol('Abcde')])
+    const directory = new TokenDirectory([tokenWithSymbol('ABCDE', delistedState), tokenWithSymbol('Abcde')])
     expect(directory.find('ABXDE')).toEqual({ kind: 'unknown', suggest: ['Abcde'] })
   })
 })
 
 describe('another state of a token', () => {
   it('is found by its new names, and by no name that only the former state had', () => {
-    const directory = new Directory([tokenOf(apple())])
+    const directory = new TokenDirectory([tokenOf(apple())])
     const { isin: _isin, ...rest } = tokenOf(apple())
     const renamed: Token = { ...rest, isin: 'US0000000001', symbol: 'NEWc', formerSymbols: ['OLDc'] }
     directory.set(renamed)

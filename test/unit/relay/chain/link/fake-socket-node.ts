@@ -4,12 +4,12 @@ import { NEVER, type Observable, type ObservedValueOf, VirtualTimeScheduler } fr
 import { onTestFinished } from 'vitest'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { Hex } from '../../../../../src/lib/hex.ts'
-import { link } from '../../../../../src/relay/chain/link/link.ts'
-import { ChainIdentity } from '../../../../../src/relay/chain/rpc/chain-id.ts'
+import { reconnectingLink } from '../../../../../src/relay/chain/link/reconnecting-link.ts'
+import { ChainIdentity } from '../../../../../src/relay/chain/rpc/chain-identity.ts'
 
 export const CHAIN_ID = 84_532
 
-export type Signal = ObservedValueOf<ReturnType<typeof link>>
+export type Signal = ObservedValueOf<ReturnType<typeof reconnectingLink>>
 
 /** Waits for conditions, which are checked again after each event. */
 class ConditionWaiter {
@@ -109,7 +109,7 @@ export const openLink = (
     chain = new ChainIdentity(CHAIN_ID, 'CHAIN_ID'),
     probes = NEVER,
     reconnects = NEVER,
-  }: Partial<Pick<Parameters<typeof link>[0], 'chain' | 'probes' | 'reconnects'>> = {},
+  }: Partial<Pick<Parameters<typeof reconnectingLink>[0], 'chain' | 'probes' | 'reconnects'>> = {},
 ) => {
   const waiter = new ConditionWaiter()
   const clock = new VirtualTimeScheduler(undefined, Number.POSITIVE_INFINITY)
@@ -119,10 +119,12 @@ export const openLink = (
     warnings.push({ kind, detail })
     waiter.recheck()
   }
-  const subscription = link({ urls, addresses, probes, reconnects, chain, clock, random: () => 0, warn }).subscribe((signal) => {
-    signals.push(signal)
-    waiter.recheck()
-  })
+  const subscription = reconnectingLink({ urls, addresses, probes, reconnects, chain, clock, random: () => 0, warn }).subscribe(
+    (signal) => {
+      signals.push(signal)
+      waiter.recheck()
+    },
+  )
   onTestFinished(() => subscription.unsubscribe())
   const signalsOfType = <Type extends Signal['type']>(type: Type) =>
     signals.filter((signal): signal is Extract<Signal, { type: Type }> => signal.type === type)

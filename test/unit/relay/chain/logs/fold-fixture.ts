@@ -1,7 +1,7 @@
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import type { DecodedLog } from '../../../../../src/relay/chain/logs/fold-logs.ts'
-import { LogFolder } from '../../../../../src/relay/chain/logs/log-folder.ts'
-import { type Log, readLogs } from '../../../../../src/relay/chain/logs/read-logs.ts'
+import { LogMemory } from '../../../../../src/relay/chain/logs/log-memory.ts'
+import { type Log, parseLogs } from '../../../../../src/relay/chain/logs/log-parser.ts'
 import { alice, blockHash, bob, pendingLog, stringData, tesla, txHash, word, words } from '../node-json.ts'
 import { topicOf } from './standard-events.ts'
 
@@ -30,7 +30,7 @@ export const inTx = (tx: number, content: LogContent): LogContent => ({ ...conte
 
 /** These logs in a row, as in one block. */
 export const buildLogs = (contents: readonly LogContent[]): readonly Log[] =>
-  readLogs(
+  parseLogs(
     contents.map(({ tx = 0, ...content }, index) => ({
       ...pendingLog({ block: 5, index }),
       transactionHash: txHash(5, tx),
@@ -40,7 +40,7 @@ export const buildLogs = (contents: readonly LogContent[]): readonly Log[] =>
 
 /** Folds the logs of one sealed block. */
 export const decodeLogs = (logs: readonly Log[]) =>
-  new LogFolder().foldBlock({ number: 5, hash: blockHash(5), timestamp: null, logs })
+  new LogMemory().foldBlock({ number: 5, hash: blockHash(5), timestamp: null, logs })
 
 /** The decoded logs with their log indexes, and the log indexes of the folded ones. */
 export const foldLogs = (...contents: readonly LogContent[]) => {

@@ -1,5 +1,5 @@
 import type { Hex } from '../../../../../src/lib/hex.ts'
-import type { DecodedEvent } from '../../../../../src/relay/chain/logs/events.ts'
+import type { DecodedEvent } from '../../../../../src/relay/chain/logs/event-decoder.ts'
 import { alice, bob, stringData, tesla, word, words } from '../node-json.ts'
 
 const WAD = 10n ** 18n

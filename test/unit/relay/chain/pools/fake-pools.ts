@@ -1,6 +1,6 @@
 import type { SchedulerLike } from 'rxjs'
+import type { BatchAnswer } from '../../../../../src/relay/chain/rpc/answer-parser.ts'
 import type { BatchRequest, RequestBatchFn } from '../../../../../src/relay/chain/rpc/endpoint-pool.ts'
-import type { BatchAnswer } from '../../../../../src/relay/chain/rpc/rpc-answer.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { waitOn } from '../../../../support/virtual-time.ts'
 

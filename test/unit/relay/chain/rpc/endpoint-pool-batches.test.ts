@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
+import type { BatchAnswer } from '../../../../../src/relay/chain/rpc/answer-parser.ts'
 import type { BatchRequest } from '../../../../../src/relay/chain/rpc/endpoint-pool.ts'
-import type { BatchAnswer } from '../../../../../src/relay/chain/rpc/rpc-answer.ts'
 import {
   errorResponder,
   failureOf,

@@ -1,6 +1,6 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { ChainIdentity } from '../../../../../src/relay/chain/rpc/chain-id.ts'
+import { ChainIdentity } from '../../../../../src/relay/chain/rpc/chain-identity.ts'
 import { EndpointPool, type Exchange } from '../../../../../src/relay/chain/rpc/endpoint-pool.ts'
 import { openEndpoint, openEndpointPool, rawResponder, resultResponder } from './fake-endpoint.ts'
 

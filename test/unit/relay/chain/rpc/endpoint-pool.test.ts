@@ -3,8 +3,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { failureReason, hostOf } from '../../../../../src/lib/http-fetch.ts'
-import { ChainIdentity } from '../../../../../src/relay/chain/rpc/chain-id.ts'
-import { LongList } from '../../../../../src/relay/chain/rpc/long-list.ts'
+import { ChainIdentity } from '../../../../../src/relay/chain/rpc/chain-identity.ts'
+import { UnparsedLogs } from '../../../../../src/relay/chain/rpc/unparsed-logs.ts'
 import {
   CHAIN_ID,
   errorResponder,
@@ -383,8 +383,8 @@ describe('an answer', () => {
     const node = await openEndpoint(resultResponder(logs))
     const { rpc } = openEndpointPool([node.url])
     const answer = await rpc.request('eth_getLogs', [{ address: [], blockHash: '0x1' }])
-    expect(answer).toBeInstanceOf(LongList)
-    expect((await Array.fromAsync((answer as LongList).parts())).flat(1)).toEqual(logs)
+    expect(answer).toBeInstanceOf(UnparsedLogs)
+    expect((await Array.fromAsync((answer as UnparsedLogs).parts())).flat(1)).toEqual(logs)
     const text = Array(30_000).fill('1').join()
     node.respond = resultResponder(text)
     expect(await rpc.request('eth_getLogs', [{ address: [], blockHash: '0x1' }])).toBe(text)
@@ -399,7 +399,7 @@ describe('an answer', () => {
       response.end(`{"jsonrpc":"2.0","id":${id},"result":[{},${nested(100_000)}]}`),
     )
     const answer = await openEndpointPool([node.url]).rpc.request('eth_getLogs', [{ address: [], blockHash: '0x1' }])
-    const failure = await failureOf(Array.fromAsync((answer as LongList).parts()))
+    const failure = await failureOf(Array.fromAsync((answer as UnparsedLogs).parts()))
     expect(failure).toMatchObject({ kind: 'unreadable', message: 'the answer is nested deeper than 1024 levels' })
   })
 

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished } from 'vitest'
-import { ChainIdentity } from '../../../../../src/relay/chain/rpc/chain-id.ts'
+import { ChainIdentity } from '../../../../../src/relay/chain/rpc/chain-identity.ts'
 import { EndpointPool } from '../../../../../src/relay/chain/rpc/endpoint-pool.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 

@@ -1,14 +1,14 @@
 import { VirtualTimeScheduler } from 'rxjs'
 import { onTestFinished } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
-import { BlockReader } from '../../../../../src/relay/chain/rpc/block-reader.ts'
+import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
 import { Backfill } from '../../../../../src/relay/chain/sealed/backfill.ts'
 import { BackfillRanges } from '../../../../../src/relay/chain/sealed/backfill-ranges.ts'
 import { RecentBlocks } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
 import { advanceClock } from '../../../../support/virtual-time.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { apple } from '../node-json.ts'
-import { FakeOpenKeys, HEAD, SettledEvents } from './sealed-blocks-fixture.ts'
+import { FakeOpenKeys, HEAD, SettledEvents } from './sealed-chain-fixture.ts'
 
 /** A backfill of a scripted chain in virtual time. */
 export const openBackfill = () => {
@@ -23,7 +23,7 @@ export const openBackfill = () => {
   const ranges = new BackfillRanges(recentBlocks)
   const controller = new AbortController()
   const backfill = new Backfill({
-    node: new BlockReader(chain.request),
+    node: new ChainReader(chain.request),
     confirmChain: chain.confirmChain,
     openKeys,
     addresses: () => list.addresses,

@@ -3,7 +3,7 @@ import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error
 import type { RpcRequest } from '../fake-chain.ts'
 import { apple, keyOf, tesla } from '../node-json.ts'
 import { openBackfill } from './backfill-fixture.ts'
-import { range } from './sealed-blocks-fixture.ts'
+import { range } from './sealed-chain-fixture.ts'
 
 /** The block range of a request; null if it has none. */
 const rangeOf = ({ params }: RpcRequest): readonly [from: number, to: number] | null => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { apple, keyOf, tesla } from '../node-json.ts'
 import { openBackfill } from './backfill-fixture.ts'
-import { range } from './sealed-blocks-fixture.ts'
+import { range } from './sealed-chain-fixture.ts'
 
 describe('a backfill', () => {
   it.each([2_000, 500, 10, 5])('in pages of at most %i blocks skips no block and reads none twice', async (bound) => {

@@ -1,11 +1,11 @@
 import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { BlockReader } from '../../../../../src/relay/chain/rpc/block-reader.ts'
+import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { addressesToQuery, MissingLogsError, readBlock } from '../../../../../src/relay/chain/sealed/block-logs.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { apple, keyOf, sealedLog, tesla, txHash, word } from '../node-json.ts'
-import { FakeOpenKeys, sealedHeader } from './sealed-blocks-fixture.ts'
+import { FakeOpenKeys, sealedHeader } from './sealed-chain-fixture.ts'
 
 const HEAD = 1_000
 const NOW = 5_000_000
@@ -16,7 +16,7 @@ const openReader = () => {
   const chain = new FakeChain(HEAD)
   const openKeysOfChain = new FakeOpenKeys()
   const settle = async (block = HEAD, { acceptsMissing = false } = {}) => {
-    const node = new BlockReader(chain.request)
+    const node = new ChainReader(chain.request)
     const { signal } = new AbortController()
     const header = sealedHeader(chain.headerOf(block))
     const { confirmChain } = chain

@@ -1,16 +1,17 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { BlockReader } from '../../../../../src/relay/chain/rpc/block-reader.ts'
+import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
+import { DEPTH_BOUND_BLOCKS } from '../../../../../src/relay/chain/sealed/block-bounds.ts'
 import {
   binarySearch,
   findForkPoint,
   findRollbackTarget,
   firstWithinAge,
 } from '../../../../../src/relay/chain/sealed/block-search.ts'
-import { DEPTH_BOUND_BLOCKS, RecentBlocks } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
+import { RecentBlocks } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { timestampOf } from '../node-json.ts'
-import { range, sealedHeader } from './sealed-blocks-fixture.ts'
+import { range, sealedHeader } from './sealed-chain-fixture.ts'
 
 const HEAD = 10_000
 const { signal } = new AbortController()
@@ -40,7 +41,7 @@ const openSettled = (from: number, to: number) => {
   const recentBlocks = new RecentBlocks()
   for (const number of range(from, to))
     recentBlocks.add(number, { hash: chain.hashOf(number), logCount: 0, addresses: [], settledAt: 0 })
-  const searchBelow = (number: number) => findForkPoint(new BlockReader(chain.request), recentBlocks, number, signal)
+  const searchBelow = (number: number) => findForkPoint(new ChainReader(chain.request), recentBlocks, number, signal)
   return { chain, recentBlocks, searchBelow }
 }
 
@@ -115,7 +116,7 @@ describe('a rollback', () => {
   ])('%s', async (_, depth, safe, lost) => {
     const { chain, recentBlocks } = openSettled(oldest, HEAD)
     chain.reorganise(depth)
-    const target = await findRollbackTarget(new BlockReader(chain.request), recentBlocks, { number: HEAD, safe }, signal)
+    const target = await findRollbackTarget(new ChainReader(chain.request), recentBlocks, { number: HEAD, safe }, signal)
     expect(target.lost).toEqual(lost)
     expect(target.to.number).toBeLessThanOrEqual(lost ? lost.to : HEAD - depth)
     expect(chain.requests.length).toBeLessThan(40)
@@ -126,7 +127,7 @@ it('a rollback on a node without old blocks loses nothing above the fork point',
   const { chain, recentBlocks } = openSettled(HEAD - 6_000, HEAD)
   chain.reorganise(1_500)
   chain.override = ({ params }) => (Number(params[0]) < HEAD - 2_000 ? null : undefined)
-  const reader = new BlockReader(chain.request)
+  const reader = new ChainReader(chain.request)
   const target = await findRollbackTarget(reader, recentBlocks, { number: HEAD, safe: 0 }, signal)
   expect(target).toEqual({ to: { number: HEAD - 2_000, hash: null }, lost: null })
 })
@@ -135,7 +136,7 @@ describe('the first block within a bound of chain time', () => {
   const open = () => {
     const chain = new FakeChain(HEAD)
     const first = (from: number, boundMs: number, head: unknown = chain.headerOf(HEAD)) =>
-      firstWithinAge(new BlockReader(chain.request), from, sealedHeader(head), boundMs, signal)
+      firstWithinAge(new ChainReader(chain.request), from, sealedHeader(head), boundMs, signal)
     return { chain, first }
   }
 

@@ -1,12 +1,12 @@
 import { VirtualTimeScheduler } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { BlockReader } from '../../../../../src/relay/chain/rpc/block-reader.ts'
+import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { type FinalityEvent, FinalityGate, pollFinality } from '../../../../../src/relay/chain/sealed/finality.ts'
 import { advanceClock } from '../../../../support/virtual-time.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { header } from '../node-json.ts'
-import { range, sealedHeader } from './sealed-blocks-fixture.ts'
+import { range, sealedHeader } from './sealed-chain-fixture.ts'
 
 const EVERY_MS = 10_000
 
@@ -15,7 +15,7 @@ const openFinality = (published: { safe: number | null; finalized: number | null
   const chain = new FakeChain(10_000, clock)
   const events: FinalityEvent[] = []
   const warnings: string[] = []
-  const node = new BlockReader(chain.request)
+  const node = new ChainReader(chain.request)
   const subscription = pollFinality({
     node,
     pollIntervalMs: EVERY_MS,

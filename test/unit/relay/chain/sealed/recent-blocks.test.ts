@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { RECENT_BLOCKS_BOUND, RecentBlocks } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
+import { RECENT_BLOCKS_BOUND } from '../../../../../src/relay/chain/sealed/block-bounds.ts'
+import { RecentBlocks } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
 import { blockHash } from '../node-json.ts'
-import { range } from './sealed-blocks-fixture.ts'
+import { range } from './sealed-chain-fixture.ts'
 
 const settledBlock = (number: number) => ({ hash: blockHash(number), logCount: 0, addresses: [], settledAt: 0 })
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { keyOf, tesla, word } from '../node-json.ts'
-import { HEAD, openSealedBlocks, range, sealedHeader } from './sealed-blocks-fixture.ts'
+import { HEAD, openSealedBlocks, range, sealedHeader } from './sealed-chain-fixture.ts'
 
 describe('a recheck of settled blocks', () => {
   it('settles a block again that has more logs now', async () => {

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { apple, keyOf, sealedLog, tesla } from '../node-json.ts'
-import { HEAD, openSealedBlocks, range } from './sealed-blocks-fixture.ts'
+import { HEAD, openSealedBlocks, range } from './sealed-chain-fixture.ts'
 
 describe('settling on a lagging node', () => {
   it('waits, and loses nothing', async () => {

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import type { SealedHeader } from '../../../../../src/relay/chain/rpc/header.ts'
+import type { SealedHeader } from '../../../../../src/relay/chain/rpc/block-header.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
 import { keyOf, word } from '../node-json.ts'
-import { HEAD, openSealedBlocks, sealedHeader } from './sealed-blocks-fixture.ts'
+import { HEAD, openSealedBlocks, sealedHeader } from './sealed-chain-fixture.ts'
 
 /** Events of the chain, of its node, and of the pushed heads. */
 const arbChainEvent = fc.oneof(

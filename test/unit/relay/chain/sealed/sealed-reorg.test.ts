@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
-import { DEPTH_BOUND_BLOCKS } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
+import { DEPTH_BOUND_BLOCKS } from '../../../../../src/relay/chain/sealed/block-bounds.ts'
 import { keyOf, word } from '../node-json.ts'
-import { HEAD, openSealedBlocks, range, sealedHeader } from './sealed-blocks-fixture.ts'
+import { HEAD, openSealedBlocks, range, sealedHeader } from './sealed-chain-fixture.ts'
 
 /** Settling that has settled this many blocks. */
 const openSettled = async (blocks: number, settings: Parameters<typeof openSealedBlocks>[0] = {}) => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import * as missedLogs from '../../../../../src/relay/chain/source/missed-logs.ts'
-import { range } from '../sealed/sealed-blocks-fixture.ts'
+import { range } from '../sealed/sealed-chain-fixture.ts'
 
 /** The missed logs of a subscription, which began with head 100 by default, and whose gap was polled. */
 const openMissedLogs = ({ head = 100, isGapPolled = true } = {}) => {

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
-import { BlockReader } from '../../../../../src/relay/chain/rpc/block-reader.ts'
+import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
-import { noPendingMemory } from '../../../../../src/relay/chain/source/pending-block.ts'
+import { noPendingMemory } from '../../../../../src/relay/chain/source/pending-status.ts'
 import { type PollResult, pollHead, pollPending } from '../../../../../src/relay/chain/source/polls.ts'
-import { duePoll, type Evidence, initialState, next } from '../../../../../src/relay/chain/source/source-state.ts'
+import { duePoll } from '../../../../../src/relay/chain/source/source-decisions.ts'
+import { type Evidence, initialState, next } from '../../../../../src/relay/chain/source/source-evidence.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { apple, keyOf, tesla, timestampOf, word } from '../node-json.ts'
 
@@ -14,7 +15,7 @@ const SILENCE_MS = 3_000
 /** Polls of a scripted chain, with a state that learns from them alone and a clock that the test moves. */
 const openPoller = ({ hasLink = false } = {}) => {
   const chain = new FakeChain(HEAD)
-  const node = new BlockReader(chain.request)
+  const node = new ChainReader(chain.request)
   const list = { addresses: [apple] as readonly Hex[] }
   let [state, memory, now] = [initialState(hasLink ? 1 : 0, SILENCE_MS, 0), noPendingMemory, 0]
   const learn = (...evidence: readonly Evidence[]) => {

@@ -1,14 +1,14 @@
 import { BehaviorSubject, type Observable, ReplaySubject, Subject, VirtualTimeScheduler } from 'rxjs'
 import { onTestFinished } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
-import type { LinkInputs } from '../../../../../src/relay/chain/link/link.ts'
+import type { LinkInputs } from '../../../../../src/relay/chain/link/reconnecting-link.ts'
 import type { LinkSignal } from '../../../../../src/relay/chain/link/subscription-socket.ts'
 import type { Cursor } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
 import { type ChainEvent, source } from '../../../../../src/relay/chain/source/source.ts'
 import { advanceClock } from '../../../../support/virtual-time.ts'
 import { FakeChain } from '../fake-chain.ts'
 import { apple, pendingLog } from '../node-json.ts'
-import { FakeOpenKeys } from '../sealed/sealed-blocks-fixture.ts'
+import { FakeOpenKeys } from '../sealed/sealed-chain-fixture.ts'
 
 export const HEAD = 1_000
 export const POLL_MS = 200

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import type { LinkSignal } from '../../../../../src/relay/chain/link/subscription-socket.ts'
 import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
-import { UNPROVEN_POLL_MS } from '../../../../../src/relay/chain/source/source-state.ts'
+import { UNPROVEN_POLL_MS } from '../../../../../src/relay/chain/source/source-decisions.ts'
 import { waitOn } from '../../../../support/virtual-time.ts'
 import { apple, blockHash, keyOf, pendingLog, sealedLog, tesla, timestampOf } from '../node-json.ts'
 import {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { digestOf, keyEntries } from '../../../../../src/relay/config/key-settings.ts'
+import { digestOf, keyEntries } from '../../../../../src/relay/config/api-key-settings.ts'
 import { ApiKeyRing } from '../../../../../src/relay/edge/limits/api-key-ring.ts'
 
 /** Longer than the file waits to be read. */

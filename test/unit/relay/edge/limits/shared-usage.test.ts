@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { nextTurn } from '../../../../../src/lib/turns.ts'
 import { ConnectionLimits } from '../../../../../src/relay/edge/limits/connection-limits.ts'
 import { SharedUsage } from '../../../../../src/relay/edge/limits/shared-usage.ts'
-import { RateLimiter } from '../../../../../src/relay/gateway/rate-limit.ts'
+import { RateLimiter } from '../../../../../src/relay/gateway/rate-limiter.ts'
 
 /** The counts of two workers, and of the process that forgets them. */
 function openUsages() {

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import { View } from '../../../../../src/relay/edge/select/state-view.ts'
 import { resolveSymbols, unknownSymbol } from '../../../../../src/relay/edge/select/symbols.ts'
-import { openSqliteTape } from '../../../../../src/relay/tape/sqlite-tape.ts'
+import { openEmbeddedTape } from '../../../../../src/relay/tape/embedded-tape.ts'
 import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'
 import { diffFullList } from '../../../../../src/relay/tokens/list/list-diff.ts'
 import { parseList } from '../../../../../src/relay/tokens/list/list-parser.ts'
@@ -32,7 +32,7 @@ async function viewOf(...lists: (readonly ListedToken[])[]): Promise<View> {
     })
     known = new Map([...known, ...tokens.map((token) => [token.address, token] as const)])
   }
-  tape = openSqliteTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeMaxMessages: 1_000, now: () => 0, random: () => 0.5 })
+  tape = openEmbeddedTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeMaxMessages: 1_000, now: () => 0, random: () => 0.5 })
   await tape.append([], notesOfTokens(known.values()))
   return new View(tape)
 }

@@ -4,8 +4,8 @@ import type { Draft, Update } from '../../../../../src/protocol/updates.ts'
 import { HOUR_MS, type HourCounts, HourlyScore, hourOf } from '../../../../../src/relay/edge/status/hourly-score.ts'
 import { LeadHistogram, percentile } from '../../../../../src/relay/edge/status/lead-histogram.ts'
 import { ScoreTracker } from '../../../../../src/relay/edge/status/score-tracker.ts'
+import { openEmbeddedTape } from '../../../../../src/relay/tape/embedded-tape.ts'
 import { Notes } from '../../../../../src/relay/tape/notes.ts'
-import { openSqliteTape } from '../../../../../src/relay/tape/sqlite-tape.ts'
 import type { Entry, Follower, SearchableTape } from '../../../../../src/relay/tape/tape.ts'
 import { navChange } from '../../tape/update-drafts.ts'
 import { amendOf, retractOf, sealedAt, sealOf, transferAt } from '../fact-drafts.ts'
@@ -26,7 +26,7 @@ const lateAt = (index: number, now: number, ageMs: number | null) => {
 /** A tape that writes every update at the time of the clock. */
 function openScoredTape({ bound = 1_000_000, tapeRetentionMs = 365 * 24 * HOUR_MS } = {}) {
   const clock = { now: noon }
-  const tape = openSqliteTape({
+  const tape = openEmbeddedTape({
     dataDir: ':memory:',
     tapeRetentionMs,
     tapeMaxMessages: bound,

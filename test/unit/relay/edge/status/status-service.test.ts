@@ -2,8 +2,8 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { HOUR_MS } from '../../../../../src/relay/edge/status/hourly-score.ts'
 import { StatusService } from '../../../../../src/relay/edge/status/status-service.ts'
 import { TimePerSource } from '../../../../../src/relay/edge/status/time-per-source.ts'
+import { openEmbeddedTape } from '../../../../../src/relay/tape/embedded-tape.ts'
 import { listOrderNote, listReadNote, Notes, newestSettledNote, statusNote } from '../../../../../src/relay/tape/notes.ts'
-import { openSqliteTape } from '../../../../../src/relay/tape/sqlite-tape.ts'
 import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'
 import { status as statusDraft } from '../../tape/update-drafts.ts'
 import { openTestEdge } from '../edge-fixture.ts'
@@ -143,7 +143,7 @@ describe('the service status', () => {
   })
 
   it('is read in less than a millisecond after a day of counting', async () => {
-    const tape = openSqliteTape({
+    const tape = openEmbeddedTape({
       dataDir: ':memory:',
       tapeRetentionMs: 100 * HOUR_MS,
       tapeMaxMessages: 10_000,

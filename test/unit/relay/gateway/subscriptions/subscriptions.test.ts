@@ -3,7 +3,7 @@ import type { Hex } from '../../../../../src/lib/hex.ts'
 import { RpcError } from '../../../../../src/relay/gateway/rpc-error.ts'
 import { Subscriptions } from '../../../../../src/relay/gateway/subscriptions/subscriptions.ts'
 import { apple, pendingLog, tesla, word } from '../../chain/node-json.ts'
-import { hashOf, headEvent, pendingLogEvent, RecordingSubscriber, readNodeLog, sealedEvent } from './log-feed-fixture.ts'
+import { hashOf, headEvent, pendingLogEvent, RecordingSubscriber, readNodeLog, sealedEvent } from './log-notifier-fixture.ts'
 
 const other: Hex = `0x${'07'.repeat(20)}`
 const manyAddresses = (count: number): Hex[] =>

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
-import { decodeLog } from '../../../../../src/relay/chain/logs/events.ts'
+import { decodeLog } from '../../../../../src/relay/chain/logs/event-decoder.ts'
 import { foldAlone } from '../../../../../src/relay/chain/logs/fold-logs.ts'
-import { DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from '../../../../../src/relay/chain/sealed/recent-blocks.ts'
-import { enrich } from '../../../../../src/relay/ingest/facts/enrich.ts'
+import { DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from '../../../../../src/relay/chain/sealed/block-bounds.ts'
+import { openMoment } from '../../../../../src/relay/ingest/batch-moment.ts'
 import type { FactDraft } from '../../../../../src/relay/ingest/facts/fact.ts'
 import { Ledger } from '../../../../../src/relay/ingest/facts/ledger.ts'
-import { openMoment } from '../../../../../src/relay/ingest/moment.ts'
+import { makeFact } from '../../../../../src/relay/ingest/facts/make-fact.ts'
 import { blockHash } from '../../chain/node-json.ts'
 import { APPLE, NOON, tokenOf } from '../../tokens/stock-records.ts'
 import { logAt } from '../reducer-fixture.ts'
@@ -18,7 +18,7 @@ const moment = openMoment({ at: NOON, wallTime: NOON }, 1)
 const factAt = (block: number, index = 0, raw = 1n): FactDraft => {
   const log = logAt({ block, index, raw, address })
   const origin = { via: 'sealed', sealed: true, late: true, receivedAt: NOON, chainTime: null } as const
-  return enrich(foldAlone({ log, decoded: decodeLog(log) }), tokenOf(), origin, moment)
+  return makeFact(foldAlone({ log, decoded: decodeLog(log) }), tokenOf(), origin, moment)
 }
 const publish = (ledger: Ledger, block: number, index = 0, end = 0) => {
   const fact = factAt(block, index)

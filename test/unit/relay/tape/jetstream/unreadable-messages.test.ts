@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { type BatchMessage, encodeBatch } from '../../../../../src/relay/tape/batch-message.ts'
 import { JetStreamTape } from '../../../../../src/relay/tape/jetstream/jetstream-tape.ts'
 import type { NatsStream } from '../../../../../src/relay/tape/jetstream/nats-stream.ts'
-import { openTapeFile } from '../../../../../src/relay/tape/tape-file.ts'
+import { openStoredTape } from '../../../../../src/relay/tape/stored-tape.ts'
 import { unboundedOptions } from '../test-tape.ts'
 import { amend, apple, oneOfEach, pause, retract, seal, tesla, transfer } from '../update-drafts.ts'
 
@@ -41,7 +41,7 @@ function openTape() {
     },
     onFailure: (failure: unknown) => void seen.failures.push(failure),
   }
-  const tape = openTapeFile(options, (database) => new JetStreamTape(database, options))
+  const tape = openStoredTape(options, (database) => new JetStreamTape(database, options))
   let seq = 0
   const receive = (bytes: Uint8Array | string) => {
     seq += 1

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import { type Draft, Update } from '../../../../../src/protocol/updates.ts'
-import { applyCall, type TokenReport } from '../../../../../src/relay/tokens/apply-call.ts'
-import { featureName } from '../../../../../src/relay/tokens/drafts-of-token.ts'
+import { applyContractAnswer, type TokenReport } from '../../../../../src/relay/tokens/apply-contract-answer.ts'
 import {
   diffFullList,
   type ListTiming,
@@ -10,7 +9,8 @@ import {
   refreshNavs,
   type TokenChanges,
 } from '../../../../../src/relay/tokens/list/list-diff.ts'
-import { addLogChange } from '../../../../../src/relay/tokens/multiplier.ts'
+import { addLogChange } from '../../../../../src/relay/tokens/multiplier-history.ts'
+import { featureName } from '../../../../../src/relay/tokens/pause-history.ts'
 import { type Token, withDerivedState } from '../../../../../src/relay/tokens/token.ts'
 import { APPLE, apple, listTime, listTimeAfter, NOON, parsedList, type StockRecord, TESLA, tesla } from '../stock-records.ts'
 
@@ -265,7 +265,8 @@ describe('a multiplier of the list', () => {
       const token = tokenTable.get(APPLE)
       if (!token) throw new Error('no token')
       if (by === 'list') return readList([withMultiplier(value)], { ...listTime, at: { block, logIndex: 0 } })
-      if (by === 'call') return report(applyCall(token, { ...unpaused, block, multiplier: BigInt(value) * 10n ** 18n }, listTime))
+      if (by === 'call')
+        return report(applyContractAnswer(token, { ...unpaused, block, multiplier: BigInt(value) * 10n ** 18n }, listTime))
       const fields = {
         block,
         logIndex: 1,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { findRecords, ListError } from '../../../../../src/relay/tokens/list/find-records.ts'
 import { exactNumbersIn } from '../../../../../src/relay/tokens/list/list-parser.ts'
-import { findRecords, ListError } from '../../../../../src/relay/tokens/list/list-records.ts'
 import { APPLE, apple, listBody, parsedList, parseText, type StockRecord, TESLA, tesla } from '../stock-records.ts'
 
 const readOne = (record: StockRecord | string) => {

@@ -1,0 +1,82 @@
+import {
+  catchError,
+  concat,
+  defer,
+  EMPTY,
+  finalize,
+  ignoreElements,
+  merge,
+  type Observable,
+  of,
+  type SchedulerLike,
+  tap,
+  throwError,
+  timer,
+} from 'rxjs'
+import { retryWithBackoff } from '../../../lib/backoff.ts'
+import type { Hex } from '../../../lib/hex.ts'
+import { hostOf } from '../../../lib/http-fetch.ts'
+import type { ChainIdentity } from '../rpc/chain-identity.ts'
+import { LinkError, type LinkSignal, SubscriptionSocket } from './subscription-socket.ts'
+
+/** After this time the link leaves a later URL and tries the first one. */
+const RETURN_AFTER_MS = 3_600_000
+const BACKOFF = { minMs: 250, maxMs: 30_000, jitter: [0.5, 1], stableMs: 30_000 } as const
+
+/** The addresses to subscribe to, when to retry a subscription, and when to connect to another node. */
+export type LinkInputs = {
+  readonly addresses: Observable<readonly Hex[]>
+  readonly probes: Observable<unknown>
+  readonly reconnects: Observable<unknown>
+}
+
+type Options = LinkInputs & {
+  readonly urls: readonly string[]
+  readonly chain: ChainIdentity
+  readonly clock: SchedulerLike
+  readonly random: () => number
+  readonly warn: (kind: string, detail: unknown) => void
+  /** Called with the host of each socket that was lost or never opened. */
+  readonly onLoss?: (endpoint: string) => void
+}
+
+/** An upstream socket as an endless stream of signals. After each loss it tries the next URL, with backoff. */
+export const reconnectingLink = (options: Options): Observable<LinkSignal> =>
+  defer(() => {
+    const { urls, addresses, probes, reconnects, chain, clock, random, warn, onLoss } = options
+    let attempts = 0
+    // The wait that one URL asks for does not concern the next one.
+    const leastMs = (failure: unknown) => (urls.length === 1 && failure instanceof LinkError ? failure.retryAfterMs : 0)
+    return defer(() => {
+      const url = urls[attempts % urls.length] ?? ''
+      const isFirst = attempts % urls.length === 0
+      attempts += 1
+      const connection = defer(() => {
+        const socket = new SubscriptionSocket(url, { chain, now: () => clock.now(), warn })
+        const commands = merge(
+          addresses.pipe(tap((list) => socket.setAddresses(list))),
+          probes.pipe(tap(() => socket.retrySubscriptions())),
+          chain.wrongFound.pipe(tap(() => socket.checkChainAgain())),
+          reconnects.pipe(tap(() => socket.leave('node is not delivering logs'))),
+          (isFirst ? EMPTY : timer(RETURN_AFTER_MS, clock)).pipe(
+            tap(() => {
+              attempts = 0
+              socket.leave('the first URL is tried again')
+            }),
+          ),
+        )
+        return merge(socket.signals, commands.pipe(ignoreElements())).pipe(finalize(() => socket.unsubscribe()))
+      })
+      return connection.pipe(
+        catchError((failure: unknown) => {
+          const reason = failure instanceof Error ? failure.message : String(failure)
+          onLoss?.(hostOf(url))
+          warn('link down', { endpoint: hostOf(url), reason })
+          return concat(
+            of<LinkSignal>({ type: 'down', reason, isRefused: failure instanceof LinkError && failure.isRefused }),
+            throwError(() => failure),
+          )
+        }),
+      )
+    }).pipe(retryWithBackoff({ ...BACKOFF, clock, random, leastMs }))
+  })

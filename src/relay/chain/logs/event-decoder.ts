@@ -1,0 +1,141 @@
+import type { AbiParameter } from 'viem'
+import { type DecodeAbiParametersReturnType, parseAbiParameters, toEventSelector } from 'viem/utils'
+import type { Hex } from '../../../lib/hex.ts'
+import { abiDecoder, addressFromWord, isAddressWord } from './abi-decoder.ts'
+import type { Log } from './log-parser.ts'
+
+/** A decoded log. A log of unknown layout is `other`, and is published undecoded. */
+export type DecodedEvent =
+  | { readonly event: 'Transfer'; readonly from: Hex; readonly to: Hex; readonly amount: bigint }
+  | { readonly event: 'Approval'; readonly owner: Hex; readonly spender: Hex; readonly amount: bigint }
+  | { readonly event: 'Memo'; readonly memo: Hex }
+  | { readonly event: 'Seized'; readonly from: Hex; readonly to: Hex; readonly amount: bigint }
+  | { readonly event: 'Paused' | 'Unpaused'; readonly features: readonly number[] }
+  | { readonly event: 'MultiplierUpdated'; readonly to: bigint }
+  | { readonly event: 'UIMultiplierUpdated'; readonly from: bigint; readonly to: bigint; readonly effectiveAt: bigint }
+  /** The cancelled multiplier, and when it would have taken effect. */
+  | { readonly event: 'UIMultiplierUpdateCancelled'; readonly to: bigint; readonly effectiveAt: bigint }
+  | { readonly event: 'Announcement'; readonly id: string; readonly description: string; readonly uri: string }
+  | { readonly event: 'EndAnnouncement'; readonly id: string }
+  | { readonly event: 'ExtraMetadataUpdated'; readonly name: string; readonly value: string }
+  | { readonly event: 'NameUpdated'; readonly name: string }
+  | { readonly event: 'SymbolUpdated'; readonly symbol: string }
+  | { readonly event: 'ContractURIUpdated' }
+  | { readonly event: 'SupplyCapUpdated'; readonly from: bigint; readonly to: bigint }
+  | { readonly event: 'AnswerUpdated'; readonly answer: bigint; readonly round: bigint; readonly updatedAt: bigint }
+  | { readonly event: 'other' }
+
+/** Text from a contract is untrusted, and is cut after so many characters. */
+const ID_BOUND = 256
+const NAME_BOUND = 128
+const METADATA_NAME_BOUND = 256
+const TEXT_BOUND = 2_048
+
+/** The indexed values of a log, `0x` beyond the last. */
+type Indexed = readonly [Hex, Hex, Hex]
+
+type EventLayout = {
+  readonly indexed: readonly ('address' | 'bytes32' | 'int256' | 'uint256')[]
+  readonly decode: (indexed: Indexed, data: Hex) => DecodedEvent | null
+}
+
+/** Decodes the events of the token standard and of the price feeds. A known event in another layout is `other`. */
+export function decodeLog({ topics, data }: Log): DecodedEvent {
+  const [selector = '0x', first = '0x', second = '0x', third = '0x'] = topics
+  const layout = layouts.get(selector)
+  if (!layout || !matchesLayout(layout, topics)) return { event: 'other' }
+  return layout.decode([first, second, third], data) ?? { event: 'other' }
+}
+
+const matchesLayout = ({ indexed }: EventLayout, topics: readonly Hex[]): boolean =>
+  topics.length === indexed.length + 1 &&
+  indexed.every((type, index) => type !== 'address' || isAddressWord(topics[index + 1] ?? '0x'))
+
+const uint = parseAbiParameters('uint256')
+const uints = parseAbiParameters('uint256, uint256')
+const features = parseAbiParameters('uint8[]')
+const text = parseAbiParameters('string')
+const texts = parseAbiParameters('string, string')
+
+const layouts: ReadonlyMap<string, EventLayout> = new Map([
+  defineEvent('Transfer', ['address', 'address'], uint, ([from, to], [amount]) => ({
+    event: 'Transfer',
+    from: addressFromWord(from),
+    to: addressFromWord(to),
+    amount,
+  })),
+  defineEvent('Approval', ['address', 'address'], uint, ([owner, spender], [amount]) => ({
+    event: 'Approval',
+    owner: addressFromWord(owner),
+    spender: addressFromWord(spender),
+    amount,
+  })),
+  defineEvent('Memo', ['address', 'bytes32'], [], ([_caller, memo]) => ({ event: 'Memo', memo })),
+  defineEvent('Seized', ['address', 'address', 'address'], uint, ([_caller, from, to], [amount]) => ({
+    event: 'Seized',
+    from: addressFromWord(from),
+    to: addressFromWord(to),
+    amount,
+  })),
+  defineEvent('Paused', ['address'], features, (_, [list]) => ({ event: 'Paused', features: list })),
+  defineEvent('Unpaused', ['address'], features, (_, [list]) => ({ event: 'Unpaused', features: list })),
+  defineEvent('MultiplierUpdated', [], uint, (_, [to]) => ({ event: 'MultiplierUpdated', to })),
+  defineEvent('UIMultiplierUpdated', [], parseAbiParameters('uint256, uint256, uint256'), (_, [from, to, effectiveAt]) => ({
+    event: 'UIMultiplierUpdated',
+    from,
+    to,
+    effectiveAt,
+  })),
+  defineEvent('UIMultiplierUpdateCancelled', [], uints, (_, [to, effectiveAt]) => ({
+    event: 'UIMultiplierUpdateCancelled',
+    to,
+    effectiveAt,
+  })),
+  defineEvent('Announcement', ['address'], parseAbiParameters('string, string, string'), (_, [id, description, uri]) => ({
+    event: 'Announcement',
+    id: truncate(id, ID_BOUND),
+    description: truncate(description, TEXT_BOUND),
+    uri: truncate(uri, TEXT_BOUND),
+  })),
+  defineEvent('EndAnnouncement', [], text, (_, [id]) => ({ event: 'EndAnnouncement', id: truncate(id, ID_BOUND) })),
+  defineEvent('ExtraMetadataUpdated', [], texts, (_, [name, value]) => ({
+    event: 'ExtraMetadataUpdated',
+    name: truncate(name, METADATA_NAME_BOUND),
+    value: truncate(value, TEXT_BOUND),
+  })),
+  defineEvent('NameUpdated', ['address'], text, (_, [name]) => ({ event: 'NameUpdated', name: truncate(name, NAME_BOUND) })),
+  defineEvent('SymbolUpdated', ['address'], text, (_, [symbol]) => ({
+    event: 'SymbolUpdated',
+    symbol: truncate(symbol, NAME_BOUND),
+  })),
+  defineEvent('ContractURIUpdated', [], [], () => ({ event: 'ContractURIUpdated' })),
+  defineEvent('SupplyCapUpdated', ['address'], uints, (_, [from, to]) => ({ event: 'SupplyCapUpdated', from, to })),
+  defineEvent('AnswerUpdated', ['int256', 'uint256'], uint, ([answer, round], [updatedAt]) => ({
+    event: 'AnswerUpdated',
+    answer: BigInt.asIntN(256, BigInt(answer)),
+    round: BigInt(round),
+    updatedAt,
+  })),
+])
+
+/** Defines an event whose first values are the indexed ones. */
+function defineEvent<const Data extends readonly AbiParameter[]>(
+  name: string,
+  indexed: EventLayout['indexed'],
+  data: Data,
+  decode: (indexed: Indexed, data: DecodeAbiParametersReturnType<Data>) => DecodedEvent,
+): [Hex, EventLayout] {
+  const types = [...indexed, ...data.map(({ type }) => type)]
+  const decodeData = abiDecoder(data)
+  const decodeAll = (words: Indexed, bytes: Hex): DecodedEvent | null => {
+    const values = decodeData(bytes)
+    return values && decode(words, values)
+  }
+  return [toEventSelector(`${name}(${types.join()})`), { indexed, decode: decodeAll }]
+}
+
+/** Never cuts a surrogate pair in half. */
+function truncate(text: string, bound: number): string {
+  const cut = text.slice(0, bound)
+  return (text.length > bound && !cut.isWellFormed() ? cut.slice(0, -1) : cut).toWellFormed()
+}

@@ -1,0 +1,151 @@
+import { isDeepStrictEqual } from 'node:util'
+import { type Hex, quantity } from '../../../lib/hex.ts'
+import { type FindLog, type Log, type Logs, parseLogs, unreadableTxsOf } from '../logs/log-parser.ts'
+import { Header, type SealedHeader } from './block-header.ts'
+import type { RequestFn } from './endpoint-pool.ts'
+import { UnparsedLogs } from './unparsed-logs.ts'
+import { UpstreamError } from './upstream-error.ts'
+
+/** Not every node returns logs in chain order. Sorting also puts logs with one key next to each other. */
+const sortLogs = (logs: readonly Log[]): readonly Log[] =>
+  logs.toSorted((a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex || Number(a.key > b.key) - Number(a.key < b.key))
+
+/** Reads and checks headers and logs. Repeats the request for a missing block once, since another node of the URL may have it. */
+export class ChainReader {
+  readonly #request: RequestFn
+  readonly #findLog: FindLog | undefined
+  /** One less than the shortest list of addresses that a node refused. */
+  #addressesBound = Number.POSITIVE_INFINITY
+
+  /** `findLog` finds earlier copies: most sealed logs were received before as pre-confirmed ones. */
+  constructor(request: RequestFn, findLog?: FindLog) {
+    this.#request = request
+    this.#findLog = findLog
+  }
+
+  /** Null if there is no such block, or if a lagging node does not have it yet. */
+  async header(block: 'latest' | 'pending' | 'safe' | 'finalized' | number, signal?: AbortSignal): Promise<Header | null> {
+    if (typeof block !== 'number') return this.#header(block, signal)
+    const number = quantity(block)
+    return (await this.#header(number, signal)) ?? this.#header(number, signal)
+  }
+
+  /** Reads by hash, since a lagging node cannot answer an unknown hash with an empty list. */
+  logsByHash({ number, hash }: BlockId, addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
+    // A block cannot be split, so the list of contracts is.
+    return this.#inParts(addresses, true, async (part) => {
+      const answer = await this.#logsByHash(hash, part, signal)
+      if (answer.logs.some((log) => log.blockHash !== hash || log.blockNumber !== number))
+        throw new UpstreamError('unreadable', 'the answer has logs of another block')
+      return answer
+    })
+  }
+
+  /** A range up to `pending` includes pre-confirmed logs. */
+  logsInRange(from: number, to: number | 'pending', addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
+    return this.#inParts(addresses, to === 'pending' || from === to, async (part) =>
+      checkRange(from, to, await this.#read(await this.#logsAnswer(part, rangeFilter(from, to), signal), signal)),
+    )
+  }
+
+  /** Reads a range of sealed blocks. Null for a long answer with exactly these counts of logs by block hash: it is not parsed. */
+  async logsIfCountsDiffer(
+    counts: ReadonlyMap<Hex, number>,
+    from: number,
+    to: number,
+    addresses: readonly Hex[],
+    signal: AbortSignal,
+  ): Promise<Logs | null> {
+    if (addresses.length > this.#addressesBound) return this.logsInRange(from, to, addresses, signal)
+    const answer = await this.#logsAnswer(addresses, rangeFilter(from, to), signal).catch((failure: unknown) => failure)
+    if (answer instanceof UpstreamError && answer.isFilterTooLong) return this.logsInRange(from, to, addresses, signal)
+    if (answer instanceof Error) throw answer
+    if (answer instanceof UnparsedLogs) {
+      const found = await answer.countByBlockHash()
+      if ([...counts].every(([hash, count]) => (found.get(hash) ?? 0) === count)) return null
+    }
+    return checkRange(from, to, await this.#read(answer, signal))
+  }
+
+  /** Reads all addresses at once, or in halves if the node refuses so many addresses or logs. */
+  async #inParts(addresses: readonly Hex[], isIndivisible: boolean, read: (part: readonly Hex[]) => Promise<Logs>): Promise<Logs> {
+    try {
+      if (addresses.length <= this.#addressesBound) return await read(addresses)
+    } catch (failure) {
+      if (!(failure instanceof UpstreamError) || failure.kind !== 'too_large' || addresses.length < 2) throw failure
+      if (failure.isFilterTooLong) this.#addressesBound = Math.min(this.#addressesBound, addresses.length - 1)
+      else if (!isIndivisible) throw failure
+    }
+    const half = Math.ceil(addresses.length / 2)
+    const first = await this.#inParts(addresses.slice(0, half), isIndivisible, read)
+    const second = await this.#inParts(addresses.slice(half), isIndivisible, read)
+    const logs = sortLogs([...first.logs, ...second.logs])
+    const unreadable = first.unreadable + second.unreadable
+    const unreadableTxs = new Set([...(first.unreadableTxs ?? []), ...(second.unreadableTxs ?? [])])
+    return unreadable > 0 ? { logs, unreadable, unreadableTxs } : { logs, unreadable }
+  }
+
+  async #header(block: 'latest' | 'pending' | 'safe' | 'finalized' | Hex, signal?: AbortSignal): Promise<Header | null> {
+    const answer = await this.#request('eth_getBlockByNumber', [block, false], signal)
+    if (answer === null) return null
+    const header = Header.safeParse(answer).data
+    if (!header) throw new UpstreamError('unreadable', 'the answer is not a block')
+    return header
+  }
+
+  async #logsByHash(blockHash: Hex, addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
+    try {
+      return await this.#read(await this.#logsAnswer(addresses, { blockHash }, signal), signal)
+    } catch (failure) {
+      if (!(failure instanceof UpstreamError && failure.kind === 'behind')) throw failure
+      return this.#read(await this.#logsAnswer(addresses, { blockHash }, signal), signal)
+    }
+  }
+
+  async #read(answer: unknown, signal?: AbortSignal): Promise<Logs> {
+    const found: Log[] = []
+    let unreadable = 0
+    const unreadableTxs = new Set<Hex | null>()
+    for await (const part of answer instanceof UnparsedLogs ? answer.parts() : [answer]) {
+      signal?.throwIfAborted()
+      if (!Array.isArray(part)) throw new UpstreamError('unreadable', 'the answer is not a list of logs')
+      const read = parseLogs(part, this.#findLog)
+      for (const log of read.logs) found.push(log)
+      unreadable += read.unreadable
+      if (read.unreadable > 0) for (const tx of unreadableTxsOf(part)) unreadableTxs.add(tx)
+    }
+    const logs = sortLogs(found)
+    checkKeys(logs)
+    return unreadable > 0 ? { logs, unreadable, unreadableTxs } : { logs, unreadable }
+  }
+
+  async #logsAnswer(addresses: readonly Hex[], blockFilter: BlockFilter, signal?: AbortSignal): Promise<unknown> {
+    // To a node an empty list means every contract.
+    return addresses.length === 0 ? [] : this.#request('eth_getLogs', [{ address: addresses, ...blockFilter }], signal)
+  }
+}
+
+type BlockId = Pick<SealedHeader, 'number' | 'hash'>
+
+type BlockFilter = { readonly blockHash: Hex } | { readonly fromBlock: Hex; readonly toBlock: Hex | 'pending' }
+
+const rangeFilter = (from: number, to: number | 'pending'): BlockFilter => ({
+  fromBlock: quantity(from),
+  toBlock: to === 'pending' ? to : quantity(to),
+})
+
+/** A node may repeat a log. If two logs differ under one key, the answer is refused. */
+function checkKeys(sorted: readonly Log[]): void {
+  for (const [index, log] of sorted.entries()) {
+    const next = sorted[index + 1]
+    const isRepeated = next?.logIndex === log.logIndex && next.key === log.key
+    if (isRepeated && !isDeepStrictEqual(next, log))
+      throw new UpstreamError('unreadable', `the answer contradicts itself about ${log.key}`)
+  }
+}
+
+function checkRange(from: number, to: number | 'pending', answer: Logs): Logs {
+  if (to !== 'pending' && answer.logs.some(({ blockNumber }) => blockNumber < from || blockNumber > to))
+    throw new UpstreamError('unreadable', 'the answer has logs of other blocks')
+  return answer
+}

@@ -1,0 +1,69 @@
+import { BoundedMap } from '../../lib/bounded-map.ts'
+import type { KeyLimits } from '../config/api-key-settings.ts'
+import type { SharedUsage } from '../edge/limits/shared-usage.ts'
+import { TokenBucket } from '../edge/limits/token-bucket.ts'
+import { BATCH_BOUND } from './rpc-request-parser.ts'
+
+/** Addresses to remember. Beyond it, the one that was idle longest gets a full bucket again. */
+const ADDRESSES_BOUND = 50_000
+/** Share of the requests that may be eth_getLogs, the costliest method for a node. */
+const LOGS_SHARE = 0.2
+
+type Buckets = { readonly all: TokenBucket; readonly logs: TokenBucket }
+
+/** A bucket holds the requests of this time, and at least a whole batch. */
+const CAPACITY_SECONDS = 2
+
+/** Limits the requests of each address. Requests for logs also count in a bucket of their own. */
+export class RateLimiter {
+  readonly #perSecond: number
+  readonly #byAddress = new BoundedMap<string, Buckets>(ADDRESSES_BOUND)
+  readonly #shared: SharedUsage | null
+  readonly #limitsOf: (client: string) => KeyLimits | undefined
+
+  /** `shared` counts the requests of all processes on one port. `limitsOf` has the rate of a client with an API key. */
+  constructor(
+    perSecond: number,
+    shared: SharedUsage | null = null,
+    limitsOf: (client: string) => KeyLimits | undefined = () => undefined,
+  ) {
+    this.#perSecond = perSecond
+    this.#limitsOf = limitsOf
+    this.#shared = shared
+  }
+
+  /**
+   * Counts requests by their methods; false, and none is counted, if they exceed the rate. `prepaid` requests are already
+   * counted, except in the bucket for logs.
+   */
+  take(address: string, methods: readonly string[], now: number, prepaid = 0): boolean {
+    if (!this.#shared) return takeFrom(this.#bucketsOf(address, now), methods, now, prepaid)
+    return this.#shared.takeRate(address, (at, left) => {
+      const buckets = this.#createBuckets(address, left?.at ?? at, left)
+      if (!takeFrom(buckets, methods, at, prepaid)) return null
+      return { all: buckets.all.available(at), logs: buckets.logs.available(at), at }
+    })
+  }
+
+  #bucketsOf(address: string, now: number): Buckets {
+    const buckets = this.#byAddress.get(address) ?? this.#createBuckets(address, now)
+    this.#byAddress.refresh(address, buckets)
+    return buckets
+  }
+
+  #createBuckets(address: string, now: number, left?: { readonly all: number; readonly logs: number }): Buckets {
+    const perSecond = this.#limitsOf(address)?.rpc_rate ?? this.#perSecond
+    const capacity = Math.max(BATCH_BOUND, CAPACITY_SECONDS * perSecond)
+    return {
+      all: new TokenBucket(capacity, perSecond, now, left?.all),
+      logs: new TokenBucket(Math.floor(capacity * LOGS_SHARE), perSecond * LOGS_SHARE, now, left?.logs),
+    }
+  }
+}
+
+function takeFrom({ all, logs }: Buckets, methods: readonly string[], now: number, prepaid: number): boolean {
+  const logRequests = methods.filter((method) => method === 'eth_getLogs').length
+  const unpaid = Math.max(0, methods.length - prepaid)
+  if (all.available(now) < unpaid || logs.available(now) < logRequests) return false
+  return all.take(now, unpaid) && logs.take(now, logRequests)
+}

@@ -1,0 +1,253 @@
+import { type Hex, quantity, ZERO_WORD } from '../../../lib/hex.ts'
+import { nextTurn, runAtOnce, runForTurn, type Steps } from '../../../lib/turns.ts'
+import type { Log } from '../../chain/logs/log-parser.ts'
+import { addressSetOf } from '../../chain/logs/memoized-address-set.ts'
+import { FAR_AHEAD_BLOCKS, RECENT_BLOCKS_BOUND } from '../../chain/sealed/block-bounds.ts'
+import type { SealedBlock } from '../../chain/sealed/settlement-types.ts'
+import type { ChainEvent } from '../../chain/source/source.ts'
+import type { Subscription, SubscriptionGroups } from './subscription-groups.ts'
+import { SubscriptionNotice } from './subscription-notice.ts'
+
+/** Memory of sent logs. Beyond it, a pre-confirmed log is sent only when it is sealed. */
+const LOGS_BOUND_BYTES = 32 * 2 ** 20
+/** Reorganisations to remember. */
+const DOUBTS_BOUND = 64
+/** Events that may wait while a large one is sent in several turns. Beyond it, all are sent at once. */
+const QUEUE_BOUND = 1_000
+/** Memory of a log beside its data. */
+const LOG_BYTES = 1_024
+
+/** A sent log, its index among all sent logs, and its block hash: null while pre-confirmed. */
+type SentLog = { readonly log: Log; readonly index: number; readonly hash: Hex | null }
+
+/** The sent logs of a block: to subscribers of pendingLogs, and to subscribers of logs. */
+type SentBlock = {
+  readonly pending: Map<string, SentLog>
+  readonly sealed: Map<string, SentLog>
+  /** The hash of the last settled block, and the number of reorganisations at that time. */
+  hash: Hex | null
+  doubts: number
+}
+
+type Options = { readonly subscribers: SubscriptionGroups; readonly isListed: (address: Hex) => boolean }
+
+/**
+ * Sends each log once, in order of arrival, and once more with `removed: true` if it proves wrong. Nodes themselves repeat
+ * logs and miss removals.
+ */
+export class LogNotifier {
+  readonly #options: Options
+  readonly #blocks = new Map<number, SentBlock>()
+  readonly #queue: ChainEvent[] = []
+  /** The work on the queue; null if it is empty. */
+  #steps: Steps<void> | null = null
+  #bytes = 0
+  #sentCount = 0
+  /** The first blocks of the newest reorganisations. `#doubtCount` counts all. */
+  readonly #doubtedFrom: number[] = []
+  #doubtCount = 0
+  /** `#doubtCount` when a block was last settled. */
+  #doubtsAtSettling = 0
+  /** Whether the logs being sent are of a backfill. */
+  #isLate = false
+  /** Blocks up to this one are settled, so none of their logs can be pre-confirmed. */
+  #newestSettled: number | null = null
+  /** The first received head. Logs that were sealed before it are not new to any subscriber. */
+  #firstHead: number | null = null
+  #head: number | null = null
+
+  constructor(options: Options) {
+    this.#options = options
+  }
+
+  get subscriptionStart(): Pick<Subscription, 'firstIndex' | 'head' | 'beforeReorg'> {
+    return { firstIndex: this.#sentCount, head: this.#head, beforeReorg: null }
+  }
+
+  /** Handles events in order. A large one takes several turns of the event loop, so that it delays nothing else. */
+  receive(event: ChainEvent): void {
+    this.#queue.push(event)
+    if (this.#steps === null) {
+      this.#steps = this.#handleQueue()
+      this.#runTurn()
+    } else if (this.#queue.length > QUEUE_BOUND) {
+      runAtOnce(this.#steps)
+      this.#steps = null
+    }
+  }
+
+  #runTurn(): void {
+    if (this.#steps === null) return
+    if (runForTurn(this.#steps)) this.#steps = null
+    else void nextTurn().then(() => this.#runTurn())
+  }
+
+  *#handleQueue(): Steps<void> {
+    for (let event = this.#queue.shift(); event; event = this.#queue.shift()) yield* this.#handle(event)
+  }
+
+  *#handle(event: ChainEvent): Steps<void> {
+    switch (event.type) {
+      case 'logs':
+        for (const log of event.logs) yield* this.#receivePreconfirmed(log)
+        return
+      case 'head':
+        if (event.sealed === null) return
+        this.#firstHead ??= event.sealed
+        this.#head = Math.max(event.sealed, this.#head ?? 0)
+        return
+      case 'cursor':
+        this.#newestSettled = event.cursor.number
+        return
+      case 'reorg':
+        // After a wrong suspicion no block is settled again, so it must not remove logs.
+        if (!event.isSuspected) this.#addDoubt(event.from)
+        if (this.#head !== null) this.#head = Math.min(this.#head, event.from - 1)
+        return this.#options.subscribers.rollBack(event.from, this.#sentCount)
+      case 'sealed':
+        this.#newestSettled = event.newest
+        for (const block of event.blocks) yield* this.#settle(block)
+        this.#doubtsAtSettling = this.#doubtCount
+        return this.#evict()
+      default:
+    }
+  }
+
+  *#receivePreconfirmed(log: Log): Steps<void> {
+    const { key, address, blockNumber } = log
+    const ahead = blockNumber - (this.#newestSettled ?? blockNumber - 1)
+    if (ahead <= 0 || ahead > FAR_AHEAD_BLOCKS) return
+    if (!this.#options.isListed(address) || this.#blocks.get(blockNumber)?.pending.has(key)) return
+    if (this.#bytes >= LOGS_BOUND_BYTES) return
+    yield* this.#publish('pending', blockNumber, { log, index: this.#sentCount, hash: null })
+  }
+
+  *#settle(block: SealedBlock): Steps<void> {
+    const { number, hash } = block
+    this.#isLate = block.via === 'backfill'
+    const sentBlock = this.#blocks.get(number)
+    if (sentBlock?.hash && sentBlock.hash !== hash) yield* this.#rollBack(number)
+    if (sentBlock) yield* this.#removeMissing(block, sentBlock)
+    for (const log of block.logs) {
+      if (!this.#options.isListed(log.address)) continue
+      const sent = this.#openBlock(number)
+      if (!sent.pending.has(log.key)) yield* this.#publish('pending', number, { log, index: this.#sentCount, hash })
+      if (!sent.sealed.has(log.key)) yield* this.#publish('sealed', number, { log, index: this.#sentCount, hash })
+    }
+    const settledBlock = this.#blocks.get(number)
+    if (settledBlock) Object.assign(settledBlock, { hash, doubts: this.#doubtCount })
+    this.#isLate = false
+  }
+
+  /** Removes the pre-confirmed logs that the settled block does not contain, or contains with other content. */
+  *#removeMissing({ number, logs, addresses }: SealedBlock, { pending }: SentBlock): Steps<void> {
+    const settled = new Set<SentLog>()
+    for (const log of logs) {
+      const sentLog = pending.get(log.key)
+      if (sentLog && isSameLog(log, sentLog.log)) settled.add(sentLog)
+    }
+    if (settled.size === pending.size) return
+    const queried = addressSetOf(addresses)
+    for (const sentLog of pending.values())
+      if (!settled.has(sentLog) && queried.has(sentLog.log.address)) yield* this.#remove('pending', number, sentLog)
+  }
+
+  /**
+   * Removes the logs that were sent as sealed in this block and later ones. Blocks settled after the reorganisation stay:
+   * the newest are settled first, deeper ones in parallel.
+   */
+  *#rollBack(from: number): Steps<void> {
+    const later = [...this.#blocks]
+      .filter(([number, { doubts }]) => number === from || (number > from && this.#isDoubted(number, doubts)))
+      .sort(([a], [b]) => a - b)
+    for (const [number, { sealed }] of later) for (const sentLog of sealed.values()) yield* this.#remove('sealed', number, sentLog)
+  }
+
+  /** Remembers a reorganisation. Several without a settled block between them count as one. */
+  #addDoubt(from: number): void {
+    if (this.#doubtCount > this.#doubtsAtSettling) {
+      this.#doubtedFrom.push(Math.min(from, this.#doubtedFrom.pop() ?? from))
+      return
+    }
+    this.#doubtCount += 1
+    this.#doubtedFrom.push(from)
+    if (this.#doubtedFrom.length > DOUBTS_BOUND) this.#doubtedFrom.shift()
+  }
+
+  /** Whether a reorganisation after the first `sinceCount` replaced a block. Forgotten ones count as if they did. */
+  #isDoubted(number: number, sinceCount: number): boolean {
+    const forgotten = this.#doubtCount - this.#doubtedFrom.length
+    return sinceCount < forgotten || this.#doubtedFrom.slice(sinceCount - forgotten).some((from) => from <= number)
+  }
+
+  #publish(kind: 'pending' | 'sealed', number: number, sentLog: SentLog): Steps<void> {
+    this.#openBlock(number)[kind].set(sentLog.log.key, sentLog)
+    this.#sentCount += 1
+    this.#bytes += bytesOf(sentLog)
+    return this.#notify(kind, number, sentLog, false)
+  }
+
+  #openBlock(number: number): SentBlock {
+    let block = this.#blocks.get(number)
+    if (!block) {
+      block = { pending: new Map(), sealed: new Map(), hash: null, doubts: 0 }
+      this.#blocks.set(number, block)
+    }
+    return block
+  }
+
+  #remove(kind: 'pending' | 'sealed', number: number, sentLog: SentLog): Steps<void> {
+    this.#blocks.get(number)?.[kind].delete(sentLog.log.key)
+    this.#bytes -= bytesOf(sentLog)
+    return this.#notify(kind, number, sentLog, true)
+  }
+
+  /** Notifies the subscriptions that were open when the log was sent and whose range includes its block. */
+  #notify(kind: 'pending' | 'sealed', number: number, { log, index, hash }: SentLog, removed: boolean): Steps<void> {
+    return this.#options.subscribers.publishLog(
+      kind === 'pending' ? 'pendingLogs' : 'logs',
+      log,
+      () => new SubscriptionNotice(logToJson(log, { blockHash: hash, removed }), this.#isLate),
+      (subscription) =>
+        subscription.firstIndex <= index && (hash === null || number > (headAt(subscription, index) ?? this.#firstHead ?? -1)),
+    )
+  }
+
+  /** Forgets settled blocks that no reorganisation reaches, or that exceed the budget. Unsettled blocks stay. */
+  #evict(): void {
+    const newest = this.#newestSettled ?? 0
+    for (const [number, block] of this.#blocks) {
+      const isOverBudget = this.#bytes > LOGS_BOUND_BYTES / 2
+      if (number > newest || (number >= newest - RECENT_BLOCKS_BOUND && !isOverBudget)) continue
+      for (const sentLog of [...block.pending.values(), ...block.sealed.values()]) this.#bytes -= bytesOf(sentLog)
+      this.#blocks.delete(number)
+    }
+  }
+}
+
+const headAt = ({ head, beforeReorg }: Subscription, index: number): number | null =>
+  beforeReorg !== null && index < beforeReorg.sentCount ? beforeReorg.head : head
+
+const bytesOf = ({ log }: SentLog): number => LOG_BYTES + log.data.length
+
+/** The log in a node's format. `blockHash` is null while the log is pre-confirmed, even if the upstream gave one. */
+function logToJson(log: Log, { blockHash, removed }: { blockHash: Hex | null; removed: boolean }): string {
+  const { address, topics, data, blockNumber, blockTimestamp, transactionHash, transactionIndex, logIndex } = log
+  return JSON.stringify({
+    ...{ address, topics, data },
+    blockHash: blockHash ?? ZERO_WORD,
+    blockNumber: quantity(blockNumber),
+    ...(blockTimestamp !== null && { blockTimestamp: quantity(blockTimestamp) }),
+    transactionHash,
+    transactionIndex: quantity(transactionIndex),
+    logIndex: quantity(logIndex),
+    removed,
+    ...log.more,
+  })
+}
+
+const isSameLog = (one: Log, other: Log): boolean =>
+  one.address === other.address &&
+  one.data === other.data &&
+  one.topics.length === other.topics.length &&
+  one.topics.every((topic, index) => topic === other.topics[index])

@@ -1,0 +1,109 @@
+import { BoundedMap } from '../../lib/bounded-map.ts'
+import type { Hex } from '../../lib/hex.ts'
+import { type Movement, movementTypes, type Update } from '../../protocol/updates.ts'
+import { type Pool, poolAccount } from '../chain/pools/pool.ts'
+import type { PoolPoller } from '../chain/pools/pool-poller.ts'
+import type { PoolSetting } from '../config/pool-settings.ts'
+import type { Entry } from '../tape/tape.ts'
+import type { IngestState } from './ingest-state.ts'
+
+/** Blocks with unsettled movements that name a pool. Beyond this limit the periodic reading finds the change. */
+const BLOCKS_BOUND = 1_024
+
+type Options = {
+  readonly state: IngestState
+  readonly settings: readonly PoolSetting[]
+  readonly poller: Pick<PoolPoller, 'setPools' | 'read'>
+  readonly warn: (kind: string, detail: unknown) => void
+}
+
+/** Derives from the published updates which pools to read: those of listed tokens whose state may have changed. */
+export class PoolsToRead {
+  readonly #options: Options
+  /** The settings whose token is not on the list. Each is reported once. */
+  readonly #unknown = new Set<PoolSetting>()
+  /** The pool of each setting. It stays while its token is listed, because another token may take its symbol. */
+  readonly #resolved = new Map<PoolSetting, Pool>()
+  #byAccount: ReadonlyMap<Hex, readonly Pool[]> = new Map()
+  readonly #byBlock = new BoundedMap<number, Set<Pool>>(BLOCKS_BOUND)
+
+  constructor(options: Options) {
+    this.#options = options
+    this.#findPools()
+    // Restore the unsettled movements of the previous run.
+    for (const address of new Set(this.#pools.map(({ token }) => token)))
+      for (const { published } of options.state.ledger.factsOf(address))
+        if (published.state === 'open' && isMovement(published.draft)) this.#named(published.draft)
+  }
+
+  observe(entries: readonly Entry[]): void {
+    const { settings, poller } = this.#options
+    if (settings.length === 0) return
+    const due = new Set<Pool>()
+    for (const { update } of entries) for (const pool of this.#poolsOf(update)) due.add(pool)
+    if (entries.some(({ update }) => update.type === 'token')) this.#findPools()
+    if (due.size > 0) poller.read(due)
+  }
+
+  /** The pools that an update changes. A settled block shows whether its movements happened. */
+  #poolsOf(update: Update): Iterable<Pool> {
+    switch (update.type) {
+      case 'seal':
+        return this.#byBlock.get(update.block.number) ?? []
+      case 'retract': {
+        // The key names the block of the fact; `block` proves the retraction.
+        const named = this.#byBlock.get(Number.parseInt(update.key, 10)) ?? []
+        // After a restart the pools that the fact named are unknown, so all pools of its token are read.
+        const ofToken = this.#pools.filter(({ token }) => movementTypes.has(update.fact_type) && token === update.address)
+        return [...named, ...ofToken]
+      }
+      case 'amend':
+        return isMovement(update.update) ? this.#named(update.update) : []
+      default:
+        return isMovement(update) ? this.#named(update) : []
+    }
+  }
+
+  #named({ from, to, address, block }: Pick<Movement, 'from' | 'to' | 'address' | 'block'>): readonly Pool[] {
+    const ofAccounts = [...(this.#byAccount.get(from) ?? []), ...(this.#byAccount.get(to) ?? [])]
+    const named = ofAccounts.filter(({ token }) => token === address)
+    if (named.length === 0) return named
+    const ofBlock = this.#byBlock.get(block.number) ?? new Set()
+    for (const pool of named) ofBlock.add(pool)
+    this.#byBlock.set(block.number, ofBlock)
+    return named
+  }
+
+  get #pools(): readonly Pool[] {
+    return [...this.#byAccount.values()].flat()
+  }
+
+  #findPools(): void {
+    const { state, settings, poller } = this.#options
+    const pools = settings.flatMap((setting) => {
+      const pool = this.#resolve(setting)
+      return pool && state.tokens.get(pool.token)?.state === 'listed' ? [pool] : []
+    })
+    this.#byAccount = Map.groupBy(pools, poolAccount)
+    poller.setPools(pools)
+  }
+
+  #resolve(setting: PoolSetting): Pool | undefined {
+    const { state, warn } = this.#options
+    const { tokens, directory, listOrder } = state
+    const known = this.#resolved.get(setting)
+    if (known && tokens.get(known.token)?.state !== 'delisted') return known
+    const found = directory?.find(setting.token)
+    if (found?.kind !== 'found') {
+      if (listOrder === null || this.#unknown.has(setting)) return undefined
+      this.#unknown.add(setting)
+      warn('POOLS names a token that is not listed', { token: setting.token, pool: setting.id })
+      return undefined
+    }
+    const pool = { ...setting, token: found.token.address }
+    this.#resolved.set(setting, pool)
+    return pool
+  }
+}
+
+const isMovement = (update: { readonly type: string }): update is Movement => movementTypes.has(update.type as Update['type'])

@@ -1,0 +1,116 @@
+import { clampSeconds } from '../../lib/iso-time.ts'
+import type { Draft } from '../../protocol/updates.ts'
+import type { TokenContractState } from '../chain/contracts/contract-reads.ts'
+import { type ChainPosition, isBefore, moveToEndOf, UNKNOWN_POSITION } from './chain-position.ts'
+import {
+  addReportedChange,
+  formatMultiplier,
+  isSameDouble,
+  type MultiplierChange,
+  type MultiplierHistory,
+  multiplierAt,
+  rollBackAnswers,
+} from './multiplier-history.ts'
+import type { NavTiming } from './nav.ts'
+import { addPauseChange, applyPauseChange, type PauseHistory, pausedAt } from './pause-history.ts'
+import { type Token, withDerivedState } from './token.ts'
+import { multiplierDraft, pauseDrafts } from './token-drafts.ts'
+
+/** A changed token, with the updates that no log announced. */
+export type TokenReport = { readonly after: Token; readonly drafts: readonly Draft[] }
+
+/** Applies the state of the token's contract. It differs from the known state only if the relay missed a log. */
+export function applyContractAnswer(token: Token, result: TokenContractState, timing: NavTiming): TokenReport {
+  const position: ChainPosition = { block: result.block, logIndex: Number.MAX_SAFE_INTEGER }
+  const multiplierHistory = multiplierAfterCall(token.multiplierHistory, result, position)
+  const pauseHistory = pausesAfterCall(token, result, position)
+  return withHistories(token, { multiplierHistory, pauseHistory }, timing)
+}
+
+/** Called after a reorganisation from this block. Answers of contracts in the replaced blocks move below it. */
+export const rollBackReports = (token: Token, from: number, timing: NavTiming): TokenReport =>
+  withChanges(
+    token,
+    rollBackAnswers(token.multiplierHistory, from),
+    moveToEndOf(token.pauseHistory.changes, from - 1, ({ block, key }) => block >= from && key === null),
+    timing,
+  )
+
+/** Called with the first known head. Dates earlier list values at that head, so that any later block overrides them. */
+export function placeReports(token: Token, head: number, timing: NavTiming): TokenReport {
+  const isUnplaced = ({ block }: ChainPosition) => block === UNKNOWN_POSITION.block
+  const { multiplierHistory, pauseHistory } = token
+  return withChanges(
+    token,
+    moveToEndOf(multiplierHistory.changes, head, isUnplaced),
+    moveToEndOf(pauseHistory.changes, head, isUnplaced),
+    timing,
+  )
+}
+
+function withChanges(
+  token: Token,
+  changes: MultiplierHistory['changes'],
+  pauseChanges: PauseHistory['changes'],
+  timing: NavTiming,
+): TokenReport {
+  const { multiplierHistory, pauseHistory } = token
+  if (changes === multiplierHistory.changes && pauseChanges === pauseHistory.changes) return { after: token, drafts: [] }
+  const histories = {
+    multiplierHistory: { ...multiplierHistory, changes },
+    pauseHistory: { ...pauseHistory, changes: pauseChanges },
+  }
+  return withHistories(token, histories, timing)
+}
+
+function withHistories(token: Token, histories: Pick<Token, 'multiplierHistory' | 'pauseHistory'>, timing: NavTiming): TokenReport {
+  const after = withDerivedState({ ...token, ...histories }, timing)
+  const { multiplier: from } = token
+  // The source is `clock`, since neither a log nor the list reported the change.
+  const multiplierDrafts = isSameDouble(from, after.multiplier)
+    ? []
+    : [multiplierDraft(after, timing, { from, effectiveAt: null, source: 'clock' })]
+  return { after, drafts: [...multiplierDrafts, ...pauseDrafts(token, after, timing)] }
+}
+
+function pausesAfterCall(
+  { pauseHistory, multiplierHistory }: Token,
+  { paused }: TokenContractState,
+  position: ChainPosition,
+): PauseHistory {
+  if (paused === null) return pauseHistory
+  const features = pauseHistory.changes
+    .filter(
+      (change) => change.kind !== 'all' && isAfterGap(change, multiplierHistory.lastUnreadBlock) && isBefore(change, position),
+    )
+    .reduce(applyPauseChange, paused)
+  if (features.join() === pausedAt(pauseHistory, position).join()) return pauseHistory
+  return addPauseChange(pauseHistory, { ...position, key: null, kind: 'all', features })
+}
+
+/** Whether all blocks since that position were read. */
+const isAfterGap = ({ block }: ChainPosition, lastUnreadBlock: number | null): boolean => block > (lastUnreadBlock ?? -1)
+
+function multiplierAfterCall(
+  history: MultiplierHistory,
+  { multiplier, scheduled }: TokenContractState,
+  position: ChainPosition,
+): MultiplierHistory {
+  // If all blocks since a log were read, the log stands: the node that answered something else lags.
+  const lastChange = history.changes.findLast((change) => change.source !== 'list' && isBefore(change, position))
+  if (multiplier === null || (lastChange?.source === 'log' && isAfterGap(lastChange, history.lastUnreadBlock))) return history
+  const before = multiplierAt(history, { ...position, timestamp: null })
+  const add = (known: MultiplierHistory, change: Pick<MultiplierChange, 'phase' | 'to' | 'effectiveAt'>) =>
+    addReportedChange(known, { ...position, key: null, source: 'call', from: null, timestamp: null, isApplied: false, ...change })
+  const value = formatMultiplier(multiplier)
+  const schedule = scheduled && { to: formatMultiplier(scheduled.to), effectiveAt: clampSeconds(scheduled.effectiveAt) }
+  const isSchedule = (change: Pick<MultiplierChange, 'to' | 'effectiveAt'> | null) =>
+    change?.to === schedule?.to && change?.effectiveAt === schedule?.effectiveAt
+  // The block of the answer is older than the time at which the relay applied this schedule.
+  if (schedule && history.changes.some((change) => change.isApplied && isSchedule(change))) return history
+  const isKnown = before.value === value && before.source !== 'list' && before.source !== null
+  const updated = isKnown ? history : add(history, { phase: 'effective', to: value, effectiveAt: null })
+  if (isSchedule(before.scheduled)) return updated
+  if (schedule) return add(updated, { phase: 'scheduled', ...schedule })
+  return add(updated, { phase: 'cancelled', to: before.scheduled?.to ?? null, effectiveAt: null })
+}

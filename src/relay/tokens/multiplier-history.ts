@@ -1,0 +1,252 @@
+import { formatDecimal } from '../../protocol/decimal.ts'
+import { type ChainPosition, dropUnsealed, insertInOrder, isBefore, type KeyedPosition, moveToEndOf } from './chain-position.ts'
+
+export type MultiplierSource = 'log' | 'call' | 'list'
+
+export type MultiplierChange = KeyedPosition & {
+  readonly source: MultiplierSource
+  readonly phase: 'scheduled' | 'effective' | 'cancelled'
+  /** The previous value, if the source contains it. */
+  readonly from: string | null
+  /** Null if the list no longer has one. */
+  readonly to: string | null
+  /** In seconds; only for a schedule. */
+  readonly effectiveAt: number | null
+  /** Time of its block in seconds, if known. */
+  readonly timestamp: number | null
+  /** For a schedule: whether chain time has reached it, and the change was published. */
+  readonly isApplied: boolean
+  /** True for a change in unread blocks, derived from the next log's previous value or from an answer of a replaced chain. */
+  readonly isDerived?: true
+}
+
+/** A token's initial multiplier, and later changes in chain order. */
+export type MultiplierHistory = {
+  readonly initial: string | null
+  /** The first and the last block that could not be read. They may hold unknown changes. */
+  readonly firstUnreadBlock: number | null
+  readonly lastUnreadBlock: number | null
+  readonly changes: readonly MultiplierChange[]
+}
+
+export type MultiplierState = {
+  readonly value: string | null
+  readonly source: MultiplierSource | null
+  readonly scheduled: MultiplierChange | null
+}
+
+export type TimedPosition = ChainPosition & { readonly timestamp: number | null }
+
+/** Number of kept changes. Beyond it the oldest becomes the initial value. */
+const CHANGES_BOUND = 64
+
+/** The chain stores a multiplier as an integer with this many decimals. */
+const MULTIPLIER_DECIMALS = 18
+
+export const formatMultiplier = (value: bigint): string => formatDecimal({ units: value, scale: MULTIPLIER_DECIMALS })
+
+/** The doubles that the list may contain for an exact value: parsed from its text, or divided from the integer on chain. */
+const possibleDoubles = (value: string): readonly number[] => {
+  const [whole = '0', fraction = ''] = value.split('.')
+  const onChain = whole + fraction.slice(0, MULTIPLIER_DECIMALS).padEnd(MULTIPLIER_DECIMALS, '0')
+  return [Number(value), Number(onChain) / 10 ** MULTIPLIER_DECIMALS]
+}
+
+/** The list contains doubles. It contradicts an exact value only if no rounding makes the two equal. */
+export const isSameDouble = (a: string | null, b: string | null): boolean =>
+  a === b || (a !== null && b !== null && possibleDoubles(a).some((double) => possibleDoubles(b).includes(double)))
+
+/** The multiplier just before a position. A schedule counts from the first block whose time has reached it. */
+export function multiplierAt(history: MultiplierHistory, position: TimedPosition): MultiplierState {
+  let state = initialState(history)
+  for (const change of history.changes) {
+    if (!isBefore(change, position)) break
+    // A change without a time, such as one of the list, is no later than the position after it.
+    state = applyChange(applyDueSchedule(state, change.timestamp ?? position.timestamp), change)
+  }
+  return applyDueSchedule(state, position.timestamp)
+}
+
+/** The multiplier now. A schedule counts once it was published as effective. */
+export function currentMultiplier(history: MultiplierHistory): MultiplierState {
+  let state = initialState(history)
+  for (const change of history.changes) state = applyChange(applyDueSchedule(state, change.timestamp), change)
+  return applyDueSchedule(state, null)
+}
+
+/** Adds a change from a log. Drops list changes that were only ahead of the log, or that a late log makes void. */
+export function addLogChange(history: MultiplierHistory, change: MultiplierChange): MultiplierHistory {
+  const { changes, ...rest } = withMissedChange(history, change)
+  const before = changes.filter((earlier) => isBefore(earlier, change))
+  const lastLog = before.findLastIndex(({ source }) => source === 'log')
+  const known = changes.find(({ key }) => key === change.key)
+  const redundantListChanges = new Set([
+    ...before.slice(lastLog + 1).filter(({ source, to }) => source === 'list' && !isConfirmedByLog(to, change)),
+    ...(known ? [] : listChangesEndedBy(change, changes.slice(before.length), history)),
+  ])
+  const others = changes.filter((known) => !redundantListChanges.has(known))
+  return boundChanges({
+    ...rest,
+    changes: insertInOrder(others, known ? { ...change, isApplied: known.isApplied && isSameSchedule(known, change) } : change),
+  })
+}
+
+/** The list changes at later positions that a late log makes void. The list may still report changes in unread blocks. */
+function listChangesEndedBy(
+  change: MultiplierChange,
+  later: readonly MultiplierChange[],
+  { lastUnreadBlock }: MultiplierHistory,
+): readonly MultiplierChange[] {
+  const isComplete = change.phase === 'effective' && change.block > (lastUnreadBlock ?? -1)
+  const nextLog = later.findIndex(({ source }) => source === 'log')
+  const next = new Set(isComplete ? later.slice(0, nextLog === -1 ? later.length : nextLog) : [])
+  const hasEnded = (one: MultiplierChange) => next.has(one) || isSameDouble(one.to, change.to) || isSameDouble(one.to, change.from)
+  return later.filter((one) => one.source === 'list' && hasEnded(one))
+}
+
+/** Whether the last log replaced this value. A list with this value is older than that log. */
+export function isSupersededByLog({ lastUnreadBlock, changes }: MultiplierHistory, value: string | null): boolean {
+  const last = changes.at(-1)
+  return (
+    last?.source === 'log' && last.phase === 'effective' && last.block > (lastUnreadBlock ?? -1) && isSameDouble(last.from, value)
+  )
+}
+
+/** The previous value of the first log after unread blocks shows whether they held a change. It replaces any derived change. */
+function withMissedChange(history: MultiplierHistory, change: MultiplierChange): MultiplierHistory {
+  const { lastUnreadBlock } = history
+  if (lastUnreadBlock === null || change.source !== 'log' || change.block <= lastUnreadBlock) return history
+  if (change.from === null && change.phase !== 'effective') return history
+  const changes = history.changes.filter(({ isDerived, block }) => !isDerived || block !== lastUnreadBlock)
+  const position = { block: lastUnreadBlock, logIndex: Number.MAX_SAFE_INTEGER }
+  // A known log of the last unread block may not be in that block, or not be the last one.
+  const isAfterUnread = (earlier: MultiplierChange) =>
+    !isBefore(earlier, position) && isBefore(earlier, change) && earlier.source !== 'list'
+  if (changes.some(isAfterUnread)) return history
+  const known = { ...history, changes }
+  if (change.from === null || isReachedFrom(multiplierAt(known, { ...position, timestamp: change.timestamp }), change)) return known
+  const missed = { ...position, key: null, timestamp: null, from: null, to: change.from, effectiveAt: null, isApplied: false }
+  return addReportedChange(known, { ...missed, source: 'call', phase: 'effective', isDerived: true })
+}
+
+/** Whether a log's previous value is the value of this state, or of its schedule if that was due before the log. */
+function isReachedFrom(state: MultiplierState, { from, timestamp }: MultiplierChange): boolean {
+  const scheduled = state.scheduled && { ...state.scheduled, isApplied: true }
+  return from === state.value || from === applyDueSchedule({ ...state, scheduled }, timestamp).value
+}
+
+/** Marks blocks as unread. Logs after them no longer refine the initial value. */
+export function addHole(
+  history: MultiplierHistory,
+  { from, to }: { readonly from: number; readonly to: number },
+): MultiplierHistory {
+  const { value } = initialState(history)
+  const firstUnreadBlock = Math.min(from, history.firstUnreadBlock ?? from)
+  const earlierBlock = history.lastUnreadBlock ?? -1
+  const lastUnreadBlock = Math.max(to, earlierBlock)
+  const logs = history.changes.filter(({ source }) => source === 'log')
+  // A change that was derived for an earlier hole may belong to this one.
+  const isDerivedAnew = logs.every((log) => log.block <= earlierBlock || log.block > lastUnreadBlock)
+  const withHole = {
+    initial: isSameDouble(history.initial, value) ? value : history.initial,
+    firstUnreadBlock,
+    lastUnreadBlock,
+    changes: history.changes.filter((change) => !(isDerivedAnew && change.isDerived && change.block === earlierBlock)),
+  }
+  const next = logs.find((log) => log.block > lastUnreadBlock)
+  return next ? addLogChange(withHole, next) : withHole
+}
+
+/** Called after a reorganisation from this block. Answers of contracts in replaced blocks move to the last common block. */
+export function rollBackAnswers({ lastUnreadBlock, changes }: MultiplierHistory, from: number): readonly MultiplierChange[] {
+  const isReplaced = ({ block, source, isDerived }: MultiplierChange) => block >= from && source === 'call' && !isDerived
+  const hole = lastUnreadBlock ?? -1
+  // An answer after unread blocks proves nothing about blocks before these, so it moves only to their end.
+  const isBehindHole = (change: MultiplierChange) => isReplaced(change) && change.block >= hole
+  const others = hole < from ? changes : moveToEndOf(changes, hole, isBehindHole, { isDerived: true })
+  return moveToEndOf(others, from - 1, isReplaced)
+}
+
+/** A log confirms an earlier value of the list if it changes the multiplier from that value to another. */
+const isConfirmedByLog = (to: string | null, change: MultiplierChange): boolean =>
+  !isSameDouble(to, change.to) && (change.from === null || isSameDouble(to, change.from))
+
+export const addReportedChange = (history: MultiplierHistory, change: MultiplierChange): MultiplierHistory =>
+  boundChanges({ ...history, changes: insertInOrder(history.changes, change) })
+
+export function dropUnsealedMultiplierChanges(
+  history: MultiplierHistory,
+  block: number,
+  sealedKeys: ReadonlySet<string>,
+): MultiplierHistory {
+  const { initial, changes: before } = history
+  const changes = dropUnsealed(before, block, sealedKeys)
+  if (changes === before) return history
+  const kept = new Set(changes)
+  const { value } = initialState(history)
+  return {
+    ...history,
+    initial: isSameDouble(initial, value) ? value : initial,
+    // A log's previous value may be the value of a dropped change, and a derived change may follow from a dropped log.
+    changes: before.flatMap((change, index) => {
+      const earlier = before[index - 1]
+      const later = before.slice(index).find(({ isDerived }) => !isDerived)
+      if (!kept.has(change) || (change.isDerived && later && !kept.has(later))) return []
+      return earlier && !kept.has(earlier) ? [{ ...change, from: null }] : [change]
+    }),
+  }
+}
+
+/** Schedules that no earlier change ended, and that were not yet published as effective. */
+export const pendingSchedules = ({ changes }: MultiplierHistory): readonly MultiplierChange[] =>
+  changes.filter(({ phase, isApplied, effectiveAt }, index) => {
+    if (phase !== 'scheduled' || isApplied || effectiveAt === null) return false
+    const next = changes.slice(index + 1).find((later) => later.source === 'log' || later.phase !== 'effective')
+    // A call has no time. Its answer includes any schedule that was due.
+    return !next || (next.source !== 'call' && (next.timestamp === null || next.timestamp >= effectiveAt))
+  })
+
+export const markScheduleApplied = (history: MultiplierHistory, schedule: MultiplierChange): MultiplierHistory => ({
+  ...history,
+  changes: history.changes.map((change) => (change === schedule ? { ...change, isApplied: true } : change)),
+})
+
+/** The first log or call gives the initial value with all its digits, if all blocks before it were read. */
+function initialState({ initial, firstUnreadBlock, changes: [first] }: MultiplierHistory): MultiplierState {
+  const reachesStart = firstUnreadBlock === null || (first !== undefined && first.block < firstUnreadBlock)
+  if (reachesStart && first?.source === 'log' && first.from !== null) return { value: first.from, source: 'log', scheduled: null }
+  const isRefined = reachesStart && first?.source === 'call' && first.phase === 'effective' && isSameDouble(initial, first.to)
+  if (isRefined) return { value: first.to, source: 'call', scheduled: null }
+  return { value: initial, source: initial === null ? null : 'list', scheduled: null }
+}
+
+function applyChange(state: MultiplierState, change: MultiplierChange): MultiplierState {
+  const { phase, source, to } = change
+  if (phase === 'scheduled') return { ...state, scheduled: change }
+  if (phase === 'cancelled') return { ...state, scheduled: null }
+  if (source === 'list') return isSameDouble(state.value, to) ? state : { ...state, value: to, source: to === null ? null : source }
+  if (source === 'call') return state.value === to ? state : { ...state, value: to, source }
+  // There is one schedule at a time, and an immediate change ends it.
+  return { value: to, source, scheduled: null }
+}
+
+/** A schedule counts only once it was published as effective: until then, a log that is still to be received may end it. */
+function applyDueSchedule(state: MultiplierState, timestamp: number | null): MultiplierState {
+  const { scheduled } = state
+  if (!scheduled || scheduled.effectiveAt === null) return state
+  const isDue = scheduled.isApplied && (timestamp === null || timestamp >= scheduled.effectiveAt)
+  return isDue ? { value: scheduled.to, source: scheduled.source, scheduled: null } : state
+}
+
+const isSameSchedule = (a: MultiplierChange, b: MultiplierChange): boolean => a.to === b.to && a.effectiveAt === b.effectiveAt
+
+function boundChanges(history: MultiplierHistory): MultiplierHistory {
+  const [oldest, ...rest] = history.changes
+  if (!oldest || history.changes.length <= CHANGES_BOUND) return history
+  const { value } = multiplierAt({ ...history, changes: [oldest] }, rest[0] ?? { ...oldest, timestamp: null })
+  return boundChanges({ ...history, initial: value, changes: rest })
+}
+
+export const newMultiplierHistory = (initial: string | null): MultiplierHistory => {
+  return { initial, firstUnreadBlock: null, lastUnreadBlock: null, changes: [] }
+}

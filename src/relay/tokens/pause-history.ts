@@ -1,0 +1,43 @@
+import { type ChainPosition, dropUnsealed, insertInOrder, isBefore, type KeyedPosition } from './chain-position.ts'
+
+/** A log pauses or unpauses some features. The list and a contract call report all paused features. */
+export type PauseChange = KeyedPosition & { readonly kind: 'paused' | 'unpaused' | 'all'; readonly features: readonly number[] }
+
+/** A token's initial paused features, and later changes in chain order. */
+export type PauseHistory = { readonly initial: readonly number[]; readonly changes: readonly PauseChange[] }
+
+/** Number of kept changes. Beyond it the oldest becomes part of the initial features. */
+const CHANGES_BOUND = 64
+/** The most paused features of a token: today there are four, and a few may be added. */
+const FEATURES_BOUND = 256
+
+const featureNames = ['TRANSFER', 'MINT', 'BURN', 'SEIZE'] as const
+export const featureName = (ordinal: number): string => featureNames[ordinal] ?? `UNKNOWN_${ordinal}`
+
+/** The paused features just before a position; null means now. */
+export function pausedAt({ initial, changes }: PauseHistory, position: ChainPosition | null): readonly number[] {
+  let paused = initial
+  for (const change of changes) {
+    if (position && !isBefore(change, position)) break
+    paused = applyPauseChange(paused, change)
+  }
+  return paused
+}
+
+export function addPauseChange(pauses: PauseHistory, change: PauseChange): PauseHistory {
+  const [oldest, ...rest] = insertInOrder(pauses.changes, change)
+  if (!oldest || rest.length < CHANGES_BOUND) return { ...pauses, changes: oldest ? [oldest, ...rest] : [] }
+  return { initial: applyPauseChange(pauses.initial, oldest), changes: rest }
+}
+
+export function dropUnsealedPauseChanges(pauses: PauseHistory, block: number, sealedKeys: ReadonlySet<string>): PauseHistory {
+  const changes = dropUnsealed(pauses.changes, block, sealedKeys)
+  return changes === pauses.changes ? pauses : { ...pauses, changes }
+}
+
+/** A log may name features that are already paused. */
+export function applyPauseChange(paused: readonly number[], { kind, features }: Pick<PauseChange, 'kind' | 'features'>) {
+  const kept = kind === 'all' ? [] : kind === 'paused' ? paused : paused.filter((feature) => !features.includes(feature))
+  const now = kind === 'unpaused' ? kept : [...new Set([...kept, ...features])]
+  return now.toSorted((a, b) => a - b).slice(0, FEATURES_BOUND)
+}

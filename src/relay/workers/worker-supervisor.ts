@@ -1,0 +1,321 @@
+import cluster, { type Worker } from 'node:cluster'
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ChainEvent } from '../chain/source/source.ts'
+import { randomTokenSecret } from '../config/api-key-settings.ts'
+import { upstreamOf } from '../config/config.ts'
+import { ListenError } from '../edge/http/http-server.ts'
+import { type MetricsJson, mergeMetrics } from '../metrics.ts'
+import { openWriter, type Relay, type RelayOptions } from '../relay.ts'
+import { batchMessageOf, encodeBatch } from '../tape/batch-message.ts'
+import type { Notes } from '../tape/notes.ts'
+import type { Entry } from '../tape/tape.ts'
+import { TAPE_FILE_NAME } from '../tape/tape-database.ts'
+import { makeFolder, removeLeftovers, UsageFile } from './temporary-files.ts'
+import type { WorkerOrder, WorkerReport } from './worker-messages.ts'
+
+/** A worker that has this many bytes of unread orders is stuck, and is replaced. */
+const UNSENT_BOUND_BYTES = 128 * 2 ** 20
+/** The delay before an ended worker is replaced. It doubles, up to the limit, each time the worker ends within SOON_MS. */
+const [RESTART_MS, RESTART_BOUND_MS, SOON_MS] = [250, 30_000, 10_000]
+const METRICS_TIMEOUT_MS = 1_000
+const CUT_CHECK_MS = 250
+/** The delay before the next attempt to copy the tape while the disk fails. */
+const COPY_RETRY_MS = 1_000
+/** The time beyond DRAIN that a worker may take to end. */
+const EXTRA_STOP_MS = 2_000
+
+type Member = {
+  readonly slot: number
+  readonly worker: Worker
+  readonly startedAt: number
+  /** Batches that wait until the worker has its copy of the tape; null after that. */
+  waiting: Uint8Array[] | null
+  /** Lets the file change again. Returns whether it stayed unchanged while the worker copied it. */
+  release: () => boolean
+  unsentBytes: number
+}
+
+/** One process writes the tape, and others serve it behind one port. The port is open when all of them listen. */
+export async function startWorkers(options: RelayOptions): Promise<Relay> {
+  const workers = new WorkerSupervisor(options)
+  try {
+    await workers.open()
+    await workers.listening.promise
+  } catch (failure) {
+    await workers.stop()
+    throw failure
+  }
+  return {
+    port: await workers.listening.promise,
+    whenListed: workers.listed.promise,
+    announceStop: () => workers.announceStop(),
+    stop: () => workers.stop(),
+  }
+}
+
+class WorkerSupervisor {
+  readonly #options: RelayOptions
+  readonly #folder: string
+  readonly #tokenSecret: string
+  #usage: UsageFile | null = null
+  readonly #members = new Map<number, Member>()
+  /** Resolves with the port once all workers listen on it. */
+  readonly listening = Promise.withResolvers<number>()
+  readonly listed = Promise.withResolvers<void>()
+  readonly #listeningSlots = new Set<number>()
+  readonly #restartDelays = new Map<number, number>()
+  readonly #measuring = new Map<number, (json: MetricsJson) => void>()
+  #writer: Awaited<ReturnType<typeof openWriter>> | null = null
+  #port: number
+  /** The port that workers request. They share one socket only if all request the same number. */
+  #sharedPort: number
+  readonly #copyQueue: Member[] = []
+  #isCopying = false
+  #copies = 0
+  #requests = 0
+  #isCut = false
+  #isStopAnnounced = false
+  #isStopping = false
+  #reopening: Promise<void> = Promise.resolve()
+  readonly #cutTimer: NodeJS.Timeout
+
+  constructor(options: RelayOptions) {
+    this.#options = options
+    const { process: own, tape, edge } = options.config
+    this.#tokenSecret = edge.tokenSecret ?? randomTokenSecret()
+    this.#port = own.port
+    this.#sharedPort = own.port
+    removeLeftovers()
+    this.#folder = tape.dataDir === ':memory:' ? makeFolder('workers') : join(tape.dataDir, 'workers')
+    this.#cutTimer = setInterval(() => this.#checkCut(), CUT_CHECK_MS)
+    cluster.setupPrimary({ serialization: 'advanced' })
+  }
+
+  async open(): Promise<void> {
+    const writer = await openWriter({
+      ...this.#options,
+      onChainEvent: (event) => this.#sendEvent(event),
+      reopen: (why) => {
+        this.#reopening = this.#reopening.then(() => this.#reopen(why)).catch(this.#options.onFailure)
+      },
+    })
+    this.#writer = writer
+    // Until the tape is open, the folder may belong to another relay.
+    rmSync(this.#folder, { recursive: true, force: true })
+    mkdirSync(this.#folder, { recursive: true })
+    this.#usage = new UsageFile()
+    writer.tape.follow((entries, notes, keepAfter) => this.#sendBatch(entries, notes, keepAfter))
+    for (let slot = 1; slot <= this.#options.config.process.workers; slot += 1) this.#fork(slot)
+  }
+
+  announceStop(): void {
+    this.#isStopAnnounced = true
+    for (const member of this.#members.values()) this.#send(member, { do: 'announceStop' })
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true
+    clearInterval(this.#cutTimer)
+    await this.#reopening
+    await this.#stopMembers()
+    if (this.#writer) rmSync(this.#folder, { recursive: true, force: true })
+    await this.#writer?.stop()
+  }
+
+  async #reopen(why: string): Promise<void> {
+    if (this.#isStopping) return
+    this.#options.log.warn({ why }, 'the tape does not continue: the workers restart')
+    const writer = this.#writer
+    this.#writer = null
+    await this.#stopMembers()
+    await writer?.stop()
+    this.#sharedPort = this.#port
+    await this.open()
+  }
+
+  #fork(slot: number): void {
+    const worker = cluster.fork()
+    const member: Member = { slot, worker, startedAt: performance.now(), waiting: [], release: () => true, unsentBytes: 0 }
+    this.#members.set(slot, member)
+    worker.once('online', () => {
+      this.#copyQueue.push(member)
+      this.#giveNextCopy()
+    })
+    worker.on('message', (report: WorkerReport) => this.#onReport(member, report))
+    // A worker whose channel fails ends, and its exit is handled.
+    worker.process.on('error', () => {})
+    worker.once('exit', (code, signal) => this.#onExit(member, signal ?? `exit code ${code}`))
+    closeLastConnectionAtExit(worker)
+  }
+
+  /** Lets the next worker copy the tape, one at a time. Later batches wait for the copy. */
+  #giveNextCopy(): void {
+    const tape = this.#writer?.tape
+    const usage = this.#usage
+    if (!tape || !usage || this.#isCopying) return
+    // While the disk fails, the file lacks the updates in memory.
+    if (!tape.isInFile) return void setTimeout(() => this.#giveNextCopy(), COPY_RETRY_MS).unref()
+    const member = this.#copyQueue.shift()
+    if (!member) return
+    if (member.worker.isDead()) return this.#giveNextCopy()
+    this.#isCopying = true
+    this.#copies += 1
+    const dir = join(this.#folder, `copy-${this.#copies}`)
+    // If the folder is among the temporary files, another program may have deleted it.
+    mkdirSync(dir, { recursive: true })
+    if (usage.renew()) for (const each of this.#members.values()) this.#send(each, { do: 'moveUsage', file: usage.path })
+    const { source, release } = tape.holdForCopy(join(dir, TAPE_FILE_NAME))
+    member.waiting = []
+    member.release = () => {
+      member.release = () => true
+      this.#isCopying = false
+      const isUnchanged = release()
+      this.#giveNextCopy()
+      return isUnchanged
+    }
+    const given = { upstream: upstreamOf(this.#options.config), usageFile: usage.path, tokenSecret: this.#tokenSecret }
+    this.#send(member, { do: 'start', ...given, dir, source, port: this.#sharedPort })
+    this.#send(member, { do: 'cut', isCut: this.#isCut })
+  }
+
+  #onCopy(member: Member): void {
+    // The file has changed during the copy. The worker that takes this slot copies it again.
+    if (!member.release()) return kill(member)
+    const waiting = member.waiting ?? []
+    member.waiting = null
+    member.unsentBytes = 0
+    for (const bytes of waiting) this.#send(member, { do: 'batch', bytes }, bytes.length)
+  }
+
+  #onReport(member: Member, report: WorkerReport): void {
+    switch (report.did) {
+      case 'copy':
+        return this.#onCopy(member)
+      case 'listen':
+        this.#port = report.port
+        this.#listeningSlots.add(member.slot)
+        if (this.#isStopAnnounced) this.#send(member, { do: 'announceStop' })
+        if (this.#listeningSlots.size === this.#options.config.process.workers) this.listening.resolve(report.port)
+        return
+      case 'list':
+        return this.listed.resolve()
+      case 'fail':
+        return this.listening.reject(new ListenError(report.message))
+      case 'askMetrics':
+        return void this.#answerMetrics(member)
+      case 'measure':
+        this.#measuring.get(report.request)?.(report.json)
+        this.#measuring.delete(report.request)
+        return
+    }
+  }
+
+  #onExit(member: Member, how: string): void {
+    if (this.#members.get(member.slot) === member) this.#members.delete(member.slot)
+    member.release()
+    if (!this.#isStopping) this.#usage?.forget(member.worker.id)
+    if (this.#isStopping || !this.#writer) return
+    this.#options.log.error({ worker: member.slot, how }, 'a worker has ended, and another one takes its place')
+    setTimeout(() => {
+      if (!this.#isStopping && this.#writer && !this.#members.has(member.slot)) this.#fork(member.slot)
+    }, this.#restartDelayOf(member)).unref()
+  }
+
+  #restartDelayOf({ slot, startedAt }: Member): number {
+    const isSoon = performance.now() - startedAt < SOON_MS
+    const delayMs = isSoon ? Math.min(RESTART_BOUND_MS, 2 * (this.#restartDelays.get(slot) ?? RESTART_MS / 2)) : RESTART_MS
+    this.#restartDelays.set(slot, delayMs)
+    return delayMs
+  }
+
+  #sendBatch(entries: readonly Entry[], notes: Notes, keepAfter: number): void {
+    if (this.#members.size === 0 || !this.#writer) return
+    // A worker receives every batch, so it does not compare `after`.
+    const bytes = encodeBatch(batchMessageOf(this.#writer.tape, 0, entries, notes, keepAfter))
+    for (const member of this.#members.values()) {
+      if (!member.waiting) this.#send(member, { do: 'batch', bytes }, bytes.length)
+      else if (member.unsentBytes + bytes.length > UNSENT_BOUND_BYTES) kill(member)
+      else {
+        member.waiting.push(bytes)
+        member.unsentBytes += bytes.length
+      }
+    }
+  }
+
+  #sendEvent(event: ChainEvent): void {
+    for (const member of this.#members.values()) if (!member.waiting) this.#send(member, { do: 'chainEvent', event })
+  }
+
+  #send(member: Member, order: WorkerOrder, bytes = 0): void {
+    if (!member.worker.isConnected()) return
+    member.unsentBytes += bytes
+    if (member.unsentBytes > UNSENT_BOUND_BYTES) return kill(member)
+    member.worker.send(order, () => {
+      member.unsentBytes -= bytes
+    })
+  }
+
+  #checkCut(): void {
+    const isCut = this.#writer?.isCut() ?? true
+    if (isCut === this.#isCut) return
+    this.#isCut = isCut
+    for (const member of this.#members.values()) this.#send(member, { do: 'cut', isCut })
+  }
+
+  async #answerMetrics(asking: Member): Promise<void> {
+    const measured = await Promise.all([...this.#members.values()].map((member) => this.#measure(member)))
+    const text = await mergeMetrics([await this.#options.metrics.json(), ...measured.filter((json) => json !== null)])
+    this.#send(asking, { do: 'measured', text })
+  }
+
+  /** Null if the worker does not answer in time. */
+  #measure(member: Member): Promise<MetricsJson | null> {
+    this.#requests += 1
+    const request = this.#requests
+    return new Promise((resolve) => {
+      const timeout = setTimeout(() => {
+        this.#measuring.delete(request)
+        resolve(null)
+      }, METRICS_TIMEOUT_MS)
+      this.#measuring.set(request, (json) => {
+        clearTimeout(timeout)
+        resolve(json)
+      })
+      this.#send(member, { do: 'measure', request })
+    })
+  }
+
+  async #stopMembers(): Promise<void> {
+    const deadlineMs = this.#options.config.process.drainMs + EXTRA_STOP_MS
+    await Promise.all(
+      [...this.#members.values()].map(async (member) => {
+        const { worker } = member
+        if (worker.isDead()) return
+        const ended = new Promise((resolve) => worker.once('exit', resolve))
+        this.#send(member, { do: 'stop' })
+        const deadline = setTimeout(() => kill(member), deadlineMs)
+        await ended
+        clearTimeout(deadline)
+      }),
+    )
+    this.#members.clear()
+    this.#usage?.close()
+    this.#usage = null
+  }
+}
+
+/** Node hands a worker one connection at a time. If the worker dies before it takes one, Node never closes that connection. */
+function closeLastConnectionAtExit({ process: child }: Worker): void {
+  const send = child.send.bind(child) as (...args: readonly unknown[]) => boolean
+  let last: { close(): unknown } | null = null
+  child.send = (...args: readonly unknown[]) => {
+    const [, handle] = args
+    if (typeof handle === 'object' && handle && 'close' in handle) last = handle as { close(): unknown }
+    return send(...args)
+  }
+  // If the worker has taken the connection, this handle is already closed.
+  child.once('exit', () => last?.close())
+}
+
+const kill = ({ worker }: Member): void => void worker.process.kill('SIGKILL')

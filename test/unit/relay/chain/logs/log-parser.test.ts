@@ -1,0 +1,301 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { decodeLog } from '../../../../../src/relay/chain/logs/event-decoder.ts'
+import { parseLogs } from '../../../../../src/relay/chain/logs/log-parser.ts'
+import { alice, apple, blockHash, bob, keyOf, pendingLog, sealedLog, TRANSFER, word, ZERO_WORD } from '../node-json.ts'
+
+const readOne = (value: unknown) => {
+  const { logs, unreadable } = parseLogs(value)
+  expect(unreadable).toBe(0)
+  expect(logs).toHaveLength(1)
+  const [log] = logs
+  if (!log) throw new Error('no log')
+  return log
+}
+
+describe('a log of a node', () => {
+  it('is read as numbers, with a stable key', () => {
+    expect(readOne(pendingLog({ block: 100, index: 7, raw: 150_000_000n }))).toEqual({
+      key: keyOf({ block: 100, index: 7 }),
+      address: apple,
+      topics: [TRANSFER, word(alice), word(bob)],
+      data: word(150_000_000),
+      blockNumber: 100,
+      blockHash: null,
+      blockTimestamp: 1_795_000_020,
+      transactionHash: pendingLog({ block: 100, index: 7 }).transactionHash,
+      transactionIndex: 7,
+      logIndex: 7,
+      removed: false,
+    })
+  })
+
+  it('has the same key before and after its block is sealed', () => {
+    expect(readOne(pendingLog({ block: 5 })).key).toBe(readOne(sealedLog({ block: 5 })).key)
+  })
+
+  it('is the same whether or not it was received before', () => {
+    const known = readOne(pendingLog({ block: 5, index: 1 }))
+    const sealed = sealedLog({ block: 5, index: 1 })
+    const upperCase = (value: unknown) => `0x${String(value).slice(2).toUpperCase()}`
+    const changes: readonly Record<string, unknown>[] = [
+      {},
+      { address: bob },
+      { address: upperCase(apple) },
+      { data: word(2) },
+      { data: 'none' },
+      { topics: [TRANSFER, word(alice)] },
+      { topics: [TRANSFER, word(alice), word(apple)] },
+      { topics: TRANSFER },
+      { transactionIndex: '0x9' },
+      { blockHash: ZERO_WORD },
+      { blockTimestamp: '0x1' },
+      { removed: true },
+      { more: 1 },
+      { transactionHash: upperCase(sealed.transactionHash) },
+    ]
+    for (const change of changes) {
+      const wire = { ...sealed, ...change }
+      expect(parseLogs(wire, () => known)).toEqual(parseLogs(wire))
+    }
+  })
+
+  it('is read in both shapes: one log, or an array of all pending ones', () => {
+    const wire = [pendingLog({ block: 5 }), pendingLog({ block: 5, index: 1 })]
+    expect(parseLogs(wire)).toEqual({ logs: wire.flatMap((log) => parseLogs(log).logs), unreadable: 0 })
+    expect(parseLogs([])).toEqual({ logs: [], unreadable: 0 })
+  })
+
+  it.each<[string, unknown]>([
+    ['zero', ZERO_WORD],
+    ['null', null],
+    ['missing', undefined],
+  ])('has no block hash while it is %s', (_, hash) => {
+    expect(readOne({ ...pendingLog({ block: 5 }), blockHash: hash }).blockHash).toBeNull()
+  })
+
+  it('has its block hash', () => {
+    expect(readOne(sealedLog({ block: 5 })).blockHash).toBe(blockHash(5))
+  })
+
+  it.each<[string, unknown]>([
+    ['null', null],
+    ['missing', undefined],
+    ['a number', 1_795_000_020],
+    ['beyond all numbers', '0xffffffffffffffff'],
+    ['beyond all dates', '0xffffffffffff'],
+    ['after the year 9999', '0x3afff44180'],
+  ])('has no time when the timestamp is %s', (_, blockTimestamp) => {
+    expect(readOne({ ...pendingLog({ block: 5 }), blockTimestamp }).blockTimestamp).toBeNull()
+  })
+
+  it.each<[string, unknown]>([
+    ['null', null],
+    ['missing', undefined],
+    ['false', false],
+  ])('is not removed when removed is %s', (_, removed) => {
+    expect(readOne({ ...pendingLog({ block: 5 }), removed }).removed).toBe(false)
+  })
+
+  it('may be removed', () => {
+    expect(readOne({ ...sealedLog({ block: 5 }), removed: true }).removed).toBe(true)
+  })
+
+  it('is the same in upper and lower case', () => {
+    const wire = sealedLog({ block: 0xabc, index: 0xd })
+    const shouted = Object.fromEntries(
+      Object.entries(wire).map(([name, value]) => {
+        const shout = (text: unknown) => (typeof text === 'string' ? `0x${text.slice(2).toUpperCase()}` : text)
+        return [name, Array.isArray(value) ? value.map(shout) : shout(value)]
+      }),
+    )
+    expect(readOne(shouted)).toEqual(readOne(wire))
+  })
+
+  it('keeps extra fields apart if they are plain and short', () => {
+    const more = { blockTimestampMs: '0x1', final: null, parts: [1], long: 'x'.repeat(200) }
+    expect(readOne({ ...pendingLog({ block: 5 }), ...more })).toEqual({
+      ...readOne(pendingLog({ block: 5 })),
+      more: { blockTimestampMs: '0x1', final: null },
+    })
+  })
+
+  it('keeps only a few extra fields', () => {
+    const many = Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`field${at}`, at]))
+    expect(Object.keys(readOne({ ...pendingLog({ block: 5 }), ...many })?.more ?? {})).toHaveLength(8)
+  })
+
+  it('cannot set a prototype', () => {
+    const polluted = JSON.parse(`{"__proto__":{"polluted":true},${JSON.stringify(pendingLog({ block: 5 })).slice(1)}`)
+    expect(readOne(polluted)).toEqual(readOne(pendingLog({ block: 5 })))
+    expect(readOne({ ...pendingLog({ block: 5 }), constructor: 'x' })?.more).toEqual({ constructor: 'x' })
+  })
+
+  it.each<[string, Record<string, unknown>]>([
+    ['odd hex', { data: '0x123' }],
+    ['no 0x', { data: '1234' }],
+    ['data that is not hex', { data: '0xzz' }],
+    ['no data', { data: undefined }],
+    ['five topics', { topics: Array(5).fill(word(1)) }],
+    ['a topic too short', { topics: ['0xdd'] }],
+    ['no topics', { topics: null }],
+    ['a short address', { address: '0xaa' }],
+    ['no address', { address: undefined }],
+    ['a block number that is a number', { blockNumber: 5 }],
+    ['a block number of 65 digits', { blockNumber: `0x${'1'.repeat(65)}` }],
+    ['a block number beyond what a number holds', { blockNumber: '0x20000000000000' }],
+    ['an empty quantity', { logIndex: '0x' }],
+    ['a log index that is null', { logIndex: null }],
+    ['no transaction', { transactionHash: null }],
+    ['a transaction index that is null', { transactionIndex: null }],
+    ['a short block hash', { blockHash: '0x12' }],
+    ['removed as text', { removed: 'yes' }],
+  ])('is unreadable with %s', (_, wrong) => {
+    expect(parseLogs({ ...pendingLog({ block: 5 }), ...wrong })).toEqual({ logs: [], unreadable: 1 })
+  })
+
+  it('may have no topics and no data', () => {
+    const log = readOne({ ...pendingLog({ block: 5 }), topics: [], data: '0x' })
+    expect(log).toMatchObject({ topics: [], data: '0x' })
+    expect(decodeLog(log)).toEqual({ event: 'other' })
+  })
+
+  it('that is unreadable never drops the good ones beside it', () => {
+    const good = [pendingLog({ block: 5 }), pendingLog({ block: 5, index: 2 })]
+    const { logs, unreadable } = parseLogs([good[0], { ...good[0], data: '0x1' }, null, good[1], 'log'])
+    expect(logs.map(({ key }) => key)).toEqual([keyOf({ block: 5 }), keyOf({ block: 5, index: 2 })])
+    expect(unreadable).toBe(3)
+  })
+
+  it('is not read from an answer with too many logs', () => {
+    expect(parseLogs(Array(200_001).fill(null))).toEqual({ logs: [], unreadable: 1 })
+  })
+
+  it('is read or counted for any JSON', () => {
+    const wire = pendingLog({ block: 5 })
+    const brokenLog = fc
+      .record(Object.fromEntries(Object.keys(wire).map((name) => [name, fc.option(fc.jsonValue())])))
+      .map((wrong) => ({ ...wire, ...wrong }))
+    fc.assert(
+      fc.property(fc.oneof(fc.jsonValue(), brokenLog, fc.array(fc.oneof(brokenLog, fc.constant(wire)))), (value) => {
+        const { logs, unreadable } = parseLogs(value)
+        if (Array.isArray(value)) expect(logs.length + unreadable).toBe(value.length)
+        else expect(logs.length + unreadable).toBe(1)
+        for (const log of logs) expect(() => decodeLog(log)).not.toThrow()
+      }),
+    )
+  })
+})
+
+/** What a log must be, as a schema. The relay checks by hand, which is faster. */
+const hexSchema = (pattern: RegExp) =>
+  z
+    .string()
+    .regex(pattern)
+    .transform((text) => text.toLowerCase())
+const QuantitySchema = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{1,64}$/)
+  .transform(Number)
+  .refine(Number.isSafeInteger)
+const WordSchema = hexSchema(/^0x[0-9a-fA-F]{64}$/)
+const LogSchema = z
+  .looseObject({
+    address: hexSchema(/^0x[0-9a-fA-F]{40}$/),
+    topics: z.array(WordSchema).max(4),
+    data: hexSchema(/^0x([0-9a-fA-F]{2})*$/),
+    blockNumber: QuantitySchema,
+    blockHash: WordSchema.nullish(),
+    blockTimestamp: QuantitySchema.refine((seconds) => seconds <= Date.UTC(9999, 11, 31, 23, 59, 59) / 1_000)
+      .nullish()
+      .catch(null),
+    transactionHash: WordSchema,
+    transactionIndex: QuantitySchema,
+    logIndex: QuantitySchema,
+    removed: z.boolean().nullish(),
+  })
+  .transform(({ blockHash, blockTimestamp, removed, ...wire }) => {
+    const { address, topics, data, blockNumber, transactionHash, transactionIndex, logIndex, ...others } = wire
+    const primitive = z.union([z.string().max(128), z.number(), z.boolean(), z.null()])
+    const plain = Object.entries(others).filter(([, value]) => primitive.safeParse(value).success)
+    return {
+      key: `${blockNumber}-${transactionHash}-${logIndex}`,
+      ...{ address, topics, data, blockNumber, transactionHash, transactionIndex, logIndex },
+      blockHash: blockHash && blockHash !== ZERO_WORD ? blockHash : null,
+      blockTimestamp: blockTimestamp ?? null,
+      removed: removed ?? false,
+      ...(plain.length > 0 && { more: Object.fromEntries(plain.slice(0, 8)) }),
+    }
+  })
+
+describe('a log read by hand', () => {
+  const hexText = (minLength: number, maxLength: number) =>
+    fc.stringMatching(/^[0-9a-fA-F]*$/, { maxLength }).map((text) => `0x${text.padStart(minLength, '0')}`)
+  /** A value that is nearly right: hex of another length, prefix or case, with one foreign character, or not text at all. */
+  const spoilt = fc.oneof(
+    fc.constantFrom<unknown>(
+      null,
+      undefined,
+      true,
+      0,
+      -1,
+      Number.NaN,
+      Number.POSITIVE_INFINITY,
+      {},
+      [],
+      '',
+      '0',
+      '0x',
+      '0X1',
+      '0x 1',
+      ' 0x1',
+      '0x1\n',
+    ),
+    fc.constantFrom(
+      ...['x'.repeat(128), 'x'.repeat(129), '0x1fffffffffffff'],
+      '0x20000000000000',
+      `0x${'0'.repeat(63)}9`,
+      `0x${'0'.repeat(64)}9`,
+      '0x3afff4417f',
+      '0x3afff44180',
+    ),
+    ...[hexText(0, 70), hexText(40, 40), hexText(64, 64), hexText(0, 16)],
+    fc
+      .tuple(hexText(40, 66), fc.nat(66), fc.constantFrom('g', 'x', '/', ':', '@', 'G', '`', '\u0130', '\uff11', '\u{1f34f}'))
+      .map(([text, index, foreign]) => text.slice(0, index) + foreign + text.slice(index + 1)),
+    fc.array(fc.oneof(hexText(64, 64), fc.constant('0x1'), fc.constant(null)), { maxLength: 5 }),
+    fc.jsonValue(),
+  )
+  const fields = [...Object.keys(pendingLog({ block: 5 })), 'extra', 'other', '7', 'constructor', '__proto__']
+  const mutated = fc
+    .tuple(
+      fc.constantFrom(pendingLog({ block: 5 }), sealedLog({ block: 0xabc, index: 13 })),
+      fc.array(fc.tuple(fc.constantFrom(...fields), spoilt), { maxLength: 3 }),
+      fc.boolean(),
+    )
+    .map(([wire, changes, isShouted]) => {
+      const log: Record<string, unknown> = { ...wire }
+      for (const [name, value] of changes)
+        Object.defineProperty(log, name, { value, enumerable: true, configurable: true, writable: true })
+      if (isShouted && typeof log.data === 'string') log.data = `0x${log.data.slice(2).toUpperCase()}`
+      return log
+    })
+
+  it.each<[string, fc.Arbitrary<unknown>, number]>([
+    ['good log with a few changed fields', mutated, 20_000],
+    ['value of any kind', fc.anything({ withNullPrototype: true, withBigInt: true, withSparseArray: true }), 3_000],
+  ])('is what the schema makes of any %s', (_, values, numRuns) => {
+    fc.assert(
+      fc.property(values, (value) => {
+        const expected = LogSchema.safeParse(value)
+        const isOne = !Array.isArray(value)
+        const { logs, unreadable } = parseLogs(isOne ? value : [value])
+        expect({ logs, unreadable }).toEqual(
+          expected.success ? { logs: [expected.data], unreadable: 0 } : { logs: [], unreadable: 1 },
+        )
+      }),
+      { numRuns },
+    )
+  })
+})

@@ -1,0 +1,98 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { sliceResult } from '../../../../../src/relay/chain/rpc/answer-envelope.ts'
+import { openEndpoint, openEndpointPool } from './fake-endpoint.ts'
+
+const rawResultOf = (answer: string, id = 1): string | null => sliceResult(Buffer.from(answer), id)?.toString() ?? null
+
+describe('the raw result', () => {
+  it.each([
+    ['{"jsonrpc":"2.0","id":1,"result":"0x1"}', '"0x1"'],
+    ['{"id":1,"jsonrpc":"2.0","result":null}', 'null'],
+    ['{"jsonrpc":"2.0","result":{"a":[1, 2]},"id":1}', '{"a":[1, 2]}'],
+    ['{"result":[],"id":1,"jsonrpc":"2.0"}', '[]'],
+    [' { "jsonrpc" : "2.0" , "id" : 1 ,\n"result" : 7 } \n', '7'],
+    ['{"jsonrpc":"2.0","id":1,"result":{"id":1,"jsonrpc":"2.0"}}', '{"id":1,"jsonrpc":"2.0"}'],
+    ['{"jsonrpc":"2.0","id":1,"result":"{\\"id\\":1}"}', '"{\\"id\\":1}"'],
+    ['{"jsonrpc":"2.0","id":1,"result":{"x": 1.50, "y": "\\u00e9"}}', '{"x": 1.50, "y": "\\u00e9"}'],
+  ])('has the bytes of the answer: %s', (answer, result) => {
+    expect(rawResultOf(answer)).toBe(result)
+  })
+
+  it.each([
+    '',
+    'null',
+    '[]',
+    '{}',
+    'Bad Gateway',
+    '{"jsonrpc":"2.0","id":1}',
+    '{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}',
+    '{"jsonrpc":"1.0","id":1,"result":1}',
+    '{"jsonrpc":"2.0","id":"1","result":1}',
+    '{"jsonrpc":"2.0","id":null,"result":1}',
+    '{"jsonrpc":"2.0","id":1,"more":1,"result":1}',
+    '[{"jsonrpc":"2.0","id":1,"result":1}]',
+    '{"jsonrpc":"2.0","id":1,"result":1}x',
+    '{"jsonrpc":"2.0","id":1,"result":1',
+  ])('is not cut out of an unexpected answer: %s', (answer) => {
+    expect(rawResultOf(answer)).toBeNull()
+  })
+
+  it('requires the id of the request', () => {
+    expect(rawResultOf('{"jsonrpc":"2.0","id":12,"result":1}', 12)).toBe('1')
+    expect(rawResultOf('{"jsonrpc":"2.0","id":12,"result":1}', 1)).toBeNull()
+    expect(rawResultOf('{"jsonrpc":"2.0","id":1,"result":1}', 12)).toBeNull()
+    expect(rawResultOf('{"jsonrpc":"2.0","result":1,"id":12}', 1)).toBeNull()
+    expect(rawResultOf('{"jsonrpc":"2.0","result":1}', 1)).toBeNull()
+  })
+
+  const envelope = (result: string, id: number, order: readonly string[]) =>
+    `{${order.map((name) => ({ jsonrpc: '"jsonrpc":"2.0"', id: `"id":${id}`, result: `"result":${result}` })[name]).join()}}`
+  const orders = fc.shuffledSubarray(['jsonrpc', 'id', 'result'], { minLength: 3 })
+
+  it('is found at any position, of any kind and length', () => {
+    const result = fc.oneof(
+      fc.json(),
+      fc.json().map((json) => JSON.stringify({ long: 'é'.repeat(40_000), json })),
+    )
+    fc.assert(
+      fc.property(result, fc.nat(10 ** 9), orders, (json, id, order) => {
+        expect(rawResultOf(envelope(json, id, order), id)).toBe(json)
+      }),
+    )
+  })
+
+  it('contains nothing of the envelope, also for plain values', () => {
+    const plain = fc.oneof(fc.constant(null), fc.boolean(), fc.integer(), fc.string())
+    const extra = fc.tuple(fc.constantFrom('error', 'usage', 'node'), plain, fc.nat(3))
+    fc.assert(
+      fc.property(fc.json(), orders, extra, (json, order, [name, value, at]) => {
+        const parts = order.map((part) => envelope(json, 1, [part]).slice(1, -1))
+        parts.splice(at, 0, `"${name}":${JSON.stringify(value)}`)
+        expect([json, null]).toContain(rawResultOf(`{${parts.join()}}`))
+      }),
+    )
+  })
+})
+
+describe('a forwarded result', () => {
+  it.each(['"error":null', '"usage":{"units":1}', '"node":"a"', '"tags":[]'])('leaves out the extra field %s', async (more) => {
+    for (const result of ['"0x1"', 'null', '{"number":"0x1"}', '[]']) {
+      const node = await openEndpoint(({ id }, response) => {
+        response.end(`{"jsonrpc":"2.0","id":${id},"result":${result},${more}}`)
+      })
+      const { rpc } = openEndpointPool([node.url])
+      expect(String(await rpc.requestRaw('eth_getBlockByNumber', ['latest', false]))).toBe(result)
+    }
+  })
+
+  const list = (length: number) => `["${'a'.repeat(length)}"]`
+  it.each([
+    ['16 MB in the usual form', 16_000_000, (id: number, length: number) => `{"id":${id},"result":${list(length)}}`],
+    ['100 KB in another form', 100_000, (id: number, length: number) => `{"n":1,"id":${id},"result":${list(length)}}`],
+  ])('of %s arrives', async (_, length, answer) => {
+    const node = await openEndpoint(({ id }, response) => response.end(answer(id, length)))
+    const request = openEndpointPool([node.url]).rpc.requestRaw('eth_getBlockByNumber', ['latest', true])
+    expect((await request).equals(Buffer.from(list(length)))).toBe(true)
+  })
+})

@@ -1,0 +1,280 @@
+import { describe, expect, it } from 'vitest'
+import type { Hex } from '../../../../../src/lib/hex.ts'
+import { ChainReader } from '../../../../../src/relay/chain/rpc/chain-reader.ts'
+import { UnparsedLogs } from '../../../../../src/relay/chain/rpc/unparsed-logs.ts'
+import { UpstreamError } from '../../../../../src/relay/chain/rpc/upstream-error.ts'
+import { behindError, FakeChain } from '../fake-chain.ts'
+import { apple, blockHash, header, keyOf, sealedLog, tesla, txHash, word } from '../node-json.ts'
+
+const HEAD = 1_000
+
+type Reader = ChainReader
+const neverAborted = new AbortController().signal
+
+const blockAt = (number: number) => ({ number, hash: blockHash(number) })
+
+const openReader = () => {
+  const chain = new FakeChain(HEAD)
+  const node = new ChainReader(chain.request)
+  return {
+    chain,
+    reader: node,
+    header: (block: Parameters<typeof node.header>[0]) => node.header(block),
+    logsOf: (number = HEAD, addresses = [apple]) => node.logsByHash(blockAt(number), addresses),
+    logsBetween: (from: number, to: number | 'pending', addresses = [apple]) => node.logsInRange(from, to, addresses),
+  }
+}
+
+describe('the header of a block', () => {
+  it('is read without transactions, as numbers', async () => {
+    const { chain, header } = openReader()
+    expect(await header(5)).toMatchObject({ number: 5, hash: blockHash(5), parentHash: blockHash(4) })
+    expect(await header('latest')).toMatchObject({ number: HEAD })
+    expect(chain.requests.map(({ params }) => params)).toEqual([
+      ['0x5', false],
+      ['latest', false],
+    ])
+  })
+
+  it('is requested once more when the node lacks it, since another node may answer', async () => {
+    const { chain, header } = openReader()
+    chain.override = () => {
+      chain.override = () => undefined
+      return null
+    }
+    expect(await header(5)).toMatchObject({ number: 5 })
+    expect(await header(HEAD + 1)).toBeNull()
+    expect(chain.requestedHeaders()).toEqual([5, 5, HEAD + 1, HEAD + 1])
+  })
+
+  it('is requested once by tag', async () => {
+    const { chain, header } = openReader()
+    expect(await header('safe')).toBeNull()
+    expect(chain.requests).toHaveLength(1)
+  })
+
+  it.each([undefined, 7, 'latest', [], { number: 5 }, { ...header(5), hash: '0x5' }])('is never %j', async (answer) => {
+    const { chain, header } = openReader()
+    chain.override = () => answer ?? 'nothing'
+    await expect(header(5)).rejects.toMatchObject({ kind: 'unreadable' })
+  })
+
+  it('passes on upstream errors', async () => {
+    const { chain, header } = openReader()
+    chain.failure = behindError()
+    await expect(header(5)).rejects.toBe(chain.failure)
+    expect(chain.requests).toHaveLength(1)
+  })
+})
+
+describe('the logs of a block', () => {
+  it('are requested by hash, for the given tokens alone', async () => {
+    const { chain, logsOf } = openReader()
+    const log = chain.addLog(HEAD)
+    chain.addLog(HEAD, tesla)
+    chain.addLog(HEAD - 1)
+    expect((await logsOf()).logs.map(({ key }) => key)).toEqual([keyOf(log)])
+    expect(chain.requests[0]?.params).toEqual([{ address: [apple], blockHash: blockHash(HEAD) }])
+  })
+
+  it('are requested twice, and no more, from a node that lacks the block', async () => {
+    const { chain, logsOf } = openReader()
+    chain.addLog(HEAD)
+    chain.override = () => {
+      chain.override = () => undefined
+      throw behindError()
+    }
+    expect((await logsOf()).logs).toHaveLength(1)
+    chain.failure = behindError()
+    await expect(logsOf()).rejects.toMatchObject({ kind: 'behind' })
+    expect(chain.requests).toHaveLength(4)
+  })
+
+  it.each([
+    ['the hash of another block', { blockHash: blockHash(HEAD - 1) }],
+    ['no hash', { blockHash: null }],
+    ['another number', { blockNumber: header(HEAD + 1).number }],
+  ])('are refused if one of them has %s', async (_, place) => {
+    const { chain, logsOf } = openReader()
+    chain.override = () => [sealedLog({ block: HEAD }), { ...sealedLog({ block: HEAD, index: 1 }), ...place }]
+    await expect(logsOf()).rejects.toMatchObject({ kind: 'unreadable' })
+  })
+
+  it('are requested by halves of the contracts when they are too many, and returned in order', async () => {
+    const { chain, logsOf } = openReader()
+    const others = ['01', '02', '03'].map((digits) => `0x${digits.repeat(20)}` as const)
+    for (const address of [...others, apple, ...others]) chain.addLog(HEAD, address)
+    chain.resultsBound = 2
+    const { logs, unreadable } = await logsOf(HEAD, [apple, ...others])
+    expect(logs.map(({ logIndex }) => logIndex)).toEqual([0, 1, 2, 3, 4, 5, 6])
+    expect(unreadable).toBe(0)
+    expect(chain.requestedAddresses().map((addresses) => addresses.length)).toEqual([4, 2, 1, 1, 2, 1, 1])
+  })
+
+  it('fail when a single contract has too many', async () => {
+    const { chain, logsOf } = openReader()
+    chain.addLog(HEAD)
+    chain.resultsBound = 0
+    await expect(logsOf()).rejects.toMatchObject({ kind: 'too_large' })
+  })
+})
+
+describe('a node that refuses a filter with more than two addresses', () => {
+  const addresses = [1, 2, 3, 4, 5].map((nth): Hex => `0x${String(nth).padStart(40, '0')}`)
+  it.each([
+    ['of a block', (reader: Reader) => reader.logsByHash(blockAt(HEAD), addresses)],
+    ['of a range', (reader: Reader) => reader.logsInRange(HEAD - 9, HEAD, addresses)],
+    ['up to the pending block', (reader: Reader) => reader.logsInRange(HEAD, 'pending', addresses)],
+    ['to compare', (reader: Reader) => reader.logsIfCountsDiffer(new Map(), HEAD - 9, HEAD, addresses, neverAborted)],
+  ])('is asked for the logs %s in parts, and refuses only once', async (_, read) => {
+    const { chain, reader } = openReader()
+    for (const address of addresses) chain.addLog(HEAD, address)
+    chain.addressesBound = 2
+    const found = async () => (await read(reader))?.logs.map(({ address }) => address)
+    expect(await found()).toEqual(addresses)
+    chain.requests.length = 0
+    expect(await found()).toEqual(addresses)
+    expect(chain.requestedAddresses().map(({ length }) => length)).toEqual([2, 1, 2])
+  })
+})
+
+describe('the logs of a range', () => {
+  it('are requested from the first block to the last, or to pending', async () => {
+    const { chain, logsBetween } = openReader()
+    await logsBetween(16, 255)
+    await logsBetween(HEAD, 'pending', [apple, tesla])
+    expect(chain.requests.map(({ params }) => params)).toEqual([
+      [{ address: [apple], fromBlock: '0x10', toBlock: '0xff' }],
+      [{ address: [apple, tesla], fromBlock: '0x3e8', toBlock: 'pending' }],
+    ])
+  })
+
+  it('are never requested without a token, which means every contract to a node', async () => {
+    const { chain, logsBetween, logsOf } = openReader()
+    expect(await logsBetween(1, 2, [])).toEqual({ logs: [], unreadable: 0 })
+    expect(await logsOf(1, [])).toEqual({ logs: [], unreadable: 0 })
+    expect(chain.requests).toEqual([])
+  })
+
+  it('are in the order of the chain, in any order the node sends them', async () => {
+    const { chain, logsBetween, logsOf } = openReader()
+    const places = [2, 0, 1].map((index) => ({ block: HEAD, index }))
+    chain.override = () => places.map(sealedLog)
+    expect((await logsOf()).logs.map(({ logIndex }) => logIndex)).toEqual([0, 1, 2])
+    chain.override = () => [...places, { block: 5, index: 7 }].map(sealedLog)
+    expect((await logsBetween(1, HEAD)).logs.map(({ blockNumber, logIndex }) => [blockNumber, logIndex])).toEqual([
+      [5, 7],
+      [HEAD, 0],
+      [HEAD, 1],
+      [HEAD, 2],
+    ])
+  })
+
+  it('are counted when they are unreadable', async () => {
+    const { chain, logsBetween } = openReader()
+    chain.override = () => [{}, sealedLog({ block: 5 }), null]
+    expect(await logsBetween(1, 9)).toMatchObject({ logs: [{ blockNumber: 5 }], unreadable: 2 })
+  })
+
+  it('are refused if they belong to other blocks, unless the range is open to pending', async () => {
+    const { chain, logsBetween } = openReader()
+    chain.override = () => [sealedLog({ block: 5 })]
+    await expect(logsBetween(6, 9)).rejects.toMatchObject({ kind: 'unreadable' })
+    await expect(logsBetween(1, 4)).rejects.toMatchObject({ kind: 'unreadable' })
+    expect((await logsBetween(6, 'pending')).logs).toHaveLength(1)
+  })
+
+  it.each([null, {}, '0x', 5])('are never %j: that is a failure and not an empty answer', async (answer) => {
+    const node = new ChainReader(async () => answer)
+    for (const read of [() => node.logsByHash(blockAt(5), [apple]), () => node.logsInRange(1, 9, [apple])])
+      await expect(read()).rejects.toMatchObject({ kind: 'unreadable' })
+  })
+
+  it('pass on upstream errors and errors of our own', async () => {
+    const bug = new TypeError('no')
+    for (const failure of [new UpstreamError('busy', 'over rate limit'), bug]) {
+      const node = new ChainReader(() => Promise.reject(failure))
+      await expect(node.logsInRange(1, 9, [apple])).rejects.toBe(failure)
+      await expect(node.logsByHash(blockAt(5), [apple])).rejects.toBe(failure)
+    }
+  })
+})
+
+describe('an answer with one log twice', () => {
+  const log = sealedLog({ block: HEAD, index: 3 })
+  const between = { ...log, transactionHash: txHash(HEAD, 9) }
+  const reads = [
+    ['of a block', (reader: Reader) => reader.logsByHash(blockAt(HEAD), [apple])],
+    ['of a range', (reader: Reader) => reader.logsInRange(HEAD - 9, HEAD, [apple])],
+    ['up to the pending block', (reader: Reader) => reader.logsInRange(HEAD, 'pending', [apple])],
+  ] as const
+
+  it.each(reads)('is refused where the two differ, %s', async (_, read) => {
+    const { chain, reader } = openReader()
+    for (const other of [{ data: word(2) }, { address: tesla }, { transactionIndex: '0x1' }, { removed: true }]) {
+      chain.override = () => [sealedLog({ block: HEAD }), log, between, { ...log, ...other }]
+      await expect(read(reader)).rejects.toMatchObject({ kind: 'unreadable', message: expect.stringMatching(/contradicts itself/) })
+    }
+  })
+
+  it.each(reads)('is read where both are the same, %s', async (_, read) => {
+    const { chain, reader } = openReader()
+    chain.override = () => [log, sealedLog({ block: HEAD }), log]
+    expect((await read(reader)).logs.map(({ logIndex }) => logIndex)).toEqual([0, 3, 3])
+  })
+})
+
+describe('a long list of logs', () => {
+  const wireLogs = [4, 5, 5, 6].map((block, index) => sealedLog({ block, index }))
+  const longAnswer = (text = JSON.stringify(wireLogs)) => new UnparsedLogs(Buffer.from(text), () => JSON.parse(text), 300)
+  const readerOf = (answer: unknown) => new ChainReader(async () => answer)
+  const { signal } = new AbortController()
+
+  it('is read in parts, like a short one', async () => {
+    const short = await readerOf(wireLogs).logsInRange(4, 6, [apple])
+    expect(await readerOf(longAnswer()).logsInRange(4, 6, [apple])).toEqual(short)
+    expect(short.logs).toHaveLength(4)
+  })
+
+  it('is refused where it is no list', async () => {
+    const text = `${JSON.stringify(wireLogs).slice(0, -9)}]`
+    const failure = new UpstreamError('unreadable', 'the answer is not JSON-RPC')
+    const answer = new UnparsedLogs(Buffer.from(text), () => Promise.reject(failure), 300)
+    await expect(readerOf(answer).logsInRange(4, 6, [apple])).rejects.toMatchObject({ kind: 'unreadable' })
+  })
+
+  it('stops with the signal', async () => {
+    const controller = new AbortController()
+    const reading = readerOf(longAnswer()).logsInRange(4, 6, [apple], controller.signal)
+    controller.abort()
+    await expect(reading).rejects.toBe(controller.signal.reason)
+  })
+
+  it.each<[string, readonly (readonly [number, number])[], boolean]>([
+    [
+      'as many logs of each block as expected',
+      [
+        [4, 1],
+        [5, 2],
+        [6, 1],
+      ],
+      false,
+    ],
+    [
+      'as many of those that are asked about',
+      [
+        [5, 2],
+        [7, 0],
+      ],
+      false,
+    ],
+    ['more logs of a block', [[5, 1]], true],
+    ['fewer logs of a block', [[4, 2]], true],
+    ['logs of a block that had none', [[6, 0]], true],
+  ])('with %s is read or only counted', async (_, counts, isRead) => {
+    const expected = new Map(counts.map(([block, count]) => [blockHash(block), count]))
+    const read = (answer: unknown) => readerOf(answer).logsIfCountsDiffer(expected, 4, 6, [apple], signal)
+    expect((await read(longAnswer()))?.logs.length).toBe(isRead ? 4 : undefined)
+    expect((await read(wireLogs))?.logs).toHaveLength(4)
+  })
+})

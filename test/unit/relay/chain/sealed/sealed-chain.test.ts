@@ -1,0 +1,214 @@
+import { describe, expect, it } from 'vitest'
+import { apple, keyOf, sealedLog, timestampOf } from '../node-json.ts'
+import { HEAD, openSealedBlocks, range, sealedHeader } from './sealed-chain-fixture.ts'
+
+describe('settling', () => {
+  it('emits each block once and in order as heads are pushed', async () => {
+    const { chain, settledEvents, seal } = openSealedBlocks()
+    const logs = range(HEAD + 1, HEAD + 10).map((block) => chain.addLog(block))
+    await seal(10)
+    expect(settledEvents.blockNumbers()).toEqual(range(HEAD + 1, HEAD + 10))
+    expect(settledEvents.logKeys()).toEqual(logs.map(keyOf))
+    expect(settledEvents.cursors()).toEqual(range(HEAD + 1, HEAD + 10))
+  })
+
+  it('emits every field of a block', async () => {
+    const { chain, settledEvents, seal } = openSealedBlocks()
+    chain.addLog(HEAD + 1)
+    await seal(1)
+    const hash = chain.hashOf(HEAD + 1)
+    expect(settledEvents.all).toEqual([
+      {
+        type: 'sealed',
+        blocks: [
+          {
+            number: HEAD + 1,
+            hash,
+            timestamp: timestampOf(HEAD + 1),
+            logs: [expect.objectContaining({ key: keyOf({ block: HEAD + 1 }), blockHash: hash })],
+            addresses: [apple],
+            via: 'sealed',
+          },
+        ],
+        newest: HEAD + 1,
+        cursor: { number: HEAD + 1, hash },
+        restartCursor: { number: HEAD, hash: chain.hashOf(HEAD) },
+      },
+    ])
+  })
+
+  it('reads logs by hash, and no header that was pushed', async () => {
+    const { chain, settledEvents, seal } = openSealedBlocks()
+    await seal(3)
+    expect(settledEvents.blockNumbers()).toHaveLength(3)
+    expect(chain.requestedHashes()).toEqual(range(HEAD + 1, HEAD + 3).map((block) => chain.hashOf(block)))
+    expect(chain.requestedHeaders()).toEqual([])
+  })
+
+  it('reads headers that were not pushed', async () => {
+    const { chain, settledEvents, announceHead, advance } = openSealedBlocks()
+    chain.head = HEAD + 5
+    announceHead()
+    await advance(0)
+    expect(settledEvents.blockNumbers()).toEqual(range(HEAD + 1, HEAD + 5))
+    expect(chain.requestedHeaders()).toEqual(range(HEAD + 1, HEAD + 4))
+  })
+
+  it('reads a header that was pushed without a readable time', async () => {
+    const { chain, settledEvents, sealed, announceHead, advance } = openSealedBlocks()
+    chain.head = HEAD + 1
+    announceHead()
+    sealed.receiveHead(sealedHeader({ ...chain.headerOf(HEAD + 1), timestamp: 'now' }))
+    await advance(0)
+    expect(settledEvents.blocks()).toMatchObject([{ number: HEAD + 1, timestamp: timestampOf(HEAD + 1) }])
+    expect(chain.requestedHeaders()).toEqual([HEAD + 1])
+  })
+
+  it('knows a block by its hash from its head on', async () => {
+    const { chain, sealed, announceHead, advance } = openSealedBlocks()
+    const isKnown = () => sealed.knows(sealedHeader(chain.headerOf(HEAD + 1)))
+    chain.head = HEAD + 1
+    const before = isKnown()
+    announceHead()
+    const announced = isKnown()
+    await advance(0)
+    expect([before, announced, isKnown()]).toEqual([false, true, true])
+    expect(sealed.knows({ ...sealedHeader(chain.headerOf(HEAD + 1)), hash: chain.hashOf(HEAD + 2) })).toBe(false)
+  })
+
+  it('emits a block once, however often and in any order its head is pushed', async () => {
+    const { chain, settledEvents, announceHead, advance } = openSealedBlocks()
+    chain.head = HEAD + 4
+    for (const block of [2, 4, 1, 4, 3, 3, 2]) {
+      announceHead(HEAD + block)
+      await advance(50)
+    }
+    expect(settledEvents.blockNumbers()).toEqual(range(HEAD + 1, HEAD + 4))
+  })
+
+  it('emits nothing before it has a start', async () => {
+    const { chain, settledEvents, sealed, announceHead, advance } = openSealedBlocks()
+    expect(sealed.begin({ number: HEAD - 100, hash: null })).toBe(false)
+    chain.head = HEAD + 1
+    announceHead()
+    await advance(0)
+    expect(settledEvents.blockNumbers()).toEqual([HEAD + 1])
+  })
+
+  it('starts after a block with unknown hash', async () => {
+    const { chain, settledEvents, announceHead, advance } = openSealedBlocks({ cursor: { number: HEAD, hash: null } })
+    chain.head = HEAD + 2
+    announceHead()
+    await advance(0)
+    expect(settledEvents.blockNumbers()).toEqual([HEAD + 1, HEAD + 2])
+  })
+
+  it('reads no logs without a token, and still emits each block', async () => {
+    const { chain, settledEvents, list, seal } = openSealedBlocks()
+    list.addresses = []
+    await seal(2)
+    expect(settledEvents.blockNumbers()).toEqual([HEAD + 1, HEAD + 2])
+    expect(chain.requestedHashes()).toEqual([])
+  })
+
+  it('asks again for a block with logs that cannot be read, and takes the whole answer', async () => {
+    const { chain, settledEvents, seal, advance } = openSealedBlocks()
+    const log = chain.addLog(HEAD + 1)
+    chain.override = ({ method }) => {
+      if (method !== 'eth_getLogs') return undefined
+      chain.override = () => undefined
+      return [{ data: '0x1' }]
+    }
+    await seal(1)
+    expect(settledEvents.all).toEqual([])
+    await advance(500)
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+    expect(settledEvents.holes()).toEqual([])
+  })
+
+  it('finally counts unreadable logs, and reports a hole before it emits the other transactions', async () => {
+    const { chain, settledEvents, seal, advance } = openSealedBlocks()
+    const [log, other] = [chain.addLog(HEAD + 1), chain.addLog(HEAD + 1)]
+    // What an unreadable log means for the others of its transaction is unknown.
+    const unreadable = { ...sealedLog({ ...log, index: 5 }), transactionHash: other.tx, data: '0x1' }
+    chain.override = ({ method }) =>
+      method === 'eth_getLogs' ? [sealedLog(log), sealedLog(other), unreadable, unreadable] : undefined
+    await seal(1)
+    await advance(1_500)
+    expect(settledEvents.ofType('unreadable')).toEqual([{ type: 'unreadable', count: 2 }])
+    expect(settledEvents.holes()).toEqual([`${HEAD + 1}-${HEAD + 1} unreadable`])
+    expect(settledEvents.logKeys()).toEqual([keyOf(log)])
+    expect(settledEvents.blocks()).toMatchObject([{ number: HEAD + 1, isPartial: true }])
+    expect(settledEvents.all.map(({ type }) => type)).toEqual(['unreadable', 'hole', 'sealed'])
+    // Only with its logs is it settled: a restart reads it again.
+    expect(settledEvents.cursors()).toEqual([HEAD, HEAD + 1])
+  })
+
+  it('emits no logs beside one that cannot be read and names no transaction', async () => {
+    const { chain, settledEvents, seal, advance } = openSealedBlocks()
+    const log = chain.addLog(HEAD + 1)
+    chain.override = ({ method }) => (method === 'eth_getLogs' ? [{ data: '0x1' }, sealedLog(log), null] : undefined)
+    await seal(1)
+    await advance(1_500)
+    expect(settledEvents.holes()).toEqual([`${HEAD + 1}-${HEAD + 1} unreadable`])
+    expect(settledEvents.blocks()).toMatchObject([{ number: HEAD + 1, isPartial: true, logs: [] }])
+  })
+
+  it('keeps up with the chain on a node slower than the block time', async () => {
+    const { chain, settledEvents, seal } = openSealedBlocks()
+    chain.delayMs = 500
+    await seal(50)
+    expect(settledEvents.blockNumbers()).toEqual(range(HEAD + 1, settledEvents.blockNumbers().at(-1) ?? 0))
+    expect(settledEvents.blockNumbers().length).toBeGreaterThanOrEqual(45)
+  })
+
+  it('emits in order, in any order the answers come', async () => {
+    const { chain, settledEvents, announceHead, advance } = openSealedBlocks()
+    const logs = range(HEAD + 1, HEAD + 20).map((block) => chain.addLog(block))
+    let questions = 0
+    chain.override = () => {
+      questions += 1
+      chain.delayMs = [300, 10, 120, 40, 5][questions % 5] ?? 0
+      return undefined
+    }
+    chain.head = HEAD + 20
+    announceHead()
+    await advance(10_000)
+    expect(settledEvents.logKeys()).toEqual(logs.map(keyOf))
+  })
+
+  it('sends nothing after its subscription ended', async () => {
+    const { chain, run, announceHead, advance } = openSealedBlocks()
+    chain.delayMs = 50
+    chain.head += 5
+    announceHead()
+    await advance(20)
+    run.subscription.unsubscribe()
+    const requestCount = chain.requests.length
+    announceHead()
+    await advance(10_000)
+    expect(chain.inFlight).toBe(0)
+    expect(chain.requests.length).toBe(requestCount)
+  })
+
+  it('continues after one head far above the chain', async () => {
+    const { chain, settledEvents, sealed, seal, advance } = openSealedBlocks()
+    await seal(1)
+    const beyond = { ...chain.headerOf(HEAD + 1), number: `0x${(HEAD + 50_000).toString(16)}` }
+    sealed.receiveHead(sealedHeader(beyond))
+    await advance(1_000)
+    await seal(20)
+    await advance(10_000)
+    expect(settledEvents.blockNumbers()).toEqual(range(HEAD + 1, HEAD + 21))
+    expect(sealed.head?.number).toBe(HEAD + 21)
+  })
+
+  it('ignores a head that is implausibly far ahead', async () => {
+    const { chain, settledEvents, sealed, seal } = openSealedBlocks()
+    await seal(1)
+    const beyond = { ...chain.headerOf(HEAD + 1), number: `0x${(HEAD + 200_000_000).toString(16)}` }
+    expect(sealed.receiveHead(sealedHeader(beyond))).toBe('garbage')
+    await seal(1)
+    expect(settledEvents.blockNumbers()).toEqual([HEAD + 1, HEAD + 2])
+  })
+})

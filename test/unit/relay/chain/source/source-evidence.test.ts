@@ -1,0 +1,449 @@
+import { describe, expect, it } from 'vitest'
+import {
+  duePoll,
+  isCheckDue,
+  isEndpointLeft,
+  isLinkLeft,
+  isProbeDue,
+  statusOf,
+} from '../../../../../src/relay/chain/source/source-decisions.ts'
+import { type Evidence, initialState, next, type SourceState } from '../../../../../src/relay/chain/source/source-evidence.ts'
+
+const SILENCE_MS = 3_000
+/** When the table's evidence arrives; long after the start, and not long after the head. */
+const AT = 100_000
+const HEAD = 1_000
+
+/** A source that has started, with a head and nothing unanswered. */
+const started = (fields: Partial<SourceState> = {}): SourceState => ({
+  ...initialState(2, SILENCE_MS, 0),
+  ...{ head: HEAD, settled: HEAD, headAt: AT, headReadAt: AT, pendingPolledAt: AT, headPolledAt: AT, probedAt: AT },
+  ...fields,
+})
+const after = (state: SourceState, evidence: readonly Evidence[], at = AT): SourceState =>
+  evidence.reduce((reached, piece) => next(reached, piece, at), state)
+
+const links = ['none', 'opening', 'down', 'refused', 'pushing', 'leaving'] as const
+const trusts = ['unproven', 'proven', 'silent', 'behind', 'no_pending'] as const
+const views = ['unknown', 'shown', 'missing', 'behind'] as const
+const statuses = ['preconfirmed', 'behind', 'latest', 'null'] as const
+
+/** Polls of the pending block that have shown nothing for long enough: the next one counts. */
+const lastingGap = { since: AT - 2_000, polls: 2 }
+/** Two sealed blocks whose logs were not pushed. */
+const missed: readonly Evidence[] = [
+  { type: 'head', number: HEAD, via: 'poll' },
+  { type: 'polled_logs', newest: null, closesGap: true },
+  { type: 'settled', number: HEAD + 1, logs: 2 },
+  { type: 'settled', number: HEAD + 2, logs: 1 },
+]
+
+/** The rows of a table: the first column names the row, the others are what each column of the head leads to. */
+const rowsOf = (table: string): readonly (readonly string[])[] =>
+  table
+    .trim()
+    .split('\n')
+    .map((line) => line.trim().split(/ {2,}/))
+
+describe('a link and the trust in what it pushes', () => {
+  const columns: Readonly<Record<string, readonly Evidence[]>> = {
+    live: [{ type: 'live', subscription: 'pendingLogs' }],
+    'live logs': [{ type: 'live', subscription: 'logs' }],
+    down: [{ type: 'down', isRefused: false }],
+    refused: [{ type: 'down', isRefused: true }],
+    left: [{ type: 'left', what: 'link' }],
+    'filter refused': [{ type: 'refused' }],
+    pushed: [{ type: 'pushed', newest: HEAD + 1 }],
+    missed,
+    'missed, late': [{ type: 'pushed_late' }, ...missed],
+    preconfirmed: [{ type: 'pending', status: 'preconfirmed' }],
+    latest: [{ type: 'pending', status: 'latest' }],
+    behind: [{ type: 'pending', status: 'behind' }],
+    null: [{ type: 'pending', status: 'null' }],
+  }
+  const table = `
+    link and trust      live                live logs           down                refused             left                filter refused      pushed          missed          missed, late    preconfirmed    latest              behind              null
+    none unproven       pushing unproven    refused unproven    down unproven       refused unproven    =                   =                   =               =               =               =               =                   =                   =
+    opening unproven    pushing unproven    refused unproven    down unproven       refused unproven    =                   =                   =               =               =               =               =                   =                   =
+    opening silent      pushing silent      refused silent      down silent         refused silent      =                   =                   =               =               =               =               =                   =                   =
+    opening behind      pushing behind      refused behind      down behind         refused behind      =                   =                   =               =               =               =               =                   =                   =
+    opening no_pending  pushing no_pending  refused no_pending  down no_pending     refused no_pending  =                   =                   =               =               =               =               =                   =                   =
+    down unproven       pushing unproven    refused unproven    =                   refused unproven    =                   =                   =               =               =               =               =                   =                   =
+    down silent         pushing silent      refused silent      =                   refused silent      =                   =                   =               =               =               =               =                   =                   =
+    down behind         pushing behind      refused behind      =                   refused behind      =                   =                   =               =               =               =               =                   =                   =
+    down no_pending     pushing no_pending  refused no_pending  =                   refused no_pending  =                   =                   =               =               =               =               =                   =                   =
+    refused unproven    pushing unproven    =                   down unproven       =                   leaving unproven    =                   =               =               =               =               =                   =                   =
+    refused silent      pushing silent      =                   down silent         =                   leaving silent      =                   =               =               =               =               =                   =                   =
+    refused behind      pushing behind      =                   down behind         =                   leaving behind      =                   =               =               =               =               =                   =                   =
+    refused no_pending  pushing no_pending  =                   down no_pending     =                   leaving no_pending  =                   =               =               =               =               =                   =                   =
+    pushing unproven    =                   =                   down unproven       refused unproven    leaving unproven    refused unproven    pushing proven  pushing silent  pushing behind  pushing proven  pushing no_pending  pushing no_pending  =
+    pushing proven      =                   =                   down unproven       refused unproven    leaving unproven    refused unproven    =               pushing silent  pushing behind  =               =                   =                   =
+    pushing silent      =                   =                   down silent         refused silent      leaving silent      refused silent      pushing proven  =               pushing behind  =               =                   =                   =
+    pushing behind      =                   =                   down behind         refused behind      leaving behind      refused behind      pushing proven  pushing silent  =               =               =                   =                   =
+    pushing no_pending  =                   =                   down no_pending     refused no_pending  leaving no_pending  refused no_pending  pushing proven  pushing silent  pushing behind  =               =                   =                   =
+    leaving unproven    pushing unproven    refused unproven    opening unproven    refused unproven    =                   =                   =               =               =               =               =                   =                   =
+    leaving silent      pushing silent      refused silent      opening silent      refused silent      =                   =                   =               =               =               =               =                   =                   =
+    leaving behind      pushing behind      refused behind      opening behind      refused behind      =                   =                   =               =               =               =               =                   =                   =
+    leaving no_pending  pushing no_pending  refused no_pending  opening no_pending  refused no_pending  =                   =                   =               =               =               =               =                   =                   =
+  `
+  const [head = [], ...rows] = rowsOf(table)
+
+  it.each(rows.flatMap(([name = '', ...cells]) => cells.map((cell, index) => [name, head[index + 1] ?? '', cell] as const)))(
+    'that are %s are, after %s: %s',
+    (name, column, expected) => {
+      const [link, trust] = name.split(' ') as [SourceState['link'], SourceState['trust']]
+      for (const pending of views) {
+        const reached = after(started({ link, trust, pending, gap: lastingGap }), columns[column] ?? [])
+        expect(`${reached.link} ${reached.trust}`).toBe(expected === '=' ? name : expected)
+      }
+    },
+  )
+
+  it('have a row for every pair that can be reached', () => {
+    const pairs = links.flatMap((link) => trusts.map((trust) => `${link} ${trust}`))
+    const unreachable = pairs.filter((pair) => !rows.some(([name]) => name === pair))
+    expect(unreachable).toEqual(
+      ['none', 'opening', 'down', 'refused', 'leaving'].flatMap((link) =>
+        link === 'none' ? trusts.slice(1).map((trust) => `${link} ${trust}`) : [`${link} proven`],
+      ),
+    )
+  })
+})
+
+describe('what the node shows as pending', () => {
+  const table = `
+    pending  preconfirmed  null     latest   behind  null again  latest again  behind again
+    unknown  shown         missing  missing  behind  missing     missing       behind
+    shown    shown         shown    shown    shown   missing     missing       behind
+    missing  shown         missing  missing  behind  missing     missing       behind
+    behind   shown         missing  missing  behind  missing     missing       behind
+  `
+  const [head = [], ...rows] = rowsOf(table)
+
+  it.each(rows.flatMap(([name = '', ...cells]) => cells.map((cell, index) => [name, head[index + 1] ?? '', cell] as const)))(
+    'that is %s is, after %s: %s',
+    (name, column, expected) => {
+      const [status, lasts] = column.split(' again')
+      const state = started({ pending: name as SourceState['pending'], gap: lasts === undefined ? null : lastingGap })
+      const reached = after(state, [{ type: 'pending', status: status as (typeof statuses)[number] }])
+      expect(reached.pending).toBe(expected)
+    },
+  )
+
+  it('is gone only after three polls in two seconds', () => {
+    const polls = (...times: readonly number[]) =>
+      times.reduce((state, at) => next(state, { type: 'pending', status: 'null' }, at), started({ pending: 'shown' })).pending
+    expect([polls(0, 1_000, 1_999), polls(0, 60_000), polls(0, 1_000, 2_000)]).toEqual(['shown', 'shown', 'missing'])
+  })
+})
+
+describe('evidence', () => {
+  /** A state in which every piece of evidence changes something. */
+  const busy = after(
+    started({ link: 'pushing', settled: HEAD + 2, requestedAt: AT - 10_000, lagsSince: AT - 9_000, gap: lastingGap }),
+    [{ type: 'heads_live' }, ...missed.slice(0, 2)],
+  )
+  it.each<[Evidence, readonly (keyof SourceState)[]]>([
+    [{ type: 'tick' }, []],
+    [{ type: 'live', subscription: 'pendingLogs' }, ['missed']],
+    [{ type: 'live', subscription: 'logs' }, []],
+    [{ type: 'heads_live' }, ['linkHead']],
+    [{ type: 'refused' }, ['link', 'missed']],
+    [{ type: 'down', isRefused: false }, ['link', 'missed', 'linkHead']],
+    [{ type: 'pushed', newest: HEAD + 1 }, ['missed', 'trust']],
+    [{ type: 'pushed_late' }, ['missed']],
+    [{ type: 'settled', number: HEAD + 1, logs: 1 }, ['missed']],
+    [{ type: 'reorg' }, ['missed']],
+    [{ type: 'head', number: HEAD + 1, via: 'link' }, ['headReadAt', 'linkHead']],
+    [{ type: 'head', number: HEAD + 1, via: 'poll' }, ['headReadAt', 'linkHead']],
+    [{ type: 'progress', head: HEAD + 1, settled: HEAD + 1 }, ['head', 'settled', 'headAt', 'settledAt', 'lagsSince']],
+    [{ type: 'pending', status: 'preconfirmed' }, ['pending', 'gap', 'trust']],
+    [{ type: 'polled_logs', newest: HEAD + 1, closesGap: false }, ['missed']],
+    [{ type: 'requested' }, []],
+    [{ type: 'answered' }, ['requestedAt', 'mayLagUntil']],
+    [{ type: 'polling', poll: 'pending' }, ['pendingPolledAt']],
+    [{ type: 'polling', poll: 'head' }, ['headPolledAt']],
+    [{ type: 'head_wanted' }, ['headPolledAt']],
+    [{ type: 'probed' }, ['probedAt']],
+    [{ type: 'left', what: 'link' }, ['leftAt', 'link']],
+    [{ type: 'left', what: 'endpoint' }, ['leftAt']],
+  ])('%j changes %j alone', (evidence, fields) => {
+    const reached = next(busy, evidence, AT + 1)
+    const names = Object.keys(busy) as (keyof SourceState)[]
+    expect(names.filter((name) => JSON.stringify(text(reached[name])) !== JSON.stringify(text(busy[name]))).sort()).toEqual(
+      fields.toSorted(),
+    )
+  })
+  /** Maps and infinite numbers as text. */
+  const text = (value: unknown): unknown =>
+    typeof value === 'object' && value !== null
+      ? Object.entries(value).map(([name, field]) => [name, String(field instanceof Map ? [...field] : field)])
+      : String(value)
+
+  it('of a timely push that is known costs no new state', () => {
+    const pushing = after(started({ link: 'pushing' }), [{ type: 'pushed', newest: HEAD + 1 }])
+    expect(next(pushing, { type: 'pushed', newest: HEAD + 1 }, AT)).toBe(pushing)
+  })
+})
+
+describe('the status', () => {
+  const statusText = (state: SourceState, at = AT) => {
+    const status = statusOf(state, at)
+    return status ? `${status.source} ${status.reason}` : 'none yet'
+  }
+  const table = `
+    link and trust      unknown         shown             missing            behind
+    none unproven       none yet        poll ok           sealed no_pending  sealed behind
+    opening unproven    none yet        none yet          none yet           none yet
+    opening silent      none yet        none yet          none yet           none yet
+    opening behind      none yet        none yet          none yet           none yet
+    opening no_pending  none yet        none yet          none yet           none yet
+    down unproven       none yet        poll unreachable  sealed no_pending  sealed behind
+    down silent         none yet        poll unreachable  sealed no_pending  sealed behind
+    down behind         none yet        poll unreachable  sealed no_pending  sealed behind
+    down no_pending     none yet        poll unreachable  sealed no_pending  sealed behind
+    refused unproven    none yet        poll refused      sealed no_pending  sealed behind
+    refused silent      none yet        poll refused      sealed no_pending  sealed behind
+    refused behind      none yet        poll refused      sealed no_pending  sealed behind
+    refused no_pending  none yet        poll refused      sealed no_pending  sealed behind
+    pushing unproven    pendingLogs ok  pendingLogs ok    pendingLogs ok     pendingLogs ok
+    pushing proven      pendingLogs ok  pendingLogs ok    pendingLogs ok     pendingLogs ok
+    pushing silent      none yet        poll silent       sealed no_pending  sealed behind
+    pushing behind      none yet        poll behind       sealed no_pending  sealed behind
+    pushing no_pending  none yet        poll silent       sealed no_pending  sealed behind
+    leaving unproven    none yet        none yet          none yet           none yet
+    leaving silent      none yet        none yet          none yet           none yet
+    leaving behind      none yet        none yet          none yet           none yet
+    leaving no_pending  none yet        none yet          none yet           none yet
+  `
+  const [head = [], ...rows] = rowsOf(table)
+
+  it.each(rows.flatMap(([name = '', ...cells]) => cells.map((cell, index) => [name, head[index + 1] ?? '', cell] as const)))(
+    'of a link that is %s, with pending blocks %s, is %s',
+    (name, pending, expected) => {
+      const [link, trust] = name.split(' ') as [SourceState['link'], SourceState['trust']]
+      const state = started({ link, trust, pending: pending as SourceState['pending'] })
+      expect(statusText(state)).toBe(expected)
+      // The same cell under what overrules it.
+      const [source] = expected.split(' ')
+      const isKnown = expected !== 'none yet'
+      expect(statusText({ ...state, settled: null })).toBe('none yet')
+      expect(statusText({ ...state, headAt: AT - 30_001 })).toBe(isKnown ? `${source} stale_head` : expected)
+      expect(statusText({ ...state, headAt: AT - 30_000 })).toBe(expected)
+      expect(statusText({ ...state, headReadAt: AT - 10_001 })).toBe(expected.replace(' ok', ' unreachable'))
+      expect(statusText({ ...state, headReadAt: AT - 10_000 })).toBe(expected)
+      expect(statusText({ ...state, lagsSince: AT - SILENCE_MS - 1 })).toBe(expected.replace(' ok', ' behind'))
+      expect(statusText({ ...state, lagsSince: AT - SILENCE_MS })).toBe(expected)
+      expect(statusText({ ...state, requestedAt: AT - SILENCE_MS })).toBe(expected)
+      const unreachable = source === 'pendingLogs' ? 'pendingLogs unreachable' : 'down unreachable'
+      expect(statusText({ ...state, requestedAt: AT - SILENCE_MS - 1 })).toBe(unreachable)
+      expect(statusText({ ...state, requestedAt: AT - SILENCE_MS - 1, settled: null })).toBe('down unreachable')
+    },
+  )
+})
+
+it('a head is new only if it is higher', () => {
+  const headAtAfter = (head: number) => next(started(), { type: 'progress', head, settled: HEAD - 1 }, AT + 5).headAt
+  expect([headAtAfter(HEAD - 1), headAtAfter(HEAD), headAtAfter(HEAD + 1)]).toEqual([AT, AT, AT + 5])
+})
+
+describe('settling that lags', () => {
+  const progress = (head: number, settled: number): Evidence => ({ type: 'progress', head, settled })
+  const pushing = started({ link: 'pushing' })
+  const reasonAfter = (state: SourceState, at: number) => statusOf({ ...state, headAt: at, headReadAt: at }, at)?.reason
+
+  it.each([
+    [2, 60_000, 'ok'],
+    [3, SILENCE_MS, 'ok'],
+    [3, SILENCE_MS + 1, 'behind'],
+  ])('by %i blocks for %i ms is %s', (blocks, ms, reason) => {
+    const lagging = after(pushing, [progress(HEAD + blocks, HEAD)], AT)
+    expect(reasonAfter(after(lagging, [progress(HEAD + blocks + 1, HEAD + 1)], AT + 2_000), AT + ms)).toBe(reason)
+  })
+
+  it.each([
+    ['before it is behind', 2, 2_000, 'ok'],
+    ['once it is behind', 2, 20_000, 'behind'],
+    ['once it is behind', 1, 20_000, 'ok'],
+  ])('and %s comes within %i blocks of the head, after %i ms, is %s', (_, blocks, ms, reason) => {
+    const lagging = after(pushing, [progress(HEAD + 20, HEAD)], AT)
+    expect(reasonAfter(after(lagging, [progress(HEAD + 20, HEAD + 20 - blocks)], AT + ms), AT + 20_000)).toBe(reason)
+  })
+
+  it('has ten seconds after the start', () => {
+    const start = after(started({ link: 'pushing', head: null, settled: null }), [progress(HEAD + 20, HEAD)])
+    expect([reasonAfter(start, AT + 10_000), reasonAfter(start, AT + 10_001)]).toEqual(['ok', 'behind'])
+  })
+
+  it('has ten seconds after an outage of the node, in which it could not keep up', () => {
+    const lagging = after(pushing, [progress(HEAD + 20, HEAD), { type: 'requested' }], AT)
+    const back = after(lagging, [{ type: 'answered' }], AT + 60_000)
+    expect([reasonAfter(back, AT + 70_000), reasonAfter(back, AT + 70_001)]).toEqual(['ok', 'behind'])
+  })
+
+  it('is behind within 15 s although every answer takes longer than SILENCE_MS', () => {
+    let state = after(pushing, [{ type: 'requested' }, progress(HEAD + 3, HEAD)], AT)
+    for (let at = AT + 3_200; at <= AT + 12_800; at += 3_200)
+      state = after(state, [{ type: 'answered' }, { type: 'requested' }, progress(HEAD + 3, HEAD)], at)
+    expect(reasonAfter(state, AT + 15_000)).toBe('behind')
+  })
+
+  it('has no more time after the next outage, though that begins in the moment in which it is noticed', () => {
+    const noticed: readonly Evidence[] = [{ type: 'answered' }, progress(HEAD + 3, HEAD), { type: 'requested' }]
+    const lagging = after(after(pushing, [{ type: 'requested' }], AT - 3_100), noticed)
+    const back = after(lagging, [{ type: 'answered' }], AT + 3_100)
+    expect([reasonAfter(back, AT + 6_100), reasonAfter(back, AT + 6_101)]).toEqual(['ok', 'behind'])
+  })
+
+  it('has no more time after an outage that began later', () => {
+    const lagging = after(after(pushing, [progress(HEAD + 20, HEAD)], AT - 1), [{ type: 'requested' }], AT)
+    expect(reasonAfter(after(lagging, [{ type: 'answered' }], AT + 60_000), AT + 60_000)).toBe('behind')
+  })
+})
+
+describe('what is polled', () => {
+  const heads = { number: HEAD, at: AT, isPushed: true, polledAhead: 0 }
+  const table = `
+    source                            0             499           500           3000          60000
+    none unproven unknown             pending_logs  pending_logs  pending_logs  pending_logs  pending_logs
+    none unproven shown               pending_logs  pending_logs  pending_logs  pending_logs  pending_logs
+    none unproven missing             pending_logs  pending_logs  pending_logs  pending_logs  pending_logs
+    down unproven shown               pending_logs  pending_logs  pending_logs  pending_logs  pending_logs
+    down unproven missing             pending_logs  pending_logs  pending_logs  pending_logs  pending_logs
+    refused unproven shown            pending_logs  pending_logs  pending_logs  pending_logs  pending_logs
+    refused unproven shown heads      pending_logs  pending_logs  pending_logs  pending_logs  pending_logs
+    refused unproven missing          pending_logs  pending_logs  pending_logs  pending_logs  pending_logs
+    refused unproven missing heads    null          null          null          head          pending_logs
+    refused unproven behind heads     null          null          null          head          pending_logs
+    pushing unproven shown            head          head          pending       pending       pending
+    pushing unproven shown heads      null          null          pending       pending       pending
+    pushing unproven missing heads    null          null          pending       pending       pending
+    pushing proven shown              head          head          head          head          head
+    pushing proven shown heads        null          null          null          head          head
+    pushing proven missing heads      null          null          null          head          head
+    pushing silent shown              pending_logs  pending_logs  pending_logs  pending_logs  pending_logs
+    pushing silent shown heads        pending_logs  pending_logs  pending_logs  pending_logs  pending_logs
+    pushing silent missing heads      null          null          null          head          pending_logs
+    pushing no_pending missing heads  null          null          null          head          pending_logs
+  `
+  const [head = [], ...rows] = rowsOf(table)
+
+  it.each(rows.flatMap(([name = '', ...cells]) => cells.map((cell, index) => [name, head[index + 1] ?? '', cell] as const)))(
+    'with a source that is %s, %s later: %s',
+    (name, later, expected) => {
+      const [link, trust, pending, pushed] = name.split(' ') as [
+        SourceState['link'],
+        SourceState['trust'],
+        SourceState['pending'],
+        string,
+      ]
+      const state = started({ link, trust, pending, linkHead: pushed === 'heads' ? heads : null })
+      expect(String(duePoll(state, AT + Number(later)))).toBe(expected)
+    },
+  )
+
+  it.each([
+    ['is subscribed and not pushed yet', { ...heads, isPushed: false }],
+    ['was older than a polled one twice', { ...heads, polledAhead: 2 }],
+  ])('includes the head while it %s', (_, linkHead) => {
+    expect(duePoll(started({ link: 'pushing', trust: 'proven', linkHead }), AT)).toBe('head')
+  })
+
+  it('counts how often a polled head is newer than the pushed one', () => {
+    const polled = (number: number): Evidence => ({ type: 'head', number, via: 'poll' })
+    const ahead = after(started({ linkHead: heads }), [polled(HEAD + 1), polled(HEAD + 1)])
+    expect(ahead.linkHead?.polledAhead).toBe(2)
+    expect(after(ahead, [polled(HEAD)]).linkHead?.polledAhead).toBe(0)
+    expect(after(ahead, [{ type: 'head', number: HEAD - 1, via: 'link' }]).linkHead?.polledAhead).toBe(0)
+  })
+})
+
+it.each([
+  ['opening unproven', false],
+  ['down silent', false],
+  ['refused unproven', true],
+  ['pushing unproven', false],
+  ['pushing proven', false],
+  ['pushing silent', true],
+  ['pushing behind', true],
+  ['pushing no_pending', true],
+])('a link that is %s is probed: %s, once a minute', (name, isProbed) => {
+  const [link, trust] = name.split(' ') as [SourceState['link'], SourceState['trust']]
+  const state = started({ link, trust })
+  expect([isProbeDue(state, AT + 59_999), isProbeDue(state, AT + 60_000)]).toEqual([false, isProbed])
+})
+
+it.each([
+  ['no request', null, AT - 60_000, false],
+  ['a request that is a second old', AT - 1_000, AT - 1_000, true],
+  ['a younger request', AT - 999, AT - 60_000, false],
+  ['an old request, just after the head was polled', AT - 60_000, AT - 999, false],
+])('the head is polled beside %s', (_, requestedAt, headPolledAt, isDue) => {
+  expect(isCheckDue(started({ requestedAt, headPolledAt }), AT)).toBe(isDue)
+})
+
+describe('the node behind a link', () => {
+  const heads = { number: HEAD, at: AT, isPushed: true, polledAhead: 0 }
+  it.each([
+    ['opening silent', null, false],
+    ['down silent', null, false],
+    ['refused unproven', null, true],
+    ['leaving silent', null, false],
+    ['pushing unproven', heads, false],
+    ['pushing proven', heads, false],
+    ['pushing silent', heads, true],
+    ['pushing behind', heads, true],
+    ['pushing no_pending', heads, false],
+  ])('that is %s is left for the next one at once, and again after a minute: %s', (name, linkHead, isLeft) => {
+    const [link, trust] = name.split(' ') as [SourceState['link'], SourceState['trust']]
+    const state = started({ link, trust, linkHead })
+    expect(isLinkLeft(state, AT)).toBe(isLeft)
+    expect(isLinkLeft({ ...state, hasNextLink: false }, AT)).toBe(false)
+    const left = { ...next(state, { type: 'left', what: 'link' }, AT), link }
+    expect([isLinkLeft(left, AT + 30_000), isLinkLeft({ ...left, linkHead: null }, AT + 60_000)]).toEqual([false, isLeft])
+  })
+
+  it('is left when no head comes for half a minute, even if no other head is known', () => {
+    const pushing = started({ link: 'pushing', trust: 'proven', linkHead: heads })
+    expect([isLinkLeft(pushing, AT + 30_000), isLinkLeft(pushing, AT + 30_001)]).toEqual([false, true])
+    expect(isLinkLeft({ ...pushing, hasNextLink: false }, AT + 90_000)).toBe(false)
+  })
+})
+
+it('endpoints are left while settling is behind and stands still, once a minute', () => {
+  const behind = started({ lagsSince: AT - SILENCE_MS - 1, settledAt: AT - SILENCE_MS - 1 })
+  const left = next(behind, { type: 'left', what: 'endpoint' }, AT)
+  expect([isEndpointLeft(started(), AT), isEndpointLeft(behind, AT)]).toEqual([false, true])
+  expect([isEndpointLeft(left, AT + 59_999), isEndpointLeft(left, AT + 60_000)]).toEqual([false, true])
+})
+
+it('an endpoint whose blocks are being settled is left only if that does not catch up within a minute', () => {
+  const behind = started({ lagsSince: AT - SILENCE_MS - 1, settledAt: AT - SILENCE_MS })
+  expect(isEndpointLeft(behind, AT)).toBe(false)
+  const moving = next({ ...behind, head: HEAD + 90 }, { type: 'progress', head: HEAD + 90, settled: HEAD + 5 }, AT + 50_000)
+  expect([isEndpointLeft(moving, AT + 53_000), isEndpointLeft(moving, AT + 53_001)]).toEqual([false, true])
+  expect(isEndpointLeft({ ...moving, settledAt: AT + 57_000 }, AT + 57_000)).toBe(true)
+})
+
+describe('a link without another URL whose heads stand still', () => {
+  const pushing = after(started({ link: 'pushing', hasNextLink: false }), [{ type: 'heads_live' }])
+  const moveOn = (state: SourceState, blocks: number) => ({ ...state, head: HEAD + blocks })
+
+  it('is stale once the chain moved on by more than five blocks, for half a minute', () => {
+    expect(isLinkLeft(moveOn(pushing, 6), AT + 30_001)).toBe(true)
+    expect(isLinkLeft(moveOn(pushing, 6), AT + 30_000)).toBe(false)
+    expect(isLinkLeft(moveOn(pushing, 5), AT + 90_000)).toBe(false)
+  })
+
+  it('is not stale while new ones come, however late', () => {
+    const head = (number: number): Evidence => ({ type: 'head', number, via: 'link' })
+    const behind = next(moveOn(pushing, 40), head(HEAD + 1), AT + 20_000)
+    expect(isLinkLeft(behind, AT + 50_000)).toBe(false)
+    expect(isLinkLeft(next(behind, head(HEAD + 1), AT + 45_000), AT + 50_001)).toBe(true)
+  })
+
+  it('is not stale if it was refused heads, or is lost', () => {
+    expect(isLinkLeft(moveOn(started({ link: 'pushing', hasNextLink: false }), 99), AT + 90_000)).toBe(false)
+    expect(isLinkLeft(after(moveOn(pushing, 99), [{ type: 'down', isRefused: false }]), AT + 90_000)).toBe(false)
+  })
+})

@@ -1,0 +1,128 @@
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import { classify, UpstreamError } from '../../../../src/relay/chain/rpc/upstream-error.ts'
+import { alice } from '../chain/node-json.ts'
+import { openAnswers, rpcErrorOf } from './shared-answers-fixture.ts'
+
+const KEY = 'k-9f8e7d6c5b4a'
+const HOST = 'node.example.com:8545'
+const URL = `https://${HOST}/v2/${KEY}`
+type RpcErrorBody = { readonly code: number; readonly message: string; readonly data?: unknown }
+
+/** The error that a client gets for this failure of the node. */
+async function rpcErrorFor(failure: Error, urls: readonly string[] = [URL]) {
+  const { request, upstreamCalls } = openAnswers({ urls })
+  const rpcError = rpcErrorOf(request('eth_getBalance', alice, 'latest'))
+  await yieldToEventLoop()
+  await upstreamCalls[0]?.fail(failure)
+  return await rpcError
+}
+
+/** The error class for an answer of the upstream. */
+const upstreamErrorFor = (errorBody: RpcErrorBody | null, status = 200): UpstreamError =>
+  classify(new Response(null, { status }), errorBody)
+
+describe('an error of the upstream', () => {
+  it.each<[string, RpcErrorBody, number]>([
+    ['an error of a contract', { code: 3, message: 'execution reverted: no', data: '0x08c379a0' }, 200],
+    ['wrong parameters', { code: -32602, message: 'invalid argument 0: hex string without 0x prefix' }, 200],
+    ['an unknown block', { code: -32000, message: 'header not found' }, 200],
+    ['too many logs', { code: -32005, message: 'query returned more than 10000 results', data: { to: '0x5' } }, 200],
+    ['a busy node', { code: -32016, message: 'over rate limit' }, 429],
+    ['an unhealthy node', { code: -32011, message: 'no backend is currently healthy to serve traffic' }, 503],
+    ['a server error', { code: -32603, message: 'internal error', data: ['a', 1, null, true] }, 500],
+    ['null data', { code: -32000, message: 'it is so', data: null }, 200],
+    ['an empty message', { code: 1, message: '' }, 200],
+  ])('is forwarded with code, message and data, and HTTP 200: %s', async (_, errorBody, status) => {
+    const rpcError = await rpcErrorFor(upstreamErrorFor(errorBody, status))
+    expect(JSON.parse(rpcError.json)).toEqual(errorBody)
+    expect(rpcError.status).toBe(200)
+  })
+
+  it('is forwarded with its status if that is 403', async () => {
+    const rpcError = await rpcErrorFor(upstreamErrorFor({ code: -32601, message: 'rpc method is not whitelisted' }, 403))
+    expect(rpcError).toMatchObject({ code: -32601, message: 'rpc method is not whitelisted', status: 403 })
+  })
+
+  it("never reveals the upstream's address or key", async () => {
+    const data = { url: URL, seen: [`from ${HOST}`, { key: KEY, [KEY]: 1 }], at: 5 }
+    const rpcError = await rpcErrorFor(upstreamErrorFor({ code: -32000, message: `${URL} refused ${KEY} at ${HOST}`, data }))
+    expect(rpcError.json).not.toMatch(new RegExp(`${KEY}|example|8545`))
+    expect(rpcError).toMatchObject({ code: -32000, message: '… refused … at …', data: { url: '…', at: 5 } })
+  })
+
+  it('is forwarded with a number in its data that contains the digits of a key', async () => {
+    const data = { block: 9_123_456_781, ok: true }
+    const rpcError = await rpcErrorFor(upstreamErrorFor({ code: -32050, message: 'no', data }), [
+      'https://node.example.com/12345678/x',
+    ])
+    expect(rpcError).toMatchObject({ code: -32050, message: 'no', data })
+  })
+
+  it('never reveals a key that is escaped in JSON', async () => {
+    const data = { key: 'ab"cd\\efgh' }
+    const url = 'https://node.example.com/?key=ab%22cd%5Cefgh'
+    expect(await rpcErrorFor(upstreamErrorFor({ code: -32050, message: 'no', data }), [url])).toMatchObject({ data: { key: '…' } })
+  })
+})
+
+describe('a failure without an error of the upstream', () => {
+  it.each([
+    ['it does not answer in time', new UpstreamError('unreachable', 'The operation was aborted due to timeout')],
+    ['it is unreachable', new UpstreamError('unreachable', `connect ECONNREFUSED ${HOST}`)],
+    ['its answer is unreadable', new UpstreamError('unreadable', 'the answer is not JSON-RPC')],
+    ['it is of another chain', new UpstreamError('wrong_chain', `chain 7 at ${URL}`)],
+    ['it answers 502', upstreamErrorFor(null, 502)],
+  ])('becomes -32000 with HTTP 200 if %s', async (_, failure) => {
+    const rpcError = await rpcErrorFor(failure)
+    expect(rpcError).toMatchObject({ code: -32000, status: 200, data: undefined })
+    expect(rpcError.message).toBe('the upstream does not answer now; try again in a moment')
+  })
+
+  it.each([
+    ['is busy', 429, -32005, 200, 'the upstream is over its rate limit now; come back in a moment'],
+    ['does not answer a method', 403, -32601, 403, 'the upstream does not answer this method'],
+  ])('gets a message of ours if the upstream %s', async (_, errorBody, code, status, message) => {
+    expect(await rpcErrorFor(upstreamErrorFor(null, errorBody))).toMatchObject({ code, status, message })
+  })
+
+  it('names the bound of an answer that is too long', async () => {
+    const rpcError = await rpcErrorFor(new UpstreamError('too_large', `the answer from ${URL} is too long`))
+    expect(rpcError).toMatchObject({ code: -32000, status: 200 })
+    expect(rpcError.message).toBe('the answer is longer than 16777216 bytes; ask for less')
+  })
+})
+
+describe('the receipts of a block', () => {
+  it('come from the receipts endpoint, and nothing else does', async () => {
+    const { request, upstreamCalls, receiptsCalls } = openAnswers({ hasReceipts: true })
+    const answers = [request('eth_getBlockReceipts', 'pending'), request('eth_getBalance', alice, 'pending')]
+    await yieldToEventLoop()
+    expect(receiptsCalls.map(({ method }) => method)).toEqual(['eth_getBlockReceipts'])
+    expect(upstreamCalls.map(({ method }) => method)).toEqual(['eth_getBalance'])
+    await receiptsCalls[0]?.succeed([])
+    await upstreamCalls[0]?.succeed('0x0')
+    expect(await Promise.all(answers)).toEqual(['[]', '"0x0"'])
+  })
+
+  it('come from the upstream without a receipts endpoint, and its refusal is forwarded', async () => {
+    const { request, upstreamCalls } = openAnswers()
+    const rpcError = rpcErrorOf(request('eth_getBlockReceipts', '0x1'))
+    await yieldToEventLoop()
+    await upstreamCalls[0]?.fail(upstreamErrorFor({ code: -32001, message: 'not for you' }, 403))
+    expect(await rpcError).toMatchObject({ code: -32001, message: 'not for you', status: 403 })
+  })
+})
+
+describe('a complaint of one provider', () => {
+  it('does not slow down calls to the other', async () => {
+    const { request, callsUpstream, receiptsCalls } = openAnswers({ hasReceipts: true })
+    const refused = rpcErrorOf(request('eth_getBlockReceipts', 'latest'))
+    await yieldToEventLoop()
+    await receiptsCalls[0]?.fail(new UpstreamError('busy', 'HTTP 429', 5_000))
+    expect(await refused).toMatchObject({ code: -32005 })
+    expect(await rpcErrorOf(request('eth_getBlockReceipts', 'latest'))).toMatchObject({ code: -32005 })
+    expect(receiptsCalls).toHaveLength(1)
+    expect(await callsUpstream(['eth_getBlockByNumber', 'latest', false], {})).toBe(true)
+  })
+})

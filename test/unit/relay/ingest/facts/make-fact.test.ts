@@ -1,0 +1,286 @@
+import Big from 'big.js'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Hex } from '../../../../../src/lib/hex.ts'
+import { type Draft, type DraftOf, Update } from '../../../../../src/protocol/updates.ts'
+import { decodeLog } from '../../../../../src/relay/chain/logs/event-decoder.ts'
+import { foldAlone } from '../../../../../src/relay/chain/logs/fold-logs.ts'
+import { type Log, parseLogs } from '../../../../../src/relay/chain/logs/log-parser.ts'
+import { openMoment } from '../../../../../src/relay/ingest/batch-moment.ts'
+import { makeFact, type Origin } from '../../../../../src/relay/ingest/facts/make-fact.ts'
+import { newMultiplierHistory } from '../../../../../src/relay/tokens/multiplier-history.ts'
+import { addListReading, emptyNavHistory } from '../../../../../src/relay/tokens/nav-history.ts'
+import type { Token } from '../../../../../src/relay/tokens/token.ts'
+import { alice, bob, keyOf, pendingLog, sealedLog, timestampOf, txHash, word } from '../../chain/node-json.ts'
+import { APPLE, listTime, NOON, tokenOf } from '../../tokens/stock-records.ts'
+
+const ZERO: Hex = `0x${'0'.repeat(40)}`
+const apple = APPLE as Hex
+const token = tokenOf()
+
+const origin: Origin & { readonly now: number } = {
+  via: 'pendingLogs',
+  sealed: false,
+  late: false,
+  receivedAt: NOON - 7,
+  now: NOON,
+  chainTime: null,
+}
+
+const readLog = (nodeLog: Record<string, unknown>): Log => {
+  const [log] = parseLogs(nodeLog).logs
+  if (!log) throw new Error('no log')
+  return log
+}
+
+/** The draft of a log, checked against the contract. */
+const enrichLog = (
+  nodeLog: Record<string, unknown>,
+  overrides: Partial<Token> = {},
+  overriddenOrigin: Partial<typeof origin> = {},
+): Draft => {
+  const { navReading, multiplier } = { ...token, ...overrides }
+  const histories = {
+    multiplierHistory: newMultiplierHistory(multiplier),
+    navHistory: addListReading(emptyNavHistory, navReading, listTime),
+  }
+  const log = readLog(nodeLog)
+  const { now, ...rest } = { ...origin, ...overriddenOrigin }
+  const decodedLog = foldAlone({ log, decoded: decodeLog(log) })
+  const draft = makeFact(
+    decodedLog,
+    { ...token, ...overrides, ...histories },
+    rest,
+    openMoment({ at: now, wallTime: now }, 93_600_000),
+  )
+  expect(Update.parse({ ...draft, id: 'a.1', prev: null })).toMatchObject(draft)
+  return draft
+}
+const enrichTransfer = (
+  raw: bigint,
+  overrides: Partial<Token> = {},
+  parties: { from?: Hex; to?: Hex } = {},
+): DraftOf<'transfer'> => {
+  const draft = enrichLog(pendingLog({ block: 5, address: apple, raw, ...parties }), overrides)
+  if (!('raw' in draft) || !('shares' in draft)) throw new Error('no movement')
+  return draft as DraftOf<'transfer'>
+}
+
+describe('a movement', () => {
+  it('carries every field', () => {
+    expect(enrichLog(pendingLog({ block: 5, index: 3, address: apple, raw: 150_000_000n }))).toEqual({
+      type: 'transfer',
+      symbol: 'AAPLc',
+      address: apple,
+      time: '2026-11-20T12:00:00.000Z',
+      key: keyOf({ block: 5, index: 3 }),
+      stage: 'preconfirmed',
+      late: false,
+      from: alice,
+      to: bob,
+      raw: '150000000',
+      amount: '1.5',
+      multiplier: '1',
+      shares: '1.5',
+      reference_value: '486.45',
+      nav: {
+        price: '324.3014',
+        updated_at: '2026-11-20T11:30:03.000Z',
+        age_s: 1_797,
+        state: 'fresh',
+        stale_after_s: 93_600,
+        frozen: null,
+      },
+      memo: null,
+      block: { number: 5, hash: null, timestamp: new Date(timestampOf(5) * 1_000).toISOString() },
+      tx: { hash: txHash(5, 3), index: 3, log_index: 3 },
+      ingest: { source: 'pendingLogs', received_at: '2026-11-20T11:59:59.993Z', published_at: '2026-11-20T12:00:00.000Z' },
+    })
+  })
+
+  it('from the zero address is a mint, to it a burn, both a mint', () => {
+    expect(enrichTransfer(1n, {}, { from: ZERO }).type).toBe('mint')
+    expect(enrichTransfer(1n, {}, { to: ZERO }).type).toBe('burn')
+    expect(enrichTransfer(1n, {}, { from: ZERO, to: ZERO }).type).toBe('mint')
+    expect(enrichTransfer(1n, {}, { from: bob, to: bob })).toMatchObject({ type: 'transfer', from: bob, to: bob })
+  })
+
+  it('of zero tokens has the value zero', () => {
+    expect(enrichTransfer(0n)).toMatchObject({ raw: '0', amount: '0', shares: '0', reference_value: '0.00' })
+  })
+
+  it('beyond the range of a JavaScript number is exact', () => {
+    expect(enrichTransfer(2n ** 256n - 1n)).toMatchObject({
+      raw: '115792089237316195423570985008687907853269984665640564039457584007913129639935',
+      amount: '1157920892373161954235709850086879078532699846656405640394575840079131.29639935',
+    })
+  })
+
+  it('has its amount times the multiplier as shares, rounded down to base units', () => {
+    expect(enrichTransfer(3n, { multiplier: '0.5' })).toMatchObject({
+      amount: '0.00000003',
+      shares: '0.00000001',
+      multiplier: '0.5',
+    })
+    expect(enrichTransfer(100_000_000n, { multiplier: '1.000537939576369481' })).toMatchObject({
+      amount: '1',
+      shares: '1.00053793',
+      reference_value: '324.30',
+    })
+  })
+
+  it('has its amount times the NAV as value, because the NAV includes the multiplier', () => {
+    expect(enrichTransfer(200_000_000n, { multiplier: '2' })).toMatchObject({ amount: '2', shares: '4', reference_value: '648.60' })
+  })
+
+  it.each<[bigint, string, string]>([
+    [1n, '0.005', '0.01'],
+    [1n, '0.0049999999', '0.00'],
+    [1n, '1.005', '1.01'],
+    [3n, '0.335', '1.01'],
+    [1n, '0.994999', '0.99'],
+    [1n, '0.995', '1.00'],
+  ])('of %s at %s has the value %s: half up, two decimals', (raw, price, value) => {
+    expect(enrichTransfer(raw, { decimals: 0, navReading: { price, updatedAt: NOON } }).reference_value).toBe(value)
+  })
+
+  it('agrees with big.js on any input', () => {
+    const Digits = fc.tuple(fc.bigInt(1n, 10n ** 12n), fc.nat(18))
+    const decimal = ([units, scale]: [bigint, number]) => new Big(units.toString()).div(new Big(10).pow(scale)).toFixed()
+    Big.DP = 120
+    fc.assert(
+      fc.property(fc.bigInt(0n, 2n ** 200n), fc.nat(30), Digits, Digits, (raw, decimals, factor, nav) => {
+        const [multiplier, price] = [decimal(factor), decimal(nav)]
+        const draft = enrichTransfer(raw, { decimals, multiplier, navReading: { price, updatedAt: NOON } })
+        const unit = new Big(10).pow(decimals)
+        const amount = new Big(raw.toString()).div(unit)
+        expect(draft.amount).toBe(amount.toFixed())
+        expect(draft.shares).toBe(new Big(raw.toString()).times(multiplier).round(0, Big.roundDown).div(unit).toFixed())
+        expect(draft.reference_value).toBe(amount.times(price).toFixed(2, Big.roundHalfUp))
+      }),
+      { numRuns: 200 },
+    )
+  })
+})
+
+describe('an unknown value is null', () => {
+  it('without decimals: amount, shares and value', () => {
+    expect(enrichTransfer(5n, { decimals: null })).toMatchObject({
+      raw: '5',
+      amount: null,
+      shares: null,
+      reference_value: null,
+      multiplier: '1',
+    })
+  })
+
+  it('without a multiplier: multiplier and shares, but not the value', () => {
+    expect(enrichTransfer(100_000_000n, { multiplier: null })).toMatchObject({
+      amount: '1',
+      multiplier: null,
+      shares: null,
+      reference_value: '324.30',
+    })
+  })
+
+  it.each<[string, Token['navReading'], string]>([
+    ['missing', { price: null, updatedAt: null }, 'missing'],
+    ['zero', { price: '0', updatedAt: NOON }, 'invalid'],
+    ['of the future', { price: '5', updatedAt: NOON + 1e9 }, 'invalid'],
+    ['of no time', { price: '5', updatedAt: null }, 'invalid'],
+  ])('with a NAV that is %s: the value', (_, navReading, state) => {
+    expect(enrichTransfer(1n, { navReading })).toMatchObject({
+      amount: '0.00000001',
+      reference_value: null,
+      nav: { price: null, state },
+    })
+  })
+
+  it('of an empty record: all of it', () => {
+    const bare = tokenOf({ contract_address: APPLE })
+    expect(enrichLog(pendingLog({ block: 5, address: apple }), bare)).toMatchObject({
+      symbol: APPLE,
+      amount: null,
+      multiplier: null,
+      shares: null,
+      reference_value: null,
+      nav: { state: 'missing' },
+    })
+  })
+
+  it('without a timestamp: the time of its block', () => {
+    expect(enrichLog({ ...pendingLog({ block: 5, address: apple }), blockTimestamp: null })).toMatchObject({
+      block: { number: 5, hash: null, timestamp: null },
+    })
+  })
+})
+
+describe('the NAV of a movement', () => {
+  const blockTimeMs = timestampOf(5) * 1_000
+  const reading = (updatedAt: number) => ({ navReading: { price: '10', updatedAt } })
+  const backfilled: Partial<typeof origin> = { via: 'backfill', sealed: true, late: true, now: blockTimeMs + 3_600_000 }
+
+  it('is the one known now, stale or not, with its age', () => {
+    expect(enrichLog(pendingLog({ block: 5, address: apple, raw: 100_000_000n }), reading(NOON - 1e9))).toMatchObject({
+      reference_value: '10.00',
+      nav: { price: '10', state: 'stale', age_s: 1_000_000 },
+    })
+  })
+
+  it('that was backfilled is the one known when its block was made', () => {
+    expect(enrichLog(sealedLog({ block: 5, address: apple, raw: 100_000_000n }), reading(blockTimeMs), backfilled)).toMatchObject({
+      reference_value: '10.00',
+      nav: { price: '10', state: 'fresh', age_s: 3_600 },
+    })
+  })
+
+  it('that was backfilled is missing if the known one is newer than its block', () => {
+    expect(enrichLog(sealedLog({ block: 5, address: apple }), reading(blockTimeMs + 1), backfilled)).toMatchObject({
+      reference_value: null,
+      nav: { price: null, updated_at: null, age_s: null, state: 'missing' },
+    })
+  })
+
+  it('that was not backfilled is the one known now, however new', () => {
+    const polled: Partial<typeof origin> = { via: 'poll', sealed: true, now: blockTimeMs + 5_000 }
+    expect(enrichLog(sealedLog({ block: 5, address: apple }), reading(blockTimeMs + 1_000), polled)).toMatchObject({
+      nav: { price: '10' },
+    })
+  })
+})
+
+describe('the stage', () => {
+  it('is sealed with the hash of a sealed block', () => {
+    const nodeLog = sealedLog({ block: 5, address: apple })
+    expect(enrichLog(nodeLog, {}, { via: 'poll', sealed: true, late: true })).toMatchObject({
+      stage: 'sealed',
+      late: true,
+      block: { hash: nodeLog.blockHash },
+      ingest: { source: 'poll' },
+    })
+  })
+
+  it('is preconfirmed without a hash even if the node sent one', () => {
+    expect(enrichLog(sealedLog({ block: 5, address: apple }))).toMatchObject({ stage: 'preconfirmed', block: { hash: null } })
+  })
+})
+
+describe('other logs', () => {
+  const APPROVAL = '0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925'
+
+  it('of an allowance are approvals', () => {
+    const nodeLog = { ...pendingLog({ block: 5, address: apple, raw: 7n }), topics: [APPROVAL, word(alice), word(bob)] }
+    expect(enrichLog(nodeLog)).toMatchObject({ type: 'approval', owner: alice, spender: bob, raw: '7', amount: '0.00000007' })
+    expect(enrichLog(nodeLog, { decimals: null })).toMatchObject({ raw: '7', amount: null })
+  })
+
+  it('that are unknown are published as raw logs', () => {
+    const nodeLog = { ...pendingLog({ block: 5, address: apple }), topics: [word(1)], data: '0xabcd' }
+    expect(enrichLog(nodeLog)).toMatchObject({ type: 'log', topics: [word(1)], data: '0xabcd', key: keyOf({ block: 5 }) })
+    expect(enrichLog({ ...nodeLog, topics: [] })).toMatchObject({ type: 'log', topics: [] })
+  })
+
+  it('with the topic of a transfer and another layout are published as raw logs', () => {
+    expect(enrichLog({ ...pendingLog({ block: 5, address: apple }), data: '0x12' })).toMatchObject({ type: 'log', data: '0x12' })
+  })
+})

@@ -1,0 +1,112 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Hex } from '../../../../src/lib/hex.ts'
+import type { Pool } from '../../../../src/relay/chain/pools/pool.ts'
+import type { PoolSetting } from '../../../../src/relay/config/pool-settings.ts'
+import type { IngestEvent } from '../../../../src/relay/ingest/fold-batch.ts'
+import { PoolsToRead } from '../../../../src/relay/ingest/pools-to-read.ts'
+import { openTestTape } from '../tape/test-tape.ts'
+import { APPLE, apple, NOON, tesla } from '../tokens/stock-records.ts'
+import { listEvent, openReducer, sealedEventOfLogs, subscribedEvent, transactionEvent } from './reducer-fixture.ts'
+import { transfer } from './token-logs.ts'
+
+const word = (digit: string) => `0x${digit.repeat(64)}` as Hex
+const account = (digit: string) => `0x${digit.repeat(40)}` as Hex
+const currency = { symbol: 'USDC', address: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', decimals: 6 } as const
+const applePool: PoolSetting = { token: 'AAPLc', kind: 'uniswap_v3', id: account('1'), manager: null, currency }
+const teslaPool: PoolSetting = { ...applePool, token: 'tsla', id: account('2') }
+const managed: PoolSetting = { ...applePool, kind: 'uniswap_v4', id: word('3'), manager: account('4') }
+const settings = [applePool, teslaPool, managed]
+
+/** What is published, and the pools that are read because of it, by their kind and token. */
+const openPools = async () => {
+  const openedTape = await openTestTape()
+  onTestFinished(() => openedTape.close())
+  const open = async () => {
+    const quotes = { pools: settings, poolMinDepth: { units: 1n, scale: 0 } }
+    const fixture = await openReducer(openedTape.tape, { now: NOON }, [], { quotes })
+    const calls: string[] = []
+    const warnings: unknown[] = []
+    const nameOf = ({ kind, token }: Pool) => `${kind} of ${token === APPLE ? 'AAPLc' : 'TSLAc'}`
+    const listed = new PoolsToRead({
+      state: fixture.state,
+      settings,
+      poller: {
+        setPools: (pools) => calls.push(`all: ${pools.map(nameOf).join()}`),
+        read: (pools) => calls.push(...[...pools].map(nameOf)),
+      },
+      warn: (_, detail) => warnings.push(detail),
+    })
+    const publish = async (...events: readonly IngestEvent[]) => {
+      calls.length = 0
+      listed.observe(await fixture.publish(...events))
+      return [...calls]
+    }
+    return { publish, calls, warnings }
+  }
+  return { ...(await open()), restart: open }
+}
+const listing = [listEvent(apple(), tesla()), subscribedEvent] as const
+const swap = (block: number, from: Hex, to: Hex) => transfer({ block, index: 0 }, 5n, { from, to })
+
+describe('the pools of listed tokens', () => {
+  it('are found by symbol once their token is listed, and given up when it is delisted', async () => {
+    const { publish, calls } = await openPools()
+    expect(calls).toEqual(['all: '])
+    expect(await publish(listEvent(apple(), tesla()))).toEqual([])
+    expect(await publish(subscribedEvent)).toEqual(['all: uniswap_v3 of AAPLc,uniswap_v3 of TSLAc,uniswap_v4 of AAPLc'])
+    expect(await publish(listEvent(apple()))).toEqual(['all: uniswap_v3 of AAPLc,uniswap_v4 of AAPLc'])
+  })
+
+  it('keep their token when its symbol passes to another', async () => {
+    const { publish } = await openPools()
+    await publish(...listing)
+    const swapped = [apple({ symbol: 'OLDc' }), tesla({ symbol: 'AAPLc' })]
+    expect(await publish(listEvent(...swapped))).toEqual(['all: uniswap_v3 of AAPLc,uniswap_v3 of TSLAc,uniswap_v4 of AAPLc'])
+  })
+
+  it('are read when a movement of their token names them, or their manager, and when its block is settled', async () => {
+    const { publish } = await openPools()
+    await publish(...listing)
+    const bought = swap(10, applePool.id, account('a'))
+    const sold = swap(11, account('a'), managed.manager ?? account('0'))
+    expect(await publish(transactionEvent([bought]))).toEqual(['uniswap_v3 of AAPLc'])
+    expect(await publish(transactionEvent([sold]))).toEqual(['uniswap_v4 of AAPLc'])
+    expect(await publish(sealedEventOfLogs(10, [bought]))).toEqual(['uniswap_v3 of AAPLc'])
+    expect(await publish(sealedEventOfLogs(11, [sold]))).toEqual(['uniswap_v4 of AAPLc'])
+    expect(await publish(transactionEvent([swap(12, account('a'), account('b'))]))).toEqual([])
+    expect(await publish(transactionEvent([swap(13, teslaPool.id, account('b'))]))).toEqual([])
+  })
+
+  it('are read when the movement is retracted, also after a restart', async () => {
+    const { publish, restart } = await openPools()
+    await publish(...listing)
+    const dropped = swap(10, applePool.id, account('a'))
+    await publish(transactionEvent([dropped]), transactionEvent([swap(11, applePool.id, account('b'))]))
+    expect(new Set(await publish(sealedEventOfLogs(10, [])))).toEqual(new Set(['uniswap_v3 of AAPLc', 'uniswap_v4 of AAPLc']))
+    const again = await restart()
+    expect(new Set(await again.publish(sealedEventOfLogs(11, [])))).toEqual(new Set(['uniswap_v3 of AAPLc', 'uniswap_v4 of AAPLc']))
+  })
+
+  it('are read at the settling of what the previous run published', async () => {
+    const { publish, restart } = await openPools()
+    await publish(...listing)
+    const bought = swap(10, applePool.id, account('a'))
+    await publish(transactionEvent([bought]))
+    expect(await (await restart()).publish(sealedEventOfLogs(10, [bought]))).toEqual(['uniswap_v3 of AAPLc'])
+  })
+
+  it('follow their symbol to another token once theirs is delisted', async () => {
+    const { publish } = await openPools()
+    await publish(...listing)
+    expect(await publish(listEvent(tesla()))).toEqual(['all: uniswap_v3 of TSLAc'])
+    const renamed = tesla({ symbol: 'AAPLc' })
+    expect(await publish(listEvent(renamed))).toEqual(['all: uniswap_v3 of TSLAc,uniswap_v3 of TSLAc,uniswap_v4 of TSLAc'])
+  })
+
+  it('of an unknown token are logged once', async () => {
+    const { publish, warnings } = await openPools()
+    await publish(listEvent(apple()), subscribedEvent)
+    await publish(listEvent(apple({ name: 'Apple Inc' })))
+    expect(warnings).toEqual([{ token: 'tsla', pool: teslaPool.id }])
+  })
+})

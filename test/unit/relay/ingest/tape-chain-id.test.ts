@@ -1,0 +1,161 @@
+import { expect, it, onTestFinished } from 'vitest'
+import { ChainIdentity } from '../../../../src/relay/chain/rpc/chain-identity.ts'
+import { appendWithChainId, openTapeChainId } from '../../../../src/relay/ingest/tape-chain-id.ts'
+import { openEmbeddedTape } from '../../../../src/relay/tape/embedded-tape.ts'
+import { WrongTapeError } from '../../../../src/relay/tape/tape.ts'
+import { status } from '../tape/update-drafts.ts'
+
+const [FIRST, SECOND] = ['http://first', 'http://second']
+
+const openTape = () => {
+  const tape = openEmbeddedTape({
+    dataDir: ':memory:',
+    tapeRetentionMs: 1e9,
+    tapeMaxMessages: 1_000,
+    now: Date.now,
+    random: Math.random,
+  })
+  onTestFinished(() => tape.close())
+  return tape
+}
+
+/** The chain of a tape, where each URL is checked in turn, and the failures that end the process. */
+async function checkUrls(tapeChain: number | null, CHAIN_ID: number | undefined, answers: readonly (readonly [string, number])[]) {
+  const tape = openTape()
+  await appendWithChainId(tape, new ChainIdentity(tapeChain, ''))([])
+  const failures: unknown[] = []
+  const config = {
+    chain: { chainId: CHAIN_ID, upstreamRpcUrl: [FIRST, SECOND] },
+    tape: { dataDir: '/data', natsUrl: undefined, natsStream: 'STOCKTAPE' },
+  }
+  const onFailure = (failure: unknown) => failures.push(failure)
+  const chain = openTapeChainId(tape, { config, onFailure })
+  const mismatches = answers.map(([url, chainId]) => chain.checkUrl(url, chainId))
+  return { used: mismatches.map((mismatch) => mismatch === null), isWrong: chain.isWrong([FIRST, SECOND]), failures }
+}
+
+it.each<[string, Parameters<typeof checkUrls>, { used: boolean[]; isWrong: boolean; fails: boolean }]>([
+  [
+    'is that of the first URL',
+    [
+      null,
+      undefined,
+      [
+        [FIRST, 1],
+        [SECOND, 2],
+      ],
+    ],
+    { used: [true, false], isWrong: false, fails: false },
+  ],
+  [
+    'is the one that is set',
+    [
+      null,
+      2,
+      [
+        [FIRST, 1],
+        [SECOND, 2],
+      ],
+    ],
+    { used: [false, true], isWrong: false, fails: false },
+  ],
+  [
+    'is wrong where every URL has another',
+    [
+      null,
+      3,
+      [
+        [FIRST, 1],
+        [SECOND, 2],
+      ],
+    ],
+    { used: [false, false], isWrong: true, fails: false },
+  ],
+  ['is not wrong until every URL answered', [null, 3, [[FIRST, 1]]], { used: [false], isWrong: false, fails: false }],
+  [
+    'is right again once a URL is',
+    [
+      null,
+      3,
+      [
+        [FIRST, 1],
+        [SECOND, 2],
+        [FIRST, 3],
+      ],
+    ],
+    { used: [false, false, true], isWrong: false, fails: false },
+  ],
+  [
+    'is that of the tape',
+    [
+      2,
+      undefined,
+      [
+        [FIRST, 1],
+        [SECOND, 2],
+      ],
+    ],
+    { used: [false, true], isWrong: false, fails: false },
+  ],
+  [
+    'ends the process where the tape has another than all URLs',
+    [
+      3,
+      undefined,
+      [
+        [FIRST, 1],
+        [SECOND, 1],
+      ],
+    ],
+    { used: [false, false], isWrong: true, fails: true },
+  ],
+  [
+    'never ends the process once a URL had it',
+    [
+      3,
+      undefined,
+      [
+        [FIRST, 3],
+        [FIRST, 1],
+        [SECOND, 1],
+      ],
+    ],
+    { used: [true, false, false], isWrong: true, fails: false },
+  ],
+  [
+    'is wrong and the process stays where it is set and on the tape',
+    [
+      3,
+      3,
+      [
+        [FIRST, 1],
+        [SECOND, 1],
+      ],
+    ],
+    { used: [false, false], isWrong: true, fails: false },
+  ],
+])('the chain of a relay %s', async (_, [tapeChain, set, answers], { fails, ...expected }) => {
+  const { failures, ...found } = await checkUrls(tapeChain, set, answers)
+  expect(found).toEqual(expected)
+  expect(failures.map((failure) => failure instanceof WrongTapeError)).toEqual(fails ? [true] : [])
+})
+
+it('the chain is written once, with the first batch after it is known', async () => {
+  const tape = openTape()
+  const chain = new ChainIdentity(null, '')
+  const append = appendWithChainId(tape, chain)
+  const batches: string[] = []
+  tape.follow((entries, notes) => batches.push(`${entries.length} ${[...notes].map(([name, value]) => `${name} ${value}`)}`))
+  const drafts = [status({ at: 0 })]
+  await append(drafts)
+  chain.checkUrl(FIRST, 7)
+  await append(drafts)
+  await append(drafts)
+  expect(batches).toEqual(['1 ', '1 chain 7', '1 '])
+})
+
+it('a tape of another chain than CHAIN_ID is refused, with the folder and both chains', async () => {
+  await expect(checkUrls(3, 4, [])).rejects.toThrow(
+    'DATA_DIR /data holds the tape of chain 3, CHAIN_ID says 4: name another folder',
+  )
+})

@@ -1,0 +1,194 @@
+import { cpSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { DatabaseSync } from 'node:sqlite'
+import fc from 'fast-check'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Draft } from '../../../../src/protocol/updates.ts'
+import { EmbeddedTape, openEmbeddedTape } from '../../../../src/relay/tape/embedded-tape.ts'
+import { defineNote, Notes } from '../../../../src/relay/tape/notes.ts'
+import { openStoredTape, type StoredTape } from '../../../../src/relay/tape/stored-tape.ts'
+import { type Entry, TapeError } from '../../../../src/relay/tape/tape.ts'
+import { batchesOf, TapeActions } from '../edge/arbitrary-tape.ts'
+import { createTempFolder, unboundedOptions } from './test-tape.ts'
+import { apple, navChange, otherLog, transfer } from './update-drafts.ts'
+
+const at = Date.parse('2026-11-20T12:00:00Z')
+const head = defineNote<number>('head')
+/** SQLite's own default. */
+const UNBOUNDED_PAGES = 4_294_967_294
+
+/** A tape whose disk is full at will: SQLite gives the same error for a file that may not grow. */
+function openOnSmallDisk() {
+  const root = createTempFolder()
+  onTestFinished(() => rmSync(root, { recursive: true, force: true }))
+  const dir = join(root, 'tape')
+  // The wall clock may be set while the steady one goes on.
+  const [clock, warnings] = [{ now: at, stepMs: 0 }, [] as string[]]
+  const wallTime = () => clock.now + clock.stepMs
+  const options = {
+    ...unboundedOptions,
+    dataDir: dir,
+    now: () => clock.now,
+    wallTime,
+    warn: (kind: string) => void warnings.push(kind),
+  }
+  let database: DatabaseSync | null = null
+  const open = () =>
+    openStoredTape(options, (opened) => {
+      database = opened
+      return new EmbeddedTape(opened, options)
+    })
+  const allowPages = (count: number) => database?.exec(`PRAGMA main.max_page_count = ${count}`)
+  return {
+    ...{ root, dir, clock, warnings, open },
+    /** As it is on the disk now. */
+    openCopy: () => {
+      const copy = join(root, `copy-${Math.random()}`)
+      cpSync(dir, copy, { recursive: true })
+      return openEmbeddedTape({ ...unboundedOptions, dataDir: copy, now: () => clock.now })
+    },
+    // Below its size a file keeps the pages that it has.
+    fill: () => allowPages(1),
+    free: () => allowPages(UNBOUNDED_PAGES),
+  }
+}
+
+/** Appends until the disk is full, and returns all that was written. */
+async function appendUntilFull(tape: StoredTape): Promise<readonly Entry[]> {
+  const entries: Entry[] = []
+  for (let nth = 1; tape.isDurable; nth += 1)
+    entries.push(...(await tape.append([transfer({ at, nth })], new Notes().set(head, nth))))
+  return entries
+}
+
+const textsOf = (entries: readonly Entry[]) => entries.map(({ text }) => text)
+const allOf = (tape: StoredTape) => textsOf(tape.readAfter(0, 100_000))
+
+describe('a tape whose disk is full', () => {
+  it('goes on in memory with the same numbers, and serves every read', async () => {
+    const disk = openOnSmallDisk()
+    const tape = disk.open()
+    onTestFinished(() => tape.close().catch(() => {}))
+    const delivered: Entry[] = []
+    tape.follow((batch) => void delivered.push(...batch))
+    disk.fill()
+    const entries = await appendUntilFull(tape)
+    const later = await tape.append([navChange({ at }), transfer({ at, nth: 1_000 })])
+    const all = [...entries, ...later]
+    expect(disk.warnings).toEqual([expect.stringMatching(/cannot be written.*free space/)])
+    expect(textsOf(delivered)).toEqual(textsOf(all))
+    expect(allOf(tape)).toEqual(textsOf(all))
+    expect(all.every(({ seq }, index) => index === 0 || seq === (all[index - 1]?.seq ?? 0) + 1)).toBe(true)
+    const last = later.at(-1)
+    expect(last?.update.prev).toBe(entries.at(-1)?.update.id)
+    expect(tape.end()).toBe(last?.seq)
+    expect(tape.note(head)).toBe(entries.length)
+    const key = last?.update && 'key' in last.update ? (last.update.key ?? '') : ''
+    expect(textsOf(tape.readKey(key))).toEqual([last?.text])
+    const read = tape.openReader({ tokens: new Set([apple]), types: new Set(['transfer', 'nav']) })
+    const range = { after: 0, before: Number.MAX_SAFE_INTEGER, limit: 100_000 } as const
+    expect(textsOf((await read({ ...range, order: 'desc' })).entries)).toEqual(textsOf(all).reverse())
+  })
+
+  it('writes all of it to the file once there is room, and a reopened tape is the same', async () => {
+    const disk = openOnSmallDisk()
+    const tape = disk.open()
+    disk.fill()
+    const entries = [...(await appendUntilFull(tape))]
+    disk.clock.now += 60_000
+    entries.push(...(await tape.append([navChange({ at })], new Notes().set(head, 7))))
+    expect(tape.isDurable).toBe(false)
+    disk.free()
+    entries.push(...(await tape.append([navChange({ at })])))
+    expect(tape.isDurable).toBe(false)
+    disk.clock.now += 60_000
+    entries.push(...(await tape.append([navChange({ at })])))
+    expect(tape.isDurable).toBe(true)
+    expect(disk.warnings.at(-1)).toMatch(/on the disk again/)
+    expect(allOf(tape)).toEqual(textsOf(entries))
+    const copy = disk.openCopy()
+    expect([allOf(copy), copy.note(head), copy.end()]).toEqual([textsOf(entries), 7, tape.end()])
+    await copy.close()
+    await tape.close()
+  })
+
+  it.each([
+    ['', 1_000],
+    [', also where the clock went back meanwhile', -3_600_000],
+    [', also where the clock went back a little', -1],
+  ])('gives no number twice after a kill: what was in memory is known as lost%s', async (_, stepMs) => {
+    const disk = openOnSmallDisk()
+    const tape = disk.open()
+    disk.fill()
+    const entries = await appendUntilFull(tape)
+    disk.clock.now += stepMs
+    const next = disk.openCopy()
+    const lost = entries.at(-1)?.seq ?? 0
+    expect(next.end()).toBe(entries.at(-2)?.seq)
+    expect(next.lostAfter(lost)).toBe(entries.at(-2)?.seq)
+    expect((await next.append([navChange({ at })]))[0]?.seq).toBeGreaterThan(lost)
+    await next.close()
+    await expect(tape.close()).rejects.toThrow(/1 updates are in memory only/)
+  })
+
+  it.each([
+    ['', 0],
+    [', also where its clock was set', 60_000],
+  ])('starts with the file as it is, and goes on in memory%s', async (_, stepMs) => {
+    const disk = openOnSmallDisk()
+    const tape = disk.open()
+    disk.clock.stepMs = stepMs
+    const written = await tape.append([transfer({ at: at + stepMs, nth: 1 })])
+    await tape.close()
+    disk.clock.now += 1_000 + stepMs
+    const options = { ...unboundedOptions, dataDir: disk.dir, now: () => disk.clock.now }
+    const restarted = openStoredTape(options, (database) => {
+      // A smaller file than it has: even what a start writes has no room.
+      database.exec('PRAGMA main.max_page_count = 1; PRAGMA main.cache_size = 1')
+      return new EmbeddedTape(database, options)
+    })
+    onTestFinished(() => restarted.close().catch(() => {}))
+    const more = await appendUntilFull(restarted)
+    expect(allOf(restarted)).toEqual(textsOf([...written, ...more]))
+  })
+
+  it('ends with one clear line when memory is full too', async () => {
+    const disk = openOnSmallDisk()
+    const tape = disk.open()
+    disk.fill()
+    await appendUntilFull(tape)
+    const large = Array.from({ length: 40 }, (_, nth): Draft => ({ ...otherLog({ at, nth }), data: `0x${'00'.repeat(500_000)}` }))
+    await tape.append(large)
+    const refused = tape.append([navChange({ at })])
+    await expect(refused).rejects.toThrow(TapeError)
+    await expect(refused).rejects.toThrow(/cannot be written to the disk \(.*full.*\): 41 updates are in memory only/)
+    await tape.close().catch(() => {})
+  })
+
+  it('is the tape that it would be on a disk with room, however often the disk is full', async () => {
+    await fc.assert(
+      fc.asyncProperty(TapeActions, fc.array(fc.nat({ max: 20 }), { maxLength: 6 }), async (actions, changes) => {
+        const disk = openOnSmallDisk()
+        const [tape, sound] = [
+          disk.open(),
+          openEmbeddedTape({ ...unboundedOptions, dataDir: ':memory:', now: () => disk.clock.now }),
+        ]
+        let isFull = false
+        for (const [index, batch] of batchesOf(actions).entries()) {
+          if (changes.includes(index)) {
+            isFull = !isFull
+            isFull ? disk.fill() : disk.free()
+          }
+          disk.clock.now += 5_000
+          const filling = Array.from({ length: 20 }, (_, nth) => otherLog({ at, nth }))
+          for (const drafts of [batch, filling])
+            expect(textsOf(await tape.append(drafts))).toEqual(textsOf(await sound.append(drafts)))
+        }
+        expect(textsOf(tape.readAfter(0, 10_000))).toEqual(textsOf(sound.readAfter(0, 10_000)))
+        await tape.close().catch(() => {})
+        await sound.close()
+      }),
+      { numRuns: 20 },
+    )
+  })
+})

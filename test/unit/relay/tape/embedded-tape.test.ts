@@ -1,0 +1,463 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { UpdateType } from '../../../../src/protocol/updates.ts'
+import { openEmbeddedTape } from '../../../../src/relay/tape/embedded-tape.ts'
+import { defineNote, Notes } from '../../../../src/relay/tape/notes.ts'
+import { LOST_BOUND } from '../../../../src/relay/tape/runs.ts'
+import { type Entry, type SearchableTape, TapeError } from '../../../../src/relay/tape/tape.ts'
+import { SCHEMA_VERSION } from '../../../../src/relay/tape/tape-database.ts'
+import { tapeContract } from './tape-contract.ts'
+import { createTempFolder, openTestTape, unboundedOptions } from './test-tape.ts'
+import { apple, navChange, pause, seal, token, transfer } from './update-drafts.ts'
+
+const head = defineNote<number>('head')
+const at = Date.parse('2026-11-20T12:00:00Z')
+/** A folder that is removed after the test. */
+const createOwnFolder = (): string => {
+  const dir = createTempFolder()
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
+  return dir
+}
+
+tapeContract('the embedded tape', openTestTape)
+
+describe('the embedded tape', () => {
+  it.each<[string, number, (files: { open: string; closed: string }, dir: string) => void]>([
+    ['an end', 7_999_009, () => {}],
+    ['a kill', 7_999_009, ({ open }, dir) => cpSync(open, dir, { recursive: true })],
+    // What was not flushed yet is gone.
+    ['a power loss', 3, ({ open }, dir) => cpSync(join(open, 'tape.sqlite'), join(dir, 'tape.sqlite'))],
+    ['the restore of a backup', 3, ({ closed }, dir) => cpSync(closed, dir, { recursive: true })],
+  ])('never gives a number twice, and knows which were lost: after %s', async (_, knownEnd, replaceFiles) => {
+    const [root, clock] = [createOwnFolder(), { now: at }]
+    const [dir, files] = [join(root, 'tape'), { open: join(root, 'open'), closed: join(root, 'closed') }]
+    const open = () => openEmbeddedTape({ ...unboundedOptions, dataDir: dir, now: () => clock.now })
+    const first = open()
+    await first.append([1, 2, 3].map((nth) => transfer({ at, nth })))
+    await first.close()
+    cpSync(dir, files.closed, { recursive: true })
+    clock.now += 7_999
+    const second = open()
+    expect([second.end(), second.next()]).toEqual([3, 7_999_000])
+    for (let nth = 0; nth < 10; nth += 1) await second.append([transfer({ at, nth })])
+    expect(second.end()).toBe(7_999_009)
+    cpSync(dir, files.open, { recursive: true })
+    await second.close()
+    if (replaceFiles.length > 0) rmSync(dir, { recursive: true })
+    mkdirSync(dir, { recursive: true })
+    replaceFiles(files, dir)
+    clock.now += 60_000
+    const third = open()
+    onTestFinished(() => third.close())
+    expect([third.epoch, third.end(), third.next()]).toEqual([first.epoch, knownEnd, 67_999_000])
+    const [entry] = await third.append([transfer({ at })])
+    expect(entry?.seq).toBe(67_999_000)
+    const isKnown = knownEnd !== 3
+    expect([3, 4, 7_998_999, 7_999_000, 7_999_009, 7_999_010, 67_998_999, 67_999_000].map((seq) => third.lostAfter(seq))).toEqual([
+      null,
+      3,
+      3,
+      isKnown ? null : 3,
+      isKnown ? null : 3,
+      knownEnd,
+      knownEnd,
+      null,
+    ])
+  })
+
+  it('forgets runs that wrote nothing or are evicted, and goes on at its end if the clock is wrong', async () => {
+    const [dir, clock] = [createOwnFolder(), { now: at }]
+    const open = () => openEmbeddedTape({ ...unboundedOptions, dataDir: dir, tapeRetentionMs: 3_600_000, now: () => clock.now })
+    const runsIn = () => {
+      const database = new DatabaseSync(join(dir, 'tape.sqlite'))
+      const runs = database.prepare('SELECT first, previous_end FROM runs').all()
+      database.close()
+      return runs.map(({ first, previous_end: end }) => [first, end])
+    }
+    const run = async (ms: number, updates: number) => {
+      clock.now += ms
+      const tape = open()
+      for (let nth = 0; nth < updates; nth += 1) await tape.append([transfer({ at: clock.now })])
+      await tape.close()
+    }
+    await run(0, 2)
+    await run(200, 0)
+    await run(200, 0)
+    expect(runsIn()).toEqual([
+      [1, 0],
+      [400_000, 2],
+    ])
+    await run(1, 1)
+    expect(runsIn().at(-1)).toEqual([401_000, 2])
+    await run(-3_600_000, 1)
+    const first = 401_001 + LOST_BOUND
+    expect(runsIn().at(-1)).toEqual([first, 401_000])
+    await run(10_800_000, 2)
+    await run(200, 0)
+    expect(runsIn()).toEqual([
+      [7_200_401_000, first],
+      [7_200_601_000, 7_200_401_001],
+    ])
+  })
+
+  it('survives the kill of its process', async () => {
+    const dir = createOwnFolder()
+    const script = `
+      import { openEmbeddedTape } from ${JSON.stringify(join(process.cwd(), 'src/relay/tape/embedded-tape.ts'))}
+      import { defineNote, Notes } from ${JSON.stringify(join(process.cwd(), 'src/relay/tape/notes.ts'))}
+      const head = defineNote('head')
+      const tape = openEmbeddedTape({ dataDir: ${JSON.stringify(dir)}, tapeRetentionMs: 1e12, tapeMaxMessages: 1e6, now: Date.now, random: () => 0.5 })
+      await tape.append([${JSON.stringify(transfer({ at }))}], new Notes().set(head, 9))
+      process.stdout.write(tape.epoch)
+      process.kill(process.pid, 'SIGKILL')
+    `
+    const child = spawnSync(process.execPath, ['--no-warnings', '--input-type=module', '-e', script])
+    expect(child.signal).toBe('SIGKILL')
+    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
+    expect(tape.epoch).toBe(String(child.stdout))
+    expect(tape.note(head)).toBe(9)
+    expect(await tape.readAfter(0, 10)).toHaveLength(1)
+    expect(tape.end()).toBe(1)
+    await tape.close()
+  })
+
+  it('works in memory and keeps nothing', async () => {
+    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: ':memory:' })
+    const entries = await tape.append([transfer({ at }), navChange({ at })])
+    expect(await tape.readAfter(0, 10)).toEqual(entries)
+    await tape.close()
+    const other = openEmbeddedTape({ ...unboundedOptions, dataDir: ':memory:', random: () => 0.1 })
+    expect(other.end()).toBe(0)
+    expect(other.epoch).not.toBe(tape.epoch)
+    await other.close()
+  })
+
+  it('creates its folder', async () => {
+    const dir = join(createOwnFolder(), 'a', 'b')
+    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
+    await tape.close()
+    expect(readFileSync(join(dir, 'tape.sqlite')).subarray(0, 15).toString()).toBe('SQLite format 3')
+  })
+
+  it('reports an empty file, which begins a new epoch', async () => {
+    const dir = createOwnFolder()
+    const warnings: unknown[] = []
+    const open = () => openEmbeddedTape({ ...unboundedOptions, dataDir: dir, warn: (...warning) => warnings.push(warning) })
+    await open().close()
+    await open().close()
+    expect(warnings).toEqual([])
+    writeFileSync(join(dir, 'tape.sqlite'), '')
+    await open().close()
+    expect(warnings).toEqual([['the tape file is empty: a new epoch begins', { file: join(dir, 'tape.sqlite') }]])
+  })
+
+  it('makes an epoch from any random number', async () => {
+    for (const random of [() => 0, () => 1 - 2 ** -53]) {
+      const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: ':memory:', random })
+      expect(tape.epoch).toMatch(/^[0-9a-z]{6}$/)
+      await tape.close()
+    }
+  })
+})
+
+/** The history of apple with these types, and the followers of keys published as `followersOf`. */
+const historyOf = async (tape: SearchableTape, types: readonly UpdateType[], followersOf?: readonly UpdateType[]) => {
+  const followed = followersOf && { followersOf: new Set(followersOf) }
+  const read = tape.openReader({ tokens: new Set([apple]), types: new Set(types), ...followed })
+  const found: Entry[] = []
+  for (let after: number | null = 0; after !== null; ) {
+    const { entries, reached } = await read({ after, before: tape.end() + 1, order: 'asc', limit: 100 })
+    found.push(...entries)
+    after = reached
+  }
+  return found
+}
+
+describe('the index', () => {
+  const shelvesIn = (dir: string) => {
+    const database = new DatabaseSync(join(dir, 'tape.sqlite'))
+    const shelves = database.prepare('SELECT shelf FROM shelves ORDER BY shelf').all()
+    database.close()
+    return shelves.map(({ shelf }) => shelf)
+  }
+  const manyTransfers = (count: number) => Array.from({ length: count }, (_, nth) => transfer({ at, nth }))
+
+  it('finds the same after eviction, a restart and a crash', async () => {
+    const fixture = await openTestTape({ tapeMaxMessages: 3_000 })
+    onTestFinished(() => fixture.close())
+    const rare = [pause({ at, nth: 1 }), seal({ at, nth: 1, types: ['pause', 'transfer'] })]
+    const spared = await fixture.tape.append([pause({ at, nth: 1 }), transfer({ at, nth: 1 }), ...rare.slice(1)])
+    for (let nth = 0; nth < 12; nth += 1) await fixture.tape.append(manyTransfers(500))
+    const [late] = await fixture.tape.append([pause({ at, nth: 2 })])
+    const expected = [spared[0], spared[2], late]
+    expect(await historyOf(fixture.tape, ['pause'], ['pause'])).toEqual(expected)
+    const reopened = await fixture.reopen()
+    expect(await historyOf(reopened, ['pause'], ['pause'])).toEqual(expected)
+    const transfers = (await reopened.readAfter(0, 10_000)).filter(({ update }) => update.type === 'transfer').length
+    const filter = { tokens: null, types: new Set<UpdateType>(['transfer']) }
+    expect(await reopened.estimateCount(filter, 0, 10_000)).toEqual({ least: transfers, most: transfers })
+    const tape = await fixture.crash()
+    expect(await historyOf(tape, ['pause'], ['pause'])).toEqual(expected)
+    const kept = (await tape.readAfter(0, 10_000)).filter(({ update }) => update.type === 'transfer')
+    expect(await historyOf(tape, ['transfer'])).toEqual(kept)
+  })
+
+  it('writes each full shelf once and deletes it once all its updates are evicted', async () => {
+    const dir = createOwnFolder()
+    let now = at
+    const open = () => openEmbeddedTape({ ...unboundedOptions, dataDir: dir, tapeRetentionMs: 3_600_000, now: () => now })
+    const tape = open()
+    for (let nth = 0; nth < 5; nth += 1) await tape.append(manyTransfers(1_000))
+    await tape.append([])
+    await tape.close()
+    expect(shelvesIn(dir)).toEqual([0, 1, 2, 3])
+    now += 7_200_000
+    const later = open()
+    for (let nth = 0; nth < 7; nth += 1) await later.append([])
+    expect(await historyOf(later, ['transfer'])).toEqual([])
+    await later.close()
+    expect(shelvesIn(dir)).toEqual([])
+  })
+
+  it('reads updates that are nested more deeply than the JSON functions of SQLite allow', async () => {
+    const fixture = await openTestTape()
+    onTestFinished(() => fixture.close())
+    const record = JSON.parse(`${'['.repeat(1_400)}${']'.repeat(1_400)}`)
+    const [deep] = await fixture.tape.append([{ ...token({ at }), token: { symbol: 'AAPLc', record } }])
+    for (const open of [fixture.crash, fixture.reopen]) expect(await historyOf(await open(), ['token'])).toEqual([deep])
+    const [next] = await fixture.tape.append([token({ at })])
+    expect(next?.update.prev).toBe(deep?.update.id)
+  })
+
+  it.each(['asc', 'desc'] as const)('is searched in parts that end at a number that was given: %s', async (order) => {
+    const fixture = await openTestTape()
+    onTestFinished(() => fixture.close())
+    // A crash keeps the shelf of a run from being written: to index it is the work of a whole search.
+    for (const count of [1_023, 1_023, 1]) {
+      await fixture.tape.append(manyTransfers(count))
+      fixture.clock.now += 1_280
+      await fixture.crash()
+    }
+    const { tape } = fixture
+    const given = (await tape.readAfter(0, 10_000)).map(({ seq }) => seq)
+    const read = tape.openReader({ tokens: null, types: new Set(['pause']) })
+    const ends: number[] = []
+    let range = { after: 0, before: tape.end() + 1, order, limit: 100 }
+    for (let { reached } = await read(range); reached !== null; { reached } = await read(range)) {
+      ends.push(reached)
+      range = { ...range, [order === 'asc' ? 'after' : 'before']: reached }
+    }
+    expect(ends).toEqual(order === 'asc' ? [given[1_022], given[2_045]] : [given[1_023]])
+  })
+
+  it('does not contain a failed append', async () => {
+    const dir = createOwnFolder()
+    await openEmbeddedTape({ ...unboundedOptions, dataDir: dir }).close()
+    const database = new DatabaseSync(join(dir, 'tape.sqlite'))
+    database.exec("CREATE TRIGGER refusal BEFORE INSERT ON notes WHEN NEW.name = 'head' BEGIN SELECT RAISE(ABORT, 'full'); END")
+    database.close()
+    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
+    await expect(tape.append([pause({ at, nth: 4 })], new Notes().set(head, 1))).rejects.toThrow(TapeError)
+    // The tape holds no publication of the key, so its seal may match any type.
+    const [sealed] = await tape.append([seal({ at, nth: 4, types: ['pause'] })])
+    expect(await historyOf(tape, ['pause'], ['transfer'])).toEqual([sealed])
+    await tape.close()
+    const again = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
+    expect(await historyOf(again, ['pause'], ['transfer'])).toEqual([sealed])
+    await again.close()
+  })
+})
+
+/** The error of opening a folder, which must be one readable line. */
+function openErrorOf(dir: string): string {
+  let tape: SearchableTape
+  try {
+    tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
+  } catch (failure) {
+    expect(failure).toBeInstanceOf(TapeError)
+    const { message } = failure as TapeError
+    expect(message).toContain(dir)
+    expect(message).not.toMatch(/\n| at .*:\d+/)
+    return message
+  }
+  void tape.close()
+  throw new Error('the tape opened')
+}
+
+describe('opening fails with one clear line', () => {
+  it('when this process has the tape open', async () => {
+    const dir = createOwnFolder()
+    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
+    expect(openErrorOf(dir)).toMatch(/in use by another stocktape/)
+    await tape.append([transfer({ at })])
+    await tape.close()
+    const next = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
+    expect(next.end()).toBe(1)
+    await next.close()
+  })
+
+  it('when another process has the tape open', async () => {
+    const dir = createOwnFolder()
+    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
+    const script = `
+      import { openEmbeddedTape } from ${JSON.stringify(join(process.cwd(), 'src/relay/tape/embedded-tape.ts'))}
+      try { openEmbeddedTape({ dataDir: ${JSON.stringify(dir)}, tapeRetentionMs: 1, tapeMaxMessages: 1, now: Date.now, random: Math.random }) }
+      catch (failure) { process.stdout.write(failure.message) }
+    `
+    const output = execFileSync(process.execPath, ['--no-warnings', '--input-type=module', '-e', script])
+    expect(String(output)).toMatch(/in use by another stocktape/)
+    await tape.close()
+  })
+
+  it('when the folder is a file', () => {
+    const dir = join(createOwnFolder(), 'file')
+    writeFileSync(dir, 'not a folder')
+    expect(openErrorOf(dir)).toMatch(/cannot hold the tape/)
+  })
+
+  it('when the file is a folder', () => {
+    const dir = createOwnFolder()
+    mkdirSync(join(dir, 'tape.sqlite'))
+    expect(openErrorOf(dir)).toMatch(/cannot hold the tape/)
+  })
+
+  // Under the second, creating folders recursively never returns.
+  it.each(['/sys/stocktape', '/proc/stocktape/tape'])('when the folder cannot be created: %s', (dir) => {
+    expect(openErrorOf(dir)).toMatch(/cannot hold the tape/)
+  })
+
+  it.each([
+    ['an older schema', SCHEMA_VERSION - 1],
+    ['a newer schema', SCHEMA_VERSION + 1],
+  ])('when the tape has %s', async (_, version) => {
+    const dir = createOwnFolder()
+    await openEmbeddedTape({ ...unboundedOptions, dataDir: dir }).close()
+    const database = new DatabaseSync(join(dir, 'tape.sqlite'))
+    database.exec(`PRAGMA user_version = ${version}`)
+    database.close()
+    expect(openErrorOf(dir)).toBe(
+      `DATA_DIR ${dir} holds a tape of schema ${version}, this stocktape reads schema ${SCHEMA_VERSION}: name another DATA_DIR or delete the folder`,
+    )
+  })
+
+  it('when the file is not a database', () => {
+    const dir = createOwnFolder()
+    writeFileSync(join(dir, 'tape.sqlite'), 'this is not a database '.repeat(100))
+    expect(openErrorOf(dir)).toMatch(/is damaged .*put a backup in its place/)
+  })
+
+  it.each<[string, (file: string) => void, RegExp]>([
+    ['when the file is truncated', (file) => writeFileSync(file, readFileSync(file).subarray(0, 6_000)), /is damaged/],
+    [
+      'when the file is of another program',
+      (file) => {
+        rmSync(file)
+        const database = new DatabaseSync(file)
+        database.exec('CREATE TABLE tape (id INTEGER PRIMARY KEY, artist TEXT)')
+        database.close()
+      },
+      /cannot hold the tape/,
+    ],
+    [
+      'when its pages are garbage',
+      (file) => {
+        const bytes = readFileSync(file)
+        writeFileSync(file, bytes.fill(0xa5, 4_096))
+      },
+      /is damaged/,
+    ],
+    [
+      'when a note is no longer JSON',
+      (file) => {
+        const database = new DatabaseSync(file)
+        database.exec("UPDATE notes SET value = '{'")
+        database.close()
+      },
+      /holds a tape that cannot be read/,
+    ],
+  ])('%s', async (_, spoil, line) => {
+    const dir = createOwnFolder()
+    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
+    await tape.append(
+      Array.from({ length: 50 }, (_each, nth) => transfer({ at, nth })),
+      new Notes().set(head, 1),
+    )
+    await tape.close()
+    spoil(join(dir, 'tape.sqlite'))
+    expect(openErrorOf(dir)).toMatch(line)
+  })
+})
+
+describe('an append that the disk refuses', () => {
+  /** A tape whose file refuses a statement, because a test cannot fill the disk on time. */
+  const createRefusingTape = (when: string, how: string) => {
+    const dir = createOwnFolder()
+    void openEmbeddedTape({ ...unboundedOptions, dataDir: dir }).close()
+    const database = new DatabaseSync(join(dir, 'tape.sqlite'))
+    database.exec(`CREATE TRIGGER refusal BEFORE ${when} BEGIN SELECT RAISE(${how}, 'disk is full'); END`)
+    database.close()
+    return dir
+  }
+
+  it.each(['ABORT', 'ROLLBACK'])('is undone and throws a TapeError when it ends in %s', async (how) => {
+    const dir = createRefusingTape("INSERT ON notes WHEN NEW.name = 'head'", how)
+    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir })
+    const failure = await tape.append([transfer({ at })], new Notes().set(head, 1)).catch((error: unknown) => error)
+    expect(failure).toBeInstanceOf(TapeError)
+    expect(String(failure)).toContain('disk is full')
+    expect(tape.end()).toBe(0)
+    const [entry] = await tape.append([transfer({ at })])
+    expect(entry?.seq).toBe(1 + LOST_BOUND)
+    await tape.close()
+  })
+
+  it('does not move oldest', async () => {
+    const dir = createRefusingTape("INSERT ON meta WHEN NEW.name = 'oldest'", 'ABORT')
+    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: dir, tapeMaxMessages: 1 })
+    await tape.append([transfer({ at })])
+    await expect(tape.append([transfer({ at })])).rejects.toThrow(TapeError)
+    expect(await tape.readAfter(0, 10)).toHaveLength(1)
+    expect(tape.oldest()).toBe(0)
+    await tape.close()
+  })
+})
+
+describe('a clock that is set back', () => {
+  it('does not hide earlier updates from a search by time', async () => {
+    const tape = openEmbeddedTape({ ...unboundedOptions, dataDir: ':memory:' })
+    await tape.append([transfer({ at: at + 5_000 })])
+    await tape.append([transfer({ at })])
+    await tape.append([transfer({ at: at + 2_000 })])
+    expect(await tape.seqBefore(at + 1_000)).toBe(0)
+    await tape.close()
+  })
+})
+
+it('an update of a run whose clock was set to the right time is as old after a restart as it is', async () => {
+  const [dir, clock] = [createOwnFolder(), { now: at, wall: at }]
+  const open = () =>
+    openEmbeddedTape({
+      ...unboundedOptions,
+      dataDir: dir,
+      tapeRetentionMs: 3_600_000,
+      now: () => clock.now,
+      wallTime: () => clock.wall,
+    })
+  const first = open()
+  await first.append([transfer({ at: clock.wall })])
+  clock.now += 60_000
+  clock.wall = clock.now + 30 * 3_600_000
+  const [entry] = await first.append([transfer({ at: clock.wall })])
+  await first.close()
+  clock.wall += 60_000
+  clock.now = clock.wall
+  const second = open()
+  const [last] = await second.append([transfer({ at: clock.wall })])
+  expect([(await second.readAfter(0, 10)).length, second.oldest()]).toEqual([3, 0])
+  const seqsBefore = [second.seqBefore(clock.now - 90_000), second.seqBefore(clock.now - 30_000)]
+  expect(seqsBefore).toEqual([entry?.seq, last?.seq].map((seq = 0) => seq - 1))
+  await second.close()
+})

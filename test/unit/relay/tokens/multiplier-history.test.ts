@@ -1,0 +1,213 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  addHole,
+  addLogChange,
+  addReportedChange,
+  currentMultiplier,
+  dropUnsealedMultiplierChanges,
+  isSameDouble,
+  type MultiplierChange,
+  type MultiplierHistory,
+  markScheduleApplied,
+  multiplierAt,
+  newMultiplierHistory,
+  pendingSchedules,
+} from '../../../../src/relay/tokens/multiplier-history.ts'
+
+const logChange = (block: number, logIndex: number, change: Partial<MultiplierChange>): MultiplierChange => ({
+  block,
+  logIndex,
+  key: `${block}-${logIndex}`,
+  source: 'log',
+  phase: 'effective',
+  from: null,
+  to: '1',
+  effectiveAt: null,
+  timestamp: block * 10,
+  isApplied: false,
+  ...change,
+})
+const reportedChange = (block: number, source: 'list' | 'call', to: string | null): MultiplierChange =>
+  logChange(block, 999, { key: null, source, to, timestamp: null })
+const positionAt = (block: number, logIndex = 0) => ({ block, logIndex, timestamp: block * 10 })
+const multiplierFrom = (base: string | null, ...changes: readonly MultiplierChange[]): MultiplierHistory =>
+  changes.reduce<MultiplierHistory>(
+    (history, change) => (change.source === 'log' ? addLogChange : addReportedChange)(history, change),
+    newMultiplierHistory(base),
+  )
+const unread = (from: number, to: number) => ({ from, to })
+const valueAt = (history: MultiplierHistory, block: number, logIndex = 0) =>
+  multiplierAt(history, positionAt(block, logIndex)).value
+
+describe('a multiplier', () => {
+  it('has the old value before a change and the new one after it', () => {
+    const history = multiplierFrom('1', logChange(5, 3, { from: '1', to: '2' }))
+    expect([valueAt(history, 4, 9), valueAt(history, 5, 2), valueAt(history, 5, 3), valueAt(history, 5, 4)]).toEqual([
+      '1',
+      '1',
+      '1',
+      '2',
+    ])
+    expect(currentMultiplier(history)).toEqual({ value: '2', source: 'log', scheduled: null })
+  })
+
+  it('applies changes in the order of the chain, not of arrival', () => {
+    const changes = [logChange(5, 1, { to: '2' }), logChange(7, 0, { to: '3' }), logChange(7, 4, { to: '4' })]
+    fc.assert(
+      fc.property(fc.shuffledSubarray(changes, { minLength: 3 }), (mixed) => {
+        expect(multiplierFrom('1', ...mixed)).toEqual(multiplierFrom('1', ...changes))
+      }),
+    )
+  })
+
+  it('drops a change that its sealed block does not contain', () => {
+    const history = multiplierFrom('1', logChange(5, 1, { to: '2' }), logChange(6, 1, { to: '3' }))
+    expect(currentMultiplier(dropUnsealedMultiplierChanges(history, 6, new Set())).value).toBe('2')
+    expect(dropUnsealedMultiplierChanges(history, 6, new Set(['6-1']))).toBe(history)
+  })
+
+  it('takes the exact value before the first log from that log', () => {
+    const history = multiplierFrom('1.0005379395763694', logChange(5, 1, { from: '1.000537939576369481', to: '2' }))
+    expect(valueAt(history, 4)).toBe('1.000537939576369481')
+  })
+
+  it('takes all digits from the contract, also for the time before the call where the list has the same number', () => {
+    const history = multiplierFrom('1.0005379395763694', reportedChange(5, 'call', '1.000537939576369481'))
+    expect(valueAt(history, 4)).toBe('1.000537939576369481')
+    expect(currentMultiplier(history)).toMatchObject({ value: '1.000537939576369481', source: 'call' })
+    expect(valueAt(multiplierFrom('1', reportedChange(5, 'call', '4')), 4)).toBe('1')
+  })
+
+  it('keeps the exact value of a log where the list rounds it', () => {
+    const exact = logChange(5, 1, { from: '1', to: '1.000537939576369481' })
+    expect(currentMultiplier(multiplierFrom('1', exact, reportedChange(6, 'list', '1.0005379395763694')))).toMatchObject({
+      value: '1.000537939576369481',
+      source: 'log',
+    })
+    expect(currentMultiplier(multiplierFrom('1', exact, reportedChange(6, 'list', '2')))).toMatchObject({
+      value: '2',
+      source: 'list',
+    })
+  })
+
+  it.each(['1.0005379395763694', '1.0005379395763696'])('equals %s, to which the list may round it', (double) => {
+    expect(isSameDouble('1.000537939576369481', double)).toBe(true)
+    expect(isSameDouble(double, '1.000537939576369481')).toBe(true)
+    expect(isSameDouble('1.00053793957636', double)).toBe(false)
+    expect(isSameDouble('1.00053793957636948112345', double)).toBe(true)
+  })
+
+  it('changes with the log where the list was ahead of it', () => {
+    const ahead = multiplierFrom('1', reportedChange(4, 'list', '2'))
+    expect(valueAt(ahead, 5, 0)).toBe('2')
+    const history = addLogChange(ahead, logChange(5, 3, { from: '1', to: '2' }))
+    expect([valueAt(history, 5, 0), valueAt(history, 5, 4)]).toEqual(['1', '2'])
+  })
+
+  it('keeps its value before unread blocks, in spite of a log after them', () => {
+    const gap = addHole(multiplierFrom('1', logChange(2, 0, { from: '1', to: '1.5' })), unread(8, 10))
+    const history = addLogChange(gap, logChange(12, 0, { from: '3', to: '4' }))
+    expect([2, 9, 10, 11, 13].map((block) => valueAt(history, block))).toEqual(['1', '1.5', '1.5', '3', '4'])
+    const first = addLogChange(addHole(multiplierFrom('1'), unread(8, 10)), logChange(12, 0, { from: '3', to: '4' }))
+    expect([9, 11, 13].map((block) => valueAt(first, block))).toEqual(['1', '3', '4'])
+    expect(addLogChange(first, logChange(14, 0, { from: '4', to: '5' })).changes.length).toBe(3)
+    expect(addHole(multiplierFrom('1', logChange(12, 0, { from: '3', to: '4' })), unread(8, 10))).toEqual(first)
+    const twoHoles = addHole(addHole(multiplierFrom('1', logChange(12, 0, { from: '3', to: '4' })), unread(5, 5)), unread(10, 10))
+    expect([5, 6, 10, 11].map((block) => valueAt(twoHoles, block))).toEqual(['1', '1', '1', '3'])
+    const latePart = addLogChange(twoHoles, logChange(11, 0, { from: '1', to: '3' }))
+    expect([10, 11, 12].map((block) => valueAt(latePart, block))).toEqual(['1', '1', '3'])
+  })
+
+  it('keeps its value before unread blocks, in spite of a log between them', () => {
+    const gap = addHole(addHole(multiplierFrom('1'), unread(11, 11)), unread(13, 13))
+    const history = addLogChange(gap, logChange(12, 0, { from: '3', to: '4' }))
+    expect([2, 10, 13].map((block) => valueAt(history, block))).toEqual(['1', '1', '4'])
+  })
+
+  it('is not derived from a log where an earlier one after unread blocks arrives later, with or without its previous value', () => {
+    const gap = addLogChange(addHole(multiplierFrom('1'), unread(8, 10)), logChange(12, 0, { from: '3', to: '4' }))
+    expect([11, 13].map((block) => valueAt(gap, block))).toEqual(['3', '4'])
+    for (const from of [null, '1']) {
+      const history = addLogChange(gap, logChange(11, 5, { from, to: '3' }))
+      expect([11, 12, 13].map((block) => valueAt(history, block))).toEqual(['1', '3', '4'])
+    }
+    const cancelled = addLogChange(gap, logChange(11, 5, { phase: 'cancelled', from: null, to: '2', effectiveAt: 130 }))
+    expect(valueAt(cancelled, 12)).toBe('3')
+  })
+
+  it('is no longer derived from a log after unread blocks that is not sealed', () => {
+    const derived = addHole(multiplierFrom('1', logChange(12, 0, { from: '3', to: '4' })), unread(8, 10))
+    const later = addLogChange(addHole(derived, unread(20, 20)), logChange(25, 0, { from: '4', to: '5' }))
+    expect([11, 13].map((block) => valueAt(later, block))).toEqual(['3', '4'])
+    const history = dropUnsealedMultiplierChanges(later, 12, new Set())
+    expect([11, 13, 26].map((block) => valueAt(history, block))).toEqual(['1', '1', '5'])
+    const called = multiplierFrom('1', reportedChange(10, 'call', '3'), logChange(12, 0, { from: '3', to: '4' }))
+    expect(valueAt(dropUnsealedMultiplierChanges(called, 12, new Set()), 13)).toBe('3')
+  })
+
+  it('is unknown again if only the list had it and drops it', () => {
+    expect(currentMultiplier(multiplierFrom('1', reportedChange(4, 'list', null)))).toEqual({
+      value: null,
+      source: null,
+      scheduled: null,
+    })
+  })
+
+  it('keeps a bounded number of changes, and folds older ones into the initial value', () => {
+    const many = Array.from({ length: 200 }, (_, block) => logChange(block, 0, { to: String(block + 2) }))
+    const history = multiplierFrom('1', ...many)
+    expect(history.changes.length).toBeLessThanOrEqual(64)
+    expect(currentMultiplier(history).value).toBe('201')
+    expect(valueAt(history, 199)).toBe('200')
+  })
+})
+
+describe('a schedule', () => {
+  const schedule = logChange(5, 1, { phase: 'scheduled', from: '1', to: '2', effectiveAt: 75 })
+  const cancellation = (block: number) => logChange(block, 0, { phase: 'cancelled', to: '2', effectiveAt: 75 })
+  /** Chain time has reached the schedules, and they were published as effective. */
+  const markApplied = (history: MultiplierHistory) => pendingSchedules(history).reduce(markScheduleApplied, history)
+
+  it('counts once it was published, from the first block whose time has reached it', () => {
+    const history = multiplierFrom('1', schedule)
+    expect(valueAt(history, 8)).toBe('1')
+    expect([6, 7, 8].map((block) => valueAt(markApplied(history), block))).toEqual(['1', '1', '2'])
+  })
+
+  it('stays scheduled until it was published as effective', () => {
+    const history = multiplierFrom(null, schedule)
+    expect(currentMultiplier(history)).toEqual({ value: '1', source: 'log', scheduled: schedule })
+    expect(currentMultiplier(markApplied(history))).toEqual({ value: '2', source: 'log', scheduled: null })
+  })
+
+  it('never counts if it is cancelled before its time, and is no longer pending', () => {
+    const history = multiplierFrom('1', schedule, cancellation(6))
+    expect(pendingSchedules(history)).toEqual([])
+    expect(valueAt(markApplied(history), 9)).toBe('1')
+    expect(currentMultiplier(history).scheduled).toBeNull()
+  })
+
+  it('is pending again where its cancellation was not sealed', () => {
+    const history = dropUnsealedMultiplierChanges(multiplierFrom('1', schedule, cancellation(6)), 6, new Set())
+    expect(pendingSchedules(history)).toMatchObject([{ to: '2' }])
+    expect(valueAt(markApplied(history), 9)).toBe('2')
+  })
+
+  it('counts in spite of a cancellation after its time', () => {
+    expect(valueAt(markApplied(multiplierFrom('1', schedule, cancellation(9))), 10)).toBe('2')
+  })
+
+  it('takes no effect before its time where a list with its value comes first', () => {
+    const exact = logChange(5, 1, { phase: 'scheduled', from: '1', to: '2.000000000000000001', effectiveAt: 75 })
+    const history = markScheduleApplied(multiplierFrom('1', exact, reportedChange(5, 'list', '2')), exact)
+    expect([valueAt(history, 7), valueAt(history, 8)]).toEqual(['2', '2.000000000000000001'])
+  })
+
+  it('is replaced by another schedule and by an immediate change', () => {
+    const other = markApplied(multiplierFrom('1', schedule, logChange(6, 0, { phase: 'scheduled', to: '4', effectiveAt: 95 })))
+    expect([valueAt(other, 8), valueAt(other, 10)]).toEqual(['1', '4'])
+    const once = markApplied(multiplierFrom('1', schedule, logChange(6, 0, { to: '3' })))
+    expect([valueAt(once, 7), valueAt(once, 10)]).toEqual(['3', '3'])
+  })
+})
