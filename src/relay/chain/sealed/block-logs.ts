@@ -9,14 +9,14 @@ import { UpstreamError } from '../rpc/upstream-error.ts'
 import type { BackfillRanges } from './backfill-ranges.ts'
 import type { Cursor } from './recent-blocks.ts'
 
-/** A published pre-confirmed log, until the settling of its block confirms or retracts it. */
+/** The key of a published log, which the settling of its block confirms or retracts. */
 export type OpenKey = { readonly key: string; readonly address: Hex; readonly tx: Hex }
 
-/** The ledger's published keys, for settling. */
+/** The published keys in the ledger, which settling compares with the sealed logs. */
 export interface OpenKeys {
-  /** The open keys of a block, or its sealed keys that the ledger still has. */
+  /** Returns the open keys of a block, or its sealed keys if the ledger still has them. */
   at(block: number): readonly OpenKey[]
-  /** Blocks with published keys: open ones, or sealed ones that a reorganisation may have removed. */
+  /** Returns the blocks with open keys, or with sealed keys that a reorg may have removed. */
   publishedBlocksBetween(from: number, to: number): readonly number[]
   /** Blocks with keys that the previous run sealed, in order. */
   readonly sealedInPreviousRun: readonly Cursor[]
@@ -25,14 +25,14 @@ export interface OpenKeys {
 export type SealedBlock = {
   readonly number: number
   readonly hash: Hex
-  /** In seconds. */
+  /** Unix time in seconds; null if the node gave none. */
   readonly timestamp: number | null
   readonly logs: readonly Log[]
-  /** Whose logs were read. */
+  /** The contracts whose logs were read. */
   readonly addresses: readonly Hex[]
   /** `backfill` for a block that was sealed during an outage. */
   readonly via: 'sealed' | 'backfill'
-  /** True if some logs cannot be read. Then a log that `logs` lacks may exist, and a hole was reported before. */
+  /** True if some logs cannot be read. The block may then have logs that `logs` lacks, and a hole was reported before. */
   readonly isPartial?: true
 }
 
@@ -43,7 +43,7 @@ export type SettlementEvent =
       readonly blocks: readonly SealedBlock[]
       /** No block up to this one can have pre-confirmed logs any more. */
       readonly newest: number
-      /** All blocks up to this one are settled. */
+      /** The newest block up to which all blocks are settled or reported as missing. */
       readonly cursor: Cursor
       /** A restart continues after this block. It may be below the cursor, to settle again blocks that may gain logs. */
       readonly restartCursor: Cursor
@@ -55,7 +55,7 @@ export type SettlementEvent =
       readonly cursor: Cursor
       readonly restartCursor: Cursor
     }
-  /** A reorganisation may have removed this block and all above. Unless it is only suspected, they are settled again. */
+  /** A reorg may have replaced the block `from` and all above it. They are settled again unless it is only suspected. */
   | { readonly type: 'reorg'; readonly from: number; readonly isSuspected?: true }
   | { readonly type: 'unreadable'; readonly count: number }
 
@@ -76,11 +76,11 @@ export type BlockReading = Logs & {
   readonly header: SealedHeader
   /** The listed tokens when the read began. */
   readonly listed: readonly Hex[]
-  /** The listed tokens, and unlisted ones with open keys. */
+  /** The tokens whose logs were requested: the listed ones, and unlisted ones with published keys. */
   readonly queried: readonly Hex[]
 }
 
-/** Before a retraction, an endpoint is asked for its chain unless it was asked within this time. */
+/** A chain check is valid for this long. An endpoint with an older check is checked before the relay retracts a log. */
 const CONFIRMED_FOR_MS = 60_000
 
 export class MissingLogsError extends Error {
@@ -92,7 +92,7 @@ export class MissingLogsError extends Error {
   }
 }
 
-/** Reads the logs that settle a block. With `acceptsMissing`, missing logs count as gone, and unreadable logs as lost. */
+/** Reads the logs that settle a block. `acceptsMissing`: missing logs count as gone, and unreadable logs are no failure. */
 export async function readBlock(
   { node, confirmChain, openKeys, addresses, clock, signal }: Omit<SettlementContext, 'warn' | 'emit'>,
   header: SealedHeader,
@@ -103,22 +103,22 @@ export async function readBlock(
   const queried = addressesToQuery(listed, openKeys.at(header.number))
   const answer = await readLogs(node, header, queried, signal)
   if (!acceptsMissing && answer.unreadable > 0) throw new MissingLogsError(header.number, 'has logs that cannot be read')
-  // More keys may have been published during the read, so the ledger is asked again.
+  // The relay may have published more keys during the read, so the ledger is asked again.
   if (!acceptsMissing) await checkMissing(node, header, answer, openKeys.at(header.number), signal)
-  // A node of another chain may answer under this URL.
+  // The answer lacks a published log. The reason may be that a node of another chain answers under this URL now.
   if (isRetracting(answer, openKeys.at(header.number)))
     await confirmChain({ answeredSince, askedAfter: clock.now() - CONFIRMED_FOR_MS })
   return { ...answer, header, listed, queried }
 }
 
-/** Leaves out all logs of a transaction with an unreadable log, which could change their meaning. */
+/** Omits all logs of a transaction with an unreadable log, since the unreadable log could change their meaning. */
 export function settleableLogs({ logs, unreadableTxs }: Logs): Pick<SealedBlock, 'logs' | 'isPartial'> {
   if (!unreadableTxs) return { logs }
   const isWhole = ({ transactionHash }: Log) => !unreadableTxs.has(null) && !unreadableTxs.has(transactionHash)
   return { logs: logs.filter(isWhole), isPartial: true }
 }
 
-/** Reports a hole for each block with unreadable logs, before the block is emitted: its other logs do not tell of the lost ones. */
+/** Reports a hole for each block with unreadable logs, before the block itself: its other logs do not show what is lost. */
 export function reportPartial(blocks: readonly SealedBlock[], ranges: BackfillRanges, emit: SettlementContext['emit']): void {
   for (const { number, isPartial } of blocks)
     if (isPartial) emit({ type: 'hole', blocks: { from: number, to: number }, reason: 'unreadable', ...ranges.cursors() })
@@ -130,14 +130,14 @@ export function addressesToQuery(listed: readonly Hex[], openKeys: readonly Open
   return others.size === 0 ? listed : [...listed, ...others]
 }
 
-/** Fails if the node does not have the block. */
+/** Reads the header of a block. Fails if the node does not have the block. */
 export async function readHeader(node: BlockReader, number: number, signal: AbortSignal): Promise<SealedHeader> {
   const header = await node.header(number, signal)
   if (!isSealed(header) || header.number !== number) throw new UpstreamError('behind', `no block ${number} yet`)
   return header
 }
 
-/** Reads by hash if the node supports it. */
+/** Reads the logs of a block by its hash, or by its number if the node does not support hashes. */
 export async function readLogs(
   node: BlockReader,
   header: SealedHeader,
@@ -152,7 +152,7 @@ export async function readLogs(
   }
 }
 
-/** A lagging node returns no logs for a block that it lacks, so it must also return the header with our hash. */
+/** A lagging node returns no logs for a block that it lacks, so it must also return the header with the expected hash. */
 async function readLogsByNumber(
   node: BlockReader,
   { number, hash }: SealedHeader,
@@ -160,7 +160,7 @@ async function readLogsByNumber(
   signal: AbortSignal,
 ): Promise<Logs> {
   const answer = await node.logsInRange(number, number, addresses, signal).catch((failure: unknown) => {
-    // A range of one block is invalid only above the head of a lagging node.
+    // A node refuses a range of one block as invalid only if the block is above its head, so it lags.
     throw isInvalid(failure) ? new UpstreamError('behind', failure.message) : failure
   })
   const reread = await node.header(number, signal)
@@ -169,14 +169,14 @@ async function readLogsByNumber(
   return answer
 }
 
-/** Whether the block lacks a published log. A block with unreadable logs retracts nothing. */
+/** Whether a published log is retracted because the block lacks it. A block with unreadable logs retracts nothing. */
 function isRetracting({ logs, unreadable }: Logs, published: readonly OpenKey[]): boolean {
   if (unreadable > 0 || published.length === 0) return false
   const found = new Map(logs.map(({ key, address }) => [key, address]))
   return published.some(({ key, address }) => found.get(key) !== address)
 }
 
-/** Logs that the answer lacks are gone if the block lacks their transaction. Otherwise the answer may be of a lagging node. */
+/** Fails unless the logs that the answer lacks are gone, because the block lacks their transactions. A node may lag. */
 async function checkMissing(
   node: BlockReader,
   { number, hash }: SealedHeader,
