@@ -6,15 +6,16 @@ import { limitExceeded } from '../rpc-error.ts'
 export const subscriptionNames = ['pendingLogs', 'logs', 'newHeads'] as const
 export type SubscriptionName = (typeof subscriptionNames)[number]
 
-/** Different filters, and terms in all of them. Each log is matched against each filter. */
+/** Limit of different filters, since each log is matched against each of them. */
 const FILTERS_BOUND = 2_000
+/** Limit of the addresses and topics in all filters. */
 const TERMS_BOUND = 100_000
 
 export type Subscriber = { readonly id: string; notify(notice: SubscriptionNotice): void }
 
-/** One notice for many subscribers. It is encoded once per id. */
+/** One notice for many subscribers. It is encoded once per subscription id. */
 export class SubscriptionNotice {
-  /** Whether it is of a backfill, which may send many at once: a backlog is then not the client's fault. */
+  /** Whether the notice is of backfill, which may send many at once: a backlog is then not the client's fault. */
   readonly isLate: boolean
   readonly #text: string
   readonly #bytes = new Map<string, Buffer>()
@@ -24,7 +25,7 @@ export class SubscriptionNotice {
     this.isLate = isLate
   }
 
-  /** The notification under an id, in the bytes of a transport. */
+  /** Returns the notification for a subscription id, in the bytes of a transport. */
   bytes(id: string, encode: (text: string) => Buffer): Buffer {
     const cached = this.#bytes.get(id)
     if (cached) return cached
@@ -34,18 +35,18 @@ export class SubscriptionNotice {
   }
 }
 
-/** Ids to cache bytes for. Each connection counts its ids from one, so most use the first few. */
+/** Limit of subscription ids whose bytes are cached. Each connection counts its ids from one, so most use the first few. */
 const SHARED_IDS_BOUND = 64
 const NOTICES_PER_STEP = 100
 
 export type Subscription = {
   readonly kind: SubscriptionName
   readonly subscriber: Subscriber
-  /** Logs with a smaller index were sent before it opened. */
+  /** Logs with a smaller index were sent before the subscription opened. */
   readonly firstIndex: number
-  /** Blocks up to this one were sealed before; null if no head was known. */
+  /** Blocks up to this one were sealed before the subscription opened; null if no head was known. */
   head: number | null
-  /** The head before a reorganisation, and the number of logs sent until then. */
+  /** Value of `head` before a reorg lowered it, and the number of logs sent until then; null without a reorg. */
   beforeReorg: { readonly head: number; readonly sentCount: number } | null
 }
 
@@ -85,7 +86,7 @@ export class SubscriberIndex {
     this.#termCount -= group.termCount
   }
 
-  /** Sends a log to every subscription that matches it and passes `isFor`. The notice is made for the first one. */
+  /** Sends a log to every subscription that matches it and passes `isFor`. The notice is made only if there is one. */
   *publishLog(
     kind: SubscriptionName,
     log: Log,
@@ -105,7 +106,7 @@ export class SubscriberIndex {
     }
   }
 
-  /** Makes the blocks from this one new to every subscription, after a reorganisation. */
+  /** Makes the blocks from this one new to every subscription, after a reorg. */
   rollBack(from: number, sentCount: number): void {
     for (const subscription of this.#groupKeyOf.keys()) {
       const { head } = subscription
@@ -138,7 +139,7 @@ export class SubscriberIndex {
 export const countTerms = ({ address, topics }: LogFilter): number =>
   [address ?? []].flat().length + (topics ?? []).flat().filter((topic) => topic !== null).length
 
-/** Equal for every spelling of a filter. */
+/** Returns a key of a filter that is equal for every spelling of it. */
 const groupKeyOf = (kind: SubscriptionName, { address, topics }: LogFilter): string =>
   `${kind} ${JSON.stringify([normalized(address), (topics ?? []).map(normalized)])}`
 
