@@ -16,12 +16,12 @@ export class ChainState {
   pendingCount = 0
   readonly #hashes = new BoundedMap<number, Hex>(RECENT_BLOCKS_BOUND)
 
-  /** The newest block, pending ones included. */
+  /** Number of the newest block, pending ones included; null if none is known. */
   get pending(): number | null {
     return this.head === null ? this.#pending : Math.max(this.head, this.#pending ?? 0)
   }
 
-  /** The known hash of a block; null if a replacement would be unnoticed. */
+  /** Returns the known hash of a block. If it is null, the relay would not notice that a reorg replaces the block. */
   hashOf(number: number): Hex | null {
     return this.#hashes.get(number) ?? null
   }
@@ -72,7 +72,7 @@ export class ChainState {
   #recordBlock(number: number, hash: Hex): void {
     const knownHash = this.#hashes.get(number)
     if (knownHash !== undefined && knownHash !== hash) this.#rollBack(number)
-    // After a reorganisation, settled blocks may be the only news of the head.
+    // After a reorg, settled blocks may be the only news of the head.
     if (this.head !== null && number > this.head) this.#setHead(number)
     this.#hashes.set(number, hash)
   }

@@ -1,13 +1,13 @@
 import { limitExceeded, type RpcError } from './rpc-error.ts'
 
-/** A call that waited longer is refused: its client has probably given up. */
+/** Limit of the wait of a call. A call that waited longer is refused: its client has probably given up. */
 const WAIT_BOUND_MS = 10_000
 
 const queueFull = limitExceeded('too many calls wait for the upstream; come back in a moment', 503)
 
 type QueuedCall = { readonly queuedAt: number; readonly start: () => void; readonly reject: (error: RpcError) => void }
 
-/** Bounds the calls that run and the calls that wait. Clients take turns, whatever their number of calls. */
+/** Limits the calls that run and the calls that wait. Clients take turns, whatever their number of calls. */
 export class FairQueue {
   readonly #bounds: { readonly runningBound: number; readonly queuedBound: number }
   readonly #uptime: () => number
@@ -21,7 +21,7 @@ export class FairQueue {
     this.#uptime = uptime
   }
 
-  /** Runs the call when there is room; throws an `RpcError` if it waited too long. */
+  /** Runs the call when there is room. Throws an `RpcError` if the call waited too long, or if the queue is full. */
   async run<Answer>(call: () => Promise<Answer>, client: string): Promise<Answer> {
     if (this.#running < this.#bounds.runningBound) this.#running += 1
     else await this.#enqueue(client)
@@ -40,7 +40,7 @@ export class FairQueue {
     return new Promise((start, reject) => queue.push({ queuedAt: this.#uptime(), start, reject }))
   }
 
-  /** Refuses the last call of the client with the longest queue, unless that is this client. */
+  /** Refuses the last waiting call of the client with the longest queue, or the new call if that is its own client. */
   #makeRoom(ownQueued: number): void {
     const longest = [...this.#queues.values()].reduce((one, other) => (other.length > one.length ? other : one), [])
     if (longest.length <= ownQueued + 1) throw queueFull

@@ -27,14 +27,15 @@ import { SharedAnswers } from './shared-answers.ts'
 import { Subscriptions } from './subscriptions/subscriptions.ts'
 import { readCall } from './validated-call.ts'
 
-/** Bytes of long answers that clients have not received yet: in total, and of one address. */
+/** Limit of the bytes of all long answers that clients have not received yet. */
 const UNSENT_BOUND_BYTES = 256 * 2 ** 20
+/** Limit of the bytes of long answers that the clients of one address have not received yet. */
 const UNSENT_SHARE_BYTES = 64 * 2 ** 20
 /** Delay before a repeated request for a head that the node does not have yet. */
 const HEAD_RETRY_MS = 50
-/** Weight of all filters of one address: a fixed weight per filter, plus one per term. */
+/** Limit of the weight of all filters of one address: a fixed weight per filter, plus one for each address and topic. */
 const FILTER_WEIGHT_BOUND = 50_000
-/** Random bytes of a subscription id, so that it differs from the ids of earlier processes. */
+/** Number of random bytes in a subscription id, so that it differs from the ids of earlier processes. */
 const ID_PREFIX_BYTES = 12
 const COUNT_NAME = 'rpc'
 const NO_UPSTREAM = 'this process has no upstream (ROLE=edge): set UPSTREAM_RPC_URL, or ask another one'

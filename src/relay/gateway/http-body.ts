@@ -1,13 +1,13 @@
 import type { IncomingMessage } from 'node:http'
 import type { ByteBudget } from '../edge/limits/byte-budget.ts'
 
-/** Bytes of a too large body to read and discard, so that its sender can read the error. */
+/** Limit of the bytes of a too large body that are read and discarded, so that its sender can read the error. */
 const DISCARDED_BOUND_BYTES = 32 * 2 ** 20
 
-/** A body, or the reason for its absence; `gone` if the sender left. */
+/** A body, or the reason for its absence. `gone`: the client has left. */
 export type Body = Buffer | 'too_large' | 'no_room' | 'gone'
 
-/** Reads the body of a request up to a bound. Until it is complete, its bytes count against the client's budget. */
+/** Reads the body of a request up to a limit. Until it is complete, its bytes count against the client's budget. */
 export function readBody(incoming: IncomingMessage, boundBytes: number, budget: ByteBudget, client: string): Promise<Body> {
   return new Promise((resolve) => {
     let chunks: Buffer[] = []

@@ -4,14 +4,14 @@ import type { SharedUsage } from '../edge/limits/shared-usage.ts'
 import { TokenBucket } from '../edge/limits/token-bucket.ts'
 import { BATCH_BOUND } from './rpc-request-parser.ts'
 
-/** Addresses to remember. Beyond it, the one that was idle longest gets a full bucket again. */
+/** Limit of remembered addresses. Beyond it, the one that was idle longest is forgotten, and gets a full bucket again. */
 const ADDRESSES_BOUND = 50_000
 /** Share of the requests that may be eth_getLogs, the costliest method for a node. */
 const LOGS_SHARE = 0.2
 
 type Buckets = { readonly all: TokenBucket; readonly logs: TokenBucket }
 
-/** A bucket holds the requests of this time, and at least a whole batch. */
+/** A full bucket allows as many requests at once as the rate allows in this time, and at least a whole batch. */
 const CAPACITY_SECONDS = 2
 
 /** Limits the requests of each address. Requests for logs also count in a bucket of their own. */
@@ -21,7 +21,7 @@ export class RateLimiter {
   readonly #shared: SharedUsage | null
   readonly #limitsOf: (client: string) => KeyLimits | undefined
 
-  /** `shared` counts the requests of all processes on one port. `limitsOf` has the rate of a client with an API key. */
+  /** `shared` counts the requests to all processes on one port. `limitsOf` returns the rate of a client with an API key. */
   constructor(
     perSecond: number,
     shared: SharedUsage | null = null,
@@ -32,10 +32,7 @@ export class RateLimiter {
     this.#shared = shared
   }
 
-  /**
-   * Counts requests by their methods; false, and none is counted, if they exceed the rate. `prepaid` requests are already
-   * counted, except in the bucket for logs.
-   */
+  /** Counts requests. If they exceed the rate, counts none and returns false. Only the bucket for logs counts `prepaid` ones. */
   take(address: string, methods: readonly string[], now: number, prepaid = 0): boolean {
     if (!this.#shared) return takeFrom(this.#bucketsOf(address, now), methods, now, prepaid)
     return this.#shared.takeRate(address, (at, left) => {

@@ -7,10 +7,10 @@ import { errorCodes, limitExceeded, RpcError } from './rpc-error.ts'
 import { answerBody, type Caller, errorReply, type Reply, type RpcBackend } from './rpc-replies.ts'
 import { decodeText } from './rpc-request-parser.ts'
 
-/** Bytes of one body, of all bodies being read at once, and of one client's. */
 const BODY_BOUND_BYTES = 524_288
+/** Limits of the bytes of all bodies that are being read at once, and of those of one client among them. */
 const [BODIES_BOUND_BYTES, BODIES_PER_CLIENT_BOUND_BYTES] = [64 * 2 ** 20, 16 * 2 ** 20]
-/** Seconds. ethers reads '1' as one millisecond: it retries at once, and soon gives up. It ignores '01' and uses its own delay. */
+/** `Retry-After` in seconds. ethers reads '1' as one millisecond, and soon gives up. It ignores '01' and uses its own delay. */
 const RETRY_AFTER_S = '01'
 
 const tooLarge = new RpcError(errorCodes.invalidRequest, `invalid request: a body has at most ${BODY_BOUND_BYTES} bytes`, 413)
@@ -26,7 +26,7 @@ const HEADERS = {
 type Options = {
   readonly backend: RpcBackend
   readonly rates: RateLimiter
-  /** Bytes of long answers that clients have not received yet. */
+  /** Counts the bytes of long answers that clients have not received yet. */
   readonly unsentBudget: ByteBudget
   readonly addressOf: (incoming: IncomingMessage) => string
   readonly uptime: () => number

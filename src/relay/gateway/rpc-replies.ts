@@ -16,11 +16,11 @@ export type Reply = {
 export type RpcBackend = { readonly answers: SharedAnswers; readonly chainState: ChainState }
 
 export type Caller = {
-  /** The client's name in the queues. */
+  /** The name of the client in the queues of waiting calls. */
   readonly client: string
   /** Counts requests against the rate, except `prepaid` ones; returns for each whether it is allowed. */
   readonly takeRate: (methods: readonly string[], prepaid?: number) => readonly boolean[]
-  /** Whether `runLocal` answers the method, in JSON, instead of the node. */
+  /** Whether the relay answers the method itself, by `runLocal`. */
   readonly isLocal: (method: string) => boolean
   readonly runLocal: (method: string, params: unknown) => string
   /** Reserves bytes for a long result; false if there is no room. */
@@ -31,9 +31,9 @@ export type Caller = {
 
 type Result = Buffer | RpcError
 
-/** A body counts as one request per this length, or by its requests if they are more. */
+/** A body counts as one request per this number of characters, or as the number of its requests if that is higher. */
 const CHARS_PER_REQUEST = 16_384
-/** A result up to this size needs no reservation. */
+/** Limit of a result that needs no reservation of bytes. */
 const SMALL_BOUND_BYTES = 65_536
 const OPEN_BRACKET = Buffer.from('[')
 const COMMA = Buffer.from(',')
@@ -46,10 +46,7 @@ const batchTooLarge = new RpcError(
 )
 const noCapacity = limitExceeded('too many long answers are under way; come back in a moment', 503)
 
-/**
- * Answers a body. Local calls run in the synchronous step that calls `write`, so no notification of a new subscription
- * precedes the answer with its id.
- */
+/** Answers a body. Local calls run in the step that calls `write`, so a subscription notifies only after its id is sent. */
 export async function answerBody(text: string, backend: RpcBackend, caller: Caller, write: (reply: Reply) => void): Promise<void> {
   const prepaid = Math.floor(text.length / CHARS_PER_REQUEST)
   if (prepaid > 0 && caller.takeRate(Array.from({ length: prepaid }, () => '')).includes(false))
@@ -92,7 +89,7 @@ export async function answerBody(text: string, backend: RpcBackend, caller: Call
   )
 }
 
-/** Bounds the long results of a batch together. A result that does not fit becomes an error at once. */
+/** Limits the bytes of all long results of a batch. A result that does not fit becomes an error at once. */
 class BatchBudget {
   #leftBytes = ANSWER_BOUND_BYTES
 
@@ -109,7 +106,7 @@ const reserveFor = (result: Result, caller: Caller): Result =>
 
 const isLong = (result: Result | null): result is Buffer => result instanceof Buffer && result.length > SMALL_BOUND_BYTES
 
-/** Which requests are within the rate. A batch of invalid requests counts as one. */
+/** Returns for each request whether it is within the rate. A batch of invalid requests counts as one request. */
 function allowedRequests(requests: RpcBody['requests'], caller: Caller, prepaid: number): readonly boolean[] {
   if (!requests.every(isInvalidRequest)) {
     const methods = requests.map((request) => (isInvalidRequest(request) ? '' : request.method))
@@ -119,7 +116,7 @@ function allowedRequests(requests: RpcBody['requests'], caller: Caller, prepaid:
   return requests.map(() => isAllowed)
 }
 
-/** The node's answer; null for local calls and for notifications. */
+/** Returns the answer of the node; null for local calls and for notifications. */
 async function callNode(
   request: ClientRequest | InvalidRequest,
   { answers, chainState }: RpcBackend,
@@ -157,11 +154,11 @@ function encodeResponse({ id }: ClientRequest | InvalidRequest, result: Result, 
   return [Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":`), result, CLOSE_BRACE]
 }
 
-/** Without an HTTP status, the code reports that a method is refused. */
+/** An answer without an HTTP status of its own reports by the error code that a method is refused. */
 const withoutStatus = (error: RpcError): RpcError =>
   error.status === 403 ? new RpcError(errorCodes.methodNotFound, error.message, error.status, error.data) : error
 
-/** The answer to a body without a readable id. */
+/** Returns the answer to a body without a readable id. */
 export const errorReply = (error: RpcError): Reply => ({
   status: error.status,
   chunks: [encodeError(null, error)],

@@ -2,9 +2,9 @@ import { isUtf8 } from 'node:buffer'
 import { parseJson } from '../../lib/json.ts'
 import { errorCodes, RpcError } from './rpc-error.ts'
 
-/** Requests that one batch may contain. ethers sends up to this number by default. */
+/** Limit of requests in one batch. ethers sends batches of up to this number by default. */
 export const BATCH_BOUND = 100
-/** Up to this length, each request of a too long batch gets its own error: client libraries expect one per id. */
+/** Limit of a refused batch whose requests get an error each: client libraries expect one answer per id. */
 const REFUSED_BATCH_BOUND = 1_000
 
 /** A request. `id` is JSON text, or null for a notification, which gets no answer. */
@@ -60,10 +60,7 @@ const idIn = (body: unknown): unknown => (typeof body === 'object' && body !== n
 const mayLosePrecision = /"id"\s*:\s*-?\d*[.eE]|\\u00/
 const numberToken = /-?\d[-+.\deE]*/y
 
-/**
- * The numeric ids of a body's requests, in the client's own digits: a double would change a number that it cannot hold.
- * The text is valid JSON of any depth.
- */
+/** Returns the numeric ids of requests in the client's own digits: a double would change a number that it cannot hold. */
 function readIdTexts(requests: readonly unknown[], text: string): readonly (string | undefined)[] {
   const numbers = requests.map(idIn).filter((id) => typeof id === 'number')
   if (numbers.length === 0 || (numbers.every(Number.isSafeInteger) && !mayLosePrecision.test(text))) return []
@@ -94,7 +91,7 @@ function readIdTexts(requests: readonly unknown[], text: string): readonly (stri
   return ids
 }
 
-/** The end of the string that begins here: after the first quote with an even number of backslashes before it. */
+/** Returns the end of the string that begins at `start`: after a quote with an even number of backslashes before it. */
 function endOfString(text: string, start: number): number {
   for (let quote = text.indexOf('"', start + 1); ; quote = text.indexOf('"', quote + 1)) {
     let backslashes = 0

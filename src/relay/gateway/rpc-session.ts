@@ -8,18 +8,20 @@ import { answerBody, type Caller, type Reply, type RpcBackend } from './rpc-repl
 import type { SubscriptionNotice } from './subscriptions/subscription-notice.ts'
 import type { Subscriptions } from './subscriptions/subscriptions.ts'
 
-/** Messages being answered at once, and characters of waiting messages. The relay stops reading while messages wait. */
+/** Limit of messages of one connection that are answered at once. */
 const IN_PROGRESS_BOUND = 16
+/** Limit of the characters of waiting messages. The relay stops reading the connection while messages wait. */
 const QUEUE_BOUND_CHARS = 524_288
 const SUBSCRIPTIONS_BOUND = 100
-/** Weight of a filter beside its terms. A filter without terms has no weight. */
+/** Weight of a filter in addition to one for each address and topic. A filter without any has no weight. */
 const FILTER_WEIGHT = 50
-/** Requests in a row that may be over the rate. After them the connection is closed. */
+/** Limit of requests in a row that exceed the rate. Beyond it, the connection is closed. */
 const OVER_RATE_BOUND = 1_000
-/** A subscriber cannot resume, so a burst may exceed the backlog bound up to this time and size. */
+/** Time for which a burst may exceed the limit of the backlog, since a disconnected subscriber cannot resume. */
 const BURST_BOUND_MS = 1_000
+/** Limit of the backlog during a burst, unless `maxBacklogBytes` is higher. */
 const BURST_BOUND_BYTES = 8 * 2 ** 20
-/** A client with a backlog is disconnected if it reads nothing for this time. */
+/** Limit of the time in which a client with a backlog reads nothing. Beyond it, the client is disconnected. */
 const STALLED_BOUND_MS = 60_000
 
 export type RpcSessionContext = {
@@ -27,7 +29,7 @@ export type RpcSessionContext = {
   readonly subscriptions: Subscriptions
   readonly rates: RateLimiter
   readonly filterBudget: ByteBudget
-  /** Bytes of long answers that clients have not received yet. */
+  /** Counts the bytes of long answers that clients have not received yet. */
   readonly unsentBudget: ByteBudget
   readonly maxBacklogBytes: number
   readonly uptime: () => number
@@ -40,7 +42,7 @@ export class RpcSession {
   readonly #context: RpcSessionContext
   readonly #webSocket: ServerWebSocket
   readonly #outlet: WebSocketOutlet
-  /** Called once, as soon as the connection is going to end. */
+  /** Called once, as soon as the session ends. */
   readonly #onEnd: (reason: CloseReason | 'client') => void
   readonly #queue: string[] = []
   #queuedChars = 0
@@ -50,9 +52,9 @@ export class RpcSession {
   #overRateCount = 0
   #isClosed = false
   #drainPromise: Promise<void> | null = null
-  /** Bytes up to this position of the output are not overdue: a client may read a long answer slowly. */
+  /** Position in the output up to which bytes are never overdue: a client may read a long answer slowly. */
   #graceUpTo = 0
-  /** Start of the time in which the client has had too many overdue bytes. */
+  /** Time since which the client has had too many overdue bytes; null if it has not. */
   #behindSince: number | null = null
   #lastTakenBytes = 0
   #progressedAt: number
@@ -131,7 +133,7 @@ export class RpcSession {
     const isQueued = this.#queue.length > 0
     if (isQueued && !this.#webSocket.isPaused) this.#webSocket.pause()
     if (!isQueued && this.#webSocket.isPaused) this.#webSocket.resume()
-    // Without an answer in progress, the session continues when the backlog is sent.
+    // No answer in progress would start the next one, so the session continues when the backlog is sent.
     if (isQueued && this.#inProgress === 0) void this.#drained.then(() => this.#answerNext())
   }
 
@@ -191,7 +193,7 @@ export class RpcSession {
 
   #notify(id: string, notice: SubscriptionNotice): void {
     if (this.#isClosed) return
-    // Bytes of this turn cannot be sent yet, so only the first write of a turn checks.
+    // No bytes are sent before the end of the turn of the event loop, so only the first write of a turn is checked.
     if (this.#outlet.cork() && this.#isTooSlow()) return this.close('too_slow')
     this.#outlet.write(notice.bytes(id, encodeFrame))
     const { takenBytes, backlog } = this.#outlet

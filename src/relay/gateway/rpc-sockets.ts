@@ -8,10 +8,10 @@ import { type ServerWebSocket, WebSocketOutlet } from '../edge/transport/websock
 import { decodeText } from './rpc-request-parser.ts'
 import { RpcSession, type RpcSessionContext } from './rpc-session.ts'
 
-/** Bounds of one message: its bytes and its packets. */
 export const RPC_MESSAGE_BOUND_BYTES = 131_072
+/** Limit of the pieces in which the bytes of one message may arrive. */
 export const RPC_CHUNKS_BOUND = 1_024
-/** Sessions to ping in one turn of the event loop. */
+/** Limit of sessions that are pinged in one turn of the event loop. */
 const HEARTBEATS_PER_TURN = 250
 /** The WebSocket code for a client that may reconnect. */
 const TRY_AGAIN_LATER = 1_013

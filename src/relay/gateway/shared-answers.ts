@@ -11,20 +11,20 @@ import { errorCodes, limitExceeded, RpcError } from './rpc-error.ts'
 import { UpstreamQuota } from './upstream-quota.ts'
 import type { ValidatedCall } from './validated-call.ts'
 
-/** Within this distance of the head, another node behind one name may lack the last blocks of a range. */
+/** Distance from the head within which another node behind the load balancer may lack the last blocks of a range. */
 const LATEST_BLOCKS = 8
-/** Within this distance of the head, a block without a known hash may be replaced unnoticed. */
+/** Distance from the head within which a reorg may replace a block. It is unnoticed if the hash of the block is unknown. */
 const RECENT_BLOCKS = 64
-/** An empty answer is trusted only below the safe block or this far below the head: a lagging node also answers empty. */
+/** An empty answer is trusted only up to the `safe` block or this far below the head: a lagging node also answers empty. */
 const FINAL_DEPTH_BLOCKS = 1_024
-/** Calls that run and that wait: of clients, by the speed of the method, and of the relay for all subscribers. */
+/** Limits of calls that run and that wait. Calls of clients are `quick` or `slow`, those of the relay itself `internal`. */
 const queueBounds = {
   quick: { runningBound: 16, queuedBound: 500 },
   slow: { runningBound: 8, queuedBound: 100 },
   internal: { runningBound: 8, queuedBound: 100 },
 }
 
-/** The answers of a node that has nothing, or that does not have it yet. */
+/** Matches the answer of a node that has no such value, or does not have it yet. */
 const emptyResult = /^(null|\[\]|"0x0*")$/
 const EMPTY_RESULT_BOUND_BYTES = 68
 const FORBIDDEN_STATUS = 403
@@ -58,7 +58,7 @@ export class SharedAnswers {
     this.#queues = { quick: openQueue('quick'), slow: openQueue('slow'), internal: openQueue('internal') }
   }
 
-  /** The result in JSON; throws an `RpcError` if there is none. */
+  /** Returns the result in JSON; throws an `RpcError` if there is none. */
   answer(call: ValidatedCall, client = ''): Buffer | Promise<Buffer> {
     return this.#answer(call, () => this.#requestForClient(call, client))
   }
@@ -115,7 +115,7 @@ export class SharedAnswers {
     return scope.at === 'chain' || isOld ? 'sealed' : 'head'
   }
 
-  /** The validity of the answer to a call that was made at this head; null if it must not be cached. */
+  /** Returns the validity of an answer that was requested at this head; null if the answer must not be cached. */
   #validityOf({ method, scope }: ValidatedCall, result: Buffer, head: number | null): Validity | null {
     switch (scope.at) {
       case 'pending':
@@ -125,7 +125,7 @@ export class SharedAnswers {
       case 'chain':
         return 'sealed'
       case 'hash':
-        // The node may receive the block in a moment.
+        // A node without the block may receive it in a moment.
         return isNull(result) ? null : isEmptyResult(result) ? 'head' : 'sealed'
       case 'number':
         if (head === null || scope.number > head) return null
@@ -135,7 +135,7 @@ export class SharedAnswers {
     }
   }
 
-  /** True if the node had the block and the relay would notice its reorganisation. */
+  /** Whether an answer is valid until a reorg: the node had the block, and the relay would notice its replacement. */
   #isTrusted({ number, several }: { number: number; several: boolean }, result: Buffer, head: number): boolean {
     const { chainState } = this.#options
     if (isEmptyResult(result)) return number <= Math.max(chainState.safe ?? 0, head - FINAL_DEPTH_BLOCKS)
@@ -176,7 +176,7 @@ export class SharedAnswers {
     return this.#upstreamFor(call) === this.#options.forwardReceipts ? this.#receiptsQuota : this.#quota
   }
 
-  /** The upstream's own error, redacted, or an error of the relay if there is none. */
+  /** Returns the error of the upstream, redacted, or an error of the relay if the upstream returned none. */
   #errorFrom({ detail, kind }: UpstreamError): RpcError {
     const { redact } = this.#options
     if (detail) {

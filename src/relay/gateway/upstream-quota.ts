@@ -1,21 +1,20 @@
 import type { UpstreamError } from '../chain/rpc/upstream-error.ts'
 
-/** The codes of providers for too many requests. */
+/** The error codes with which providers complain about too many requests. */
 const OVER_RATE_CODES: ReadonlySet<number> = new Set([-32012, -32016, -32017, -32024])
 const TOO_MANY_STATUS = 429
-/** Share of the recent rate that clients keep after a complaint, and its growth per second. */
+/** Share of the recent rate that clients keep after the provider complains. */
 const THROTTLED_SHARE = 0.5
+/** Growth of the limit in each second without a complaint, as a share of the limit. */
 const GROWTH_PER_SECOND = 0.1
-/** The lowest limit, and the time from the last complaint to the end of the limit. */
+/** Number of calls per second that the limit allows at least. */
 const MIN_PER_SECOND = 5
+/** Time from the last complaint of the provider to the end of the limit. */
 const FORGET_MS = 60_000
-/** Longest pause that a provider can ask for. */
+/** Limit of the pause that a provider can ask for. */
 const PAUSE_BOUND_MS = 5_000
 
-/**
- * Limits the upstream calls of clients after the provider complains: to half the recent rate, then slowly more, because
- * the relay's own calls use the provider's quota too. Before a complaint there is no limit.
- */
+/** Limits upstream calls of clients after the provider complains, since the relay's own calls use the quota of the provider too. */
 export class UpstreamQuota {
   #currentSecond = 0
   #callsThisSecond = 0
@@ -24,7 +23,7 @@ export class UpstreamQuota {
   #throttledAt = Number.NEGATIVE_INFINITY
   #pausedUntil = Number.NEGATIVE_INFINITY
 
-  /** Counts one call; false if it exceeds the limit now. */
+  /** Counts one call; returns false, and counts nothing, if the call exceeds the limit now. */
   take(uptime: number): boolean {
     this.#advanceTo(uptime)
     if (uptime < this.#pausedUntil || this.#callsThisSecond >= this.#limitAt(uptime)) return false
@@ -32,12 +31,12 @@ export class UpstreamQuota {
     return true
   }
 
-  /** Records the error of a call, if it is a complaint about the rate. */
+  /** Lowers the limit if the error is a complaint about the rate. */
   recordError({ kind, detail, retryAfterMs }: UpstreamError, uptime: number): void {
     if (kind !== 'busy') return
     if (detail && detail.status !== TOO_MANY_STATUS && !OVER_RATE_CODES.has(detail.code)) return
     this.#advanceTo(uptime)
-    // Other calls may fail in this second for the same reason.
+    // Several calls may fail in one second for one reason, so only the first complaint in a second lowers the limit.
     if (secondOf(this.#throttledAt) !== this.#currentSecond) {
       const recentCalls = Math.max(this.#callsThisSecond, this.#callsLastSecond)
       this.#limitPerSecond = Math.max(MIN_PER_SECOND, Math.min(recentCalls, this.#limitAt(uptime)) * THROTTLED_SHARE)

@@ -2,14 +2,14 @@ import { type AnyBlock, LOGS_RANGE_BOUND, type Method, methods, type Params } fr
 import type { ChainState } from './chain-state.ts'
 import { errorCodes, invalidParams, RpcError } from './rpc-error.ts'
 
-/** Length of a method's name in an error. */
+/** Limit of the characters of a method's name in an error. */
 const NAME_BOUND_CHARS = 64
 
 /** A validated call to the node. */
 export type ValidatedCall = {
   readonly method: Method
   readonly params: Params<Method>
-  /** Equal for every spelling of the call. */
+  /** Names the call in the cache. It is equal for every spelling of the call. */
   readonly key: string
   readonly scope: CallScope
 }
@@ -18,7 +18,7 @@ export type ValidatedCall = {
 type CallScope =
   | { readonly at: 'pending' }
   | { readonly at: 'head' }
-  /** A sealed block, or a range that ends with it; `several` for a range. */
+  /** A sealed block, or a range that ends with it. `several` is true for a range. */
   | { readonly at: 'number'; readonly number: number; readonly several: boolean }
   | { readonly at: 'hash' }
   | { readonly at: 'chain' }
@@ -62,7 +62,7 @@ function describeIssue(name: Method, params: readonly unknown[], issue: Issue | 
 export const formatPath = (path: readonly PropertyKey[]): string =>
   path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('')
 
-/** The filter for the upstream: a block hash takes precedence over a range, and null fields are omitted. */
+/** Returns the filter for the upstream: a block hash takes precedence over a range, and null fields are omitted. */
 function upstreamFilter({ blockHash, fromBlock, toBlock, ...criteria }: LogsFilter, chainState: ChainState): LogsFilter {
   const blocks = blockHash ? { blockHash } : { fromBlock, toBlock }
   if (!blockHash) checkRange({ fromBlock, toBlock }, chainState)
@@ -78,7 +78,7 @@ function checkRange({ fromBlock, toBlock }: LogsFilter, chainState: ChainState):
   )
 }
 
-/** The current number of a block parameter; null while it is unknown. */
+/** Returns the current number of a block parameter; null while it is unknown. */
 function numberOf(block: string, chainState: ChainState): number | null {
   switch (block) {
     case 'earliest':
@@ -96,7 +96,7 @@ function numberOf(block: string, chainState: ChainState): number | null {
   }
 }
 
-/** Index of the block among each method's params. */
+/** Index of the block among the params of each method that has one. */
 const blockParamIndex: Partial<Record<Method, number>> = {
   eth_getBlockByNumber: 0,
   eth_getBlockReceipts: 0,
@@ -111,7 +111,7 @@ function scopeOf(method: Method, params: readonly unknown[], chainState: ChainSt
   if (method === 'eth_blockNumber') return { at: 'head' }
   if (method === 'eth_getLogs') return scopeOfLogs(params[0] as LogsFilter, chainState)
   const scope = scopeOfBlock(params[blockParamIndex[method] ?? 0] as AnyBlock)
-  // This method takes only a number. A number with as many digits as a hash is above every head.
+  // `eth_getBlockByNumber` takes no hash, and a number with as many digits as a hash is above every head.
   return scope.at === 'hash' && method === 'eth_getBlockByNumber' ? { at: 'head' } : scope
 }
 

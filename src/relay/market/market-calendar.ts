@@ -2,7 +2,7 @@ import { xnysDays } from './xnys-days.ts'
 
 type MarketState = 'pre' | 'open' | 'post' | 'overnight' | 'closed' | 'unknown'
 
-/** The time from one change of the state to the next, in Unix seconds. `reason` names the cause of a closed weekday. */
+/** A period in which the state of the market stays the same, in Unix seconds. `reason` names why a weekday is closed. */
 type Stretch = { readonly state: MarketState; readonly since: number; readonly until: number; readonly reason: string | null }
 
 /** Times are RFC 3339 in UTC with milliseconds. */
@@ -29,14 +29,14 @@ export const openCalendar = (market: 'XNYS' | 'none'): MarketCalendar | null => 
 
 /** The sessions of the New York Stock Exchange by time, with the night sessions of other US markets. */
 export class MarketCalendar {
-  /** The table's first and last second, as the clocks in New York show it. */
+  /** The start of the table of trading days, in the time of New York. `#end` is its end. */
   readonly #begin = secondsOf(xnysDays.first) + BEGIN
   readonly #end = secondsOf(xnysDays.last) + END
   readonly #validFrom = timeInNewYork(this.#begin)
   readonly #validTo = timeInNewYork(this.#end)
   readonly #holidays = namesByDate(xnysDays.holidays)
   readonly #earlyCloses = namesByDate(xnysDays.earlyCloses)
-  /** The last answer, since most questions are about one session. */
+  /** The last answer, since most calls ask about the current session. */
   #current: { readonly stretch: Stretch; readonly session: MarketSession } | null = null
 
   /** @param time Unix time in seconds. @returns One object for all times of a session. */
@@ -53,7 +53,7 @@ export class MarketCalendar {
     return { market: 'XNYS', state, ...bounds, reason, valid_to: textOf(this.#validTo) }
   }
 
-  /** The stretch that contains the time. It is as long as the state lasts, so it may span several closed days. */
+  /** Returns the stretch that contains the time. It is as long as the state lasts, so it may span several closed days. */
   #stretchAt(time: number): Stretch {
     if (time < this.#validFrom) return { state: 'unknown', since: -Infinity, until: this.#validFrom, reason: null }
     if (time >= this.#validTo) return { state: 'unknown', since: this.#validTo, until: Infinity, reason: null }
@@ -80,7 +80,7 @@ export class MarketCalendar {
     return { state: 'closed', since, until, reason }
   }
 
-  /** The part of one trading day at a time. The time and the part's ends are as the clocks in New York show them. */
+  /** Returns the part of a trading day that contains a time. The time and the part are in the time of New York. */
   #partAt(shown: number): Stretch {
     const midnight = Math.floor((shown - BEGIN) / DAY) * DAY
     const [begin, end] = [midnight + BEGIN, midnight + END]
@@ -97,7 +97,7 @@ export class MarketCalendar {
   }
 }
 
-/** Reads a group of `xnysDays`: the name of each date. */
+/** Returns the name of each date in a group of `xnysDays`. */
 export const namesByDate = (days: Readonly<Record<string, string>>): ReadonlyMap<string, string> =>
   new Map(Object.entries(days).flatMap(([name, dates]) => dates.split(/\s+/).map((date) => [date, name] as const)))
 
@@ -124,7 +124,7 @@ function newYorkClock(time: number): number {
   return Date.UTC(year, month - 1, day, hour, minute, second) / 1_000
 }
 
-/** The inverse of `newYorkClock`. Not for 01:00 to 03:00, when the clocks may be changed. */
+/** The inverse of `newYorkClock`. It may be wrong from 01:00 to 03:00, when the clocks can change. */
 function timeInNewYork(shown: number): number {
   const inWinter = shown + STANDARD_OFFSET_SECONDS
   return inWinter - (newYorkClock(inWinter) - shown)

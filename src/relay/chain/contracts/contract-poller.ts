@@ -18,38 +18,38 @@ import {
 export type ContractAnswer =
   | ({ readonly type: 'token' } & TokenContractState)
   | ({ readonly type: 'feed' } & FeedContractState)
-  /** Whether the feed of a token is frozen; null if the registry does not say. */
+  /** Whether the feed of the token is frozen, as the registry contract says; null if that is unknown. */
   | { readonly type: 'oracle'; readonly address: Hex; readonly frozen: boolean | null }
 
 const CHECK_INTERVAL_MS = 1_000
-/** New contracts that are added in one turn of the event loop. */
+/** Limit of new contracts that the poller adds in one turn of the event loop. */
 const CONTRACTS_PER_TURN = 2_500
 const FEED_INTERVAL_MS = 60_000
-/** Least time between two questions to the registry. With many tokens, each one is read at a longer interval. */
+/** With N tokens, the poller asks the registry contract about each token at an interval of at least N times this. */
 const ORACLE_PAUSE_MS = 20
-/** After failures for this long, the registry's last answer counts as unknown. */
+/** After failures for this long, the poller reports that it does not know whether the feed of a token is frozen. */
 const ORACLE_PATIENCE_MS = 60_000
-/** Pause of all reads after a failure. */
+/** Least delay before a failed read is repeated. A failure of the node delays all other reads too. */
 const RETRY_MS = 10_000
-/** Pause of all calls after the node refused them. */
+/** Pause of all contract calls after the node refused one. */
 const REFUSED_MS = 3_600_000
-/** Delay before a contract that returned nothing is read again: the node may lag behind without an error. */
+/** Delay before a contract is read again after an empty or refused answer. A lagging node may answer empty. */
 const EMPTY_CONTRACT_MS = 60_000
 
 type Options = {
   readonly request: RequestFn
   readonly tokens: Observable<readonly Hex[]>
   readonly feeds: Observable<readonly Hex[]>
-  /** The contract that says whether a feed is frozen. */
+  /** The contract that says whether the feed of a token is frozen; null if none is configured. */
   readonly registry: { readonly address: Hex; readonly stocksRefreshMs: number } | null
   readonly head: () => BlockRef | null
-  /** Tokens that were read at this block or above are read again. */
+  /** Emits the first block of a reorg, or 0 after a hole. Tokens that were read at this block or above are read again. */
   readonly refreshFrom: Observable<number>
   readonly clock: SchedulerLike
   readonly warn: (kind: string, detail: unknown) => void
 }
 
-/** Reads the state of tokens and feeds by eth_call, if the node serves it. Nothing waits for these reads. */
+/** Reads the state of token and feed contracts by eth_call, if the node serves it. No update waits for these reads. */
 export const pollContracts = (options: Options): Observable<ContractAnswer> =>
   defer(() => {
     const poller = new ContractPoller(options)
@@ -71,18 +71,18 @@ export const pollContracts = (options: Options): Observable<ContractAnswer> =>
 
 type PolledContract = {
   readonly type: 'token' | 'feed' | 'oracle'
-  /** Address of a token, or of the proxy of a feed. */
+  /** Address of the token, or of the proxy contract of the feed. */
   readonly address: Hex
   dueAt: number
-  /** The block of a read that failed because the node lagged behind. The retry reads the same block. */
+  /** Block of the current read, or of the retry after a node lagged: it reads the token at the same block. Null otherwise. */
   asOf: BlockRef | null
-  /** The block of the last answer, even if that answer did not count. */
+  /** Block of the last answer, even if the poller could not use this answer; null before the first one. */
   readAt: number | null
   answeredAt: number
 }
 
 type PolledType = PolledContract['type']
-/** `wanted` is the newest list of addresses, and `taken` the one that the contracts are of. */
+/** `wanted` is the newest list of addresses. `contracts` has one entry for each address of the list `taken`. */
 type ContractList = { wanted: readonly Hex[]; taken: readonly Hex[]; readonly contracts: Map<Hex, PolledContract> }
 
 const emptyList = (): ContractList => ({ wanted: [], taken: [], contracts: new Map() })
@@ -117,7 +117,7 @@ class ContractPoller {
     }
   }
 
-  /** Reads the due contracts one by one, the longest due first: optional reads must not delay required ones. */
+  /** Reads due contracts one by one, so that these optional reads do not delay required ones. The registry is read last. */
   async #pollDue(emit: (answer: ContractAnswer) => void, signal: AbortSignal): Promise<void> {
     await this.#takeWanted('feed')
     await this.#takeWanted('token')
@@ -140,7 +140,7 @@ class ContractPoller {
     return isWanted && contract.dueAt <= now && this.#backoffUntil <= now
   }
 
-  /** The tokens may be many, so this takes several turns of the event loop. */
+  /** Makes `contracts` match the newest list. A long list takes several turns of the event loop. */
   async #takeWanted(type: PolledType): Promise<void> {
     const list = this.#lists[type]
     const { wanted, contracts } = list
@@ -161,7 +161,7 @@ class ContractPoller {
   }
 
   async #poll(contract: PolledContract, signal: AbortSignal): Promise<ContractAnswer | null> {
-    // A refresh may make the contract due again during the read.
+    // During the read, only a refresh can make the contract due.
     contract.dueAt = Number.POSITIVE_INFINITY
     const read = this.#requestFor(contract.type)
     const request: RequestFn = (method, params) => read(method, params, signal)
@@ -182,11 +182,11 @@ class ContractPoller {
     if (!asOf) return null
     contract.asOf = asOf
     const answer = await readToken(request, contract.address, asOf)
-    // After a refresh during the read the block may be gone, so the contract is read again.
+    // A refresh during the read: a reorg may have replaced the block, so the contract is read again.
     if (contract.dueAt <= this.#options.clock.now()) return null
     contract.asOf = null
     contract.readAt = asOf.number
-    // Settling has not found this reorg yet. In the replaced chain the answer would count from a block below the reorg.
+    // The node has replaced the settled block in a reorg that settling has not found yet, so the answer must not count.
     if (!answer) return this.#postpone(contract, 'contract read of another block', RETRY_MS)
     if (answer.multiplier === null && answer.paused === null) return this.#postpone(contract)
     return { type: 'token', address: contract.address, block: asOf.number, ...answer }
@@ -219,9 +219,9 @@ class ContractPoller {
     const isOracle = contract.type === 'oracle'
     const waitMs = failure.isRefused ? EMPTY_CONTRACT_MS : Math.max(RETRY_MS, failure.retryAfterMs ?? 0)
     this.#scheduleIn(contract, waitMs)
-    // A failure of the registry proves nothing about the node.
+    // A failure of the registry contract proves nothing about the node, so it does not delay other reads.
     if (!isBehind && !isOracle && !failure.isRefused) this.#backoffUntil = this.#options.clock.now() + waitMs
-    // A refusal of all calls was logged before.
+    // A refusal that stops all calls is already logged.
     if (failure !== this.#refusedError)
       this.#options.warn('contract read failed', { type: contract.type, address: contract.address, reason: failure.message })
   }
@@ -230,7 +230,7 @@ class ContractPoller {
     contract.dueAt = Math.min(contract.dueAt, this.#options.clock.now() + ms)
   }
 
-  /** Stops all calls after a refusal. A refusal of the registry does not concern other calls. */
+  /** Returns a request function that fails all calls for a while after the node refused one, unless it was of the registry. */
   #requestFor(type: PolledType): RequestFn {
     const { request, clock } = this.#options
     return async (method, params, signal) => {

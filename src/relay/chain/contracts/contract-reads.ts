@@ -6,10 +6,10 @@ import { ChainReader } from '../rpc/chain-reader.ts'
 import type { RequestFn } from '../rpc/endpoint-pool.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
 
-/** A settled block; the hash is null if it was never read. */
+/** A settled block. The hash is null if the relay never read it. */
 export type BlockRef = { readonly number: number; readonly hash: Hex | null }
 
-/** State of a token's contract at a block. A value is null if the contract lacks the function. */
+/** State of a token's contract at a block. A value is null if the contract lacks the function or schedules no change. */
 export type TokenContractState = {
   readonly address: Hex
   readonly block: number
@@ -18,7 +18,7 @@ export type TokenContractState = {
   readonly paused: readonly number[] | null
 }
 
-/** State of a feed's proxy: its aggregator and the newest round. */
+/** State of the proxy contract of a feed: its current aggregator contract, and the newest round of this aggregator. */
 export type FeedContractState = {
   readonly proxy: Hex
   readonly aggregator: Hex
@@ -30,18 +30,18 @@ export type FeedContractState = {
 type TokenReading = Omit<TokenContractState, 'address' | 'block'>
 type FeedReading = Omit<FeedContractState, 'proxy'>
 
-/** The called functions return less. */
+/** Limit of the hex characters of an answer. The called functions return less. */
 const ANSWER_BOUND_CHARACTERS = 64 * 2 ** 10
-/** The storage slot of a proxy's current phase: the lowest bits are the phase number, and the aggregator is above them. */
+/** Storage slot of a feed's proxy. Its lowest bits are the number of the current phase, and the aggregator is above them. */
 const PHASE_SLOT = '0x2'
 const PHASE_BITS = 16n
 const ADDRESS_BITS = 160n
-/** All feeds in dollars have so many decimals. */
+/** Number of decimals of every feed in dollars. */
 const USD_FEED_DECIMALS = 8
-/** These lower bits of a proxy's round id are the aggregator's round. The phase is above them. */
+/** Number of low bits of a proxy's round id that are the round of the aggregator. The bits above them are the phase. */
 const ROUND_BITS = 64
 
-/** Makes a function that calls a contract, with encoded arguments. It returns null if the contract lacks the method. */
+/** Returns a function that calls this method of a contract. That function returns null if the contract lacks the method. */
 const contractMethod = <Value>(signature: string, decode: (data: Hex) => Value | null) => {
   const selector = toFunctionSelector(signature)
   return async (request: RequestFn, to: Hex, block: Hex | 'latest', words = ''): Promise<Value | null> => {
@@ -52,7 +52,7 @@ const contractMethod = <Value>(signature: string, decode: (data: Hex) => Value |
       if (data === null) throw new UpstreamError('unreadable', 'the answer is not hex data')
       return decode(data)
     } catch (failure) {
-      // A contract without the function reverts, which is an answer too.
+      // A contract without the function reverts the call. This is an answer, and no failure of the node.
       if (failure instanceof UpstreamError && failure.kind === 'reverted') return null
       throw failure
     }
@@ -92,7 +92,7 @@ export async function readFrozen(request: RequestFn, registry: Hex, token: Hex):
   return params?.[1] ?? null
 }
 
-/** Null if the node has another block of this number, and may have answered the calls as of that block. */
+/** Returns null if the node has another block of this number, because its answers may be of that block. */
 export async function readToken(request: RequestFn, address: Hex, { number, hash }: BlockRef): Promise<TokenReading | null> {
   const block = quantity(number)
   const multiplier =
@@ -108,7 +108,7 @@ export async function readToken(request: RequestFn, address: Hex, { number, hash
   return { multiplier, scheduled, paused }
 }
 
-/** Null for a past schedule: a token still returns its last schedule after that took effect. */
+/** Returns null if the schedule has taken effect: a token contract still returns its last schedule then. */
 function scheduledAt(
   { timestamp }: Header,
   schedule: NonNullable<TokenContractState['scheduled']>,
@@ -129,7 +129,7 @@ export async function readFeed(request: RequestFn, proxy: Hex): Promise<FeedRead
   try {
     return await readStoredPhase(request, proxy)
   } catch (failure) {
-    // Some nodes answer every call with a revert, and their storage reads may fail too.
+    // The proxy gave no aggregator, so a failed read of its storage means that there is none.
     if (failure instanceof UpstreamError) return null
     throw failure
   }
@@ -143,7 +143,7 @@ async function readRounds(request: RequestFn, proxy: Hex, aggregator: Hex): Prom
   return { aggregator, phase, decimals, round: data && currentRound(data, phase) }
 }
 
-/** Null before the first round, or if the proxy changed its phase between two calls. */
+/** Returns null before the first round, or if the proxy changed its phase between two calls. */
 function currentRound(
   [proxyRound, answer, _startedAt, updatedAt]: readonly [bigint, bigint, bigint, bigint, bigint],
   phase: number,
@@ -158,7 +158,7 @@ async function readStoredPhase(request: RequestFn, proxy: Hex): Promise<FeedRead
   if (storedWord === null) throw new UpstreamError('unreadable', 'the answer is not a 32-byte word')
   const bits = BigInt(storedWord)
   const aggregator = bits >> PHASE_BITS
-  // Another proxy implementation stores something else there.
+  // A proxy of another implementation stores something else in this slot.
   if (aggregator === 0n || aggregator >> ADDRESS_BITS > 0n) return null
   return {
     aggregator: addressFromWord(toWord(aggregator)),

@@ -19,11 +19,11 @@ import { hostOf } from '../../../lib/http-fetch.ts'
 import type { ChainIdentity } from '../rpc/chain-identity.ts'
 import { LinkError, type LinkSignal, SubscriptionSocket } from './subscription-socket.ts'
 
-/** After this time the link leaves a later URL and tries the first one. */
+/** Time after which a link that uses a later URL of the list tries the first one again. */
 const RETURN_AFTER_MS = 3_600_000
 const BACKOFF = { minMs: 250, maxMs: 30_000, jitter: [0.5, 1], stableMs: 30_000 } as const
 
-/** The addresses to subscribe to, when to retry a subscription, and when to connect to another node. */
+/** The link subscribes to `addresses`, retries its subscriptions at `probes`, and tries the next URL at `reconnects`. */
 export type LinkInputs = {
   readonly addresses: Observable<readonly Hex[]>
   readonly probes: Observable<unknown>
@@ -45,7 +45,7 @@ export const reconnectingLink = (options: Options): Observable<LinkSignal> =>
   defer(() => {
     const { urls, addresses, probes, reconnects, chain, clock, random, warn, onLoss } = options
     let attempts = 0
-    // The wait that one URL asks for does not concern the next one.
+    // A `Retry-After` of one URL must not delay the attempt at another one, so it counts only for a single URL.
     const leastMs = (failure: unknown) => (urls.length === 1 && failure instanceof LinkError ? failure.retryAfterMs : 0)
     return defer(() => {
       const url = urls[attempts % urls.length] ?? ''

@@ -7,38 +7,38 @@ import type { ChainIdentity } from '../rpc/chain-identity.ts'
 import { requestText } from '../rpc/request-text.ts'
 import { classifyHandshake } from '../rpc/upstream-error.ts'
 
-/** Events of one upstream socket. A clean close is a failure too. */
+/** Events of one upstream WebSocket. A clean close counts as a loss, like a failure. */
 export type LinkSignal =
-  /** The node pushes logs of these addresses: pre-confirmed ones, or sealed ones if it refuses the others. */
+  /** The node accepted a subscription to logs of these addresses: `pendingLogs` are pre-confirmed, `logs` are sealed. */
   | { readonly type: 'live'; readonly subscription: 'pendingLogs' | 'logs'; readonly addresses: readonly Hex[] }
-  /** One log, or several that arrived together. */
+  /** `log` is one pushed log, or an array of logs that arrived together. */
   | { readonly type: 'log'; readonly subscription: 'pendingLogs' | 'logs'; readonly log: unknown; readonly receivedAt: number }
-  /** The node refuses pre-confirmed logs of the new list. It may still push those of an earlier list. */
+  /** The node refuses pre-confirmed logs of the new list of addresses. It may still push logs of the previous list. */
   | { readonly type: 'refused' }
   | { readonly type: 'heads_live' }
   | { readonly type: 'head'; readonly header: unknown }
-  /** Messages that are not JSON-RPC. */
+  /** The node sent this number of messages that are not JSON-RPC. */
   | { readonly type: 'unreadable'; readonly count: number }
-  /** The relay leaves this node for the next one. */
+  /** The relay leaves this node, to connect to the next one. */
   | { readonly type: 'left'; readonly what: 'link' }
-  /** `isRefused`: the node answers, but refuses subscriptions. */
+  /** The socket was lost or never opened. `isRefused`: the node answers, but refuses subscriptions. */
   | { readonly type: 'down'; readonly reason: string; readonly isRefused: boolean }
 
 const HANDSHAKE_BOUND_MS = 5_000
-/** After this time, an unanswered chain check is skipped, and an unanswered subscription ends the link. */
+/** Limit of the wait for an answer. Without one, a chain check is skipped, and a subscription to logs ends the socket. */
 const ANSWER_BOUND_MS = 2_000
 const PING_INTERVAL_MS = 10_000
 const PONG_BOUND_MS = 5_000
 const MESSAGE_BOUND_BYTES = 8 * 2 ** 20
-/** A notification may arrive before the answer with its subscription id. So many are kept until then. */
+/** Limit of kept notifications that arrive before the answer with their subscription id. */
 const EARLY_NOTIFICATIONS_BOUND = 2_000
-/** Logs of one read of the socket are emitted together, from at most this many messages. */
+/** Limit of messages of one read of the socket whose logs are emitted as one signal. */
 const UNEMITTED_BOUND = 512
-/** It takes too long to write a longer filter in one turn of the event loop, so its parts are subscribed to one by one. */
+/** Limit of addresses per subscription: to write a longer list would block the event loop for too long. */
 const PART_BOUND_ADDRESSES = 10_000
-/** If a node refuses a long filter, each kind of logs is split into at most this many subscriptions. */
+/** Limit of the subscriptions into which a list of addresses is split after a node refused a longer part of it. */
 const PARTS_BOUND = 16
-/** Ids of replaced subscriptions are kept for a while, since these may still push. */
+/** Limit of known subscription ids. Those of replaced subscriptions are kept, since the node may still push for them. */
 const SUBSCRIPTIONS_BOUND = 8 * PARTS_BOUND
 
 type Options = {
@@ -67,7 +67,7 @@ const Answer = z.union([
 
 type Notification = { readonly subscription: string; readonly result: unknown }
 
-/** Checked without a schema, which takes four times as long: the relay reads each pushed log by this function. */
+/** Reads each pushed log, so it checks the message by hand: a schema takes four times as long. */
 function readNotification(message: unknown): Notification | null {
   if (!isObject(message) || message.method !== 'eth_subscription' || !isObject(message.params)) return null
   const { subscription, result } = message.params
@@ -79,13 +79,13 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
 type LogSubscriptionKind = 'pendingLogs' | 'logs'
 type SubscriptionKind = LogSubscriptionKind | 'newHeads'
 
-/** A subscription in progress: to these addresses, in parts of this size. `nth` counts the attempts. */
+/** A subscription in progress, to `addresses` in parts of `partSize`. A later attempt has a higher `nth`. */
 type Attempt = {
   readonly nth: number
   readonly kind: LogSubscriptionKind
   readonly addresses: readonly Hex[]
   readonly partSize: number
-  /** Ids of the parts that the node has accepted. */
+  /** Subscription ids of the parts that the node has accepted. */
   readonly ids: readonly string[]
 }
 
@@ -93,12 +93,12 @@ type PendingRequest = { readonly onResult: (result: unknown) => void; readonly o
 
 const noAttempt: Pick<Attempt, 'nth' | 'ids'> = { nth: 0, ids: [] }
 
-/** The code is null after a timeout. */
+/** Error of a request. `code` is null if the node did not answer in time. */
 type RequestFailure = { readonly code: number | null; readonly message: string }
 
 const UNKNOWN_METHOD_CODE = -32601
 
-/** One socket, from open to close: checks the chain, subscribes, subscribes again if the tokens change, and pings. */
+/** One WebSocket, from open to close. It checks the chain, subscribes, subscribes again if the tokens change, and pings. */
 export class SubscriptionSocket {
   readonly signals = new Subject<LinkSignal>()
   readonly #options: Options
@@ -110,7 +110,7 @@ export class SubscriptionSocket {
   #earlyNotifications: { subscription: string; result: unknown; receivedAt: number }[] = []
   #addresses: readonly Hex[] = []
   #isReady = false
-  /** The wanted subscriptions, with the ids of the open ones. */
+  /** The kinds of logs to subscribe to, each with the ids of its open subscriptions. */
   readonly #logSubscriptions = new Map<LogSubscriptionKind, Pick<Attempt, 'nth' | 'ids'>>([['pendingLogs', noAttempt]])
   #attemptCount = 0
   #lastId = 0
@@ -142,20 +142,20 @@ export class SubscriptionSocket {
     this.#socket.on('close', (code) => this.#end(`closed with ${code}`))
   }
 
-  /** The previous subscription ends only after the node confirms the new one. */
+  /** Subscribes to these addresses. The previous subscription ends only after the node accepts the new one. */
   setAddresses(addresses: readonly Hex[]): void {
     this.#addresses = addresses
     if (this.#isReady) this.#subscribeToLogs()
   }
 
-  /** Retries pre-confirmed logs, and subscribes to sealed logs too. */
+  /** Subscribes to pre-confirmed logs again, and to sealed logs if the socket is not subscribed to them. */
   retrySubscriptions(): void {
     if (!this.#isReady) return
     this.#subscribe('pendingLogs')
     if (!this.#logSubscriptions.has('logs')) this.#subscribe('logs')
   }
 
-  /** Another node may answer on this socket by now. */
+  /** Asks for the chain id again: behind a load balancer, another node may answer on this socket by now. */
   checkChainAgain(): void {
     if (this.#isReady) this.#checkChain(() => {})
   }
@@ -179,7 +179,7 @@ export class SubscriptionSocket {
         if (mismatch) this.#end(`wrong chain: ${mismatch}`)
         else onRight()
       },
-      // The operator may choose a node without eth_chainId. A node that has the method and fails is not trusted.
+      // A node without eth_chainId, or with a late answer, is accepted. A node that answers with another error is not trusted.
       onError: ({ code, message }) => {
         if (code === null || code === UNKNOWN_METHOD_CODE) onRight()
         else this.#end(`eth_chainId refused: ${code} ${message}`)
@@ -205,7 +205,7 @@ export class SubscriptionSocket {
 
   #subscribe(kind: LogSubscriptionKind): void {
     const addresses = this.#addresses
-    // To a node an empty list means every contract.
+    // An empty list would subscribe to the logs of every contract.
     if (addresses.length === 0) return
     this.#attemptCount += 1
     const partSize = Math.min(addresses.length, PART_BOUND_ADDRESSES)
@@ -235,7 +235,7 @@ export class SubscriptionSocket {
     })
   }
 
-  /** Called once the node has accepted all parts, the last one with `lastId`. Ends the earlier subscriptions. */
+  /** Called when the node has accepted all parts, the last one with the id `lastId`. Ends the previous subscriptions. */
   #replaceSubscriptions({ nth, kind, addresses, ids }: Attempt, lastId: string): void {
     const previous = this.#logSubscriptions.get(kind) ?? noAttempt
     if (previous.nth > nth) return this.#unsubscribe(ids)
@@ -247,11 +247,11 @@ export class SubscriptionSocket {
 
   #reportRefusal(kind: LogSubscriptionKind, failure: RequestFailure): void {
     this.#options.warn(`upstream refuses ${kind}`, failure)
-    // Logs of the previous addresses are better than none.
+    // The previous subscription stays, since logs of the previous addresses are better than none.
     if (kind === 'pendingLogs' && this.#logSubscriptions.get(kind)?.ids.length) return this.signals.next({ type: 'refused' })
     this.#logSubscriptions.delete(kind)
     if (this.#logSubscriptions.size > 0) return
-    // Sealed logs are better than none.
+    // Without pre-confirmed logs, sealed logs are better than none.
     if (kind === 'pendingLogs') this.#subscribe('logs')
     else this.#end(`${kind} refused: ${failure.message}`, true)
   }
@@ -263,7 +263,7 @@ export class SubscriptionSocket {
   #addSubscription(id: unknown, kind: SubscriptionKind): void {
     if (typeof id !== 'string') return this.#end('a subscription was answered without an id')
     this.#kindBySubscription.set(id, kind)
-    // The socket subscribes to newHeads once, so its id has to stay.
+    // The socket subscribes to newHeads only once, so the id of newHeads is never removed.
     const oldest = [...this.#kindBySubscription.keys()].find(
       (subscription) => this.#kindBySubscription.get(subscription) !== 'newHeads',
     )
@@ -300,7 +300,7 @@ export class SubscriptionSocket {
       this.#earlyNotifications.push({ subscription, result, receivedAt })
   }
 
-  /** Most messages push one log. All logs of one read of the socket are handled together. */
+  /** Collects the logs of all messages in one read of the socket, to emit them as one signal. Most messages push one log. */
   #addLog(kind: LogSubscriptionKind, result: unknown, receivedAt: number): void {
     if (this.#unemitted?.kind !== kind || this.#unemitted.results.length === UNEMITTED_BOUND) this.#emitLogs()
     if (!this.#unemitted) {
@@ -333,7 +333,7 @@ export class SubscriptionSocket {
     this.#socket.send(requestText({ jsonrpc: '2.0', id, method, params }))
   }
 
-  /** A half-open connection looks quiet. Only a missing pong reveals it. */
+  /** A connection that was lost without a close looks like a quiet one. Only a missing pong reveals the loss. */
   #startPinging(): void {
     let hasAnswered = true
     this.#socket.on('pong', () => {

@@ -4,13 +4,13 @@ import type { Hex } from '../../../lib/hex.ts'
 
 const WORD_BYTES = 32
 const WORD_DIGITS = 2 * WORD_BYTES
-/** Strings in longer data are not decoded. */
+/** Limit of the data of an event or an answer with strings. Longer data is not decoded. */
 const TEXT_DATA_BOUND_BYTES = 64 * 2 ** 10
-/** A uint8 has this many values, so a longer list repeats some. */
+/** Limit of the elements of a uint8 list: a uint8 has this many values, so a longer list contains a value twice. */
 const LIST_BOUND = 256
-/** The longest data of a type. A list takes an offset, a length, and its elements. */
+/** Limit of the data of each type. A list has a word for its offset, a word for its length, and one for each element. */
 const BOUNDS_BYTES: Readonly<Record<string, number>> = { string: TEXT_DATA_BOUND_BYTES, 'uint8[]': (2 + LIST_BOUND) * WORD_BYTES }
-/** The decoder does not check the range of small integers. */
+/** Highest value of each small integer type, because the decoder of viem does not check the range. */
 const MAX_VALUE: Readonly<Record<string, number>> = { uint8: 0xff, 'uint8[]': 0xff, uint16: 0xffff }
 
 const ADDRESS_PADDING = `0x${'0'.repeat(24)}`
@@ -44,7 +44,7 @@ export function abiDecoder<const Values extends readonly AbiParameter[]>(
   }
 }
 
-/** The frequent events have this data, for which the general decoder takes ten times as long. */
+/** Decodes the data of the most frequent events. The decoder of viem takes ten times as long for it. */
 function decodeUints(data: Hex, count: number): readonly bigint[] | null {
   if (data.length !== '0x'.length + count * WORD_DIGITS) return null
   if (count === 1) return [BigInt(data)]
@@ -53,5 +53,5 @@ function decodeUints(data: Hex, count: number): readonly bigint[] | null {
   )
 }
 
-/** On a long string the decoder is five times slower if it parses the hex itself. */
+/** Parses hex for the decoder of viem, which is five times slower on a long string if it parses the hex itself. */
 const bytesOf = (data: Hex): Uint8Array => Buffer.from(data.slice(2), 'hex')

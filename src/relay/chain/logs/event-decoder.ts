@@ -13,7 +13,7 @@ export type DecodedEvent =
   | { readonly event: 'Paused' | 'Unpaused'; readonly features: readonly number[] }
   | { readonly event: 'MultiplierUpdated'; readonly to: bigint }
   | { readonly event: 'UIMultiplierUpdated'; readonly from: bigint; readonly to: bigint; readonly effectiveAt: bigint }
-  /** The cancelled multiplier, and when it would have taken effect. */
+  /** `to` is the cancelled multiplier, and `effectiveAt` the time at which it would have taken effect. */
   | { readonly event: 'UIMultiplierUpdateCancelled'; readonly to: bigint; readonly effectiveAt: bigint }
   | { readonly event: 'Announcement'; readonly id: string; readonly description: string; readonly uri: string }
   | { readonly event: 'EndAnnouncement'; readonly id: string }
@@ -25,13 +25,13 @@ export type DecodedEvent =
   | { readonly event: 'AnswerUpdated'; readonly answer: bigint; readonly round: bigint; readonly updatedAt: bigint }
   | { readonly event: 'other' }
 
-/** Text from a contract is untrusted, and is cut after so many characters. */
+/** Limits of the characters of texts from a contract. These texts are untrusted, so longer ones are cut. */
 const ID_BOUND = 256
 const NAME_BOUND = 128
 const METADATA_NAME_BOUND = 256
 const TEXT_BOUND = 2_048
 
-/** The indexed values of a log, `0x` beyond the last. */
+/** The indexed values of a log. If it has fewer than three, `0x` stands for each missing one. */
 type Indexed = readonly [Hex, Hex, Hex]
 
 type EventLayout = {
@@ -118,7 +118,7 @@ const layouts: ReadonlyMap<string, EventLayout> = new Map([
   })),
 ])
 
-/** Defines an event whose first values are the indexed ones. */
+/** Defines an event. In its signature, the types of the indexed values precede those of its data. */
 function defineEvent<const Data extends readonly AbiParameter[]>(
   name: string,
   indexed: EventLayout['indexed'],
@@ -134,7 +134,7 @@ function defineEvent<const Data extends readonly AbiParameter[]>(
   return [toEventSelector(`${name}(${types.join()})`), { indexed, decode: decodeAll }]
 }
 
-/** Never cuts a surrogate pair in half. */
+/** Cuts a text to `bound` characters, but never between the two halves of a surrogate pair. */
 function truncate(text: string, bound: number): string {
   const cut = text.slice(0, bound)
   return (text.length > bound && !cut.isWellFormed() ? cut.slice(0, -1) : cut).toWellFormed()

@@ -6,7 +6,7 @@ import type { Log } from './log-parser.ts'
 export type DecodedLog = {
   readonly log: Log
   readonly decoded: DecodedEvent
-  /** The memo that follows a transfer. */
+  /** For a transfer: the memo of the Memo log directly after it; null if there is none. */
   readonly memo: Hex | null
   readonly isSeized: boolean
   /** For an announcement: the keys of the logs between its start and its end, in log order. */
@@ -14,12 +14,12 @@ export type DecodedLog = {
   readonly isClosed: boolean
 }
 
-/** Open announcements of one contract. Beyond this number the oldest counts as never closed. */
+/** Limit of open announcements of one contract in one transaction. Beyond it, the oldest one counts as never closed. */
 const OPEN_BRACKETS_BOUND = 16
 
 type MutableDecodedLog = { -readonly [Name in keyof DecodedLog]: DecodedLog[Name] }
 
-/** Events with a relation to other logs at any distance in their transaction. */
+/** Events that may change the meaning of any other log of their transaction, and not only of the log next to them. */
 const farRelatedEvents: ReadonlySet<DecodedEvent['event']> = new Set([
   'Seized',
   'MultiplierUpdated',
@@ -38,12 +38,12 @@ const NO_KEYS: readonly string[] = []
 
 type UnfoldedLog = Pick<DecodedLog, 'log' | 'decoded'>
 
-/** The result for a log without a relation to another. */
+/** Returns the decoded log of a log whose meaning no other log changes. */
 export function foldAlone({ log, decoded }: UnfoldedLog): DecodedLog {
   return { log, decoded, memo: null, isSeized: false, enclosedKeys: NO_KEYS, isClosed: false }
 }
 
-/** Folds logs in log order. Only logs of one contract in one transaction belong together. A folded log becomes null. */
+/** Folds logs, which are in log order. Only logs of one contract in one transaction belong together. A folded log becomes null. */
 export function foldLogs(logs: readonly UnfoldedLog[]): readonly (DecodedLog | null)[] {
   const drafts: MutableDecodedLog[] = logs.map(foldAlone)
   if (!logs.some(({ decoded }) => isRelated(decoded))) return drafts
@@ -54,7 +54,7 @@ export function foldLogs(logs: readonly UnfoldedLog[]): readonly (DecodedLog | n
   return drafts.map((draft) => (folded.has(draft) ? null : draft))
 }
 
-/** Completes the drafts, and adds those that are part of another to `folded`. */
+/** Folds the logs of one contract in one transaction, and adds those that are folded into another log to `folded`. */
 function foldContractLogs(contractLogs: readonly MutableDecodedLog[], folded: Set<MutableDecodedLog>): void {
   const seizureMatcher = contractLogs.some(({ decoded }) => decoded.event === 'Seized') ? new SeizureMatcher() : null
   const brackets = new AnnouncementBrackets()
@@ -100,7 +100,7 @@ function foldContractLogs(contractLogs: readonly MutableDecodedLog[], folded: Se
       .map(({ log }) => log.key)
 }
 
-/** A schedule never replaces an immediate change, not even one to its value. */
+/** Whether the log schedules a later change. It then never replaces an immediate change, not even one to the same value. */
 const isSchedule = ({ effectiveAt }: { readonly effectiveAt: bigint }, { blockTimestamp }: Log): boolean =>
   blockTimestamp !== null && effectiveAt > blockTimestamp
 
@@ -108,12 +108,12 @@ type TransferFields = { readonly from: Hex; readonly to: Hex; readonly amount: b
 
 const transferKeyOf = ({ from, to, amount }: TransferFields): string => `${from} ${to} ${amount}`
 
-/** Matches each Seized log with the nearest equal transfer before it that is still unmatched, or else with the next one. */
+/** Matches each Seized log with the nearest unmatched equal transfer before it, or else with the next one after it. */
 class SeizureMatcher {
   readonly #unseized = new Map<string, MutableDecodedLog[]>()
   readonly #unmatched = new Map<string, MutableDecodedLog[]>()
 
-  /** Returns the earlier Seized log of this transfer. */
+  /** Returns the unmatched Seized log before this transfer that is equal to it; null if there is none. */
   addTransfer(draft: MutableDecodedLog, transfer: TransferFields): MutableDecodedLog | null {
     const transferKey = transferKeyOf(transfer)
     const seizure = this.#unmatched.get(transferKey)?.shift()
@@ -125,7 +125,7 @@ class SeizureMatcher {
     return seizure
   }
 
-  /** Returns whether an earlier transfer matches. */
+  /** Returns whether a transfer before this Seized log matches it. */
   addSeizure(seizure: MutableDecodedLog, transfer: TransferFields): boolean {
     const transferKey = transferKeyOf(transfer)
     const draft = this.#unseized.get(transferKey)?.pop()

@@ -15,14 +15,14 @@ export type PendingLog = {
   readonly transaction: readonly { readonly log: Log }[]
 }
 
-/** Result of a batch. `repeated` counts the logs that change nothing. */
+/** Result of folding a batch of logs. `repeated` is the number of received logs that changed nothing. */
 type FoldedLogs = { readonly pendingLogs: readonly PendingLog[]; readonly repeated: number }
 
 type SealedLogs = { readonly number: number; readonly hash: Hex; readonly timestamp: number | null; readonly logs: readonly Log[] }
 /** The decoded logs of a sealed block, and the logs that are folded into one of them, both in log order. */
 export type FoldedBlock = { readonly decodedLogs: readonly DecodedLog[]; readonly parts: readonly Log[] }
 
-/** A received log of an unsettled block; `folded` is null while the log is part of another. */
+/** A received log of an unsettled block. `folded` is null while the log is folded into another one. */
 type KnownLog = {
   readonly log: Log
   readonly decoded: DecodedEvent
@@ -32,16 +32,16 @@ type KnownLog = {
   folded: DecodedLog | null
 }
 
-/** The first changed log of each transaction that a batch changes. */
+/** For each transaction that a batch changes, the index of the first log that changed. */
 type ChangedFrom = Map<KnownLog[], number>
 
-/** Beyond this number of logs the oldest block is forgotten. Its settling then folds its logs again. */
+/** Limit of remembered logs. Beyond it, the oldest block is forgotten, and its logs are decoded again when it is settled. */
 const LOGS_BOUND = 100_000
 
 /** Decodes each log once, and folds it with the other known logs of its transaction, until the block is settled. */
 export class LogMemory {
   readonly #blocks = new Map<number, Map<string, KnownLog[]>>()
-  /** Transactions with a log that may be related to a distant one. All others are folded again only from the changed log. */
+  /** Transactions with a log that may change a distant one. Only these are folded again from their first log on. */
   readonly #farRelated = new WeakSet<readonly KnownLog[]>()
   #size = 0
   /** Logs of blocks up to this one are ignored. */
@@ -89,19 +89,19 @@ export class LogMemory {
     for (const block of this.#blocks.keys()) if (block <= settled) this.#forgetBlock(block)
   }
 
-  /** Called after a reorganisation, which may have removed this block and all above it. */
+  /** Called after a reorg that may have replaced this block and all above it. Their logs are accepted again. */
   reopenFrom(block: number): void {
     this.#settled = Math.min(this.#settled, block - 1)
   }
 
-  /** Returns whether the log changes its transaction. */
+  /** Returns whether the log is new, or changes a known log. */
   #add(received: Pick<KnownLog, 'log' | 'via' | 'receivedAt'>, changed: ChangedFrom): boolean {
     const { log, via } = received
     if (log.blockNumber <= this.#settled) return false
     const block = this.#blockOf(log.blockNumber)
     const transaction = block.get(log.transactionHash)
     if (!transaction) {
-      // An array literal reserves no spare room. An empty array that grows reserves room for 17 elements.
+      // An array literal reserves memory for its one element. An empty array that grows reserves memory for 17.
       const first = [knownLogOf(received, true)]
       block.set(log.transactionHash, first)
       this.#noteChange(first, 0, changed)
@@ -111,7 +111,7 @@ export class LogMemory {
     const index = lastIndexUpTo(transaction, log.logIndex)
     const known = transaction[index]
     const isNew = known?.log.logIndex !== log.logIndex
-    // A poll never changes a known log: two nodes behind one URL would replace each other's logs without end.
+    // A polled log never replaces a known one: two nodes behind one URL that disagree would cause a change at each poll.
     if (!isNew && (via !== 'pendingLogs' || isSameLog(known.log, log))) return false
     const added = knownLogOf(received, isNew)
     const at = isNew ? index + 1 : index
@@ -154,7 +154,7 @@ function knownLogOf({ log, via, receivedAt }: Pick<KnownLog, 'log' | 'via' | 're
   return { log, decoded: decodeLog(log), via, receivedAt, isNew, folded: null }
 }
 
-/** A change may also affect a Transfer just before it, which takes the Memo that follows it. */
+/** Returns the index of the first affected log: a Transfer just before the change may gain or lose its Memo. */
 const firstAffected = (transaction: readonly KnownLog[], changedFrom: number): number =>
   transaction[changedFrom - 1]?.decoded.event === 'Transfer' ? changedFrom - 1 : changedFrom
 
@@ -177,7 +177,7 @@ function withBlock(log: Log, blockHash: Hex, timestamp: number | null): Log {
   return { ...log, blockHash, blockTimestamp: log.blockTimestamp ?? timestamp }
 }
 
-/** The last log up to this index, by binary search; -1 if there is none. */
+/** Returns the place of the last log with at most this log index, by binary search; -1 if there is none. */
 function lastIndexUpTo(transaction: readonly KnownLog[], logIndex: number): number {
   let from = 0
   let to = transaction.length

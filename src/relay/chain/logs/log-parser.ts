@@ -2,25 +2,26 @@ import { ADDRESS_CHARS, type Hex, readHex, readQuantity, WORD_CHARS, ZERO_WORD }
 import { NEVER_SECONDS } from '../../../lib/iso-time.ts'
 import { formatKey } from '../../../protocol/fields.ts'
 
-/** A log with more topics, or an answer with more logs, is garbage. */
+/** Number of topics that the EVM allows a log to have. */
 const TOPICS_BOUND = 4
+/** Limit of the logs of one answer. A longer answer counts as unreadable. */
 const LOGS_BOUND = 200_000
 
-/** A log in lower-case hex and numbers, in whatever form the node sent it. */
+/** A log with lower-case hex and parsed numbers, whatever form the node sends. */
 export type Log = {
   readonly key: string
   readonly address: Hex
   readonly topics: readonly Hex[]
   readonly data: Hex
   readonly blockNumber: number
-  /** Null while pre-confirmed. Some nodes send zeros or a partial hash instead, so a hash proves nothing. */
+  /** Null while the log is pre-confirmed. Some nodes send a partial hash then, so a hash does not prove that it is sealed. */
   readonly blockHash: Hex | null
   readonly blockTimestamp: number | null
   readonly transactionHash: Hex
   readonly transactionIndex: number
   readonly logIndex: number
   readonly removed: boolean
-  /** Further fields of the node's log. Most nodes send none. */
+  /** Fields that the node adds to the standard ones. Most nodes add none. */
   readonly more?: Readonly<Record<string, Primitive>>
 }
 
@@ -28,10 +29,10 @@ type Primitive = string | number | boolean | null
 const PRIMITIVE_BOUND_CHARS = 128
 const EXTRA_FIELDS_BOUND = 8
 
-/** `unreadable` counts the logs that cannot be read. Null in `unreadableTxs` is a transaction hash that cannot be read. */
+/** `unreadable` is the number of unreadable logs, `unreadableTxs` their transactions: null if the hash is unreadable too. */
 export type Logs = { readonly logs: readonly Log[]; readonly unreadable: number; readonly unreadableTxs?: ReadonlySet<Hex | null> }
 
-/** Returns the log that was received before with this place in the chain. */
+/** Returns the log that the relay received before for this place in the chain. */
 export type FindLog = (block: number, transaction: string, logIndex: number) => Log | undefined
 
 const findNone: FindLog = () => undefined
@@ -91,7 +92,7 @@ function parseLog(wire: WireRecord, findLog: FindLog): Log | null {
 
 type Content = Pick<Log, 'address' | 'topics' | 'data' | 'transactionHash'>
 
-/** Returns `known` if it has the same strings, which then need no check. */
+/** Returns `known` if its strings equal those of the received log, which then need no check. */
 const knownContent = ({ address, topics, data }: WireRecord, known: Log | undefined): Log | null =>
   known !== undefined &&
   known.address === address &&

@@ -2,7 +2,7 @@ import type { Hex } from '../../../lib/hex.ts'
 
 const sets = new WeakMap<readonly Hex[], ReadonlySet<Hex>>()
 
-/** Makes one set for each list: a list may be long, and a set of it is needed for each sealed block. */
+/** Returns the set of a list, which is made only once: a list may be long, and every sealed block needs its set. */
 export function addressSetOf(addresses: readonly Hex[]): ReadonlySet<Hex> {
   const known = sets.get(addresses)
   if (known) return known

@@ -6,11 +6,11 @@ import { PoolReader, type PoolReadings, unreadable } from './pool-reader.ts'
 
 export type PoolsRead = { readonly type: 'pools' } & PoolReadings
 
-/** Interval between the starts of two batches. All pools that become due within it are read in the next batch. */
+/** Least interval between the starts of two batches. All pools that become due within it are read in the next batch. */
 const READ_INTERVAL_MS = 50
-/** Interval after a batch that read nothing. */
+/** Least interval between the starts of two batches if the first one read no pool. */
 const FAILED_INTERVAL_MS = 1_000
-/** A node that answers for a block further behind the known head lags. */
+/** Limit of the blocks by which an answer may be behind the known head. A node that is further behind lags. */
 const BEHIND_BLOCKS = 2
 const LOGGED_POOLS_BOUND = 10
 
@@ -23,7 +23,7 @@ type Options = {
   readonly warn: (kind: string, detail: unknown) => void
 }
 
-/** Reads the pools that are due, one batch at a time. No movement waits for it. */
+/** Reads the pools that are due, one batch at a time. No movement waits for these reads. */
 export class PoolPoller {
   readonly #options: Options
   readonly #reader: PoolReader
@@ -32,7 +32,7 @@ export class PoolPoller {
   readonly #unreadable = new Set<Pool>()
   readonly #wakeUp = new WakeUp()
   #pools: readonly Pool[] = []
-  /** The lowest block that was replaced while a batch was in flight. */
+  /** The lowest block that a reorg replaced since the current batch was sent; infinite if there is none. */
   #replacedFrom = Number.POSITIVE_INFINITY
 
   constructor(options: Options) {
@@ -54,7 +54,7 @@ export class PoolPoller {
     if (this.#due.size > 0) this.#wakeUp.notify()
   }
 
-  /** Called after a reorganisation from this block. Pools that were read in replaced blocks are due again. */
+  /** Called after a reorg from this block on. Pools that were read in replaced blocks are due again. */
   readAgainFrom(block: number): void {
     this.#replacedFrom = Math.min(this.#replacedFrom, block)
     this.read([...this.#readAt].flatMap(([pool, readAt]) => (readAt >= block ? [pool] : [])))
@@ -86,7 +86,7 @@ export class PoolPoller {
     }
   }
 
-  /** Null if the block was replaced during the read. Then the pools are due again. */
+  /** Returns null, and makes the pools due again, if a reorg replaced the block during the read. */
   async #readDue(due: readonly Pool[], signal: AbortSignal): Promise<PoolsRead | null> {
     const { tag, sealedHead } = this.#options
     const head = sealedHead() ?? 0
@@ -104,7 +104,7 @@ export class PoolPoller {
     return { type: 'pools', ...readings }
   }
 
-  /** Logs a pool that cannot be read once. */
+  /** Remembers which pools are unreadable, and logs a pool only when it becomes unreadable. */
   #record({ block, pools }: PoolReadings): void {
     const failures = new Map<string, string[]>()
     for (const [pool, reading] of pools) {

@@ -15,13 +15,13 @@ export type PoolReading =
     } & PoolState)
   | { readonly kind: 'unreadable'; readonly reason: string }
 
-/** `refused`: only another way may give an answer. `failed`: this way may give an answer later. */
+/** `refused`: only the other way of reading may give an answer. `failed`: a repeat may give one. */
 export type PoolAnswer = PoolReading | { readonly kind: 'refused' | 'failed'; readonly reason: string }
 
 /** Pools are read by calls to the contract, or from its storage. */
 export type ReadingWay = 'call' | 'storage'
 
-/** Known facts about a pool that never change. */
+/** Known properties of a pool that never change. `areTokensRight` is false, and `feeBps` null, until they are known. */
 export type PoolFacts = { readonly areTokensRight: boolean; readonly feeBps: string | null }
 
 type QueryName = 'state' | 'liquidity' | 'token0' | 'token1' | 'fee'
@@ -35,24 +35,26 @@ const SELECTORS = {
   token1: '0xd21220a7',
   fee: '0xddca3f43',
 } as const satisfies Record<QueryName, Hex>
-/** `extsload(bytes32)`, which shows the storage of a v4 manager. */
+/** Selector of `extsload(bytes32)`, which reads the storage of a Uniswap v4 manager. */
 const EXTSLOAD_SELECTOR = '0x1e2eaeaf'
 const V3_SLOTS = { state: '0x0', liquidity: '0x4' } as const
-/** The slot of the mapping of all pools in a v4 manager, and the distance from a pool's first slot to its liquidity. */
+/** Storage slot of the mapping of all pools in a Uniswap v4 manager. */
 const V4_POOLS_SLOT = 6
+/** Distance from the first storage slot of a Uniswap v4 pool to the slot of its liquidity. */
 const V4_LIQUIDITY_OFFSET = 3n
-/** The lowest bits of a stored state are the root of the price. In v4 the fee is above price, tick and protocol fee. */
+/** Number of low bits of a stored pool state that are the square root of the price. */
 const ROOT_BITS = 160
+/** Lowest bit of the fee in the stored state of a Uniswap v4 pool. Below it are price, tick and protocol fee. */
 const V4_FEE_SHIFT = 208n
 const FEE_BITS = 24
 const LIQUIDITY_BITS = 128
-/** Fees are in hundredths of a basis point. */
+/** Number of decimals of a fee in basis points: contracts return fees in hundredths of a basis point. */
 const FEE_SCALE = 2
-/** The called functions return less. */
+/** Limit of the 32-byte words of an answer. The called functions return fewer. */
 const WORDS_BOUND = 16
 const WORD_BYTES = 32
 
-/** The requests about a pool. Slipstream pools cannot be read from storage. */
+/** Returns the requests that read a pool. A Slipstream pool cannot be read from storage. */
 export function poolQueries(pool: Pool, way: ReadingWay, facts: PoolFacts, tag: 'pending' | 'latest'): PoolQueries {
   const account = poolAccount(pool)
   const call = (data: Hex): BatchRequest => ({ method: 'eth_call', params: [{ to: account, data }, tag] })
@@ -74,7 +76,7 @@ export function readPoolAnswers(pool: Pool, way: ReadingWay, facts: PoolFacts, a
     const reason = `pool ${pool.id} trades ${tokens.join(' and ')}, not ${pool.token} and ${pool.currency.address}`
     return { kind: 'unreadable', reason }
   }
-  // Before its tokens are known, a pool must not be read: it may be of other tokens.
+  // While the tokens of a pool are unknown, its price must not be used: the pool may trade other tokens.
   const unread = way === 'call' && pool.kind !== 'uniswap_v4' && !facts.areTokensRight && !tokens
   const failed = unread ? [answers.token0, answers.token1].map(readWord).find(({ kind }) => kind === 'failed') : undefined
   if (failed?.kind === 'failed') return failed
@@ -90,7 +92,7 @@ export function readPoolAnswers(pool: Pool, way: ReadingWay, facts: PoolFacts, a
   return { kind: 'read', sqrtPriceX96, liquidity: liquidity.value, feeBps }
 }
 
-/** The known facts after these answers. The fee of a Slipstream pool may change, so it is no fact. */
+/** Returns the known properties after these answers. The fee of a Slipstream pool may change, so it is not remembered. */
 export function learnFacts(pool: Pool, { areTokensRight, feeBps }: PoolFacts, answers: QueryAnswers): PoolFacts {
   const tokens = tokensOf(answers)
   return {
@@ -118,7 +120,7 @@ type WordAnswer =
   | { readonly kind: 'word'; readonly value: bigint; readonly text: Hex }
   | { readonly kind: 'refused' | 'failed' | 'unreadable'; readonly reason: string }
 
-/** Null if the answer does not consist of whole words, or has too many of them. */
+/** Returns null if the answer does not consist of whole 32-byte words, or is longer than `WORDS_BOUND`. */
 function firstWordOf(answer: unknown): Hex | null {
   const bytes = typeof answer === 'string' ? (answer.length - '0x'.length) / 2 : 0
   if (bytes === 0 || bytes % WORD_BYTES !== 0 || bytes > WORDS_BOUND * WORD_BYTES) return null
@@ -132,14 +134,14 @@ function readWord(answer: BatchAnswer | undefined): WordAnswer {
     const { error } = answer
     return { kind: error.isRefused || error.kind === 'reverted' ? 'refused' : 'failed', reason: error.message }
   }
-  // The contract lacks the function, or does not exist.
+  // An empty answer: the contract lacks the function, or does not exist.
   if (answer.result === '0x') return { kind: 'refused', reason: 'the answer is empty' }
   const text = firstWordOf(answer.result)
   if (text === null) return { kind: 'unreadable', reason: 'the answer is not whole 32-byte words' }
   return { kind: 'word', value: BigInt(text), text }
 }
 
-/** The reason why a pool cannot be read. A refusal takes precedence, since another way of reading may succeed. */
+/** Returns why a pool cannot be read. A refusal takes precedence, since the other way of reading may succeed. */
 function worseOf(...answers: readonly WordAnswer[]): PoolAnswer {
   const reasons = answers.filter((answer) => answer.kind !== 'word')
   const [first] = ['refused', 'failed', 'unreadable'].flatMap((kind) => reasons.filter((reason) => reason.kind === kind))
@@ -156,7 +158,7 @@ function addressOf(answer: BatchAnswer | undefined): Hex | null {
   return word.kind === 'word' && isAddressWord(word.text) ? addressFromWord(word.text) : null
 }
 
-/** Checks the order too: in the other order the price would be the inverse. */
+/** Whether these are the tokens of the pool, in this order: in the other order the price would be the inverse. */
 function areOf(pool: Pool, [first, second]: readonly [Hex, Hex]): boolean {
   const pair = [pool.token, pool.currency.address]
   const [token0, token1] = isToken0(pool) ? pair : pair.reverse()

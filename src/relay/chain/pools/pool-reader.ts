@@ -18,7 +18,7 @@ import {
   readPoolAnswers,
 } from './pool-queries.ts'
 
-/** The hash is null while the block is pre-confirmed. */
+/** The block in which pools were read. Its hash is null while it is pre-confirmed. */
 type ReadingBlock = { readonly number: number; readonly hash: Hex | null; readonly timestamp: number | null }
 
 /** States of pools in one block; the block is null if no pool was read. */
@@ -29,20 +29,20 @@ type Tag = 'pending' | 'latest'
 type Options = { readonly requestBatch: RequestBatchFn; readonly clock: SchedulerLike }
 
 const READING_BOUND_MS = 2_000
-/** Number of repeats of a batch that lacks an answer, or during which the block changed. */
+/** Limit of repeats of a batch that lacks an answer, or during which the block changed. */
 const REPEATS_BOUND = 1
-/** A request that failed would often fail again at once. */
+/** Pause before a batch is repeated. Without a pause, most failed batches fail again. */
 const REPEAT_PAUSE_MS = 150
-/** After calls fail for a pool, it is read from storage for this long. */
+/** After a node refuses the calls for a pool, the pool is read from storage for this long. */
 const STORAGE_MS = 600_000
 const POOLS_BOUND = 1_000
 
-/** Result of one batch. `next` is set if another batch follows: in another way, in the latest block, or a repeat. */
+/** Result of one batch. `next` says how to send another one: read another way, in the latest block, or repeated. */
 type BatchOutcome = { readonly readings: PoolReadings; readonly next: 'way' | 'latest' | 'repeat' | null }
 
 type PoolMemory = { facts: PoolFacts; storageUntil: number }
 
-/** Reads pools, all in one block: the first and the last request of a batch are for the block's header. */
+/** Reads many pools in one block. The first and the last request of a batch show whether the block changed between them. */
 export class PoolReader {
   readonly #options: Options
   readonly #memories = new BoundedMap<Pool, PoolMemory>(POOLS_BOUND)
@@ -51,7 +51,7 @@ export class PoolReader {
     this.#options = options
   }
 
-  /** Sends one batch, or several one after the other. Fails only if the signal is aborted. */
+  /** Reads the pools in one batch, or in several one after the other. Fails only if the signal is aborted. */
   async read(pools: readonly Pool[], tagAtFirst: Tag, signal: AbortSignal): Promise<PoolReadings> {
     const deadline = new AbortController()
     const timer = this.#options.clock.schedule(() => deadline.abort(), READING_BOUND_MS)
@@ -61,7 +61,7 @@ export class PoolReader {
     try {
       for (let repeats = 0; repeats <= REPEATS_BOUND; ) {
         const outcome = await this.#attempt(pools, tag, bounds)
-        // If a repeat reads nothing, the earlier readings stand.
+        // If a repeated batch reads no pool, the readings of the batch before it are returned.
         if (outcome.readings.block || !readings.block) readings = outcome.readings
         if (outcome.next === null) break
         if (outcome.next === 'latest') tag = 'latest'
@@ -80,7 +80,7 @@ export class PoolReader {
 
   async #attempt(pools: readonly Pool[], tag: Tag, signal: AbortSignal): Promise<BatchOutcome> {
     const asked = pools.map((pool) => this.#queriesFor(pool, tag))
-    // The latest block shows whether the pending one is being built.
+    // The header of the latest block shows whether the node is building a pending block on it.
     const headers = tag === 'pending' ? [headerOf(tag), headerOf('latest')] : [headerOf(tag)]
     const batch = [...headers, ...asked.flatMap(({ queries }) => queries.map(([, request]) => request)), headerOf(tag)]
     const answers = await this.#options.requestBatch(batch, signal).catch((failure: unknown) => {
@@ -114,7 +114,7 @@ export class PoolReader {
     return { pool, way, queries: Object.entries(poolQueries(pool, way, facts, tag)) }
   }
 
-  /** Reads the answers about one pool, and remembers facts that need no further request. */
+  /** Reads the answers about one pool, and remembers its properties that need no further request. */
   #readPool(pool: Pool, way: ReadingWay, answers: QueryAnswers): PoolAnswer {
     const memory = this.#memoryOf(pool)
     const answer = readPoolAnswers(pool, way, memory.facts, answers)
@@ -151,7 +151,7 @@ const isSameBlock = (a: Header, b: Header): boolean => a.number === b.number && 
 
 const headerOf = (tag: Tag): BatchRequest => ({ method: 'eth_getBlockByNumber', params: [tag, false] })
 
-/** Null unless the header is the latest block, or is built on it. */
+/** Returns the block of a header; null if it is neither the latest block nor built on the latest one. */
 function blockOf({ number, hash, parentHash, timestamp }: Header, latest: SealedHeader): ReadingBlock | null {
   // Some nodes answer `pending` with the latest block.
   if (hash === latest.hash) return { number: latest.number, hash, timestamp }

@@ -1,10 +1,10 @@
-/** The envelope of an answer lies within this distance of its start and its end. */
+/** Number of bytes at the start and at the end of an answer that contain its JSON-RPC envelope. */
 const MARGIN_BYTES = 256
 
 const prefixPattern = /^\s*\{\s*(?:(?:"jsonrpc"\s*:\s*"2\.0"|"id"\s*:\s*\d{1,15})\s*,\s*)*"result"\s*:\s*/
 const suffixPattern = /\s*(?:,\s*(?:"jsonrpc"\s*:\s*"2\.0"|"id"\s*:\s*\d{1,15})\s*)*\}\s*$/
 
-/** The id of an answer, and the place of its result; null if the envelope has an unexpected form. */
+/** Returns the id of an answer, and the place of its result; null if the envelope has an unexpected form. */
 function envelopeOf(answer: Buffer): { readonly id: number; readonly start: number; readonly end: number } | null {
   const [prefix] = prefixPattern.exec(answer.toString('latin1', 0, MARGIN_BYTES)) ?? []
   const [suffix] = suffixPattern.exec(answer.toString('latin1', Math.max(0, answer.length - MARGIN_BYTES))) ?? []
@@ -13,10 +13,10 @@ function envelopeOf(answer: Buffer): { readonly id: number; readonly start: numb
   return id === undefined ? null : { id: Number(id), start: prefix.length, end: answer.length - suffix.length }
 }
 
-/** The id of an answer, without parsing the result; null if the envelope has an unexpected form. */
+/** Returns the id of an answer without parsing the result; null if the envelope has an unexpected form. */
 export const answerIdOf = (answer: Buffer): number | null => envelopeOf(answer)?.id ?? null
 
-/** Cuts the result out of an answer, since parsing a long one would delay live listeners. Null for an unexpected envelope or id. */
+/** Cuts the result out of an answer, to parse nothing of a long one. Returns null for an unexpected envelope or id. */
 export function sliceResult(answer: Buffer, id: number): Buffer | null {
   const envelope = envelopeOf(answer)
   if (envelope?.id !== id) return null

@@ -4,7 +4,7 @@ import { sliceResult } from './answer-envelope.ts'
 import { UnparsedLogs } from './unparsed-logs.ts'
 import { classify, UpstreamError } from './upstream-error.ts'
 
-/** The result of a longer answer is not parsed as a whole. */
+/** Limit of an answer that is parsed as a whole. From a longer one the result is cut out. */
 const PARSE_BOUND_BYTES = 65_536
 
 const OPEN_BRACKET = '['.charCodeAt(0)
@@ -24,7 +24,7 @@ const Answer = z.union([
   z.object({ id: z.unknown(), result: z.unknown() }),
 ])
 
-/** Throws an `UpstreamError` if the answer is unusable. `id` is that of the request, or of the first one of a batch. */
+/** Reads an answer, or throws an `UpstreamError`. `id` is that of the request, or of the first request of a batch. */
 export type ParseAnswer<T> = (response: Response, body: Buffer, id: number) => T
 
 export const parseResult: ParseAnswer<unknown> = (response, body, id) => {
@@ -51,7 +51,7 @@ export const parseBatch =
   (count: number): ParseAnswer<readonly BatchAnswer[]> =>
   (response, body, firstId) => {
     const items = parseShallowJson(body)
-    // With a single answer the node refuses the batch.
+    // A node that refuses a batch sends a single answer instead of a list.
     if (!Array.isArray(items)) {
       parseResult(response, body, firstId)
       throw new UpstreamError('invalid', 'the answer to a batch is not a list')
@@ -65,7 +65,7 @@ export const parseBatch =
     })
   }
 
-/** Leaves a long list of logs to the caller, who parses it in parts. */
+/** Returns a long list of logs as a `LongList`, which the caller parses in parts. */
 export const parseLogsResult: ParseAnswer<unknown> = (response, body, id) => {
   const list = longResultOf(response, body, id)
   return list?.at(0) === OPEN_BRACKET

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Hex, readHex, readQuantity, WORD_CHARS } from '../../../lib/hex.ts'
 import { NEVER_SECONDS } from '../../../lib/iso-time.ts'
 
-/** A schema for a text of a node that `read` accepts. */
+/** Returns a schema for a text that `read` can parse. The value that `read` returns replaces the text. */
 const fieldOf = <Value>(read: (text: string) => Value | null) =>
   z.string().transform((text, { issues }) => {
     const value = read(text)
@@ -14,16 +14,16 @@ const fieldOf = <Value>(read: (text: string) => Value | null) =>
 export const HexWord = fieldOf((text) => readHex(text, WORD_CHARS))
 const HexQuantity = fieldOf(readQuantity)
 
-/** Unix seconds. An unreadable one becomes null, since it must not cost a block. */
+/** Unix seconds. An unreadable timestamp becomes null, so that the block can still be read. */
 const Timestamp = HexQuantity.refine((seconds) => seconds < NEVER_SECONDS)
   .nullish()
   .catch(null)
   .transform((seconds) => seconds ?? null)
 
-/** Some nodes send whole transactions although only hashes were requested. */
+/** Accepts a whole transaction too, since some nodes send it although only hashes were requested. */
 const TransactionHash = z.union([HexWord, z.object({ hash: HexWord }).transform(({ hash }) => hash)])
 
-/** The used fields of a block header. A pending one may lack number and hash. */
+/** The fields of a block header that the relay uses. The header of a pending block may lack number and hash. */
 export const Header = z.object({
   number: HexQuantity.nullish().transform((number) => number ?? null),
   hash: HexWord.nullish().transform((hash) => hash ?? null),

@@ -4,14 +4,14 @@ import { Subject } from 'rxjs'
 export class ChainIdentity {
   #id: number | null
   readonly #expectedBy: string
-  /** The URLs that last answered with another chain. */
+  /** The URLs whose last chain id was that of another chain. */
   readonly #wrongUrls = new Set<string>()
   #isConfirmed = false
   /** Notified whenever a URL answers with another chain: the nodes behind other connections may have changed too. */
   readonly wrongFound = new Subject<void>()
   readonly #onWrongUrl: () => void
 
-  /** `expectedBy` names the source of the id, for the operator who reads the mismatch. */
+  /** `expectedBy` names the setting or the tape that gives the id, for the operator who reads about a mismatch. */
   constructor(id: number | null, expectedBy: string, onWrongUrl: () => void = () => {}) {
     this.#id = id
     this.#expectedBy = expectedBy
@@ -44,7 +44,7 @@ export class ChainIdentity {
     return mismatch
   }
 
-  /** Returns the reason not to use an endpoint of this chain, or null. */
+  /** Returns the reason not to use an endpoint of this chain, or null. Without an expected chain, this one becomes it. */
   findMismatch(chainId: number): string | null {
     this.#id ??= chainId
     return chainId === this.#id

@@ -6,7 +6,7 @@ import type { RequestFn } from './endpoint-pool.ts'
 import { UnparsedLogs } from './unparsed-logs.ts'
 import { UpstreamError } from './upstream-error.ts'
 
-/** Not every node returns logs in chain order. Sorting also puts logs with one key next to each other. */
+/** Sorts logs in chain order, since not every node returns them so. Logs with one key are then next to each other. */
 const sortLogs = (logs: readonly Log[]): readonly Log[] =>
   logs.toSorted((a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex || Number(a.key > b.key) - Number(a.key < b.key))
 
@@ -14,25 +14,25 @@ const sortLogs = (logs: readonly Log[]): readonly Log[] =>
 export class ChainReader {
   readonly #request: RequestFn
   readonly #findLog: FindLog | undefined
-  /** One less than the shortest list of addresses that a node refused. */
+  /** Limit of addresses per request: one less than the shortest list that a node refused. */
   #addressesBound = Number.POSITIVE_INFINITY
 
-  /** `findLog` finds earlier copies: most sealed logs were received before as pre-confirmed ones. */
+  /** `findLog` finds the pre-confirmed copy of a sealed log, if there is one, so that the two share their strings. */
   constructor(request: RequestFn, findLog?: FindLog) {
     this.#request = request
     this.#findLog = findLog
   }
 
-  /** Null if there is no such block, or if a lagging node does not have it yet. */
+  /** Returns null if there is no such block, or if a lagging node does not have it yet. */
   async header(block: 'latest' | 'pending' | 'safe' | 'finalized' | number, signal?: AbortSignal): Promise<Header | null> {
     if (typeof block !== 'number') return this.#header(block, signal)
     const number = quantity(block)
     return (await this.#header(number, signal)) ?? this.#header(number, signal)
   }
 
-  /** Reads by hash, since a lagging node cannot answer an unknown hash with an empty list. */
+  /** Reads the logs of a block by its hash, since a node that lacks the block cannot answer with an empty list then. */
   logsByHash({ number, hash }: BlockId, addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
-    // A block cannot be split, so the list of contracts is.
+    // A block cannot be split into smaller ranges, so the list of addresses is split.
     return this.#inParts(addresses, true, async (part) => {
       const answer = await this.#logsByHash(hash, part, signal)
       if (answer.logs.some((log) => log.blockHash !== hash || log.blockNumber !== number))
@@ -41,14 +41,14 @@ export class ChainReader {
     })
   }
 
-  /** A range up to `pending` includes pre-confirmed logs. */
+  /** Reads the logs of a range of blocks. A range up to `pending` includes pre-confirmed logs. */
   logsInRange(from: number, to: number | 'pending', addresses: readonly Hex[], signal?: AbortSignal): Promise<Logs> {
     return this.#inParts(addresses, to === 'pending' || from === to, async (part) =>
       checkRange(from, to, await this.#read(await this.#logsAnswer(part, rangeFilter(from, to), signal), signal)),
     )
   }
 
-  /** Reads a range of sealed blocks. Null for a long answer with exactly these counts of logs by block hash: it is not parsed. */
+  /** Reads the logs of a range. Returns null if a long answer, which is not parsed then, has `counts` logs per block hash. */
   async logsIfCountsDiffer(
     counts: ReadonlyMap<Hex, number>,
     from: number,
@@ -67,7 +67,7 @@ export class ChainReader {
     return checkRange(from, to, await this.#read(answer, signal))
   }
 
-  /** Reads all addresses at once, or in halves if the node refuses so many addresses or logs. */
+  /** Reads the logs of all addresses at once, or of each half of the list if the node refuses that many addresses or logs. */
   async #inParts(addresses: readonly Hex[], isIndivisible: boolean, read: (part: readonly Hex[]) => Promise<Logs>): Promise<Logs> {
     try {
       if (addresses.length <= this.#addressesBound) return await read(addresses)
@@ -120,7 +120,7 @@ export class ChainReader {
   }
 
   async #logsAnswer(addresses: readonly Hex[], blockFilter: BlockFilter, signal?: AbortSignal): Promise<unknown> {
-    // To a node an empty list means every contract.
+    // A request with an empty list would return the logs of every contract.
     return addresses.length === 0 ? [] : this.#request('eth_getLogs', [{ address: addresses, ...blockFilter }], signal)
   }
 }
@@ -134,7 +134,7 @@ const rangeFilter = (from: number, to: number | 'pending'): BlockFilter => ({
   toBlock: to === 'pending' ? to : quantity(to),
 })
 
-/** A node may repeat a log. If two logs differ under one key, the answer is refused. */
+/** Fails if two logs with one key differ. A node may return a log twice. */
 function checkKeys(sorted: readonly Log[]): void {
   for (const [index, log] of sorted.entries()) {
     const next = sorted[index + 1]

@@ -17,7 +17,7 @@ export type BatchRequest = { readonly [Q in NodeMethod]: { readonly method: Q; r
 /** Sends several requests to one endpoint, which reads them in this order, and returns the answer of each. */
 export type RequestBatchFn = (requests: readonly BatchRequest[], signal?: AbortSignal) => Promise<readonly BatchAnswer[]>
 
-/** Asks the endpoints that answered since `answeredSince` for their chain, unless asked after `askedAfter`. Fails if one is wrong. */
+/** Fails if an endpoint that answered since `answeredSince` is of another chain. Asks it unless it was asked after `askedAfter`. */
 export type ConfirmChain = (answers: { readonly answeredSince: number; readonly askedAfter: number }) => Promise<void>
 
 /** Forwards one request, and returns the result in the bytes that the node sent. */
@@ -25,18 +25,20 @@ export type RawRequestFn = <M extends Method>(method: M, params: Params<M>, sign
 
 export const REQUEST_TIMEOUT_MS = 5_000
 export const ANSWER_BOUND_BYTES = 16 * 2 ** 20
-/** How long the pool does not use a failed endpoint. */
+/** Limits of the time for which a failed endpoint is not used. This time doubles with each failure in a row. */
 const BACKOFF = { minMs: 250, maxMs: 30_000 }
 const BACKOFF_JITTER = [0.5, 1.5] as const
 const WRONG_CHAIN_BACKOFF_MS = 60_000
-/** Interval between comparisons of the endpoints' heads. A slower answer is ignored: the chain has newer blocks by then. */
+/** Interval between comparisons of the endpoints' heads. */
 const COMPARE_INTERVAL_MS = 10_000
+/** Limit of the wait for a head to compare. A slower answer is ignored, since the chain has newer blocks by then. */
 const COMPARE_BOUND_MS = 1_000
-/** How long an endpoint gets no batch after it refused one. Its requests are then sent one by one, this many in parallel. */
+/** Time for which an endpoint that refused a batch gets single requests instead of batches. */
 const BATCHES_REFUSED_MS = 600_000
+/** Limit of parallel requests to an endpoint that gets single requests instead of batches. */
 const SINGLES_BOUND = 8
 const LAG_BOUND_BLOCKS = 5
-/** How long an endpoint put aside stays last in line. Doubles each time, and resets after it was in line for the maximum. */
+/** Limits of the time for which a bad endpoint is tried last. It doubles each time, unless `maxMs` passed since the last. */
 const ASIDE = { minMs: 60_000, maxMs: 3_600_000 }
 
 type Call = { readonly method: NodeMethod; readonly params: readonly unknown[] }
@@ -53,17 +55,19 @@ type Endpoint = {
   failures: number
   backoffUntil: number
   isChainChecked: boolean
-  /** Time of the last question for its chain that it answered rightly, and of its last answer to any request. */
+  /** Time at which the last successful check of the endpoint's chain began. */
   chainAskedAt: number
+  /** Time of the endpoint's last result, whatever the request. */
   answeredAt: number
-  /** The current question for its chain, in parallel with its other requests. */
+  /** The current check of the endpoint's chain, in parallel with other requests; null if there is none. */
   confirming: Promise<void> | null
-  /** It is last in line until this time, and was put aside so many times in a row. */
+  /** Until this time the endpoint is tried after all others. */
   asideUntil: number
+  /** Number of times in a row that the endpoint was put aside, which means tried after all others. */
   asideTimes: number
-  /** Its batches are sent as single requests until this time. */
+  /** Until this time the endpoint gets single requests instead of batches. */
   batchesRefusedUntil: number
-  /** Its head in the last comparison, if another endpoint had a newer one. */
+  /** Head of the endpoint in the last comparison, if another endpoint had a newer one; null otherwise. */
   headBehind: number | null
 }
 
@@ -73,15 +77,15 @@ type Options = {
   readonly now: () => number
   readonly random: () => number
   readonly warn: (kind: string, detail: unknown) => void
-  /** Decides whether a failure is the endpoint's fault. By default it is, unless it concerns one request. */
+  /** Decides whether a failure is the endpoint's fault. By default, every failure is that does not concern one request only. */
   readonly isEndpointFault?: (error: UpstreamError) => boolean
   /** Called after each request, with the host of its endpoint. */
   readonly onAnswer?: (endpoint: string, seconds: number, failed: UpstreamErrorKind | null) => void
-  /** Connects to an endpoint. By default over HTTP or WebSocket, by the scheme of the URL. */
+  /** Connects to an endpoint; by default over HTTP or WebSocket, as the scheme of the URL says. */
   readonly exchange?: (url: string) => Exchange
 }
 
-/** Tries endpoints in order, and those that lag or hang last. Backs off from failing ones, and refuses those of another chain. */
+/** Sends a request to the first endpoint that works. Tries lagging and hanging ones last, and uses none of another chain. */
 export class EndpointPool {
   readonly #options: Options
   readonly #endpoints: readonly Endpoint[]
@@ -113,7 +117,7 @@ export class EndpointPool {
     await Promise.all(endpoints.map((endpoint) => this.#confirm(endpoint, askedAfter)))
   }
 
-  /** Puts the first endpoint aside: settling does not advance with its answers. */
+  /** Makes the first endpoint the last one for a while. Called if settling does not advance with its answers. */
   readonly leaveEndpoint = (): void => {
     const [first] = this.#inOrder()
     if (first) this.#putAside(first, { reason: 'settling does not advance' })
@@ -127,7 +131,7 @@ export class EndpointPool {
     }, signal)
   }
 
-  /** Asks one endpoint after the other; fails with the error of the last one. */
+  /** Asks one endpoint after the other until one answers. Fails with the error of the last one. */
   async #inTurn<T>(ask: (endpoint: Endpoint) => Promise<T>, signal?: AbortSignal): Promise<T> {
     let lastError = new UpstreamError('unreachable', 'every endpoint failed recently')
     for (const endpoint of this.#inOrder()) {
@@ -147,11 +151,11 @@ export class EndpointPool {
   async #requestFrom<T>(endpoint: Endpoint, request: RpcRequest<T>, signal?: AbortSignal): Promise<T> {
     const isWrong = () => this.#options.chain.isWrong([endpoint.url])
     try {
-      // Another part of the process may have found that it is of another chain.
+      // Another part of the process may have found since the check that the endpoint is of another chain.
       if (!endpoint.isChainChecked || isWrong()) await this.#checkChain(endpoint, signal)
     } catch (failure) {
       signal?.throwIfAborted()
-      // The relay, and no client, sends this request, so a failure is always the endpoint's fault.
+      // The relay itself, and no client, sends the request for the chain id, so its failure is always the endpoint's fault.
       if (failure instanceof UpstreamError) this.#backOff(endpoint, failure)
       throw failure
     }
@@ -175,7 +179,7 @@ export class EndpointPool {
     }
   }
 
-  /** Sends the first request before all others, and the last one after them. Fails only if the first one fails. */
+  /** Sends a batch as single requests: the first before all others, the last after them. Fails only if the first one fails. */
   async #singlesFrom(endpoint: Endpoint, batch: readonly Call[], signal?: AbortSignal): Promise<readonly BatchAnswer[]> {
     const answer = ({ method, params }: Call) =>
       this.#requestFrom(endpoint, { method, params, parse: parseResult }, signal).then(
@@ -194,7 +198,7 @@ export class EndpointPool {
     return answers
   }
 
-  /** Endpoints in the order of their URLs; those put aside follow, and the soonest to return is the first of them. */
+  /** Returns the endpoints in the order of their URLs. Those put aside follow, in the order in which that time ends. */
   #inOrder(): readonly Endpoint[] {
     const now = this.#options.now()
     return this.#endpoints.toSorted((a, b) => Math.max(now, a.asideUntil) - Math.max(now, b.asideUntil))
@@ -216,7 +220,7 @@ export class EndpointPool {
     const { isEndpointFault } = this.#options
     // An endpoint that lacks only a method or a block is not at fault.
     if (isEndpointFault?.(error) ?? !error.isRequestSpecific) this.#backOff(endpoint, error)
-    // After a timeout a cheap request has to succeed before the next request, which may be expensive.
+    // After a timeout, the cheap eth_chainId has to succeed before the next request, which may be expensive.
     else if (isEndpointFault && error.kind === 'unreachable') endpoint.isChainChecked = false
   }
 
@@ -236,14 +240,14 @@ export class EndpointPool {
         const standsStill = head < newest && head === endpoint.headBehind
         endpoint.headBehind = head < newest ? head : null
         if (newest - head > LAG_BOUND_BLOCKS) this.#putAside(endpoint, { reason: 'it lags', head, newest })
-        // A small lag counts only if the endpoint gained no block while another one did.
+        // A small lag counts only if the endpoint was behind at the last comparison too, and has gained no block since.
         else if (standsStill) this.#putAside(endpoint, { reason: 'it stands still', head, newest })
       }
     }
     void Promise.all(endpoints.map((endpoint) => this.#headOf(endpoint))).then(compare)
   }
 
-  /** Null if the endpoint does not answer in time. */
+  /** Returns null if the endpoint fails, or does not answer in time. */
   async #headOf(endpoint: Endpoint): Promise<number | null> {
     const { now } = this.#options
     const requestedAt = now()
@@ -265,9 +269,9 @@ export class EndpointPool {
     this.#options.warn(`upstream ${error.kind}`, { endpoint: hostOf(endpoint.url), message: error.message })
   }
 
-  /** Only an endpoint of another chain rests after this. One that does not name its chain stays in use. */
+  /** Checks the chain of an endpoint. Afterwards only an endpoint of another chain is not used for a while. */
   async #confirm(endpoint: Endpoint, askedAfter: number): Promise<void> {
-    // The current question may have been sent too early.
+    // The current check may have begun before `askedAfter`, so it is awaited and may be repeated.
     await endpoint.confirming?.catch(() => {})
     if (endpoint.chainAskedAt > askedAfter) return
     endpoint.confirming ??= this.#checkChain(endpoint).finally(() => {
@@ -283,12 +287,12 @@ export class EndpointPool {
     }
   }
 
-  /** Repeated after each failure, since another node may now answer under the URL. */
+  /** Checks the chain before the first request and after each failure, since another node may then answer under the URL. */
   async #checkChain(endpoint: Endpoint, signal?: AbortSignal): Promise<void> {
     const askedAt = this.#options.now()
     const request = { method: 'eth_chainId', params: [], parse: parseResult } as const
     const answer = await this.#send(endpoint, request, signal).catch((failure: unknown) => {
-      // The operator may choose a node that serves only the required methods. Its chain cannot be checked.
+      // The operator may choose a node without eth_chainId. Its chain cannot be checked.
       if (failure instanceof UpstreamError && failure.kind === 'unknown_method') return null
       throw failure
     })
@@ -333,14 +337,14 @@ const jsonRpc = ({ method, params }: Call, id: number): JsonRpcRequest => ({ jso
 /** Whether the endpoint takes no batches, or only shorter ones. */
 const isBatchRefusal = ({ kind, isRefused }: UpstreamError): boolean => isRefused || kind === 'too_large'
 
-/** Calls and batches are optional reads. Their failures must not stop the required reads from an endpoint. */
+/** Makes an error concern one request only. Calls and batches are optional reads, whose failure must not stop required ones. */
 const asRequestSpecific = ({ kind, message, retryAfterMs, detail }: UpstreamError): UpstreamError =>
   new UpstreamError(kind, message, retryAfterMs, true, detail)
 
 export function exchangeWith(url: string): Exchange {
   if (!/^wss?:/.test(url)) return (request, signal) => post(url, request, signal)
   const socket = new RequestSocket(url, ANSWER_BOUND_BYTES)
-  // Only HTTP answers have a status of their own.
+  // An answer over a WebSocket has no HTTP status, so each one gets this response, with the status 200.
   const response = new Response()
   return async (payload, signal) => ({ response, body: await socket.exchange(payload, signal) })
 }

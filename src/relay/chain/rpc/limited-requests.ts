@@ -2,13 +2,14 @@ import type { SchedulerLike } from 'rxjs'
 import { wait } from '../../../lib/async-loop.ts'
 import type { RequestFn } from './endpoint-pool.ts'
 
-/** Requests in flight. */
+/** Limit of requests that are sent and not yet answered. */
 export const IN_FLIGHT_BOUND = 10
-/** This many requests start without a delay; the next ones start at this interval. So at most 450 start in any second. */
+/** Number of requests that start without a delay after a pause. */
 export const BURST_BOUND = 50
+/** Interval between the starts of further requests. Together with the burst, at most 450 requests start in any second. */
 export const INTERVAL_MS = 2.5
 
-/** Sends requests in their order, within both limits. The callers limit the number of waiting requests. */
+/** Sends requests in order, within the limits in flight and per second. Each caller limits its waiting requests itself. */
 export function limitedRequests(request: RequestFn, clock: SchedulerLike): RequestFn {
   const waiting: (() => void)[] = []
   let inFlight = 0
@@ -20,7 +21,7 @@ export function limitedRequests(request: RequestFn, clock: SchedulerLike): Reque
     if (nextAt > now) await wait(nextAt - now, clock, signal)
   }
   return async (method, params, signal = new AbortController().signal) => {
-    // A finished request hands its place to the next one.
+    // A finished request gives its place to the next one, so `inFlight` does not change then.
     if (inFlight < IN_FLIGHT_BOUND) inFlight += 1
     else await new Promise<void>((begin) => waiting.push(begin))
     try {

@@ -8,7 +8,7 @@ import { classifyHandshake, UpstreamError } from './upstream-error.ts'
 const HANDSHAKE_BOUND_MS = 5_000
 const WAITING_BOUND = 1_000
 
-/** A request, or a batch with `count` consecutive ids. */
+/** A request that waits for its answer, or a batch of `count` requests with consecutive ids. */
 type Waiting = { readonly count: number; readonly resolve: (answer: Buffer) => void; readonly reject: (failure: unknown) => void }
 
 /** Sends JSON-RPC requests over one WebSocket. The first request opens it, and so does the first one after a loss. */
@@ -34,7 +34,7 @@ export class RequestSocket {
     const answersBefore = this.#answerCount
     const abort = () => {
       this.#waiting.get(id)?.reject(signal.reason)
-      // A half-open connection looks like a slow node. If nothing at all was answered since, the socket is closed.
+      // A connection that was lost without a close looks like a slow node, so a socket without any answer since is closed.
       if (this.#answerCount === answersBefore && isTimeout(signal.reason))
         this.#lose(socket, new UpstreamError('unreachable', 'no answer'))
     }
@@ -56,9 +56,9 @@ export class RequestSocket {
       perMessageDeflate: false,
       followRedirects: false,
     })
-    // Each waiting request adds a listener for `open`.
+    // Each request that waits for the socket to open adds a listener for `open`.
     socket.setMaxListeners(WAITING_BOUND)
-    // An idle socket keeps no process alive.
+    // An idle socket must not keep the process alive.
     socket.on('upgrade', (response) => response.socket.unref())
     socket.on('message', (data) => this.#receive(Buffer.isBuffer(data) ? data : Buffer.from(String(data))))
     socket.on('unexpected-response', (_, response) => this.#lose(socket, classifyHandshake(response)))
@@ -73,7 +73,7 @@ export class RequestSocket {
     this.#waitingFor(id)?.resolve(answer)
   }
 
-  /** An error about a whole message has no id. It concerns the only waiting request, or else the only waiting batch. */
+  /** Returns the request that this answers. An error without an id answers the only waiting request, or else the only batch. */
   #waitingFor(id: number | null): Waiting | undefined {
     const known = id === null ? undefined : this.#waiting.get(id)
     if (known) return known
@@ -100,16 +100,16 @@ const AnswerId = z.object({ id: z.int() })
 
 const OPEN_BRACKET = '['.charCodeAt(0)
 
-/** The id of any request of a batch; null if the answer has none. */
+/** Returns the first id in the answer to a batch; null if there is none. */
 function firstIdOf(answer: Buffer): number | null {
   const items = z.array(z.unknown()).safeParse(parseShallowJson(answer)).data ?? []
   return items.map((item) => AnswerId.safeParse(item).data?.id).find((id) => id !== undefined) ?? null
 }
 
-/** The id of an answer with an unexpected envelope, such as an error; null if it has none. */
+/** Returns the id of an answer with an unexpected envelope, such as an error; null if it has none. */
 const parsedIdOf = (answer: Buffer): number | null => AnswerId.safeParse(parseShallowJson(answer)).data?.id ?? null
 
-/** `ws` closes the socket at an answer that is too long. The request is unknown, so all fail as too large. */
+/** `ws` closes the socket if an answer is too long. Its request is unknown, so all waiting requests fail as too large. */
 const errorOf = (failure: Error): UpstreamError =>
   'code' in failure && failure.code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH'
     ? new UpstreamError('too_large', 'the answer is too long')

@@ -1,4 +1,4 @@
-/** The text of a longer list of addresses is kept, since the list is part of every request. */
+/** The JSON text of a list with more addresses is kept, since many requests contain this list. */
 const LONG_LIST = 1_000
 
 const texts = new WeakMap<readonly unknown[], string>()

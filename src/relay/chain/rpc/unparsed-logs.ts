@@ -2,8 +2,9 @@ import { WORD_CHARS } from '../../../lib/hex.ts'
 import { parseShallowJson } from '../../../lib/json.ts'
 import { nextTurn } from '../../../lib/turns.ts'
 
-/** Bytes to parse, or to search, in one turn of the event loop: one to three milliseconds. */
+/** Bytes to parse in one turn of the event loop, which takes one to three milliseconds. */
 const PARSED_BYTES_PER_TURN = 128 * 1_024
+/** Bytes to search in one turn of the event loop, which takes one to three milliseconds. */
 const SEARCHED_BYTES_PER_TURN = 1_024 * 1_024
 const BETWEEN_ITEMS = '},{'
 const HASH_NAME = '"blockHash"'
@@ -16,14 +17,14 @@ export class UnparsedLogs {
   readonly #parseWhole: () => unknown
   readonly #partBytes: number
 
-  /** `parseWhole` parses the whole answer, in case the list cannot be cut. */
+  /** `parseWhole` parses the whole answer, in case the list cannot be cut into parts. */
   constructor(text: Buffer, parseWhole: () => unknown, partBytes = PARSED_BYTES_PER_TURN) {
     this.#text = text
     this.#parseWhole = parseWhole
     this.#partBytes = partBytes
   }
 
-  /** Yields lists of some items, one list in each turn of the event loop. Yields anything that is not a list as it is. */
+  /** Yields the list in parts, one in each turn of the event loop. An answer that is not a list is yielded as a whole. */
   async *parts(): AsyncGenerator<unknown> {
     const end = this.#text.length - 1
     let parsed = 0
@@ -31,7 +32,7 @@ export class UnparsedLogs {
       const between = this.#text.indexOf(BETWEEN_ITEMS, from + this.#partBytes)
       const to = between < 0 ? end : between + 1
       const part = parseShallowJson(Buffer.concat([LIST_START, this.#text.subarray(from, to), LIST_END]))
-      // A part that is no list was cut inside of an item. The parts before it are whole.
+      // The cut is inside of an item, so this part is not a list. All parts before it are complete.
       if (!Array.isArray(part)) return yield this.#itemsFrom(parsed)
       yield part
       parsed += part.length

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
-/** Tells the caller whether to retry, to try another endpoint, to request less, or to give up. */
+/** By the kind of an error the caller decides to retry, to try another endpoint, to request less, or to give up. */
 export type UpstreamErrorKind =
   | 'unreachable'
   | 'busy'
@@ -21,10 +21,10 @@ const finalKinds: ReadonlySet<UpstreamErrorKind> = new Set(['unknown_method', 't
 /** Matches the errors of nodes about a filter with too many addresses. */
 const filterTooLong = /(too many|exceed\w*|more than \d+|at most \d+|limit\w*|max\w*)\b.{0,40}\baddresses/i
 
-/** The endpoint refuses this method, whatever its parameters. */
+/** Kinds of errors that count as a refusal: the endpoint does not serve the method, or not in this form. */
 const refusedKinds: ReadonlySet<UpstreamErrorKind> = new Set(['forbidden', 'unknown_method', 'invalid'])
 
-/** The upstream's own error and HTTP status. */
+/** The error that the upstream returned, with the HTTP status of the answer. */
 export type UpstreamErrorDetail = {
   readonly code: number
   readonly message: string
@@ -37,7 +37,7 @@ export class UpstreamError extends Error {
   readonly retryAfterMs: number | null
   /** Whether the failure concerns one request, and the endpoint is not at fault. */
   readonly isRequestSpecific: boolean
-  /** Null without a readable error. */
+  /** Null if the upstream returned no readable error. */
   readonly detail: UpstreamErrorDetail | null
 
   constructor(
@@ -54,12 +54,12 @@ export class UpstreamError extends Error {
     this.detail = detail
   }
 
-  /** Whether a node answered, even with an error. */
+  /** Whether the error is a node's answer about the request, and does not mean that the node is unreachable or busy. */
   get isAnswered(): boolean {
     return !this.isRetryable || this.kind === 'behind'
   }
 
-  /** Whether the node refuses so many addresses, in any range of blocks. */
+  /** Whether the node refuses this number of addresses, whatever the range of blocks is. */
   get isFilterTooLong(): boolean {
     return this.kind === 'too_large' && filterTooLong.test(this.message)
   }
@@ -74,13 +74,13 @@ export class UpstreamError extends Error {
   }
 }
 
-/** The relay obeys a longer `Retry-After` up to this time. */
+/** Limit of the wait that a `Retry-After` can cause. */
 const RETRY_AFTER_BOUND_MS = 300_000
 
 const REVERTED_CODE = 3
 
 const messageRules: readonly (readonly [RegExp, UpstreamErrorKind])[] = [
-  // Checked first: contracts choose their own revert messages, which could match a later rule.
+  // Checked first: contracts choose their own revert messages, which could match a later rule too.
   [
     /execution revert|^revert|vm (exception|execution error)|\bevm error|invalid (opcode|jump)|out of gas|stack (under|over)flow/i,
     'reverted',
@@ -101,7 +101,7 @@ const messageRules: readonly (readonly [RegExp, UpstreamErrorKind])[] = [
   [/healthy|offline|timeout|timed out|unavailable/i, 'unreachable'],
 ]
 
-/** The message decides first: providers use one code for different errors (-32602: invalid, too large, or too early). */
+/** The message takes precedence over most codes, which providers share between errors (-32602: invalid, too large, too early). */
 export function classify(response: Response, error: Omit<UpstreamErrorDetail, 'status'> | null): UpstreamError {
   const { status } = response
   const retryAfterMs = parseRetryAfterMs(response.headers.get('retry-after'))

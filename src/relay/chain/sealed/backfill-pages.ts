@@ -7,7 +7,7 @@ export type BlockRange = { readonly from: number; readonly to: number }
 
 /** Number of successful pages before a larger one is tried. */
 const GROW_AFTER_PAGES = 8
-/** Logs per event, so that no turn of the event loop takes long. A block is never split. */
+/** Limit of logs per event, so that no turn of the event loop takes long. A block is not split, even if it has more. */
 const BATCH_BOUND_LOGS = 500
 
 /** Learns how many blocks the node accepts in one request. */
@@ -40,7 +40,7 @@ function suggestedSize(message: string, first: number): number | null {
   return Number(low) === first && Number(high) >= first ? Number(high) - first + 1 : null
 }
 
-/** The parts of a range between the given blocks, which are in order. */
+/** Returns the parts of a range that lie between the given blocks, which are in ascending order. */
 export function rangesAround(blocks: readonly number[], { from, to }: BlockRange): readonly BlockRange[] {
   const ends = [...blocks, to + 1]
   return ends.flatMap((end, index) => {
@@ -49,7 +49,7 @@ export function rangesAround(blocks: readonly number[], { from, to }: BlockRange
   })
 }
 
-/** Builds a block from its logs alone; null if they lack the hash or the time of the block, or disagree. */
+/** Builds a block from its logs alone; null if the first log lacks block hash or time, or if the logs have several hashes. */
 export function blockFromLogs(logs: readonly Log[], addresses: readonly Hex[]): SealedBlock | null {
   const [first] = logs
   if (!first?.blockHash || first.blockTimestamp === null) return null
@@ -76,6 +76,6 @@ export function splitIntoBatches(
     batch.push(block)
     size += block.logs.length
   }
-  // The last part extends to the end of the page.
+  // The last part ends with the page, since no log follows the blocks in it.
   return [...batches, { blocks: batch, to }]
 }

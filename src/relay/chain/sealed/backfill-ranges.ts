@@ -1,10 +1,10 @@
 import { WakeUp } from '../../../lib/async-loop.ts'
 import type { Cursor, RecentBlocks } from './recent-blocks.ts'
 
-/** Blocks to read. With a reason, they are only reported as missing. */
+/** Old blocks to read or, with a `missingReason`, to report as missing. */
 export type BackfillRange = { readonly from: number; readonly to: number; readonly missingReason: string | null }
 
-/** At this many ranges, the last one grows instead, also over blocks that are already settled. */
+/** Limit of ranges. At the limit, the last range is extended instead, even over blocks that are already settled. */
 const RANGES_BOUND = 64
 
 /** Old blocks that are still to be read, in the order of reading. */
@@ -21,10 +21,10 @@ export class BackfillRanges {
     return this.#ranges[0]
   }
 
-  /** All blocks up to this one are settled or reported as missing. */
+  /** Returns the newest block up to which all blocks are settled or reported as missing. */
   get cursor(): Cursor {
     const newest = this.#recentBlocks.newest ?? { number: 0, hash: null }
-    // After a reorganisation a later range may start below an earlier one, and `newest` may be below them all.
+    // After a reorg a later range may start below an earlier one, and `newest` may be below them all.
     const number = Math.min(newest.number, ...this.#ranges.map(({ from }) => from - 1))
     return number === newest.number ? newest : { number, hash: null }
   }
@@ -32,7 +32,7 @@ export class BackfillRanges {
   /** The cursor, and the block after which a restart continues. */
   cursors(): { readonly cursor: Cursor; readonly restartCursor: Cursor } {
     const { cursor } = this
-    // A node may index a block late, and a stopped relay cannot recheck it.
+    // A node may index a block late, so a restart settles those again that the relay has not rechecked.
     const unchecked = this.#recentBlocks.firstUnchecked(cursor.number)
     if (unchecked === undefined) return { cursor, restartCursor: cursor }
     const number = unchecked - 1

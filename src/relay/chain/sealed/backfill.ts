@@ -10,12 +10,12 @@ import type { RecentBlocks } from './recent-blocks.ts'
 import { RetryPolicy } from './retry-policy.ts'
 import type { SealedBlock, SettlementContext } from './settlement-types.ts'
 
-/** Retries of an unanswered page before a smaller one is tried. */
+/** Number of retries of an unanswered page before a smaller one is tried. */
 const UNREACHABLE_RETRIES_BOUND = 3
 const PARALLEL_BLOCKS = 4
-/** A page with at least this many logs is checked. No node cuts an answer to fewer. */
+/** The end of a page with at least this many logs is checked. No node cuts an answer to fewer logs. */
 const CHECKED_PAGE_LOGS = 10
-/** Nodes cut their answers at multiples of this number, so an answer with such a count is not believed. */
+/** Nodes cut answers at multiples of this number of logs, so an answer with a multiple of it is not believed. */
 const ROUND_COUNT = 1_000
 
 type Options = SettlementContext & { readonly ranges: BackfillRanges; readonly recentBlocks: RecentBlocks }
@@ -62,14 +62,14 @@ export class Backfill {
     const openKeysInPage = [...publishedBlocks].flatMap((number) => openKeys.at(number))
     const queried = addressesToQuery(addresses(), openKeysInPage)
     const answer = await node.logsInRange(from, to, queried, signal)
-    // The failure leads to smaller pages, and in the end to the block with these logs.
+    // `too_large` makes the next pages smaller, until the block with the unreadable logs is read alone.
     if (answer.unreadable > 0) throw new UpstreamError('too_large', 'the page has logs that cannot be read')
-    // A lagging node returns no logs, but it also lacks the last block.
+    // A lagging node may return no logs for blocks that it lacks, so the node must have the last block of the page.
     await Promise.all([readHeader(node, to, signal), checkPageEnd(this.#options, { from, to }, answer.logs, queried)])
     return this.#groupByBlock(answer.logs, publishedBlocks, queried)
   }
 
-  /** Groups the logs of a page by block. Each block with published keys is read alone, which is reliable. */
+  /** Groups the logs of a page by block. Each block with published keys is read alone, to find out which logs are gone. */
   async #groupByBlock(logs: readonly Log[], publishedBlocks: ReadonlySet<number>, queried: readonly Hex[]) {
     const byBlock = Map.groupBy(logs, (log) => log.blockNumber)
     const blocks: SealedBlock[] = []
@@ -122,9 +122,9 @@ export class Backfill {
       }
     }
     const numbers = blocks.map(({ number }) => number)
-    // A reorganisation has to find these blocks. It does not look at the others of the range.
+    // After a reorg, the relay can roll back a block that was read inside of the range only if it knows the hash.
     for (const block of blocks) recentBlocks.addUnread(block)
-    // Holes are reported first: the logs between them do not tell of changes inside of the holes.
+    // Holes are reported before the blocks between them, whose logs do not show changes inside of the holes.
     for (const missing of rangesAround(numbers, range)) {
       for (const hole of splitAtPruned(missing, pruned, reason)) emit({ type: 'hole', ...hole, ...ranges.cursors() })
     }
@@ -141,7 +141,7 @@ export class Backfill {
     if (kind === 'gone') return this.#findFirstAvailable(page.from, rangeEnd, failure)
     if (kind === 'too_large') {
       if (page.to > page.from) return this.#pageSize.shrink(page, message)
-      // A single block that is too large is read with parts of the contracts.
+      // A single block that is too large is read for parts of the list of addresses.
       return this.#emitBatches([await this.#readBlock(page.from)], page.to)
     }
     // A node may time out on a range that is too large instead of refusing it.
@@ -149,7 +149,7 @@ export class Backfill {
     throw failure
   }
 
-  /** Finds the first block that a node still has after it pruned the oldest ones. */
+  /** Finds the first block that a node has not pruned, and marks those below it as missing. */
   async #findFirstAvailable(first: number, rangeEnd: number, failure: UpstreamError): Promise<void> {
     const { node, addresses, ranges, signal } = this.#options
     const isReadable = async (number: number): Promise<boolean> => {
@@ -162,7 +162,7 @@ export class Backfill {
       }
     }
     const available = await binarySearch(first, rangeEnd + 1, isReadable)
-    // One URL may stand for several nodes. If another one still has the first block, there is no hole.
+    // Another node behind the load balancer has the first block, so the page is retried and there is no hole.
     if (available <= first) throw failure
     ranges.markMissing(available - 1, 'pruned')
   }
@@ -170,7 +170,7 @@ export class Backfill {
 
 const cutOff = (detail: string): UpstreamError => new UpstreamError('too_large', `the answer may be cut: ${detail}`)
 
-/** Some nodes cut a long answer without an error. So the last block in it, and all later ones, are requested again. */
+/** Some nodes cut a long answer without an error. So the block of the last log, and all later ones, are requested again. */
 async function checkPageEnd(
   { node, signal }: Options,
   { from, to }: BlockRange,
@@ -188,7 +188,7 @@ async function checkPageEnd(
   if (!isWhole) throw cutOff(`other answers differ from block ${number} on`)
 }
 
-/** A node prunes its oldest blocks. If it lacks one with published keys, it lacks those below too, and their keys stay open. */
+/** Splits a hole at the highest block that the node pruned: the reason of all blocks up to that one is `pruned`. */
 function splitAtPruned({ from, to }: BlockRange, pruned: readonly number[], reason: string) {
   const last = pruned.findLast((number) => number <= to) ?? -1
   if (last < from || reason === 'pruned') return [{ blocks: { from, to }, reason }]

@@ -11,11 +11,11 @@ export type BlockReading = Logs & {
   readonly header: SealedHeader
   /** The listed tokens when the read began. */
   readonly listed: readonly Hex[]
-  /** The listed tokens, and unlisted ones with open keys. */
+  /** The tokens whose logs were requested: the listed ones, and unlisted ones with published keys. */
   readonly queried: readonly Hex[]
 }
 
-/** Before a retraction, an endpoint is asked for its chain unless it was asked within this time. */
+/** A chain check is valid for this long. An endpoint with an older check is checked before the relay retracts a log. */
 const CONFIRMED_FOR_MS = 60_000
 
 export class MissingLogsError extends Error {
@@ -27,7 +27,7 @@ export class MissingLogsError extends Error {
   }
 }
 
-/** Reads the logs that settle a block. With `acceptsMissing`, missing logs count as gone, and unreadable logs as lost. */
+/** Reads the logs that settle a block. `acceptsMissing`: missing logs count as gone, and unreadable logs are no failure. */
 export async function readBlock(
   { node, confirmChain, openKeys, addresses, clock, signal }: Omit<SettlementContext, 'warn' | 'emit'>,
   header: SealedHeader,
@@ -38,22 +38,22 @@ export async function readBlock(
   const queried = addressesToQuery(listed, openKeys.at(header.number))
   const answer = await readLogs(node, header, queried, signal)
   if (!acceptsMissing && answer.unreadable > 0) throw new MissingLogsError(header.number, 'has logs that cannot be read')
-  // More keys may have been published during the read, so the ledger is asked again.
+  // The relay may have published more keys during the read, so the ledger is asked again.
   if (!acceptsMissing) await checkMissing(node, header, answer, openKeys.at(header.number), signal)
-  // A node of another chain may answer under this URL.
+  // The answer lacks a published log. The reason may be that a node of another chain answers under this URL now.
   if (isRetracting(answer, openKeys.at(header.number)))
     await confirmChain({ answeredSince, askedAfter: clock.now() - CONFIRMED_FOR_MS })
   return { ...answer, header, listed, queried }
 }
 
-/** Leaves out all logs of a transaction with an unreadable log, which could change their meaning. */
+/** Omits all logs of a transaction with an unreadable log, since the unreadable log could change their meaning. */
 export function settleableLogs({ logs, unreadableTxs }: Logs): Pick<SealedBlock, 'logs' | 'isPartial'> {
   if (!unreadableTxs) return { logs }
   const isWhole = ({ transactionHash }: Log) => !unreadableTxs.has(null) && !unreadableTxs.has(transactionHash)
   return { logs: logs.filter(isWhole), isPartial: true }
 }
 
-/** Reports a hole for each block with unreadable logs, before the block is emitted: its other logs do not tell of the lost ones. */
+/** Reports a hole for each block with unreadable logs, before the block itself: its other logs do not show what is lost. */
 export function reportPartial(blocks: readonly SealedBlock[], ranges: BackfillRanges, emit: SettlementContext['emit']): void {
   for (const { number, isPartial } of blocks)
     if (isPartial) emit({ type: 'hole', blocks: { from: number, to: number }, reason: 'unreadable', ...ranges.cursors() })
@@ -72,7 +72,7 @@ export async function readHeader(node: ChainReader, number: number, signal: Abor
   return header
 }
 
-/** Reads by hash if the node supports it. */
+/** Reads the logs of a block by its hash, or by its number if the node does not support hashes. */
 export async function readLogs(
   node: ChainReader,
   header: SealedHeader,
@@ -87,7 +87,7 @@ export async function readLogs(
   }
 }
 
-/** A lagging node returns no logs for a block that it lacks, so it must also return the header with our hash. */
+/** A lagging node returns no logs for a block that it lacks, so it must also return the header with the expected hash. */
 async function readLogsByNumber(
   node: ChainReader,
   { number, hash }: SealedHeader,
@@ -95,7 +95,7 @@ async function readLogsByNumber(
   signal: AbortSignal,
 ): Promise<Logs> {
   const answer = await node.logsInRange(number, number, addresses, signal).catch((failure: unknown) => {
-    // A range of one block is invalid only above the head of a lagging node.
+    // A node refuses a range of one block as invalid only if the block is above its head, so it lags.
     throw isInvalid(failure) ? new UpstreamError('behind', failure.message) : failure
   })
   const reread = await node.header(number, signal)
@@ -104,14 +104,14 @@ async function readLogsByNumber(
   return answer
 }
 
-/** Whether the block lacks a published log. A block with unreadable logs retracts nothing. */
+/** Whether a published log is retracted because the block lacks it. A block with unreadable logs retracts nothing. */
 function isRetracting({ logs, unreadable }: Logs, published: readonly OpenKey[]): boolean {
   if (unreadable > 0 || published.length === 0) return false
   const found = new Map(logs.map(({ key, address }) => [key, address]))
   return published.some(({ key, address }) => found.get(key) !== address)
 }
 
-/** Logs that the answer lacks are gone if the block lacks their transaction. Otherwise the answer may be of a lagging node. */
+/** Fails unless the logs that the answer lacks are gone, because the block lacks their transactions. A node may lag. */
 async function checkMissing(
   node: ChainReader,
   { number, hash }: SealedHeader,

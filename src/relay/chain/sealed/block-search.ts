@@ -4,10 +4,10 @@ import { UpstreamError } from '../rpc/upstream-error.ts'
 import { DEPTH_BOUND_BLOCKS } from './block-bounds.ts'
 import type { Cursor, RecentBlocks } from './recent-blocks.ts'
 
-/** Least depth of a rollback if no recent block is canonical and no safe block is known. */
+/** Least depth of a rollback if no recent block is canonical, and the node's `safe` block is unknown. */
 const DEEP_ROLLBACK_BLOCKS = 64
 
-/** The lowest number of a range for which a monotonic predicate holds. It is assumed to hold for `high`. */
+/** Returns the lowest number from `low` to `high` for which `holds` is true. It must be true for all numbers above too. */
 export async function binarySearch(low: number, high: number, holds: (number: number) => Promise<boolean>): Promise<number> {
   let [first, last] = [low, high]
   while (first < last) {
@@ -18,10 +18,10 @@ export async function binarySearch(low: number, high: number, holds: (number: nu
   return last
 }
 
-/** The block to roll back to. Blocks of `lost`, up to it, may be replaced too, but nothing can roll them back. */
+/** `to` is the block to roll back to. Blocks in `lost`, which end with it, may be replaced too, but cannot be rolled back. */
 type RollbackTarget = { readonly to: Cursor; readonly lost: { readonly from: number; readonly to: number } | null }
 
-/** Finds the block to roll back to, after our block `number` was replaced. */
+/** Finds the block to roll back to after a reorg replaced the settled block `number`. */
 export async function findRollbackTarget(
   node: ChainReader,
   recentBlocks: RecentBlocks,
@@ -30,14 +30,14 @@ export async function findRollbackTarget(
 ): Promise<RollbackTarget> {
   const forkPoint = await findForkPoint(node, recentBlocks, number, signal)
   if (forkPoint) return { to: forkPoint, lost: null }
-  // No recent block is canonical: the target is the safe block, or the start of settling, if the node has them.
+  // No recent block is canonical, so the target is the `safe` block or, if that is unknown, the start of settling.
   const { began, first, newest } = recentBlocks
   const below = Math.min(number, recentBlocks.oldest) - 1
   const deep = Math.min(below, safe > 0 ? safe : Math.min(number - DEEP_ROLLBACK_BLOCKS, began))
-  // Below the limit the ledger has forgotten the published keys.
+  // Below `DEPTH_BOUND_BLOCKS` the ledger has forgotten the published keys, so a deeper rollback would retract nothing.
   const from = Math.max(0, deep, (newest?.number ?? number) - DEPTH_BOUND_BLOCKS)
   const to = await firstAvailable(node, from, number - 1, signal)
-  // If the newest safe block is above a block that was replaced, the reorg replaced the safe block too.
+  // If the `safe` block is above a replaced block, the reorg replaced the `safe` block too, so it proves nothing.
   const deepest = safe > 0 && safe <= below ? safe : first
   const highestKept = Math.max(deepest, await findHighestCanonical(node, recentBlocks.hashes, to, signal))
   return { to: { number: to, hash: null }, lost: highestKept < to ? { from: highestKept + 1, to } : null }
@@ -59,7 +59,7 @@ async function highestCanonical(node: ChainReader, blocks: readonly Cursor[], si
   return blocks[(await binarySearch(0, blocks.length, isReplaced)) - 1]?.number ?? 0
 }
 
-/** Finds a canonical block below `number`, or null. It may be below the fork point: settling a block again publishes nothing. */
+/** Finds a canonical block below `number`, or null. It may be below the fork: to settle a block again publishes nothing. */
 export async function findForkPoint(
   node: ChainReader,
   recentBlocks: RecentBlocks,
@@ -67,7 +67,7 @@ export async function findForkPoint(
   signal: AbortSignal,
 ): Promise<Cursor | null> {
   let candidate = number
-  // A block of unknown hash counts if the nearest known block below it is canonical, or if there is none.
+  // A block of unknown hash counts as canonical if the nearest block of known hash below it is, or if there is none.
   let unknown: Cursor | null = null
   for (let stride = 1; ; stride = unknown ? 1 : stride * 2) {
     const below = recentBlocks.nearest(candidate - stride)
@@ -88,7 +88,7 @@ async function firstAvailable(node: ChainReader, from: number, to: number, signa
   return (await isAvailable(from)) ? from : binarySearch(from, to, isAvailable)
 }
 
-/** The first block, from `from`, that is no older than `boundMs`, in chain time before `head`. */
+/** Returns the first block from `from` on whose timestamp is at most `boundMs` before that of `head`. */
 export async function firstWithinAge(
   node: ChainReader,
   from: number,
@@ -102,7 +102,7 @@ export async function firstWithinAge(
     const timestamp = (await node.header(number, signal))?.timestamp ?? null
     return timestamp === null ? ifUnknown : timestamp >= since
   }
-  // If the node lacks the first block, it pruned it or lags behind. Reading that block will show which.
+  // A node that lacks the first block has pruned it or lags. The read of its logs will show which.
   if (await isWithin(from, true)) return from
   return binarySearch(from, head.number, (number) => isWithin(number, false))
 }

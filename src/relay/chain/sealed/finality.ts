@@ -13,7 +13,7 @@ type Options = {
   readonly warn: (kind: string, detail: unknown) => void
 }
 
-/** Polls both stages and emits each newer block. A node that lags behind or lacks the tags causes no event. */
+/** Polls the `safe` and the `finalized` block, and emits each newer one. A node that lags or lacks the tags causes no event. */
 export function pollFinality({ node, pollIntervalMs, published, clock, warn }: Options): Observable<FinalityEvent> {
   const highest = { safe: published.safe ?? -1, finalized: published.finalized ?? -1 }
   const poll = async (stage: FinalityEvent['stage'], emit: (event: FinalityEvent) => void, signal: AbortSignal) => {
@@ -34,10 +34,10 @@ export function pollFinality({ node, pollIntervalMs, published, clock, warn }: O
   return timer(0, pollIntervalMs, clock).pipe(exhaustMap(() => pollBoth))
 }
 
-/** Events that wait. The oldest are dropped beyond this number, since later events include them. */
+/** Limit of finality events that wait. Beyond it, the oldest is dropped, since a later event covers its block too. */
 const WAITING_EVENTS_BOUND = 64
 
-/** Holds a finality event until all blocks below it are settled, so that clients have received all that it covers. */
+/** Holds a finality event until all blocks up to its block are settled, so that clients have all facts that it covers. */
 export class FinalityGate {
   #waiting: readonly FinalityEvent[] = []
 
@@ -45,7 +45,7 @@ export class FinalityGate {
     this.#waiting = [...this.#waiting, event].slice(-WAITING_EVENTS_BOUND)
   }
 
-  /** Returns the newest event of each stage whose block is settled and on our chain. */
+  /** Releases the events whose block is settled and in the relay's chain. Returns only the newest one of each stage. */
   release(settled: number, isOurs: (block: SealedHeader) => boolean): readonly FinalityEvent[] {
     const isReached = ({ block }: FinalityEvent) => block.number <= settled && isOurs(block)
     const reached = this.#waiting.filter(isReached)

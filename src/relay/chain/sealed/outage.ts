@@ -4,7 +4,7 @@ export class Outage {
   #isDisconnected: boolean
   #lastBlock = -1
   #failingSince: number | null = null
-  /** Set until the blocks to catch up are limited by age. */
+  /** True from the end of an outage until the blocks that are too old to catch up on are skipped. */
   isUnbounded = false
 
   constructor(isDisconnected: boolean, silenceMs: number) {
@@ -12,7 +12,7 @@ export class Outage {
     this.#silenceMs = silenceMs
   }
 
-  /** True until the settled blocks are compared with the chain after the outage. */
+  /** True during an outage and after it, until the settled blocks are compared with the chain. */
   get isOpen(): boolean {
     return this.#isDisconnected || this.isUnbounded
   }
@@ -33,7 +33,7 @@ export class Outage {
     this.#lastBlock = Math.max(this.#lastBlock, head)
   }
 
-  /** If requests fail for longer than `silenceMs`, that is an outage too. */
+  /** Called for each failed request. If requests fail for longer than `silenceMs`, that counts as an outage too. */
   requestFailed(now: number): void {
     this.#failingSince ??= now
   }

@@ -2,23 +2,23 @@ import { BoundedMap } from '../../../lib/bounded-map.ts'
 import type { Hex } from '../../../lib/hex.ts'
 import { DEPTH_BOUND_BLOCKS, RECENT_BLOCKS_BOUND } from './block-bounds.ts'
 
-/** A block of the sealed chain; the hash is null if it was never read. */
+/** A block of the sealed chain. The hash is null if the relay never read it. */
 export type Cursor = { readonly number: number; readonly hash: Hex | null }
 
 type RecentBlock = {
   readonly hash: Hex | null
-  /** Number of logs of these addresses; null if the logs were not read. */
+  /** Number of logs of `addresses` in the block; null if the logs were not read. */
   readonly logCount: number | null
   readonly addresses: readonly Hex[]
   readonly settledAt: number
-  /** Whether a node with this block was asked for its logs again, so late that every node has indexed them. */
+  /** Whether the logs of the block were read again, so late that every node has indexed them. */
   readonly isRechecked?: boolean
 }
 
 /** The newest settled blocks, in ascending order. Only blocks that were read in the middle of a hole are out of order. */
 export class RecentBlocks {
   readonly #blocks = new BoundedMap<number, RecentBlock>(RECENT_BLOCKS_BOUND)
-  /** Known hashes, as deep as a rollback goes. */
+  /** Known hashes by block, kept as deep as a rollback can be. */
   readonly #hashes = new BoundedMap<number, Hex>(DEPTH_BOUND_BLOCKS)
   #newest: Cursor | null = null
   #first = Number.POSITIVE_INFINITY
@@ -37,7 +37,7 @@ export class RecentBlocks {
     return this.#blocks.keys().next().value ?? 0
   }
 
-  /** The lowest number that was ever added, even if it is not kept. */
+  /** The lowest block number that was ever added, even if that block is no longer kept. */
   get first(): number {
     return this.#first
   }
@@ -47,17 +47,17 @@ export class RecentBlocks {
     return Math.min(this.#began, this.#first)
   }
 
-  /** The parent of the next block to settle; null before the first block. */
+  /** The newest settled block, which is the parent of the next one to settle; null before the first block. */
   get newest(): Cursor | null {
     return this.#newest
   }
 
-  /** The blocks of known hashes in ascending order, as deep as a rollback goes. */
+  /** The blocks of known hash in ascending order, as deep as a rollback can be. */
   get hashes(): readonly Cursor[] {
     return [...this.#hashes].map(([number, hash]) => ({ number, hash })).sort((a, b) => a.number - b.number)
   }
 
-  /** The newest kept block at or below `number`, or the oldest kept block if there is none. */
+  /** Returns the newest kept block at or below `number`, or the oldest kept block if there is none. */
   nearest(number: number): number {
     let nearest = this.oldest
     for (const candidate of this.#blocks.keys()) if (candidate <= number && candidate > nearest) nearest = candidate
@@ -80,11 +80,11 @@ export class RecentBlocks {
     for (const later of this.#blocks.keys()) if (later > block.number) this.#blocks.delete(later)
     for (const later of this.#hashes.keys()) if (later > block.number) this.#hashes.delete(later)
     this.#newest = block
-    // A known block keeps its place in the queue of rechecks.
+    // A known block keeps its number of logs, so that it is still rechecked.
     if (this.#blocks.get(block.number)?.hash !== block.hash) this.addUnread(block)
   }
 
-  /** The first block up to `to` that waits for its last recheck. */
+  /** Returns the first block up to `to` that waits for its last recheck. */
   firstUnchecked(to: number): number | undefined {
     for (const [number, block] of this.#blocks) {
       if (number > to) return undefined

@@ -7,15 +7,17 @@ import type { ChainReader } from '../rpc/chain-reader.ts'
 import { UpstreamError } from '../rpc/upstream-error.ts'
 import type { RecentBlocks } from './recent-blocks.ts'
 
-/** Recent blocks are read again after this many new ones, and at most once in the interval. */
+/** A recheck reads recent blocks again after this many new blocks. */
 const EVERY_BLOCKS = 2
+/** Least interval between the starts of two rechecks. */
 const INTERVAL_MS = 1_000
-/** A node may index a block this long after it serves the header. After that time a recheck is the last one. */
+/** Limit of the time in which a node indexes the logs of a block. A recheck of the block after this time is its last one. */
 const INDEXING_DELAY_MS = 3_000
-/** One machine behind a URL may lag this far behind another. Its answers show blocks that it lacks as empty. */
+/** Limit of the lag between nodes behind a load balancer. A lagging node returns no logs for blocks that it lacks. */
 const MACHINE_LAG_MS = 5_000
-/** At least so many of the newest blocks are read again, in ranges of at most `RANGE_BOUND_BLOCKS`. */
+/** Number of newest blocks that each recheck reads, even those that have had their last recheck. */
 const MIN_BLOCKS = 4
+/** Limit of the blocks that one request of a recheck reads. */
 const RANGE_BOUND_BLOCKS = 128
 
 type Options = {
@@ -27,7 +29,7 @@ type Options = {
 
 /** Finds settled blocks that have more logs now. Fewer logs prove nothing: the node may lag, or have cut its answer. */
 export class Recheck {
-  /** Blocks to settle again: they have more logs now. */
+  /** Settled blocks that have more logs now, so they have to be settled again. */
   readonly incompleteBlocks = new Set<number>()
   readonly #options: Options
   readonly #due = new WakeUp()
@@ -38,7 +40,7 @@ export class Recheck {
     this.#options = options
   }
 
-  /** Called for each settled block. The blocks below it are read again, unless that happened within the interval. */
+  /** Called for each settled block. Starts a recheck of the blocks below it, unless the last one began too recently. */
   blockSettled(number: number): void {
     const now = this.#options.clock.now()
     if (number % EVERY_BLOCKS !== 0 || now - this.#scheduledAt < INTERVAL_MS) return
@@ -78,7 +80,7 @@ export class Recheck {
       } catch (failure) {
         if (!(failure instanceof UpstreamError && (failure.kind === 'too_large' || failure.kind === 'gone'))) throw failure
         if (failure.kind === 'gone') {
-          // The node pruned the oldest blocks. It may still have the newer half.
+          // The node pruned the oldest of these blocks. It may still have the newer half of them.
           const half = Math.ceil(blocks.length / 2)
           if (blocks.length > 1) queue.unshift(blocks.slice(half))
           for (const block of blocks.slice(0, half)) if (isLeftBehind(block, number)) recentBlocks.markRechecked(block)
@@ -108,7 +110,7 @@ const candidatesBelow = (number: number, recentBlocks: RecentBlocks): readonly n
 
 const isLeftBehind = (block: number, number: number): boolean => block < number - RANGE_BOUND_BLOCKS
 
-/** The first blocks further back that wait for their last recheck, such as after an outage. */
+/** Returns the first blocks below the recent ones that wait for their last recheck, such as after an outage. */
 function leftBehind(number: number, recentBlocks: RecentBlocks): readonly number[] {
   const first = recentBlocks.firstUnchecked(number)
   if (first === undefined) return []
@@ -116,16 +118,16 @@ function leftBehind(number: number, recentBlocks: RecentBlocks): readonly number
   return blocks.filter((block) => isLeftBehind(block, number) && recentBlocks.isUnchecked(block))
 }
 
-/** Smaller ranges, for a node that serves few blocks at once. Newer blocks that are not due are left out. */
+/** Splits a range for a node that serves few blocks at once. Omits newer blocks that are not due for their last recheck. */
 function split(blocks: readonly number[], isDue: (block: number) => boolean): readonly (readonly number[])[] {
   if (blocks.length <= MIN_BLOCKS) return chunk(blocks, Math.ceil(blocks.length / 2))
   return chunk(blocks.slice(0, Math.max(MIN_BLOCKS, blocks.filter(isDue).length)), MIN_BLOCKS)
 }
 
 type Comparison = {
-  /** Blocks that have more logs now. */
+  /** Blocks that have more logs now than when they were settled. */
   readonly incomplete: readonly number[]
-  /** The block of the last log. Later blocks may be missing, if the machine lags or cut the answer. Null without logs. */
+  /** Block up to which the answer counts as complete. A node that lags or cuts omits later ones. Null without logs. */
   readonly readTo: number | null
 }
 
@@ -150,7 +152,7 @@ async function compareCounts(
     const comparable = addressSetOf(recent.addresses)
     return Math.max(0, blockLogs.filter(({ address }) => comparable.has(address)).length - recent.logCount)
   })
-  // A delisted token has no logs in the answer, so only an unchanged list is evidence.
+  // After a change of the token list, the answer may have fewer logs only because a token was delisted.
   const isShort = blocks.some((block, index) => (differences[index] ?? 0) < 0 && recentBlocks.get(block)?.addresses === addresses)
   const last = answer.logs.findLast((log) => recentBlocks.get(log.blockNumber)?.hash === log.blockHash)?.blockNumber ?? 0
   return {

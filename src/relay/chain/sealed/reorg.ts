@@ -14,7 +14,7 @@ type Options = Pick<SettlementContext, 'node' | 'confirmChain' | 'clock' | 'warn
   readonly ranges: BackfillRanges
 }
 
-/** Reads a block that a node disagreed about, and rolls back if our block was replaced. */
+/** Reads the header of a settled block for which a node gave another hash, and rolls back if the block was replaced. */
 export async function resolveDispute(options: Options, number: number, acceptsMissing: boolean): Promise<void> {
   const { node, recentBlocks, heads, clock, signal } = options
   const answeredSince = clock.now()
@@ -25,7 +25,7 @@ export async function resolveDispute(options: Options, number: number, acceptsMi
   heads.resolveDispute(number)
 }
 
-/** Rolls back if the node has another block in place of ours, and returns whether it did. False if our hash is unknown. */
+/** Rolls back if the node has another block in place of the settled one. Returns whether it did; false for a null hash. */
 export async function rollBackIfReplaced(options: Options, { number, hash }: Cursor): Promise<boolean> {
   const answeredSince = options.clock.now()
   const header = hash === null ? null : await options.node.header(number, options.signal)
@@ -34,7 +34,7 @@ export async function rollBackIfReplaced(options: Options, { number, hash }: Cur
   return true
 }
 
-/** Fails if the nodes that answered turn out to be of another chain. */
+/** Rolls back below the block `number`. Fails if a node that answered turns out to be of another chain. */
 async function rollBack(options: Options, number: number, answeredSince: number): Promise<void> {
   const { node, confirmChain, recentBlocks, heads, recheck, ranges, clock, warn, emit, signal } = options
   const noticedAt = clock.now()
@@ -45,6 +45,6 @@ async function rollBack(options: Options, number: number, answeredSince: number)
   heads.rolledBackTo(to.number)
   recheck.rolledBackTo(to.number)
   emit({ type: 'reorg', from: to.number + 1 })
-  // Updates about these blocks can be neither confirmed nor retracted.
+  // The updates about the blocks in `lost` can be neither confirmed nor retracted.
   if (lost) emit({ type: 'hole', blocks: lost, reason: 'reorg', ...ranges.cursors() })
 }

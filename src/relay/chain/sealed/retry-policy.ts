@@ -4,12 +4,13 @@ import { backoffMs } from '../../../lib/backoff.ts'
 import { UpstreamError, type UpstreamErrorKind } from '../rpc/upstream-error.ts'
 import { MissingLogsError } from './block-logs.ts'
 
-/** Delays after a failed step. One relay retries on one node, so no jitter is needed. */
+/** Limits of the delay after a failed step of settling or backfill. Only one relay retries, so it needs no jitter. */
 const STEP_BACKOFF = { minMs: 50, maxMs: 2_000 }
-/** Delays after a read that may lack logs, and the number of retries before missing logs count as gone. */
+/** Limits of the delay after a read of a block that may lack logs. */
 const MISSING_LOGS_BACKOFF = { minMs: 500, maxMs: 2_000 }
+/** Number of retries of a read that may lack logs, before the missing logs count as gone. */
 const MISSING_LOGS_RETRIES_BOUND = 2
-/** Number of retries of a refused block before it is reported as a hole. */
+/** Number of retries of a refused request before its blocks are reported as a hole. */
 const UNREADABLE_RETRIES_BOUND = 5
 
 /** Counts failures by kind, and missing logs by block. The counts decide how long to wait, and when to give up. */
@@ -20,7 +21,7 @@ export class RetryPolicy {
     this.#failures.clear()
   }
 
-  /** Number of failures of this kind, or of reads of this block with missing logs, since the last success. */
+  /** Returns the number of failures of this kind, or of reads of this block that lacked logs, since the last success. */
   failuresOf(kind: UpstreamErrorKind | number): number {
     return this.#failures.get(kind) ?? 0
   }
@@ -43,17 +44,17 @@ export class RetryPolicy {
     )
   }
 
-  /** Whether the block was read so many times that the logs count as gone, and not the node as lagging. */
+  /** Whether logs that the block lacks count as gone, because several reads of it lacked logs. */
   acceptsMissing(block: number): boolean {
     return this.failuresOf(block) >= MISSING_LOGS_RETRIES_BOUND
   }
 
-  /** Whether the node refused the request so many times that the relay gives up. Failed connections do not count. */
+  /** Whether the relay gives up, because the node refused several requests in this way. Failed connections do not count. */
   isExhausted(failure: unknown): failure is UpstreamError {
     return failure instanceof UpstreamError && !failure.isRetryable && this.failuresOf(failure.kind) >= UNREADABLE_RETRIES_BOUND
   }
 
-  /** Whether an old block counts as pruned. This includes `behind`, unlike `isExhausted`: no node lags so far. */
+  /** Whether an old block counts as pruned after several failures. `behind` is one of them: no node lags that far. */
   isPruned(failure: unknown): boolean {
     return failure instanceof UpstreamError && failure.isAnswered && this.failuresOf(failure.kind) >= UNREADABLE_RETRIES_BOUND
   }

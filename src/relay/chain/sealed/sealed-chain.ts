@@ -16,7 +16,7 @@ type Options = Omit<SettlementContext, 'emit' | 'signal'> & {
   readonly cursor: Cursor | null
   readonly began?: number | null
   readonly safe: number | null
-  /** How far back to catch up, in chain time. */
+  /** Limit of the age of blocks to catch up on after an outage, in chain time. */
   readonly backfillLimitMs: number
   /** A step that fails for this long counts as an outage. */
   readonly silenceMs: number
@@ -40,7 +40,7 @@ export class SealedChain {
     this.#heads = new HeadTracker(this.#recentBlocks, safe)
     this.#outage = new Outage(cursor !== null, silenceMs)
     this.#recheck = new Recheck({ ...options, recentBlocks: this.#recentBlocks })
-    // A reorganisation may have replaced blocks below the cursor during the outage.
+    // A reorg during the outage may have replaced blocks below the cursor, so their hashes are remembered.
     for (const sealed of openKeys.sealedInPreviousRun)
       if (cursor && sealed.number < cursor.number) this.#recentBlocks.addUnread(sealed)
     if (cursor) this.#recentBlocks.addUnread(cursor)
@@ -50,7 +50,7 @@ export class SealedChain {
     return this.#recentBlocks.newest
   }
 
-  /** All blocks up to this one are settled, backfill included. */
+  /** The newest block up to which all blocks are settled, those that backfill reads included. */
   get cursor(): Cursor | null {
     return this.settled && this.#ranges.cursor
   }
@@ -63,7 +63,7 @@ export class SealedChain {
     return this.#heads.disputed
   }
 
-  /** Settling begins with the block after this one. Returns false if it began before. */
+  /** Makes settling begin with the block after this one. Returns false if settling has already begun. */
   begin(cursor: Cursor): boolean {
     if (this.settled !== null) return false
     this.#recentBlocks.addUnread(cursor)
@@ -74,13 +74,13 @@ export class SealedChain {
     this.#outage.begin()
   }
 
-  /** A safe block is the target of a deep rollback or, if it is not ours, evidence of a reorganisation. */
+  /** Takes the node's `safe` block. It is the target of a deep rollback or, if its hash is new, evidence of a reorg. */
   markSafe(header: SealedHeader): void {
     this.#heads.receiveSafe(header)
     this.#wakeUp.notify()
   }
 
-  /** Whether the block does not contradict a settled one. False after an outage, until the blocks are compared. */
+  /** Whether no settled block of this number has another hash. False from an outage until the blocks are compared. */
   isOurs({ number, hash }: SealedHeader): boolean {
     const ourHash = this.#recentBlocks.get(number)?.hash ?? hash
     return ourHash === hash && !this.#outage.isOpen

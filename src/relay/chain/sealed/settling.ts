@@ -12,13 +12,13 @@ import { resolveDispute, rollBackIfReplaced } from './reorg.ts'
 import { RetryPolicy } from './retry-policy.ts'
 import type { SealedBlock, SettlementContext } from './settlement-types.ts'
 
-/** So many of the newest blocks are settled one by one. Backfill reads older ones in ranges. */
+/** Number of newest blocks that are settled one by one after an outage. Backfill reads the older ones in ranges. */
 const NEWEST_BLOCKS = 64
-/** Skipping to the newest blocks saves time only beyond this distance, since the skip takes time itself. */
+/** Distance to the head beyond which settling skips to the newest blocks. For fewer blocks a skip saves no time. */
 const BACKFILL_THRESHOLD_BLOCKS = 96
-/** Blocks read in parallel, to keep up with a node that answers more slowly than it seals. */
+/** Limit of blocks read in parallel, to keep up with a node that answers more slowly than it seals. */
 const PARALLEL_BLOCKS = 8
-/** The relay stops believing in an announced head after the node lacked it so many times. */
+/** Number of times that the node may lack a block before the relay stops waiting for this block. */
 const DISPUTE_TRIES = 5
 
 /** Errors of these kinds may mean that the node is disconnected. */
@@ -32,7 +32,7 @@ type Options = SettlementContext & {
   readonly ranges: BackfillRanges
   /** Notified of everything that may need a step. */
   readonly wakeUp: WakeUp
-  /** How far back to catch up, in chain time. */
+  /** Limit of the age of blocks to catch up on after an outage, in chain time. */
   readonly backfillLimitMs: number
 }
 
@@ -88,18 +88,18 @@ export class Settling {
   async #waitToRetry(failure: unknown): Promise<void> {
     const { recentBlocks, heads, outage, clock, warn, signal } = this.#options
     if (failure instanceof UpstreamError && outageKinds.has(failure.kind)) outage.requestFailed(clock.now())
-    // The announced header may not be part of the chain, so the next try reads the header from the node.
+    // The received header of the next block may not be part of the chain, so the next try reads it from the node.
     if (recentBlocks.newest) heads.forget(recentBlocks.newest.number + 1)
     if (this.#retries.failuresOf('behind') >= DISPUTE_TRIES) heads.resetTarget()
     if (this.#retries.totalFailures > 0) warn('settling delayed, retrying', { reason: String(failure) })
     await this.#retries.waitToRetry(failure, clock, signal)
   }
 
-  /** Reads the next blocks in parallel, and settles them in order up to the first that fails. */
+  /** Reads the next blocks in parallel, and settles them in order up to the first one that failed. */
   async #settleNext(first: number, count: number): Promise<void> {
     const { recentBlocks, addresses } = this.#options
     const numbers = Array.from({ length: count }, (_, index) => first + index)
-    // The counted failures concern the first block, so they must not decide about the others.
+    // The counted failures are those of the first block, so the other blocks get counters of their own.
     const readings = await Promise.allSettled(
       numbers.map((number) => this.#read(number, number === first ? this.#retries : new RetryPolicy())),
     )
@@ -158,7 +158,7 @@ export class Settling {
       return emit({ type: 'hole', blocks, reason: reading.holeReason, ...ranges.cursors() })
     }
     const { listed, queried, logs, unreadable } = reading
-    // A recheck counts the logs of listed tokens only.
+    // A recheck counts the logs of listed tokens only, so logs of other tokens are not counted here.
     const unlisted = new Set(queried.slice(listed.length))
     const logCount = unlisted.size === 0 ? logs.length : logs.filter(({ address }) => !unlisted.has(address)).length
     const via = outage.covers(number) ? 'backfill' : 'sealed'
@@ -186,11 +186,11 @@ export class Settling {
     throw new UpstreamError('behind', `the next block has another parent than our block ${settled.number}`)
   }
 
-  /** After an outage, leaves out blocks that are too old, and reports them as missing. */
+  /** After an outage, skips the blocks that are too old, and reports them as missing. */
   async #limitCatchUp(settled: Cursor, { number }: SealedHeader): Promise<void> {
     const { node, heads, outage, backfillLimitMs, signal } = this.#options
     if (await rollBackIfReplaced(this.#options, settled)) return
-    // A single pushed message with a false time would make all blocks too old.
+    // A pushed header does not suffice: with a false time it would make all blocks too old.
     const announced = heads.announced(number)
     const head = announced?.isPushed === false ? announced.header : await readHeader(node, number, signal)
     const first = await firstWithinAge(node, settled.number + 1, head, backfillLimitMs, signal)
@@ -198,11 +198,11 @@ export class Settling {
     if (first > settled.number + 1) this.#skip(settled, { number: first - 1, hash: null }, 'backfill_bound')
   }
 
-  /** Leaves all but the newest blocks to backfill. */
+  /** Skips to the newest blocks. Backfill reads the skipped ones in parallel. */
   async #skipToNewest(settled: Cursor, target: SealedHeader): Promise<void> {
     const { node, outage, signal } = this.#options
     const { number, hash } = await readHeader(node, target.number - NEWEST_BLOCKS, signal)
-    // Checked after the read: if our block is still canonical, the block that was read descends from it.
+    // Checked after the read: if the settled block is still canonical, the block that was read descends from it.
     if (await rollBackIfReplaced(this.#options, settled)) return
     outage.extend(target.number)
     this.#skip(settled, { number, hash }, null)

@@ -21,7 +21,7 @@ export type ChainEvent =
       readonly hash?: Hex
       readonly parentHash?: Hex | null
     }
-  /** The start: settling begins with the block after this one. */
+  /** Settling starts with the block after the cursor. Reported only if no previous run has settled a block. */
   | { readonly type: 'cursor'; readonly cursor: Cursor; readonly timestamp: number | null }
   /** The source receives logs of these addresses from now on. */
   | { readonly type: 'subscribed'; readonly addresses: readonly Hex[] }

@@ -1,18 +1,18 @@
 import type { Hex } from '../../../lib/hex.ts'
 import type { Header, SealedHeader } from '../rpc/block-header.ts'
 
-/** A poll of the pending block returned a block being built, one far behind the head, the latest block, or none. */
+/** Result of a poll of the pending block: a block being built, one far behind the head, a sealed block, or none. */
 export type PendingStatus = 'preconfirmed' | 'behind' | 'latest' | 'null'
 
 export const BEHIND_BLOCKS = 2
 
-/** The last pending block, as polls remember it. */
+/** The memory of polls about the last pending block. */
 export type PendingMemory = {
   readonly block: Header | null
   /** Whether the node returns sealed blocks as pending. */
   readonly repeatsSealed: boolean
   readonly status: PendingStatus
-  /** Identifies the block whose logs were read last, for these addresses. */
+  /** Fingerprint of the pending block whose logs were read last, for `addresses`. */
   readonly fingerprint: string
   readonly addresses: readonly Hex[] | null
 }
@@ -25,7 +25,7 @@ export const noPendingMemory: PendingMemory = {
   addresses: null,
 }
 
-/** A text that changes with each log that the block gains. */
+/** Returns a text that changes with each transaction that the pending block gains. */
 export const fingerprintOf = (pending: Header | null): string =>
   `${pending?.number} ${pending?.hash} ${pending?.transactions?.length} ${pending?.gasUsed}`
 

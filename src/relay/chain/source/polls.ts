@@ -9,13 +9,13 @@ import type { SourceState } from './source-evidence.ts'
 
 /** The results of a poll, in this order. */
 export type PollResult =
-  /** A read began. */
+  /** A read of the pending block or of the head began. */
   | { readonly type: 'polling'; readonly poll: 'pending' | 'head' }
   | { readonly type: 'latest'; readonly header: SealedHeader }
   /** The pending block was judged; `block` is null if the node pre-confirms none. */
   | { readonly type: 'pending'; readonly memory: PendingMemory; readonly block: Header | null }
   | { readonly type: 'polled_logs'; readonly logs: Logs; readonly closesGap: boolean }
-  /** The poll is complete for these addresses. `memory` is null if it did not read the pending block. */
+  /** The poll is complete for these addresses. `memory` is null if the poll did not read the pending block. */
   | { readonly type: 'covered'; readonly addresses: readonly Hex[]; readonly memory: PendingMemory | null }
 
 type PollInputs = {
@@ -35,7 +35,7 @@ export async function pollHead({ node, addresses, emit, signal }: PollInputs): P
   emit({ type: 'covered', addresses, memory: null })
 }
 
-/** Reads the pending block and, if it changed, the head and the wanted logs. False if the head was answered too late. */
+/** Reads the pending block and, unless it is unchanged, the head and the wanted logs. False if the head was too late. */
 export async function pollPending(inputs: PollInputs, wanted: 'none' | 'of_changed_block' | 'to_close_gap'): Promise<boolean> {
   const { node, state, addresses, now, emit, signal } = inputs
   emit({ type: 'polling', poll: 'pending' })
@@ -52,7 +52,7 @@ export async function pollPending(inputs: PollInputs, wanted: 'none' | 'of_chang
   const requestedAt = now()
   const latest = await readLatest(node, signal)
   emit({ type: 'latest', header: latest })
-  // After such a long wait the pending block that was read first says nothing about the node.
+  // The head took too long, so the pending block that was read before it says nothing about the node any more.
   if (now() - requestedAt > state.silenceMs) return false
   // A lagging node may have answered for the latest block, while another one showed a sealed block as pending.
   const known = pending !== null && inputs.knowsSealed(pending) ? { ...memory, repeatsSealed: true } : memory

@@ -1,9 +1,9 @@
 import * as missedLogs from './missed-logs.ts'
 import type { PendingStatus } from './pending-status.ts'
 
-/** `none`: no link is configured. `refused`: the node does not push pre-confirmed logs. `leaving`: on the way to the next node. */
+/** State of the upstream WebSocket. `refused`: the node pushes no pre-confirmed logs. `leaving`: it connects to the next node. */
 type LinkState = 'none' | 'opening' | 'down' | 'refused' | 'pushing' | 'leaving'
-/** Whether pushed logs count as complete: by default, by evidence, or why not. Only a timely log ends a doubt. */
+/** Whether pushed logs count as complete, as `unproven` and `proven` do, or why not. Only a log pushed in time ends a doubt. */
 type Trust = 'unproven' | 'proven' | 'silent' | 'behind' | 'no_pending'
 /** Whether the node shows pre-confirmed blocks. `behind`: its pending block is far behind the head. */
 type PendingView = 'unknown' | 'shown' | 'missing' | 'behind'
@@ -15,23 +15,23 @@ export type SourceState = {
   readonly link: LinkState
   readonly trust: Trust
   readonly pending: PendingView
-  /** Polls in a row that showed no pre-confirmed block. */
+  /** Polls in a row that showed no pre-confirmed block; null if the last poll showed one. */
   readonly gap: { readonly since: number; readonly polls: number } | null
   readonly missed: missedLogs.MissedLogs
-  /** The newest head and settled block; null before the first head. */
+  /** Number of the newest head. Both `head` and `settled`, the newest settled block, are null before the first head. */
   readonly head: number | null
   readonly settled: number | null
   readonly headAt: number
   /** Time of the last change of `settled`. */
   readonly settledAt: number
-  /** Time at which any head was last received, new or not. */
+  /** Time at which a head was last received, even a known one. */
   readonly headReadAt: number
-  /** Settling may lag until this time: it catches up after the start, and after an outage. */
+  /** Until this time a lag of settling is excused, because it catches up after the start or after an outage. */
   readonly mayLagUntil: number
   readonly lagsSince: number | null
   /** Send time of the oldest unanswered request. */
   readonly requestedAt: number | null
-  /** The newest head that the link pushed, and the number of newer polled heads in a row; null without subscription. */
+  /** The newest pushed head. `polledAhead` counts newer polled heads in a row. Null without a subscription to heads. */
   readonly linkHead: {
     readonly number: number
     readonly at: number
@@ -41,46 +41,47 @@ export type SourceState = {
   readonly pendingPolledAt: number
   readonly headPolledAt: number
   readonly probedAt: number
-  /** Times of the last switch from a link's node, and from the first RPC endpoint. */
+  /** Times at which the relay last left the node of its WebSocket, and the first RPC endpoint. */
   readonly leftAt: { readonly link: number; readonly endpoint: number }
 }
 
-/** Observations, and actions of the source itself. */
+/** An observation of the upstream, or an action of the source itself. Both can change the state. */
 export type Evidence =
   | { readonly type: 'tick' }
   /** The node pushes logs now: pre-confirmed ones, or only sealed ones. */
   | { readonly type: 'live'; readonly subscription: 'pendingLogs' | 'logs' }
   | { readonly type: 'heads_live' }
-  /** The node refuses to push the logs of all addresses. */
+  /** The node refuses to push pre-confirmed logs of the current addresses. */
   | { readonly type: 'refused' }
   | { readonly type: 'down'; readonly isRefused: boolean }
   /** Logs up to the block `newest` were pushed before their blocks were sealed. */
   | { readonly type: 'pushed'; readonly newest: number }
   | { readonly type: 'pushed_late' }
-  /** A block was settled with this many logs of addresses whose logs the link pushes. */
+  /** A block was settled with this many logs of addresses to which the link is subscribed. */
   | { readonly type: 'settled'; readonly number: number; readonly logs: number }
   | { readonly type: 'reorg' }
   | { readonly type: 'head'; readonly number: number; readonly via: 'link' | 'poll' }
   | { readonly type: 'progress'; readonly head: number | null; readonly settled: number | null }
   | { readonly type: 'pending'; readonly status: PendingStatus }
-  /** Pre-confirmed logs up to the block `newest` were polled. `closesGap`: right after the link began to push. */
+  /** Pre-confirmed logs up to the block `newest` were polled. `closesGap`: the poll followed a new subscription. */
   | { readonly type: 'polled_logs'; readonly newest: number | null; readonly closesGap: boolean }
   | { readonly type: 'requested' }
   | { readonly type: 'answered' }
   | { readonly type: 'polling'; readonly poll: 'pending' | 'head' }
-  /** There is a newer head than any received. */
+  /** A message shows that there is a newer head, so the head has to be polled. */
   | { readonly type: 'head_wanted' }
   | { readonly type: 'probed' }
   | { readonly type: 'left'; readonly what: 'link' | 'endpoint' }
 
 /** A node may show no pending block between two flashblocks. A longer absence, in time and in polls, counts. */
 const NO_PENDING_MIN_MS = 2_000
+/** Number of polls in a row after which a missing pending block counts. */
 export const NO_PENDING_MIN_POLLS = 3
 /** Settling is behind if it is further from the head than this for `silenceMs`. */
 const SETTLING_LAG_BLOCKS = 2
-/** Settling is no longer behind at this distance. It differs, so that a node that is slow to index does not change the status. */
+/** Distance to the head at which settling is no longer behind. It is shorter, so that a slow node does not change the status. */
 const SETTLING_CAUGHT_UP_BLOCKS = 1
-/** Extra time for settling after the start. After an outage, the limit is the outage's own length if that is shorter. */
+/** Time for which a lag of settling is excused after the start. After an outage, the length of the outage is a limit too. */
 const CATCH_UP_MS = 7_000
 
 const NEVER = Number.NEGATIVE_INFINITY
@@ -210,7 +211,7 @@ function afterPending(state: SourceState, status: PendingStatus, at: number): So
   return { ...state, pending, gap, trust }
 }
 
-/** The trust in a new connection: proof does not carry over, a doubt does. */
+/** Returns the trust at the start of a new connection: a doubt about the pushed logs stays, a proof does not. */
 const withoutProof = (trust: Trust): Trust => (trust === 'proven' ? 'unproven' : trust)
 
 export const isLinkUp = ({ link }: SourceState): boolean => link === 'pushing' || link === 'refused'

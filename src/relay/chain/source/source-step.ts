@@ -26,9 +26,9 @@ export type SourceInput =
   | SettlementEvent
   | FinalityEvent
 
-/** Logs that are held until the first head. Further logs are published when their block is settled. */
+/** Limit of logs that are held until the first head. Further logs are published when their block is settled. */
 const EARLY_LOGS_BOUND = 2_000
-/** A pushed log of a block further below the first head does not lower the start. */
+/** Limit of the blocks below the first head at which settling starts, to include logs that were pushed before this head. */
 const EARLY_LOGS_MAX_DEPTH_BLOCKS = 64
 
 /** State of the source. */
@@ -38,7 +38,7 @@ export type SourceProgress = {
   readonly addresses: readonly Hex[]
   /** The addresses whose pre-confirmed logs the link pushes. */
   readonly subscribed: readonly Hex[]
-  /** The last emitted addresses and status. The first list is empty, and not emitted. */
+  /** The addresses of the last `subscribed` event; empty before the first one. `status` is the last emitted status. */
   readonly covered: readonly Hex[]
   readonly status: { readonly source: SourceName; readonly reason: SourceReason } | null
   readonly earlyLogs: readonly LogsEvent[]
@@ -129,7 +129,7 @@ function take(progress: SourceProgress, input: SourceInput, context: Context): S
   }
 }
 
-/** The first head starts settling, and each newer one extends it. An older head may reveal a reorganisation. */
+/** The first head starts settling, and each newer one extends it. An older head may reveal a reorg. */
 function takeHead(progress: SourceProgress, header: SealedHeader, via: 'link' | 'poll', { sealed, at }: Context): SourceProgress {
   const { number, hash, parentHash, timestamp } = header
   const isPushed = via === 'link'
@@ -137,7 +137,7 @@ function takeHead(progress: SourceProgress, header: SealedHeader, via: 'link' | 
   const { disputed } = sealed
   const result = sealed.receiveHead(header, isPushed)
   if (result === 'garbage') return after(progress, at, null, { type: 'unreadable', count: 1 })
-  // A single message does not prove so many new blocks: the node is asked.
+  // A single pushed message does not prove that many new blocks, so the head is polled.
   if (result === 'unconfirmed') return after(progress, at, { type: 'head_wanted' })
   const cursor = startOf(header, progress.earlyLogs)
   const isStart = sealed.begin(cursor)
@@ -218,7 +218,7 @@ function takePolledLogs(
   return emitOrHold(polled, { type: 'logs', logs: received, via: 'poll', receivedAt: at }, unreadable)
 }
 
-/** Logs are held until the first head sets the start. */
+/** Emits logs or, until the first head sets the start of settling, holds them. */
 function emitOrHold(progress: SourceProgress, event: LogsEvent, unreadable: number): SourceProgress {
   const events = unreadableLogs(unreadable)
   if (progress.state.settled !== null) return { ...progress, events: event.logs.length > 0 ? [event, ...events] : events }

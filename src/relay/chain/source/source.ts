@@ -47,7 +47,7 @@ export type SourceOptions = {
   readonly confirmChain: ConfirmChain
   /** Opens the upstream socket; null to poll everything. */
   readonly link: ((inputs: LinkInputs) => Observable<LinkSignal>) | null
-  /** Number of nodes under the link's URLs; default 1. */
+  /** Number of URLs that the link tries in turn; default 1. */
   readonly linkCount?: number
   /** Makes `request` ask other endpoints first for a while. */
   readonly leaveEndpoint?: () => void
@@ -67,7 +67,7 @@ export type SourceOptions = {
   readonly warn: (kind: string, detail: unknown) => void
 }
 
-/** The events of the chain, pre-confirmed and sealed: pushed while the link is trusted, polled otherwise. */
+/** Returns the events of the chain. Pre-confirmed logs are pushed while the link is trusted, and polled otherwise. */
 export const source = (options: SourceOptions): Observable<ChainEvent> =>
   defer(() => {
     const { addresses, link, linkCount = 1, clock, silenceMs, finalityPollMs, head, warn } = options
@@ -109,7 +109,7 @@ type PresentOptions = Omit<SourceOptions, 'openKeys' | 'cursor' | 'head' | 'requ
   readonly endpoints: Pick<SourceOptions, 'request' | 'confirmChain' | 'leaveEndpoint'>
 }
 
-/** A source that starts at the head: nothing was settled before, and no key is open. */
+/** Returns a source that starts at the head: nothing was settled before, and no key is open. */
 export const sourceFromNow = ({ endpoints, ...options }: PresentOptions): Observable<ChainEvent> =>
   source({
     ...options,
@@ -207,7 +207,7 @@ const withGapsClosed = (link: Observable<LinkSignal>, polling: Polling): Observa
     ),
   )
 
-/** Polls until the node answers in time. */
+/** Repeats the poll after a subscription until the node answers it in time. */
 const closeGap = (polling: Polling): Observable<SourceInput> =>
   observe<SourceInput>(async (emit, signal) => {
     for (;;) {

@@ -3,13 +3,13 @@ import { BoundedMap } from '../../../lib/bounded-map.ts'
 import { HexWord } from '../../chain/rpc/block-header.ts'
 import type { ChainEvent } from '../../chain/source/source.ts'
 
-/** Missed heads to send. If there are more, only the newest are sent. */
+/** Limit of missed heads to send. If there are more, only the newest ones are sent. */
 const GAP_BOUND_BLOCKS = 128
-/** Sent heads to remember, to find the fork of a new branch. */
+/** Number of sent heads to remember, to find the fork of a new branch. */
 const SENT_BOUND_BLOCKS = 256
-/** Requests in a row, per chain event, for a block that the node does not have yet. */
+/** Limit of repeated requests, per chain event, for a block that the node does not have yet. */
 const RETRIES_BOUND = 20
-/** Steps per chain event. Without a bound, nodes that disagree could cause an endless loop. */
+/** Limit of steps per chain event. Without it, nodes that disagree could cause an endless loop. */
 const STEPS_BOUND = 512
 
 const HeaderFields = z.looseObject({ number: z.string(), hash: HexWord, parentHash: HexWord })
@@ -17,9 +17,9 @@ const HeaderFields = z.looseObject({ number: z.string(), hash: HexWord, parentHa
 const bodyFields: ReadonlySet<string> = new Set(['transactions', 'uncles', 'withdrawals', 'size'])
 
 type Options = {
-  /** Without a subscriber, no block is requested. */
+  /** Whether heads have a subscriber. Without one, no block is requested. */
   readonly hasListeners: () => boolean
-  /** The node's sealed block of a number; null if it has none yet. */
+  /** Returns the node's sealed block of this number; null if the node does not have it yet. */
   readonly readBlock: (number: number) => Promise<unknown>
   readonly publish: (header: string) => void
   readonly delay: () => Promise<unknown>
@@ -45,7 +45,7 @@ export class HeadNotifier {
     else if (event.type === 'sealed') for (const { number, hash } of event.blocks) this.#receiveSettled(number, hash)
     else return
     if (this.#options.hasListeners()) return void this.#run()
-    // The next subscriber begins with the next head.
+    // There is no subscriber now. The next one begins with the next head.
     this.#lastSent = this.#target
     this.#sentHashes.clear()
   }
@@ -75,7 +75,7 @@ export class HeadNotifier {
     }
   }
 
-  /** Waits, because the node that answers may lag behind the one that announced the head. */
+  /** Waits before a request is repeated: the node that answers may lag behind the one that announced the head. */
   async #waitToRetry(): Promise<boolean> {
     if (this.#retries >= RETRIES_BOUND) return false
     this.#retries += 1
@@ -83,19 +83,19 @@ export class HeadNotifier {
     return this.#options.hasListeners()
   }
 
-  /** Sends the next head, or steps back by one; false if there is nothing to do. */
+  /** Sends the next head, or steps back by one block to find the fork. Returns false if there is nothing to do. */
   async #sendNext(): Promise<boolean> {
     const target = this.#target
-    // Subscribers from before any head begin with the first one.
+    // Clients that subscribed before any head was known begin with the first head.
     this.#lastSent ??= target === null ? null : target - 1
     if (target === null || this.#lastSent === null || this.#lastSent >= target) return false
     const lastSent = this.#lastSent
     const number = Math.max(lastSent + 1, target - GAP_BOUND_BLOCKS + 1)
     const header = HeaderFields.safeParse(await this.#options.readBlock(number))
-    // A reorganisation may have been found during the request.
+    // Settling may have found a reorg during the request.
     if (this.#lastSent !== lastSent) return true
     if (!header.success || Number(header.data.number) !== number) return this.#waitToRetry()
-    // Already sent: the answering node has not reorganised, or not yet.
+    // This block is already sent: the node that answers is not on the new branch, or not yet.
     if (this.#sentHashes.get(number) === header.data.hash) {
       this.#lastSent = number
       return false

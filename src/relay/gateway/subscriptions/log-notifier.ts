@@ -8,13 +8,13 @@ import type { ChainEvent } from '../../chain/source/source.ts'
 import type { Subscription, SubscriptionGroups } from './subscription-groups.ts'
 import { SubscriptionNotice } from './subscription-notice.ts'
 
-/** Memory of sent logs. Beyond it, a pre-confirmed log is sent only when it is sealed. */
+/** Limit of the memory for sent logs. Beyond it, a pre-confirmed log is sent only when it is sealed. */
 const LOGS_BOUND_BYTES = 32 * 2 ** 20
-/** Reorganisations to remember. */
+/** Number of newest reorgs to remember. */
 const DOUBTS_BOUND = 64
-/** Events that may wait while a large one is sent in several turns. Beyond it, all are sent at once. */
+/** Limit of events that wait while a large one is sent over several turns. Beyond it, all are sent at once. */
 const QUEUE_BOUND = 1_000
-/** Memory of a log beside its data. */
+/** Memory of a sent log in addition to its data. */
 const LOG_BYTES = 1_024
 
 /** A sent log, its index among all sent logs, and its block hash: null while pre-confirmed. */
@@ -24,7 +24,7 @@ type SentLog = { readonly log: Log; readonly index: number; readonly hash: Hex |
 type SentBlock = {
   readonly pending: Map<string, SentLog>
   readonly sealed: Map<string, SentLog>
-  /** The hash of the last settled block, and the number of reorganisations at that time. */
+  /** Hash with which the block was last settled; null before. `doubts` is the number of reorgs until then. */
   hash: Hex | null
   doubts: number
 }
@@ -39,16 +39,16 @@ export class LogNotifier {
   readonly #options: Options
   readonly #blocks = new Map<number, SentBlock>()
   readonly #queue: ChainEvent[] = []
-  /** The work on the queue; null if it is empty. */
+  /** The steps that handle the queued events; null if none is queued. */
   #steps: Steps<void> | null = null
   #bytes = 0
   #sentCount = 0
-  /** The first blocks of the newest reorganisations. `#doubtCount` counts all. */
+  /** The first replaced block of each remembered reorg. `#doubtCount` is the number of all reorgs. */
   readonly #doubtedFrom: number[] = []
   #doubtCount = 0
-  /** `#doubtCount` when a block was last settled. */
+  /** The value of `#doubtCount` when a block was last settled. */
   #doubtsAtSettling = 0
-  /** Whether the logs being sent are of a backfill. */
+  /** Whether the logs that are being sent were read by backfill. */
   #isLate = false
   /** Blocks up to this one are settled, so none of their logs can be pre-confirmed. */
   #newestSettled: number | null = null
@@ -152,10 +152,7 @@ export class LogNotifier {
       if (!settled.has(sentLog) && queried.has(sentLog.log.address)) yield* this.#remove('pending', number, sentLog)
   }
 
-  /**
-   * Removes the logs that were sent as sealed in this block and later ones. Blocks settled after the reorganisation stay:
-   * the newest are settled first, deeper ones in parallel.
-   */
+  /** Removes the logs sent as sealed in this and later blocks. Blocks that were settled again after the reorg stay. */
   *#rollBack(from: number): Steps<void> {
     const later = [...this.#blocks]
       .filter(([number, { doubts }]) => number === from || (number > from && this.#isDoubted(number, doubts)))
@@ -163,7 +160,7 @@ export class LogNotifier {
     for (const [number, { sealed }] of later) for (const sentLog of sealed.values()) yield* this.#remove('sealed', number, sentLog)
   }
 
-  /** Remembers a reorganisation. Several without a settled block between them count as one. */
+  /** Remembers a reorg. Several without a settled block between them count as one. */
   #addDoubt(from: number): void {
     if (this.#doubtCount > this.#doubtsAtSettling) {
       this.#doubtedFrom.push(Math.min(from, this.#doubtedFrom.pop() ?? from))
@@ -174,7 +171,7 @@ export class LogNotifier {
     if (this.#doubtedFrom.length > DOUBTS_BOUND) this.#doubtedFrom.shift()
   }
 
-  /** Whether a reorganisation after the first `sinceCount` replaced a block. Forgotten ones count as if they did. */
+  /** Whether a reorg after the first `sinceCount` ones replaced a block. Forgotten reorgs count as if they did. */
   #isDoubted(number: number, sinceCount: number): boolean {
     const forgotten = this.#doubtCount - this.#doubtedFrom.length
     return sinceCount < forgotten || this.#doubtedFrom.slice(sinceCount - forgotten).some((from) => from <= number)
@@ -213,7 +210,7 @@ export class LogNotifier {
     )
   }
 
-  /** Forgets settled blocks that no reorganisation reaches, or that exceed the budget. Unsettled blocks stay. */
+  /** Forgets settled blocks that no reorg reaches, and more while over half of the memory is used. Unsettled blocks stay. */
   #evict(): void {
     const newest = this.#newestSettled ?? 0
     for (const [number, block] of this.#blocks) {
@@ -230,7 +227,7 @@ const headAt = ({ head, beforeReorg }: Subscription, index: number): number | nu
 
 const bytesOf = ({ log }: SentLog): number => LOG_BYTES + log.data.length
 
-/** The log in a node's format. `blockHash` is null while the log is pre-confirmed, even if the upstream gave one. */
+/** Returns the log in a node's format. `blockHash` is null while the log is pre-confirmed, even if the upstream gave one. */
 function logToJson(log: Log, { blockHash, removed }: { blockHash: Hex | null; removed: boolean }): string {
   const { address, topics, data, blockNumber, blockTimestamp, transactionHash, transactionIndex, logIndex } = log
   return JSON.stringify({

@@ -7,8 +7,9 @@ import { type Subscriber, SubscriptionNotice } from './subscription-notice.ts'
 export const subscriptionNames = ['pendingLogs', 'logs', 'newHeads'] as const
 export type SubscriptionName = (typeof subscriptionNames)[number]
 
-/** Different filters, and terms in all of them. Each log is matched against each filter. */
+/** Limit of different filters, since each log is matched against each of them. */
 const FILTERS_BOUND = 2_000
+/** Limit of the addresses and topics in all filters. */
 const TERMS_BOUND = 100_000
 
 const NOTICES_PER_STEP = 100
@@ -16,11 +17,11 @@ const NOTICES_PER_STEP = 100
 export type Subscription = {
   readonly kind: SubscriptionName
   readonly subscriber: Subscriber
-  /** Logs with a smaller index were sent before it opened. */
+  /** Logs with a smaller index were sent before the subscription opened. */
   readonly firstIndex: number
-  /** Blocks up to this one were sealed before; null if no head was known. */
+  /** Blocks up to this one were sealed before the subscription opened; null if no head was known. */
   head: number | null
-  /** The head before a reorganisation, and the number of logs sent until then. */
+  /** Value of `head` before a reorg lowered it, and the number of logs sent until then; null without a reorg. */
   beforeReorg: { readonly head: number; readonly sentCount: number } | null
 }
 
@@ -60,7 +61,7 @@ export class SubscriptionGroups {
     this.#termCount -= group.termCount
   }
 
-  /** Sends a log to every subscription that matches it and passes `isFor`. The notice is made for the first one. */
+  /** Sends a log to every subscription that matches it and passes `isFor`. The notice is made only if there is one. */
   *publishLog(
     kind: SubscriptionName,
     log: Log,
@@ -80,7 +81,7 @@ export class SubscriptionGroups {
     }
   }
 
-  /** Makes the blocks from this one new to every subscription, after a reorganisation. */
+  /** Makes the blocks from this one new to every subscription, after a reorg. */
   rollBack(from: number, sentCount: number): void {
     for (const subscription of this.#groupKeyOf.keys()) {
       const { head } = subscription
@@ -113,7 +114,7 @@ export class SubscriptionGroups {
 export const countTerms = ({ address, topics }: LogFilter): number =>
   [address ?? []].flat().length + (topics ?? []).flat().filter((topic) => topic !== null).length
 
-/** Equal for every spelling of a filter. */
+/** Returns a key of a filter that is equal for every spelling of it. */
 const groupKeyOf = (kind: SubscriptionName, { address, topics }: LogFilter): string =>
   `${kind} ${JSON.stringify([normalized(address), (topics ?? []).map(normalized)])}`
 

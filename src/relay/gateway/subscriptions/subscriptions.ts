@@ -40,10 +40,7 @@ export class Subscriptions {
     this.#headNotifier.receive(event)
   }
 
-  /**
-   * Opens a subscription with the params of `eth_subscribe`; the returned function ends it. `charge` is first called with
-   * the number of terms of the filter, and may throw.
-   */
+  /** Opens a subscription; the returned function ends it. `charge` may throw if the filter has too many addresses and topics. */
   open(params: unknown, subscriber: Subscriber, charge: (termCount: number) => void = () => {}): () => void {
     const [name, filterParam, ...others] = Array.isArray(params) ? params : []
     const kind = subscriptionNames.find((candidate) => candidate === name)
