@@ -6,13 +6,13 @@ import { shownFilters } from '../../../protocol/value-filters.ts'
 import type { Directory } from '../../tokens/token-directory.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 
-/** A proxy may refuse a longer request line. The relay accepts 8 KiB, headers included. */
+/** Limit of a list of addresses in a URL: a proxy may refuse a longer line. The relay accepts 8 KiB, including the headers. */
 const SYMBOLS_BOUND_CHARS = 4_096
 
 /** The skipped part of a replay: all matching updates after a position, up to and including a sequence number. */
 type SkippedRange = { readonly epoch: string; readonly after: TapePosition; readonly upTo: number }
 
-/** The history URL of a skipped range. Its pages, followed by `next`, contain exactly that range. */
+/** Returns the URL of the history of a skipped range. Its pages, followed by `next`, contain exactly that range. */
 export function backfillUrlOf({ tokens, options }: Selection, { epoch, after, upTo }: SkippedRange, directory: Directory): string {
   const next = upTo + 1
   const parameters: readonly (readonly [string, string | readonly string[] | null])[] = [
@@ -27,7 +27,7 @@ export function backfillUrlOf({ tokens, options }: Selection, { epoch, after, up
   return `/v1/events?${parameters.flatMap(([name, value]) => (value ? [`${name}=${value}`] : [])).join('&')}`
 }
 
-/** Addresses, because symbols can change; symbols if the addresses would make the URL too long. */
+/** Names the tokens by address, because symbols can change, or by shorter symbols if the URL would be too long. */
 function symbolsOf(tokens: ReadonlySet<Hex>, directory: Directory): string {
   const addresses = [...tokens].sort()
   const text = addresses.join(',')
@@ -44,7 +44,7 @@ function shortestSelector(address: Hex, directory: Directory): string {
   return encoded.length < address.length ? encoded : address
 }
 
-/** A symbol with one of these characters would be read as something else in a list of symbols, even if encoded. */
+/** Matches characters because of which a symbol, even encoded, would be misread in a list of symbols. */
 const unsafeInList = /[,*\s\p{C}]/u
 
 function typesOf({ types }: SelectionOptions): string | null {
