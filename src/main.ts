@@ -18,11 +18,11 @@ type CommandEntry = {
   readonly summary: string
   readonly run: Command
   readonly flags: () => Promise<CommandFlags>
-  /** All words that may follow the command, if they are few. */
+  /** All words that may follow the command; absent if there are none, or too many to list. */
   readonly words?: () => Promise<readonly string[]>
 }
 
-/** Each entry loads its code only when it runs, so that the relay starts fast. The first runs without a command. */
+/** Commands of the program. Each one loads its code only when it runs, so that the relay starts fast. */
 const entries: Readonly<Record<string, CommandEntry>> = {
   serve: {
     summary: 'run the relay; also without a command',
@@ -71,7 +71,7 @@ const entries: Readonly<Record<string, CommandEntry>> = {
 }
 const commands = new Map(Object.entries(entries))
 
-/** As in package.json. An older version lacks modules that the relay imports, and npm only warns about it. */
+/** Oldest Node that package.json allows. An older one lacks modules that the relay imports, and npm only warns about it. */
 const OLDEST_NODE = [22, 18] as const
 
 async function run(args: readonly string[]): Promise<number> {

@@ -1,13 +1,13 @@
 import { Observable, type SchedulerLike } from 'rxjs'
 
-/** Rejects with the reason of the signal if it aborts first. */
+/** Resolves after this time. Rejects with the reason of the signal if the signal aborts before. */
 export const wait = (ms: number, clock: SchedulerLike, signal: AbortSignal): Promise<void> =>
   untilCalled(signal, (done) => {
     const timer = clock.schedule(done, ms)
     return () => timer.unsubscribe()
   })
 
-/** Wakes a loop that waits for work. The loop checks for work right before it waits, so it misses no notification. */
+/** Wakes loops that wait for work. A loop must check for work right before it waits: `notify` has no effect on a later wait. */
 export class WakeUp {
   readonly #waiting = new Set<() => void>()
 
@@ -23,7 +23,7 @@ export class WakeUp {
   }
 }
 
-/** A subscription starts `run`, which emits values with `emit`. The end of the subscription aborts a run that has not ended. */
+/** Makes an Observable that starts `run` at each subscription. Unsubscribing aborts `run`, unless it has resolved. */
 export const observe = <T>(run: (emit: (value: T) => void, signal: AbortSignal) => Promise<unknown>): Observable<T> =>
   new Observable((subscriber) => {
     const controller = new AbortController()
@@ -41,7 +41,7 @@ export const observe = <T>(run: (emit: (value: T) => void, signal: AbortSignal) 
     }
   })
 
-/** Resolves when `start` calls `done`. The function that `start` returns cancels that call. */
+/** Resolves when `done` is called. `start` schedules that call, and returns a function that cancels it. */
 const untilCalled = (signal: AbortSignal, start: (done: () => void) => () => void): Promise<void> =>
   new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason)

@@ -2,20 +2,20 @@ import { defer, type MonoTypeOperatorFunction, retry, type SchedulerLike, timer 
 
 type BackoffBounds = { readonly minMs: number; readonly maxMs: number }
 
-/** Bounds of a random factor of a delay, so that many relays do not retry at the same time. */
+/** Each delay is multiplied by a random factor between these limits, so that many relays do not retry at the same time. */
 type Jitter = readonly [least: number, most: number]
 
 type Options = BackoffBounds & {
   readonly jitter: Jitter
-  /** An attempt that lasted longer than this was a success: the next delay is `minMs`. */
+  /** An attempt that lasts longer than this counts as a success: the delay after it is the shortest one again. */
   readonly stableMs: number
   readonly clock: SchedulerLike
   readonly random: () => number
-  /** Least delay after a failure that asks for one. */
+  /** Returns the shortest delay that this failure allows, in milliseconds. */
   readonly leastMs?: (failure: unknown) => number
 }
 
-/** Subscribes again after each error, without limit. The delay doubles with each failure in a row, up to `maxMs`. */
+/** Subscribes again after each error, any number of times. The delay doubles with each failure in a row, up to `maxMs`. */
 export const retryWithBackoff =
   <T>({ jitter, stableMs, clock, random, leastMs = () => 0, ...bounds }: Options): MonoTypeOperatorFunction<T> =>
   (source) =>
@@ -33,8 +33,8 @@ export const retryWithBackoff =
       return attempt.pipe(retry({ delay }))
     })
 
-/** The delay doubles with each failure in a row. */
+/** Returns the delay after this number of failures in a row: it doubles with each one, up to `maxMs`. */
 export const backoffMs = ({ minMs, maxMs }: BackoffBounds, failures: number): number => Math.min(maxMs, minMs * 2 ** (failures - 1))
 
-/** `drawn` is a random number from 0 to 1. */
+/** Multiplies a delay by a random factor. `drawn` is a random number from 0 to 1. */
 export const withJitter = (ms: number, [least, most]: Jitter, drawn: number): number => ms * (least + (most - least) * drawn)

@@ -1,4 +1,4 @@
-/** A map that evicts its oldest entry beyond a bound. */
+/** A map with a limited number of entries. Beyond the limit it deletes its oldest entry. */
 export class BoundedMap<Key, Value> extends Map<Key, Value> {
   readonly #bound: number
 
@@ -7,7 +7,7 @@ export class BoundedMap<Key, Value> extends Map<Key, Value> {
     this.#bound = bound
   }
 
-  /** A key that is set again keeps its age. */
+  /** Sets a value. An entry that already exists keeps its age. */
   override set(key: Key, value: Value): this {
     super.set(key, value)
     for (const oldest of this.keys()) {

@@ -3,15 +3,15 @@ import type { RecurringWindow } from './recurring-window.ts'
 import { itemsOf, redacted, SettingError } from './setting-readers.ts'
 import { durationMs } from './units.ts'
 
-/** `share` is from 0 to 1. `depth` is the number of blocks of a reorg. */
+/** `share` is a fraction from 0 to 1. `depth` is the number of blocks that a reorg replaces. */
 type Share = { readonly share: number; readonly depth: number }
 
 type FaultDefinition<Value> = {
-  /** Value of a fault that is given without one. */
+  /** Value that applies if FAULTS names the fault without a value. */
   readonly fallback: string
   readonly what: string
   readonly read: (value: string) => Value | null
-  /** The form of a value, for a mistake. */
+  /** Describes a correct value, in the message about a wrong one. */
   readonly needs: string
 }
 
@@ -19,10 +19,10 @@ const SHARE_BOUND = 100
 const DEPTH_BOUND = 64
 const PERIOD_BOUND_MS = 3_600_000
 const LAG_BOUND_BLOCKS = 1_000
-/** Default period of a window, as a multiple of its length. */
+/** A fault whose period is not given repeats after this many times its length. */
 const LENGTHS_PER_PERIOD = 4
 
-/** The table in `docs/faults.md` shows these texts. */
+/** Faults of the built-in chain by name. The table in `docs/faults.md` shows these texts. */
 export const faultDefinitions = {
   reorg: share(
     '2%',

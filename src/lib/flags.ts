@@ -2,17 +2,17 @@ import { parseArgs } from 'node:util'
 import { nearestName } from './nearest-name.ts'
 import { versionText } from './version.ts'
 
-/** Resolves to the exit code. */
+/** Runs a command of the program. Resolves to the exit code. */
 export type Command = (args: readonly string[]) => Promise<number>
 
-/** The help of a command and the completion of a shell are made from its flags too. */
+/** Flags of a command by name. The help of the command and the completion in a shell are made from them. */
 export type CommandFlags = Readonly<Record<string, CommandFlag>>
 
 type CommandFlag = {
   readonly type: 'string' | 'boolean'
   readonly short?: string
   readonly description?: string
-  /** Every value that the flag accepts, if they are few. */
+  /** All values that the flag accepts; absent if there are too many to list. */
   readonly choices?: readonly string[]
 }
 
@@ -21,15 +21,15 @@ export const switchFlag = (description: string) => ({ type: 'boolean', descripti
 
 export const EXIT_OK = 0
 export const EXIT_FAILED = 1
-/** A mistake in the arguments or in a setting. */
+/** Exit code for a mistake in the arguments or in a setting. */
 export const EXIT_USAGE = 2
-/** Exit code that a shell expects after a second Ctrl-C. */
+/** Exit code if a second Ctrl-C ends the program at once, as shells expect it. */
 export const EXIT_INTERRUPTED = 130
 
-/** The program prints each line of the message to standard error, and ends with EXIT_USAGE. */
+/** A mistake of the user. The program prints each line of the message to standard error, and ends with EXIT_USAGE. */
 export class UsageError extends Error {}
 
-/** The program prints this help or version to standard output, and ends with EXIT_OK. */
+/** Text for --help or --version. The program prints it to standard output, and ends with EXIT_OK. */
 class RequestedText extends Error {}
 
 export const commonFlags = {
@@ -51,7 +51,7 @@ export async function runToExitCode(name: string, run: () => Promise<number>): P
   }
 }
 
-/** Suggests the known name that is nearest to a wrong one, and the help. */
+/** Returns advice after a wrong name: to use the nearest known name, if one is near enough, or to read the help. */
 export function adviceFor(name: string, known: Iterable<string>, help = '--help'): string {
   const nearest = nearestName(name, known)
   return `${nearest === undefined ? '' : `Did you mean ${nearest}? `}Try ${help}.`
@@ -66,10 +66,10 @@ type ReadFlags<Flags extends CommandFlags> = {
   readonly mistakes: readonly string[]
 }
 
-/** The line for a flag of an earlier version. */
+/** Returns the message about a flag of an earlier version; undefined for any other flag. */
 type ExplainFlag = (flag: string) => string | undefined
 
-/** Throws the end of the command for a mistake, and for --help or --version. */
+/** Reads the flags of a command. Throws a UsageError for mistakes, and the text to print for --help and --version. */
 export function readFlags<const Flags extends CommandFlags>(
   flags: Flags,
   args: readonly string[],
@@ -83,7 +83,7 @@ export function readFlags<const Flags extends CommandFlags>(
   return read
 }
 
-/** Each mistake is one line. `explain` knows flags of earlier versions. */
+/** Reads flags without throwing. Each mistake is one line. `explain` returns the line for a flag of an earlier version. */
 export function parseFlags<const Flags extends CommandFlags>(
   flags: Flags,
   args: readonly string[],
@@ -99,7 +99,7 @@ export function parseFlags<const Flags extends CommandFlags>(
     if (token.kind === 'option-terminator') continue
     if (token.kind === 'positional') {
       positionals.push(token.value)
-      // The word after an unknown flag may be its value, and that flag is a mistake already.
+      // The word after an unknown flag may be the value of that flag, which is already reported as a mistake.
       if (!allowsWords && !isAfterUnknown) mistakes.push(`'${oneLine(token.value)}' is not a flag. Try --help.`)
       isAfterUnknown = false
       continue

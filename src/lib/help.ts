@@ -1,12 +1,12 @@
 import type { CommandFlags } from './flags.ts'
 
 export type HelpTerm = readonly [term: string, text: string]
-/** A paragraph, whose indented lines are not wrapped, or terms in two columns. */
+/** A paragraph, or terms with their texts in two columns. In a paragraph, a line that begins with a space is not wrapped. */
 type HelpPart = string | readonly HelpTerm[] | { readonly heading: string; readonly terms: readonly HelpTerm[] }
 
-/** Limit of a line of help, unless it is one word. */
+/** Limit of a wrapped line of help. A single word that is longer is not broken. */
 const MAX_COLUMNS = 100
-/** Limit of a term with its text in the same line. */
+/** Limit of a term whose text is in the same line. The text of a longer term begins in the next line. */
 const MAX_TERM_COLUMNS = 26
 
 export function helpText(...parts: readonly HelpPart[]): string {

@@ -16,7 +16,7 @@ export const toWord = (value: bigint | Hex): Hex =>
 /** `text` must be hex with 0x. */
 export const toLowerHex = (text: string): Hex => `0x${text.slice(2).toLowerCase()}`
 
-/** Marks an upper-case digit in `digits`, which has the value of each hex digit by its character code. */
+/** Bit that marks an upper-case digit in the table `digits`, which has the value of each hex digit by its character code. */
 const UPPER = 0x40
 const NO_DIGIT = 0x80
 const digits = new Uint8Array(128).fill(NO_DIGIT)
@@ -27,7 +27,7 @@ for (const [value, digit] of [...'0123456789abcdef'].entries()) {
 
 const isPrefixed = (text: string): boolean => text.charCodeAt(0) === 0x30 && text.charCodeAt(1) === 0x78
 
-/** Reads whole bytes. `chars` is the length of the text, or null for any. Faster than a pattern, since it reads every pushed log. */
+/** Reads whole bytes. `chars` is the length of the text, or null for any. Every pushed log is read here; a pattern is slower. */
 export function readHex(value: unknown, chars: number | null): Hex | null {
   if (typeof value !== 'string' || value.length !== (chars ?? value.length)) return null
   if (value.length % 2 !== 0 || !isPrefixed(value)) return null
@@ -37,7 +37,7 @@ export function readHex(value: unknown, chars: number | null): Hex | null {
   return ((seen & UPPER) === 0 ? value : value.toLowerCase()) as Hex
 }
 
-/** Null if the number is no safe integer. */
+/** Reads a number. Null if the value is not a hex number, or is too large to be exact in JavaScript. */
 export function readQuantity(value: unknown): number | null {
   if (typeof value !== 'string' || value.length <= 2 || value.length > WORD_CHARS || !isPrefixed(value)) return null
   let amount = 0

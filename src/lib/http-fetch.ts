@@ -2,12 +2,12 @@ import { nextTurn } from './turns.ts'
 
 /** First size of the buffer for an answer of unknown length. */
 const FIRST_BYTES = 4_096
-/** After this part of a long answer, other work gets a turn of the event loop. */
+/** Number of bytes of a long answer after which other work gets a turn of the event loop. */
 const TURN_BYTES = 262_144
 
 /**
- * Null if the decompressed answer is longer than the bound. The answer is read into one buffer: V8 marks its whole heap after
- * each 64 MB of buffers that outlive a collection of young objects, and the chunks of a long answer would be among them.
+ * Returns null if the decompressed answer is longer than the limit. Copies each chunk into one buffer: V8 marks its whole heap
+ * after each 64 MB of buffers that survive a collection of young objects, and the kept chunks of a long answer would survive it.
  */
 export async function readResponseBody(response: Response, boundBytes: number): Promise<Buffer | null> {
   const announced = Number(response.headers.get('content-length') ?? 0)
@@ -45,10 +45,10 @@ export function splitCredentials(text: string): {
   return { address: url.href, authHeaders: { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` } }
 }
 
-/** Names an upstream in logs without its path and query, which may contain a key. */
+/** Returns the name of an upstream for the log: the host of its URL. Path and query may contain an API key. */
 export const hostOf = (url: string): string => new URL(url).host
 
-/** `fetch` hides the most specific reason in the cause. */
+/** Returns the text of a failure: that of its cause, if it has one, because `fetch` names the specific reason only there. */
 export function failureReason(failure: unknown): string {
   if (!(failure instanceof Error)) return String(failure)
   return failure.cause instanceof Error && failure.cause.message ? failure.cause.message : failure.message

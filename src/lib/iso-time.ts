@@ -1,4 +1,4 @@
-/** The first second that RFC 3339 cannot write. */
+/** First second of the year 10000, which RFC 3339 cannot write. */
 export const NEVER_SECONDS = Date.UTC(10_000, 0) / 1_000
 
 export const isoFromSecondsOrNull = (second: number | null): string | null =>

@@ -1,10 +1,10 @@
-/** Answers of nodes have fewer than ten levels. Deeper nesting takes seconds to parse, and a walk through it may exhaust the stack. */
+/** Limit of nested levels. Answers of nodes have fewer than ten. Deeper JSON takes seconds to parse, or exhausts the stack. */
 export const NESTING_BOUND = 1_024
 
 const [QUOTE, BACKSLASH] = [0x22, 0x5c]
 const [OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET] = [0x7b, 0x7d, 0x5b, 0x5d]
 
-/** Undefined if a text is not JSON. */
+/** Parses JSON. Returns undefined if the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -13,11 +13,11 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Undefined if the bytes are not JSON, or nested too deep. */
+/** Parses JSON. Returns undefined if the bytes are not JSON, or have more than NESTING_BOUND nested levels. */
 export const parseShallowJson = (json: Buffer): unknown =>
   isNestedDeeper(json, NESTING_BOUND) ? undefined : parseJson(json.toString('utf8'))
 
-/** A level of lists and objects takes two bytes, so a short text is not searched. */
+/** Whether lists and objects have more nested levels. Each level needs two bytes, so a shorter text is not searched. */
 export function isNestedDeeper(json: Buffer, levels: number): boolean {
   const isTooShort = json.length <= 2 * levels
   if (isTooShort || !hasMoreBrackets(json, levels)) return false
@@ -33,7 +33,7 @@ export function isNestedDeeper(json: Buffer, levels: number): boolean {
   return false
 }
 
-/** Most texts have few brackets, and counting them takes a tenth of the time of reading every byte. */
+/** Counts opening brackets. Most texts have few, and this count takes a tenth of the time of reading every byte. */
 function hasMoreBrackets(json: Buffer, count: number): boolean {
   let found = 0
   for (const bracket of [OPEN_BRACE, OPEN_BRACKET]) {

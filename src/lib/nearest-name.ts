@@ -1,7 +1,7 @@
-/** A name with more than one edit for this many letters is another name. */
+/** Two names are near if one edit for each group of this many letters is enough to change one into the other. */
 const LETTERS_PER_EDIT = 3
 
-/** Returns the first known name with the fewest edits, at most `bound`. */
+/** Returns the known name with the fewest edits; undefined if each known name needs more than `bound` edits. */
 export function nearestName(
   name: string,
   known: Iterable<string>,

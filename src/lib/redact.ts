@@ -1,7 +1,7 @@
-/** Least lengths of a secret: shorter parts of a path may be ordinary words. */
+/** Least lengths of a secret in a URL: a shorter part may be an ordinary word. */
 const MIN_CHARS = { path: 8, credential: 4 }
 
-/** Removes the hosts, keys and logins of these URLs from a text, in any escaped form. */
+/** Returns a function that removes the hosts, API keys and logins of these URLs from a text, also if they are escaped in it. */
 export function createRedactor(urls: readonly string[]): (text: string) => string {
   const secrets = [...new Set(urls.flatMap(secretsIn))].sort((a, b) => b.length - a.length)
   if (secrets.length === 0) return (text) => text
@@ -10,8 +10,8 @@ export function createRedactor(urls: readonly string[]): (text: string) => strin
 }
 
 /**
- * Matches a character in plain form, percent-encoded once or several times, or escaped as in JSON, a string or HTML. Every
- * repeat has a limit: without one, the time for a long run of backslashes would grow with the square of its length.
+ * Returns a pattern for a character in plain form, percent-encoded once or several times, or escaped as in JSON, a string or
+ * HTML. Each repeat in it has a limit: otherwise the time for many backslashes would grow with the square of their number.
  */
 function anySpellingOf(character: string): string {
   const code = character.codePointAt(0) ?? 0
@@ -29,7 +29,7 @@ function anySpellingOf(character: string): string {
   ].join('|')})`
 }
 
-/** Redacts property names too. */
+/** Redacts all texts in a value, and the names of properties. */
 export function redactDeep(value: unknown, redact: (text: string) => string): unknown {
   if (typeof value === 'string') return redact(value)
   if (Array.isArray(value)) return value.map((one) => redactDeep(one, redact))
@@ -45,7 +45,7 @@ function secretsIn(text: string): readonly string[] {
     .map((pair) => pair.slice(pair.indexOf('=') + 1))
   return [
     ...[text, href],
-    // A host without a dot may be an ordinary word.
+    // A host without a dot or a colon may be an ordinary word.
     ...(/[.:]/.test(host) ? [host] : []),
     ...(/[.:]/.test(hostname) ? [hostname] : []),
     ...decodedParts(pathname.split('/'), MIN_CHARS.path),
@@ -54,7 +54,7 @@ function secretsIn(text: string): readonly string[] {
   ]
 }
 
-/** Basic authorization as the relay sends it, in both alphabets and without padding. */
+/** Returns a login as a header for Basic authorization contains it, in both alphabets of base64, and without padding. */
 const basicCredentials = (login: string): readonly string[] => {
   const bytes = Buffer.from(login)
   return [bytes.toString('base64').replace(/=+$/, ''), bytes.toString('base64url')]

@@ -3,18 +3,18 @@ import { BlockList, isIP } from 'node:net'
 import { addressIn, type Hex, ZERO_ADDRESS } from './hex.ts'
 import { amountOf, amountText, sizeUnits, timeUnits } from './units.ts'
 
-/** Makes a value safe to print: the user and the path of a URL may contain a key. */
+/** Quotes a value for a message, without the user and the path of a URL, because they may contain an API key. */
 export const redacted = (given: string): string =>
   JSON.stringify(given.replace(/:\/\/(?:[^/@,\s]*@)?([^/?#,\s]*)([^,\s]*)/g, (_, host, rest) => `://${host}${rest && '/…'}`))
 
-/** The message says what the setting must be. It does not repeat the name. */
+/** A wrong value of a setting. The message says what the value must be, without the name of the setting. */
 export class SettingError extends Error {}
-/** The text of the setting must not be printed. */
+/** A wrong value of a setting that must not be printed, because it may be a secret. */
 export class SecretSettingError extends SettingError {}
 
-/** `choices` lists every text that the setting accepts, if they are few. */
+/** Reads the text of a setting. `choices` are all texts that it accepts; absent if there are too many to list. */
 export type SettingReader<Value> = { (text: string): Value; readonly choices?: readonly string[] }
-/** The code appends the unit to the name of the setting. */
+/** Reads a time or a size. In the code, the name of the setting ends with `unit`, as in `pendingPollMs`. */
 type QuantityReader<Unit extends 'Ms' | 'Bytes'> = SettingReader<number> & { readonly unit: Unit; readonly examples: string }
 
 export const duration = (min: number, max: number): QuantityReader<'Ms'> =>
@@ -53,7 +53,7 @@ export function url(...schemes: readonly string[]) {
   }
 }
 
-/** Empty items are skipped, but an empty list keeps one, which its parser then refuses. */
+/** Splits a list at its commas, without empty items. If all items are empty they remain, so that their reader refuses the list. */
 export const itemsOf = (text: string): readonly string[] =>
   text
     .split(',')
@@ -88,7 +88,7 @@ export function addressOf(text: string): Hex | null {
   return read === ZERO_ADDRESS ? null : read
 }
 
-/** Reads a symbol or an address. A mistake quotes the whole item. */
+/** Reads a symbol or an address. The message about a mistake quotes `item`, of which `text` is a part. */
 export function tokenName(text: string, item: string): string {
   const name = /^0x/i.test(text) ? addressOf(text) : text
   if (name === null) throw new SettingError(`must name a token by its symbol or its address, and ${redacted(item)} does not`)
@@ -101,7 +101,7 @@ export function address(text: string): Hex {
   return read
 }
 
-/** An origin has no path, as a browser sends it. */
+/** Reads origins in the form in which a browser sends them: without a path. */
 export function origins(text: string): readonly string[] {
   return itemsOf(text).map((item) => {
     const { origin, href } = URL.canParse(item) ? new URL(item) : { origin: 'null', href: '' }
@@ -110,7 +110,7 @@ export function origins(text: string): readonly string[] {
   })
 }
 
-/** The key is never printed, not even in a mistake. */
+/** Reads a secret, which is never printed, not even in the message about a mistake. */
 export function key(text: string): string {
   if (/^[!-~]+$/.test(text)) return text
   throw new SecretSettingError('must be letters, digits and signs without spaces')
@@ -130,7 +130,7 @@ export function ranges(text: string): BlockList {
   return list
 }
 
-/** Returns the path: the file is read later, and again after a change. */
+/** Checks that a file can be read, and returns its path. The part that uses the file reads it later. */
 export function readableFile(path: string): string {
   try {
     readFileSync(path)

@@ -1,9 +1,9 @@
 import { asyncScheduler, type SchedulerAction, type SchedulerLike } from 'rxjs'
 
-/** If the wall clock moves this much more or less than the process has run, somebody has set it. */
+/** If the wall clock and the uptime advance by times that differ by this much, somebody has set the wall clock. */
 const STEP_MS = 1_000
 
-/** Milliseconds of a wall clock that nobody sets, so that intervals and ages stay right. It never decreases. */
+/** Returns the steady clock: the wall clock in milliseconds, without its steps, so that ages stay right. It never decreases. */
 export function openSteadyClock(wallTime: () => number, uptime: () => number): () => number {
   let last = { wall: wallTime(), uptime: uptime(), steady: wallTime() }
   let stepsMs = 0

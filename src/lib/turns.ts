@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks'
 import { concat, concatMap, from, type OperatorFunction } from 'rxjs'
 
-/** Time after which work in turns pauses for other work. */
+/** Time after which long work pauses, so that other work gets a turn of the event loop. */
 export const TURN_MS = 8
 
 export const nextTurn = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve))
@@ -16,7 +16,7 @@ export function runAtOnce<Result>(steps: Steps<Result>): Result {
   }
 }
 
-/** Runs steps for one turn of the event loop. Null if steps are left. */
+/** Runs steps until TURN_MS have passed. Returns null if steps are left. */
 export function runForTurn<Result>(steps: Steps<Result>): { readonly result: Result } | null {
   const startedAt = performance.now()
   do {
@@ -34,17 +34,17 @@ export async function runInTurns<Result>(steps: Steps<Result>, pause: () => Prom
   }
 }
 
-/** Emits the first part of an item at once, and each other part in a turn of its own, so that no item holds the event loop. */
+/** Emits the first part of an item at once, and each other part in its own turn, so that no item blocks the event loop. */
 export const inTurns = <Item, Part>(partsOf: (item: Item) => readonly Part[]): OperatorFunction<Item, Part> =>
   concatMap((item) => {
     const parts = partsOf(item)
-    // Most items have one part, which then costs no subscription.
+    // Most items have one part. A list is cheaper than a subscription to an Observable of one part.
     return parts.length === 1
       ? [...parts]
       : from(parts).pipe(concatMap((part, index) => (index === 0 ? [part] : nextTurn().then(() => part))))
   })
 
-/** Emits the values that the steps of an item yield and return. Each but the first is made in a turn of its own. */
+/** Emits the values that the steps of an item yield and return. Each value but the first is made in its own turn. */
 export const stepsInTurns = <Item, Part>(stepsOf: (item: Item) => Generator<Part, Part>): OperatorFunction<Item, Part> =>
   concatMap((item) => {
     const steps = stepsOf(item)

@@ -15,7 +15,7 @@ export const sizeUnits: Units = new Map([
   ['GiB', 2 ** 30],
 ])
 
-/** Reads `15s` as 15000, in the smallest unit. Only 0 needs no unit. NaN if the text is wrong. */
+/** Returns an amount in the smallest unit: 15000 for `15s`. Only 0 needs no unit. NaN if the text is wrong. */
 export function amountOf(text: string, units: Units): number {
   const [, digits, unit = ''] = /^(\d{1,16})([A-Za-z]*)$/.exec(text) ?? []
   if (digits === undefined) return Number.NaN
@@ -24,7 +24,7 @@ export function amountOf(text: string, units: Units): number {
 
 export const durationMs = (text: string): number => amountOf(text, timeUnits)
 
-/** Uses the largest unit in which the amount is a whole number. */
+/** Writes an amount in the largest unit in which it is a whole number. */
 export function amountText(amount: number, units: Units): string {
   const [unit = '', size = 1] = [...units].findLast(([, size]) => amount >= size && amount % size === 0) ?? [...units][0] ?? []
   return `${amount / size}${unit}`

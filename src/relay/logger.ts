@@ -2,14 +2,14 @@ import { type Logger as PinoLogger, pino } from 'pino'
 
 export type Logger = PinoLogger
 
-/** Interval in which a kind of warning is logged at most once. */
+/** Interval in which each kind of warning is logged at most once. */
 const WARN_INTERVAL_MS = 60_000
 
 /** Limit of the text that waits for a reader of standard error. Lines beyond it are dropped. */
 const UNREAD_BOUND_BYTES = 2 ** 20
 
 export function openLog(level: string, isTerminal = process.stderr.isTTY): Logger {
-  // If the reader of standard error has left, the relay continues without a log.
+  // If nobody reads standard error any more, the relay continues without a log.
   if (process.stderr.listenerCount('error', ignore) === 0) process.stderr.on('error', ignore)
   const destination = isTerminal ? { write: (line: string) => standardError.write(readableLine(line)) } : standardError
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination)
@@ -17,7 +17,7 @@ export function openLog(level: string, isTerminal = process.stderr.isTTY): Logge
 
 const ignore = (): void => {}
 
-/** A write to this stream never waits for the reader of a pipe. A write to the descriptor may. */
+/** Writes to Node's stream, which never waits for the reader of a pipe. A write to the file descriptor may wait. */
 const standardError = {
   write: (line: string): void => {
     if (process.stderr.writableLength < UNREAD_BOUND_BYTES) process.stderr.write(line)
@@ -36,7 +36,7 @@ export function readableLine(json: string): string {
 const escapeUnsafe = (json: string): string =>
   json.replace(/[\x7f-\x9f\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, (unsafe) => `\\u${unsafe.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
-/** Kinds are fixed strings of our code, never outside text, so the map stays small. */
+/** Logs each kind of warning at most once per interval. Kinds are fixed strings of the code, so the map of them stays small. */
 export function rateLimitedWarn(log: Logger, now: () => number): (kind: string, detail: unknown) => void {
   const lastWarnings = new Map<string, { at: number; suppressed: number }>()
   return (kind, detail) => {

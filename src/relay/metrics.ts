@@ -6,7 +6,7 @@ export type Sample = readonly [labels: Readonly<Record<string, string>>, value: 
 
 const SECONDS_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
-/** Metrics of Node that break Prometheus' naming rules. Each repeats another one. */
+/** Metrics of Node that break Prometheus' naming rules. Each one repeats another metric, so nothing is lost without it. */
 const misnamedMetrics = [
   'nodejs_active_handles',
   'nodejs_active_handles_total',
@@ -37,12 +37,12 @@ export function openMetrics() {
         if (event !== null) keys.inc({ event }, update.type === 'seal' ? followedKeys(update).length : 1)
       }
     },
-    /** `failed` is the kind of the error. */
+    /** `failed` is the kind of the error; null if there was none. */
     countUpstreamRequest: (endpoint: string, durationSeconds: number, failed: string | null): void => {
       metrics.upstreamSeconds.observe({ endpoint }, durationSeconds)
       if (failed !== null) metrics.upstreamErrors.inc({ endpoint, kind: failed })
     },
-    /** `code` is the close code of the contract; a client that leaves by itself has none. */
+    /** `code` is the close code of the contract; empty if the client ended the connection. */
     countDisconnect: (transport: string, reason: string, code: number | ''): void => {
       metrics.listeners.dec({ transport })
       metrics.disconnects.inc({ transport, reason, code })
@@ -96,7 +96,7 @@ const metricsOf = ({ counter, gauge, measured, seconds }: Maker) => ({
   requestsForwarded: counter('rpc_forwarded_total', 'JSON-RPC requests that were forwarded to an upstream', ['method']),
 })
 
-/** A gauge read when the metrics are. It has no series until `measureBy` is called. */
+/** A gauge that is measured whenever the metrics are read. It has no series until `measureBy` is called. */
 type MeasuredGauge = { measureBy(measure: () => number | null | Iterable<Sample>): void }
 
 type Maker = ReturnType<typeof makerOf>
@@ -114,7 +114,7 @@ const makerOf = (registry: Registry) => {
     gauge: (name: string, help: string, labels: readonly string[] = []) => new Gauge(named(name, help, labels)),
     seconds: (name: string, help: string, labels: readonly string[] = []) =>
       new Histogram({ ...named(name, help, labels), buckets: SECONDS_BUCKETS }),
-    /** `sum` if each process behind a port has its share of the value, `max` if all know the whole. */
+    /** `sum` if each process behind a port measures a part of the value, `max` if each one measures the whole value. */
     measured: (name: string, help: string, aggregator: 'sum' | 'max', labels: readonly string[] = []): MeasuredGauge => {
       let measure: Parameters<MeasuredGauge['measureBy']>[0] = () => null
       new Gauge({
@@ -122,7 +122,7 @@ const makerOf = (registry: Registry) => {
         aggregator,
         collect() {
           this.reset()
-          // A gauge without labels is 0 after a reset.
+          // A reset sets a gauge without labels to 0, which is wrong for a value that is unknown.
           if (labels.length === 0) this.remove({})
           const measured = measure()
           if (measured === null) return

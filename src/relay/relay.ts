@@ -27,7 +27,7 @@ import { fetchList, pollList } from './tokens/list/list-poller.ts'
  * 1. the tape, in a file or in a stream of NATS;
  * 2. the readers that serve clients: hub, gateway, status, and the port;
  * 3. the writer: the ingest, or a standby while another process writes.
- * Then it subscribes to everything that runs. No other file does.
+ * Then it subscribes to everything that runs. No other file of the relay subscribes.
  */
 
 export type RelayOptions = {
@@ -42,22 +42,22 @@ export type RelayOptions = {
 /** `reopen` closes the tape and every part that uses it, and opens them again. */
 type Reopening = { readonly reopen: (why: string) => void }
 
-/** `whenListed` resolves after the first list has been read. */
+/** A relay that runs. `whenListed` resolves once a token is known, from the tape or from the first token list. */
 export type Relay = {
   readonly port: number
   readonly whenListed: Promise<void>
-  /** Reports unready, and continues to serve. */
+  /** Makes `/readyz` report unready. The relay continues to serve. */
   announceStop(): void
   stop(): Promise<void>
 }
 
 const uptime = () => performance.now()
 const now = openSteadyClock(Date.now, uptime)
-/** `wallTime` is for times that people see. Every measurement uses `now` or `clock`. */
+/** Clocks and randomness of the process. `wallTime` is for times that people read. Timers use `clock`. */
 const ports = { clock: schedulerOn(now), now, wallTime: Date.now, uptime, random: Math.random }
 export const tapePorts = { now, wallTime: ports.wallTime, random: ports.random }
 
-/** If the tape must be opened again, the relay closes and opens on its port, and clients reconnect. */
+/** Starts a relay. If the tape must be opened again, the relay closes, opens again on the same port, and clients reconnect. */
 export async function startRelay(options: RelayOptions): Promise<Relay> {
   let isStopped = false
   let reopening: Promise<unknown> = Promise.resolve()
@@ -74,7 +74,7 @@ export async function startRelay(options: RelayOptions): Promise<Relay> {
     options.log.warn({ why }, 'the tape does not continue: the relay reopens it')
     await relay.stop()
     relay = await open(relay.port)
-    // A stop during the reopening stopped only the relay before this one.
+    // If `stop` was called during the reopening, it stopped only the closed relay.
     if (isStopped) await relay.stop()
   }
   let relay = await open(options.config.process.port)
@@ -158,7 +158,7 @@ async function openServing({ openParts = [openGateway], ...context }: RelayConte
     run: (activities: readonly Observable<unknown>[]): Relay => {
       const subscription = run(activities, context)
       const stop = async () => {
-        // Clients receive the position to resume from.
+        // `drain` sends each client the position from which it can resume.
         for (const { drain } of [live, ...parts]) drain()
         subscription.unsubscribe()
         await close().finally(() => context.tape.close())
@@ -171,7 +171,7 @@ async function openServing({ openParts = [openGateway], ...context }: RelayConte
 /** If other processes may write the tape, the ingest runs only while this process leads. */
 async function openWriting(context: RelayContext, onChainEvent: (event: ChainEvent) => void): Promise<Observable<unknown>> {
   const { config, chain, metrics, warn } = context
-  // The ingest and the standby share it: it keeps a socket, and what it learned about its endpoints.
+  // The ingest and the standby share the pool, because it keeps a socket open, and its knowledge of the endpoints.
   const endpoints = new EndpointPool({
     urls: config.chain.upstreamRpcUrl,
     chain,
@@ -205,7 +205,7 @@ async function openCountedIngest(
         ...{ known, clock, random, warn, onUnreadable },
         onRead: (outcome) => metrics.listReads.inc({ outcome }),
       }),
-    // By the next turn, all sockets have been read.
+    // A batch ends at the next turn of the event loop, because Node has then read all sockets.
     tick: nextTurn,
     settings: { ...config.tokens, ...intervals, sessionAt: calendar && ((seconds) => calendar.sessionAt(seconds)) },
     count: ({ repeated, unlisted, unreadable }, openAt) => {

@@ -12,22 +12,22 @@ import { openMetrics } from './metrics.ts'
 import { type Relay, type RelayOptions, startRelay } from './relay.ts'
 import { TapeError, WrongTapeError } from './tape/tape.ts'
 
-/** A process group may receive one signal twice within milliseconds. Only a later signal forces the exit. */
+/** A second signal forces the exit only after this time, because a process group may receive one signal twice. */
 const FORCED_EXIT_AFTER_MS = 1_000
-/** How long the banner waits for the first list, so that it names a symbol that exists. */
+/** Limit of the wait for the first token list. The banner is printed after it, so that the commands in it work. */
 const FIRST_LIST_TIMEOUT_MS = 5_000
 
 const print = (line: string) => process.stdout.write(`${line}\n`)
 const printError = (line: string) => process.stderr.write(`stocktape: ${line}\n`)
 
-/** The relay must not import these two. They load when they are first needed. */
+/** The built-in chain and the documents. The relay must not import them. Each is loaded when it is first needed. */
 type Companions = {
   readonly startBuiltInChain: (faults: Config['process']['faults']) => Promise<BuiltInChain>
   readonly loadDocuments: LoadDocuments
 }
 type BuiltInChain = { readonly upstream: Upstream; stop(): Promise<void> }
 
-/** Resolves once the relay listens. From then on, signals and failures end the process. */
+/** Starts the relay, and resolves after the start. Later, a signal or a failure ends the process. */
 export async function serve(args: readonly string[], { startBuiltInChain, loadDocuments }: Companions): Promise<number> {
   const result = readConfig(args, process.env)
   if (result.kind !== 'settings') return printResult(result)
@@ -88,7 +88,7 @@ async function start(
   }
 }
 
-/** In a URL, an IPv6 address stands in brackets. */
+/** Returns a host as a URL contains it: an IPv6 address is in brackets, and `localhost` stands for all addresses. */
 const hostInUrl = (host: string): string => (host === '0.0.0.0' || host === '::' ? 'localhost' : isIPv6(host) ? `[${host}]` : host)
 
 function printBanner({ process: own, chain, tape }: Config, relay: Relay): void {
@@ -110,7 +110,7 @@ function printBanner({ process: own, chain, tape }: Config, relay: Relay): void 
   print('')
 }
 
-/** A signal stops the relay after `beforeStop`. An unexpected failure stops it with exit code 1, the tape of another chain with 2. */
+/** Ends the process: after a signal with exit code 0, after a failure with 1, and with 2 if the tape is of another chain. */
 function openShutdown(log: Logger, stop: () => Promise<void>, beforeStop: () => Promise<void>) {
   let startedAt: number | null = null
   const logFatal = (failure: unknown, what: string) => {

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { itemsOf, readableFile, SecretSettingError, SettingError } from '../../lib/setting-readers.ts'
 
-/** Limits of an API key. An absent limit is that of an address. */
+/** Limits of an API key. If one is absent, the limit for an address applies. */
 export type KeyLimits = {
   readonly clients?: number | undefined
   readonly rpc_rate?: number | undefined
@@ -12,17 +12,17 @@ export type KeyLimits = {
 /** `digest` is the SHA-256 of an API key. */
 export type KeyEntry = { readonly digest: Buffer; readonly limits: KeyLimits }
 
-/** Limit of API keys: each request is compared with all of them. */
+/** Limit of the number of API keys, because each request is compared with all of them. */
 const KEYS_BOUND = 1_000
 const SECRET_LEAST_CHARS = 32
 const LIMIT_BOUND = 1_000_000
 const WHAT_A_KEY_IS =
   'must be letters, digits and signs without spaces, or sha256: and 64 hex digits; clients=, rpc_rate= and replays= may follow it, each with a whole number from 1'
 
-/** An API key is never printed, not even in a mistake. */
+/** Reads API keys, which are never printed, not even in the message about a mistake. */
 export const keyEntries = (text: string): readonly KeyEntry[] => entriesOf(itemsOf(text))
 
-/** Each line has one API key. A comment begins with #. */
+/** Reads API keys, one in each line. A comment begins with #. */
 export const keyEntriesOfFile = (text: string): readonly KeyEntry[] =>
   entriesOf(
     text
@@ -41,7 +41,7 @@ export function keysFile(path: string): string {
   }
 }
 
-/** The secret is never printed, not even in a mistake. */
+/** Reads a secret, which is never printed, not even in the message about a mistake. */
 export function tokenSecret(text: string): string {
   if (/^[!-~]+$/.test(text) && text.length >= SECRET_LEAST_CHARS) return text
   throw new SecretSettingError(`must be at least ${SECRET_LEAST_CHARS} letters, digits and signs without spaces`)
@@ -49,7 +49,7 @@ export function tokenSecret(text: string): string {
 
 export const randomTokenSecret = (): string => randomBytes(SECRET_LEAST_CHARS).toString('base64url')
 
-/** Digests have equal lengths, so a comparison takes the same time for every input. */
+/** Returns the SHA-256 of a secret. Digests have equal lengths, so that two of them can be compared in constant time. */
 export const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest()
 
 function entriesOf(items: readonly string[]): readonly KeyEntry[] {

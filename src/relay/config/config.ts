@@ -17,19 +17,19 @@ type ValueOf<Setting> = Setting extends { readonly read: (text: string) => infer
     : Value
   : never
 
-/** A setting with a default is always present. */
+/** Values of all settings by group. A setting without a default may be undefined. */
 type GivenSettings = {
   readonly [G in GroupName]: {
     readonly [N in keyof SettingGroups[G] & string as CodeName<N, SettingGroups[G][N]>]: ValueOf<SettingGroups[G][N]>
   }
 }
 
-/** Settings that are given, that the network implies, or that are those of the built-in chain. */
+/** Settings of the upstream: those that the user gives, that NETWORK implies, or of the built-in chain. */
 export type Upstream = {
   readonly chain: {
     readonly upstreamRpcUrl: readonly string[]
     readonly upstreamWsUrl: readonly string[]
-    /** No upstream is set, so the built-in chain runs. */
+    /** Whether the built-in chain runs, because no upstream is set. */
     readonly isBuiltIn: boolean
   }
   readonly tokens: {
@@ -40,10 +40,10 @@ export type Upstream = {
   }
 }
 
-/** Settings that always have a value, since other settings imply one. */
+/** Settings that have a value even if the user gives none, because other settings imply one. */
 type Implied = Upstream & { readonly tape: { readonly dataDir: string } }
 
-/** Each part of the relay receives its own sub-tree. */
+/** All settings, in one group for each part of the relay. */
 export type Config = {
   readonly [G in GroupName]: G extends keyof Implied ? Omit<GivenSettings[G], keyof Implied[G]> & Implied[G] : GivenSettings[G]
 }
@@ -55,8 +55,8 @@ export type ConfigResult =
   | { readonly kind: 'mistakes'; readonly lines: readonly string[] }
 
 /**
- * Flags win over the environment, which wins over the file of `--env-file`, which wins over the defaults. An empty variable
- * counts as absent. `isListOptional` is for a program that only examines an upstream.
+ * Reads the settings. The first of these that has a setting decides it: the flags, the environment, the file of `--env-file`, the
+ * defaults. An empty variable counts as absent. `isListOptional` is for a program that only examines an upstream.
  */
 export function readConfig(
   args: readonly string[],
@@ -122,13 +122,13 @@ function withImplied(given: GivenSettings): Config {
     tape: {
       ...tape,
       dataDir: isBuiltIn ? builtInDataDir(tape.dataDir) : (tape.dataDir ?? './data'),
-      // Shorter than the absence of the relay, so that a client that reconnects has a gap.
+      // The tape keeps less than the time of the relay's absence, so that a client that reconnects has a gap.
       ...(own.faults?.gap && { tapeRetentionMs: Math.min(tape.tapeRetentionMs, Math.ceil(own.faults.gap.lengthMs / 2)) }),
     },
   }
 }
 
-/** The tape of the built-in chain never replaces that of a real chain, and creates no folder that nobody named. */
+/** Keeps the tape of the built-in chain apart from that of a real chain, and in memory unless DATA_DIR is set. */
 const builtInDataDir = (dataDir = ':memory:'): string => (dataDir === ':memory:' ? dataDir : join(dataDir, 'demo'))
 
 export const upstreamOf = ({ chain, tokens }: Config): Upstream => {
@@ -146,7 +146,7 @@ export const withUpstream = (config: Config, { chain, tokens }: Upstream): Confi
 const noUpstream =
   'no upstream is set, and DEMO is false: set UPSTREAM_RPC_URL and STOCKS_API_URL, or NETWORK=base, or DEMO=true for the built-in chain'
 
-/** Finds settings that are valid alone and contradict each other. */
+/** Returns a line for each contradiction between settings, and for each setting that another one needs and that is missing. */
 function contradictions(given: GivenSettings, isListOptional: boolean): string[] {
   const { process: own, chain, tokens, tape } = given
   const lines = [...poolContradictions(tokens.pools ?? [], quoteTokensOf(given))]

@@ -26,7 +26,7 @@ export const renamed: ReadonlyMap<string, string> = new Map([
 /** Settings of earlier versions, and why they were removed. */
 const removed: ReadonlyMap<string, string> = new Map([['RPC_OPEN', 'eth_subscribe serves the contracts of listed tokens alone']])
 
-/** `show` writes a name as the user gave it: `SILENCE_MS`, or `--silence-ms`. */
+/** Returns the message about a former setting. `show` writes a name as the user does: `SILENCE_MS`, or `--silence-ms`. */
 function retirementOf(name: string, show: (name: string) => string): string | undefined {
   const reason = removed.get(name)
   if (reason !== undefined) return `${show(name)} is no longer a setting: ${reason}`
@@ -41,11 +41,11 @@ export function retiredFlag(flag: string): string | undefined {
   return name && retirementOf(name, (shown) => `--${flagOf(shown)}`)
 }
 
-/** A variable with this prefix is meant for the relay: if it is misspelt, the built-in chain must not start instead. */
+/** An unknown variable with such a prefix stops the start. Otherwise the built-in chain could run in place of an upstream. */
 const OWN_PREFIX = /^(UPSTREAM|STOCKS|TAPE|TRUSTED|BACKLOG)_/
-/** Container platforms set such variables for each service. */
+/** Matches variables that container platforms set for each service. They are no settings. */
 const SERVICE_LINK = /_SERVICE_HOST$|_SERVICE_PORT(_\w+)?$|_PORT$|_PORT_\d+_(TCP|UDP)(_\w+)?$/
-/** A shorter name is likely to belong to another program. */
+/** Least length of a setting whose misspelling is reported: a variable near a shorter name may belong to another program. */
 const MIN_MISSPELT_CHARS = 6
 
 const unknownVariables = (variables: Texts): readonly string[] =>

@@ -14,7 +14,7 @@ type Network = {
   readonly oracleRegistry: Hex | null
 }
 
-/** Stocks on Base by the symbols of 2026-09-02. Symbols change, so feeds and pools belong to addresses. */
+/** Addresses of stocks on Base, by their symbols on 2026-09-02. Symbols change, so feeds and pools name addresses. */
 const stocks = {
   AAPLc: '0xb200000000000000000000c2e324d24d7eecd1fb',
   AMZNc: '0xb200000000000000000000d9192b6b456483c2e8',
@@ -33,7 +33,7 @@ const stocks = {
 
 const feed = (token: Hex, proxy: Hex, aggregator: Hex): FeedSetting => ({ token, proxy, aggregator })
 
-/** Chainlink's tokenized-equity feeds, with 8 decimals. The aggregators of 2026-09-02 hold until a proxy names another one. */
+/** Chainlink's feeds of tokenized stocks, with 8 decimals, on 2026-09-02. If a proxy names another aggregator, that one applies. */
 const baseFeeds = [
   feed(stocks.AAPLc, '0x787f13dea48db0897cbcdd985de77809d837f988', '0xc37b6f754e90d4cca1f533f5a08f7d532b3d0d9d'),
   feed(stocks.AMZNc, '0x06a8e4b3abb3b7543d8396fb2b763d22820cb295', '0x4816cb7ee43ee12c0bc9d3c597246f34d5cfdb7c'),
@@ -54,14 +54,14 @@ function pool(token: Hex, id: Hex, kind: NamedPool['kind'] = 'uniswap_v3'): Name
   return { token, currency: null, kind, id, manager: null }
 }
 
-/** Pools against USDC, as read on 2026-09-05. The stocks trade elsewhere too: POOLS names other pools. */
+/** Pools of stocks and USDC, with their fees on 2026-09-05. The stocks trade in other pools too, which POOLS can name. */
 const basePools = [
-  pool(stocks.AAPLc, '0x97f35d1e92795327614be000cd18cba1be2c1931'), // 0.3 %
-  pool(stocks.GOOGLc, '0x1f52f46bac657564c31122b12b43a459e09273c8'), // 1 %
-  pool(stocks.METAc, '0x583919ec1975a1238c50e1940911894ee6912476'), // 0.3 %
-  pool(stocks.NVDAc, '0x60661b315553eb81872deea9a66d567cf0ccd33b'), // 0.3 %
-  pool(stocks.NVDAc, '0x853f5f1b92b16714fe6cda67caad0856b83c7ab9', 'slipstream'), // 0.05 %
-  pool(stocks.SPCXc, '0x127a12fc0953ab2ab89558c67ba6d597d7140431'), // 1 %
+  pool(stocks.AAPLc, '0x97f35d1e92795327614be000cd18cba1be2c1931'), // fee 0.3 %
+  pool(stocks.GOOGLc, '0x1f52f46bac657564c31122b12b43a459e09273c8'), // fee 1 %
+  pool(stocks.METAc, '0x583919ec1975a1238c50e1940911894ee6912476'), // fee 0.3 %
+  pool(stocks.NVDAc, '0x60661b315553eb81872deea9a66d567cf0ccd33b'), // fee 0.3 %
+  pool(stocks.NVDAc, '0x853f5f1b92b16714fe6cda67caad0856b83c7ab9', 'slipstream'), // fee 0.05 %
+  pool(stocks.SPCXc, '0x127a12fc0953ab2ab89558c67ba6d597d7140431'), // fee 1 %
 ]
 
 export const networkNames = ['base', 'base-sepolia'] as const

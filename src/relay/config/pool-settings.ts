@@ -1,7 +1,7 @@
 import { type Hex, readHex, WORD_CHARS } from '../../lib/hex.ts'
 import { addressOf, isSameName, itemsOf, redacted, SettingError, tokenName } from '../../lib/setting-readers.ts'
 
-/** A token that stocks trade against. Its value is taken as one dollar. */
+/** A token that stocks are traded against. The relay counts it as one dollar. */
 export type QuoteToken = { readonly symbol: string; readonly address: Hex; readonly decimals: number }
 
 /** `token` is a symbol or an address. `currency` is a symbol, or null for the first of QUOTE_TOKENS. */
@@ -17,7 +17,7 @@ export type PoolSetting = Omit<NamedPool, 'currency'> & { readonly currency: Quo
 
 /** Limit of the decimals of a token, far beyond those of real ones. */
 const DECIMALS_BOUND = 36
-/** All pools are read in one JSON-RPC batch, at least every STOCKS_REFRESH. */
+/** Limit of pools, because one batch reads all of them, at least once in every STOCKS_REFRESH. */
 const POOLS_BOUND = 500
 
 const POOL_FORM =

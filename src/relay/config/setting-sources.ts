@@ -3,7 +3,7 @@ import { parseEnv } from 'node:util'
 import { redacted, SecretSettingError, SettingError } from '../../lib/setting-readers.ts'
 import { type AnySetting, fileSettingOf, flagOf, settingNames } from './settings.ts'
 
-/** Limit of a file with a setting or several. */
+/** Limit of a file that contains one or more settings. */
 const MAX_FILE_BYTES = 64 * 2 ** 10
 
 export type Texts = Readonly<Record<string, string>>
@@ -22,7 +22,7 @@ export const withoutEmpty = (env: Readonly<Record<string, string | undefined>>):
 export const readEnvFile = (path: string | undefined): Texts =>
   path === undefined ? {} : withoutEmpty(parseEnv(readShortFile('--env-file', path)))
 
-/** The first layer wins that has the setting, or that names a file with it. */
+/** Reads a setting from the first layer that contains its value, or that names a file with its value. */
 export function readSetting(name: string, setting: AnySetting, layers: readonly Texts[]): unknown {
   const file = fileSettingOf(name)
   for (const { [name]: text, [file]: path } of layers) {

@@ -23,12 +23,12 @@ import { feeds } from './feed-settings.ts'
 import { networkNames } from './networks.ts'
 import { pools, quoteTokens } from './pool-settings.ts'
 
-/** `default` is a text as in the environment. */
+/** A setting and its reader. `default` is a text, as the environment would contain it; null if there is none. */
 type SettingDefinition<Read extends AnyReader, Default extends string | null> = {
   readonly default: Default
   readonly description: string
   readonly read: Read
-  /** The value may contain a secret, so `<NAME>_FILE` may name a file that contains it. */
+  /** Whether the value may contain a secret, so that `<NAME>_FILE` may name a file that contains the value. */
   readonly mayHoldSecret: boolean
 }
 type AnyReader = SettingReader<unknown> & { readonly unit?: 'Ms' | 'Bytes'; readonly examples?: string }
@@ -202,14 +202,14 @@ export const settings: ReadonlyMap<string, AnySetting> = new Map(
 
 export const fileSettingOf = <Name extends string>(name: Name): `${Name}_FILE` => `${name}_FILE`
 
-/** Includes the names of settings that name a file. */
+/** Names of all settings, including those such as NATS_URL_FILE, which name a file with the value of a setting. */
 export const settingNames: readonly string[] = [...settings].flatMap(([name, { mayHoldSecret }]) =>
   mayHoldSecret ? [name, fileSettingOf(name)] : [name],
 )
 
 export const flagOf = (name: string): string => name.toLowerCase().replaceAll('_', '-')
 
-/** `PENDING_POLL`, a time, is `pendingPollMs` in the code. */
+/** Name of a setting in the code: the setting `PENDING_POLL`, a time, is `pendingPollMs`. */
 export type CodeName<
   Name extends string,
   Setting,

@@ -18,7 +18,7 @@ import type { WorkerOrder, WorkerReport } from './worker-messages.ts'
 
 type GivenOptions = Pick<RelayOptions, 'log' | 'loadDocuments'>
 
-/** Serves clients with the tape of the process that started this one. Ends when that process ends or orders it. */
+/** Serves clients with a copy of the tape of the writing process. Ends when that process ends or orders it. */
 export function runWorker(config: Config, given: GivenOptions): void {
   const worker = new ServingWorker(config, given)
   process.on('message', (order: WorkerOrder) => worker.execute(order))
@@ -35,7 +35,7 @@ class WorkerTape extends StoredTape {
     throw new NotLeadingError('another process writes the tape')
   }
 
-  /** Takes over a batch. The copy may already contain its first updates. */
+  /** Writes a batch to the copy, which may already contain the first updates of the batch. */
   receive(bytes: Uint8Array): void {
     const batch = decodeBatch(bytes)
     if (!batch) throw new Error('a batch from the writing process cannot be read')
@@ -50,7 +50,7 @@ class ServingWorker {
   readonly #given: GivenOptions
   readonly #metrics = openMetrics()
   readonly #chainEvents = new Subject<ChainEvent>()
-  /** Requests for metrics that have no answer yet. Every answer is good for each of them. */
+  /** Requests for metrics that wait for an answer. All of them ask for the same metrics, so any answer fits any request. */
   readonly #answers: ((text: string) => void)[] = []
   #tape: WorkerTape | null = null
   #usage: SharedUsage | null = null

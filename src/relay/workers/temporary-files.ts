@@ -3,15 +3,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SharedUsage } from '../edge/limits/shared-usage.ts'
 
-/** The database and the files beside it. If one of them is missing, a new worker does not share the counts. */
+/** Files of the database in which workers count. If one is missing, a new worker does not share the counts of the others. */
 const FILES = ['usage.sqlite', 'usage.sqlite-wal', 'usage.sqlite-shm']
-/** Matches the folders of `makeFolder`, and the id of the process that made them. */
+/** Matches the name of a folder that `makeFolder` made, and captures the id of the process. */
 const OURS = /^stocktape-(?:usage|workers)-([0-9]+)-[A-Za-z0-9]{6}$/
 
 /** Makes a folder among the temporary files. Its name has the process id, so that a later start can remove it. */
 export const makeFolder = (what: 'usage' | 'workers'): string => mkdtempSync(join(tmpdir(), `stocktape-${what}-${process.pid}-`))
 
-/** Removes the folders of killed processes. Call it before this process has a folder. */
+/** Removes temporary folders of processes that were killed. Call it before this process makes a folder. */
 export function removeLeftovers(): void {
   for (const name of readdirSync(tmpdir())) {
     const [, pid] = OURS.exec(name) ?? []
@@ -20,12 +20,12 @@ export function removeLeftovers(): void {
       const folder = join(tmpdir(), name)
       if (statSync(folder).uid === process.getuid?.()) rmSync(folder, { recursive: true, force: true })
     } catch {
-      // Another process has removed it.
+      // Another process has removed the folder, or it cannot be removed.
     }
   }
 }
 
-/** A folder with the id of this process belongs to an earlier one: in a container all processes have the same id. */
+/** A folder with the id of this process is from an earlier run: in a container, the process has the same id after each start. */
 function isRunning(pid: number): boolean {
   if (pid === process.pid) return false
   try {
@@ -36,7 +36,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** The file in which the workers count together. It is not in DATA_DIR, whose disk may fail. */
+/** The file in which all workers count connections and requests. It is not in DATA_DIR, whose disk may fail. */
 export class UsageFile {
   #folder = makeFolder('usage')
   #usage = new SharedUsage(this.path, 0)
@@ -45,7 +45,7 @@ export class UsageFile {
     return join(this.#folder, 'usage.sqlite')
   }
 
-  /** Makes a new file if a clean-up of temporary files has deleted this one. Returns whether it did. */
+  /** Makes a new file if a clean-up of temporary files has deleted the old one. Returns true if the file is new. */
   renew(): boolean {
     if (FILES.every((name) => existsSync(join(this.#folder, name)))) return false
     this.close()

@@ -6,7 +6,7 @@ import type { MetricsJson } from '../metrics.ts'
 export type WorkerOrder =
   | {
       readonly do: 'start'
-      /** The built-in chain runs in the writing process only. */
+      /** A worker cannot know the URLs of the built-in chain, which runs in the writing process. */
       readonly upstream: Upstream
       readonly dir: string
       /** The file to copy; null if the copy is already in the folder. */
@@ -18,23 +18,23 @@ export type WorkerOrder =
   | { readonly do: 'moveUsage'; readonly file: string }
   | { readonly do: 'batch'; readonly bytes: Uint8Array }
   | { readonly do: 'chainEvent'; readonly event: ChainEvent }
-  /** Whether the tape lacks current updates. */
+  /** Says whether the tape lacks current updates now. */
   | { readonly do: 'cut'; readonly isCut: boolean }
-  /** Asks for the metrics of this worker. */
+  /** Asks the worker for its metrics. */
   | { readonly do: 'measure'; readonly request: number }
-  /** Answers `askMetrics`. */
+  /** Answers the report `askMetrics` with the metrics of all processes. */
   | { readonly do: 'measured'; readonly text: string }
   | { readonly do: 'announceStop' }
   | { readonly do: 'stop' }
 
 /** A message from a worker to the process that writes the tape. */
 export type WorkerReport =
-  /** The copy is complete, so batches may follow. */
+  /** The worker has its copy of the tape, so it can receive batches. */
   | { readonly did: 'copy' }
   | { readonly did: 'listen'; readonly port: number }
   | { readonly did: 'list' }
   | { readonly did: 'fail'; readonly message: string }
   /** Asks for the metrics of all processes. */
   | { readonly did: 'askMetrics' }
-  /** Answers `measure`. */
+  /** Answers the order `measure` with the metrics of the worker. */
   | { readonly did: 'measure'; readonly request: number; readonly json: MetricsJson }

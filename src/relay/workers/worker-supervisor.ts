@@ -14,15 +14,15 @@ import { TAPE_FILE_NAME } from '../tape/tape-database.ts'
 import { makeFolder, removeLeftovers, UsageFile } from './temporary-files.ts'
 import type { WorkerOrder, WorkerReport } from './worker-messages.ts'
 
-/** A worker that has this many bytes of unread orders is stuck, and is replaced. */
+/** Limit of the bytes of orders that a worker has not read. Beyond it the worker counts as stuck, and is replaced. */
 const UNSENT_BOUND_BYTES = 128 * 2 ** 20
-/** The delay before an ended worker is replaced. It doubles, up to the limit, each time the worker ends within SOON_MS. */
+/** Least and greatest delay before a worker that ended is replaced. It doubles if the worker ended within SOON_MS of its start. */
 const [RESTART_MS, RESTART_BOUND_MS, SOON_MS] = [250, 30_000, 10_000]
 const METRICS_TIMEOUT_MS = 1_000
 const CUT_CHECK_MS = 250
-/** The delay before the next attempt to copy the tape while the disk fails. */
+/** Interval between two attempts to copy the tape while the disk fails. */
 const COPY_RETRY_MS = 1_000
-/** The time beyond DRAIN that a worker may take to end. */
+/** A worker is killed if it has not ended this long after the time of DRAIN. */
 const EXTRA_STOP_MS = 2_000
 
 type Member = {
@@ -31,12 +31,12 @@ type Member = {
   readonly startedAt: number
   /** Batches that wait until the worker has its copy of the tape; null after that. */
   waiting: Uint8Array[] | null
-  /** Lets the file change again. Returns whether it stayed unchanged while the worker copied it. */
+  /** Lets the tape's file change again. Returns false if the file has changed while the worker copied it. */
   release: () => boolean
   unsentBytes: number
 }
 
-/** One process writes the tape, and others serve it behind one port. The port is open when all of them listen. */
+/** Writes the tape in this process, and starts others that serve it behind one port. Resolves when all of them listen. */
 export async function startWorkers(options: RelayOptions): Promise<Relay> {
   const workers = new WorkerSupervisor(options)
   try {
@@ -101,7 +101,7 @@ class WorkerSupervisor {
       },
     })
     this.#writer = writer
-    // Until the tape is open, the folder may belong to another relay.
+    // The folder is removed only now, because it may belong to another relay until the tape is open.
     rmSync(this.#folder, { recursive: true, force: true })
     mkdirSync(this.#folder, { recursive: true })
     this.#usage = new UsageFile()
@@ -143,18 +143,18 @@ class WorkerSupervisor {
       this.#giveNextCopy()
     })
     worker.on('message', (report: WorkerReport) => this.#onReport(member, report))
-    // A worker whose channel fails ends, and its exit is handled.
+    // A worker that cannot be reached ends, and `exit` handles that.
     worker.process.on('error', () => {})
     worker.once('exit', (code, signal) => this.#onExit(member, signal ?? `exit code ${code}`))
     closeLastConnectionAtExit(worker)
   }
 
-  /** Lets the next worker copy the tape, one at a time. Later batches wait for the copy. */
+  /** Lets one waiting worker copy the tape, if none does so now. Batches for the worker wait until it has the copy. */
   #giveNextCopy(): void {
     const tape = this.#writer?.tape
     const usage = this.#usage
     if (!tape || !usage || this.#isCopying) return
-    // While the disk fails, the file lacks the updates in memory.
+    // While the disk fails, the newest updates are in memory only, so a copy of the file would lack them.
     if (!tape.isInFile) return void setTimeout(() => this.#giveNextCopy(), COPY_RETRY_MS).unref()
     const member = this.#copyQueue.shift()
     if (!member) return
@@ -231,7 +231,7 @@ class WorkerSupervisor {
 
   #sendBatch(entries: readonly Entry[], notes: Notes, keepAfter: number): void {
     if (this.#members.size === 0 || !this.#writer) return
-    // A worker receives every batch, so it does not compare `after`.
+    // A worker receives every batch in order, and does not read `after`, so that is 0.
     const bytes = encodeBatch(batchMessageOf(this.#writer.tape, 0, entries, notes, keepAfter))
     for (const member of this.#members.values()) {
       if (!member.waiting) this.#send(member, { do: 'batch', bytes }, bytes.length)
@@ -269,7 +269,7 @@ class WorkerSupervisor {
     this.#send(asking, { do: 'measured', text })
   }
 
-  /** Null if the worker does not answer in time. */
+  /** Asks a worker for its metrics. Resolves to null if the worker does not answer in time. */
   #measure(member: Member): Promise<MetricsJson | null> {
     this.#requests += 1
     const request = this.#requests

@@ -2,15 +2,15 @@ import type { Stage } from '../../../protocol/fields.ts'
 import type { Entry, FoundEntries, SearchableTape, SeqRange, Tape, TapeHistory } from '../../tape/tape.ts'
 import type { ReadContext } from './history-page.ts'
 
-/** Eviction removed updates that the read had not returned yet. */
+/** Thrown by a long read if eviction has removed updates that the read has not returned yet. */
 export class EvictedError extends Error {}
 
-/** The guard remembers at most this many publications in each of two generations: the sealed view may emit them later. */
+/** Limit of each of the two sets in which the guard remembers the keys that the sealed view may emit later. */
 const READ_KEYS_BOUND = 65_536
 
 /**
- * A tape for one long read. It throws an EvictedError if eviction removes updates before the read has returned them. A read from
- * newest to oldest without a kept lower bound never fails: it ends at the oldest kept update.
+ * Returns the tape for one long read. A read throws an EvictedError if eviction has removed updates that were not returned yet. A
+ * read from newest to oldest whose lower end is open, or was evicted before, ends at the oldest kept update without an error.
  */
 export async function guardEviction(tape: SearchableTape, stage: Stage): Promise<ReadContext['tape']> {
   let [newKeys, oldKeys] = [new Set<string>(), new Set<string>()]
@@ -30,7 +30,7 @@ export async function guardEviction(tape: SearchableTape, stage: Stage): Promise
     epoch: tape.epoch,
     readKey: (key) => {
       const found = tape.readKey(key)
-      // The sealed view emits a publication at its seal, so the tape must keep it until then.
+      // The sealed view emits a publication at its seal, so the tape must keep the publication until the seal is read.
       const isPublished = found.some(({ update: { type } }) => type !== 'amend' && type !== 'retract')
       if (wasRead(key) && !isPublished) throw new EvictedError('eviction removed unsent updates')
       return found
@@ -49,7 +49,7 @@ export async function guardEviction(tape: SearchableTape, stage: Stage): Promise
   }
 }
 
-/** The highest evicted number, and the number up to which no update is left. Eviction spares some updates between the two. */
+/** Returns the highest evicted sequence number, and the one up to which no update is left. Some between them may be left. */
 const readEvicted = async (tape: Pick<Tape, 'oldest'> & Pick<TapeHistory, 'seqBefore'>): Promise<readonly number[]> => [
   tape.oldest(),
   await tape.seqBefore(0),

@@ -7,20 +7,20 @@ import type { Update } from '../../../protocol/updates.ts'
 import type { Entry, TapeHistory } from '../../tape/tape.ts'
 import type { View } from '../select/state-view.ts'
 
-/** Everything that the tape keeps about one on-chain fact, in the exact texts of the stream. */
+/** Everything that the tape keeps about one fact, in the exact texts of the stream. */
 type FactHistory = { readonly key: string; readonly texts: readonly string[]; readonly stage: FactStage }
 
 export function readFact(text: string, { tape, view }: { readonly tape: TapeHistory; readonly view: View }): FactHistory {
   const key = readKey(text)
   const block = blockOf(key)
   const publications = tape.readKey(key)
-  // A log folded into another was published under the other's key; only seals name its token.
+  // A log that is folded into another one has no publication. Only the seals of its block name its key and its token.
   const sealsByToken = Map.groupBy(tape.sealsOfBlock(block), ({ update }) => update.address)
   const seals = [...sealsByToken.values()].flatMap((tokenSeals) => sealsOf(key, tokenSeals))
   const entries = [...publications, ...seals].sort((a, b) => a.seq - b.seq)
   const lastStage = stageOf(key, entries)
   if (!lastStage) throw unknownKey(key)
-  // Eviction by count can remove a seal but spare the amend before it. It always spares the publication of an open key.
+  // Eviction spares the publication of an open key, so a key whose oldest kept update is an amend was sealed.
   const isEnded = publications[0]?.update.type === 'amend'
   const stage = lastStage === 'preconfirmed' && isEnded ? 'sealed' : lastStage
   return {
@@ -44,7 +44,7 @@ const unknownKey = (key: string): Refusal =>
     `No history of ${key}: it was never published, or too long ago. A log that belongs to another log, such as a memo, is published under that log's key and listed in the seal of its block.`,
   )
 
-/** All seals of a token's block if one of them lists the key: a later seal without the key shows that it is gone. */
+/** Returns all seals of one token and block if one of them lists the key: a later one without the key shows that it was removed. */
 const sealsOf = (key: string, seals: readonly Entry[]): readonly Entry[] =>
   seals.some(({ update }) => isAbout(key, update)) ? seals : []
 
@@ -55,12 +55,12 @@ function stageOf(key: string, entries: readonly Entry[]): KeyStage | null {
   let tokenAddress: Hex | null = null
   const isPublished = entries.some(({ update }) => update.type !== 'seal')
   for (const { update } of entries) {
-    // After a reorg, the log of a retracted fact may be part of another fact. The retracted one stays retracted.
+    // After a reorg, the log of a retracted fact may be part of another fact. The retracted fact stays retracted.
     if (isPublished && update.type === 'seal' && update.types[update.keys.indexOf(key)] === 'part') continue
     if (isAbout(key, update)) {
       stage = stageAfter(stage ?? 'preconfirmed', update)
       tokenAddress = update.address
-      // The block was sealed again without the key. A seal of another token's log at the same place does not count.
+      // The block was sealed again without the key, so the fact is retracted. A seal of another token does not say that.
     } else if (stage === 'sealed' && update.address === tokenAddress) stage = 'retracted'
   }
   return stage

@@ -12,9 +12,9 @@ import { EvictedError, guardEviction } from './eviction-guard.ts'
 import { keptSinceHeaders, type ReadContext, readChunk } from './history-page.ts'
 import { type HistoryQuery, justBefore } from './resolve-query.ts'
 
-/** The limits of one chunk, which is nearly all that memory holds for a client that does not read. */
+/** Limits of one chunk. For a client that does not read, the relay holds little more than one chunk in memory. */
 const CHUNK_BOUNDS = { messages: 100, chars: 131_072 }
-/** The chunk at the oldest position is larger: eviction removes it next, while older spared updates are still being sent. */
+/** Limits of the chunk at the oldest position. It is large and read first, because eviction removes its updates next. */
 const OLDEST_CHUNK_BOUNDS = { messages: 1_000, chars: 1_048_576 }
 
 export const exportHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<string, string> => ({
@@ -26,7 +26,7 @@ export const exportHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<stri
   ...keptSinceHeaders(tape),
 })
 
-/** Sends the whole range as NDJSON, at the reader's pace. Cuts a failed export off, so that the client sees it is incomplete. */
+/** Sends the range as NDJSON, at the reader's pace. Cuts the connection after a failure, to show that the end is missing. */
 export function openExport(
   { edge, createConnectionId, clientAddressOf, warn }: StreamServices,
   workQueue: WorkQueue,
@@ -36,7 +36,7 @@ export function openExport(
   if (outgoing.destroyed) return
   const address = clientAddressOf(incoming)
   const { tokens, options } = query.selection
-  // The default options, because the limit on value filters applies to live streams only.
+  // Tests the default options, because the limit of selections with value filters is for live streams only.
   const refusal = () => hub.refusal({ tokens, options: defaultSelectionOptions }, address)
   const refused = refusal()
   if (refused) throw refused
@@ -45,7 +45,7 @@ export function openExport(
     ...{ id: createConnectionId(), transport: 'ndjson', address, outlet, heartbeatMs: null, options },
     uptime: uptime(),
   })
-  // Another process may have taken the last place since the check.
+  // Since the test, another process may have accepted the last client that the limit allows.
   if (hub.add(listener)) throw refusal() ?? internalError
   outgoing.writeHead(200, exportHeaders(tape)).flushHeaders()
   outgoing.once('close', () => hub.remove(listener))
@@ -67,7 +67,7 @@ export function openExport(
 
 type ExportContext = ReadContext & { readonly tape: SearchableTape }
 
-/** Reads each chunk after the reader took the previous one. Throws an EvictedError if eviction is faster. */
+/** Reads each chunk after the reader has taken the previous one. Throws an EvictedError if eviction is faster than the reader. */
 export async function* readAll(context: ExportContext, query: HistoryQuery): AsyncGenerator<readonly string[]> {
   let remaining = query.limit ?? Number.POSITIVE_INFINITY
   for await (const texts of readKept(context, query)) {
@@ -128,7 +128,7 @@ class ExportOutlet extends SocketOutlet {
     return false
   }
 
-  /** Most proxies speak HTTP/1.0, which has no final chunk that could be missing: only a reset shows the cut. */
+  /** Cuts the connection. HTTP/1.0, which most proxies use, has no final chunk: only a reset shows that the end is missing. */
   end(): void {
     if (this.#isChunked) this.#outgoing.destroy()
     else this.#outgoing.socket?.resetAndDestroy()

@@ -9,16 +9,16 @@ import { EXPOSED_HEADERS } from '../transport/exposed-headers.ts'
 import { type HistoryQuery, justBefore } from './resolve-query.ts'
 
 const KEPT_SINCE_HEADER = 'x-kept-since'
-/** Work units per chunk: one per update, and more if its keys must be looked up. */
+/** Limit of the work units of a chunk: one for each update, and more for an update whose keys must be looked up. */
 const WORK_BOUND = 6_000
-/** Work units of a retract or amend: its key was published long before, so the lookup is rarely cached. */
+/** Work units of a retract or amend. The lookup of its key is slow, because an old publication is rarely in a cache. */
 const FOLLOWER_WORK = 8
 const TICK_WORK_BOUND = 200
 const READ_BOUND = 100
-/** The last update of a page may exceed this: a `log` may be long. */
+/** Limit of the text of a page. The last update may exceed it, because a `log` may be long. */
 const TEXT_BOUND_CHARS = 4_194_304
 
-/** The tape is complete after this position. A client that reads from before it knows that updates may be missing. */
+/** Returns headers with the position after which the tape is complete. Before that position, updates may be missing. */
 export const keptSinceHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<string, string> => ({
   [KEPT_SINCE_HEADER]: formatPosition(tape.epoch, tape.oldest()),
   'access-control-expose-headers': [...EXPOSED_HEADERS, KEPT_SINCE_HEADER].join(', '),
@@ -30,7 +30,7 @@ export type ReadContext = {
   readonly isGone: () => boolean
 }
 
-/** The last update of a chunk may exceed `chars`. */
+/** Limits of a chunk. Its last update may exceed `chars`. */
 type ChunkBounds = { readonly messages: number; readonly chars: number }
 
 /** The exact texts of the stream, and the position to continue from; null at the end. */
@@ -42,7 +42,7 @@ export async function readPage(context: ReadContext, query: HistoryQuery) {
   return { texts, next: next && formatPosition(context.tape.epoch, next.seq, next.n) }
 }
 
-/** Reads a chunk from one end of the range: exactly the updates that a stream of the selection would send there. */
+/** Reads a chunk at one end of the range. It contains exactly the updates that a stream of the selection would send. */
 export async function readChunk(context: ReadContext, query: HistoryQuery, bounds: ChunkBounds): Promise<HistoryChunk> {
   const { tape, workQueue, isGone } = context
   const { selection, order } = query
@@ -88,7 +88,7 @@ export async function readChunk(context: ReadContext, query: HistoryQuery, bound
   return { texts, next: null }
 }
 
-/** The sequence numbers to read, both exclusive. In the sealed view a seal emits updates just before itself. */
+/** Returns the sequence numbers to read, both exclusive. The sealed view may need the seal at `before` for what it emits. */
 function seqRangeOf({ selection, after, before }: HistoryQuery): { after: number; before: number } {
   const includesBefore = selection.options.stage === 'sealed' && before.n !== 1
   return { after: resumeAfter(after), before: includesBefore ? before.seq + 1 : before.seq }
@@ -97,7 +97,7 @@ function seqRangeOf({ selection, after, before }: HistoryQuery): { after: number
 const isBefore = ({ seq, n }: Frame, position: TapePosition): boolean =>
   seq < position.seq || (seq === position.seq && n !== null && (position.n === null || n < position.n))
 
-/** The position to continue from after a sequence number, including all updates that the view emits before it. */
+/** Returns the position from which to continue after an update was read with all updates that the view emits before it. */
 const resumePosition = (seq: number, { selection, order }: HistoryQuery): TapePosition =>
   order === 'desc' ? justBefore(seq, selection.options.stage) : { seq, n: null }
 

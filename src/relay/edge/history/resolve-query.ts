@@ -11,7 +11,7 @@ import { resolveKnownSymbols } from '../select/symbols.ts'
 
 export type HistoryQuery = {
   readonly selection: Selection
-  /** Positions in the selection's view, both exclusive. */
+  /** `after` and `before` are positions in the view of the selection, and both are exclusive. */
   readonly after: TapePosition
   readonly before: TapePosition
   readonly limit: number | null
@@ -47,7 +47,7 @@ type QueryContext = {
   readonly end: TapePosition
 }
 
-/** May resolve to a position before the oldest one: eviction spares some updates. */
+/** Returns the start of the range. It may be before the oldest position of the tape, because eviction spares some updates. */
 async function resolveStart({ after, since }: EventsQuery, context: QueryContext): Promise<TapePosition> {
   if (after) return resolvePosition('after', after, context)
   if (!since || since.from === 'start') return START
@@ -69,16 +69,16 @@ const lastSeqBefore = (
   { tape, end, ...times }: QueryContext,
 ): number | Promise<number> => (when.from === 'now' ? end.seq - 1 : tape.seqBefore(tapeTimeOf(when, times)))
 
-/** The exclusive end before an update, and before all updates that the view emits ahead of it. */
+/** Returns the exclusive end of a range that contains neither an update nor those that the view emits just before it. */
 export const justBefore = (seq: number, stage: Stage): TapePosition => ({ seq, n: stage === 'sealed' ? 1 : null })
 
-/** The exclusive end that includes a position. In the default view the position may stand for "just before an update". */
+/** Returns the exclusive end of a range that includes a position. In the default view, `<p>.<n>` is just before update `<p>`. */
 const justAfter = ({ seq, n }: TapePosition, { n: givenN }: TapePosition, { stage }: QueryContext): TapePosition => {
   if (n !== null) return { seq, n: n + 1 }
   return givenN === null ? justBefore(seq + 1, stage) : { seq, n }
 }
 
-/** The position as the view counts: in the default view `<p>.<n>` means just before `<p>`. */
+/** Converts a given position to one of the view. In the default view, `<p>.<n>` is just before the update `<p>`. */
 function resolvePosition(
   parameter: 'after' | 'since' | 'before' | 'through' | 'until',
   { epoch, seq, n }: Position,

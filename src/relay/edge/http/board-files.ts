@@ -48,7 +48,7 @@ const pageHeaders = {
 }
 const assetHeaders = { 'cache-control': 'public, max-age=31536000, immutable' }
 
-/** No document names the paths of the page's files, which change with every build. */
+/** Path of the files of the page. It is in no document, because the names of the files change with every build. */
 export const ASSET_PATTERN = '/assets/:file'
 
 /** Serves the board from memory. Without a build, `/` redirects to the documentation. */
@@ -59,7 +59,7 @@ export function boardHandlers(settings: BoardSettings, folder = builtBoard) {
   const asset: Handler<Env> = (c) => {
     const file = files?.assets.get(c.req.param('file') ?? '')
     if (file) return sendFile(c, file, assetHeaders)
-    // During a deployment another process may already have this file.
+    // The refusal is not cached, because during a deployment another process may already have this file.
     c.header('cache-control', 'no-store')
     return sendRefusal(c, unknownPath)
   }

@@ -4,7 +4,7 @@ import { publicHeaders } from '../transport/exposed-headers.ts'
 import { type Env, hasCurrent } from './handlers.ts'
 import { unknownSchema } from './http-refusals.ts'
 
-/** How long a cache may keep a document. The time is short, because a new version of the service may have other documents. */
+/** Time for which a cache may keep a document. It is short, because a new version of the relay may have other documents. */
 const MAX_AGE_S = 300
 
 type PublishedDocument = {
@@ -33,7 +33,7 @@ async function sendDocument(c: Context<Env>, loadDocuments: LoadDocuments): Prom
   if (c.req.method === 'HEAD') return c.body(null, 200, head)
   const { outgoing } = c.env
   outgoing.writeHead(200, head)
-  // Node copies a body that it writes together with the head. Many slow readers would hold as many copies.
+  // The head is written alone, because Node copies a body that it writes with the head: each slow reader would hold a copy.
   outgoing.flushHeaders()
   outgoing.end(bytes)
   return RESPONSE_ALREADY_SENT

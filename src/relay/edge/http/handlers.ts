@@ -23,6 +23,6 @@ export const hasCurrent = (c: Context<Env>, etag: string): boolean =>
     .split(',')
     .some((candidate) => candidate.trim() === '*' || candidate.trim().replace(/^W\//, '') === etag)
 
-/** Not cached, because the next request may get a different answer. */
+/** Answers with JSON that is not cached, because the next request may get a different answer. */
 export const sendJson = (c: Context<Env>, text: string): Response =>
   c.body(text, 200, { 'content-type': 'application/json', 'cache-control': 'no-store' })

@@ -11,7 +11,7 @@ import type { WorkQueue } from '../limits/work-queue.ts'
 import type { StreamServices } from '../live/edge-context.ts'
 import { authorizedQuery, type Env, type Handlers, queryOf, sendJson } from './handlers.ts'
 
-/** The whole history as lines, written on the raw response. The next handler answers requests for a page. */
+/** Writes the whole history as lines on the raw response. For a page, the next handler answers. */
 export const exportHandlers = (streams: StreamServices, workQueue: WorkQueue): Handlers<'events'> => ({
   events: async (c, next) => {
     if (!wantsNdjson(c)) return next()
@@ -28,7 +28,7 @@ export const historyHandlers = ({ edge, clientAddressOf }: StreamServices, workQ
     const historyQuery = await readHistoryQuery(queryOf(c), edge)
     const context = { tape: edge.tape, workQueue, isGone: () => c.env.outgoing.destroyed }
     const { texts, next } = await workQueue.run(clientAddressOf(c.env.incoming), () => readPage(context, historyQuery))
-    // Set after the read, so that they include what was evicted during it.
+    // The headers are set after the read, so that they include evictions during the read.
     for (const [name, value] of Object.entries(keptSinceHeaders(edge.tape))) c.header(name, value)
     return sendJson(c, `{"events":[${texts.join(',')}],"next":${JSON.stringify(next)}}`)
   },

@@ -73,13 +73,13 @@ type Options = Omit<ServiceReports, 'demo'> &
 
 const serviceRoutes = ['status', 'health', 'ready', 'metrics'] as const satisfies readonly RouteId[]
 
-/** Every route of the table over plain HTTP. A route without a handler does not compile. */
+/** Makes the app that answers every route of the table over plain HTTP. A route without a handler does not compile. */
 export function openApp(options: Options): Hono<Env> {
   const { streams, nodeRoutes, loadDocuments, listCacheControl, explorerUrl, onlyServiceRoutes, ...reports } = options
   const app = new Hono<Env>()
   const workQueue = new WorkQueue()
   const { asset, ...page } = boardHandlers({ explorerUrl, demo: streams.edge.demo })
-  // Registered before any middleware, which must not touch a raw answer and would copy a document for each request.
+  // Registered before any middleware: middleware must not touch a raw answer, and would copy a document for each request.
   const first = {
     ...streamHandlers(streams),
     ...exportHandlers(streams, workQueue),
@@ -122,7 +122,7 @@ export function openApp(options: Options): Hono<Env> {
   return app
 }
 
-/** Exchanges an API key for an access token, so that a page needs no key in its URLs. A token cannot renew itself. */
+/** Exchanges an API key for an access token, so that a page needs no API key in its URLs. An access token cannot renew itself. */
 const accessTokenHandlers = ({ keys }: StreamServices): Handlers<'accessToken'> => ({
   accessToken: (c) => {
     if (!keys) throw noApiKeys

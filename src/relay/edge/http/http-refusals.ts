@@ -8,12 +8,12 @@ import { Refusal } from '../../../protocol/refusal.ts'
 import { EXPOSED_HEADERS, safetyHeaders } from '../transport/exposed-headers.ts'
 import { internalError } from '../transport/shared-refusals.ts'
 
-/** No client of the relay sends more headers than this. */
+/** Limit of the number of headers of a request. Clients of the relay send fewer. */
 export const HEADERS_BOUND = 50
 const RETRY_AFTER_S = '1'
 /** The versions of WebSocket that the relay supports. A refused handshake must name them (RFC 6455 §4.4). */
 const WEBSOCKET_VERSIONS = '13, 8'
-/** A refusal repeats this many characters of a name in the path. */
+/** Limit of the characters of a name in the path that a refusal repeats. */
 const NAME_BOUND_CHARS = 40
 
 export const unknownPath = new Refusal(404, 'unknown_path', 'There is nothing at this path; /docs says what there is.')
@@ -30,7 +30,7 @@ export const metricsForbidden = new Refusal(
   'Metrics are served to this machine, and to others with METRICS_TOKEN as their bearer token.',
 )
 export const tooManyHeaders = new Refusal(431, 'too_many_headers', `A request has at most ${HEADERS_BOUND} headers.`)
-/** `rawHeaders` are names and values in turn. */
+/** Whether a request has too many headers. `rawHeaders` contains each name, followed by its value. */
 export const hasTooManyHeaders = ({ length }: readonly string[]): boolean => length > 2 * HEADERS_BOUND
 
 export const unreadableAddress = new Refusal(400, 'bad_request', 'The address or the host of this request cannot be read.')
@@ -68,7 +68,7 @@ const SAFETY_LINES = Object.entries(safetyHeaders)
   .map(([name, value]) => `${name}: ${value}\r\n`)
   .join('')
 
-/** Sends a refusal in plain HTTP to a socket that became no WebSocket, or sent no request. */
+/** Sends a refusal in plain HTTP on a socket that did not become a WebSocket, or that sent no readable request. */
 export function sendRawRefusal(socket: Duplex, refusal: Refusal): void {
   const body = JSON.stringify(refusal.record)
   const retry = isTemporary(refusal) ? `retry-after: ${RETRY_AFTER_S}\r\n` : ''

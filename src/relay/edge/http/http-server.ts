@@ -22,22 +22,22 @@ const BOUNDS_MS = {
   headers: 10_000,
   request: 15_000,
   keepAlive: 5_000,
-  /** For a client that reads nothing of its answer. */
+  /** Limit for a client that reads nothing of its answer. */
   answer: 30_000,
-  /** For a connection that sends nothing: no other deadline covers it. */
+  /** Limit for a connection that sends nothing, because none of the others applies to it. */
   idle: 15_000,
-  /** Interval of Node's checks of the first two. Its default of 30 s would turn a limit of 10 s into up to 40 s. */
+  /** Interval at which Node checks `headers` and `request`. With its default of 30 s, a limit of 10 s could become 40 s. */
   check: 1_000,
 }
 const HEADERS_BOUND_BYTES = 8_192
 const REQUESTS_BOUND = 1_000
-/** Connections beyond those of the listeners: for history, health and metrics, and for refusals. */
+/** Number of connections beyond those of the listeners: for history, health and metrics, and for refusals. */
 const SPARE_CONNECTIONS = 1_000
-/** Spare connections per address: a browser opens six, and many people may share one address. */
+/** Number of spare connections of one address: a browser opens six, and many people may share one address. */
 const SPARE_CONNECTIONS_PER_ADDRESS = 200
-/** Node accepts this many connections above the limit: those that make room take a turn of the event loop to end. */
+/** Number of connections that Node accepts above the limit, because a connection that is cut counts until the next turn. */
 const CONNECTIONS_CLOSING = 500
-/** Connections that wait to be accepted. A flood fills Node's default of 511, and then a client waits a second. */
+/** Limit of the connections that wait to be accepted. A flood fills Node's default of 511, and a client then waits a second. */
 const ACCEPT_BACKLOG = 4_096
 /** Interval at which a stopping server closes connections that need no further answer. */
 const IDLE_CHECK_MS = 50
@@ -48,7 +48,7 @@ export class ListenError extends Error {}
 
 export type EdgeServer = {
   readonly port: number
-  /** Accepts no new connection. Resolves when all have ended or the time is over. */
+  /** Accepts no new connection. Resolves when all connections have ended, which it forces after `withinMs`. */
   close(withinMs: number): Promise<void>
 }
 
@@ -56,7 +56,7 @@ type ListenAddress = {
   readonly host: string
   readonly port: number
   readonly maxClients: number
-  /** Connections from one address. This changes with the API keys, some of which allow more. */
+  /** Limit of the connections from one address. It changes with the API keys, because an API key may allow more. */
   readonly maxPerAddress?: () => number
   /** The addresses of proxies have no limit: a proxy forwards the connections of many clients. */
   readonly trustedProxies?: BlockList | undefined
@@ -124,7 +124,7 @@ export async function listen(
   }
 }
 
-/** Queued like any request: Node would answer it before the pending ones. */
+/** Refuses a request with an `Expect` header in its turn: Node itself would answer it before earlier requests. */
 const refuseExpectation = (_: IncomingMessage, outgoing: ServerResponse): void => void outgoing.writeHead(417, {}).end()
 
 const safetyHeaderEntries = Object.entries(safetyHeaders)

@@ -4,9 +4,9 @@ import type { Duplex } from 'node:stream'
 import { PerTickQueue } from '../limits/per-tick-queue.ts'
 import { isTaken, markLate } from '../transport/socket-takeover.ts'
 
-/** Node's parser receives this many bytes at once. It reports every request in them before any other code can run. */
+/** Limit of the bytes, except of a body, that Node's parser gets at once. It reports all requests in them at once. */
 const SLICE_BYTES = 1_024
-/** Queued requests of all connections that begin in one turn of the event loop. */
+/** Limit of the queued requests, of all connections, that begin in one turn of the event loop. */
 const BEGUN_PER_TICK = 16
 
 const NOTHING = Buffer.alloc(0)
@@ -18,11 +18,11 @@ type HttpConnection = {
   readonly parse: ((bytes: Buffer) => void) | undefined
   /** Whether an answer is being made or sent. */
   isAnswering: boolean
-  /** Requests that wait for that answer, in order: at most those in one slice. */
+  /** Requests that wait for the current answer, in order. They are at most the requests in SLICE_BYTES. */
   waiting: (() => void)[]
-  /** Bytes that the parser has not received yet, while it reads those before them. */
+  /** Received bytes that the parser has not read yet, while it reads earlier ones. */
   rest: Buffer
-  /** Bytes that belong to the body of the last request, so that no other request can begin in them. */
+  /** Number of bytes that the body of the last request still lacks. No other request can begin in these bytes. */
   bodyLeft: number
   /** Whether the client has sent more requests than allowed. All further bytes are discarded. */
   isOver: boolean
@@ -38,7 +38,7 @@ export class PipelinedRequests {
   constructor(answer: AnswerRequest) {
     this.#answer = answer
     const read = (socket: Socket, bytes: Buffer) => this.#read(socket, bytes)
-    // One function for all sockets, because each listener keeps its own for as long as it is connected.
+    // All sockets share one function, because a function per socket would use memory as long as the client is connected.
     this.#onData = function onData(bytes) {
       read(this, bytes)
     }
@@ -68,14 +68,14 @@ export class PipelinedRequests {
     connection.waiting.push(begin)
   }
 
-  /** Stops handling a connection that leaves HTTP, and calls back after the answers to earlier requests are sent. */
+  /** Stops reading a connection that is no longer HTTP. Calls back after the answers to earlier requests were sent. */
   release(socket: Socket, then: () => void): void {
     const connection = this.#connections.get(socket)
     this.#connections.delete(socket)
     if (!connection) return then()
     socket.off('data', this.#onData)
     if (connection.rest.length > 0) socket.unshift(connection.rest)
-    // On a taken connection the open answer is the stream itself, which does not end.
+    // On a connection that was taken for a stream, the open answer is the stream itself, which does not end.
     if (connection.isAnswering && !isTaken(socket)) connection.waiting.push(then)
     else then()
   }
@@ -102,7 +102,7 @@ export class PipelinedRequests {
     if (rest.length > 0 && !connection.isOver) socket.unshift(rest)
   }
 
-  /** Node pauses a connection if the client does not read its answers, or if a request body is not read fast enough. */
+  /** Whether the parser may have more bytes. Node pauses the socket if the client, or the reader of a request body, is slow. */
   #mayRead(socket: Socket, connection: HttpConnection): boolean {
     return connection.waiting.length === 0 && !connection.isOver && !socket.isPaused() && this.#isOpen(socket)
   }
@@ -120,7 +120,7 @@ export class PipelinedRequests {
   #continue(socket: Socket, connection: HttpConnection): void {
     if (socket.destroyed || connection.isAnswering) return
     connection.waiting.shift()?.()
-    // If the connection waits for the client to read, Node resumes it itself.
+    // While the client has unread answers, Node itself resumes the socket later.
     if (connection.waiting.length === 0 && !socket.writableNeedDrain && this.#isOpen(socket)) socket.resume()
   }
 }

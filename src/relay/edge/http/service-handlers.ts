@@ -5,14 +5,14 @@ import { metricsForbidden, sendRefusal, upgradeRequired } from './http-refusals.
 
 const loopbackAddresses = new Set(['127.0.0.1', '::1', '::ffff:127.0.0.1'])
 
-/** A proxy on this machine forwards requests of other machines, and a browser those of any page. */
+/** Headers of requests that a proxy on this machine forwards for other machines, or a browser on it sends for any page. */
 const foreignHeaders = ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip', 'origin']
 
 export type ServiceReports = {
   readonly metrics: () => Promise<string>
-  /** Needed by other machines that read the metrics. */
+  /** Access token that other machines need to read the metrics. */
   readonly metricsToken: string | undefined
-  /** Reasons why the relay is not ready; empty if it is ready. */
+  /** Returns the reasons why the relay is not ready; empty if it is ready. */
   readonly unreadyReasons: () => readonly string[]
   readonly status: () => ServiceStatus
   readonly demo: boolean

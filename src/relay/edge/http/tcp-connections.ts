@@ -6,7 +6,7 @@ import { networkAddressOf } from '../limits/client-address.ts'
 import type { StreamServices } from '../live/edge-context.ts'
 import { isTaken } from '../transport/socket-takeover.ts'
 
-/** Bytes of answers that wait for their clients: in total, and for one client. A page of history has up to four megabytes. */
+/** Limits of the bytes of untaken answers: in total, and of one client. A page of history has up to about 4 MiB. */
 const [UNSENT_BOUND_BYTES, UNSENT_PER_CLIENT_BOUND_BYTES] = [256 * 2 ** 20, 64 * 2 ** 20]
 const IDLE_CHECKS_PER_BOUND = 10
 
@@ -15,19 +15,19 @@ type UnsentAnswer = { readonly client: string; readonly bytes: number }
 type TcpBounds = {
   /** A connection without a first request is closed after this time. */
   readonly idleBoundMs: number
-  /** Open connections in total and from one address; for IPv6, a /64 network counts as one address. */
+  /** Limit of open connections. `maxPerAddress` is that of one address; for IPv6, a /64 network counts as one address. */
   readonly bound: number
   readonly maxPerAddress: () => number
   readonly trustedProxies: BlockList | undefined
   readonly countRefusal: StreamServices['countRefusal']
 }
 
-/** All connections. Node's server forgets those that became WebSockets or streams. */
+/** Keeps all connections of the port, because Node's server forgets those that became WebSockets or streams. */
 export class TcpConnections {
   readonly #bounds: TcpBounds
   readonly #sockets = new Set<Socket>()
   readonly #countByNetwork = new Map<string, number>()
-  /** Connections that sent no request, in order of arrival, with their arrival times. */
+  /** Connections that have sent no request yet, oldest first, with the times at which they were accepted. */
   readonly #idleSince = new Map<Duplex, number>()
   readonly #idleTimer: NodeJS.Timeout
   readonly #pendingAnswers = new WeakMap<Duplex, number>()
@@ -40,13 +40,13 @@ export class TcpConnections {
     this.#unsentBudget = unsentBudget
     this.#idleTimer = setInterval(() => this.#closeIdle(), bounds.idleBoundMs / IDLE_CHECKS_PER_BOUND).unref()
     const remove = (socket: Socket) => this.#forget(socket)
-    // One function for all sockets, because each listener keeps its own for as long as it is connected.
+    // All sockets share one function, because a function per socket would use memory as long as the client is connected.
     this.#remove = function onClose() {
       remove(this)
     }
   }
 
-  /** Accepts a connection, or cuts one: this one if its address has too many, otherwise the oldest without a request. */
+  /** Accepts a connection, or cuts it if its address has too many. At the total limit, cuts the oldest idle one or this one. */
   add(socket: Socket): void {
     const { bound, maxPerAddress, countRefusal } = this.#bounds
     const network = this.#networkOf(socket)
@@ -72,12 +72,12 @@ export class TcpConnections {
     for (const outgoing of this.#unsent.get(socket)?.keys() ?? []) this.#release(socket, outgoing)
   }
 
-  /** Empty for a proxy. Node keeps the address of a closed socket if it was read while the socket was open. */
+  /** Returns '' for a trusted proxy. Node keeps the address of a closed socket if it was read while the socket was open. */
   #networkOf({ remoteAddress = '' }: Socket): string {
     return networkAddressOf(remoteAddress, this.#bounds.trustedProxies)
   }
 
-  /** Returns false if every connection has sent a request. */
+  /** Cuts the oldest connection without a request. Returns false if there is none. */
   #cutOldestIdle(): boolean {
     const [oldest] = this.#idleSince.keys()
     if (!oldest) return false
@@ -86,7 +86,7 @@ export class TcpConnections {
     return true
   }
 
-  /** One interval for all sockets: Node would restart a socket's own timeout on every later write. */
+  /** Closes idle connections, in one interval for all: Node restarts the timeout of a single socket at every later write. */
   #closeIdle(): void {
     const now = performance.now()
     for (const [socket, since] of this.#idleSince) {
@@ -110,7 +110,7 @@ export class TcpConnections {
     })
   }
 
-  /** Counts the unsent rest of a finished answer until the client has taken it. Cuts the connection if that is too much. */
+  /** Counts the unsent bytes of a finished answer until the client has taken them. Cuts the connection if they are too many. */
   holdAnswer(socket: Socket, outgoing: ServerResponse, clientOf: () => string): void {
     const bytes = outgoing.writableLength
     const held = this.#unsent.get(socket) ?? new Map<ServerResponse, UnsentAnswer>()
@@ -134,7 +134,7 @@ export class TcpConnections {
     return (this.#pendingAnswers.get(socket) ?? 0) > 0
   }
 
-  /** Node does not count connections that never sent a byte as idle. */
+  /** Destroys the connections that never sent a byte, because Node does not count them as idle. */
   destroyUnused(): void {
     for (const socket of this.#sockets) if (socket.bytesRead === 0) socket.destroy()
   }

@@ -17,7 +17,7 @@ const tokenTypes = new Set(updateTypes.filter((type) => !globalTypes.includes(ty
 const ETAG_BYTES = 16
 const RECORDS_PER_TURN = 1_000
 
-/** Reads the token list in the form of the Read API, rendered once per change, and its age in seconds. */
+/** Returns a reader of the token list in the form of the Read API, with its age in seconds. It renders each new list once. */
 function listReaderOf(view: View, now: () => number) {
   let cachedFrom: readonly Token[] | null = null
   let cached: ReturnType<typeof renderList> | null = null
@@ -74,7 +74,7 @@ export function tokenListHandlers(
   }
 }
 
-/** JSON of the snapshots at one position. Tokens do not change in place, so the text may be made in several turns. */
+/** Returns the JSON of snapshots at one position. A token object never changes, so the JSON may be made in several turns. */
 async function readSnapshots(query: URLSearchParams, edge: EdgeContext): Promise<string> {
   const { symbols = ['*'] } = readParameters(SnapshotQuery, query)
   const { tokens, rejected } = resolveKnownSymbols(edge.view, symbols)

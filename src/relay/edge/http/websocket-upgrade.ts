@@ -25,20 +25,20 @@ import {
 import type { PipelinedRequests } from './pipelined-requests.ts'
 
 const SUBPROTOCOL = 'stocktape.v1'
-/** The connection is cut if the client has not finished the closing handshake by then. */
+/** Limit of the time for the closing handshake. After it the connection is cut. */
 const CLOSE_BOUND_MS = 5_000
 const FRAGMENTS_BOUND = 16
-/** One message of a stream client may be split into this many packets. */
+/** Limit of the packets into which a client of a stream may split one message. */
 const CHUNKS_BOUND = 64
 const HANDSHAKES_PER_TICK = 50
 
 export type WebSocketRoute = {
   readonly path: string
-  /** The limits of one message: its bytes, and the packets that it may be split into. */
+  /** Limit of the bytes of one message of a client. `chunksBound` is the limit of its packets. */
   readonly messageBoundBytes: number
   readonly chunksBound: number
   readonly compresses: boolean
-  /** The refusal of a client in plain HTTP; null if it is accepted. */
+  /** Returns the refusal of a client in plain HTTP; null if the client is accepted. */
   readonly refusalFor: (address: string, forbidden: Refusal | null) => Refusal | null
   readonly accept: (webSocket: ServerWebSocket, socket: Socket, client: UpgradeClient) => void
 }
@@ -57,7 +57,7 @@ type UpgradeClient = {
 export type WebSocketServices = {
   readonly streams: StreamServices
   readonly webSocketRoutes: readonly WebSocketRoute[]
-  /** Refuses every WebSocket. */
+  /** Refusal of every WebSocket; absent or null if WebSockets are served. */
   readonly refusal?: Refusal | null
 }
 
@@ -114,7 +114,7 @@ const streamRoute = (streams: StreamServices): WebSocketRoute => ({
   messageBoundBytes: MESSAGE_BOUND_BYTES,
   chunksBound: CHUNKS_BOUND,
   compresses: streams.compression,
-  // The session refuses in messages of the stream's protocol.
+  // The session itself sends refusals, as messages of the stream.
   refusalFor: () => null,
   accept: (webSocket, socket, { query, lastEventId, address, compression, forbidden, mayAuthenticate: mayWait }) => {
     const session = new WebSocketSession(new WebSocketOutlet(webSocket, socket), address, compression, streams)
@@ -153,7 +153,7 @@ function negotiateCompression({ headers }: IncomingMessage, { compresses }: WebS
   return offer?.compression ?? 'none'
 }
 
-/** One function for all sockets: a closure per socket would cost memory for each listener. */
+/** All sockets share this function, because a closure per socket would use memory for each listener. */
 function destroySocket(this: Duplex): void {
   this.destroy()
 }

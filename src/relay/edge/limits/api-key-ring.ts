@@ -3,21 +3,21 @@ import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { digestOf, type KeyEntry, type KeyLimits, keyEntriesOfFile } from '../../config/api-key-settings.ts'
 
-/** An access token opens connections for this long. Connections that are open stay. */
+/** Time in which an access token can open connections. A connection that it opened does not end with it. */
 const ACCESS_TOKEN_LIFE_MS = 60_000
-/** The clocks of two processes that share the secret may differ by this much. */
+/** Limit of the difference between the clocks of two processes that accept each other's access tokens. */
 const CLOCK_SLACK_MS = 1_000
 const FILE_CHECK_MS = 1_000
-/** Hex digits of an API key's public name. */
+/** Number of hex digits in the public name of an API key. */
 const NAME_CHARS = 16
-/** An access token: the public name of its API key, its end in seconds, and the proof. */
+/** Matches an access token: the public name of its API key, its end in seconds, and its signature. */
 const ACCESS_TOKEN = /^t\.([0-9a-f]{16})\.([0-9]{1,12})\.([A-Za-z0-9_-]{43})$/
 const CLIENT_PREFIX = 'key:'
 
 type ApiKeyRingOptions = {
   readonly apiKeys: readonly KeyEntry[]
   readonly apiKeysFile: string | undefined
-  /** Proves access tokens. Processes that accept each other's tokens share it. */
+  /** Signs access tokens. Processes with one secret accept each other's access tokens. */
   readonly tokenSecret: string
   readonly wallTime: () => number
   readonly warn: (kind: string, detail: unknown) => void
@@ -25,7 +25,7 @@ type ApiKeyRingOptions = {
   readonly onRevoked: (clients: ReadonlySet<string>) => void
 }
 
-/** The API keys that are valid now. A client with a key is counted under a name that reveals nothing about the key. */
+/** The API keys that are valid now. A client with an API key is counted under a name that does not reveal the API key. */
 export class ApiKeyRing {
   readonly #options: ApiKeyRingOptions
   #byClient: ReadonlyMap<string, KeyEntry>
@@ -37,7 +37,7 @@ export class ApiKeyRing {
     this.#byClient = byClient(options.apiKeys)
     const { apiKeysFile: file } = options
     if (file === undefined) return
-    // A file that cannot be read changes nothing: a half-written file must not lock clients out.
+    // If the file cannot be read, nothing changes: a file that is written right now must not lock clients out.
     const onFailure = (failure: unknown) => {
       const why = failure instanceof Error ? failure.message : String(failure)
       options.warn('API_KEYS_FILE cannot be read, and its last keys stay valid', { why })
@@ -51,12 +51,12 @@ export class ApiKeyRing {
     }
   }
 
-  /** The client of an API key or access token; null if it is not valid. */
+  /** Returns the client of an API key or access token; null if that is not valid. */
   clientOf(given: string): string | null {
     return this.clientOfApiKey(given) ?? this.#clientOfAccessToken(given)
   }
 
-  /** Compares with every API key, so that the time it takes reveals nothing. */
+  /** Returns the client of an API key. Compares with every API key, so that the duration reveals nothing. */
   clientOfApiKey(given: string): string | null {
     const digest = digestOf(given)
     let found: string | null = null
@@ -68,7 +68,7 @@ export class ApiKeyRing {
     return this.#byClient.get(client)?.limits
   }
 
-  /** An access token that replaces an API key for a minute, in every process that has the key and the secret. */
+  /** Makes an access token, which replaces the client's API key for a minute, in each process that has API key and secret. */
   createAccessToken(client: string): { readonly token: string; readonly expires_at: string } | null {
     if (!this.#byClient.has(client)) return null
     const endS = Math.floor((this.#options.wallTime() + ACCESS_TOKEN_LIFE_MS) / 1_000)

@@ -13,7 +13,7 @@ export const apiKeyRequired = new Refusal(
   'This needs a key: as "Authorization: Bearer …", or as key=… in the URL.',
 )
 
-/** Only pages of these origins may connect. Programs send no Origin header, so this does not apply to them. */
+/** Refuses pages of other origins, and requests without a valid API key. Programs send no Origin header, so they may connect. */
 export function createAuthorizer(origins: readonly string[] | undefined, keys: ApiKeyRing | null): Authorizer {
   const allowed = origins && new Set(origins)
   return (incoming, query) => {
@@ -27,11 +27,11 @@ export function createAuthorizer(origins: readonly string[] | undefined, keys: A
   }
 }
 
-/** EventSource and WebSocket in a browser cannot set headers, so the URL may contain the API key. */
+/** Returns the API key of a request. Its URL may contain it, because EventSource and WebSocket in a browser cannot set headers. */
 export const givenApiKeyOf = ({ headers }: IncomingMessage, query: URLSearchParams): string | null =>
   bearerTokenOf(headers.authorization) ?? query.get('key')
 
-/** Whether a client lacks only an API key and has sent none: a page sends it as the first message of its WebSocket. */
+/** Whether a client is refused only because it has sent no API key: a page sends it as the first message of its WebSocket. */
 export const mayAuthenticate = (incoming: IncomingMessage, query: URLSearchParams, forbidden: Refusal | null): boolean =>
   forbidden === apiKeyRequired && incoming.headers.authorization === undefined && !query.has('key')
 

@@ -1,4 +1,4 @@
-/** Limits the bytes that are held at once, in total and per client. Without a client name, all callers count as one client. */
+/** Limits the bytes that are reserved at a time, in total and by one client. Without a client name, all callers are one client. */
 export class ByteBudget {
   readonly #perClientBytes: number
   readonly #heldByClient = new Map<string, number>()

@@ -4,10 +4,10 @@ import ipaddr from 'ipaddr.js'
 
 type IpAddress = ipaddr.IPv4 | ipaddr.IPv6
 
-/** An IPv6 client is counted by its /64 network: one customer owns a whole /64. */
+/** Number of parts, of 16 bits each, that name an IPv6 client: its /64 network, because one customer owns a whole /64. */
 const NETWORK_PARTS = 4
 
-/** Behind a trusted proxy: the rightmost X-Forwarded-For entry that is no trusted proxy. Any other sender's header is ignored. */
+/** Returns the sender's address. If that is a trusted proxy, returns the last address in X-Forwarded-For that is none. */
 export function clientAddressOf(incoming: IncomingMessage, trusted: BlockList | undefined, warn: () => void): string {
   let address = parseAddress(incoming.socket.remoteAddress ?? '')
   const forwarded = incoming.headers['x-forwarded-for']
@@ -23,7 +23,7 @@ export function clientAddressOf(incoming: IncomingMessage, trusted: BlockList | 
   return networkOf(address)
 }
 
-/** The address, or IPv6 network, that a connection is counted under before its first request. Empty for a trusted proxy. */
+/** Returns the address or IPv6 network that a connection is counted under before its first request. Empty for a trusted proxy. */
 export function networkAddressOf(remoteAddress: string, trusted: BlockList | undefined): string {
   const address = parseAddress(remoteAddress)
   if (address === null || isIn(trusted, address)) return ''
@@ -36,7 +36,7 @@ const networkOf = (address: IpAddress): string =>
 const isIn = (ranges: BlockList | undefined, address: IpAddress): boolean =>
   ranges?.check(address.toString(), address.kind()) ?? false
 
-/** Accepts a port, which some proxies append. An IPv4-mapped IPv6 address becomes the IPv4 address. */
+/** Reads an address, also with a port, which some proxies append. An IPv4-mapped IPv6 address becomes the IPv4 address. */
 function parseAddress(text: string): IpAddress | null {
   const host = text
     .trim()

@@ -2,7 +2,7 @@ import type { CloseReason } from '../../../protocol/close-codes.ts'
 import type { KeyLimits } from '../../config/api-key-settings.ts'
 import type { SharedUsage } from './shared-usage.ts'
 
-/** Replays of one address that run at once, in all processes. Further replays wait. */
+/** Limit of the replays of one address that run at a time, in all processes together. Further replays wait. */
 const REPLAYS_PER_ADDRESS_BOUND = 2
 
 export type ConnectionBounds = {
@@ -11,10 +11,10 @@ export type ConnectionBounds = {
   readonly limitsOf?: (client: string) => KeyLimits | undefined
   /** The counts of all processes that serve one port; null if there is only one. */
   readonly sharedUsage?: SharedUsage | null
-  /** Number of processes: each allows its share of the replays, and at least one. */
+  /** Number of serving processes. Each one allows an equal share of the replays of an address, and at least one replay. */
   readonly workers?: number
 }
-/** A client is counted under its address, which stands for the API key if it has one. */
+/** A connected client. `address` is the name under which it is counted: that of its API key, or its network address. */
 type ConnectedClient = { readonly address: string }
 /** A waiting client is called back with true when it gets a replay slot, with false when it disconnects. */
 type AddressUsage = { listeners: number; replays: number; readonly waiting: Map<ConnectedClient, (isGranted: boolean) => void> }
@@ -32,7 +32,7 @@ export class ConnectionLimits {
     this.#bounds = bounds
   }
 
-  /** The limit that another connection from this address would exceed; null if there is room. */
+  /** Returns the limit that another connection from this address would exceed; null if there is room. */
   exceededLimit(address: string): Extract<CloseReason, 'full' | 'too_many_connections'> | null {
     const { maxClients, sharedUsage: shared, limitsOf } = this.#bounds
     const maxClientsPerAddress = limitsOf?.(address)?.clients ?? this.#bounds.maxClientsPerAddress
@@ -41,7 +41,7 @@ export class ConnectionLimits {
     return (shared ? shared.count(ALL) : this.#listeners) >= maxClients ? 'full' : null
   }
 
-  /** Counts a client, or returns the limit that it exceeds: another process may have accepted a client since the last check. */
+  /** Counts a client. Returns the limit that it exceeds, if another process has accepted a client since the last check. */
   add({ address }: ConnectedClient): ReturnType<ConnectionLimits['exceededLimit']> {
     const { sharedUsage: shared } = this.#bounds
     const exceeded = shared?.exclusively(() => {
@@ -67,7 +67,7 @@ export class ConnectionLimits {
     this.#forgetIfEmpty(client.address, usage)
   }
 
-  /** Resolves when a client may start its replay or has disconnected. Call the result when the replay ends. */
+  /** Resolves when a client may start its replay, or has disconnected. Call the returned function when the replay ends. */
   async acquireReplaySlot(client: ConnectedClient): Promise<() => void> {
     const usage = this.#usageByAddress.get(client.address)
     if (!usage) return noop

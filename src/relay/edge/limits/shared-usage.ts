@@ -1,16 +1,16 @@
 import { DatabaseSync } from 'node:sqlite'
 
-/** A process waits this long for the lock of another one, which holds it for microseconds. */
+/** Limit of the wait for the lock of another process, which holds it for microseconds. */
 const BUSY_TIMEOUT_MS = 1_000
-/** After this time an idle address has its full rates again, so a sweep, after this number of requests, may remove it. */
+/** After RATE_KEPT_MS an idle address has its full rates again. A sweep, every RATES_SWEPT_EVERY requests, removes it. */
 const [RATE_KEPT_MS, RATES_SWEPT_EVERY] = [600_000, 1_000]
-/** A sweep keeps the rates of at most this many addresses and removes those idle for longest. */
+/** Limit of the addresses whose rates a sweep keeps. It removes those that have been idle for the longest time. */
 const ADDRESSES_BOUND = 50_000
 
-/** The requests that an address has left of its two rates, at a time in milliseconds. */
+/** Numbers of requests that an address may still send at a time: `all` of any method, and `logs` of eth_getLogs. */
 export type SharedRate = { readonly all: number; readonly logs: number; readonly at: number }
 
-/** Counts of several processes in one small file, so that a limit applies to all of them together. A restart clears them. */
+/** Counts of several processes in one small file, so that a limit applies to them together. A restart clears the counts. */
 export class SharedUsage {
   readonly #worker: number
   #database: DatabaseSync
@@ -23,7 +23,7 @@ export class SharedUsage {
     this.#statements = prepare(this.#database)
   }
 
-  /** Continues in a file that another process has opened, with the counts of this process. The rates there are full. */
+  /** Continues in another file, which another process has opened. Copies the counts of this process, but no rates. */
   moveTo(file: string): void {
     this.#database.prepare('ATTACH ? AS next').run(file)
     this.#database.prepare('INSERT INTO next.counts SELECT * FROM main.counts WHERE worker = ?').run(this.#worker)
@@ -45,9 +45,7 @@ export class SharedUsage {
     this.#statements.drop.run(worker, null)
   }
 
-  /**
-   * Calls `take` with the machine's time, which all processes share, and the rates left. It returns the rest, or null to refuse.
-   */
+  /** Calls `take` with the machine's time, equal in all processes, and the rest of the rates. `take` returns null to refuse. */
   takeRate(address: string, take: (now: number, left: SharedRate | undefined) => SharedRate | null): boolean {
     return this.exclusively(() => {
       const now = Number(process.hrtime.bigint()) / 1e6

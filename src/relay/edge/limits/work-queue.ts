@@ -1,10 +1,10 @@
 import { nextTurn } from '../../../lib/turns.ts'
 import { Refusal } from '../../../protocol/refusal.ts'
 
-/** Long tape reads that may run at once, in total and for one client. The queue refuses further reads. */
+/** Limits of the long tape reads that run at a time: in total, and for one client. The queue refuses further reads. */
 const [WORK_BOUND, WORK_PER_CLIENT_BOUND] = [64, 32]
 
-/** Runs long work in slices, one per turn of the event loop over all callers, so that live listeners wait for one slice at most. */
+/** Runs long work in slices. Each turn of the event loop runs one slice of one caller, so that listeners wait for one slice. */
 export class WorkQueue {
   #last: Promise<unknown> = Promise.resolve()
   #running = 0

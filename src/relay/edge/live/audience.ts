@@ -16,7 +16,7 @@ export type FilterGroup = {
   readonly audiences: Map<string, Audience>
 }
 
-/** Lets a delivery check a listener with a backlog before a write, and record bytes that the kernel did not take. */
+/** Tests whether a listener with a backlog may receive another write, and records bytes that the kernel did not take. */
 export type BacklogCheck = { mayWrite(listener: Listener): boolean; hold(listener: Listener, bytes: Buffer): void }
 
 type Subscribers = Recipients & { sent: number; readonly listeners: Set<Listener> }
@@ -59,7 +59,7 @@ export class Audience {
     this.#subscribersLike(listener)?.listeners.delete(listener)
   }
 
-  /** Makes one write per listener that keeps up. Without a backlog it touches only the outlet: another object is a cache miss. */
+  /** Writes once to each listener that keeps up. Without a backlog it reads only the outlet: each other object is a cache miss. */
   deliver(batch: MatchedBatch, backlogs: BacklogCheck, buffer: WriteBuffer): void {
     const frames = batch.framesFor(this.tokens)
     if (frames.length === 0) return

@@ -19,7 +19,7 @@ const followerTypes: ReadonlySet<UpdateType> = new Set(['seal', 'retract', 'amen
 export class Audiences {
   readonly #groups = new Map<string, FilterGroup>()
   readonly #audienceByListener = new Map<Listener, Audience>()
-  /** Number of listeners that selected each token by name; under null, of those that selected all tokens. */
+  /** Number of listeners that selected each token by name. The entry of null counts the listeners that selected all tokens. */
   readonly #listenersByToken = new Map<Hex | null, number>()
   readonly #buffer: WriteBuffer
   #filteredCount = 0
@@ -62,7 +62,7 @@ export class Audiences {
     if (group.audiences.size === 0) this.#groups.delete(group.name)
   }
 
-  /** The number of selections with value filters after this listener, or a new one, takes this selection. */
+  /** Returns the number of selections with value filters if this listener, or a new one, had this selection. */
   filteredCountWith({ tokens, options }: Selection, listener?: Listener): number {
     const exists = this.#groups.get(optionsKey(options))?.audiences.has(tokensKey(tokens)) ?? false
     if (exists || !hasValueFilter(options)) return this.#filteredCount
@@ -84,7 +84,7 @@ export class Audiences {
     return this.#audienceByListener.size
   }
 
-  /** The most listeners that an update about this token may reach. */
+  /** Returns the greatest number of listeners that an update about this token may reach. */
   listenersOf(address: Hex | null): number {
     if (address === null) return this.listenerCount
     return (this.#listenersByToken.get(null) ?? 0) + (this.#listenersByToken.get(address) ?? 0)
@@ -101,7 +101,7 @@ export class Audiences {
     }
   }
 
-  /** The listeners of the sealed view to whom eviction left a gap in these frames. */
+  /** Returns the listeners of the sealed view that lack an update of these frames, because eviction removed it. */
   lackingEvicted(frames: readonly Frame[]): readonly Listener[] {
     const seals = frames.filter(({ entry }) => entry.update.type === 'seal')
     const sealedGroups = seals.length > 0 ? [...this.#groups.values()].filter(({ options }) => options.stage === 'sealed') : []

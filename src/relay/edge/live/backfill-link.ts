@@ -6,7 +6,7 @@ import { shownFilters } from '../../../protocol/value-filters.ts'
 import type { TokenDirectory } from '../../tokens/token-directory.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 
-/** A proxy may refuse a longer request line. The relay accepts 8 KiB, headers included. */
+/** Limit of a list of addresses in a URL: a proxy may refuse a longer line. The relay accepts 8 KiB, including the headers. */
 const SYMBOLS_BOUND_CHARS = 4_096
 
 /** The skipped part of a replay: all matching updates after a position, up to and including a sequence number. */
@@ -48,7 +48,7 @@ function shortestSelector(address: Hex, directory: TokenDirectory): string {
   return encoded.length < address.length ? encoded : address
 }
 
-/** A symbol with one of these characters would be read as something else in a list of symbols, even if encoded. */
+/** Matches characters because of which a symbol, even encoded, would be misread in a list of symbols. */
 const unsafeInList = /[,*\s\p{C}]/u
 
 function typesOf({ types }: SelectionOptions): string | null {

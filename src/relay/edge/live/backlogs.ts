@@ -1,33 +1,33 @@
 import type { Listener } from './listener.ts'
 
-/** A backlog of more than this many times the limit ends the connection without patience. */
+/** A backlog of more than this many times MAX_BACKLOG ends the connection at once, without BACKLOG_PATIENCE. */
 const AT_ONCE_FACTOR = 16
-/** All backlogs together may hold this much memory. Beyond it, connections end, the one farthest behind first. */
+/** Limit of the memory that all backlogs hold together. Beyond it connections end: first the one with the oldest untaken write. */
 const HELD_BOUND_BYTES = 268_435_456
 
 /** Memory with bytes that a listener has not taken yet. */
 type Piece = {
   readonly memory: ArrayBufferLike
-  /** The time of the write, counted in writes to all listeners. */
+  /** Number of the write. Writes that the kernel did not take at once are counted over all listeners. */
   readonly writtenAt: number
-  /** The listener is done with this memory when it has taken this many bytes in total. */
+  /** The listener no longer needs this memory when it has taken this many bytes in total. */
   end: number
 }
 
 type Backlog = {
   /** The memory of the listener's live updates, oldest first. */
   readonly pieces: Piece[]
-  /** The time since which the backlog is over the limit; null if it is not. */
+  /** Uptime at which the backlog exceeded the limit; null if it does not exceed it. */
   overSince: number | null
 }
 
 export type BacklogBounds = { readonly maxBacklogBytes: number; readonly backlogPatienceMs: number; readonly uptime: () => number }
 
-/** The listeners with untaken bytes. A burst must not end a good reader's connection, so a backlog may be too large for a while. */
+/** Keeps the listeners with untaken bytes. A backlog may be too large for a while, so that a burst disconnects no good reader. */
 export class Backlogs {
   readonly #options: BacklogBounds
   readonly #backlogs = new Map<Listener, Backlog>()
-  /** The number of pieces that refer to each memory. Backlogs share it, so it counts once, and whole: a part cannot be freed. */
+  /** Number of pieces that refer to each memory. Memory that backlogs share counts once, and whole: no part of it can be freed. */
   readonly #piecesOf = new Map<ArrayBufferLike, number>()
   #heldBytes = 0
   #writes = 0
@@ -36,7 +36,7 @@ export class Backlogs {
     this.#options = options
   }
 
-  /** The memory that live updates of all backlogs keep from being freed. */
+  /** Bytes of memory that cannot be freed, because backlogs contain live updates in it. */
   get heldBytes(): number {
     return this.#heldBytes
   }
@@ -59,7 +59,7 @@ export class Backlogs {
     return now - backlog.overSince < backlogPatienceMs
   }
 
-  /** Holds bytes that were just written, because the listener has a backlog now. */
+  /** Keeps the memory of bytes that were just written, because the listener now has a backlog. */
   hold(listener: Listener, { buffer: memory }: Buffer): void {
     const { pieces } = this.#backlogOf(listener)
     const { takenBytes, backlog } = listener.outlet
@@ -73,16 +73,16 @@ export class Backlogs {
       this.#piecesOf.set(memory, count + 1)
       pieces.push({ memory, writtenAt: this.#writes, end })
     }
-    // Starts the patience now: the check before the next write may be much later.
+    // The time of BACKLOG_PATIENCE begins now, because the check before the next write may be much later.
     this.keepsUp(listener)
   }
 
-  /** Releases all taken memory. Call it before each delivery: only a write makes a backlog grow. */
+  /** Releases the memory that listeners have taken. Call it before each delivery, because only a delivery holds more memory. */
   update(): void {
     for (const listener of this.#backlogs.keys()) this.updateOf(listener)
   }
 
-  /** Releases the memory that a listener has taken, and the listener itself if it has no backlog, like a closed connection. */
+  /** Releases the memory that a listener has taken. Forgets a listener without a backlog, such as one that is disconnected. */
   updateOf(listener: Listener): void {
     const backlog = this.#backlogs.get(listener)
     if (!backlog) return
@@ -93,7 +93,7 @@ export class Backlogs {
     while (backlog.pieces[0] && backlog.pieces[0].end <= takenBytes) this.#releaseFirst(backlog)
   }
 
-  /** Ends connections, the one farthest behind first, until the rest holds no more memory than allowed. */
+  /** Ends connections until the others hold no more memory than allowed. First ends the one with the oldest untaken write. */
   enforceHeldBound(cut: (listener: Listener) => void, heldBoundBytes = HELD_BOUND_BYTES): void {
     if (this.heldBytes <= heldBoundBytes) return
     const waitsSince = ([, { pieces }]: [Listener, Backlog]) => pieces[0]?.writtenAt ?? Number.POSITIVE_INFINITY

@@ -1,11 +1,11 @@
-/** An update waits at most this share of a delivery round's duration. */
+/** Limit of the delay of an update, as a share of the measured duration of a delivery. */
 const COST_SHARE = 0.25
 /** A shorter delay is not worth a timer. */
 const MIN_DELAY_MS = 1
-/** The measured duration halves in this time, so that one round slowed by a pause of the machine does not delay the next ones. */
+/** The measured duration of a delivery halves in this time, so that one pause of the machine does not delay later updates. */
 const HALF_LIFE_MS = 100
 
-/** Delays updates so that one write carries several. With few listeners nothing waits; with many, a fraction of a long round. */
+/** Delays updates so that one write contains several. With few listeners no update waits, because a delivery takes little time. */
 export class BatchDelay {
   readonly #boundMs: number
   #roundMs = 0

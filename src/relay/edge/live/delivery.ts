@@ -7,36 +7,36 @@ import type { Audiences } from './audiences.ts'
 import { BatchDelay } from './batch-delay.ts'
 import { RecentUpdates } from './recent-updates.ts'
 
-/** Updates that may wait to share one write. At this count they are delivered at once. */
+/** Limit of the updates that wait to share one write. At this number they are delivered at once. */
 const DELAYED_BOUND = 2_048
-/** Updates that may wait while a large batch is delivered in turns. At this count the rest of that batch is delivered at once. */
+/** Limit of the updates that wait while a large batch is delivered in turns. At this number all of them are delivered at once. */
 const UNDELIVERED_BOUND = 16_384
 /** Measured cost of a write to one socket, and of each character in it. */
 const WRITE_MICROS = 7
 const WRITTEN_CHAR_MICROS = 0.000_075
-/** The writes of a slice may hold the event loop for as long as two rounds of empty writes, or for one turn. */
+/** Limit of the time of the writes of a slice, in rounds of one empty write to each listener; at least one turn. */
 const ROUNDS_PER_SLICE = 2
 /**
- * Measured cost of framing an update, of matching it with one set of options, and of compressing each character. Their sum in one
- * slice is limited to one round of writes, or one turn.
+ * Measured cost of framing an update, of matching it with one set of options, and of compressing each character. The sum of these
+ * costs in one slice is limited to the cost of one empty write to each listener, or to one turn if that is longer.
  */
 const FRAME_MICROS = 2
 const MATCH_MICROS = 0.2
 const COMPRESSED_CHAR_MICROS = 0.024
 const TURN_MICROS = TURN_MS * 1_000
-/** For the seals of one write the sealed view emits at most this many updates. */
+/** Limit of the updates that the sealed view emits for all seals in one write. */
 const SEALED_PART_UPDATES = 250
 
 type Options = {
   readonly tape: SearchableTape
   readonly audiences: Audiences
-  /** The longest time that an update waits for others to share its write. */
+  /** Limit of the time for which an update waits to share one write with later updates. */
   readonly delayBoundMs: number
   readonly write: (plain: readonly Frame[], sealed: readonly Frame[]) => void
 }
 
 /**
- * Delivers the updates of the tape: at once, or after a short delay together with later ones. A large batch is delivered in slices.
+ * Delivers updates of the tape: at once, or after a short delay together with later ones. A large batch is delivered in slices.
  * Each slice reaches all live listeners in one step, so that all are at one position whenever another listener joins.
  */
 export class Delivery {
@@ -46,12 +46,12 @@ export class Delivery {
   readonly recent: RecentUpdates
   #undelivered: Entry[] = []
   #timer: NodeJS.Timeout | null = null
-  /** A delivery over several turns, and its next turn. */
+  /** The delivery that runs now, in one or several turns of the event loop; null if none does. */
   #steps: Steps<void> | null = null
   #nextTurn: NodeJS.Immediate | null = null
   /** Every live listener has received, or did not match, all updates up to this sequence number. */
   deliveredSeq: number
-  /** The position up to which the sealed view of the next update was delivered; null if none of that was. */
+  /** Position up to which the sealed view of the next update, a large seal, was delivered; null if it was not begun. */
   part: TapePosition | null = null
 
   constructor(options: Options) {
@@ -141,7 +141,7 @@ export class Delivery {
   }
 }
 
-/** In the sealed view a seal may emit thousands of updates. Its listeners then receive it in parts. */
+/** Yields the frames of each write. In the sealed view a seal may emit thousands of updates, which are written in parts. */
 function* writesOf(frames: readonly Frame[]) {
   let [together, added] = [[] as Frame[], 0]
   for (const frame of frames) {

@@ -31,7 +31,7 @@ export type StreamServices = {
   readonly edge: EdgeContext
   readonly random: () => number
   readonly createConnectionId: () => string
-  /** The address or API key that a connection is counted under. */
+  /** Returns the name under which a connection is counted: that of its API key, or its network address. */
   readonly clientAddressOf: (incoming: IncomingMessage) => string
   readonly authorize: Authorizer
   /** The API keys that clients need; null if they need none. */

@@ -10,12 +10,12 @@ import type { StreamServices } from './edge-context.ts'
 import { Listener } from './listener.ts'
 import { continueSession, startSession } from './stream-session.ts'
 
-/** A connection is cut if the client has not taken the last bytes of a stream by then. */
+/** Time that a client has to take the last bytes of a stream. After it the connection is cut. */
 const END_BOUND_MS = 5_000
 /** A browser that lost its stream reconnects after a random time in this range, so that not all reconnect at once. */
 const RETRY_LEAST_MS = 1_000
 const RETRY_SPREAD_MS = 2_000
-/** A refused browser retries after this time: soon if the relay will be ready shortly, later if it is full. */
+/** Times after which a refused browser retries: a short one if the relay will soon be ready, a long one if the relay is full. */
 const SOON_RETRY_MS = 2_000
 const OVERLOAD_RETRY_MS = 30_000
 
@@ -40,9 +40,7 @@ function resolveRequest({ edge }: StreamServices, request: StreamRequest) {
 export const streamHeadersOf = (streams: StreamServices, request: StreamRequest): Record<string, string> =>
   headersOf(resolveRequest(streams, request).format)
 
-/**
- * Throws a refusal before the first byte. EventSource retries only after status 200, so it gets a temporary refusal as an event.
- */
+/** Opens a stream, or throws a refusal. EventSource retries only after status 200, so it gets a temporary refusal as an event. */
 export function openStream(streams: StreamServices, request: StreamRequest): void {
   try {
     startStream(streams, request, resolveRequest(streams, request))
@@ -66,7 +64,7 @@ const retryMsByReason: Readonly<Record<string, number>> = {
   too_many_selections: OVERLOAD_RETRY_MS,
 }
 
-/** Whether the client is a browser's EventSource, or similar: it accepts server-sent events. */
+/** Whether a request is that of a browser's EventSource, or similar: for a stream of SSE, with SSE in its `Accept` header. */
 const isEventSource = ({ incoming, query, format: pathFormat, acceptedFormat }: StreamRequest): boolean =>
   (pathFormat ?? query.get('format') ?? acceptedFormat) === 'sse' && /text\/event-stream/i.test(incoming.headers.accept ?? '')
 
@@ -112,7 +110,7 @@ const headersOf = (format: FormatName): Record<string, string> => ({
   ...safetyHeaders,
 })
 
-/** The head of the response, as text because the stream is written to the raw socket. */
+/** Returns the head of the response as text, because the stream is written to the raw socket. */
 const responseHeadOf = (format: FormatName, time: number): string =>
   `HTTP/1.1 200 OK\r\n${Object.entries(headersOf(format))
     .map(([name, value]) => `${name}: ${value}\r\n`)

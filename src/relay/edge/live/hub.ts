@@ -28,7 +28,7 @@ const limitRefusals = {
   too_many_connections: new Refusal(429, 'too_many_connections', 'Too many listeners are connected from your address; close some.'),
 } as const
 
-/** The name under which all processes count the listeners of a transport. */
+/** Returns the name under which all processes count the listeners of a transport. */
 const countName = (transport: Transport): string => `listeners ${transport}`
 
 type Options = ConnectionBounds &
@@ -38,7 +38,7 @@ type Options = ConnectionBounds &
     readonly view: View
     readonly wallTime: () => number
     readonly random: () => number
-    /** The longest time that an update waits for others to share its write. */
+    /** Limit of the time for which an update waits to share one write with later updates. */
     readonly batchDelayBoundMs: number
     readonly counters: {
       connected(transport: Transport): void
@@ -48,12 +48,12 @@ type Options = ConnectionBounds &
       refused(transport: Transport, reason: CloseReason): void
       gap(reason: NoticeOf<'gap'>['reason']): void
       delivered(entries: readonly Entry[]): void
-      /** The memory that backlogs hold. */
+      /** Reports the bytes of memory that backlogs hold. */
       held(bytes: number): void
     }
   }
 
-/** Keeps the listeners: limits, heartbeats and ends of connections. Hands each batch of the tape to the delivery. */
+/** Keeps the listeners, with their limits and heartbeats, and ends connections. Hands each batch of the tape to the delivery. */
 export class Hub {
   readonly #options: Options
   readonly #listeners = new Set<Listener>()
@@ -90,12 +90,12 @@ export class Hub {
     })
   }
 
-  /** Connected listeners of a transport, in all processes that serve the port. */
+  /** Returns the number of connected listeners of a transport, in all processes that serve the port. */
   listenerCount(transport: Transport): number {
     return this.#options.sharedUsage?.count(countName(transport)) ?? this.#listenerCounts[transport]
   }
 
-  /** The refusal of a new stream with this selection; null if there is room. */
+  /** Returns the refusal of a new stream with this selection; null if there is room. */
   refusal(selection: Selection, address: string): Refusal | null {
     if (this.isDraining) return goingAway
     const exceeded = this.connectionLimits.exceededLimit(address)
@@ -111,7 +111,7 @@ export class Hub {
     return formatPosition(this.#options.tape.epoch, seq, n)
   }
 
-  /** The position that a listener would resume from. A live one needs no delivered update again. */
+  /** Returns the position from which a listener would resume. For a live listener, that is the end of the last delivery. */
   positionOf(listener: Listener): string | null {
     if (this.#audiences.has(listener)) {
       const part = isSealed(listener) ? this.delivery.part : null
@@ -145,7 +145,7 @@ export class Hub {
     return load
   }
 
-  /** Null if the selection is allowed. Listeners rarely share selections with value filters, so their number is limited. */
+  /** Returns a refusal if too many selections have value filters; otherwise null. Listeners rarely share such selections. */
   selectionRefusal(selection: Selection, listener?: Listener): Refusal | null {
     if (this.#audiences.filteredCountWith(selection, listener) <= this.#options.maxSelections) return null
     const advice = `Too many different value filters are in use now; leave out ${anyFilter}.`
@@ -214,7 +214,7 @@ export class Hub {
     return false
   }
 
-  /** Whether a listener of this view may join at this position: the live listeners may be behind it, or within an update. */
+  /** Whether a listener of this view may join at a position: not if live listeners are behind it, or amid the parts of a seal. */
   isJoinable(stage: Stage, { seq }: TapePosition): boolean {
     return seq <= this.deliveredSeq && (stage === 'preconfirmed' || this.delivery.part === null)
   }
@@ -253,7 +253,7 @@ export class Hub {
     const { backlog } = listener.outlet
     if (listener.outlet.ping()) return this.disconnect(listener, 'no_pong')
     const position = this.positionOf(listener)
-    // Before its stream starts a listener has no position. Unread replay bytes show already that the connection is alive.
+    // A listener has no position before its stream starts. While it has replay bytes to read, it needs no heartbeat.
     if (position === null || (listener.state === 'replaying' && listener.outlet.backlog > 0)) return
     if (this.mayWrite(listener)) listener.sendNotice(this.#heartbeatNotice(listener, position, backlog))
   }

@@ -9,33 +9,33 @@ import type { Outlet } from '../transport/socket-outlet.ts'
 /** A listener with a backlog that takes no bytes for this long counts as gone. */
 const STUCK_AFTER_MS = 60_000
 
-/** Counts the updates that every member of an audience was sent. */
+/** Number of updates that were sent to an audience. */
 type SentCounter = { readonly sent: number }
 
 /** A listener's connection, its position on the tape, and its backlog. */
 export class Listener {
   readonly id: string
   readonly transport: Transport
-  /** The compression of live updates. Notices and replays go to one listener alone, which is not worth the time. */
+  /** Compression of live updates. Notices and replays are for one listener only, so to compress them is not worth the time. */
   readonly compression: Compression
-  /** The address or API key that the client is counted under. A WebSocket may send the key as its first message. */
+  /** Name under which the client is counted. It changes if a WebSocket sends its API key as the first message. */
   address: string
   readonly outlet: Outlet
   heartbeatMs: number | null
   heartbeatDueAt: number
-  /** The last sequence number that was sent or did not match; null before the stream starts. */
+  /** Sequence number up to which all updates were sent or did not match; null before the stream starts. */
   seq: number | null = null
-  /** While the sealed view replays the seal at `seq`: index of the last update sent ahead of that seal. */
+  /** While the sealed view replays the updates before the seal at `seq`: place, in that seal, of the key that was sent last. */
   n: number | null = null
   state: 'opening' | 'replaying' | 'live' | 'disconnected' = 'opening'
-  /** `hello` must be the first message. */
+  /** Whether `hello` was sent, which must be the first message. */
   hasSentHello = false
   options: SelectionOptions
-  /** Continues a live stream with a replay. Null in the default view, which never needs that. */
+  /** Continues a live stream with a replay; null in the default view, which never needs a second replay. */
   replayAgain: (() => void) | null = null
   /** The tokens selected by name, or null for all. */
   tokens: ReadonlySet<Hex> | null = new Set()
-  /** Updates sent outside of the current audience. */
+  /** Number of updates sent, minus the count of the current audience, which may have begun before the listener joined. */
   #sent = 0
   #audience: SentCounter = { sent: 0 }
   /** The number of bytes written up to the end of the replay. */
@@ -81,13 +81,13 @@ export class Listener {
     this.advance(seq, n)
   }
 
-  /** A live listener has no count of its own, because each delivery would have to write it. */
+  /** Counts the later updates with an audience, so that a delivery does not write a count for each listener. */
   countWith(audience: SentCounter): void {
     this.#sent = this.sent - audience.sent
     this.#audience = audience
   }
 
-  /** The backlog without replay bytes, which do not count because a replay waits for the reader. */
+  /** Returns the backlog without the bytes of a replay. They do not count, because a replay waits for the reader. */
   overdueBytes(): number {
     const { backlog } = this.outlet
     if (backlog === 0 || this.state === 'replaying') return 0
@@ -104,13 +104,13 @@ export class Listener {
     return uptime - this.#lastProgressAt >= STUCK_AFTER_MS
   }
 
-  /** Ends the replay. Its unread rest does not count as overdue. */
+  /** Marks the end of a replay: the bytes that were written before it do not count as overdue. */
   markCaughtUp(): void {
     const { backlog, takenBytes } = this.outlet
     this.#replayEnd = takenBytes + backlog
   }
 
-  /** Sends updates up to a position. The bytes are encoded for the listener's transport. */
+  /** Sends `count` updates up to a position. The bytes must be encoded for the transport of the listener. */
   send(bytes: Buffer, seq: number, count: number, n: number | null = null): void {
     this.outlet.write(bytes)
     this.#sent += count

@@ -18,7 +18,7 @@ import { openReadiness } from './readiness.ts'
 
 const HEARTBEAT_CHECK_MS = 250
 const ABSENCE_CHECK_MS = 100
-/** The longest time that an update waits to share one write with later ones: a burst arrives in a few reads of the socket. */
+/** Limit of the time for which an update waits to share one write with later ones: Node receives a burst in a few reads. */
 const BATCH_DELAY_BOUND_MS = 10
 
 type LiveInputs = {
@@ -78,7 +78,7 @@ export function openLiveEdge(inputs: LiveInputs) {
     limitsOf,
     /** Calls back with the clients whose API keys were removed. */
     onRevoked: (revoke: (clients: ReadonlySet<string>) => void) => void revocations.push(revoke),
-    /** Resolves when the first token list has been read, so that symbols can be named. */
+    /** Resolves once a token is known, from the tape or from the first token list. */
     whenListed: whenListed(tape, view),
     unreadyReasons: readiness.reasons,
     announceStop: () => {
@@ -97,7 +97,7 @@ export function openLiveEdge(inputs: LiveInputs) {
   }
 }
 
-/** A requested fault: the relay disconnects its clients in a recurring window, except right after its start. Returns its stop. */
+/** Runs the fault `gap`: disconnects the clients in a recurring window, but not right after the start. Returns a stop function. */
 function runAbsences(window: RecurringWindow, wallTime: () => number, hub: Hub): () => void {
   let hasBeenPresent = false
   const timer = setInterval(() => {
@@ -109,7 +109,7 @@ function runAbsences(window: RecurringWindow, wallTime: () => number, hub: Hub):
   return () => clearInterval(timer)
 }
 
-/** The client of the API key in a request; null if there is no valid one. */
+/** Returns the client of the API key in a request; null if the request has no valid API key. */
 function keyClientOf(incoming: IncomingMessage, keys: ApiKeyRing | null): string | null {
   if (!keys) return null
   const key = givenApiKeyOf(incoming, URL.parse(incoming.url ?? '', 'http://localhost')?.searchParams ?? new URLSearchParams())
@@ -150,7 +150,7 @@ const openContext = ({ config, tape, now, wallTime, uptime, chain }: LiveInputs,
   tapeRetentionMs: config.tape.tapeRetentionMs,
 })
 
-/** Measures the time from each log's receipt to its delivery, by source. Most logs of a batch have one receipt time. */
+/** Measures the time from the receipt of each log to its delivery, by source. Most logs of a batch were received together. */
 function countDeliveries(histogram: Metrics['deliverySeconds'], wallTime: () => number): (entries: readonly Entry[]) => void {
   const bySource = new Map<string, ReturnType<typeof histogram.labels>>()
   const histogramOf = (source: string) => {

@@ -10,14 +10,14 @@ export class UpdateBatch {
     this.frames = frames
   }
 
-  /** Under null are the frames about all tokens. */
+  /** The frames of each token. The entry of null contains the frames about all tokens. */
   get byAddress(): ReadonlyMap<Hex | null, readonly Frame[]> {
     this.#byAddress ??= Map.groupBy(this.frames, ({ entry }) => entry.update.address)
     return this.#byAddress
   }
 }
 
-/** The frames of a batch that match one set of options. Each token is matched once, and only if an audience needs it. */
+/** The frames of a batch that match one set of options. The frames of a token are matched once, when an audience needs them. */
 export class MatchedBatch {
   readonly #batch: UpdateBatch
   readonly #match: (frames: readonly Frame[]) => readonly Frame[]
@@ -30,7 +30,7 @@ export class MatchedBatch {
     this.#match = match
   }
 
-  /** The matching frames of these tokens (null for all), in tape order. The array is valid until the next call. */
+  /** Returns the matching frames of these tokens (null for all), in tape order. The array is valid until the next call. */
   framesFor(tokens: ReadonlySet<Hex> | null): readonly Frame[] {
     if (tokens === null) {
       this.#matchedAll ??= this.#match(this.#batch.frames)
@@ -64,10 +64,10 @@ export class MatchedBatch {
   }
 }
 
-/** Up to this length insertion sort is faster; most batches of one audience are shorter. */
+/** Limit of the length for which insertion sort is faster. Most batches of one audience are shorter. */
 const INSERTION_SORT_BOUND = 64
 
-/** Sorts frames into tape order. The sort is stable: frames with equal numbers are about one token and already in order. */
+/** Sorts frames into tape order. Frames with equal sequence numbers are about one token, and keep their order. */
 function sortBySeq(frames: Frame[]): readonly Frame[] {
   if (frames.length > INSERTION_SORT_BOUND) return frames.sort((one, other) => one.seq - other.seq)
   for (let next = 1; next < frames.length; next += 1) {

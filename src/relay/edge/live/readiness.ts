@@ -1,7 +1,7 @@
 import type { Tape } from '../../tape/tape.ts'
 import type { View } from '../select/state-view.ts'
 
-/** Clients lack seals if settling is behind for this long and its newest block is older than this. */
+/** The relay is unready if settling has been behind for this long, and the newest settled block is older than this. */
 const SETTLING_LAG_BOUND_MS = 10_000
 
 type ReadinessInputs = {
@@ -18,7 +18,7 @@ export function openReadiness({ tape, view, now, isWrongChain, isStopping }: Rea
   const unfollow = tape.follow((batch) => {
     if (batch.some(({ update }) => update.type === 'status')) statusAt = now()
   })
-  /** False if only the node's pushes are late: then polls replace them, and settled blocks are young. */
+  /** Returns false if only the pushes of the node are late: polls then replace the pushes, and new blocks are settled in time. */
   const isSettlingBehind = (): boolean => {
     const { reason, newestSettled } = view
     if (reason !== 'behind' || now() - statusAt <= SETTLING_LAG_BOUND_MS) return false

@@ -3,7 +3,7 @@ import type { Entry } from '../../tape/tape.ts'
 const ENTRIES_BOUND = 2_048
 const CHARS_BOUND = 4_194_304
 
-/** The newest updates, in memory so that the last step of a join does not read the tape. Few readers need them encoded. */
+/** Keeps the newest updates in memory, so that the last step of a join does not read the tape. Few readers need them encoded. */
 export class RecentUpdates {
   #entries: Entry[] = []
   #chars = 0
@@ -14,7 +14,7 @@ export class RecentUpdates {
     this.sinceSeq = sinceSeq
   }
 
-  /** The updates after a sequence number; null if some of them are no longer in memory. */
+  /** Returns the updates after a sequence number; null if some of them are no longer in memory. */
   after(seq: number): readonly Entry[] | null {
     return seq < this.sinceSeq ? null : this.#entries.filter((entry) => entry.seq > seq)
   }
@@ -24,7 +24,7 @@ export class RecentUpdates {
       this.#entries.push(entry)
       this.#chars += entry.text.length
     }
-    // Trims only at twice the limit, so that few calls pay for it.
+    // Old updates are removed only at twice the limit, so that few calls take the time for it.
     if (this.#entries.length > 2 * ENTRIES_BOUND || this.#chars > 2 * CHARS_BOUND) this.#trim()
   }
 

@@ -41,13 +41,13 @@ type ResumeContext = {
 export async function findResumePoint(since: StartPoint, selection: Selection, context: ResumeContext): Promise<ResumePoint> {
   const { tape } = context
   const position = since.from === 'position' ? since.position : null
-  // Another process may have sent updates that this one has not received yet.
+  // The client may have received updates from another process that this process has not received yet.
   if (position?.epoch === tape.epoch && position.seq > tape.end() && tape.lostAfter(position.seq) === null)
     await tape.reach?.(position.seq)
   const found = await locate(since, selection.options.stage, context)
   if (!(await isTooLong(found.after, selection, context))) return found
   const { seq, n } = found.after
-  // An earlier gap is reported separately and first: only the long one can be read as history.
+  // A gap that was found before is reported first, and separately: only the skipped part of the long gap can be read as history.
   const from =
     found.gaps.length > 0 ? formatPosition(tape.epoch, seq, n) : since.from === 'position' && position ? since.text : null
   const longGap: ResumeGap = { reason: 'long', from, to: positionAt(tape.end()), skippedAfter: found.after }
@@ -73,7 +73,7 @@ async function locate(since: StartPoint, stage: Stage, { tape, onGap, ...times }
   }
 }
 
-/** The last number before a lost one: a resume from a lost number would be a gap. */
+/** Returns the sequence number, or the last one before it that is not lost: a resume from a lost number would be a gap. */
 const given = (seq: number, tape: Pick<Tape, 'lostAfter'>): number => tape.lostAfter(seq) ?? seq
 
 /** Converts a start to the tape's time, which has no steps of the wall clock. */
@@ -103,7 +103,7 @@ function resumeFrom(text: string, stage: Stage, tape: Tape, onGap: OnGap): Resum
   return { after: stage === 'sealed' ? { seq, n } : positionAt(after), resume: 'full', gaps: [] }
 }
 
-/** Eviction may have removed updates after the lost ones. A second gap reports those. */
+/** Adds a second gap if eviction has removed updates after those that the first gap reports as lost. */
 function thenEvicted(loss: ResumePoint, kept: number, { epoch }: Tape): ResumePoint {
   const { seq, n } = loss.after
   if (seq === kept) return loss
@@ -114,7 +114,7 @@ function thenEvicted(loss: ResumePoint, kept: number, { epoch }: Tape): ResumePo
 async function isTooLong(after: TapePosition, selection: Selection, { tape, maxReplay, isGone }: ResumeContext): Promise<boolean> {
   const { tokens, options } = selection
   const from = resumeAfter(after)
-  // The sealed view may emit updates published before the position: each once, and only if kept.
+  // The sealed view may also emit updates that were published before the position, if the tape keeps them; each only once.
   const isSealed = options.stage === 'sealed'
   if (from === tape.end() || tape.end() - (isSealed ? 0 : after.seq) <= maxReplay) return false
   const extent = async (wanted: HistoryFilter, seq: number) => {

@@ -16,11 +16,11 @@ import type { EdgeContext } from './edge-context.ts'
 import type { Listener } from './listener.ts'
 import { findResumePoint, type ResumeGap, type ResumePoint } from './resume.ts'
 
-/** Updates that a replay reads at once. Between two pages it waits for the reader. */
+/** Number of updates in a page of a replay. Between two pages the replay waits for the reader. */
 const REPLAY_PAGE = 100
-/** The last page of a replay may look up this many keys, because it is sent in one step. */
+/** Limit of the keys that the last page of a replay looks up, because this page is sent in one step. */
 const LOOKUPS_AT_ONCE = 250
-/** A replay sends the next page when the backlog is at most this. */
+/** Limit of the backlog of a listener when a replay sends the next page. */
 const REPLAY_AHEAD_BYTES = 65_536
 export const SNAPSHOTS_PER_TURN = 100
 
@@ -32,7 +32,7 @@ export type FirstSubscription = {
   readonly req?: string | number | undefined
 }
 
-/** `id` is the position at which the stream starts; null if it is unknown or a gap comes first. */
+/** Sends `hello`. `id` is the position at which the stream starts; null if it is unknown, or if a gap is sent first. */
 export function sendHello(edge: EdgeContext, listener: Listener, id: string | null): void {
   const { hub, view, tape, chainId, server, demo, heartbeatMs } = edge
   listener.sendNotice({
@@ -91,11 +91,11 @@ async function startStream(edge: EdgeContext, listener: Listener, subscription: 
   listener.advance(seq, n)
   if (!listener.hasSentHello) sendHello(edge, listener, id)
   await sendInitialState(edge, listener, subscription, start)
-  // A stream that starts at a time begins with the kept updates. One that continues from a position reports those evicted since.
+  // A stream from a time begins with the updates that are kept. A stream that continues from a position reports evicted ones.
   await replay(edge, listener, { ...subscription, reportsEvicted: subscription.since.from === 'position' })
 }
 
-/** Continues a live stream of the sealed view whose next update lacks evicted facts. It reads from memory, so it needs no slot. */
+/** Replays to a live listener of the sealed view if its next update lacks evicted facts. Reads memory: it needs no replay slot. */
 export const continueSession = (edge: EdgeContext, listener: Listener, subscription: FirstSubscription): Promise<void> =>
   replay(edge, listener, { ...subscription, reportsEvicted: true })
 
@@ -138,7 +138,7 @@ export function subscribedNotice(
   }
 }
 
-/** The selected tokens; with `*` all listed ones. */
+/** Returns the selected tokens; for the selector `*`, all tokens that are not delisted. */
 export const tokensOf = ({ view }: EdgeContext, tokens: Listener['tokens']): readonly Token[] =>
   tokens === null
     ? view.tokens.filter((token) => token.state !== 'delisted')
@@ -154,7 +154,7 @@ async function sendSnapshots(edge: EdgeContext, listener: Listener, id: string):
   for (const [index, { address }] of tokensOf(edge, listener.tokens).entries()) {
     await waitForRoom(listener)
     if (index % SNAPSHOTS_PER_TURN === SNAPSHOTS_PER_TURN - 1) await nextTurn()
-    // Read again, because the token may have changed since the loop began.
+    // The token is read again, because it may have changed since the loop began.
     const token = edge.view.token(address)
     if (token) sendSnapshot(edge, listener, id, token)
   }
@@ -164,10 +164,10 @@ async function waitForRoom(listener: Listener): Promise<void> {
   while (listener.outlet.backlog > REPLAY_AHEAD_BYTES && isConnected(listener)) await listener.outlet.drained()
 }
 
-/** `reportsEvicted`: a gap reports evicted updates that the sealed view lacks. */
+/** If `reportsEvicted` is set, a gap reports the updates that the sealed view lacks because of eviction. */
 type Replay = Pick<FirstSubscription, 'snapshot' | 'onGap'> & { readonly reportsEvicted: boolean }
 
-/** The last page and the join to live are one synchronous step, so that no update between them is lost or sent twice. */
+/** Runs a replay. Its last page and the join to live are one synchronous step, so that no update is lost or sent twice. */
 async function replay(edge: EdgeContext, listener: Listener, request: Replay): Promise<void> {
   const { hub, tape } = edge
   const { tokens, options } = listener
@@ -236,8 +236,8 @@ function goLive({ hub }: EdgeContext, listener: Listener, replayed: number): voi
 }
 
 /**
- * `frames` ends before the first update that eviction removed from the sealed view. `evicted` is the last such update: one gap
- * covers all, and everything between them.
+ * Selects the frames to send. They end before the first update that eviction removed from the sealed view. `evicted` is the
+ * position of the last such update: one gap covers all of them, and everything between them.
  */
 function* selectAfter(
   position: TapePosition,
@@ -258,7 +258,7 @@ const isQuick = (entries: readonly Entry[]): boolean =>
 
 const isConnected = (listener: Listener): boolean => listener.state !== 'disconnected'
 
-/** Reports a gap, because eviction removed updates that the stream had not sent. Continues after the gap, or at the end. */
+/** Reports a gap, because eviction removed updates before the stream sent them. The stream continues after it, or at its end. */
 async function skipEvicted(edge: EdgeContext, listener: Listener, { snapshot, onGap }: Replay, kept: TapePosition): Promise<void> {
   const { hub } = edge
   const to = onGap === 'skip' ? { seq: hub.deliveredSeq, n: null } : kept

@@ -17,14 +17,14 @@ import type { EdgeContext, StreamServices } from './edge-context.ts'
 import { Listener } from './listener.ts'
 import { continueSession, sendHello, sendSnapshot, startSession, subscribedNotice, tokensOf } from './stream-session.ts'
 
-/** Number of consecutive bad messages that closes the connection. */
+/** Number of bad messages in a row after which the connection is closed. */
 const ERRORS_IN_ROW_BOUND = 10
-/** Rate limit of a client's messages: at once, and in the long run. */
+/** Limits of the messages of a client: at once, and per second in the long run. */
 const MESSAGES_AT_ONCE = 50
 const MESSAGES_PER_SECOND = 10
-/** Messages that may wait while the first subscription starts. */
+/** Limit of the messages that wait during a replay. */
 const QUEUED_BOUND = 64
-/** A connection without a subscription is closed after this time. */
+/** A connection that has not selected a token is closed after this time. */
 const IDLE_BOUND_MS = 30_000
 /** A connection that needs an API key is refused after this time without a message. */
 const API_KEY_BOUND_MS = 2_000
@@ -65,7 +65,7 @@ export class WebSocketSession implements WebSocketEvents {
   open(query: URLSearchParams, lastEventId: string, forbidden: Refusal | null): void {
     const edge = this.#edge
     if (forbidden) {
-      // Sends neither `hello` nor `bye`, which contain facts about the relay and its tape.
+      // The client receives neither `hello` nor `bye`, because they describe the relay and its tape.
       this.#sendRefusal(forbidden, undefined)
       edge.hub.remove(this.#listener, 'forbidden')
       return this.#outlet.end('forbidden', null)
@@ -85,7 +85,7 @@ export class WebSocketSession implements WebSocketEvents {
     })
   }
 
-  /** Opens the session if the first message contains a valid API key. Refuses any other message, or none in time. */
+  /** Opens the session if the first message contains a valid API key. Refuses the client if it does not, or is late. */
   waitForApiKey(query: URLSearchParams, lastEventId: string, keys: StreamServices['keys']): void {
     const timer = setTimeout(() => this.#onFirstMessage?.(null), API_KEY_BOUND_MS)
     this.#onFirstMessage = (text) => {
@@ -209,7 +209,7 @@ export class WebSocketSession implements WebSocketEvents {
     const listener = this.#listener
     const { since, stage } = request
     if (since != null) throw notFirst('since')
-    // Null would end the sealed view in the middle of the stream.
+    // A null would reset `stage`, and so end the sealed view in the middle of the stream.
     if (stage != null || (stage === null && listener.options.stage !== defaultSelectionOptions.stage)) throw notFirst('stage')
     const { tokens, rejected } = resolveSymbols(edge.view, request.symbols ?? [])
     const current = listener.tokens
@@ -276,7 +276,7 @@ export class WebSocketSession implements WebSocketEvents {
   }
 }
 
-/** The client whose API key a message contains; null if there is no valid one. */
+/** Returns the client whose API key a message contains; null if it contains no valid API key. */
 function clientOf(text: string, keys: StreamServices['keys']): string | null {
   try {
     const request = readRequest(text)
@@ -289,5 +289,5 @@ function clientOf(text: string, keys: StreamServices['keys']): string | null {
 const notFirst = (field: 'since' | 'stage'): Refusal =>
   new Refusal(400, `${field}_not_first`, `Only the first subscription of a connection may set ${field}.`)
 
-/** Null counts as a given value. */
+/** Returns the first value that is not undefined. Null counts as a value. */
 const firstDefined = <Value>(current: Value, previous: Value): Value => (current === undefined ? previous : current)

@@ -1,10 +1,10 @@
 const BUFFER_BYTES = 262_144
-/** A buffer that a join made larger keeps its size, up to this one. */
+/** Limit of the size that the buffer keeps after a join that needed a larger one. */
 const RETAINED_BOUND_BYTES = 4_194_304
 
 /**
- * Holds the joined bytes of one audience during its writes. If the kernel takes all of them, the next audience reuses the space.
- * Otherwise they stay until no backlog refers to this memory.
+ * Holds the joined bytes of one audience while they are written. If the kernel takes all bytes, the next audience reuses their
+ * space. Otherwise they stay until no backlog refers to the memory of the buffer.
  */
 export class WriteBuffer {
   #buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES)
@@ -16,7 +16,7 @@ export class WriteBuffer {
     this.#isHeld = isHeld
   }
 
-  /** The pieces as one buffer, valid until the next call unless `keep` is called. */
+  /** Returns the pieces as one buffer. It is valid until the next call, unless `keep` is called. */
   join(pieces: readonly Buffer[]): Buffer {
     const [only] = pieces
     if (this.#keptEnd > 0 && !this.#isHeld(this.#buffer.buffer)) this.#keptEnd = 0
@@ -25,7 +25,7 @@ export class WriteBuffer {
     let length = 0
     for (const piece of pieces) length += piece.length
     if (length > this.#buffer.length - this.#keptEnd) {
-      // Fresh memory is slow on first use, so a larger buffer stays.
+      // New memory is slow when it is first used, so a buffer that has grown stays large.
       this.#buffer = Buffer.allocUnsafeSlow(Math.max(length, Math.min(this.#buffer.length, RETAINED_BOUND_BYTES)))
       this.#keptEnd = 0
     }

@@ -4,15 +4,15 @@ import type { Update, UpdateType } from '../../../protocol/updates.ts'
 import { filterTestOf, shownFilters } from '../../../protocol/value-filters.ts'
 import type { FactContent } from './key-history.ts'
 
-/** The updates of these tokens (null for all) that pass these options. */
+/** Selects the updates of these tokens (null for all) that pass these options. */
 export type Selection = { readonly tokens: ReadonlySet<Hex> | null; readonly options: SelectionOptions }
 
-/** Listeners with equal keys share their bytes, so the key contains all options. */
+/** Returns the options as text. Listeners with equal texts share their bytes, so the text contains every option. */
 export const optionsKey = (options: SelectionOptions): string => JSON.stringify({ ...options, ...shownFilters(options) })
 
 export const tokensKey = (tokens: Selection['tokens']): string => (tokens === null ? '*' : [...tokens].sort().join())
 
-/** Null stands for an update about all tokens. */
+/** Whether a selection includes updates about a token. `address` is null for an update about all tokens. */
 export const includesToken = ({ tokens }: Selection, address: Hex | null): boolean =>
   tokens === null || (tokens.size > 0 && (address === null || tokens.has(address)))
 

@@ -8,10 +8,10 @@ import { includesToken, type Selection } from './compiled-selection.ts'
 import { KeyHistories, KeyLookup, type TapeLookup } from './key-history.ts'
 import { type EvictedUpdate, evictedBefore, sealedView } from './sealed-view.ts'
 
-/** An update in the bytes of each transport. Bytes and key lookups are made once, at first use. */
+/** An update with its bytes in each transport. Bytes and lookups of keys are made once, when they are first needed. */
 export class Frame {
   readonly seq: number
-  /** The index among the updates that the sealed view emits before a seal; null for an update of the tape itself. */
+  /** Place of the key, from 1, in the seal before which the sealed view emits this update; null for an update of the tape. */
   readonly n: number | null
   readonly entry: Entry
   readonly #lookup: KeyLookup
@@ -52,19 +52,19 @@ export class Frame {
     return this.#sealedViewFrames
   }
 
-  /** Facts that eviction removed before the sealed view could emit them here. Quick after `sealedView` has run. */
+  /** Facts that the sealed view cannot emit before this seal, because eviction removed them. Slow unless `sealedView` has ended. */
   get evicted(): readonly EvictedUpdate[] {
     const { update } = this.entry
     this.#evicted ??= update.type === 'seal' ? evictedBefore(update, this.keyHistories) : []
     return this.#evicted
   }
 
-  /** The number of updates in the sealed view of this frame. Until `sealedView` has run, this number is unknown: it is 1. */
+  /** Number of updates that the sealed view emits for this frame. Returns 1 as long as `sealedView` has not determined them. */
   get sealedViewSize(): number {
     return this.#sealedViewFrames?.length ?? 1
   }
 
-  /** Repeats the update in several frames, each of which emits a part of its sealed view. */
+  /** Returns several frames of this update. Each one emits at most `size` updates of the sealed view. */
   sealedViewParts(size: number): readonly Frame[] {
     return chunk(this.#sealedViewFrames ?? [], size).map((frames) => {
       const part = new Frame(this.entry, this.#lookup, frames.at(-1)?.n)
@@ -75,7 +75,7 @@ export class Frame {
   }
 }
 
-/** Makes frames that share their key lookups. */
+/** Makes frames that share one lookup of keys. */
 export function framesOf(entries: readonly Entry[], tape: TapeLookup): readonly Frame[] {
   const lookup = new KeyLookup(tape)
   return entries.map((entry) => new Frame(entry, lookup))
@@ -84,7 +84,7 @@ export function framesOf(entries: readonly Entry[], tape: TapeLookup): readonly 
 export const isAfter = ({ seq, n }: TapePosition, position: TapePosition): boolean =>
   seq > position.seq || (seq === position.seq && position.n !== null && (n === null || n > position.n))
 
-/** The updates of a selection that eviction removed from the sealed view of these frames, in order. */
+/** Returns the positions of updates that a selection lacks in the sealed view of these frames, because eviction removed them. */
 export function evictedOf(frames: readonly Frame[], selection: Selection, after: TapePosition): readonly TapePosition[] {
   return frames
     .filter(({ entry }) => includesToken(selection, entry.update.address))

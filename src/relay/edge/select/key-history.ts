@@ -8,7 +8,7 @@ type AmendedContent = Extract<Update, { type: 'amend' }>['update']
 type FactUpdate = Exclude<Extract<Update, { key?: string | undefined }>, { type: 'retract' | 'amend' }>
 export type FactContent = FactUpdate | AmendedContent
 
-/** A key from its publication until a retract, with every content that it had. */
+/** A key since its last publication, with each content that the tape has for it. */
 export type KeyHistory = {
   readonly key: string
   readonly seq: number
@@ -20,7 +20,7 @@ type SealKeys = { readonly seq: number; readonly keys: ReadonlySet<string> }
 
 export type TapeLookup = Pick<TapeHistory, 'readKey' | 'sealsOfToken'>
 
-/** Looks keys up on the tape. Updates that are matched together share one lookup, because the seal of a large block is long. */
+/** Looks up keys on the tape. Updates that are matched together share one lookup, so that a long seal is read only once. */
 export class KeyLookup {
   readonly tape: TapeLookup
   readonly #sealsByBlock = new Map<string, readonly SealKeys[]>()
@@ -42,7 +42,7 @@ export class KeyLookup {
   }
 }
 
-/** The histories of an update's keys, as they were just before it, so that a live delivery and a later replay agree. */
+/** Histories of the keys of an update, as they were just before the update, so that a live delivery and a later replay agree. */
 export class KeyHistories {
   readonly beforeSeq: number
   readonly #lookup: KeyLookup
@@ -53,7 +53,7 @@ export class KeyHistories {
     this.#lookup = lookup
   }
 
-  /** The history of a key since its last publication; null if the tape no longer keeps the publication. */
+  /** Returns the history of a key since its last publication; null if the tape no longer keeps that publication. */
   historyOf(key: string): KeyHistory | null {
     let history = this.#histories.get(key)
     if (history === undefined) {
@@ -66,8 +66,8 @@ export class KeyHistories {
   }
 
   /**
-   * The number of the seal at which the sealed view emitted this history: the first one after the publication that lists the key;
-   * null if there is none yet. The tape keeps these seals as long as the publication.
+   * Returns the sequence number at which the sealed view emitted a key: that of the first later seal that lists the key, or of its
+   * publication, if that was not pre-confirmed. Null before that seal. The tape keeps the seal as long as the publication.
    */
   emittedAt({ key, seq, published }: KeyHistory): number | null {
     if (published.stage !== 'preconfirmed') return seq

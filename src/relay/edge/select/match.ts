@@ -7,10 +7,10 @@ import type { Frame } from './frame.ts'
 import type { FactContent } from './key-history.ts'
 import { contentsEmitted } from './sealed-view.ts'
 
-/** Picks the frames that a selection receives, in its view. It looks up the keys of a large seal in steps. */
+/** Returns the frames that a selection receives, in the view of the selection. Looks up the keys of a large seal in steps. */
 export type Matcher = (frames: readonly Frame[]) => Steps<readonly Frame[]>
 
-/** The decision depends only on the tape and the selection, so a live stream, a resume, another relay and a history page agree. */
+/** A match depends only on the tape and the selection, so a live stream, a resume, another relay and a history page agree. */
 export function createMatcher(selection: Selection): Matcher {
   const matches = createFrameMatcher(selection)
   const isSealed = selection.options.stage === 'sealed'
@@ -27,7 +27,7 @@ export function createMatcher(selection: Selection): Matcher {
   }
 }
 
-/** A seal, retract or amend matches if the selection names its type, or if an earlier update of its key matched. */
+/** A seal, retract or amend matches by its type, or if an earlier update of its key matched; an amend also by its new content. */
 function createFrameMatcher(selection: Selection): (frame: Frame) => boolean | Steps<boolean> {
   const types: ReadonlySet<UpdateType> = new Set(selection.options.types)
   const leftOut = leftOutTypes(selection.options)
@@ -52,7 +52,7 @@ function createFrameMatcher(selection: Selection): (frame: Frame) => boolean | S
   }
 }
 
-/** Whether the selection matched one of the keys before. A key that the tape no longer keeps counts as matched. */
+/** Tests whether an earlier update of one of the keys matched. A key whose publication was evicted counts as matched. */
 function createEarlierMatcher({ options }: Selection, matchesContent: (content: FactContent) => boolean) {
   return function* ({ keyHistories }: Frame, keys: readonly string[]): Steps<boolean> {
     for (const key of keys) {

@@ -3,12 +3,12 @@ import type { Update, UpdateType } from '../../../protocol/updates.ts'
 import type { Entry } from '../../tape/tape.ts'
 import type { FactContent, KeyHistories, KeyHistory } from './key-history.ts'
 
-/** An update of the sealed view: as on the tape (`n` is null), or the `n`-th one before a seal. */
+/** An update of the sealed view: as on the tape (`n` is null), or emitted before a seal, which lists its key at place `n`. */
 export type SealedViewEntry = Entry & { readonly n: number | null }
 
 /**
- * The updates that the sealed view emits for an update of the tape. They depend only on the tape, so live streams and history
- * agree. A fact whose publication was evicted cannot be emitted: a `gap` reports it.
+ * Returns the updates that the sealed view emits for an update of the tape. They depend only on the tape, so live streams and
+ * history agree. A fact whose publication was evicted cannot be emitted: a `gap` reports it.
  */
 export function* sealedView(entry: Entry, histories: KeyHistories): Steps<readonly SealedViewEntry[]> {
   const { update } = entry
@@ -25,7 +25,7 @@ export function* sealedView(entry: Entry, histories: KeyHistories): Steps<readon
   }
 }
 
-/** The contents that the sealed view emitted for a key before the update of these histories. */
+/** Returns the contents of a key that the sealed view emitted before the update to which the histories belong. */
 export function contentsEmitted(history: KeyHistory, histories: KeyHistories): readonly FactContent[] {
   const { contents } = history
   const emittedAt = histories.emittedAt(history) ?? histories.beforeSeq
@@ -35,11 +35,11 @@ export function contentsEmitted(history: KeyHistory, histories: KeyHistories): r
 
 type Seal = Extract<Update, { type: 'seal' }>
 
-/** A seal may list thousands of keys, so each key is a step. */
+/** Returns the updates that the sealed view emits before a seal. The seal may list thousands of keys, so each key is a step. */
 function* emittedBefore(seq: number, seal: Seal, histories: KeyHistories): Steps<readonly SealedViewEntry[]> {
   const emitted: SealedViewEntry[] = []
   for (const [index, key] of seal.keys.entries()) {
-    // A log folded into another was published under the other's key.
+    // A log that is folded into another one was published under the key of that one.
     const history = seal.types[index] === 'part' ? null : histories.historyOf(key)
     const update = history && histories.emittedAt(history) === null ? asSealed(history, seal, index + 1) : null
     if (update) emitted.push({ seq, update, text: JSON.stringify(update), n: index + 1 })
@@ -48,10 +48,10 @@ function* emittedBefore(seq: number, seal: Seal, histories: KeyHistories): Steps
   return emitted
 }
 
-/** An update that the sealed view lacks: its place among the keys of the seal, from 1, and its type. */
+/** An update that the sealed view lacks: the place of its key among the keys of the seal, from 1, and its type. */
 export type EvictedUpdate = { readonly n: number; readonly type: UpdateType }
 
-/** A key that a seal lists for the first time was published before, except a late key. Without a publication, it was evicted. */
+/** Returns the keys of a seal whose publications were evicted. Late keys, and keys of an earlier seal, are not among them. */
 export function evictedBefore(seal: Seal, histories: KeyHistories): readonly EvictedUpdate[] {
   const lateKeys = new Set(seal.late_keys)
   return seal.keys.flatMap((key, index) => {
@@ -61,7 +61,7 @@ export function evictedBefore(seal: Seal, histories: KeyHistories): readonly Evi
   })
 }
 
-/** The last content of a key as sealed. Its fields are in the order of the contract. */
+/** Returns the last content of a key as a sealed update. Its fields are in the order of the contract. */
 function asSealed({ published, contents }: KeyHistory, seal: Seal, n: number): Update | null {
   const content = contents.at(-1)?.content
   if (!content?.block) return null
@@ -72,7 +72,7 @@ function asSealed({ published, contents }: KeyHistory, seal: Seal, n: number): U
   return { ...common, ...content, id, prev: null, time: published.time, stage: 'sealed', block }
 }
 
-/** If the tape no longer keeps the publication, the key counts as emitted if the update shows that it may have been sealed. */
+/** Whether the sealed view emitted a key before. Without its publication, the update says whether it may have been sealed. */
 function wasEmitted(update: Extract<Update, { type: 'retract' | 'amend' }>, histories: KeyHistories): boolean {
   const history = histories.historyOf(update.key)
   if (history) return histories.emittedAt(history) !== null

@@ -25,7 +25,7 @@ import { TokenWarnings } from '../../tokens/token-warnings.ts'
 
 type ReportedStatus = Omit<SourceStatusNote, 'started_at'> & { readonly started_at: string | null }
 
-/** The place of a token among all. A new state of the token replaces the old one there. */
+/** Place of a token in the sorted list. A new state of the token replaces the old state there. */
 type TokenSlot = { token: Token }
 
 /** The current tokens, chain head and source, from the notes of the tape. */
@@ -48,7 +48,7 @@ export class View {
   marketSession: NoticeOf<'snapshot'>['session'] = null
   readonly #isCut: () => boolean
 
-  /** While `isCut`, the tape does not receive current updates, so the source is unknown and counts as down. */
+  /** If `isCut` returns true, the tape does not receive current updates: the source is then unknown, and counts as down. */
   constructor(tape: NoteReader, isCut: () => boolean = () => false) {
     this.#isCut = isCut
     this.apply(tape)

@@ -4,10 +4,10 @@ import { navAt } from '../../tokens/nav.ts'
 import { mainQuote } from '../../tokens/quotes.ts'
 import type { EdgeContext } from '../live/edge-context.ts'
 
-/** Tokens with series of their own. The counts by state include all tokens. */
+/** Limit of the tokens with their own series of metrics. The counts by NAV state include all tokens. */
 const NAV_SERIES_BOUND = 1_000
 
-/** Connects the gauges of source, chain, tokens and listeners, which are read on scrape. */
+/** Connects the gauges of source, chain, tokens and listeners, which are measured whenever the metrics are read. */
 export function measureState(metrics: Metrics, context: EdgeContext): void {
   const { hub, view, now } = context
   const ageOf = (time: number) => Math.max(0, now() - time) / 1_000

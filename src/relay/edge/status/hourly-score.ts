@@ -4,19 +4,19 @@ import type { Update } from '../../../protocol/updates.ts'
 import { LeadHistogram, percentile } from './lead-histogram.ts'
 
 export const HOUR_MS = 3_600_000
-/** Number of hours shown, the current one included. One more is read: if the tape holds a part of it, it holds all of the next. */
+/** Number of hours shown, including the current one. The hour before them is read too: if any of it is kept, they are complete. */
 export const SHOWN_HOURS_BOUND = 25
-/** Number of hours kept: those shown, and some more for a clock that was set wrong. */
+/** Limit of the hours in memory: those shown, and some more, because the clock may have been set wrong. */
 const KEPT_HOURS_BOUND = 32
-/** The limit of open keys, equal to that of the ingest. */
+/** Limit of the open keys that the score follows. It is higher than the limit of the ingest. */
 const OPEN_KEYS_BOUND = 131_072
 /**
- * The map of open keys is copied after at least this many insertions. Each table that a map outgrows refers to the next one: an old
- * one would keep all later tables and their keys, 100 MB after a million updates.
+ * Least number of insertions after which the map of open keys is copied. In V8, a table that a map outgrows refers to the next
+ * one: an old table would keep all later tables and their keys in memory, 100 MB after a million updates.
  */
 const REBUILD_AFTER_KEYS = 1_024
 
-/** A log that was published under its key. */
+/** Fields of a publication that the score needs. */
 export type PublishedLog = {
   readonly type: 'published'
   readonly time: string
@@ -48,7 +48,7 @@ export class HourlyScore {
     this.#cached = null
   }
 
-  /** The hours that the tape holds completely, oldest first, and the current one. Every update after `oldest` is kept. */
+  /** Returns the hours that the tape holds completely, oldest first, and the current one. It keeps all updates after `oldest`. */
   hours(now: number, oldest: number): readonly HourCounts[] {
     const current = hourOf(now)
     const first = this.#firstShown(current, oldest)
@@ -101,7 +101,7 @@ export class HourlyScore {
       this.#openedSinceRebuild = 0
     }
     if (this.#openSince.size <= OPEN_KEYS_BOUND) return
-    // Only if needed: the first entry of a map is found slowly after many before it were deleted.
+    // The first entry is read only beyond the limit: after many deletions, a map takes long to find it.
     const [oldest] = this.#openSince.keys()
     if (oldest !== undefined) this.#openSince.delete(oldest)
   }
@@ -110,7 +110,7 @@ export class HourlyScore {
     const publishedAt = this.#openSince.get(key)
     if (publishedAt === undefined) return
     this.#openSince.delete(key)
-    // The hour of the publication may no longer be kept.
+    // The hour of the publication may no longer be in memory.
     if (this.#hours.has(hourOf(publishedAt))) hour.leadsOf(hourOf(publishedAt)).add(time - publishedAt)
   }
 }
@@ -124,7 +124,7 @@ class HourCounter {
   retracted = 0
   amended = 0
   cached: { readonly first: number; readonly row: HourCounts } | null = null
-  /** The leads of the facts sealed in this hour, by the hour of publication. */
+  /** Times from publication to seal of the facts that were sealed in this hour, by the hour of publication. */
   readonly #leadsByHour = new Map<number, LeadHistogram>()
 
   constructor(start: number) {
@@ -140,7 +140,7 @@ class HourCounter {
     return leads
   }
 
-  /** The counts as shown if `first` is the first hour: seals of earlier publications are not counted. */
+  /** Returns the counts as shown if `first` is the first hour shown: seals of earlier publications are not counted. */
   row(first: number): HourCounts {
     if (this.cached?.first !== first) {
       const { preconfirmed: published, late, backfilled, retracted, amended } = this

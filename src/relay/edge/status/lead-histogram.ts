@@ -1,5 +1,5 @@
 const EXACT_BELOW_MS = 10_000
-/** Longer leads keep three digits: a number of bins per decade, for a number of decades. */
+/** Number of bins from each power of ten to the next, above EXACT_BELOW_MS: there a lead is counted by its first three digits. */
 const BINS_PER_DECADE = 900
 const MIN_THREE_DIGITS = 100
 const DECADES = 4
@@ -7,7 +7,7 @@ const DECADES = 4
 const LONGEST_MS = EXACT_BELOW_MS * 10 ** DECADES - 1
 const BIN_COUNT = EXACT_BELOW_MS + DECADES * BINS_PER_DECADE
 
-/** Counts leads by length, in constant memory. */
+/** Counts leads, which are times from publication to seal, in constant memory. */
 export class LeadHistogram {
   readonly counts = new Uint32Array(BIN_COUNT)
   total = 0
@@ -19,7 +19,7 @@ export class LeadHistogram {
   }
 }
 
-/** The lead at a percentile, by nearest rank; null without leads. */
+/** Returns the lead at a percentile, by nearest rank; null without leads. */
 export function percentile(percent: number, histograms: readonly LeadHistogram[]): number | null {
   const total = histograms.reduce((sum, one) => sum + one.total, 0)
   if (total === 0) return null

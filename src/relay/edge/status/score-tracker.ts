@@ -13,7 +13,7 @@ import {
 } from './hourly-score.ts'
 
 const PAGE_MESSAGES = 100
-/** `open` waits for this many pages, so that a short tape is read completely. */
+/** Number of pages for which `open` waits, so that a short tape is read completely. */
 const OPENING_PAGES = 10
 
 type ScoreTape = Pick<Tape, 'follow' | 'oldest'> & Pick<TapeHistory, 'readTextsAfter' | 'seqBefore'>
@@ -24,7 +24,7 @@ export class ScoreTracker {
   readonly #score = new HourlyScore()
   readonly #unfollow: () => void
   #countedUpTo = 0
-  /** The newest update that arrived while older ones were being read. */
+  /** Sequence number of the newest update that was published while older ones were being read. */
   #newestSeq = 0
   #isCaughtUp = false
   #isClosed = false
@@ -34,7 +34,7 @@ export class ScoreTracker {
     this.#unfollow = tape.follow((batch) => this.#receive(batch))
   }
 
-  /** Begins one hour before the first hour shown. */
+  /** Begins to read the tape one hour before the first hour shown. */
   static async open(tape: ScoreTape, now: number): Promise<ScoreTracker> {
     const tracker = new ScoreTracker(tape)
     tracker.#countedUpTo = await tape.seqBefore(hourOf(now) - SHOWN_HOURS_BOUND * HOUR_MS)
@@ -48,9 +48,9 @@ export class ScoreTracker {
       const newestSeq = this.#newestSeq
       const page = await this.#tape.readTextsAfter(this.#countedUpTo, PAGE_MESSAGES)
       this.#add(page.map(({ seq, text }) => ({ seq, update: scoredUpdateOf(text) })))
-      // Updates that the tape announced but no longer holds were evicted.
+      // Updates that the tape announced before the read, and that the read did not return, were evicted.
       if (page.length < PAGE_MESSAGES) this.#countedUpTo = Math.max(this.#countedUpTo, newestSeq)
-      // There is no await between this and the next batch of the tape, so none is missed.
+      // No batch can be published between this test and the next `await`, so none is missed.
       this.#isCaughtUp = page.length < PAGE_MESSAGES && this.#newestSeq <= this.#countedUpTo
       if (!this.#isCaughtUp) await nextTurn()
     }

@@ -6,7 +6,7 @@ import type { EdgeContext } from '../live/edge-context.ts'
 import { ScoreTracker } from './score-tracker.ts'
 import { TimePerSource, timePerSourceNote } from './time-per-source.ts'
 
-/** Interval at which the uptime is saved beside the tape. A crash loses at most this much of it. */
+/** Interval at which the time of each source is saved beside the tape. A crash loses at most this much time. */
 const UPTIME_SAVE_MS = 10_000
 
 export async function openStatus(context: EdgeContext, rpcClientCount: () => number, onFailure: (failure: unknown) => void) {
@@ -40,7 +40,7 @@ export class StatusService {
     })
   }
 
-  /** Resolves when a short tape has been read. `catchUp` reads the rest of a long one. */
+  /** Resolves when a short tape, or the first pages of a long one, have been read. `catchUp` reads the other pages. */
   static async open(context: EdgeContext, rpcClientCount: () => number): Promise<StatusService> {
     return new StatusService(context, rpcClientCount, await ScoreTracker.open(context.tape, context.wallTime()))
   }

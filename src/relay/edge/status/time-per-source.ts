@@ -5,12 +5,12 @@ import { defineNote } from '../../tape/notes.ts'
 import { Milliseconds } from '../../tokens/stored-token.ts'
 import { HOUR_MS, hourOf, SHOWN_HOURS_BOUND } from './hourly-score.ts'
 
-/** The clock is read at shorter intervals. A longer step means that the machine slept or the clock was set. */
+/** Limit of the time between two reads of the clock. A longer time means that the machine slept, or that the clock was set. */
 const CLOCK_JUMP_MS = 60_000
 
 type MsPerSource = Record<SourceName, number>
 
-/** Hours by their start, and the time in each source, both in milliseconds. */
+/** Start of each hour, and the time in each source during that hour, both in milliseconds. */
 type TimePerSourceNote = readonly { readonly hour: number; readonly ms: Readonly<MsPerSource> }[]
 
 export const timePerSourceNote = defineNote<TimePerSourceNote>(
@@ -57,7 +57,7 @@ export class TimePerSource {
       const hour = hourOf(this.#countedUpTo)
       const until = Math.min(now, hour + HOUR_MS)
       const ms = this.#hours.get(hour) ?? { ...zeroMs }
-      // A clock that was set back counts a time twice, so an hour is limited to its own length.
+      // If the clock was set back, a time is counted twice, so the sum of an hour is limited to one hour.
       const leftMs = HOUR_MS - Object.values(ms).reduce((sum, one) => sum + one, 0)
       ms[this.#source] += Math.min(until - this.#countedUpTo, leftMs)
       this.#hours.set(hour, ms)

@@ -16,7 +16,7 @@ const validators = new Map<string, (value: string | undefined) => boolean>([
   ['client_max_window_bits', (value) => value === undefined || windowBits.test(value)],
 ])
 
-/** The first acceptable offer of the header. An unreadable offer, or one with a smaller window than the relay's, is declined. */
+/** Returns the first offer that the relay accepts; null if there is none. It needs a window of at least DEFLATE_WINDOW_BITS. */
 export function acceptDeflateOffer(header: string): DeflateOffer | null {
   for (const offer of header.split(',')) {
     const [name, ...texts] = offer.split(';').map((part) => part.trim())

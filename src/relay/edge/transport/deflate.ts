@@ -1,7 +1,7 @@
 import { constants, deflateRawSync, type ZlibOptions } from 'node:zlib'
 import { wsHeader } from './encode-message.ts'
 
-/** The window size as a power of two. A client with a window of at least this size can read the messages. */
+/** Binary logarithm of the size of the window. A client with a window of at least this size can read the messages. */
 export const DEFLATE_WINDOW_BITS = 12
 const WINDOW_BYTES = 2 ** DEFLATE_WINDOW_BITS
 /** `memLevel` 6 takes less time per message than the default 8, and the result is as short. */
@@ -11,12 +11,12 @@ const zlibOptions: ZlibOptions = {
   chunkSize: 1_024,
   finishFlush: constants.Z_SYNC_FLUSH,
 }
-/** A sync flush ends with this many bytes that RFC 7692 §7.2.1 omits. */
+/** Number of bytes at the end of a sync flush that a message omits (RFC 7692 §7.2.1). */
 const FLUSH_END_BYTES = 4
 
 /**
- * Messages as compressed WebSocket frames. A message refers only to earlier ones of this call, so every client that keeps its
- * window can read it. The dictionary is the content of that window: Node has no synchronous deflate stream.
+ * Returns messages as compressed WebSocket frames. A message refers only to earlier messages of the call, so each client that
+ * keeps its window can read it. A dictionary replaces the window of a stream, because Node has no synchronous deflate stream.
  */
 export function deflateFrames(texts: readonly string[]): readonly Buffer[] {
   const payloads = Buffer.from(texts.join(''))

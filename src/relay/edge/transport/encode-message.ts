@@ -1,7 +1,7 @@
 import type { Message } from '../../../protocol/notices.ts'
 import { framings, type Transport } from '../../../protocol/transports.ts'
 
-/** A message in the bytes of a transport. `json` is the message, serialized once for all transports. */
+/** Returns a message in the bytes of a transport. `json` is the message, serialized once for all transports. */
 export const encode = (transport: Transport, message: Message, json: string): Buffer =>
   transport === 'ws' ? wsFrame(Buffer.from(json)) : Buffer.from(framings[transport](message, json))
 
@@ -9,7 +9,7 @@ export const encode = (transport: Transport, message: Message, json: string): Bu
 export const wsFrame = (payload: Buffer): Buffer => Buffer.concat([wsHeader(payload.length), payload])
 
 const FINAL_TEXT = 0x81
-/** Marks a compressed message (RFC 7692 §6). */
+/** Bit of a frame's first byte that marks a compressed message (RFC 7692 §6). */
 const RSV1 = 0x40
 
 export function wsHeader(length: number, payload: 'plain' | 'deflated' = 'plain'): Buffer {

@@ -7,5 +7,5 @@ export const publicHeaders = {
   'access-control-expose-headers': EXPOSED_HEADERS.join(', '),
 } as const
 
-/** Headers of every answer: a browser must not guess its type, nor pass on its URL, which may contain an API key. */
+/** Headers of every answer. A browser must not guess its type, nor tell its URL to other sites: it may contain an API key. */
 export const safetyHeaders = { 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' } as const

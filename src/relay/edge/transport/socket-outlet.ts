@@ -2,12 +2,12 @@ import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
 import type { CloseReason } from '../../../protocol/close-codes.ts'
 
-/** Takes a listener's bytes: a WebSocket, a streaming response or an export. */
+/** Connection that takes the bytes for a listener: a WebSocket, a streaming response or an export. */
 export interface Outlet {
   write(bytes: Buffer): void
-  /** Bytes written and not yet taken by the kernel. */
+  /** Number of bytes that were written and that the kernel has not taken yet. */
   readonly backlog: number
-  /** Bytes that the kernel has taken in total. */
+  /** Number of bytes that the kernel has taken in total. */
   readonly takenBytes: number
   /** Resolves when there is room again, or when the connection has ended. */
   drained(): Promise<void>
@@ -18,7 +18,7 @@ export interface Outlet {
   cut(): void
 }
 
-/** Writes bytes unchanged to a socket: they are encoded once for all listeners. */
+/** Writes bytes unchanged to a socket, because they are already encoded, once for all listeners. */
 export abstract class SocketOutlet implements Outlet {
   protected readonly socket: Socket
 
@@ -30,10 +30,10 @@ export abstract class SocketOutlet implements Outlet {
     this.socket.write(bytes)
   }
 
-  /** Bytes written and not yet taken by the kernel, which may take part of a write. */
+  /** Number of bytes that the kernel has not taken yet. It may have taken only some bytes of a write. */
   get backlog(): number {
     const { writableLength } = this.socket
-    // Most listeners have no backlog. With thousands of them, each further read of the socket costs time.
+    // Most listeners have no backlog. With thousands of listeners, each further read of the socket costs time.
     if (writableLength === 0 || this.socket.destroyed) return 0
     const { _handle, _writableState } = this.socket as SocketInternals
     const current = _writableState?.writelen ?? 0
@@ -42,7 +42,7 @@ export abstract class SocketOutlet implements Outlet {
 
   get takenBytes(): number {
     const { _handle } = this.socket as SocketInternals
-    // The socket's own count would add up its queue at each call.
+    // `bytesWritten` of the socket would add up the socket's queue at each call.
     if (_handle?.bytesWritten === undefined) return this.socket.bytesWritten - this.socket.writableLength
     return _handle.bytesWritten - (_handle.writeQueueSize ?? 0)
   }
@@ -68,7 +68,7 @@ export abstract class SocketOutlet implements Outlet {
   }
 }
 
-/** A partly taken write: its length, and its unsent rest. If a release of Node lacks these fields, a write counts until its end. */
+/** Node's fields of the current write: its length, and its unsent bytes. Without them, the write counts as unsent until its end. */
 type SocketInternals = {
   readonly _handle?: { readonly writeQueueSize?: number; readonly bytesWritten?: number } | null
   readonly _writableState?: { readonly writelen?: number }

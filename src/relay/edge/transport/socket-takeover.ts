@@ -2,13 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Refusal } from '../../../protocol/refusal.ts'
 
-/** A client of a stream has nothing to send. After this many bytes from it the connection is cut. */
+/** Limit of the bytes that a client of a stream sends, since it has nothing to send. Beyond it the connection is cut. */
 const INPUT_BOUND_BYTES = 16_384
 
 const takenSockets = new WeakSet<object>()
 const lateRequests = new WeakSet<IncomingMessage>()
 
-/** Marks a request that begins after Node's parser returned: Node no longer releases its connection. */
+/** Marks a request that begins after Node's parser has returned: Node can then no longer release the connection. */
 export const markLate = (incoming: IncomingMessage): void => void lateRequests.add(incoming)
 
 /**
@@ -27,14 +27,14 @@ export function takeOver(incoming: IncomingMessage, outgoing: ServerResponse): S
 
 export const isTaken = (socket: object): boolean => takenSockets.has(socket)
 
-/** Releases a connection from Node's server. Also called for a request that is pipelined behind the stream's in one packet. */
+/** Releases a connection from Node's server. Also called for a request that follows the stream's request in one packet. */
 export function detach(incoming: IncomingMessage, outgoing: ServerResponse): void {
   // Node reads `upgrade` when its parser returns. If a release of Node did not, only memory use would grow.
   Object.assign(incoming, { upgrade: true })
   if (outgoing.socket) outgoing.detachSocket(incoming.socket)
 }
 
-/** Discards the client's bytes on a taken connection. Its end, or too many bytes, ends the stream. */
+/** Discards the bytes that a client of a stream sends. If it sends too many, or ends its side, the connection ends. */
 export function discardInput(socket: Socket): void {
   socket.on('data', cutAtBound)
   socket.on('end', endSocket)

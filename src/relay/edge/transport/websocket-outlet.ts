@@ -14,7 +14,7 @@ export interface WebSocketEvents {
   onClose(): void
 }
 
-/** A WebSocket that reports when closing starts, on either side: no frame may follow the close frame. */
+/** A WebSocket that stops its outlet when either side begins to close, because no frame may follow the close frame. */
 export class ServerWebSocket extends WebSocket {
   outlet: WebSocketOutlet | null = null
   /** Receives the events in place of event listeners, if it is set. */
@@ -33,7 +33,7 @@ export class ServerWebSocket extends WebSocket {
     return true
   }
 
-  /** `ws` would keep 15 KB for each client that ever compressed a message. If it renamed this field, only memory use would grow. */
+  /** Frees 15 KB that `ws` keeps for each client that has compressed a message. If `ws` renames the field, memory use grows. */
   #releaseInflater(): void {
     const { _extensions } = this as { _extensions?: { 'permessage-deflate'?: { cleanup(): void } } }
     _extensions?.['permessage-deflate']?.cleanup()
@@ -74,7 +74,7 @@ export class WebSocketOutlet extends SocketOutlet {
   ping(): boolean {
     if (this.#unansweredPings >= UNANSWERED_PINGS_BOUND) return true
     this.#unansweredPings += 1
-    // Corked, so that the heartbeat right after it is sent in the same write.
+    // The socket is corked, so that the ping and the heartbeat after it are one write.
     this.cork()
     this.write(PING)
     return false
