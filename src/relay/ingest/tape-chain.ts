@@ -9,19 +9,19 @@ type TapeChainInputs = {
     readonly chain: Pick<Config['chain'], 'chainId' | 'upstreamRpcUrl'>
     readonly tape: Pick<Config['tape'], 'dataDir' | 'natsUrl' | 'natsStream'>
   }
-  /** Called when the upstream and the tape are of different chains, and no setting says which is right. */
+  /** Called when the tape turns out to be of another chain than this process or its upstream. */
   readonly onFailure: (failure: unknown) => void
 }
 
 const chainIdNote = defineNote<number>('chain', z.int())
 
-/** The chain of this tape. A tape holds one chain only: with two, its positions and keys would mean nothing. */
+/** Returns the chain of a tape. A tape has one chain only, because its positions and keys would mean nothing with two. */
 export function openTapeChain(tape: Pick<Tape, 'note' | 'follow'>, { config, onFailure }: TapeChainInputs): ChainIdentity {
   const { chainId: givenId = null, upstreamRpcUrl } = config.chain
   const tapeChainId = tape.note(chainIdNote)
   if (tapeChainId === undefined) {
     const chain = new ChainIdentity(givenId, 'CHAIN_ID')
-    // Another process may be the first to know it.
+    // Another process may be the first that learns the chain and writes it to the tape.
     const unfollow = tape.follow((_, notes) => {
       const id = notes.note(chainIdNote)
       if (id === undefined) return
@@ -46,7 +46,7 @@ const wrongTape = ({ tape: { natsUrl, natsStream, dataDir } }: TapeChainInputs['
       : `DATA_DIR ${dataDir} holds the tape of chain ${chainId}, ${other}: name another folder`,
   )
 
-/** Writes the chain, once it is known, in one transaction with the batch: no update is ever on a tape without a chain. */
+/** Appends batches. Writes the chain in the first batch after it is known, so that no update is on a tape of unknown chain. */
 export const appendWithChain =
   (tape: Pick<Tape, 'note' | 'append'>, chain: ChainIdentity): Tape['append'] =>
   (drafts, notes = new Notes(), keepAfter) => {
