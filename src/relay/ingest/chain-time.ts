@@ -6,7 +6,7 @@ import type { Moment } from './moment.ts'
 import { forAllTokens, NOTHING, type Publication, withoutFacts } from './publication.ts'
 import { applyDueSchedules } from './token-updates.ts'
 
-/** Limit of blocks for which the relay keeps a time that it does not believe yet. Only unsettled blocks need it. */
+/** Limit of unsettled blocks for which the relay keeps a time that it does not believe yet. */
 export const CLAIMED_TIMES_BOUND = 64
 /** Number of unsettled blocks that may precede a block with a believed time: they are sealed, but not read yet. */
 const UNSETTLED_BLOCKS_BOUND = 2

@@ -19,7 +19,7 @@ export type QuoteSettings = {
   readonly poolMinDepth: Decimal
 }
 
-/** A block and its time in seconds; null if unknown. */
+/** A block and its time in seconds. The time is null if it is unknown. */
 export type BlockTime = { readonly number: number; readonly timestamp: number | null }
 
 /** The greatest believed time of a block, in seconds, and the highest block with a believed time. */
@@ -36,7 +36,7 @@ export type IngestState = {
   head: Head
   newestSettled: SealedBlockTime | null
   status: SourceStatusNote | null
-  /** Block up to which all blocks are settled. */
+  /** Newest block up to which all blocks are settled. */
   cursor: Cursor | null
   /** Block after which a restart continues to read. It is at or below the cursor. */
   restartCursor: Cursor | null

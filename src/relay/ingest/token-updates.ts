@@ -68,7 +68,7 @@ export function applyFrozen(
 export const applyReorg = (state: IngestState, from: number, moment: Moment): readonly Draft[] =>
   [...state.tokens.values()].flatMap((token) => applyReport(state, token, rollBackReports(token, from, moment)).drafts)
 
-/** Gives values of lists that were read before the first head its position. Returns tokens whose multiplier history changes. */
+/** Gives earlier values of the list the position of the first head. Returns the tokens whose multiplier history changes. */
 export function applyFirstHead(state: IngestState, head: number, moment: Moment): readonly Token[] {
   if (state.position !== UNKNOWN_POSITION) return []
   const block = Math.max(head, state.head.sealed ?? 0, state.head.pending ?? 0)

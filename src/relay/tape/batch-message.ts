@@ -26,7 +26,7 @@ const Header = z.object({
   count: z.int().min(0),
   notes: z.record(z.string(), z.unknown()),
   keepAfter: z.number().nullable(),
-  /** Number of the last update of each token and type. Only a checkpoint has them: its `notes` are all notes of the tape. */
+  /** Last number of each token and type; null unless the batch is a checkpoint, whose `notes` are all notes of the tape. */
   lastSeqs: z
     .array(z.tuple([z.string().regex(/^\S+ \w+$/), Seq]).readonly())
     .readonly()

@@ -30,7 +30,7 @@ export class Checkpoints {
     this.#run(this.#complete)
   }
 
-  /** Flushes the log, then leaves the file unchanged until you call the returned function: false means that the file changed. */
+  /** Flushes the log, then leaves the file unchanged until you call the returned function: it returns whether that succeeded. */
   hold(): () => boolean {
     this.complete()
     const completions = this.#completions

@@ -11,7 +11,7 @@ import { type Token, withDerivedState } from './token.ts'
 
 export type TokenLog = { readonly log: Log; readonly decoded: DecodedEvent }
 
-/** False for the two events to which most logs belong: they change only balances and allowances. */
+/** Whether a log may change its token. The two most frequent events change only balances and allowances. */
 const changesToken = ({ decoded: { event } }: TokenLog): boolean => event !== 'Transfer' && event !== 'Approval'
 
 /** Supply cap that the contract of a token without a cap reports. */

@@ -36,7 +36,7 @@ export type MultiplierState = {
 
 export type TimedPosition = ChainPosition & { readonly timestamp: number | null }
 
-/** Limit of kept changes. Beyond it the oldest becomes the initial value. */
+/** Limit of kept changes of a multiplier. Beyond it the oldest becomes the initial value. */
 const CHANGES_BOUND = 64
 
 /** The chain stores a multiplier as an integer with this many decimals. */

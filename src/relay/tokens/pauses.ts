@@ -6,7 +6,7 @@ export type PauseChange = KeyedPosition & { readonly kind: 'paused' | 'unpaused'
 /** The features that were paused initially, and later changes in chain order. */
 export type PauseHistory = { readonly initial: readonly number[]; readonly changes: readonly PauseChange[] }
 
-/** Limit of kept changes. Beyond it the oldest becomes part of the initial features. */
+/** Limit of kept changes of paused features. Beyond it the oldest becomes part of the initial features. */
 const CHANGES_BOUND = 64
 /** Limit of the paused features of a token. Today four exist, and a few may be added. */
 const FEATURES_BOUND = 256

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { Address, Nav, TokenRecord } from '../../protocol/fields.ts'
 import type { Token } from './token.ts'
 
-/** Limit of the milliseconds that a `Date` can hold. */
+/** Greatest time in ms that a `Date` can hold. */
 const DATE_BOUND_MS = 8.64e15
 /** Limit of a contract's decimals: it answers with one byte. */
 const DECIMALS_BOUND = 255

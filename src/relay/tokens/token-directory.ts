@@ -132,7 +132,7 @@ class NameIndex extends Map<string, NamedAddress[]> {
 
 const isListed = ({ token }: NamedToken): boolean => token.state !== 'delisted'
 
-/** Chooses tokens. A listed token precedes a delisted one; among several, an exact spelling precedes others. */
+/** Returns the best tokens: listed ones before delisted ones and, among several, those with the exact spelling. */
 function resolveTiers(tiers: readonly MatchTier[]): readonly Token[] {
   const listedTiers = tiers.map(({ names, matches }) => ({ names, matches: matches.filter(isListed) }))
   const tier = [...listedTiers, ...tiers].find(({ matches }) => matches.length > 0)

@@ -102,7 +102,7 @@ export class Ledger implements OpenKeys {
     return [...(this.#blocks.get(block)?.facts.values() ?? [])].some(({ draft }) => draft.address === address)
   }
 
-  /** Whether a log may be published as pre-confirmed: a new key, in an unsettled and near block, below the limit of open keys. */
+  /** Whether a pre-confirmed log may be published: a new key, in an unsettled block not far ahead, below the limit of open keys. */
   canPublish(block: number, key: string): boolean {
     if (this.#settled !== null && (block <= this.#settled || block > this.#settled + FAR_AHEAD_BLOCKS)) return false
     return this.#open < OPEN_BOUND && !this.#blocks.get(block)?.facts.has(key)

@@ -47,7 +47,7 @@ function isOpen(ledger: Ledger, { blockNumber, key }: PendingLog['decodedLog']['
   return published ? published.state === 'open' : ledger.canPublish(blockNumber, key)
 }
 
-/** Whether a log waits: an announcement for its end; for its block, a log that explains one that only an earlier run received. */
+/** Whether a log has to wait: an announcement waits for its end, a log that explains one of an earlier run for its block. */
 function mustWait({ decodedLog, transaction }: PendingLog, hasOtherKeys: HasOtherKeys): boolean {
   const { event } = decodedLog.decoded
   if (event === 'Announcement') return !decodedLog.isClosed
@@ -70,7 +70,7 @@ function otherKeysIn(ledger: Ledger): HasOtherKeys {
   }
 }
 
-/** Publishes a new key, or amends a known one. Returns null if the content stays as it is published. */
+/** Publishes a new key, or amends a known one. Returns null if neither is needed or allowed. */
 function publishLog(state: IngestState, pendingLog: PendingLog, moment: Moment): Publication | null {
   const { decodedLog, via, receivedAt, isKnown } = pendingLog
   const { log } = decodedLog

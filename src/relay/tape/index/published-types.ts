@@ -29,7 +29,7 @@ type KeyTypes = { mask: number; readonly followsFrom: number }
 const NO_SEQ = Number.MAX_SAFE_INTEGER
 const noKeys: Readonly<KeyTypes> = { mask: 0, followsFrom: NO_SEQ }
 
-/** Limit of keys in each of the cache's two generations: those of three seconds with 20,000 logs a second. */
+/** Limit of keys in each of the cache's two generations: enough for 20,000 logs a second that are sealed in three seconds. */
 const KEYS_PER_GENERATION = 65_536
 
 /** Finds the types under which a key was published. Caches recent keys until a seal lists them, and reads others from the tape. */

@@ -24,9 +24,9 @@ type Shelf = {
 const UNKNOWN_FOLLOWS_FROM = -1
 
 /**
- * Stores the channel of every update in two bytes, in shelves of 1,024 numbers, so that a search reads no update in vain. Each full
- * shelf is written to the file once. A shelf that the file lacks is indexed from its updates: the last shelf when the tape opens,
- * any other shelf by the first search that reaches it.
+ * Stores the channel of every update in two bytes, in shelves of 1,024 numbers, so that a search reads only updates that may match.
+ * Each full shelf is written to the file once. A shelf that the file lacks is indexed from its updates: the last shelf when the
+ * tape opens, any other shelf by the first search that reaches it.
  */
 export class ShelfIndex {
   readonly #channels: Channels

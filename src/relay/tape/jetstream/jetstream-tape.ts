@@ -139,7 +139,7 @@ export class JetStreamTape extends TapeFile {
 
   /** Returns the batch in a message; null to skip the message. If the leader's tape contains it, `receive` refuses the next one. */
   read({ seq, bytes }: StreamMessage): ReadableBatch | null {
-    // `bytes` is null if the message is a part, and no part completes it yet.
+    // `bytes` is null for a part that does not complete its message.
     const read = bytes && readMessage(bytes)
     if (!read || read.batch) return read
     const { onUnreadable, warn, uptime } = this.#options

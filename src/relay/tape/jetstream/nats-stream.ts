@@ -28,9 +28,9 @@ import type { Config } from '../../config/config.ts'
 const REQUEST_TIMEOUT_MS = 2_000
 const RECONNECT_MS = 250
 const PING_MS = 2_000
-/** Replace the defaults of the NATS library, with which a consumer stalls after a restart of the server. */
+/** Used instead of the NATS library's defaults, with which a consumer stalls after a restart of the server. */
 const [IDLE_HEARTBEAT_MS, PULL_EXPIRES_MS] = [1_000, 5_000]
-/** Time without a sign of the server after which the process follows the stream again. The server sends a heartbeat each second. */
+/** Time without message or heartbeat after which this process follows the stream again. The server sends one each second. */
 const SILENCE_BOUND_MS = 3_000
 /** Number of messages that the consumer asks for in one request. */
 const PULLED_MESSAGES = 500
@@ -40,7 +40,7 @@ const DUPLICATE_WINDOW_MS = 120_000
 const PART_BYTES = 768 * 1_024
 /** Room for the headers of a part, which count towards NATS's limit on a message. */
 const HEADERS_BYTES = 256
-/** Least limit on a message that NATS must have. With a lower one, a checkpoint would take thousands of messages. */
+/** Least size of a message that NATS must accept. With less, a checkpoint would take thousands of messages. */
 const LEAST_LIMIT_BYTES = 16_384
 /** Limit of a message in parts. A longer one does not fit into one string, and is dropped. */
 const MESSAGE_BOUND_BYTES = 2 ** 28
@@ -64,7 +64,7 @@ export type StreamExtent = { readonly first: number; readonly last: number }
 /** Number and id of a message. For a message in parts, they are those of its last part. */
 export type StreamPlace = { readonly seq: number; readonly id: string }
 
-/** A message joined from its parts. `bytes` is null until no part is missing; `pending` counts the stream's later messages. */
+/** A message joined from its parts. `bytes` is null until all are received; `pending` counts the stream's later messages. */
 export type StreamMessage = StreamPlace & { readonly bytes: Uint8Array | null; readonly pending: number }
 
 export class StreamMovedError extends Error {}
@@ -111,7 +111,7 @@ export class NatsStream {
     }
   }
 
-  /** Explains a limit on messages that is too low for the tape; null if it is not. Each server of NATS may have another limit. */
+  /** Error text if the limit on messages is too low for the tape; otherwise null. Each server of NATS may have another limit. */
   get limitFault(): string | null {
     const limit = this.#messageLimitBytes
     if (limit >= LEAST_LIMIT_BYTES) return null

@@ -107,7 +107,7 @@ async function waitForCheckpoint(file: CopyFile, stream: NatsStream, uptime: () 
   }
 }
 
-/** Whether the tape has all notes. A tape that contains no message of the stream also needs a stream without later messages. */
+/** Whether the tape has all notes, and contains a message of the stream if the stream has any after the tape's beginning. */
 const isWhole = ({ point: { seq, id, isComplete } }: JetStreamTape, { last }: StreamExtent): boolean =>
   isComplete && (id !== '' || seq === last)
 

@@ -7,7 +7,7 @@ import { type NatsStream, RefusedError, StreamMovedError, type StreamPlace } fro
 /** Interval at which an idle leader writes a batch without updates, to show that it is running. */
 export const RENEW_MS = 500
 const RETRY_MS = 200
-/** Limit of the updates that wait for the stream. Beyond it the leader resigns, and the facts are read from the chain later. */
+/** Limit of the updates that wait for the stream. Beyond it the leader stops leading; the facts are read from the chain later. */
 const QUEUE_BOUND = 50_000
 /** Limit of the updates in one message of the stream. A single append with more updates is written in one message. */
 const MESSAGE_UPDATES_BOUND = 2_000

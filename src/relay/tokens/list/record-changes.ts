@@ -11,7 +11,7 @@ export type RecordChange = KeyedPosition & {
   readonly value: string | null
 }
 
-/** Limit of kept changes. Beyond it the oldest is dropped. */
+/** Limit of kept changes of a record. Beyond it the oldest is dropped. */
 const RECORD_CHANGES_BOUND = 64
 
 export function applyRecordChanges(listed: TokenRecord, changes: readonly RecordChange[]): TokenRecord {
