@@ -4,12 +4,12 @@ import { type Decimal, parseDecimal } from '../../protocol/decimal.ts'
 import type { Block, Ingest, Nav } from '../../protocol/fields.ts'
 import { type NavReading, type NavTiming, navAt } from '../tokens/nav.ts'
 
-/** When a batch arrived (ms): in steady time, and as the wall clock shows it. */
+/** Time of a batch in ms: `at` by the steady clock, `wallTime` by the system's clock. */
 export type BatchTimes = { readonly at: number; readonly wallTime: number }
 
-/** The time at which a batch is reduced. Its logs share the derived values, which saves time and memory. */
+/** The time at which a batch is reduced, and values that its logs share: deriving them once saves time and memory. */
 export type Moment = NavTiming & {
-  /** Steady time, for durations. `now` is wall time. */
+  /** Steady time in ms, for durations. `now` is wall time. */
   readonly at: number
   readonly time: string
   readonly navOf: (reading: NavReading, frozen: boolean | null) => Nav
@@ -24,7 +24,7 @@ export function openMoment({ at, wallTime: now }: BatchTimes, navStaleAfterMs: n
   const time = new Date(now).toISOString()
   const navs = new Map<boolean | null, Map<NavReading, Nav>>()
   const decimals = new Map<string, Decimal | null>()
-  // One entry is enough: neighbouring logs are of one block and arrived together.
+  // One entry is enough, because consecutive logs mostly have the same block and arrival time.
   let block: { readonly of: Block; readonly timestamp: number | null } | null = null
   let ingest: { readonly of: Ingest; readonly receivedAt: number } | null = null
   return {

@@ -6,12 +6,12 @@ import type { BlockTime, IngestState } from './ingest-state.ts'
 import { forAllTokens, NOTHING, type Publication, withoutFacts } from './publication.ts'
 import { applyDueSchedules } from './token-updates.ts'
 
-/** Claimed times kept, one per block. Only blocks above the newest settled one need them. */
+/** Limit of unsettled blocks for which the relay keeps a time that it does not believe yet. */
 export const CLAIMED_TIMES_BOUND = 64
-/** A believed time may be this many blocks ahead of the settled blocks. Those between are sealed, but not read yet. */
+/** Number of unsettled blocks that may precede a block with a believed time: they are sealed, but not read yet. */
 const UNSETTLED_BLOCKS_BOUND = 2
 
-/** Records one answer about the time of a block. The relay believes it once two answers agree, one of them a requested header. */
+/** Records one answer about a block's time. The relay believes it once two answers agree, and it asked for one of them. */
 export function observeClaimedTime(
   state: IngestState,
   { number, timestamp }: BlockTime,
@@ -27,7 +27,7 @@ export function observeClaimedTime(
   return NOTHING
 }
 
-/** Advances to the time of a block once at most `aheadBlocks` blocks before it are unsettled. */
+/** Advances chain time to that of a block if at most `aheadBlocks` blocks before it are unsettled; otherwise keeps it for later. */
 export function observeBlockTime(state: IngestState, block: BlockTime, moment: Moment, aheadBlocks = 0): readonly Publication[] {
   const { cursor, aheadBlock } = state
   if (cursor === null || block.number <= cursor.number + 1 + aheadBlocks) return advanceTime(state, block, moment)
@@ -35,7 +35,7 @@ export function observeBlockTime(state: IngestState, block: BlockTime, moment: M
   return NOTHING
 }
 
-/** Advances to a time that was known early, once all blocks before its block are settled. */
+/** Advances chain time to the time in `aheadBlock`, once all blocks before that block are settled. */
 export function advanceAheadBlock(state: IngestState, moment: Moment): readonly Publication[] {
   const { cursor, aheadBlock } = state
   if (!cursor || !aheadBlock || aheadBlock.number > cursor.number + 1) return NOTHING
@@ -57,7 +57,7 @@ export function advanceTime(
   return applyDue(state, moment, isAmended)
 }
 
-/** Applies the schedules that are due, and amends the facts that were published without them. */
+/** Applies the scheduled multipliers that are due, and amends the facts that were published without them. */
 export function applyDue(
   state: IngestState,
   moment: Moment,

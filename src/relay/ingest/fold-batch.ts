@@ -6,18 +6,17 @@ import type { ListReading } from '../tokens/list/list-poller.ts'
 import type { BatchTimes } from './batch-moment.ts'
 import type { DecodedBlock } from './facts/settle-block.ts'
 
-/** The events of one turn of the event loop, and its times. */
+/** The events of one turn of the event loop, and the time of the turn. */
 export type Batch<Event> = BatchTimes & { readonly events: readonly Event[] }
 
 export type IngestEvent = ChainEvent | ContractAnswer | PoolsRead | ({ readonly type: 'list' } & ListReading)
 
-/** An ingest event whose logs are decoded and folded. */
 export type FoldedEvent =
   | Exclude<IngestEvent, { type: 'logs' | 'sealed' }>
   | { readonly type: 'pendingLogs'; readonly pendingLogs: readonly PendingLog[]; readonly repeated: number }
   | (Omit<Extract<ChainEvent, { type: 'sealed' }>, 'blocks'> & { readonly blocks: readonly DecodedBlock[] })
 
-/** Events that may overtake logs, because they do not depend on published facts. */
+/** Types of events that may overtake logs, because they do not depend on published facts. */
 const passThroughTypes: ReadonlySet<IngestEvent['type']> = new Set(['head', 'status', 'finality', 'unreadable'])
 
 export function foldBatch({ events, ...times }: Batch<IngestEvent>, memory: LogMemory): Batch<FoldedEvent> {

@@ -7,7 +7,7 @@ import { forAllTokens, NOTHING, type Publication } from './publication.ts'
 
 const headNames = ['pending', 'sealed', 'safe', 'finalized'] as const
 
-/** Raises the numbers of the head. None of them ever falls. */
+/** Raises the block numbers of the head. A lower number never replaces a higher one. */
 export function raiseHead(
   state: IngestState,
   { sealed = null, pending = null, safe = null, finalized = null }: Partial<Head>,
@@ -16,7 +16,7 @@ export function raiseHead(
   const highestSealed = higher(head.sealed, sealed)
   const highestPending = higher(head.pending, pending)
   const raised: Head = {
-    // A sealed block is no longer pending, and the next pending number is unknown.
+    // If the highest pending block is sealed already, the number of the pending block is unknown.
     pending: highestPending !== null && highestSealed !== null && highestPending <= highestSealed ? null : highestPending,
     sealed: highestSealed,
     safe: higher(head.safe, safe),
@@ -25,7 +25,7 @@ export function raiseHead(
   if (headNames.some((name) => raised[name] !== head[name])) state.head = raised
 }
 
-/** The status page reports the lag behind the time of the newest settled block. */
+/** Records the time of the newest settled block, from which the status page derives the lag. */
 export function recordNewestSettled(state: IngestState, { number, timestamp }: BlockTime): void {
   if (timestamp === null || number <= (state.newestSettled?.number ?? -1)) return
   state.newestSettled = { number, timestamp }

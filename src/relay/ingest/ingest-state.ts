@@ -15,63 +15,63 @@ import type { Ledger } from './facts/ledger.ts'
 
 export type QuoteSettings = {
   readonly pools: readonly PoolSetting[]
-  /** A pool with less depth than this gets no price. */
+  /** Least depth of a pool: with less, its quote has no price. */
   readonly poolMinDepth: Decimal
 }
 
-/** A block and its time, in seconds. */
+/** A block and its time in seconds. The time is null if it is unknown. */
 export type BlockTime = { readonly number: number; readonly timestamp: number | null }
 
 /** The greatest believed time of a block, in seconds, and the highest block with a believed time. */
 export type ChainTime = { readonly number: number; readonly timestamp: number }
 
-/** All that the ingest knows. One file changes each field, and all of it survives a restart. */
+/** All that the ingest knows. At a start, `restoreState` builds it from the tape. */
 export type IngestState = {
   readonly epoch: string
   nextSeq: number
-  /** The end of the tape before this batch. */
+  /** Number of the last update on the tape before this batch. */
   tapeEnd: number
   readonly navStaleAfterMs: number
   readonly ledger: Ledger
   head: Head
   newestSettled: SealedBlockTime | null
   status: SourceStatusNote | null
-  /** All blocks up to this sealed one are settled. */
+  /** Newest block up to which all blocks are settled. */
   cursor: Cursor | null
-  /** A restart continues to read after this block, which is at or below the cursor. */
+  /** Block after which a restart continues to read. It is at or below the cursor. */
   restartCursor: Cursor | null
-  /** The block above which the first run began to settle; null until it is known. */
+  /** Number of the block above which the first run began to settle; null until it is known. */
   began: number | null
-  /** Schedules take effect by this clock only. */
+  /** The only clock by which schedules take effect. */
   chainTime: ChainTime | null
-  /** The times of unsettled blocks, each from one answer. `isAsked`: the relay asked for the header. */
+  /** Times of blocks that the relay does not believe yet, each from one answer. `isAsked`: the relay asked for the header. */
   readonly claimedTimes: BoundedMap<number, { readonly timestamp: number; readonly isAsked: boolean }>
-  /** The highest block whose time is known while blocks before it are not settled. */
+  /** Block with a believed time that chain time has not reached, because blocks before it are unsettled. */
   aheadBlock: BlockTime | null
   readonly tokens: Map<Hex, Token>
   readonly directory: TokenDirectory | null
   readonly changedTokens: Set<Token['address']>
-  /** Tokens with a scheduled multiplier whose time no block has reached. */
+  /** Tokens with a scheduled multiplier whose time chain time has not reached. */
   readonly scheduled: Set<Hex>
-  /** Tokens that a log changed. The block of that log may be sealed without it. */
+  /** Tokens that a log changed. The block of that log may be sealed without the log. */
   readonly changedByLogs: Set<Hex>
-  /** Steady time in ms of the last reading of the list; null before the first. */
+  /** Steady time in ms at which the relay last read the whole token list; null before the first reading. */
   listReadAt: number | null
   listOrder: readonly Hex[] | null
-  /** The position of the last log: a list that is read now is newer. After a restart it is unknown until the first head. */
+  /** Position of the last log. A list that is read now has this position too. After a restart, unknown until the first head. */
   position: ChainPosition
-  /** Steady time of the last log, head or sealed block; null before the first. */
+  /** Steady time in ms of the last log, head or sealed block; null before the first. */
   chainSeenAt: number | null
   feeds: readonly PriceFeed[]
   feedAddresses: ReadonlySet<Hex>
   readonly quoteSettings: QuoteSettings
   readonly quotes: Map<Hex, TokenQuotes>
-  /** The pools that this run has read: a quote of the previous run says nothing about now. */
+  /** Pools that this run has read. A quote of another pool is of the previous run, and says nothing about the present. */
   readonly readPools: Set<Hex>
   readonly changedQuotes: Set<Hex>
-  /** The market session at a time in seconds; null without a calendar. */
+  /** Returns the market session at a time in seconds; null without a calendar. */
   readonly sessionAt: ((seconds: number) => MarketSession) | null
   session: MarketSession | null
-  /** The token of each feed. It stays once it is found, because another token may take its symbol. */
+  /** Token of each feed, by the address of the feed's proxy. Once found it stays, because another token may take its symbol. */
   readonly tokenByFeed: Map<Hex, Hex>
 }

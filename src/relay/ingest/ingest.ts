@@ -34,10 +34,10 @@ import { type PipelineInputs, pipeline } from './pipeline.ts'
 import { PoolsToRead } from './pools-to-read.ts'
 import { restoreState } from './restore-state.ts'
 
-/** A newly listed token makes three updates, and one turn delivers them all. */
+/** Limit of new tokens in one turn of the event loop. Each makes up to three updates, which the turn delivers together. */
 const TOKENS_PER_TURN = 66
 
-/** The ingest has no clock, random numbers or sockets of its own: it depends on these inputs only. */
+/** The inputs of the ingest. It has no clock, random numbers or sockets of its own, and depends on these inputs only. */
 export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 'count'> &
   Pick<SourceOptions, 'request' | 'confirmChain' | 'link' | 'linkCount' | 'leaveEndpoint' | 'warn'> & {
     readonly tape: Tape
@@ -48,7 +48,7 @@ export type IngestInputs = Pick<PipelineInputs, 'clock' | 'wallTime' | 'tick' | 
     readonly peerLogs?: Observable<ChainEvent>
     /** Receives every chain event before the ingest publishes it. Must not block. */
     readonly onChainEvent: (event: ChainEvent) => void
-    /** The polled lists. `known` are the tokens that the previous run had listed. */
+    /** Emits each polled list, or null if it cannot be read. `known` are the tokens that the previous run had listed. */
     readonly lists: (known: readonly Hex[]) => Observable<PolledList | null>
     readonly settings: Pick<SourceOptions, 'pendingPollMs' | 'silenceMs' | 'finalityPollMs' | 'backfillLimitMs'> &
       Pick<Config['tokens'], 'navStaleAfterMs' | 'feeds' | 'stocksRefreshMs' | 'pools' | 'poolMinDepth' | 'oracleRegistry'> &
@@ -71,9 +71,9 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
       tokens,
       feeds: of(settings.feeds.map(({ proxy }) => proxy)),
       registry: oracleRegistry && { address: oracleRegistry, stocksRefreshMs },
-      // Answers are as of the settled block: above it a log may still report a change, or be retracted.
+      // Contracts are read as of the last settled block, because a log above it may be missing or be retracted.
       head: () => state.cursor,
-      // No log reports a change in a hole, and an answer as of a replaced block is void.
+      // Contracts are read again after a hole, because no log reports its changes, and after a reorg, which makes answers void.
       refreshFrom: doubts,
       clock,
       warn,
@@ -114,7 +114,7 @@ export async function openIngest(inputs: IngestInputs): Promise<Observable<reado
   return published.pipe(tap((entries) => poolsToRead.observe(entries)))
 }
 
-/** Splits a subscription to many tokens, since each token makes updates. Later events wait for all of its parts. */
+/** Splits a subscription to many tokens, since each token makes updates. Later events wait for all parts of the subscription. */
 function partsOf(event: ChainEvent): readonly ChainEvent[] {
   if (event.type !== 'subscribed' || event.addresses.length <= TOKENS_PER_TURN) return [event]
   return chunk(event.addresses, TOKENS_PER_TURN).map((addresses) => ({ type: 'subscribed', addresses }))
@@ -127,13 +127,13 @@ type ConnectedInputs = Pick<PipelineInputs, 'memory' | 'state' | 'tape' | 'clock
   readonly poolReads: PipelineInputs['poolReads']
 }
 
-/** Without a list, the NAVs of all tokens grow older. */
+/** Returns the events of a list. If it could not be read, they update only the NAVs of all tokens, which may have become stale. */
 const readingsOf = (list: PolledList | null, { tokens }: IngestState): readonly IngestEvent[] =>
   list
     ? [{ type: 'list', ...list }]
     : chunk(listedAddresses(tokens), TOKENS_PER_TURN).map((unread) => ({ type: 'list', tokens: null, unread }))
 
-/** The lists name the contracts to read. Lists and feed contracts name the addresses whose logs the relay receives. */
+/** Connects the inputs. Lists name the contracts to read; lists and feed contracts name the addresses whose logs are received. */
 export function connectPipeline({ lists, contractReads, chainEvents, ...inputs }: ConnectedInputs): Observable<readonly Entry[]> {
   const known = listedAddresses(inputs.state.tokens).sort()
   return lists.pipe(
@@ -160,12 +160,12 @@ export function connectPipeline({ lists, contractReads, chainEvents, ...inputs }
 
 type AddressedList = { readonly list: PolledList | null; readonly addresses: readonly Hex[] }
 
-/** Each list with the tokens whose logs the relay then receives. A partial list only adds tokens. */
+/** Adds to each list the tokens whose logs the relay receives from then on. A partial list only adds tokens. */
 const withAddresses = (known: readonly Hex[]) => (lists: Observable<PolledList | null>) =>
   lists.pipe(
     scan(
       ({ addresses: before }: AddressedList, list): AddressedList => {
-        // The last part of a list names all tokens.
+        // A long list is in parts, and only the last part names all tokens.
         if (!list || list.more) return { list, addresses: before }
         const listed = list.all?.order ?? list.tokens.map(({ address }) => address)
         const addresses = (list.partial ? [...new Set([...before, ...listed])] : [...listed]).sort()
@@ -175,17 +175,17 @@ const withAddresses = (known: readonly Hex[]) => (lists: Observable<PolledList |
     ),
   )
 
-/** The tokens whose logs the relay receives: first those of the previous run, then those of each list. */
+/** Emits the tokens whose logs the relay receives: first those of the previous run, then those of each list. */
 const addressesIn = (lists: Observable<AddressedList>, known: readonly Hex[]): Observable<readonly Hex[]> =>
   lists.pipe(
     map(({ addresses }) => addresses),
     startWith(known),
-    // An empty list counts as a change: the tokens that follow it need a new subscription.
+    // An empty list counts as a change, so that the tokens of the next list are subscribed again.
     distinctUntilChanged(isSameList),
     filter((addresses) => addresses.length > 0),
   )
 
-/** The aggregators whose logs are feed rounds. A proxy may replace its aggregator. */
+/** Emits the aggregators whose logs are rounds of feeds. A proxy may replace its aggregator. */
 const feedAddresses = (reads: Observable<ContractAnswer>, known: readonly PriceFeed[]): Observable<readonly Hex[]> =>
   reads.pipe(
     filter((answer) => answer.type === 'feed'),

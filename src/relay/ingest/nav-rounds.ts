@@ -24,7 +24,7 @@ export function applyFeedAnswer(state: IngestState, answer: FeedContractState, m
   return token && round ? updateRounds(state, token, addRound(token.navHistory, round), moment) : []
 }
 
-/** Applies a pre-confirmed round. Rounds of settled blocks are applied already, and other logs of an aggregator are ignored. */
+/** Applies a pre-confirmed round. Ignores rounds of settled blocks, which are applied already, and other logs of an aggregator. */
 export function applyPendingRound(state: IngestState, log: Log, moment: Moment): readonly Draft[] {
   const { settled } = state.ledger
   const match = settled === null || log.blockNumber > settled ? findFeed(state.feeds, log.address) : null
@@ -54,7 +54,7 @@ export function settleRounds(
   })
 }
 
-/** The unsealed rounds of a block. If an answer lacks them, the node may not have indexed the block yet. */
+/** Returns the unsealed rounds of a block. If a node's logs of the block lack them, it may not have indexed the block yet. */
 export function openRoundsAt(state: IngestState, block: number): readonly OpenKey[] {
   return state.feeds.flatMap((feed) => {
     const address = feed.aggregators.at(-1)?.address

@@ -8,7 +8,7 @@ import type { Token } from '../tokens/token.ts'
 import type { Moment } from './batch-moment.ts'
 import type { IngestState } from './ingest-state.ts'
 
-/** Applies one reading of the pools. Only a price, state or basis that changed is published. */
+/** Applies one reading of the pools. Publishes a quote only if its price, its state or the kind of its basis changed. */
 export function applyPoolAnswer(state: IngestState, { block, pools }: PoolsRead, moment: Moment): readonly Draft[] {
   const { poolMinDepth, pools: settings } = state.quoteSettings
   const order = settings.map(({ id }) => id)
@@ -29,7 +29,7 @@ export function applyPoolAnswer(state: IngestState, { block, pools }: PoolsRead,
   })
 }
 
-/** Publishes the quotes of a token whose basis has changed with its published NAV. */
+/** Publishes the quotes of a token whose kind of basis changed because the token's NAV was published. */
 export function requote(state: IngestState, { address, nav }: DraftOf<'nav'>, moment: Moment): readonly Draft[] {
   const token = state.tokens.get(address)
   const quotes = state.quotes.get(address)
@@ -57,7 +57,7 @@ function quoteDraft({ symbol, address }: Token, quote: QuoteFields, { time }: Mo
   return { type: 'quote', symbol, address, time, ...quote }
 }
 
-/** The newest sealed head, with its hash and time if it is settled. It dates a quote when the pool could not be read. */
+/** Returns the newest sealed block, with hash and time if it is settled. A quote is dated with it if its pool could not be read. */
 function newestHead({ head, cursor, newestSettled }: IngestState): Block {
   const number = head.sealed ?? 0
   return {

@@ -7,7 +7,7 @@ import type { PoolSetting } from '../config/pool-settings.ts'
 import type { Entry } from '../tape/tape.ts'
 import type { IngestState } from './ingest-state.ts'
 
-/** Blocks with unsettled movements that name a pool. Beyond this limit the periodic reading finds the change. */
+/** Limit of blocks whose movements to or from pools are remembered. Pools of other blocks wait for the periodic reading. */
 const BLOCKS_BOUND = 1_024
 
 type Options = {
@@ -20,9 +20,9 @@ type Options = {
 /** Derives from the published updates which pools to read: those of listed tokens whose state may have changed. */
 export class PoolsToRead {
   readonly #options: Options
-  /** The settings whose token is not on the list. Each is reported once. */
+  /** Settings whose token was not found. Each is reported once. */
   readonly #unknown = new Set<PoolSetting>()
-  /** The pool of each setting. It stays while its token is listed, because another token may take its symbol. */
+  /** Pool of each setting. It stays while its token is listed, because another token may take its symbol. */
   readonly #resolved = new Map<PoolSetting, Pool>()
   #byAccount: ReadonlyMap<Hex, readonly Pool[]> = new Map()
   readonly #byBlock = new BoundedMap<number, Set<Pool>>(BLOCKS_BOUND)
@@ -30,7 +30,7 @@ export class PoolsToRead {
   constructor(options: Options) {
     this.#options = options
     this.#findPools()
-    // Restore the unsettled movements of the previous run.
+    // Restores the unsettled movements of the previous run.
     for (const address of new Set(this.#pools.map(({ token }) => token)))
       for (const { published } of options.state.ledger.factsOf(address))
         if (published.state === 'open' && isMovement(published.draft)) this.#named(published.draft)
@@ -45,15 +45,15 @@ export class PoolsToRead {
     if (due.size > 0) poller.read(due)
   }
 
-  /** The pools that an update changes. A settled block shows whether its movements happened. */
+  /** Returns the pools that an update may change. A seal counts too, because it shows which movements happened. */
   #poolsOf(update: Update): Iterable<Pool> {
     switch (update.type) {
       case 'seal':
         return this.#byBlock.get(update.block.number) ?? []
       case 'retract': {
-        // The key names the block of the fact; `block` proves the retraction.
+        // The block in the key is the block of the fact. The field `block` is the sealed block that lacks the fact.
         const named = this.#byBlock.get(Number.parseInt(update.key, 10)) ?? []
-        // After a restart the pools that the fact named are unknown, so all pools of its token are read.
+        // After a restart it is unknown which pools the fact changed, so all pools of its token are read.
         const ofToken = this.#pools.filter(({ token }) => movementTypes.has(update.fact_type) && token === update.address)
         return [...named, ...ofToken]
       }

@@ -35,7 +35,7 @@ import {
   markHole,
 } from './token-updates.ts'
 
-/** Logs that were received and not published. */
+/** Numbers of received logs that the batch does not publish, by reason. */
 export type LogCounts = { readonly repeated: number; readonly unlisted: number; readonly unreadable: number }
 
 /** The updates and notes that a batch writes. Updates after `keepAfter` must not be evicted. */
@@ -50,14 +50,14 @@ export type Reduction = {
 
 type EventOutput = { readonly publications: readonly Publication[] } & Partial<LogCounts>
 
-/** Applies a batch to the state, and returns its updates; no clock, no I/O. A large block takes parts, each with its notes. */
+/** Applies a batch to the state, and returns its updates and notes: a large block in parts. Uses no clock and no I/O. */
 export function* reduce(state: IngestState, { events, ...times }: Batch<FoldedEvent>): Generator<Reduction, Reduction> {
   const moment = openMoment(times, state.navStaleAfterMs)
-  // A key that is open now must not be evicted before its seal or retract is written.
+  // A key that is open before this batch must not be evicted until its seal or retract is written.
   const { openSeq } = state.ledger
   state.tapeEnd = state.nextSeq - 1
   let part = openPart(state)
-  // The previous run may have had a calendar.
+  // Without a calendar no market session is known, even if the previous run had a calendar.
   if (!state.sessionAt) state.session = null
   for (const event of events) {
     const { chainTime } = state
@@ -74,7 +74,7 @@ export function* reduce(state: IngestState, { events, ...times }: Batch<FoldedEv
   return closePart(part, state, null)
 }
 
-/** Backfilled blocks are old: their time says nothing about the market session now. */
+/** Whether an event has only backfilled blocks. They are old: their time says nothing about the current market session. */
 const isBackfilled = (event: FoldedEvent): boolean => event.type === 'sealed' && event.blocks.every(({ via }) => via === 'backfill')
 
 const openPart = (state: IngestState) => ({
@@ -136,7 +136,7 @@ function* applyEvent(state: IngestState, event: FoldedEvent, moment: Moment): Ge
       const placed = sealed === null ? [] : applyFirstHead(state, sealed, moment)
       const corrections = placed.flatMap(({ address }) => correctMultipliers(state, address, moment))
       const timed = observeClaimedTime(state, claim, !isPushed, moment)
-      // A single pushed message proves no head: its block is settled soon, or a requested head confirms it.
+      // One pushed message does not prove a head: soon its block is settled, or a requested head confirms it.
       if (!isPushed) raiseHead(state, event)
       return { publications: [...corrections, ...timed] }
     }
@@ -193,7 +193,7 @@ function applyHole(state: IngestState, event: Extract<FoldedEvent, { type: 'hole
   const { from: first, to: last } = event.blocks
   const changedTokens = markHole(state, event.blocks)
   const hole = forAllTokens({ type: 'hole', blocks: { first, last }, reason: event.reason }, moment.time)
-  // Newer blocks may already be settled, as if no log were missing before them.
+  // Logs of newer blocks may have decided the multiplier of older facts. With the hole between them, they no longer do.
   const corrections = changedTokens.flatMap(({ address }) =>
     correctMultipliers(state, address, moment, ({ draft }) => draft.block.number <= last),
   )

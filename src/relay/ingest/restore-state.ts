@@ -32,9 +32,9 @@ const RestartPoint = z.object({
   block: z.int(),
   hash: Bytes32.nullable(),
   settled: z.int(),
-  /** A restart reads the tape after this number. */
+  /** Number after which a restart reads the tape. */
   seq: z.int(),
-  /** The block above which the first run began to settle. Older relays did not write it. */
+  /** Number of the block above which the first run began to settle. Older relays did not write it. */
   began: z.int().optional(),
 })
 type RestartPoint = Readonly<z.infer<typeof RestartPoint>>
@@ -43,20 +43,20 @@ const Aggregator = z.object({ address: Address, phase: z.int(), decimals: Decima
 
 export const restartPointNote = defineNote<RestartPoint>('restart-point', RestartPoint)
 export const chainTimeNote = defineNote<ChainTime>('chain-time', z.object({ number: z.int(), timestamp: z.number() }))
-/** The aggregators behind the proxy of each feed, as of the last answer. */
+/** Aggregators behind the proxy of each feed, as of the last answer of that proxy. */
 export const feedsNote = defineNote<readonly PriceFeed[]>(
   'feeds',
   z.array(z.object({ token: z.string(), proxy: Address, aggregators: z.array(Aggregator) })),
 )
 
-/** Updates per page. The event loop runs other work between two pages. */
+/** Number of updates that a restart reads at once. Other work of the event loop runs between two readings. */
 const RESTORE_PAGE = 1_000
 
 export type StateSettings = {
   readonly navStaleAfterMs: number
   readonly feeds: readonly FeedSetting[]
   readonly quotes: QuoteSettings
-  /** Whether a registry says which feeds are frozen. */
+  /** Whether a registry contract says which feeds are frozen. */
   readonly hasRegistry: boolean
   readonly sessionAt: IngestState['sessionAt']
 }
@@ -106,7 +106,7 @@ export async function restoreState(tape: Tape, settings: StateSettings): Promise
   }
 }
 
-/** Keeps the quotes of pools whose settings have not changed since. */
+/** Restores the quotes of pools whose settings have not changed since the previous run. */
 function restoreQuotes(
   tape: Tape,
   { pools }: QuoteSettings,
@@ -142,7 +142,7 @@ async function restoreLedger(tape: Tape, restartPoint: RestartPoint | undefined)
   return ledger
 }
 
-/** A pre-confirmed key is open until a seal lists it or a retract names it. */
+/** Applies an update to the ledger. A pre-confirmed key is open until a seal lists it or a retract names it. */
 function restoreEntry(ledger: Ledger, { update, seq }: Entry): void {
   if (update.type === 'retract') return ledger.retract(update.block.number, update.key)
   if (update.type === 'seal' && update.block.hash !== null)

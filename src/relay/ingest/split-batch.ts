@@ -1,18 +1,18 @@
 import { chunk } from '../../lib/turns.ts'
 import type { Batch, FoldedEvent, IngestEvent } from './fold-batch.ts'
 
-/** Logs that one turn of the event loop decodes and folds. A log of a later turn that explains an earlier one amends it. */
+/** Limit of logs that one turn of the event loop decodes and folds. A log that explains a log of an earlier turn amends it. */
 const FOLDED_PER_TURN = 2_500
-/** Logs that one turn publishes and writes, which takes ten times as long as folding them. */
+/** Limit of logs that one turn of the event loop publishes and writes. For each log, that takes ten times as long as folding it. */
 const PUBLISHED_PER_TURN = 500
 
-/** Splits received logs between transactions, unless one transaction alone is too long. */
+/** Splits received logs between transactions. A transaction is split only if it alone exceeds the limit. */
 export const splitReceived = (batch: Batch<IngestEvent>): readonly Batch<IngestEvent>[] =>
   split(batch, FOLDED_PER_TURN, (event) =>
     event.type === 'logs' ? chunkTransactions(event.logs).map((logs) => ({ ...event, logs })) : [event],
   )
 
-/** Splits folded logs anywhere. A sealed block stays whole: its settling takes the turns that it needs. */
+/** Splits folded logs anywhere. A sealed block stays whole, because settling it takes several turns by itself. */
 export const splitFolded = (batch: Batch<FoldedEvent>): readonly Batch<FoldedEvent>[] =>
   split(batch, PUBLISHED_PER_TURN, (event) =>
     event.type === 'pendingLogs'
@@ -24,7 +24,7 @@ export const splitFolded = (batch: Batch<FoldedEvent>): readonly Batch<FoldedEve
       : [event],
   )
 
-/** Batches of at most `bound` logs each, in the same order. */
+/** Splits a batch into batches of at most `bound` logs, in order. An event that `partsOf` does not split stays whole. */
 function split<Event extends IngestEvent | FoldedEvent>(
   batch: Batch<Event>,
   bound: number,

@@ -21,7 +21,7 @@ type StandbyInputs = {
   readonly warn: (kind: string, detail: unknown) => void
 }
 
-/** Follows the chain while another process writes the tape. The leader receives its logs, and this process its chain events. */
+/** Follows the chain while another process writes the tape. Reports its events in this process, and its logs to the leader. */
 export function openStandby(inputs: StandbyInputs): Observable<ChainEvent> {
   const { config, sourceSettings, endpoints, tape, onChainEvent, peers, clock, warn } = inputs
   if (config.chain.upstreamRpcUrl.length === 0) return EMPTY
@@ -40,7 +40,7 @@ export const whileLeading = <Published>(
 ): Observable<unknown> =>
   leadership.pipe(switchMap((isLeading) => (isLeading ? from(openIngest()).pipe(mergeAll(), endWithoutLead) : standby)))
 
-/** The lead may end while the ingest still writes. */
+/** Ends without an error if this process no longer leads: the ingest may still be writing at that moment. */
 const endWithoutLead = <Value>(values: Observable<Value>): Observable<Value> =>
   values.pipe(catchError((failure: unknown) => (failure instanceof NotLeadingError ? EMPTY : throwError(() => failure))))
 

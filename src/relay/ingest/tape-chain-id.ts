@@ -9,7 +9,7 @@ type TapeChainInputs = {
     readonly chain: Pick<Config['chain'], 'chainId' | 'upstreamRpcUrl'>
     readonly tape: Pick<Config['tape'], 'dataDir' | 'natsUrl' | 'natsStream'>
   }
-  /** Called when the upstream and the tape are of different chains, and no setting says which is right. */
+  /** Called when the tape turns out to be of another chain than this process or its upstream. */
   readonly onFailure: (failure: unknown) => void
 }
 
@@ -21,7 +21,7 @@ export function openTapeChainId(tape: Pick<Tape, 'note' | 'follow'>, { config, o
   const tapeChainId = tape.note(chainIdNote)
   if (tapeChainId === undefined) {
     const chain = new ChainIdentity(givenId, 'CHAIN_ID')
-    // Another process may be the first to know it.
+    // Another process may be the first that learns the chain and writes it to the tape.
     const unfollow = tape.follow((_, notes) => {
       const id = notes.note(chainIdNote)
       if (id === undefined) return

@@ -24,10 +24,10 @@ import { multiplierDraft } from '../tokens/token-drafts.ts'
 import type { Moment } from './batch-moment.ts'
 import type { IngestState } from './ingest-state.ts'
 
-/** When the chain was silent for this long, a list may know blocks that the relay does not. */
+/** Time without a log, head or block after which a list may reflect blocks that the relay has not received. */
 const UNSEEN_CHAIN_MS = 10_000
 
-/** Compares a list or a part of it with the tokens. The last part also changes the tokens that no part names. */
+/** Compares a list or a part of it with the known tokens. The last part also changes the tokens that no part contains. */
 export function applyList(state: IngestState, list: ListReading, moment: Moment): readonly Draft[] {
   if (!list.tokens) return applyChanges(state, refreshNavs(state.tokens, moment, list.unread))
   const { tokens, partial, more } = list
@@ -37,14 +37,14 @@ export function applyList(state: IngestState, list: ListReading, moment: Moment)
   const all = list.all ?? addressesOf(state.tokens, tokens)
   const changes = partial ? diffPartialList(state.tokens, tokens, timing) : diffFullList(state.tokens, tokens, timing, all)
   const drafts = applyChanges(state, changes)
-  // Tokens that the list omits but that still count as listed are last in the order.
+  // Tokens that the list omits, but that still count as listed, are last in the order.
   const order = partial && all.missing.length > 0 ? [...all.order, ...all.missing] : all.order
   state.listReadAt = moment.at
   if (!state.listOrder || !isSameList(state.listOrder, order)) state.listOrder = order
   return drafts.concat(applyChanges(state, refreshNavs(state.tokens, moment, all.missing)))
 }
 
-/** Lists these tokens: the relay receives their logs from now on. */
+/** Marks these tokens as listed, because the relay receives their logs from now on. */
 export const applySubscribed = (state: IngestState, addresses: readonly Hex[], moment: Moment): readonly Draft[] =>
   applyChanges(state, markListed(state.tokens, addresses, moment))
 
@@ -65,11 +65,11 @@ export function applyFrozen(
   return !token || token.frozen === frozen ? [] : setTokenWithNav(state, { ...token, frozen }, moment)
 }
 
-/** Rolls the tokens back to before this block. Its published facts stand until its blocks are settled again. */
+/** Moves reported values of replaced blocks to the last common block. Published facts stay until their blocks are settled again. */
 export const applyReorg = (state: IngestState, from: number, moment: Moment): readonly Draft[] =>
   [...state.tokens.values()].flatMap((token) => applyReport(state, token, rollBackReports(token, from, moment)).drafts)
 
-/** Dates the lists that were read so far at the first head. Returns the tokens whose multiplier history that changes. */
+/** Gives earlier values of the list the position of the first head. Returns the tokens whose multiplier history changes. */
 export function applyFirstHead(state: IngestState, head: number, moment: Moment): readonly Token[] {
   if (state.position !== UNKNOWN_POSITION) return []
   const block = Math.max(head, state.head.sealed ?? 0, state.head.pending ?? 0)
@@ -82,7 +82,7 @@ const applyReport = (state: IngestState, token: Token, { after, drafts }: TokenR
   isMultiplierChanged: setToken(state, after),
 })
 
-/** Applies a pre-confirmed log. Returns whether it changes the multiplier history. */
+/** Applies a pre-confirmed log to its token. Returns whether it changes the multiplier history. */
 export function applyPendingLog(state: IngestState, tokenLog: TokenLog, moment: Moment): boolean {
   const token = state.tokens.get(tokenLog.log.address)
   return token !== undefined && setToken(state, applyLog(token, tokenLog, state.chainTime?.timestamp ?? null, moment))
@@ -105,13 +105,13 @@ export function advancePosition(state: IngestState, block: number, logIndex: num
   if (block > position.block || (block === position.block && logIndex > position.logIndex)) state.position = { block, logIndex }
 }
 
-/** Records that changes in these blocks are unknown. Returns the tokens whose multiplier history that changes. */
+/** Records that changes in these blocks are unknown. Returns the tokens whose multiplier history changes. */
 export const markHole = (state: IngestState, blocks: { readonly from: number; readonly to: number }): readonly Token[] =>
   [...state.tokens.values()].filter((token) =>
     setToken(state, { ...token, multiplierHistory: addHole(token.multiplierHistory, blocks) }),
   )
 
-/** Applies the schedules of a token that are due at this time, in seconds. No log reports that a schedule takes effect. */
+/** Applies the schedules of a token that are due at `time`, in seconds. No log reports that a schedule takes effect. */
 export function applyDueSchedules(state: IngestState, address: Hex, time: number, moment: Moment): TokenStep {
   const token = state.tokens.get(address)
   const schedules = token ? pendingSchedules(token.multiplierHistory) : []
@@ -128,12 +128,12 @@ function applySchedule(state: IngestState, address: Hex, schedule: MultiplierCha
   // If a log published the schedule, its effect is published even for a token that is not listed.
   if (token.state !== 'listed' && schedule.key === null) return []
   const { to, effectiveAt } = schedule
-  // Another multiplier may be in force already.
+  // If another multiplier is in effect already, the schedule does not change it.
   const from = token.multiplier === after.multiplier ? schedule.from : token.multiplier
   return [{ ...multiplierDraft(after, moment, { from, effectiveAt, source: 'clock' }), multiplier: to }]
 }
 
-/** The current value that updates of this type carry: multiplier, paused features or record. */
+/** Returns the current value of the field that updates of this type change: multiplier, paused features or record. */
 export function currentValue({ tokens }: IngestState, address: Hex, type: UpdateType): DraftOf<'retract'>['restored'] {
   const token = tokens.get(address)
   if (!token) return null
@@ -147,14 +147,14 @@ function applyChanges(state: IngestState, { drafts, tokens }: TokenChanges): rea
   return drafts
 }
 
-/** Sets a token whose NAV may have changed. Only a listed token publishes it. */
+/** Stores a token whose NAV may have changed. The NAV is published only if the token is listed. */
 export function setTokenWithNav(state: IngestState, token: Token, moment: Moment): readonly Draft[] {
   if (token.state === 'listed') return applyChanges(state, updateNav(token, moment))
   setToken(state, token)
   return []
 }
 
-/** Returns whether the multiplier history changed. */
+/** Stores a token. Returns whether its multiplier history changed. */
 function setToken(state: IngestState, token: Token): boolean {
   const before = state.tokens.get(token.address)
   if (before && isSameToken(before, token)) return false
@@ -174,7 +174,7 @@ export function trackToken({ scheduled, changedByLogs }: Pick<IngestState, 'sche
   else changedByLogs.delete(address)
 }
 
-/** Two versions of a token share most fields by identity, so only few need a deep comparison. */
+/** Compares two versions of a token. They share most fields by identity, so only few fields need a deep comparison. */
 function isSameToken(a: Token, b: Token): boolean {
   if (a === b) return true
   const names = Object.keys({ ...a, ...b }) as (keyof Token)[]

@@ -8,7 +8,7 @@ import type { Entry } from './tape.ts'
 import { SCHEMA_VERSION } from './tape-database.ts'
 import { channelOf, entryOf } from './tape-row.ts'
 
-/** An epoch is part of every position, and positions are short. */
+/** Limit of an epoch's name. It is part of every position, and positions should be short. */
 const EPOCH_BOUND_CHARS = 32
 
 const Seq = z.int().min(0).max(SEQ_BOUND)
@@ -19,19 +19,19 @@ const Header = z.object({
     .max(EPOCH_BOUND_CHARS)
     .regex(/^[0-9a-z]+$/),
   epochBeganAt: z.number(),
-  /** The end of the tape before this batch. A reader whose tape has another end has missed a batch. */
+  /** Number of the last update before this batch. A process whose tape ends at another number has missed a batch. */
   after: Seq,
-  /** The number of the first update. The others follow without a hole. */
+  /** Number of the first update in this batch. Each further update has the next number. */
   first: Seq,
   count: z.int().min(0),
   notes: z.record(z.string(), z.unknown()),
   keepAfter: z.number().nullable(),
-  /** The last number of each token and type. Only a checkpoint has them, and then `notes` are all notes of the tape. */
+  /** Last number of each token and type; null unless the batch is a checkpoint, whose `notes` are all notes of the tape. */
   lastSeqs: z
     .array(z.tuple([z.string().regex(/^\S+ \w+$/), Seq]).readonly())
     .readonly()
     .nullable(),
-  /** The leader stops after this batch, so another ingester can take over at once. */
+  /** Whether the leader stops after this batch. If so, another ingester can lead at once. */
   resigns: z.boolean(),
 })
 const Versioned = Header.pick({ version: true })
@@ -54,28 +54,28 @@ export const batchMessageOf = (
   ...{ lastSeqs: null, resigns: false },
 })
 
-/** One line of JSON, then one line for each update. The version is that of the tape's file, which holds the same notes. */
+/** Encodes a batch as one line of JSON, then one line for each update. The version is that of the tape's file. */
 export function encodeBatch({ texts, ...rest }: BatchMessage): Uint8Array {
   return Buffer.from([JSON.stringify({ version: SCHEMA_VERSION, ...rest, count: texts.length }), ...texts].join('\n'))
 }
 
-/** Null for bytes that are no batch of this version. The texts of its updates and the values of its notes are not checked. */
+/** Returns null for bytes that are no batch of this version. Does not check the texts of updates and the values of notes. */
 export function decodeBatch(bytes: Uint8Array): BatchMessage | null {
   const [head, texts] = splitHead(bytes)
   const header = Header.safeParse(parseJson(head))
   if (!header.success || header.data.version !== SCHEMA_VERSION) return null
   const { version: _, count, ...batch } = header.data
-  // One line too many is enough to refuse the batch.
+  // Splits off one line more than expected, which is enough to refuse the batch.
   const lines = texts === null ? [] : texts.split('\n', count + 1)
   return lines.length === count ? { ...batch, texts: lines } : null
 }
 
 export type ReadableBatch = { readonly batch: BatchMessage; readonly entries: readonly Entry[] }
 
-/** `otherVersion` is the version of a batch that only another version of stocktape can read; null for all other bytes. */
+/** `otherVersion`: schema version of a message that another version of stocktape wrote; null for other unreadable messages. */
 type UnreadableMessage = { readonly batch: null; readonly otherVersion: number | null }
 
-/** Checks all of a message: anybody who reaches NATS may have written it, and the tape's file keeps what it takes over. */
+/** Reads and checks a message of the stream: anybody who can reach NATS may have written it, and the tape's file stores it. */
 export function readMessage(bytes: Uint8Array): ReadableBatch | UnreadableMessage {
   try {
     const batch = decodeBatch(bytes)
@@ -84,12 +84,12 @@ export function readMessage(bytes: Uint8Array): ReadableBatch | UnreadableMessag
     const { version = SCHEMA_VERSION } = Versioned.safeParse(parseJson(splitHead(bytes)[0])).data ?? {}
     return { batch: null, otherVersion: version === SCHEMA_VERSION ? null : version }
   } catch {
-    // Values that are nested too deep overflow the stack.
+    // A value that is nested too deep overflows the stack.
     return { batch: null, otherVersion: null }
   }
 }
 
-/** Null if an update or a number is wrong. */
+/** Returns the updates of a batch with their numbers; null if an update or a number is wrong. */
 function entriesOf({ epoch, after, first, texts, lastSeqs }: BatchMessage): readonly Entry[] | null {
   if (lastSeqs?.some(([, seq]) => seq > after)) return null
   if (texts.length === 0) return []

@@ -1,18 +1,18 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { resultCodeOf, TAPE_COLUMNS, tableColumns } from './tape-database.ts'
 
-/** Limits of the updates in memory. Beyond them the process ends, and a restart reads the rest from the chain. */
+/** Limits of the text and number of updates in memory. Beyond them the process ends, and a restart reads the chain again. */
 const [TEXT_BOUND_CHARS, COUNT_BOUND] = [33_554_432, 65_536]
 const RETRY_MS = 5_000
 
-/** The primary result codes of SQLite that mean the disk. Any other failure is a bug. */
+/** Primary result codes of SQLite for a disk that is read-only, fails, is full or cannot be opened. Any other failure is a bug. */
 const diskCodes: ReadonlySet<number> = new Set([8, 10, 13, 14])
-/** A failed flush of the file, and of its folder. */
+/** Extended result codes of SQLite for a failed flush of the file or of its folder. */
 const flushCodes: ReadonlySet<number> = new Set([1_034, 1_290])
 
 export type DiskFailure = {
   readonly message: string
-  /** The disk did not flush. No later success proves that earlier writes are on it. */
+  /** Whether the disk failed to flush. Then no later success proves that earlier writes are on the disk. */
   readonly isUnflushed: boolean
 }
 
@@ -37,7 +37,7 @@ export class DiskFailureOverlay {
     database.exec('PRAGMA temp_store = MEMORY')
   }
 
-  /** The reason to write to memory; null while the tape is written to the file. */
+  /** The failure because of which the tape is written to memory; null while it is written to the file. */
   get failure(): DiskFailure | null {
     return this.#failure
   }
@@ -66,7 +66,7 @@ export class DiskFailureOverlay {
     this.#database.exec(openSql)
   }
 
-  /** Writes the tables to the file. If the disk still fails, it throws and they stay in memory. */
+  /** Writes the tables in memory to the file. If the disk still fails, it throws, and the tables stay in memory. */
   moveToFile(): void {
     this.#triedAt = this.#now()
     try {

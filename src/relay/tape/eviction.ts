@@ -4,20 +4,20 @@ import { prepareRows } from './tape-row.ts'
 export type EvictionBounds = {
   readonly tapeRetentionMs: number
   readonly tapeMaxMessages: number
-  /** Updates above `tapeMaxMessages` that may be kept for open keys. */
+  /** Number of updates above `tapeMaxMessages` that the tape may keep because of open keys. */
   readonly openGrowth?: number
-  /** Steady time: a wall clock that is set wrongly must not evict the tape. */
+  /** Returns steady time in ms. A wall clock that is set wrongly must not evict updates. */
   readonly now: () => number
 }
 
-/** One append evicts at most this many updates more than it adds, so that no batch waits for a clean-up. */
+/** Each pass of eviction deletes at most this many updates more than the append adds, so that no batch waits long. */
 const EVICTION_BOUND = 1_000
-/** Eviction by count begins at this many updates too many, or at this part of the limit if that is less. */
+/** Eviction by count begins above an excess of `STEP` updates, or of `STEP_PART` of the limit if that is less. */
 const [STEP, STEP_PART] = [256, 0.01]
-/** The default of `openGrowth`: the number of keys that the ingest keeps. */
+/** Default of `openGrowth`. It equals the limit of keys in the ledger. */
 const OPEN_GROWTH = 262_144
 
-/** `clearedUpTo`: eviction by count finds no update up to this number. */
+/** `clearedUpTo`: number up to which the tape has no update left that eviction by count may delete. */
 type EvictionState = { readonly count: number; readonly oldest: number; readonly clearedUpTo: number }
 
 type EvictionResult = { readonly evicted: readonly number[]; readonly state: EvictionState }
@@ -26,14 +26,14 @@ export class Eviction {
   readonly #bounds: EvictionBounds
   readonly #statements: ReturnType<typeof prepareStatements>
   #state: EvictionState
-  /** No kept update is older than this; null if unknown. */
+  /** Time before which the tape has no update; null if unknown. */
   #oldestTime: number | null = null
 
   constructor(database: DatabaseSync, bounds: EvictionBounds, meta: ReadonlyMap<string, string>) {
     this.#bounds = bounds
     this.#statements = prepareStatements(database)
     const oldest = Number(meta.get('oldest') ?? 0)
-    // Every eviction saves the count, so each later row is one more.
+    // Every eviction saves the count, so each row above `counted` is one update more.
     const later = database.prepare('SELECT count(*) AS count FROM tape WHERE seq > ?').get(Number(meta.get('counted') ?? 0))
     this.#state = { count: Number(meta.get('count') ?? 0) + Number(later?.count ?? 0), oldest, clearedUpTo: oldest }
   }
@@ -46,7 +46,7 @@ export class Eviction {
     return this.#state.oldest
   }
 
-  /** Evicts inside the transaction that adds updates up to `end`: by age, then, among evictable updates, by count. */
+  /** Evicts in the transaction that adds updates up to `end`: first by age, then, among evictable updates, by count. */
   run({ added, end, keepAfter }: { readonly added: number; readonly end: number; readonly keepAfter: number }): EvictionResult {
     const { tapeMaxMessages, openGrowth = OPEN_GROWTH, tapeRetentionMs, now } = this.#bounds
     const step = Math.min(STEP, tapeMaxMessages * STEP_PART)
@@ -64,14 +64,14 @@ export class Eviction {
       const wanted = Math.min(excess, limit)
       const seqs = this.#evictByCount(clearedUpTo, last, wanted)
       clearedUpTo = seqs.length < wanted ? last : (seqs.at(-1) ?? last)
-      // Spread into one `push`, the numbers that one append may evict overflow the stack.
+      // A single `push` with all these numbers as arguments could overflow the stack.
       for (const seq of seqs) evicted.push(seq)
     }
     for (const seq of evicted) oldest = Math.max(oldest, seq)
     return { evicted, state: { count: count - evicted.length, oldest, clearedUpTo: Math.max(clearedUpTo, oldest) } }
   }
 
-  /** The tape only grows while the disk fails, because nothing can be deleted from its file. */
+  /** Counts updates that are added while the disk fails. Nothing is evicted, because nothing can be deleted from the file. */
   grow(added: number): EvictionResult {
     return { evicted: [], state: { ...this.#state, count: this.#state.count + added } }
   }

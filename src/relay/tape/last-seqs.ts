@@ -2,22 +2,23 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { Draft, Update } from '../../protocol/updates.ts'
 import { channelOf, prepareRows, type TapeRow } from './tape-row.ts'
 
-/** Updates between two saves. Opening the tape reads the updates after the last save. */
+/** Number of updates between two saves. Opening the tape reads all updates after the last save. */
 const SAVE_INTERVAL = 4_096
 const ALL_TOKENS = '*'
 
-/** The last numbers by channel: the address and the type, with a space between. */
+/** Number of the last update in each channel. The name of a channel is its address, a space and its type. */
 export type ChannelSeqs = readonly (readonly [channel: string, seq: number])[]
 
-/** The last number of each token and type, which makes `prev`. It outlives the updates themselves. */
+/** Number of the last update of each token and type, which the next update has as `prev`. Kept even if that update is evicted. */
 export class LastSeqs {
   readonly #seqs = new SeqMap()
   readonly #pending = new SeqMap()
   /** Numbers that changed since the last save. */
   readonly #unsaved = new SeqMap()
   readonly #statements: ReturnType<typeof prepareStatements>
-  /** The end of the tape at the last save, and at the save in the open transaction. */
+  /** End of the tape at the last committed save. */
   #saved: number
+  /** End of the tape at a save in the open transaction; null without one. */
   #savedNext: number | null = null
 
   constructor(database: DatabaseSync, saved: number) {
@@ -30,7 +31,7 @@ export class LastSeqs {
     }
   }
 
-  /** Begins to number a batch. The returned function takes a draft and its number, and returns the number before it. */
+  /** Begins to number a batch. The returned function records a draft's number, and returns the previous one of its channel. */
   openNumbering(): (draft: Draft, seq: number) => number | undefined {
     const given = new SeqMap()
     return ({ address: token, type }, seq) => {
@@ -45,7 +46,7 @@ export class LastSeqs {
     this.#pending.set(address ?? ALL_TOKENS, type, seq)
   }
 
-  /** Takes over the last numbers of another tape if they are higher. */
+  /** Takes over the last numbers of a checkpoint if they are higher. */
   addAll(seqs: ChannelSeqs): void {
     for (const [channel, seq] of seqs) {
       const [address = '', type = ''] = channel.split(' ')
@@ -57,14 +58,14 @@ export class LastSeqs {
     return Array.from(this.#seqs, ([address, type, seq]) => [`${address} ${type}`, seq])
   }
 
-  /** Whether a tape with this end needs a save. No update after `oldest` is evicted. */
+  /** Whether a save is due for a tape with this end. `oldest` is the highest evicted number: it must not be above the last save. */
   isSaveDue(end: number, oldest: number): boolean {
     return end - this.#saved >= SAVE_INTERVAL || oldest > this.#saved
   }
 
-  /** Writes all changed numbers inside the transaction after which the tape ends at `end`. */
+  /** Writes all changed numbers in the transaction after which the tape ends at `end`. */
   save(end: number): void {
-    // If a channel is in both, the pending number is newer.
+    // Pending numbers are written last, because they are newer.
     for (const changed of [this.#unsaved, this.#pending])
       for (const [address, type, seq] of changed) this.#statements.write.run(address, type, seq)
     this.#statements.writeEnd.run(String(end))
@@ -91,7 +92,7 @@ export class LastSeqs {
   }
 }
 
-/** A number for each token and type. A map for each type needs no joined keys, and stays so small that growing does not block. */
+/** A number for each token and type, in one map for each type: no keys need to be joined, and a small map grows without delay. */
 class SeqMap {
   readonly #byType = new Map<string, Map<string, number>>()
 

@@ -10,16 +10,16 @@ export type Note<Value> = { readonly name: string; readonly read: (stored: unkno
 
 export type NoteFamily<Value> = { readonly prefix: string; readonly at: (key: string) => Note<Value> }
 
-/** The schemas of the notes that this process may read, by name; those of a family by its prefix. */
+/** Schemas of the notes that this process may read, by the name of the note or by the prefix of its family. */
 const schemas = new Map<string, z.ZodType>()
 
-/** The schema version vouches for the shape of a stored note: an older tape is refused when it is opened. */
+/** Defines a note. Reading does not check the stored value: a tape of another schema version is refused when it is opened. */
 export function defineNote<Value>(name: string, schema?: z.ZodType<Value>): Note<Value> {
   if (schema) schemas.set(name, schema)
   return { name, read: (stored) => stored as Value }
 }
 
-/** A prefix ends with a slash, and has no other. */
+/** Defines all notes whose names begin with a prefix. The prefix ends with a slash, and contains no other. */
 export function defineNotes<Value>(prefix: string, schema?: z.ZodType<Value>): NoteFamily<Value> {
   if (schema) schemas.set(prefix, schema)
   return { prefix, at: (key) => defineNote(prefix + key) }
@@ -36,7 +36,7 @@ export interface NoteReader {
   notes<Value>(family: NoteFamily<Value>): ReadonlyMap<string, Value>
 }
 
-/** Small values kept beside the tape, by name. In the notes of a batch, null removes a note. */
+/** Small values that are stored beside the tape, by name. In the notes of a batch, null removes a note. */
 export class Notes implements NoteReader {
   readonly #values: Map<string, unknown>
 
@@ -80,12 +80,12 @@ export class Notes implements NoteReader {
   }
 }
 
-/** The time of a sealed block, in seconds. */
+/** A sealed block and its time, in seconds. */
 export type SealedBlockTime = { readonly number: number; readonly timestamp: number }
 
 export type SourceStatusNote = { readonly source: SourceName; readonly reason: SourceReason; readonly started_at: string }
 
-// Ingest writes these notes and the edge reads them. Every other note is declared beside the code that owns it.
+// The ingest writes the following notes, and the edge reads them. Any other note is declared beside the code that owns it.
 
 export const headNote = defineNote<Head>('head', Head)
 export const statusNote = defineNote<SourceStatusNote>(
@@ -93,9 +93,9 @@ export const statusNote = defineNote<SourceStatusNote>(
   z.object({ source: SourceName, reason: SourceReason, started_at: z.string() }),
 )
 export const newestSettledNote = defineNote<SealedBlockTime>('newest-settled', z.object({ number: z.int(), timestamp: z.number() }))
-/** Steady time in ms at which the relay last read the token list. Each poll of the list writes it. */
+/** Steady time in ms at which the relay last read the whole token list. Each successful poll of the list writes this note. */
 export const listReadNote = defineNote<number>('list-read', Milliseconds)
-/** The addresses of the token list, in its order. A poll writes it only if the order changed. */
+/** Addresses of the token list, in its order. A poll writes this note only if the order has changed. */
 export const listOrderNote = defineNote<readonly Hex[]>('list-order', z.array(Address))
 export const tokenNotes = defineNotes<Token>('token/', StoredToken)
 export const quoteNotes = defineNotes<TokenQuotes>('quote/', z.array(z.object(quoteFields)))

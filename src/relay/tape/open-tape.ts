@@ -15,7 +15,7 @@ type TapeInputs = Required<Pick<StoredTapeOptions, 'now' | 'wallTime' | 'random'
   readonly onFailure: (failure: unknown) => void
 }
 
-/** `leadership` and `peers` are null for a tape that no other process shares. */
+/** `leadership` is null for a tape that no other process shares. `peers` is null for an edge too. */
 export type RelayTape = {
   readonly tape: StoredTape
   /** Whether this process writes the tape: now, and at every change. */
@@ -24,10 +24,10 @@ export type RelayTape = {
   readonly isCut: () => boolean
 }
 
-/** The topic of the pre-confirmed logs that ingesters send each other. */
+/** Topic in NATS of the pre-confirmed logs that ingesters send each other. */
 const PEER_LOGS = 'pending'
 
-/** Opens the tape in a file, or with NATS_URL in a stream. Only a stream loads the NATS library. */
+/** Opens the tape in a file or, if NATS_URL is set, in a stream of NATS. Only the latter loads the NATS library. */
 export async function openTape({ config, metrics, onReset, onFailure, uptime, clock, ...ports }: TapeInputs): Promise<RelayTape> {
   const { natsUrl } = config.tape
   const onCommit = (seconds: number) => metrics.tapeCommitSeconds.observe(seconds)

@@ -4,7 +4,7 @@ import { type Hex, readHex } from '../../lib/hex.ts'
 import { parseShallowJson } from '../../lib/json.ts'
 import type { ChainEvent } from '../chain/source/source.ts'
 
-/** A new leader also publishes the logs of this time, up to this number: the last leader may have stopped before it did. */
+/** Limits of age and number of the logs that a new leader publishes first: the last leader may have stopped before it did. */
 const [RECENT_MS, RECENT_LOGS_BOUND] = [5_000, 10_000]
 
 /** Carries messages between the ingesters that share a tape. A message without a receiver is lost. */
@@ -28,7 +28,7 @@ export class PeerLogs {
     this.#clock = clock
   }
 
-  /** Sends the logs of an event to the leader, and keeps them in case this process leads next. */
+  /** Sends the logs of an event to the leader. Keeps recent logs, because this process may lead next. */
   share(event: ChainEvent): void {
     if (event.type !== 'logs') return
     this.#recent.push(event)
@@ -37,14 +37,14 @@ export class PeerLogs {
     this.#send(event)
   }
 
-  /** Halves logs that are too long for one message. The leader reads a single log that is too long when its block is sealed. */
+  /** Splits logs that are too long for one message. The leader reads a single log that is too long when its block is sealed. */
   #send({ logs, via }: Pick<PeerEvent, 'logs' | 'via'>): void {
     if (this.#channel.send(Buffer.from(JSON.stringify({ logs, via }))) || logs.length <= 1) return
     const middle = Math.ceil(logs.length / 2)
     for (const half of [logs.slice(0, middle), logs.slice(middle)]) this.#send({ logs: half, via })
   }
 
-  /** For a leader: the recent logs of this process, and then the logs that others send. */
+  /** Logs that a leader publishes: first the recent logs of this process, then those that other ingesters send. */
   get logs(): Observable<PeerEvent> {
     this.#forgetOld()
     const recent = this.#recent.splice(0)

@@ -1,19 +1,19 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { parseUpdate } from './tape-row.ts'
 
-/** A clock that gives a greater number is wrong: numbers stay below 2^53. */
+/** Limit of a number that is derived from the clock: a clock that gives more is wrong, and numbers must stay below 2^53. */
 const CLOCK_SEQ_BOUND = 2 ** 52
-/** A greater number leaves too little room for later ones below 2^53. */
+/** Limit of the numbers that another process may give: beyond it, too few numbers are left below 2^53. */
 export const SEQ_BOUND = 2 ** 53 - 2 ** 50
-/** A store loses fewer numbers than this: those in memory while the disk fails, and those in an unflushed log. */
+/** Limit of the numbers that a crash can lose: those in memory while the disk fails, and those in an unflushed log. */
 export const LOST_BOUND = 131_072
-/** A smaller difference between the two times of an update is no step of the clock. */
+/** Least difference between the stored time and the wall time of an update that counts as a step of the clock. */
 const STEP_MS = 1_000
 
-/** A run of the relay. `previous_end` is the last number before it that the store knows. */
+/** A run of the process that writes the tape. `previous_end` is the last number that the tape had before the run. */
 type Run = { readonly first: number; readonly previous_end: number }
 
-/** The runs that wrote the tape. Each begins at the microseconds since the epoch began, so no lost number is given again. */
+/** The runs that wrote the tape. Each begins at the microseconds since the epoch began, so that no lost number is given again. */
 export class Runs {
   readonly #database: DatabaseSync
   #runs: readonly Run[]
@@ -25,7 +25,7 @@ export class Runs {
 
   /** Begins a run inside a transaction. `end` is the last number on the tape. */
   begin(first: number, oldest: number, end: number): void {
-    // A run that wrote nothing, or whose numbers are evicted, explains no lost number.
+    // Forgets each run that wrote nothing or began before an evicted update, because it explains no lost number.
     this.#database.prepare('DELETE FROM runs WHERE first > ? OR first <= ?').run(end, oldest)
     this.#database.prepare('INSERT INTO runs (first, previous_end) VALUES (?, ?)').run(first, end)
     this.#runs = this.#read()
@@ -49,7 +49,7 @@ export class Runs {
   }
 }
 
-/** The first number of a run that begins now: by the clock, or beyond all lost numbers if the clock was set back. */
+/** Returns the first number of a run that begins now: the clock's or, if that may be given already, one beyond all lost numbers. */
 export function firstSeqOfRun(end: number, sinceEpochMs: number, isFirst: boolean): number {
   const microseconds = Math.floor(sinceEpochMs * 1_000)
   const least = end + 1 + (isFirst ? 0 : LOST_BOUND)
@@ -57,8 +57,8 @@ export function firstSeqOfRun(end: number, sinceEpochMs: number, isFirst: boolea
 }
 
 /**
- * Stored times omit the steps of the wall clock during a run. If the clock was set forward to the right time, they are too old,
- * and the next run would evict them. This adds the step that the last update shows. If it was set back, they are kept longer.
+ * Stored times omit the steps of the wall clock during a run. After a step forward they are too old for the next run, which would
+ * evict their updates too early, so this function adds the step that the last update shows. After a step back it adds nothing.
  */
 export function addClockSteps(database: DatabaseSync): void {
   const last = database.prepare('SELECT time, text FROM tape ORDER BY seq DESC LIMIT 1').get()

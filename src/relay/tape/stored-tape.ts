@@ -29,18 +29,18 @@ const UNWRITABLE = 'the tape cannot be written: updates are kept in memory until
 const UNFLUSHED = 'the tape cannot be flushed to the disk: updates are kept in memory until a restart; repair the disk first'
 const WRITABLE_AGAIN = 'the tape is on the disk again, with all updates that were kept in memory'
 
-/** A new file that continues another tape begins after `end` of this epoch. */
+/** Place at which a new file continues another tape: after the number `end` of this epoch. */
 export type TapeOrigin = { readonly epoch: string; readonly epochBeganAt: number; readonly end: number }
 
 export type StoredTapeOptions = EvictionBounds & {
   /** A folder, or `:memory:` for a tape that is gone when it closes. */
   readonly dataDir: string
   readonly random: () => number
-  /** The clock of the updates' times; by default `now`. */
+  /** Clock of the times in updates; by default `now`. */
   readonly wallTime?: () => number
   readonly warn?: (kind: string, detail: unknown) => void
   readonly onCommit?: (seconds: number) => void
-  /** The beginning of a tape in a new file; by default 0 of a new epoch. */
+  /** Place after which the tape in a new file begins; by default, the number 0 of a new epoch. */
   readonly origin?: TapeOrigin | null
 }
 
@@ -75,9 +75,9 @@ export abstract class StoredTape implements SearchableTape {
   readonly #options: StoredTapeOptions
   #end: number
   #next: number
-  /** The sum of the wall clock's steps since the start. */
+  /** Returns the sum of the wall clock's steps since the start. */
   readonly #clockStepsMs: () => number
-  /** The latest stored time, without the steps of the wall clock. Later rows get at least this time. */
+  /** Stored time of the last update, without the steps of the wall clock. A later update gets at least this time. */
   #time: number
 
   constructor(database: DatabaseSync, options: StoredTapeOptions) {
@@ -96,7 +96,7 @@ export abstract class StoredTape implements SearchableTape {
     this.epochBeganAt = Number(meta.get('epoch_began_at'))
     this.sinceEpochMs = openedAt - this.epochBeganAt
     const last = database.prepare('SELECT seq, time FROM tape ORDER BY seq DESC LIMIT 1')
-    // Eviction may have emptied the tape, so the saved end counts too.
+    // Eviction may have deleted all updates, so the saved end counts too.
     const savedEnd = Number(meta.get('end') ?? 0)
     this.#end = Math.max(Number(last.get()?.seq ?? 0), savedEnd)
     this.#next = this.#end + 1
@@ -120,14 +120,14 @@ export abstract class StoredTape implements SearchableTape {
 
   abstract append(drafts: readonly Draft[], notes?: Notes, keepAfter?: number): Promise<readonly Entry[]>
 
-  /** Later updates begin with this number. The disk has it before anybody receives it. */
+  /** Begins a run at the number `first`. That start is on the disk before anybody receives an update of the run. */
   protected beginRun(first: number): void {
     this.#next = first
     this.#inTransaction(() => this.#runs.begin(first, this.oldest(), this.#end))
     this.#flush(() => this.#checkpoints.complete())
   }
 
-  /** Gives drafts the next numbers. The numbers are used only when `write` stores the updates. */
+  /** Gives drafts the next numbers. Unless `write` stores them, the next call gives the same numbers again. */
   protected number(drafts: readonly Draft[]): readonly Entry[] {
     const seqBefore = this.#lastSeqs.openNumbering()
     return drafts.map((draft, index) => {
@@ -153,14 +153,14 @@ export abstract class StoredTape implements SearchableTape {
     const startedAt = performance.now()
     const { time, eviction } = this.#inTransaction(() => {
       const first = entries[0]?.seq ?? 0
-      // Another process has begun a run.
+      // Numbers were skipped: another process has begun a run.
       if (first > this.#end + 1 && first !== this.#runs.first) this.#runs.begin(first, this.oldest(), this.#end)
       const time = this.#writeEntries(entries)
       this.#lastSeqs.addAll(lastSeqs)
       this.#writeNotes(notes)
       this.#writeNotes(ownNotes)
       this.#index.save()
-      // A batch without updates evicts too, so old updates are deleted even if no new ones arrive.
+      // A batch without updates evicts too, so old updates are deleted even if no new ones are written.
       const added = entries.length
       const eviction = this.isInFile ? this.#eviction.run({ added, end, keepAfter }) : this.#eviction.grow(added)
       const isSaveDue = lastSeqs.length > 0 || this.#lastSeqs.isSaveDue(end, eviction.state.oldest)
@@ -183,7 +183,7 @@ export abstract class StoredTape implements SearchableTape {
     this.#flush(() => this.#checkpoints.onCommit(chars))
   }
 
-  /** A tape that begins with this and has all later updates is complete. */
+  /** Notes and last numbers that a copy of the tape needs to be complete, besides the updates after this moment. */
   protected get checkpoint(): { readonly notes: Notes; readonly lastSeqs: ChannelSeqs } {
     return { notes: this.#notes, lastSeqs: this.#lastSeqs.all }
   }
@@ -192,7 +192,7 @@ export abstract class StoredTape implements SearchableTape {
     return this.isInFile
   }
 
-  /** Whether updates are written to the file; false while they are written to memory because the disk fails. */
+  /** Whether updates are written to the file. While the disk fails, they are written to memory. */
   get isInFile(): boolean {
     return this.#overlay.failure === null
   }
@@ -269,8 +269,8 @@ export abstract class StoredTape implements SearchableTape {
   }
 
   /**
-   * Leaves the file unchanged for another process to copy, until `release` is called, which returns whether it stayed unchanged.
-   * This process cannot copy the file: opening it would drop its lock. A tape in memory writes the copy itself.
+   * Leaves the file unchanged until `release` is called, so that another process can copy it. `release` returns whether it stayed
+   * so. This process cannot copy the file: opening it would drop its lock. A tape in memory is written to `path` at once.
    */
   holdForCopy(path: string): { readonly source: string | null; readonly release: () => boolean } {
     const source = this.#database.location()
@@ -333,7 +333,7 @@ export abstract class StoredTape implements SearchableTape {
     return (this.#statements.readSubjects.all(first, last) as unknown as TapeRow[]).map(entryOf)
   }
 
-  /** Runs in a transaction of the file, or in memory while the disk fails. */
+  /** Runs `write` in a transaction. If the disk fails, runs it again with the tables in memory. */
   #inTransaction<Result>(write: () => Result): Result {
     try {
       return this.#tryTransaction(write)
@@ -406,7 +406,7 @@ const prepareStatements = (database: DatabaseSync) => ({
   firstFrom: database.prepare('SELECT seq, time FROM tape WHERE seq >= ? ORDER BY seq LIMIT 1'),
 })
 
-/** The rows of `meta`; null in a new file. */
+/** Returns the rows of the table `meta`; null for a new file. */
 function readMeta(database: DatabaseSync): ReadonlyMap<string, string> | null {
   const rows = database.prepare('SELECT name, value FROM meta').all()
   const meta = new Map(rows.map(({ name, value }) => [String(name), String(value)]))
@@ -421,7 +421,7 @@ const metaOfNew = ({ epoch, epochBeganAt, end }: TapeOrigin): ReadonlyMap<string
 const sealsOf = (block: number, entries: readonly Entry[]): readonly Entry[] =>
   entries.filter(({ update }) => update.type === 'seal' && update.block.number === block)
 
-/** The update as JSON, in the field order of the contract: first the type, as in every draft, then the position. */
+/** Returns the update as JSON in the field order of the contract: `type`, which is first in every draft, then `id` and `prev`. */
 function textOf(draft: Draft, id: string, prev: string | null): string {
   const json = JSON.stringify(draft)
   const afterType = json.indexOf(',')

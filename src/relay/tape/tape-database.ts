@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { TapeError } from './tape.ts'
 
-/** Raised with every change of a table or of the JSON in a note. An older tape is refused, not migrated. */
+/** Version of the tables and of the JSON in notes. Raise it with every change of them: an older tape is refused, not migrated. */
 export const SCHEMA_VERSION = 5
 
 export const TAPE_FILE_NAME = 'tape.sqlite'
@@ -45,7 +45,7 @@ export function openTapeDatabase(dir: string, warn: (kind: string, detail: unkno
   try {
     const file = dir === ':memory:' ? dir : join(dir, TAPE_FILE_NAME)
     if (dir !== ':memory:') makeFolder(resolve(dir))
-    // SQLite accepts an empty file as a new one, so nothing else would report the loss.
+    // SQLite accepts an empty file as a new database, so nothing else would report that the tape is lost.
     if (statSync(file, { throwIfNoEntry: false })?.size === 0) warn('the tape file is empty: a new epoch begins', { file })
     database = new DatabaseSync(file)
     database.exec(settingsSql)
@@ -63,14 +63,14 @@ export function openTapeDatabase(dir: string, warn: (kind: string, detail: unkno
   }
 }
 
-/** The primary result codes of SQLite for a file that is damaged, or no database. */
+/** Primary result codes of SQLite for a file that is damaged, or that is no database. */
 const damageCodes: ReadonlySet<number> = new Set([11, 26])
 
-/** The extended result code of SQLite; 0 for any other error. */
+/** Returns the extended result code of SQLite; 0 for any other error. */
 export const resultCodeOf = (failure: unknown): number =>
   failure instanceof Error && 'errcode' in failure ? Number(failure.errcode) : 0
 
-/** The error that names the remedy for a failure. `explain` does so unless the file is damaged. */
+/** Returns an error that names the remedy for a failure. `explain` makes its text, unless the file is damaged. */
 export function tapeErrorOf(failure: unknown, dir: string, explain: (message: string) => string): TapeError {
   if (failure instanceof TapeError) return failure
   const message = failure instanceof Error ? failure.message : String(failure)
@@ -90,7 +90,7 @@ function prepareSchema(database: DatabaseSync, dir: string): void {
   }
 }
 
-/** Creates one level at a time: on some file systems the recursive form never returns. */
+/** Creates a folder and its parents one by one: on some file systems, `mkdir` with `recursive` never returns. */
 function makeFolder(dir: string): void {
   if (existsSync(dir)) return
   makeFolder(dirname(dir))

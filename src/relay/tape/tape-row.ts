@@ -5,7 +5,7 @@ import type { Entry } from './tape.ts'
 
 export type TapeRow = readonly [seq: number, text: string]
 
-/** Prepares a query for rows as arrays. For a row as an object Node keeps a hidden class: a million rows took 50 MB. */
+/** Prepares a query whose rows are arrays. For each row as an object Node keeps a hidden class: a million rows took 50 MB. */
 export function prepareRows(database: DatabaseSync, sql: string): StatementSync {
   const statement = database.prepare(sql)
   statement.setReturnArrays(true)
@@ -14,14 +14,14 @@ export function prepareRows(database: DatabaseSync, sql: string): StatementSync 
 
 export const entryOf = ([seq, text]: TapeRow): Entry => ({ seq, text, update: parseUpdate(text) })
 
-/** The tape wrote this text itself, and the schema version vouches for its shape. */
+/** Parses the text of an update without checking it. `readMessage` checks the texts that other processes wrote. */
 export const parseUpdate = (text: string): Update => JSON.parse(text) as Update
 
-/** Both fields are among the first of every text, and quotes in strings are escaped, so the first match is the field. */
+/** `type` and `address` are among the first fields of an update, and JSON escapes quotes in strings: the first match is right. */
 const typePattern = /^\{"type":"(\w+)"/
 const addressPattern = /"address":(?:null|"(0x[0-9a-f]{40})")/
 
-/** Reads two fields without parsing the update. SQLite's JSON functions fail on deep values, which would refuse the tape. */
+/** Reads type and address without parsing the whole update. SQLite's JSON functions fail on deeply nested values. */
 export function channelOf(text: string): { readonly type: UpdateType; readonly address: Hex | null } {
   return { type: typePattern.exec(text)?.[1] as UpdateType, address: (addressPattern.exec(text)?.[1] ?? null) as Hex | null }
 }

@@ -1,8 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 
-/** Size at which the write-ahead log is flushed and copied into the file. */
+/** Estimated size of the write-ahead log at which it is flushed, and copied into the tape's file. */
 const CHECKPOINT_BYTES = 4 * 1_048_576
-/** Every transaction changes some pages, and a page holds more than the text. */
+/** Estimated bytes in the write-ahead log for each transaction and for each character: SQLite logs whole pages. */
 const [TRANSACTION_BYTES, BYTES_PER_CHAR] = [16_384, 1.25]
 
 /** Flushes the write-ahead log to the disk. SQLite's automatic checkpoints hide a failure, so the log would grow unflushed. */
@@ -24,13 +24,13 @@ export class WalCheckpoints {
     if (this.#bytes >= CHECKPOINT_BYTES && this.#holds === 0) this.#run(this.#passive)
   }
 
-  /** When it returns, every committed transaction is on the disk. Throws if the disk fails. */
+  /** Flushes every committed transaction to the disk. Throws if the disk fails. */
   complete(): void {
     this.#completions += 1
     this.#run(this.#complete)
   }
 
-  /** Completes the file and leaves it unchanged until the returned function is called. That returns whether it stayed so. */
+  /** Flushes the log, then leaves the file unchanged until you call the returned function: it returns whether that succeeded. */
   hold(): () => boolean {
     this.complete()
     const completions = this.#completions

@@ -16,7 +16,7 @@ import { addPauseChange, applyPauseChange, type PauseHistory, pausedAt } from '.
 import { type Token, withDerivedState } from './token.ts'
 import { multiplierDraft, pauseDrafts } from './token-drafts.ts'
 
-/** A changed token, with the updates that no log announced. */
+/** A changed token, with the updates for changes that no log reported. */
 export type TokenReport = { readonly after: Token; readonly drafts: readonly Draft[] }
 
 /** Applies the state of the token's contract. It differs from the known state only if the relay missed a log. */
@@ -27,7 +27,7 @@ export function applyContractAnswer(token: Token, result: TokenContractState, ti
   return withHistories(token, { multiplierHistory, pauseHistory }, timing)
 }
 
-/** Called after a reorganisation from this block. Answers of contracts in the replaced blocks move below it. */
+/** Called after a reorg that replaces the blocks from `from`. Moves contract answers of those blocks to the block before them. */
 export const rollBackReports = (token: Token, from: number, timing: NavTiming): TokenReport =>
   withChanges(
     token,
@@ -36,7 +36,7 @@ export const rollBackReports = (token: Token, from: number, timing: NavTiming): 
     timing,
   )
 
-/** Called with the first known head. Dates earlier list values at that head, so that any later block overrides them. */
+/** Called with the first known head. Gives earlier values of the list that position, so that any later block overrides them. */
 export function placeReports(token: Token, head: number, timing: NavTiming): TokenReport {
   const isUnplaced = ({ block }: ChainPosition) => block === UNKNOWN_POSITION.block
   const { multiplierHistory, pauseHistory } = token
@@ -66,7 +66,7 @@ function withChanges(
 function withHistories(token: Token, histories: Pick<Token, 'multiplierHistory' | 'pauseHistory'>, timing: NavTiming): TokenReport {
   const after = withDerivedState({ ...token, ...histories }, timing)
   const { multiplier: from } = token
-  // The source is `clock`, since neither a log nor the list reported the change.
+  // The source is `clock`, because neither a log nor the list reported the change.
   const multiplierDrafts = isSameDouble(from, after.multiplier)
     ? []
     : [multiplierDraft(after, timing, { from, effectiveAt: null, source: 'clock' })]
@@ -88,7 +88,7 @@ function pausesAfterCall(
   return addPauseChange(pauseHistory, { ...position, key: null, kind: 'all', features })
 }
 
-/** Whether all blocks since that position were read. */
+/** Whether the relay read all blocks from this position on. */
 const isAfterGap = ({ block }: ChainPosition, lastUnreadBlock: number | null): boolean => block > (lastUnreadBlock ?? -1)
 
 function multiplierAfterCall(
@@ -96,7 +96,7 @@ function multiplierAfterCall(
   { multiplier, scheduled }: TokenContractState,
   position: ChainPosition,
 ): MultiplierHistory {
-  // If all blocks since a log were read, the log stands: the node that answered something else lags.
+  // If all blocks since a log were read, the log counts: a node that answers something else lags behind.
   const lastChange = history.changes.findLast((change) => change.source !== 'list' && isBefore(change, position))
   if (multiplier === null || (lastChange?.source === 'log' && isAfterGap(lastChange, history.lastUnreadBlock))) return history
   const before = multiplierAt(history, { ...position, timestamp: null })
@@ -106,7 +106,7 @@ function multiplierAfterCall(
   const schedule = scheduled && { to: formatMultiplier(scheduled.to), effectiveAt: clampSeconds(scheduled.effectiveAt) }
   const isSchedule = (change: Pick<MultiplierChange, 'to' | 'effectiveAt'> | null) =>
     change?.to === schedule?.to && change?.effectiveAt === schedule?.effectiveAt
-  // The block of the answer is older than the time at which the relay applied this schedule.
+  // The relay has applied this schedule already, so the answer is of an older block.
   if (schedule && history.changes.some((change) => change.isApplied && isSchedule(change))) return history
   const isKnown = before.value === value && before.source !== 'list' && before.source !== null
   const updated = isKnown ? history : add(history, { phase: 'effective', to: value, effectiveAt: null })

@@ -10,10 +10,10 @@ import { type Token, withDerivedState } from './token.ts'
 
 export type TokenLog = { readonly log: Log; readonly decoded: DecodedEvent }
 
-/** Most logs are of these two events, which change only balances and allowances. */
+/** Whether a log may change its token. The two most frequent events change only balances and allowances. */
 const changesToken = ({ decoded: { event } }: TokenLog): boolean => event !== 'Transfer' && event !== 'Approval'
 
-/** The contract's cap of a token without a cap. */
+/** Supply cap that the contract of a token without a cap reports. */
 const NO_CAP = 2n ** 128n - 1n
 
 /** Null for a log that does not change the multiplier. `chainTime` counts if the log has no time. */
@@ -39,7 +39,7 @@ export function multiplierChangeIn({ log, decoded }: TokenLog, chainTime: number
   }
 }
 
-/** Null for a log that does not change the record. */
+/** Returns null for a log that does not change the record. */
 export function recordChangeIn({ log, decoded }: TokenLog): RecordChange | null {
   const position = { block: log.blockNumber, logIndex: log.logIndex, key: log.key, entry: null }
   switch (decoded.event) {
@@ -72,7 +72,7 @@ export function applyLog(token: Token, tokenLog: TokenLog, chainTime: number | n
   return withDerivedState({ ...token, pauseHistory: addPauseChange(token.pauseHistory, change) }, timing)
 }
 
-/** Drops the changes that the sealed block does not contain. Of a partial block it keeps each change whose log was not read. */
+/** Applies a sealed block. Drops the changes that it lacks; if it is partial, keeps each change whose log was not read. */
 export function applySealedBlock(
   token: Token,
   { number: block, isPartial }: { readonly number: number; readonly isPartial?: true },
@@ -82,7 +82,7 @@ export function applySealedBlock(
 ) {
   const changes = tokenLogs.filter(changesToken)
   const unread = isPartial ? changedKeysBeside(token, tokenLogs) : []
-  // A key may now stand for another event, so each history keeps only the keys of its own events.
+  // A key may belong to another event in the sealed block, so each history keeps only the keys of its own events.
   const keysOf = (isRelevant: (tokenLog: TokenLog) => boolean) =>
     new Set([...changes.filter(isRelevant).map(({ log }) => log.key), ...unread])
   const multiplierHistory = dropUnsealedMultiplierChanges(

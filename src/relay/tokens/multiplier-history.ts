@@ -6,24 +6,24 @@ export type MultiplierSource = 'log' | 'call' | 'list'
 export type MultiplierChange = KeyedPosition & {
   readonly source: MultiplierSource
   readonly phase: 'scheduled' | 'effective' | 'cancelled'
-  /** The previous value, if the source contains it. */
+  /** Multiplier before this change; null if the source does not contain it. */
   readonly from: string | null
-  /** Null if the list no longer has one. */
+  /** Multiplier after this change; null if none is known. */
   readonly to: string | null
-  /** In seconds; only for a schedule. */
+  /** Time in seconds at which the change takes effect; null if unknown. */
   readonly effectiveAt: number | null
-  /** Time of its block in seconds, if known. */
+  /** Time of the change's block in seconds; null if unknown. */
   readonly timestamp: number | null
-  /** For a schedule: whether chain time has reached it, and the change was published. */
+  /** For a schedule: whether chain time has reached it, so that it is in effect. */
   readonly isApplied: boolean
-  /** True for a change in unread blocks, derived from the next log's previous value or from an answer of a replaced chain. */
+  /** Set for a change in unread blocks that is derived from the next log's previous value, or from an answer of replaced blocks. */
   readonly isDerived?: true
 }
 
-/** A token's initial multiplier, and later changes in chain order. */
+/** The initial multiplier of a token, and later changes in chain order. */
 export type MultiplierHistory = {
   readonly initial: string | null
-  /** The first and the last block that could not be read. They may hold unknown changes. */
+  /** The first block that could not be read. Changes from there to `lastUnreadBlock` may be unknown. */
   readonly firstUnreadBlock: number | null
   readonly lastUnreadBlock: number | null
   readonly changes: readonly MultiplierChange[]
@@ -37,7 +37,7 @@ export type MultiplierState = {
 
 export type TimedPosition = ChainPosition & { readonly timestamp: number | null }
 
-/** Number of kept changes. Beyond it the oldest becomes the initial value. */
+/** Limit of kept changes of a multiplier. Beyond it the oldest becomes the initial value. */
 const CHANGES_BOUND = 64
 
 /** The chain stores a multiplier as an integer with this many decimals. */
@@ -45,36 +45,36 @@ const MULTIPLIER_DECIMALS = 18
 
 export const formatMultiplier = (value: bigint): string => formatDecimal({ units: value, scale: MULTIPLIER_DECIMALS })
 
-/** The doubles that the list may contain for an exact value: parsed from its text, or divided from the integer on chain. */
+/** Returns the doubles that the list may contain for an exact value: from its text, or from the integer on the chain. */
 const possibleDoubles = (value: string): readonly number[] => {
   const [whole = '0', fraction = ''] = value.split('.')
   const onChain = whole + fraction.slice(0, MULTIPLIER_DECIMALS).padEnd(MULTIPLIER_DECIMALS, '0')
   return [Number(value), Number(onChain) / 10 ** MULTIPLIER_DECIMALS]
 }
 
-/** The list contains doubles. It contradicts an exact value only if no rounding makes the two equal. */
+/** Whether two values may be the same double. The list contains doubles, so only a larger difference contradicts an exact value. */
 export const isSameDouble = (a: string | null, b: string | null): boolean =>
   a === b || (a !== null && b !== null && possibleDoubles(a).some((double) => possibleDoubles(b).includes(double)))
 
-/** The multiplier just before a position. A schedule counts from the first block whose time has reached it. */
+/** Returns the multiplier just before a position. A schedule that is applied counts from the first block that reaches its time. */
 export function multiplierAt(history: MultiplierHistory, position: TimedPosition): MultiplierState {
   let state = initialState(history)
   for (const change of history.changes) {
     if (!isBefore(change, position)) break
-    // A change without a time, such as one of the list, is no later than the position after it.
+    // A change without a time, such as one of the list, counts as made at the time of the position.
     state = applyChange(applyDueSchedule(state, change.timestamp ?? position.timestamp), change)
   }
   return applyDueSchedule(state, position.timestamp)
 }
 
-/** The multiplier now. A schedule counts once it was published as effective. */
+/** Returns the current multiplier. A schedule counts only if it is applied. */
 export function currentMultiplier(history: MultiplierHistory): MultiplierState {
   let state = initialState(history)
   for (const change of history.changes) state = applyChange(applyDueSchedule(state, change.timestamp), change)
   return applyDueSchedule(state, null)
 }
 
-/** Adds a change from a log. Drops list changes that were only ahead of the log, or that a late log makes void. */
+/** Adds a change from a log. Drops changes of the list that anticipated the log, or that a late log makes void. */
 export function addLogChange(history: MultiplierHistory, change: MultiplierChange): MultiplierHistory {
   const { changes, ...rest } = withMissedChange(history, change)
   const before = changes.filter((earlier) => isBefore(earlier, change))
@@ -91,7 +91,7 @@ export function addLogChange(history: MultiplierHistory, change: MultiplierChang
   })
 }
 
-/** The list changes at later positions that a late log makes void. The list may still report changes in unread blocks. */
+/** Returns later changes of the list that a late log makes void. After unread blocks, the list may still report real changes. */
 function listChangesEndedBy(
   change: MultiplierChange,
   later: readonly MultiplierChange[],
@@ -104,7 +104,7 @@ function listChangesEndedBy(
   return later.filter((one) => one.source === 'list' && hasEnded(one))
 }
 
-/** Whether the last log replaced this value. A list with this value is older than that log. */
+/** Whether the last change is a log that replaced this value. A list with this value is older than that log. */
 export function isSupersededByLog({ lastUnreadBlock, changes }: MultiplierHistory, value: string | null): boolean {
   const last = changes.at(-1)
   return (
@@ -112,14 +112,14 @@ export function isSupersededByLog({ lastUnreadBlock, changes }: MultiplierHistor
   )
 }
 
-/** The previous value of the first log after unread blocks shows whether they held a change. It replaces any derived change. */
+/** Adds a change that unread blocks must contain if the next log's previous value differs. Replaces an earlier derived one. */
 function withMissedChange(history: MultiplierHistory, change: MultiplierChange): MultiplierHistory {
   const { lastUnreadBlock } = history
   if (lastUnreadBlock === null || change.source !== 'log' || change.block <= lastUnreadBlock) return history
   if (change.from === null && change.phase !== 'effective') return history
   const changes = history.changes.filter(({ isDerived, block }) => !isDerived || block !== lastUnreadBlock)
   const position = { block: lastUnreadBlock, logIndex: Number.MAX_SAFE_INTEGER }
-  // A known log of the last unread block may not be in that block, or not be the last one.
+  // Logs of the last unread block do not count: they may not be in that block, and others may follow them in it.
   const isAfterUnread = (earlier: MultiplierChange) =>
     !isBefore(earlier, position) && isBefore(earlier, change) && earlier.source !== 'list'
   if (changes.some(isAfterUnread)) return history
@@ -129,13 +129,13 @@ function withMissedChange(history: MultiplierHistory, change: MultiplierChange):
   return addReportedChange(known, { ...missed, source: 'call', phase: 'effective', isDerived: true })
 }
 
-/** Whether a log's previous value is the value of this state, or of its schedule if that was due before the log. */
+/** Whether a log's previous value is the value of this state, or of its schedule if that one was due before the log. */
 function isReachedFrom(state: MultiplierState, { from, timestamp }: MultiplierChange): boolean {
   const scheduled = state.scheduled && { ...state.scheduled, isApplied: true }
   return from === state.value || from === applyDueSchedule({ ...state, scheduled }, timestamp).value
 }
 
-/** Marks blocks as unread. Logs after them no longer refine the initial value. */
+/** Marks blocks as unread. Logs after them then no longer decide the initial value. */
 export function addHole(
   history: MultiplierHistory,
   { from, to }: { readonly from: number; readonly to: number },
@@ -145,7 +145,7 @@ export function addHole(
   const earlierBlock = history.lastUnreadBlock ?? -1
   const lastUnreadBlock = Math.max(to, earlierBlock)
   const logs = history.changes.filter(({ source }) => source === 'log')
-  // A change that was derived for an earlier hole may belong to this one.
+  // A change that was derived for an earlier hole may have happened in this hole.
   const isDerivedAnew = logs.every((log) => log.block <= earlierBlock || log.block > lastUnreadBlock)
   const withHole = {
     initial: isSameDouble(history.initial, value) ? value : history.initial,
@@ -157,17 +157,17 @@ export function addHole(
   return next ? addLogChange(withHole, next) : withHole
 }
 
-/** Called after a reorganisation from this block. Answers of contracts in replaced blocks move to the last common block. */
+/** Called after a reorg that replaces the blocks from `from`. Moves contract answers of those blocks to the block before them. */
 export function rollBackAnswers({ lastUnreadBlock, changes }: MultiplierHistory, from: number): readonly MultiplierChange[] {
   const isReplaced = ({ block, source, isDerived }: MultiplierChange) => block >= from && source === 'call' && !isDerived
   const hole = lastUnreadBlock ?? -1
-  // An answer after unread blocks proves nothing about blocks before these, so it moves only to their end.
+  // An answer after unread blocks proves nothing about blocks before these, so it is moved only to the end of the unread blocks.
   const isBehindHole = (change: MultiplierChange) => isReplaced(change) && change.block >= hole
   const others = hole < from ? changes : moveToEndOf(changes, hole, isBehindHole, { isDerived: true })
   return moveToEndOf(others, from - 1, isReplaced)
 }
 
-/** A log confirms an earlier value of the list if it changes the multiplier from that value to another. */
+/** Whether a log confirms an earlier value of the list: it changes the multiplier from that value to another. */
 const isConfirmedByLog = (to: string | null, change: MultiplierChange): boolean =>
   !isSameDouble(to, change.to) && (change.from === null || isSameDouble(to, change.from))
 
@@ -187,7 +187,7 @@ export function dropUnsealedMultiplierChanges(
   return {
     ...history,
     initial: isSameDouble(initial, value) ? value : initial,
-    // A log's previous value may be the value of a dropped change, and a derived change may follow from a dropped log.
+    // The previous value of a log may be that of a dropped change. A derived change may depend on a dropped log.
     changes: before.flatMap((change, index) => {
       const earlier = before[index - 1]
       const later = before.slice(index).find(({ isDerived }) => !isDerived)
@@ -197,12 +197,12 @@ export function dropUnsealedMultiplierChanges(
   }
 }
 
-/** Schedules that no earlier change ended, and that were not yet published as effective. */
+/** Returns the schedules that are not applied yet, and that no change before their time ended. */
 export const pendingSchedules = ({ changes }: MultiplierHistory): readonly MultiplierChange[] =>
   changes.filter(({ phase, isApplied, effectiveAt }, index) => {
     if (phase !== 'scheduled' || isApplied || effectiveAt === null) return false
     const next = changes.slice(index + 1).find((later) => later.source === 'log' || later.phase !== 'effective')
-    // A call has no time. Its answer includes any schedule that was due.
+    // A contract answer without this schedule ends it. If the schedule was due, the answer's multiplier includes it.
     return !next || (next.source !== 'call' && (next.timestamp === null || next.timestamp >= effectiveAt))
   })
 
@@ -211,7 +211,7 @@ export const markScheduleApplied = (history: MultiplierHistory, schedule: Multip
   changes: history.changes.map((change) => (change === schedule ? { ...change, isApplied: true } : change)),
 })
 
-/** The first log or call gives the initial value with all its digits, if all blocks before it were read. */
+/** Takes the initial value with all its digits from the first log or call, if all blocks before that one were read. */
 function initialState({ initial, firstUnreadBlock, changes: [first] }: MultiplierHistory): MultiplierState {
   const reachesStart = firstUnreadBlock === null || (first !== undefined && first.block < firstUnreadBlock)
   if (reachesStart && first?.source === 'log' && first.from !== null) return { value: first.from, source: 'log', scheduled: null }
@@ -226,11 +226,11 @@ function applyChange(state: MultiplierState, change: MultiplierChange): Multipli
   if (phase === 'cancelled') return { ...state, scheduled: null }
   if (source === 'list') return isSameDouble(state.value, to) ? state : { ...state, value: to, source: to === null ? null : source }
   if (source === 'call') return state.value === to ? state : { ...state, value: to, source }
-  // There is one schedule at a time, and an immediate change ends it.
+  // A contract has one schedule at a time, and an immediate change ends it.
   return { value: to, source, scheduled: null }
 }
 
-/** A schedule counts only once it was published as effective: until then, a log that is still to be received may end it. */
+/** Applies a schedule that is due and marked as applied. Without the mark, a log that is not received yet may still end it. */
 function applyDueSchedule(state: MultiplierState, timestamp: number | null): MultiplierState {
   const { scheduled } = state
   if (!scheduled || scheduled.effectiveAt === null) return state

@@ -5,18 +5,18 @@ import { isInFuture, type NavReading, type NavTiming, navAt } from './nav.ts'
 export type Round = NavReading & {
   /** Number of the feed's aggregator. Each aggregator counts its rounds from the start. */
   readonly phase: number
-  /** Decimal text, since a double cannot hold every round number. */
+  /** Number of the round as decimal text, because a double cannot hold every round number. */
   readonly round: string
-  /** Null for a round from a call. */
+  /** Null for a round that a call reported. */
   readonly position: ChainPosition | null
   readonly key: string | null
   readonly sealed: boolean
 }
 
-/** A token's NAVs: those of the list, by time, and the rounds of its feed. The newest are last. */
+/** The NAVs of a token: those of the list and the rounds of its feed. The newest are last. */
 export type NavHistory = { readonly list: readonly NavReading[]; readonly feed: readonly Round[] }
 
-/** `missed`: the list has a newer round that the relay never received from the feed. */
+/** `missed`: the list has a newer NAV that the relay did not receive from the feed. */
 type CurrentNav = { readonly reading: NavReading; readonly source: 'list' | 'log'; readonly missed: boolean }
 
 export const emptyNavHistory: NavHistory = { list: [], feed: [] }
@@ -25,7 +25,7 @@ const ROUNDS_BOUND = 64
 
 const NO_READING: NavReading = { price: null, updatedAt: null }
 
-/** The list's value counts only if it is newer than the feed's. At equal or unknown times the feed wins, even with a bad answer. */
+/** Returns the current NAV. The list's counts only if it is newer than the feed's. Otherwise the feed's counts, even if invalid. */
 export function currentNav(history: NavHistory, { now }: NavTiming): CurrentNav {
   const newest = newestRound(history, now)
   const listed = history.list.findLast((reading) => isUsable(reading, history, now)) ?? NO_READING
@@ -34,7 +34,7 @@ export function currentNav(history: NavHistory, { now }: NavTiming): CurrentNav 
   return missed ? { reading: listed, source: 'list', missed } : { reading: toReading(newest), source: 'log', missed }
 }
 
-/** The last round that is not older than an earlier one. For each round, the last report counts. */
+/** Returns the last round that no earlier round shows to be old. If a round was reported repeatedly, its last report counts. */
 function newestRound({ feed }: NavHistory, now: number): Round | undefined {
   const reports = feed.filter((round, index) => {
     const next = feed[index + 1]
@@ -43,14 +43,14 @@ function newestRound({ feed }: NavHistory, now: number): Round | undefined {
   return reports.findLast((round, index) => !reports.some((earlier, nth) => nth < index && holdsBack(earlier, round, now)))
 }
 
-/** Whether an earlier round shows that this one is old. A round with a time in the future would hold back all others. */
+/** Whether an earlier round shows that this one is old. A round dated in the future does not, or it would outdate all others. */
 function holdsBack(earlier: Round, { updatedAt, phase, position }: Round, now: number): boolean {
   if (earlier.updatedAt === null || !isLater(earlier.updatedAt, updatedAt) || isInFuture(earlier.updatedAt, now)) return false
-  // The previous aggregator may publish after its replacement.
+  // A replaced aggregator may still publish, so rounds of two aggregators are compared by chain position.
   return earlier.phase === phase || !earlier.position || !position || isBefore(earlier.position, position)
 }
 
-/** The newest NAV published by a time, even if the relay received it later. */
+/** Returns the newest NAV that was published by a time, even if the relay received it later. */
 export function navReadingAt(history: NavHistory, timeMs: number): NavReading {
   let latest: NavReading | null = null
   const listed = history.list.filter((reading) => isUsable(reading, history, timeMs))
@@ -61,7 +61,7 @@ export function navReadingAt(history: NavHistory, timeMs: number): NavReading {
   return latest ? toReading(latest) : NO_READING
 }
 
-/** An invalid reading counts as the newest until the next one. An older price never replaces a newer one of another machine. */
+/** Adds a NAV of the list. An invalid one is the newest until the next. An older price, as from a lagging server, replaces none. */
 export function addListReading(history: NavHistory, reading: NavReading, { now }: NavTiming): NavHistory {
   const { price, updatedAt } = reading
   const prices = history.list.slice(0, history.list.findLastIndex((known) => hasValidPrice(known, now)) + 1)
@@ -85,7 +85,7 @@ export function addRound(history: NavHistory, round: Round): NavHistory {
   return isDeepStrictEqual(feed, history.feed) ? history : { ...history, feed }
 }
 
-/** Removes the rounds of these logs. Also removes a call's answer with such a round, since the answer may include the log. */
+/** Removes the rounds of these logs. Also removes a contract answer with one of these rounds, as it may be based on the log. */
 export function removeRounds(history: NavHistory, keys: ReadonlySet<string>): NavHistory {
   const removed = history.feed.filter(({ key }) => key !== null && keys.has(key))
   if (removed.length === 0) return history
@@ -94,7 +94,7 @@ export function removeRounds(history: NavHistory, keys: ReadonlySet<string>): Na
   return { ...history, feed: history.feed.filter((round) => !isRemoved(round)) }
 }
 
-/** Adds the rounds of a sealed block, and removes earlier rounds that the block does not contain. */
+/** Adds the rounds of a sealed block. Removes rounds that were received for this block, and that it does not contain. */
 export function applySealedRounds(history: NavHistory, block: number, sealed: readonly Round[]): NavHistory {
   const keys = new Set(sealed.map(({ key }) => key))
   const unsealedKeys = history.feed.flatMap(({ position, key }) =>
@@ -109,7 +109,7 @@ const isUsable = (listed: NavReading, { feed }: NavHistory, now: number): boolea
 
 const hasValidPrice = (reading: NavReading, now: number): boolean => navAt(reading, now, 0, null).price !== null
 
-/** False if a time is unknown. */
+/** Whether `a` is later than `b`; false if one of the times is unknown. */
 const isLater = (a: number | null, b: number | null): boolean => a !== null && b !== null && a > b
 
 const toReading = ({ price, updatedAt }: NavReading): NavReading => ({ price, updatedAt })
@@ -118,7 +118,7 @@ const isSameRound = (a: Round, b: Round): boolean => a.phase === b.phase && a.ro
 
 const isSameReport = (a: Round, b: Round): boolean => a.key === b.key && (a.key !== null || isSameRound(a, b))
 
-/** By phase first, since a new aggregator may start at round 1. Of the reports of one round, a sealed log wins over a call. */
+/** Sorts by phase first, because a new aggregator may start at round 1. Of the reports of one round, a sealed log is last. */
 const compareRounds = (a: Round, b: Round): number =>
   a.phase - b.phase ||
   Number(BigInt(a.round) - BigInt(b.round)) ||

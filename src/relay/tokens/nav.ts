@@ -1,23 +1,23 @@
 import { formatDecimal, parseDecimal } from '../../protocol/decimal.ts'
 import type { Nav } from '../../protocol/fields.ts'
 
-/** A NAV as it was read, before its age is judged. */
+/** A NAV as it was read, before `navAt` gives it a state. */
 export type NavReading = {
-  /** The number's text in the list; null if it is missing. */
+  /** Text of the number; null if it is missing. */
   readonly price: string | null
-  /** Time of its publication in milliseconds; null if it cannot be parsed. */
+  /** Time of its publication in ms; null if it is unknown or invalid. */
   readonly updatedAt: number | null
 }
 
-/** The clock, and the age from which a NAV is stale. */
+/** The current wall time, and the age from which a NAV is stale, both in ms. */
 export type NavTiming = { readonly now: number; readonly navStaleAfterMs: number }
 
-/** A time further ahead of the relay's clock is invalid. */
+/** Limit of the time by which a NAV may be ahead of the relay's clock. Beyond it, the NAV is invalid. */
 const CLOCK_SKEW_BOUND_MS = 120_000
 
 export const isInFuture = (updatedAt: number, now: number): boolean => updatedAt - now > CLOCK_SKEW_BOUND_MS
 
-/** Judges a reading at a time. Zero, negative, garbage and future values are never published as a price. */
+/** Returns a NAV with its state at a time. Zero, negative, invalid and future values are never published as a price. */
 export function navAt({ price, updatedAt }: NavReading, now: number, boundMs: number, frozen: boolean | null): Nav {
   const stale_after_s = Math.floor(boundMs / 1_000)
   if (price === null) return { price: null, updated_at: null, age_s: null, state: 'missing', stale_after_s, frozen }
@@ -32,6 +32,6 @@ export function navAt({ price, updatedAt }: NavReading, now: number, boundMs: nu
   return { price: formatDecimal(value), updated_at, age_s, state: ageMs > boundMs ? 'stale' : 'fresh', stale_after_s, frozen }
 }
 
-/** Compares NAVs without their age, which always changes. */
+/** Whether two NAVs are equal. Their age is ignored, because it always changes. */
 export const isSameNav = (a: Nav, b: Nav): boolean =>
   a.price === b.price && a.updated_at === b.updated_at && a.state === b.state && a.frozen === b.frozen

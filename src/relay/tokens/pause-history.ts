@@ -3,12 +3,12 @@ import { type ChainPosition, dropUnsealed, insertInOrder, isBefore, type KeyedPo
 /** A log pauses or unpauses some features. The list and a contract call report all paused features. */
 export type PauseChange = KeyedPosition & { readonly kind: 'paused' | 'unpaused' | 'all'; readonly features: readonly number[] }
 
-/** A token's initial paused features, and later changes in chain order. */
+/** The features that were paused initially, and later changes in chain order. */
 export type PauseHistory = { readonly initial: readonly number[]; readonly changes: readonly PauseChange[] }
 
-/** Number of kept changes. Beyond it the oldest becomes part of the initial features. */
+/** Limit of kept changes of paused features. Beyond it the oldest becomes part of the initial features. */
 const CHANGES_BOUND = 64
-/** The most paused features of a token: today there are four, and a few may be added. */
+/** Limit of the paused features of a token. Today four exist, and a few may be added. */
 const FEATURES_BOUND = 256
 
 const featureNames = ['TRANSFER', 'MINT', 'BURN', 'SEIZE'] as const
@@ -35,7 +35,7 @@ export function dropUnsealedPauseChanges(pauses: PauseHistory, block: number, se
   return changes === pauses.changes ? pauses : { ...pauses, changes }
 }
 
-/** A log may name features that are already paused. */
+/** Returns the paused features after a change. A log may name features that are already paused. */
 export function applyPauseChange(paused: readonly number[], { kind, features }: Pick<PauseChange, 'kind' | 'features'>) {
   const kept = kind === 'all' ? [] : kind === 'paused' ? paused : paused.filter((feature) => !features.includes(feature))
   const now = kind === 'unpaused' ? kept : [...new Set([...kept, ...features])]

@@ -7,17 +7,17 @@ import type { Log } from '../chain/logs/log-parser.ts'
 import type { FeedSetting } from '../config/feed-settings.ts'
 import type { Round } from './nav-history.ts'
 
-/** The contract behind a proxy that publishes rounds. A later aggregator has a higher phase. */
+/** The contract behind a feed's proxy that publishes rounds. A later aggregator has a higher phase. */
 type Aggregator = { readonly address: Hex; readonly phase: number; readonly decimals: number }
 
-/** The newest aggregator is last. */
+/** A feed as in the settings, with its known aggregators. The newest aggregator is last. */
 export type PriceFeed = { readonly token: string; readonly proxy: Hex; readonly aggregators: readonly Aggregator[] }
 
 const FEED_DECIMALS = 8
-/** A round of the previous aggregator may still arrive after its replacement. */
+/** Limit of the aggregators that a feed keeps: the previous one may still publish after its replacement. */
 const AGGREGATORS_BOUND = 2
 
-/** The feeds of the settings, with their earlier state. A proxy without an aggregator in the settings may publish rounds itself. */
+/** Returns the feeds of the settings with their earlier state. Without a set aggregator, the proxy itself counts as one. */
 export const openFeeds = (settings: readonly FeedSetting[], before: readonly PriceFeed[] = []): readonly PriceFeed[] =>
   settings.map(({ token, proxy, aggregator = proxy }) => {
     const existing = before.find((feed) => feed.token === token && feed.proxy === proxy)
@@ -38,7 +38,7 @@ export function findFeed(feeds: readonly PriceFeed[], address: Hex): { feed: Pri
   return null
 }
 
-/** Null for a log that is no round. */
+/** Returns null for a log that is no round. */
 export function roundFromLog(log: Log, aggregator: Pick<Aggregator, 'phase' | 'decimals'>, sealed: boolean): Round | null {
   const decoded = decodeLog(log)
   if (decoded.event !== 'AnswerUpdated') return null
@@ -55,7 +55,7 @@ const roundFields = (
   { phase, decimals }: Pick<Aggregator, 'phase' | 'decimals'>,
 ) => ({ price: priceOf(answer, decimals), updatedAt: roundTimeMs(updatedAt), phase, round: round.toString() })
 
-/** Null for a round without an answer, whose time is 0, and for a time after the year 9999. */
+/** Returns null for a round without an answer, whose time is 0, and for a time after the year 9999. */
 function roundTimeMs(second: bigint): number | null {
   const seconds = clampSeconds(second)
   return seconds === 0 || seconds === NEVER_SECONDS ? null : seconds * 1_000

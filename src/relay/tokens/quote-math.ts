@@ -22,7 +22,7 @@ const Q96 = 2n ** 96n
 /** √1.01 − 1: the change of the price's root for a change of the price by 1 %. */
 const ROOT_MOVE: Decimal = { units: 49_875_621n, scale: 10 }
 
-/** Decides whether a pool can be traded in. Only a pool that is `ok` has a price. */
+/** Decides whether a pool can be traded in. Only a pool with the state `ok` has a price. */
 export function judgePool(pool: PoolState, { isToken0, tokenDecimals, currencyDecimals, poolMinDepth }: Terms): PoolJudgement {
   const { sqrtPriceX96, liquidity } = pool
   const isAtBound = sqrtPriceX96 <= SQRT_PRICE_BOUNDS.min || sqrtPriceX96 >= SQRT_PRICE_BOUNDS.max
@@ -33,14 +33,14 @@ export function judgePool(pool: PoolState, { isToken0, tokenDecimals, currencyDe
   return isThin ? { state: 'thin', price: null, depth } : { state: 'ok', price, depth }
 }
 
-/** Units of the currency for one token; null if that rounds to 0. */
+/** Returns units of the currency for one token; null if they round to 0. */
 export function priceOf(sqrtPriceX96: bigint, isToken0: boolean, tokenDecimals: number, currencyDecimals: number): string | null {
   const [root, unit] = isToken0 ? [sqrtPriceX96, Q96] : [Q96, sqrtPriceX96]
   const units = divideHalfEven(root * root * tenTo(tokenDecimals + PRICE_DECIMALS), unit * unit * tenTo(currencyDecimals))
   return units === 0n ? null : formatDecimal({ units, scale: PRICE_DECIMALS })
 }
 
-/** Units of the currency that raise the token's price by 1 %, at the current liquidity, rounded down. */
+/** Returns the units of the currency that raise the token's price by 1 %, at the current liquidity, rounded down. */
 export function depthOf(pool: PoolState & Pick<Terms, 'isToken0' | 'currencyDecimals'>): string {
   const { sqrtPriceX96, liquidity, isToken0, currencyDecimals } = pool
   const [root, unit] = isToken0 ? [sqrtPriceX96, Q96] : [Q96, sqrtPriceX96]
@@ -48,14 +48,14 @@ export function depthOf(pool: PoolState & Pick<Terms, 'isToken0' | 'currencyDeci
   return formatDecimal({ units, scale: DEPTH_DECIMALS })
 }
 
-/** Difference of a price to the NAV, in hundredths of a percent of the NAV. */
+/** Returns the difference between a price and the NAV, in hundredths of a percent of the NAV. */
 export function basisBps(price: string, navPrice: string): string {
   const [a, b] = [decimalOf(price), decimalOf(navPrice)]
   const [paid, value] = [a.units * tenTo(b.scale), b.units * tenTo(a.scale)]
   return formatDecimal({ units: divideHalfEven((paid - value) * BPS * tenTo(BPS_DECIMALS), value), scale: BPS_DECIMALS })
 }
 
-/** Rounds to the nearest whole number, and halves to the even one. The divisor is positive. */
+/** Divides, and rounds to the nearest whole number; a half is rounded to the even one. The divisor is positive. */
 function divideHalfEven(dividend: bigint, divisor: bigint): bigint {
   const magnitude = dividend < 0n ? -dividend : dividend
   const [whole, rest] = [magnitude / divisor, magnitude % divisor]

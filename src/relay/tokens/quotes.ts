@@ -13,7 +13,7 @@ export type TokenQuotes = readonly QuoteFields[]
 
 const UNREADABLE = { state: 'unreadable', price: null, depth: null } as const
 
-/** The price is in the currency for one token. The multiplier does not apply to it, and neither to the NAV. */
+/** Makes the quote of a pool. Its price is in the currency, for one token. The multiplier applies neither to it nor to the NAV. */
 export function quoteFrom(
   { pool, reading, block }: { readonly pool: Pool; readonly reading: PoolReading; readonly block: Block },
   { decimals, nav, poolMinDepth }: { readonly decimals: number | null; readonly nav: Nav; readonly poolMinDepth: Decimal },
@@ -30,7 +30,7 @@ export function quoteFrom(
 
 export const withNav = (quote: QuoteFields, nav: Nav): QuoteFields => ({ ...quote, ...basisOf(quote.price, nav), nav })
 
-/** If the NAV is held, the difference shows the drift of the market, and no premium. */
+/** Compares a price with the NAV. If the NAV is held, the difference is the drift of the market, and no premium. */
 const basisOf = (price: string | null, nav: Nav): Pick<QuoteFields, 'basis_bps' | 'basis'> =>
   price === null || nav.price === null
     ? { basis_bps: null, basis: null }
@@ -40,13 +40,13 @@ const basisOf = (price: string | null, nav: Nav): Pick<QuoteFields, 'basis_bps' 
 export const isSameQuote = (a: QuoteFields, b: QuoteFields): boolean =>
   a.price === b.price && a.state === b.state && a.basis === b.basis
 
-/** Adds a quote, or replaces that of its pool. */
+/** Adds a quote, or replaces the quote of that pool. */
 export function withQuote(quotes: TokenQuotes, quote: QuoteFields, order: readonly Hex[]): TokenQuotes {
   const others = quotes.filter(({ venue }) => venue.pool !== quote.venue.pool)
   return [...others, quote].sort((a, b) => order.indexOf(a.venue.pool) - order.indexOf(b.venue.pool))
 }
 
-/** The quote of the deepest pool with a price, or that of the first pool if none has a price. */
+/** Returns the quote of the deepest pool with a price, or that of the first pool if none has a price. */
 export function mainQuote(quotes: TokenQuotes): QuoteFields | null {
   const priced = quotes.filter(({ state }) => state === 'ok')
   const [deepest] = priced.toSorted((a, b) => Number(b.depth) - Number(a.depth))

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { Address, Nav, TokenRecord } from '../../protocol/fields.ts'
 import type { Token } from './token.ts'
 
-/** The last time that a `Date` can hold. */
+/** Greatest time in ms that a `Date` can hold. */
 const DATE_BOUND_MS = 8.64e15
-/** A contract answers with one byte. */
+/** Limit of a contract's decimals: it answers with one byte. */
 const DECIMALS_BOUND = 255
 
 export const Milliseconds = z.number().min(-DATE_BOUND_MS).max(DATE_BOUND_MS)

@@ -2,27 +2,27 @@ import { addressIn, type Hex } from '../../lib/hex.ts'
 import { editDistance } from '../../lib/nearest-name.ts'
 import type { Token } from './token.ts'
 
-/** One token, several with one name, or none, with similar names. */
+/** One token, the addresses of several with one name, or no token and similar symbols. */
 export type LookupResult =
   | { readonly kind: 'found'; readonly token: Token }
   | { readonly kind: 'ambiguous'; readonly suggest: readonly Hex[] }
   | { readonly kind: 'unknown'; readonly suggest: readonly string[] }
 
-/** An address, and a name of its token as the list writes it. */
+/** An address, and a name of its token as the list writes that name. */
 type NamedAddress = { readonly name: string; readonly address: Hex }
 
 type NamedToken = { readonly name: string; readonly token: Token }
 
-/** Names, and the tokens that have one of them in any case. */
+/** Names, and the tokens that have one of them. Upper and lower case are equal. */
 type MatchTier = { readonly names: readonly string[]; readonly matches: readonly NamedToken[] }
 
 const ISIN = 'ISIN:'
 const SUGGESTIONS_BOUND = 3
-/** The answer for an ambiguous name lists at most this many addresses. */
+/** Limit of the addresses in the answer for an ambiguous name. */
 const SAME_NAME_BOUND = 100
-/** A name at a greater edit distance is no suggestion. */
+/** Limit of the edit distance between a name and a suggested symbol. */
 const DISTANCE_BOUND = 2
-/** A longer name is no typing error, and more names take too long to compare. */
+/** Limit of a name for which symbols are suggested: a longer one is no typing error. */
 const FUZZY_MATCH_BOUND_CHARS = 12
 const FUZZY_MATCH_BOUND_NAMES = 1_000
 
@@ -50,7 +50,7 @@ export class TokenDirectory {
   find(selector: string): LookupResult {
     const text = selector.trim()
     if (text === '') return lookupResult([], [])
-    // Checked before symbols, so that no token can use another's address as its symbol.
+    // Addresses are tested before symbols, so that no token can use another's address as its symbol.
     const address = addressIn(text)
     if (address !== null) {
       const token = this.#byAddress.get(address)
@@ -63,7 +63,7 @@ export class TokenDirectory {
     return lookupResult(tokens, tokens.length > 0 ? [] : this.#suggest(name))
   }
 
-  /** Best matches first: the exact name before the name with or without a `c`, current before former symbols. */
+  /** Returns the best matches first: the exact name before one with or without a `c`, current symbols before former ones. */
   #tiers(text: string): readonly MatchTier[] {
     const exactNames = [text]
     const variantNames = /c$/i.test(text) ? [`${text}c`, text.slice(0, -1)] : [`${text}c`]
@@ -104,12 +104,12 @@ export class TokenDirectory {
   }
 }
 
-/** Upper case is last, since a lower-case letter may depend on its neighbours. NFC unifies names that look equal. */
+/** Makes names comparable. Ends in upper case, since a lower-case letter may depend on neighbours; NFC unifies equal looks. */
 const normalizeName = (text: string): string => text.trim().normalize('NFC').toLowerCase().toUpperCase()
 
 const isinsOf = (token: Token | undefined): readonly string[] => (token?.isin ? [normalizeName(token.isin)] : [])
 
-/** Finds tokens by name, in any case. */
+/** Finds tokens by name, in upper or lower case. */
 class NameIndex extends Map<string, NamedAddress[]> {
   find(name: string): readonly NamedAddress[] {
     return this.get(normalizeName(name)) ?? []
@@ -132,7 +132,7 @@ class NameIndex extends Map<string, NamedAddress[]> {
 
 const isListed = ({ token }: NamedToken): boolean => token.state !== 'delisted'
 
-/** A listed token takes precedence over a delisted one; among several, an exact spelling wins. */
+/** Returns the best tokens: listed ones before delisted ones and, among several, those with the exact spelling. */
 function resolveTiers(tiers: readonly MatchTier[]): readonly Token[] {
   const listedTiers = tiers.map(({ names, matches }) => ({ names, matches: matches.filter(isListed) }))
   const tier = [...listedTiers, ...tiers].find(({ matches }) => matches.length > 0)

@@ -4,7 +4,7 @@ import type { NavTiming } from './nav.ts'
 import { featureName } from './pause-history.ts'
 import type { Token } from './token.ts'
 
-/** Fields of all messages about a token that no log caused. */
+/** Fields of every update about a token that no log caused. */
 type CommonField = 'symbol' | 'address' | 'time'
 const commonFields = ({ symbol, address }: Token, timing: NavTiming): Pick<DraftOf<'nav'>, CommonField> => ({
   symbol,
@@ -31,7 +31,7 @@ export function multiplierDraft(
   return { type: 'multiplier', ...commonFields(token, timing), phase: 'effective', previous, multiplier, effective_at, source }
 }
 
-/** List and contract report all paused features; the messages contain only those added or removed. */
+/** Makes updates from all paused features, as list and contract report them. An update contains only features added or removed. */
 export function pauseDrafts(before: Token, after: Token, timing: NavTiming): readonly DraftOf<'pause'>[] {
   const draft = (change: 'paused' | 'unpaused', feature_ids: number[]): DraftOf<'pause'> => ({
     type: 'pause',

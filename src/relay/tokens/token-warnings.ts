@@ -1,14 +1,14 @@
 import type { TokenWarning } from '../../protocol/notices.ts'
 import type { Token } from './token.ts'
 
-/** Most names are of this form: nothing is hidden, and all letters are Latin. */
+/** Matches most names: nothing is hidden, and all letters are Latin. */
 const plainText = /^[\x20-\x7e]*$/
 const directionOverrides = /\p{Bidi_Control}/u
-/** An emoji may contain hidden characters, but is visible. */
+/** Matches emojis, which are removed before the checks: they may contain hidden characters, but are visible. */
 const emoji = /\p{RGI_Emoji}/gv
-/** Zero-width, control and other characters without a shape. A separate warning covers those that change the direction. */
+/** Matches zero-width, control and other characters without a shape. Another warning covers those that change the direction. */
 const hiddenCharacters = /(?!\p{Bidi_Control})[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Zl}\p{Zp}\u2800\ufff9-\ufffb]/u
-/** A name has letters of one of these. Chinese, Japanese and Korean are left out: names mix them with Latin letters. */
+/** Scripts of which a name should use only one. Chinese, Japanese and Korean are left out: names mix them with Latin letters. */
 const scripts = [
   /\p{Script=Latin}/u,
   /\p{Script=Greek}/u,
@@ -16,7 +16,7 @@ const scripts = [
   /(?![\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{Script=Common}])(?![\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Bopomofo}\p{Script=Hangul}])\p{L}/u,
 ] as const
 
-/** Letters that look like Latin ones, and the Latin letter of the same shape for each. */
+/** Letters that look like Latin ones, and for each the Latin letter of that shape. */
 const lookAlikes = [
   ['АВЕЅІЈКМНОРСТУХҮԌԚԜаеіјӏорсѕухһԁԛԝ', 'ABESIJKMHOPCTYXYGQWaeijlopcsyxhdqw'],
   ['ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαινορυχϳ', 'ABEZHIKMNOPTYXaivopuxj'],
@@ -26,7 +26,7 @@ const latinShapes = new Map(
 )
 const withoutShape = /[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Zl}\p{Zp}\u2800\ufff9-\ufffb]/gu
 
-/** The visible part of a text in lower-case Latin letters, which is equal for texts that look alike. */
+/** Returns the visible part of a text in lower-case Latin letters, which is equal for texts that look alike. */
 function shapeOf(text: string): string {
   if (plainText.test(text)) return text.trim().toLowerCase()
   const seen = text.normalize('NFKC').replace(withoutShape, '')
@@ -38,7 +38,7 @@ function shapeOf(text: string): string {
 
 const nameOf = ({ record }: Token): string => (typeof record.name === 'string' ? record.name.normalize('NFC') : '')
 const symbolOf = ({ symbol }: Token): string => symbol.normalize('NFC')
-/** A delisted token misleads nobody. */
+/** Whether a token can mislead a reader: a delisted one cannot. */
 const isListed = (token: Token | undefined): token is Token => token !== undefined && token.state !== 'delisted'
 
 /** Warns of symbols and names that may mislead a reader. */
@@ -64,7 +64,7 @@ export class TokenWarnings {
     return warnings.flatMap(([warning, holds]) => (holds ? [warning] : []))
   }
 
-  /** Two stocks may share the name of their company, but a symbol should be unique. */
+  /** Whether another token looks equal. Equal names do not count, since two stocks may share the name of their company. */
   #looksLikeAnother(token: Token): boolean {
     const own = isListed(token) ? 1 : 0
     const symbol = symbolOf(token)
@@ -72,7 +72,7 @@ export class TokenWarnings {
   }
 }
 
-/** Counts the tokens by text, and the texts by shape. */
+/** Counts the tokens with each text, and the texts with each shape. */
 class ShapeIndex {
   readonly #tokensByText = new Map<string, number>()
   readonly #textsByShape = new Map<string, number>()

@@ -7,7 +7,7 @@ import type { NavReading, NavTiming } from './nav.ts'
 import { currentNav, type NavHistory } from './nav-history.ts'
 import { type PauseHistory, pausedAt } from './pause-history.ts'
 
-/** The current state of a token. It follows from the histories, and is stored so that reads need not derive it. */
+/** The current state of a token. It is derived from the histories, and stored so that reads need not derive it. */
 type DerivedState = {
   readonly symbol: string
   readonly multiplier: string | null
@@ -19,18 +19,18 @@ type DerivedState = {
   readonly record: TokenRecord
 }
 
-/** The last multiplier in the list. `omissions` counts the refreshes since then without one, if no log or call reported one. */
+/** The last multiplier in the list. `omissions` counts refreshes since then without one, if no log or call reported one. */
 export type ListedMultiplier = { readonly multiplier: string | null; readonly omissions?: number }
 
 /** A token as last published, with its histories. The tape stores it as a note. */
 export type Token = DerivedState & {
   readonly address: Hex
-  /** Former symbols, which still find the token. */
+  /** Former symbols, by which the token can still be found. */
   readonly formerSymbols: readonly string[]
   readonly isin: string | null
   readonly decimals: number | null
   readonly supply: string | null
-  /** The list's last values. A repeated old value is no change. */
+  /** Last values in the list. A value that the list repeats is no change. */
   readonly lastListed: ListedMultiplier & { readonly paused: readonly number[]; readonly record: TokenRecord }
   readonly multiplierHistory: MultiplierHistory
   readonly pauseHistory: PauseHistory

@@ -9,7 +9,7 @@ export function amend(state: IngestState, published: PublishedFact, fact: FactDr
   return amendment(state, published, replaceDraft(published, fact), moment)
 }
 
-/** The update about a published fact that had the content `before`. */
+/** Returns the `amend` of a published fact, whose content was `before`. */
 export function amendment({ tokens }: IngestState, published: PublishedFact, before: FactDraft, moment: Moment): Publication {
   const { address, key } = before
   const { time: _time, ...update } = published.draft
@@ -29,7 +29,7 @@ export function amendment({ tokens }: IngestState, published: PublishedFact, bef
   }
 }
 
-/** Amends the facts of a token that were published with another multiplier than the one in force at their position. */
+/** Amends the facts of a token that were published with another multiplier than the one in effect at their chain position. */
 export function correctMultipliers(
   state: IngestState,
   address: Hex,

@@ -3,19 +3,19 @@ import { type Draft, type DraftOf, type FactType, factRows, type UpdateType } fr
 type KeyedDraft<Type extends UpdateType> = DraftOf<Type> & {
   readonly [Name in 'key' | 'stage' | 'late' | 'block' | 'tx']: DraftOf<'transfer'>[Name]
 }
-/** An update that publishes one fact. An update of the same type with `source` `list` or `clock` has no key: it is no fact. */
+/** An update that publishes one fact. An update with `source` `list` or `clock` has no key: it publishes no fact. */
 export type FactDraft = { [Type in FactType]: KeyedDraft<Type> }[FactType]
 
 export type PublishedFact = {
   draft: FactDraft
-  /** Not part of the key, because it changes when an earlier transaction leaves the block. */
+  /** Index of the transaction in its block. The key omits it, because it changes when an earlier transaction leaves the block. */
   txIndex: number
   state: 'open' | 'sealed'
-  /** The number of the update that published or last amended it; 0 before the tape has given one. */
+  /** Number of the update that published or last amended the fact; 0 until the tape has given it. */
   seq: number
 }
 
-/** Gives a published fact other content. Returns the content before. */
+/** Replaces the content of a published fact. Returns the former content. */
 export function replaceDraft(published: PublishedFact, fact: FactDraft): FactDraft {
   const before = published.draft
   published.draft = { ...fact, late: before.late }
@@ -25,7 +25,7 @@ export function replaceDraft(published: PublishedFact, fact: FactDraft): FactDra
 
 export const isFact = (draft: Draft): draft is FactDraft => draft.type in factRows && 'key' in draft && draft.key !== undefined
 
-/** Whether two facts have the same content, at any log index of their transaction. */
+/** Whether two facts have the same content. Their log indexes in the transaction may differ. */
 export function isSameContent(a: FactDraft, b: FactDraft): boolean {
   if (a.type !== b.type || a.address !== b.address) return false
   if ('shares' in a && 'shares' in b) return a.raw === b.raw && a.from === b.from && a.to === b.to && a.memo === b.memo
@@ -39,7 +39,7 @@ export const contentOf = (fact: FactDraft): string => {
   return JSON.stringify([fact.type, fact.address, ...values, ...record])
 }
 
-/** Whether two facts of the same content also agree in the fields that depend on other logs. If not, the fact is amended. */
+/** Whether two facts with the same content also agree in the fields that depend on other logs. If not, `amend` publishes them. */
 export function hasSameDetail(a: FactDraft, b: FactDraft): boolean {
   if ('shares' in a && 'shares' in b) return a.multiplier === b.multiplier && a.shares === b.shares
   if (a.type === 'multiplier' && b.type === 'multiplier') return a.previous === b.previous

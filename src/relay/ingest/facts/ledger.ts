@@ -8,26 +8,26 @@ import type { OpenKey, OpenKeys } from '../../chain/sealed/settlement-types.ts'
 import { type FactDraft, type PublishedFact, replaceDraft } from './fact.ts'
 import { type Amendment, matchFacts } from './match-facts.ts'
 
-/** Beyond this many keys the oldest settled block is forgotten. */
+/** Limit of keys in the ledger. Beyond it the ledger forgets the oldest block without open keys. */
 const KEYS_BOUND = 262_144
-/** Beyond this many open keys a pre-confirmed log is published only when its block is settled. */
+/** Limit of open keys. Beyond it a new log is published only when its block is settled. */
 const OPEN_BOUND = 100_000
-/** Digest of a block's keys: long enough to notice a difference, short enough to read aloud. */
+/** Length of the digest in a seal: long enough to show a difference, short enough to read aloud. */
 const DIGEST_BYTES = 16
 
 type Part = Pick<Log, 'key' | 'address' | 'logIndex'>
 
-/** The facts of a sealed block and the parts folded into them, both in log order. */
+/** The facts of a sealed block, and the logs that are folded into them (parts), both in log order. */
 export type BlockContents = { readonly facts: readonly FactDraft[]; readonly parts: readonly Part[] }
 
 type TokenSeal = Pick<DraftOf<'seal'>, 'keys' | 'types' | 'digest'> & { readonly address: Hex; readonly symbol: string | null }
 
-/** Changes that settling a block publishes, in this order. */
+/** The changes that settling a block publishes: retracts, amends, new facts and seals, in this order. */
 export type Settlement = Omit<ReturnType<typeof matchFacts>, 'amendments' | 'additions'> & {
-  /** `before` is the replaced content of the key. */
+  /** `before` is the content that the amend replaces. */
   readonly amendments: readonly (Pick<Amendment, 'published'> & { readonly before: FactDraft })[]
   readonly additions: readonly PublishedFact[]
-  /** One for each token whose logs in the block no seal lists yet. */
+  /** A seal for each token, unless an earlier seal of this block lists the same logs. */
   readonly seals: readonly TokenSeal[]
 }
 
@@ -35,13 +35,13 @@ type SealedBlockRef = { readonly number: number; readonly hash: Hex; readonly ti
 
 type LedgerBlock = {
   readonly facts: Map<string, PublishedFact>
-  /** The last seal of each token in this block: the block hash and the digest. */
+  /** Block hash and digest of the last seal of each token in this block. */
   readonly seals: Map<Hex, string>
-  /** The end of the tape when the first fact of the block was added. A restart reads from the lowest one. */
+  /** End of the tape before the first fact of the block. A restart reads from the lowest end of all blocks. */
   readonly restartSeq: number
   sealed: SealedBlockRef | null
   open: number
-  /** Steady time at which the first of the open keys was published. */
+  /** Steady time at which the first of the block's open keys was published. */
   openSince: number
 }
 
@@ -49,7 +49,7 @@ type LedgerBlock = {
 export class Ledger implements OpenKeys {
   readonly #blocks = new Map<number, LedgerBlock>()
   readonly #openBlocks = new Set<LedgerBlock>()
-  /** The published facts of each transaction in any block: a reorg may move a transaction to another block. */
+  /** The published facts of each transaction, of any block: a reorg may move a transaction to another block. */
   readonly #factsByTx = new Map<Hex, PublishedFact | Set<PublishedFact>>()
   #size = 0
   #open = 0
@@ -57,7 +57,7 @@ export class Ledger implements OpenKeys {
   #safe: number | null = null
   #mayGoBack = false
 
-  /** Blocks up to this one can no longer be pre-confirmed. */
+  /** Number of the newest settled block. Logs up to it are no longer published as pre-confirmed. */
   get settled(): number | null {
     return this.#settled
   }
@@ -102,7 +102,7 @@ export class Ledger implements OpenKeys {
     return [...(this.#blocks.get(block)?.facts.values() ?? [])].some(({ draft }) => draft.address === address)
   }
 
-  /** Whether a pre-confirmed log is new: its key is unpublished, and its block unsettled. */
+  /** Whether a pre-confirmed log may be published: a new key, in an unsettled block not far ahead, below the limit of open keys. */
   canPublish(block: number, key: string): boolean {
     if (this.#settled !== null && (block <= this.#settled || block > this.#settled + FAR_AHEAD_BLOCKS)) return false
     return this.#open < OPEN_BOUND && !this.#blocks.get(block)?.facts.has(key)
@@ -112,7 +112,7 @@ export class Ledger implements OpenKeys {
     return this.#factsOfTx(tx).some(({ draft }) => !keys.has(draft.key))
   }
 
-  /** The published facts of a token in chain order, each with its block if it is sealed. */
+  /** Returns the published facts of a token in chain order, each with its block if it is sealed. */
   factsOf(address: Hex): readonly { readonly published: PublishedFact; readonly sealed: SealedBlockRef | null }[] {
     const facts = [...this.#blocks].flatMap(([number, { facts, sealed }]) =>
       [...facts.values()]
@@ -123,7 +123,7 @@ export class Ledger implements OpenKeys {
     return facts.sort((a, b) => a.number - b.number || logIndexOf(a.published) - logIndexOf(b.published))
   }
 
-  /** `end` is the end of the tape before this batch; `at` is the steady time of the publication. */
+  /** Adds a published fact. `end` is the end of the tape before this batch; `at` is the steady time of the publication. */
   add(draft: FactDraft, state: PublishedFact['state'], end: number, at: number): PublishedFact {
     const published: PublishedFact = { draft, txIndex: draft.tx.index, state, seq: 0 }
     const block = this.#openBlock(draft.block.number, end)
@@ -144,7 +144,7 @@ export class Ledger implements OpenKeys {
     if (ledgerBlock) this.#remove(ledgerBlock, key)
   }
 
-  /** Applies a seal that the previous run published. If the tape has evicted one of its facts, the token counts as unsealed. */
+  /** Applies a seal of a previous run. If the ledger lacks one of its facts, the token counts as unsealed in this block. */
   restoreSeal(block: SealedBlockRef, { address, keys, types, digest }: Omit<TokenSeal, 'symbol'>): void {
     const ledgerBlock = this.#blocks.get(block.number)
     if (!ledgerBlock) return
@@ -160,8 +160,8 @@ export class Ledger implements OpenKeys {
   }
 
   /**
-   * Settling has reached this block. Only a reorg opens settled blocks; a restart merely settles some of them again. Blocks
-   * above `keepFrom` may still be backfilled, or settled again by a restart, so the ledger keeps their keys.
+   * Records that blocks up to this one are settled. Only a reorg lowers that number. After a restart, the relay settles some older
+   * blocks again, or backfills them: the ledger keeps the keys of blocks from `keepFrom`.
    */
   setSettled(block: number, keepFrom: number = block): void {
     this.#settled = this.#mayGoBack ? block : Math.max(block, this.#settled ?? block)
@@ -169,17 +169,17 @@ export class Ledger implements OpenKeys {
     this.#forgetSettled(keepFrom)
   }
 
-  /** No block below this one is settled again. */
+  /** Records the newest block with the finality `safe`. No block below it is settled again. */
   setSafe(block: number): void {
     this.#safe = Math.max(block, this.#safe ?? block)
   }
 
-  /** A restart must read the tape after this number. */
+  /** Returns the number after which a restart must read the tape. */
   restartSeq(end: number): number {
     return Math.min(end, leastOf(this.#blocks.values(), 'restartSeq') ?? end)
   }
 
-  /** Every open key was published after this number on the tape; null without open keys. */
+  /** Number after which the tape has the publications of all open keys; null without open keys. */
   get openSeq(): number | null {
     return leastOf(this.#openBlocks, 'restartSeq')
   }
@@ -189,7 +189,7 @@ export class Ledger implements OpenKeys {
     return leastOf(this.#openBlocks, 'openSince')
   }
 
-  /** The contents are complete for `addresses` only. `end` is the end of the tape before this batch. */
+  /** Compares a block with its published facts. `contents` are complete for `addresses` only; the tape ended at `end` before. */
   settle(block: SealedBlockRef, contents: BlockContents, addresses: ReadonlySet<Hex>, end: number): Settlement {
     const { retractions, ...matched } = matchFacts({
       published: this.#blocks.get(block.number)?.facts ?? new Map(),
@@ -200,13 +200,13 @@ export class Ledger implements OpenKeys {
     for (const { published } of retractions) this.retract(block.number, published.draft.key)
     const amendments = matched.amendments.map(({ published, fact }) => ({ published, before: replaceDraft(published, fact) }))
     const additions = matched.additions.map(({ fact, isMoved }) =>
-      // A moved fact was published in time, under its old key.
+      // A moved fact is not late: it was published in time under another key.
       this.add(isMoved ? { ...fact, late: false } : fact, 'sealed', end, 0),
     )
     return { retractions, amendments, additions, seals: this.#seal(block, contents, addresses) }
   }
 
-  /** Marks the block's keys as sealed, and returns a seal for each token whose last seal differs. */
+  /** Marks the keys of a block as sealed. Returns a seal for each token, unless it equals the token's last seal of the block. */
   #seal(block: SealedBlockRef, { facts, parts }: BlockContents, addresses: ReadonlySet<Hex>): Settlement['seals'] {
     const ledgerBlock = this.#blocks.get(block.number)
     if (!ledgerBlock) return []
@@ -287,10 +287,10 @@ export class Ledger implements OpenKeys {
     }
   }
 
-  /** Forgets blocks that no reorg can reach. A block with an open key is never forgotten. */
+  /** Forgets blocks that no reorg can replace. Never forgets a block with an open key. */
   #forgetSettled(keepFrom: number): void {
     const settled = this.#settled ?? 0
-    // Without a safe block, a reorg may replace every block within the depth of a rollback.
+    // If no block is known to be final, a reorg may replace every block within the depth of a rollback.
     const finalBlock = Math.min(this.#safe ?? 0, settled - RECENT_BLOCKS_BOUND)
     const keepAbove = Math.min(keepFrom, Math.max(finalBlock, settled - DEPTH_BOUND_BLOCKS))
     for (const [number, block] of this.#blocks) if (number < keepAbove && block.open === 0) this.#forgetBlock(number, block)

@@ -21,11 +21,11 @@ export type Origin = {
   readonly sealed: boolean
   readonly late: boolean
   readonly receivedAt: number
-  /** Used for a log whose block has no believed time. */
+  /** Decides the multiplier for a log whose block has no believed time. */
   readonly chainTime: ChainTime | null
 }
 
-/** The fields that all facts share, in the groups in which the updates order them. */
+/** Fields that all facts share. They are in groups, because the types of updates order the groups differently. */
 type FactFields = {
   readonly common: Pick<DraftOf<'transfer'>, 'symbol' | 'address' | 'time'>
   readonly keyFields: Pick<DraftOf<'transfer'>, 'key' | 'stage' | 'late'>
@@ -87,7 +87,7 @@ function buildMovement(decodedLog: DecodedLog, decoded: DecodedEventOf<'Transfer
   const { symbol, address, time } = fields.common
   const { key, stage, late } = fields.keyFields
   const { block, tx } = fields.location
-  // Field by field: spreads take twice as long, and most logs are movements.
+  // Lists each field: spreads take twice as long, and most logs are movements.
   return {
     type: isSeized ? 'seize' : from === ZERO_ADDRESS ? 'mint' : to === ZERO_ADDRESS ? 'burn' : 'transfer',
     symbol,
@@ -111,7 +111,7 @@ function buildMovement(decodedLog: DecodedLog, decoded: DecodedEventOf<'Transfer
   }
 }
 
-/** Whether enriching a log of a sealed block would only repeat its published fact. Nearly all movements are settled this way. */
+/** Whether `enrich` would only repeat the published fact of a sealed log: true for nearly all movements, and quick to decide. */
 export function isMovementPublishedAs(
   published: FactDraft,
   { log, decoded, memo, isSeized }: DecodedLog,
@@ -142,7 +142,7 @@ function multiplierAtLog(
   return multiplierAt(token.multiplierHistory, { block, logIndex, timestamp }).value
 }
 
-/** The time that decides a log's multiplier. Above the blocks with a believed time, a log's own timestamp is only one message. */
+/** Returns the time that decides a log's multiplier. Above the blocks with a believed time, a pending log's time is unproven. */
 function believedTime(block: number, claimed: number | null, isSealed: boolean, chainTime: ChainTime | null): number | null {
   const isBelieved = isSealed || !chainTime || block <= chainTime.number
   return (isBelieved ? claimed : null) ?? chainTime?.timestamp ?? null
@@ -220,7 +220,7 @@ function buildTokenChange(decodedLog: TokenLog, token: Token, { common, keyField
 
 const ingestOf = ({ origin, moment }: FactFields): Ingest => moment.ingestOf(origin.via, origin.receivedAt)
 
-/** The NAV known now. A backfilled log gets the NAV that was known when its block was made; whether it was frozen is unknown. */
+/** Returns the current NAV. A backfilled log gets the NAV of its block's time; whether that one was frozen is unknown. */
 function navFor({ navHistory, navReading, frozen }: Token, { blockTimestamp }: Log, { via }: Origin, moment: Moment): Nav {
   const isPast = via === 'backfill' && blockTimestamp !== null
   return isPast ? moment.navOf(navReadingAt(navHistory, blockTimestamp * 1_000), null) : moment.navOf(navReading, frozen)
@@ -231,7 +231,7 @@ const locationOf = (log: Log, { sealed }: Origin, moment: Moment): FactFields['l
   tx: { hash: log.transactionHash, index: log.transactionIndex, log_index: log.logIndex },
 })
 
-/** A published movement with the multiplier as of its chain position; null if it already has that multiplier. */
+/** Returns a published movement with the multiplier at its chain position; null if it already has that multiplier. */
 export function correctMultiplier(published: FactDraft, token: Token, chainTime: ChainTime | null): FactDraft | null {
   if (!('shares' in published)) return null
   const { number: block, timestamp: claimed } = published.block

@@ -4,13 +4,13 @@ import { contentOf, type FactDraft, hasSameDetail, isSameContent, type Published
 type BlockFacts = {
   readonly published: ReadonlyMap<string, PublishedFact>
   readonly sealed: readonly FactDraft[]
-  /** The sealed facts are complete for these tokens only. A key of another token stays, even if the block lacks it. */
+  /** Tokens for which the sealed facts are complete. A key of another token stays, even if the block lacks it. */
   readonly addresses: ReadonlySet<Hex>
-  /** The sealed facts of these facts' transactions in other blocks. */
+  /** Returns sealed facts of other blocks that have the same transactions as the given facts. */
   readonly sealedElsewhere: (facts: readonly FactDraft[]) => readonly FactDraft[]
 }
 
-/** A published key that holds this fact now. */
+/** A published fact, and the content that replaces its own. */
 export type Amendment = { readonly published: PublishedFact; readonly fact: FactDraft }
 
 type MatchedFacts = {
@@ -20,11 +20,11 @@ type MatchedFacts = {
     readonly replacedBy: string | null
   }[]
   readonly amendments: readonly Amendment[]
-  /** `isMoved`: the fact was published under another log index of its transaction. */
+  /** `isMoved`: whether the fact was published under another log index of its transaction. */
   readonly additions: readonly { readonly fact: FactDraft; readonly isMoved: boolean }[]
 }
 
-/** Compares what was published of a block with its sealed facts. A key with the same content stays. */
+/** Compares the published facts of a block with its sealed facts. A key with the same content stays. */
 export function matchFacts(block: BlockFacts): MatchedFacts {
   const { published, sealed } = block
   const amendments: Amendment[] = []
@@ -63,18 +63,18 @@ export function matchFacts(block: BlockFacts): MatchedFacts {
   }
 }
 
-/** The published facts that the sealed block lacks or holds with other content, in log order. */
+/** Returns the published facts that the sealed block lacks, or contains with other content, in log order. */
 function findMissing({ published, sealed, addresses }: BlockFacts): readonly PublishedFact[] {
   const sealedByKey = new Map(sealed.map((fact) => [fact.key, fact]))
   const isMissing = ({ draft }: PublishedFact) => {
     const fact = sealedByKey.get(draft.key)
-    // A key that the block contains is comparable, even if the block is incomplete for its token.
+    // A key in the block is compared, even if the block is incomplete for its token.
     return fact ? !isSameContent(draft, fact) : addresses.has(draft.address)
   }
   return [...published.values()].filter(isMissing).sort((a, b) => byLogIndex(a.draft, b.draft))
 }
 
-/** Maps each missing key to the key under which its transaction now has that content. Facts share a key if new keys run out. */
+/** Maps a missing key to one under which its transaction now has that content. Facts share a key if too few keys are new. */
 function findMoves(
   missing: readonly PublishedFact[],
   unmatched: ReadonlyMap<string, FactDraft>,
@@ -100,7 +100,7 @@ function keysByContent(facts: readonly FactDraft[]): Map<string, string[]> {
   return new Map([...byContent].map(([content, same]) => [content, same.map(({ key }) => key)]))
 }
 
-/** Takes the next key with the content of a fact. The last key stays, so several facts may share it. */
+/** Removes and returns the next key with the content of a fact. The last key stays, so several facts may share it. */
 function nextKey(keys: ReadonlyMap<string, string[]>, fact: FactDraft): string | undefined {
   const matchingKeys = keys.size === 0 ? undefined : keys.get(contentKey(fact))
   return matchingKeys && matchingKeys.length > 1 ? matchingKeys.shift() : matchingKeys?.[0]

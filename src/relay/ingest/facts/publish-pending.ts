@@ -10,7 +10,7 @@ import { hasSameDetail, isSameContent } from './fact.ts'
 import type { Ledger } from './ledger.ts'
 import { makeFact } from './make-fact.ts'
 
-/** Publishes pre-confirmed logs at once, each key once, and amends known keys. `pending` is the highest block with a new key. */
+/** Publishes new pre-confirmed logs, and amends known keys. The returned `pending` is the highest block with a new key. */
 export function publishPending(state: IngestState, pendingLogs: readonly PendingLog[], moment: Moment) {
   const publications: Publication[] = []
   const hasOtherKeys = otherKeysIn(state.ledger)
@@ -33,7 +33,7 @@ export function publishPending(state: IngestState, pendingLogs: readonly Pending
       if (publication) publications.push(publication)
       else if (!pendingLog.isKnown) repeated += 1
       if (publication && publication.draft.type !== 'amend') pending = Math.max(log.blockNumber, pending ?? 0)
-      // The log may have scheduled a multiplier that is due.
+      // The log may have scheduled a multiplier that is due already.
       if (isMultiplierChanged) addAll(publications, [...applyDue(state, moment), ...correctMultipliers(state, log.address, moment)])
       advancePosition(state, log.blockNumber, log.logIndex)
     }
@@ -47,17 +47,17 @@ function isOpen(ledger: Ledger, { blockNumber, key }: PendingLog['decodedLog']['
   return published ? published.state === 'open' : ledger.canPublish(blockNumber, key)
 }
 
-/** An announcement waits for its end. A part waits for its block if the previous run published the fact that it explains. */
+/** Whether a log has to wait: an announcement waits for its end, a log that explains one of an earlier run for its block. */
 function mustWait({ decodedLog, transaction }: PendingLog, hasOtherKeys: HasOtherKeys): boolean {
   const { event } = decodedLog.decoded
   if (event === 'Announcement') return !decodedLog.isClosed
   return (event === 'Memo' || event === 'Seized' || event === 'EndAnnouncement') && hasOtherKeys(transaction)
 }
 
-/** Whether the ledger holds keys of a transaction that are not among its received logs. */
+/** Whether the ledger has keys of a transaction that are not among the transaction's received logs. */
 type HasOtherKeys = (transaction: PendingLog['transaction']) => boolean
 
-/** Looks up each transaction once: publishing its own logs does not change the answer. */
+/** Looks up each transaction once. Publishing the received logs of a transaction does not change the answer. */
 function otherKeysIn(ledger: Ledger): HasOtherKeys {
   const found = new Map<PendingLog['transaction'], boolean>()
   return (transaction) => {
@@ -70,7 +70,7 @@ function otherKeysIn(ledger: Ledger): HasOtherKeys {
   }
 }
 
-/** Publishes a new key, or amends a known one. Null if the content is already published. */
+/** Publishes a new key, or amends a known one. Returns null if neither is needed or allowed. */
 function publishLog(state: IngestState, pendingLog: PendingLog, moment: Moment): Publication | null {
   const { decodedLog, via, receivedAt, isKnown } = pendingLog
   const { log } = decodedLog

@@ -19,30 +19,30 @@ import { isMovementPublishedAs, makeFact, type Origin } from './make-fact.ts'
 export type DecodedBlock = Omit<SealedBlock, 'logs'> & FoldedBlock
 
 type SettleOptions = {
-  /** A fact that this block publishes first counts as late. */
+  /** Whether a fact that is first published when its block is settled counts as late. */
   readonly late: boolean
   readonly newest: number
-  /** All blocks before this one are settled, so no unread log can have cancelled a schedule that is due. */
+  /** Whether all blocks before this one are settled. If so, no unread log can have cancelled a schedule that is due. */
   readonly settlesAllBefore: boolean
 }
 
-/** The last part also counts the block's logs of unlisted tokens. */
+/** `unlisted` is the number of the block's logs that belong to unlisted tokens. Only the last part has it. */
 type SettledPart = { readonly publications: readonly Publication[]; readonly unlisted?: number }
 
-/** For a partly readable block: it does not prove for any token that a fact is missing, so nothing is retracted. */
+/** Tokens for which a partly readable block is complete: none. It cannot prove that a fact is missing, so it retracts nothing. */
 const NO_ADDRESSES: ReadonlySet<Hex> = new Set()
 
 const NO_CHANGES: Settlement = { retractions: [], amendments: [], additions: [], seals: [] }
 
-/** Updates of a settled block that one turn of the event loop publishes and writes. */
+/** Limit of the updates of a settled block that one turn of the event loop publishes and writes. */
 const SETTLED_PER_TURN = 500
 
-/** A part without updates: the work continues in the next turn. */
+/** A part without updates: the work is continued in the next turn of the event loop. */
 const pause: SettledPart = { publications: NOTHING }
 
 /**
- * Reconciles the published facts with a sealed block: publishes, amends, retracts and seals. A large block takes several turns,
- * and each part is written by itself. The last part has all seals, so a restart settles a partly written block again.
+ * Compares a sealed block with the published facts: publishes, amends, retracts and seals. A large block takes several turns, and
+ * each part is written by itself. The last part has all seals, so a restart settles a partly written block again.
  */
 export function* settleBlock(
   state: IngestState,
@@ -51,10 +51,10 @@ export function* settleBlock(
   moment: Moment,
 ): Generator<SettledPart, SettledPart> {
   const isLarge = block.decodedLogs.length > SETTLED_PER_TURN
-  // Decoding the logs has used up this turn.
+  // Decoding the logs of a large block has used up this turn.
   if (isLarge) yield pause
   const { opening, facts, parts, queried, correctedAddresses, unlisted } = applyLogs(state, block, options, moment)
-  // A block that corrects facts of others is written whole: after a crash nothing would show that corrections are missing.
+  // A block that corrects facts of other blocks is written at once: after a crash, nothing would show that an amend is missing.
   const isSplit = correctedAddresses.length === 0
   let publications: Publication[] = [...opening]
   if (isLarge && isSplit) {
@@ -77,24 +77,24 @@ export function* settleBlock(
   }
   addAll(publications, publishSeals(state, settlement, blockField, moment))
   if (options.settlesAllBefore) addAll(publications, advanceTime(state, block, moment))
-  // A backfilled block corrects sealed facts above it, too. Those above the newest block are replaced, and are settled again.
+  // Only a block below the newest one corrects sealed facts above itself: those above the newest are settled again.
   const isAffected = ({ state, draft }: PublishedFact) =>
     state === 'open' || draft.block.number < block.number || options.newest > block.number
   for (const address of correctedAddresses) addAll(publications, correctMultipliers(state, address, moment, isAffected))
   return { publications, unlisted }
 }
 
-/** The unreadable logs of this block may contain any fact that the replaced block had sealed. */
+/** Whether a partly readable block replaces a settled one. Its unreadable logs may contain any fact of the replaced block. */
 const isPartialReplacement = ({ ledger }: IngestState, { isPartial, hash, number }: DecodedBlock): boolean =>
   isPartial === true && ledger.isReplaced(hash, number)
 
-/** A partly readable block is not settled for a token that an earlier reading has sealed: that reading may have had more logs. */
+/** Whether a block settles a token. A partly readable one does not if an earlier reading, maybe with more logs, has sealed it. */
 function isSettleable(state: IngestState, block: DecodedBlock, address: Hex): boolean {
   const { isPartial, hash, number } = block
   return !isPartial || !(isPartialReplacement(state, block) || state.ledger.isSealedBy(hash, number, address))
 }
 
-/** Contents of a partly readable block that can be settled. A published fact that is now a part is neither sealed nor retracted. */
+/** Contents of a partly readable block that can be settled. Omits a folded log that is published as a fact, which stays as is. */
 const partialContents = (state: IngestState, block: DecodedBlock, { facts, parts }: BlockContents): BlockContents => ({
   facts: facts.filter(({ address }) => isSettleable(state, block, address)),
   parts: parts.filter(({ address, key }) => isSettleable(state, block, address) && !state.ledger.find(block.number, key)),
@@ -103,19 +103,19 @@ const partialContents = (state: IngestState, block: DecodedBlock, { facts, parts
 function applyLogs(state: IngestState, block: DecodedBlock, { late, settlesAllBefore }: SettleOptions, moment: Moment) {
   const time = settlesAllBefore ? block.timestamp : null
   const queried = addressSetOf(block.addresses)
-  // The facts of this block are amended by its settlement, as sealed ones.
+  // Facts of this block are excluded, because the settlement amends them as sealed ones.
   const isElsewhere = ({ draft }: PublishedFact) => draft.block.number !== block.number || !queried.has(draft.address)
   const timeBefore = settlesAllBefore ? advanceTime(state, block, moment, isElsewhere) : observeBlockTime(state, block, moment)
   const { decodedLogs, parts, rounds, unlisted } = listedLogsOf(state, block)
   const roundDrafts = settleRounds(state, block, rounds, moment)
   const logsByAddress = Map.groupBy(decodedLogs, ({ log }) => log.address)
   const touched = new Set([...logsByAddress.keys(), ...state.changedByLogs].filter((address) => queried.has(address)))
-  // Logs that are not settled are not published, so they change no token either.
+  // Tokens that the block does not settle publish no logs, so these logs do not change them either.
   const correctedAddresses = [...touched]
     .sort()
     .filter((address) => isSettleable(state, block, address))
     .filter((address) => applySealedLogs(state, block, address, logsByAddress.get(address) ?? [], moment))
-  // Schedules that the block added and that are due at its own time take effect before its facts are published.
+  // Schedules that this block added, and that are due at the block's time, take effect before its facts are published.
   const scheduleDrafts =
     time === null ? [] : [...state.scheduled].flatMap((address) => applyDueSchedules(state, address, time, moment).drafts)
   const origin: Origin = { via: block.via, sealed: true, late, receivedAt: moment.at, chainTime: state.chainTime }
@@ -124,7 +124,7 @@ function applyLogs(state: IngestState, block: DecodedBlock, { late, settlesAllBe
   return { opening, facts, parts, queried, correctedAddresses, unlisted }
 }
 
-/** Publishes in the order of the contract, in which the seals are last. */
+/** Publishes retracts, amends and new facts in the order of the contract. The seals are published after them. */
 function* publishFacts(state: IngestState, settlement: Settlement, block: Block, moment: Moment): Generator<Publication> {
   for (const retraction of settlement.retractions) yield retract(state, retraction, block, moment)
   for (const { published, before } of settlement.amendments) yield amendment(state, published, before, moment)
@@ -157,7 +157,7 @@ function retract(state: IngestState, retraction: Settlement['retractions'][numbe
   }
 }
 
-/** Logs of tokens that are listed or already have published facts in this block, and the rounds of the price feeds. */
+/** Returns the logs of tokens that are not delisted or have published facts in this block, and the rounds of the price feeds. */
 function listedLogsOf({ tokens, feedAddresses, ledger }: IngestState, block: DecodedBlock) {
   const isRound = ({ address }: { readonly address: Hex }) => feedAddresses.has(address)
   const isListed = ({ address }: { readonly address: Hex }) => {

@@ -4,27 +4,27 @@ import { typesOfKind, type UpdateType } from '../../../protocol/updates.ts'
 import type { HistoryFilter } from '../tape.ts'
 import { LOST, maskOf, namesOf } from './open-key-types.ts'
 
-/** Updates that the index treats alike: of one token (null for updates of all tokens) and one type. */
+/** Updates that the index treats alike, because these four fields are equal. `address` is null for updates of all tokens. */
 export type Channel = {
   readonly address: Hex | null
   readonly type: UpdateType
-  /** A mask of the types under which the keys of these updates were published; 0 for updates that follow no key. */
+  /** Bitmask of the types under which the keys in these updates were published; 0 if unknown, or if the updates follow no key. */
   readonly keyTypes: number
   readonly evictable: boolean
 }
 
-/** A channel number fits into two bytes. */
+/** Limit of channels: the number of a channel is stored in two bytes. */
 const CHANNELS_BOUND = 65_536
 export const NO_CHANNEL = 0
-/** Holds the updates of all channels above the limit. Every reader reads it. */
+/** Channel of all updates that would need a channel beyond the limit. Every reader reads it. */
 const OVERFLOW_CHANNEL = 1
 
-/** A reader reads a channel: never, only if publications may be evicted, for its key types, or for its type. */
+/** Reasons to read a channel, the weakest first: none, publications may be evicted, the types of its keys, its own type. */
 export const relevance = { none: 0, ifLost: 1, followed: 2, typeMatches: 3 } as const
 
 export const followerTypes: ReadonlySet<UpdateType> = new Set(typesOfKind('fate'))
 
-/** Numbers every channel. A number stays as long as the tape exists. */
+/** Gives each channel a number. It stays as long as the tape exists. */
 export class Channels {
   readonly #numbers = new Map<string, number>()
   readonly #channels: (Channel | null)[] = [null, null]
@@ -51,7 +51,7 @@ export class Channels {
     return number
   }
 
-  /** One more than the highest number. */
+  /** One more than the highest channel number. */
   get size(): number {
     return this.#channels.length
   }

@@ -2,10 +2,10 @@ import { contentsBefore, followedKeys } from '../../../protocol/key-life.ts'
 import { type Update, type UpdateType, updateTypes } from '../../../protocol/updates.ts'
 import type { Entry } from '../tape.ts'
 
-/** The publication of the key is evicted, so the key may have had any type. */
+/** Bit for a key whose publication is evicted, so that it may have had any type. */
 export const LOST = 1
 const LOST_NAME = 'lost'
-/** One bit per type. The lowest bit means lost. */
+/** One bit for each type. The lowest bit is `LOST`. */
 const bitByType: ReadonlyMap<string, number> = new Map([
   [LOST_NAME, LOST],
   ...updateTypes.map((type, index) => [type, 2 << index] as const),
@@ -13,7 +13,7 @@ const bitByType: ReadonlyMap<string, number> = new Map([
 
 const bitOf = (type: UpdateType): number => bitByType.get(type) ?? LOST
 
-/** Types as a bitmask. An unknown name may mean any type. */
+/** Returns types as a bitmask. An unknown name sets the bit `LOST`, because it may mean any type. */
 export function maskOf(names: Iterable<string>): number {
   let mask = 0
   for (const name of names) if (name !== '') mask |= bitByType.get(name) ?? LOST
@@ -23,16 +23,16 @@ export function maskOf(names: Iterable<string>): number {
 export const namesOf = (mask: number): readonly string[] =>
   [...bitByType].flatMap(([name, bit]) => ((mask & bit) !== 0 ? [name] : []))
 
-/** The types under which keys were published, and the number of their first publication. */
+/** Bitmask of the types under which one or more keys were published, and the number of the first such publication. */
 type KeyTypes = { mask: number; readonly followsFrom: number }
 
 const NO_SEQ = Number.MAX_SAFE_INTEGER
 const noKeys: Readonly<KeyTypes> = { mask: 0, followsFrom: NO_SEQ }
 
-/** Keys cached in each of two generations: enough for 20,000 logs a second that stay unsealed for three seconds. */
+/** Limit of keys in each of the cache's two generations: enough for 20,000 logs a second that are sealed in three seconds. */
 const KEYS_PER_GENERATION = 65_536
 
-/** The types under which unretracted keys were published. Recent keys are cached until their seal; the tape has the others. */
+/** Finds the types under which a key was published. Caches recent keys until a seal lists them, and reads others from the tape. */
 export class OpenKeyTypes {
   readonly #readKey: (key: string) => readonly Entry[]
   readonly #keysPerGeneration: number
@@ -44,7 +44,7 @@ export class OpenKeyTypes {
     this.#keysPerGeneration = keysPerGeneration
   }
 
-  /** Returns the types of the keys that an update follows, and adds the update to the history of those keys. */
+  /** Records an update. Returns the types of the keys that it seals, amends or retracts. */
   add({ seq, update }: Entry): Readonly<KeyTypes> {
     switch (update.type) {
       case 'seal':

@@ -5,34 +5,34 @@ import { type Channels, followerTypes, NO_CHANNEL, relevance } from './channels.
 
 const SHELF_SIZE = 1_024
 const SEARCHED_SHELVES_BOUND = 256
-/** Reading this many updates of an unwritten shelf takes as long as searching a written shelf. */
+/** Number of updates whose indexing takes as long as the search of an indexed shelf. */
 const UNINDEXED_PER_SHELF = SHELF_SIZE / SEARCHED_SHELVES_BOUND
 
-/** `followsFrom` is the number of the first publication that the update follows. */
+/** `followsFrom`: number of the first publication among the keys that the update seals, amends or retracts. */
 export type IndexedUpdate = { readonly seq: number; readonly channel: number; readonly followsFrom: number }
 
 type Shelf = {
   readonly number: number
-  /** The channel of each number; null until the shelf is indexed. */
+  /** Channel of each number in the shelf; null until the shelf is indexed. */
   channels: Uint16Array | null
   count: number
-  /** The number of the first publication that any of its updates follows. */
+  /** The lowest `followsFrom` of the updates in the shelf. */
   followsFrom: number
 }
 
-/** Lower than every number, so a reader assumes that publications are evicted. */
+/** `followsFrom` if it is unknown. It is lower than every number, so a reader assumes that the publications are evicted. */
 const UNKNOWN_FOLLOWS_FROM = -1
 
 /**
- * The channel of every number on the tape, two bytes each, in shelves: a search finds few updates among many without
- * reading the others. A full shelf is written once. The last shelf is indexed when the tape opens, and any other unwritten
- * shelf by the first search that reaches it.
+ * Stores the channel of every update in two bytes, in shelves of 1,024 numbers, so that a search reads only updates that may match.
+ * Each full shelf is written to the file once. A shelf that the file lacks is indexed from its updates: the last shelf when the
+ * tape opens, any other shelf by the first search that reaches it.
  */
 export class ShelfIndex {
   readonly #channels: Channels
   readonly #shelves = new Map<number, Shelf>()
   #sortedShelves: Shelf[] = []
-  /** Full shelves to write, and empty shelves to delete from the file. */
+  /** Full shelves that the next `save` writes to the file. */
   readonly #full: Shelf[] = []
   readonly #empty: number[] = []
   readonly #write: Record<'shelf' | 'drop', StatementSync>
@@ -84,7 +84,7 @@ export class ShelfIndex {
     for (const number of this.#empty.splice(0)) this.#write.drop.run(number)
   }
 
-  /** Finds relevant numbers with bounded work. `reached` is the last number searched; null at the end of the range. */
+  /** Finds relevant updates with limited work. `reached` is the last number that was searched; null after the whole range. */
   find(relevanceByChannel: Uint8Array, { after, before, order, limit }: SeqRange, oldest: number) {
     const seqs: number[] = []
     const step = order === 'asc' ? 1 : -1
@@ -104,7 +104,7 @@ export class ShelfIndex {
       const minRelevance = minRelevanceOf(shelf, oldest)
       const [low, high] = [Math.max(0, after + 1 - start), Math.min(SHELF_SIZE, before - start) - 1]
       for (let offset = order === 'asc' ? low : high; offset >= low && offset <= high; offset += step) {
-        // A channel that is newer than the table of the filter may match, so it is read.
+        // `relevanceByChannel` lacks new channels. They may match, so their updates are read.
         if ((relevanceByChannel[channels[offset] ?? NO_CHANNEL] ?? relevance.followed) < minRelevance) continue
         seqs.push(start + offset)
         if (seqs.length === limit) return { seqs, reached: start + offset }
@@ -113,7 +113,7 @@ export class ShelfIndex {
     }
   }
 
-  /** Counts the numbers that a search may find, up to `countLimit`. An unwritten shelf adds its full size to `most`. */
+  /** Estimates how many updates a search finds, up to `countLimit`. A shelf without index adds its full size to `most`. */
   estimateCount(relevanceByChannel: Uint8Array, after: number, countLimit: number, oldest: number): CountEstimate {
     let [least, most] = [0, 0]
     for (let index = this.#firstIndex('asc', after, Number.POSITIVE_INFINITY); least <= countLimit; index += 1) {
@@ -145,7 +145,7 @@ export class ShelfIndex {
     return order === 'asc' || this.#sortedShelves[low]?.number === target ? low : low - 1
   }
 
-  /** The shelf of a new number. A new shelf makes the shelf before it a full one. */
+  /** Returns the shelf of a new number. If that shelf is new, the one before it is full. */
   #currentShelf(number: number): Shelf {
     const last = this.#sortedShelves.at(-1)
     if (last?.number === number) return last
@@ -165,7 +165,7 @@ export class ShelfIndex {
     this.#empty.push(number)
   }
 
-  /** Indexes a shelf from the tape, without the types of the keys that its updates follow. */
+  /** Indexes a shelf from its updates. The types of the keys that they seal, amend or retract stay unknown. */
   #indexShelf(shelf: Shelf): Uint16Array {
     const start = shelf.number * SHELF_SIZE
     const channels = new Uint16Array(SHELF_SIZE)
@@ -209,8 +209,8 @@ export class ShelfIndex {
 type ShelfRow = { readonly shelf: number; readonly channels: Uint8Array; readonly follows_from: number }
 type UnindexedRow = readonly [...TapeRow, evictable: number]
 
-// A search stops at the last or first kept update of a shelf, because numbers beyond it may never have been given. It passes
-// an empty shelf as a whole.
+// A search reports the last kept number of a shelf as `reached`, or the first in descending order, because numbers beyond it may
+// never have been given. If the shelf is empty, it reports the shelf's end.
 const lastKept = (channels: Uint16Array): number => {
   const offset = channels.findLastIndex(isChannel)
   return offset === -1 ? SHELF_SIZE - 1 : offset

@@ -6,7 +6,7 @@ import { Channels, followerTypes } from './channels.ts'
 import { OpenKeyTypes } from './open-key-types.ts'
 import { type IndexedUpdate, ShelfIndex } from './shelf-index.ts'
 
-/** A page ends with the update that exceeds this much text. */
+/** Limit of the text that is read for one page. The update that exceeds it is the last one of the page. */
 const TEXT_BOUND_CHARS = 1_048_576
 
 type OpenedTape = { readonly oldest: number; readonly end: number; readonly readKey: (key: string) => readonly Entry[] }
@@ -30,7 +30,7 @@ export class TapeIndex {
     this.#oldest = oldest
   }
 
-  /** Indexes an update inside the transaction that writes it. Returns whether eviction by count may take it. */
+  /** Indexes an update in the transaction that writes it. Returns whether eviction by count may delete it. */
   add(entry: Entry): boolean {
     const { seq, update } = entry
     const { mask: keyTypes, followsFrom } = this.#openKeyTypes.add(entry)
@@ -75,7 +75,7 @@ export class TapeIndex {
     }
   }
 
-  /** The updates with these numbers, in this order. Consecutive numbers take one query. */
+  /** Reads the updates with these numbers, in this order. Consecutive numbers need only one query. */
   *#rowsAt(seqs: readonly number[]): Iterable<TapeRow> {
     const [first = 0, last = first] = [seqs[0], seqs.at(-1)]
     if (seqs.length > 1 && Math.abs(last - first) === seqs.length - 1) {
@@ -94,14 +94,14 @@ export class TapeIndex {
   }
 }
 
-/** A seal is evictable only if all its keys are, so the tape always knows whether a kept key was sealed. */
+/** Whether eviction by count may delete an update. A seal is kept if one of its facts is: it shows that the fact is sealed. */
 function isEvictable(update: Update): boolean {
   const { isEvictable: rule } = updateRows[update.type]
   if (rule !== 'byKeys') return rule
   return update.type !== 'seal' || update.types.every((type) => type === 'part' || updateRows[type].isEvictable)
 }
 
-/** Every reader also finds the updates of the overflow channel, so it tests each update. */
+/** Tests each update that a reader finds, because those of the overflow channel may not match. */
 const matchesFilter = ({ tokens, types, followersOf }: HistoryFilter, { update: { address, type } }: Entry): boolean =>
   (types.has(type) || (followersOf !== undefined && followerTypes.has(type))) &&
   (tokens === null || address === null || tokens.has(address))

@@ -9,18 +9,18 @@ import { type Entry, TapeBehindError } from '../tape.ts'
 import type { NatsStream, StreamMessage, StreamPlace } from './nats-stream.ts'
 import { StreamWriter } from './stream-writer.ts'
 
-/** After this time without a batch, the tape no longer shows the present. */
+/** Time without a batch after which the tape may lack current updates. */
 const SILENCE_BOUND_MS = 5_000
-/** A process is behind if the stream holds more messages than this that it has not received. */
+/** Number of messages of the stream above which a process that has not received them is behind. */
 const PENDING_BOUND = 50
-/** The time that a client waits for a position that only another process has. */
+/** Limit of the time that a client waits for a position that only another process has. */
 const REACH_TIMEOUT_MS = 5_000
 
 /** The last message of the stream that this tape contains. */
 type StreamPoint = StreamPlace & {
-  /** The tape also has the notes from before its first message. */
+  /** Whether the tape has the notes that were written before its first message. */
   readonly isComplete: boolean
-  /** The message is the last one of a leader that stops. */
+  /** Whether the message is the last one of a leader that stops. */
   readonly hasResigned: boolean
 }
 
@@ -28,13 +28,13 @@ const pointNote = defineNote<StreamPoint>('stream-point')
 
 export type JetStreamTapeOptions = StoredTapeOptions & {
   readonly stream: NatsStream
-  /** Names this process in the ids of its messages. */
+  /** Name of this process in the ids of its messages. */
   readonly writerId: string
   readonly uptime: () => number
   readonly warn: (kind: string, detail: unknown) => void
-  /** Called when the copy in this process cannot be written. */
+  /** Called when this process cannot write its copy of the tape. */
   readonly onFailure: (failure: unknown) => void
-  /** Called for each message of the stream that is no batch. */
+  /** Called for each message of the stream that this process cannot read. */
   readonly onUnreadable: () => void
   readonly start: StreamPoint
 }
@@ -42,19 +42,20 @@ export type JetStreamTapeOptions = StoredTapeOptions & {
 /** The tape as a stream in NATS JetStream. One ingester leads and appends; every process reads from its own copy in a file. */
 export class JetStreamTape extends StoredTape {
   readonly stream: NatsStream
-  /** Whether this process leads: now, and at every change. */
+  /** Emits whether this process leads: first the current value, then each change. */
   readonly leadership = new BehaviorSubject(false)
   readonly #options: JetStreamTapeOptions
   readonly #writer: StreamWriter
   readonly #closing = new AbortController()
   readonly closing = this.#closing.signal
   #point: StreamPoint
-  /** The last message seen, whether it was a batch or not. */
+  /** Number of the last message that this process received, whether it was a batch or not. */
   #seenSeq: number
   #refusal: string | null = null
   #pending = 0
-  /** Uptime at the last batch, and at the last batch of another version. */
+  /** Uptime at the last sign of a leader with this version of stocktape. */
   #heardAt: number
+  /** Uptime at the last batch of a leader with another version of stocktape. */
   #otherHeardAt = Number.NEGATIVE_INFINITY
 
   constructor(database: DatabaseSync, options: JetStreamTapeOptions) {
@@ -90,7 +91,7 @@ export class JetStreamTape extends StoredTape {
     return this.#writer.isLeading
   }
 
-  /** Whether the tape lacks current updates: no process writes, or this one does not receive the batches. */
+  /** Whether the tape may lack updates or notes: it is incomplete, no process writes, or this one does not receive the batches. */
   get isCut(): boolean {
     return !this.#point.isComplete || this.#silentMs > SILENCE_BOUND_MS || this.#pending > PENDING_BOUND
   }
@@ -100,17 +101,17 @@ export class JetStreamTape extends StoredTape {
     return this.#point.hasResigned ? Number.POSITIVE_INFINITY : this.#options.uptime() - this.#heardAt
   }
 
-  /** Time since any leader was heard, even one of another version. */
+  /** Time since the last sign of any leader, even one with another version of stocktape. */
   get leaderlessMs(): number {
     return Math.min(this.#silentMs, this.#options.uptime() - this.#otherHeardAt)
   }
 
-  /** While NATS stores the tape, it also has what the copy may lose. */
+  /** Whether NATS stores the tape. If so, no update is lost with the copy in this process. */
   override get isDurable(): boolean {
     return this.#refusal === null
   }
 
-  /** NATS's own reason not to store batches of this process; null until it refuses, and again once it stores a batch. */
+  /** Reason for which NATS does not store batches of this process; null until it refuses, and again once it stores a batch. */
   get refusal(): string | null {
     return this.#refusal
   }
@@ -120,11 +121,11 @@ export class JetStreamTape extends StoredTape {
     this.#options.warn('NATS does not store the tape', { reason })
   }
 
-  /** Takes over a message of the stream. Returns false if the tape cannot continue with it. */
+  /** Applies a message of the stream to the tape. Returns false if the tape cannot continue. */
   receive(message: StreamMessage): boolean {
     this.#seenSeq = Math.max(this.#seenSeq, message.seq)
     this.#pending = message.pending
-    // This process has written the message itself.
+    // The tape contains the message already, because this process wrote it.
     if (message.seq <= this.#point.seq) return true
     const read = this.read(message)
     if (!read) return true
@@ -136,9 +137,9 @@ export class JetStreamTape extends StoredTape {
     }
   }
 
-  /** The batch in a message; null to skip it. If the leader's tape has the skipped batch, `receive` refuses the next one. */
+  /** Returns the batch in a message; null to skip the message. If the leader's tape contains it, `receive` refuses the next one. */
   read({ seq, bytes }: StreamMessage): ReadableBatch | null {
-    // Without bytes, its writer left the batch unfinished.
+    // `bytes` is null for a part that does not complete its message.
     const read = bytes && readMessage(bytes)
     if (!read || read.batch) return read
     const { onUnreadable, warn, uptime } = this.#options
@@ -175,7 +176,7 @@ export class JetStreamTape extends StoredTape {
   async lead(): Promise<void> {
     if (this.isLeading || !this.#point.isComplete) return
     const hasWon = await this.#writer.lead()
-    // Another ingester was faster, and this one receives its messages soon.
+    // Another ingester won. This process tries again only if it hears nothing of that leader.
     if (!hasWon) {
       this.#point = { ...this.#point, hasResigned: false }
       this.#heardAt = this.#options.uptime()
@@ -193,14 +194,14 @@ export class JetStreamTape extends StoredTape {
     await this.closeFile()
   }
 
-  /** Closes the file, but not the stream, so that another tape can use it. */
+  /** Closes the file but not the stream, so that another tape can use the stream. */
   async closeFile(): Promise<void> {
     this.#closing.abort()
     await super.close()
   }
 
   #apply({ seq, id }: StreamPlace, batch: BatchMessage, entries: readonly Entry[]): boolean {
-    // The stream may deliver a message before NATS answers its writer.
+    // The message is applied already: the stream may deliver it before NATS answers its writer.
     if (seq <= this.#point.seq) return true
     if (batch.epoch !== this.epoch || batch.after !== this.end()) return false
     this.#writer.onBatch(id)
@@ -211,7 +212,7 @@ export class JetStreamTape extends StoredTape {
     this.#point = { seq, id, isComplete: isComplete || lastSeqs !== null, hasResigned: batch.resigns }
     this.#seenSeq = Math.max(this.#seenSeq, seq)
     this.#heardAt = this.#options.uptime()
-    // A complete tape has all that a checkpoint contains.
+    // A complete tape has everything that a checkpoint contains.
     const isKnown = lastSeqs !== null && isComplete
     this.write(entries, new Notes(isKnown ? {} : batch.notes), keepAfter ?? Number.POSITIVE_INFINITY, {
       ownNotes: new Notes().set(pointNote, this.#point),

@@ -28,21 +28,21 @@ import type { Config } from '../../config/config.ts'
 const REQUEST_TIMEOUT_MS = 2_000
 const RECONNECT_MS = 250
 const PING_MS = 2_000
-/** With the library's defaults a consumer stalls after a restart of the server. */
+/** Used instead of the NATS library's defaults, with which a consumer stalls after a restart of the server. */
 const [IDLE_HEARTBEAT_MS, PULL_EXPIRES_MS] = [1_000, 5_000]
-/** After this silence the process follows the stream again: the server sends a heartbeat each second. */
+/** Time without message or heartbeat after which this process follows the stream again. The server sends one each second. */
 const SILENCE_BOUND_MS = 3_000
-/** Messages that one request of the consumer asks for. */
+/** Number of messages that the consumer asks for in one request. */
 const PULLED_MESSAGES = 500
-/** The server drops a second message with the same id within this time. */
+/** Time within which the server drops a second message with the same id. */
 const DUPLICATE_WINDOW_MS = 120_000
-/** A longer batch is stored in parts. By default NATS accepts messages of up to 1 MiB. */
+/** Limit of one part of a batch. By default NATS accepts messages of up to 1 MiB. */
 const PART_BYTES = 768 * 1_024
-/** More than the headers of a part, which count towards the limits of NATS. */
+/** Room for the headers of a part, which count towards NATS's limit on a message. */
 const HEADERS_BYTES = 256
-/** With a lower limit on messages, one checkpoint would take thousands of them. */
+/** Least size of a message that NATS must accept. With less, a checkpoint would take thousands of messages. */
 const LEAST_LIMIT_BYTES = 16_384
-/** A longer message in parts does not fit into one string, and is dropped. */
+/** Limit of a message in parts. A longer one does not fit into one string, and is dropped. */
 const MESSAGE_BOUND_BYTES = 2 ** 28
 const PART_HEADER = 'Stocktape-Part'
 const ID_HEADER = 'Nats-Msg-Id'
@@ -53,7 +53,7 @@ const MESSAGE_NOT_FOUND = 10_037
 
 export type StreamSettings = Pick<Config['tape'], 'natsCredentials' | 'natsReplicas'> & {
   readonly natsUrl: readonly string[]
-  /** The name of the stream, and the subject of its messages in lower case. */
+  /** Name of the stream. The subject of its messages is this name in lower case. */
   readonly natsStream: string
   readonly maxAgeMs: number
   readonly maxMessages: number
@@ -61,25 +61,25 @@ export type StreamSettings = Pick<Config['tape'], 'natsCredentials' | 'natsRepli
 
 export type StreamExtent = { readonly first: number; readonly last: number }
 
-/** The number and the id of a message; of one in parts, those of the last part. */
+/** Number and id of a message. For a message in parts, they are those of its last part. */
 export type StreamPlace = { readonly seq: number; readonly id: string }
 
-/** A message joined from its parts. `bytes` is null if a part is missing; `pending` counts the messages after it. */
+/** A message joined from its parts. `bytes` is null until all are received; `pending` counts the stream's later messages. */
 export type StreamMessage = StreamPlace & { readonly bytes: Uint8Array | null; readonly pending: number }
 
 export class StreamMovedError extends Error {}
 
-/** NATS refuses to store a message. The text is NATS's own. */
+/** NATS does not store a message, or refuses the settings of the stream. The text says why. */
 export class RefusedError extends Error {}
 
-/** A stream in NATS JetStream. Every call fails while the server cannot be reached. */
+/** A stream in NATS JetStream. Reading and storing fail while the server cannot be reached. */
 export class NatsStream {
   readonly #settings: StreamSettings
   readonly #warn: (kind: string, detail: unknown) => void
   #connection: NatsConnection | null = null
   #isConnected = false
   #isClosed = false
-  /** The stream's limit on a message, as of its last answer. */
+  /** Limit of the stream on the size of a message, as of the last `extent`. */
   #streamLimitBytes = Number.POSITIVE_INFINITY
   readonly #connecting: Promise<void>
 
@@ -93,13 +93,13 @@ export class NatsStream {
     return this.#isConnected
   }
 
-  /** Waits until NATS is connected, at most for this time. Returns whether it is. */
+  /** Waits for the connection to NATS, at most for this time. Returns whether NATS is connected. */
   whenConnected(withinMs: number): Promise<boolean> {
     const timeout = new Promise<void>((resolve) => setTimeout(resolve, withinMs).unref())
     return Promise.race([this.#connecting, timeout]).then(() => this.#isConnected)
   }
 
-  /** Null without a stream. */
+  /** Returns the first and the last number of the stream; null if there is no stream. */
   async extent(): Promise<StreamExtent | null> {
     try {
       const { state, config } = await (await this.#manager()).streams.info(this.#settings.natsStream)
@@ -111,7 +111,7 @@ export class NatsStream {
     }
   }
 
-  /** The reason if the limit on messages is too low for the tape; otherwise null. Each server may have another limit. */
+  /** Error text if the limit on messages is too low for the tape; otherwise null. Each server of NATS may have another limit. */
   get limitFault(): string | null {
     const limit = this.#messageLimitBytes
     if (limit >= LEAST_LIMIT_BYTES) return null
@@ -139,7 +139,7 @@ export class NatsStream {
     }
   }
 
-  /** A message or a part of one; null if the stream has deleted it. */
+  /** Returns a stored message or a part of one; null if the stream has deleted it. */
   async stored(seq: number): Promise<{ readonly id: string; readonly bytes: Uint8Array } | null> {
     try {
       const message = await (await this.#manager()).streams.getMessage(this.#settings.natsStream, { seq })
@@ -150,13 +150,13 @@ export class NatsStream {
     }
   }
 
-  /** Stores a message after number `after`. Returns the place of its last part. A repeated message is stored once, by its id. */
+  /** Stores a message if the stream's last number is `after`. Returns the place of its last part. NATS stores an id only once. */
   async publish(id: string, bytes: Uint8Array, after: number): Promise<StreamPlace> {
     const fault = this.limitFault
     if (fault) throw new RefusedError(fault)
     const partCount = Math.ceil(bytes.length / this.#partBytes)
     if (partCount <= 1) return this.#publishPart({ seq: after, id }, bytes)
-    // Parts of equal size: an attempt with the same number of parts repeats the same bytes, even if the limit has changed.
+    // All parts have equal sizes, so a retry with as many parts repeats them exactly, even if the limit on messages has changed.
     const partBytes = Math.ceil(bytes.length / partCount)
     let last: StreamPlace = { seq: after, id }
     for (let part = 1; part <= partCount; part += 1) {
@@ -183,8 +183,8 @@ export class NatsStream {
   }
 
   /**
-   * Calls `receive` with every later message until it returns false, the signal aborts, or the server is silent: the library
-   * does not notice all of its stalls.
+   * Calls `receive` with every message after the number `after`. Ends if `receive` returns false, the signal aborts, the library
+   * stops, or the server is silent: the library does not notice every stall.
    */
   async follow(after: number, receive: (message: StreamMessage) => boolean, signal: AbortSignal): Promise<void> {
     const start = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: after + 1 }
@@ -209,7 +209,7 @@ export class NatsStream {
       })
       void watchStatus(messages, () => silence.refresh(), end)
       await ended.promise
-      // Nobody waits, because the server may never answer.
+      // The end of the consumer is not awaited, because the server may never answer.
       void messages.close().catch(() => {})
     } finally {
       end()
@@ -218,7 +218,7 @@ export class NatsStream {
     }
   }
 
-  /** Sends bytes to all who listen now, without storing them. Returns false if they are too long for NATS. */
+  /** Sends bytes to every process that listens now, without storing them. Returns false if they are too long for NATS. */
   send(topic: string, bytes: Uint8Array): boolean {
     if (!this.#isConnected) return true
     if (bytes.length > this.#serverLimitBytes) return false
@@ -241,7 +241,7 @@ export class NatsStream {
     await this.#connection?.close()
   }
 
-  /** The refusal in the words of NATS; null if NATS did not answer. */
+  /** Returns the reason for which NATS refused; null if NATS did not answer. */
   #refusalOf(failure: unknown): string | null {
     if (failure instanceof JetStreamError || failure instanceof JetStreamApiError) return failure.message
     if (!(failure instanceof Error)) return null
@@ -313,7 +313,7 @@ export class NatsStream {
 
 const inProgress: ReadonlySet<string> = new Set(['next', 'debug', 'discard', 'flow_control'])
 
-/** Calls `end` when the library reports that it no longer follows. */
+/** Calls `end` when the NATS library reports that it no longer follows the stream. */
 async function watchStatus(messages: ConsumerMessages, onHeard: () => void, end: () => void): Promise<void> {
   for await (const { type } of messages.status()) {
     if (type === 'heartbeat') onHeard()
@@ -322,7 +322,7 @@ async function watchStatus(messages: ConsumerMessages, onHeard: () => void, end:
   end()
 }
 
-/** The servers with their credentials. The library itself reads only the address from a URL. */
+/** Returns the servers and their credentials. The NATS library itself reads only the address from a URL. */
 function serversOf({ natsUrl, natsCredentials }: StreamSettings) {
   const parsed = natsUrl.map((url) => new URL(url))
   const { username = '', password = '' } = parsed.find((url) => url.username !== '') ?? {}

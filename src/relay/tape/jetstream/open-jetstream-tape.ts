@@ -10,27 +10,27 @@ import { JetStreamTape, type JetStreamTapeOptions } from './jetstream-tape.ts'
 import { NatsStream, RefusedError, type StreamExtent, type StreamMessage, type StreamSettings } from './nats-stream.ts'
 import { RENEW_MS } from './stream-writer.ts'
 
-/** The time that a start waits for NATS before it continues with its own file. */
+/** Limit of the time that a start waits for NATS. After it, the process serves the file that it has. */
 const CONNECT_WAIT_MS = 3_000
 const LEASE_MS = 2_000
 const LEASE_CHECK_MS = 100
 const RETRY_MS = 250
-/** The topic and the interval at which a process without a checkpoint asks the leader for one. */
+/** Topic and interval of the requests by which a process without a checkpoint asks the leader for one. */
 const [CHECKPOINT_TOPIC, ASK_MS] = ['checkpoint', 1_000]
-/** Without a checkpoint and a leader for this time, an ingester begins a new epoch. Others that have the tape lead sooner. */
+/** Time without checkpoint and leader after which an ingester begins a new epoch. An ingester that has the tape leads sooner. */
 const CHECKPOINT_WAIT_MS = 5_000
-/** The stream keeps messages longer than the tape does, so that it always holds a checkpoint. */
+/** Factor and addition by which the stream keeps messages longer than the tape does, so that it always contains a checkpoint. */
 const [EXTRA_AGE_PART, EXTRA_AGE_MS] = [1.25, 900_000]
 const WRITER_ID_BYTES = 6
 
 type Options = Omit<JetStreamTapeOptions, 'origin' | 'stream' | 'writerId' | 'start'> & {
   readonly nats: Pick<StreamSettings, 'natsUrl' | 'natsCredentials' | 'natsStream' | 'natsReplicas'>
   readonly mayLead: boolean
-  /** Called when the tape cannot continue with the stream. It has to be closed and opened again. */
+  /** Called when the tape does not continue the stream. The tape has to be closed and opened again. */
   readonly onReset: (why: string) => void
 }
 
-/** Connects to NATS, and reads the stream into the file of this process. Without NATS the tape begins as the file is. */
+/** Connects to NATS, and reads the stream into the file of this process. If NATS does not answer, only the file is read. */
 export async function openJetStreamTape(options: Options): Promise<JetStreamTape> {
   const { nats, tapeRetentionMs, tapeMaxMessages, warn } = options
   const maxAgeMs = Math.ceil(tapeRetentionMs * EXTRA_AGE_PART) + EXTRA_AGE_MS
@@ -51,7 +51,7 @@ export async function openJetStreamTape(options: Options): Promise<JetStreamTape
   }
 }
 
-/** The file of this process. It is replaced by a new one if it does not continue with the stream. */
+/** The copy of the tape in a file of this process. If it does not continue the stream, a new file replaces it. */
 class CopyFile {
   readonly #options: Options
   readonly #stream: NatsStream
@@ -64,7 +64,7 @@ class CopyFile {
     this.tape = this.#open(null, { seq: 0, id: '', isComplete: true, hasResigned: true })
   }
 
-  /** Begins a new file after a message of the stream. It continues the tape at `origin`, or begins a new epoch without one. */
+  /** Replaces the file by one that begins after message `seq` of the stream: at `origin` or, if that is null, with a new epoch. */
   async replace(origin: TapeOrigin | null, seq: number): Promise<void> {
     const { dataDir } = this.#options
     await this.tape.closeFile()
@@ -85,7 +85,7 @@ async function synchronize(file: CopyFile, stream: NatsStream, { mayLead, warn, 
     if (stream.limitFault) throw new TapeError(stream.limitFault)
   }
   const { extent, why } = await check(file.tape, stream)
-  // An edge waits for the ingester that creates it.
+  // Without a stream, an edge waits for the ingester that creates it.
   if (!extent) return
   if (why && file.tape.point.id !== '') warn(`the tape is read again from the stream: ${why.text}`, {})
   if (why?.isLoss && mayLead && !(await hasNewerEpoch(file.tape, extent, stream))) return file.replace(null, extent.last)
@@ -93,7 +93,7 @@ async function synchronize(file: CopyFile, stream: NatsStream, { mayLead, warn, 
   if (mayLead) await waitForCheckpoint(file, stream, uptime)
 }
 
-/** Waits for a running leader to write a checkpoint. Nothing else shows the notes from before the first message. */
+/** Waits for a running leader to write a checkpoint: nothing else contains the notes from before the first message. */
 async function waitForCheckpoint(file: CopyFile, stream: NatsStream, uptime: () => number): Promise<void> {
   const endsAt = uptime() + CHECKPOINT_WAIT_MS
   for (;;) {
@@ -107,13 +107,13 @@ async function waitForCheckpoint(file: CopyFile, stream: NatsStream, uptime: () 
   }
 }
 
-/** Whether the tape has all messages of the stream, and the notes from before the first one. */
+/** Whether the tape has all notes, and contains a message of the stream if the stream has any after the tape's beginning. */
 const isWhole = ({ point: { seq, id, isComplete } }: JetStreamTape, { last }: StreamExtent): boolean =>
   isComplete && (id !== '' || seq === last)
 
 const askForCheckpoint = (stream: NatsStream): void => void stream.send(CHECKPOINT_TOPIC, new Uint8Array())
 
-/** If NATS refuses the settings of the stream, the tape reports it and still reads the stream. */
+/** Creates or updates the stream. If NATS refuses its settings, the tape reports the refusal and still reads the stream. */
 async function ensure(stream: NatsStream, tape: JetStreamTape): Promise<void> {
   try {
     await stream.ensure()
@@ -151,7 +151,7 @@ async function readUpTo({ first, last }: StreamExtent, file: CopyFile, stream: N
   }
 }
 
-/** Follows the stream, and tries to lead when no leader is heard. */
+/** Follows the stream until the tape closes or needs a reset. An ingester tries to lead when it hears no leader. */
 async function follow(tape: JetStreamTape, stream: NatsStream, options: Options): Promise<void> {
   const { mayLead } = options
   const reset = Promise.withResolvers<string>()
@@ -171,12 +171,12 @@ async function follow(tape: JetStreamTape, stream: NatsStream, options: Options)
   }
 }
 
-/** Follows the stream until the connection is lost. Returns the reason if the tape cannot continue; otherwise null. */
+/** Follows the stream while the connection lasts and the tape can continue. Returns the reason if it cannot; otherwise null. */
 async function followOnce(tape: JetStreamTape, stream: NatsStream, mayLead: boolean): Promise<string | null> {
   if (mayLead) await ensure(stream, tape)
   const checked = await check(tape, stream)
   if (!checked.extent) return null
-  // An edge keeps its tape, and so its clients, until the stream has messages to read instead.
+  // An edge keeps its tape and its clients while the stream has no messages that can replace the tape.
   const { first, last } = checked.extent
   if (checked.why) return mayLead || (last > 0 && first <= last) ? checked.why.text : null
   let isContinued = true
@@ -190,9 +190,9 @@ async function followOnce(tape: JetStreamTape, stream: NatsStream, mayLead: bool
 
 async function applyForLead(tape: JetStreamTape, stream: NatsStream, reset: (why: string) => void): Promise<void> {
   if (!stream.isConnected || tape.leaderlessMs < LEASE_MS) return
-  // Nobody answered the request for a checkpoint. After a reset this process begins a new epoch.
+  // No leader has answered the requests for a checkpoint. After the reset, this process begins a new epoch.
   if (!tape.point.isComplete && tape.leaderlessMs > CHECKPOINT_WAIT_MS) reset('no ingester is heard that has the tape')
-  // The next check tries again if NATS cannot be reached.
+  // If NATS cannot be reached, the next check tries again.
   await tape.lead().catch(() => {})
 }
 
@@ -201,12 +201,12 @@ async function check(tape: JetStreamTape, stream: NatsStream) {
     const { point } = tape
     const extent = await stream.extent()
     const why = extent && (await discontinuity(point, extent, stream))
-    // If this process wrote during the check, its result is outdated.
+    // If this process wrote meanwhile, the result is outdated, and the check is repeated.
     if (tape.point.seq === point.seq) return { extent, why }
   }
 }
 
-/** The reason if a tape with this last message does not continue with the stream; otherwise null. */
+/** Returns the reason if the stream does not continue a tape with this last message; otherwise null. */
 async function discontinuity({ seq, id }: JetStreamTape['point'], { first, last }: StreamExtent, stream: NatsStream) {
   if (last < seq) return { text: 'the stream has lost messages', isLoss: true }
   if (id === '') return last === seq ? null : { text: 'the file is new', isLoss: false }

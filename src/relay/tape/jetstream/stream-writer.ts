@@ -4,22 +4,22 @@ import { defineNote, Notes } from '../notes.ts'
 import { type Entry, NotLeadingError } from '../tape.ts'
 import { type NatsStream, RefusedError, StreamMovedError, type StreamPlace } from './nats-stream.ts'
 
-/** Interval of the batches without updates by which an idle leader shows that it is running. */
+/** Interval at which an idle leader writes a batch without updates, to show that it is running. */
 export const RENEW_MS = 500
 const RETRY_MS = 200
-/** Limit of the updates that wait for the stream. Beyond it the leader gives up, and reads them from the chain later. */
+/** Limit of the updates that wait for the stream. Beyond it the leader stops leading; the facts are read from the chain later. */
 const QUEUE_BOUND = 50_000
-/** Updates in one message of the stream, unless one append has more. */
+/** Limit of the updates in one message of the stream. A single append with more updates is written in one message. */
 const MESSAGE_UPDATES_BOUND = 2_000
-/** The time and the updates between two checkpoints. A new reader begins at one, so the stream always has to hold one. */
+/** Limits of the time and updates between two checkpoints. A new process begins at a checkpoint, so the stream must contain one. */
 const [CHECKPOINT_MS, CHECKPOINT_UPDATES] = [300_000, 65_536]
-/** The least time between the last checkpoint and a requested one. */
+/** Least time between the last checkpoint and one that another process requests. */
 const CHECKPOINT_REST_MS = 1_000
-/** The time in which a stopping leader writes the waiting updates. */
+/** Limit of the time in which a stopping leader writes the waiting updates. */
 const RESIGN_TIMEOUT_MS = 2_000
 
 type WrittenTape = {
-  /** The last message of the stream that this process has seen. */
+  /** Number of the stream's last message that this process has received. */
   readonly seenSeq: () => number
   readonly number: (drafts: readonly Draft[]) => readonly Entry[]
   readonly batchOf: (entries: readonly Entry[], notes: Notes, keepAfter: number) => BatchMessage
@@ -47,8 +47,8 @@ type QueuedAppend = {
 }
 
 /**
- * Writes to the stream while this process leads, one message at a time: the next message takes all waiting appends. Each names
- * the message before it, so the server refuses it if another process has written.
+ * Writes to the stream while this process leads, one message at a time. The next message contains the waiting appends. Each message
+ * names the one before it, so NATS refuses it if another process has written.
  */
 export class StreamWriter {
   readonly #options: Options
@@ -59,7 +59,7 @@ export class StreamWriter {
   #wake: () => void = () => {}
   #writing: Promise<void> = Promise.resolve()
   #messageCount = 0
-  /** The number of times that this process began to lead. Work of an earlier term ends. */
+  /** Number of times that this process began to lead. Work that began in an earlier term ends. */
   #term = 0
   #checkpointAt = 0
   #isCheckpointAsked = false
@@ -83,7 +83,7 @@ export class StreamWriter {
     })
   }
 
-  /** Tries to become the leader, and returns whether it won. The first process to write after the last message wins. */
+  /** Tries to become the leader, and returns whether it did. The first process that writes after the last message leads. */
   async lead(): Promise<boolean> {
     if (this.#isLeading || this.#isClosing) return this.#isLeading
     try {
@@ -103,21 +103,21 @@ export class StreamWriter {
   }
 
   /**
-   * A batch of another process ends the lead. Only this tells a leader that was paused: once it has received the messages of
-   * the leader after it, the server accepts its own again.
+   * Ends the lead if another process wrote this batch. A leader that was suspended learns of its loss only here: once it has
+   * received the messages of the next leader, NATS accepts its own again.
    */
   onBatch(id: string): void {
     if (!id.startsWith(`${this.#options.writerId}.`)) this.#stepDown('another ingester has written')
   }
 
-  /** Another process asks for a checkpoint to begin with. */
+  /** Called when another process asks for a checkpoint at which it can begin. */
   offerCheckpoint(): void {
     if (this.#options.uptime() - this.#checkpointAt < CHECKPOINT_REST_MS) return
     this.#isCheckpointAsked = true
     this.#wake()
   }
 
-  /** Writes the waiting updates, and tells the others that this leader stops. */
+  /** Writes the waiting updates, and tells other processes that this leader stops. */
   async close(): Promise<void> {
     this.#isClosing = true
     this.#wake()
@@ -139,12 +139,12 @@ export class StreamWriter {
       }
     } catch (failure) {
       if (term === this.#term) this.#stepDown(failure instanceof Error ? failure.message : String(failure))
-      // All failures but the loss of the lead concern the copy in this process.
+      // Every other failure means that the copy of the tape in this process cannot be written.
       if (!(failure instanceof StreamMovedError || failure instanceof NotLeadingError)) this.#options.onFailure(failure)
     }
   }
 
-  /** Writes the waiting appends in one message. An empty message shows others that the leader is running. */
+  /** Writes waiting appends in one message. A message without updates shows other processes that the leader is running. */
   async #writeBatch(resigns: boolean): Promise<void> {
     const taken = this.#takeBatch()
     const encoded = this.#encode(taken, resigns)
@@ -164,7 +164,7 @@ export class StreamWriter {
     this.#updatesSinceCheckpoint += entries.length
   }
 
-  /** Null if an append cannot be written as JSON: its callers get the error, and nothing is written. */
+  /** Returns null if one of the appends cannot be written as JSON. Then all of them fail, and nothing is written. */
   #encode(taken: readonly QueuedAppend[], resigns: boolean) {
     const { tape } = this.#options
     try {
@@ -211,7 +211,7 @@ export class StreamWriter {
     tape.apply(await this.#store(id, bytes, tape.seenSeq()), batch, entries)
   }
 
-  /** A leader repeats a message until the server answers, because only the server knows whether it is stored. Others try once. */
+  /** Repeats a message until NATS stores it: a failed attempt may have stored it too. A process that does not lead tries once. */
   async #store(id: string, bytes: Uint8Array, after: number): Promise<StreamPlace> {
     const { stream, onRefusal, warn } = this.#options
     const term = this.#term
@@ -243,7 +243,7 @@ export class StreamWriter {
     this.#queuedUpdates = 0
   }
 
-  /** Resolves when there is something to write, or when it is time to show that the leader is running. */
+  /** Resolves when there is something to write, or when the leader has to show that it is running. */
   #sleep(): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, RENEW_MS)

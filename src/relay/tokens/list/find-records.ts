@@ -1,27 +1,27 @@
 import type { Steps } from '../../../lib/turns.ts'
 
-/** The body is no list, but an error record, HTML, or a truncated answer. The last good list stays. */
+/** The answer is no list: it is an error, HTML or truncated, for example. The last good list stays in use. */
 export class ListError extends Error {}
 
 type RecordRange = { readonly from: number; readonly to: number }
 
-/** The places of the records in the answer, and the answer without them. */
+/** The places of the records in the answer, and the answer without the records. */
 type ListRecords = { readonly envelope: string; readonly ranges: readonly RecordRange[] }
 
 const RECORDS_BOUND = 100_000
-/** Limit of an answer without its records. */
+/** Limit of the answer without its records. */
 const ENVELOPE_BOUND_BYTES = 64 * 1_024
-/** Bytes per step: less than a millisecond, or a few milliseconds before the code is optimised. */
+/** Number of bytes in one step, which takes less than a millisecond, or a few of them before V8 has optimised the code. */
 const STEP_BYTES = 128 * 1_024
-/** Greatest distance of the name `tokens` from its bracket. */
+/** Limit of the distance between the name `tokens` and the bracket that opens its list. */
 const NAME_BOUND_BYTES = 64
-/** Two levels enclose a record: the answer and its list. */
+/** Number of levels that enclose a record: the answer and its list. */
 const OUTER_DEPTH = 2
 
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c]
 const [OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET] = [0x7b, 0x7d, 0x5b, 0x5d]
 
-/** Finds the records of `tokens` without parsing them. Invalid JSON fails when the caller parses the records and the envelope. */
+/** Finds the records in `tokens` without parsing them. Invalid JSON fails when the caller parses records and envelope. */
 export function* findRecords(body: Buffer): Steps<ListRecords> {
   let ranges: RecordRange[] = []
   let listFrom = 0
@@ -53,7 +53,7 @@ export function* findRecords(body: Buffer): Steps<ListRecords> {
     } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
       depth -= 1
       if (depth !== 1 || recordFrom < 0) continue
-      // An empty list has no records, but a record has to follow each comma.
+      // An empty list has no records, but a record must follow each comma.
       if (ranges.length > 0 || !isBlank(body, recordFrom, at)) ranges.push({ from: recordFrom, to: at })
       listTo = at
       recordFrom = -1

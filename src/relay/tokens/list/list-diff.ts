@@ -24,13 +24,13 @@ export type TokenChanges = { readonly drafts: readonly Draft[]; readonly tokens:
 /** `at` is the position of the list in the chain: after all logs that the relay has received. */
 export type ListTiming = NavTiming & { readonly at: ChainPosition }
 
-/** The addresses of a list in its order, and those of known tokens that it lacks. */
+/** Addresses in the order of the list, and addresses of known tokens that the list lacks. */
 export type ListedAddresses = { readonly order: readonly Hex[]; readonly missing: readonly Hex[] }
 
-/** A multiplier that only lists reported, and that the list omits, stays for so many refreshes. */
+/** Number of refreshes for which a multiplier stays that the list omits, and that no log or call has reported. */
 const OMISSIONS_BOUND = 3
 
-/** Record fields whose changes have message types of their own. */
+/** Record fields whose changes are published as updates of their own types. */
 const SEPARATELY_PUBLISHED_FIELDS: ReadonlySet<string> = new Set([
   'nav_price',
   'nav_price_updated_at',
@@ -38,7 +38,7 @@ const SEPARATELY_PUBLISHED_FIELDS: ReadonlySet<string> = new Set([
   'paused_features',
 ])
 
-/** Compares the table with a full list, or with its last part. Identity is the address, and a missing token is delisted. */
+/** Compares the known tokens with a full list or its last part. Tokens are equal by address, and a missing token is delisted. */
 export function diffFullList(
   table: TokenTable,
   list: readonly ListedToken[],
@@ -58,11 +58,11 @@ export function addressesOf(table: TokenTable, list: readonly ListedToken[]): Li
   return { order, missing: listedAddresses(table).filter((address) => !listed.has(address)) }
 }
 
-/** Compares only the tokens of the list, since others may be missing by mistake. */
+/** Compares only the tokens that the list contains, since others may be missing by mistake. */
 export const diffPartialList = (table: TokenTable, list: readonly ListedToken[], timing: ListTiming): TokenChanges =>
   mergeChanges(list.map((listed) => diffToken(table.get(listed.address), listed, timing)))
 
-/** Publishes the NAVs of unread tokens that have become stale. */
+/** Publishes the NAVs that have become stale, of tokens that no list has just updated. */
 export function refreshNavs(table: TokenTable, timing: NavTiming, unread: readonly Hex[] = [...table.keys()]): TokenChanges {
   const changes = unread.flatMap((address) => {
     const token = table.get(address)
@@ -71,7 +71,7 @@ export function refreshNavs(table: TokenTable, timing: NavTiming, unread: readon
   return mergeChanges(changes)
 }
 
-/** Called once the relay receives the logs of these addresses. Awaited tokens become listed. */
+/** Called when the relay begins to receive the logs of these addresses. Awaited tokens become listed. */
 export function markListed(table: TokenTable, addresses: readonly Hex[], timing: NavTiming): TokenChanges {
   const awaited = addresses.flatMap((address) => {
     const token = table.get(address)
@@ -80,7 +80,7 @@ export function markListed(table: TokenTable, addresses: readonly Hex[], timing:
   return mergeChanges(awaited.map((token) => introduce(token, timing)))
 }
 
-/** Announces a new token with its values, which no listener knows. */
+/** Publishes a new token with its values, because no listener knows them. */
 function introduce(token: Token, timing: NavTiming): TokenChanges {
   const { drafts, tokens } = updateNav(token, timing)
   const listing = tokenDraft(token, timing, { change: 'listed', changed: [], before: null })
@@ -139,7 +139,7 @@ function mergeListed(before: Token | undefined, listed: ListedToken, timing: Lis
   return withDerivedState(token, timing)
 }
 
-/** A multiplier that the list omits stays for a few refreshes, or always if a log or a call reported another one. */
+/** Returns the list's multiplier. If the list omits it, the last one stays: for some refreshes, or always after a log or call. */
 function listedMultiplier(before: Token | undefined, { multiplier }: ListedToken): ListedMultiplier {
   if (multiplier !== null || !before) return { multiplier }
   const { multiplier: known, omissions = 0 } = before.lastListed
@@ -147,11 +147,11 @@ function listedMultiplier(before: Token | undefined, { multiplier }: ListedToken
   return omissions < OMISSIONS_BOUND ? { multiplier: known, omissions: omissions + 1 } : { multiplier: null }
 }
 
-/** The list is a secondary source: it counts only if its own value changed, and differs from the known one. */
+/** Applies the list's multiplier, a secondary source: it counts only if it changed in the list and differs from the known one. */
 function multiplierAfterList(before: Token, { multiplier }: ListedMultiplier, { at }: ListTiming): MultiplierHistory {
   const { multiplierHistory, scheduled } = before
   const isRepeated = multiplier === before.lastListed.multiplier || isSameDouble(multiplier, before.multiplier)
-  // The list may apply a schedule before a block reaches its time.
+  // The list may apply a scheduled multiplier before a block reaches its time.
   const isAhead = scheduled && isSameDouble(multiplier, scheduled.to)
   if (isRepeated || isAhead || isSupersededByLog(multiplierHistory, multiplier)) return multiplierHistory
   const change = { key: null, source: 'list', phase: 'effective', from: null, to: multiplier } as const
@@ -174,7 +174,7 @@ function recordDrafts(before: Token, after: Token, timing: NavTiming): Draft[] {
   return [tokenDraft(after, timing, { change: 'changed', changed: names, before: formerFields })]
 }
 
-/** Publishes the NAV if its price, time or state differs from the last published one. */
+/** Publishes the NAV if its price, time, state or freeze differs from the last published one. */
 export function updateNav(token: Token, timing: NavTiming): TokenChanges {
   const { reading, source } = currentNav(token.navHistory, timing)
   const { publishedNav } = token

@@ -11,9 +11,9 @@ export type ListedToken = {
   readonly address: Hex
   readonly symbol: string
   readonly isin: string | null
-  /** Null if the list has none. Then amounts are unknown, and not guessed. */
+  /** Null if the list has no valid number. Then amounts are unknown, and not guessed. */
   readonly decimals: number | null
-  /** From tokens to shares, with all digits; null if it is invalid. */
+  /** Number of shares for one token, with all digits; null if it is missing or invalid. */
   readonly multiplier: string | null
   readonly supply: string | null
   readonly paused: readonly number[]
@@ -21,14 +21,14 @@ export type ListedToken = {
   readonly record: TokenRecord
 }
 
-/** The valid tokens by address. `skipped` has the reason for each skipped record. */
+/** The valid tokens by address, and in `skipped` the reason for each skipped record. */
 export type ParsedList = { readonly tokens: ReadonlyMap<Hex, ListedToken>; readonly skipped: readonly string[] }
 
-/** Text of the list that becomes the name of a channel is cut to this length. */
+/** Limit of a symbol and of an ISIN. A longer one is cut. */
 const SYMBOL_BOUND_CHARS = 128
 const DECIMALS_BOUND = 77
 const ICON_BOUND_BYTES = 2_048
-/** A real record has about 600 bytes and two levels. One beyond these limits is skipped: each client would receive it. */
+/** Limit of a record, since every client receives it. A longer one is skipped; real records have about 600 bytes. */
 const RECORD_BOUND_BYTES = 64 * 1_024
 const RECORD_BOUND_DEPTH = 32
 const STEP_BYTES = 64 * 1_024
@@ -38,7 +38,7 @@ const Envelope = z.union([z.object({ tokens: z.array(z.unknown()).length(0) }), 
 
 export const parseList = (body: Buffer): ParsedList => runAtOnce(parseListInSteps(body))
 
-/** Parses record by record, so that one bad record never drops the others. A long list takes a second, in steps of milliseconds. */
+/** Parses record by record, so that a wrong record never drops others. A long list takes a second, in steps of milliseconds. */
 export function* parseListInSteps(body: Buffer): Steps<ParsedList> {
   const { envelope, ranges } = yield* findRecords(body)
   if (!Envelope.safeParse(readJson(envelope)).success) throw new ListError('the answer has no array of tokens')
@@ -89,7 +89,7 @@ function parseRecord(text: string): ListedToken | string {
   }
 }
 
-/** Removes anything but a short https URL, since web pages show the icon unchecked. */
+/** Removes an icon that is no short https URL, because web pages show the icon unchecked. */
 function withoutBadIcon(item: object): object {
   const isKept = ([name, value]: [string, unknown]) => name !== 'icon_url' || isIcon(value)
   return Object.fromEntries(Object.entries(item).filter(isKept))
@@ -106,13 +106,13 @@ function toWritableJson(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, toWritableJson(inner)]))
 }
 
-/** A symbol of the list or of a log; null if it is invalid. `*` is no symbol, since it selects every token. */
+/** Parses a symbol of the list or of a log; null if it is invalid. `*` is no symbol, because it selects every token. */
 export function parseSymbol(value: unknown): string | null {
   const symbol = parseText(value)
   return symbol?.trim() === '*' ? null : symbol
 }
 
-/** Makes Unicode well-formed, since a URL cannot contain half a surrogate pair. */
+/** Cuts a text to the limit, and makes its Unicode well-formed: a URL cannot contain half a surrogate pair. */
 const parseText = (value: unknown): string | null =>
   typeof value === 'string' && value.trim() !== '' ? value.slice(0, SYMBOL_BOUND_CHARS).toWellFormed() : null
 
@@ -121,7 +121,7 @@ function parseSupply(value: unknown): string | null {
   return supply && supply.units >= 0n ? formatDecimal(supply) : null
 }
 
-/** Garbage becomes the name of its type, so that the NAV is invalid and not missing. */
+/** Returns the name of a value's type if it is no usable number, so that the NAV is invalid and not missing. */
 const parsePrice = (value: unknown): string | null => {
   if (value === undefined || value === null) return null
   return isFiniteNumber(value) ? value.text : typeof value
@@ -151,13 +151,13 @@ function parseTime(value: unknown): number | null {
   const match = typeof value === 'string' ? rfc3339.exec(value) : null
   if (!match) return null
   const [text, year, month, day] = match
-  // `Date.parse` would accept a day that the month lacks, as a day of the next month.
+  // `Date.parse` accepts a day that the month does not have, and returns a day of the next month.
   if (new Date(Date.UTC(Number(year), Number(month) - 1, Number(day))).getUTCDate() !== Number(day)) return null
   const time = Date.parse(text)
   return time >= 0 && time < Date.UTC(10_000, 0) ? time : null
 }
 
-/** A number with its original text, so that no digit is lost. */
+/** A number and its original text, so that no digit is lost. */
 class ExactNumber {
   readonly text: string
 
@@ -170,12 +170,12 @@ class ExactNumber {
   }
 }
 
-/** A number beyond the range of doubles does not count: other readers of the list see infinity. */
+/** False for a number beyond the range of doubles: other readers of the list see infinity. */
 const isFiniteNumber = (value: unknown): value is ExactNumber => value instanceof ExactNumber && Number.isFinite(value.value)
 
 const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:]|-?\d[\d.eE+-]*|[tfn]/g
 
-/** Reads the numeric fields of a valid JSON object. Numbers inside of its arrays are left out, so that many of them cost little. */
+/** Reads the numeric fields of a valid JSON object. Skips numbers inside of its lists and objects, so that they cost little. */
 export function exactNumbersIn(text: string): ReadonlyMap<string, ExactNumber> {
   const numbers = new Map<string, ExactNumber>()
   let depth = 0

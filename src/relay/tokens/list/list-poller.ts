@@ -6,11 +6,11 @@ import { chunk, inTurns, runInTurns } from '../../../lib/turns.ts'
 import { isSameList, type ListedAddresses } from './list-diff.ts'
 import { type ListedToken, type ParsedList, parseListInSteps } from './list-parser.ts'
 
-/** Fetches the list. `last` is the last answer that could be parsed, and is returned if the upstream answers 304. */
+/** Fetches the list. `last` is the last answer that could be parsed, and is returned if the server answers 304. */
 export type FetchList = (last: Buffer | null) => Promise<Buffer>
 
 class ListFetchError extends Error {
-  /** The wait that the upstream asks for; zero or less for none. */
+  /** Wait in ms that the server of the list asks for; zero or less for none. */
   readonly retryAfterMs: number
 
   constructor(message: string, retryAfterMs: number) {
@@ -20,17 +20,17 @@ class ListFetchError extends Error {
 }
 
 const DEADLINE_MS = 10_000
-/** About 13,000 real records. Of a longer answer no more is read, after decompression. */
+/** Limit of the answer after decompression: about 13,000 real records. A longer answer is refused. */
 const LIST_BOUND_BYTES = 8 * 2 ** 20
-/** The relay sends no longer tag. */
+/** Limit of an ETag. The relay does not send a longer one back to the server. */
 const ETAG_BOUND_CHARS = 1_024
 const RETRY_AFTER_BOUND_MS = 300_000
-/** A list that lost tokens is accepted after so many equal answers over at least this time. */
+/** Number of equal answers after which a list that lost tokens is accepted, if they also span `CONFIRMATION_MS`. */
 const CONFIRMATIONS = 3
 const CONFIRMATION_MS = 10_000
-/** A longer list is emitted in many turns of the event loop. */
+/** Limit of tokens in one part of a list. Each part is emitted in its own turn of the event loop. */
 const TOKENS_PER_TURN = 100
-/** Each wait varies, so that relays do not poll at the same time. A wait that the upstream asks for is never shortened. */
+/** Range of the random factor of each wait, so that relays do not poll together. The server's own wait is never shortened. */
 const REFRESH_JITTER = [0.9, 1.1] as const
 const RETRY_AFTER_JITTER = [1, 1.1] as const
 
@@ -45,7 +45,7 @@ type Options = {
   readonly onRead?: (outcome: 'ok' | 'failed') => void
 }
 
-/** If a list is `partial`, missing tokens may still be listed. A long list is split: `more` parts follow, or `all` is set. */
+/** A list or a part of one. `partial`: missing tokens may still be listed. `more`: parts follow. `all`: set in the last part. */
 export type PolledList = {
   readonly tokens: readonly ListedToken[]
   readonly partial: boolean
@@ -53,12 +53,12 @@ export type PolledList = {
   readonly all?: ListedAddresses
 }
 
-/** A list, or null if the last good list stays and only time passed, for all tokens or the `unread` ones. */
+/** A list that was read. If none was, `tokens` is null, and only time has passed for the tokens in `unread` (by default all). */
 export type ListReading =
   | (Omit<PolledList, 'partial'> & { readonly partial?: boolean })
   | { readonly tokens: null; readonly unread?: readonly Hex[] }
 
-/** Emits the list at every refresh, or null if the list cannot be read and the last good one stays. */
+/** Emits the list at every refresh, or null if the list cannot be read and the last good one stays in use. */
 export function pollList(options: Options): Observable<PolledList | null> {
   const { fetch, stocksRefreshMs, clock, random, warn, onUnreadable, onRead } = options
   return defer(() => {
@@ -67,7 +67,7 @@ export function pollList(options: Options): Observable<PolledList | null> {
     let all: ListedAddresses = { order: [], missing: [] }
     let retryAfterMs = 0
     const accept = async (body: Buffer): Promise<readonly PolledList[]> => {
-      // An unchanged text is not parsed again, but counts as a confirmation.
+      // A list with unchanged text is not parsed again, but it counts as a confirmation.
       last = last?.body.equals(body) ? { ...last, body } : { body, ...(await runInTurns(parseListInSteps(body))) }
       const { tokens, skipped } = last
       if (skipped.length > 0) {
@@ -77,7 +77,7 @@ export function pollList(options: Options): Observable<PolledList | null> {
       const { isConfirmed, missing } = shrinkGuard.check(tokens)
       all = unlessSame(all, { order: [...tokens.keys()], missing })
       if (!isConfirmed) warn('list shrank, waiting for confirmation', { tokens: tokens.size })
-      // The tokens of the list count at once, even if others are missing.
+      // The tokens in this list count at once, even if known tokens are missing.
       onRead?.('ok')
       return partsOf([...tokens.values()], all, !isConfirmed)
     }
@@ -111,11 +111,11 @@ function partsOf(tokens: readonly ListedToken[], all: ListedAddresses, partial: 
   )
 }
 
-/** Most lists name the tokens of the list before. Then the same object is kept, which is quick to compare. */
+/** Returns `before` if it names the tokens of `now`, as for most lists: an identical object is quick to compare. */
 const unlessSame = (before: ListedAddresses, now: ListedAddresses): ListedAddresses =>
   isSameList(before.order, now.order) && isSameList(before.missing, now.missing) ? before : now
 
-/** Accepts a list that lost tokens only after enough equal answers over enough time: a broken list must not delist tokens. */
+/** Accepts a list that lost tokens only after enough equal answers over enough time, so that a broken list delists no token. */
 class ShrinkGuard {
   readonly #clock: SchedulerLike
   #known: Pick<ReadonlySet<Hex>, 'has' | 'keys'>
@@ -133,7 +133,7 @@ class ShrinkGuard {
     const hasLostTokens = tokens.size === 0 || missing.length > 0
     const isConfirmed = !hasLostTokens || this.#confirm(tokens)
     if (isConfirmed) this.#candidate = null
-    // New tokens are listed at once, so they too may only disappear with confirmation.
+    // New tokens of an unconfirmed list are listed at once, so a later list may omit them only with a confirmation.
     this.#known = isConfirmed ? tokens : new Set([...this.#known.keys(), ...tokens.keys()])
     return { isConfirmed, missing }
   }
@@ -151,12 +151,12 @@ class ShrinkGuard {
   }
 }
 
-/** Fetches the list over HTTP, with its ETag, so that an unchanged list is not sent again. */
+/** Fetches the list over HTTP. Sends the ETag of the last answer, so that the server does not send an unchanged list again. */
 export function fetchList(baseUrl: string, deadlineMs = DEADLINE_MS): FetchList {
   const { address, authHeaders } = splitCredentials(`${baseUrl}/v1/tokenized-stocks`)
   let cached: { readonly body: Buffer; readonly etag: string } | null = null
   return async (last) => {
-    // With the tag of a text that could not be parsed, the upstream would always answer 304.
+    // If the last text could not be parsed, its ETag is not sent: the server would always answer 304.
     const etag = cached !== null && cached.body === last ? cached.etag : null
     const response = await fetch(address, {
       headers: { accept: 'application/json', ...authHeaders, ...(etag !== null && { 'if-none-match': etag }) },
@@ -176,13 +176,13 @@ export function fetchList(baseUrl: string, deadlineMs = DEADLINE_MS): FetchList 
   }
 }
 
-/** A weak or strong entity tag. Other texts may have another meaning in a request: `*` matches every list. */
+/** Returns a weak or strong entity tag. Other texts may have another meaning in a request: `*` matches every list. */
 function etagOf(headers: Headers): string | null {
   const etag = headers.get('etag') ?? ''
   return etag.length <= ETAG_BOUND_CHARS && /^(W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/.test(etag) ? etag : null
 }
 
-/** A date is compared with the answer's own date, so that no clock has to be right. */
+/** Returns the wait in ms. A date is compared with the answer's own date, so that no clock has to be right. */
 function retryAfterOf(headers: Headers): number {
   const retryAfter = headers.get('retry-after') ?? ''
   const ms = /^\d+$/.test(retryAfter)

@@ -2,16 +2,16 @@ import { isDeepStrictEqual } from 'node:util'
 import type { TokenRecord } from '../../../protocol/fields.ts'
 import { insertInOrder, type KeyedPosition } from '../chain-position.ts'
 
-/** A field of the record, changed by a log. The change holds until the list changes the field. */
+/** A change of one field of the record by a log. It is in effect until the list changes that field. */
 export type RecordChange = KeyedPosition & {
   readonly field: string
-  /** Name of the entry, if the field is a table. */
+  /** Name of the entry, if the field is a table; otherwise null. */
   readonly entry: string | null
-  /** Null if the log removed it. */
+  /** New value; null if the log removed the value. */
   readonly value: string | null
 }
 
-/** Number of kept changes. Beyond it the oldest is dropped. */
+/** Limit of kept changes of a record. Beyond it the oldest is dropped. */
 const RECORD_CHANGES_BOUND = 64
 
 export function applyRecordChanges(listed: TokenRecord, changes: readonly RecordChange[]): TokenRecord {
@@ -24,7 +24,7 @@ export function applyRecordChanges(listed: TokenRecord, changes: readonly Record
 export const addRecordChange = (changes: readonly RecordChange[], change: RecordChange): readonly RecordChange[] =>
   insertInOrder(changes, change).slice(-RECORD_CHANGES_BOUND)
 
-/** Drops changes of fields for which the list has a new value, since that is newer. */
+/** Drops changes of fields for which the list has a new value, because that value is newer. */
 export function dropChangesOverriddenByList(
   changes: readonly RecordChange[],
   before: TokenRecord,
@@ -34,7 +34,7 @@ export function dropChangesOverriddenByList(
   return changes.every(isKept) ? changes : changes.filter(isKept)
 }
 
-/** Rebuilds the table from entries, since a contract may use any name, such as `__proto__`. */
+/** Sets an entry of a table. Rebuilds the table from its entries, because a contract may use any name, such as `__proto__`. */
 function withEntry(table: unknown, entry: string, value: string | null): object {
   const entries = typeof table === 'object' && table !== null ? Object.entries(table) : []
   const others = entries.filter(([name]) => name !== entry)
