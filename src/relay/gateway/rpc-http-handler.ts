@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ByteBudget } from '../edge/limits/byte-budget.ts'
-import { EXPOSED_HEADERS } from '../edge/transport/exposed-headers.ts'
+import { EXPOSED_HEADERS } from '../edge/transport/shared-headers.ts'
 import type { RateLimiter } from './rate-limit.ts'
 import { readBody } from './request-body.ts'
 import { answerBody, type Caller, errorReply, type Reply, type RpcBackend } from './rpc-batch.ts'

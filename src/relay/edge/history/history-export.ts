@@ -3,14 +3,14 @@ import { resumeAfter } from '../../../protocol/position.ts'
 import { defaultSelectionOptions } from '../../../protocol/selection.ts'
 import { contentTypeOf } from '../../../protocol/transports.ts'
 import type { SearchableTape, Tape } from '../../tape/tape.ts'
-import type { WorkQueue } from '../limits/work-queue.ts'
+import type { LongWorkQueue } from '../limits/long-work-queue.ts'
 import type { StreamServices } from '../live/edge-context.ts'
 import { Listener } from '../live/listener.ts'
 import { internalError } from '../transport/shared-refusals.ts'
 import { drainedOrClosed, SocketOutlet } from '../transport/socket-outlet.ts'
 import { EvictedError, guardEviction } from './eviction-guard.ts'
 import { keptSinceHeaders, type ReadContext, readChunk } from './history-page.ts'
-import { type HistoryQuery, justBefore } from './resolve-query.ts'
+import { type HistoryQuery, justBefore } from './history-query.ts'
 
 /** The limits of one chunk, which is nearly all that memory holds for a client that does not read. */
 const CHUNK_BOUNDS = { messages: 100, chars: 131_072 }
@@ -29,7 +29,7 @@ export const exportHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<stri
 /** Sends the whole range as NDJSON, at the reader's pace. Cuts a failed export off, so that the client sees it is incomplete. */
 export function openExport(
   { edge, createConnectionId, clientAddressOf, warn }: StreamServices,
-  workQueue: WorkQueue,
+  workQueue: LongWorkQueue,
   { incoming, outgoing, query }: { incoming: IncomingMessage; outgoing: ServerResponse; query: HistoryQuery },
 ): void {
   const { hub, tape, uptime } = edge

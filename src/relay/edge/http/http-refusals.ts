@@ -5,7 +5,7 @@ import type { Context } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { sanitize } from '../../../protocol/readable-line.ts'
 import { Refusal } from '../../../protocol/refusal.ts'
-import { EXPOSED_HEADERS, safetyHeaders } from '../transport/exposed-headers.ts'
+import { EXPOSED_HEADERS, safetyHeaders } from '../transport/shared-headers.ts'
 import { internalError } from '../transport/shared-refusals.ts'
 
 /** No client of the relay sends more headers than this. */

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
-import { View } from '../../../../../src/relay/edge/select/state-view.ts'
-import { resolveSymbols, unknownSymbol } from '../../../../../src/relay/edge/select/symbols.ts'
+import { CurrentState } from '../../../../../src/relay/edge/select/current-state.ts'
+import { resolveSymbols, unknownSymbol } from '../../../../../src/relay/edge/select/resolved-symbols.ts'
 import { openSqliteTape } from '../../../../../src/relay/tape/sqlite-tape.ts'
 import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'
 import { diffFullList } from '../../../../../src/relay/tokens/list/list-diff.ts'
@@ -20,8 +20,8 @@ const allTokens: readonly ListedToken[] = [aapl, tsla, meta]
 let tape: SearchableTape | undefined
 afterEach(() => tape?.close())
 
-/** The view after these lists in turn. A token that changes its symbol keeps its address. */
-async function viewOf(...lists: (readonly ListedToken[])[]): Promise<View> {
+/** The current state after these lists in turn. A token that changes its symbol keeps its address. */
+async function viewOf(...lists: (readonly ListedToken[])[]): Promise<CurrentState> {
   let known = new Map<Hex, Token>()
   for (const list of lists) {
     const records = list.map(({ symbol, address, isin }) => ({ symbol, contract_address: address, isin, decimals: 8 }))
@@ -34,7 +34,7 @@ async function viewOf(...lists: (readonly ListedToken[])[]): Promise<View> {
   }
   tape = openSqliteTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeMaxMessages: 1_000, now: () => 0, random: () => 0.5 })
   await tape.append([], notesOfTokens(known.values()))
-  return new View(tape)
+  return new CurrentState(tape)
 }
 const resolveIn = async (selectors: readonly string[], ...lists: (readonly ListedToken[])[]) =>
   resolveSymbols(await viewOf(...(lists.length > 0 ? lists : [allTokens])), selectors)

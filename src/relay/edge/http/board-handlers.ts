@@ -4,8 +4,8 @@ import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import type { Context, Handler } from 'hono'
-import { publicHeaders } from '../transport/exposed-headers.ts'
-import { type Env, hasCurrent } from './handlers.ts'
+import { publicHeaders } from '../transport/shared-headers.ts'
+import { type Env, hasCurrent } from './handler-basics.ts'
 import { sendRefusal, unknownPath } from './http-refusals.ts'
 
 type BoardFile = {

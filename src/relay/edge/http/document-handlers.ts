@@ -1,7 +1,7 @@
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
-import { publicHeaders } from '../transport/exposed-headers.ts'
-import { type Env, hasCurrent } from './handlers.ts'
+import { publicHeaders } from '../transport/shared-headers.ts'
+import { type Env, hasCurrent } from './handler-basics.ts'
 import { unknownSchema } from './http-refusals.ts'
 
 /** Caches may keep a document for this time: a new version of the service may have another one. */

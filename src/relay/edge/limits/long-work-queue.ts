@@ -5,7 +5,7 @@ import { Refusal } from '../../../protocol/refusal.ts'
 const [WORK_BOUND, WORK_PER_CLIENT_BOUND] = [64, 32]
 
 /** Runs long work in slices, one per turn of the event loop over all callers, so that live listeners wait for one slice at most. */
-export class WorkQueue {
+export class LongWorkQueue {
   #last: Promise<unknown> = Promise.resolve()
   #running = 0
   readonly #runningByClient = new Map<string, number>()

@@ -6,23 +6,24 @@ import type { TokenDetails } from '../../../protocol/token-list.ts'
 import { globalTypes, updateTypes } from '../../../protocol/updates.ts'
 import type { HistoryReader, SearchableTape } from '../../tape/tape.ts'
 import type { Token } from '../../tokens/token.ts'
-import type { WorkQueue } from '../limits/work-queue.ts'
+import type { LongWorkQueue } from '../limits/long-work-queue.ts'
 import type { EdgeContext, StreamServices } from '../live/edge-context.ts'
-import { SNAPSHOTS_PER_TURN, tokensOf } from '../live/stream-session.ts'
-import { snapshotOf, type View } from '../select/state-view.ts'
-import { listUnavailable, resolveKnownSymbols, resolveSymbols, unknownSymbol } from '../select/symbols.ts'
-import { type Handlers, hasCurrent, queryOf, sendJson } from './handlers.ts'
+import { SNAPSHOTS_PER_TURN, tokensOf } from '../live/session-start.ts'
+import type { CurrentState } from '../select/current-state.ts'
+import { listUnavailable, resolveKnownSymbols, resolveSymbols, unknownSymbol } from '../select/resolved-symbols.ts'
+import { snapshotOf } from '../select/snapshot.ts'
+import { type Handlers, hasCurrent, queryOf, sendJson } from './handler-basics.ts'
 
 const tokenTypes = new Set(updateTypes.filter((type) => !globalTypes.includes(type)))
 const ETAG_BYTES = 16
 const RECORDS_PER_TURN = 1_000
 
 /** Reads the token list in the form of the Read API, rendered once per change, and its age in seconds. */
-function listReaderOf(view: View, now: () => number) {
+function listReaderOf(current: CurrentState, now: () => number) {
   let cachedFrom: readonly Token[] | null = null
   let cached: ReturnType<typeof renderList> | null = null
   return async () => {
-    const { listed, listReadAt } = view
+    const { listed, listReadAt } = current
     if (listed === null || listReadAt === null) throw listUnavailable()
     if (cachedFrom !== listed) cached = null
     cachedFrom = listed
@@ -51,12 +52,12 @@ async function renderList(listed: readonly Token[]) {
   return { body: Buffer.concat(parts), etag: `"${hash.digest('hex').slice(0, 2 * ETAG_BYTES)}"` }
 }
 
-export function tokenListHandlers(
+export function tokenHandlers(
   { edge, clientAddressOf }: StreamServices,
-  workQueue: WorkQueue,
+  workQueue: LongWorkQueue,
   cacheControl: string,
 ): Handlers<'tokens' | 'snapshot' | 'token'> {
-  const readList = listReaderOf(edge.view, edge.now)
+  const readList = listReaderOf(edge.current, edge.now)
   return {
     tokens: async (c) => {
       const { body, etag, ageS } = await readList()
@@ -77,34 +78,34 @@ export function tokenListHandlers(
 /** JSON of the snapshots at one position. Tokens do not change in place, so the text may be made in several turns. */
 async function readSnapshots(query: URLSearchParams, edge: EdgeContext): Promise<string> {
   const { symbols = ['*'] } = readParameters(SnapshotQuery, query)
-  const { tokens, rejected } = resolveKnownSymbols(edge.view, symbols)
+  const { tokens, rejected } = resolveKnownSymbols(edge.current, symbols)
   edge.hub.delivery.flush()
   const asOf = edge.hub.position(edge.tape.end())
   const state = { id: asOf, asOf, now: edge.wallTime(), navStaleAfterMs: edge.navStaleAfterMs }
   const texts: string[] = []
   for (const [index, token] of tokensOf(edge, tokens).entries()) {
     if (index % SNAPSHOTS_PER_TURN === SNAPSHOTS_PER_TURN - 1) await nextTurn()
-    texts.push(JSON.stringify(snapshotOf(token, edge.view, state)))
+    texts.push(JSON.stringify(snapshotOf(token, edge.current, state)))
   }
   return `{"as_of":"${asOf}","snapshots":[${texts.join()}],"rejected":${JSON.stringify(rejected)}}`
 }
 
-async function readToken(selector: string, context: EdgeContext, workQueue: WorkQueue): Promise<TokenDetails> {
-  const { view, tape, hub, wallTime, navStaleAfterMs } = context
-  const { tokens, rejected } = resolveSymbols(view, [selector])
+async function readToken(selector: string, context: EdgeContext, workQueue: LongWorkQueue): Promise<TokenDetails> {
+  const { current, tape, hub, wallTime, navStaleAfterMs } = context
+  const { tokens, rejected } = resolveSymbols(current, [selector])
   const [address] = tokens ?? []
   // The selector `*` names no single token.
   const unknownToken = { symbol: selector, reason: 'unknown_symbol' as const, suggest: [] }
   if (address === undefined) throw unknownSymbol([...rejected, unknownToken])
   const seq = await newestSeqOf(address, tape, workQueue)
-  const token = view.token(address)
+  const token = current.token(address)
   if (!token) throw unknownSymbol(rejected)
   const state = { id: null, asOf: hub.position(tape.end()), now: wallTime(), navStaleAfterMs }
-  const { type: _type, id: _id, ...snapshot } = snapshotOf(token, view, state)
+  const { type: _type, id: _id, ...snapshot } = snapshotOf(token, current, state)
   return { ...snapshot, last: seq === null ? null : hub.position(seq) }
 }
 
-async function newestSeqOf(address: Hex, tape: SearchableTape, workQueue: WorkQueue): Promise<number | null> {
+async function newestSeqOf(address: Hex, tape: SearchableTape, workQueue: LongWorkQueue): Promise<number | null> {
   const read: HistoryReader = tape.openReader({ tokens: new Set([address]), types: tokenTypes })
   let before = tape.end() + 1
   for (;;) {

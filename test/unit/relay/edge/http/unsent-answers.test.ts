@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { TcpConnections } from '../../../../../src/relay/edge/http/tcp-connections.ts'
+import { UnsentAnswers } from '../../../../../src/relay/edge/http/unsent-answers.ts'
 import { ByteBudget } from '../../../../../src/relay/edge/limits/byte-budget.ts'
 
 const ANSWER = Buffer.alloc(100_000)
@@ -12,12 +13,13 @@ const [PER_CLIENT_BYTES, ALL_BYTES] = [450_000, 650_000]
 /** A server whose answers are counted, each for the client that its path names. */
 async function openCountingServer() {
   const budget = new ByteBudget(ALL_BYTES, PER_CLIENT_BYTES)
+  const answers = new UnsentAnswers(() => {}, budget)
   const bounds = { idleBoundMs: 60_000, bound: 10, maxPerAddress: () => 10, trustedProxies: undefined, countRefusal() {} }
-  const connections = new TcpConnections(bounds, budget)
+  const connections = new TcpConnections(bounds, answers)
   const server = createServer((incoming, outgoing) => {
-    connections.startAnswer(incoming.socket, outgoing)
+    answers.start(incoming.socket, outgoing)
     outgoing.end(ANSWER)
-    connections.holdAnswer(incoming.socket, outgoing, () => incoming.url ?? '')
+    answers.hold(incoming.socket, outgoing, () => incoming.url ?? '')
   })
   server.on('connection', (socket) => connections.add(socket)).listen(0, '127.0.0.1')
   await once(server, 'listening')

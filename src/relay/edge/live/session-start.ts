@@ -10,11 +10,11 @@ import type { Token } from '../../tokens/token.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 import { concatBytes, evictedOf, type Frame, framesOf, isAfter } from '../select/frame.ts'
 import { createMatcher, type Matcher } from '../select/match.ts'
-import { snapshotOf } from '../select/state-view.ts'
+import { snapshotOf } from '../select/snapshot.ts'
 import { backfillUrlOf } from './backfill-link.ts'
 import type { EdgeContext } from './edge-context.ts'
 import type { Listener } from './listener.ts'
-import { findResumePoint, type ResumeGap, type ResumePoint } from './resume.ts'
+import { findResumePoint, type ResumeGap, type ResumePoint } from './resume-point.ts'
 
 /** Updates that a replay reads at once. Between two pages it waits for the reader. */
 const REPLAY_PAGE = 100
@@ -34,7 +34,7 @@ export type FirstSubscription = {
 
 /** `id` is the position at which the stream starts; null if it is unknown or a gap comes first. */
 export function sendHello(edge: EdgeContext, listener: Listener, id: string | null): void {
-  const { hub, view, tape, chainId, server, demo, heartbeatMs } = edge
+  const { hub, current, tape, chainId, server, demo, heartbeatMs } = edge
   listener.sendNotice({
     type: 'hello',
     id,
@@ -53,8 +53,8 @@ export function sendHello(edge: EdgeContext, listener: Listener, id: string | nu
       message_bytes: MESSAGE_BOUND_BYTES,
       retention_ms: edge.tapeRetentionMs,
     },
-    source: view.source,
-    head: view.head,
+    source: current.source,
+    head: current.head,
     demo,
     ...(!tape.isDurable && { durable: false as const }),
   })
@@ -109,11 +109,11 @@ async function sendInitialState(edge: EdgeContext, listener: Listener, subscript
     await sendSnapshots(edge, listener, position)
 }
 
-function sendGap({ hub, tape, view }: EdgeContext, listener: Listener, { reason, from, to, skippedAfter }: ResumeGap): void {
+function sendGap({ hub, tape, current }: EdgeContext, listener: Listener, { reason, from, to, skippedAfter }: ResumeGap): void {
   const selection = { tokens: listener.tokens, options: listener.options }
   const skipped = skippedAfter && { epoch: tape.epoch, after: skippedAfter, upTo: to.seq }
   const id = hub.position(to.seq, to.n)
-  const backfill = skipped && backfillUrlOf(selection, skipped, view.directory)
+  const backfill = skipped && backfillUrlOf(selection, skipped, current.directory)
   listener.sendNotice({ type: 'gap', id, reason, after: from, through: id, backfill })
   hub.countGap(reason)
 }
@@ -139,14 +139,14 @@ export function subscribedNotice(
 }
 
 /** The selected tokens; with `*` all listed ones. */
-export const tokensOf = ({ view }: EdgeContext, tokens: Listener['tokens']): readonly Token[] =>
+export const tokensOf = ({ current }: EdgeContext, tokens: Listener['tokens']): readonly Token[] =>
   tokens === null
-    ? view.tokens.filter((token) => token.state !== 'delisted')
-    : [...tokens].flatMap((address) => view.token(address) ?? []).sort((a, b) => (a.symbol < b.symbol ? -1 : 1))
+    ? current.tokens.filter((token) => token.state !== 'delisted')
+    : [...tokens].flatMap((address) => current.token(address) ?? []).sort((a, b) => (a.symbol < b.symbol ? -1 : 1))
 
 export function sendSnapshot(edge: EdgeContext, listener: Listener, id: string, token: Token): void {
-  const { hub, tape, view, wallTime, navStaleAfterMs } = edge
-  listener.sendNotice(snapshotOf(token, view, { id, asOf: hub.position(tape.end()), now: wallTime(), navStaleAfterMs }))
+  const { hub, tape, current, wallTime, navStaleAfterMs } = edge
+  listener.sendNotice(snapshotOf(token, current, { id, asOf: hub.position(tape.end()), now: wallTime(), navStaleAfterMs }))
 }
 
 /** Sends a snapshot of every selected token, at the reader's pace because there may be many. */
@@ -155,7 +155,7 @@ async function sendSnapshots(edge: EdgeContext, listener: Listener, id: string):
     await waitForRoom(listener)
     if (index % SNAPSHOTS_PER_TURN === SNAPSHOTS_PER_TURN - 1) await nextTurn()
     // Read again, because the token may have changed since the loop began.
-    const token = edge.view.token(address)
+    const token = edge.current.token(address)
     if (token) sendSnapshot(edge, listener, id, token)
   }
 }

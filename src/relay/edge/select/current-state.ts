@@ -1,6 +1,4 @@
 import type { Hex } from '../../../lib/hex.ts'
-import { isoFromSecondsOrNull } from '../../../lib/iso-time.ts'
-import { parseDecimal, sharesOf } from '../../../protocol/decimal.ts'
 import type { Head, SourceName, SourceReason } from '../../../protocol/fields.ts'
 import type { NoticeOf } from '../../../protocol/notices.ts'
 import {
@@ -16,9 +14,7 @@ import {
   statusNote,
   tokenNotes,
 } from '../../tape/notes.ts'
-import { featureName } from '../../tokens/drafts-of-token.ts'
-import { navAt } from '../../tokens/nav.ts'
-import { mainQuote, type TokenQuotes } from '../../tokens/quotes.ts'
+import type { TokenQuotes } from '../../tokens/quotes.ts'
 import type { Token } from '../../tokens/token.ts'
 import { Directory } from '../../tokens/token-directory.ts'
 import { TokenWarnings } from '../../tokens/token-warnings.ts'
@@ -29,7 +25,7 @@ type ReportedStatus = Omit<SourceStatusNote, 'started_at'> & { readonly started_
 type TokenSlot = { token: Token }
 
 /** The current tokens, chain head and source, from the notes of the tape. */
-export class View {
+export class CurrentState {
   readonly directory = new Directory()
   readonly warnings = new TokenWarnings()
   /** Sorted by symbol, unless tokens were added or renamed since the last sort. */
@@ -129,39 +125,4 @@ export class View {
       this.#slotByAddress.set(token.address, added)
     }
   }
-}
-
-export function snapshotOf(
-  token: Token,
-  view: Pick<View, 'quotesOf' | 'marketSession' | 'warnings'>,
-  context: { id: string | null; asOf: string; now: number; navStaleAfterMs: number },
-): NoticeOf<'snapshot'> {
-  return {
-    type: 'snapshot',
-    id: context.id,
-    symbol: token.symbol,
-    address: token.address,
-    as_of: context.asOf,
-    token: token.record,
-    token_warnings: [...view.warnings.of(token)],
-    multiplier: token.multiplier,
-    multiplier_source: token.multiplierSource,
-    scheduled: token.scheduled && {
-      multiplier: token.scheduled.to,
-      effective_at: isoFromSecondsOrNull(token.scheduled.effectiveAt),
-    },
-    paused: token.paused.map(featureName),
-    supply: supplyOf(token),
-    nav: navAt(token.navReading, context.now, context.navStaleAfterMs, token.frozen),
-    quote: mainQuote(view.quotesOf(token.address)),
-    session: view.marketSession,
-  }
-}
-
-function supplyOf({ supply, decimals, multiplier }: Token): NoticeOf<'snapshot'>['supply'] {
-  const tokens = supply === null ? null : parseDecimal(supply)
-  const parsedMultiplier = multiplier === null ? null : parseDecimal(multiplier)
-  if (!tokens || !parsedMultiplier || decimals === null) return { tokens: supply, shares: null }
-  const raw = (tokens.units * 10n ** BigInt(decimals)) / 10n ** BigInt(tokens.scale)
-  return { tokens: supply, shares: sharesOf(raw, parsedMultiplier, decimals) }
 }

@@ -5,9 +5,9 @@ import { Refusal } from '../../../protocol/refusal.ts'
 import { defaultSelectionOptions, patchOptions, type StartPoint } from '../../../protocol/selection.ts'
 import type { Tape, TapeHistory } from '../../tape/tape.ts'
 import type { EdgeContext } from '../live/edge-context.ts'
-import { tapeTimeOf } from '../live/resume.ts'
+import { tapeTimeOf } from '../live/resume-point.ts'
 import type { Selection } from '../select/compiled-selection.ts'
-import { resolveKnownSymbols } from '../select/symbols.ts'
+import { resolveKnownSymbols } from '../select/resolved-symbols.ts'
 
 export type HistoryQuery = {
   readonly selection: Selection
@@ -22,10 +22,10 @@ const START: TapePosition = { seq: 0, n: null }
 
 export async function readHistoryQuery(
   parameters: URLSearchParams,
-  { tape, view, now, wallTime }: Pick<EdgeContext, 'tape' | 'view' | 'now' | 'wallTime'>,
+  { tape, current, now, wallTime }: Pick<EdgeContext, 'tape' | 'current' | 'now' | 'wallTime'>,
 ): Promise<HistoryQuery> {
   const query = readEventsQuery(parameters)
-  const { tokens } = resolveKnownSymbols(view, query.symbols ?? ['*'])
+  const { tokens } = resolveKnownSymbols(current, query.symbols ?? ['*'])
   const options = patchOptions(defaultSelectionOptions, query)
   const context = { tape, now: now(), wallTime: wallTime(), stage: options.stage, end: justBefore(tape.end() + 1, options.stage) }
   const end = await resolveEnd(query, context)
