@@ -1,6 +1,6 @@
 import type { RequestedFaults } from '../lib/fault-settings.ts'
+import { isWithin, windowEndMs } from '../lib/fault-settings.ts'
 import type { Hex } from '../lib/hex.ts'
-import { isWithin, windowEndMs } from '../lib/recurring-window.ts'
 import { type Method, methods } from '../protocol/json-rpc-methods.ts'
 import type { DeferredTransaction, DevnetBlock, DevnetLog } from './chain/block-types.ts'
 import type { Chain } from './chain/chain.ts'

@@ -1,7 +1,7 @@
 import { version } from '../lib/version.ts'
 import { closeCodes } from '../protocol/close-codes.ts'
 import { examplesOf } from '../protocol/contract-examples.ts'
-import { StreamQuery } from '../protocol/selection.ts'
+import { StreamQuery } from '../protocol/selection/selection.ts'
 import { type JsonSchema, messageTypes, namedSchemas, querySchema } from './json-schemas.ts'
 import { CAVEAT, serviceDescription } from './openapi.ts'
 import { SCHEMA_REF_PREFIX } from './route-texts.ts'

@@ -1,9 +1,8 @@
 import { parseArgs } from 'node:util'
+import { RequestedText, UsageError } from './exit-codes.ts'
 import { nearestName } from './nearest-name.ts'
+import { oneLine } from './printable-text.ts'
 import { versionText } from './version.ts'
-
-/** Resolves to the exit code. */
-export type Command = (args: readonly string[]) => Promise<number>
 
 /** The help of a command and the completion of a shell are made from its flags too. */
 export type CommandFlags = Readonly<Record<string, CommandFlag>>
@@ -19,37 +18,10 @@ type CommandFlag = {
 export const textFlag = (description: string) => ({ type: 'string', description }) as const
 export const switchFlag = (description: string) => ({ type: 'boolean', description }) as const
 
-export const EXIT_OK = 0
-export const EXIT_FAILED = 1
-/** A mistake in the arguments or in a setting. */
-export const EXIT_USAGE = 2
-/** Exit code that a shell expects after a second Ctrl-C. */
-export const EXIT_INTERRUPTED = 130
-
-/** The program prints each line of the message to standard error, and ends with EXIT_USAGE. */
-export class UsageError extends Error {}
-
-/** The program prints this help or version to standard output, and ends with EXIT_OK. */
-class RequestedText extends Error {}
-
 export const commonFlags = {
   help: { type: 'boolean', short: 'h', description: 'explain the command' },
   version: { type: 'boolean', short: 'V', description: 'print the version' },
 } as const
-
-export async function runToExitCode(name: string, run: () => Promise<number>): Promise<number> {
-  try {
-    return await run()
-  } catch (end) {
-    if (end instanceof RequestedText) {
-      process.stdout.write(end.message)
-      return EXIT_OK
-    }
-    if (!(end instanceof UsageError)) throw end
-    for (const line of end.message.split('\n')) process.stderr.write(`${name}: ${line}\n`)
-    return EXIT_USAGE
-  }
-}
 
 /** Suggests the known name that is nearest to a wrong one, and the help. */
 export function adviceFor(name: string, known: Iterable<string>, help = '--help'): string {
@@ -127,5 +99,3 @@ function adviceForFlag(rawName: string, flags: CommandFlags): string {
     Object.keys(flags).map((name) => `--${name}`),
   )
 }
-
-export const oneLine = (text: string): string => text.replace(/\s+/g, ' ')

@@ -1,7 +1,7 @@
 import cluster from 'node:cluster'
 import { isIPv6 } from 'node:net'
 import { setTimeout as setTimeoutPromise } from 'node:timers/promises'
-import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from '../lib/flags.ts'
+import { EXIT_FAILED, EXIT_OK, EXIT_USAGE } from '../lib/exit-codes.ts'
 import { versionText } from '../lib/version.ts'
 import { quickStartLines } from '../protocol/routes.ts'
 import { type Config, type ConfigResult, readConfig, type Upstream, withUpstream } from './config/config.ts'

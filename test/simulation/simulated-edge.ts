@@ -1,6 +1,6 @@
 import { formatPosition } from '../../src/protocol/position.ts'
 import { Refusal } from '../../src/protocol/refusal.ts'
-import { defaultSelectionOptions, patchOptions, readStreamQuery } from '../../src/protocol/selection.ts'
+import { defaultSelectionOptions, patchOptions, readStreamQuery } from '../../src/protocol/selection/selection.ts'
 import { readPage } from '../../src/relay/edge/history/history-page.ts'
 import { readHistoryQuery } from '../../src/relay/edge/history/history-query.ts'
 import { LongWorkQueue } from '../../src/relay/edge/limits/long-work-queue.ts'

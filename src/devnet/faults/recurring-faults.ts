@@ -1,6 +1,6 @@
 import type { RequestedFaults } from '../../lib/fault-settings.ts'
+import { isWithin } from '../../lib/fault-settings.ts'
 import type { Hex } from '../../lib/hex.ts'
-import { isWithin } from '../../lib/recurring-window.ts'
 import type { DevnetTransaction, EmittedLog, TransactionOutcome } from '../chain/block-types.ts'
 import { digest } from '../chain/hashes.ts'
 import { seededRandom } from '../life/seeded-random.ts'

@@ -1,17 +1,7 @@
 import { accessSync, constants, existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import {
-  adviceFor,
-  type Command,
-  type CommandFlags,
-  commonFlags,
-  EXIT_FAILED,
-  EXIT_OK,
-  readFlags,
-  switchFlag,
-  textFlag,
-  UsageError,
-} from '../../lib/flags.ts'
+import { type Command, EXIT_FAILED, EXIT_OK, UsageError } from '../../lib/exit-codes.ts'
+import { adviceFor, type CommandFlags, commonFlags, readFlags, switchFlag, textFlag } from '../../lib/flags.ts'
 import { flagTerms, helpText } from '../../lib/help.ts'
 import { type Rule, rules } from './rules.ts'
 import { BrokenRule, NotApplicable, ScenarioStage } from './scenario-stage.ts'

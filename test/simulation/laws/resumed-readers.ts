@@ -1,6 +1,6 @@
 import { formatPosition, parsePosition } from '../../../src/protocol/position.ts'
+import { noFilters } from '../../../src/protocol/selection/value-filters.ts'
 import { updateTypes } from '../../../src/protocol/updates.ts'
-import { noFilters } from '../../../src/protocol/value-filters.ts'
 import { findResumePoint, type ResumePoint } from '../../../src/relay/edge/live/resume-point.ts'
 import type { Entry } from '../../../src/relay/tape/tape.ts'
 import { SeededRandom } from '../seeded-random.ts'

@@ -1,4 +1,4 @@
-import type { ServiceStatus } from '../../../protocol/status.ts'
+import type { ServiceStatus } from '../../../protocol/service-status.ts'
 import { hasBearerToken } from '../limits/authorizer.ts'
 import { type Handlers, sendJson } from './handler-basics.ts'
 import { metricsForbidden, sendRefusal, upgradeRequired } from './http-refusals.ts'

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Refusal } from '../../../protocol/refusal.ts'
-import { defaultSelectionOptions, patchOptions, readStreamQuery } from '../../../protocol/selection.ts'
+import { defaultSelectionOptions, patchOptions, readStreamQuery } from '../../../protocol/selection/selection.ts'
 import { contentTypeOf, type FormatName, formatOf, variantsOf } from '../../../protocol/transports.ts'
 import { resolveKnownSymbols } from '../select/resolved-symbols.ts'
 import { publicHeaders, safetyHeaders } from '../transport/shared-headers.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { isWithin, type RecurringWindow } from '../../../lib/recurring-window.ts'
+import { isWithin, type RecurringWindow } from '../../../lib/fault-settings.ts'
 import { version } from '../../../lib/version.ts'
 import { closeCodeOf } from '../../../protocol/close-codes.ts'
 import type { Config } from '../../config/config.ts'

@@ -6,7 +6,7 @@ import {
   readStreamQuery,
   type SelectionPatch,
   SYMBOLS_BOUND,
-} from '../../../protocol/selection.ts'
+} from '../../../protocol/selection/selection.ts'
 import { apiKeyRequired } from '../limits/authorizer.ts'
 import { TokenBucket } from '../limits/token-bucket.ts'
 import { resolveKnownSymbols, resolveSymbols, symbolsRequired } from '../select/resolved-symbols.ts'

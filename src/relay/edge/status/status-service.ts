@@ -1,4 +1,4 @@
-import type { HourScore, ServiceStatus } from '../../../protocol/status.ts'
+import type { HourScore, ServiceStatus } from '../../../protocol/service-status.ts'
 import { mapFormats, type Transport, variantsOf } from '../../../protocol/transports.ts'
 import { Notes } from '../../tape/notes.ts'
 import { NotLeadingError } from '../../tape/tape.ts'

@@ -2,12 +2,8 @@ import { onTestFinished } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
 import { nextTurn } from '../../../../src/lib/turns.ts'
 import type { Message } from '../../../../src/protocol/notices.ts'
-import {
-  defaultSelectionOptions,
-  type SelectionOptions,
-  type StartPoint,
-  startPointFromLastEventId,
-} from '../../../../src/protocol/selection.ts'
+import { defaultSelectionOptions, type SelectionOptions } from '../../../../src/protocol/selection/selection.ts'
+import { type StartPoint, startPointFromLastEventId } from '../../../../src/protocol/selection/start-point.ts'
 import type { Transport } from '../../../../src/protocol/transports.ts'
 import type { Update } from '../../../../src/protocol/updates.ts'
 import type { EdgeContext } from '../../../../src/relay/edge/live/edge-context.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { UsageError } from '../../../../src/lib/flags.ts'
+import { UsageError } from '../../../../src/lib/exit-codes.ts'
 import { examples } from '../../../../src/protocol/contract-examples.ts'
 import type { StockState, StreamItem, StreamState } from '../../../../src/sdk/client/index.ts'
 import { readAmount, readTailFlags, selectionOf } from '../../../../src/tools/tail/tail-flags.ts'

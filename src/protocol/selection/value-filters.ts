@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import type { Hex } from '../lib/hex.ts'
-import { compareDecimals, type Decimal, formatDecimal, parseDecimal } from './decimal.ts'
-import { Address, DecimalText } from './fields.ts'
-import { type Movement, movementTypes, type UpdateType } from './updates.ts'
+import type { Hex } from '../../lib/hex.ts'
+import { compareDecimals, type Decimal, formatDecimal, parseDecimal } from '../decimal.ts'
+import { Address, DecimalText } from '../fields.ts'
+import { type Movement, movementTypes, type UpdateType } from '../updates.ts'
 
 /** Every message of the types that a filter tests has these fields. */
 type FilteredContent = Pick<Movement, 'reference_value' | 'shares' | 'from' | 'to'>

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { POSITION_BOUND_BYTES } from '../../../src/protocol/position.ts'
-import { Refusal } from '../../../src/protocol/refusal.ts'
+import { POSITION_BOUND_BYTES } from '../../../../src/protocol/position.ts'
+import { Refusal } from '../../../../src/protocol/refusal.ts'
 import {
   defaultSelectionOptions,
   patchOptions,
@@ -9,9 +9,9 @@ import {
   type SelectionOptions,
   SelectionPatch,
   SYMBOLS_BOUND,
-  startPointFromLastEventId,
-} from '../../../src/protocol/selection.ts'
-import { defaultTypes, updateTypes } from '../../../src/protocol/updates.ts'
+} from '../../../../src/protocol/selection/selection.ts'
+import { startPointFromLastEventId } from '../../../../src/protocol/selection/start-point.ts'
+import { defaultTypes, updateTypes } from '../../../../src/protocol/updates.ts'
 
 const readText = (text: string) => readStreamQuery(new URLSearchParams(text))
 const readParameter = (name: string, value: string) => readStreamQuery(new URLSearchParams([[name, value]]))

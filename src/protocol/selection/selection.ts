@@ -1,69 +1,17 @@
 import { z } from 'zod'
-import { nearestName } from '../lib/nearest-name.ts'
-import { durationMs } from '../lib/units.ts'
-import { Stage } from './fields.ts'
-import { POSITION_BOUND_BYTES, type Position, parsePosition } from './position.ts'
-import { Refusal } from './refusal.ts'
-import { DEFAULT_FORMAT, formatNames, formatOf, negotiableFormats } from './transports.ts'
-import { defaultTypes, namedTypes, type UpdateType, updateTypes } from './updates.ts'
+import { Stage } from '../fields.ts'
+import { DEFAULT_FORMAT, formatNames, formatOf, negotiableFormats } from '../transports.ts'
+import { defaultTypes, namedTypes, type UpdateType, updateTypes } from '../updates.ts'
+import { quoted, readParameters } from './query-parameters.ts'
+import { StartPointText, startPointFromLastEventId } from './start-point.ts'
 import { commaList, type FilterValues, filterNames, filterOptions, filterParameters, noFilters } from './value-filters.ts'
 
 export const SYMBOLS_BOUND = 200
 const SYMBOL_BOUND_CHARS = 128
-/** Longer durations count as this one: no tape keeps messages longer. */
-const DURATION_BOUND_MS = 366 * 86_400_000
-
-export type StartPoint =
-  | { readonly from: 'now' }
-  | { readonly from: 'start' }
-  | { readonly from: 'time'; readonly time: number }
-  | { readonly from: 'duration'; readonly ms: number }
-  | { readonly from: 'position'; readonly text: string; readonly position: Position | null }
-
-const rfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/
-
-function parseStartPoint(text: string): StartPoint | null {
-  if (text === 'now' || text === 'start') return { from: text }
-  const ms = /^\d{1,12}[a-z]+$/.test(text) ? durationMs(text) : Number.NaN
-  if (!Number.isNaN(ms)) return { from: 'duration', ms: Math.min(ms, DURATION_BOUND_MS) }
-  // A query string turns the plus of an offset into a space.
-  const timestamp = text.replace(/ (\d\d:\d\d)$/, '+$1')
-  if (rfc3339.test(timestamp)) {
-    const time = parseTimestamp(timestamp)
-    return time === null ? null : { from: 'time', time }
-  }
-  const position = parsePosition(text)
-  return position && { from: 'position', text, position }
-}
-
-/** Rounds up to whole milliseconds, the unit of times on the tape. */
-function parseTimestamp(timestamp: string): number | null {
-  // `Date` has no leap second 60: it counts as the second after the 59th.
-  const leapSecond = /^(.{17})60/.exec(timestamp)
-  const time = Date.parse(leapSecond ? `${leapSecond[1]}59${timestamp.slice(19)}` : timestamp)
-  if (Number.isNaN(time) || !isInCalendar(timestamp)) return null
-  return time + (leapSecond ? 1_000 : 0) + (/\.\d{3}0*[1-9]/.test(timestamp) ? 1 : 0)
-}
-
-/** False for days such as February 30, which `Date` reads as March 2. */
-function isInCalendar(timestamp: string): boolean {
-  const day = timestamp.slice(0, 10)
-  return new Date(`${day}T00:00:00Z`).toISOString().startsWith(day)
-}
-
-/** A browser sends `Last-Event-ID` when it reconnects. If it is unreadable, the client receives a `gap`. */
-export const startPointFromLastEventId = (header: string): StartPoint => ({
-  from: 'position',
-  text: header.slice(0, POSITION_BOUND_BYTES),
-  position: new TextEncoder().encode(header).length > POSITION_BOUND_BYTES ? null : parsePosition(header),
-})
 
 export function oneOf<const Names extends readonly string[]>(names: Names) {
   return z.enum(names, { error: `must be ${names.join(' or ')}` })
 }
-
-/** A refusal must stay one line, and JSON does not escape these two line breaks. */
-const quoted = (text: string): string => JSON.stringify(text).replace(/[\u2028\u2029]/g, '\ufffd')
 
 const Types = z
   .array(z.string().meta({ enum: [...updateTypes, '*'] }))
@@ -95,13 +43,6 @@ export const Symbols = z
   .array(SymbolName)
   .max(SYMBOLS_BOUND, `at most ${SYMBOLS_BOUND} symbols for one connection`)
   .describe(descriptions.symbols)
-
-const StartPointText = z.string().transform((text, context): StartPoint => {
-  const startPoint = parseStartPoint(text)
-  if (startPoint) return startPoint
-  context.addIssue('must be now, start, a position, a duration such as 90s, 5m or 2h, or an RFC 3339 time')
-  return z.NEVER
-})
 
 /** Options that a client gives: an absent one keeps the current value, null sets the default. */
 export const SelectionPatch = z.object({
@@ -179,50 +120,4 @@ export function readStreamQuery(query: URLSearchParams, lastEventIdHeader = ''):
   if (!lastEventId) return readParameters(StreamQuery, query)
   const others = new URLSearchParams([...query].filter(([name]) => name !== 'since'))
   return { ...readParameters(StreamQuery, others), since: startPointFromLastEventId(lastEventId) }
-}
-
-/** Ignored: the API key, parameters that EventSource polyfills add, and marks of other programs. */
-const ignoredParameter = /^(key|lastEventId|_|utm_.*)$/
-/** A longer name, or one with more edits than this or than a third of its letters, gets no suggestion. */
-const NAME_BOUND_CHARS = 40
-const EDITS_BOUND = 3
-const LETTERS_PER_EDIT = 3
-
-/** Names in earlier versions, which no search by edits relates to the present ones. */
-export const formerNames: ReadonlyMap<string, string> = new Map([['party', 'account']])
-
-/** Refuses an unknown name: with a misspelt filter, a client would receive everything. */
-export function refuseUnknown(what: 'parameter' | 'field', names: Iterable<string>, known: readonly string[]): void {
-  for (const name of names) {
-    if (known.includes(name) || (what === 'parameter' && ignoredParameter.test(name))) continue
-    const shown = name.slice(0, NAME_BOUND_CHARS)
-    const successor = formerNames.get(name) ?? ''
-    const nearest = known.includes(successor)
-      ? successor
-      : nearestName(shown, known, Math.min(EDITS_BOUND, Math.ceil(shown.length / LETTERS_PER_EDIT)))
-    const hint = nearest === undefined ? (known.length > 0 ? ` Known are ${known.join(', ')}.` : '') : ` Did you mean ${nearest}?`
-    const suggest = nearest === undefined ? [] : [nearest]
-    throw new Refusal(400, 'unknown_parameter', `Unknown ${what} ${quoted(shown)}.${hint}`, { parameter: shown, suggest })
-  }
-}
-
-export function readParameters<Shape extends z.ZodRawShape>(schema: z.ZodObject<Shape>, query: URLSearchParams) {
-  refuseUnknown('parameter', query.keys(), Object.keys(schema.shape))
-  const given: Record<string, string> = {}
-  for (const name of Object.keys(schema.shape)) {
-    const values = query.getAll(name)
-    if (values.length > 1)
-      throw new Refusal(400, 'bad_parameter', `${name}: given ${values.length} times; give it once.`, { parameter: name })
-    if (values[0] !== undefined) given[name] = values[0]
-  }
-  return readOr400(schema, given)
-}
-
-/** The refusal names the first wrong field. */
-export function readOr400<Schema extends z.ZodType>(schema: Schema, given: unknown): z.infer<Schema> {
-  const read = schema.safeParse(given)
-  if (read.success) return read.data
-  const issue = read.error.issues[0]
-  const parameter = String(issue?.path[0] ?? '')
-  throw new Refusal(400, 'bad_parameter', `${parameter ? `${parameter}: ` : ''}${issue?.message ?? 'not readable'}.`, { parameter })
 }
