@@ -1,7 +1,7 @@
 import type { RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { type BoardView, toggled } from './board-route.ts'
-import { changeView, openPage } from './page-route.tsx'
+import { type BoardView, toggled } from './shared/board-route.ts'
+import { changeView, openPage } from './shared/navigation.tsx'
 
 type KeyActions = Readonly<Record<string, () => void>>
 
@@ -13,7 +13,7 @@ type KeyInputs = {
 }
 
 /** Binds the keys of the page. Returns the symbol that they have reached. */
-export function useBoardKeys({ view, symbols, search, others }: KeyInputs): string | null {
+export function useBoardShortcuts({ view, symbols, search, others }: KeyInputs): string | null {
   // Several keys may be pressed between two drawings, so the newest selection is kept beside the drawn one.
   const reached = useRef<string | null>(null)
   const [selected, setSelected] = useState<string | null>(null)

@@ -2,17 +2,17 @@ import { useState } from 'preact/hooks'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import type { BoardFilter } from '../shared/board-route.ts'
 import { CodeBlock } from '../shared/code-block.tsx'
-import { BackLink, changeFilter } from '../shared/page-route.tsx'
-import { shownJson } from '../shared/shown-text.ts'
+import { BackLink, changeFilter } from '../shared/navigation.tsx'
+import { visibleJson } from '../shared/visible-text.ts'
 import { FilterForm } from '../tape/filter-bar.tsx'
-import { type ProgramKind, programFor, programKinds } from './copy-as.ts'
+import { type ProgramKind, programFor, programKinds } from './program-for-filter.ts'
 
 const SHOWN = 30
 /** A snapshot of a token is longer than a screen. */
 const SHOWN_CHARACTERS = 1_200
 const COPIED_MS = 1_500
 
-export function PlayPage({ feed: { filter, raw } }: { readonly feed: BoardFeed }) {
+export function PlaygroundPage({ feed: { filter, raw } }: { readonly feed: BoardFeed }) {
   const shown = raw.slice(-SHOWN).reverse()
   return (
     <article class="play-page">
@@ -34,7 +34,7 @@ export function PlayPage({ feed: { filter, raw } }: { readonly feed: BoardFeed }
         <ol class="raw">
           {shown.map((item) => (
             <li key={`${item.type}${item.id}${'symbol' in item ? item.symbol : ''}`}>
-              <code>{shownJson(item).slice(0, SHOWN_CHARACTERS)}</code>
+              <code>{visibleJson(item).slice(0, SHOWN_CHARACTERS)}</code>
             </li>
           ))}
         </ol>

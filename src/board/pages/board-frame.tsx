@@ -1,8 +1,8 @@
 import type { RefObject } from 'preact'
 import type { BoardFeed } from '../feed/board-feed.ts'
-import { pageSetting, toggleTheme } from '../feed/board-hooks.ts'
 import { type BoardView, type SortKey, sortKeys } from '../shared/board-route.ts'
-import { changeView, PageLink } from '../shared/page-route.tsx'
+import { changeView, PageLink } from '../shared/navigation.tsx'
+import { pageSetting, toggleTheme } from '../shared/page-settings.ts'
 
 /** The server writes the setting into the page, so that nothing moves when the stream begins. */
 export const DemoBanner = ({ feed }: { readonly feed: BoardFeed }) =>
