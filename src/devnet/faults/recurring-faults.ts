@@ -1,7 +1,7 @@
 import type { RequestedFaults } from '../../lib/fault-settings.ts'
 import { isWithin } from '../../lib/fault-settings.ts'
 import type { Hex } from '../../lib/hex.ts'
-import type { DevnetTransaction, EmittedLog, TransactionOutcome } from '../chain/block-types.ts'
+import type { DevnetTransaction, EmittedLog, TransactionOutcome } from '../chain/chain-types.ts'
 import { digest } from '../chain/hashes.ts'
 import { seededRandom } from '../life/seeded-random.ts'
 import { testFeed } from '../tokens/feeds.ts'

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
-import type { DevnetTransaction } from '../../../src/devnet/chain/block-types.ts'
+import type { DevnetTransaction } from '../../../src/devnet/chain/chain-types.ts'
 import { digest } from '../../../src/devnet/chain/hashes.ts'
 import { createChances } from '../../../src/devnet/faults/recurring-faults.ts'
 import { testToken, tokens } from '../../../src/devnet/tokens/issued-tokens.ts'

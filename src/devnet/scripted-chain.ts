@@ -1,15 +1,16 @@
 import type { Hex } from '../lib/hex.ts'
 import type { StateValues } from './chain/account-state.ts'
-import type { DeferredTransaction, DevnetLog, DevnetTransaction, TransactionOutcome } from './chain/block-types.ts'
 import { Chain, GENESIS_MS } from './chain/chain.ts'
+import type { DeferredTransaction, DevnetLog, DevnetTransaction, TransactionOutcome } from './chain/chain-types.ts'
 import { digest } from './chain/hashes.ts'
 import { createCalendar, mintPausedSymbols, NAME_DELAY_BLOCKS } from './life/corporate-actions.ts'
-import { createCalendarNav, createFeedPublisher, feedValuesAt } from './life/feed-rounds.ts'
+import { createCalendarNav } from './life/feed-faults.ts'
+import { createFeedPublisher, feedValuesAt } from './life/feed-publisher.ts'
 import { createNavCurve } from './life/nav-curve.ts'
 import { createPoolPrice } from './life/pool-price.ts'
 import { createQuietSwaps, createSwaps, swappableSupplyOf, traderOf } from './life/swaps.ts'
-import { createTestTokenLife } from './life/test-token.ts'
-import { actorAddress, CYCLE_BLOCKS, createMarket, cycleOf } from './life/trading.ts'
+import { createTestTokenLife } from './life/test-token-life.ts'
+import { actorAddress, CYCLE_BLOCKS, createMarket, cycleOf } from './life/trading-cycle.ts'
 import { type DevnetToken, tokens } from './tokens/issued-tokens.ts'
 import { registryValues } from './tokens/oracle-registry.ts'
 
@@ -20,7 +21,7 @@ const PAST_TRANSACTIONS_BOUND = 20_000
 
 type Transactions = readonly DeferredTransaction[]
 
-export type WorldSettings = {
+export type ScriptedChainSettings = {
   seed: string
   chainId: number
   blockMs: number
@@ -31,7 +32,7 @@ export type WorldSettings = {
 }
 
 /** Opens the chain at the start of a cycle some hundred blocks ago, and replays it up to now. */
-export const openWorld = (settings: WorldSettings, nowMs: number) => {
+export const openScriptedChain = (settings: ScriptedChainSettings, nowMs: number) => {
   const { blockMs, flashblockMs } = settings
   const flashblocksPerBlock = Math.max(1, Math.floor(blockMs / flashblockMs))
   const headNumber = Math.max(0, Math.floor((nowMs - GENESIS_MS) / blockMs))
@@ -71,7 +72,7 @@ export const openWorld = (settings: WorldSettings, nowMs: number) => {
     isSealNext,
   }
 }
-export type World = ReturnType<typeof openWorld>
+export type ScriptedChain = ReturnType<typeof openScriptedChain>
 
 type Script = {
   initialStateOf: (cycle: number) => StateValues
@@ -80,7 +81,7 @@ type Script = {
 }
 
 /** All transactions except those that a test injects: market, swaps, corporate actions and feed rounds. */
-const createScript = (settings: WorldSettings, flashblocksPerBlock: number, nowMs: number) => {
+const createScript = (settings: ScriptedChainSettings, flashblocksPerBlock: number, nowMs: number) => {
   const { seed, transactionsPerFlashblock } = settings
   const operator = actorAddress(seed, 'operator')
   const market = createMarket(seed, tokens, {
@@ -112,7 +113,7 @@ const createScript = (settings: WorldSettings, flashblocksPerBlock: number, nowM
 
 /** The chain at the start of the cycle from which the history is replayed. */
 const openChain = (
-  { seed, chainId, blockMs, flashblockMs, transactionsPerFlashblock, calendar }: WorldSettings,
+  { seed, chainId, blockMs, flashblockMs, transactionsPerFlashblock, calendar }: ScriptedChainSettings,
   { initialStateOf, transactionsOf }: Script,
   flashblocksPerBlock: number,
   headNumber: number,
@@ -139,7 +140,7 @@ type ScheduledEvents = {
   transactions: (block: number) => Record<'first' | 'last', Transactions>
 }
 
-const createEvents = ({ seed, blockMs }: WorldSettings, custodian: Hex, operator: Hex): ScheduledEvents => {
+const createEvents = ({ seed, blockMs }: ScriptedChainSettings, custodian: Hex, operator: Hex): ScheduledEvents => {
   const calendar = createCalendar(seed, blockMs, custodian, operator)
   const feedPublisher = createFeedPublisher(seed, blockMs, createCalendarNav(seed, blockMs))
   const testToken = createTestTokenLife(seed, blockMs)

@@ -1,6 +1,6 @@
 import { quantity, toLowerHex } from '../../lib/hex.ts'
 import type { AnyBlock, blockTags } from '../../protocol/json-rpc-methods.ts'
-import type { DevnetBlock } from '../chain/block-types.ts'
+import type { DevnetBlock } from '../chain/chain-types.ts'
 import type { FaultController } from '../faults/fault-controller.ts'
 import { CallError } from './json-rpc.ts'
 import type { Replica } from './replica.ts'

@@ -1,10 +1,10 @@
 import { parseUnits } from 'viem/utils'
 import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
-import type { DeferredTransaction } from '../chain/block-types.ts'
-import { addMemo, addSeizure, buildTransfer, encodeMemo, type TokenTransfer } from '../chain/transactions.ts'
+import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { buildRoundTransaction, FEED_DECIMALS, testFeed } from '../tokens/feeds.ts'
 import { TOKEN_DECIMALS, testToken } from '../tokens/issued-tokens.ts'
 import * as calls from '../tokens/token-calls.ts'
+import { addMemo, addSeizure, buildTransfer, encodeMemo, type TokenTransfer } from '../tokens/token-transfers.ts'
 
 /** Length of the test token's schedule. It begins at each full ten minutes of the hour, by block time. */
 export const TEST_CYCLE_S = 600

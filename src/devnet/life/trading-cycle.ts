@@ -1,11 +1,11 @@
 import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
 import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
-import type { DeferredTransaction } from '../chain/block-types.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
+import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { digest } from '../chain/hashes.ts'
-import { buildApproval, buildTransfer, gasByKind, supplyKey, TOKEN_CODE, tokenBalanceKey } from '../chain/transactions.ts'
 import type { DevnetToken } from '../tokens/issued-tokens.ts'
-import { initialTokenValues } from '../tokens/token-storage.ts'
+import { initialTokenValues, supplyKey, TOKEN_CODE, tokenBalanceKey } from '../tokens/token-storage.ts'
+import { buildApproval, buildTransfer, gasByKind } from '../tokens/token-transfers.ts'
 import { drawCount, pick, type RandomSource, seededRandom } from './seeded-random.ts'
 
 /** Blocks of a cycle. Its second half undoes the trades of the first, in reverse order. */

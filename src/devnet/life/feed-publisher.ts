@@ -1,8 +1,8 @@
 import { parseUnits } from 'viem/utils'
 import type { Hex } from '../../lib/hex.ts'
 import { nonceKey, type StateValues, writeValue } from '../chain/account-state.ts'
-import type { DeferredTransaction } from '../chain/block-types.ts'
 import { GENESIS_MS } from '../chain/chain.ts'
+import type { DeferredTransaction } from '../chain/chain-types.ts'
 import {
   buildRoundTransaction,
   type DevnetFeed,
@@ -12,9 +12,8 @@ import {
   feedValues,
   observedAt,
 } from '../tokens/feeds.ts'
-import { frozenFeed } from './corporate-actions.ts'
-import { createNavCurve, type NavRound, type ReadNav, withFeedFaults } from './nav-curve.ts'
-import { actorAddress, CYCLE_BLOCKS } from './trading.ts'
+import type { NavRound, ReadNav } from './nav-curve.ts'
+import { actorAddress } from './trading-cycle.ts'
 
 /** Publishes each new round of a feed on chain, in the first block that starts after it. */
 export const createFeedPublisher = (seed: string, blockMs: number, readNav: ReadNav) => {
@@ -43,24 +42,6 @@ const roundsAt = (readNav: ReadNav, atMs: number) =>
     const newest = readNav(feed.token, atMs)
     return newest ? [{ feed, round: toFeedRound(newest), updatedAtMs: newest.updatedAtMs }] : []
   })
-
-/** The reference values of a calendar: some feeds have faults, and one is frozen in every cycle. */
-export const createCalendarNav = (seed: string, blockMs: number): ReadNav => {
-  const readNav = withFeedFaults(createNavCurve(seed))
-  const freezeAt = (atMs: number) => {
-    const cycleMs = CYCLE_BLOCKS * blockMs
-    const cycleStartMs = GENESIS_MS + Math.floor((atMs - GENESIS_MS) / cycleMs) * cycleMs
-    const startMs = cycleStartMs + frozenFeed.fromBlock * blockMs
-    const endMs = cycleStartMs + frozenFeed.untilBlock * blockMs
-    return atMs > startMs && atMs < endMs ? { startMs, endMs } : undefined
-  }
-  return (token, now) => {
-    if (token.symbol !== frozenFeed.symbol) return readNav(token, now)
-    const round = readNav(token, freezeAt(now)?.startMs ?? now)
-    // A round of the freeze is published when the freeze ends.
-    return round && { ...round, updatedAtMs: freezeAt(round.updatedAtMs)?.endMs ?? round.updatedAtMs }
-  }
-}
 
 const buildTransmission =
   (feed: DevnetFeed, sender: Hex, round: FeedRound): DeferredTransaction =>

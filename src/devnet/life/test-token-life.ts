@@ -1,12 +1,11 @@
 import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
-import type { DeferredTransaction } from '../chain/block-types.ts'
 import { GAS_PRICE, GENESIS_MS } from '../chain/chain.ts'
-import { supplyKey, TOKEN_CODE, tokenBalanceKey } from '../chain/transactions.ts'
+import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { feedValues, testFeed } from '../tokens/feeds.ts'
 import { testToken } from '../tokens/issued-tokens.ts'
-import { initialTokenValues } from '../tokens/token-storage.ts'
-import { TEST_CYCLE_S, type TestCycle, type TestStep, testSchedule } from './test-schedule.ts'
-import { actorAddress, OPENING_ETHER } from './trading.ts'
+import { initialTokenValues, supplyKey, TOKEN_CODE, tokenBalanceKey } from '../tokens/token-storage.ts'
+import { TEST_CYCLE_S, type TestCycle, type TestStep, testSchedule } from './test-token-schedule.ts'
+import { actorAddress, OPENING_ETHER } from './trading-cycle.ts'
 
 type DueStep = Pick<TestStep, 'isLast'> & { transaction: DeferredTransaction; timeMs: number }
 

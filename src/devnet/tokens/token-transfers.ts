@@ -1,15 +1,10 @@
 import { stringToHex, toEventSelector, toFunctionSelector } from 'viem/utils'
 import { type Hex, toWord, ZERO_ADDRESS } from '../../lib/hex.ts'
-import { tokenInput, tokenLog } from '../tokens/contract-abis.ts'
-import { codeKey, mappingSlot, type StateWrite, storageKey } from './account-state.ts'
-import type { EmittedLog, UnsignedTransaction } from './block-types.ts'
+import { codeKey, type StateWrite } from '../chain/account-state.ts'
+import type { EmittedLog, UnsignedTransaction } from '../chain/chain-types.ts'
+import { tokenInput, tokenLog } from './contract-abis.ts'
+import { allowanceKey, supplyKey, TOKEN_CODE, tokenBalanceKey } from './token-storage.ts'
 
-// The storage slots of a token. Balances and allowances are mappings.
-const BALANCES = toWord(0n)
-const ALLOWANCES = toWord(1n)
-const SUPPLY = toWord(2n)
-/** The code of every tokenized stock: only a marker, because the chain itself implements the token. */
-export const TOKEN_CODE = 0xefn
 const TRANSFER = toEventSelector('Transfer(address,address,uint256)')
 const APPROVAL = toEventSelector('Approval(address,address,uint256)')
 const selectors = {
@@ -20,13 +15,6 @@ const selectors = {
 }
 
 export const gasByKind = { transfer: 46_109, mint: 51_240, burn: 33_872, approval: 46_343, other: 60_000 } as const
-
-export const tokenBalanceKey = (token: Hex, account: Hex): string => storageKey(token, mappingSlot(account, BALANCES))
-
-const allowanceKey = (token: Hex, owner: Hex, spender: Hex): string =>
-  storageKey(token, mappingSlot(spender, mappingSlot(owner, ALLOWANCES)))
-
-export const supplyKey = (token: Hex): string => storageKey(token, SUPPLY)
 
 /** A mint is from the zero address, a burn is to it. */
 export type TokenTransfer = { token: Hex; from: Hex; to: Hex; raw: bigint }
