@@ -1,6 +1,6 @@
 /**
  * A key is published, amended any number of times, and then sealed or retracted. After a retract it can be published again.
- * `npm run messages` copies this file into the SDK, so it imports nothing.
+ * `npm run generate` copies this file into the SDK, so it imports nothing.
  */
 export type KeyStage = 'preconfirmed' | 'sealed' | 'retracted'
 

@@ -2,8 +2,8 @@ import { BoundedMap } from '../../lib/bounded-map.ts'
 import { EXIT_INTERRUPTED } from '../../lib/exit-codes.ts'
 import { printableText } from '../../lib/printable-text.ts'
 import { book, type StockState, type StreamItem, type StreamState, type Updates } from '../../sdk/client/index.ts'
-import { type Paint, withColours } from '../terminal.ts'
-import { amountText } from './tail-line.ts'
+import { type Paint, withColours } from '../terminal-colours.ts'
+import { amountText } from './tail-lines.ts'
 
 /** Least interval between two drawings of the screen. */
 const DRAW_INTERVAL_MS = 100

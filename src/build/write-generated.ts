@@ -12,8 +12,8 @@ import { fileSentence } from '../relay/config/setting-flags.ts'
 import { type AnySetting, groupTitles, settingGroups } from '../relay/config/settings.ts'
 
 /**
- * Prints the files that are made from the tables: `src/sdk/generated`, which is all that the SDK knows of the contract, for
- * it imports nothing of the relay; and `docs/configuration.md`. An argument names another root to print into.
+ * Writes the files that are made from the tables: `src/sdk/generated`, which is all that the SDK knows of the contract, for
+ * it imports nothing of the relay; and `docs/configuration.md`. An argument names another root to write into.
  */
 
 const [root = fileURLToPath(new URL('../../', import.meta.url))] = process.argv.slice(2)

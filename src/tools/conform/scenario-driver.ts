@@ -17,7 +17,7 @@ export const WATCH_MS = 4_000
 export class BrokenRule extends Error {}
 export class NotApplicable extends Error {}
 
-export class ScenarioStage {
+export class ScenarioDriver {
   readonly #command: readonly string[]
   readonly #folder: string
   readonly relay: ScriptedRelay
@@ -29,8 +29,8 @@ export class ScenarioStage {
     this.#folder = mkdtempSync(join(tmpdir(), 'stocktape-conform-'))
   }
 
-  static async open(command: readonly string[], name: string): Promise<ScenarioStage> {
-    return new ScenarioStage(command, await ScriptedRelay.open(new ScriptedTape(`c${name.replace(/[^a-z0-9]/g, '')}`)))
+  static async open(command: readonly string[], name: string): Promise<ScenarioDriver> {
+    return new ScenarioDriver(command, await ScriptedRelay.open(new ScriptedTape(`c${name.replace(/[^a-z0-9]/g, '')}`)))
   }
 
   get tape(): ScriptedTape {

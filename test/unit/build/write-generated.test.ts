@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 
-it('the generated files are those that npm run messages prints', () => {
+it('the generated files are those that npm run generate writes', () => {
   const folder = mkdtempSync(join(tmpdir(), 'stocktape-generated-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
-  execFileSync(process.execPath, ['src/build/print-generated.ts', folder])
+  execFileSync(process.execPath, ['src/build/write-generated.ts', folder])
   const printed = globSync('**/*.{ts,md}', { cwd: folder })
   expect(printed).toHaveLength(4)
   for (const file of printed) expect(readFileSync(file, 'utf8'), file).toBe(readFileSync(join(folder, file), 'utf8'))

@@ -2,7 +2,7 @@ import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Message } from '../../protocol/notices.ts'
 import { formatTextLine } from '../../protocol/readable-line.ts'
 import type { StreamItem } from '../../sdk/client/index.ts'
-import type { Colour, Paint } from '../terminal.ts'
+import type { Colour, Paint } from '../terminal-colours.ts'
 
 /** Limit of remembered movements, so that a retraction can name the amount that it takes back. */
 const REMEMBERED_BOUND = 10_000
