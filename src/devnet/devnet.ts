@@ -213,13 +213,9 @@ const createNode = (
   return { replica, sockets, selectNode }
 }
 
-const createList = (
-  { seed, blockMs, calendar, isManual, now }: DevnetSettings,
-  scriptedChain: ScriptedChain,
-  startedMs: number,
-): StockList => {
+const createList = ({ seed, blockMs, calendar, isManual, now }: DevnetSettings, chain: ScriptedChain, startedMs: number) => {
   const readNav = calendar ? createCalendarNav(seed, blockMs) : createNavCurve(seed)
-  const readRecord = createRecordReader(scriptedChain, (token) => readNav(token, isManual ? startedMs : now()))
+  const readRecord = createRecordReader(chain, (token) => readNav(token, isManual ? startedMs : now()))
   return createStockList([...tokens, lateToken, testToken], readRecord)
 }
 

@@ -6,7 +6,7 @@ import type { StreamServices } from '../live/edge-context.ts'
 import { isTaken } from '../transport/socket-takeover.ts'
 
 /** Bytes of answers that wait for their clients: in total, and for one client. A page of history has up to four megabytes. */
-const [UNSENT_BOUND_BYTES, UNSENT_PER_CLIENT_BOUND_BYTES] = [256 * 2 ** 20, 64 * 2 ** 20]
+const [BOUND_BYTES, PER_CLIENT_BOUND_BYTES] = [256 * 2 ** 20, 64 * 2 ** 20]
 
 type UnsentAnswer = { readonly client: string; readonly bytes: number }
 
@@ -17,10 +17,7 @@ export class UnsentAnswers {
   readonly #pending = new WeakMap<Duplex, number>()
   readonly #held = new Map<Duplex, Map<ServerResponse, UnsentAnswer>>()
 
-  constructor(
-    countRefusal: StreamServices['countRefusal'],
-    budget = new ByteBudget(UNSENT_BOUND_BYTES, UNSENT_PER_CLIENT_BOUND_BYTES),
-  ) {
+  constructor(countRefusal: StreamServices['countRefusal'], budget = new ByteBudget(BOUND_BYTES, PER_CLIENT_BOUND_BYTES)) {
     this.#countRefusal = countRefusal
     this.#budget = budget
   }

@@ -8,7 +8,7 @@ import {
   SYMBOLS_BOUND,
 } from '../../../protocol/selection/selection.ts'
 import { apiKeyRequired } from '../limits/authorizer.ts'
-import { TokenBucket } from '../limits/token-bucket.ts'
+import { RateBucket } from '../limits/rate-bucket.ts'
 import { resolveKnownSymbols, resolveSymbols, symbolsRequired } from '../select/resolved-symbols.ts'
 import type { Compression } from '../transport/deflate-offer.ts'
 import { internalError } from '../transport/shared-refusals.ts'
@@ -36,7 +36,7 @@ export class WebSocketSession implements WebSocketEvents {
   readonly #outlet: WebSocketOutlet
   #idleTimer: NodeJS.Timeout | null
   #queued: (string | null)[] | null = null
-  #messageRate: TokenBucket | null = null
+  #messageRate: RateBucket | null = null
   /** `idle` before the first subscription, `starting` during a replay. */
   #phase: 'idle' | 'starting' | 'live' = 'idle'
   #errorsInRow = 0
@@ -121,7 +121,7 @@ export class WebSocketSession implements WebSocketEvents {
   /** Counts one message, ping or unrequested pong. Returns false if the client is disconnected. */
   #countMessage(): boolean {
     if (this.#listener.state === 'disconnected') return false
-    this.#messageRate ??= new TokenBucket(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND, this.#edge.uptime())
+    this.#messageRate ??= new RateBucket(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND, this.#edge.uptime())
     if (this.#messageRate.take(this.#edge.uptime())) return true
     const message = `At most ${MESSAGES_PER_SECOND} messages a second, ${MESSAGES_AT_ONCE} at once; reconnect and send fewer.`
     this.#sendError(new Refusal(429, 'too_many_messages', message), undefined)

@@ -1,5 +1,5 @@
 /** A rate limit: `capacity` at once, and `perSecond` in the long run. Times are milliseconds. */
-export class TokenBucket {
+export class RateBucket {
   readonly #capacity: number
   readonly #perSecond: number
   #available: number
