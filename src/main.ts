@@ -1,17 +1,8 @@
 #!/usr/bin/env node
-import {
-  adviceFor,
-  type Command,
-  type CommandFlags,
-  commonFlags,
-  EXIT_OK,
-  EXIT_USAGE,
-  oneLine,
-  readFlags,
-  runToExitCode,
-  UsageError,
-} from './lib/flags.ts'
+import { type Command, EXIT_OK, EXIT_USAGE, runToExitCode, UsageError } from './lib/exit-codes.ts'
+import { adviceFor, type CommandFlags, commonFlags, readFlags } from './lib/flags.ts'
 import { helpText } from './lib/help.ts'
+import { oneLine } from './lib/printable-text.ts'
 import { versionText } from './lib/version.ts'
 
 type CommandEntry = {

@@ -1,14 +1,15 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { useBoardShortcuts } from './board-shortcuts.ts'
 import type { BoardFeed } from './feed/board-feed.ts'
-import { toggleTheme, useFeed, useFlows, useNow, useRoute } from './feed/board-hooks.ts'
-import { DemoBanner, Notes, Tools } from './pages/board-tools.tsx'
+import { useFeed, useFlows, useNow, useRoute } from './feed/board-hooks.ts'
+import { DemoBanner, Notes, Tools } from './pages/board-frame.tsx'
 import { HelpSheet } from './pages/help-sheet.tsx'
-import { PlayPage } from './pages/play-page.tsx'
+import { PlaygroundPage } from './pages/playground-page.tsx'
 import { SourcePage } from './pages/source-page.tsx'
-import { useBoardKeys } from './shared/board-keys.ts'
 import type { BoardRoute } from './shared/board-route.ts'
-import { BackLink, openPage } from './shared/page-route.tsx'
-import { orderSymbols } from './symbols/symbol-order.ts'
+import { BackLink, openPage } from './shared/navigation.tsx'
+import { toggleTheme } from './shared/page-settings.ts'
+import { orderSymbols } from './symbols/shown-symbols.ts'
 import { SymbolPage } from './symbols/symbol-page.tsx'
 import { type SymbolsProps, SymbolsView } from './symbols/symbols-view.tsx'
 import { FactSheet } from './tape/fact-sheet.tsx'
@@ -33,7 +34,7 @@ export function Board() {
   if (page.name !== 'fact') base.current = page
   const symbols = () => orderSymbols(feed.book.all(), view, { flows, lastUpdates: feed.lastUpdates }).map(({ symbol }) => symbol)
   const keys = { p: () => setPaused(!isPaused), t: toggleTheme, '?': () => setHelpOpen(true) }
-  const selected = useBoardKeys({ view, symbols, search, others: keys })
+  const selected = useBoardShortcuts({ view, symbols, search, others: keys })
   useConnectionMark(feed)
   return (
     <div class={`app ${view.isWall ? 'wall' : ''} tab-${tab}`}>
@@ -83,7 +84,7 @@ function MainPage({ page, ...symbols }: SymbolsProps & { readonly page: BoardRou
   // A symbol may be renamed while its page is open.
   const shown = useRef(new Map<string, string>())
   if (page.name === 'source') return <SourcePage feed={feed} nowMs={nowMs} />
-  if (page.name === 'play') return <PlayPage feed={feed} />
+  if (page.name === 'play') return <PlaygroundPage feed={feed} />
   if (page.name !== 'symbol') return <SymbolsView {...symbols} />
   const stock = feed.book.get(page.symbol) ?? feed.book.get(shown.current.get(page.symbol) ?? '')
   if (stock) shown.current.set(page.symbol, stock.address)

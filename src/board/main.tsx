@@ -1,9 +1,9 @@
 import { render } from 'preact'
 import { Board } from './board.tsx'
-import { restoreTheme } from './feed/board-hooks.ts'
-import { cleanShownTexts } from './shared/shown-text.ts'
+import { restoreTheme } from './shared/page-settings.ts'
+import { makeTextsVisible } from './shared/visible-text.ts'
 
-cleanShownTexts()
+makeTextsVisible()
 restoreTheme()
 const root = document.getElementById('board')
 if (root) {

@@ -1,14 +1,14 @@
 import type { RequestedFaults } from '../lib/fault-settings.ts'
+import { isWithin, windowEndMs } from '../lib/fault-settings.ts'
 import type { Hex } from '../lib/hex.ts'
-import { isWithin, windowEndMs } from '../lib/recurring-window.ts'
 import { type Method, methods } from '../protocol/json-rpc-methods.ts'
-import type { DeferredTransaction, DevnetBlock, DevnetLog } from './chain/block-types.ts'
 import type { Chain } from './chain/chain.ts'
+import type { DeferredTransaction, DevnetBlock, DevnetLog } from './chain/chain-types.ts'
 import { digest } from './chain/hashes.ts'
 import { createFaultController, type FaultController } from './faults/fault-controller.ts'
 import type { DevnetSubscriptionKind, Faults } from './faults/faults.ts'
 import { createChances, runFaultWindows } from './faults/recurring-faults.ts'
-import { createCalendarNav } from './life/feed-rounds.ts'
+import { createCalendarNav } from './life/feed-faults.ts'
 import { createNavCurve } from './life/nav-curve.ts'
 import { createBlockProducer } from './node/block-producer.ts'
 import type { RpcHandler } from './node/json-rpc.ts'
@@ -17,12 +17,12 @@ import { DevnetSockets } from './node/node-sockets.ts'
 import { createLaggingReplica, createUpToDateReplica } from './node/replica.ts'
 import { createMethods } from './node/rpc-methods.ts'
 import { createRecordReader, createStockList, type StockList } from './node/stock-list.ts'
+import { openScriptedChain, type ScriptedChain } from './scripted-chain.ts'
 import { createTestActions } from './test-actions.ts'
 import { type DevnetPool, pools, poolsText, quoteTokens } from './tokens/devnet-pools.ts'
 import { type FeedState, feeds, readFeedState, testFeed } from './tokens/feeds.ts'
 import { type DevnetToken, lateToken, testToken, tokens } from './tokens/issued-tokens.ts'
 import { oracleRegistry } from './tokens/oracle-registry.ts'
-import { openWorld, type World } from './world.ts'
 
 export type DevnetOptions = {
   /** 0, the default, takes any free port. */
@@ -94,25 +94,25 @@ export const startDevnet = async (options: DevnetOptions = {}): Promise<Devnet> 
   const settings = withDefaults(options)
   const { host, port, chainId, isManual, now } = settings
   const startedMs = now()
-  const world = openWorld(settings, startedMs)
-  const { chain, custodian } = world
+  const scriptedChain = openScriptedChain(settings, startedMs)
+  const { chain, custodian } = scriptedChain
 
   const requestCounts = createRequestCounts()
   const { requests, countRequest, changed: onChange, until } = requestCounts
   const faultController = createFaultController(() => sockets.closeAll())
   const { faults } = faultController
-  const { replica, sockets, selectNode } = createNode(settings, world, faultController, requestCounts)
+  const { replica, sockets, selectNode } = createNode(settings, scriptedChain, faultController, requestCounts)
   const { requestedFaults } = settings
   faults.lagBlocks = requestedFaults.lag ?? 0
   const chances = createChances(requestedFaults, settings.seed)
-  const blockProducer = createBlockProducer({ world, replica, faultController, chances, sockets, onChange })
-  const list = createList(settings, world, startedMs)
+  const blockProducer = createBlockProducer({ scriptedChain, replica, faultController, chances, sockets, onChange })
+  const list = createList(settings, scriptedChain, startedMs)
   const { inject, takeQueued } = createTransactionQueue(settings.seed, chain)
   const makeFlashblock = () => blockProducer.makeFlashblock(takeQueued())
 
   const server = await openServer({ readListBody: list.body, selectNode, sockets, faults, onRequest: countRequest }, host, port)
-  const takeStep = () => (world.isSealNext() ? blockProducer.seal() : makeFlashblock())
-  const stopTimer = isManual ? () => {} : runOnSchedule(now, nextStepAfterStall(world, requestedFaults), takeStep)
+  const takeStep = () => (scriptedChain.isSealNext() ? blockProducer.seal() : makeFlashblock())
+  const stopTimer = isManual ? () => {} : runOnSchedule(now, nextStepAfterStall(scriptedChain, requestedFaults), takeStep)
   const stopWindows = runFaultWindows(requestedFaults, faults, now)
   const stop = () => {
     stopTimer()
@@ -131,7 +131,7 @@ export const startDevnet = async (options: DevnetOptions = {}): Promise<Devnet> 
     list,
     custodian,
     ...{ pools, poolsText, quoteTokens, oracleRegistry },
-    ...createTestActions({ ...world, addressOf: list.addressOf, inject }),
+    ...createTestActions({ ...scriptedChain, addressOf: list.addressOf, inject }),
     get feeds() {
       return readFeeds(chain, settings.calendar ? [...feeds, testFeed] : feeds)
     },
@@ -184,7 +184,7 @@ const runOnSchedule = (now: () => number, nextDueMs: () => number, takeStep: () 
 
 /** Steps that fall due while the chain stalls are postponed to the end of the stall. */
 const nextStepAfterStall =
-  ({ nextStepDueMs }: World, { stall }: RequestedFaults) =>
+  ({ nextStepDueMs }: ScriptedChain, { stall }: RequestedFaults) =>
   (): number => {
     const dueMs = nextStepDueMs()
     return stall && isWithin(stall, dueMs) ? windowEndMs(stall, dueMs) : dueMs
@@ -193,7 +193,7 @@ const nextStepAfterStall =
 /** The node behind HTTP and sockets. With a fault, some HTTP requests reach a replica that lags. */
 const createNode = (
   { chainId, receipts, calls, safeDepth, finalizedDepth }: DevnetSettings,
-  { chain }: World,
+  { chain }: ScriptedChain,
   faultController: FaultController,
   { countRequest, changed: onChange }: RequestCounts,
 ) => {
@@ -213,9 +213,9 @@ const createNode = (
   return { replica, sockets, selectNode }
 }
 
-const createList = ({ seed, blockMs, calendar, isManual, now }: DevnetSettings, world: World, startedMs: number): StockList => {
+const createList = ({ seed, blockMs, calendar, isManual, now }: DevnetSettings, chain: ScriptedChain, startedMs: number) => {
   const readNav = calendar ? createCalendarNav(seed, blockMs) : createNavCurve(seed)
-  const readRecord = createRecordReader(world, (token) => readNav(token, isManual ? startedMs : now()))
+  const readRecord = createRecordReader(chain, (token) => readNav(token, isManual ? startedMs : now()))
   return createStockList([...tokens, lateToken, testToken], readRecord)
 }
 

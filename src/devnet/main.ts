@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import { EXIT_OK, runToExitCode, UsageError } from '../lib/exit-codes.ts'
 import { type RequestedFaults, requestedFaults } from '../lib/fault-settings.ts'
-import { type CommandFlags, commonFlags, EXIT_OK, readFlags, runToExitCode, UsageError } from '../lib/flags.ts'
+import { type CommandFlags, commonFlags, readFlags } from '../lib/flags.ts'
 import { flagTerms, helpText } from '../lib/help.ts'
 import { SettingError } from '../lib/setting-readers.ts'
 import { type Devnet, startDevnet } from './devnet.ts'

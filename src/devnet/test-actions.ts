@@ -1,6 +1,11 @@
 import { parseUnits } from 'viem/utils'
 import { type Hex, toLowerHex } from '../lib/hex.ts'
-import type { DeferredTransaction, EmittedLog } from './chain/block-types.ts'
+import type { DeferredTransaction, EmittedLog } from './chain/chain-types.ts'
+import { type DevnetPool, pools, rootOfPrice } from './tokens/devnet-pools.ts'
+import { buildAggregatorSwap, buildRoundTransaction, FEED_DECIMALS, feeds } from './tokens/feeds.ts'
+import { buildFeedFreeze } from './tokens/oracle-registry.ts'
+import { buildSwap } from './tokens/swap-call.ts'
+import * as calls from './tokens/token-calls.ts'
 import {
   addMemo,
   addSeizure,
@@ -8,12 +13,7 @@ import {
   buildLogsTransaction,
   senderOf,
   type TokenTransfer,
-} from './chain/transactions.ts'
-import { type DevnetPool, pools, rootOfPrice } from './tokens/devnet-pools.ts'
-import { buildAggregatorSwap, buildRoundTransaction, FEED_DECIMALS, feeds } from './tokens/feeds.ts'
-import { buildFeedFreeze } from './tokens/oracle-registry.ts'
-import { buildSwap } from './tokens/swap-call.ts'
-import * as calls from './tokens/token-calls.ts'
+} from './tokens/token-transfers.ts'
 
 /** A token by its symbol on the list, or by the symbol that it was issued under. */
 type TokenRef = { symbol: string }

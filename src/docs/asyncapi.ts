@@ -1,10 +1,9 @@
 import { version } from '../lib/version.ts'
-import { closeCodes } from '../protocol/close-codes.ts'
 import { examplesOf } from '../protocol/contract-examples.ts'
-import { StreamQuery } from '../protocol/selection.ts'
+import { StreamQuery } from '../protocol/selection/selection.ts'
 import { type JsonSchema, messageTypes, namedSchemas, querySchema } from './json-schemas.ts'
-import { CAVEAT, serviceDescription } from './openapi.ts'
 import { SCHEMA_REF_PREFIX } from './route-texts.ts'
+import { CAVEAT, closeCodesText, serviceDescription } from './shared-texts.ts'
 
 const { updates, notices, requests } = messageTypes
 const replies = {
@@ -47,12 +46,6 @@ const rpcMessages = {
     },
   },
 } as const
-
-export const closeCodesText = `The close code says whether to reconnect: 40xx: do not reconnect before you have changed the request; 41xx: reconnect with backoff; 42xx: reconnect with your last position after bye.retry_ms (${Object.entries(
-  closeCodes,
-)
-  .map(([reason, code]) => `${code} ${reason}`)
-  .join(', ')}); the close reason is the word and the position.`
 
 const streamDescription =
   'The stream sends hello, subscribed, a gap if messages are missing, a snapshot of each token, the replay and live; live messages follow.'

@@ -2,10 +2,11 @@ import { createHash } from 'node:crypto'
 import { html, raw } from 'hono/html'
 import { asyncApi } from './asyncapi.ts'
 import { messageTypes } from './json-schemas.ts'
-import { CAVEAT, openApi, serviceDescription } from './openapi.ts'
+import { openApi } from './openapi.ts'
 import { scriptFor, style } from './page-assets.ts'
 import { recipes } from './recipes.ts'
 import { anchorOf, channels, copyBlock, type Markup, messages, operations, parts, refusalRows } from './reference-html.ts'
+import { CAVEAT, serviceDescription } from './shared-texts.ts'
 import { ORIGIN, snippets } from './snippets.ts'
 
 const script = scriptFor(ORIGIN)

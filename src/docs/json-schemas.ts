@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { examplesOf } from '../protocol/contract-examples.ts'
-import { schemaRegistry } from '../protocol/fields.ts'
 import { Notice } from '../protocol/notices.ts'
 import { Request } from '../protocol/requests.ts'
+import { schemaRegistry } from '../protocol/schema-registry.ts'
 import { Update } from '../protocol/updates.ts'
 
 /** The part of JSON Schema that the documents read. */

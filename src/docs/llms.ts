@@ -1,10 +1,10 @@
 import { quickStartLines } from '../protocol/routes.ts'
 import { defaultTypes, namedTypes } from '../protocol/updates.ts'
-import { closeCodesText } from './asyncapi.ts'
 import { messageTypes } from './json-schemas.ts'
-import { CAVEAT, openApi, serviceDescription } from './openapi.ts'
+import { openApi } from './openapi.ts'
 import { type Recipe, recipes } from './recipes.ts'
 import { describedRoutes } from './route-texts.ts'
+import { CAVEAT, closeCodesText, serviceDescription } from './shared-texts.ts'
 import { ORIGIN } from './snippets.ts'
 
 /** The document for language models. */

@@ -12,13 +12,7 @@ import {
   refusals,
   SCHEMA_REF_PREFIX,
 } from './route-texts.ts'
-
-/** A sentence that every document must contain. */
-export const CAVEAT =
-  'Presence of a record does not imply trading availability or eligibility; a reference value is not a price to trade at.'
-
-/** The introduction of each document. */
-export const serviceDescription = `A real-time feed of tokenized stocks: every on-chain event the moment it is pre-confirmed. Every pre-confirmation ends sealed or retracted, every event is published once on one numbered tape, and every gap is reported. Reconnect with the last id and continue after it. No account; a key only if the operator of this relay requires one.`
+import { CAVEAT, serviceDescription } from './shared-texts.ts'
 
 /** The HTTP side of the contract as OpenAPI 3.1. */
 export function openApi() {

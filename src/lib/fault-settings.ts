@@ -1,5 +1,4 @@
 import { nearestName } from './nearest-name.ts'
-import type { RecurringWindow } from './recurring-window.ts'
 import { itemsOf, redacted, SettingError } from './setting-readers.ts'
 import { durationMs } from './units.ts'
 
@@ -98,3 +97,11 @@ function window(fallback: string, what: string) {
   }
   return { fallback, what, read, needs: 'a time such as 30s, or 30s/5m for 30 s of every 5 minutes' }
 }
+
+/** The last `lengthMs` of every `periodMs` of the clock. */
+export type RecurringWindow = { readonly lengthMs: number; readonly periodMs: number }
+
+export const isWithin = ({ lengthMs, periodMs }: RecurringWindow, atMs: number): boolean => atMs % periodMs >= periodMs - lengthMs
+
+/** Outside a window, the end of the next one. */
+export const windowEndMs = ({ periodMs }: RecurringWindow, atMs: number): number => (Math.floor(atMs / periodMs) + 1) * periodMs

@@ -1,11 +1,10 @@
 import { parseArgs } from 'node:util'
+import { RequestedText, UsageError } from './exit-codes.ts'
 import { nearestName } from './nearest-name.ts'
+import { oneLine } from './printable-text.ts'
 import { versionText } from './version.ts'
 
-/** Runs a command of the program. Resolves to the exit code. */
-export type Command = (args: readonly string[]) => Promise<number>
-
-/** Flags of a command by name. The help of the command and the completion in a shell are made from them. */
+/** The help of a command and the completion of a shell are made from its flags too. */
 export type CommandFlags = Readonly<Record<string, CommandFlag>>
 
 type CommandFlag = {
@@ -19,39 +18,12 @@ type CommandFlag = {
 export const textFlag = (description: string) => ({ type: 'string', description }) as const
 export const switchFlag = (description: string) => ({ type: 'boolean', description }) as const
 
-export const EXIT_OK = 0
-export const EXIT_FAILED = 1
-/** Exit code for a mistake in the arguments or in a setting. */
-export const EXIT_USAGE = 2
-/** Exit code if a second Ctrl-C ends the program at once, as shells expect it. */
-export const EXIT_INTERRUPTED = 130
-
-/** A mistake of the user. The program prints each line of the message to standard error, and ends with EXIT_USAGE. */
-export class UsageError extends Error {}
-
-/** Text for --help or --version. The program prints it to standard output, and ends with EXIT_OK. */
-class RequestedText extends Error {}
-
 export const commonFlags = {
   help: { type: 'boolean', short: 'h', description: 'explain the command' },
   version: { type: 'boolean', short: 'V', description: 'print the version' },
 } as const
 
-export async function runToExitCode(name: string, run: () => Promise<number>): Promise<number> {
-  try {
-    return await run()
-  } catch (end) {
-    if (end instanceof RequestedText) {
-      process.stdout.write(end.message)
-      return EXIT_OK
-    }
-    if (!(end instanceof UsageError)) throw end
-    for (const line of end.message.split('\n')) process.stderr.write(`${name}: ${line}\n`)
-    return EXIT_USAGE
-  }
-}
-
-/** Returns advice after a wrong name: to use the nearest known name, if one is near enough, or to read the help. */
+/** Suggests the known name that is nearest to a wrong one, and the help. */
 export function adviceFor(name: string, known: Iterable<string>, help = '--help'): string {
   const nearest = nearestName(name, known)
   return `${nearest === undefined ? '' : `Did you mean ${nearest}? `}Try ${help}.`
@@ -127,5 +99,3 @@ function adviceForFlag(rawName: string, flags: CommandFlags): string {
     Object.keys(flags).map((name) => `--${name}`),
   )
 }
-
-export const oneLine = (text: string): string => text.replace(/\s+/g, ' ')

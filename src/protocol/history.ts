@@ -1,8 +1,10 @@
 import { z } from 'zod'
-import { Key, PositionText, registerObject } from './fields.ts'
+import { Key, PositionText } from './fields.ts'
 import { parsePosition } from './position.ts'
 import { Refusal } from './refusal.ts'
-import { oneOf, readParameters, SelectionPatch, SelectionQuery } from './selection.ts'
+import { registerObject } from './schema-registry.ts'
+import { readParameters } from './selection/query-parameters.ts'
+import { oneOf, SelectionPatch, SelectionQuery } from './selection/selection.ts'
 import { Update } from './updates.ts'
 
 const LIMIT_BOUND = 1_000

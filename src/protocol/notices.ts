@@ -3,19 +3,18 @@ import {
   Address,
   DecimalText,
   Head,
-  messageSchema,
   Nav,
   PositionText,
   quoteFields,
-  registerSchema,
   SourceName,
   Stage,
   sessionFields,
   Time,
   TokenRecord,
 } from './fields.ts'
+import { messageSchema, registerSchema } from './schema-registry.ts'
+import { filterFields } from './selection/value-filters.ts'
 import type { Update } from './updates.ts'
-import { filterFields } from './value-filters.ts'
 
 export const RequestId = z
   .union([z.int(), z.string().max(64)])

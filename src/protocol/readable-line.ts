@@ -1,12 +1,10 @@
+import { printableText } from '../lib/printable-text.ts'
 import type { Block, Head, Nav, Stage } from './fields.ts'
 import type { Message } from './notices.ts'
 import type { Movement } from './updates.ts'
 
 /** Text from outside cannot move the cursor, or colour or reorder the line. */
-export const formatTextLine = (message: Message): string => sanitize(lineOf(message)).trimEnd()
-
-const unsafeCharacters = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\ufeff]/gu
-export const sanitize = (text: string): string => text.replace(unsafeCharacters, '\ufffd')
+export const formatTextLine = (message: Message): string => printableText(lineOf(message)).trimEnd()
 
 const SYMBOL_COLUMN = 8
 const TYPE_COLUMN = 10

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { registerObject } from './fields.ts'
+import { registerObject } from './schema-registry.ts'
 
 export const ErrorRecord = registerObject('ErrorRecord', 'Why a request is refused: the error record of the Read API.', {
   code: z.int().describe('The HTTP status.'),

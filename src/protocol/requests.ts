@@ -1,9 +1,10 @@
 import { z } from 'zod'
 import { parseJson } from '../lib/json.ts'
-import { messageSchema } from './fields.ts'
 import { RequestId } from './notices.ts'
 import { Refusal } from './refusal.ts'
-import { readOr400, refuseUnknown, SelectionPatch, Symbols } from './selection.ts'
+import { messageSchema } from './schema-registry.ts'
+import { readOr400, refuseUnknown } from './selection/query-parameters.ts'
+import { SelectionPatch, Symbols } from './selection/selection.ts'
 
 export const MESSAGE_BOUND_BYTES = 4_096
 

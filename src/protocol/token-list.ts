@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { PositionText, registerObject, TokenRecord } from './fields.ts'
+import { PositionText, TokenRecord } from './fields.ts'
 import { RejectedSymbol, Snapshot, tokenStateFields } from './notices.ts'
+import { registerObject } from './schema-registry.ts'
 
 const disclaimer = 'Presence of a record does not imply trading availability or eligibility.'
 

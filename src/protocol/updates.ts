@@ -11,7 +11,6 @@ import {
   Nav,
   PositionText,
   quoteFields,
-  registerObject,
   SourceName,
   SourceReason,
   Stage,
@@ -21,6 +20,7 @@ import {
   TokenRecord,
   Tx,
 } from './fields.ts'
+import { registerObject } from './schema-registry.ts'
 
 /** The order of fields in a schema is their order on the wire. */
 const updateFields = <Type extends string>(type: Type) => ({

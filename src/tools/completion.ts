@@ -1,4 +1,5 @@
-import { adviceFor, type Command, type CommandFlags, commonFlags, EXIT_OK, readFlags, UsageError } from '../lib/flags.ts'
+import { type Command, EXIT_OK, UsageError } from '../lib/exit-codes.ts'
+import { adviceFor, type CommandFlags, commonFlags, readFlags } from '../lib/flags.ts'
 import { flagTerms, helpText } from '../lib/help.ts'
 
 type CompletedCommand = {

@@ -1,4 +1,5 @@
-import { type CommandFlags, commonFlags, readFlags, UsageError } from '../../src/lib/flags.ts'
+import { UsageError } from '../../src/lib/exit-codes.ts'
+import { type CommandFlags, commonFlags, readFlags } from '../../src/lib/flags.ts'
 import { flagTerms, helpText } from '../../src/lib/help.ts'
 
 /** What can be measured, and what each part does. */

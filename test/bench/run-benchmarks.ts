@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { cpus, loadavg } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { EXIT_OK, EXIT_USAGE, runToExitCode } from '../../src/lib/flags.ts'
+import { EXIT_OK, EXIT_USAGE, runToExitCode } from '../../src/lib/exit-codes.ts'
 import { canPin } from '../support/cpu-cores.ts'
 import type { AddedLatency } from './added-latency.ts'
 import { type Comparison, compareCommits, compareRatios, printComparisons } from './asked-values.ts'

@@ -1,6 +1,6 @@
 import { Agent, request } from 'node:http'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { ServiceStatus } from '../../src/protocol/status.ts'
+import { ServiceStatus } from '../../src/protocol/service-status.ts'
 import { listenNdjson } from '../support/test-listener.ts'
 import { fetchDocumented, openTestStack, type TestStack, transfer } from '../support/test-stack.ts'
 import { readLines, tapeTexts } from './history-reader.ts'

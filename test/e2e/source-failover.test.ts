@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
-import { ServiceStatus } from '../../src/protocol/status.ts'
+import { ServiceStatus } from '../../src/protocol/service-status.ts'
 import { keysInState, sealedKeysOnChain } from '../support/key-states.ts'
 import { fetchDocumented, listenToAll, openDevnet, openRelayFor, transfer } from '../support/test-stack.ts'
 import { openStackWithListener, waitForSource } from './listeners.ts'

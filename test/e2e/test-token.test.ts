@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 import type { Devnet } from '../../src/devnet/devnet.ts'
-import { regularSteps, singleSteps, TEST_CYCLE_S, type TestStep } from '../../src/devnet/life/test-schedule.ts'
+import { regularSteps, singleSteps, TEST_CYCLE_S, type TestStep } from '../../src/devnet/life/test-token-schedule.ts'
 import { testToken } from '../../src/devnet/tokens/issued-tokens.ts'
 import { listenNdjson, type Message, type TestListener } from '../support/test-listener.ts'
 import { openDevnet, openRelayFor } from '../support/test-stack.ts'

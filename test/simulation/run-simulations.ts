@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
-import { type CommandFlags, commonFlags, EXIT_FAILED, EXIT_OK, readFlags, runToExitCode, UsageError } from '../../src/lib/flags.ts'
+import { EXIT_FAILED, EXIT_OK, runToExitCode, UsageError } from '../../src/lib/exit-codes.ts'
+import { type CommandFlags, commonFlags, readFlags } from '../../src/lib/flags.ts'
 import { flagTerms, helpText } from '../../src/lib/help.ts'
 import { parseJson } from '../../src/lib/json.ts'
 import { ReachReport } from './reach-report.ts'

@@ -1,15 +1,15 @@
 import { formatPosition } from '../../src/protocol/position.ts'
 import { Refusal } from '../../src/protocol/refusal.ts'
-import { defaultSelectionOptions, patchOptions, readStreamQuery } from '../../src/protocol/selection.ts'
+import { defaultSelectionOptions, patchOptions, readStreamQuery } from '../../src/protocol/selection/selection.ts'
 import { readPage } from '../../src/relay/edge/history/history-page.ts'
-import { readHistoryQuery } from '../../src/relay/edge/history/resolve-query.ts'
-import { WorkQueue } from '../../src/relay/edge/limits/work-queue.ts'
+import { readHistoryQuery } from '../../src/relay/edge/history/history-query.ts'
+import { LongWorkQueue } from '../../src/relay/edge/limits/long-work-queue.ts'
 import type { EdgeContext } from '../../src/relay/edge/live/edge-context.ts'
 import { Hub } from '../../src/relay/edge/live/hub.ts'
 import { Listener } from '../../src/relay/edge/live/listener.ts'
-import { continueSession, startSession } from '../../src/relay/edge/live/stream-session.ts'
-import { View } from '../../src/relay/edge/select/state-view.ts'
-import { resolveKnownSymbols } from '../../src/relay/edge/select/symbols.ts'
+import { continueSession, startSession } from '../../src/relay/edge/live/session-start.ts'
+import { CurrentState } from '../../src/relay/edge/select/current-state.ts'
+import { resolveKnownSymbols } from '../../src/relay/edge/select/resolved-symbols.ts'
 import type { Outlet } from '../../src/relay/edge/transport/socket-outlet.ts'
 import type { SearchableTape } from '../../src/relay/tape/tape.ts'
 import type { VirtualClock } from './virtual-clock.ts'
@@ -30,17 +30,17 @@ const counters = { connected() {}, disconnected() {}, refused() {}, gap() {}, de
 /** The real delivery of one run of the relay, in virtual time: sessions, replays, heartbeats and history. */
 export class SimulatedEdge {
   readonly #context: EdgeContext
-  readonly #workQueue = new WorkQueue()
+  readonly #workQueue = new LongWorkQueue()
   readonly #cancelTimer: () => void
   #isClosed = false
 
   constructor(tape: SearchableTape, clock: VirtualClock, random: () => number) {
-    const view = new View(tape)
+    const current = new CurrentState(tape)
     const now = () => clock.now()
     const uptime = () => clock.elapsedMs
-    const hub = new Hub({ ...{ tape, view, wallTime: now, uptime, random }, ...bounds, counters })
+    const hub = new Hub({ ...{ tape, current, wallTime: now, uptime, random }, ...bounds, counters })
     this.#context = {
-      ...{ hub, view, tape, now, wallTime: now, uptime },
+      ...{ hub, current, tape, now, wallTime: now, uptime },
       chainId: () => 1,
       isWrongChain: () => false,
       server: 'simulation',
@@ -63,9 +63,9 @@ export class SimulatedEdge {
 
   /** Opens a stream as `/v1/stream` does. Returns what the relay does when the connection is gone. */
   open(parameters: URLSearchParams, outlet: Outlet, fail: () => void): () => void {
-    const { hub, view, uptime } = this.#context
+    const { hub, current, uptime } = this.#context
     const query = readStreamQuery(parameters, '')
-    const { tokens, rejected } = resolveKnownSymbols(view, query.symbols ?? [])
+    const { tokens, rejected } = resolveKnownSymbols(current, query.symbols ?? [])
     const options = patchOptions(defaultSelectionOptions, query)
     const heartbeatMs = 1_000 * (query.heartbeat ?? HEARTBEAT_MS / 1_000)
     const listener = new Listener({

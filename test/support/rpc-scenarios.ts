@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect as connectSocket, createServer, type Socket } from 'node:net'
 import { onTestFinished, vi } from 'vitest'
-import type { DevnetLog } from '../../src/devnet/chain/block-types.ts'
+import type { DevnetLog } from '../../src/devnet/chain/chain-types.ts'
 import type { Devnet } from '../../src/devnet/devnet.ts'
 import { openDevnet, openRelayFor, type TestStack, transfer } from './test-stack.ts'
 

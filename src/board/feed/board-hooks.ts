@@ -2,7 +2,7 @@ import { Component, type ComponentType, h } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { FLOW_MINUTES, type FlowSpan, flowOf } from '../chart/flow.ts'
 import type { BoardFilter, BoardRoute } from '../shared/board-route.ts'
-import { readRoute } from '../shared/page-route.tsx'
+import { readRoute } from '../shared/navigation.tsx'
 import { formatDuration } from '../shared/time-text.ts'
 import { BoardFeed } from './board-feed.ts'
 
@@ -64,28 +64,3 @@ export function useFlows(feed: BoardFeed, nowMs: number) {
     return { flows, flowSpan }
   }, [feed, nowMs])
 }
-
-const { dataset } = document.documentElement
-
-/** Applies the theme that the reader chose before. Without a choice, or without storage, the system's theme applies. */
-export function restoreTheme(): void {
-  try {
-    const kept = localStorage.getItem('theme')
-    if (kept === 'light' || kept === 'dark') dataset.theme = kept
-  } catch {
-    // A browser may refuse the storage.
-  }
-}
-
-export function toggleTheme(): void {
-  const isDark = dataset.theme === undefined ? matchMedia('(prefers-color-scheme: dark)').matches : dataset.theme === 'dark'
-  dataset.theme = isDark ? 'light' : 'dark'
-  try {
-    localStorage.setItem('theme', dataset.theme)
-  } catch {
-    // Without storage, the choice lasts until the page is closed.
-  }
-}
-
-/** Returns a setting that the server wrote into the page. */
-export const pageSetting = (name: string): string => document.querySelector(`meta[name="${name}"]`)?.getAttribute('content') ?? ''

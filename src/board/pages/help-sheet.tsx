@@ -1,4 +1,4 @@
-import { PageLink } from '../shared/page-route.tsx'
+import { PageLink } from '../shared/navigation.tsx'
 import { Sheet } from '../shared/sheet.tsx'
 
 const signs = [

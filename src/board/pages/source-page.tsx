@@ -1,7 +1,7 @@
 import type { HourScore, ServiceStatus } from '../../sdk/client/index.ts'
 import type { BoardFeed, Interruption } from '../feed/board-feed.ts'
+import { BackLink } from '../shared/navigation.tsx'
 import { formatBlock, formatCount, formatShare, UNKNOWN } from '../shared/number-text.ts'
-import { BackLink } from '../shared/page-route.tsx'
 import { reasonSentence, sourceWords } from '../shared/state-words.ts'
 import { formatClock, formatDuration, formatMoment } from '../shared/time-text.ts'
 

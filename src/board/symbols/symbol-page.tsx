@@ -5,12 +5,12 @@ import { PriceChart } from '../chart/price-chart.tsx'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { marksOf, pointsOf, stretchesOf, useHistory } from '../feed/symbol-history.ts'
 import { CodeBlock } from '../shared/code-block.tsx'
+import { HexLink } from '../shared/hex-link.tsx'
+import { BackLink } from '../shared/navigation.tsx'
 import { formatPrice } from '../shared/number-text.ts'
-import { BackLink } from '../shared/page-route.tsx'
-import { shownJson } from '../shared/shown-text.ts'
 import { basisWords } from '../shared/state-words.ts'
 import { basisOf, multiplierText, nameOf, warningsText } from '../shared/stock-texts.ts'
-import { HexLink } from '../tape/fact-sheet.tsx'
+import { visibleJson } from '../shared/visible-text.ts'
 import { BasisCell, NavCell, QuoteCell, type StockProps, SupplyCell } from './symbol-cells.tsx'
 import { Movements, Timeline } from './symbol-sections.tsx'
 
@@ -53,7 +53,7 @@ export function SymbolPage({ stock, feed, flow, flowSpan, nowMs }: PageProps) {
       <Movements stock={stock} feed={feed} nowMs={nowMs} />
       <details>
         <summary>The record in the token list</summary>
-        <CodeBlock text={shownJson(stock.token, 2)} />
+        <CodeBlock text={visibleJson(stock.token, 2)} />
       </details>
     </article>
   )

@@ -6,11 +6,11 @@ import { Sparkline } from '../chart/sparkline.tsx'
 import type { BoardFeed } from '../feed/board-feed.ts'
 import { memo } from '../feed/board-hooks.ts'
 import { type BoardView, sortKeys, toggled } from '../shared/board-route.ts'
-import { changeView, openPage, PageLink } from '../shared/page-route.tsx'
+import { changeView, openPage, PageLink } from '../shared/navigation.tsx'
 import { stockSentence } from '../shared/stock-texts.ts'
 import { formatAge } from '../shared/time-text.ts'
+import { orderSymbols, wallPageOf } from './shown-symbols.ts'
 import { BasisCell, Cell, EmptyCell, FlowCell, NameCell, NavCell, QuoteCell, type StockProps, SupplyCell } from './symbol-cells.tsx'
-import { orderSymbols, wallPageOf } from './symbol-order.ts'
 
 /** Limit on the symbols drawn; a search finds the others. */
 const SHOWN_BOUND = 300

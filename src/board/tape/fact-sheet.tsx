@@ -1,12 +1,12 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Gap, Update } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
-import { pageSetting } from '../feed/board-hooks.ts'
 import { CodeBlock } from '../shared/code-block.tsx'
+import { HexLink } from '../shared/hex-link.tsx'
 import { formatAmount, shortHex } from '../shared/number-text.ts'
 import { Sheet } from '../shared/sheet.tsx'
-import { shownJson } from '../shared/shown-text.ts'
 import { formatTapeTime } from '../shared/time-text.ts'
+import { visibleJson } from '../shared/visible-text.ts'
 import type { TapeLine } from './tape-lines.ts'
 import { gapWords, lineRemark, lineText } from './tape-texts.ts'
 
@@ -56,7 +56,7 @@ function LifeSheet({ id, feed, onClose }: FactSheetProps) {
           <summary>
             {update.type} as on the tape, at {update.id}
           </summary>
-          <CodeBlock text={shownJson(update, 2)} />
+          <CodeBlock text={visibleJson(update, 2)} />
         </details>
       ))}
     </Sheet>
@@ -140,27 +140,4 @@ function lifeDetail(update: Update): string {
   if (!('block' in update) || !update.block) return ''
   const { number, hash } = update.block
   return `block ${number}${hash === null ? '' : ` ${shortHex(hash)}`}`
-}
-
-const explorer = pageSetting('explorer-url')
-
-export function HexLink({ kind, label, hex }: { readonly kind: 'address' | 'tx'; readonly label: string; readonly hex: string }) {
-  const link = /^https?:\/\//.test(explorer) ? `${explorer}/${kind}/${encodeURIComponent(hex)}` : null
-  const code = <code title={hex}>{shortHex(hex)}</code>
-  const copy = () => navigator.clipboard?.writeText(hex).catch(() => {})
-  return (
-    <span class="hex">
-      {label}{' '}
-      {link === null ? (
-        code
-      ) : (
-        <a href={link} target="_blank" rel="noreferrer noopener">
-          {code}
-        </a>
-      )}
-      <button type="button" class="copy-hex" aria-label={`Copy ${label}`} onClick={copy}>
-        copy
-      </button>
-    </span>
-  )
 }

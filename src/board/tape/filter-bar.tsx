@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { type BoardFilter, emptyFilter, toggled } from '../shared/board-route.ts'
-import { changeFilter } from '../shared/page-route.tsx'
+import { changeFilter } from '../shared/navigation.tsx'
 import { lineTypes } from './tape-lines.ts'
 
 type FilterProps = { readonly filter: BoardFilter; readonly onChange: (filter: BoardFilter) => void }

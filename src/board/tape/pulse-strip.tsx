@@ -1,7 +1,7 @@
 import type { Head, ServiceStatus, Source } from '../../sdk/client/index.ts'
 import type { BoardFeed } from '../feed/board-feed.ts'
+import { PageLink } from '../shared/navigation.tsx'
 import { formatBlock, formatShare } from '../shared/number-text.ts'
-import { PageLink } from '../shared/page-route.tsx'
 import { reasonSentence, sessionWords, sourceWords } from '../shared/state-words.ts'
 import { formatClock, formatDuration, formatMoment } from '../shared/time-text.ts'
 import type { TapeLine } from './tape-lines.ts'

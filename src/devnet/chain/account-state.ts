@@ -29,7 +29,7 @@ export const mappingSlot = (key: Hex, base: Hex): Hex => {
 }
 
 /** Values by key, sealed and pre-confirmed: ether in wei, nonces, code and storage slots, all as numbers. */
-export class DevnetState {
+export class AccountState {
   #sealed: Map<string, bigint>
   #pending = new Map<string, bigint>()
 

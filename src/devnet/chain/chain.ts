@@ -1,5 +1,5 @@
 import { type Hex, quantity, ZERO_WORD } from '../../lib/hex.ts'
-import { DevnetState, etherKey, nonceKey, type StateValues } from './account-state.ts'
+import { AccountState, etherKey, nonceKey, type StateValues } from './account-state.ts'
 import type {
   DeferredTransaction,
   DevnetBlock,
@@ -8,7 +8,7 @@ import type {
   PendingDevnetBlock,
   TransactionOutcome,
   UnsignedTransaction,
-} from './block-types.ts'
+} from './chain-types.ts'
 import { ChainHashes } from './hashes.ts'
 
 /** Time of block 0. Block n is n block times later, so a restarted chain has the head of one that kept running. */
@@ -26,7 +26,7 @@ type SealedDevnetBlock = DevnetBlock & { valuesBefore: StateValues }
 export class Chain {
   #genesis: Genesis
   #hashes: ChainHashes
-  #state: DevnetState
+  #state: AccountState
   #sealed = new Map<number, SealedDevnetBlock>()
   #genesisBlock: DevnetBlock
   #head: DevnetBlock
@@ -40,7 +40,7 @@ export class Chain {
   ) {
     this.#genesis = genesis
     this.#hashes = new ChainHashes(genesis.salt)
-    this.#state = new DevnetState(startAfter.initialState)
+    this.#state = new AccountState(startAfter.initialState)
     this.#genesisBlock = this.#createAnchorBlock(0, [])
     this.#head = this.#createAnchorBlock(startAfter.number, startAfter.transactions)
     this.#pending = this.#createPending()

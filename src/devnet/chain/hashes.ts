@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Hex } from '../../lib/hex.ts'
-import type { DevnetTransaction, UnsignedTransaction } from './block-types.ts'
+import type { DevnetTransaction, UnsignedTransaction } from './chain-types.ts'
 
 /** Hashes of transactions and blocks. The seed determines them until something else changes the chain. */
 export class ChainHashes {

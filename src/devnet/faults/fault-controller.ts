@@ -1,5 +1,5 @@
 import type { Hex } from '../../lib/hex.ts'
-import type { TransactionOutcome } from '../chain/block-types.ts'
+import type { TransactionOutcome } from '../chain/chain-types.ts'
 import { type Faults, noFaults } from './faults.ts'
 
 /** Transactions that may be marked to be dropped, moved or changed. */

@@ -1,5 +1,5 @@
 import type { Hex } from '../../lib/hex.ts'
-import type { EmittedLog } from '../chain/block-types.ts'
+import type { EmittedLog } from '../chain/chain-types.ts'
 
 export const subscriptionKinds = ['pendingLogs', 'logs', 'newHeads'] as const
 export type DevnetSubscriptionKind = (typeof subscriptionKinds)[number]

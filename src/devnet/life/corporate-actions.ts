@@ -1,14 +1,14 @@
 import { parseUnits } from 'viem/utils'
 import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
 import { codeKey, type StateValues } from '../chain/account-state.ts'
-import type { DeferredTransaction } from '../chain/block-types.ts'
 import { GENESIS_MS } from '../chain/chain.ts'
-import { addMemo, addSeizure, buildTransfer, encodeMemo, supplyKey, TOKEN_CODE, type TokenTransfer } from '../chain/transactions.ts'
+import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { type DevnetToken, lateToken, TOKEN_DECIMALS, tokens } from '../tokens/issued-tokens.ts'
 import { buildFeedFreeze } from '../tokens/oracle-registry.ts'
 import * as calls from '../tokens/token-calls.ts'
-import { initialTokenValues, NO_CAP } from '../tokens/token-storage.ts'
-import { actorAddress, CYCLE_BLOCKS, cycleOf, senderValues } from './trading.ts'
+import { initialTokenValues, NO_CAP, supplyKey, TOKEN_CODE } from '../tokens/token-storage.ts'
+import { addMemo, addSeizure, buildTransfer, encodeMemo, type TokenTransfer } from '../tokens/token-transfers.ts'
+import { actorAddress, CYCLE_BLOCKS, cycleOf, senderValues } from './trading-cycle.ts'
 
 /** The late token is on the list from one block of a cycle until before another. */
 const LISTED_FROM_BLOCK = 48

@@ -1,17 +1,12 @@
 import type { DevnetToken } from '../tokens/issued-tokens.ts'
 import { seededRandom } from './seeded-random.ts'
+import { DAY_MS, lastOpenMs } from './trading-week.ts'
 
 /** Longest interval between two rounds, also when the market is closed, so that a demo on a weekend shows data. */
 const HEARTBEAT_MS = 3_600_000
 /** Between two heartbeats, a feed publishes when a check finds that the value changed by this fraction. */
 const DEVIATION = 0.001
 const CHECK_MS = 5_000
-const DAY_MS = 86_400_000
-const WEEK_MS = 7 * DAY_MS
-const SESSION_MS = 5 * DAY_MS
-const WEEKEND_MS = WEEK_MS - SESSION_MS
-/** The first Monday of Unix time. */
-const MONDAY_MS = 4 * DAY_MS
 
 /** Amplitude and period of the waves whose sum is the value. */
 const waves = [
@@ -20,19 +15,6 @@ const waves = [
   [0.0025, 11 * 60_000],
   [0.0008, 97_000],
 ] as const
-
-/** This feed publishes for some hours, then stops for longer than the greatest age of a round. */
-const STOPPING_SYMBOL = 'SPCXc'
-const STOP_CYCLE_MS = 3 * DAY_MS
-const PUBLISHING_MS = 12 * 3_600_000
-/** This feed publishes zero for some minutes, in every cycle. */
-const ZEROING_SYMBOL = 'CRCLc'
-const ZERO_CYCLE_MS = 30 * 60_000
-const ZERO_AFTER_MS = 10 * 60_000
-const ZERO_MS = 3 * 60_000
-
-/** Feeds that publish nothing on weekends, as on Base. */
-const weekendHoldingSymbols: readonly string[] = ['AMZNc', 'METAc', 'MSTRc']
 
 export type NavRound = { price: number; updatedAtMs: number }
 
@@ -60,20 +42,6 @@ export const createNavCurve = (seed: string): ReadNav => {
   }
 }
 
-/** Adds faults to two feeds, and lets some hold their value on weekends. */
-export const withFeedFaults =
-  (readNav: ReadNav): ReadNav =>
-  (token, now) => {
-    if (token.symbol === STOPPING_SYMBOL) return readNav(token, Math.min(now, cycleStartMs(now, STOP_CYCLE_MS) + PUBLISHING_MS))
-    const round = readNav(token, weekendHoldingSymbols.includes(token.symbol) ? lastOpenMs(now) : now)
-    if (token.symbol !== ZEROING_SYMBOL || !round) return round
-    const zeroAtMs = cycleStartMs(now - ZERO_AFTER_MS, ZERO_CYCLE_MS) + ZERO_AFTER_MS
-    if (now < zeroAtMs + ZERO_MS) return { price: 0, updatedAtMs: zeroAtMs }
-    return { ...round, updatedAtMs: Math.max(round.updatedAtMs, zeroAtMs + ZERO_MS) }
-  }
-
-const cycleStartMs = (atMs: number, cycleMs: number): number => Math.floor(atMs / cycleMs) * cycleMs
-
 const roundAt = (nav: number, phases: readonly number[], atMs: number): NavRound => {
   const openMs = lastOpenMs(atMs)
   const deviation = waves.reduce(
@@ -81,18 +49,6 @@ const roundAt = (nav: number, phases: readonly number[], atMs: number): NavRound
     0,
   )
   return { price: Math.round(nav * (1 + deviation) * 10_000) / 10_000, updatedAtMs: atMs }
-}
-
-/** The last time when the market was open: Monday to Friday in UTC, which stands for the 24/5 session. */
-const lastOpenMs = (atMs: number): number => {
-  const sinceMondayMs = (atMs - MONDAY_MS) % WEEK_MS
-  return sinceMondayMs < SESSION_MS ? atMs : atMs - (sinceMondayMs - SESSION_MS)
-}
-
-/** The share of a weekend that has passed, 0 while the market is open, and the end of the weekend. */
-export const weekendAt = (atMs: number): { elapsed: number; endMs: number } => {
-  const startMs = lastOpenMs(atMs)
-  return { elapsed: (atMs - startMs) / WEEKEND_MS, endMs: startMs + WEEKEND_MS }
 }
 
 const wavePhasesOf = (seed: string, symbol: string): readonly number[] => {

@@ -1,7 +1,8 @@
 import type { DevnetPool } from '../tokens/devnet-pools.ts'
 import { tokens } from '../tokens/issued-tokens.ts'
-import { createNavCurve, type ReadNav, weekendAt } from './nav-curve.ts'
+import { createNavCurve, type ReadNav } from './nav-curve.ts'
 import { seededRandom } from './seeded-random.ts'
+import { weekendAt } from './trading-week.ts'
 
 /** The price in a pool at a time, in dollars. It varies a little with `draw`. */
 export type ReadPoolPrice = (pool: DevnetPool, atMs: number, draw: string) => string

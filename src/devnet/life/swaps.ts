@@ -1,14 +1,14 @@
 import type { Hex } from '../../lib/hex.ts'
 import type { StateValues } from '../chain/account-state.ts'
-import type { DeferredTransaction } from '../chain/block-types.ts'
 import { GENESIS_MS } from '../chain/chain.ts'
-import { tokenBalanceKey } from '../chain/transactions.ts'
+import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { type DevnetPool, poolContract, pools, rootOfPrice } from '../tokens/devnet-pools.ts'
 import { poolValues } from '../tokens/pool-storage.ts'
 import { buildSwap, reserveBoundOf, reserveOf, SWAP_GAS } from '../tokens/swap-call.ts'
+import { tokenBalanceKey } from '../tokens/token-storage.ts'
 import type { ReadPoolPrice } from './pool-price.ts'
 import { drawCount, pick, seededRandom } from './seeded-random.ts'
-import { actorAddress, CYCLE_BLOCKS, senderValues } from './trading.ts'
+import { actorAddress, CYCLE_BLOCKS, senderValues } from './trading-cycle.ts'
 
 /** Number of swaps per transaction of the market. */
 const SWAP_SHARE = 0.1

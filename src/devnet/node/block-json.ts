@@ -1,7 +1,7 @@
 import { keccak256 } from 'viem/utils'
 import { type Hex, quantity, toWord, ZERO_WORD } from '../../lib/hex.ts'
-import type { DevnetBlock, DevnetLog, DevnetTransaction } from '../chain/block-types.ts'
 import { GAS_PRICE } from '../chain/chain.ts'
+import type { DevnetBlock, DevnetLog, DevnetTransaction } from '../chain/chain-types.ts'
 import { digest } from '../chain/hashes.ts'
 
 const BASE_FEE = 5_000_000n

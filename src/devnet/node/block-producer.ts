@@ -1,8 +1,8 @@
 import type { Hex } from '../../lib/hex.ts'
-import type { DeferredTransaction, DevnetBlock, DevnetLog, DevnetTransaction, TransactionOutcome } from '../chain/block-types.ts'
+import type { DeferredTransaction, DevnetBlock, DevnetLog, DevnetTransaction, TransactionOutcome } from '../chain/chain-types.ts'
 import type { FaultController } from '../faults/fault-controller.ts'
 import type { createChances } from '../faults/recurring-faults.ts'
-import type { World } from '../world.ts'
+import type { ScriptedChain } from '../scripted-chain.ts'
 import type { DevnetSockets } from './node-sockets.ts'
 import type { Replica } from './replica.ts'
 
@@ -12,7 +12,7 @@ const DELAYED_BOUND = 10_000
 type DelayedFlashblock = { blockNumber: number; newLogs: readonly DevnetLog[]; pendingLogs: readonly DevnetLog[] }
 
 type BlockProducerInputs = {
-  world: World
+  scriptedChain: ScriptedChain
   replica: Replica
   faultController: FaultController
   chances: ReturnType<typeof createChances>
@@ -21,8 +21,15 @@ type BlockProducerInputs = {
 }
 
 /** Makes flashblocks, seals and reorganisations, and pushes each to the sockets. */
-export const createBlockProducer = ({ world, replica, faultController, chances, sockets, onChange }: BlockProducerInputs) => {
-  const { chain } = world
+export const createBlockProducer = ({
+  scriptedChain,
+  replica,
+  faultController,
+  chances,
+  sockets,
+  onChange,
+}: BlockProducerInputs) => {
+  const { chain } = scriptedChain
   const { faults } = faultController
   const delayed: DelayedFlashblock[] = []
   let heldLogs: readonly DevnetLog[] = []
@@ -40,7 +47,7 @@ export const createBlockProducer = ({ world, replica, faultController, chances, 
   }
   const makeFlashblock = (transactions: readonly DeferredTransaction[]) => {
     const { number, flashblocks } = chain.pending
-    const newLogs = world.makeFlashblock(transactions, (index) => chances.isLate(number, flashblocks, index))
+    const newLogs = scriptedChain.makeFlashblock(transactions, (index) => chances.isLate(number, flashblocks, index))
     const isLost = newLogs.length > 0 && faultController.losesFlashblock()
     const shownBlock = replica.preconfirmed
     // A stuck pending state has no new logs.
@@ -61,7 +68,7 @@ export const createBlockProducer = ({ world, replica, faultController, chances, 
     return blocks
   }
   const seal = (): DevnetBlock => {
-    const block = world.seal((transaction) => {
+    const block = scriptedChain.seal((transaction) => {
       const outcome = faultController.outcomeOf(transaction)
       return outcome === 'kept' ? chances.atSeal(transaction) : outcome
     })

@@ -10,15 +10,15 @@ import { z } from 'zod'
 import { type Hex, toLowerHex, toWord } from '../../lib/hex.ts'
 import { AddressParam, BlockParam, Calldata } from '../../protocol/json-rpc-methods.ts'
 import { codeKey, storageKey } from '../chain/account-state.ts'
-import type { ExecutionContext } from '../chain/block-types.ts'
-import { TOKEN_CODE } from '../chain/transactions.ts'
+import type { ExecutionContext } from '../chain/chain-types.ts'
 import { isTokenFirst, pools } from '../tokens/devnet-pools.ts'
 import { FEED_CODE, FEED_DECIMALS, readFeedState, readNewestRound } from '../tokens/feeds.ts'
 import { isFeedFrozen, REGISTRY_CODE } from '../tokens/oracle-registry.ts'
 import { MANAGER_CODE, POOL_CODE, poolLiquidityKey, readPoolState } from '../tokens/pool-storage.ts'
 import * as storage from '../tokens/token-storage.ts'
+import { TOKEN_CODE } from '../tokens/token-storage.ts'
 import { CallError } from './json-rpc.ts'
-import { type DevnetNode, resolveStateBlock } from './node.ts'
+import { type DevnetNode, resolveStateBlock } from './node-blocks.ts'
 
 /** Parameters of `eth_call`. */
 export const CallParams = z.tuple([

@@ -1,8 +1,8 @@
 import { type Hex, toLowerHex } from '../../lib/hex.ts'
 import { logMatcher, type Params } from '../../protocol/json-rpc-methods.ts'
-import type { DevnetLog } from '../chain/block-types.ts'
+import type { DevnetLog } from '../chain/chain-types.ts'
 import { CallError } from './json-rpc.ts'
-import { type DevnetNode, resolveBlockNumber } from './node.ts'
+import { type DevnetNode, resolveBlockNumber } from './node-blocks.ts'
 
 type Filter = Params<'eth_getLogs'>[0]
 type BlockPosition = number | 'pending'

@@ -1,6 +1,6 @@
 import { type Hex, ZERO_WORD } from '../../lib/hex.ts'
-import type { DevnetBlock } from '../chain/block-types.ts'
 import type { Chain } from '../chain/chain.ts'
+import type { DevnetBlock } from '../chain/chain-types.ts'
 import { digest } from '../chain/hashes.ts'
 import type { Faults } from '../faults/faults.ts'
 

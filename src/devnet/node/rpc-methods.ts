@@ -6,7 +6,7 @@ import { blockJson, receiptsJson } from './block-json.ts'
 import { answerEthCall, CallParams } from './eth-call.ts'
 import { readLogs } from './eth-get-logs.ts'
 import { CallError, type RpcHandler } from './json-rpc.ts'
-import { type DevnetNode, findBlock, resolveBlockHash, resolveStateBlock } from './node.ts'
+import { type DevnetNode, findBlock, resolveBlockHash, resolveStateBlock } from './node-blocks.ts'
 
 /** Dispatches a method with unchecked parameters. Throws a `CallError` if there is no result. */
 export const createMethods = (node: DevnetNode): RpcHandler => {

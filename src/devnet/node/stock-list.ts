@@ -2,12 +2,12 @@ import { formatUnits } from 'viem/utils'
 import { type Hex, toLowerHex } from '../../lib/hex.ts'
 import type { ReadState } from '../chain/account-state.ts'
 import type { Chain } from '../chain/chain.ts'
-import { supplyKey } from '../chain/transactions.ts'
 import type { NavRound } from '../life/nav-curve.ts'
+import type { ScriptedChain } from '../scripted-chain.ts'
 import { FEED_DECIMALS, feeds, readFeedState, readNewestRound, testFeed } from '../tokens/feeds.ts'
 import { type DevnetToken, TOKEN_DECIMALS } from '../tokens/issued-tokens.ts'
 import * as storage from '../tokens/token-storage.ts'
-import type { World } from '../world.ts'
+import { supplyKey } from '../tokens/token-storage.ts'
 
 /** A record of the list; no field is required. A multiplier in text is served with exactly its digits. */
 type StockRecord = {
@@ -91,7 +91,7 @@ export type StockList = ReturnType<typeof createStockList>
 const withExactMultiplier = (record: StockRecord) =>
   typeof record.multiplier === 'string' ? { ...record, multiplier: rawJSON(record.multiplier) } : record
 
-type ListReaderInputs = Pick<World, 'chain' | 'isListed' | 'nameDelayBlocks'>
+type ListReaderInputs = Pick<ScriptedChain, 'chain' | 'isListed' | 'nameDelayBlocks'>
 
 /** Reads a token's record from the newest sealed block; undefined while the token is not on the list. */
 export const createRecordReader =

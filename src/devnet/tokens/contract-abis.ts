@@ -1,7 +1,7 @@
 import type { Abi, ContractEventName, ContractFunctionName } from 'viem'
 import { encodeAbiParameters, encodeEventTopics, encodeFunctionData, getAbiItem, parseAbi } from 'viem/utils'
 import type { Hex } from '../../lib/hex.ts'
-import type { EmittedLog } from '../chain/block-types.ts'
+import type { EmittedLog } from '../chain/chain-types.ts'
 
 const tokenAbi = parseAbi([
   'function updateMultiplier(uint256 newMultiplier)',

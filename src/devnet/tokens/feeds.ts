@@ -1,11 +1,11 @@
 import { encodeFunctionData } from 'viem/utils'
 import { type Hex, toLowerHex, toWord, ZERO_ADDRESS, ZERO_WORD } from '../../lib/hex.ts'
 import { codeKey, type ReadState, type StateValues, storageKey, writeValue } from '../chain/account-state.ts'
-import type { DeferredTransaction } from '../chain/block-types.ts'
+import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { digest } from '../chain/hashes.ts'
-import { gasByKind } from '../chain/transactions.ts'
 import { aggregatorAbi, aggregatorLog } from './contract-abis.ts'
 import { type DevnetToken, testToken, tokens } from './issued-tokens.ts'
+import { gasByKind } from './token-transfers.ts'
 
 export const FEED_DECIMALS = 8
 /** Time from the observation of a round to its update. */

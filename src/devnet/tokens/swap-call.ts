@@ -1,11 +1,11 @@
 import { toFunctionSelector } from 'viem/utils'
 import { type Hex, toWord } from '../../lib/hex.ts'
 import { type StateWrite, writeValue } from '../chain/account-state.ts'
-import type { DeferredTransaction } from '../chain/block-types.ts'
-import { buildTransfer } from '../chain/transactions.ts'
+import type { DeferredTransaction } from '../chain/chain-types.ts'
 import { type DevnetPool, isTokenFirst, poolContract, rootOfPrice } from './devnet-pools.ts'
 import { packPoolState, poolLiquidityKey, poolStateKey, readPoolState } from './pool-storage.ts'
 import { Q96 } from './sqrt-price.ts'
+import { buildTransfer } from './token-transfers.ts'
 
 const SWAP = toFunctionSelector('swap(address,bool,int256,uint160,bytes)')
 export const SWAP_GAS = 128_000

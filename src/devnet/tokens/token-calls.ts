@@ -1,9 +1,9 @@
 import type { Hex } from '../../lib/hex.ts'
 import { type ReadState, type StateWrite, writeValue } from '../chain/account-state.ts'
-import type { DeferredTransaction, EmittedLog, ExecutionContext } from '../chain/block-types.ts'
-import { gasByKind } from '../chain/transactions.ts'
+import type { DeferredTransaction, EmittedLog, ExecutionContext } from '../chain/chain-types.ts'
 import { tokenInput, tokenLog } from './contract-abis.ts'
 import * as storage from './token-storage.ts'
+import { gasByKind } from './token-transfers.ts'
 
 /** The called token and its caller. */
 type CallParties = { token: Hex; sender: Hex }

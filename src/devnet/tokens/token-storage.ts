@@ -1,16 +1,25 @@
 import { parseUnits } from 'viem/utils'
 import { type Hex, toWord } from '../../lib/hex.ts'
-import { type ReadState, type StateValues, storageKey } from '../chain/account-state.ts'
+import { mappingSlot, type ReadState, type StateValues, storageKey } from '../chain/account-state.ts'
 import type { DevnetToken } from './issued-tokens.ts'
 
+/** The code of every tokenized stock: only a marker, because the chain itself implements the token. */
+export const TOKEN_CODE = 0xefn
 export const MULTIPLIER_DECIMALS = 18
 const ONE = 10n ** 18n
 export const NO_CAP = 2n ** 128n - 1n
 /** Length of a text that fits into one slot. */
 const TEXT_BOUND_BYTES = 31
 
-// These slots follow balances, allowances and the supply.
+// The storage slots of a token. Balances and allowances are mappings.
+const BALANCES = toWord(0n)
+const ALLOWANCES = toWord(1n)
+
+export const tokenBalanceKey = (token: Hex, account: Hex): string => storageKey(token, mappingSlot(account, BALANCES))
+export const allowanceKey = (token: Hex, owner: Hex, spender: Hex): string =>
+  storageKey(token, mappingSlot(spender, mappingSlot(owner, ALLOWANCES)))
 const keyOfSlot = (slot: bigint) => (token: Hex) => storageKey(token, toWord(slot))
+export const supplyKey = keyOfSlot(2n)
 export const multiplierKey = keyOfSlot(3n)
 export const scheduledMultiplierKey = keyOfSlot(4n)
 export const effectiveAtKey = keyOfSlot(5n)

@@ -1,5 +1,6 @@
-import { adviceFor, oneLine } from '../../lib/flags.ts'
+import { adviceFor } from '../../lib/flags.ts'
 import { nearestName } from '../../lib/nearest-name.ts'
+import { oneLine } from '../../lib/printable-text.ts'
 import type { Texts } from './setting-sources.ts'
 import { flagOf, settingNames, settings } from './settings.ts'
 

@@ -44,7 +44,7 @@ const noUpstream = new Refusal(404, 'no_upstream', `There is no JSON-RPC here: $
 type GatewayInputs = {
   readonly config: Config
   readonly chain: ChainIdentity
-  readonly view: { isListed(address: Hex): boolean; readonly hasTokens: boolean }
+  readonly current: { isListed(address: Hex): boolean; readonly hasTokens: boolean }
   readonly connections: ConnectionLimits
   readonly sharedUsage?: SharedUsage | null
   readonly metrics: Metrics
@@ -136,10 +136,10 @@ function openAnswers({ config, metrics, uptime, ...ports }: GatewayInputs, chain
   })
 }
 
-function openSubscriptions({ view }: GatewayInputs, answers: SharedAnswers, chainState: ChainState): Subscriptions {
+function openSubscriptions({ current }: GatewayInputs, answers: SharedAnswers, chainState: ChainState): Subscriptions {
   return new Subscriptions({
-    isListed: (address) => view.isListed(address),
-    hasList: () => view.hasTokens,
+    isListed: (address) => current.isListed(address),
+    hasList: () => current.hasTokens,
     delay: () => new Promise((resolve) => setTimeout(resolve, HEAD_RETRY_MS)),
     readBlock: async (number) => {
       const call = readCall('eth_getBlockByNumber', [quantity(number), false], chainState)

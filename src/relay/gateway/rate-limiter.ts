@@ -1,7 +1,7 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { KeyLimits } from '../config/api-key-settings.ts'
+import { RateBucket } from '../edge/limits/rate-bucket.ts'
 import type { SharedUsage } from '../edge/limits/shared-usage.ts'
-import { TokenBucket } from '../edge/limits/token-bucket.ts'
 import { BATCH_BOUND } from './rpc-request-parser.ts'
 
 /** Limit of remembered addresses. Beyond it, the one that was idle longest is forgotten, and gets a full bucket again. */
@@ -9,7 +9,7 @@ const ADDRESSES_BOUND = 50_000
 /** Share of the requests that may be eth_getLogs, the costliest method for a node. */
 const LOGS_SHARE = 0.2
 
-type Buckets = { readonly all: TokenBucket; readonly logs: TokenBucket }
+type Buckets = { readonly all: RateBucket; readonly logs: RateBucket }
 
 /** A full bucket allows as many requests at once as the rate allows in this time, and at least a whole batch. */
 const CAPACITY_SECONDS = 2
@@ -52,8 +52,8 @@ export class RateLimiter {
     const perSecond = this.#limitsOf(address)?.rpc_rate ?? this.#perSecond
     const capacity = Math.max(BATCH_BOUND, CAPACITY_SECONDS * perSecond)
     return {
-      all: new TokenBucket(capacity, perSecond, now, left?.all),
-      logs: new TokenBucket(Math.floor(capacity * LOGS_SHARE), perSecond * LOGS_SHARE, now, left?.logs),
+      all: new RateBucket(capacity, perSecond, now, left?.all),
+      logs: new RateBucket(Math.floor(capacity * LOGS_SHARE), perSecond * LOGS_SHARE, now, left?.logs),
     }
   }
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ByteBudget } from '../edge/limits/byte-budget.ts'
-import { EXPOSED_HEADERS } from '../edge/transport/exposed-headers.ts'
+import { EXPOSED_HEADERS } from '../edge/transport/shared-headers.ts'
 import { readBody } from './http-body.ts'
 import type { RateLimiter } from './rate-limiter.ts'
 import { errorCodes, limitExceeded, RpcError } from './rpc-error.ts'

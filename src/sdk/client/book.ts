@@ -1,7 +1,7 @@
 import { followedKeys, stageAfter } from '../generated/key-life.ts'
 import type { AmendMessage, QuoteMessage, SnapshotMessage, TokenMessage, Update } from '../generated/messages.ts'
-import type { StreamItem } from './options.ts'
 import { isNotAfter } from './position-order.ts'
+import type { StreamItem } from './stream-item.ts'
 
 /** The state of one stock. A change makes a new object, so that two states compare by identity. */
 export type StockState = Pick<

@@ -2,7 +2,8 @@ import type { Position, ServiceStatus, SnapshotMessage, Update } from '../genera
 import { eventStreamOpener, webSocketOpener } from './connection-openers.ts'
 import { type HistoryOptions, readHistory } from './history-reader.ts'
 import { createHttp } from './http-requests.ts'
-import type { ConnectOptions, StreamItem, StreamOptions } from './options.ts'
+import type { ConnectOptions, StreamOptions } from './options.ts'
+import type { StreamItem } from './stream-item.ts'
 import { type StreamSource, UpdateStream, type Updates } from './update-stream.ts'
 
 /** A relay. Each stream has a connection of its own, which opens when the stream is first read. */

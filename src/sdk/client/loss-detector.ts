@@ -1,6 +1,6 @@
 import { filterParameters, followingTypes } from '../generated/names.ts'
-import type { Gap } from './options.ts'
 import { isNotAfter } from './position-order.ts'
+import type { Gap } from './stream-item.ts'
 
 /** Limit on the chains (pairs of address and type) whose last id is kept. Beyond it, the proof restarts. */
 const CHAINS_BOUND = 100_000

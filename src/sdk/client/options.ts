@@ -1,5 +1,6 @@
-import type { GapMessage, Head, SnapshotMessage, Source, SubscribedMessage, Update } from '../generated/messages.ts'
+import type { Update } from '../generated/messages.ts'
 import type { ValueFilters } from '../generated/names.ts'
+import type { StreamState, TransportName } from './stream-state.ts'
 
 export type ConnectOptions = {
   /** An API key, for a relay that requires one. */
@@ -9,8 +10,6 @@ export type ConnectOptions = {
   /** Seconds between heartbeats, 1 to 60; default 5. After three missed heartbeats the client reconnects. */
   readonly heartbeatS?: number
 }
-
-export type TransportName = 'websocket' | 'sse'
 
 export type StreamOptions<Type extends Update['type'] = Update['type']> = ValueFilters & {
   /** Message types, or `*` for all. By default all except `approval` and `log`. */
@@ -36,51 +35,3 @@ export type StreamOptions<Type extends Update['type'] = Update['type']> = ValueF
 
 /** Keeps the position up to which the consumer has finished. */
 export type PositionStore = { load(): string | null | Promise<string | null>; save(position: string): void | Promise<void> }
-
-/** A gap that the relay reports, or one that the client found in a stream that is alive. */
-export type Gap = GapMessage | MissedGap
-/** The pages at `backfill` also contain the messages that were received. */
-export type MissedGap = Omit<GapMessage, 'reason'> & { readonly reason: 'missed' }
-
-/** An item of a stream. The messages that end a delivered fact are included even if `types` does not name them. */
-export type StreamItem<Type extends Update['type'] = Update['type']> =
-  | Extract<Update, { type: Type | 'seal' | 'retract' | 'amend' }>
-  | SnapshotMessage
-  | Gap
-
-export type StreamState = {
-  /** `paused`: too many messages wait for the consumer. `waiting`: the next attempt to connect follows in `retryMs`. */
-  readonly phase: 'connecting' | 'replaying' | 'live' | 'paused' | 'waiting' | 'closed'
-  readonly transport: TransportName | null
-  /** Position up to which the consumer has finished. A new stream can continue there. */
-  readonly position: string | null
-  /** Number of messages that wait for the consumer. */
-  readonly queued: number
-  /** Source of the relay, from the newest message that names it. */
-  readonly source: Source | null
-  readonly head: Head | null
-  /** Whether the relay's upstream is the built-in chain. */
-  readonly demo: boolean | null
-  /** Symbols that the relay does not know. */
-  readonly rejected: SubscribedMessage['rejected']
-  /** Why the last connection ended or could not be opened. */
-  readonly reason: string | null
-  /** Milliseconds until the next attempt. */
-  readonly retryMs: number | null
-  /** Attempts since the stream was last live. */
-  readonly attempts: number
-}
-
-/** State before the stream is first read. */
-export const initialState: Omit<StreamState, 'queued'> = {
-  phase: 'connecting',
-  transport: null,
-  position: null,
-  source: null,
-  head: null,
-  demo: null,
-  rejected: [],
-  reason: null,
-  retryMs: null,
-  attempts: 0,
-}

@@ -1,3 +1,5 @@
+import type { Gap, StreamItem } from './stream-item.ts'
+import { initialState, type StreamState } from './stream-state.ts'
 // The declarations name Symbol.asyncDispose, which programs that compile without this library do not have.
 /// <reference lib="esnext.disposable" preserve="true" />
 
@@ -8,7 +10,7 @@ import { readBackfill } from './history-reader.ts'
 import type { Http } from './http-requests.ts'
 import { ItemQueue, type QueueEntry } from './item-queue.ts'
 import { gapOf, type Loss, LossDetector } from './loss-detector.ts'
-import { type Gap, initialState, type StreamItem, type StreamOptions, type StreamState } from './options.ts'
+import type { StreamOptions } from './options.ts'
 import { isNotAfter } from './position-order.ts'
 import { selectionQuery, setGiven, timeText } from './selection-query.ts'
 

@@ -7,7 +7,7 @@ import {
   type StreamState,
   type Update,
 } from '../client/index.ts'
-import { initialState } from '../client/options.ts'
+import { initialState } from '../client/stream-state.ts'
 import { selectsStock, type TapeUnion, unite } from './tape-selection.ts'
 
 /** The state of the connection, and the gaps of its stream. */

@@ -1,20 +1,10 @@
 import { accessSync, constants, existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import {
-  adviceFor,
-  type Command,
-  type CommandFlags,
-  commonFlags,
-  EXIT_FAILED,
-  EXIT_OK,
-  readFlags,
-  switchFlag,
-  textFlag,
-  UsageError,
-} from '../../lib/flags.ts'
+import { type Command, EXIT_FAILED, EXIT_OK, UsageError } from '../../lib/exit-codes.ts'
+import { adviceFor, type CommandFlags, commonFlags, readFlags, switchFlag, textFlag } from '../../lib/flags.ts'
 import { flagTerms, helpText } from '../../lib/help.ts'
 import { type Rule, rules } from './rules.ts'
-import { BrokenRule, NotApplicable, ScenarioStage } from './scenario-stage.ts'
+import { BrokenRule, NotApplicable, ScenarioDriver } from './scenario-driver.ts'
 
 export const conformFlags = {
   only: { ...textFlag('the rules to check, separated by commas'), choices: rules.map(({ name }) => name) },
@@ -129,7 +119,7 @@ function checkCommand([file]: readonly string[]): void {
 
 async function judge(rule: Rule, command: readonly string[]): Promise<RuleVerdict> {
   const { name, section, sentence, isOptional = false } = rule
-  const stage = await ScenarioStage.open(command, name)
+  const driver = await ScenarioDriver.open(command, name)
   const verdict = (outcome: RuleVerdict['outcome'], detail: string | null): RuleVerdict => ({
     rule: name,
     section,
@@ -138,14 +128,14 @@ async function judge(rule: Rule, command: readonly string[]): Promise<RuleVerdic
     detail,
   })
   try {
-    await rule.run(stage)
+    await rule.run(driver)
     return verdict('kept', null)
   } catch (failure) {
     if (failure instanceof NotApplicable) return verdict(isOptional ? 'optional' : 'not applicable', failure.message)
     if (!(failure instanceof BrokenRule)) throw failure
     return verdict(isOptional ? 'optional' : 'broken', failure.message)
   } finally {
-    await stage.close()
+    await driver.close()
   }
 }
 

@@ -4,9 +4,9 @@ import type { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { Message } from '../../protocol/notices.ts'
 import { type ErrorRecord, Refusal } from '../../protocol/refusal.ts'
+import { filterNames, noFilters } from '../../protocol/selection/value-filters.ts'
 import { contentTypeOf, formatOf, framings } from '../../protocol/transports.ts'
 import { followingTypes, type Update } from '../../protocol/updates.ts'
-import { filterNames, noFilters } from '../../protocol/value-filters.ts'
 import type { ScriptedTape } from './scripted-tape.ts'
 
 const HEARTBEAT_MS = 1_000

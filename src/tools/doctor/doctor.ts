@@ -1,14 +1,5 @@
-import {
-  type Command,
-  type CommandFlags,
-  commonFlags,
-  EXIT_FAILED,
-  EXIT_OK,
-  readFlags,
-  switchFlag,
-  textFlag,
-  UsageError,
-} from '../../lib/flags.ts'
+import { type Command, EXIT_FAILED, EXIT_OK, UsageError } from '../../lib/exit-codes.ts'
+import { type CommandFlags, commonFlags, readFlags, switchFlag, textFlag } from '../../lib/flags.ts'
 import { flagTerms, helpText } from '../../lib/help.ts'
 import { duration, SettingError } from '../../lib/setting-readers.ts'
 import { openSteadyClock, schedulerOn } from '../../lib/steady-clock.ts'

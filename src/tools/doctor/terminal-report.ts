@@ -1,4 +1,4 @@
-import { sanitize } from '../../protocol/readable-line.ts'
+import { printableText } from '../../lib/printable-text.ts'
 import type { Examination } from './examination.ts'
 import type { Finding } from './finding.ts'
 
@@ -19,8 +19,8 @@ export function examinationText({ findings, verdict }: Examination, { isColoured
   const line = ({ state, message, advice }: Pick<Finding, 'state' | 'message' | 'advice'>, name: string): string => {
     const { sign, colour } = looks[state]
     const mark = `${sign} ${state.padEnd(4)}`
-    const first = `  ${isColoured ? `${colour}${mark}${RESET}` : mark} ${name.padEnd(NAME_WIDTH)}${sanitize(message)}\n`
-    return advice === undefined ? first : `${first}${ADVICE_INDENT}→ ${sanitize(advice)}\n`
+    const first = `  ${isColoured ? `${colour}${mark}${RESET}` : mark} ${name.padEnd(NAME_WIDTH)}${printableText(message)}\n`
+    return advice === undefined ? first : `${first}${ADVICE_INDENT}→ ${printableText(advice)}\n`
   }
   const groups = Map.groupBy(findings, ({ id, target }) => `${headings[roleOf(id)]}  ${target}`)
   const parts = [...groups].map(

@@ -1,5 +1,5 @@
 import type { SourceName } from '../../protocol/fields.ts'
-import type { ServiceStatus } from '../../protocol/status.ts'
+import type { ServiceStatus } from '../../protocol/service-status.ts'
 import { noPendingAdvice } from './finding.ts'
 import type { Trial } from './source-trial.ts'
 

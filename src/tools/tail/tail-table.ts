@@ -1,9 +1,9 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
-import { EXIT_INTERRUPTED } from '../../lib/flags.ts'
-import { sanitize } from '../../protocol/readable-line.ts'
+import { EXIT_INTERRUPTED } from '../../lib/exit-codes.ts'
+import { printableText } from '../../lib/printable-text.ts'
 import { book, type StockState, type StreamItem, type StreamState, type Updates } from '../../sdk/client/index.ts'
-import { type Paint, withColours } from '../terminal.ts'
-import { amountText } from './tail-line.ts'
+import { type Paint, withColours } from '../terminal-colours.ts'
+import { amountText } from './tail-lines.ts'
 
 /** Least interval between two drawings of the screen. */
 const DRAW_INTERVAL_MS = 100
@@ -95,7 +95,7 @@ export function tableLines({ stocks, recent, state }: TableContent, { columns, r
   const body = Math.max(0, rows - 4)
   const shown = [...stocks].sort((a, b) => (a.symbol < b.symbol ? -1 : 1)).slice(0, Math.max(1, Math.ceil(body / 2)))
   const hidden = stocks.length - shown.length
-  const fit = (text: string) => sanitize(text).slice(0, columns)
+  const fit = (text: string) => printableText(text).slice(0, columns)
   const movements = recent.slice(0, Math.max(0, body - shown.length)).map(({ time, text, stage }) => {
     const line = fit(`${time.slice(11, 19)} ${stage.padEnd(13)} ${text}`)
     return stage === 'RETRACTED' ? paint('red', line) : line

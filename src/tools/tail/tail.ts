@@ -1,10 +1,10 @@
 import { once } from 'node:events'
-import { type Command, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, UsageError } from '../../lib/flags.ts'
-import { sanitize } from '../../protocol/readable-line.ts'
+import { type Command, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, UsageError } from '../../lib/exit-codes.ts'
+import { printableText } from '../../lib/printable-text.ts'
 import { connect, type RelayClient, RelayError, type StreamItem, type StreamState, type Updates } from '../../sdk/client/index.ts'
-import { paintFor } from '../terminal.ts'
+import { paintFor } from '../terminal-colours.ts'
 import { readTailFlags, selectionOf, type TailRequest } from './tail-flags.ts'
-import { TailLines } from './tail-line.ts'
+import { TailLines } from './tail-lines.ts'
 import { runTailTable } from './tail-table.ts'
 import { TailTotals } from './tail-totals.ts'
 
@@ -142,4 +142,4 @@ async function print(line: string, signal: AbortSignal): Promise<void> {
   if (!process.stdout.write(`${line}\n`) && !signal.aborted) await once(process.stdout, 'drain', { signal }).catch(() => {})
 }
 
-const printWarning = (text: string): void => void process.stderr.write(`stocktape tail: ${sanitize(text)}\n`)
+const printWarning = (text: string): void => void process.stderr.write(`stocktape tail: ${printableText(text)}\n`)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { DevnetBlock } from '../../../src/devnet/chain/block-types.ts'
+import type { DevnetBlock } from '../../../src/devnet/chain/chain-types.ts'
 import { digest } from '../../../src/devnet/chain/hashes.ts'
 import type { Devnet } from '../../../src/devnet/devnet.ts'
 import type { Faults } from '../../../src/devnet/faults/faults.ts'

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { startDevnet } from '../../../src/devnet/devnet.ts'
-import { ServiceStatus } from '../../../src/protocol/status.ts'
+import { ServiceStatus } from '../../../src/protocol/service-status.ts'
 import { type ChildProgram, spawnRelay } from '../../support/child-program.ts'
 import { FaultyMachine, hasFaketime } from '../../support/faulty-machine.ts'
 import { listenNdjson } from '../../support/test-listener.ts'

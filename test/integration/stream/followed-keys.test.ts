@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { EmittedLog } from '../../../src/devnet/chain/block-types.ts'
+import type { EmittedLog } from '../../../src/devnet/chain/chain-types.ts'
 import { createTempFolder } from '../../support/child-program.ts'
 import { listenNdjson, type TestListener } from '../../support/test-listener.ts'
 import { openDevnet, openRelayFor, type TestStack } from '../../support/test-stack.ts'

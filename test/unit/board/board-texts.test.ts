@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ServerClock } from '../../../src/board/feed/server-clock.ts'
-import { programFor } from '../../../src/board/pages/copy-as.ts'
+import { programFor } from '../../../src/board/pages/program-for-filter.ts'
 import { type BoardRoute, emptyFilter, formatRoute, parseRoute } from '../../../src/board/shared/board-route.ts'
 import {
   formatAmount,
@@ -15,7 +15,7 @@ import {
 import { navStateOf, navWords, stageByHead } from '../../../src/board/shared/state-words.ts'
 import { basisOf } from '../../../src/board/shared/stock-texts.ts'
 import { formatCountdown, formatDuration, formatMoment } from '../../../src/board/shared/time-text.ts'
-import { wallPageOf } from '../../../src/board/symbols/symbol-order.ts'
+import { wallPageOf } from '../../../src/board/symbols/shown-symbols.ts'
 import type { ReferenceValue, StockState } from '../../../src/sdk/client/index.ts'
 
 describe('a number', () => {

@@ -1,5 +1,5 @@
 import { decodeAbiParameters, parseAbiParameters } from 'viem/utils'
-import type { DevnetLog } from '../../../src/devnet/chain/block-types.ts'
+import type { DevnetLog } from '../../../src/devnet/chain/chain-types.ts'
 
 /** Published name and data types of each event of a token or a feed, by topic. */
 const eventsByTopic: Readonly<Record<string, readonly [name: string, data: string]>> = {

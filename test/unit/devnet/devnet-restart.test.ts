@@ -1,22 +1,22 @@
 import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { etherKey, nonceKey, storageKey } from '../../../src/devnet/chain/account-state.ts'
-import type { DevnetLog } from '../../../src/devnet/chain/block-types.ts'
 import { GENESIS_MS } from '../../../src/devnet/chain/chain.ts'
-import { supplyKey, tokenBalanceKey } from '../../../src/devnet/chain/transactions.ts'
+import type { DevnetLog } from '../../../src/devnet/chain/chain-types.ts'
 import { type DevnetOptions, startDevnet } from '../../../src/devnet/devnet.ts'
-import { TEST_CYCLE_S } from '../../../src/devnet/life/test-schedule.ts'
-import { CYCLE_BLOCKS } from '../../../src/devnet/life/trading.ts'
+import { TEST_CYCLE_S } from '../../../src/devnet/life/test-token-schedule.ts'
+import { CYCLE_BLOCKS } from '../../../src/devnet/life/trading-cycle.ts'
 import { receiptsJson } from '../../../src/devnet/node/block-json.ts'
+import { openScriptedChain, type ScriptedChain, type ScriptedChainSettings } from '../../../src/devnet/scripted-chain.ts'
 import { poolContract, pools } from '../../../src/devnet/tokens/devnet-pools.ts'
 import { feeds, testFeed } from '../../../src/devnet/tokens/feeds.ts'
 import { testToken, tokens } from '../../../src/devnet/tokens/issued-tokens.ts'
 import { poolLiquidityKey, poolStateKey } from '../../../src/devnet/tokens/pool-storage.ts'
-import { openWorld, type World, type WorldSettings } from '../../../src/devnet/world.ts'
+import { supplyKey, tokenBalanceKey } from '../../../src/devnet/tokens/token-storage.ts'
 import { type Hex, toLowerHex, ZERO_ADDRESS } from '../../../src/lib/hex.ts'
 import { getLogs, openSocket, rpcResult, ZERO_HASH } from './devnet-client.ts'
 
-const WORLD_SETTINGS: WorldSettings = {
+const WORLD_SETTINGS: ScriptedChainSettings = {
   seed: 'restart',
   chainId: 84_532_001,
   blockMs: 2_000,
@@ -38,7 +38,7 @@ const isOfTestToken = ({ to }: { to: Hex }): boolean => to === testToken.address
 const account = (word: Hex | undefined): Hex => toLowerHex(`0x${word?.slice(26)}`)
 
 /** Runs a world until a time, as its clock would. */
-const liveUntil = (world: World, nowMs: number): void => {
+const liveUntil = (world: ScriptedChain, nowMs: number): void => {
   while (world.nextStepDueMs() <= nowMs) world.isSealNext() ? world.seal() : world.makeFlashblock()
 }
 
@@ -55,7 +55,7 @@ const balanceChanges = (transfers: readonly DevnetLog[]): Map<string, bigint> =>
   return changes
 }
 
-const sealedFrom = (world: World, first: number) =>
+const sealedFrom = (world: ScriptedChain, first: number) =>
   Array.from({ length: world.chain.head.number - first + 1 }, (_, at) => {
     const block = world.chain.block(first + at)
     if (!block) throw new Error(`no block ${first + at}`)
@@ -73,12 +73,12 @@ describe('a restarted devnet', () => {
         (seed, first, further, partMs) => {
           const startMs = NOON_MS + first * 2_000
           const endMs = startMs + further * 2_000 + partMs
-          const early = openWorld({ ...WORLD_SETTINGS, seed }, startMs)
+          const early = openScriptedChain({ ...WORLD_SETTINGS, seed }, startMs)
           liveUntil(early, endMs)
-          const late = openWorld({ ...WORLD_SETTINGS, seed }, endMs)
+          const late = openScriptedChain({ ...WORLD_SETTINGS, seed }, endMs)
           liveUntil(late, endMs)
           const from = Math.max(early.chain.oldest, late.chain.oldest)
-          const comparable = (world: World) =>
+          const comparable = (world: ScriptedChain) =>
             [...sealedFrom(world, from), world.chain.pending].map((block) => ({
               block: { ...block, transactions: [], before: [] },
               receipts: receiptsJson(block),
@@ -102,9 +102,9 @@ describe('a restarted devnet', () => {
 
   it('has the same pools, and the same trader', () => {
     const endMs = NOON_MS + 2 * CYCLE_BLOCKS * WORLD_SETTINGS.blockMs
-    const early = openWorld(WORLD_SETTINGS, NOON_MS)
+    const early = openScriptedChain(WORLD_SETTINGS, NOON_MS)
     liveUntil(early, endMs)
-    const late = openWorld(WORLD_SETTINGS, endMs)
+    const late = openScriptedChain(WORLD_SETTINGS, endMs)
     const { trader } = early
     const keys = pools.flatMap((pool) => [
       poolStateKey(pool),
@@ -121,7 +121,7 @@ describe('a restarted devnet', () => {
   it('has the same test token, in every minute of its schedule', () => {
     const blockMs = WORLD_SETTINGS.blockMs
     const runsLater = NOON_MS + 2 * TEST_CYCLE_S * 1_000
-    const early = openWorld(WORLD_SETTINGS, NOON_MS)
+    const early = openScriptedChain(WORLD_SETTINGS, NOON_MS)
     liveUntil(early, runsLater)
     const sent = sealedFrom(early, early.chain.oldest).flatMap(({ transactions }) => transactions.filter(isOfTestToken))
     const keys = new Set(sent.flatMap(({ writes, from }) => [...writes.map(({ key }) => key), nonceKey(from), etherKey(from)]))
@@ -129,7 +129,7 @@ describe('a restarted devnet', () => {
     // Each start begins at another point of the schedule.
     for (const minutes of [3, 7, 11, 14, 18]) {
       const endMs = NOON_MS + minutes * 60_000
-      const late = openWorld(WORLD_SETTINGS, endMs)
+      const late = openScriptedChain(WORLD_SETTINGS, endMs)
       const { head, oldest } = late.chain
       expect(head.number).toBe(Math.floor((endMs - GENESIS_MS) / blockMs))
       for (const number of [oldest - 1, head.number])
@@ -139,7 +139,7 @@ describe('a restarted devnet', () => {
   })
 
   it('has another chain with another seed', () => {
-    const hashes = ['one', 'another'].map((seed) => openWorld({ ...WORLD_SETTINGS, seed }, NOON_MS).chain.head.hash)
+    const hashes = ['one', 'another'].map((seed) => openScriptedChain({ ...WORLD_SETTINGS, seed }, NOON_MS).chain.head.hash)
     expect(hashes[0]).not.toBe(hashes[1])
   })
 
@@ -160,13 +160,13 @@ describe('a restarted devnet', () => {
   })
 
   it('has other hashes than its seed determines after an injected transaction', async () => {
-    const own = openWorld(WORLD_SETTINGS, NOON_MS)
-    const other = openWorld(WORLD_SETTINGS, NOON_MS)
+    const own = openScriptedChain(WORLD_SETTINGS, NOON_MS)
+    const other = openScriptedChain(WORLD_SETTINGS, NOON_MS)
     other.makeFlashblock([
       () => ({ from: ZERO_ADDRESS, to: ZERO_ADDRESS, input: '0x', gasUsed: 1, logs: [], writes: [], injectedHash: ZERO_HASH }),
     ])
     for (const world of [own, other]) for (let blocks = 0; blocks < 3; blocks++) world.seal()
-    const hashesOf = (world: World) => [0, 1, 2, 3].map((back) => world.chain.block(world.chain.head.number - back)?.hash)
+    const hashesOf = (world: ScriptedChain) => [0, 1, 2, 3].map((back) => world.chain.block(world.chain.head.number - back)?.hash)
     expect(hashesOf(own).map((hash, back) => hash === hashesOf(other)[back])).toEqual([false, false, false, true])
   })
 })
@@ -175,7 +175,7 @@ describe('the state', () => {
   it('changes by the logs, between any two blocks and to the pending block', () => {
     fc.assert(
       fc.property(fc.string(), fc.nat({ max: 4 * CYCLE_BLOCKS }), (seed, blocks) => {
-        const world = openWorld({ ...WORLD_SETTINGS, seed }, NOON_MS + blocks * 2_000)
+        const world = openScriptedChain({ ...WORLD_SETTINGS, seed }, NOON_MS + blocks * 2_000)
         liveUntil(world, NOON_MS + blocks * 2_000 + 1_999)
         const { chain } = world
         const first = chain.oldest - 1 + (blocks % 100)
@@ -193,7 +193,7 @@ describe('the state', () => {
   })
 
   it('has balances that add up to the total supply, none negative', () => {
-    const world = openWorld(WORLD_SETTINGS, NOON_MS)
+    const world = openScriptedChain(WORLD_SETTINGS, NOON_MS)
     const { chain } = world
     const accounts = new Set(
       sealedFrom(world, chain.oldest).flatMap(({ logs }) => logs.flatMap(({ topics }) => topics.slice(1).map(account))),
@@ -210,7 +210,7 @@ describe('the state', () => {
   })
 
   it('is never negative, even with dropped transactions', () => {
-    const world = openWorld(WORLD_SETTINGS, NOON_MS)
+    const world = openScriptedChain(WORLD_SETTINGS, NOON_MS)
     const { chain } = world
     let sent = 0
     for (const first = chain.head.number; chain.head.number < first + 2 * CYCLE_BLOCKS; ) {
@@ -223,7 +223,7 @@ describe('the state', () => {
   })
 
   it('has a nonce and a fee for each transaction of a sender', () => {
-    const world = openWorld(WORLD_SETTINGS, NOON_MS)
+    const world = openScriptedChain(WORLD_SETTINGS, NOON_MS)
     const { chain } = world
     const first = chain.oldest - 1
     const sent = Map.groupBy(
@@ -240,7 +240,7 @@ describe('the state', () => {
   })
 
   it('is the same at the end of every cycle, except for nonces, ether, feeds, pools and the test token', () => {
-    const world = openWorld(WORLD_SETTINGS, NOON_MS)
+    const world = openScriptedChain(WORLD_SETTINGS, NOON_MS)
     const { chain } = world
     const ends = Math.floor(chain.head.number / CYCLE_BLOCKS) * CYCLE_BLOCKS
     for (const { key } of sealedFrom(world, chain.oldest).flatMap((block) =>
@@ -266,7 +266,7 @@ describe('the state', () => {
   })
 
   it('results from transfers, mints, burns and approvals', () => {
-    const world = openWorld(WORLD_SETTINGS, NOON_MS)
+    const world = openScriptedChain(WORLD_SETTINGS, NOON_MS)
     const seen = sealedFrom(world, world.chain.oldest).flatMap((block) => block.logs)
     const transfers = seen.filter(({ topics }) => topics[0]?.startsWith(TRANSFER))
     const minted = transfers.filter(({ topics }) => account(topics[1]) === ZERO_ADDRESS)
@@ -281,14 +281,14 @@ describe('the state', () => {
 
 describe('the clock', () => {
   it('determines block numbers, so that several fast blocks share a second', () => {
-    const world = openWorld({ ...WORLD_SETTINGS, blockMs: 200 }, GENESIS_MS + 1_000_000)
+    const world = openScriptedChain({ ...WORLD_SETTINGS, blockMs: 200 }, GENESIS_MS + 1_000_000)
     expect(world.chain.head).toMatchObject({ number: 5_000, timestamp: (GENESIS_MS + 1_000_000) / 1_000 })
     expect(world.chain.block(4_999)?.timestamp).toBe(world.chain.head.timestamp - 1)
     expect(world.chain.block(4_996)?.timestamp).toBe(world.chain.head.timestamp - 1)
   })
 
   it.each([0, GENESIS_MS, GENESIS_MS + 9_000])('may be at or before genesis: %i', (nowMs) => {
-    const world = openWorld(WORLD_SETTINGS, nowMs)
+    const world = openScriptedChain(WORLD_SETTINGS, nowMs)
     expect(world.chain.pending.number).toBe(world.chain.head.number + 1)
     expect(world.chain.block(0)?.hash).toMatch(/^0x/)
   })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { tokenBalanceKey } from '../../../src/devnet/chain/transactions.ts'
 import type { Devnet } from '../../../src/devnet/devnet.ts'
+import { tokenBalanceKey } from '../../../src/devnet/tokens/token-storage.ts'
 import { type Hex, toWord } from '../../../src/lib/hex.ts'
 import { decodeLog, eventNames } from './decode-log.ts'
 import { CAROL, startManualDevnet, ZERO } from './devnet-client.ts'

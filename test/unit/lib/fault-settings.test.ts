@@ -1,11 +1,10 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
-import type { DevnetTransaction } from '../../../src/devnet/chain/block-types.ts'
+import type { DevnetTransaction } from '../../../src/devnet/chain/chain-types.ts'
 import { digest } from '../../../src/devnet/chain/hashes.ts'
 import { createChances } from '../../../src/devnet/faults/recurring-faults.ts'
 import { testToken, tokens } from '../../../src/devnet/tokens/issued-tokens.ts'
-import { faultDefinitions, requestedFaults } from '../../../src/lib/fault-settings.ts'
-import { isWithin, windowEndMs } from '../../../src/lib/recurring-window.ts'
+import { faultDefinitions, isWithin, requestedFaults, windowEndMs } from '../../../src/lib/fault-settings.ts'
 
 const second = 1_000
 const minute = 60 * second

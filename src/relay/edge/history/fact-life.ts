@@ -5,12 +5,15 @@ import { type KeyStage, stageAfter } from '../../../protocol/key-life.ts'
 import { Refusal } from '../../../protocol/refusal.ts'
 import type { Update } from '../../../protocol/updates.ts'
 import type { Entry, TapeHistory } from '../../tape/tape.ts'
-import type { View } from '../select/state-view.ts'
+import type { CurrentState } from '../select/current-state.ts'
 
 /** Everything that the tape keeps about one fact, in the exact texts of the stream. */
 type FactHistory = { readonly key: string; readonly texts: readonly string[]; readonly stage: FactStage }
 
-export function readFact(text: string, { tape, view }: { readonly tape: TapeHistory; readonly view: View }): FactHistory {
+export function readFact(
+  text: string,
+  { tape, current }: { readonly tape: TapeHistory; readonly current: CurrentState },
+): FactHistory {
   const key = readKey(text)
   const block = blockOf(key)
   const publications = tape.readKey(key)
@@ -26,7 +29,7 @@ export function readFact(text: string, { tape, view }: { readonly tape: TapeHist
   return {
     key,
     texts: entries.filter(({ update }) => isAbout(key, update)).map((entry) => entry.text),
-    stage: stage === 'sealed' ? finalityOf(block, view) : stage,
+    stage: stage === 'sealed' ? finalityOf(block, current) : stage,
   }
 }
 
@@ -66,7 +69,7 @@ function stageOf(key: string, entries: readonly Entry[]): KeyStage | null {
   return stage
 }
 
-function finalityOf(block: number, { head }: View): 'sealed' | 'safe' | 'finalized' {
+function finalityOf(block: number, { head }: CurrentState): 'sealed' | 'safe' | 'finalized' {
   if (head.finalized !== null && block <= head.finalized) return 'finalized'
   return head.safe !== null && block <= head.safe ? 'safe' : 'sealed'
 }

@@ -1,16 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { resumeAfter } from '../../../protocol/position.ts'
-import { defaultSelectionOptions } from '../../../protocol/selection.ts'
+import { defaultSelectionOptions } from '../../../protocol/selection/selection.ts'
 import { contentTypeOf } from '../../../protocol/transports.ts'
 import type { SearchableTape, Tape } from '../../tape/tape.ts'
-import type { WorkQueue } from '../limits/work-queue.ts'
+import type { LongWorkQueue } from '../limits/long-work-queue.ts'
 import type { StreamServices } from '../live/edge-context.ts'
 import { Listener } from '../live/listener.ts'
 import { internalError } from '../transport/shared-refusals.ts'
 import { drainedOrClosed, SocketOutlet } from '../transport/socket-outlet.ts'
 import { EvictedError, guardEviction } from './eviction-guard.ts'
 import { keptSinceHeaders, type ReadContext, readChunk } from './history-page.ts'
-import { type HistoryQuery, justBefore } from './resolve-query.ts'
+import { type HistoryQuery, justBefore } from './history-query.ts'
 
 /** Limits of one chunk. For a client that does not read, the relay holds little more than one chunk in memory. */
 const CHUNK_BOUNDS = { messages: 100, chars: 131_072 }
@@ -29,7 +29,7 @@ export const exportHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<stri
 /** Sends the range as NDJSON, at the reader's pace. Cuts the connection after a failure, to show that the end is missing. */
 export function openExport(
   { edge, createConnectionId, clientAddressOf, warn }: StreamServices,
-  workQueue: WorkQueue,
+  workQueue: LongWorkQueue,
   { incoming, outgoing, query }: { incoming: IncomingMessage; outgoing: ServerResponse; query: HistoryQuery },
 ): void {
   const { hub, tape, uptime } = edge

@@ -2,11 +2,11 @@ import { runInTurns } from '../../../lib/turns.ts'
 import { LIMIT_DEFAULT } from '../../../protocol/history.ts'
 import { formatPosition, resumeAfter, type TapePosition } from '../../../protocol/position.ts'
 import type { Entry, Tape, TapeHistory } from '../../tape/tape.ts'
-import type { WorkQueue } from '../limits/work-queue.ts'
+import type { LongWorkQueue } from '../limits/long-work-queue.ts'
 import { type Frame, framesOf, isAfter } from '../select/frame.ts'
 import { createMatcher } from '../select/match.ts'
-import { EXPOSED_HEADERS } from '../transport/exposed-headers.ts'
-import { type HistoryQuery, justBefore } from './resolve-query.ts'
+import { EXPOSED_HEADERS } from '../transport/shared-headers.ts'
+import { type HistoryQuery, justBefore } from './history-query.ts'
 
 const KEPT_SINCE_HEADER = 'x-kept-since'
 /** Limit of the work units of a chunk: one for each update, and more for an update whose keys must be looked up. */
@@ -26,7 +26,7 @@ export const keptSinceHeaders = (tape: Pick<Tape, 'epoch' | 'oldest'>): Record<s
 
 export type ReadContext = {
   readonly tape: Pick<Tape, 'epoch'> & Pick<TapeHistory, 'openReader' | 'readKey' | 'sealsOfToken'>
-  readonly workQueue: WorkQueue
+  readonly workQueue: LongWorkQueue
   readonly isGone: () => boolean
 }
 

@@ -1,18 +1,18 @@
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
 import { accepts } from 'hono/accepts'
-import { refuseUnknown } from '../../../protocol/selection.ts'
+import { refuseUnknown } from '../../../protocol/selection/query-parameters.ts'
 import { formatOf } from '../../../protocol/transports.ts'
 import { readFact } from '../history/fact-life.ts'
 import { exportHeaders, openExport } from '../history/history-export.ts'
 import { keptSinceHeaders, readPage } from '../history/history-page.ts'
-import { readHistoryQuery } from '../history/resolve-query.ts'
-import type { WorkQueue } from '../limits/work-queue.ts'
+import { readHistoryQuery } from '../history/history-query.ts'
+import type { LongWorkQueue } from '../limits/long-work-queue.ts'
 import type { StreamServices } from '../live/edge-context.ts'
-import { authorizedQuery, type Env, type Handlers, queryOf, sendJson } from './handlers.ts'
+import { authorizedQuery, type Env, type Handlers, queryOf, sendJson } from './handler-basics.ts'
 
-/** Writes the whole history as lines on the raw response. For a page, the next handler answers. */
-export const exportHandlers = (streams: StreamServices, workQueue: WorkQueue): Handlers<'events'> => ({
+/** The whole history as lines, written on the raw response. The next handler answers requests for a page. */
+export const exportHandlers = (streams: StreamServices, workQueue: LongWorkQueue): Handlers<'events'> => ({
   events: async (c, next) => {
     if (!wantsNdjson(c)) return next()
     const { incoming, outgoing } = c.env
@@ -23,7 +23,10 @@ export const exportHandlers = (streams: StreamServices, workQueue: WorkQueue): H
   },
 })
 
-export const historyHandlers = ({ edge, clientAddressOf }: StreamServices, workQueue: WorkQueue): Handlers<'events' | 'fact'> => ({
+export const historyHandlers = (
+  { edge, clientAddressOf }: StreamServices,
+  workQueue: LongWorkQueue,
+): Handlers<'events' | 'fact'> => ({
   events: async (c) => {
     const historyQuery = await readHistoryQuery(queryOf(c), edge)
     const context = { tape: edge.tape, workQueue, isGone: () => c.env.outgoing.destroyed }

@@ -6,20 +6,20 @@ import { Refusal } from '../../../protocol/refusal.ts'
 import { type RouteId, routeIds, routes } from '../../../protocol/routes.ts'
 import type { Config } from '../../config/config.ts'
 import type { Metrics } from '../../metrics.ts'
-import { apiKeyRequired, bearerTokenOf } from '../limits/authorizer.ts'
-import { WorkQueue } from '../limits/work-queue.ts'
+import { LongWorkQueue } from '../limits/long-work-queue.ts'
 import type { StreamServices } from '../live/edge-context.ts'
-import { EXPOSED_HEADERS } from '../transport/exposed-headers.ts'
+import { EXPOSED_HEADERS } from '../transport/shared-headers.ts'
 import { internalError } from '../transport/shared-refusals.ts'
-import { ASSET_PATTERN, boardHandlers } from './board-files.ts'
-import { documentHandlers, type LoadDocuments } from './documents-handler.ts'
-import { authorizedQuery, type Env, type Handlers, sendJson } from './handlers.ts'
+import { accessTokenHandlers } from './access-token-handlers.ts'
+import { ASSET_PATTERN, boardHandlers } from './board-handlers.ts'
+import { documentHandlers, type LoadDocuments } from './document-handlers.ts'
+import { authorizedQuery, type Env, type Handlers } from './handler-basics.ts'
 import { exportHandlers, historyHandlers } from './history-handlers.ts'
-import { methodNotAllowed, noApiKeys, onlyIngests, sendRefusal, unknownPath } from './http-refusals.ts'
+import { methodNotAllowed, onlyIngests, sendRefusal, unknownPath } from './http-refusals.ts'
 import { type EdgeServer, listen } from './http-server.ts'
 import { type ServiceReports, serviceHandlers } from './service-handlers.ts'
 import { streamHandlers } from './stream-handlers.ts'
-import { tokenListHandlers } from './token-list-routes.ts'
+import { tokenHandlers } from './token-handlers.ts'
 import type { WebSocketRoute } from './websocket-upgrade.ts'
 
 type PartRoute = 'rpc'
@@ -77,7 +77,7 @@ const serviceRoutes = ['status', 'health', 'ready', 'metrics'] as const satisfie
 export function openApp(options: Options): Hono<Env> {
   const { streams, nodeRoutes, loadDocuments, listCacheControl, explorerUrl, onlyServiceRoutes, ...reports } = options
   const app = new Hono<Env>()
-  const workQueue = new WorkQueue()
+  const workQueue = new LongWorkQueue()
   const { asset, ...page } = boardHandlers({ explorerUrl, demo: streams.edge.demo })
   // Registered before any middleware: middleware must not touch a raw answer, and would copy a document for each request.
   const first = {
@@ -91,7 +91,7 @@ export function openApp(options: Options): Hono<Env> {
     ...serviceHandlers({ ...reports, demo: streams.edge.demo }),
     ...historyHandlers(streams, workQueue),
     ...accessTokenHandlers(streams),
-    ...tokenListHandlers(streams, workQueue, listCacheControl),
+    ...tokenHandlers(streams, workQueue, listCacheControl),
   }
   const served = { ...first, ...others } satisfies Handlers<Exclude<RouteId, PartRoute>>
   const servicePaths: readonly string[] = serviceRoutes.map((id) => routes[id].path)
@@ -121,17 +121,6 @@ export function openApp(options: Options): Hono<Env> {
   })
   return app
 }
-
-/** Exchanges an API key for an access token, so that a page needs no API key in its URLs. An access token cannot renew itself. */
-const accessTokenHandlers = ({ keys }: StreamServices): Handlers<'accessToken'> => ({
-  accessToken: (c) => {
-    if (!keys) throw noApiKeys
-    const client = keys.clientOfApiKey(bearerTokenOf(c.req.header('authorization')) ?? '')
-    const token = client === null ? null : keys.createAccessToken(client)
-    if (!token) throw apiKeyRequired
-    return sendJson(c, JSON.stringify(token))
-  },
-})
 
 function nodeHandlers(streams: StreamServices, nodeRoutes: readonly NodeRoute[]): Partial<Handlers<PartRoute>> {
   return Object.fromEntries(

@@ -3,9 +3,9 @@ import type { Duplex } from 'node:stream'
 import { RequestError } from '@hono/node-server'
 import type { Context } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import { sanitize } from '../../../protocol/readable-line.ts'
+import { printableText } from '../../../lib/printable-text.ts'
 import { Refusal } from '../../../protocol/refusal.ts'
-import { EXPOSED_HEADERS, safetyHeaders } from '../transport/exposed-headers.ts'
+import { EXPOSED_HEADERS, safetyHeaders } from '../transport/shared-headers.ts'
 import { internalError } from '../transport/shared-refusals.ts'
 
 /** Limit of the number of headers of a request. Clients of the relay send fewer. */
@@ -61,7 +61,7 @@ export function sendRefusal(c: Context, refusal: Refusal, form: 'json' | 'text' 
   if (isTemporary(refusal)) c.header('retry-after', RETRY_AFTER_S)
   if (refusal.code === 401) c.header('www-authenticate', 'Bearer')
   const status = refusal.code as ContentfulStatusCode
-  return form === 'text' ? c.text(`${sanitize(refusal.message)}\n`, status) : c.json(refusal.record, status)
+  return form === 'text' ? c.text(`${printableText(refusal.message)}\n`, status) : c.json(refusal.record, status)
 }
 
 const SAFETY_LINES = Object.entries(safetyHeaders)

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerOptions, ty
 import type { AddressInfo, BlockList } from 'node:net'
 import { getRequestListener, type HttpBindings } from '@hono/node-server'
 import type { Hono } from 'hono'
-import { safetyHeaders } from '../transport/exposed-headers.ts'
+import { safetyHeaders } from '../transport/shared-headers.ts'
 import { detach, isTaken } from '../transport/socket-takeover.ts'
 import {
   HEADERS_BOUND,
@@ -15,6 +15,7 @@ import {
 } from './http-refusals.ts'
 import { PipelinedRequests } from './pipelined-requests.ts'
 import { TcpConnections } from './tcp-connections.ts'
+import { UnsentAnswers } from './unsent-answers.ts'
 import { serveWebSockets, type WebSocketServices } from './websocket-upgrade.ts'
 
 /** Limits on the time that a client may take. */
@@ -70,13 +71,15 @@ export async function listen(
 ): Promise<EdgeServer> {
   const { clientAddressOf, countRefusal } = services.streams
   const { maxClients, maxPerAddress = () => maxClients, trustedProxies } = address
-  const connections = new TcpConnections({
+  const answers = new UnsentAnswers(countRefusal)
+  const bounds = {
     idleBoundMs: boundsMs.idle,
     bound: maxClients + SPARE_CONNECTIONS,
     maxPerAddress: () => maxPerAddress() + SPARE_CONNECTIONS_PER_ADDRESS,
     trustedProxies,
     countRefusal,
-  })
+  }
+  const connections = new TcpConnections(bounds, answers)
   const handle = getRequestListener(app.fetch, { errorHandler: refusalResponse })
   const requests = new PipelinedRequests((incoming, outgoing) => {
     // A stopping server keeps no connection open for another request.
@@ -84,11 +87,12 @@ export async function listen(
     for (const [name, value] of safetyHeaderEntries) outgoing.setHeader(name, value)
     if (hasTooManyHeaders(incoming.rawHeaders))
       return void outgoing.writeHead(431, refusalHeaders).end(JSON.stringify(tooManyHeaders.record))
-    const hold = () => connections.holdAnswer(incoming.socket, outgoing, () => clientAddressOf(incoming))
+    const hold = () => answers.hold(incoming.socket, outgoing, () => clientAddressOf(incoming))
     handle(incoming, outgoing).then(hold, hold)
   })
   const server = createServer(serverOptions(boundsMs), (incoming, outgoing) => {
-    connections.startAnswer(incoming.socket, outgoing)
+    connections.markUsed(incoming.socket)
+    answers.start(incoming.socket, outgoing)
     if (isTaken(incoming.socket)) return detach(incoming, outgoing)
     requests.run(incoming, outgoing)
   })
@@ -106,7 +110,7 @@ export async function listen(
   server.prependListener('upgrade', ({ socket }) => connections.markUsed(socket))
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     // An error must not be written into an answer that is pending or being sent.
-    const isBusy = isTaken(socket) || connections.isAnswering(socket)
+    const isBusy = isTaken(socket) || answers.isAnswering(socket)
     if (error.code === 'ECONNRESET' || !socket.writable || isBusy) return socket.destroy()
     const refusal = unreadableRequest(parserErrorStatuses[error.code ?? ''] ?? 400)
     countRefusal(refusal.code)

@@ -1,6 +1,6 @@
-import type { ServiceStatus } from '../../../protocol/status.ts'
+import type { ServiceStatus } from '../../../protocol/service-status.ts'
 import { hasBearerToken } from '../limits/authorizer.ts'
-import { type Handlers, sendJson } from './handlers.ts'
+import { type Handlers, sendJson } from './handler-basics.ts'
 import { metricsForbidden, sendRefusal, upgradeRequired } from './http-refusals.ts'
 
 const loopbackAddresses = new Set(['127.0.0.1', '::1', '::ffff:127.0.0.1'])

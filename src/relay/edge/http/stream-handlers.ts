@@ -5,7 +5,7 @@ import { Refusal } from '../../../protocol/refusal.ts'
 import { DEFAULT_FORMAT, type FormatName, formatNames, formatOf, negotiableFormats } from '../../../protocol/transports.ts'
 import type { StreamServices } from '../live/edge-context.ts'
 import { openStream, streamHeadersOf } from '../live/http-stream.ts'
-import { authorizedQuery, type Env, type Handlers, queryOf } from './handlers.ts'
+import { authorizedQuery, type Env, type Handlers, queryOf } from './handler-basics.ts'
 import { sendRefusal } from './http-refusals.ts'
 
 export function streamHandlers(streams: StreamServices): Handlers<'stream' | 'streamOne' | 'tail'> {

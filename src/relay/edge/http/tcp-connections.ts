@@ -1,16 +1,10 @@
-import type { ServerResponse } from 'node:http'
 import type { BlockList, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { ByteBudget } from '../limits/byte-budget.ts'
 import { networkAddressOf } from '../limits/client-address.ts'
 import type { StreamServices } from '../live/edge-context.ts'
-import { isTaken } from '../transport/socket-takeover.ts'
+import type { UnsentAnswers } from './unsent-answers.ts'
 
-/** Limits of the bytes of untaken answers: in total, and of one client. A page of history has up to about 4 MiB. */
-const [UNSENT_BOUND_BYTES, UNSENT_PER_CLIENT_BOUND_BYTES] = [256 * 2 ** 20, 64 * 2 ** 20]
 const IDLE_CHECKS_PER_BOUND = 10
-
-type UnsentAnswer = { readonly client: string; readonly bytes: number }
 
 type TcpBounds = {
   /** A connection without a first request is closed after this time. */
@@ -30,14 +24,12 @@ export class TcpConnections {
   /** Connections that have sent no request yet, oldest first, with the times at which they were accepted. */
   readonly #idleSince = new Map<Duplex, number>()
   readonly #idleTimer: NodeJS.Timeout
-  readonly #pendingAnswers = new WeakMap<Duplex, number>()
-  readonly #unsentBudget: ByteBudget
-  readonly #unsent = new Map<Duplex, Map<ServerResponse, UnsentAnswer>>()
+  readonly #answers: UnsentAnswers
   readonly #remove: (this: Socket) => void
 
-  constructor(bounds: TcpBounds, unsentBudget = new ByteBudget(UNSENT_BOUND_BYTES, UNSENT_PER_CLIENT_BOUND_BYTES)) {
+  constructor(bounds: TcpBounds, answers: UnsentAnswers) {
     this.#bounds = bounds
-    this.#unsentBudget = unsentBudget
+    this.#answers = answers
     this.#idleTimer = setInterval(() => this.#closeIdle(), bounds.idleBoundMs / IDLE_CHECKS_PER_BOUND).unref()
     const remove = (socket: Socket) => this.#forget(socket)
     // All sockets share one function, because a function per socket would use memory as long as the client is connected.
@@ -69,7 +61,7 @@ export class TcpConnections {
     const count = (this.#countByNetwork.get(network) ?? 0) - 1
     if (count > 0) this.#countByNetwork.set(network, count)
     else this.#countByNetwork.delete(network)
-    for (const outgoing of this.#unsent.get(socket)?.keys() ?? []) this.#release(socket, outgoing)
+    this.#answers.forget(socket)
   }
 
   /** Returns '' for a trusted proxy. Node keeps the address of a closed socket if it was read while the socket was open. */
@@ -100,41 +92,7 @@ export class TcpConnections {
     this.#idleSince.delete(socket)
   }
 
-  startAnswer(socket: Socket, outgoing: ServerResponse): void {
-    this.markUsed(socket)
-    if (isTaken(socket)) return
-    this.#pendingAnswers.set(socket, (this.#pendingAnswers.get(socket) ?? 0) + 1)
-    outgoing.once('close', () => {
-      this.#pendingAnswers.set(socket, (this.#pendingAnswers.get(socket) ?? 1) - 1)
-      if (outgoing.statusCode >= 400) this.#bounds.countRefusal(outgoing.statusCode)
-    })
-  }
-
-  /** Counts the unsent bytes of a finished answer until the client has taken them. Cuts the connection if they are too many. */
-  holdAnswer(socket: Socket, outgoing: ServerResponse, clientOf: () => string): void {
-    const bytes = outgoing.writableLength
-    const held = this.#unsent.get(socket) ?? new Map<ServerResponse, UnsentAnswer>()
-    if (!outgoing.writableEnded || bytes === 0 || socket.destroyed || held.has(outgoing)) return
-    const client = clientOf()
-    if (!this.#unsentBudget.reserve(bytes, client)) return void socket.destroy()
-    this.#unsent.set(socket, held.set(outgoing, { client, bytes }))
-    outgoing.once('close', () => this.#release(socket, outgoing))
-  }
-
-  #release(socket: Duplex, outgoing: ServerResponse): void {
-    const held = this.#unsent.get(socket)
-    const answer = held?.get(outgoing)
-    if (!held || !answer) return
-    this.#unsentBudget.release(answer.bytes, answer.client)
-    held.delete(outgoing)
-    if (held.size === 0) this.#unsent.delete(socket)
-  }
-
-  isAnswering(socket: Duplex): boolean {
-    return (this.#pendingAnswers.get(socket) ?? 0) > 0
-  }
-
-  /** Destroys the connections that never sent a byte, because Node does not count them as idle. */
+  /** Node does not count connections that never sent a byte as idle. */
   destroyUnused(): void {
     for (const socket of this.#sockets) if (socket.bytesRead === 0) socket.destroy()
   }

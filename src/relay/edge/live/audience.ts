@@ -1,5 +1,5 @@
 import type { Hex } from '../../../lib/hex.ts'
-import type { SelectionOptions } from '../../../protocol/selection.ts'
+import type { SelectionOptions } from '../../../protocol/selection/selection.ts'
 import type { Matcher } from '../select/match.ts'
 import { encodeBatch, type Recipients } from './batch-encoder.ts'
 import type { Listener } from './listener.ts'

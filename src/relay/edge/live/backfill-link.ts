@@ -1,8 +1,8 @@
 import type { Hex } from '../../../lib/hex.ts'
 import { formatPosition, type TapePosition } from '../../../protocol/position.ts'
-import type { SelectionOptions } from '../../../protocol/selection.ts'
+import type { SelectionOptions } from '../../../protocol/selection/selection.ts'
+import { shownFilters } from '../../../protocol/selection/value-filters.ts'
 import { defaultTypes, updateTypes } from '../../../protocol/updates.ts'
-import { shownFilters } from '../../../protocol/value-filters.ts'
 import type { TokenDirectory } from '../../tokens/token-directory.ts'
 import type { Selection } from '../select/compiled-selection.ts'
 

@@ -3,13 +3,13 @@ import type { Config } from '../../config/config.ts'
 import type { SearchableTape } from '../../tape/tape.ts'
 import type { ApiKeyRing } from '../limits/api-key-ring.ts'
 import type { Authorizer } from '../limits/authorizer.ts'
-import type { View } from '../select/state-view.ts'
+import type { CurrentState } from '../select/current-state.ts'
 import type { Hub } from './hub.ts'
 
 /** The parts and settings that all sessions share. */
 export type EdgeContext = Pick<Config['edge'], 'heartbeatMs' | 'maxSelections' | 'maxReplay' | 'maxBacklogBytes'> & {
   readonly hub: Hub
-  readonly view: View
+  readonly current: CurrentState
   readonly tape: SearchableTape
   /** The wall clock without its steps: for ages, and for the times of the tape. */
   readonly now: () => number

@@ -1,14 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Refusal } from '../../../protocol/refusal.ts'
-import { defaultSelectionOptions, patchOptions, readStreamQuery } from '../../../protocol/selection.ts'
+import { defaultSelectionOptions, patchOptions, readStreamQuery } from '../../../protocol/selection/selection.ts'
 import { contentTypeOf, type FormatName, formatOf, variantsOf } from '../../../protocol/transports.ts'
-import { resolveKnownSymbols } from '../select/symbols.ts'
-import { publicHeaders, safetyHeaders } from '../transport/exposed-headers.ts'
+import { resolveKnownSymbols } from '../select/resolved-symbols.ts'
+import { publicHeaders, safetyHeaders } from '../transport/shared-headers.ts'
 import { SocketOutlet } from '../transport/socket-outlet.ts'
 import { takeOver } from '../transport/socket-takeover.ts'
 import type { StreamServices } from './edge-context.ts'
 import { Listener } from './listener.ts'
-import { continueSession, startSession } from './stream-session.ts'
+import { continueSession, startSession } from './session-start.ts'
 
 /** Time that a client has to take the last bytes of a stream. After it the connection is cut. */
 const END_BOUND_MS = 5_000
@@ -32,7 +32,7 @@ export type StreamRequest = {
 function resolveRequest({ edge }: StreamServices, request: StreamRequest) {
   const query = readStreamQuery(request.query, lastEventIdOf(request.incoming))
   const format = request.format ?? query.format ?? request.acceptedFormat
-  const choice = resolveKnownSymbols(edge.view, query.symbols ?? [])
+  const choice = resolveKnownSymbols(edge.current, query.symbols ?? [])
   const options = patchOptions(defaultSelectionOptions, query)
   return { query, format, choice, options, since: query.since ?? ({ from: 'now' } as const) }
 }

@@ -4,12 +4,12 @@ import type { Stage } from '../../../protocol/fields.ts'
 import type { NoticeOf } from '../../../protocol/notices.ts'
 import { formatPosition, type TapePosition } from '../../../protocol/position.ts'
 import { Refusal } from '../../../protocol/refusal.ts'
+import { anyFilter } from '../../../protocol/selection/value-filters.ts'
 import { type Transport, transports } from '../../../protocol/transports.ts'
-import { anyFilter } from '../../../protocol/value-filters.ts'
 import type { Entry, SearchableTape } from '../../tape/tape.ts'
 import { type ConnectionBounds, ConnectionLimits } from '../limits/connection-limits.ts'
 import type { Selection } from '../select/compiled-selection.ts'
-import type { View } from '../select/state-view.ts'
+import type { CurrentState } from '../select/current-state.ts'
 import { goingAway } from '../transport/shared-refusals.ts'
 import type { BacklogCheck } from './audience.ts'
 import { Audiences } from './audiences.ts'
@@ -35,7 +35,7 @@ type Options = ConnectionBounds &
   BacklogBounds & {
     readonly maxSelections: number
     readonly tape: SearchableTape
-    readonly view: View
+    readonly current: CurrentState
     readonly wallTime: () => number
     readonly random: () => number
     /** Limit of the time for which an update waits to share one write with later updates. */
@@ -85,7 +85,7 @@ export class Hub {
       },
     })
     this.#unfollow = options.tape.follow((batch, notes) => {
-      options.view.apply(notes)
+      options.current.apply(notes)
       this.delivery.add(batch)
     })
   }
@@ -273,14 +273,14 @@ export class Hub {
   }
 
   #heartbeatNotice(listener: Listener, id: string, backlog: number): NoticeOf<'heartbeat'> {
-    const { tape, view, wallTime } = this.#options
+    const { tape, current, wallTime } = this.#options
     return {
       type: 'heartbeat',
       id,
       end: this.position(tape.end()),
       time: new Date(wallTime()).toISOString(),
-      head: view.head,
-      source: view.source,
+      head: current.head,
+      source: current.source,
       sent: listener.sent,
       backlog,
     }

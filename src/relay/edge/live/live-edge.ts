@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { isWithin, type RecurringWindow } from '../../../lib/recurring-window.ts'
+import { isWithin, type RecurringWindow } from '../../../lib/fault-settings.ts'
 import { version } from '../../../lib/version.ts'
 import { closeCodeOf } from '../../../protocol/close-codes.ts'
 import { type KeyLimits, randomTokenSecret } from '../../config/api-key-settings.ts'
@@ -11,7 +11,7 @@ import { ApiKeyRing } from '../limits/api-key-ring.ts'
 import { createAuthorizer, givenApiKeyOf } from '../limits/authorizer.ts'
 import { clientAddressOf } from '../limits/client-address.ts'
 import type { SharedUsage } from '../limits/shared-usage.ts'
-import { View } from '../select/state-view.ts'
+import { CurrentState } from '../select/current-state.ts'
 import type { EdgeContext, StreamServices } from './edge-context.ts'
 import { Hub } from './hub.ts'
 import { openReadiness } from './readiness.ts'
@@ -38,7 +38,7 @@ type LiveInputs = {
 
 export function openLiveEdge(inputs: LiveInputs) {
   const { config, tape, isCut, wallTime, random, warn } = inputs
-  const view = new View(tape, isCut)
+  const current = new CurrentState(tape, isCut)
   const revocations: ((clients: ReadonlySet<string>) => void)[] = []
   const { apiKeys = [], apiKeysFile, tokenSecret = randomTokenSecret() } = config.edge
   const onRevoked = (clients: ReadonlySet<string>) => {
@@ -47,10 +47,10 @@ export function openLiveEdge(inputs: LiveInputs) {
   const needsKeys = apiKeys.length > 0 || apiKeysFile !== undefined
   const keys = needsKeys ? new ApiKeyRing({ apiKeys, apiKeysFile, tokenSecret, wallTime, warn, onRevoked }) : null
   const limitsOf = (client: string) => keys?.limitsOf(client)
-  const hub = openHub(inputs, view, limitsOf)
+  const hub = openHub(inputs, current, limitsOf)
   revocations.push((clients) => hub.disconnectAll(clients))
   const streams: StreamServices = {
-    edge: openContext(inputs, view, hub),
+    edge: openContext(inputs, current, hub),
     random,
     createConnectionId: randomUUID,
     compression: config.edge.compression,
@@ -66,20 +66,20 @@ export function openLiveEdge(inputs: LiveInputs) {
   }
   const { isWrongChain } = streams.edge
   let isStopping = false
-  const readiness = openReadiness({ tape, view, now: inputs.now, isWrongChain, isStopping: () => isStopping || hub.isDraining })
+  const readiness = openReadiness({ tape, current, now: inputs.now, isWrongChain, isStopping: () => isStopping || hub.isDraining })
   const absence = config.process.faults?.gap
   const stopAbsences = absence ? runAbsences(absence, wallTime, hub) : () => {}
   const heartbeatTimer = setInterval(() => void hub.sendHeartbeats(), HEARTBEAT_CHECK_MS)
   return {
     streams,
-    view,
+    current,
     connections: hub.connectionLimits,
     addressOf: streams.clientAddressOf,
     limitsOf,
     /** Calls back with the clients whose API keys were removed. */
     onRevoked: (revoke: (clients: ReadonlySet<string>) => void) => void revocations.push(revoke),
-    /** Resolves once a token is known, from the tape or from the first token list. */
-    whenListed: whenListed(tape, view),
+    /** Resolves when the first token list has been read, so that symbols can be named. */
+    whenListed: whenListed(tape, current),
     unreadyReasons: readiness.reasons,
     announceStop: () => {
       isStopping = true
@@ -116,12 +116,12 @@ function keyClientOf(incoming: IncomingMessage, keys: ApiKeyRing | null): string
   return key === null ? null : keys.clientOf(key)
 }
 
-function openHub(inputs: LiveInputs, view: View, limitsOf: (client: string) => KeyLimits | undefined): Hub {
+function openHub(inputs: LiveInputs, current: CurrentState, limitsOf: (client: string) => KeyLimits | undefined): Hub {
   const { config, metrics, wallTime } = inputs
   return new Hub({
     ...inputs,
     ...config.edge,
-    view,
+    current,
     limitsOf,
     workers: config.process.workers,
     batchDelayBoundMs: BATCH_DELAY_BOUND_MS,
@@ -136,12 +136,12 @@ function openHub(inputs: LiveInputs, view: View, limitsOf: (client: string) => K
   })
 }
 
-const openContext = ({ config, tape, now, wallTime, uptime, chain }: LiveInputs, view: View, hub: Hub): EdgeContext => ({
+const openContext = ({ config, tape, now, wallTime, uptime, chain }: LiveInputs, current: CurrentState, hub: Hub): EdgeContext => ({
   heartbeatMs: config.edge.heartbeatMs,
   maxSelections: config.edge.maxSelections,
   maxReplay: config.edge.maxReplay,
   maxBacklogBytes: config.edge.maxBacklogBytes,
-  ...{ hub, view, tape, now, wallTime, uptime },
+  ...{ hub, current, tape, now, wallTime, uptime },
   chainId: () => chain.id,
   isWrongChain: () => chain.isWrong(config.chain.upstreamRpcUrl),
   demo: config.chain.isBuiltIn,
@@ -170,10 +170,10 @@ function countDeliveries(histogram: Metrics['deliverySeconds'], wallTime: () => 
   }
 }
 
-const whenListed = (tape: Pick<EdgeContext['tape'], 'follow'>, view: View): Promise<void> =>
+const whenListed = (tape: Pick<EdgeContext['tape'], 'follow'>, current: CurrentState): Promise<void> =>
   new Promise((resolve) => {
     const check = () => {
-      if (!view.hasTokens) return
+      if (!current.hasTokens) return
       unfollow()
       resolve()
     }

@@ -1,18 +1,18 @@
 import type { Tape } from '../../tape/tape.ts'
-import type { View } from '../select/state-view.ts'
+import type { CurrentState } from '../select/current-state.ts'
 
 /** The relay is unready if settling has been behind for this long, and the newest settled block is older than this. */
 const SETTLING_LAG_BOUND_MS = 10_000
 
 type ReadinessInputs = {
   readonly tape: Pick<Tape, 'follow' | 'refusal'>
-  readonly view: View
+  readonly current: CurrentState
   readonly now: () => number
   readonly isWrongChain: () => boolean
   readonly isStopping: () => boolean
 }
 
-export function openReadiness({ tape, view, now, isWrongChain, isStopping }: ReadinessInputs) {
+export function openReadiness({ tape, current, now, isWrongChain, isStopping }: ReadinessInputs) {
   /** The steady time of the last change of the source or its reason. */
   let statusAt = now()
   const unfollow = tape.follow((batch) => {
@@ -20,18 +20,18 @@ export function openReadiness({ tape, view, now, isWrongChain, isStopping }: Rea
   })
   /** Returns false if only the pushes of the node are late: polls then replace the pushes, and new blocks are settled in time. */
   const isSettlingBehind = (): boolean => {
-    const { reason, newestSettled } = view
+    const { reason, newestSettled } = current
     if (reason !== 'behind' || now() - statusAt <= SETTLING_LAG_BOUND_MS) return false
     return now() - 1_000 * (newestSettled?.timestamp ?? 0) > SETTLING_LAG_BOUND_MS
   }
   return {
     reasons: (): readonly string[] => [
       ...(isWrongChain() ? ['wrong_chain: every upstream URL is of another chain'] : []),
-      ...(!view.hasTokens ? ['no_list: no list has been read yet'] : []),
+      ...(!current.hasTokens ? ['no_list: no list has been read yet'] : []),
       ...(tape.refusal ? [`NATS does not store the tape: ${tape.refusal}`] : []),
-      ...(!tape.refusal && view.isCut ? ['no updates from NATS: it cannot be reached, or no ingester writes'] : []),
-      ...(view.source === 'down' && !view.isCut ? ['the upstream is down'] : []),
-      ...(view.reason === 'stale_head' ? ["the chain's head does not move"] : []),
+      ...(!tape.refusal && current.isCut ? ['no updates from NATS: it cannot be reached, or no ingester writes'] : []),
+      ...(current.source === 'down' && !current.isCut ? ['the upstream is down'] : []),
+      ...(current.reason === 'stale_head' ? ["the chain's head does not move"] : []),
       ...(isSettlingBehind() ? ['the logs of the newest sealed blocks cannot be read'] : []),
       ...(isStopping() ? ['stopping'] : []),
     ],

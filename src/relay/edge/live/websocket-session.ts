@@ -6,16 +6,16 @@ import {
   readStreamQuery,
   type SelectionPatch,
   SYMBOLS_BOUND,
-} from '../../../protocol/selection.ts'
+} from '../../../protocol/selection/selection.ts'
 import { apiKeyRequired } from '../limits/authorizer.ts'
-import { TokenBucket } from '../limits/token-bucket.ts'
-import { resolveKnownSymbols, resolveSymbols, symbolsRequired } from '../select/symbols.ts'
+import { RateBucket } from '../limits/rate-bucket.ts'
+import { resolveKnownSymbols, resolveSymbols, symbolsRequired } from '../select/resolved-symbols.ts'
 import type { Compression } from '../transport/deflate-offer.ts'
 import { internalError } from '../transport/shared-refusals.ts'
 import type { WebSocketEvents, WebSocketOutlet } from '../transport/websocket-outlet.ts'
 import type { EdgeContext, StreamServices } from './edge-context.ts'
 import { Listener } from './listener.ts'
-import { continueSession, sendHello, sendSnapshot, startSession, subscribedNotice, tokensOf } from './stream-session.ts'
+import { continueSession, sendHello, sendSnapshot, startSession, subscribedNotice, tokensOf } from './session-start.ts'
 
 /** Number of bad messages in a row after which the connection is closed. */
 const ERRORS_IN_ROW_BOUND = 10
@@ -36,7 +36,7 @@ export class WebSocketSession implements WebSocketEvents {
   readonly #outlet: WebSocketOutlet
   #idleTimer: NodeJS.Timeout | null
   #queued: (string | null)[] | null = null
-  #messageRate: TokenBucket | null = null
+  #messageRate: RateBucket | null = null
   /** `idle` before the first subscription, `starting` during a replay. */
   #phase: 'idle' | 'starting' | 'live' = 'idle'
   #errorsInRow = 0
@@ -76,7 +76,7 @@ export class WebSocketSession implements WebSocketEvents {
       const parsed = readStreamQuery(query, lastEventId)
       if (parsed.heartbeat) this.#listener.setHeartbeat(parsed.heartbeat * 1_000, edge.uptime())
       if (parsed.symbols) {
-        resolveKnownSymbols(edge.view, parsed.symbols)
+        resolveKnownSymbols(edge.current, parsed.symbols)
         return this.#subscribeFirst(parsed, parsed.symbols)
       }
       this.#urlQuery = parsed
@@ -121,7 +121,7 @@ export class WebSocketSession implements WebSocketEvents {
   /** Counts one message, ping or unrequested pong. Returns false if the client is disconnected. */
   #countMessage(): boolean {
     if (this.#listener.state === 'disconnected') return false
-    this.#messageRate ??= new TokenBucket(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND, this.#edge.uptime())
+    this.#messageRate ??= new RateBucket(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND, this.#edge.uptime())
     if (this.#messageRate.take(this.#edge.uptime())) return true
     const message = `At most ${MESSAGES_PER_SECOND} messages a second, ${MESSAGES_AT_ONCE} at once; reconnect and send fewer.`
     this.#sendError(new Refusal(429, 'too_many_messages', message), undefined)
@@ -166,7 +166,7 @@ export class WebSocketSession implements WebSocketEvents {
   #subscribeFirst(query: SelectionPatch, symbols: readonly string[], req?: string | number): void {
     const edge = this.#edge
     if (symbols.length === 0) throw symbolsRequired
-    const { tokens, rejected } = resolveSymbols(edge.view, symbols)
+    const { tokens, rejected } = resolveSymbols(edge.current, symbols)
     const options = patchOptions(this.#listener.options, query)
     const refusal = edge.hub.selectionRefusal({ tokens, options })
     if (refusal) throw refusal
@@ -211,7 +211,7 @@ export class WebSocketSession implements WebSocketEvents {
     if (since != null) throw notFirst('since')
     // A null would reset `stage`, and so end the sealed view in the middle of the stream.
     if (stage != null || (stage === null && listener.options.stage !== defaultSelectionOptions.stage)) throw notFirst('stage')
-    const { tokens, rejected } = resolveSymbols(edge.view, request.symbols ?? [])
+    const { tokens, rejected } = resolveSymbols(edge.current, request.symbols ?? [])
     const current = listener.tokens
     const added = current === null ? [] : tokensOf(edge, tokens).filter(({ address }) => !current.has(address))
     const combined = tokens === null || current === null ? null : new Set([...current, ...tokens])
@@ -236,7 +236,7 @@ export class WebSocketSession implements WebSocketEvents {
   #unsubscribe({ symbols, req }: Extract<Request, { type: 'unsubscribe' }>): void {
     const edge = this.#edge
     const listener = this.#listener
-    const { tokens } = resolveSymbols(edge.view, symbols)
+    const { tokens } = resolveSymbols(edge.current, symbols)
     const current = listener.tokens
     if (current === null && tokens !== null) {
       throw new Refusal(400, 'wildcard', 'Single symbols cannot be taken out of *; unsubscribe from * first.')

@@ -1,7 +1,7 @@
 import type { Hex } from '../../../lib/hex.ts'
-import type { SelectionOptions } from '../../../protocol/selection.ts'
+import type { SelectionOptions } from '../../../protocol/selection/selection.ts'
+import { filterTestOf, shownFilters } from '../../../protocol/selection/value-filters.ts'
 import type { Update, UpdateType } from '../../../protocol/updates.ts'
-import { filterTestOf, shownFilters } from '../../../protocol/value-filters.ts'
 import type { FactContent } from './key-history.ts'
 
 /** Selects the updates of these tokens (null for all) that pass these options. */

@@ -1,7 +1,7 @@
 import type { Steps } from '../../../lib/turns.ts'
 import { followedKeys } from '../../../protocol/key-life.ts'
+import { leftOutTypes } from '../../../protocol/selection/value-filters.ts'
 import type { UpdateType } from '../../../protocol/updates.ts'
-import { leftOutTypes } from '../../../protocol/value-filters.ts'
 import { createContentMatcher, includesToken, type Selection } from './compiled-selection.ts'
 import type { Frame } from './frame.ts'
 import type { FactContent } from './key-history.ts'

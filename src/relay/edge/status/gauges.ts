@@ -9,18 +9,18 @@ const NAV_SERIES_BOUND = 1_000
 
 /** Connects the gauges of source, chain, tokens and listeners, which are measured whenever the metrics are read. */
 export function measureState(metrics: Metrics, context: EdgeContext): void {
-  const { hub, view, now } = context
+  const { hub, current, now } = context
   const ageOf = (time: number) => Math.max(0, now() - time) / 1_000
-  metrics.source.measureBy(() => SourceName.options.map((source): Sample => [{ source }, view.source === source ? 1 : 0]))
-  metrics.sourceAge.measureBy(() => (view.startedAt === null ? null : ageOf(Date.parse(view.startedAt))))
+  metrics.source.measureBy(() => SourceName.options.map((source): Sample => [{ source }, current.source === source ? 1 : 0]))
+  metrics.sourceAge.measureBy(() => (current.startedAt === null ? null : ageOf(Date.parse(current.startedAt))))
   metrics.headBlock.measureBy(() =>
-    Object.entries(view.head).flatMap(([stage, block]): Sample[] => (block === null ? [] : [[{ stage }, block]])),
+    Object.entries(current.head).flatMap(([stage, block]): Sample[] => (block === null ? [] : [[{ stage }, block]])),
   )
-  metrics.lag.measureBy(() => view.newestSettled && ageOf(view.newestSettled.timestamp * 1_000))
+  metrics.lag.measureBy(() => current.newestSettled && ageOf(current.newestSettled.timestamp * 1_000))
   metrics.settlingLag.measureBy(() =>
-    view.head.sealed === null || !view.newestSettled ? null : Math.max(0, view.head.sealed - view.newestSettled.number),
+    current.head.sealed === null || !current.newestSettled ? null : Math.max(0, current.head.sealed - current.newestSettled.number),
   )
-  metrics.listAge.measureBy(() => (view.listReadAt === null ? null : ageOf(view.listReadAt)))
+  metrics.listAge.measureBy(() => (current.listReadAt === null ? null : ageOf(current.listReadAt)))
   measureTokens(metrics, context)
   metrics.audiences.measureBy(() => hub.measure().audiences)
   metrics.unsentBytes.measureBy(() => hub.measure().unsentBytes)
@@ -28,9 +28,9 @@ export function measureState(metrics: Metrics, context: EdgeContext): void {
   metrics.replayBytes.measureBy(() => hub.measure().replayBytes)
 }
 
-function measureTokens(metrics: Metrics, { view, now, wallTime, navStaleAfterMs }: EdgeContext): void {
+function measureTokens(metrics: Metrics, { current, now, wallTime, navStaleAfterMs }: EdgeContext): void {
   const navs = () =>
-    (view.listed ?? []).map(({ symbol, address, navReading, frozen }) => ({
+    (current.listed ?? []).map(({ symbol, address, navReading, frozen }) => ({
       ...{ symbol, address, nav: navAt(navReading, wallTime(), navStaleAfterMs, frozen) },
     }))
   const firstNavs = () => navs().slice(0, NAV_SERIES_BOUND)
@@ -44,7 +44,7 @@ function measureTokens(metrics: Metrics, { view, now, wallTime, navStaleAfterMs 
   metrics.navState.measureBy(() => firstNavs().map(({ symbol, nav }): Sample => [{ symbol, state: nav.state }, 1]))
   metrics.quoteAge.measureBy(() =>
     firstNavs().flatMap(({ symbol, address }): Sample[] => {
-      const timestamp = mainQuote(view.quotesOf(address))?.block.timestamp
+      const timestamp = mainQuote(current.quotesOf(address))?.block.timestamp
       return timestamp ? [[{ symbol }, Math.max(0, now() - Date.parse(timestamp)) / 1_000]] : []
     }),
   )

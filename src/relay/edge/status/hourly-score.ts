@@ -1,5 +1,5 @@
 import { followedKeys, keyEventOf } from '../../../protocol/key-life.ts'
-import type { HourScore } from '../../../protocol/status.ts'
+import type { HourScore } from '../../../protocol/service-status.ts'
 import type { Update } from '../../../protocol/updates.ts'
 import { LeadHistogram, percentile } from './lead-histogram.ts'
 

@@ -1,4 +1,4 @@
-import type { HourScore, ServiceStatus } from '../../../protocol/status.ts'
+import type { HourScore, ServiceStatus } from '../../../protocol/service-status.ts'
 import { mapFormats, type Transport, variantsOf } from '../../../protocol/transports.ts'
 import { Notes } from '../../tape/notes.ts'
 import { NotLeadingError } from '../../tape/tape.ts'
@@ -30,11 +30,11 @@ export class StatusService {
   readonly #unfollow: () => void
 
   private constructor(context: EdgeContext, rpcClientCount: () => number, scoreTracker: ScoreTracker) {
-    const { tape, view, wallTime } = context
+    const { tape, current, wallTime } = context
     this.#context = context
     this.#rpcClientCount = rpcClientCount
     this.#scoreTracker = scoreTracker
-    this.#timePerSource = new TimePerSource(tape.note(timePerSourceNote) ?? [], view.source, wallTime())
+    this.#timePerSource = new TimePerSource(tape.note(timePerSourceNote) ?? [], current.source, wallTime())
     this.#unfollow = tape.follow((batch) => {
       for (const { update } of batch) if (update.type === 'status') this.#timePerSource.setSource(update.source, wallTime())
     })
@@ -64,15 +64,15 @@ export class StatusService {
   }
 
   read(): ServiceStatus {
-    const { hub, view, tape, chainId, demo, now, wallTime } = this.#context
+    const { hub, current, tape, chainId, demo, now, wallTime } = this.#context
     return {
       chain_id: chainId(),
       demo,
-      source: view.source,
+      source: current.source,
       reason: this.#reason(),
-      started_at: view.startedAt,
-      head: view.head,
-      lag_ms: view.newestSettled && Math.max(0, now() - view.newestSettled.timestamp * 1_000),
+      started_at: current.startedAt,
+      head: current.head,
+      lag_ms: current.newestSettled && Math.max(0, now() - current.newestSettled.timestamp * 1_000),
       stocks: this.#stocks(),
       tape: { epoch: tape.epoch, oldest: hub.position(tape.oldest()), end: hub.position(tape.end()), durable: tape.isDurable },
       clients: this.#clients(),
@@ -82,14 +82,14 @@ export class StatusService {
 
   /** A wrong chain or a missing list takes precedence over the source's own reason. */
   #reason(): ServiceStatus['reason'] {
-    const { view, isWrongChain } = this.#context
+    const { current, isWrongChain } = this.#context
     if (isWrongChain()) return 'wrong_chain'
-    return view.hasTokens ? view.reason : 'no_list'
+    return current.hasTokens ? current.reason : 'no_list'
   }
 
   #stocks(): ServiceStatus['stocks'] {
-    const { view, now, wallTime } = this.#context
-    const { listReadAt, listed } = view
+    const { current, now, wallTime } = this.#context
+    const { listReadAt, listed } = current
     if (listReadAt === null || listed === null) return { read_at: null, age_s: null, count: null }
     const ageMs = Math.max(0, now() - listReadAt)
     return { read_at: new Date(wallTime() - ageMs).toISOString(), age_s: Math.floor(ageMs / 1_000), count: listed.length }

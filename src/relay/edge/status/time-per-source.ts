@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { SourceName } from '../../../protocol/fields.ts'
-import type { HourScore } from '../../../protocol/status.ts'
+import type { HourScore } from '../../../protocol/service-status.ts'
 import { defineNote } from '../../tape/notes.ts'
 import { Milliseconds } from '../../tokens/stored-token.ts'
 import { HOUR_MS, hourOf, SHOWN_HOURS_BOUND } from './hourly-score.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { tokenBalanceKey } from '../../../../src/devnet/chain/transactions.ts'
+import { tokenBalanceKey } from '../../../../src/devnet/tokens/token-storage.ts'
 import {
   amounts,
   CAROL,

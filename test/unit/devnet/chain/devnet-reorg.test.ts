@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { tokenBalanceKey } from '../../../../src/devnet/chain/transactions.ts'
 import { startDevnet } from '../../../../src/devnet/devnet.ts'
+import { tokenBalanceKey } from '../../../../src/devnet/tokens/token-storage.ts'
 import { amounts, CAROL, openSocket, sendTransfer, startManualDevnet } from '../devnet-client.ts'
 
 describe('a reorganisation', () => {

@@ -1,16 +1,16 @@
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import type { DevnetBlock, DevnetLog } from '../../../../src/devnet/chain/block-types.ts'
 import { GENESIS_MS } from '../../../../src/devnet/chain/chain.ts'
+import type { DevnetBlock, DevnetLog } from '../../../../src/devnet/chain/chain-types.ts'
 import { type DevnetOptions, startDevnet } from '../../../../src/devnet/devnet.ts'
 import { createNavCurve } from '../../../../src/devnet/life/nav-curve.ts'
-import { CYCLE_BLOCKS } from '../../../../src/devnet/life/trading.ts'
+import { CYCLE_BLOCKS } from '../../../../src/devnet/life/trading-cycle.ts'
 import { createRecordReader, createStockList, type StockList } from '../../../../src/devnet/node/stock-list.ts'
+import { openScriptedChain, type ScriptedChain, type ScriptedChainSettings } from '../../../../src/devnet/scripted-chain.ts'
 import { feeds } from '../../../../src/devnet/tokens/feeds.ts'
 import { lateToken, tokens } from '../../../../src/devnet/tokens/issued-tokens.ts'
-import { openWorld, type World, type WorldSettings } from '../../../../src/devnet/world.ts'
 import { decodeLog, eventNames } from '../decode-log.ts'
 
-const WORLD_SETTINGS: WorldSettings = {
+const WORLD_SETTINGS: ScriptedChainSettings = {
   seed: 'calendar',
   chainId: 84_532_001,
   blockMs: 2_000,
@@ -23,16 +23,16 @@ const CYCLE = Math.floor((Date.UTC(2026, 10, 18) - GENESIS_MS) / (CYCLE_BLOCKS *
 const FIRST_BLOCK = CYCLE * CYCLE_BLOCKS + 1
 
 const symbolOf = new Map([...tokens, lateToken].map(({ address, symbol }) => [address, symbol]))
-const openWorldAfter = (settings: WorldSettings = WORLD_SETTINGS) =>
-  openWorld(settings, GENESIS_MS + (CYCLE + 1) * CYCLE_BLOCKS * settings.blockMs)
-const blocksOf = (world: World) =>
+const openWorldAfter = (settings: ScriptedChainSettings = WORLD_SETTINGS) =>
+  openScriptedChain(settings, GENESIS_MS + (CYCLE + 1) * CYCLE_BLOCKS * settings.blockMs)
+const blocksOf = (world: ScriptedChain) =>
   Array.from({ length: CYCLE_BLOCKS }, (_, at) => world.chain.block(FIRST_BLOCK + at)).flatMap((block) => block ?? [])
 
 // One cycle, shared by the tests that only read, and the list at each of its blocks.
 let blocks: readonly DevnetBlock[]
 let lists: readonly ReturnType<StockList['records']>[]
 beforeAll(() => {
-  const world = openWorld(WORLD_SETTINGS, GENESIS_MS + CYCLE * CYCLE_BLOCKS * WORLD_SETTINGS.blockMs)
+  const world = openScriptedChain(WORLD_SETTINGS, GENESIS_MS + CYCLE * CYCLE_BLOCKS * WORLD_SETTINGS.blockMs)
   const list = createStockList(
     [...tokens, lateToken],
     createRecordReader(world, () => undefined),

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createNavCurve, withFeedFaults } from '../../../../src/devnet/life/nav-curve.ts'
+import { withFeedFaults } from '../../../../src/devnet/life/feed-faults.ts'
+import { createNavCurve } from '../../../../src/devnet/life/nav-curve.ts'
 import { tokens } from '../../../../src/devnet/tokens/issued-tokens.ts'
 
 const HOUR_MS = 3_600_000

@@ -1,18 +1,18 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { GENESIS_MS } from '../../../../src/devnet/chain/chain.ts'
-import { tokenBalanceKey } from '../../../../src/devnet/chain/transactions.ts'
 import { createNavCurve } from '../../../../src/devnet/life/nav-curve.ts'
 import { createPoolPrice } from '../../../../src/devnet/life/pool-price.ts'
-import { CYCLE_BLOCKS } from '../../../../src/devnet/life/trading.ts'
+import { CYCLE_BLOCKS } from '../../../../src/devnet/life/trading-cycle.ts'
+import { openScriptedChain, type ScriptedChain, type ScriptedChainSettings } from '../../../../src/devnet/scripted-chain.ts'
 import { type DevnetPool, isTokenFirst, poolContract, pools } from '../../../../src/devnet/tokens/devnet-pools.ts'
 import { tokens } from '../../../../src/devnet/tokens/issued-tokens.ts'
 import { isFeedFrozen } from '../../../../src/devnet/tokens/oracle-registry.ts'
 import { readPoolState } from '../../../../src/devnet/tokens/pool-storage.ts'
-import { openWorld, type World, type WorldSettings } from '../../../../src/devnet/world.ts'
+import { tokenBalanceKey } from '../../../../src/devnet/tokens/token-storage.ts'
 import { toWord } from '../../../../src/lib/hex.ts'
 import { basisBps, priceOf } from '../../../../src/relay/tokens/quote-math.ts'
 
-const WORLD_SETTINGS: WorldSettings = {
+const WORLD_SETTINGS: ScriptedChainSettings = {
   seed: 'swaps',
   chainId: 84_532_001,
   blockMs: 2_000,
@@ -24,13 +24,13 @@ const WEDNESDAY_MS = Date.UTC(2026, 10, 18, 12)
 const SUNDAY_MS = Date.UTC(2026, 10, 22, 12)
 const CHECKED_BLOCKS = 300
 
-const priceAt = ({ chain }: World, pool: DevnetPool, block: number): string => {
+const priceAt = ({ chain }: ScriptedChain, pool: DevnetPool, block: number): string => {
   const { sqrtPriceX96 } = readPoolState((key) => chain.valueAt(key, block), pool)
   return priceOf(sqrtPriceX96, isTokenFirst(pool), 8, pool.currency.decimals) ?? ''
 }
 
 /** How far the swaps of the newest blocks are from the reference value of their time, and where they happened. */
-const basesOf = (world: World): readonly { pool: DevnetPool; bps: number }[] => {
+const basesOf = (world: ScriptedChain): readonly { pool: DevnetPool; bps: number }[] => {
   const readNav = createNavCurve(WORLD_SETTINGS.seed)
   const { head } = world.chain
   return Array.from({ length: CHECKED_BLOCKS }, (_, back) => head.number - CHECKED_BLOCKS + 1 + back).flatMap((number) =>
@@ -46,12 +46,12 @@ const basesOf = (world: World): readonly { pool: DevnetPool; bps: number }[] => 
   )
 }
 
-let [weekday, weekend]: World[] = []
+let [weekday, weekend]: ScriptedChain[] = []
 beforeAll(() => {
-  weekday = openWorld(WORLD_SETTINGS, WEDNESDAY_MS)
-  weekend = openWorld(WORLD_SETTINGS, SUNDAY_MS)
+  weekday = openScriptedChain(WORLD_SETTINGS, WEDNESDAY_MS)
+  weekend = openScriptedChain(WORLD_SETTINGS, SUNDAY_MS)
 })
-const given = (world: World | undefined): World => {
+const given = (world: ScriptedChain | undefined): ScriptedChain => {
   if (!world) throw new Error('no world')
   return world
 }
@@ -83,7 +83,7 @@ describe('the swaps of the market', () => {
   })
 
   it('are transfers from or to every pool that has liquidity, in every cycle', () => {
-    const { chain } = openWorld({ ...WORLD_SETTINGS, transactionsPerFlashblock: 0.2 }, WEDNESDAY_MS)
+    const { chain } = openScriptedChain({ ...WORLD_SETTINGS, transactionsPerFlashblock: 0.2 }, WEDNESDAY_MS)
     const from = Math.floor(chain.head.number / CYCLE_BLOCKS - 1) * CYCLE_BLOCKS + 1
     const logs = Array.from({ length: CYCLE_BLOCKS }, (_, at) => chain.block(from + at)?.logs ?? []).flat()
     for (const pool of pools) {
@@ -133,7 +133,7 @@ describe('the swaps of the market', () => {
   })
 
   it('do not happen where the market is closed, and the pools then have the value of the start', () => {
-    const closed = openWorld({ ...WORLD_SETTINGS, transactionsPerFlashblock: 0, calendar: false }, WEDNESDAY_MS)
+    const closed = openScriptedChain({ ...WORLD_SETTINGS, transactionsPerFlashblock: 0, calendar: false }, WEDNESDAY_MS)
     const readNav = createNavCurve(WORLD_SETTINGS.seed)
     for (const pool of pools) {
       const token = tokens.find(({ address }) => address === pool.token)

@@ -2,19 +2,15 @@ import { onTestFinished } from 'vitest'
 import type { Hex } from '../../../../src/lib/hex.ts'
 import { nextTurn } from '../../../../src/lib/turns.ts'
 import type { Message } from '../../../../src/protocol/notices.ts'
-import {
-  defaultSelectionOptions,
-  type SelectionOptions,
-  type StartPoint,
-  startPointFromLastEventId,
-} from '../../../../src/protocol/selection.ts'
+import { defaultSelectionOptions, type SelectionOptions } from '../../../../src/protocol/selection/selection.ts'
+import { type StartPoint, startPointFromLastEventId } from '../../../../src/protocol/selection/start-point.ts'
 import type { Transport } from '../../../../src/protocol/transports.ts'
 import type { Update } from '../../../../src/protocol/updates.ts'
 import type { EdgeContext } from '../../../../src/relay/edge/live/edge-context.ts'
 import { Hub } from '../../../../src/relay/edge/live/hub.ts'
 import { Listener } from '../../../../src/relay/edge/live/listener.ts'
-import { continueSession, startSession } from '../../../../src/relay/edge/live/stream-session.ts'
-import { View } from '../../../../src/relay/edge/select/state-view.ts'
+import { continueSession, startSession } from '../../../../src/relay/edge/live/session-start.ts'
+import { CurrentState } from '../../../../src/relay/edge/select/current-state.ts'
 import type { Outlet } from '../../../../src/relay/edge/transport/socket-outlet.ts'
 import { openEmbeddedTape } from '../../../../src/relay/tape/embedded-tape.ts'
 import type { SearchableTape } from '../../../../src/relay/tape/tape.ts'
@@ -47,7 +43,7 @@ export function openEdge({ bound = 1_000_000, replay = 100_000, clients = 1_000,
   const tape: SearchableTape =
     existingTape ??
     openEmbeddedTape({ dataDir: ':memory:', tapeRetentionMs: 60_000, tapeMaxMessages: bound, now, random: () => 0.5 })
-  const view = new View(tape)
+  const current = new CurrentState(tape)
   const counters = { connected() {}, disconnected() {}, refused() {}, gap() {}, delivered() {}, held() {} }
   const bounds = {
     maxBacklogBytes: 262_144,
@@ -57,7 +53,7 @@ export function openEdge({ bound = 1_000_000, replay = 100_000, clients = 1_000,
     maxSelections: 10,
     batchDelayBoundMs: 0,
   }
-  const hub = new Hub({ tape, view, wallTime: now, uptime: now, random: () => 0.5, ...bounds, counters })
+  const hub = new Hub({ tape, current, wallTime: now, uptime: now, random: () => 0.5, ...bounds, counters })
   let isClosed = false
   const append = tape.append.bind(tape)
   // A delivery may take several turns; tests look at what was sent right after an append.
@@ -68,7 +64,7 @@ export function openEdge({ bound = 1_000_000, replay = 100_000, clients = 1_000,
   }
   const context: EdgeContext = {
     hub,
-    view,
+    current,
     tape,
     now,
     wallTime: now,

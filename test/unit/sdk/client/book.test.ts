@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { book, type StockState } from '../../../../src/sdk/client/book.ts'
-import type { StreamItem } from '../../../../src/sdk/client/options.ts'
+import type { StreamItem } from '../../../../src/sdk/client/stream-item.ts'
 import { gap } from './fake-relay.ts'
 
 const A = '0xa'

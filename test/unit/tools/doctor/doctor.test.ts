@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { UsageError } from '../../../../src/lib/flags.ts'
+import { UsageError } from '../../../../src/lib/exit-codes.ts'
 import { doctor } from '../../../../src/tools/doctor/doctor.ts'
 
 it.each([

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { UsageError } from '../../../../src/lib/flags.ts'
+import { UsageError } from '../../../../src/lib/exit-codes.ts'
 import { examples } from '../../../../src/protocol/contract-examples.ts'
 import type { StockState, StreamItem, StreamState } from '../../../../src/sdk/client/index.ts'
 import { readAmount, readTailFlags, selectionOf } from '../../../../src/tools/tail/tail-flags.ts'
-import { TailLines } from '../../../../src/tools/tail/tail-line.ts'
+import { TailLines } from '../../../../src/tools/tail/tail-lines.ts'
 import { tableLines } from '../../../../src/tools/tail/tail-table.ts'
 import { TailTotals } from '../../../../src/tools/tail/tail-totals.ts'
-import { paintFor, withColours, withoutColours } from '../../../../src/tools/terminal.ts'
+import { paintFor, withColours, withoutColours } from '../../../../src/tools/terminal-colours.ts'
 
 /** The examples of the contract, which its schemas have checked. */
 const exampleOf = (type: string, change: object = {}): StreamItem =>

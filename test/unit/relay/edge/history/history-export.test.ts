@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import { type AddressInfo, connect } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openExport } from '../../../../../src/relay/edge/history/history-export.ts'
-import { WorkQueue } from '../../../../../src/relay/edge/limits/work-queue.ts'
+import { LongWorkQueue } from '../../../../../src/relay/edge/limits/long-work-queue.ts'
 import type { StreamServices } from '../../../../../src/relay/edge/live/edge-context.ts'
 import type { HistoryFilter, HistoryReader, SearchableTape } from '../../../../../src/relay/tape/tape.ts'
 import { token } from '../../tape/update-drafts.ts'
@@ -28,7 +28,7 @@ async function openExportServer(wrapTape?: (tape: SearchableTape) => SearchableT
     warn: (_, detail) => warnings.push(detail),
     countRefusal: () => {},
   }
-  const workQueue = new WorkQueue()
+  const workQueue = new LongWorkQueue()
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const { searchParams } = new URL(incoming.url ?? '', 'http://localhost')
     const query = await queryAt(clock.now, tape, Object.fromEntries(searchParams))

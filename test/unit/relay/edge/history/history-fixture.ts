@@ -1,6 +1,6 @@
-import { readHistoryQuery } from '../../../../../src/relay/edge/history/resolve-query.ts'
-import { WorkQueue } from '../../../../../src/relay/edge/limits/work-queue.ts'
-import { View } from '../../../../../src/relay/edge/select/state-view.ts'
+import { readHistoryQuery } from '../../../../../src/relay/edge/history/history-query.ts'
+import { LongWorkQueue } from '../../../../../src/relay/edge/limits/long-work-queue.ts'
+import { CurrentState } from '../../../../../src/relay/edge/select/current-state.ts'
 import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'
 import { apple, notesOfTokens, tesla } from '../../tape/update-drafts.ts'
 import type { ArbitrarySelection } from '../arbitrary-tape.ts'
@@ -21,13 +21,13 @@ export async function openNamedEdge(bounds: { readonly bound?: number; readonly 
   return edge
 }
 
-export const historyReaderOf = (tape: SearchableTape) => ({ tape, workQueue: new WorkQueue(), isGone: () => false })
+export const historyReaderOf = (tape: SearchableTape) => ({ tape, workQueue: new LongWorkQueue(), isGone: () => false })
 
 /** The query that these URL parameters make at this time. */
 export function queryAt(now: number, tape: SearchableTape, parameters: QueryParameters) {
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(parameters)) query.set(name, String(value))
-  return readHistoryQuery(query, { tape, view: new View(tape), now: () => now, wallTime: () => now })
+  return readHistoryQuery(query, { tape, current: new CurrentState(tape), now: () => now, wallTime: () => now })
 }
 
 /** A selection as URL parameters. */

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Refusal } from '../../../../../src/protocol/refusal.ts'
 import { readPage } from '../../../../../src/relay/edge/history/history-page.ts'
-import { WorkQueue } from '../../../../../src/relay/edge/limits/work-queue.ts'
+import { LongWorkQueue } from '../../../../../src/relay/edge/limits/long-work-queue.ts'
 import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'
 import { tesla, token } from '../../tape/update-drafts.ts'
 import {
@@ -269,7 +269,7 @@ describe('a long read', () => {
     for (let turn = 0; turn < 10; turn += 1) {
       await tape.append(Array.from({ length: 500 }, (_, index) => transferAt({ index: turn * 500 + index })))
     }
-    const workQueue = new WorkQueue()
+    const workQueue = new LongWorkQueue()
     const query = await queryAt(at, tape, { min_value: 1_000_000, types: 'transfer' })
     const read = () => workQueue.run('here', () => readPage({ ...historyReaderOf(tape), workQueue }, query))
     const alone = await turnsDuring(read())
@@ -310,7 +310,7 @@ describe('a long read', () => {
   })
 
   it('is refused when too many run, and allowed again when they end', async () => {
-    const workQueue = new WorkQueue()
+    const workQueue = new LongWorkQueue()
     const ends: (() => void)[] = []
     const runAll = (client: string) =>
       Array.from({ length: 32 }, () => workQueue.run(client, () => new Promise<void>((end) => ends.push(end))))

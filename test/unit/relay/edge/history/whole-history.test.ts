@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { EvictedError } from '../../../../../src/relay/edge/history/eviction-guard.ts'
 import { readAll } from '../../../../../src/relay/edge/history/history-export.ts'
-import { WorkQueue } from '../../../../../src/relay/edge/limits/work-queue.ts'
+import { LongWorkQueue } from '../../../../../src/relay/edge/limits/long-work-queue.ts'
 import type { SearchableTape } from '../../../../../src/relay/tape/tape.ts'
 import { navChange, token } from '../../tape/update-drafts.ts'
 import { ArbitrarySelection, batchesOf, listenRequestOf, TapeActions } from '../arbitrary-tape.ts'
@@ -100,7 +100,7 @@ describe('a whole export', () => {
   it('takes no place in the work queue while its reader pauses', async () => {
     const { tape } = await openNamedEdge()
     await tape.append(transfers(300))
-    const workQueue = new WorkQueue()
+    const workQueue = new LongWorkQueue()
     const slow = await Promise.all(
       Array.from({ length: 100 }, async () => readAll({ ...historyReaderOf(tape), workQueue }, await queryAt(at, tape, {}))),
     )

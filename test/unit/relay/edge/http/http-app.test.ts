@@ -7,7 +7,7 @@ const routes = Object.values(routeTable)
 const rpcRoute: NodeRoute = { id: 'rpc', handle: async () => {} }
 
 function openTestApp(nodeRoutes: readonly NodeRoute[] = [rpcRoute]) {
-  const streams = { edge: { view: {}, now: Date.now }, authorize: () => null }
+  const streams = { edge: { current: {}, now: Date.now }, authorize: () => null }
   return openApp({ streams, nodeRoutes } as never)
 }
 
@@ -48,7 +48,7 @@ describe('the routes', () => {
 
   it('that fail are answered with 500 without the cause, which is logged', async () => {
     const warnings: unknown[] = []
-    const streams = { edge: { view: {} }, warn: (...warning: unknown[]) => warnings.push(warning) }
+    const streams = { edge: { current: {} }, warn: (...warning: unknown[]) => warnings.push(warning) }
     const loadDocuments = () => Promise.reject(new Error('no such file'))
     const app = openApp({ streams, nodeRoutes: [], loadDocuments } as never)
     expect((await fetchFrom(app, 'GET', '/unknown')).status).toBe(404)

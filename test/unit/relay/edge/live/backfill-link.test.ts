@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../../../../src/lib/hex.ts'
 import { parseDecimal } from '../../../../../src/protocol/decimal.ts'
-import { defaultSelectionOptions, type SelectionOptions, SYMBOLS_BOUND } from '../../../../../src/protocol/selection.ts'
+import { defaultSelectionOptions, type SelectionOptions, SYMBOLS_BOUND } from '../../../../../src/protocol/selection/selection.ts'
 import { updateTypes } from '../../../../../src/protocol/updates.ts'
-import { readHistoryQuery } from '../../../../../src/relay/edge/history/resolve-query.ts'
+import { readHistoryQuery } from '../../../../../src/relay/edge/history/history-query.ts'
 import { backfillUrlOf } from '../../../../../src/relay/edge/live/backfill-link.ts'
-import { View } from '../../../../../src/relay/edge/select/state-view.ts'
+import { CurrentState } from '../../../../../src/relay/edge/select/current-state.ts'
 import { notesOfTokens } from '../../tape/update-drafts.ts'
 import { openTestEdge } from '../edge-fixture.ts'
 
@@ -24,17 +24,17 @@ async function queryFromLink(
   const { tape } = openTestEdge()
   const tokens = (symbols ?? ['AAPLc']).map((symbol, nth) => ({ address: addressOf(nth), symbol, isin: null, formerSymbols: [] }))
   await tape.append([], notesOfTokens(tokens))
-  const view = new View(tape)
+  const current = new CurrentState(tape)
   const selection = {
     tokens: symbols && new Set(tokens.map(({ address }) => address)),
     options: { ...defaultSelectionOptions, ...options },
   }
-  const url = backfillUrlOf(selection, { epoch: tape.epoch, after, upTo: 90 }, view.directory)
+  const url = backfillUrlOf(selection, { epoch: tape.epoch, after, upTo: 90 }, current.directory)
   // The tape has grown by the time a client follows the link.
   const later = { ...tape, epoch: tape.epoch, end: () => 1_000 }
   const query = await readHistoryQuery(new URL(url, 'http://localhost').searchParams, {
     tape: later,
-    view,
+    current,
     now: () => 0,
     wallTime: () => 0,
   })

@@ -14,8 +14,8 @@ describe('a relay whose source is behind', () => {
     [60_000, 10_000, []],
   ])('for %i ms, and whose newest settled block is %i ms old, is unready because of %j', async (ms, ageMs, reasons) => {
     const { tape, clock, context } = openTestEdge()
-    const { view, now } = context
-    const readiness = openReadiness({ tape, view, now, isWrongChain: () => false, isStopping: () => false })
+    const { current, now } = context
+    const readiness = openReadiness({ tape, current, now, isWrongChain: () => false, isStopping: () => false })
     onTestFinished(readiness.close)
     const draft = { ...statusDraft({ at: clock.now }), reason: 'behind' as const }
     const timestamp = (clock.now + ms - ageMs) / 1_000
@@ -30,8 +30,8 @@ it.each([
   [{ source: 'down', reason: 'unreachable' }, 'the upstream is down'],
 ] as const)('a relay whose status is %o is unready until that ends', async (status, reason) => {
   const { tape, clock, context } = openTestEdge()
-  const { view, now } = context
-  const readiness = openReadiness({ tape, view, now, isWrongChain: () => false, isStopping: () => false })
+  const { current, now } = context
+  const readiness = openReadiness({ tape, current, now, isWrongChain: () => false, isStopping: () => false })
   onTestFinished(readiness.close)
   const publish = async (change: object) => {
     const draft = { ...statusDraft({ at: clock.now }), ...change }
@@ -44,8 +44,8 @@ it.each([
 
 it('a relay without a list, and with every upstream URL of another chain, names both as reasons', () => {
   const { tape, context } = openTestEdge()
-  const { view, now } = context
-  const readiness = openReadiness({ tape, view, now, isWrongChain: () => true, isStopping: () => false })
+  const { current, now } = context
+  const readiness = openReadiness({ tape, current, now, isWrongChain: () => true, isStopping: () => false })
   onTestFinished(readiness.close)
   expect(readiness.reasons().map((reason) => reason.split(':')[0])).toEqual(['wrong_chain', 'no_list', 'the upstream is down'])
 })

@@ -1,0 +1,75 @@
+import { useState } from 'preact/hooks'
+import type { BoardFeed } from '../feed/board-feed.ts'
+import type { BoardFilter } from '../shared/board-route.ts'
+import { CodeBlock } from '../shared/code-block.tsx'
+import { BackLink, changeFilter } from '../shared/navigation.tsx'
+import { visibleJson } from '../shared/visible-text.ts'
+import { FilterForm } from '../tape/filter-bar.tsx'
+import { type ProgramKind, programFor, programKinds } from './program-for-filter.ts'
+
+const SHOWN = 30
+/** A snapshot of a token is longer than a screen. */
+const SHOWN_CHARACTERS = 1_200
+const COPIED_MS = 1_500
+
+export function PlaygroundPage({ feed: { filter, raw } }: { readonly feed: BoardFeed }) {
+  const shown = raw.slice(-SHOWN).reverse()
+  return (
+    <article class="play-page">
+      <header>
+        <BackLink />
+        <h1>Try the feed</h1>
+        <p class="note">
+          Each message is one JSON object, the same over WebSocket, server-sent events and NDJSON.{' '}
+          <a href="/docs">All types and parameters</a>
+        </p>
+      </header>
+      <FilterForm key={JSON.stringify(filter)} filter={filter} onChange={changeFilter} />
+      <CopyPanel filter={filter} />
+      <section aria-label="Messages">
+        <h2>
+          Messages <small>newest first; the page also asks for what its table shows</small>
+        </h2>
+        {shown.length === 0 && <p class="faint">None yet.</p>}
+        <ol class="raw">
+          {shown.map((item) => (
+            <li key={`${item.type}${item.id}${'symbol' in item ? item.symbol : ''}`}>
+              <code>{visibleJson(item).slice(0, SHOWN_CHARACTERS)}</code>
+            </li>
+          ))}
+        </ol>
+      </section>
+    </article>
+  )
+}
+
+function CopyPanel({ filter }: { readonly filter: BoardFilter }) {
+  const [kind, setKind] = useState<ProgramKind>('curl')
+  const [isCopied, setCopied] = useState(false)
+  const text = programFor(kind, filter, new URL('.', location.href))
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text)
+      setCopied(true)
+      setTimeout(() => setCopied(false), COPIED_MS)
+    } catch {
+      // Pages over plain HTTP have no clipboard: select the text, so that the reader can copy it.
+      getSelection()?.selectAllChildren(document.querySelector('.copy-panel pre') ?? document.body)
+    }
+  }
+  return (
+    <section class="copy-panel" aria-label="Copy as">
+      <fieldset class="tabs" aria-label="Copy as">
+        {programKinds.map((name) => (
+          <button type="button" key={name} aria-pressed={name === kind} onClick={() => setKind(name)}>
+            {name}
+          </button>
+        ))}
+        <button type="button" class="primary" onClick={copy}>
+          {isCopied ? 'Copied' : 'Copy'}
+        </button>
+      </fieldset>
+      <CodeBlock text={text} />
+    </section>
+  )
+}

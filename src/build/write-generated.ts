@@ -1,0 +1,94 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import '../protocol/history.ts'
+import '../protocol/service-status.ts'
+import '../protocol/access-token.ts'
+import { typescriptTypes } from '../docs/typescript-types.ts'
+import { camelCaseOf } from '../lib/camel-case.ts'
+import { filterNames, valueFilters } from '../protocol/selection/value-filters.ts'
+import { followingTypes, namedTypes, typesOfKind, updateTypes } from '../protocol/updates.ts'
+import { fileSentence } from '../relay/config/serve-command-line.ts'
+import { type AnySetting, groupTitles, settingGroups } from '../relay/config/settings.ts'
+
+/**
+ * Writes the files that are made from the tables: `src/sdk/generated`, which is all that the SDK knows of the contract, for
+ * it imports nothing of the relay; and `docs/configuration.md`. An argument names another root to write into.
+ */
+
+const [root = fileURLToPath(new URL('../../', import.meta.url))] = process.argv.slice(2)
+function write(file: string, text: string): void {
+  const path = join(root, file)
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(path, text)
+}
+
+/** Shorter than an array. The comment lets a bundler leave out the lists that a page does not use. */
+const list = (names: readonly string[]): string => `/* @__PURE__ */ '${names.join(' ')}'.split(' ')`
+
+const filterOptions = filterNames
+  .map((name) => {
+    const { description, form } = valueFilters[name]
+    return `  /** ${description} */\n  readonly ${camelCaseOf(name)}?: ${form === 'number' ? 'string | number' : 'string | readonly string[]'}\n`
+  })
+  .join('')
+
+write('src/sdk/generated/messages.ts', typescriptTypes())
+write('src/sdk/generated/key-life.ts', readFileSync(new URL('../protocol/key-life.ts', import.meta.url), 'utf8'))
+write(
+  'src/sdk/generated/names.ts',
+  `// The names of stocktape.v1 that a client must know, made from the tables of the relay.
+
+/** The messages of the tape. A newer relay may send others, which a client ignores. */
+export const updateTypes: readonly string[] = ${list(updateTypes)}
+
+/** The types that a listener receives only if it names them. */
+export const namedTypes: readonly string[] = ${list(namedTypes)}
+
+/** The types that tell what became of a fact: a listener that did not name them receives those of its facts. */
+export const followingTypes: readonly string[] = ${list(followingTypes)}
+
+/** The types that make up the state of the tokens and of the relay. */
+export const stateTypes: readonly string[] = ${list(typesOfKind('change', 'state', 'reading'))}
+
+/** The types that are repeated all the time; the next message replaces the one before. */
+export const readingTypes: readonly string[] = ${list(typesOfKind('reading'))}
+
+/** Only facts that pass these filters. A stream with one of them has no chains of \`prev\`. */
+export type ValueFilters = {
+${filterOptions}}
+
+/** Each of them, and its parameter. */
+export const filterParameters: readonly (readonly [option: keyof ValueFilters, parameter: string])[] = [${filterNames
+    .map((name) => `['${camelCaseOf(name)}', '${name}']`)
+    .join(', ')}]
+`,
+)
+
+const settingRow = ([name, setting]: readonly [string, AnySetting]): string => {
+  const { default: fallback, description, mayHoldSecret } = setting
+  return `| \`${name}\`${mayHoldSecret ? ' [file]' : ''} | ${fallback ?? '–'} | ${description} |\n`
+}
+
+const settingSections = Object.entries(settingGroups).map(
+  ([group, settings]) => `
+## ${groupTitles[group as keyof typeof settingGroups]}
+
+| name | default | |
+|---|---|---|
+${Object.entries<AnySetting>(settings).map(settingRow).join('')}`,
+)
+
+write(
+  'docs/configuration.md',
+  `# Configuration
+
+Each setting is an environment variable, or a flag of the same name: \`PENDING_POLL\` is \`--pending-poll\`. A flag wins over the
+environment, which wins over the file that \`--env-file PATH\` names. \`stocktape serve --help\` prints the same texts. The relay does
+not start with a misspelt setting; it only warns if the variable may belong to another program.
+
+Times are written \`200ms\`, \`15s\`, \`5m\`, \`24h\` or \`30d\`, and sizes \`64KiB\`, \`1MiB\` or \`1GiB\`.
+
+${fileSentence} If both are set, the relay does not start. The file may end with an empty line.
+${settingSections.join('')}`,
+)

@@ -1,0 +1,59 @@
+import { parseUnits } from 'viem/utils'
+import type { Hex } from '../../lib/hex.ts'
+import { nonceKey, type StateValues, writeValue } from '../chain/account-state.ts'
+import { GENESIS_MS } from '../chain/chain.ts'
+import type { DeferredTransaction } from '../chain/chain-types.ts'
+import {
+  buildRoundTransaction,
+  type DevnetFeed,
+  FEED_DECIMALS,
+  type FeedRound,
+  feeds,
+  feedValues,
+  observedAt,
+} from '../tokens/feeds.ts'
+import type { NavRound, ReadNav } from './nav-curve.ts'
+import { actorAddress } from './trading-cycle.ts'
+
+/** Publishes each new round of a feed on chain, in the first block that starts after it. */
+export const createFeedPublisher = (seed: string, blockMs: number, readNav: ReadNav) => {
+  const blockStartMs = (block: number) => GENESIS_MS + (block - 1) * blockMs
+  const transmitterOf = ({ token }: DevnetFeed) => actorAddress(seed, `transmitter ${token.symbol}`)
+  return {
+    stateAfter: (block: number): StateValues =>
+      new Map([
+        ...feedValuesAt(readNav, blockStartMs(block)),
+        ...roundsAt(readNav, blockStartMs(block)).map(({ feed, round }) => [nonceKey(transmitterOf(feed)), round.round] as const),
+      ]),
+    transactions: (block: number): readonly DeferredTransaction[] =>
+      roundsAt(readNav, blockStartMs(block))
+        .filter(({ updatedAtMs }) => updatedAtMs > blockStartMs(block - 1))
+        .map(({ feed, round }) => buildTransmission(feed, transmitterOf(feed), round)),
+  }
+}
+
+/** The state of feeds that publish only on request. */
+export const feedValuesAt = (readNav: ReadNav, nowMs: number): StateValues =>
+  new Map(roundsAt(readNav, nowMs).flatMap(({ feed, round }) => [...feedValues(feed, round)]))
+
+/** The newest round of each feed that has one. */
+const roundsAt = (readNav: ReadNav, atMs: number) =>
+  feeds.flatMap((feed) => {
+    const newest = readNav(feed.token, atMs)
+    return newest ? [{ feed, round: toFeedRound(newest), updatedAtMs: newest.updatedAtMs }] : []
+  })
+
+const buildTransmission =
+  (feed: DevnetFeed, sender: Hex, round: FeedRound): DeferredTransaction =>
+  (context) => {
+    const transaction = buildRoundTransaction(feed, sender, round)(context)
+    // Earlier rounds are not counted without a replay, so the nonce follows the time, like the round number.
+    return { ...transaction, writes: [...transaction.writes, writeValue(nonceKey(sender), round.round)] }
+  }
+
+/** A round as its aggregator stores it. Its number follows its time, not the start of the chain. */
+const toFeedRound = ({ price, updatedAtMs }: NavRound): FeedRound => {
+  const updatedAt = BigInt(Math.floor(updatedAtMs / 1_000))
+  const round = BigInt(Math.max(1, Math.floor((updatedAtMs - GENESIS_MS) / 1_000)))
+  return { round, answer: parseUnits(String(price), FEED_DECIMALS), startedAt: observedAt(updatedAt), updatedAt }
+}

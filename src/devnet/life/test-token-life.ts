@@ -1,0 +1,84 @@
+import { codeKey, etherKey, nonceKey, type StateValues } from '../chain/account-state.ts'
+import { GAS_PRICE, GENESIS_MS } from '../chain/chain.ts'
+import type { DeferredTransaction } from '../chain/chain-types.ts'
+import { feedValues, testFeed } from '../tokens/feeds.ts'
+import { testToken } from '../tokens/issued-tokens.ts'
+import { initialTokenValues, supplyKey, TOKEN_CODE, tokenBalanceKey } from '../tokens/token-storage.ts'
+import { TEST_CYCLE_S, type TestCycle, type TestStep, testSchedule } from './test-token-schedule.ts'
+import { actorAddress, OPENING_ETHER } from './trading-cycle.ts'
+
+type DueStep = Pick<TestStep, 'isLast'> & { transaction: DeferredTransaction; timeMs: number }
+
+const CYCLE_MS = TEST_CYCLE_S * 1_000
+const NO_ROUND = { round: 0n, answer: 0n, startedAt: 0n, updatedAt: 0n }
+
+/** Runs the schedule of the test token by block time. */
+export const createTestTokenLife = (seed: string, blockMs: number) => {
+  const actors = {
+    holder: actorAddress(seed, 'test holder'),
+    partner: actorAddress(seed, 'test partner'),
+    issuer: actorAddress(seed, 'test issuer'),
+  }
+  const timeOf = (block: number): number => GENESIS_MS + block * blockMs
+  const blockSecondAt = (timeMs: number): number => Math.floor(timeOf(Math.ceil((timeMs - GENESIS_MS) / blockMs)) / 1_000)
+  const cyclesBefore = (timeMs: number): number => Math.floor((timeMs - GENESIS_MS) / CYCLE_MS)
+
+  /** Applies the sealed form of the steps to the values. */
+  const execute = (values: Map<string, bigint>, steps: readonly DueStep[]): void => {
+    const change = (key: string, by: (value: bigint) => bigint) => values.set(key, by(values.get(key) ?? 0n))
+    for (const { transaction, timeMs } of steps) {
+      const readState = (key: string) => values.get(key) ?? 0n
+      const { sealedAs, ...shown } = transaction({ readState, timestamp: blockSecondAt(timeMs) })
+      if (sealedAs === 'dropped') continue
+      const { from, gasUsed, writes } = typeof sealedAs === 'object' ? { ...shown, ...sealedAs } : shown
+      change(nonceKey(from), (nonce) => nonce + 1n)
+      change(etherKey(from), (wei) => wei - BigInt(gasUsed) * GAS_PRICE)
+      for (const write of writes ?? shown.writes) change(write.key, write.change)
+    }
+  }
+  const usage = new Map<string, bigint>()
+  execute(usage, stepsBetween(GENESIS_MS, GENESIS_MS + CYCLE_MS, actors))
+
+  const stateAfter = (block: number): StateValues => {
+    const timeMs = timeOf(block)
+    // The last round of the previous run is part of the state, so that run is executed too.
+    const before = Math.max(0, cyclesBefore(timeMs) - 1)
+    const values = initialValues(actors)
+    for (const actor of Object.values(actors)) {
+      values.set(nonceKey(actor), BigInt(before) * (usage.get(nonceKey(actor)) ?? 0n))
+      values.set(etherKey(actor), OPENING_ETHER + BigInt(before) * (usage.get(etherKey(actor)) ?? 0n))
+    }
+    execute(values, stepsBetween(GENESIS_MS + before * CYCLE_MS, timeMs, actors))
+    return values
+  }
+  return {
+    stateAfter,
+    transactions: (block: number): Record<'first' | 'last', readonly DeferredTransaction[]> => {
+      const due = stepsBetween(timeOf(block - 1), timeOf(block), actors)
+      const pick = (isLast: boolean) => due.flatMap((step) => (step.isLast === isLast ? [step.transaction] : []))
+      return { first: pick(false), last: pick(true) }
+    },
+  }
+}
+
+/** The steps after one time, up to and including another. */
+const stepsBetween = (afterMs: number, untilMs: number, actors: Omit<TestCycle, 'startS'>): readonly DueStep[] => {
+  const due: DueStep[] = []
+  for (let startMs = Math.floor(afterMs / CYCLE_MS) * CYCLE_MS; startMs <= untilMs; startMs += CYCLE_MS) {
+    for (const { atS, plan, isLast = false } of testSchedule) {
+      const timeMs = startMs + atS * 1_000
+      if (!plan || timeMs <= afterMs || timeMs > untilMs) continue
+      due.push({ transaction: plan({ startS: startMs / 1_000, ...actors }), timeMs, isLast })
+    }
+  }
+  return due
+}
+
+const initialValues = ({ holder }: Omit<TestCycle, 'startS'>): Map<string, bigint> =>
+  new Map([
+    ...initialTokenValues(testToken),
+    [codeKey(testToken.address), TOKEN_CODE],
+    [supplyKey(testToken.address), testToken.supply],
+    [tokenBalanceKey(testToken.address, holder), testToken.supply],
+    ...feedValues(testFeed, NO_ROUND),
+  ])

@@ -1,0 +1,173 @@
+import { parseUnits } from 'viem/utils'
+import { type Hex, ZERO_ADDRESS } from '../../lib/hex.ts'
+import type { DeferredTransaction } from '../chain/chain-types.ts'
+import { buildRoundTransaction, FEED_DECIMALS, testFeed } from '../tokens/feeds.ts'
+import { TOKEN_DECIMALS, testToken } from '../tokens/issued-tokens.ts'
+import * as calls from '../tokens/token-calls.ts'
+import { addMemo, addSeizure, buildTransfer, encodeMemo, type TokenTransfer } from '../tokens/token-transfers.ts'
+
+/** Length of the test token's schedule. It begins at each full ten minutes of the hour, by block time. */
+export const TEST_CYCLE_S = 600
+
+/** One run of the schedule: the second of Unix time when it begins, two holders, and the issuer. */
+export type TestCycle = { startS: number; holder: Hex; partner: Hex; issuer: Hex }
+
+type Plan = (cycle: TestCycle) => DeferredTransaction
+
+/** Something that happens in every run: a line of `docs/test-token.md`. */
+export type TestStep = {
+  /** Seconds after the start. */
+  atS: number
+  what: string
+  messages: readonly string[]
+  /** A step that happens by itself has no transaction. */
+  plan?: Plan
+  /** Executed last in its block, so that the other transactions keep their indexes when this one is dropped. */
+  isLast?: boolean
+}
+
+const at = (minute: number, second: number): number => minute * 60 + second
+
+/** Above the greatest age of a round that counts. */
+const OLD_ROUND_AGE_S = 27 * 3_600
+const PAUSED_FEATURES = [0, 1]
+
+/** Transfers happen at these seconds of these minutes: not in minute 5, which has the pause, or in the silent minute 9. */
+const transferSeconds = [5, 20, 35, 50]
+const transferMinutes = [0, 1, 2, 3, 4, 6, 7, 8]
+const roundMinutes = [0, 1, 2, 3, 4, 5, 6]
+
+export const regularSteps: readonly TestStep[] = [
+  ...transferMinutes.flatMap((minute) =>
+    transferSeconds.map((second, index) => ({
+      atS: at(minute, second),
+      what: index % 2 === 0 ? 'A transfer of 1' : 'The transfer of 1 back',
+      messages: ['transfer'],
+      plan: index % 2 === 0 ? transfer('1') : transferBack('1'),
+    })),
+  ),
+  ...roundMinutes.map((minute) => ({
+    atS: at(minute, 15),
+    what: 'A new NAV',
+    messages: ['nav fresh'],
+    plan: publish(at(minute, 15), `10${minute}.5`),
+  })),
+]
+
+export const singleSteps: readonly TestStep[] = [
+  {
+    atS: at(1, 10),
+    what: 'A transfer of 5 is pre-confirmed and never sealed',
+    messages: ['transfer', 'retract not_sealed'],
+    plan: (cycle) => () => ({ ...buildTransfer(forth(cycle, '5'), cycle.holder), sealedAs: 'dropped' }),
+    isLast: true,
+  },
+  {
+    atS: at(2, 10),
+    what: 'A transfer is pre-confirmed as 3 and sealed as 4',
+    messages: ['transfer', 'amend'],
+    plan: (cycle) => () => {
+      const { logs, writes } = buildTransfer(forth(cycle, '4'), cycle.holder)
+      return { ...buildTransfer(forth(cycle, '3'), cycle.holder), sealedAs: { logs, writes } }
+    },
+  },
+  { atS: at(2, 40), what: 'A transfer of 4 back', messages: ['transfer'], plan: transferBack('4') },
+  {
+    atS: at(3, 10),
+    what: 'A split is announced: the multiplier becomes 2 at minute 4',
+    messages: ['action', 'multiplier scheduled'],
+    plan: (cycle) => {
+      const notice = { id: `TESTc-split-${cycle.startS}`, description: 'Two for one', uri: 'https://example.invalid/testc/split' }
+      return call(calls.announce(notice, calls.scheduleMultiplier('2', cycle.startS + at(4, 0))))(cycle)
+    },
+  },
+  { atS: at(4, 0), what: 'The multiplier is 2, without any log', messages: ['multiplier effective'] },
+  {
+    atS: at(4, 20),
+    what: 'The multiplier 3 is scheduled for minute 6',
+    messages: ['multiplier scheduled'],
+    plan: (cycle) => call(calls.scheduleMultiplier('3', cycle.startS + at(6, 0)))(cycle),
+  },
+  { atS: at(4, 40), what: 'That schedule is cancelled', messages: ['multiplier cancelled'], plan: call(calls.cancelSchedule) },
+  { atS: at(5, 10), what: 'Transfers and mints are paused', messages: ['pause paused'], plan: call(calls.pause(PAUSED_FEATURES)) },
+  { atS: at(5, 50), what: 'They continue', messages: ['pause unpaused'], plan: call(calls.unpause(PAUSED_FEATURES)) },
+  { atS: at(6, 10), what: 'A mint of 100', messages: ['mint', 'token changed'], plan: mint('100') },
+  {
+    atS: at(6, 25),
+    what: 'A transfer of 10 with a memo',
+    messages: ['transfer'],
+    plan: (cycle) => () => addMemo(buildTransfer(forth(cycle, '10'), cycle.holder), forth(cycle, '10'), encodeMemo('invoice 7')),
+  },
+  {
+    atS: at(6, 40),
+    what: 'These 10 are seized',
+    messages: ['seize'],
+    plan: (cycle) => () =>
+      addSeizure(buildTransfer(back(cycle, '10'), cycle.issuer), back(cycle, '10'), encodeMemo('court order 1')),
+  },
+  { atS: at(6, 55), what: 'A burn of 100', messages: ['burn', 'token changed'], plan: burn('100') },
+  {
+    atS: at(7, 10),
+    what: 'The multiplier is 1 again, at once',
+    messages: ['multiplier effective'],
+    plan: call(calls.changeMultiplier('1')),
+  },
+  {
+    atS: at(7, 30),
+    what: 'A NAV from 27 hours ago, older than the one before: it does not count',
+    messages: [],
+    plan: publish(at(7, 30), '107.5', OLD_ROUND_AGE_S),
+  },
+  { atS: at(7, 40), what: 'Another name', messages: ['token changed'], plan: call(calls.changeName('Test token, renamed')) },
+  { atS: at(8, 0), what: 'A NAV of zero', messages: ['nav invalid'], plan: publish(at(8, 0), '0') },
+  { atS: at(8, 30), what: 'A NAV that is fresh again', messages: ['nav fresh'], plan: publish(at(8, 30), '108.5') },
+  { atS: at(8, 45), what: 'The former name', messages: ['token changed'], plan: call(calls.changeName(testToken.name)) },
+  { atS: at(9, 0), what: 'Nothing of the token for a whole minute', messages: [] },
+]
+
+/** All steps in order of time. The last ones restore the state of the start, so that every run is the same. */
+export const testSchedule: readonly TestStep[] = [...regularSteps, ...singleSteps].toSorted((one, other) => one.atS - other.atS)
+
+function call(tokenCall: calls.TokenCall): Plan {
+  return ({ issuer }) => calls.buildTokenCall({ token: testToken.address, sender: issuer }, tokenCall)
+}
+
+function transfer(amount: string): Plan {
+  return (cycle) => () => buildTransfer(forth(cycle, amount), cycle.holder)
+}
+
+function transferBack(amount: string): Plan {
+  return (cycle) => () => buildTransfer(back(cycle, amount), cycle.partner)
+}
+
+function mint(amount: string): Plan {
+  return ({ holder, issuer }) =>
+    () =>
+      buildTransfer(tokens(amount, ZERO_ADDRESS, holder), issuer)
+}
+
+function burn(amount: string): Plan {
+  return ({ holder, issuer }) =>
+    () =>
+      buildTransfer(tokens(amount, holder, ZERO_ADDRESS), issuer)
+}
+
+function forth({ holder, partner }: TestCycle, amount: string): TokenTransfer {
+  return tokens(amount, holder, partner)
+}
+
+function back({ holder, partner }: TestCycle, amount: string): TokenTransfer {
+  return tokens(amount, partner, holder)
+}
+
+function tokens(amount: string, from: Hex, to: Hex): TokenTransfer {
+  return { token: testToken.address, from, to, raw: parseUnits(amount, TOKEN_DECIMALS) }
+}
+
+/** The number of the round follows its time, since the count of earlier rounds is unknown without a replay. */
+function publish(atS: number, price: string, ageS = 0): Plan {
+  return ({ startS, issuer }) => {
+    const [round, updatedAt] = [BigInt(startS + atS), BigInt(startS + atS - ageS)]
+    return buildRoundTransaction(testFeed, issuer, { answer: parseUnits(price, FEED_DECIMALS), round, updatedAt })
+  }
+}

@@ -1,0 +1,71 @@
+import { quantity, toLowerHex } from '../../lib/hex.ts'
+import type { AnyBlock, blockTags } from '../../protocol/json-rpc-methods.ts'
+import type { DevnetBlock } from '../chain/chain-types.ts'
+import type { FaultController } from '../faults/fault-controller.ts'
+import { CallError } from './json-rpc.ts'
+import type { Replica } from './replica.ts'
+
+export type DevnetNode = {
+  replica: Replica
+  faultController: FaultController
+  chainId: number
+  receipts: boolean
+  calls: boolean
+  safeDepth: number
+  finalizedDepth: number
+}
+
+/** Replaces a block hash by the block's number; tags and numbers stay. */
+export const resolveBlockHash = ({ replica }: DevnetNode, blockId: AnyBlock): string => {
+  if (typeof blockId !== 'string' && 'blockNumber' in blockId) return blockId.blockNumber
+  const hash = typeof blockId === 'string' ? blockId : blockId.blockHash
+  if (hash.length < 66) return hash
+  const block = replica.blockOfHash(toLowerHex(hash))
+  if (!block) throw new CallError(-32001, `block not found: hash ${hash}`)
+  return quantity(block.number)
+}
+
+export const resolveBlockNumber = (node: DevnetNode, blockId: string): number | 'pending' => {
+  switch (blockId as (typeof blockTags)[number]) {
+    case 'pending':
+      return 'pending'
+    case 'latest':
+      return node.replica.head.number
+    case 'safe':
+      return trailingBlock(node, node.safeDepth)
+    case 'finalized':
+      return trailingBlock(node, node.finalizedDepth)
+    case 'earliest':
+      return 0
+    default:
+      return Number(blockId)
+  }
+}
+
+export const findBlock = (node: DevnetNode, blockId: string): DevnetBlock | undefined => {
+  const { replica, faultController } = node
+  const number = resolveBlockNumber(node, blockId)
+  if (number !== 'pending') return replica.block(number)
+  return faultController.faults.pending === 'null' ? undefined : (replica.preconfirmed ?? replica.head)
+}
+
+/** The block whose state is read: a sealed block's number, or `pending`. */
+export const resolveStateBlock = (node: DevnetNode, blockId: string): number | 'pending' => {
+  const { replica } = node
+  const number = resolveBlockNumber(node, blockId)
+  if (number === 'pending') {
+    const shownBlock = replica.preconfirmed ?? replica.head
+    return shownBlock.number > replica.head.number ? 'pending' : shownBlock.number
+  }
+  if (number > replica.head.number) throw new CallError(-32001, `block not found: ${blockId}`)
+  // The state before the oldest kept block is still available by undoing that block.
+  if (number !== 0 && number < replica.oldest - 1) throw new CallError(-32000, `state at block ${blockId} is pruned`)
+  return number
+}
+
+/** Never decreases, because a reorganisation keeps the number of blocks. */
+const trailingBlock = ({ replica, faultController }: DevnetNode, depth: number): number => {
+  if (faultController.faults.finality === 'refused') throw new CallError(-32602, 'invalid params: unknown block tag')
+  const { head, oldest } = replica
+  return head.number === 0 ? 0 : Math.min(head.number, Math.max(head.number - depth, oldest))
+}

@@ -1,0 +1,171 @@
+import type { Hex } from '../lib/hex.ts'
+import type { StateValues } from './chain/account-state.ts'
+import { Chain, GENESIS_MS } from './chain/chain.ts'
+import type { DeferredTransaction, DevnetLog, DevnetTransaction, TransactionOutcome } from './chain/chain-types.ts'
+import { digest } from './chain/hashes.ts'
+import { createCalendar, mintPausedSymbols, NAME_DELAY_BLOCKS } from './life/corporate-actions.ts'
+import { createCalendarNav } from './life/feed-faults.ts'
+import { createFeedPublisher, feedValuesAt } from './life/feed-publisher.ts'
+import { createNavCurve } from './life/nav-curve.ts'
+import { createPoolPrice } from './life/pool-price.ts'
+import { createQuietSwaps, createSwaps, swappableSupplyOf, traderOf } from './life/swaps.ts'
+import { createTestTokenLife } from './life/test-token-life.ts'
+import { actorAddress, CYCLE_BLOCKS, createMarket, cycleOf } from './life/trading-cycle.ts'
+import { type DevnetToken, tokens } from './tokens/issued-tokens.ts'
+import { registryValues } from './tokens/oracle-registry.ts'
+
+/** Whole cycles of history of a new chain: some hundred blocks. */
+const PAST_CYCLES = 2
+/** Past transactions to build at the start. With a busy market the history is shorter. */
+const PAST_TRANSACTIONS_BOUND = 20_000
+
+type Transactions = readonly DeferredTransaction[]
+
+export type ScriptedChainSettings = {
+  seed: string
+  chainId: number
+  blockMs: number
+  flashblockMs: number
+  transactionsPerFlashblock: number
+  /** Whether corporate actions happen and feeds publish; otherwise there is only the market. */
+  calendar: boolean
+}
+
+/** Opens the chain at the start of a cycle some hundred blocks ago, and replays it up to now. */
+export const openScriptedChain = (settings: ScriptedChainSettings, nowMs: number) => {
+  const { blockMs, flashblockMs } = settings
+  const flashblocksPerBlock = Math.max(1, Math.floor(blockMs / flashblockMs))
+  const headNumber = Math.max(0, Math.floor((nowMs - GENESIS_MS) / blockMs))
+  const { script, actors } = createScript(settings, flashblocksPerBlock, nowMs)
+  const chain = openChain(settings, script, flashblocksPerBlock, headNumber)
+
+  let flashblocksMade = 0
+  const late: DeferredTransaction[] = []
+  /** Executes the scripted transactions and the injected ones. Late trades of the market are added at the seal. */
+  const makeFlashblock = (injected: Transactions = [], isLate: (index: number) => boolean = () => false): readonly DevnetLog[] => {
+    const { trades, events, last } = script.transactionsOf(chain.pending.number, flashblocksMade)
+    late.push(...trades.filter((_, index) => isLate(index)))
+    const timely = trades.filter((_, index) => !isLate(index))
+    const logs = chain.makeFlashblock([...timely, ...events, ...injected, ...last])
+    flashblocksMade += 1
+    return logs
+  }
+  const seal = (outcomeOf?: (transaction: DevnetTransaction) => TransactionOutcome) => {
+    flashblocksMade = 0
+    if (late.length > 0) chain.makeFlashblock(late.splice(0))
+    return chain.seal(outcomeOf)
+  }
+  const isSealNext = () => flashblocksMade >= flashblocksPerBlock
+
+  while (chain.head.number < headNumber) isSealNext() ? seal() : makeFlashblock()
+  return {
+    ...actors,
+    chain,
+    makeFlashblock,
+    seal,
+    /** The time at which the next flashblock or seal is due. */
+    nextStepDueMs: (): number => {
+      const { number } = chain.pending
+      const dueMs = isSealNext() ? number * blockMs : (number - 1) * blockMs + flashblocksMade * flashblockMs
+      return GENESIS_MS + dueMs
+    },
+    isSealNext,
+  }
+}
+export type ScriptedChain = ReturnType<typeof openScriptedChain>
+
+type Script = {
+  initialStateOf: (cycle: number) => StateValues
+  /** The transactions of a flashblock. The last ones execute after injected ones. */
+  transactionsOf: (block: number, flashblock: number) => Record<'trades' | 'events' | 'last', Transactions>
+}
+
+/** All transactions except those that a test injects: market, swaps, corporate actions and feed rounds. */
+const createScript = (settings: ScriptedChainSettings, flashblocksPerBlock: number, nowMs: number) => {
+  const { seed, transactionsPerFlashblock } = settings
+  const operator = actorAddress(seed, 'operator')
+  const market = createMarket(seed, tokens, {
+    flashblocksPerBlock,
+    transactionsPerFlashblock,
+    transferOnlySymbols: mintPausedSymbols,
+    heldElsewhere: ({ address }) => swappableSupplyOf(address),
+  })
+  const readPrice = createPoolPrice(seed)
+  const swaps =
+    transactionsPerFlashblock === 0
+      ? createQuietSwaps(seed, nowMs, readPrice)
+      : createSwaps(seed, { blockMs: settings.blockMs, flashblocksPerBlock, transactionsPerFlashblock }, readPrice)
+  const { custodian } = market
+  const { isListed, nameDelayBlocks, ...events } = settings.calendar
+    ? createEvents(settings, custodian, operator)
+    : createQuietEvents(seed, nowMs)
+  const script: Script = {
+    initialStateOf: (cycle) =>
+      new Map([...registryValues, ...market.stateAtStart(cycle), ...swaps.stateAtStart(cycle), ...events.stateAtStart(cycle)]),
+    transactionsOf: (block, flashblock) => ({
+      trades: [...market.transactions(block, flashblock), ...swaps.transactions(block, flashblock)],
+      events: flashblock === 0 ? events.transactions(block).first : [],
+      last: flashblock === flashblocksPerBlock - 1 ? events.transactions(block).last : [],
+    }),
+  }
+  return { script, actors: { custodian, operator, trader: traderOf(seed), isListed, nameDelayBlocks } }
+}
+
+/** The chain at the start of the cycle from which the history is replayed. */
+const openChain = (
+  { seed, chainId, blockMs, flashblockMs, transactionsPerFlashblock, calendar }: ScriptedChainSettings,
+  { initialStateOf, transactionsOf }: Script,
+  flashblocksPerBlock: number,
+  headNumber: number,
+): Chain => {
+  const salt = digest('devnet', seed, chainId, blockMs, flashblockMs, transactionsPerFlashblock, String(calendar))
+  const transactionsPerCycle = Math.max(1, CYCLE_BLOCKS * flashblocksPerBlock * transactionsPerFlashblock)
+  const pastCycles = Math.min(PAST_CYCLES, Math.floor(PAST_TRANSACTIONS_BOUND / transactionsPerCycle))
+  const firstCycle = Math.max(0, cycleOf(headNumber) - pastCycles)
+  const number = firstCycle * CYCLE_BLOCKS
+  const initialState = initialStateOf(firstCycle)
+  const context = { readState: (key: string) => initialState.get(key) ?? 0n, timestamp: 0 }
+  const transactions = Array.from({ length: flashblocksPerBlock }, (_, flashblock) => transactionsOf(number, flashblock)).flatMap(
+    ({ trades, events, last }) => [...trades, ...events, ...last].map((build) => build(context)),
+  )
+  return new Chain({ salt, blockMs, initialState: initialStateOf(0) }, { number, transactions, initialState })
+}
+
+type ScheduledEvents = {
+  isListed: (token: DevnetToken, block: number) => boolean
+  /** Blocks until the list shows a new name. */
+  nameDelayBlocks: number
+  stateAtStart: (cycle: number) => StateValues
+  /** The transactions that execute first and last in a block. */
+  transactions: (block: number) => Record<'first' | 'last', Transactions>
+}
+
+const createEvents = ({ seed, blockMs }: ScriptedChainSettings, custodian: Hex, operator: Hex): ScheduledEvents => {
+  const calendar = createCalendar(seed, blockMs, custodian, operator)
+  const feedPublisher = createFeedPublisher(seed, blockMs, createCalendarNav(seed, blockMs))
+  const testToken = createTestTokenLife(seed, blockMs)
+  return {
+    isListed: calendar.isListed,
+    nameDelayBlocks: NAME_DELAY_BLOCKS,
+    stateAtStart: (cycle) =>
+      new Map([
+        ...calendar.stateAtStart(cycle),
+        ...feedPublisher.stateAfter(cycle * CYCLE_BLOCKS),
+        ...testToken.stateAfter(cycle * CYCLE_BLOCKS),
+      ]),
+    transactions: (block) => {
+      const { first, last } = testToken.transactions(block)
+      return { first: [...feedPublisher.transactions(block), ...calendar.transactions(block), ...first], last }
+    },
+  }
+}
+
+const createQuietEvents = (seed: string, nowMs: number): ScheduledEvents => {
+  const feedValues = feedValuesAt(createNavCurve(seed), nowMs)
+  return {
+    isListed: (token) => tokens.includes(token),
+    nameDelayBlocks: 0,
+    stateAtStart: () => feedValues,
+    transactions: () => ({ first: [], last: [] }),
+  }
+}

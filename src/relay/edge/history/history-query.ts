@@ -1,0 +1,94 @@
+import type { Stage } from '../../../protocol/fields.ts'
+import { type EventsQuery, readEventsQuery } from '../../../protocol/history.ts'
+import { formatPosition, type Position, resumeAfter, type TapePosition } from '../../../protocol/position.ts'
+import { Refusal } from '../../../protocol/refusal.ts'
+import { defaultSelectionOptions, patchOptions } from '../../../protocol/selection/selection.ts'
+import type { StartPoint } from '../../../protocol/selection/start-point.ts'
+import type { Tape, TapeHistory } from '../../tape/tape.ts'
+import type { EdgeContext } from '../live/edge-context.ts'
+import { tapeTimeOf } from '../live/resume-point.ts'
+import type { Selection } from '../select/compiled-selection.ts'
+import { resolveKnownSymbols } from '../select/resolved-symbols.ts'
+
+export type HistoryQuery = {
+  readonly selection: Selection
+  /** `after` and `before` are positions in the view of the selection, and both are exclusive. */
+  readonly after: TapePosition
+  readonly before: TapePosition
+  readonly limit: number | null
+  readonly order: 'asc' | 'desc'
+}
+
+const START: TapePosition = { seq: 0, n: null }
+
+export async function readHistoryQuery(
+  parameters: URLSearchParams,
+  { tape, current, now, wallTime }: Pick<EdgeContext, 'tape' | 'current' | 'now' | 'wallTime'>,
+): Promise<HistoryQuery> {
+  const query = readEventsQuery(parameters)
+  const { tokens } = resolveKnownSymbols(current, query.symbols ?? ['*'])
+  const options = patchOptions(defaultSelectionOptions, query)
+  const context = { tape, now: now(), wallTime: wallTime(), stage: options.stage, end: justBefore(tape.end() + 1, options.stage) }
+  const end = await resolveEnd(query, context)
+  return {
+    selection: { tokens, options },
+    after: await resolveStart(query, context),
+    // Updates that are appended during the read belong to the next page.
+    before: end.seq < context.end.seq ? end : context.end,
+    limit: query.limit ?? null,
+    order: query.order,
+  }
+}
+
+type QueryContext = {
+  readonly tape: Pick<Tape, 'epoch' | 'oldest'> & Pick<TapeHistory, 'seqBefore'>
+  readonly now: number
+  readonly wallTime: number
+  readonly stage: Stage
+  readonly end: TapePosition
+}
+
+/** Returns the start of the range. It may be before the oldest position of the tape, because eviction spares some updates. */
+async function resolveStart({ after, since }: EventsQuery, context: QueryContext): Promise<TapePosition> {
+  if (after) return resolvePosition('after', after, context)
+  if (!since || since.from === 'start') return START
+  if (since.from === 'position') return since.position ? resolvePosition('since', since.position, context) : START
+  return { seq: await lastSeqBefore(since, context), n: null }
+}
+
+async function resolveEnd({ before, through, until }: EventsQuery, context: QueryContext): Promise<TapePosition> {
+  if (before) return resolvePosition('before', before, context)
+  if (through) return justAfter(resolvePosition('through', through, context), through, context)
+  if (!until) return context.end
+  if (until.from === 'start') return START
+  if (until.from === 'position') return until.position ? resolvePosition('until', until.position, context) : context.end
+  return justBefore((await lastSeqBefore(until, context)) + 1, context.stage)
+}
+
+const lastSeqBefore = (
+  when: Extract<StartPoint, { from: 'now' | 'time' | 'duration' }>,
+  { tape, end, ...times }: QueryContext,
+): number | Promise<number> => (when.from === 'now' ? end.seq - 1 : tape.seqBefore(tapeTimeOf(when, times)))
+
+/** Returns the exclusive end of a range that contains neither an update nor those that the view emits just before it. */
+export const justBefore = (seq: number, stage: Stage): TapePosition => ({ seq, n: stage === 'sealed' ? 1 : null })
+
+/** Returns the exclusive end of a range that includes a position. In the default view, `<p>.<n>` is just before update `<p>`. */
+const justAfter = ({ seq, n }: TapePosition, { n: givenN }: TapePosition, { stage }: QueryContext): TapePosition => {
+  if (n !== null) return { seq, n: n + 1 }
+  return givenN === null ? justBefore(seq + 1, stage) : { seq, n }
+}
+
+/** Converts a given position to one of the view. In the default view, `<p>.<n>` is just before the update `<p>`. */
+function resolvePosition(
+  parameter: 'after' | 'since' | 'before' | 'through' | 'until',
+  { epoch, seq, n }: Position,
+  { tape, stage }: QueryContext,
+): TapePosition {
+  if (epoch !== tape.epoch) {
+    const message = `${parameter}: a position of another tape, which is gone; the epoch of this tape is ${tape.epoch}.`
+    throw new Refusal(410, 'epoch', message, { parameter, oldest: formatPosition(tape.epoch, tape.oldest()) })
+  }
+  if (stage === 'sealed') return { seq, n }
+  return { seq: parameter === 'after' || parameter === 'since' ? resumeAfter({ seq, n }) : seq, n: null }
+}

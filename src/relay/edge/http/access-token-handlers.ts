@@ -1,0 +1,15 @@
+import { apiKeyRequired, bearerTokenOf } from '../limits/authorizer.ts'
+import type { StreamServices } from '../live/edge-context.ts'
+import { type Handlers, sendJson } from './handler-basics.ts'
+import { noApiKeys } from './http-refusals.ts'
+
+/** Exchanges an API key for an access token, so that a page needs no key in its URLs. A token cannot renew itself. */
+export const accessTokenHandlers = ({ keys }: StreamServices): Handlers<'accessToken'> => ({
+  accessToken: (c) => {
+    if (!keys) throw noApiKeys
+    const client = keys.clientOfApiKey(bearerTokenOf(c.req.header('authorization')) ?? '')
+    const token = client === null ? null : keys.createAccessToken(client)
+    if (!token) throw apiKeyRequired
+    return sendJson(c, JSON.stringify(token))
+  },
+})

@@ -1,0 +1,46 @@
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
+import type { Context } from 'hono'
+import { publicHeaders } from '../transport/shared-headers.ts'
+import { type Env, hasCurrent } from './handler-basics.ts'
+import { unknownSchema } from './http-refusals.ts'
+
+/** Time for which a cache may keep a document. It is short, because a new version of the relay may have other documents. */
+const MAX_AGE_S = 300
+
+type PublishedDocument = {
+  readonly type: string
+  /** Sent without encoding: otherwise each answer would hold a copy of its own until its client has read it. */
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly etag: string
+  readonly contentSecurityPolicy: string | null
+}
+
+export type LoadDocuments = () => Promise<ReadonlyMap<string, PublishedDocument>>
+
+async function sendDocument(c: Context<Env>, loadDocuments: LoadDocuments): Promise<Response> {
+  const found = (await loadDocuments()).get(c.req.path)
+  // Only a schema can be missing: the other paths are routes of their own.
+  if (!found) throw unknownSchema(c.req.param('type') ?? '')
+  const { type, bytes, etag, contentSecurityPolicy } = found
+  const headers = {
+    ...publicHeaders,
+    etag,
+    'cache-control': `public, max-age=${MAX_AGE_S}`,
+    ...(contentSecurityPolicy && { 'content-security-policy': contentSecurityPolicy }),
+  }
+  if (hasCurrent(c, etag)) return c.body(null, 304, headers)
+  const head = { ...headers, 'content-type': type, 'content-length': String(bytes.length) }
+  if (c.req.method === 'HEAD') return c.body(null, 200, head)
+  const { outgoing } = c.env
+  outgoing.writeHead(200, head)
+  // The head is written alone, because Node copies a body that it writes with the head: each slow reader would hold a copy.
+  outgoing.flushHeaders()
+  outgoing.end(bytes)
+  return RESPONSE_ALREADY_SENT
+}
+
+/** The documents are loaded at the first request for one of them. */
+export function documentHandlers(loadDocuments: LoadDocuments) {
+  const send = (c: Context<Env>) => sendDocument(c, loadDocuments)
+  return { openapi: send, asyncapi: send, docs: send, llms: send, types: send, contract: send, schema: send }
+}

@@ -1,0 +1,147 @@
+import { nextTurn, runInTurns } from '../../../lib/turns.ts'
+import type { Stage } from '../../../protocol/fields.ts'
+import type { NoticeOf } from '../../../protocol/notices.ts'
+import { formatPosition, parsePosition, resumeAfter, type TapePosition } from '../../../protocol/position.ts'
+import type { OnGap, SelectionOptions } from '../../../protocol/selection/selection.ts'
+import type { StartPoint } from '../../../protocol/selection/start-point.ts'
+import { hasValueFilter } from '../../../protocol/selection/value-filters.ts'
+import { typesOfKind, type UpdateType } from '../../../protocol/updates.ts'
+import type { HistoryFilter, SearchableTape, Tape } from '../../tape/tape.ts'
+import type { Selection } from '../select/compiled-selection.ts'
+import { framesOf, isAfter } from '../select/frame.ts'
+import { createMatcher } from '../select/match.ts'
+
+export type ResumeGap = {
+  readonly reason: NoticeOf<'gap'>['reason']
+  readonly from: string | null
+  readonly to: TapePosition
+  /** The position after which the skipped part can be read as history; null if it cannot. */
+  readonly skippedAfter: TapePosition | null
+}
+
+export type ResumePoint = {
+  readonly after: TapePosition
+  readonly resume: NoticeOf<'subscribed'>['resume']
+  readonly gaps: readonly ResumeGap[]
+}
+
+/** Both views emit every update of these types at its own position, and no value filter omits them. */
+const unconditionalTypes: ReadonlySet<UpdateType> = new Set([...typesOfKind('state', 'reading'), 'seal'])
+const MEASURE_PAGE = 100
+
+type ResumeContext = {
+  readonly tape: SearchableTape
+  readonly now: number
+  readonly wallTime: number
+  readonly onGap: OnGap
+  readonly maxReplay: number
+  readonly isGone: () => boolean
+}
+
+/** Finds the position at which a stream with this `since` starts. A part that cannot be sent becomes a gap with its reason. */
+export async function findResumePoint(since: StartPoint, selection: Selection, context: ResumeContext): Promise<ResumePoint> {
+  const { tape } = context
+  const position = since.from === 'position' ? since.position : null
+  // The client may have received updates from another process that this process has not received yet.
+  if (position?.epoch === tape.epoch && position.seq > tape.end() && tape.lostAfter(position.seq) === null)
+    await tape.reach?.(position.seq)
+  const found = await locate(since, selection.options.stage, context)
+  if (!(await isTooLong(found.after, selection, context))) return found
+  const { seq, n } = found.after
+  // A gap that was found before is reported first, and separately: only the skipped part of the long gap can be read as history.
+  const from =
+    found.gaps.length > 0 ? formatPosition(tape.epoch, seq, n) : since.from === 'position' && position ? since.text : null
+  const longGap: ResumeGap = { reason: 'long', from, to: positionAt(tape.end()), skippedAfter: found.after }
+  return { after: longGap.to, resume: 'gap', gaps: [...found.gaps, longGap] }
+}
+
+const positionAt = (seq: number): TapePosition => ({ seq, n: null })
+
+async function locate(since: StartPoint, stage: Stage, { tape, onGap, ...times }: ResumeContext): Promise<ResumePoint> {
+  const oldest = tape.oldest()
+  switch (since.from) {
+    case 'now':
+      return { after: positionAt(tape.end()), resume: 'none', gaps: [] }
+    case 'start':
+      return { after: positionAt(oldest), resume: 'none', gaps: [] }
+    case 'time':
+    case 'duration': {
+      const seq = given(await tape.seqBefore(tapeTimeOf(since, times)), tape)
+      return { after: positionAt(Math.max(oldest, seq)), resume: 'none', gaps: [] }
+    }
+    case 'position':
+      return resumeFrom(since.text, stage, tape, onGap)
+  }
+}
+
+/** Returns the sequence number, or the last one before it that is not lost: a resume from a lost number would be a gap. */
+const given = (seq: number, tape: Pick<Tape, 'lostAfter'>): number => tape.lostAfter(seq) ?? seq
+
+/** Converts a start to the tape's time, which has no steps of the wall clock. */
+export const tapeTimeOf = (
+  since: Extract<StartPoint, { from: 'time' | 'duration' }>,
+  { now, wallTime }: Pick<ResumeContext, 'now' | 'wallTime'>,
+): number => (since.from === 'time' ? since.time - wallTime + now : now - since.ms)
+
+function resumeFrom(text: string, stage: Stage, tape: Tape, onGap: OnGap): ResumePoint {
+  const position = parsePosition(text)
+  const gapAfter = (reason: NoticeOf<'gap'>['reason'], after: number): ResumePoint => {
+    const isSkipped = onGap === 'skip' && reason !== 'ahead'
+    const to = positionAt(isSkipped ? tape.end() : after)
+    const gap = { reason, from: position && text, to, skippedAfter: isSkipped ? positionAt(after) : null }
+    return { after: to, resume: 'gap', gaps: [gap] }
+  }
+  if (!position || position.epoch !== tape.epoch) return gapAfter('epoch', tape.oldest())
+  const lostAfter = tape.lostAfter(position.seq)
+  if (lostAfter !== null) {
+    const kept = Math.max(lostAfter, tape.oldest())
+    return onGap === 'skip' ? gapAfter('expired', kept) : thenEvicted(gapAfter('expired', lostAfter), kept, tape)
+  }
+  if (position.seq > tape.end()) return gapAfter('ahead', tape.end())
+  const after = position.n === null ? position.seq : given(resumeAfter(position), tape)
+  if (after < tape.oldest()) return gapAfter('expired', tape.oldest())
+  const { seq, n } = position
+  return { after: stage === 'sealed' ? { seq, n } : positionAt(after), resume: 'full', gaps: [] }
+}
+
+/** Adds a second gap if eviction has removed updates after those that the first gap reports as lost. */
+function thenEvicted(loss: ResumePoint, kept: number, { epoch }: Tape): ResumePoint {
+  const { seq, n } = loss.after
+  if (seq === kept) return loss
+  const evicted: ResumeGap = { reason: 'expired', from: formatPosition(epoch, seq, n), to: positionAt(kept), skippedAfter: null }
+  return { after: evicted.to, resume: 'gap', gaps: [...loss.gaps, evicted] }
+}
+
+async function isTooLong(after: TapePosition, selection: Selection, { tape, maxReplay, isGone }: ResumeContext): Promise<boolean> {
+  const { tokens, options } = selection
+  const from = resumeAfter(after)
+  // The sealed view may also emit updates that were published before the position, if the tape keeps them; each only once.
+  const isSealed = options.stage === 'sealed'
+  if (from === tape.end() || tape.end() - (isSealed ? 0 : after.seq) <= maxReplay) return false
+  const extent = async (wanted: HistoryFilter, seq: number) => {
+    await nextTurn()
+    return tape.estimateCount(wanted, seq, maxReplay)
+  }
+  if ((await extent({ tokens, types: unconditionalTypesOf(options) }, from)).least > maxReplay) return true
+  const types = new Set(options.types)
+  const wanted = { tokens, types, followersOf: types }
+  const { most } = await extent(wanted, isSealed ? 0 : from)
+  if (most <= maxReplay) return false
+  const match = createMatcher(selection)
+  const read = tape.openReader(wanted)
+  let count = 0
+  for (let seq: number | null = from; count <= maxReplay && !isGone(); ) {
+    const { entries, reached } = await read({ after: seq, before: tape.end() + 1, order: 'asc', limit: MEASURE_PAGE })
+    const matched = await runInTurns(match(framesOf(entries, tape)))
+    count += matched.filter((frame) => isAfter(frame, after)).length
+    if (reached === null) return count > maxReplay
+    seq = reached
+    await nextTurn()
+  }
+  return true
+}
+
+const unconditionalTypesOf = (options: SelectionOptions): ReadonlySet<UpdateType> => {
+  const isUnfiltered = options.stage === 'preconfirmed' && !hasValueFilter(options)
+  return new Set(options.types.filter((type) => isUnfiltered || unconditionalTypes.has(type)))
+}

@@ -1,0 +1,158 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import type { Update } from '../../protocol/updates.ts'
+import { JudgedClient } from './judged-client.ts'
+import { type Beginning, type ScriptedConnection, ScriptedRelay } from './scripted-relay.ts'
+import { ScriptedTape } from './scripted-tape.ts'
+
+/** Limits of the time in which a client connects first, reconnects, and prints a message. */
+const CONNECT_MS = 15_000
+const RETURN_MS = 12_000
+const PRINT_MS = 10_000
+/** How long a scenario watches a client that must not reconnect. */
+export const WATCH_MS = 4_000
+
+export class BrokenRule extends Error {}
+export class NotApplicable extends Error {}
+
+export class ScenarioDriver {
+  readonly #command: readonly string[]
+  readonly #folder: string
+  readonly relay: ScriptedRelay
+  #client: JudgedClient | null = null
+
+  private constructor(command: readonly string[], relay: ScriptedRelay) {
+    this.#command = command
+    this.relay = relay
+    this.#folder = mkdtempSync(join(tmpdir(), 'stocktape-conform-'))
+  }
+
+  static async open(command: readonly string[], name: string): Promise<ScenarioDriver> {
+    return new ScenarioDriver(command, await ScriptedRelay.open(new ScriptedTape(`c${name.replace(/[^a-z0-9]/g, '')}`)))
+  }
+
+  get tape(): ScriptedTape {
+    return this.relay.tape
+  }
+
+  get client(): JudgedClient {
+    if (!this.#client) throw new Error('the client has not started')
+    return this.#client
+  }
+
+  startClient(): void {
+    const { url } = this.relay
+    const command = this.#command.map((word) => word.replaceAll('{url}', url))
+    const environment = { STOCKTAPE_URL: url, STOCKTAPE_SYMBOLS: 'AAPLc', STOCKTAPE_POSITION: join(this.#folder, 'position') }
+    this.#client = new JudgedClient(command, { ...process.env, ...environment })
+  }
+
+  async firstConnection(): Promise<ScriptedConnection> {
+    this.startClient()
+    const connection = await this.relay.nextConnection(CONNECT_MS)
+    if (connection) return connection
+    const { ended, stderr } = this.client
+    const how = ended === null ? '' : `; it ended with ${ended}`
+    throw new BrokenRule(`the client did not connect within ${CONNECT_MS / 1_000} s${how}${stderr && `: ${lastLine(stderr)}`}`)
+  }
+
+  /** Resolves when the client is live and has printed two movements. */
+  async openLive(beginning?: Beginning): Promise<ScriptedConnection> {
+    const connection = await this.firstConnection()
+    connection.accept(beginning)
+    await this.publishAndExpect(connection, this.tape.transfer(), this.tape.transfer())
+    return connection
+  }
+
+  async nextConnection(withinMs = RETURN_MS): Promise<ScriptedConnection> {
+    const connection = await this.relay.nextConnection(withinMs)
+    if (!connection) throw new BrokenRule(`the client did not reconnect within ${withinMs / 1_000} s${this.#howItEnded()}`)
+    return connection
+  }
+
+  /** A client may resume before its last position, at which the last heartbeat that it received proved its stream complete. */
+  async nextResume(last: string, withinMs?: number): Promise<ScriptedConnection> {
+    const proven = this.relay.connections.findLast(({ isAccepted }) => isAccepted)?.provenBefore ?? last
+    const connection = await this.nextConnection(withinMs)
+    const { since } = connection
+    if (since === null) throw new BrokenRule(`the client reconnected without a position; it had received ${last}`)
+    const isBetween = seqOf(since) >= seqOf(proven) && seqOf(since) <= seqOf(last)
+    if (!isBetween || since.split('.')[0] !== last.split('.')[0])
+      throw new BrokenRule(`the client resumed at ${since}; it had received ${last}, and all messages up to ${proven}`)
+    return connection
+  }
+
+  async publishAndExpect(connection: ScriptedConnection, ...messages: readonly Update[]): Promise<void> {
+    for (const message of messages) connection.publish(message)
+    await this.expectPrinted(...messages)
+  }
+
+  /** The client prints each message once, and unchanged. */
+  async expectPrinted(...messages: readonly Update[]): Promise<void> {
+    for (const message of messages) {
+      const { type, id } = message
+      const printed = () => this.client.lines.find((line) => line.id === id && line.type === type)
+      await this.client.until(() => printed() !== undefined, PRINT_MS)
+      const line = printed()
+      if (!line) throw new BrokenRule(`the client did not print the ${type} ${id}${this.#howItEnded()}`)
+      const difference = differenceOf(message, line)
+      if (difference !== null) throw new BrokenRule(`the client printed the ${type} ${id} with ${difference}`)
+    }
+    this.#expectNoRepetition()
+  }
+
+  #expectNoRepetition(): void {
+    const printed = this.client.lines.filter((line) => 'prev' in line && typeof line.id === 'string')
+    const ids = printed.map(({ id }) => String(id))
+    const repeated = ids.find((id, index) => ids.indexOf(id) < index)
+    if (repeated !== undefined) throw new BrokenRule(`the client printed ${repeated} twice`)
+  }
+
+  /** The gap may be the relay's or the client's own. */
+  async expectGap(reasons: readonly string[], what: string): Promise<void> {
+    const isGap = () => this.client.lines.some(({ type, reason }) => type === 'gap' && reasons.includes(String(reason)))
+    if (!(await this.client.until(isGap, PRINT_MS)))
+      throw new BrokenRule(`the client printed no gap ${reasons.join(' or ')}: ${what}${this.#howItEnded()}`)
+  }
+
+  /** The client does not reconnect, or ends. */
+  async expectAway(why: string): Promise<void> {
+    const connection = await this.relay.nextConnection(WATCH_MS)
+    if (!connection) return
+    const lastArrival = this.relay.connections.findLast((other) => other !== connection)?.arrivedAt ?? 0
+    throw new BrokenRule(`the client reconnected after ${Math.round(connection.arrivedAt - lastArrival)} ms, although ${why}`)
+  }
+
+  async close(): Promise<void> {
+    await this.#client?.end()
+    await this.relay.close()
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+
+  #howItEnded(): string {
+    const { ended, unreadable, stderr } = this.client
+    if (unreadable !== null) return `; on standard output it printed a line that is no message: ${unreadable}`
+    return ended === null ? '' : `; it had ended with ${ended}${stderr && `: ${lastLine(stderr)}`}`
+  }
+}
+
+const seqOf = (position: string): number => Number(position.split('.')[1])
+const lastLine = (text: string): string => text.trimEnd().split('\n').at(-1)?.slice(0, 200) ?? ''
+
+/** Names the first field that the client changed; null if there is none. */
+function differenceOf(message: Update, line: object): string | null {
+  const printed = new Map<string, unknown>(Object.entries(line))
+  for (const [name, value] of Object.entries(message)) {
+    if (!printed.has(name)) return `no ${name}`
+    const given = printed.get(name)
+    if (!isDeepStrictEqual(given, value)) return `${name} ${short(given)}, and not ${short(value)}`
+  }
+  return null
+}
+
+const short = (value: unknown): string => {
+  const text = JSON.stringify(value) ?? 'nothing'
+  return text.length > 100 ? `${text.slice(0, 100)}…` : text
+}
