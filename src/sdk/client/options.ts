@@ -17,9 +17,9 @@ export type StreamOptions<Type extends Update['type'] = Update['type']> = ValueF
   readonly types?: readonly Type[] | '*'
   /** With `sealed`, facts are delivered only once their block is sealed. */
   readonly stage?: 'preconfirmed' | 'sealed'
-  /** A position (exclusive), `start`, a duration (`90s`, `5m`, `2h`) or a time. By default now. */
+  /** Start of the stream: a position (exclusive), `start`, a duration (`90s`, `5m`, `2h`) or a time. By default now. */
   readonly since?: string | Date
-  /** `true` (default): the stream begins with snapshots, unless it resumes at a position. `always`, or `false` for never. */
+  /** `true` (default): snapshots first, unless the stream resumes at a position. `always`: snapshots first. `false`: none. */
   readonly snapshot?: boolean | 'always'
   /** Throw a `GapError` instead of yielding a gap. */
   readonly strict?: boolean
@@ -34,12 +34,12 @@ export type StreamOptions<Type extends Update['type'] = Update['type']> = ValueF
   readonly onState?: (state: StreamState) => void
 }
 
-/** Keeps the position up to which the consumer has finished. */
+/** Saves and loads the position up to which the consumer has finished. */
 export type PositionStore = { load(): string | null | Promise<string | null>; save(position: string): void | Promise<void> }
 
-/** A gap that the relay reports, or one that the client found in a stream that is alive. */
+/** A gap that the relay reports, or that the client found itself. */
 export type Gap = GapMessage | MissedGap
-/** The pages at `backfill` also contain the messages that were received. */
+/** A gap that the client found. The pages at `backfill` also contain the messages of the range that the client received. */
 export type MissedGap = Omit<GapMessage, 'reason'> & { readonly reason: 'missed' }
 
 /** An item of a stream. The messages that end a delivered fact are included even if `types` does not name them. */
@@ -63,11 +63,11 @@ export type StreamState = {
   readonly demo: boolean | null
   /** Symbols that the relay does not know. */
   readonly rejected: SubscribedMessage['rejected']
-  /** Why the last connection ended or could not be opened. */
+  /** Why the last connection ended or did not open, or why a gap is not filled. */
   readonly reason: string | null
-  /** Milliseconds until the next attempt. */
+  /** Number of milliseconds from the end of a connection to the next attempt; null if no attempt is planned. */
   readonly retryMs: number | null
-  /** Attempts since the stream was last live. */
+  /** Number of failed connections since the last heartbeat. */
   readonly attempts: number
 }
 
