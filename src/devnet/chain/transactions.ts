@@ -8,7 +8,7 @@ import type { EmittedLog, UnsignedTransaction } from './block-types.ts'
 const BALANCES = toWord(0n)
 const ALLOWANCES = toWord(1n)
 const SUPPLY = toWord(2n)
-/** The code of every tokenized stock: only a marker, because the chain itself implements the token. */
+/** Code of every tokenized stock. It is a marker that never runs, because the devnet itself implements the token. */
 export const TOKEN_CODE = 0xefn
 const TRANSFER = toEventSelector('Transfer(address,address,uint256)')
 const APPROVAL = toEventSelector('Approval(address,address,uint256)')
@@ -28,11 +28,11 @@ const allowanceKey = (token: Hex, owner: Hex, spender: Hex): string =>
 
 export const supplyKey = (token: Hex): string => storageKey(token, SUPPLY)
 
-/** A mint is from the zero address, a burn is to it. */
+/** A transfer, a mint (`from` is the zero address) or a burn (`to` is the zero address). */
 export type TokenTransfer = { token: Hex; from: Hex; to: Hex; raw: bigint }
 
 const add = (raw: bigint) => (balance: bigint) => balance + raw
-// Never below zero: a fault may have dropped the transaction that gave the holder the tokens.
+// Stays at zero or above: a fault may have dropped the transaction that gave the holder the tokens.
 const take = (raw: bigint) => (balance: bigint) => (balance < raw ? 0n : balance - raw)
 const raiseTo = (raw: bigint) => (balance: bigint) => (balance < raw ? raw : balance)
 
@@ -53,7 +53,7 @@ export const buildTransfer = ({ token, from, to, raw }: TokenTransfer, sender: H
   }
 }
 
-/** A memo's 32 bytes. */
+/** Encodes a memo as 32 bytes. */
 export const encodeMemo = (text: string): Hex => stringToHex(text, { size: 32 })
 
 export const addMemo = (transfer: UnsignedTransaction, { to, raw }: TokenTransfer, memo: Hex): UnsignedTransaction => ({
@@ -62,7 +62,7 @@ export const addMemo = (transfer: UnsignedTransaction, { to, raw }: TokenTransfe
   logs: [...transfer.logs, tokenLog(transfer.to, 'Memo', { caller: transfer.from, memo })],
 })
 
-/** Turns a transfer into a seizure, without the holder's consent. */
+/** Turns a transfer into a seizure, which the holder did not send. */
 export const addSeizure = (transfer: UnsignedTransaction, { from, to, raw }: TokenTransfer, memo: Hex): UnsignedTransaction => ({
   ...transfer,
   input: tokenInput('seizeWithMemo', [from, to, raw, memo]),
@@ -94,8 +94,8 @@ export const buildLogsTransaction = (sender: Hex, logs: readonly EmittedLog[]): 
 })
 
 /**
- * A transfer that always succeeds, for tests. It first gives the holder the missing tokens, without a log. If the address
- * is no token, it makes it one.
+ * Builds a transfer that always succeeds, for tests. The holder first receives the missing tokens, without a log. If the
+ * address is no token, it becomes one.
  */
 export const buildFundedTransfer = (transfer: TokenTransfer, sender: Hex): UnsignedTransaction => {
   const { token, from, raw } = transfer

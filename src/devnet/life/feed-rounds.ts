@@ -33,7 +33,7 @@ export const createFeedPublisher = (seed: string, blockMs: number, readNav: Read
   }
 }
 
-/** The state of feeds that publish only on request. */
+/** State of the feeds of a chain in which they publish only if a test asks for it. */
 export const feedValuesAt = (readNav: ReadNav, nowMs: number): StateValues =>
   new Map(roundsAt(readNav, nowMs).flatMap(({ feed, round }) => [...feedValues(feed, round)]))
 
@@ -44,7 +44,7 @@ const roundsAt = (readNav: ReadNav, atMs: number) =>
     return newest ? [{ feed, round: toFeedRound(newest), updatedAtMs: newest.updatedAtMs }] : []
   })
 
-/** The reference values of a calendar: some feeds have faults, and one is frozen in every cycle. */
+/** Makes the reference values of a chain with a calendar: some feeds have faults, and one is frozen in every cycle. */
 export const createCalendarNav = (seed: string, blockMs: number): ReadNav => {
   const readNav = withFeedFaults(createNavCurve(seed))
   const freezeAt = (atMs: number) => {
@@ -57,7 +57,7 @@ export const createCalendarNav = (seed: string, blockMs: number): ReadNav => {
   return (token, now) => {
     if (token.symbol !== frozenFeed.symbol) return readNav(token, now)
     const round = readNav(token, freezeAt(now)?.startMs ?? now)
-    // A round of the freeze is published when the freeze ends.
+    // A round that is due during a freeze is published when the freeze ends.
     return round && { ...round, updatedAtMs: freezeAt(round.updatedAtMs)?.endMs ?? round.updatedAtMs }
   }
 }
@@ -66,11 +66,11 @@ const buildTransmission =
   (feed: DevnetFeed, sender: Hex, round: FeedRound): DeferredTransaction =>
   (context) => {
     const transaction = buildRoundTransaction(feed, sender, round)(context)
-    // Earlier rounds are not counted without a replay, so the nonce follows the time, like the round number.
+    // The number of earlier rounds is unknown without a replay, so the nonce is the number of the round, which follows its time.
     return { ...transaction, writes: [...transaction.writes, writeValue(nonceKey(sender), round.round)] }
   }
 
-/** A round as its aggregator stores it. Its number follows its time, not the start of the chain. */
+/** Makes a round as its aggregator stores it. Its number is the number of seconds since block 0, so it needs no replay. */
 const toFeedRound = ({ price, updatedAtMs }: NavRound): FeedRound => {
   const updatedAt = BigInt(Math.floor(updatedAtMs / 1_000))
   const round = BigInt(Math.max(1, Math.floor((updatedAtMs - GENESIS_MS) / 1_000)))

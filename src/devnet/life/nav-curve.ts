@@ -3,7 +3,7 @@ import { seededRandom } from './seeded-random.ts'
 
 /** Longest interval between two rounds, also when the market is closed, so that a demo on a weekend shows data. */
 const HEARTBEAT_MS = 3_600_000
-/** Between two heartbeats, a feed publishes when a check finds that the value changed by this fraction. */
+/** Fraction by which the value must change before a feed publishes between two heartbeats. */
 const DEVIATION = 0.001
 const CHECK_MS = 5_000
 const DAY_MS = 86_400_000
@@ -13,7 +13,7 @@ const WEEKEND_MS = WEEK_MS - SESSION_MS
 /** The first Monday of Unix time. */
 const MONDAY_MS = 4 * DAY_MS
 
-/** Amplitude and period of the waves whose sum is the value. */
+/** The waves whose sum is the value: the amplitude as a fraction, and the period in milliseconds. */
 const waves = [
   [0.02, 5.3 * DAY_MS],
   [0.008, 5.1 * 3_600_000],
@@ -21,11 +21,11 @@ const waves = [
   [0.0008, 97_000],
 ] as const
 
-/** This feed publishes for some hours, then stops for longer than the greatest age of a round. */
+/** Symbol of the feed that publishes for some hours, then stops until its round is too old. */
 const STOPPING_SYMBOL = 'SPCXc'
 const STOP_CYCLE_MS = 3 * DAY_MS
 const PUBLISHING_MS = 12 * 3_600_000
-/** This feed publishes zero for some minutes, in every cycle. */
+/** Symbol of the feed that publishes zero for some minutes of every cycle. */
 const ZEROING_SYMBOL = 'CRCLc'
 const ZERO_CYCLE_MS = 30 * 60_000
 const ZERO_AFTER_MS = 10 * 60_000
@@ -36,10 +36,10 @@ const weekendHoldingSymbols: readonly string[] = ['AMZNc', 'METAc', 'MSTRc']
 
 export type NavRound = { price: number; updatedAtMs: number }
 
-/** The newest round of a token's feed at a time. */
+/** Returns the newest round of a token's feed at a time. */
 export type ReadNav = (token: DevnetToken, now: number) => NavRound | undefined
 
-/** The rounds of all feeds, determined by seed and time. */
+/** Makes the rounds of all feeds, which the seed and the time determine. */
 export const createNavCurve = (seed: string): ReadNav => {
   const newestBySymbol = new Map<string, NavRound & { checkedAtMs: number }>()
   return (token, now) => {
@@ -60,7 +60,7 @@ export const createNavCurve = (seed: string): ReadNav => {
   }
 }
 
-/** Adds faults to two feeds, and lets some hold their value on weekends. */
+/** Adds faults to two feeds, and makes some feeds publish nothing on weekends. */
 export const withFeedFaults =
   (readNav: ReadNav): ReadNav =>
   (token, now) => {
@@ -83,13 +83,13 @@ const roundAt = (nav: number, phases: readonly number[], atMs: number): NavRound
   return { price: Math.round(nav * (1 + deviation) * 10_000) / 10_000, updatedAtMs: atMs }
 }
 
-/** The last time when the market was open: Monday to Friday in UTC, which stands for the 24/5 session. */
+/** Returns the time itself from Monday to Friday, or else the end of that Friday. UTC days stand for the hours of the market. */
 const lastOpenMs = (atMs: number): number => {
   const sinceMondayMs = (atMs - MONDAY_MS) % WEEK_MS
   return sinceMondayMs < SESSION_MS ? atMs : atMs - (sinceMondayMs - SESSION_MS)
 }
 
-/** The share of a weekend that has passed, 0 while the market is open, and the end of the weekend. */
+/** Returns the share of the weekend that has passed, 0 on other days, and the end of the weekend. */
 export const weekendAt = (atMs: number): { elapsed: number; endMs: number } => {
   const startMs = lastOpenMs(atMs)
   return { elapsed: (atMs - startMs) / WEEKEND_MS, endMs: startMs + WEEKEND_MS }
