@@ -12,9 +12,9 @@ type KeyInputs = {
   readonly others: KeyActions
 }
 
-/** Binds the keys of the page. Returns the symbol that they have reached. */
+/** Binds the keys of the page. Returns the symbol that the reader has selected by key. */
 export function useBoardKeys({ view, symbols, search, others }: KeyInputs): string | null {
-  // Several keys may be pressed between two drawings, so the newest selection is kept beside the drawn one.
+  // Keeps the newest selection, because several keys may be pressed between two drawings.
   const reached = useRef<string | null>(null)
   const [selected, setSelected] = useState<string | null>(null)
   const step = (distance: number) => {

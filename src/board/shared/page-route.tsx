@@ -8,10 +8,10 @@ export function readRoute(): BoardRoute {
   return isWall ? { ...route, view: { ...route.view, isWall, layout: 'tiles' } } : route
 }
 
-/** Changes a part of the route, and has the page drawn again. */
+/** Changes a part of the route, and draws the page again. */
 function changeRoute(part: Partial<BoardRoute>): void {
   const hash = formatRoute({ ...readRoute(), ...part })
-  // The browser's Back returns from a page, but not from a search or a sort order.
+  // Only a page is added to the history: the browser's Back does not return from a search or a sort order.
   if (part.page) location.hash = hash
   else history.replaceState(null, '', hash)
   dispatchEvent(new Event('hashchange'))

@@ -13,7 +13,7 @@ const escaped = (character: string): string =>
 export const shownJson = (value: unknown, indent?: number): string =>
   JSON.stringify(value, null, indent).replace(unseenCharacters, escaped)
 
-/** From now on, cleans every text and title that is drawn: any of them may contain text from the list or the chain. */
+/** After this call, every text and title is cleaned before it is drawn: it may contain text from the list or the chain. */
 export function cleanShownTexts(): void {
   const next = options.vnode
   options.vnode = (node) => {

@@ -15,7 +15,7 @@ type ListInputs = {
   readonly wallTime: () => number
 }
 
-/** Limit of the names in a message. */
+/** Limit of the records that a message names. */
 const NAMED_RECORDS_BOUND = 3
 const HOUR_S = 3_600
 
