@@ -16,7 +16,7 @@ type RouteText = {
   readonly requestHeaders?: Readonly<Record<string, string>>
   readonly body?: Media
   readonly responses: readonly RouteResponse[]
-  /** The statuses of its error records. */
+  /** Statuses of the error records that the route may return. */
   readonly refusals: readonly (keyof typeof refusals)[]
   /** Shell commands to copy. */
   readonly curl: string

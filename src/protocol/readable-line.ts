@@ -2,7 +2,7 @@ import type { Block, Head, Nav, Stage } from './fields.ts'
 import type { Message } from './notices.ts'
 import type { Movement } from './updates.ts'
 
-/** Text from outside cannot move the cursor, or colour or reorder the line. */
+/** Writes a message as a line. Text from the list or the chain cannot move the cursor, or colour or reorder the line. */
 export const formatTextLine = (message: Message): string => sanitize(lineOf(message)).trimEnd()
 
 const unsafeCharacters = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\ufeff]/gu
@@ -92,7 +92,7 @@ function movementOf(update: Omit<Movement, 'id' | 'prev' | 'time'>): string {
 const locationOf = ({ stage, late, block, tx }: { stage: Stage; late: boolean; block: Block; tx: { hash: string } }): string =>
   `${stage}${late ? ', late' : ''} in ${block.number}, ${short(tx.hash)}`
 
-/** Updates from the list and the clock have no log, and so no location. */
+/** Writes the location of an update. An update from the list or the clock has no log, and so no location. */
 const optionalLocationOf = ({ stage, late = false, block, tx }: Partial<Parameters<typeof locationOf>[0]>): string =>
   stage && block && tx ? `  ${locationOf({ stage, late, block, tx })}` : ''
 
@@ -100,7 +100,7 @@ const navOf = (nav: Nav): string =>
   nav.price === null ? nav.state : `${nav.price} (${navStateOf(nav)}, ${nav.age_s ?? '?'} s old)`
 const navStateOf = ({ state, frozen }: Nav): string => (frozen ? `${state}, frozen` : state)
 
-/** The NAV is in dollars, so a line with a basis says that the currency is taken as one dollar. */
+/** Writes a quote. The NAV is in dollars, so a basis takes the currency as one dollar, and the line says so. */
 function quoteOf({ venue, price, state, basis, basis_bps, nav }: Quote): string {
   const place = `${venue.currency.symbol} on ${venue.kind.replace('_', ' ')}`
   if (price === null) return `${state}, ${place}`

@@ -10,7 +10,7 @@ import { commaList, type FilterValues, filterNames, filterOptions, filterParamet
 
 export const SYMBOLS_BOUND = 200
 const SYMBOL_BOUND_CHARS = 128
-/** Longer durations count as this one: no tape keeps messages longer. */
+/** Limit of a duration. A longer duration counts as this one, because no tape keeps messages longer. */
 const DURATION_BOUND_MS = 366 * 86_400_000
 
 export type StartPoint =
@@ -26,7 +26,7 @@ function parseStartPoint(text: string): StartPoint | null {
   if (text === 'now' || text === 'start') return { from: text }
   const ms = /^\d{1,12}[a-z]+$/.test(text) ? durationMs(text) : Number.NaN
   if (!Number.isNaN(ms)) return { from: 'duration', ms: Math.min(ms, DURATION_BOUND_MS) }
-  // A query string turns the plus of an offset into a space.
+  // A query string decodes the plus of an offset as a space.
   const timestamp = text.replace(/ (\d\d:\d\d)$/, '+$1')
   if (rfc3339.test(timestamp)) {
     const time = parseTimestamp(timestamp)
@@ -36,22 +36,22 @@ function parseStartPoint(text: string): StartPoint | null {
   return position && { from: 'position', text, position }
 }
 
-/** Rounds up to whole milliseconds, the unit of times on the tape. */
+/** Returns whole milliseconds, the unit of times on the tape. Rounds up; null if the time does not exist. */
 function parseTimestamp(timestamp: string): number | null {
-  // `Date` has no leap second 60: it counts as the second after the 59th.
+  // `Date` cannot read the leap second 60, which counts as the second after the 59th.
   const leapSecond = /^(.{17})60/.exec(timestamp)
   const time = Date.parse(leapSecond ? `${leapSecond[1]}59${timestamp.slice(19)}` : timestamp)
   if (Number.isNaN(time) || !isInCalendar(timestamp)) return null
   return time + (leapSecond ? 1_000 : 0) + (/\.\d{3}0*[1-9]/.test(timestamp) ? 1 : 0)
 }
 
-/** False for days such as February 30, which `Date` reads as March 2. */
+/** Returns false for days such as February 30, which `Date` reads as March 2. */
 function isInCalendar(timestamp: string): boolean {
   const day = timestamp.slice(0, 10)
   return new Date(`${day}T00:00:00Z`).toISOString().startsWith(day)
 }
 
-/** A browser sends `Last-Event-ID` when it reconnects. If it is unreadable, the client receives a `gap`. */
+/** Reads `Last-Event-ID`, which a browser sends when it reconnects. If it is unreadable, the client receives a `gap`. */
 export const startPointFromLastEventId = (header: string): StartPoint => ({
   from: 'position',
   text: header.slice(0, POSITION_BOUND_BYTES),
@@ -62,7 +62,7 @@ export function oneOf<const Names extends readonly string[]>(names: Names) {
   return z.enum(names, { error: `must be ${names.join(' or ')}` })
 }
 
-/** A refusal must stay one line, and JSON does not escape these two line breaks. */
+/** Quotes a text for a refusal, which must stay one line. JSON does not escape these two line breaks. */
 const quoted = (text: string): string => JSON.stringify(text).replace(/[\u2028\u2029]/g, '\ufffd')
 
 const Types = z
@@ -103,7 +103,7 @@ const StartPointText = z.string().transform((text, context): StartPoint => {
   return z.NEVER
 })
 
-/** Options that a client gives: an absent one keeps the current value, null sets the default. */
+/** Options that a client gives. An omitted option keeps the current value; null sets the default. */
 export const SelectionPatch = z.object({
   types: Types.nullish().describe(descriptions.types),
   stage: Stage.nullish().describe(descriptions.stage),
@@ -173,7 +173,7 @@ export type StreamQuery = z.infer<typeof StreamQuery>
 
 export const SnapshotQuery = SelectionQuery.pick({ symbols: true })
 
-/** A `Last-Event-ID` wins over `since`: a browser that reconnects repeats its first URL. */
+/** `Last-Event-ID` takes precedence over `since`, because a browser reconnects with its first URL. */
 export function readStreamQuery(query: URLSearchParams, lastEventIdHeader = ''): StreamQuery {
   const lastEventId = lastEventIdHeader || query.get('lastEventId')
   if (!lastEventId) return readParameters(StreamQuery, query)
@@ -181,17 +181,17 @@ export function readStreamQuery(query: URLSearchParams, lastEventIdHeader = ''):
   return { ...readParameters(StreamQuery, others), since: startPointFromLastEventId(lastEventId) }
 }
 
-/** Ignored: the API key, parameters that EventSource polyfills add, and marks of other programs. */
+/** Parameters that are ignored: the API key, those that EventSource polyfills add, and `utm_` marks. */
 const ignoredParameter = /^(key|lastEventId|_|utm_.*)$/
-/** A longer name, or one with more edits than this or than a third of its letters, gets no suggestion. */
+/** Limit of a name that gets a suggestion. EDITS_BOUND is the limit of edits, and each edit needs LETTERS_PER_EDIT letters. */
 const NAME_BOUND_CHARS = 40
 const EDITS_BOUND = 3
 const LETTERS_PER_EDIT = 3
 
-/** Names in earlier versions, which no search by edits relates to the present ones. */
+/** Names of earlier versions with the present names, which are too different to be found by the number of edits. */
 export const formerNames: ReadonlyMap<string, string> = new Map([['party', 'account']])
 
-/** Refuses an unknown name: with a misspelt filter, a client would receive everything. */
+/** Refuses an unknown name, because with a misspelt filter a client would receive everything. */
 export function refuseUnknown(what: 'parameter' | 'field', names: Iterable<string>, known: readonly string[]): void {
   for (const name of names) {
     if (known.includes(name) || (what === 'parameter' && ignoredParameter.test(name))) continue
@@ -218,7 +218,7 @@ export function readParameters<Shape extends z.ZodRawShape>(schema: z.ZodObject<
   return readOr400(schema, given)
 }
 
-/** The refusal names the first wrong field. */
+/** Reads a value by a schema. A refusal names the first wrong field. */
 export function readOr400<Schema extends z.ZodType>(schema: Schema, given: unknown): z.infer<Schema> {
   const read = schema.safeParse(given)
   if (read.success) return read.data
